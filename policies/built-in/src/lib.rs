@@ -1,1 +1,20 @@
-//! Placeholder of the first minutes.
+//! The built-in policies as WebAssembly components. They are built from the crates beside this
+//! one; what they say is in those, how they are run is in `opensdn-policy-host`.
+
+/// A policy that comes with the product.
+#[derive(Clone, Copy, Debug)]
+pub struct BuiltIn {
+    /// What is wrong when it speaks, and the name of its folder: `even-quorum`.
+    pub name: &'static str,
+    /// The component.
+    pub bytes: &'static [u8],
+}
+
+/// Every built-in policy, by name.
+pub const ALL: &[BuiltIn] = include!(concat!(env!("OUT_DIR"), "/built_in.rs"));
+
+/// The built-in policy of that name.
+#[must_use]
+pub fn find(name: &str) -> Option<&'static BuiltIn> {
+    ALL.iter().find(|policy| policy.name == name)
+}
