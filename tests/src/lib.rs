@@ -1,1 +1,4 @@
-//! Placeholder of the first minutes.
+//! The sandbox with a real control plane, for whole-system tests and for the first try.
+//! Deliberately not here: anything that ships. Nothing depends on this crate but tests.
+
+pub mod sandbox;

@@ -1,0 +1,202 @@
+//! The sandbox's own certificate authority: who may prove to be whom, and the files that
+//! the programs read it from. Deliberately not here: certificates of our webhook, which the
+//! product makes itself, as it does on any cluster.
+
+use std::fs;
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use rcgen::{
+    BasicConstraints, CertificateParams, CertifiedIssuer, DistinguishedName, DnType,
+    ExtendedKeyUsagePurpose, IsCa, KeyPair, KeyUsagePurpose,
+};
+use time::{Duration, OffsetDateTime};
+
+/// Longer than any sandbox lives, short enough that a leaked key is soon worthless.
+const VALIDITY: Duration = Duration::days(365);
+
+/// What can go wrong while certificates are made.
+#[derive(Debug, thiserror::Error)]
+pub enum CertificateError {
+    /// The library refused the parameters or the key.
+    #[error("make the certificate of {subject}")]
+    Make {
+        /// Common name of the certificate.
+        subject: String,
+        /// What the library said.
+        #[source]
+        source: rcgen::Error,
+    },
+    /// A file of the data folder could not be written.
+    #[error("write {}", path.display())]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// What the file system said.
+        #[source]
+        source: io::Error,
+    },
+}
+
+/// A certificate and its key, both as PEM.
+#[derive(Clone)]
+pub(super) struct Identity {
+    pub(super) certificate: String,
+    pub(super) key: String,
+}
+
+/// The authority that the API server, etcd and every client of the sandbox trust.
+pub(super) struct Authority {
+    issuer: CertifiedIssuer<'static, KeyPair>,
+}
+
+impl Authority {
+    pub(super) fn new() -> Result<Self, CertificateError> {
+        let subject = "opensdn-sandbox";
+        let mut params = parameters(subject, None, &[])?;
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
+        let issuer = KeyPair::generate()
+            .and_then(|key| CertifiedIssuer::self_signed(params, key))
+            .map_err(|source| CertificateError::Make { subject: subject.into(), source })?;
+        Ok(Self { issuer })
+    }
+
+    /// The authority's certificate.
+    pub(super) fn pem(&self) -> String {
+        self.issuer.pem()
+    }
+
+    /// The same, as a client library wants it.
+    pub(super) fn der(&self) -> Vec<u8> {
+        self.issuer.der().to_vec()
+    }
+
+    /// A certificate by which a client is `name` in `group` to Kubernetes. One group at most:
+    /// Kubernetes reads each organisation of the subject as a group, and a distinguished
+    /// name of rcgen holds only one.
+    pub(super) fn client(
+        &self,
+        name: &str,
+        group: Option<&str>,
+    ) -> Result<Identity, CertificateError> {
+        let mut params = parameters(name, group, &[])?;
+        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
+        self.sign(name, params)
+    }
+
+    /// A certificate for a server on the loopback interface.
+    fn server(&self, name: &str, host_names: &[&str]) -> Result<Identity, CertificateError> {
+        let mut params = parameters(name, None, host_names)?;
+        // etcd's own gateway calls etcd with the server certificate.
+        params.extended_key_usages =
+            vec![ExtendedKeyUsagePurpose::ServerAuth, ExtendedKeyUsagePurpose::ClientAuth];
+        self.sign(name, params)
+    }
+
+    fn sign(&self, name: &str, params: CertificateParams) -> Result<Identity, CertificateError> {
+        KeyPair::generate()
+            .and_then(|key| {
+                let certificate = params.signed_by(&key, &self.issuer)?.pem();
+                Ok(Identity { certificate, key: key.serialize_pem() })
+            })
+            .map_err(|source| CertificateError::Make { subject: name.into(), source })
+    }
+}
+
+fn parameters(
+    name: &str,
+    group: Option<&str>,
+    host_names: &[&str],
+) -> Result<CertificateParams, CertificateError> {
+    let host_names: Vec<String> = host_names.iter().map(ToString::to_string).collect();
+    let mut params = CertificateParams::new(host_names)
+        .map_err(|source| CertificateError::Make { subject: name.into(), source })?;
+    let now = OffsetDateTime::now_utc();
+    params.not_before = now - Duration::hours(1);
+    params.not_after = now + VALIDITY;
+    params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+    params.distinguished_name = DistinguishedName::new();
+    params.distinguished_name.push(DnType::CommonName, name);
+    if let Some(group) = group {
+        params.distinguished_name.push(DnType::OrganizationName, group);
+    }
+    Ok(params)
+}
+
+/// Where the programs find certificates and keys.
+pub(super) struct KeyFiles {
+    pub(super) authority: PathBuf,
+    pub(super) authority_key: PathBuf,
+    pub(super) api_server: Pair,
+    pub(super) etcd: Pair,
+    pub(super) etcd_client: Pair,
+    /// What service account tokens are signed with and checked by.
+    pub(super) token_key: PathBuf,
+    pub(super) token_public_key: PathBuf,
+}
+
+/// The files of one identity.
+pub(super) struct Pair {
+    pub(super) certificate: PathBuf,
+    pub(super) key: PathBuf,
+}
+
+impl KeyFiles {
+    /// Makes what the control plane needs and writes it to `folder`.
+    pub(super) fn write(authority: &Authority, folder: &Path) -> Result<Self, CertificateError> {
+        let local = ["localhost", "127.0.0.1"];
+        let in_cluster = ["kubernetes", "kubernetes.default", "kubernetes.default.svc"];
+        let api_server_names: Vec<&str> = local.into_iter().chain(in_cluster).collect();
+        let key = KeyPair::generate().map_err(|source| CertificateError::Make {
+            subject: "service account tokens".into(),
+            source,
+        })?;
+        let token_key = folder.join("tokens.key");
+        write_private(&token_key, &key.serialize_pem())?;
+        let token_public_key = folder.join("tokens.pub");
+        write_private(&token_public_key, &key.public_key_pem())?;
+
+        let authority_file = folder.join("ca.crt");
+        write_private(&authority_file, &authority.pem())?;
+        let authority_key = folder.join("ca.key");
+        write_private(&authority_key, &authority.issuer.key().serialize_pem())?;
+        let etcd_client = authority.client("kube-apiserver-etcd-client", None)?;
+        Ok(Self {
+            authority: authority_file,
+            authority_key,
+            api_server: write_pair(
+                folder,
+                "kube-apiserver",
+                &authority.server("kube-apiserver", &api_server_names)?,
+            )?,
+            etcd: write_pair(folder, "etcd", &authority.server("etcd", &local)?)?,
+            etcd_client: write_pair(folder, "etcd-client", &etcd_client)?,
+            token_key,
+            token_public_key,
+        })
+    }
+}
+
+fn write_pair(folder: &Path, name: &str, identity: &Identity) -> Result<Pair, CertificateError> {
+    let pair = Pair {
+        certificate: folder.join(format!("{name}.crt")),
+        key: folder.join(format!("{name}.key")),
+    };
+    write_private(&pair.certificate, &identity.certificate)?;
+    write_private(&pair.key, &identity.key)?;
+    Ok(pair)
+}
+
+/// Writes a file that only the sandbox's owner may read.
+pub(super) fn write_private(path: &Path, text: &str) -> Result<(), CertificateError> {
+    fs::OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(path)
+        .and_then(|mut file| file.write_all(text.as_bytes()))
+        .map_err(|source| CertificateError::Write { path: path.to_owned(), source })
+}

@@ -1,0 +1,277 @@
+//! etcd, kube-apiserver, kube-controller-manager and kube-scheduler: their flags, the order
+//! in which they start, and when they are ready. Deliberately not here: how a process is
+//! kept (`program`), and who may talk to the API server (`access`).
+
+use std::future::Future;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use k8s_openapi::api::core::v1::{ConfigMap, ServiceAccount};
+use kube::{Api, Client};
+
+use super::access::{Access, AccessError, User};
+use super::binaries::{Binaries, BinariesError};
+use super::certificates::{Authority, CertificateError, KeyFiles, write_private};
+use super::ports;
+use super::program::{Program, ProgramError};
+
+/// How long a program may take to become ready on a machine that is busy with a build.
+const READY: Duration = Duration::from_secs(90);
+const POLL: Duration = Duration::from_millis(25);
+/// How often a start is tried with another port when the port was taken.
+const ATTEMPTS: u32 = 5;
+
+const AUDIT_POLICY: &str = include_str!("audit_policy.yaml");
+
+/// Why the control plane does not run.
+#[derive(Debug, thiserror::Error)]
+pub enum ControlPlaneError {
+    /// A program is not there.
+    #[error(transparent)]
+    Binaries(#[from] BinariesError),
+    /// Certificates could not be made.
+    #[error(transparent)]
+    Certificates(#[from] CertificateError),
+    /// A program did not start, ended, or is not ready.
+    #[error(transparent)]
+    Program(#[from] ProgramError),
+    /// No client could be made.
+    #[error(transparent)]
+    Access(#[from] AccessError),
+    /// The machine has no free port in our range.
+    #[error("find a free port on 127.0.0.1 between 20000 and 32000")]
+    NoPort(#[source] io::Error),
+}
+
+/// Which controllers run beside the API server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Extent {
+    /// API server and etcd only: enough for admission, schemas and RBAC, and quicker.
+    OnlyApiServer,
+    /// Controller-manager and scheduler too.
+    Everything,
+}
+
+/// The running control plane.
+pub(super) struct ControlPlane {
+    // Dropped in this order: clients before what they talk to.
+    controllers: Vec<Program>,
+    api_server: Program,
+    etcd: Program,
+}
+
+impl ControlPlane {
+    /// Starts the programs and returns when they are ready.
+    pub(super) async fn start(
+        binaries: &Binaries,
+        extent: Extent,
+        folder: &Path,
+    ) -> Result<(Self, Access), ControlPlaneError> {
+        let authority = Arc::new(Authority::new()?);
+        let keys = KeyFiles::write(&authority, &folder.join("keys"))?;
+        write_private(&folder.join("audit-policy.yaml"), AUDIT_POLICY)?;
+        let (mut control_plane, access) =
+            start_api_server(binaries, &keys, &authority, folder).await?;
+        if extent == Extent::Everything {
+            control_plane.start_controllers(binaries, &keys, &access, folder).await?;
+        }
+        Ok((control_plane, access))
+    }
+
+    async fn start_controllers(
+        &mut self,
+        binaries: &Binaries,
+        keys: &KeyFiles,
+        access: &Access,
+        folder: &Path,
+    ) -> Result<(), ControlPlaneError> {
+        for (name, arguments) in
+            [("kube-controller-manager", controller_manager(keys)), ("kube-scheduler", scheduler())]
+        {
+            let kubeconfig = access.kubeconfig_for(&User::new(format!("system:{name}")))?;
+            let all = [vec![format!("--kubeconfig={}", kubeconfig.display())], arguments].concat();
+            let program = Program::new(name, binaries.program(name)?, all, folder);
+            program.start()?;
+            self.controllers.push(program);
+        }
+        self.wait_for_controllers(access.client()?).await
+    }
+
+    /// Waits until a namespace has what the controllers put into each: without its default
+    /// service account no pod is admitted.
+    async fn wait_for_controllers(&self, client: Client) -> Result<(), ControlPlaneError> {
+        let accounts: Api<ServiceAccount> = Api::namespaced(client.clone(), "default");
+        let config_maps: Api<ConfigMap> = Api::namespaced(client, "default");
+        let Some(first) = self.controllers.first() else { return Ok(()) };
+        let all: Vec<&Program> = self.controllers.iter().collect();
+        wait_until(first, &all, || async {
+            accounts.get("default").await.map_err(|error| error.to_string())?;
+            config_maps.get("kube-root-ca.crt").await.map_err(|error| error.to_string())?;
+            Ok(())
+        })
+        .await?;
+        Ok(())
+    }
+
+    pub(super) fn api_server(&self) -> &Program {
+        &self.api_server
+    }
+
+    pub(super) fn etcd(&self) -> &Program {
+        &self.etcd
+    }
+
+    /// Every program, for those who count processes.
+    pub(super) fn programs(&self) -> impl Iterator<Item = &Program> {
+        self.controllers.iter().chain([&self.api_server, &self.etcd])
+    }
+
+    /// Waits until the API server says that it is ready.
+    pub(super) async fn wait_for_api_server(
+        &self,
+        client: &Client,
+    ) -> Result<(), ControlPlaneError> {
+        wait_until(&self.api_server, &[&self.etcd, &self.api_server], || ready(client)).await?;
+        Ok(())
+    }
+}
+
+async fn start_api_server(
+    binaries: &Binaries,
+    keys: &KeyFiles,
+    authority: &Arc<Authority>,
+    folder: &Path,
+) -> Result<(ControlPlane, Access), ControlPlaneError> {
+    let etcd_path = binaries.program("etcd")?;
+    let api_server_path = binaries.program("kube-apiserver")?;
+    let mut attempt = 1;
+    loop {
+        let etcd_port = ports::free().map_err(ControlPlaneError::NoPort)?;
+        let port = ports::free().map_err(ControlPlaneError::NoPort)?;
+        let etcd_flags = etcd(keys, folder, etcd_port);
+        let api_server_flags = api_server(keys, folder, etcd_port, port);
+        let control_plane = ControlPlane {
+            controllers: Vec::new(),
+            etcd: Program::new("etcd", etcd_path.clone(), etcd_flags, folder),
+            api_server: Program::new(
+                "kube-apiserver",
+                api_server_path.clone(),
+                api_server_flags,
+                folder,
+            ),
+        };
+        control_plane.etcd.start()?;
+        control_plane.api_server.start()?;
+        let access = Access::new(Arc::clone(authority), port, folder)?;
+        match control_plane.wait_for_api_server(&access.client()?).await {
+            Ok(()) => return Ok((control_plane, access)),
+            // Someone took the port between our look and the server's bind.
+            Err(ControlPlaneError::Program(ProgramError::Died { tail, .. }))
+                if tail.tells_of_taken_port() && attempt < ATTEMPTS =>
+            {
+                attempt += 1;
+            }
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+async fn ready(client: &Client) -> Result<(), String> {
+    let request = http::Request::get("/readyz").body(Vec::new()).map_err(|e| e.to_string())?;
+    client.request_text(request).await.map(drop).map_err(|error| error.to_string())
+}
+
+/// Asks until the answer is good. Ends early when a program that is needed has ended, late
+/// with the error of `program`.
+pub(super) async fn wait_until<F, A>(
+    program: &Program,
+    needed: &[&Program],
+    mut ask: F,
+) -> Result<(), ProgramError>
+where
+    F: FnMut() -> A,
+    A: Future<Output = Result<(), String>>,
+{
+    let started = Instant::now();
+    loop {
+        for program in needed {
+            program.check_alive()?;
+        }
+        match tokio::time::timeout(Duration::from_secs(5), ask()).await {
+            Ok(Ok(())) => return Ok(()),
+            Ok(Err(answer)) if started.elapsed() > READY => {
+                return Err(program.not_ready(started.elapsed(), answer));
+            }
+            Err(_) if started.elapsed() > READY => {
+                return Err(program.not_ready(started.elapsed(), "none within 5 s".into()));
+            }
+            Ok(Err(_)) | Err(_) => tokio::time::sleep(POLL).await,
+        }
+    }
+}
+
+fn etcd(keys: &KeyFiles, folder: &Path, port: u16) -> Vec<String> {
+    let url = format!("https://127.0.0.1:{port}");
+    vec![
+        format!("--data-dir={}", folder.join("etcd").display()),
+        format!("--listen-client-urls={url}"),
+        format!("--advertise-client-urls={url}"),
+        // The only member has no peers, but etcd insists on listening for them.
+        "--listen-peer-urls=http://127.0.0.1:0".into(),
+        format!("--cert-file={}", keys.etcd.certificate.display()),
+        format!("--key-file={}", keys.etcd.key.display()),
+        format!("--trusted-ca-file={}", keys.authority.display()),
+        "--client-cert-auth=true".into(),
+        // A sandbox may lose its data when the machine does; it must not wait for the disk.
+        "--unsafe-no-fsync=true".into(),
+        "--log-level=warn".into(),
+    ]
+}
+
+fn api_server(keys: &KeyFiles, folder: &Path, etcd_port: u16, port: u16) -> Vec<String> {
+    vec![
+        format!("--etcd-servers=https://127.0.0.1:{etcd_port}"),
+        format!("--etcd-cafile={}", keys.authority.display()),
+        format!("--etcd-certfile={}", keys.etcd_client.certificate.display()),
+        format!("--etcd-keyfile={}", keys.etcd_client.key.display()),
+        "--bind-address=127.0.0.1".into(),
+        "--advertise-address=127.0.0.1".into(),
+        // A loopback address is not allowed as the endpoint of Service `kubernetes`.
+        "--endpoint-reconciler-type=none".into(),
+        format!("--secure-port={port}"),
+        format!("--tls-cert-file={}", keys.api_server.certificate.display()),
+        format!("--tls-private-key-file={}", keys.api_server.key.display()),
+        format!("--client-ca-file={}", keys.authority.display()),
+        "--authorization-mode=Node,RBAC".into(),
+        "--anonymous-auth=true".into(),
+        "--allow-privileged=true".into(),
+        "--service-account-issuer=https://kubernetes.default.svc.cluster.local".into(),
+        format!("--service-account-key-file={}", keys.token_public_key.display()),
+        format!("--service-account-signing-key-file={}", keys.token_key.display()),
+        "--service-cluster-ip-range=10.96.0.0/16".into(),
+        format!("--audit-policy-file={}", folder.join("audit-policy.yaml").display()),
+        format!("--audit-log-path={}", folder.join("audit.log").display()),
+        // An event is in the file before its request is answered, so tests need not wait.
+        "--audit-log-mode=blocking".into(),
+        "--profiling=false".into(),
+    ]
+}
+
+fn controller_manager(keys: &KeyFiles) -> Vec<String> {
+    vec![
+        "--use-service-account-credentials=true".into(),
+        "--leader-elect=false".into(),
+        "--secure-port=0".into(),
+        format!("--root-ca-file={}", keys.authority.display()),
+        format!("--service-account-private-key-file={}", keys.token_key.display()),
+        format!("--cluster-signing-cert-file={}", keys.authority.display()),
+        format!("--cluster-signing-key-file={}", keys.authority_key.display()),
+        "--profiling=false".into(),
+    ]
+}
+
+fn scheduler() -> Vec<String> {
+    vec!["--leader-elect=false".into(), "--secure-port=0".into(), "--profiling=false".into()]
+}

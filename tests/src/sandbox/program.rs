@@ -1,0 +1,289 @@
+//! One program of the sandbox as a child process: started, watched, ended, and never
+//! outliving the process that started it. Deliberately not here: which programs there are
+//! and with which flags.
+
+use std::fmt;
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::process::{
+    Pid, Signal, getpid, getppid, kill_process, set_parent_process_death_signal,
+};
+
+/// How long a program may take to end by itself before it is killed.
+const GRACE: Duration = Duration::from_secs(15);
+/// How often a condition is looked at again.
+const POLL: Duration = Duration::from_millis(20);
+/// How many lines of a log an error shows.
+const TAIL_LINES: usize = 12;
+
+/// Why a program does not run.
+#[derive(Debug, thiserror::Error)]
+pub enum ProgramError {
+    /// The operating system did not start it.
+    #[error("start {name} ({})", path.display())]
+    Spawn {
+        /// Which program.
+        name: &'static str,
+        /// Its file.
+        path: PathBuf,
+        /// What the operating system said.
+        #[source]
+        source: io::Error,
+    },
+    /// Its log file could not be opened.
+    #[error("open the log {}", log.display())]
+    Log {
+        /// The file.
+        log: PathBuf,
+        /// What the file system said.
+        #[source]
+        source: io::Error,
+    },
+    /// It ended although nobody asked it to.
+    #[error("keep {name} running: it ended with {status}; the end of {}:\n{tail}", log.display())]
+    Died {
+        /// Which program.
+        name: &'static str,
+        /// How it ended.
+        status: ExitStatus,
+        /// Its whole log.
+        log: PathBuf,
+        /// The last lines of it.
+        tail: LogTail,
+    },
+    /// It runs, but is not ready in time.
+    #[error(
+        "see {name} ready within {} s (last answer: {last}); the end of {}:\n{tail}",
+        waited.as_secs(), log.display()
+    )]
+    NotReady {
+        /// Which program.
+        name: &'static str,
+        /// How long was waited.
+        waited: Duration,
+        /// What it said when it was last asked.
+        last: String,
+        /// Its whole log.
+        log: PathBuf,
+        /// The last lines of it.
+        tail: LogTail,
+    },
+}
+
+/// The last lines of a log, shown as lines also in a failed test's `Debug` output.
+#[derive(Clone, PartialEq, Eq)]
+pub struct LogTail(String);
+
+impl LogTail {
+    fn read(log: &Path) -> Self {
+        // A log that cannot be read must not hide the error that it would have explained.
+        let bytes = fs::read(log).unwrap_or_default();
+        let text = String::from_utf8_lossy(&bytes);
+        let lines: Vec<&str> = text.lines().collect();
+        let from = lines.len().saturating_sub(TAIL_LINES);
+        let tail: Vec<String> = lines.iter().skip(from).map(|line| format!("    {line}")).collect();
+        Self(tail.join("\n"))
+    }
+
+    /// Whether the lines tell that another process took the port.
+    pub(super) fn tells_of_taken_port(&self) -> bool {
+        self.0.contains("address already in use")
+    }
+}
+
+impl fmt::Display for LogTail {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0.is_empty() { f.write_str("    (empty)") } else { f.write_str(&self.0) }
+    }
+}
+
+impl fmt::Debug for LogTail {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "\n{self}\n")
+    }
+}
+
+/// A program and, while it runs, its process. Dropping it kills the process.
+pub(super) struct Program {
+    name: &'static str,
+    path: PathBuf,
+    arguments: Vec<String>,
+    folder: PathBuf,
+    log: PathBuf,
+    process: Mutex<Option<Child>>,
+}
+
+impl Program {
+    /// `folder` is the sandbox's data folder; the log goes to `logs/NAME.log` in it.
+    pub(super) fn new(
+        name: &'static str,
+        path: PathBuf,
+        arguments: Vec<String>,
+        folder: &Path,
+    ) -> Self {
+        let log = folder.join("logs").join(format!("{name}.log"));
+        Self { name, path, arguments, folder: folder.to_owned(), log, process: Mutex::new(None) }
+    }
+
+    /// Starts the process unless it runs already. Output is appended to the log.
+    pub(super) fn start(&self) -> Result<(), ProgramError> {
+        if self.id().is_some() {
+            return Ok(());
+        }
+        let (out, err) = self.open_log()?;
+        let mut command = Command::new(&self.path);
+        command
+            .args(&self.arguments)
+            // A stray ETCD_NAME or HTTPS_PROXY of the caller would change what the programs
+            // do; a proxy would stand between the API server and our webhook.
+            .env_clear()
+            .env("HOME", &self.folder)
+            .env("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin")
+            .current_dir(&self.folder)
+            .stdin(Stdio::null())
+            .stdout(out)
+            .stderr(err)
+            // Ctrl-C in a terminal is for the owner, which then ends its programs in order.
+            .process_group(0);
+        let child = spawn_bound(command).map_err(|source| ProgramError::Spawn {
+            name: self.name,
+            path: self.path.clone(),
+            source,
+        })?;
+        *self.lock() = Some(child);
+        Ok(())
+    }
+
+    fn open_log(&self) -> Result<(File, File), ProgramError> {
+        OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(&self.log)
+            .and_then(|file| Ok((file.try_clone()?, file)))
+            .map_err(|source| ProgramError::Log { log: self.log.clone(), source })
+    }
+
+    /// The process id, while it runs.
+    pub(super) fn id(&self) -> Option<u32> {
+        let mut process = self.lock();
+        let child = process.as_mut()?;
+        matches!(child.try_wait(), Ok(None)).then(|| child.id())
+    }
+
+    /// Fails with the end of the log when the process has ended by itself.
+    pub(super) fn check_alive(&self) -> Result<(), ProgramError> {
+        let ended = self.lock().as_mut().map(Child::try_wait);
+        match ended {
+            Some(Ok(Some(status))) => Err(ProgramError::Died {
+                name: self.name,
+                status,
+                log: self.log.clone(),
+                tail: LogTail::read(&self.log),
+            }),
+            // Not started, running, or a state that cannot be asked: readiness will tell.
+            _ => Ok(()),
+        }
+    }
+
+    /// The error of a program that runs but does not become ready.
+    pub(super) fn not_ready(&self, waited: Duration, last: String) -> ProgramError {
+        ProgramError::NotReady {
+            name: self.name,
+            waited,
+            last,
+            log: self.log.clone(),
+            tail: LogTail::read(&self.log),
+        }
+    }
+
+    /// Ends the process with SIGTERM, and with SIGKILL when that is not heeded.
+    pub(super) async fn stop(&self) {
+        if let Some(child) = self.lock().as_ref() {
+            // A process that has ended already is what is wanted.
+            let _ = kill_process(Pid::from_child(child), Signal::TERM);
+        }
+        let deadline = Instant::now() + GRACE;
+        while self.id().is_some() && Instant::now() < deadline {
+            tokio::time::sleep(POLL).await;
+        }
+        self.kill();
+    }
+
+    /// Ends the process with SIGKILL and waits until it is gone.
+    pub(super) fn kill(&self) {
+        if let Some(mut child) = self.lock().take() {
+            // Both fail only when the process has ended and been waited for.
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Child>> {
+        // The guarded value is replaced as a whole, so a panic elsewhere cannot break it.
+        self.process.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+type Order = (Command, Sender<io::Result<Child>>);
+
+/// Starts a child that the kernel kills when this process ends, however it ends.
+///
+/// The kernel ties that promise to the *thread* that forked, so all children are forked by
+/// one thread that lives as long as the process. A test's or runtime's thread would take
+/// its children with it.
+fn spawn_bound(mut command: Command) -> io::Result<Child> {
+    static SPAWNER: Mutex<Option<Sender<Order>>> = Mutex::new(None);
+    die_with_this_process(&mut command);
+    let orders = {
+        let mut spawner = SPAWNER.lock().unwrap_or_else(PoisonError::into_inner);
+        match spawner.as_ref() {
+            Some(orders) => orders.clone(),
+            None => spawner.insert(start_spawner()?).clone(),
+        }
+    };
+    let (answer, answered) = channel();
+    let gone = |_| io::Error::other("the thread that starts programs is gone");
+    orders.send((command, answer)).map_err(|_| gone(()))?;
+    answered.recv().map_err(|_| gone(()))?
+}
+
+fn start_spawner() -> io::Result<Sender<Order>> {
+    let (orders, received): (Sender<Order>, Receiver<Order>) = channel();
+    thread::Builder::new().name("sandbox-spawner".into()).spawn(move || {
+        for (mut command, answer) in received {
+            // The asker waits for the answer; if it is gone, the child is dropped and ends
+            // with this process.
+            let _ = answer.send(command.spawn());
+        }
+    })?;
+    Ok(orders)
+}
+
+#[allow(unsafe_code, reason = "a child can only ask for its own death signal before exec")]
+fn die_with_this_process(command: &mut Command) {
+    let owner = getpid();
+    let ask = move || {
+        set_parent_process_death_signal(Some(Signal::KILL))?;
+        // The owner may have died before the line above: then no signal would ever come.
+        if getppid() == Some(owner) { Ok(()) } else { Err(io::ErrorKind::BrokenPipe.into()) }
+    };
+    // SAFETY: between fork and exec the closure makes two system calls through rustix, which
+    // neither allocates nor locks; it captures one integer.
+    unsafe {
+        command.pre_exec(ask);
+    }
+}
