@@ -52,7 +52,14 @@ fn policy_names(policies: &Path) -> Result<Vec<String>, Box<dyn Error>> {
 
 fn declare_inputs(root: &Path, names: &[String]) {
     let shared = ["Cargo.toml", "Cargo.lock", "policies", "crds/Cargo.toml", "crds/src", "sdk/wit"];
-    let sdk = ["sdk/guest/Cargo.toml", "sdk/guest/src", "sdk/derive/Cargo.toml", "sdk/derive/src"];
+    let sdk = [
+        "sdk/components/Cargo.toml",
+        "sdk/components/src",
+        "sdk/derive/Cargo.toml",
+        "sdk/derive/src",
+        "sdk/guest/Cargo.toml",
+        "sdk/guest/src",
+    ];
     for path in shared.iter().chain(&sdk).filter(|path| **path != "policies") {
         println!("cargo::rerun-if-changed={}", root.join(path).display());
     }

@@ -1,36 +1,187 @@
-//! First sketch.
-use opensdn_policy_sdk::{
-    Message, NoSettings, Outcome, Pointer, Reads, Request, Severity, Verdict, policy,
-};
+//! ZooKeeper, RabbitMQ or the config database with an even number of members.
+//!
+//! There is no replicas field: one member runs on each node that the node selector matches. Of
+//! four members three must be alive, so four survive the loss of one, as three do, and there is
+//! one more to lose; when the network parts two from two, nobody has a majority.
+//!
+//! ```yaml
+//! spec:
+//!   commonConfiguration:
+//!     nodeSelector: {rack: a}     # four nodes carry this label
+//! ```
+//!
+//! The number of members is judged when the object is written. A node that gets the label later
+//! is not seen here.
 
-#[derive(Reads)]
-#[reads(group = "tf.tungsten.io", kind = "Zookeeper")]
-struct Zookeeper {
-    #[read("/metadata/annotations/replicas")]
-    replicas: Option<String>,
+mod members;
+
+use opensdn_policy_components::{Field, Item, Level, effective};
+use opensdn_policy_sdk::{Message, Outcome, Pointer, Reads, Request, Severity, Verdict, policy};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use members::{NODES, Selector, members};
+
+/// Settings of the policy `even-quorum`.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Settings {
+    /// What an even number of members does to the request.
+    pub severity: Level,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self { severity: Level::Warn }
+    }
 }
 
 const EVEN: Message = Message {
     code: "OSDN1205",
-    severity: Severity::Deny,
-    title: "an even number of members",
-    explanation: "",
-    hint: "use 1, 3 or 5",
+    severity: Severity::Warn,
+    title: "a quorum service has an even number of members",
+    explanation: "ZooKeeper, RabbitMQ and the config database run one member on each node that \
+        their node selector matches, and need more than half of them. An even number survives no \
+        more failures than one less, and a network that parts in two halves stops both.",
+    hint: "make it 1, 3 or 5: label one node more (kubectl label node NODE KEY=VALUE) or one \
+        less (kubectl label node NODE KEY-)",
 };
 
-fn zookeeper(request: &Request<Zookeeper>, _: &NoSettings, verdict: &mut Verdict) -> Outcome {
-    if let Some(Zookeeper { replicas: Some(replicas) }) = &request.object
-        && replicas.parse::<u32>().is_ok_and(|number| number.is_multiple_of(2))
-    {
-        verdict.add(EVEN.at(Pointer::from("/metadata")).says(format!("{replicas} is even")));
+const NONE: Message = Message {
+    code: "OSDN1202",
+    severity: Severity::Warn,
+    title: "no node matches the node selector of a quorum service",
+    explanation: "The service gets no member, and all that depends on it waits until a node is \
+        labelled. Usually a label is misspelt, or kubeadm gave the nodes another one.",
+    hint: "compare with the labels of the nodes: kubectl get nodes --show-labels",
+};
+
+#[derive(Reads)]
+#[reads(group = "tf.tungsten.io", kind = "Manager")]
+struct Manager {
+    #[read("/spec/commonConfiguration/nodeSelector")]
+    selector: Option<Selector>,
+    #[read("/spec/services/zookeeper")]
+    zookeeper: Option<Item<Placed>>,
+    #[read("/spec/services/rabbitmq")]
+    rabbitmq: Option<Item<Placed>>,
+    #[read("/spec/services/cassandras")]
+    cassandras: Option<Vec<Item<Placed>>>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Placed {
+    common_configuration: Option<Placement>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Placement {
+    node_selector: Option<Selector>,
+}
+
+/// The services that run on the nodes of one selector.
+struct Group<'a> {
+    selector: Field<Option<&'a Selector>>,
+    services: Vec<String>,
+}
+
+fn manager(request: &Request<Manager>, settings: &Settings, verdict: &mut Verdict) -> Outcome {
+    let Some(manager) = &request.object else { return Ok(()) };
+    let services = Pointer::from("/spec/services");
+    let single = [(&manager.zookeeper, "Zookeeper"), (&manager.rabbitmq, "Rabbitmq")];
+    let single = single.into_iter().filter_map(|(item, kind)| {
+        item.as_ref().map(|item| (item, kind, services.key(&kind.to_lowercase())))
+    });
+    let cassandras = manager.cassandras.iter().flatten().enumerate();
+    let databases = cassandras
+        .filter(|(_, item)| is_config_database(item.name()))
+        .map(|(number, item)| (item, "Cassandra", services.key("cassandras").index(number)));
+
+    let mut groups: Vec<Group<'_>> = Vec::new();
+    for (item, kind, at) in single.chain(databases) {
+        let Some(component) = item.component(kind, &at) else { continue };
+        let own = component.spec.common_configuration.as_ref();
+        let selector = effective(
+            (own.and_then(|own| own.node_selector.as_ref()), component.shared("/nodeSelector")),
+            Some((manager.selector.as_ref(), "/spec/commonConfiguration/nodeSelector".into())),
+        );
+        match groups.iter_mut().find(|group| group.selector == selector) {
+            Some(group) => group.services.push(component.title()),
+            None => groups.push(Group { selector, services: vec![component.title()] }),
+        }
+    }
+    groups.iter().try_for_each(|group| judge(group, settings, verdict))
+}
+
+macro_rules! stand_alone {
+    ($($function:ident: $kind:ident = $name:literal),+ $(,)?) => {$(
+        #[derive(Reads)]
+        #[reads(group = "tf.tungsten.io", kind = $name)]
+        struct $kind {
+            #[read("/spec/commonConfiguration/nodeSelector")]
+            selector: Option<Selector>,
+        }
+
+        fn $function(request: &Request<$kind>, settings: &Settings, verdict: &mut Verdict) -> Outcome {
+            match &request.object {
+                Some(object) => alone(request, object.selector.as_ref(), settings, verdict),
+                None => Ok(()),
+            }
+        }
+    )+};
+}
+
+stand_alone! {
+    zookeeper: Zookeeper = "Zookeeper",
+    rabbitmq: Rabbitmq = "Rabbitmq",
+    cassandra: Cassandra = "Cassandra",
+}
+
+fn alone<T>(
+    request: &Request<T>,
+    selector: Option<&Selector>,
+    settings: &Settings,
+    verdict: &mut Verdict,
+) -> Outcome {
+    if request.kind == "Cassandra" && !is_config_database(&request.name) {
+        return Ok(());
+    }
+    let selector = effective((selector, "/spec/commonConfiguration/nodeSelector".into()), None);
+    let services = vec![format!("{} {}", request.kind, request.name)];
+    judge(&Group { selector, services }, settings, verdict)
+}
+
+/// The second Cassandra has the analytics data; it is known by its name, as its data folder is.
+fn is_config_database(name: &str) -> bool {
+    !name.starts_with("analyticsdb")
+}
+
+fn judge(group: &Group<'_>, settings: &Settings, verdict: &mut Verdict) -> Outcome {
+    let members = members(group.selector.value)?;
+    let services = group.services.join(", ");
+    let wanted = members::describe(group.selector.value);
+    let at = &group.selector.at;
+    if members.is_empty() {
+        verdict.add(NONE.at(at).says(format!("{services}: no node has {wanted}")));
+    } else if members.len().is_multiple_of(2) {
+        let number = members.len();
+        let nodes = members::list(&members);
+        verdict.add(EVEN.at(at).severity(settings.severity.severity()).says(format!(
+            "{services}: {number} members, one on each node that has {wanted} ({nodes}); \
+                 an even number survives no more failures than {}",
+            number - 1
+        )));
     }
     Ok(())
 }
 
 policy! {
     name: "even-quorum",
-    summary: "quorum services have an odd number of members",
-    settings: NoSettings,
-    messages: [EVEN],
-    validate: [zookeeper],
+    summary: "ZooKeeper, RabbitMQ and the config database have an odd number of members",
+    settings: Settings,
+    messages: [EVEN, NONE],
+    indexes: [NODES],
+    validate: [manager, zookeeper, rabbitmq, cassandra],
 }

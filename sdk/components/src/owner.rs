@@ -1,0 +1,61 @@
+//! Whether the operator made an object of a Manager's service.
+
+use serde::Deserialize;
+
+/// `metadata.ownerReferences`.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(transparent)]
+pub struct Owners(Vec<Owner>);
+
+/// One owner reference.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Owner {
+    api_version: String,
+    kind: String,
+    /// Name of the owner; it is in the namespace of the object.
+    pub name: String,
+    /// UID of the owner.
+    pub uid: String,
+    #[serde(default)]
+    controller: bool,
+}
+
+impl Owners {
+    /// The Manager whose service the object says to be. A user can write this reference too: what
+    /// must hold against ill will looks the Manager up and compares the UID.
+    #[must_use]
+    pub fn manager(&self) -> Option<&Owner> {
+        self.0.iter().find(|owner| {
+            owner.controller
+                && owner.kind == "Manager"
+                && owner.api_version.starts_with("tf.tungsten.io/")
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::Owners;
+
+    fn manager_of(references: serde_json::Value) -> Option<String> {
+        let owners: Owners = serde_json::from_value(references).unwrap();
+        owners.manager().map(|owner| owner.name.clone())
+    }
+
+    #[test]
+    fn finds_the_controlling_manager_only() {
+        let owner = |api: &str, kind: &str, controller: bool| {
+            json!([{"apiVersion": api, "kind": kind, "name": "a", "uid": "1",
+                    "controller": controller}])
+        };
+        let ours = "tf.tungsten.io/v1alpha1";
+        assert_eq!(manager_of(owner(ours, "Manager", true)), Some("a".to_owned()));
+        assert_eq!(manager_of(owner(ours, "Manager", false)), None);
+        assert_eq!(manager_of(owner(ours, "Config", true)), None);
+        assert_eq!(manager_of(owner("v1", "Manager", true)), None);
+        assert_eq!(manager_of(json!([])), None);
+    }
+}

@@ -1,0 +1,239 @@
+//! The walk over a Manager's services. What a service is made of is the policy's business.
+
+use std::{fmt, marker::PhantomData};
+
+use opensdn_policy_sdk::Pointer;
+use serde::{
+    Deserialize, Deserializer,
+    de::{IgnoredAny, MapAccess, Visitor},
+};
+
+/// A service of a Manager: the key under `spec.services` and the kind that it becomes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Service {
+    /// Key under `spec.services`.
+    pub key: &'static str,
+    /// Kind of the object that the operator makes of it.
+    pub kind: &'static str,
+    /// Whether a list of items stands there, or one item.
+    pub list: bool,
+}
+
+const fn one(key: &'static str, kind: &'static str) -> Service {
+    Service { key, kind, list: false }
+}
+
+const fn many(key: &'static str, kind: &'static str) -> Service {
+    Service { key, kind, list: true }
+}
+
+/// Every service of a Manager. `redis` is a list in spite of its name.
+pub const SERVICES: &[Service] = &[
+    one("analytics", "Analytics"),
+    one("analyticsAlarm", "AnalyticsAlarm"),
+    one("analyticsSnmp", "AnalyticsSnmp"),
+    many("cassandras", "Cassandra"),
+    one("config", "Config"),
+    many("controls", "Control"),
+    one("kubemanager", "Kubemanager"),
+    one("queryengine", "QueryEngine"),
+    one("rabbitmq", "Rabbitmq"),
+    many("redis", "Redis"),
+    many("vrouters", "Vrouter"),
+    one("webui", "Webui"),
+    one("zookeeper", "Zookeeper"),
+];
+
+/// The service of that key or kind.
+#[must_use]
+pub fn find_service(key_or_kind: &str) -> Option<&'static Service> {
+    SERVICES.iter().find(|service| service.key == key_or_kind || service.kind == key_or_kind)
+}
+
+/// One component, as a policy judges it.
+#[derive(Clone, Debug)]
+pub struct Component<'a, S> {
+    /// Kind: `Zookeeper`.
+    pub kind: &'a str,
+    /// Name; empty where none is given yet.
+    pub name: &'a str,
+    /// Where its spec stands: `/spec`, or `/spec/services/zookeeper/spec`.
+    pub at: Pointer,
+    /// The part of the spec that the policy reads.
+    pub spec: &'a S,
+}
+
+impl<'a, S> Component<'a, S> {
+    /// The component that is an object of its own, with its spec at `/spec`.
+    pub fn alone(kind: &'a str, name: &'a str, spec: &'a S) -> Self {
+        Self { kind, name, at: Pointer::from("/spec"), spec }
+    }
+
+    /// The field at `path` of its `serviceConfiguration`.
+    #[must_use]
+    pub fn setting(&self, path: &str) -> Pointer {
+        self.at.key("serviceConfiguration").join(path)
+    }
+
+    /// The field at `path` of its `commonConfiguration`.
+    #[must_use]
+    pub fn shared(&self, path: &str) -> Pointer {
+        self.at.key("commonConfiguration").join(path)
+    }
+
+    /// How a message names it: `Zookeeper zookeeper1`.
+    #[must_use]
+    pub fn title(&self) -> String {
+        if self.name.is_empty() {
+            self.kind.to_owned()
+        } else {
+            format!("{} {}", self.kind, self.name)
+        }
+    }
+}
+
+/// An item under `spec.services`: metadata with a name, and a spec.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Item<S> {
+    metadata: Option<ItemMetadata>,
+    spec: Option<S>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+struct ItemMetadata {
+    name: Option<String>,
+}
+
+impl<S> Item<S> {
+    /// The item's name; empty where none is given.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        self.metadata.as_ref().and_then(|metadata| metadata.name.as_deref()).unwrap_or_default()
+    }
+
+    /// The item as a component of `kind`; `item` points at the item. `None` without a spec.
+    pub fn component<'a>(&'a self, kind: &'a str, item: &Pointer) -> Option<Component<'a, S>> {
+        let spec = self.spec.as_ref()?;
+        Some(Component { kind, name: self.name(), at: item.key("spec"), spec })
+    }
+}
+
+/// `spec.services` of a Manager, the spec of each item read as `S`. Unknown keys are passed over.
+#[derive(Clone, Debug)]
+pub struct Services<S>(Vec<Entry<S>>);
+
+#[derive(Clone, Debug)]
+struct Entry<S> {
+    service: &'static Service,
+    index: usize,
+    item: Item<S>,
+}
+
+impl<S> Default for Services<S> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
+}
+
+impl<S> Services<S> {
+    /// Every component that is present with a spec, as it stands below `/spec/services`.
+    pub fn walk(&self) -> impl Iterator<Item = Component<'_, S>> {
+        self.0.iter().filter_map(|entry| {
+            entry.item.component(entry.service.kind, &pointer(entry.service, entry.index))
+        })
+    }
+
+    /// The components of one kind, as [`Self::walk`] gives them.
+    pub fn of_kind<'a>(&'a self, kind: &'a str) -> impl Iterator<Item = Component<'a, S>> {
+        self.walk().filter(move |component| component.kind == kind)
+    }
+}
+
+fn pointer(service: &Service, index: usize) -> Pointer {
+    let place = Pointer::from("/spec/services").key(service.key);
+    if service.list { place.index(index) } else { place }
+}
+
+impl<'de, S: Deserialize<'de>> Deserialize<'de> for Services<S> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(ServicesVisitor(PhantomData))
+    }
+}
+
+struct ServicesVisitor<S>(PhantomData<S>);
+
+impl<'de, S: Deserialize<'de>> Visitor<'de> for ServicesVisitor<S> {
+    type Value = Services<S>;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("the services of a Manager")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Services<S>, A::Error> {
+        let mut entries = Vec::new();
+        while let Some(key) = map.next_key::<String>()? {
+            let Some(service) = SERVICES.iter().find(|service| service.key == key) else {
+                map.next_value::<IgnoredAny>()?;
+                continue;
+            };
+            let items: Vec<Option<Item<S>>> = if service.list {
+                map.next_value::<Option<Vec<Option<Item<S>>>>>()?.unwrap_or_default()
+            } else {
+                vec![map.next_value()?]
+            };
+            entries.extend(
+                items
+                    .into_iter()
+                    .enumerate()
+                    .filter_map(|(index, item)| item.map(|item| Entry { service, index, item })),
+            );
+        }
+        Ok(Services(entries))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde::Deserialize;
+    use serde_json::json;
+
+    use super::Services;
+
+    #[derive(Debug, Deserialize)]
+    struct Spec {
+        number: Option<u8>,
+    }
+
+    fn walked(services: serde_json::Value) -> Vec<(String, String, Option<u8>)> {
+        let services: Services<Spec> = serde_json::from_value(services).unwrap();
+        services
+            .walk()
+            .map(|component| {
+                (component.title(), component.at.as_str().to_owned(), component.spec.number)
+            })
+            .collect()
+    }
+
+    #[test]
+    fn walks_single_services_and_lists() {
+        let walked = walked(json!({
+            "zookeeper": {"metadata": {"name": "zookeeper1"}, "spec": {"number": 1}},
+            "redis": [{"spec": {}}, {"metadata": {"name": "second"}, "spec": {"number": 2}}],
+        }));
+        let expected = [
+            ("Redis", "/spec/services/redis/0/spec", None),
+            ("Redis second", "/spec/services/redis/1/spec", Some(2)),
+            ("Zookeeper zookeeper1", "/spec/services/zookeeper/spec", Some(1)),
+        ];
+        let expected = expected.map(|(title, at, number)| (title.into(), at.into(), number));
+        assert_eq!(walked, expected);
+    }
+
+    #[test]
+    fn passes_over_what_is_unknown_or_empty() {
+        let walked = walked(json!({
+            "zookeepers": [1, 2], "redis": null, "config": {"metadata": {}}, "webui": null,
+        }));
+        assert_eq!(walked, []);
+    }
+}
