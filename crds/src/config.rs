@@ -1,0 +1,208 @@
+//! Config: the API that the whole network is configured by, and the daemons behind it. Spec,
+//! status and the rules of one object. That link-local services are unique in the cluster is a
+//! policy.
+
+use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
+
+use crate::pod::{AaaMode, Container, PodConfiguration};
+use crate::status::CommonStatus;
+
+/// What Config shall be.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+#[cfg_attr(feature = "kube", derive(kube::CustomResource, schemars::JsonSchema))]
+#[cfg_attr(
+    feature = "kube",
+    kube(
+        group = "tf.tungsten.io",
+        version = "v1alpha1",
+        kind = "Config",
+        plural = "configs",
+        shortname = "tfcfg",
+        category = "opensdn",
+        namespaced,
+        status = "ConfigStatus",
+        derive = "PartialEq",
+        doc = "Config is the Config API, schema transformer, service monitor and device manager: one pod on each node that matches the node selector.",
+        validation = crate::schema::name_at_most(33),
+        validation = crate::schema::aaa_mode_needs_keystone(),
+        printcolumn(name = "Endpoint", type_ = "string", json_path = ".status.endpoint"),
+        printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
+        printcolumn(name = "Active", type_ = "boolean", json_path = ".status.active"),
+        printcolumn(
+            name = "Ready",
+            type_ = "string",
+            json_path = r#".status.conditions[?(@.type=="Ready")].status"#
+        ),
+        printcolumn(
+            name = "Reason",
+            type_ = "string",
+            json_path = r#".status.conditions[?(@.type=="Ready")].reason"#
+        )
+    )
+)]
+#[serde(rename_all = "camelCase")]
+pub struct ConfigSpec {
+    /// Where the pods run, and what they share with all components.
+    pub common_configuration: Option<PodConfiguration>,
+    /// What only Config has.
+    pub service_configuration: ConfigConfiguration,
+}
+
+/// The settings of Config.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+#[cfg_attr(feature = "kube", derive(schemars::JsonSchema), schemars(transform = constraints))]
+#[serde(rename_all = "camelCase")]
+pub struct ConfigConfiguration {
+    /// The images of containers api, devicemanager, dnsmasq, schematransformer, servicemonitor,
+    /// nodemanager and provisioner, and of the init containers nodeinit, nodeinit-status-prefetch
+    /// and nodeinit-tools-prefetch.
+    pub containers: Option<Vec<Container>>,
+    /// Port of the Config API. Default 8082; tf-operator works with no other.
+    pub api_port: Option<i64>,
+    /// Port of the API's administration, on 127.0.0.1. Default 8095.
+    pub api_admin_port: Option<i64>,
+    /// Introspection of the API. Default 8084.
+    pub api_introspect_port: Option<i64>,
+    /// Processes of the Config API on each node. Default 1; more run under uwsgi, worker i on ports
+    /// 10000 + apiIntrospectPort + i and 20000 + apiAdminPort + i.
+    pub api_worker_count: Option<i64>,
+    /// Introspection of the schema transformer. Default 8087.
+    pub schema_introspect_port: Option<i64>,
+    /// Introspection of the service monitor. Default 8088.
+    pub svc_monitor_introspect_port: Option<i64>,
+    /// Introspection of the device manager. Default 8096.
+    pub device_manager_introspect_port: Option<i64>,
+    /// What the API checks about a request: no-auth, rbac or cloud-admin; the last two need
+    /// authMode keystone. Default rbac with keystone, else no-auth.
+    pub aaa_mode: Option<AaaMode>,
+    /// Address under which devices reach the device manager, the same on all replicas. Default: the
+    /// address of each pod.
+    #[serde(rename = "fabricMgmtIP")]
+    pub fabric_mgmt_ip: Option<String>,
+    /// One link-local service, usually the metadata service of an underlying OpenStack.
+    pub linklocal_service_config: Option<LinklocalServiceConfig>,
+    /// More link-local services of the same shape. tf-operator drops this field; objects of kind
+    /// LinkLocalService do the same.
+    pub linklocal_services: Option<Vec<LinklocalServiceConfig>>,
+    /// Whether devices are served by another TFTP server. Default false.
+    #[serde(rename = "useExternalTFTP")]
+    pub use_external_tftp: Option<bool>,
+    /// Whether all control nodes peer with each other by themselves. Default true.
+    pub bgp_auto_mesh: Option<bool>,
+    /// Whether AS numbers above 65535 may be used. Default false.
+    #[serde(rename = "bgpEnable4Byte")]
+    pub bgp_enable_4byte: Option<bool>,
+    /// AS number of the whole network: 1 to 65534, or up to 4294967294 with bgpEnable4Byte; not
+    /// 23456. Default 64512.
+    #[serde(rename = "globalASNNumber")]
+    pub global_asn_number: Option<i64>,
+}
+
+/// A service of the fabric that workloads reach under a link-local address.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+#[cfg_attr(feature = "kube", derive(schemars::JsonSchema), schemars(transform = linklocal_constraints))]
+#[serde(rename_all = "camelCase")]
+pub struct LinklocalServiceConfig {
+    /// IPv4 address or name of the service in the fabric. Required.
+    pub ip_fabric_service_host: Option<String>,
+    /// Port of the service in the fabric. Default 8775.
+    pub ip_fabric_service_port: Option<i64>,
+    /// Name of the link-local service. Default metadata, a name that vrouters serve on their own:
+    /// choose another unless you mean the metadata service.
+    pub name: Option<String>,
+    /// Address under which workloads reach it, an IPv4 address, normally in 169.254.0.0/16. Default
+    /// 169.254.169.254.
+    pub ip: Option<String>,
+    /// Port under which workloads reach it. Default 80.
+    pub port: Option<i64>,
+}
+
+/// What became of Config.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+#[cfg_attr(feature = "kube", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct ConfigStatus {
+    /// What all components report.
+    #[serde(flatten)]
+    pub common: CommonStatus,
+    /// Cluster address of the Config API's Service.
+    pub endpoint: Option<String>,
+}
+
+#[cfg(feature = "kube")]
+fn constraints(schema: &mut schemars::Schema) {
+    const WORKERS: &str = "OSDN1603";
+    crate::pod::containers(schema);
+    let _ = crate::schema::Fields::of(schema)
+        .most_items(&["linklocalServices"], 256)
+        .ports(
+            "OSDN1519",
+            &[
+                "apiPort",
+                "apiAdminPort",
+                "apiIntrospectPort",
+                "schemaIntrospectPort",
+                "svcMonitorIntrospectPort",
+                "deviceManagerIntrospectPort",
+            ],
+        )
+        .at_least("OSDN1602", &["apiWorkerCount"], 1, "1 or more, at most the node's cores")
+        .rule(
+            WORKERS,
+            "self.?apiWorkerCount.orValue(1) <= 1 || \
+             (10000 + self.?apiIntrospectPort.orValue(8084) + self.apiWorkerCount <= 65535 && \
+             20000 + self.?apiAdminPort.orValue(8095) + self.apiWorkerCount <= 65535)",
+            "with apiWorkerCount n, the ports 10000 + apiIntrospectPort (default 8084) + n and \
+             20000 + apiAdminPort (default 8095) + n must not be above 65535: lower a port or \
+             the count",
+        )
+        .longest(&["fabricMgmtIP"], 64)
+        .field("OSDN1605", "fabricMgmtIP", "self == '' || isIP(self)", "must be an IP address")
+        .set("globalASNNumber", "minimum", serde_json::json!(1))
+        .set("globalASNNumber", "maximum", serde_json::json!(4_294_967_294_i64))
+        .rule(
+            "OSDN1606",
+            "!has(self.globalASNNumber) || \
+             (!(self.globalASNNumber in [0, 23456, 65535]) && (self.globalASNNumber <= 65535 || \
+             self.?bgpEnable4Byte.orValue(false)))",
+            "globalASNNumber must be 1 to 65534 and not 23456, which is reserved; a number above \
+             65535 needs bgpEnable4Byte: true",
+        );
+}
+
+#[cfg(feature = "kube")]
+fn linklocal_constraints(schema: &mut schemars::Schema) {
+    const CODE: &str = "OSDN1604";
+    const LABEL: &str = "[A-Za-z0-9]([-A-Za-z0-9]*[A-Za-z0-9])?";
+    let _ = crate::schema::Fields::of(schema)
+        .rule(
+            CODE,
+            "self.?ipFabricServiceHost.orValue('') != ''",
+            "ipFabricServiceHost is required: give the IPv4 address or the name of the service \
+             in the fabric, or remove the block",
+        )
+        .longest(&["ipFabricServiceHost"], crate::schema::HOST)
+        .field(
+            CODE,
+            "ipFabricServiceHost",
+            &format!(
+                "self == '' || (isIP(self) ? ip(self).family() == 4 : \
+                 self.matches(r'^{LABEL}([.]{LABEL})*[.]?$') && !self.matches('^[0-9.]+$'))"
+            ),
+            "must be an IPv4 address or a DNS name, without port or scheme",
+        )
+        .longest(&["ip"], 64)
+        .field(
+            CODE,
+            "ip",
+            "self == '' || (isIP(self) && ip(self).family() == 4)",
+            "must be an IPv4 address, normally in 169.254.0.0/16",
+        )
+        .ports(CODE, &["ipFabricServicePort", "port"])
+        .matches(CODE, &["name"], &format!("^{LABEL}$"), 63, "a DNS label, such as metadata");
+}

@@ -1,0 +1,132 @@
+//! Kubemanager: Kubernetes seen from OpenSDN. Spec, status and the rules of one object. Whether the
+//! networks overlap with those of the cluster needs the cluster and is a policy.
+
+use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
+
+use crate::pod::{Container, PodConfiguration};
+use crate::status::CommonStatus;
+
+/// What kube-manager shall be.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+#[cfg_attr(feature = "kube", derive(kube::CustomResource, schemars::JsonSchema))]
+#[cfg_attr(
+    feature = "kube",
+    kube(
+        group = "tf.tungsten.io",
+        version = "v1alpha1",
+        kind = "Kubemanager",
+        plural = "kubemanagers",
+        shortname = "tfkm",
+        category = "opensdn",
+        namespaced,
+        status = "KubemanagerStatus",
+        derive = "PartialEq",
+        doc = "Kubemanager turns what Kubernetes wants (pods, services, network policies) into OpenSDN configuration: one pod on each node that matches the node selector.",
+        validation = crate::schema::name_at_most(28),
+        printcolumn(name = "Active", type_ = "boolean", json_path = ".status.active"),
+        printcolumn(
+            name = "Ready",
+            type_ = "string",
+            json_path = r#".status.conditions[?(@.type=="Ready")].status"#
+        ),
+        printcolumn(
+            name = "Reason",
+            type_ = "string",
+            json_path = r#".status.conditions[?(@.type=="Ready")].reason"#
+        ),
+        printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
+    )
+)]
+#[serde(rename_all = "camelCase")]
+pub struct KubemanagerSpec {
+    /// Where the pods run, and what they share with all components.
+    pub common_configuration: Option<PodConfiguration>,
+    /// What only Kubemanager has.
+    pub service_configuration: KubemanagerConfiguration,
+}
+
+/// The settings of kube-manager.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+#[cfg_attr(feature = "kube", derive(schemars::JsonSchema), schemars(transform = constraints))]
+#[serde(rename_all = "camelCase")]
+pub struct KubemanagerConfiguration {
+    /// The image of container kubemanager.
+    pub containers: Option<Vec<Container>>,
+    /// kubernetes (default) or openshift; the same as of the vrouters.
+    pub cloud_orchestrator: Option<String>,
+    /// IPv4 networks, separated by commas, for pods whose traffic uses the fabric directly. Default
+    /// 10.64.0.0/12.
+    pub ip_fabric_subnets: Option<String>,
+    /// Whether all pods use the fabric directly. Default false.
+    pub ip_fabric_forwarding: Option<bool>,
+    /// Whether pods reach the fabric through the address of their node. Default true.
+    pub ip_fabric_snat: Option<bool>,
+    /// Whether Services may lead to pods on the host network. Default false.
+    pub host_network_service: Option<bool>,
+    /// Pool of floating addresses for Ingress and LoadBalancer, as a dict with project, domain,
+    /// name and network, or {} for none. Default: project `<cluster>-default`, network __public__.
+    #[serde(rename = "publicFIPPool")]
+    pub public_fip_pool: Option<String>,
+    /// No effect in tf-operator: taken from the cluster.
+    #[serde(rename = "kubernetesAPIServer")]
+    pub kubernetes_api_server: Option<String>,
+    /// No effect in tf-operator: always 8080.
+    #[serde(rename = "kubernetesAPIPort")]
+    pub kubernetes_api_port: Option<i64>,
+    /// No effect in tf-operator: taken from the cluster.
+    #[serde(rename = "kubernetesAPISSLPort")]
+    pub kubernetes_apissl_port: Option<i64>,
+    /// No effect in tf-operator: taken from the cluster.
+    pub pod_subnet: Option<String>,
+    /// No effect in tf-operator: taken from the cluster.
+    pub service_subnet: Option<String>,
+    /// No effect in tf-operator: the token of the service account is used.
+    pub kubernetes_token_file: Option<String>,
+}
+
+/// What became of kube-manager.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+#[cfg_attr(feature = "kube", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct KubemanagerStatus {
+    /// What all components report.
+    #[serde(flatten)]
+    pub common: CommonStatus,
+}
+
+#[cfg(feature = "kube")]
+fn constraints(schema: &mut schemars::Schema) {
+    crate::pod::containers(schema);
+    let _ = crate::schema::Fields::of(schema)
+        .ports("OSDN1519", &["kubernetesAPIPort", "kubernetesAPISSLPort"])
+        .matches(
+            "OSDN1706",
+            &["cloudOrchestrator"],
+            "^(kubernetes|openshift)$",
+            64,
+            "kubernetes or openshift",
+        )
+        .longest(&["ipFabricSubnets"], crate::schema::TEXT)
+        .field(
+            "OSDN1702",
+            "ipFabricSubnets",
+            "self == '' || self.split(',').all(subnet, isCIDR(subnet.trim()) && \
+             cidr(subnet.trim()).ip().family() == 4)",
+            "must be IPv4 networks separated by commas, such as 10.64.0.0/12",
+        )
+        .longest(&["publicFIPPool"], crate::schema::TEXT)
+        .field(
+            "OSDN1704",
+            "publicFIPPool",
+            "self.trim() in ['', '{}'] || (self.trim().startsWith('{') && \
+             self.trim().endsWith('}') && ['project', 'domain', 'name', 'network'].all(key, \
+             self.matches('[\"\\\']' + key + '[\"\\\'] *:')))",
+            "must be a dict with the keys project, domain, name and network, such as \
+             {'domain': 'default-domain', 'project': 'k8s-default', 'network': '__public__', \
+             'name': '__fip_pool_public__'}, or {} for none",
+        );
+}

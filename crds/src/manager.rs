@@ -1,0 +1,335 @@
+//! Manager: the whole cluster in one object. Each service here becomes an object of its own kind.
+//! Rules over several services are here where one Manager alone can tell; everything that a
+//! service can tell by itself is with its kind.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
+
+use crate::analytics::AnalyticsSpec;
+use crate::analytics_alarm::AnalyticsAlarmSpec;
+use crate::analytics_snmp::AnalyticsSnmpSpec;
+use crate::cassandra::CassandraSpec;
+use crate::config::ConfigSpec;
+use crate::control::ControlSpec;
+use crate::kubemanager::KubemanagerSpec;
+use crate::pod::{AuthParameters, LogLevel, Toleration};
+use crate::query_engine::QueryEngineSpec;
+use crate::rabbitmq::RabbitmqSpec;
+use crate::redis::RedisSpec;
+use crate::status::Condition;
+use crate::vrouter::VrouterSpec;
+use crate::webui::WebuiSpec;
+use crate::zookeeper::ZookeeperSpec;
+
+/// What the cluster shall be.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+#[cfg_attr(feature = "kube", derive(kube::CustomResource, schemars::JsonSchema))]
+#[cfg_attr(
+    feature = "kube",
+    kube(
+        group = "tf.tungsten.io",
+        version = "v1alpha1",
+        kind = "Manager",
+        plural = "managers",
+        shortname = "tfmgr",
+        category = "opensdn",
+        namespaced,
+        status = "ManagerStatus",
+        derive = "PartialEq",
+        doc = "Manager describes a whole OpenSDN cluster; the operator makes one object of each service in it.",
+        printcolumn(
+            name = "Ready",
+            type_ = "string",
+            json_path = r#".status.conditions[?(@.type=="Ready")].status"#
+        ),
+        printcolumn(
+            name = "Reason",
+            type_ = "string",
+            json_path = r#".status.conditions[?(@.type=="Ready")].reason"#
+        ),
+        printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
+    ),
+    schemars(transform = constraints::manager)
+)]
+#[serde(rename_all = "camelCase")]
+pub struct ManagerSpec {
+    /// What all services share. A service's own value comes first, except for authParameters,
+    /// certKeyLength and certSigner.
+    pub common_configuration: Option<ManagerConfiguration>,
+    /// The services of the cluster. Taking one away deletes it.
+    pub services: Option<Services>,
+}
+
+/// What all services share.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+#[cfg_attr(
+    feature = "kube",
+    derive(schemars::JsonSchema),
+    schemars(transform = constraints::common)
+)]
+#[serde(rename_all = "camelCase")]
+pub struct ManagerConfiguration {
+    /// Labels of the nodes that services run on: one pod of each on every node. Default: the
+    /// control plane's.
+    pub node_selector: Option<BTreeMap<String, String>>,
+    /// Names of Secrets with the credentials of image registries.
+    pub image_pull_secrets: Option<Vec<String>>,
+    /// Taints that the pods tolerate. A list replaces the default, which is to tolerate all.
+    pub tolerations: Option<Vec<Toleration>>,
+    /// Who may use the OpenSDN API, and how that is checked.
+    pub auth_parameters: Option<AuthParameters>,
+    /// How much the daemons log. tf-operator's default is debug, ours info.
+    pub log_level: Option<LogLevel>,
+    /// Family of the nodes' operating system: rhel, centos or ubuntu. Decides how the kernel
+    /// module is built.
+    pub distribution: Option<String>,
+    /// Bits of the RSA keys of all certificates. 0 and unset mean 4096.
+    pub cert_key_length: Option<i64>,
+    /// Who signs certificates: SelfSignedCA (default), External (files on the nodes), or the name
+    /// of a Kubernetes signer, such as example.com/opensdn.
+    pub cert_signer: Option<String>,
+}
+
+/// The services of a cluster.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+#[cfg_attr(
+    feature = "kube",
+    derive(schemars::JsonSchema),
+    schemars(transform = constraints::services)
+)]
+#[serde(rename_all = "camelCase")]
+pub struct Services {
+    /// The collector and its API.
+    pub analytics: Option<Service<AnalyticsSpec>>,
+    /// The alarm generator.
+    pub analytics_alarm: Option<Service<AnalyticsAlarmSpec>>,
+    /// The SNMP collector.
+    pub analytics_snmp: Option<Service<AnalyticsSnmpSpec>>,
+    /// The databases: configdb1, and optionally analyticsdb1.
+    pub cassandras: Option<Vec<Service<CassandraSpec>>>,
+    /// The Config API and its daemons.
+    pub config: Option<Service<ConfigSpec>>,
+    /// The groups of control nodes.
+    pub controls: Option<Vec<Service<ControlSpec>>>,
+    /// Kubernetes seen from OpenSDN.
+    pub kubemanager: Option<Service<KubemanagerSpec>>,
+    /// Queries over the analytics database.
+    pub queryengine: Option<Service<QueryEngineSpec>>,
+    /// The message bus.
+    pub rabbitmq: Option<Service<RabbitmqSpec>>,
+    /// The cache: a list of one.
+    pub redis: Option<Vec<Service<RedisSpec>>>,
+    /// The groups of vrouters.
+    pub vrouters: Option<Vec<Service<VrouterSpec>>>,
+    /// The web interface.
+    pub webui: Option<Service<WebuiSpec>>,
+    /// Coordination of the config services.
+    pub zookeeper: Option<Service<ZookeeperSpec>>,
+}
+
+/// A service within a Manager: name and labels of the object that is made of it, and its spec.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+#[cfg_attr(feature = "kube", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct Service<S> {
+    /// Name and labels of the object.
+    pub metadata: Option<ServiceMetadata>,
+    /// The spec of the object.
+    pub spec: Option<S>,
+}
+
+/// Name and labels of the object that is made of a service.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+#[cfg_attr(
+    feature = "kube",
+    derive(schemars::JsonSchema),
+    schemars(transform = constraints::metadata)
+)]
+#[serde(rename_all = "camelCase")]
+pub struct ServiceMetadata {
+    /// Name of the object. Unique among the services of its kind.
+    pub name: Option<String>,
+    /// Labels of the object.
+    pub labels: Option<BTreeMap<String, String>>,
+}
+
+/// What became of the cluster.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+#[cfg_attr(
+    feature = "kube",
+    derive(schemars::JsonSchema),
+    schemars(transform = crate::status::conditions)
+)]
+#[serde(rename_all = "camelCase")]
+pub struct ManagerStatus {
+    /// State of Analytics.
+    pub analytics: Option<ServiceStatus>,
+    /// State of AnalyticsAlarm.
+    pub analytics_alarm: Option<ServiceStatus>,
+    /// State of AnalyticsSnmp.
+    pub analytics_snmp: Option<ServiceStatus>,
+    /// State of the databases.
+    pub cassandras: Option<Vec<ServiceStatus>>,
+    /// State of Config.
+    pub config: Option<ServiceStatus>,
+    /// State of the groups of control nodes.
+    pub controls: Option<Vec<ServiceStatus>>,
+    /// State of kube-manager.
+    pub kubemanager: Option<ServiceStatus>,
+    /// State of QueryEngine.
+    pub queryengine: Option<ServiceStatus>,
+    /// State of RabbitMQ.
+    pub rabbitmq: Option<ServiceStatus>,
+    /// State of Redis.
+    pub redis: Option<Vec<ServiceStatus>>,
+    /// State of the groups of vrouters.
+    pub vrouters: Option<Vec<ServiceStatus>>,
+    /// State of the web UI.
+    pub webui: Option<ServiceStatus>,
+    /// State of ZooKeeper.
+    pub zookeeper: Option<ServiceStatus>,
+    /// Never set.
+    pub crd_status: Option<Vec<CrdStatus>>,
+    /// Stage of tf-operator's upgrade: -1 none, 0 requested, n stage n.
+    pub ziu_state: Option<i32>,
+    /// The state in detail; see the condition Ready first.
+    pub conditions: Option<Vec<Condition>>,
+    /// The generation of the spec that this status is about.
+    pub observed_generation: Option<i64>,
+}
+
+/// State of one service.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+#[cfg_attr(feature = "kube", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct ServiceStatus {
+    /// Name of the object.
+    pub name: Option<String>,
+    /// Whether the service can do its work.
+    pub active: Option<bool>,
+    /// Never set.
+    pub created: Option<bool>,
+}
+
+/// State of a CustomResourceDefinition. Never set.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+#[cfg_attr(feature = "kube", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct CrdStatus {
+    /// Name of the definition.
+    pub name: Option<String>,
+    /// Whether it is active.
+    pub active: Option<bool>,
+}
+
+#[cfg(feature = "kube")]
+mod constraints {
+    use schemars::Schema;
+
+    use crate::schema::{Fields, HOST, name_text};
+
+    /// Longest names by kind: the suffix of the kind and the limit of a pod's label decide.
+    const SINGLE: &[(&str, u64)] = &[
+        ("analytics", 30),
+        ("analyticsAlarm", 25),
+        ("analyticsSnmp", 26),
+        ("config", 33),
+        ("kubemanager", 28),
+        ("queryengine", 28),
+        ("rabbitmq", 31),
+        ("webui", 34),
+        ("zookeeper", 30),
+    ];
+    const LISTS: &[(&str, u64, u64)] =
+        &[("cassandras", 30, 8), ("controls", 32, 32), ("redis", 34, 8), ("vrouters", 45, 64)];
+
+    pub(super) fn manager(schema: &mut Schema) {
+        let mut fields = Fields::of(schema);
+        for service in ["config", "analytics"] {
+            fields = fields.rule(
+                "OSDN1410",
+                &format!(
+                    "!(self.?services.?{service}.?spec.?serviceConfiguration.?aaaMode.orValue('') \
+                     in ['rbac', 'cloud-admin']) || \
+                     self.?commonConfiguration.?authParameters.?authMode.orValue('') == 'keystone'"
+                ),
+                &format!(
+                    "services.{service}.spec.serviceConfiguration.aaaMode rbac or cloud-admin \
+                     needs commonConfiguration.authParameters.authMode keystone: set it, or \
+                     remove aaaMode"
+                ),
+            );
+        }
+        let _ = fields;
+    }
+
+    pub(super) fn common(schema: &mut Schema) {
+        crate::pod::common(schema);
+        let _ = Fields::of(schema).set("certKeyLength", "minimum", serde_json::json!(0)).matches(
+            "OSDN1901",
+            &["certSigner"],
+            "^(SelfSignedCA|External|[a-z0-9]([-.a-z0-9]*[a-z0-9])?/[^ /]+)$",
+            571,
+            "SelfSignedCA, External, or the name of a Kubernetes signer such as \
+                 example.com/opensdn",
+        );
+    }
+
+    pub(super) fn services(schema: &mut Schema) {
+        let mut fields = Fields::of(schema);
+        for (name, longest) in SINGLE {
+            fields = fields.field(
+                "OSDN1107",
+                name,
+                &format!("size(self.?metadata.?name.orValue('')) <= {longest}"),
+                &name_text(*longest),
+            );
+        }
+        for (name, longest, items) in LISTS {
+            fields = fields
+                .most_items(&[name], *items)
+                .items(
+                    "OSDN1107",
+                    name,
+                    &format!("size(self.?metadata.?name.orValue('')) <= {longest}"),
+                    &format!("{name} {}", name_text(*longest)),
+                )
+                .field(
+                    "OSDN1106",
+                    name,
+                    "self.all(item, item.?metadata.?name.orValue('') != '')",
+                    "needs metadata.name on each item",
+                )
+                .field(
+                    "OSDN1106",
+                    name,
+                    "self.all(item, item.?metadata.?name.orValue('') == '' || \
+                     self.exists_one(other, other.?metadata.?name.orValue('') == \
+                     item.?metadata.?name.orValue('')))",
+                    "must have different names: two items with one metadata.name would be one \
+                     object",
+                );
+        }
+        let _ = fields;
+    }
+
+    pub(super) fn metadata(schema: &mut Schema) {
+        let _ = Fields::of(schema).map("labels", 64, 63).matches(
+            "OSDN1106",
+            &["name"],
+            "^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$",
+            HOST,
+            "a DNS name: lower-case letters, digits, - and dots",
+        );
+    }
+}

@@ -1,0 +1,144 @@
+//! The rules of one Vrouter. Insecure settings and dangerous characters in values are policies;
+//! so is whatever needs the Control or the profiles that a Vrouter names.
+
+use schemars::Schema;
+
+use crate::schema::{Fields, HOST, TEXT};
+
+const GATEWAY: &str = "self.?vrouterGateway.orValue('')";
+const SUBNET: &str = "self.?dataSubnet.orValue('')";
+const OWN_DATA_PLANE: &str = "has(self.dpdk) || size(self.?profiles.orValue([])) > 0";
+
+pub(super) fn configuration(schema: &mut Schema) {
+    crate::pod::containers(schema);
+    lists(schema);
+    addresses(schema);
+    numbers(schema);
+    environment(schema);
+    data_plane(schema);
+}
+
+fn lists(schema: &mut Schema) {
+    let _ = Fields::of(schema)
+        .most_items(&["profiles"], 16)
+        .longest_item("profiles", HOST)
+        .most_items(&["encapsulationPriorities"], 3)
+        .field(
+            "",
+            "encapsulationPriorities",
+            "self.all(item, self.exists_one(other, other == item))",
+            "must name each encapsulation once",
+        )
+        .longest(&["controlInstance", "subcluster"], HOST)
+        .matches(
+            "OSDN1706",
+            &["cloudOrchestrator"],
+            "^(kubernetes|openshift)$",
+            64,
+            "kubernetes or openshift",
+        );
+}
+
+fn addresses(schema: &mut Schema) {
+    let _ = Fields::of(schema)
+        .longest(&["vrouterGateway"], 64)
+        .networks("OSDN1803", &["dataSubnet"])
+        .networks("OSDN1805", &["l3mhCidr"])
+        .rule(
+            "OSDN1802",
+            &format!(
+                "{GATEWAY} == '' || (isIP({GATEWAY}) && isCIDR({SUBNET}) && \
+                 cidr({SUBNET}).containsIP({GATEWAY}))"
+            ),
+            "vrouterGateway must be an IP address within dataSubnet, which must be set too: \
+             correct one of them, or remove vrouterGateway",
+        )
+        .longest(&["physicalInterface"], HOST)
+        .field(
+            "OSDN1804",
+            "physicalInterface",
+            "self == '' || self.split(',').all(name, name.matches('^[^ /]{1,15}$') && \
+             self.split(',').exists_one(other, other == name))",
+            "must be names of interfaces separated by commas: 1 to 15 characters each, no space \
+             or slash, none twice",
+        );
+}
+
+fn numbers(schema: &mut Schema) {
+    const PAGES: &str = "OSDN1806";
+    let _ = Fields::of(schema)
+        .range("OSDN1808", &["cniMTU"], 1280, 9100, "from 1280 to 9100")
+        .at_least(PAGES, &["hugePages2M", "hugePages1G"], 0, "a number of pages, 0 or more")
+        .rule(
+            PAGES,
+            "self.?hugePages2M.orValue(0) <= 0 || self.?hugePages1G.orValue(0) <= 0",
+            "only one of hugePages2M and hugePages1G may be above 0: set the other to 0 or \
+             remove it",
+        );
+}
+
+fn environment(schema: &mut Schema) {
+    const VARIABLES: &str = "self.?envVariablesConfig";
+    let priorities = ["PRIORITY_ID", "PRIORITY_BANDWIDTH", "PRIORITY_SCHEDULING"]
+        .map(|name| format!("{VARIABLES}[?'{name}'].orValue('').split(',').size()"));
+    let [ids, bandwidths, schedulings] = &priorities;
+    let _ = Fields::of(schema)
+        .map("envVariablesConfig", 128, TEXT)
+        .field(
+            "OSDN1810",
+            "envVariablesConfig",
+            "self.all(key, key.matches('^[A-Za-z_][A-Za-z0-9_]*$'))",
+            "has names of environment variables as keys: letters, digits and _, not a digit first",
+        )
+        .field(
+            "OSDN1810",
+            "envVariablesConfig",
+            "self.all(key, !(key in ['POD_IP', 'NODE_TYPE', 'LOG_LEVEL', 'VROUTER_HOSTNAME', \
+             'CONTROL_NODES', 'CONFIG_NODES']))",
+            "must not set POD_IP, NODE_TYPE, LOG_LEVEL, VROUTER_HOSTNAME, CONTROL_NODES or \
+             CONFIG_NODES, which the operator sets",
+        )
+        .rule(
+            "OSDN1813",
+            &format!("{ids} == {bandwidths} && {ids} == {schedulings}"),
+            "PRIORITY_ID, PRIORITY_BANDWIDTH and PRIORITY_SCHEDULING in envVariablesConfig must \
+             have the same number of items, separated by commas",
+        );
+}
+
+fn data_plane(schema: &mut Schema) {
+    const INTERFACES: &str = "self.?sriovPhysicalInterface.orValue('')";
+    const NETWORKS: &str = "self.?sriovPhysicalNetwork.orValue('')";
+    let _ = Fields::of(schema)
+        .longest(&["agentMode", "sriovVf"], HOST)
+        .longest(&["sriovPhysicalInterface", "sriovPhysicalNetwork"], TEXT)
+        .rule(
+            "OSDN1814",
+            &format!(
+                "{OWN_DATA_PLANE} || (self.?agentMode.orValue('').lowerAscii() != 'dpdk' && \
+                 self.?envVariablesConfig[?'AGENT_MODE'].orValue('').lowerAscii() != 'dpdk')"
+            ),
+            "agent mode dpdk alone does nothing: set dpdk, or profiles with a VrouterProfile \
+             for DPDK",
+        )
+        .rule(
+            "OSDN1815",
+            &format!(
+                "({INTERFACES} == '' && {NETWORKS} == '') || \
+                 ({INTERFACES} != '' && {NETWORKS} != '' && \
+                 {INTERFACES}.split(',').size() == {NETWORKS}.split(',').size())"
+            ),
+            "sriovPhysicalInterface and sriovPhysicalNetwork belong together and must have the \
+             same number of items, separated by commas",
+        )
+        .rule(
+            "OSDN1815",
+            &format!(
+                "{INTERFACES} == '' || has(self.sriov) || {OWN_DATA_PLANE} || \
+                 self.?sriovVf.orValue('') != '' || \
+                 self.?envVariablesConfig[?'SRIOV_VF'].orValue('') != ''"
+            ),
+            "sriovPhysicalInterface needs the number of virtual functions: set SRIOV_VF in \
+             envVariablesConfig, or sriov.numberOfVfs",
+        );
+}
