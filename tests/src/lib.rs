@@ -1,4 +1,6 @@
 //! The sandbox with a real control plane, for whole-system tests and for the first try.
 //! Deliberately not here: anything that ships. Nothing depends on this crate but tests.
 
+pub mod command_line;
+pub mod product;
 pub mod sandbox;

@@ -37,16 +37,18 @@ pub use binaries::{
     Binaries, BinariesError, DEFAULT_KUBERNETES, KUBERNETES_VARIABLE, known_versions,
 };
 pub use certificates::CertificateError;
+pub(crate) use certificates::write_private;
 pub use control_plane::ControlPlaneError;
 pub use data_folder::FolderError;
+pub(crate) use data_folder::{Owner, owner};
 pub use kubectl::KubectlError;
+pub(crate) use program::Program;
 pub use program::{LogTail, ProgramError};
 pub use simulated_nodes::{SIMULATED_LABEL, SimulatedNodesError};
 
 use access::Access;
 use control_plane::{ControlPlane, Extent};
 use data_folder::DataFolder;
-use program::Program;
 
 /// Why there is no sandbox.
 #[derive(Debug, thiserror::Error)]
@@ -130,6 +132,9 @@ impl Builder {
             return Err(SandboxError::NodesWithoutControllers);
         }
         let binaries = Binaries::find(self.kubernetes.as_deref()).await?;
+        for program in self.extent.programs() {
+            binaries.program(program)?;
+        }
         let mut folder = match &self.data_folder {
             Some(path) => DataFolder::at(path)?,
             None => DataFolder::new()?,
@@ -278,6 +283,34 @@ impl Sandbox {
     ) -> Result<tokio::process::Command, KubectlError> {
         let path = self.binaries.program("kubectl")?;
         Ok(kubectl::command(&path, kubeconfig, self.folder.path()))
+    }
+
+    /// Where kubectl of this version is.
+    ///
+    /// # Errors
+    /// When it is not among the programs.
+    pub fn kubectl_path(&self) -> Result<PathBuf, BinariesError> {
+        self.binaries.program("kubectl")
+    }
+
+    /// The programs and their versions, such as `("etcd", "3.6.5")`.
+    pub async fn versions(&self) -> Vec<(String, String)> {
+        let mut paths: Vec<(&str, Option<PathBuf>)> = vec![
+            ("Kubernetes", self.binaries.program("kube-apiserver").ok()),
+            ("etcd", self.binaries.program("etcd").ok()),
+        ];
+        if self.simulated_nodes.is_some() {
+            paths.push(("kwok", self.binaries.kwok().await.ok()));
+        }
+        let mut versions = Vec::new();
+        for (name, path) in paths {
+            let version = match path {
+                Some(path) => binaries::version_of(&path).await,
+                None => None,
+            };
+            versions.push((name.to_owned(), version.unwrap_or_else(|| "unknown".into())));
+        }
+        versions
     }
 
     /// Where the API server listens: `https://127.0.0.1:PORT`. It stays the same through

@@ -1,3 +1,8 @@
-//! The program `opensdn-sandbox`: see `opensdn_tests::command_line`.
+//! The program `opensdn-sandbox`. What it does is in `opensdn_tests::command_line`.
 
-fn main() {}
+use std::process::ExitCode;
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    opensdn_tests::command_line::main().await
+}

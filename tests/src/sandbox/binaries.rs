@@ -106,6 +106,17 @@ impl Binaries {
     }
 }
 
+/// The version that a program tells with `--version`; none when it does not.
+pub(super) async fn version_of(program: &Path) -> Option<String> {
+    let output = Command::new(program).arg("--version").env_clear().output().await.ok()?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let words = text.split_whitespace().map(|word| word.trim_start_matches('v'));
+    words
+        .filter(|word| word.contains('.'))
+        .find(|word| word.starts_with(|c: char| c.is_ascii_digit()))
+        .map(String::from)
+}
+
 fn assets_folder() -> Option<PathBuf> {
     std::env::var_os(ASSETS_VARIABLE).filter(|value| !value.is_empty()).map(PathBuf::from)
 }

@@ -190,7 +190,7 @@ fn write_pair(folder: &Path, name: &str, identity: &Identity) -> Result<Pair, Ce
 }
 
 /// Writes a file that only the sandbox's owner may read.
-pub(super) fn write_private(path: &Path, text: &str) -> Result<(), CertificateError> {
+pub(crate) fn write_private(path: &Path, text: &str) -> Result<(), CertificateError> {
     fs::OpenOptions::new()
         .write(true)
         .create(true)

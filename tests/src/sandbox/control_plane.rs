@@ -2,11 +2,9 @@
 //! in which they start, and when they are ready. Deliberately not here: how a process is
 //! kept (`program`), and who may talk to the API server (`access`).
 
-use std::future::Future;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use k8s_openapi::api::core::v1::{ConfigMap, ServiceAccount};
 use kube::{Api, Client};
@@ -15,11 +13,8 @@ use super::access::{Access, AccessError, User};
 use super::binaries::{Binaries, BinariesError};
 use super::certificates::{Authority, CertificateError, KeyFiles, write_private};
 use super::ports;
-use super::program::{Program, ProgramError};
+use super::program::{Program, ProgramError, wait_until};
 
-/// How long a program may take to become ready on a machine that is busy with a build.
-const READY: Duration = Duration::from_secs(90);
-const POLL: Duration = Duration::from_millis(25);
 /// How often a start is tried with another port when the port was taken.
 const ATTEMPTS: u32 = 5;
 
@@ -52,6 +47,18 @@ pub(super) enum Extent {
     OnlyApiServer,
     /// Controller-manager and scheduler too.
     Everything,
+}
+
+impl Extent {
+    /// The programs it needs; asked for before any is started.
+    pub(super) fn programs(self) -> &'static [&'static str] {
+        match self {
+            Self::OnlyApiServer => &["etcd", "kube-apiserver"],
+            Self::Everything => {
+                &["etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"]
+            }
+        }
+    }
 }
 
 /// The running control plane.
@@ -168,8 +175,8 @@ async fn start_api_server(
         match control_plane.wait_for_api_server(&access.client()?).await {
             Ok(()) => return Ok((control_plane, access)),
             // Someone took the port between our look and the server's bind.
-            Err(ControlPlaneError::Program(ProgramError::Died { tail, .. }))
-                if tail.tells_of_taken_port() && attempt < ATTEMPTS =>
+            Err(ControlPlaneError::Program(ProgramError::Died { log, .. }))
+                if log.tells_of_taken_port() && attempt < ATTEMPTS =>
             {
                 attempt += 1;
             }
@@ -181,35 +188,6 @@ async fn start_api_server(
 async fn ready(client: &Client) -> Result<(), String> {
     let request = http::Request::get("/readyz").body(Vec::new()).map_err(|e| e.to_string())?;
     client.request_text(request).await.map(drop).map_err(|error| error.to_string())
-}
-
-/// Asks until the answer is good. Ends early when a program that is needed has ended, late
-/// with the error of `program`.
-pub(super) async fn wait_until<F, A>(
-    program: &Program,
-    needed: &[&Program],
-    mut ask: F,
-) -> Result<(), ProgramError>
-where
-    F: FnMut() -> A,
-    A: Future<Output = Result<(), String>>,
-{
-    let started = Instant::now();
-    loop {
-        for program in needed {
-            program.check_alive()?;
-        }
-        match tokio::time::timeout(Duration::from_secs(5), ask()).await {
-            Ok(Ok(())) => return Ok(()),
-            Ok(Err(answer)) if started.elapsed() > READY => {
-                return Err(program.not_ready(started.elapsed(), answer));
-            }
-            Err(_) if started.elapsed() > READY => {
-                return Err(program.not_ready(started.elapsed(), "none within 5 s".into()));
-            }
-            Ok(Err(_)) | Err(_) => tokio::time::sleep(POLL).await,
-        }
-    }
 }
 
 fn etcd(keys: &KeyFiles, folder: &Path, port: u16) -> Vec<String> {
@@ -259,8 +237,11 @@ fn api_server(keys: &KeyFiles, folder: &Path, etcd_port: u16, port: u16) -> Vec<
     ]
 }
 
+/// The default of 20 requests a second costs four seconds at the start.
+const CLIENT_RATE: [&str; 2] = ["--kube-api-qps=1000", "--kube-api-burst=2000"];
+
 fn controller_manager(keys: &KeyFiles) -> Vec<String> {
-    vec![
+    let mut flags = vec![
         "--use-service-account-credentials=true".into(),
         "--leader-elect=false".into(),
         "--secure-port=0".into(),
@@ -269,9 +250,14 @@ fn controller_manager(keys: &KeyFiles) -> Vec<String> {
         format!("--cluster-signing-cert-file={}", keys.authority.display()),
         format!("--cluster-signing-key-file={}", keys.authority_key.display()),
         "--profiling=false".into(),
-    ]
+    ];
+    flags.extend(CLIENT_RATE.map(String::from));
+    flags
 }
 
 fn scheduler() -> Vec<String> {
-    vec!["--leader-elect=false".into(), "--secure-port=0".into(), "--profiling=false".into()]
+    let mut flags: Vec<String> =
+        vec!["--leader-elect=false".into(), "--secure-port=0".into(), "--profiling=false".into()];
+    flags.extend(CLIENT_RATE.map(String::from));
+    flags
 }

@@ -3,7 +3,7 @@
 //! (see `program`).
 
 use std::fs::{self, File, TryLockError};
-use std::io;
+use std::io::{self, Write as _};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
@@ -66,7 +66,7 @@ impl DataFolder {
     pub(super) fn at(path: &Path) -> Result<Self, FolderError> {
         if path.exists() {
             match owner(path) {
-                Owner::Living => return Err(FolderError::Owned { path: path.to_owned() }),
+                Owner::Living { .. } => return Err(FolderError::Owned { path: path.to_owned() }),
                 Owner::None => return Err(FolderError::Foreign { path: path.to_owned() }),
                 Owner::Dead => fs::remove_dir_all(path).map_err(at(path))?,
             }
@@ -77,8 +77,18 @@ impl DataFolder {
 
     fn occupy(path: PathBuf) -> Result<Self, FolderError> {
         let file = path.join(OWNER);
-        let owner = File::create(&file).map_err(at(&file))?;
+        // Not truncated before it is locked: it may be another owner's.
+        let mut owner = File::options()
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(&file)
+            .map_err(at(&file))?;
         owner.try_lock().map_err(|_| FolderError::Owned { path: path.clone() })?;
+        owner
+            .set_len(0)
+            .and_then(|()| write!(owner, "{}", std::process::id()))
+            .map_err(at(&file))?;
         for part in ["logs", "keys", "etcd", "kubeconfigs"] {
             make(&path.join(part))?;
         }
@@ -98,7 +108,16 @@ impl DataFolder {
 impl Drop for DataFolder {
     fn drop(&mut self) {
         if self.remove {
-            // What cannot be removed now, the next start sweeps.
+            // The mark that the folder is a sandbox's goes last: one that is half removed
+            // when we are killed can still be swept. So can what cannot be removed now.
+            for entry in fs::read_dir(&self.path).into_iter().flatten().flatten() {
+                let path = entry.path();
+                let _ = match path.is_dir() {
+                    true => fs::remove_dir_all(&path),
+                    false if entry.file_name() == OWNER => Ok(()),
+                    false => fs::remove_file(&path),
+                };
+            }
             let _ = fs::remove_dir_all(&self.path);
         }
     }
@@ -109,20 +128,27 @@ impl Drop for DataFolder {
 pub(crate) enum Owner {
     /// No sandbox ever did.
     None,
-    /// A process that lives.
-    Living,
+    /// A process that lives; its id is 0 while it has not written it yet.
+    Living {
+        /// Its id.
+        process: i32,
+    },
     /// A process that is gone.
     Dead,
 }
 
 /// Tells who owns the folder.
 pub(crate) fn owner(folder: &Path) -> Owner {
-    let Ok(file) = File::open(folder.join(OWNER)) else { return Owner::None };
+    let path = folder.join(OWNER);
+    let Ok(file) = File::open(&path) else { return Owner::None };
     match file.try_lock_shared() {
         Ok(()) => Owner::Dead,
-        Err(TryLockError::WouldBlock) => Owner::Living,
-        // Better a folder too many than one removed under its owner.
-        Err(TryLockError::Error(_)) => Owner::Living,
+        // Also when the lock cannot be asked for: better a folder too many than one removed
+        // under its owner.
+        Err(TryLockError::WouldBlock | TryLockError::Error(_)) => {
+            let written = fs::read_to_string(&path).unwrap_or_default();
+            Owner::Living { process: written.trim().parse().unwrap_or_default() }
+        }
     }
 }
 
@@ -140,8 +166,8 @@ fn sweep(base: &Path) {
     let Ok(entries) = fs::read_dir(base) else { return };
     for entry in entries.flatten() {
         let path = entry.path();
-        let is_sandbox = entry.file_name().to_string_lossy().starts_with("sandbox-");
-        if is_sandbox && path.is_dir() && owner(&path) != Owner::Living {
+        let is_ours = entry.file_name().to_string_lossy().starts_with("sandbox-");
+        if is_ours && path.is_dir() && !matches!(owner(&path), Owner::Living { .. }) {
             // What cannot be removed now is tried again at the next start.
             let _ = fs::remove_dir_all(&path);
         }

@@ -4,6 +4,7 @@
 
 use std::fmt;
 use std::fs::{self, File, OpenOptions};
+use std::future::Future;
 use std::io;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -19,8 +20,10 @@ use rustix::process::{
 
 /// How long a program may take to end by itself before it is killed.
 const GRACE: Duration = Duration::from_secs(15);
+/// How long it may take to become ready on a machine that is busy with a build.
+const READY: Duration = Duration::from_secs(90);
 /// How often a condition is looked at again.
-const POLL: Duration = Duration::from_millis(20);
+const POLL: Duration = Duration::from_millis(50);
 /// How many lines of a log an error shows.
 const TAIL_LINES: usize = 12;
 
@@ -31,7 +34,7 @@ pub enum ProgramError {
     #[error("start {name} ({})", path.display())]
     Spawn {
         /// Which program.
-        name: &'static str,
+        name: String,
         /// Its file.
         path: PathBuf,
         /// What the operating system said.
@@ -48,72 +51,69 @@ pub enum ProgramError {
         source: io::Error,
     },
     /// It ended although nobody asked it to.
-    #[error("keep {name} running: it ended with {status}; the end of {}:\n{tail}", log.display())]
+    #[error("keep {name} running: it ended with {status}; {log}")]
     Died {
         /// Which program.
-        name: &'static str,
+        name: String,
         /// How it ended.
         status: ExitStatus,
-        /// Its whole log.
-        log: PathBuf,
-        /// The last lines of it.
-        tail: LogTail,
+        /// What it has logged.
+        log: Box<LogTail>,
     },
     /// It runs, but is not ready in time.
-    #[error(
-        "see {name} ready within {} s (last answer: {last}); the end of {}:\n{tail}",
-        waited.as_secs(), log.display()
-    )]
+    #[error("see {name} ready within {} s (last answer: {last}); {log}", waited.as_secs())]
     NotReady {
         /// Which program.
-        name: &'static str,
+        name: String,
         /// How long was waited.
         waited: Duration,
         /// What it said when it was last asked.
         last: String,
-        /// Its whole log.
-        log: PathBuf,
-        /// The last lines of it.
-        tail: LogTail,
+        /// What it has logged.
+        log: Box<LogTail>,
     },
 }
 
-/// The last lines of a log, shown as lines also in a failed test's `Debug` output.
+/// The end of a program's log, shown as lines also in a failed test's `Debug` output.
 #[derive(Clone, PartialEq, Eq)]
-pub struct LogTail(String);
+pub struct LogTail {
+    path: PathBuf,
+    lines: Vec<String>,
+}
 
 impl LogTail {
-    fn read(log: &Path) -> Self {
+    fn read(path: &Path) -> Self {
         // A log that cannot be read must not hide the error that it would have explained.
-        let bytes = fs::read(log).unwrap_or_default();
+        let bytes = fs::read(path).unwrap_or_default();
         let text = String::from_utf8_lossy(&bytes);
-        let lines: Vec<&str> = text.lines().collect();
-        let from = lines.len().saturating_sub(TAIL_LINES);
-        let tail: Vec<String> = lines.iter().skip(from).map(|line| format!("    {line}")).collect();
-        Self(tail.join("\n"))
+        let mut lines: Vec<String> =
+            text.lines().rev().take(TAIL_LINES).map(String::from).collect();
+        lines.reverse();
+        Self { path: path.to_owned(), lines }
     }
 
     /// Whether the lines tell that another process took the port.
     pub(super) fn tells_of_taken_port(&self) -> bool {
-        self.0.contains("address already in use")
+        self.lines.iter().any(|line| line.contains("address already in use"))
     }
 }
 
 impl fmt::Display for LogTail {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.0.is_empty() { f.write_str("    (empty)") } else { f.write_str(&self.0) }
+        write!(f, "the end of {}:", self.path.display())?;
+        self.lines.iter().try_for_each(|line| write!(f, "\n    {line}"))
     }
 }
 
 impl fmt::Debug for LogTail {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "\n{self}\n")
+        writeln!(f, "{self}")
     }
 }
 
 /// A program and, while it runs, its process. Dropping it kills the process.
-pub(super) struct Program {
-    name: &'static str,
+pub(crate) struct Program {
+    name: String,
     path: PathBuf,
     arguments: Vec<String>,
     folder: PathBuf,
@@ -123,18 +123,19 @@ pub(super) struct Program {
 
 impl Program {
     /// `folder` is the sandbox's data folder; the log goes to `logs/NAME.log` in it.
-    pub(super) fn new(
-        name: &'static str,
+    pub(crate) fn new(
+        name: impl Into<String>,
         path: PathBuf,
         arguments: Vec<String>,
         folder: &Path,
     ) -> Self {
+        let name = name.into();
         let log = folder.join("logs").join(format!("{name}.log"));
         Self { name, path, arguments, folder: folder.to_owned(), log, process: Mutex::new(None) }
     }
 
     /// Starts the process unless it runs already. Output is appended to the log.
-    pub(super) fn start(&self) -> Result<(), ProgramError> {
+    pub(crate) fn start(&self) -> Result<(), ProgramError> {
         if self.id().is_some() {
             return Ok(());
         }
@@ -154,7 +155,7 @@ impl Program {
             // Ctrl-C in a terminal is for the owner, which then ends its programs in order.
             .process_group(0);
         let child = spawn_bound(command).map_err(|source| ProgramError::Spawn {
-            name: self.name,
+            name: self.name.clone(),
             path: self.path.clone(),
             source,
         })?;
@@ -172,21 +173,20 @@ impl Program {
     }
 
     /// The process id, while it runs.
-    pub(super) fn id(&self) -> Option<u32> {
+    pub(crate) fn id(&self) -> Option<u32> {
         let mut process = self.lock();
         let child = process.as_mut()?;
         matches!(child.try_wait(), Ok(None)).then(|| child.id())
     }
 
     /// Fails with the end of the log when the process has ended by itself.
-    pub(super) fn check_alive(&self) -> Result<(), ProgramError> {
+    pub(crate) fn check_alive(&self) -> Result<(), ProgramError> {
         let ended = self.lock().as_mut().map(Child::try_wait);
         match ended {
             Some(Ok(Some(status))) => Err(ProgramError::Died {
-                name: self.name,
+                name: self.name.clone(),
                 status,
-                log: self.log.clone(),
-                tail: LogTail::read(&self.log),
+                log: Box::new(LogTail::read(&self.log)),
             }),
             // Not started, running, or a state that cannot be asked: readiness will tell.
             _ => Ok(()),
@@ -194,18 +194,17 @@ impl Program {
     }
 
     /// The error of a program that runs but does not become ready.
-    pub(super) fn not_ready(&self, waited: Duration, last: String) -> ProgramError {
+    pub(crate) fn not_ready(&self, waited: Duration, last: String) -> ProgramError {
         ProgramError::NotReady {
-            name: self.name,
+            name: self.name.clone(),
             waited,
             last,
-            log: self.log.clone(),
-            tail: LogTail::read(&self.log),
+            log: Box::new(LogTail::read(&self.log)),
         }
     }
 
     /// Ends the process with SIGTERM, and with SIGKILL when that is not heeded.
-    pub(super) async fn stop(&self) {
+    pub(crate) async fn stop(&self) {
         if let Some(child) = self.lock().as_ref() {
             // A process that has ended already is what is wanted.
             let _ = kill_process(Pid::from_child(child), Signal::TERM);
@@ -218,7 +217,7 @@ impl Program {
     }
 
     /// Ends the process with SIGKILL and waits until it is gone.
-    pub(super) fn kill(&self) {
+    pub(crate) fn kill(&self) {
         if let Some(mut child) = self.lock().take() {
             // Both fail only when the process has ended and been waited for.
             let _ = child.kill();
@@ -235,6 +234,35 @@ impl Program {
 impl Drop for Program {
     fn drop(&mut self) {
         self.kill();
+    }
+}
+
+/// Asks until the answer is good. Ends early when a program that is needed has ended, late
+/// with the error of `program`.
+pub(crate) async fn wait_until<F, A>(
+    program: &Program,
+    needed: &[&Program],
+    mut ask: F,
+) -> Result<(), ProgramError>
+where
+    F: FnMut() -> A,
+    A: Future<Output = Result<(), String>>,
+{
+    let started = Instant::now();
+    loop {
+        for program in needed {
+            program.check_alive()?;
+        }
+        match tokio::time::timeout(Duration::from_secs(5), ask()).await {
+            Ok(Ok(())) => return Ok(()),
+            Ok(Err(answer)) if started.elapsed() > READY => {
+                return Err(program.not_ready(started.elapsed(), answer));
+            }
+            Err(_) if started.elapsed() > READY => {
+                return Err(program.not_ready(started.elapsed(), "none within 5 s".into()));
+            }
+            Ok(Err(_)) | Err(_) => tokio::time::sleep(POLL).await,
+        }
     }
 }
 

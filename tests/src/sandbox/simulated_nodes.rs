@@ -11,8 +11,7 @@ use kube::{Api, Client, Resource as _};
 use super::access::{Access, AccessError, User};
 use super::binaries::{Binaries, BinariesError};
 use super::certificates::{CertificateError, write_private};
-use super::control_plane::wait_until;
-use super::program::{Program, ProgramError};
+use super::program::{Program, ProgramError, wait_until};
 
 const STAGES: &str = include_str!("stages.yaml");
 /// What a simulated node can be selected by.

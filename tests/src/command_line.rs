@@ -1,0 +1,265 @@
+//! The command line of `opensdn-sandbox`: `up`, `down`, `status`, and the foreground.
+//! Deliberately not here: what a sandbox is (`sandbox`) and what the product is (`product`).
+
+mod background;
+mod place;
+mod report;
+
+use std::error::Error;
+use std::io::{self, Write as _};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, Parser, Subcommand};
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::product::{Product, ProductError};
+use crate::sandbox::{
+    AccessError, BinariesError, Builder, KUBERNETES_VARIABLE, Sandbox, SandboxError,
+};
+use place::{Place, PlaceError};
+use report::Report;
+
+const EXAMPLES: &str = "\
+Examples:
+  opensdn-sandbox                                     run until Ctrl-C
+  opensdn-sandbox up --dir /tmp/try --simulated-nodes 3
+  KUBECONFIG=/tmp/try/kubeconfig kubectl get nodes
+  opensdn-sandbox down --dir /tmp/try
+
+The programs come from the folder named by KUBEBUILDER_ASSETS when it is set, else from the
+cache ($XDG_CACHE_HOME/opensdn/control-plane), else they are built from pinned Go modules,
+which takes about five minutes, once. Everything listens on 127.0.0.1 only, and ends with the
+sandbox.";
+
+/// A real Kubernetes control plane on this machine: etcd, kube-apiserver,
+/// kube-controller-manager, kube-scheduler, and nodes that kwok simulates.
+///
+/// Without a command it runs in the foreground until Ctrl-C.
+#[derive(Debug, Parser)]
+#[command(name = "opensdn-sandbox", version, after_help = EXAMPLES, args_conflicts_with_subcommands = true)]
+struct CommandLine {
+    #[command(subcommand)]
+    command: Option<Command>,
+    /// Folder for kubeconfig, data and logs [default: a temporary one]
+    #[arg(long, value_name = "DIR")]
+    dir: Option<PathBuf>,
+    #[command(flatten)]
+    shape: Shape,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Start a sandbox in the background; returns when it is ready
+    Up {
+        #[command(flatten)]
+        place: Dir,
+        #[command(flatten)]
+        shape: Shape,
+    },
+    /// End the sandbox of a folder and remove what it left
+    Down {
+        #[command(flatten)]
+        place: Dir,
+    },
+    /// Tell whether the sandbox of a folder runs; exit code 1 when it does not
+    Status {
+        #[command(flatten)]
+        place: Dir,
+    },
+    /// What `up` leaves in the background
+    #[command(hide = true)]
+    Supervise {
+        #[command(flatten)]
+        place: Dir,
+        #[command(flatten)]
+        shape: Shape,
+    },
+}
+
+#[derive(Debug, Args)]
+struct Dir {
+    /// Folder for kubeconfig, data and logs
+    #[arg(long, value_name = "DIR")]
+    dir: PathBuf,
+}
+
+/// What the sandbox shall be like.
+#[derive(Debug, Clone, Args)]
+struct Shape {
+    /// Install OpenSDN too: CRDs, webhook and built-in policies
+    #[arg(long)]
+    product: bool,
+    /// How many nodes to simulate; pods on them become Running, nothing runs
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    simulated_nodes: u32,
+    /// Kubernetes version, such as 1.33, 1.35 or 1.36 [default: 1.35]
+    #[arg(long, value_name = "VERSION", env = KUBERNETES_VARIABLE)]
+    kubernetes: Option<String>,
+}
+
+impl Shape {
+    fn builder(&self) -> Builder {
+        let builder = Sandbox::builder().simulated_nodes(self.simulated_nodes);
+        match &self.kubernetes {
+            Some(version) => builder.kubernetes(version),
+            None => builder,
+        }
+    }
+}
+
+/// Why a command failed.
+#[derive(Debug, thiserror::Error)]
+enum CommandError {
+    #[error(transparent)]
+    Sandbox(#[from] SandboxError),
+    #[error(transparent)]
+    Binaries(#[from] BinariesError),
+    #[error(transparent)]
+    Access(#[from] AccessError),
+    #[error(transparent)]
+    Product(#[from] ProductError),
+    #[error(transparent)]
+    Place(#[from] PlaceError),
+    #[error("start the supervisor in the background")]
+    Supervisor(#[source] io::Error),
+    #[error("start the sandbox: {reason}")]
+    Background { reason: String },
+    #[error("wait for signals")]
+    Signals(#[source] io::Error),
+    #[error("write to standard output")]
+    Output(#[source] io::Error),
+}
+
+/// Runs the command line of this process. Errors go to standard error, with their causes.
+pub async fn main() -> ExitCode {
+    match run(CommandLine::parse()).await {
+        Ok(code) => code,
+        Err(error) => {
+            // Standard error may be closed; the exit code tells it then.
+            let _ = writeln!(io::stderr(), "opensdn-sandbox: failed to {}", chain(&error));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn run(line: CommandLine) -> Result<ExitCode, CommandError> {
+    match line.command {
+        None => foreground(line.dir, &line.shape).await,
+        Some(Command::Up { place, shape }) => {
+            background::up(&Place::new(&place.dir)?, &shape).await
+        }
+        Some(Command::Supervise { place, shape }) => {
+            background::supervise(&Place::new(&place.dir)?, &shape).await
+        }
+        Some(Command::Down { place }) => {
+            let ended = Place::new(&place.dir)?.end().await?;
+            say(&format!("{ended}\n"))?;
+            Ok(ExitCode::SUCCESS)
+        }
+        Some(Command::Status { place }) => status(&Place::new(&place.dir)?),
+    }
+}
+
+async fn foreground(dir: Option<PathBuf>, shape: &Shape) -> Result<ExitCode, CommandError> {
+    let place = dir.as_deref().map(Place::new).transpose()?;
+    let (running, report) = start(place.as_ref(), shape).await?;
+    say(&format!("{report}\nCtrl-C ends it.\n"))?;
+    until_asked_to_end().await?;
+    drop(running);
+    if let Some(place) = place {
+        place.remove();
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn status(place: &Place) -> Result<ExitCode, CommandError> {
+    match place.report()? {
+        Some(report) => {
+            say(&format!("{report}"))?;
+            Ok(ExitCode::SUCCESS)
+        }
+        None => {
+            say(&format!("no sandbox runs in {}\n", place.path().display()))?;
+            Ok(ExitCode::FAILURE)
+        }
+    }
+}
+
+/// A sandbox and what is installed in it; the product ends first.
+struct Running {
+    _product: Option<Product>,
+    _sandbox: Sandbox,
+}
+
+async fn start(place: Option<&Place>, shape: &Shape) -> Result<(Running, Report), CommandError> {
+    let started = std::time::Instant::now();
+    let builder = match place {
+        Some(place) => shape.builder().data_folder(place.data()),
+        None => shape.builder(),
+    };
+    let sandbox = builder.start().await?;
+    let product = match shape.product {
+        true => Some(Product::install(&sandbox).await?),
+        false => None,
+    };
+    let kubeconfig = match place {
+        Some(place) => place.save_kubeconfig(&sandbox.kubeconfig())?,
+        None => sandbox.kubeconfig(),
+    };
+    let report = Report {
+        versions: sandbox.versions().await,
+        api_server: sandbox.api_server_url().to_owned(),
+        kubeconfig,
+        kubectl: sandbox.kubectl_path().ok(),
+        logs: sandbox.data_folder().join("logs"),
+        simulated_nodes: shape.simulated_nodes,
+        product: shape.product,
+        ready_after_ms: u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
+    };
+    if let Some(place) = place {
+        place.save_report(&report)?;
+    }
+    Ok((Running { _product: product, _sandbox: sandbox }, report))
+}
+
+async fn until_asked_to_end() -> Result<(), CommandError> {
+    let mut interrupt = signal(SignalKind::interrupt()).map_err(CommandError::Signals)?;
+    let mut terminate = signal(SignalKind::terminate()).map_err(CommandError::Signals)?;
+    tokio::select! {
+        _ = interrupt.recv() => Ok(()),
+        _ = terminate.recv() => Ok(()),
+    }
+}
+
+fn say(text: &str) -> Result<(), CommandError> {
+    let mut out = io::stdout().lock();
+    out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(CommandError::Output)
+}
+
+/// The error and its causes in one text. A transparent error has its cause's text.
+fn chain(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let next = error.to_string();
+        if !text.contains(&next) {
+            text.push_str(": ");
+            text.push_str(&next);
+        }
+        cause = error.source();
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::CommandLine;
+
+    #[test]
+    fn command_line_is_consistent() {
+        CommandLine::command().debug_assert();
+    }
+}

@@ -1,0 +1,45 @@
+//! What a running sandbox tells about itself, for people and for the next `status`.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+/// Versions, addresses and files of a sandbox.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Report {
+    /// Program and version, such as `("etcd", "3.6.5")`.
+    pub(super) versions: Vec<(String, String)>,
+    pub(super) api_server: String,
+    pub(super) kubeconfig: PathBuf,
+    pub(super) kubectl: Option<PathBuf>,
+    pub(super) logs: PathBuf,
+    pub(super) simulated_nodes: u32,
+    pub(super) product: bool,
+    pub(super) ready_after_ms: u64,
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let versions: Vec<String> =
+            self.versions.iter().map(|(name, version)| format!("{name} {version}")).collect();
+        writeln!(f, "versions     {}", versions.join(", "))?;
+        writeln!(f, "API server   {}", self.api_server)?;
+        writeln!(f, "nodes        {} simulated", self.simulated_nodes)?;
+        writeln!(f, "OpenSDN      {}", if self.product { "installed" } else { "not installed" })?;
+        writeln!(f, "logs         {}", self.logs.display())?;
+        writeln!(f, "kubeconfig   {}", self.kubeconfig.display())?;
+        if let Some(kubectl) = &self.kubectl {
+            writeln!(f, "kubectl      {}", kubectl.display())?;
+        }
+        let tenths = self.ready_after_ms / 100;
+        writeln!(f, "ready after  {}.{} s", tenths / 10, tenths % 10)
+    }
+}
+
+/// What the supervisor tells `up`, as one line of JSON on its standard output.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) enum Started {
+    Ready(Box<Report>),
+    Failed(String),
+}

@@ -1,0 +1,193 @@
+//! What `opensdn-sandbox` promises to people: `up`, `down`, `status`, the foreground, and
+//! that nothing is left whatever happens to it.
+
+use std::error::Error;
+use std::fs;
+use std::io::{BufRead as _, BufReader};
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use opensdn_tests::sandbox::Binaries;
+use tempfile::TempDir;
+
+type Outcome = Result<(), Box<dyn Error>>;
+
+fn program() -> Command {
+    Command::new(env!("CARGO_BIN_EXE_opensdn-sandbox"))
+}
+
+fn run(arguments: &[&str], dir: &Path) -> Result<Output, std::io::Error> {
+    program().args(arguments).arg("--dir").arg(dir).output()
+}
+
+fn text(output: &Output) -> String {
+    let bytes = [output.stdout.as_slice(), output.stderr.as_slice()].concat();
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+async fn programs_folder() -> Result<PathBuf, Box<dyn Error>> {
+    let etcd = Binaries::find(None).await?.program("etcd")?;
+    Ok(etcd.parent().ok_or("no folder")?.to_owned())
+}
+
+/// A sandbox in the foreground whose cache, and so its default data folder, is `cache`.
+fn foreground(cache: &Path, programs: &Path) -> Result<Child, Box<dyn Error>> {
+    let mut child = program()
+        .env("XDG_CACHE_HOME", cache)
+        .env("KUBEBUILDER_ASSETS", programs)
+        .stdout(Stdio::piped())
+        .spawn()?;
+    let stdout = child.stdout.take().ok_or("no standard output")?;
+    for line in BufReader::new(stdout).lines() {
+        if line?.starts_with("Ctrl-C") {
+            return Ok(child);
+        }
+    }
+    Err(format!("it ended with {}", child.wait()?).into())
+}
+
+fn data_folders(cache: &Path) -> Result<Vec<PathBuf>, std::io::Error> {
+    let entries = fs::read_dir(cache.join("opensdn/sandboxes"))?.collect::<Result<Vec<_>, _>>()?;
+    Ok(entries.iter().map(fs::DirEntry::path).filter(|path| path.is_dir()).collect())
+}
+
+/// State letter and parent of a process, from `/proc`; none when it is gone. A killed one
+/// that nobody has waited for is gone too.
+fn parent_of(id: u32) -> Option<u32> {
+    let stat = fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
+    let (_, after_name) = stat.rsplit_once(')')?;
+    let mut words = after_name.split_whitespace();
+    let state = words.next()?;
+    if state == "Z" { None } else { words.next()?.parse().ok() }
+}
+
+fn children_of(parent: u32) -> Result<Vec<u32>, std::io::Error> {
+    let processes = fs::read_dir("/proc")?.flatten();
+    let ids = processes.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    Ok(ids.filter(|id| parent_of(*id) == Some(parent)).collect())
+}
+
+fn wait_until_gone(processes: &[u32]) {
+    let deadline = Instant::now() + Duration::from_secs(10);
+    while processes.iter().any(|id| parent_of(*id).is_some()) {
+        assert!(Instant::now() < deadline, "still there: {processes:?}");
+        thread::sleep(Duration::from_millis(10));
+    }
+}
+
+#[tokio::test]
+async fn killed_owner_takes_its_programs_along_and_the_next_start_sweeps_its_data() -> Outcome {
+    let cache = TempDir::new()?;
+    let programs = programs_folder().await?;
+    let mut first = foreground(cache.path(), &programs)?;
+    let processes = children_of(first.id())?;
+    assert_eq!(processes.len(), 4, "etcd, API server, controller-manager, scheduler");
+    let left = data_folders(cache.path())?;
+    assert_eq!(left.len(), 1);
+
+    first.kill()?; // SIGKILL
+    first.wait()?;
+    wait_until_gone(&processes);
+    assert_eq!(data_folders(cache.path())?, left, "nobody was there to remove it");
+
+    let mut second = foreground(cache.path(), &programs)?;
+    let now = data_folders(cache.path())?;
+    assert_eq!(now.len(), 1);
+    assert_ne!(now, left);
+    Command::new("kill").arg(second.id().to_string()).status()?;
+    assert!(second.wait()?.success());
+    assert!(data_folders(cache.path())?.is_empty());
+    Ok(())
+}
+
+#[test]
+fn up_returns_when_ready_and_down_leaves_nothing() -> Outcome {
+    let parent = TempDir::new()?;
+    let dir = parent.path().join("try");
+    let up = run(&["up", "--simulated-nodes=1"], &dir)?;
+    assert!(up.status.success(), "{}", text(&up));
+    let said = text(&up);
+    assert!(
+        said.contains("Kubernetes 1.3") && said.contains("etcd 3.") && said.contains("kwok 0.")
+    );
+    assert!(said.contains("https://127.0.0.1:"), "{said}");
+
+    let kubectl = said.lines().find_map(|line| line.strip_prefix("kubectl")).ok_or("no kubectl")?;
+    let nodes = Command::new(kubectl.trim())
+        .env("KUBECONFIG", dir.join("kubeconfig"))
+        .args(["get", "nodes", "-o=name"])
+        .output()?;
+    assert_eq!(text(&nodes), "node/node-0\n");
+
+    let again = run(&["up"], &dir)?;
+    assert!(!again.status.success() && text(&again).contains("down --dir"), "{}", text(&again));
+    assert!(run(&["status"], &dir)?.status.success());
+
+    let down = run(&["down"], &dir)?;
+    assert!(down.status.success(), "{}", text(&down));
+    assert!(!dir.exists());
+    let status = run(&["status"], &dir)?;
+    assert_eq!(status.status.code(), Some(1));
+    assert!(run(&["down"], &dir)?.status.success(), "ending what has ended is no error");
+    Ok(())
+}
+
+#[test]
+fn users_files_in_the_folder_are_left_alone() -> Outcome {
+    let dir = TempDir::new()?;
+    fs::create_dir(dir.path().join("data"))?;
+    fs::write(dir.path().join("data/thesis.txt"), "years of work")?;
+    let up = run(&["up"], dir.path())?;
+    assert!(!up.status.success());
+    assert!(text(&up).contains("is not the data folder of a sandbox"), "{}", text(&up));
+    run(&["down"], dir.path())?;
+    assert!(dir.path().join("data/thesis.txt").exists());
+    Ok(())
+}
+
+#[tokio::test]
+async fn missing_program_of_kubebuilder_assets_is_named() -> Outcome {
+    let programs = programs_folder().await?;
+    let (assets, dir) = (TempDir::new()?, TempDir::new()?);
+    for name in ["etcd", "kube-apiserver", "kube-controller-manager", "kubectl"] {
+        symlink(programs.join(name), assets.path().join(name))?;
+    }
+    let up = program()
+        .env("KUBEBUILDER_ASSETS", assets.path())
+        .args(["up", "--dir"])
+        .arg(dir.path())
+        .output()?;
+    assert_eq!(up.status.code(), Some(1));
+    let said = text(&up);
+    let assets = assets.path().display();
+    assert!(
+        said.contains(&format!("find kube-scheduler in {assets} (KUBEBUILDER_ASSETS)")),
+        "{said}"
+    );
+    Ok(())
+}
+
+#[tokio::test]
+async fn failed_start_shows_the_end_of_the_right_log() -> Outcome {
+    let programs = programs_folder().await?;
+    let (assets, dir) = (TempDir::new()?, TempDir::new()?);
+    for name in ["etcd", "kube-controller-manager", "kube-scheduler", "kubectl"] {
+        symlink(programs.join(name), assets.path().join(name))?;
+    }
+    // The scheduler does not know the API server's flags, and says so.
+    symlink(programs.join("kube-scheduler"), assets.path().join("kube-apiserver"))?;
+    let up = program()
+        .env("KUBEBUILDER_ASSETS", assets.path())
+        .args(["up", "--dir"])
+        .arg(dir.path())
+        .output()?;
+    let said = text(&up);
+    assert_eq!(up.status.code(), Some(1), "{said}");
+    assert!(said.contains("kube-apiserver running: it ended with"), "{said}");
+    assert!(said.contains("unknown flag: --etcd-servers"), "{said}");
+    assert!(dir.path().join("data/logs/kube-apiserver.log").exists());
+    Ok(())
+}
