@@ -151,8 +151,13 @@ pub struct CassandraStatusPorts {
     pub jmx_port: Option<String>,
 }
 
+/// Nine digits at most, so that the number of bytes fits into the integers of CEL.
+#[cfg(feature = "kube")]
+const HEAP_SIZE: &str = "^[1-9][0-9]{0,8}[kKmMgG]?$";
+
 #[cfg(feature = "kube")]
 fn constraints(schema: &mut schemars::Schema) {
+    use crate::schema::given;
     const HEAP: &str = "OSDN1502";
     crate::pod::containers(schema);
     let minimum = bytes("minHeapSize");
@@ -173,13 +178,13 @@ fn constraints(schema: &mut schemars::Schema) {
         .matches(
             HEAP,
             &["minHeapSize", "maxHeapSize"],
-            "^[1-9][0-9]{0,8}[kKmMgG]?$",
+            HEAP_SIZE,
             16,
             "a number of bytes, or with k, m or g, such as 4g",
         )
         .rule(
             HEAP,
-            "(self.?minHeapSize.orValue('') == '') == (self.?maxHeapSize.orValue('') == '')",
+            &format!("{} == {}", given("minHeapSize"), given("maxHeapSize")),
             "set both minHeapSize and maxHeapSize, or neither",
         )
         .rule(
@@ -211,16 +216,14 @@ fn parameter_constraints(schema: &mut schemars::Schema) {
 /// CEL for the size in bytes; 0 when it is unset or unreadable, which another rule reports.
 #[cfg(feature = "kube")]
 fn bytes(field: &str) -> String {
-    let text = format!("self.?{field}.orValue('').lowerAscii()");
-    let with_unit = |unit: &str, factor: u64| {
-        format!(
-            "{text}.matches('^[0-9]{{1,9}}{unit}$') ? int({text}.replace('{unit}', '')) * {factor}"
-        )
-    };
-    format!(
-        "({} : {} : {} : {text}.matches('^[0-9]{{1,9}}$') ? int({text}) : 0)",
-        with_unit("k", 1 << 10),
-        with_unit("m", 1 << 20),
-        with_unit("g", 1 << 30),
-    )
+    let text = format!("self.{field}");
+    let number =
+        format!("int({text}.lowerAscii().replace('k', '').replace('m', '').replace('g', ''))");
+    let factor = format!(
+        "({text}.matches('[kK]') ? {} : {text}.matches('[mM]') ? {} : {text}.matches('[gG]') ? {} : 1)",
+        1 << 10,
+        1 << 20,
+        1 << 30
+    );
+    format!("(has({text}) && {text}.matches('{HEAP_SIZE}') ? {number} * {factor} : 0)")
 }

@@ -85,4 +85,7 @@ pub fn all()
         vrouter::Vrouter::crd(),
         manager::Manager::crd(),
     ]
+    .into_iter()
+    .map(schema::tidy)
+    .collect()
 }

@@ -307,15 +307,16 @@ mod constraints {
                 .field(
                     "OSDN1106",
                     name,
-                    "self.all(item, item.?metadata.?name.orValue('') != '')",
+                    "self.all(item, has(item.metadata) && has(item.metadata.name) && \
+                     item.metadata.name != '')",
                     "needs metadata.name on each item",
                 )
                 .field(
                     "OSDN1106",
                     name,
-                    "self.all(item, item.?metadata.?name.orValue('') == '' || \
-                     self.exists_one(other, other.?metadata.?name.orValue('') == \
-                     item.?metadata.?name.orValue('')))",
+                    "self.all(item, !has(item.metadata) || !has(item.metadata.name) || \
+                     self.exists_one(other, has(other.metadata) && has(other.metadata.name) && \
+                     other.metadata.name == item.metadata.name))",
                     "must have different names: two items with one metadata.name would be one \
                      object",
                 );

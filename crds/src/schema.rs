@@ -6,6 +6,9 @@
 //! The API server puts the full path of the field and the value found in front of each message,
 //! so a message names the field, what is allowed and what to do.
 
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
+    CustomResourceDefinition, JSONSchemaProps, JSONSchemaPropsOrArray, JSONSchemaPropsOrBool,
+};
 use kube::core::Rule;
 use schemars::Schema;
 use serde_json::{Map, Value, json};
@@ -204,6 +207,13 @@ impl<'a> Fields<'a> {
     }
 }
 
+/// CEL that is true where a string is set and not empty. Rules read fields by `has()` and plain
+/// selection: behind `self.?field` the API server loses sight of the longest value, and takes the
+/// rule for too costly.
+pub(crate) fn given(field: &str) -> String {
+    format!("(has(self.{field}) && self.{field} != '')")
+}
+
 /// The rule on the object's own name: pods of a StatefulSet or DaemonSet are refused when the
 /// name, the kind's suffix and the ordinal do not fit into a label.
 pub(crate) fn name_at_most(characters: u64) -> Rule {
@@ -244,5 +254,39 @@ fn add_rule(schema: &mut Map<String, Value>, rule: &str, message: &str) {
     let rules = schema.entry(VALIDATIONS).or_insert_with(|| json!([]));
     if let Some(rules) = rules.as_array_mut() {
         rules.push(json!({ "rule": rule, "message": message }));
+    }
+}
+
+/// Takes out what the derive leaves in and people stumble over in `kubectl explain`: line breaks
+/// of the source within descriptions, and null among the values of an enum (a field that may be
+/// null says so by `nullable`).
+pub(crate) fn tidy(mut definition: CustomResourceDefinition) -> CustomResourceDefinition {
+    for version in &mut definition.spec.versions {
+        if let Some(schema) =
+            version.schema.as_mut().and_then(|schema| schema.open_api_v3_schema.as_mut())
+        {
+            tidy_schema(schema);
+        }
+    }
+    definition
+}
+
+fn tidy_schema(schema: &mut JSONSchemaProps) {
+    if let Some(description) = &mut schema.description {
+        *description = description.split_whitespace().collect::<Vec<_>>().join(" ");
+    }
+    if let Some(values) = &mut schema.enum_ {
+        values.retain(|value| !value.0.is_null());
+    }
+    for property in schema.properties.iter_mut().flatten() {
+        tidy_schema(property.1);
+    }
+    match &mut schema.items {
+        Some(JSONSchemaPropsOrArray::Schema(items)) => tidy_schema(items),
+        Some(JSONSchemaPropsOrArray::Schemas(items)) => items.iter_mut().for_each(tidy_schema),
+        None => {}
+    }
+    if let Some(JSONSchemaPropsOrBool::Schema(values)) = &mut schema.additional_properties {
+        tidy_schema(values);
     }
 }

@@ -3,11 +3,11 @@
 
 use schemars::Schema;
 
-use crate::schema::{Fields, HOST, TEXT};
+use crate::schema::{Fields, HOST, TEXT, given};
 
-const GATEWAY: &str = "self.?vrouterGateway.orValue('')";
-const SUBNET: &str = "self.?dataSubnet.orValue('')";
-const OWN_DATA_PLANE: &str = "has(self.dpdk) || size(self.?profiles.orValue([])) > 0";
+/// CEL for DPDK or SR-IOV by our own fields.
+const OWN_DATA_PLANE: &str =
+    "(has(self.dpdk) || has(self.sriov) || (has(self.profiles) && size(self.profiles) > 0))";
 
 pub(super) fn configuration(schema: &mut Schema) {
     crate::pod::containers(schema);
@@ -46,21 +46,26 @@ fn addresses(schema: &mut Schema) {
         .networks("OSDN1805", &["l3mhCidr"])
         .rule(
             "OSDN1802",
-            &format!(
-                "{GATEWAY} == '' || (isIP({GATEWAY}) && isCIDR({SUBNET}) && \
-                 cidr({SUBNET}).containsIP({GATEWAY}))"
-            ),
+            "!has(self.vrouterGateway) || self.vrouterGateway == '' || \
+             (isIP(self.vrouterGateway) && has(self.dataSubnet) && isCIDR(self.dataSubnet) && \
+             cidr(self.dataSubnet).containsIP(self.vrouterGateway))",
             "vrouterGateway must be an IP address within dataSubnet, which must be set too: \
              correct one of them, or remove vrouterGateway",
         )
-        .longest(&["physicalInterface"], HOST)
+        .longest(&["physicalInterface"], 128)
         .field(
             "OSDN1804",
             "physicalInterface",
-            "self == '' || self.split(',').all(name, name.matches('^[^ /]{1,15}$') && \
-             self.split(',').exists_one(other, other == name))",
+            "self == '' || self.split(',').all(name, name.matches('^[^ /]{1,15}$'))",
             "must be names of interfaces separated by commas: 1 to 15 characters each, no space \
-             or slash, none twice",
+             or slash",
+        )
+        // Of two, as layer 3 multi-homing has; to compare more costs more than a rule may.
+        .field(
+            "OSDN1804",
+            "physicalInterface",
+            "self.split(',').size() != 2 || self.split(',')[0] != self.split(',')[1]",
+            "must not name the same interface twice",
         );
 }
 
@@ -78,10 +83,9 @@ fn numbers(schema: &mut Schema) {
 }
 
 fn environment(schema: &mut Schema) {
-    const VARIABLES: &str = "self.?envVariablesConfig";
-    let priorities = ["PRIORITY_ID", "PRIORITY_BANDWIDTH", "PRIORITY_SCHEDULING"]
-        .map(|name| format!("{VARIABLES}[?'{name}'].orValue('').split(',').size()"));
-    let [ids, bandwidths, schedulings] = &priorities;
+    let [ids, bandwidths, schedulings] =
+        ["PRIORITY_ID", "PRIORITY_BANDWIDTH", "PRIORITY_SCHEDULING"]
+            .map(|name| format!("('{name}' in self ? size(self['{name}'].split(',')) : 0)"));
     let _ = Fields::of(schema)
         .map("envVariablesConfig", 128, TEXT)
         .field(
@@ -98,25 +102,30 @@ fn environment(schema: &mut Schema) {
             "must not set POD_IP, NODE_TYPE, LOG_LEVEL, VROUTER_HOSTNAME, CONTROL_NODES or \
              CONFIG_NODES, which the operator sets",
         )
-        .rule(
+        .field(
             "OSDN1813",
+            "envVariablesConfig",
             &format!("{ids} == {bandwidths} && {ids} == {schedulings}"),
-            "PRIORITY_ID, PRIORITY_BANDWIDTH and PRIORITY_SCHEDULING in envVariablesConfig must \
-             have the same number of items, separated by commas",
+            "must give PRIORITY_ID, PRIORITY_BANDWIDTH and PRIORITY_SCHEDULING the same number \
+             of items, separated by commas, or none of them",
         );
 }
 
 fn data_plane(schema: &mut Schema) {
-    const INTERFACES: &str = "self.?sriovPhysicalInterface.orValue('')";
-    const NETWORKS: &str = "self.?sriovPhysicalNetwork.orValue('')";
+    let interfaces = given("sriovPhysicalInterface");
+    let networks = given("sriovPhysicalNetwork");
+    let functions = given("sriovVf");
     let _ = Fields::of(schema)
         .longest(&["agentMode", "sriovVf"], HOST)
         .longest(&["sriovPhysicalInterface", "sriovPhysicalNetwork"], TEXT)
         .rule(
             "OSDN1814",
             &format!(
-                "{OWN_DATA_PLANE} || (self.?agentMode.orValue('').lowerAscii() != 'dpdk' && \
-                 self.?envVariablesConfig[?'AGENT_MODE'].orValue('').lowerAscii() != 'dpdk')"
+                "{OWN_DATA_PLANE} || ((!has(self.agentMode) || \
+                 self.agentMode.lowerAscii() != 'dpdk') && \
+                 (!has(self.envVariablesConfig) || \
+                 !('AGENT_MODE' in self.envVariablesConfig) || \
+                 self.envVariablesConfig['AGENT_MODE'].lowerAscii() != 'dpdk'))"
             ),
             "agent mode dpdk alone does nothing: set dpdk, or profiles with a VrouterProfile \
              for DPDK",
@@ -124,9 +133,9 @@ fn data_plane(schema: &mut Schema) {
         .rule(
             "OSDN1815",
             &format!(
-                "({INTERFACES} == '' && {NETWORKS} == '') || \
-                 ({INTERFACES} != '' && {NETWORKS} != '' && \
-                 {INTERFACES}.split(',').size() == {NETWORKS}.split(',').size())"
+                "{interfaces} == {networks} && (!{interfaces} || \
+                 size(self.sriovPhysicalInterface.split(',')) == \
+                 size(self.sriovPhysicalNetwork.split(',')))"
             ),
             "sriovPhysicalInterface and sriovPhysicalNetwork belong together and must have the \
              same number of items, separated by commas",
@@ -134,9 +143,8 @@ fn data_plane(schema: &mut Schema) {
         .rule(
             "OSDN1815",
             &format!(
-                "{INTERFACES} == '' || has(self.sriov) || {OWN_DATA_PLANE} || \
-                 self.?sriovVf.orValue('') != '' || \
-                 self.?envVariablesConfig[?'SRIOV_VF'].orValue('') != ''"
+                "!{interfaces} || {OWN_DATA_PLANE} || {functions} || \
+                 (has(self.envVariablesConfig) && 'SRIOV_VF' in self.envVariablesConfig)"
             ),
             "sriovPhysicalInterface needs the number of virtual functions: set SRIOV_VF in \
              envVariablesConfig, or sriov.numberOfVfs",
