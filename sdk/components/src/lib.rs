@@ -1,8 +1,8 @@
 //! One view of an OpenSDN component for policies, whether it is an object of its own or nested in
 //! a Manager: where its spec stands, what it is called, what it takes from the Manager.
 //!
-//! A rule on a component is written once, as a function of a [`Component`]; [`Services::walk`]
-//! feeds it from a Manager and [`Component::alone`] from an object. The spec's type `S` is the
+//! A rule on a component is written once, as a function of a [`ComponentView`]; [`Services::walk`]
+//! feeds it from a Manager and [`ComponentView::alone`] from an object. The spec's type `S` is the
 //! policy's own: a small struct with the few fields that it judges, for parsing is most of what an
 //! evaluation costs. That is why the full types of `opensdn-crds` are deliberately not here.
 
@@ -13,5 +13,5 @@ mod settings;
 
 pub use inheritance::{Field, Inheritable, effective};
 pub use owner::{Owner, Owners};
-pub use services::{Component, Item, SERVICES, Service, Services, find_service};
+pub use services::{ComponentView, Item, SERVICES, Service, Services, find_service};
 pub use settings::{Compatibility, Level, Profile};

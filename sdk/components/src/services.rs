@@ -52,7 +52,7 @@ pub fn find_service(key_or_kind: &str) -> Option<&'static Service> {
 
 /// One component, as a policy judges it.
 #[derive(Clone, Debug)]
-pub struct Component<'a, S> {
+pub struct ComponentView<'a, S> {
     /// Kind: `Zookeeper`.
     pub kind: &'a str,
     /// Name; empty where none is given yet.
@@ -63,7 +63,7 @@ pub struct Component<'a, S> {
     pub spec: &'a S,
 }
 
-impl<'a, S> Component<'a, S> {
+impl<'a, S> ComponentView<'a, S> {
     /// The component that is an object of its own, with its spec at `/spec`.
     pub fn alone(kind: &'a str, name: &'a str, spec: &'a S) -> Self {
         Self { kind, name, at: Pointer::from("/spec"), spec }
@@ -112,9 +112,9 @@ impl<S> Item<S> {
     }
 
     /// The item as a component of `kind`; `item` points at the item. `None` without a spec.
-    pub fn component<'a>(&'a self, kind: &'a str, item: &Pointer) -> Option<Component<'a, S>> {
+    pub fn component<'a>(&'a self, kind: &'a str, item: &Pointer) -> Option<ComponentView<'a, S>> {
         let spec = self.spec.as_ref()?;
-        Some(Component { kind, name: self.name(), at: item.key("spec"), spec })
+        Some(ComponentView { kind, name: self.name(), at: item.key("spec"), spec })
     }
 }
 
@@ -137,14 +137,14 @@ impl<S> Default for Services<S> {
 
 impl<S> Services<S> {
     /// Every component that is present with a spec, as it stands below `/spec/services`.
-    pub fn walk(&self) -> impl Iterator<Item = Component<'_, S>> {
+    pub fn walk(&self) -> impl Iterator<Item = ComponentView<'_, S>> {
         self.0.iter().filter_map(|entry| {
             entry.item.component(entry.service.kind, &pointer(entry.service, entry.index))
         })
     }
 
     /// The components of one kind, as [`Self::walk`] gives them.
-    pub fn of_kind<'a>(&'a self, kind: &'a str) -> impl Iterator<Item = Component<'a, S>> {
+    pub fn of_kind<'a>(&'a self, kind: &'a str) -> impl Iterator<Item = ComponentView<'a, S>> {
         self.walk().filter(move |component| component.kind == kind)
     }
 }

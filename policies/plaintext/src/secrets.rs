@@ -1,0 +1,126 @@
+//! Secrets that everybody knows, and secrets that everybody can read. No message repeats one.
+
+use opensdn_policy_components::ComponentView;
+use opensdn_policy_sdk::{Message, Pointer, Severity, Verdict};
+
+use crate::{Settings, Spec};
+
+pub(crate) const ERLANG_COOKIE: Message = Message {
+    code: "OSDN1515",
+    severity: Severity::Warn,
+    title: "RabbitMQ has the erlang cookie that everybody knows",
+    explanation: "Whoever knows the cookie and reaches the distribution port runs code on the \
+        RabbitMQ nodes. tf-operator has one constant cookie in its source, and uses it where \
+        erlangCookie is unset.",
+    hint: "set erlangCookie to a value of your own before the first start, made for instance by: \
+        openssl rand -hex 20 (a change on a running cluster parts it)",
+};
+
+pub(crate) const RNDC_KEY: Message = Message {
+    code: "OSDN1612",
+    severity: Severity::Warn,
+    title: "the name servers have the rndc key that everybody knows",
+    explanation: "Whoever knows the key can stop and reconfigure the name server of a control \
+        node. tf-operator has one constant key in its source, and uses it where rndckey is unset.",
+    hint: "set rndckey to a value of your own, made for instance by: openssl rand -base64 16",
+};
+
+pub(crate) const CLEAR_TEXT: Message = Message {
+    code: "OSDN1409",
+    severity: Severity::Warn,
+    title: "a password stands in the resource in clear text",
+    explanation: "Everybody who may read the resource reads the password, and it is kept in etcd, \
+        in backups and in the repository that the manifest comes from.",
+    hint: "put it into a Secret and name that",
+};
+
+/// tf-operator's constants.
+const KNOWN_COOKIE: &str = "47EFF3BB-4786-46E0-A5BB-58455B3C2CB4";
+const KNOWN_RNDC_KEY: &str = "xvysmOR8lnUQRBcunkC6vg==";
+
+pub(crate) fn judge_rabbitmq(
+    component: &ComponentView<'_, Spec>,
+    settings: &Settings,
+    verdict: &mut Verdict,
+) {
+    let spec = &component.spec.service_configuration;
+    let cookie = (spec.erlang_cookie.as_deref(), "erlangCookie", KNOWN_COOKIE);
+    judge_known(component, &ERLANG_COOKIE, cookie, settings, verdict);
+    if is_given(spec.password.as_deref()) {
+        clear_text(&component.setting("/password"), "password", settings, verdict);
+    }
+}
+
+pub(crate) fn judge_control(
+    component: &ComponentView<'_, Spec>,
+    settings: &Settings,
+    verdict: &mut Verdict,
+) {
+    let key = (component.spec.service_configuration.rndckey.as_deref(), "rndckey", KNOWN_RNDC_KEY);
+    judge_known(component, &RNDC_KEY, key, settings, verdict);
+}
+
+pub(crate) fn judge_vrouter(
+    component: &ComponentView<'_, Spec>,
+    settings: &Settings,
+    verdict: &mut Verdict,
+) {
+    let spec = &component.spec.service_configuration;
+    for (field, value) in [
+        ("keystoneAuthAdminPassword", &spec.keystone_auth_admin_password),
+        ("barbicanPassword", &spec.barbican_password),
+        ("k8sToken", &spec.kubernetes_token),
+    ] {
+        if is_given(value.as_deref()) {
+            clear_text(&component.setting("").key(field), field, settings, verdict);
+        }
+    }
+}
+
+pub(crate) fn judge_variable(name: &str, at: &Pointer, settings: &Settings, verdict: &mut Verdict) {
+    if ["KEYSTONE_AUTH_ADMIN_PASSWORD", "BARBICAN_PASSWORD", "K8S_TOKEN"].contains(&name) {
+        clear_text(at, name, settings, verdict);
+    }
+}
+
+/// A finding about the secret in `field`, wherever it stands.
+pub(crate) fn clear_text(at: &Pointer, field: &str, settings: &Settings, verdict: &mut Verdict) {
+    let hint = match field {
+        "adminPassword" => {
+            "remove adminPassword and set keystoneSecretName to a Secret with the key password: \
+             kubectl create secret generic NAME --from-file=password=FILE"
+        }
+        "password" => {
+            "remove password and set secret to a Secret with the keys user, password and vhost; \
+             without both, a random one is made"
+        }
+        _ => "remove it: nothing reads it from here, or the operator sets it from a Secret",
+    };
+    let text = format!("{field} is given in clear text, for everybody who may read the resource");
+    let severity = settings.profile.severity();
+    verdict.add(CLEAR_TEXT.at(at).severity(severity).says(text).hint(hint));
+}
+
+fn judge_known(
+    component: &ComponentView<'_, Spec>,
+    message: &Message,
+    (value, field, known): (Option<&str>, &str, &str),
+    settings: &Settings,
+    verdict: &mut Verdict,
+) {
+    let what = match value {
+        None | Some("") => "is unset, which means tf-operator's public default",
+        Some(value) if value == known => "is tf-operator's public default",
+        Some(_) => return,
+    };
+    verdict.add(
+        message
+            .at(component.setting("").key(field))
+            .severity(settings.profile.severity())
+            .says(format!("{}: {field} {what}", component.title())),
+    );
+}
+
+fn is_given(value: Option<&str>) -> bool {
+    value.is_some_and(|value| !value.is_empty())
+}
