@@ -1,1 +1,39 @@
-//! Placeholder of the first minutes.
+//! Loads, checks, limits and runs policies; matches and merges what they say.
+//!
+//! ```text
+//! bytes --Policy::load--> Policy --Binding--> PolicySet --evaluate(Request)--> Verdict
+//!                                                       --mutate(Request)----> Mutation
+//! ```
+//!
+//! A policy is WebAssembly and is not trusted: it gets a fresh instance, the declared parts of the
+//! request and bounded memory and time, and whatever it does ends as a value. This crate sees JSON;
+//! it knows neither OpenSDN's kinds nor Kubernetes' API nor HTTP.
+
+mod binding;
+mod cache;
+pub mod cases;
+mod contract;
+mod digest;
+mod engine;
+mod instance;
+pub mod lookup;
+mod patch;
+mod policy;
+mod request;
+pub mod scan;
+mod set;
+mod verdict;
+
+pub use binding::{Binding, Exemptions, KindRule, Requirement, Scope, Selector, SelectorOperator};
+pub use cache::{Cache, CacheError};
+pub use contract::{Index, Interest, Message, Metadata, Operation, Severity, Step};
+pub use digest::{Digest, DigestError};
+pub use engine::{Engine, EngineError, Limits, MAX_MEMORY, TICK};
+pub use patch::apply;
+pub use policy::{LoadError, Policy};
+pub use request::Request;
+pub use set::{Context, PolicySet};
+pub use verdict::{
+    Claim, EvalFailure, Evaluation, FailureMode, FailureReason, Finding, Mode, Mutation, Outcome,
+    Verdict,
+};

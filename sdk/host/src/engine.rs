@@ -1,0 +1,154 @@
+//! The one wasmtime engine of a process: its configuration, its limits, and the clock that makes
+//! the time limit hold. Switch and mechanism stand together here.
+
+use std::{
+    hash::{Hash, Hasher},
+    sync::Arc,
+    thread,
+    time::Duration,
+};
+
+use sha2::{Digest as _, Sha256};
+use tokio::sync::Semaphore;
+use wasmtime::{Config, InstanceAllocationStrategy, PoolingAllocationConfig};
+
+/// How often a running evaluation is interrupted: it then yields to others or, past its deadline,
+/// ends.
+pub const TICK: Duration = Duration::from_millis(2);
+
+/// The most memory that any evaluation may be given.
+pub const MAX_MEMORY: usize = 256 << 20;
+
+const WASM_STACK: usize = 512 << 10;
+const FIBER_STACK: usize = 1 << 20;
+
+/// The limits of one evaluation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Linear memory in bytes.
+    pub memory: usize,
+    /// Time, look-ups included.
+    pub time: Duration,
+    /// Bytes that the host copies out of the evaluation.
+    pub reply: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { memory: 16 << 20, time: Duration::from_millis(50), reply: 1 << 20 }
+    }
+}
+
+/// The engine cannot be started.
+#[derive(Debug, thiserror::Error)]
+pub enum EngineError {
+    /// wasmtime refuses the configuration, or the machine the address space for the pool.
+    #[error(
+        "cannot start the WebAssembly engine; if the address space is limited, raise `ulimit -v`"
+    )]
+    Start(#[source] wasmtime::Error),
+    /// No thread for the clock.
+    #[error("cannot start the clock of the WebAssembly engine")]
+    Clock(#[source] std::io::Error),
+}
+
+/// The engine that all policies of a process share.
+#[derive(Clone)]
+pub struct Engine {
+    inner: wasmtime::Engine,
+    slots: Arc<Semaphore>,
+    fingerprint: Arc<str>,
+}
+
+impl std::fmt::Debug for Engine {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Engine").field("fingerprint", &self.fingerprint).finish()
+    }
+}
+
+impl Engine {
+    /// Starts an engine that runs at most `concurrent` evaluations at once.
+    ///
+    /// # Errors
+    /// The machine does not give the address space or the thread it needs.
+    pub fn start(concurrent: u32) -> Result<Self, EngineError> {
+        let inner = wasmtime::Engine::new(&config(concurrent)).map_err(EngineError::Start)?;
+        start_clock(&inner)?;
+        let fingerprint = fingerprint(&inner).into();
+        let slots = Arc::new(Semaphore::new(concurrent as usize));
+        Ok(Self { inner, slots, fingerprint })
+    }
+
+    pub(crate) fn inner(&self) -> &wasmtime::Engine {
+        &self.inner
+    }
+
+    pub(crate) fn slots(&self) -> &Semaphore {
+        &self.slots
+    }
+
+    /// What a precompiled policy depends on besides its bytes: wasmtime's version, its
+    /// configuration, the processor.
+    #[must_use]
+    pub fn fingerprint(&self) -> &str {
+        &self.fingerprint
+    }
+}
+
+fn config(concurrent: u32) -> Config {
+    // A component holds the policy's own module and, where it imports something, two small ones
+    // that wire it up.
+    let modules = concurrent.saturating_mul(3);
+    let mut pool = PoolingAllocationConfig::new();
+    pool.total_component_instances(concurrent)
+        .total_core_instances(modules)
+        .total_memories(concurrent)
+        .total_tables(modules)
+        .total_stacks(concurrent)
+        .max_unused_warm_slots(concurrent)
+        .max_memory_size(MAX_MEMORY)
+        .linear_memory_keep_resident(256 << 10)
+        .table_keep_resident(64 << 10)
+        .async_stack_keep_resident(64 << 10);
+    let mut config = Config::new();
+    config
+        .allocation_strategy(InstanceAllocationStrategy::Pooling(pool))
+        .epoch_interruption(true)
+        .max_wasm_stack(WASM_STACK)
+        .async_stack_size(FIBER_STACK)
+        .wasm_component_model(true)
+        .memory_init_cow(true);
+    config
+}
+
+/// The clock ends with the last handle of the engine.
+fn start_clock(engine: &wasmtime::Engine) -> Result<(), EngineError> {
+    let engine = engine.weak();
+    thread::Builder::new()
+        .name("policy-clock".to_owned())
+        .spawn(move || {
+            while let Some(engine) = engine.upgrade() {
+                engine.increment_epoch();
+                drop(engine);
+                thread::sleep(TICK);
+            }
+        })
+        .map_err(EngineError::Clock)?;
+    Ok(())
+}
+
+fn fingerprint(engine: &wasmtime::Engine) -> String {
+    /// Feeds a `Hash` into SHA-256, which is stable over processes, unlike the default hasher.
+    struct Feed(Sha256);
+    impl Hasher for Feed {
+        fn write(&mut self, bytes: &[u8]) {
+            self.0.update(bytes);
+        }
+        fn finish(&self) -> u64 {
+            0
+        }
+    }
+    let mut feed = Feed(Sha256::new());
+    engine.precompile_compatibility_hash().hash(&mut feed);
+    crate::digest::hexadecimal(&feed.0.finalize())
+}

@@ -1,0 +1,154 @@
+//! One evaluation in a fresh instance: its state, the limits on it, the look-ups it makes, and what
+//! its end means.
+
+use std::sync::Arc;
+
+use tokio::time::{Instant, timeout_at};
+use wasmtime::{ResourceLimiter, Store, Trap, UpdateDeadline};
+
+use crate::{
+    contract::{Index, PolicyPre, cluster, generated, wire},
+    engine::{Engine, Limits},
+    lookup::{FoundObject, Lookup},
+    verdict::FailureReason,
+};
+
+/// What an instance's host functions work on.
+pub(crate) struct State {
+    limits: Limits,
+    started: Instant,
+    deadline: Instant,
+    out_of_memory: bool,
+    indexes: Vec<Index>,
+    lookup: Arc<dyn Lookup>,
+}
+
+impl State {
+    pub(crate) fn new(
+        limits: Limits,
+        deadline: Instant,
+        indexes: Vec<Index>,
+        lookup: Arc<dyn Lookup>,
+    ) -> Self {
+        let started = Instant::now();
+        Self { limits, started, deadline, out_of_memory: false, indexes, lookup }
+    }
+
+    fn index(&self, name: &str) -> Result<&Index, Stop> {
+        let undeclared = || Stop::UndeclaredLookup(name.to_owned());
+        self.indexes.iter().find(|index| index.name == name).ok_or_else(undeclared)
+    }
+}
+
+/// Why a host function ends the evaluation.
+#[derive(Debug, thiserror::Error)]
+enum Stop {
+    #[error("undeclared look-up {0:?}")]
+    UndeclaredLookup(String),
+    #[error("a look-up took longer than the evaluation may")]
+    Deadline,
+}
+
+/// Runs `run` in a fresh instance, under all limits.
+pub(crate) async fn run<T>(
+    engine: &Engine,
+    ready: &PolicyPre<State>,
+    state: State,
+    run: impl AsyncFnOnce(&mut Store<State>, generated::Policy) -> wasmtime::Result<T>,
+) -> Result<T, FailureReason> {
+    let deadline = state.deadline;
+    let slot = timeout_at(deadline, engine.slots().acquire()).await;
+    let Ok(Ok(_slot)) = slot else { return Err(FailureReason::Overloaded) };
+    let reply = state.limits.reply;
+    let mut store = Store::new(engine.inner(), state);
+    store.limiter(|state| state);
+    store.set_hostcall_fuel(reply);
+    store.set_epoch_deadline(1);
+    store.epoch_deadline_callback(|store| {
+        let late = Instant::now() >= store.data().deadline;
+        Ok(if late { UpdateDeadline::Interrupt } else { UpdateDeadline::Yield(1) })
+    });
+    let result = async {
+        let policy = ready.instantiate_async(&mut store).await?;
+        run(&mut store, policy).await
+    };
+    result.await.map_err(|error| reason(&error, store.data()))
+}
+
+fn reason(error: &wasmtime::Error, state: &State) -> FailureReason {
+    let elapsed = state.deadline.saturating_duration_since(state.started);
+    match error.downcast_ref::<Stop>() {
+        Some(Stop::UndeclaredLookup(name)) => return FailureReason::UndeclaredLookup(name.clone()),
+        Some(Stop::Deadline) => return FailureReason::Deadline(elapsed),
+        None => {}
+    }
+    // A guest that is denied memory aborts, so this comes before the trap that follows from it.
+    if state.out_of_memory {
+        return FailureReason::Memory(state.limits.memory);
+    }
+    match error.downcast_ref::<Trap>() {
+        Some(Trap::Interrupt) => FailureReason::Deadline(elapsed),
+        Some(Trap::StackOverflow) => FailureReason::Stack,
+        Some(trap) => FailureReason::Trap(trap.to_string()),
+        // wasmtime keeps the type of this error to itself.
+        None if format!("{error:#}").contains("fuel allocated for hostcalls") => {
+            FailureReason::ReplyTooLarge(state.limits.reply)
+        }
+        None => FailureReason::BadReply(format!("{error:#}")),
+    }
+}
+
+impl ResourceLimiter for State {
+    fn memory_growing(
+        &mut self,
+        _: usize,
+        desired: usize,
+        _: Option<usize>,
+    ) -> wasmtime::Result<bool> {
+        let granted = desired <= self.limits.memory;
+        self.out_of_memory |= !granted;
+        Ok(granted)
+    }
+
+    fn table_growing(
+        &mut self,
+        _: usize,
+        desired: usize,
+        _: Option<usize>,
+    ) -> wasmtime::Result<bool> {
+        Ok(desired <= 100_000)
+    }
+}
+
+impl wire::Host for State {}
+
+impl cluster::Host for State {
+    async fn get(
+        &mut self,
+        index: String,
+        namespace: String,
+        name: String,
+    ) -> wasmtime::Result<Result<Option<cluster::Found>, String>> {
+        let index = self.index(&index)?;
+        let answer = self.lookup.get(index, &namespace, &name);
+        let answer = timeout_at(self.deadline, answer).await.map_err(|_| Stop::Deadline)?;
+        Ok(answer.map(|found| found.map(into_wire)).map_err(|error| error.0))
+    }
+
+    async fn find(
+        &mut self,
+        index: String,
+        key: String,
+    ) -> wasmtime::Result<Result<Vec<cluster::Found>, String>> {
+        let index = self.index(&index)?;
+        let answer = self.lookup.find(index, &key);
+        let answer = timeout_at(self.deadline, answer).await.map_err(|_| Stop::Deadline)?;
+        let answer = answer.map(|found| found.into_iter().map(into_wire).collect());
+        Ok(answer.map_err(|error| error.0))
+    }
+}
+
+fn into_wire(found: FoundObject) -> cluster::Found {
+    let FoundObject { namespace, name, uid, parts } = found;
+    cluster::Found { namespace, name, uid, parts }
+}

@@ -1,0 +1,281 @@
+//! One policy: compiled or taken from the cache, checked against the contract, described, and then
+//! evaluated, each time in a fresh instance.
+
+use std::{collections::HashSet, sync::Arc, time::Duration};
+
+use tokio::time::Instant;
+use wasmtime::component::{Component, HasSelf, Linker};
+
+use crate::{
+    cache::Cache,
+    contract::{Metadata, PolicyPre, wire},
+    digest::Digest,
+    engine::{Engine, Limits},
+    instance::{self, State},
+    lookup::{Lookup, NoLookup},
+    verdict::FailureReason,
+};
+
+/// How long a policy may take to describe itself, and how much memory.
+const DESCRIBE_LIMITS: Limits =
+    Limits { memory: 64 << 20, time: Duration::from_secs(1), reply: 1 << 20 };
+
+/// Why a module is not used.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    /// The bytes are not those that were pinned.
+    #[error("the module's digest is {found}, but {expected} is pinned")]
+    Digest {
+        /// What was pinned.
+        expected: Digest,
+        /// What the bytes have.
+        found: Digest,
+    },
+    /// Not a component.
+    #[error(
+        "the module is not a WebAssembly component that can be compiled; build it with `kubectl opensdn policy build`"
+    )]
+    Compile(#[source] wasmtime::Error),
+    /// It wants something from the host that no policy gets.
+    #[error(
+        "the module imports {0:?}; a policy may import nothing but opensdn:policy/cluster@1.0.0"
+    )]
+    Import(String),
+    /// It is not a policy.
+    #[error("the module does not fit the world opensdn:policy/policy@1.0.0")]
+    World(#[source] wasmtime::Error),
+    /// It fails when asked what it is.
+    #[error("the module cannot describe itself: {0}")]
+    Describe(FailureReason),
+    /// What it says of itself cannot be.
+    #[error("the module describes itself wrongly: {0}")]
+    Metadata(String),
+}
+
+/// A policy that is ready to run.
+#[derive(Clone)]
+pub struct Policy {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    engine: Engine,
+    ready: PolicyPre<State>,
+    digest: Digest,
+    metadata: Metadata,
+    codes: HashSet<String>,
+    settings: jsonschema::Validator,
+    from_cache: bool,
+}
+
+impl std::fmt::Debug for Policy {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_tuple("Policy").field(&self.metadata().name).field(&self.digest()).finish()
+    }
+}
+
+impl Policy {
+    /// Compiles the component, or takes what the cache has of it, checks that it is a policy and
+    /// asks it what it is. Takes tenths of a second when it compiles: not for a request's path.
+    ///
+    /// # Errors
+    /// The bytes are not what was pinned, not a component, not a policy, or import something.
+    pub async fn load(
+        engine: &Engine,
+        bytes: &[u8],
+        pinned: Option<Digest>,
+        cache: Option<&Cache>,
+    ) -> Result<Self, LoadError> {
+        let digest = Digest::of(bytes);
+        if let Some(expected) = pinned.filter(|pinned| *pinned != digest) {
+            return Err(LoadError::Digest { expected, found: digest });
+        }
+        let (component, from_cache) = compile(engine, bytes, digest, cache)?;
+        let ready = link(engine, &component)?;
+        let metadata = describe(engine, &ready).await?;
+        let settings = check(&metadata)?;
+        let codes = metadata.messages.iter().map(|message| message.code.clone()).collect();
+        let engine = engine.clone();
+        let inner = Inner { engine, ready, digest, metadata, codes, settings, from_cache };
+        Ok(Self { inner: Arc::new(inner) })
+    }
+
+    /// What it says of itself.
+    #[must_use]
+    pub fn metadata(&self) -> &Metadata {
+        &self.inner.metadata
+    }
+
+    /// The digest of its bytes.
+    #[must_use]
+    pub fn digest(&self) -> Digest {
+        self.inner.digest
+    }
+
+    /// Whether it did not have to be compiled.
+    #[must_use]
+    pub fn is_from_cache(&self) -> bool {
+        self.inner.from_cache
+    }
+
+    /// Everything that is wrong with the settings, by the policy's own schema; empty if nothing.
+    #[must_use]
+    pub fn check_settings(&self, settings: &serde_json::Value) -> Vec<String> {
+        let describe = |error: jsonschema::ValidationError<'_>| {
+            let place = error.instance_path().to_string();
+            if place.is_empty() { error.to_string() } else { format!("{place}: {error}") }
+        };
+        self.inner.settings.iter_errors(settings).map(describe).collect()
+    }
+
+    pub(crate) async fn validate(
+        &self,
+        call: Call,
+        request: &wire::Request,
+        settings: &str,
+    ) -> Result<wire::Verdict, FailureReason> {
+        let limits = call.limits;
+        let verdict = self
+            .with_instance(call, async |store, policy| {
+                policy.call_validate(store, request, settings).await
+            })
+            .await?
+            .map_err(FailureReason::CouldNotTell)?;
+        self.check_verdict(&verdict, limits)?;
+        Ok(verdict)
+    }
+
+    pub(crate) async fn mutate(
+        &self,
+        call: Call,
+        request: &wire::Request,
+        settings: &str,
+    ) -> Result<Vec<wire::PatchOperation>, FailureReason> {
+        self.with_instance(call, async |store, policy| {
+            policy.call_mutate(store, request, settings).await
+        })
+        .await?
+        .map_err(FailureReason::CouldNotTell)
+    }
+
+    async fn with_instance<T>(
+        &self,
+        call: Call,
+        run: impl AsyncFnOnce(
+            &mut wasmtime::Store<State>,
+            crate::contract::generated::Policy,
+        ) -> wasmtime::Result<T>,
+    ) -> Result<T, FailureReason> {
+        let Inner { engine, ready, .. } = &*self.inner;
+        let indexes = self.inner.metadata.indexes.clone();
+        let state = State::new(call.limits, call.deadline, indexes, call.lookup);
+        instance::run(engine, ready, state, run).await
+    }
+
+    /// A finding must be one that the policy declared, else nobody could look its code up.
+    fn check_verdict(&self, verdict: &wire::Verdict, limits: Limits) -> Result<(), FailureReason> {
+        let text =
+            verdict.findings.iter().map(|finding| finding.message.len() + finding.hint.len());
+        if text.sum::<usize>() > limits.reply {
+            return Err(FailureReason::ReplyTooLarge(limits.reply));
+        }
+        for finding in &verdict.findings {
+            if !self.inner.codes.contains(&finding.code) {
+                return Err(FailureReason::BadReply(format!(
+                    "the code {:?} is not among its messages",
+                    finding.code
+                )));
+            }
+        }
+        if !verdict.claims.is_empty() && !self.inner.metadata.claims {
+            return Err(FailureReason::BadReply("it claims, but did not declare so".to_owned()));
+        }
+        Ok(())
+    }
+}
+
+/// What one evaluation may use.
+pub(crate) struct Call {
+    pub(crate) limits: Limits,
+    pub(crate) deadline: Instant,
+    pub(crate) lookup: Arc<dyn Lookup>,
+}
+
+fn compile(
+    engine: &Engine,
+    bytes: &[u8],
+    digest: Digest,
+    cache: Option<&Cache>,
+) -> Result<(Component, bool), LoadError> {
+    if let Some(code) = cache.and_then(|cache| cache.read(engine, digest)) {
+        // SAFETY: the cache only returns what this program wrote for this engine.
+        #[allow(unsafe_code, reason = "the only way to load our own precompiled artefact")]
+        let component = unsafe { Component::deserialize(engine.inner(), &code) };
+        match component {
+            Ok(component) => return Ok((component, true)),
+            // It is compiled again and overwritten.
+            Err(error) => tracing::warn!(%digest, %error, "a cached policy cannot be loaded"),
+        }
+    }
+    let component = Component::new(engine.inner(), bytes).map_err(LoadError::Compile)?;
+    if let Some(cache) = cache {
+        let code = component.serialize().map_err(LoadError::Compile)?;
+        // Without its cache entry a policy only starts more slowly the next time.
+        if let Err(error) = cache.write(engine, digest, &code) {
+            tracing::warn!(%digest, %error, "a compiled policy is not cached");
+        }
+    }
+    Ok((component, false))
+}
+
+fn link(engine: &Engine, component: &Component) -> Result<PolicyPre<State>, LoadError> {
+    const ALLOWED: [&str; 2] = ["opensdn:policy/cluster@1.0.0", "opensdn:policy/types@1.0.0"];
+    for (name, _) in component.component_type().imports(engine.inner()) {
+        if !ALLOWED.contains(&name) {
+            return Err(LoadError::Import(name.to_owned()));
+        }
+    }
+    let mut linker = Linker::new(engine.inner());
+    crate::contract::generated::Policy::add_to_linker::<_, HasSelf<_>>(&mut linker, |state| state)
+        .map_err(LoadError::World)?;
+    linker.instantiate_pre(component).and_then(PolicyPre::new).map_err(LoadError::World)
+}
+
+async fn describe(engine: &Engine, ready: &PolicyPre<State>) -> Result<Metadata, LoadError> {
+    let deadline = Instant::now() + DESCRIBE_LIMITS.time;
+    let state = State::new(DESCRIBE_LIMITS, deadline, Vec::new(), Arc::new(NoLookup));
+    let metadata = instance::run(engine, ready, state, async |store, policy| {
+        policy.call_describe(store).await
+    })
+    .await
+    .map_err(LoadError::Describe)?;
+    Metadata::try_from(metadata)
+        .map_err(|error| LoadError::Metadata(format!("its settings schema is not JSON: {error}")))
+}
+
+fn check(metadata: &Metadata) -> Result<jsonschema::Validator, LoadError> {
+    let wrong = |text: String| Err(LoadError::Metadata(text));
+    let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    if metadata.name.is_empty() || !metadata.name.bytes().all(plain) {
+        return wrong(format!("its name {:?} is not lower case words with `-`", metadata.name));
+    }
+    if metadata.interests.is_empty() {
+        return wrong("it is about no kind of object".to_owned());
+    }
+    let pointers = metadata.interests.iter().flat_map(|interest| &interest.reads);
+    let indexed = metadata.indexes.iter().flat_map(|index| index.reads.iter().chain([&index.key]));
+    for pointer in pointers.chain(indexed) {
+        if !pointer.is_empty() && !pointer.starts_with('/') {
+            return wrong(format!("{pointer:?} is not a JSON Pointer"));
+        }
+    }
+    if let Some(interest) = metadata.interests.iter().find(|interest| interest.reads.is_empty()) {
+        return wrong(format!("it reads nothing of {}", interest.kind));
+    }
+    let mut codes = HashSet::new();
+    if let Some(twice) = metadata.messages.iter().find(|message| !codes.insert(&message.code)) {
+        return wrong(format!("the code {:?} stands for two messages", twice.code));
+    }
+    jsonschema::validator_for(&metadata.settings_schema)
+        .map_err(|error| LoadError::Metadata(format!("its settings schema is wrong: {error}")))
+}

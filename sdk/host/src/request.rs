@@ -1,0 +1,37 @@
+//! The request that policies judge, as the host's user hands it in.
+
+use std::collections::BTreeMap;
+
+use crate::{contract::Operation, scan::Document};
+
+/// What a user asks the API server to do, with the objects found in its text.
+#[derive(Clone, Debug)]
+pub struct Request<'r> {
+    /// Create, update, delete or connect.
+    pub operation: Operation,
+    /// API group; `""` is the core group.
+    pub group: &'r str,
+    /// API version, without the group.
+    pub version: &'r str,
+    /// Kind.
+    pub kind: &'r str,
+    /// `""`, or `status`, `scale` …
+    pub subresource: &'r str,
+    /// Name; empty while generateName has not made one.
+    pub name: &'r str,
+    /// Namespace; empty for a cluster-scoped object.
+    pub namespace: &'r str,
+    /// Labels of the namespace, where they are known. Unknown labels match every selector: what
+    /// cannot be told is not taken for a reason to look away.
+    pub namespace_labels: Option<&'r BTreeMap<String, String>>,
+    /// Name of the user.
+    pub user: &'r str,
+    /// Groups of the user.
+    pub groups: &'r [String],
+    /// Whether nothing will be stored.
+    pub dry_run: bool,
+    /// The object as it will be; absent on delete.
+    pub object: Option<Document<'r>>,
+    /// The object as it is stored; absent on create.
+    pub old_object: Option<Document<'r>>,
+}

@@ -1,0 +1,227 @@
+//! One strict pass over a JSON text that finds all wanted parts.
+//!
+//! Strict means: whatever two parsers could read differently is refused: a key that stands twice in
+//! one object, a lone surrogate, anything after the end. So what a policy saw is what the API
+//! server stores. The pass allocates per object depth, not per value.
+
+mod keys;
+mod lexer;
+mod paths;
+
+#[cfg(test)]
+mod tests;
+
+pub use paths::{Mount, Paths, Slot};
+
+use keys::Keys;
+use lexer::Lexer;
+
+/// Deeper nesting is refused. The API server takes 10,000 levels; no schema of a resource that a
+/// person wrote comes near this.
+pub const MAX_DEPTH: usize = 512;
+
+/// Why a text is not acceptable JSON.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ScanError {
+    /// Not JSON.
+    #[error("not valid JSON at byte {at}: expected {expected}")]
+    Syntax {
+        /// Offset into the text.
+        at: usize,
+        /// What could have stood there.
+        expected: &'static str,
+    },
+    /// A key stands twice in one object, so two parsers may read different values.
+    #[error("the key {key:?} stands twice in one object (byte {at})")]
+    DuplicateKey {
+        /// Offset of the second key.
+        at: usize,
+        /// The key, unescaped.
+        key: String,
+    },
+    /// Nested too deeply.
+    #[error("nested more than {MAX_DEPTH} levels deep (byte {at})")]
+    TooDeep {
+        /// Offset where the limit was passed.
+        at: usize,
+    },
+    /// Not UTF-8.
+    #[error("not valid UTF-8 at byte {at}")]
+    Encoding {
+        /// Offset of the first bad byte.
+        at: usize,
+    },
+    /// More than 4 GiB.
+    #[error("longer than 4 GiB")]
+    TooLong,
+}
+
+/// Where a part stands: byte offsets into the text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Span {
+    start: u32,
+    end: u32,
+}
+
+impl Span {
+    const ABSENT: Self = Self { start: u32::MAX, end: 0 };
+
+    pub(crate) fn of(self, text: &str) -> Option<&str> {
+        text.get(self.start as usize..self.end as usize)
+    }
+}
+
+/// The parts that a scan found.
+#[derive(Clone, Debug)]
+pub struct Found<'t> {
+    text: &'t str,
+    spans: Vec<Span>,
+}
+
+impl<'t> Found<'t> {
+    /// The JSON text of the part, `None` where the text has no such part.
+    #[must_use]
+    pub fn get(&self, slot: Slot) -> Option<&'t str> {
+        self.spans.get(slot.number())?.of(self.text)
+    }
+
+    /// The document mounted there; `None` where it is absent or `null`.
+    #[must_use]
+    pub fn document(&self, mount: &Mount) -> Option<Document<'_>> {
+        let whole = self.get(mount.whole())?;
+        let spans = self.spans.get(mount.slots())?;
+        (whole != "null").then_some(Document { source: self.text, text: whole, spans })
+    }
+}
+
+/// An object, with the parts that a set of policies declared found in it.
+#[derive(Clone, Copy, Debug)]
+pub struct Document<'f> {
+    source: &'f str,
+    text: &'f str,
+    spans: &'f [Span],
+}
+
+impl<'f> Document<'f> {
+    /// The object's JSON text.
+    #[must_use]
+    pub fn text(&self) -> &'f str {
+        self.text
+    }
+
+    /// The part in `slot` of the paths that were mounted.
+    #[must_use]
+    pub fn part(&self, slot: Slot) -> Option<&'f str> {
+        self.spans.get(slot.number())?.of(self.source)
+    }
+}
+
+/// Finds the wanted parts of `bytes`.
+///
+/// # Errors
+/// The bytes are not UTF-8, not JSON, or could be read in two ways.
+pub fn scan<'t>(bytes: &'t [u8], paths: &Paths) -> Result<Found<'t>, ScanError> {
+    let text = simdutf8::compat::from_utf8(bytes)
+        .map_err(|error| ScanError::Encoding { at: error.valid_up_to() })?;
+    if u32::try_from(text.len()).is_err() {
+        return Err(ScanError::TooLong);
+    }
+    let mut scanner = Scanner {
+        lexer: Lexer::new(text),
+        paths,
+        keys: Keys::default(),
+        spans: vec![Span::ABSENT; paths.len()],
+    };
+    scanner.lexer.skip_whitespace();
+    scanner.value(paths.root(), 0)?;
+    scanner.lexer.skip_whitespace();
+    scanner.lexer.expect_end()?;
+    Ok(Found { text, spans: scanner.spans })
+}
+
+struct Scanner<'t, 'p> {
+    lexer: Lexer<'t>,
+    paths: &'p Paths,
+    keys: Keys,
+    spans: Vec<Span>,
+}
+
+impl Scanner<'_, '_> {
+    /// One value; `node` is where the wanted paths have got to, if any leads here.
+    fn value(&mut self, node: Option<paths::Node>, depth: usize) -> Result<(), ScanError> {
+        if depth > MAX_DEPTH {
+            return Err(ScanError::TooDeep { at: self.lexer.position() });
+        }
+        let start = self.lexer.position();
+        match self.lexer.peek() {
+            Some(b'{') => self.object(node, depth)?,
+            Some(b'[') => self.array(node, depth)?,
+            Some(b'"') => {
+                self.lexer.string()?;
+            }
+            Some(b'-' | b'0'..=b'9') => self.lexer.number()?,
+            _ => self.lexer.literal()?,
+        }
+        if let Some(slot) = node.and_then(|node| self.paths.slot(node))
+            && let Some(span) = self.spans.get_mut(slot)
+        {
+            *span = Span { start: narrow(start), end: narrow(self.lexer.position()) };
+        }
+        Ok(())
+    }
+
+    fn object(&mut self, node: Option<paths::Node>, depth: usize) -> Result<(), ScanError> {
+        self.lexer.take();
+        let scope = self.keys.open();
+        self.lexer.skip_whitespace();
+        if self.lexer.accept(b'}') {
+            return Ok(());
+        }
+        loop {
+            let at = self.lexer.position();
+            let key = self.lexer.key()?;
+            if self.keys.seen_before(scope, self.lexer.text(), key) {
+                let key = key.decode(self.lexer.text()).into_owned();
+                return Err(ScanError::DuplicateKey { at, key });
+            }
+            self.lexer.skip_whitespace();
+            self.lexer.expect(b':', "`:`")?;
+            self.lexer.skip_whitespace();
+            let child =
+                node.and_then(|node| self.paths.child(node, || key.decode(self.lexer.text())));
+            self.value(child, depth + 1)?;
+            self.lexer.skip_whitespace();
+            if self.lexer.accept(b'}') {
+                break;
+            }
+            self.lexer.expect(b',', "`,` or `}`")?;
+            self.lexer.skip_whitespace();
+        }
+        self.keys.close(scope);
+        Ok(())
+    }
+
+    fn array(&mut self, node: Option<paths::Node>, depth: usize) -> Result<(), ScanError> {
+        self.lexer.take();
+        self.lexer.skip_whitespace();
+        if self.lexer.accept(b']') {
+            return Ok(());
+        }
+        for index in 0_usize.. {
+            let child = node.and_then(|node| self.paths.child(node, || index.to_string().into()));
+            self.value(child, depth + 1)?;
+            self.lexer.skip_whitespace();
+            if self.lexer.accept(b']') {
+                break;
+            }
+            self.lexer.expect(b',', "`,` or `]`")?;
+            self.lexer.skip_whitespace();
+        }
+        Ok(())
+    }
+}
+
+/// The text was checked to be shorter than 4 GiB.
+fn narrow(offset: usize) -> u32 {
+    u32::try_from(offset).unwrap_or(u32::MAX)
+}

@@ -1,0 +1,158 @@
+//! The wanted parts as a tree of keys.
+
+use std::{borrow::Cow, ops::Range};
+
+/// What a scan looks for: JSON Pointers, merged into one tree.
+#[derive(Clone, Debug)]
+pub struct Paths {
+    nodes: Vec<Entry>,
+    slots: usize,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Entry {
+    children: Vec<(Box<str>, Node)>,
+    slot: Option<usize>,
+}
+
+/// A place in the tree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Node(usize);
+
+/// The number under which a wanted part is found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Slot(usize);
+
+impl Slot {
+    pub(crate) fn number(self) -> usize {
+        self.0
+    }
+}
+
+/// Where the paths of a document stand within those of the text around it.
+#[derive(Clone, Debug)]
+pub struct Mount {
+    whole: Slot,
+    slots: Range<usize>,
+}
+
+impl Mount {
+    pub(crate) fn whole(&self) -> Slot {
+        self.whole
+    }
+
+    pub(crate) fn slots(&self) -> Range<usize> {
+        self.slots.clone()
+    }
+}
+
+impl Default for Paths {
+    fn default() -> Self {
+        Self { nodes: vec![Entry::default()], slots: 0 }
+    }
+}
+
+impl Paths {
+    /// Nothing is wanted yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Wants the part at `pointer` (RFC 6901; `""` is the whole text). The same pointer again gives
+    /// the same slot.
+    pub fn want(&mut self, pointer: &str) -> Slot {
+        let node = self.insert(pointer);
+        let next = self.slots;
+        match self.nodes.get_mut(node.0) {
+            Some(Entry { slot: Some(slot), .. }) => Slot(*slot),
+            Some(entry) => {
+                entry.slot = Some(next);
+                self.slots += 1;
+                Slot(next)
+            }
+            // `insert` returns a node of this tree.
+            None => Slot(usize::MAX),
+        }
+    }
+
+    /// Wants all of `other` below `pointer`. Nothing else may be wanted there.
+    pub fn mount(&mut self, pointer: &str, other: &Self) -> Mount {
+        let first = self.slots;
+        self.slots += other.slots;
+        let at = self.insert(pointer);
+        self.graft(at, other, Node(0), first);
+        let whole = self.want_beside(at);
+        Mount { whole, slots: first..first + other.slots }
+    }
+
+    /// The slot of the mounted document itself: its root may be wanted from within as well, so
+    /// both share the slot then.
+    fn want_beside(&mut self, at: Node) -> Slot {
+        let next = self.slots;
+        match self.nodes.get_mut(at.0) {
+            Some(Entry { slot: Some(slot), .. }) => Slot(*slot),
+            Some(entry) => {
+                entry.slot = Some(next);
+                self.slots += 1;
+                Slot(next)
+            }
+            None => Slot(usize::MAX),
+        }
+    }
+
+    fn graft(&mut self, at: Node, other: &Self, from: Node, first: usize) {
+        let Some(entry) = other.nodes.get(from.0) else { return };
+        if let (Some(slot), Some(here)) = (entry.slot, self.nodes.get_mut(at.0)) {
+            here.slot = Some(first + slot);
+        }
+        for (key, child) in &entry.children {
+            let next = self.step(at, key);
+            self.graft(next, other, *child, first);
+        }
+    }
+
+    fn insert(&mut self, pointer: &str) -> Node {
+        let mut node = Node(0);
+        for segment in pointer.split('/').skip(1) {
+            node = self.step(node, &segment.replace("~1", "/").replace("~0", "~"));
+        }
+        node
+    }
+
+    fn step(&mut self, node: Node, key: &str) -> Node {
+        let found = self.nodes.get(node.0).and_then(|entry| entry.find(key));
+        found.unwrap_or_else(|| {
+            let child = Node(self.nodes.len());
+            self.nodes.push(Entry::default());
+            if let Some(entry) = self.nodes.get_mut(node.0) {
+                entry.children.push((key.into(), child));
+            }
+            child
+        })
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.slots
+    }
+
+    pub(crate) fn root(&self) -> Option<Node> {
+        Some(Node(0))
+    }
+
+    pub(crate) fn slot(&self, node: Node) -> Option<usize> {
+        self.nodes.get(node.0)?.slot
+    }
+
+    /// `key` is only asked for where something is wanted below.
+    pub(crate) fn child<'k>(&self, node: Node, key: impl FnOnce() -> Cow<'k, str>) -> Option<Node> {
+        let entry = self.nodes.get(node.0)?;
+        if entry.children.is_empty() { None } else { entry.find(&key()) }
+    }
+}
+
+impl Entry {
+    fn find(&self, key: &str) -> Option<Node> {
+        self.children.iter().find(|(name, _)| **name == *key).map(|(_, node)| *node)
+    }
+}

@@ -1,0 +1,140 @@
+//! The scanner against serde_json and against what it must refuse.
+
+use serde_json::Value;
+
+use super::{MAX_DEPTH, Paths, ScanError, scan};
+
+fn parts<'t>(text: &'t str, pointers: &[&str]) -> Vec<Option<&'t str>> {
+    let mut paths = Paths::new();
+    let slots: Vec<_> = pointers.iter().map(|pointer| paths.want(pointer)).collect();
+    let found = scan(text.as_bytes(), &paths).unwrap();
+    slots.into_iter().map(|slot| found.get(slot)).collect()
+}
+
+fn refusal(text: &str) -> ScanError {
+    scan(text.as_bytes(), &Paths::new()).unwrap_err()
+}
+
+#[test]
+fn finds_parts_at_every_depth_in_one_pass() {
+    let text = r#" {"a": {"b~c": [10, {"d/e": "x"}], "f": null}, "g": 1.5e-3} "#;
+    assert_eq!(
+        parts(text, &["/a/b~0c/1/d~1e", "/a/f", "/g", "/a/b~0c/0", "/a/missing", ""]),
+        [Some(r#""x""#), Some("null"), Some("1.5e-3"), Some("10"), None, Some(text.trim())]
+    );
+}
+
+#[test]
+fn finds_a_key_that_is_written_with_escapes() {
+    assert_eq!(parts(r#"{"\u006bey": 1}"#, &["/key"]), [Some("1")]);
+}
+
+#[test]
+fn a_part_within_a_part_is_found_too() {
+    assert_eq!(parts(r#"{"a":{"b":1}}"#, &["/a", "/a/b"]), [Some(r#"{"b":1}"#), Some("1")]);
+}
+
+#[test]
+fn the_same_pointer_has_one_slot() {
+    let mut paths = Paths::new();
+    assert_eq!(paths.want("/a"), paths.want("/a"));
+}
+
+#[test]
+fn documents_are_found_where_they_are_mounted() {
+    let mut object = Paths::new();
+    let name = object.want("/metadata/name");
+    let whole = object.want("");
+    let mut review = Paths::new();
+    let uid = review.want("/request/uid");
+    let new = review.mount("/request/object", &object);
+    let old = review.mount("/request/oldObject", &object);
+    let text = r#"{"request":{"uid":"u","object":{"metadata":{"name":"x"}},"oldObject":null}}"#;
+    let found = scan(text.as_bytes(), &review).unwrap();
+    assert_eq!(found.get(uid), Some(r#""u""#));
+    let document = found.document(&new).unwrap();
+    assert_eq!(document.part(name), Some(r#""x""#));
+    assert_eq!(document.part(whole), Some(r#"{"metadata":{"name":"x"}}"#));
+    assert_eq!(document.text(), r#"{"metadata":{"name":"x"}}"#);
+    assert!(found.document(&old).is_none());
+}
+
+#[test]
+fn refuses_a_key_that_stands_twice() {
+    for text in [r#"{"a":1,"a":2}"#, r#"{"a":1,"\u0061":2}"#, r#"[{"x":{"k":1,"b":2,"k":3}}]"#] {
+        assert!(matches!(refusal(text), ScanError::DuplicateKey { .. }), "{text}");
+    }
+    let many = |last: &str| {
+        let keys: Vec<_> = (0..100).map(|number| format!("\"k{number}\":{{}}")).collect();
+        format!("{{{},\"{last}\":0}}", keys.join(","))
+    };
+    assert!(scan(many("other").as_bytes(), &Paths::new()).is_ok());
+    assert!(matches!(refusal(&many("k3")), ScanError::DuplicateKey { .. }));
+    assert!(matches!(refusal(&many("k99")), ScanError::DuplicateKey { .. }));
+}
+
+#[test]
+fn the_same_key_in_two_objects_is_no_duplicate() {
+    assert!(scan(br#"{"a":{"a":{"a":1}},"b":[{"a":1},{"a":1}]}"#, &Paths::new()).is_ok());
+}
+
+#[test]
+fn refuses_what_two_parsers_could_read_differently() {
+    for text in ["{} x", "{}{}", r#""\ud800""#, r#""\udc00""#, r#""\ud800A""#, "[1,]", "01", "1."] {
+        assert!(matches!(refusal(text), ScanError::Syntax { .. }), "{text}");
+    }
+    assert_eq!(
+        scan(b"{\"a\":\"\xff\"}", &Paths::new()).unwrap_err(),
+        ScanError::Encoding { at: 6 }
+    );
+}
+
+#[test]
+fn refuses_nesting_without_end() {
+    let deep = |levels: usize| format!("{}{}", "[".repeat(levels), "]".repeat(levels));
+    assert!(scan(deep(MAX_DEPTH).as_bytes(), &Paths::new()).is_ok());
+    assert!(matches!(refusal(&deep(1_000_000)), ScanError::TooDeep { .. }));
+}
+
+#[test]
+fn takes_and_refuses_the_same_texts_as_serde_json() {
+    let samples = [
+        "null",
+        "true",
+        "fals",
+        "",
+        " ",
+        "-",
+        "-0",
+        "-01",
+        "1e5",
+        "1e",
+        "1E+5",
+        "0.5",
+        ".5",
+        "\"a\nb\"",
+        "\"tab\\t\"",
+        "\"bad\\x\"",
+        "\"\\u12\"",
+        "\"\\ud83d\\ude00\"",
+        "[",
+        "[]",
+        "{}",
+        "{\"a\"}",
+        "{\"a\":}",
+        "{\"a\":1,}",
+        "{a:1}",
+        "[1 2]",
+        "\"open",
+        "{\"a\":[{\"b\":[1,2,{\"c\":null}]}]}",
+        "18446744073709551616",
+        "\"exactly8\"",
+        "\"longer than eight bytes \\\" and on\"",
+        "nul",
+        "[}",
+    ];
+    for text in samples {
+        let ours = scan(text.as_bytes(), &Paths::new()).is_ok();
+        assert_eq!(ours, serde_json::from_str::<Value>(text).is_ok(), "{text}");
+    }
+}

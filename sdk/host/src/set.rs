@@ -1,0 +1,274 @@
+//! All policies in force: which of them a request concerns, what they say together.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use tokio::time::Instant;
+
+use crate::{
+    binding::{Binding, interest},
+    contract::{Severity, Step, wire},
+    lookup::Lookup,
+    patch,
+    policy::Call,
+    request::Request,
+    scan::{Document, Paths, Slot},
+    verdict::{
+        Claim, EvalFailure, Evaluation, FailureMode, FailureReason, Finding, Mode, Mutation,
+        Outcome, Verdict,
+    },
+};
+
+/// All policies in force. It never changes; another one takes its place.
+#[derive(Clone, Debug, Default)]
+pub struct PolicySet {
+    entries: Vec<Entry>,
+    paths: Paths,
+    labels: Option<Slot>,
+    closed_groups: Vec<String>,
+}
+
+#[derive(Clone, Debug)]
+struct Entry {
+    binding: Binding,
+    /// Per interest of the policy, the slot of each part that it reads.
+    slots: Vec<Vec<Slot>>,
+}
+
+/// What an evaluation may use besides the request.
+#[derive(Clone)]
+pub struct Context {
+    /// Answers look-ups.
+    pub lookup: Arc<dyn Lookup>,
+    /// When the answer must be there.
+    pub deadline: Instant,
+}
+
+/// A policy that a request concerns.
+struct Match<'s> {
+    number: usize,
+    entry: &'s Entry,
+    interest: usize,
+}
+
+impl PolicySet {
+    /// Puts these policies in force. For the kinds of `closed_groups` a policy that cannot tell
+    /// refuses the request, for all others it does not, unless its binding says otherwise.
+    #[must_use]
+    pub fn new(mut bindings: Vec<Binding>, closed_groups: Vec<String>) -> Self {
+        bindings.sort_by(|one, other| one.name.cmp(&other.name));
+        let mut paths = Paths::new();
+        let labels = Some(paths.want("/metadata/labels"));
+        let entries = bindings
+            .into_iter()
+            .map(|binding| {
+                let interests = &binding.policy.metadata().interests;
+                let mut slots = Vec::new();
+                for interest in interests {
+                    slots.push(interest.reads.iter().map(|pointer| paths.want(pointer)).collect());
+                }
+                Entry { slots, binding }
+            })
+            .collect();
+        Self { entries, paths, labels, closed_groups }
+    }
+
+    /// What a scan must look for in an object that this set is to judge.
+    #[must_use]
+    pub fn paths(&self) -> &Paths {
+        &self.paths
+    }
+
+    /// The policies in force, in the order of their names.
+    pub fn bindings(&self) -> impl Iterator<Item = &Binding> {
+        self.entries.iter().map(|entry| &entry.binding)
+    }
+
+    /// Whether any policy would look at the request.
+    #[must_use]
+    pub fn concerns(&self, step: Step, request: &Request<'_>) -> bool {
+        self.matches(step, request).next().is_some()
+    }
+
+    /// Runs every validating policy that the request concerns and reports all that they find.
+    pub async fn evaluate(&self, request: &Request<'_>, context: &Context) -> Verdict {
+        let mut verdict = Verdict::default();
+        for matched in self.matches(Step::Validate, request) {
+            let started = Instant::now();
+            let Entry { binding, .. } = matched.entry;
+            let call = call(binding, context);
+            let wire = matched.request(request);
+            let result = binding.policy.validate(call, &wire, &binding.settings).await;
+            let outcome = match result {
+                Ok(said) => add(&mut verdict, binding, said),
+                Err(reason) => {
+                    verdict.failures.push(self.failure(binding, request, reason));
+                    Outcome::Failed
+                }
+            };
+            let duration = started.elapsed();
+            verdict.evaluations.push(Evaluation { binding: matched.number, duration, outcome });
+        }
+        verdict.claims.sort();
+        verdict.claims.dedup_by(|one, other| one.scope == other.scope && one.key == other.key);
+        verdict
+    }
+
+    /// Runs every mutating policy that the request concerns and merges their patches.
+    pub async fn mutate(&self, request: &Request<'_>, context: &Context) -> Mutation {
+        let mut mutation = Mutation::default();
+        let mut merged: Vec<(&str, json_patch::Patch)> = Vec::new();
+        for matched in self.matches(Step::Mutate, request) {
+            let started = Instant::now();
+            let Entry { binding, .. } = matched.entry;
+            let call = call(binding, context);
+            let wire = matched.request(request);
+            let patch = binding.policy.mutate(call, &wire, &binding.settings).await;
+            let patch = patch.and_then(|operations| accept(operations, request, &merged));
+            let outcome = match patch {
+                Ok(patch) if patch.0.is_empty() => Outcome::Passed,
+                Ok(patch) if binding.mode == Mode::Enforce => {
+                    merged.push((&binding.name, patch));
+                    Outcome::Spoke
+                }
+                Ok(patch) => {
+                    mutation.withheld.push((binding.name.clone(), patch));
+                    Outcome::Spoke
+                }
+                Err(reason) => {
+                    mutation.failures.push(self.failure(binding, request, reason));
+                    Outcome::Failed
+                }
+            };
+            let duration = started.elapsed();
+            mutation.evaluations.push(Evaluation { binding: matched.number, duration, outcome });
+        }
+        mutation.patch = merge(merged);
+        mutation
+    }
+
+    fn matches<'s>(
+        &'s self,
+        step: Step,
+        request: &'s Request<'_>,
+    ) -> impl Iterator<Item = Match<'s>> {
+        self.entries.iter().enumerate().filter_map(move |(number, entry)| {
+            let interests = &entry.binding.policy.metadata().interests;
+            let interest = interest(interests, step, request)?;
+            let covered = entry.binding.scope.covers(request, || self.labels(request));
+            covered.then_some(Match { number, entry, interest })
+        })
+    }
+
+    /// The labels of the object and of the old object, as far as there are any.
+    fn labels(&self, request: &Request<'_>) -> Vec<BTreeMap<String, String>> {
+        let read = |document: &Document<'_>| {
+            let labels = self.labels.and_then(|slot| document.part(slot)).unwrap_or("{}");
+            serde_json::from_str(labels).unwrap_or_default()
+        };
+        request.object.iter().chain(&request.old_object).map(read).collect()
+    }
+
+    fn failure(
+        &self,
+        binding: &Binding,
+        request: &Request<'_>,
+        reason: FailureReason,
+    ) -> EvalFailure {
+        let closed = self.closed_groups.iter().any(|group| group == request.group);
+        let default = if closed { FailureMode::Fail } else { FailureMode::Ignore };
+        EvalFailure {
+            policy: binding.name.clone(),
+            mode: binding.mode,
+            failure_mode: binding.failure_mode.unwrap_or(default),
+            reason,
+        }
+    }
+}
+
+fn call(binding: &Binding, context: &Context) -> Call {
+    let deadline = context.deadline.min(Instant::now() + binding.limits.time);
+    Call { limits: binding.limits, deadline, lookup: Arc::clone(&context.lookup) }
+}
+
+impl Match<'_> {
+    /// The request as the policy sees it: only the parts that it declared.
+    fn request(&self, request: &Request<'_>) -> wire::Request {
+        let slots = self.entry.slots.get(self.interest).map(Vec::as_slice).unwrap_or_default();
+        let parts = |document: &Document<'_>| -> Vec<Option<String>> {
+            slots.iter().map(|slot| document.part(*slot).map(str::to_owned)).collect()
+        };
+        wire::Request {
+            operation: request.operation.into(),
+            interest: u32::try_from(self.interest).unwrap_or(u32::MAX),
+            group: request.group.to_owned(),
+            version: request.version.to_owned(),
+            kind: request.kind.to_owned(),
+            subresource: request.subresource.to_owned(),
+            name: request.name.to_owned(),
+            namespace: request.namespace.to_owned(),
+            user: request.user.to_owned(),
+            groups: request.groups.to_vec(),
+            dry_run: request.dry_run,
+            object: request.object.as_ref().map(parts).unwrap_or_default(),
+            old_object: request.old_object.as_ref().map(parts).unwrap_or_default(),
+        }
+    }
+}
+
+fn add(verdict: &mut Verdict, binding: &Binding, said: wire::Verdict) -> Outcome {
+    let outcome = if said.findings.is_empty() { Outcome::Passed } else { Outcome::Spoke };
+    verdict.findings.extend(said.findings.into_iter().map(|finding| Finding {
+        policy: binding.name.clone(),
+        mode: binding.mode,
+        code: finding.code,
+        severity: Severity::from(finding.severity),
+        pointer: finding.pointer,
+        message: finding.message,
+        hint: finding.hint,
+    }));
+    if binding.mode == Mode::Enforce {
+        verdict.claims.extend(said.claims.into_iter().map(|claim| Claim {
+            scope: claim.scope,
+            key: claim.key,
+            pointer: claim.pointer,
+            policy: binding.name.clone(),
+        }));
+    }
+    outcome
+}
+
+/// A patch is taken if it fits the object and nobody else changes the same place differently.
+fn accept(
+    operations: Vec<wire::PatchOperation>,
+    request: &Request<'_>,
+    merged: &[(&str, json_patch::Patch)],
+) -> Result<json_patch::Patch, FailureReason> {
+    if operations.is_empty() {
+        return Ok(json_patch::Patch::default());
+    }
+    let patch = patch::read(operations).map_err(FailureReason::BadReply)?;
+    for (other, theirs) in merged {
+        if let Some(place) = patch::conflict(&patch, theirs) {
+            let text = format!("{place} is changed by {other} too, to something else");
+            return Err(FailureReason::BadPatch(text));
+        }
+    }
+    let Some(object) = &request.object else {
+        return Err(FailureReason::BadPatch("there is no object to change".to_owned()));
+    };
+    let parsed = serde_json::from_str(object.text());
+    let mut value = parsed.map_err(|error| FailureReason::BadPatch(error.to_string()))?;
+    patch::apply(&mut value, &patch).map_err(FailureReason::BadPatch)?;
+    Ok(patch)
+}
+
+/// Two policies may want the very same; it is done once.
+fn merge(patches: Vec<(&str, json_patch::Patch)>) -> json_patch::Patch {
+    let mut merged = json_patch::Patch::default();
+    for operation in patches.into_iter().flat_map(|(_, patch)| patch.0) {
+        if !merged.0.contains(&operation) {
+            merged.0.push(operation);
+        }
+    }
+    merged
+}

@@ -1,0 +1,213 @@
+//! What evaluations come to: findings, claims, failures, patches.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::contract::Severity;
+
+/// What a policy's word is worth.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Mode {
+    /// A denial refuses the request.
+    #[default]
+    Enforce,
+    /// A denial becomes a warning; nothing is patched or claimed.
+    Warn,
+    /// The user sees nothing; findings are counted and reported.
+    Audit,
+}
+
+/// What becomes of a request that a policy could not judge.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum FailureMode {
+    /// It is refused.
+    Fail,
+    /// It passes with a warning.
+    Ignore,
+}
+
+/// One thing that a policy found.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Finding {
+    /// Name of the binding (the AdmissionPolicy) that says so.
+    pub policy: String,
+    /// What its word is worth.
+    pub mode: Mode,
+    /// Stable code.
+    pub code: String,
+    /// Deny or warn, as the policy said it.
+    pub severity: Severity,
+    /// JSON Pointer of the field.
+    pub pointer: String,
+    /// What is wrong.
+    pub message: String,
+    /// What to do.
+    pub hint: String,
+}
+
+impl Finding {
+    /// Whether this finding refuses the request.
+    #[must_use]
+    pub fn denies(&self) -> bool {
+        self.mode == Mode::Enforce && self.severity == Severity::Deny
+    }
+}
+
+/// Something that must be unique in the cluster.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Claim {
+    /// What kind of thing.
+    pub scope: String,
+    /// The value.
+    pub key: String,
+    /// JSON Pointer of the field that claims it.
+    pub pointer: String,
+    /// Name of the binding that says so.
+    pub policy: String,
+}
+
+/// An evaluation that came to no answer. Never a pass.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct EvalFailure {
+    /// Name of the binding whose policy failed.
+    pub policy: String,
+    /// What its word is worth.
+    pub mode: Mode,
+    /// What becomes of the request.
+    pub failure_mode: FailureMode,
+    /// Why.
+    pub reason: FailureReason,
+}
+
+impl EvalFailure {
+    /// Whether this failure refuses the request.
+    #[must_use]
+    pub fn denies(&self) -> bool {
+        self.mode == Mode::Enforce && self.failure_mode == FailureMode::Fail
+    }
+}
+
+/// Why an evaluation came to no answer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, thiserror::Error)]
+#[serde(rename_all = "camelCase", tag = "category", content = "detail")]
+pub enum FailureReason {
+    /// The policy's code hit an instruction that ends it: a panic, mostly.
+    #[error("the policy crashed: {0}")]
+    Trap(String),
+    /// Out of time.
+    #[error("the policy was stopped after {0:?}: its time limit")]
+    Deadline(Duration),
+    /// Out of memory.
+    #[error("the policy was stopped: it wanted more than {} MiB of memory", .0 >> 20)]
+    Memory(usize),
+    /// Recursion too deep.
+    #[error("the policy was stopped: its recursion is too deep")]
+    Stack,
+    /// The answer is too large.
+    #[error("the answer of the policy is larger than {} KiB", .0 >> 10)]
+    ReplyTooLarge(usize),
+    /// It looked up what it had not declared, or what the administrator has not allowed.
+    #[error("the policy looked up {0:?}, which it has not declared")]
+    UndeclaredLookup(String),
+    /// It says itself that it could not tell; mostly a look-up that could not be answered.
+    #[error("the policy could not tell: {0}")]
+    CouldNotTell(String),
+    /// The answer breaks the contract.
+    #[error("the answer of the policy breaks the contract: {0}")]
+    BadReply(String),
+    /// Two policies patch the same place, or a patch does not fit the object.
+    #[error("the patch of the policy cannot be used: {0}")]
+    BadPatch(String),
+    /// No evaluation slot became free in time.
+    #[error("too many evaluations at once; none became free in time")]
+    Overloaded,
+}
+
+impl FailureReason {
+    /// A short static name, for metrics.
+    #[must_use]
+    pub fn category(&self) -> &'static str {
+        match self {
+            Self::Trap(_) => "trap",
+            Self::Deadline(_) => "deadline",
+            Self::Memory(_) => "memory",
+            Self::Stack => "stack",
+            Self::ReplyTooLarge(_) => "reply_too_large",
+            Self::UndeclaredLookup(_) => "undeclared_lookup",
+            Self::CouldNotTell(_) => "could_not_tell",
+            Self::BadReply(_) => "bad_reply",
+            Self::BadPatch(_) => "bad_patch",
+            Self::Overloaded => "overloaded",
+        }
+    }
+}
+
+/// That a policy was run, for metrics and traces.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Evaluation {
+    /// Number of the binding in its set.
+    pub binding: usize,
+    /// How long it took.
+    pub duration: Duration,
+    /// How it ended.
+    pub outcome: Outcome,
+}
+
+/// How one evaluation ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Outcome {
+    /// Nothing was wrong.
+    Passed,
+    /// There were findings or patches.
+    Spoke,
+    /// No answer.
+    Failed,
+}
+
+/// What all matching policies say of a request.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Verdict {
+    /// Everything that was found, in the order of the bindings.
+    pub findings: Vec<Finding>,
+    /// What must be unique, sorted; only of enforcing policies.
+    pub claims: Vec<Claim>,
+    /// Evaluations without an answer.
+    pub failures: Vec<EvalFailure>,
+    /// What was run.
+    pub evaluations: Vec<Evaluation>,
+}
+
+impl Verdict {
+    /// Whether the request is refused.
+    #[must_use]
+    pub fn denies(&self) -> bool {
+        self.findings.iter().any(Finding::denies) || self.failures.iter().any(EvalFailure::denies)
+    }
+}
+
+/// What all matching policies want changed.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Mutation {
+    /// The patches of all policies, to be applied in this order.
+    pub patch: json_patch::Patch,
+    /// What policies in another mode than enforce would have patched.
+    pub withheld: Vec<(String, json_patch::Patch)>,
+    /// Evaluations without an answer.
+    pub failures: Vec<EvalFailure>,
+    /// What was run.
+    pub evaluations: Vec<Evaluation>,
+}
+
+impl Mutation {
+    /// Whether the request is refused.
+    #[must_use]
+    pub fn denies(&self) -> bool {
+        self.failures.iter().any(EvalFailure::denies)
+    }
+}
