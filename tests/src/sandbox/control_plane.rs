@@ -233,6 +233,8 @@ fn api_server(keys: &KeyFiles, folder: &Path, etcd_port: u16, port: u16) -> Vec<
         format!("--audit-log-path={}", folder.join("audit.log").display()),
         // An event is in the file before its request is answered, so tests need not wait.
         "--audit-log-mode=blocking".into(),
+        // Without it open watches, its own among them, keep it from ending for a minute.
+        "--shutdown-watch-termination-grace-period=1s".into(),
         "--profiling=false".into(),
     ]
 }
