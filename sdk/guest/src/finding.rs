@@ -82,6 +82,8 @@ pub struct Claim {
     pub scope: &'static str,
     /// The value that must be unique within the scope.
     pub key: String,
+    /// Code of the message to give where something else holds the key.
+    pub code: &'static str,
     /// The field that claims it.
     pub pointer: Pointer,
 }
@@ -99,15 +101,22 @@ impl Verdict {
         self.findings.push(finding);
     }
 
-    /// Claims that `key` is unique within `scope`; `pointer` is the field that says so. The
-    /// policy must be declared with `claims: true`.
+    /// Claims that `key` is unique within `scope`; `pointer` is the field that says so. Where
+    /// something else holds it, the request is refused with `message`. The policy must be declared
+    /// with `claims: true`.
     pub fn claim(
         &mut self,
+        message: &Message,
         scope: &'static str,
         key: impl Into<String>,
         pointer: impl Into<Pointer>,
     ) {
-        self.claims.push(Claim { scope, key: key.into(), pointer: pointer.into() });
+        self.claims.push(Claim {
+            scope,
+            key: key.into(),
+            code: message.code,
+            pointer: pointer.into(),
+        });
     }
 
     pub(crate) fn into_wire(self) -> wire::Verdict {
@@ -164,6 +173,7 @@ fn claim_into_wire(claim: Claim) -> wire::Claim {
     wire::Claim {
         scope: claim.scope.to_owned(),
         key: claim.key,
+        code: claim.code.to_owned(),
         pointer: claim.pointer.to_string(),
     }
 }

@@ -19,7 +19,7 @@ pub(crate) struct State {
     started: Instant,
     deadline: Instant,
     out_of_memory: bool,
-    indexes: Vec<Index>,
+    indexes: Arc<[Index]>,
     lookup: Arc<dyn Lookup>,
 }
 
@@ -27,7 +27,7 @@ impl State {
     pub(crate) fn new(
         limits: Limits,
         deadline: Instant,
-        indexes: Vec<Index>,
+        indexes: Arc<[Index]>,
         lookup: Arc<dyn Lookup>,
     ) -> Self {
         let started = Instant::now();

@@ -8,7 +8,7 @@ use wasmtime::component::{Component, HasSelf, Linker};
 
 use crate::{
     cache::Cache,
-    contract::{Metadata, PolicyPre, wire},
+    contract::{Index, Message, Metadata, PolicyPre, wire},
     digest::Digest,
     engine::{Engine, Limits},
     instance::{self, State},
@@ -63,6 +63,7 @@ struct Inner {
     ready: PolicyPre<State>,
     digest: Digest,
     metadata: Metadata,
+    indexes: Arc<[Index]>,
     codes: HashSet<String>,
     settings: jsonschema::Validator,
     from_cache: bool,
@@ -96,7 +97,8 @@ impl Policy {
         let settings = check(&metadata)?;
         let codes = metadata.messages.iter().map(|message| message.code.clone()).collect();
         let engine = engine.clone();
-        let inner = Inner { engine, ready, digest, metadata, codes, settings, from_cache };
+        let indexes = metadata.indexes.clone().into();
+        let inner = Inner { engine, ready, digest, metadata, indexes, codes, settings, from_cache };
         Ok(Self { inner: Arc::new(inner) })
     }
 
@@ -104,6 +106,12 @@ impl Policy {
     #[must_use]
     pub fn metadata(&self) -> &Metadata {
         &self.inner.metadata
+    }
+
+    /// The message with this code.
+    #[must_use]
+    pub fn message(&self, code: &str) -> Option<&Message> {
+        self.inner.metadata.messages.iter().find(|message| message.code == code)
     }
 
     /// The digest of its bytes.
@@ -167,7 +175,7 @@ impl Policy {
         ) -> wasmtime::Result<T>,
     ) -> Result<T, FailureReason> {
         let Inner { engine, ready, .. } = &*self.inner;
-        let indexes = self.inner.metadata.indexes.clone();
+        let indexes = Arc::clone(&self.inner.indexes);
         let state = State::new(call.limits, call.deadline, indexes, call.lookup);
         instance::run(engine, ready, state, run).await
     }
@@ -179,13 +187,11 @@ impl Policy {
         if text.sum::<usize>() > limits.reply {
             return Err(FailureReason::ReplyTooLarge(limits.reply));
         }
-        for finding in &verdict.findings {
-            if !self.inner.codes.contains(&finding.code) {
-                return Err(FailureReason::BadReply(format!(
-                    "the code {:?} is not among its messages",
-                    finding.code
-                )));
-            }
+        let findings = verdict.findings.iter().map(|finding| &finding.code);
+        let mut codes = findings.chain(verdict.claims.iter().map(|claim| &claim.code));
+        if let Some(code) = codes.find(|code| !self.inner.codes.contains(*code)) {
+            let text = format!("the code {code:?} is not among its messages");
+            return Err(FailureReason::BadReply(text));
         }
         if !verdict.claims.is_empty() && !self.inner.metadata.claims {
             return Err(FailureReason::BadReply("it claims, but did not declare so".to_owned()));
@@ -243,7 +249,7 @@ fn link(engine: &Engine, component: &Component) -> Result<PolicyPre<State>, Load
 
 async fn describe(engine: &Engine, ready: &PolicyPre<State>) -> Result<Metadata, LoadError> {
     let deadline = Instant::now() + DESCRIBE_LIMITS.time;
-    let state = State::new(DESCRIBE_LIMITS, deadline, Vec::new(), Arc::new(NoLookup));
+    let state = State::new(DESCRIBE_LIMITS, deadline, Arc::new([]), Arc::new(NoLookup));
     let metadata = instance::run(engine, ready, state, async |store, policy| {
         policy.call_describe(store).await
     })

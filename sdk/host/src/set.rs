@@ -232,6 +232,7 @@ fn add(verdict: &mut Verdict, binding: &Binding, said: wire::Verdict) -> Outcome
             key: claim.key,
             pointer: claim.pointer,
             policy: binding.name.clone(),
+            code: claim.code,
         }));
     }
     outcome

@@ -69,6 +69,8 @@ pub struct Claim {
     pub pointer: String,
     /// Name of the binding that says so.
     pub policy: String,
+    /// Code of the message to give where something else holds it.
+    pub code: String,
 }
 
 /// An evaluation that came to no answer. Never a pass.
