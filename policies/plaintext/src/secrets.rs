@@ -19,7 +19,7 @@ pub(crate) const ERLANG_COOKIE: Message = Message {
 pub(crate) const RNDC_KEY: Message = Message {
     code: "OSDN1612",
     severity: Severity::Warn,
-    title: "the name servers have the rndc key that everybody knows",
+    title: "the name servers have no rndc key of their own",
     explanation: "Whoever knows the key can stop and reconfigure the name server of a control \
         node. tf-operator has one constant key in its source, and uses it where rndckey is unset.",
     hint: "set rndckey to a value of your own, made for instance by: openssl rand -base64 16",
@@ -58,6 +58,10 @@ pub(crate) fn judge_control(
 ) {
     let key = (component.spec.service_configuration.rndckey.as_deref(), "rndckey", KNOWN_RNDC_KEY);
     judge_known(component, &RNDC_KEY, key, settings, verdict);
+    if key.0.is_some_and(|key| !key.is_empty() && !is_base64(key)) {
+        let text = format!("{}: rndckey is not valid base64: named refuses it", component.title());
+        verdict.add(RNDC_KEY.at(component.setting("/rndckey")).says(text));
+    }
 }
 
 pub(crate) fn judge_vrouter(
@@ -119,6 +123,13 @@ fn judge_known(
             .severity(settings.profile.severity())
             .says(format!("{}: {field} {what}", component.title())),
     );
+}
+
+fn is_base64(text: &str) -> bool {
+    let digits = text.strip_suffix("==").or_else(|| text.strip_suffix('=')).unwrap_or(text);
+    text.len().is_multiple_of(4)
+        && !digits.is_empty()
+        && digits.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/'))
 }
 
 fn is_given(value: Option<&str>) -> bool {

@@ -1,0 +1,82 @@
+//! Names, passwords and keys that are written into ini files, scripts, JavaScript and JSON.
+
+use opensdn_policy_components::ComponentView;
+use opensdn_policy_sdk::{Message, Pointer, Severity, Verdict};
+use serde::Deserialize;
+
+use crate::{
+    Spec,
+    characters::{found, shown},
+    texts::Texts,
+};
+
+pub(crate) const UNSAFE_CREDENTIAL: Message = Message {
+    code: "OSDN1408",
+    severity: Severity::Deny,
+    title: "a name or password breaks the files that it is written into",
+    explanation: "The same value is written into ini files (where Python takes % for an \
+        interpolation), into scripts between double quotes, into JavaScript and into JSON. A \
+        quote, backtick, $, backslash, % or line break ends the string in one of them: the \
+        service does not start, or runs what follows.",
+    hint: "choose a value without quotes, backticks, $, backslash, % and line breaks; a longer \
+        one of letters and digits is as strong",
+};
+
+/// What no credential may contain.
+const SPECIAL: &[char] = &['"', '\'', '`', '$', '\\', '%', '\n', '\r'];
+
+/// Fields of one kind, and what they may not contain.
+pub(crate) struct Credentials {
+    fields: &'static [&'static str],
+    forbidden: &'static [char],
+}
+
+impl Credentials {
+    pub(crate) const RABBITMQ: Self =
+        Self { fields: &["/user", "/password", "/vhost"], forbidden: SPECIAL };
+    /// Its $, backticks and line breaks are judged with the environment of the provisioner.
+    pub(crate) const CONTROL: Self =
+        Self { fields: &["/rndckey"], forbidden: &['"', '\'', '\\', '%'] };
+    /// A dict in Python's notation, so quotes belong into it.
+    pub(crate) const KUBEMANAGER: Self =
+        Self { fields: &["/publicFIPPool"], forbidden: &['`', '$', '\\', '%', '\n', '\r'] };
+}
+
+pub(crate) fn judge(
+    credentials: &Credentials,
+    texts: &Texts,
+    component: &ComponentView<'_, Spec>,
+    verdict: &mut Verdict,
+) {
+    for path in credentials.fields {
+        if let Some(value) = texts.get(path) {
+            let name = path.trim_start_matches('/');
+            check(name, value, credentials.forbidden, &component.setting(path), verdict);
+        }
+    }
+}
+
+fn check(name: &str, value: &str, forbidden: &[char], at: &Pointer, verdict: &mut Verdict) {
+    if let Some(what) = found(value, forbidden) {
+        let text = format!("{name} contains {what}{}", shown(name, value));
+        verdict.add(UNSAFE_CREDENTIAL.at(at).says(text));
+    }
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(crate) struct AuthParameters {
+    keystone_auth_parameters: Texts,
+}
+
+/// Every string of `keystoneAuthParameters`; `spec` is where the spec stands.
+pub(crate) fn judge_keystone(
+    authentication: &AuthParameters,
+    spec: Pointer,
+    verdict: &mut Verdict,
+) {
+    let at = spec.join("/commonConfiguration/authParameters/keystoneAuthParameters");
+    for (path, value) in authentication.keystone_auth_parameters.iter() {
+        check(path.trim_start_matches('/'), value, SPECIAL, &at.join(path), verdict);
+    }
+}

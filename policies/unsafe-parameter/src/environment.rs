@@ -1,0 +1,146 @@
+//! Names and values of `params.env`, which root's bash sources on every node, and of the
+//! environment files of the provisioners, which bash sources too.
+
+use opensdn_policy_components::Compatibility;
+use opensdn_policy_sdk::{Message, Pointer, Severity, Verdict};
+
+use crate::{
+    characters::{found, shown},
+    texts::Texts,
+};
+
+pub(crate) const BAD_NAME: Message = Message {
+    code: "OSDN1810",
+    severity: Severity::Deny,
+    title: "this name cannot be given to an environment variable of the vrouter",
+    explanation: "A name that the shell does not accept ends the script that reads params.env, \
+        and the DaemonSet is refused. A name that the operator sets itself takes effect in one \
+        place and not in the other. Some names change what the shell does.",
+    hint: "use letters, digits and _, not a digit first, and no name that the operator sets",
+};
+
+pub(crate) const BREAKS_THE_FILE: Message = Message {
+    code: "OSDN1811",
+    severity: Severity::Deny,
+    title: "the value does not survive the way into params.env",
+    explanation: "A line break begins a new line of the script, so the rest of the value becomes \
+        a command. tf-operator also renders the file with html/template, which turns quotes, &, \
+        <, > and + into entities: the daemon gets another value than the one that stands here.",
+    hint: "remove the characters that the message names",
+};
+
+pub(crate) const RUNS_CODE: Message = Message {
+    code: "OSDN1812",
+    severity: Severity::Deny,
+    title: "the value runs code on every node",
+    explanation: "params.env is sourced by root's bash in a privileged container on the host's \
+        network. Within double quotes, $ and backticks are still substituted: the value is a \
+        program, and whoever may write it owns every node.",
+    hint: "remove $ and backticks; write the value out that was meant",
+};
+
+pub(crate) const UNPAIRED: Message = Message {
+    code: "OSDN1813",
+    severity: Severity::Deny,
+    title: "the lists of the priority groups differ in length",
+    explanation: "Each priority group takes its bandwidth and scheduling from the same place of \
+        the other two lists. tf-operator's process ends with a panic where one is shorter, and \
+        with it the management of the whole cluster.",
+    hint: "give PRIORITY_ID, PRIORITY_BANDWIDTH and PRIORITY_SCHEDULING the same number of items, \
+        separated by commas",
+};
+
+const SET_BY_THE_OPERATOR: &[&str] =
+    &["CONFIG_NODES", "CONTROL_NODES", "LOG_LEVEL", "NODE_TYPE", "POD_IP", "VROUTER_HOSTNAME"];
+
+/// With these, whoever may set a variable runs code even where every value is quoted.
+const READ_BY_THE_SHELL: &[&str] = &[
+    "BASHOPTS",
+    "BASH_ENV",
+    "ENV",
+    "IFS",
+    "LD_AUDIT",
+    "LD_LIBRARY_PATH",
+    "LD_PRELOAD",
+    "PATH",
+    "PROMPT_COMMAND",
+    "PS4",
+    "SHELLOPTS",
+];
+
+/// Judges the names of variables; `variables` are pointers relative to `at`, with values.
+pub(crate) fn judge_names<'a>(
+    variables: impl Iterator<Item = (&'a str, &'a str)>,
+    at: &Pointer,
+    verdict: &mut Verdict,
+) {
+    let mut lists = [None; 3];
+    for (path, value) in variables {
+        let name = Pointer::from(path).segments().next().unwrap_or_default();
+        let why = if !is_name(&name) {
+            "is no name of an environment variable"
+        } else if SET_BY_THE_OPERATOR.contains(&name.as_str()) {
+            "is set by the operator"
+        } else if READ_BY_THE_SHELL.contains(&name.as_str()) {
+            "changes what the shell or the loader does"
+        } else {
+            ""
+        };
+        if !why.is_empty() {
+            verdict.add(BAD_NAME.at(at.join(path)).says(format!("{name:?} {why}")));
+        }
+        let names = ["PRIORITY_ID", "PRIORITY_BANDWIDTH", "PRIORITY_SCHEDULING"];
+        for (list, _) in lists.iter_mut().zip(names).filter(|(_, known)| *known == name) {
+            *list = Some(value.split(',').count());
+        }
+    }
+    judge_lists(lists, at, verdict);
+}
+
+fn is_name(name: &str) -> bool {
+    !name.starts_with(|first: char| first.is_ascii_digit())
+        && !name.is_empty()
+        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+}
+
+fn judge_lists(lists: [Option<usize>; 3], at: &Pointer, verdict: &mut Verdict) {
+    let [ids, bandwidths, schedulings] = lists.map(Option::unwrap_or_default);
+    // Without ids there are no groups, whatever else is set.
+    if ids > 0 && (bandwidths != ids || schedulings != ids) {
+        verdict.add(UNPAIRED.at(at.key("PRIORITY_ID")).says(format!(
+            "PRIORITY_ID has {ids} items, PRIORITY_BANDWIDTH {bandwidths}, PRIORITY_SCHEDULING \
+             {schedulings}"
+        )));
+    }
+}
+
+/// Judges every value; `at` is where `texts` stand.
+pub(crate) fn judge_values(
+    texts: &Texts,
+    at: &Pointer,
+    compat: Option<Compatibility>,
+    verdict: &mut Verdict,
+) {
+    for (path, value) in texts.iter() {
+        let name = Pointer::from(path).segments().last().unwrap_or_default();
+        if let Some(what) = found(value, &['$', '`']) {
+            let text = format!("{name} contains {what}, which bash runs{}", shown(&name, value));
+            verdict.add(RUNS_CODE.at(at.join(path)).says(text));
+        }
+        if let Some(what) = found(value, &['\n', '\r']) {
+            let text = format!(
+                "{name} contains {what}: the rest becomes a command{}",
+                shown(&name, value)
+            );
+            verdict.add(BREAKS_THE_FILE.at(at.join(path)).says(text));
+        } else if compat == Some(Compatibility::TfOperator)
+            && let Some(what) = found(value, &['"', '\'', '&', '<', '>', '+'])
+        {
+            let text = format!(
+                "tf-operator turns characters of {name} into entities: {what}{}",
+                shown(&name, value)
+            );
+            verdict.add(BREAKS_THE_FILE.at(at.join(path)).severity(Severity::Warn).says(text));
+        }
+    }
+}

