@@ -1,1 +1,14 @@
-//! Placeholder of the first minutes.
+//! The admission webhook that enforces OpenSDN policies: its parts, and how they start and stop
+//! together.
+
+pub mod admin;
+pub mod metrics;
+pub mod server;
+pub mod shutdown;
+pub mod tls;
+
+/// An error and its causes in one line, for logs.
+pub(crate) fn chain(error: &dyn std::error::Error) -> String {
+    let causes = std::iter::successors(Some(error), |error| error.source());
+    causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
+}

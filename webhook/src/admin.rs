@@ -1,0 +1,117 @@
+//! The second port, plain HTTP, for the kubelet and Prometheus: `/live`, `/ready`, `/metrics`.
+//! And [`Readiness`], through which each part says whether the process may be sent reviews.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use axum::Router;
+use axum::extract::State;
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use tokio::net::TcpListener;
+
+use crate::metrics::Metrics;
+use crate::shutdown::{Drain, Phase};
+
+/// The conditions that must all hold before the process is ready; cheap to clone.
+#[derive(Clone, Debug, Default)]
+pub struct Readiness {
+    missing: Arc<Mutex<BTreeMap<String, String>>>,
+}
+
+/// One condition, in the hands of the part that knows whether it holds.
+#[derive(Debug)]
+pub struct Condition {
+    name: String,
+    readiness: Readiness,
+}
+
+impl Readiness {
+    /// Adds a condition that does not hold yet, and why. It does not begin to hold when its
+    /// handle is dropped: a part that died must not look like one that is ready.
+    pub fn condition(&self, name: impl Into<String>, why: impl Into<String>) -> Condition {
+        let condition = Condition { name: name.into(), readiness: self.clone() };
+        condition.unset(why);
+        condition
+    }
+
+    /// The conditions that do not hold: name and reason.
+    pub fn missing(&self) -> Vec<(String, String)> {
+        self.lock().iter().map(|(name, why)| (name.clone(), why.clone())).collect()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, String>> {
+        // A map of texts cannot be left half changed.
+        self.missing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Condition {
+    /// It holds.
+    pub fn set(&self) {
+        self.readiness.lock().remove(&self.name);
+    }
+
+    /// It does not hold, and why.
+    pub fn unset(&self, why: impl Into<String>) {
+        self.readiness.lock().insert(self.name.clone(), why.into());
+    }
+
+    /// The condition is no longer asked for (a look-up cache that no policy needs any more).
+    pub fn withdraw(self) {
+        self.set();
+    }
+}
+
+#[derive(Clone)]
+struct Admin {
+    metrics: Metrics,
+    readiness: Readiness,
+    drain: Drain,
+}
+
+/// Serves the admin port until the process ends: also while it drains, so that its last metrics
+/// can be read.
+pub async fn serve(
+    listener: TcpListener,
+    metrics: Metrics,
+    readiness: Readiness,
+    drain: Drain,
+) -> io::Result<()> {
+    let router = Router::new()
+        .route("/live", get(async || "alive\n"))
+        .route("/ready", get(ready))
+        .route("/metrics", get(scrape))
+        .with_state(Admin { metrics, readiness, drain });
+    axum::serve(listener, router).await
+}
+
+async fn ready(State(admin): State<Admin>) -> Response {
+    let mut missing = admin.readiness.missing();
+    if admin.drain.phase() != Phase::Serving {
+        missing.push(("shutdown".into(), "the process is stopping".into()));
+    }
+    if missing.is_empty() {
+        return "ready\n".into_response();
+    }
+    let mut text = String::from("not ready\n");
+    for (name, why) in missing {
+        // Writing to a String cannot fail.
+        let _ = writeln!(text, "{name}: {why}");
+    }
+    (StatusCode::SERVICE_UNAVAILABLE, text).into_response()
+}
+
+async fn scrape(State(admin): State<Admin>) -> Response {
+    const TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+    match admin.metrics.encode() {
+        Ok(text) => ([(header::CONTENT_TYPE, TYPE)], text).into_response(),
+        Err(error) => {
+            tracing::error!(%error, "metrics could not be written");
+            StatusCode::INTERNAL_SERVER_ERROR.into_response()
+        }
+    }
+}

@@ -1,0 +1,477 @@
+//! What the process counts, and the handles through which its parts count. Handles are made when
+//! a part starts or a policy is loaded, so that a review looks up no label.
+//!
+//! Times are in seconds with buckets well below a millisecond. Labels are policy, kind, operation,
+//! mode, verdict and a fixed failure category; never a namespace or a name, of which there is no
+//! end.
+
+use std::collections::{BTreeSet, HashMap};
+use std::fmt;
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+use std::time::Duration;
+
+use prometheus_client::encoding::{EncodeLabelSet, EncodeLabelValue};
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::registry::{Registry, Unit};
+
+use crate::server::Step;
+
+/// A gauge of seconds.
+pub type SecondsGauge = Gauge<f64, AtomicU64>;
+
+/// From one evaluation of a small policy to the longest patience of a caller.
+const BUCKETS: [f64; 18] = [
+    25e-6, 50e-6, 100e-6, 200e-6, 400e-6, 800e-6, 1.6e-3, 3e-3, 6e-3, 12e-3, 25e-3, 50e-3, 100e-3,
+    250e-3, 500e-3, 1.0, 3.0, 10.0,
+];
+
+/// How a review, or the evaluation of one policy, came out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, EncodeLabelValue)]
+#[allow(non_camel_case_types, reason = "the names are the label values")]
+pub enum Verdict {
+    /// Allowed without a warning.
+    allowed,
+    /// Allowed with warnings.
+    warned,
+    /// Denied by a finding.
+    denied,
+    /// Could not be computed; the failure mode decided.
+    failed,
+}
+
+/// The operation that was reviewed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, EncodeLabelValue)]
+#[allow(non_camel_case_types, reason = "the names are the label values")]
+pub enum Operation {
+    /// An object is created.
+    create,
+    /// An object is changed.
+    update,
+    /// An object is deleted.
+    delete,
+    /// A connection to a subresource.
+    connect,
+    /// Not readable.
+    unknown,
+}
+
+/// How a policy's findings count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, EncodeLabelValue)]
+#[allow(non_camel_case_types, reason = "the names are the label values")]
+pub enum Mode {
+    /// Findings deny.
+    enforce,
+    /// Findings become warnings.
+    warn,
+    /// Findings are only reported.
+    audit,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ReviewLabels {
+    step: &'static str,
+    kind: Arc<str>,
+    operation: Operation,
+    verdict: Verdict,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct StepLabel {
+    step: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct EvaluationLabels {
+    policy: String,
+    mode: Mode,
+    verdict: Verdict,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct PolicyLabel {
+    policy: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct FailureLabels {
+    policy: String,
+    category: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct KindLabel {
+    kind: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ScopeLabel {
+    scope: String,
+}
+
+type Histograms<L> = Family<L, Histogram, fn() -> Histogram>;
+
+/// All metrics of the process; cheap to clone.
+#[derive(Clone)]
+pub struct Metrics {
+    all: Arc<All>,
+}
+
+struct All {
+    registry: Registry,
+    reviews: Family<ReviewLabels, Counter>,
+    review_seconds: Histograms<StepLabel>,
+    evaluations: Family<EvaluationLabels, Counter>,
+    evaluation_seconds: Histograms<PolicyLabel>,
+    failures: Family<FailureLabels, Counter>,
+    policy_loaded: Family<PolicyLabel, Gauge>,
+    cache_synced: Family<KindLabel, Gauge>,
+    cache_staleness: Family<KindLabel, SecondsGauge>,
+    claims_taken: Family<ScopeLabel, Counter>,
+    claim_conflicts: Family<ScopeLabel, Counter>,
+    server: ServerMetrics,
+    certificate: CertificateMetrics,
+    kinds: RwLock<HashMap<String, Arc<KindMetrics>>>,
+    other_kinds: Arc<KindMetrics>,
+}
+
+/// What the HTTPS port counts.
+#[derive(Clone, Debug)]
+pub struct ServerMetrics {
+    /// Connections open now.
+    pub connections: Gauge,
+    /// Calls answered 429.
+    pub shed: Counter,
+    mutate_seconds: Histogram,
+    validate_seconds: Histogram,
+}
+
+impl ServerMetrics {
+    /// Counts the time from a request's head to its answer.
+    pub fn review_took(&self, step: Step, time: Duration) {
+        match step {
+            Step::Mutate => self.mutate_seconds.observe(time.as_secs_f64()),
+            Step::Validate => self.validate_seconds.observe(time.as_secs_f64()),
+        }
+    }
+}
+
+/// What is known of the serving certificate.
+#[derive(Clone, Debug, Default)]
+pub struct CertificateMetrics {
+    /// When the certificate that is served now expires, in seconds since 1970.
+    pub expiry: SecondsGauge,
+    /// Certificates that were put in place and could not be used.
+    pub reload_failures: Counter,
+    /// Certificates that were put in place and are or were served.
+    pub reloads: Counter,
+}
+
+/// The reviews of one kind; from [`Metrics::kind`].
+pub struct KindMetrics {
+    kind: Arc<str>,
+    family: Family<ReviewLabels, Counter>,
+    /// Made when first used: most combinations never occur, and a series of zeros costs its
+    /// reader as much as any other.
+    cells: [OnceLock<Counter>; 2 * 5 * 4],
+}
+
+impl KindMetrics {
+    fn new(kind: &str, family: Family<ReviewLabels, Counter>) -> Arc<Self> {
+        let cells = std::array::from_fn(|_| OnceLock::new());
+        Arc::new(Self { kind: kind.into(), family, cells })
+    }
+
+    /// Counts one review.
+    pub fn reviewed(&self, step: Step, operation: Operation, verdict: Verdict) {
+        let row = match step {
+            Step::Mutate => 0,
+            Step::Validate => 1,
+        };
+        let cell = (row * 5 + operation as usize) * 4 + verdict as usize;
+        if let Some(cell) = self.cells.get(cell) {
+            cell.get_or_init(|| {
+                let (step, kind) = (step_label(step), self.kind.clone());
+                self.family.get_or_create_owned(&ReviewLabels { step, kind, operation, verdict })
+            })
+            .inc();
+        }
+    }
+}
+
+impl fmt::Debug for KindMetrics {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("KindMetrics").field("kind", &self.kind).finish_non_exhaustive()
+    }
+}
+
+/// The evaluations of one policy in one mode; from [`Metrics::policy`].
+#[derive(Clone, Debug)]
+pub struct PolicyMetrics {
+    policy: String,
+    verdicts: [Counter; 4],
+    seconds: Histogram,
+    failures: Family<FailureLabels, Counter>,
+}
+
+impl PolicyMetrics {
+    /// Counts one evaluation and its time.
+    pub fn evaluated(&self, verdict: Verdict, time: Duration) {
+        if let Some(counter) = self.verdicts.get(verdict as usize) {
+            counter.inc();
+        }
+        self.seconds.observe(time.as_secs_f64());
+    }
+
+    /// Counts an evaluation that could not be computed, beside [`PolicyMetrics::evaluated`].
+    pub fn failed(&self, category: &'static str) {
+        let policy = self.policy.clone();
+        self.failures.get_or_create_owned(&FailureLabels { policy, category }).inc();
+    }
+}
+
+fn step_label(step: Step) -> &'static str {
+    match step {
+        Step::Mutate => "mutate",
+        Step::Validate => "validate",
+    }
+}
+
+fn histogram() -> Histogram {
+    Histogram::new(BUCKETS)
+}
+
+fn histograms<L: Clone + std::hash::Hash + Eq>() -> Histograms<L> {
+    Family::new_with_constructor(histogram)
+}
+
+impl Metrics {
+    /// Makes and registers every metric. Names are prefixed `opensdn_webhook_`.
+    pub fn new() -> Self {
+        let review_seconds = histograms();
+        let seconds = |step| review_seconds.get_or_create_owned(&StepLabel { step });
+        let server = ServerMetrics {
+            connections: Gauge::default(),
+            shed: Counter::default(),
+            mutate_seconds: seconds("mutate"),
+            validate_seconds: seconds("validate"),
+        };
+        let reviews = Family::default();
+        let mut all = All {
+            registry: Registry::with_prefix("opensdn_webhook"),
+            other_kinds: KindMetrics::new("other", reviews.clone()),
+            reviews,
+            review_seconds,
+            evaluations: Family::default(),
+            evaluation_seconds: histograms(),
+            failures: Family::default(),
+            policy_loaded: Family::default(),
+            cache_synced: Family::default(),
+            cache_staleness: Family::default(),
+            claims_taken: Family::default(),
+            claim_conflicts: Family::default(),
+            server,
+            certificate: CertificateMetrics::default(),
+            kinds: RwLock::default(),
+        };
+        all.register_reviews();
+        all.register_state();
+        Self { all: Arc::new(all) }
+    }
+
+    /// What the HTTPS port counts.
+    pub fn server(&self) -> ServerMetrics {
+        self.all.server.clone()
+    }
+
+    /// What the certificate's keeper counts.
+    pub fn certificate(&self) -> CertificateMetrics {
+        self.all.certificate.clone()
+    }
+
+    /// Says which kinds (`group/Kind`) have series of their own: those that loaded policies are
+    /// about. All others are counted as `other`, since anybody could invent them.
+    pub fn know_kinds<'a>(&self, kinds: impl IntoIterator<Item = &'a str>) {
+        let wanted: BTreeSet<&str> = kinds.into_iter().collect();
+        let mut known = self.all.kinds.write().unwrap_or_else(PoisonError::into_inner);
+        for kind in wanted {
+            if !known.contains_key(kind) {
+                known.insert(kind.into(), KindMetrics::new(kind, self.all.reviews.clone()));
+            }
+        }
+    }
+
+    /// The handle for one kind (`group/Kind`).
+    pub fn kind(&self, kind: &str) -> Arc<KindMetrics> {
+        let known = self.all.kinds.read().unwrap_or_else(PoisonError::into_inner);
+        known.get(kind).unwrap_or(&self.all.other_kinds).clone()
+    }
+
+    /// The handle for one policy; its series appear now, with zeros.
+    pub fn policy(&self, name: &str, mode: Mode) -> PolicyMetrics {
+        let policy = name.to_owned();
+        let count = |verdict| {
+            let labels = EvaluationLabels { policy: policy.clone(), mode, verdict };
+            self.all.evaluations.get_or_create_owned(&labels)
+        };
+        let verdicts = [Verdict::allowed, Verdict::warned, Verdict::denied, Verdict::failed];
+        let verdicts = verdicts.map(count);
+        let label = PolicyLabel { policy: policy.clone() };
+        let seconds = self.all.evaluation_seconds.get_or_create_owned(&label);
+        PolicyMetrics { policy, verdicts, seconds, failures: self.all.failures.clone() }
+    }
+
+    /// Whether the newest version of a policy is the one that serves: 1 yes, 0 no. A policy that
+    /// is gone keeps its counters (they are sums) and loses this.
+    pub fn policy_loaded(&self, name: &str, state: Loaded) {
+        let label = PolicyLabel { policy: name.to_owned() };
+        match state {
+            Loaded::Current => self.all.policy_loaded.get_or_create_owned(&label).set(1),
+            Loaded::Broken => self.all.policy_loaded.get_or_create_owned(&label).set(0),
+            Loaded::Gone => {
+                self.all.policy_loaded.remove(&label);
+                return;
+            }
+        };
+    }
+
+    /// 1 when the look-up cache of a kind can be relied on, else 0.
+    pub fn lookup_cache_synced(&self, kind: &str) -> Gauge {
+        self.all.cache_synced.get_or_create_owned(&KindLabel { kind: kind.to_owned() })
+    }
+
+    /// Seconds since the API server was last heard of by the look-up cache of a kind.
+    pub fn lookup_cache_staleness(&self, kind: &str) -> SecondsGauge {
+        self.all.cache_staleness.get_or_create_owned(&KindLabel { kind: kind.to_owned() })
+    }
+
+    /// Removes the series of a look-up cache that is no longer needed.
+    pub fn forget_lookup_cache(&self, kind: &str) {
+        let label = KindLabel { kind: kind.to_owned() };
+        self.all.cache_synced.remove(&label);
+        self.all.cache_staleness.remove(&label);
+    }
+
+    /// Claims taken in a scope. Scopes are declared by policies, so they are few.
+    pub fn claims_taken(&self, scope: &str) -> Counter {
+        self.all.claims_taken.get_or_create_owned(&ScopeLabel { scope: scope.to_owned() })
+    }
+
+    /// Claims that somebody else held already.
+    pub fn claim_conflicts(&self, scope: &str) -> Counter {
+        self.all.claim_conflicts.get_or_create_owned(&ScopeLabel { scope: scope.to_owned() })
+    }
+
+    /// All metrics in the OpenMetrics text format.
+    pub fn encode(&self) -> Result<String, fmt::Error> {
+        let mut text = String::new();
+        prometheus_client::encoding::text::encode(&mut text, &self.all.registry)?;
+        Ok(text)
+    }
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl fmt::Debug for Metrics {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Metrics").finish_non_exhaustive()
+    }
+}
+
+/// What has become of a policy's newest version.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Loaded {
+    /// It serves.
+    Current,
+    /// It could not be loaded; an older one may serve.
+    Broken,
+    /// The policy was deleted.
+    Gone,
+}
+
+impl All {
+    /// Registers what a review adds to. The registry appends `_total` and the unit.
+    fn register_reviews(&mut self) {
+        let registry = &mut self.registry;
+        registry.register("reviews", "Reviews answered", self.reviews.clone());
+        registry.register_with_unit(
+            "review_duration",
+            "Time from a request's head to its answer",
+            Unit::Seconds,
+            self.review_seconds.clone(),
+        );
+        registry.register(
+            "policy_evaluations",
+            "Evaluations of a policy",
+            self.evaluations.clone(),
+        );
+        registry.register_with_unit(
+            "policy_evaluation_duration",
+            "Time of one evaluation of a policy",
+            Unit::Seconds,
+            self.evaluation_seconds.clone(),
+        );
+        registry.register(
+            "evaluation_failures",
+            "Evaluations that could not be computed",
+            self.failures.clone(),
+        );
+        registry.register("claims_taken", "Uniqueness claims taken", self.claims_taken.clone());
+        registry.register(
+            "claim_conflicts",
+            "Uniqueness claims that another object held",
+            self.claim_conflicts.clone(),
+        );
+    }
+
+    /// Registers what describes the process.
+    fn register_state(&mut self) {
+        let registry = &mut self.registry;
+        let (server, certificate) = (&self.server, &self.certificate);
+        registry.register(
+            "requests_shed",
+            "Calls answered 429 because too many were waiting",
+            server.shed.clone(),
+        );
+        registry.register("connections", "Open connections", server.connections.clone());
+        registry.register_with_unit(
+            "certificate_expiry_timestamp",
+            "When the serving certificate expires, since 1970",
+            Unit::Seconds,
+            certificate.expiry.clone(),
+        );
+        registry.register(
+            "certificate_reload_failures",
+            "Certificates put in place that could not be used",
+            certificate.reload_failures.clone(),
+        );
+        registry.register(
+            "certificate_reloads",
+            "Certificates put in place and served",
+            certificate.reloads.clone(),
+        );
+        registry.register(
+            "policy_loaded",
+            "1 if the newest version of the policy serves",
+            self.policy_loaded.clone(),
+        );
+        registry.register(
+            "lookup_cache_synced",
+            "1 if look-ups of the kind are answered",
+            self.cache_synced.clone(),
+        );
+        registry.register_with_unit(
+            "lookup_cache_staleness",
+            "Time since the API server was last heard of",
+            Unit::Seconds,
+            self.cache_staleness.clone(),
+        );
+    }
+}

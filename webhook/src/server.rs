@@ -1,0 +1,169 @@
+//! The HTTPS port: the accept loop, its limits, and how it ends without losing a call. What a
+//! review says is decided behind [`Reviewer`]; certificates are in `tls`, stages of one
+//! connection in `server/connection.rs`, answers to a request in `server/routes.rs`.
+
+mod body;
+mod connection;
+mod deadline;
+mod registry;
+mod routes;
+
+use std::future::Future;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::time::Instant;
+use tokio_rustls::TlsAcceptor;
+use tokio_util::task::TaskTracker;
+
+use crate::metrics::ServerMetrics;
+use crate::shutdown::{Drain, Phase};
+use crate::tls::Tls;
+use registry::Registry;
+
+/// Which of the two endpoints was called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// `/mutate`: the answer may carry a patch.
+    Mutate,
+    /// `/validate`: the answer never carries a patch.
+    Validate,
+}
+
+/// One review to be made.
+#[derive(Debug)]
+pub struct Call {
+    /// The endpoint.
+    pub step: Step,
+    /// The request body, whole and unparsed.
+    pub body: Bytes,
+    /// When the answer has to be ready; the caller's own patience ends a little later.
+    pub deadline: Instant,
+}
+
+/// Makes reviews. Every answer is an AdmissionReview in JSON, sent with status 200.
+pub trait Reviewer: Send + Sync + 'static {
+    /// Answers one call. It never fails: a fault is a denial or an allowance in the answer. The
+    /// future is dropped where it stands when the caller goes away.
+    fn review(&self, call: Call) -> impl Future<Output = Bytes> + Send;
+
+    /// Answers a body over [`Limits::body`]; `prefix` is its beginning, in which the uid is.
+    fn too_large(&self, prefix: &[u8]) -> Bytes;
+}
+
+/// How much, how many and how long.
+#[derive(Clone, Debug)]
+pub struct Limits {
+    /// Open connections; beyond that the longest idle one is given up.
+    pub connections: usize,
+    /// Reviews under way at once; beyond that a call is answered 429.
+    pub reviews: usize,
+    /// Bytes of one request body.
+    pub body: usize,
+    /// Bytes of all request bodies held at once; beyond that a call is answered 429.
+    pub buffered: usize,
+    /// For the TLS handshake.
+    pub handshake: Duration,
+    /// For a request's head, from its first byte.
+    pub head: Duration,
+    /// For a request's body (or the call's deadline, if that is earlier).
+    pub receive: Duration,
+    /// For reading off a body that will not be used, so that the connection stays usable.
+    pub discard: Duration,
+    /// Between two requests. Longer than the 90 s after which the API server closes by itself:
+    /// a server that closes first can meet a request on its way, which is then lost.
+    pub idle: Duration,
+    /// From the beginning of [`Phase::Closing`] to giving up on what is in flight.
+    pub grace: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            connections: 10_000,
+            reviews: 1_000,
+            body: 8 << 20,
+            buffered: 256 << 20,
+            handshake: Duration::from_secs(10),
+            head: Duration::from_secs(10),
+            receive: Duration::from_secs(10),
+            discard: Duration::from_secs(2),
+            idle: Duration::from_secs(180),
+            grace: Duration::from_secs(20),
+        }
+    }
+}
+
+/// Serves reviews on `listener` until [`Phase::Closing`], then finishes what is in flight.
+pub async fn serve<R: Reviewer>(
+    listener: TcpListener,
+    tls: Tls,
+    reviewer: R,
+    limits: Limits,
+    metrics: ServerMetrics,
+    drain: Drain,
+) {
+    let limits = Arc::new(limits);
+    let registry = Registry::new(limits.connections, metrics.clone());
+    let router = routes::router(reviewer, limits.clone(), metrics);
+    let connections = TaskTracker::new();
+    let mut closing = std::pin::pin!(async {
+        let mut drain = drain.clone();
+        drain.reached(Phase::Closing).await;
+    });
+    loop {
+        let stream = tokio::select! {
+            biased;
+            () = &mut closing => break,
+            stream = accept(&listener, &registry) => stream,
+        };
+        let Some(place) = registry.admit() else {
+            tracing::warn!("connection refused: each of the others has a request in flight");
+            continue;
+        };
+        let acceptor = TlsAcceptor::from(tls.config());
+        let (router, drain, limits) = (router.clone(), drain.clone(), limits.clone());
+        connections.spawn(connection::serve(stream, acceptor, router, place, drain, limits));
+    }
+    drop(listener);
+    connections.close();
+    if tokio::time::timeout(limits.grace, connections.wait()).await.is_err() {
+        tracing::warn!(connections = connections.len(), "stopped with connections still open");
+    }
+}
+
+/// The next connection. Errors of accept(2) are about one connection or about a lack of file
+/// descriptors that passes; neither is a reason to stop serving.
+async fn accept(listener: &TcpListener, registry: &Registry) -> TcpStream {
+    let mut pause = Duration::from_millis(5);
+    loop {
+        match listener.accept().await {
+            Ok((stream, _)) => {
+                // Without it an answer may wait for the acknowledgement of the one before.
+                if let Err(error) = stream.set_nodelay(true) {
+                    tracing::debug!(%error, "TCP_NODELAY could not be set");
+                }
+                return stream;
+            }
+            Err(error) if is_about_one_connection(&error) => {}
+            Err(error) => {
+                tracing::error!(
+                    %error,
+                    "no connection can be accepted; raise the limit of open files if that is \
+                     the cause. An idle connection is given up"
+                );
+                registry.evict();
+                tokio::time::sleep(pause).await;
+                pause = (pause * 2).min(Duration::from_secs(1));
+            }
+        }
+    }
+}
+
+fn is_about_one_connection(error: &io::Error) -> bool {
+    use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset, Interrupted};
+    matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset | Interrupted)
+}

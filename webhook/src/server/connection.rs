@@ -1,0 +1,226 @@
+//! One connection from accept to close: the TLS handshake, HTTP/1.1, and how long each stage may
+//! take. What a request means is in `routes`; which connections there may be is in `registry`.
+
+use std::convert::Infallible;
+use std::future::{Future, poll_fn};
+use std::io;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use axum::response::Response;
+use hyper::body::Incoming;
+use hyper::header::{CONNECTION, HeaderValue};
+use hyper::server::conn::http1;
+use hyper::service::{HttpService, service_fn};
+use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+use tokio::time::{Instant, Sleep, sleep_until, timeout};
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
+use tower::Service;
+
+use super::Limits;
+use super::registry::{Activity, Place, Stage};
+use crate::shutdown::{Drain, Phase};
+
+/// How long a caller is listened to after an answer that did not wait for the end of its body.
+const LINGER: Duration = Duration::from_secs(1);
+/// The largest head, and the largest piece in which a body arrives.
+const READ_BUFFER: usize = 64 * 1024;
+
+/// Serves one connection to its end. Faults of the caller end the connection and nothing else.
+pub(super) async fn serve(
+    stream: TcpStream,
+    acceptor: TlsAcceptor,
+    router: Router,
+    place: Place,
+    drain: Drain,
+    limits: Arc<Limits>,
+) {
+    let activity = &place.activity;
+    let handshake = timeout(limits.handshake, acceptor.accept(stream));
+    let stream = tokio::select! {
+        stream = handshake => stream,
+        () = activity.evict.notified() => return,
+    };
+    let stream = match stream {
+        Ok(Ok(stream)) => stream,
+        Ok(Err(error)) => return tracing::debug!(%error, "TLS handshake failed"),
+        Err(_) => return tracing::debug!("TLS handshake took too long"),
+    };
+    activity.enter(Stage::Idle);
+    let io = TokioIo::new(Watched { stream, activity: activity.clone(), linger: None });
+    let service = service_fn(|request| {
+        activity.enter(Stage::Busy);
+        let reply = router.clone().call(request);
+        let drain = &drain;
+        async move {
+            let Ok(response) = reply.await;
+            activity.enter(Stage::Idle);
+            Ok::<_, Infallible>(finish(response, activity, drain))
+        }
+    });
+    let connection = protocol().serve_connection(io, service);
+    drive(pin!(connection), activity, drain.clone(), &limits).await;
+}
+
+/// HTTP/1.1 and nothing else: what the API server speaks to a Service (AR-02).
+fn protocol() -> http1::Builder {
+    let mut builder = http1::Builder::new();
+    // hyper's own header timeout also runs between requests, where patience has to be long.
+    builder.header_read_timeout(None).max_buf_size(READ_BUFFER).half_close(false);
+    builder
+}
+
+/// While draining every answer asks the caller to let go of the connection (AR-11).
+fn finish(mut response: Response, activity: &Activity, drain: &Drain) -> Response {
+    if response.headers().contains_key(CONNECTION) {
+        activity.lingers.store(true, Ordering::Relaxed);
+    } else if drain.phase() != Phase::Serving {
+        response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+    }
+    response
+}
+
+async fn drive<S>(
+    mut connection: Pin<&mut http1::Connection<TokioIo<Watched>, S>>,
+    activity: &Activity,
+    mut drain: Drain,
+    limits: &Limits,
+) where
+    S: HttpService<Incoming, ResBody = Body, Error = Infallible>,
+{
+    let mut expiry = pin!(sleep_until(activity.expires(limits)));
+    let mut closing = pin!(drain.reached(Phase::Closing));
+    let mut is_closing = false;
+    loop {
+        // Biased: what the caller has already sent is seen before it is called idle.
+        tokio::select! {
+            biased;
+            result = connection.as_mut() => {
+                if let Err(error) = result {
+                    tracing::debug!(%error, "connection ended");
+                }
+                return;
+            }
+            () = poll_fn(|context| poll_expired(expiry.as_mut(), activity, limits, context)) => {
+                return tracing::debug!(stage = ?activity.stage(), "connection took too long");
+            }
+            () = activity.evict.notified() => match activity.stage() {
+                // It was idle when it was chosen; a request in flight is never cut off.
+                Stage::Busy => {}
+                _ => return tracing::debug!("connection given up for a newer one"),
+            },
+            () = closing.as_mut(), if !is_closing => {
+                is_closing = true;
+                // Any other connection has a request in flight and closes with its answer.
+                if activity.stage() == Stage::Idle {
+                    connection.as_mut().graceful_shutdown();
+                }
+            }
+        }
+    }
+}
+
+/// Ready when the connection has outstayed its stage. The timer is touched only when the stage
+/// ends earlier than it would ring, or when it rings: an ordinary request costs no timer work.
+fn poll_expired(
+    mut timer: Pin<&mut Sleep>,
+    activity: &Activity,
+    limits: &Limits,
+    context: &mut Context<'_>,
+) -> Poll<()> {
+    let expires = activity.expires(limits);
+    if expires < timer.deadline() {
+        timer.as_mut().reset(expires);
+    }
+    while timer.as_mut().poll(context).is_ready() {
+        let expires = activity.expires(limits);
+        let now = Instant::now();
+        if activity.stage() == Stage::Busy {
+            timer.as_mut().reset(now + limits.idle);
+        } else if expires <= now {
+            return Poll::Ready(());
+        } else {
+            timer.as_mut().reset(expires);
+        }
+    }
+    Poll::Pending
+}
+
+/// The byte stream under HTTP. It tells the [`Activity`] when a request begins to arrive, and
+/// closes in such a way that the last answer arrives.
+struct Watched {
+    stream: TlsStream<TcpStream>,
+    activity: Arc<Activity>,
+    linger: Option<Pin<Box<Sleep>>>,
+}
+
+impl AsyncRead for Watched {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = buffer.filled().len();
+        let result = Pin::new(&mut self.stream).poll_read(context, buffer);
+        if buffer.filled().len() > before {
+            self.activity.received();
+        }
+        result
+    }
+}
+
+impl AsyncWrite for Watched {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(context, bytes)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        slices: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write_vectored(context, slices)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    /// A socket that is closed while unread bytes lie in it resets the connection, and the reset
+    /// may overtake the answer. So where the caller is still sending, it is listened to a little.
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        ready!(Pin::new(&mut self.stream).poll_shutdown(context))?;
+        if !self.activity.lingers.load(Ordering::Relaxed) {
+            return Poll::Ready(Ok(()));
+        }
+        let this = &mut *self;
+        let until = this.linger.get_or_insert_with(|| Box::pin(tokio::time::sleep(LINGER)));
+        let mut scratch = [0; 4096];
+        while until.as_mut().poll(context).is_pending() {
+            let mut buffer = ReadBuf::new(&mut scratch);
+            // Below TLS: nothing of what comes is looked at.
+            let socket = this.stream.get_mut().0;
+            let read = ready!(Pin::new(socket).poll_read(context, &mut buffer));
+            if read.is_err() || buffer.filled().is_empty() {
+                break;
+            }
+        }
+        Poll::Ready(Ok(()))
+    }
+}

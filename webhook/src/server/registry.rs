@@ -1,0 +1,233 @@
+//! The open connections: what each one is waiting for and since when, how many there may be, and
+//! which has to go when one too many comes. No I/O happens here.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+use super::Limits;
+use crate::metrics::ServerMetrics;
+
+/// What a connection is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stage {
+    /// TLS is being negotiated.
+    Handshake,
+    /// Between requests.
+    Idle,
+    /// Some bytes of a request's head have come, not all.
+    Head,
+    /// A request is being read, reviewed or answered; its own deadline bounds it.
+    Busy,
+}
+
+/// One connection's stage, shared by the task that drives it and the [`Registry`].
+#[derive(Debug)]
+pub(super) struct Activity {
+    epoch: Instant,
+    /// Stage in the two lowest bits, above them the milliseconds from `epoch` to its beginning:
+    /// one word, so that stage and time always belong together.
+    state: AtomicU64,
+    served: AtomicBool,
+    evicted: AtomicBool,
+    /// The caller is still sending what nobody will read (see `connection::Watched`).
+    pub(super) lingers: AtomicBool,
+    pub(super) evict: Notify,
+}
+
+impl Activity {
+    fn new(epoch: Instant) -> Self {
+        let activity = Self {
+            epoch,
+            state: AtomicU64::new(0),
+            served: AtomicBool::new(false),
+            evicted: AtomicBool::new(false),
+            lingers: AtomicBool::new(false),
+            evict: Notify::new(),
+        };
+        activity.enter(Stage::Handshake);
+        activity
+    }
+
+    pub(super) fn enter(&self, stage: Stage) {
+        self.enter_at(stage, u64::try_from(self.epoch.elapsed().as_millis()).unwrap_or(0));
+    }
+
+    fn enter_at(&self, stage: Stage, since: u64) {
+        let tag = match stage {
+            Stage::Handshake => 0,
+            Stage::Idle => 1,
+            Stage::Head => 2,
+            Stage::Busy => 3,
+        };
+        self.state.store(since << 2 | tag, Ordering::Relaxed);
+        if stage == Stage::Busy {
+            self.served.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Bytes have come: between requests that is the beginning of the next head.
+    pub(super) fn received(&self) {
+        if self.stage() == Stage::Idle {
+            self.enter(Stage::Head);
+        }
+    }
+
+    pub(super) fn stage(&self) -> Stage {
+        match self.state.load(Ordering::Relaxed) & 3 {
+            0 => Stage::Handshake,
+            1 => Stage::Idle,
+            2 => Stage::Head,
+            _ => Stage::Busy,
+        }
+    }
+
+    /// When the connection has waited long enough in its stage.
+    pub(super) fn expires(&self, limits: &Limits) -> Instant {
+        let patience = match self.stage() {
+            Stage::Handshake => limits.handshake,
+            Stage::Idle => limits.idle,
+            Stage::Head => limits.head,
+            // Bounded by the request's deadline; looked at again now and then.
+            Stage::Busy => limits.idle.max(Duration::from_secs(60)),
+        };
+        self.epoch + Duration::from_millis(self.since()) + patience
+    }
+
+    fn since(&self) -> u64 {
+        self.state.load(Ordering::Relaxed) >> 2
+    }
+
+    /// Order in which connections are given up: first those that never carried a request, then
+    /// the one that has waited longest. None for a connection with a request in flight.
+    fn expendable(&self) -> Option<(bool, u64)> {
+        let spared = self.stage() == Stage::Busy || self.evicted.load(Ordering::Relaxed);
+        (!spared).then(|| (self.served.load(Ordering::Relaxed), self.since()))
+    }
+}
+
+/// All open connections.
+#[derive(Debug)]
+pub(super) struct Registry {
+    epoch: Instant,
+    capacity: usize,
+    open: Mutex<Open>,
+    metrics: ServerMetrics,
+}
+
+#[derive(Debug, Default)]
+struct Open {
+    next: u64,
+    connections: HashMap<u64, Arc<Activity>>,
+    evicted: usize,
+}
+
+/// A place in the [`Registry`]; free again when dropped.
+#[derive(Debug)]
+pub(super) struct Place {
+    registry: Arc<Registry>,
+    id: u64,
+    pub(super) activity: Arc<Activity>,
+}
+
+impl Registry {
+    pub(super) fn new(capacity: usize, metrics: ServerMetrics) -> Arc<Self> {
+        let open = Mutex::new(Open::default());
+        Arc::new(Self { epoch: Instant::now(), capacity, open, metrics })
+    }
+
+    /// A place for a new connection. When all are taken, the most expendable connection is told
+    /// to go: refusing the newcomer instead would let anybody who opens enough idle connections
+    /// shut the API server out. None if every connection has a request in flight.
+    pub(super) fn admit(self: &Arc<Self>) -> Option<Place> {
+        let mut open = self.lock();
+        if open.connections.len().saturating_sub(open.evicted) >= self.capacity && !open.evict() {
+            return None;
+        }
+        let id = open.next;
+        open.next += 1;
+        let activity = Arc::new(Activity::new(self.epoch));
+        open.connections.insert(id, activity.clone());
+        self.metrics.connections.inc();
+        Some(Place { registry: self.clone(), id, activity })
+    }
+
+    /// Gives up the most expendable connection, if there is one.
+    pub(super) fn evict(&self) {
+        self.lock().evict();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Open> {
+        // Nothing between lock and unlock can leave the map half changed.
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Open {
+    fn evict(&mut self) -> bool {
+        let candidates = self.connections.values().filter_map(|a| a.expendable().map(|o| (o, a)));
+        let Some((_, activity)) = candidates.min_by_key(|(order, _)| *order) else {
+            return false;
+        };
+        activity.evicted.store(true, Ordering::Relaxed);
+        activity.evict.notify_one();
+        self.evicted += 1;
+        true
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut open = self.registry.lock();
+        open.connections.remove(&self.id);
+        if self.activity.evicted.load(Ordering::Relaxed) {
+            open.evicted -= 1;
+        }
+        self.registry.metrics.connections.dec();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::metrics::Metrics;
+
+    fn registry(capacity: usize) -> Arc<Registry> {
+        Registry::new(capacity, Metrics::new().server())
+    }
+
+    fn is_evicted(place: &Place) -> bool {
+        place.activity.evicted.load(Ordering::Relaxed)
+    }
+
+    #[test]
+    fn gives_up_an_unused_connection_before_a_used_one_and_the_oldest_first() {
+        let registry = registry(3);
+        let used = registry.admit().unwrap();
+        used.activity.enter_at(Stage::Busy, 0);
+        used.activity.enter_at(Stage::Idle, 1);
+        let youngest = registry.admit().unwrap();
+        youngest.activity.enter_at(Stage::Idle, 3);
+        let oldest = registry.admit().unwrap();
+        oldest.activity.enter_at(Stage::Idle, 2);
+        let newcomer = registry.admit().unwrap();
+        assert!(is_evicted(&oldest));
+        assert!(!is_evicted(&used) && !is_evicted(&youngest) && !is_evicted(&newcomer));
+    }
+
+    #[test]
+    fn refuses_only_when_every_connection_has_a_request_in_flight() {
+        let registry = registry(2);
+        let places = [registry.admit().unwrap(), registry.admit().unwrap()];
+        for place in &places {
+            place.activity.enter(Stage::Busy);
+        }
+        assert!(registry.admit().is_none());
+        drop(places);
+        assert!(registry.admit().is_some());
+    }
+}

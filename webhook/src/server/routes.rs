@@ -1,0 +1,232 @@
+//! What a request is answered: which method, path and media type, the body limit, the deadline,
+//! shedding. What the review says is the [`Reviewer`]'s; nothing here knows an AdmissionReview.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::http::header::{ALLOW, CONNECTION, CONTENT_ENCODING, CONTENT_TYPE, RETRY_AFTER};
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
+use axum::response::Response;
+use axum::routing::post;
+use bytes::Bytes;
+use tokio::time::{Instant, timeout_at};
+
+use super::body::{self, Refused, Rest, Room};
+use super::{Call, Limits, Reviewer, Step, deadline};
+use crate::metrics::ServerMetrics;
+
+/// What all requests share.
+pub(super) struct Gate<R> {
+    reviewer: R,
+    limits: Arc<Limits>,
+    metrics: ServerMetrics,
+    reviewing: AtomicUsize,
+    room: Room,
+}
+
+/// The routes of the HTTPS port.
+pub(super) fn router<R: Reviewer>(
+    reviewer: R,
+    limits: Arc<Limits>,
+    metrics: ServerMetrics,
+) -> Router {
+    let room = Room::new(limits.buffered);
+    let gate = Gate { reviewer, limits, metrics, reviewing: AtomicUsize::new(0), room };
+    Router::new()
+        .route("/validate", post(validate::<R>).fallback(wrong_method::<R>))
+        .route("/mutate", post(mutate::<R>).fallback(wrong_method::<R>))
+        .fallback(unknown_path::<R>)
+        .with_state(Arc::new(gate))
+}
+
+async fn validate<R: Reviewer>(State(gate): State<Arc<Gate<R>>>, request: Request) -> Response {
+    gate.review(Step::Validate, request).await
+}
+
+async fn mutate<R: Reviewer>(State(gate): State<Arc<Gate<R>>>, request: Request) -> Response {
+    gate.review(Step::Mutate, request).await
+}
+
+async fn wrong_method<R: Reviewer>(State(gate): State<Arc<Gate<R>>>, request: Request) -> Response {
+    gate.refuse(Refusal::METHOD, request.into_body()).await
+}
+
+async fn unknown_path<R: Reviewer>(State(gate): State<Arc<Gate<R>>>, request: Request) -> Response {
+    gate.refuse(Refusal::PATH, request.into_body()).await
+}
+
+impl<R: Reviewer> Gate<R> {
+    async fn review(&self, step: Step, request: Request) -> Response {
+        let arrived = Instant::now();
+        let (head, mut body) = request.into_parts();
+        if !speaks_json(&head.headers) {
+            return self.refuse(Refusal::MEDIA_TYPE, body).await;
+        }
+        let deadline = arrived + deadline::budget(head.uri.query());
+        let mut share = self.room.share();
+        let body = match self.read(&mut body, &mut share, arrived, deadline).await {
+            Ok(bytes) => bytes,
+            Err(Stopped::Late) => return self.refuse(Refusal::SLOW, body).await,
+            Err(Stopped::Refused(Refused::Broken)) => {
+                return self.refuse(Refusal::BROKEN, body).await;
+            }
+            Err(Stopped::Refused(Refused::NoRoom)) => return self.shed(body).await,
+            Err(Stopped::Refused(Refused::TooLarge(prefix))) => {
+                let rest = self.discard(&mut body).await;
+                return answer(StatusCode::OK, self.reviewer.too_large(&prefix), rest);
+            }
+        };
+        let Some(_slot) = self.slot() else {
+            return self.shed(Body::empty()).await;
+        };
+        let answered = self.reviewer.review(Call { step, body, deadline }).await;
+        self.metrics.review_took(step, arrived.elapsed());
+        answer(StatusCode::OK, answered, Rest::Read)
+    }
+
+    async fn read(
+        &self,
+        body: &mut Body,
+        share: &mut body::Share<'_>,
+        arrived: Instant,
+        deadline: Instant,
+    ) -> Result<Bytes, Stopped> {
+        let mut reading = std::pin::pin!(body::read(body, self.limits.body, share));
+        // Nearly every body is here already: only one that is not costs a timer.
+        if let std::task::Poll::Ready(done) = futures::poll!(reading.as_mut()) {
+            return done.map_err(Stopped::Refused);
+        }
+        let until = deadline.min(arrived + self.limits.receive);
+        match timeout_at(until, reading).await {
+            Ok(done) => done.map_err(Stopped::Refused),
+            Err(_) => Err(Stopped::Late),
+        }
+    }
+
+    /// A place among those that wait for a review; given back when dropped, also when the caller
+    /// goes away in the middle.
+    fn slot(&self) -> Option<Slot<'_>> {
+        let before = self.reviewing.fetch_add(1, Ordering::Relaxed);
+        let slot = Slot { reviewing: &self.reviewing };
+        (before < self.limits.reviews).then_some(slot)
+    }
+
+    async fn shed(&self, body: Body) -> Response {
+        self.metrics.shed.inc();
+        self.refuse(Refusal::OVERLOAD, body).await
+    }
+
+    async fn refuse(&self, refusal: Refusal, mut body: Body) -> Response {
+        let rest = self.discard(&mut body).await;
+        let mut response = answer(refusal.code, Bytes::from_static(refusal.status), rest);
+        let headers = response.headers_mut();
+        if refusal.code == StatusCode::METHOD_NOT_ALLOWED {
+            headers.insert(ALLOW, HeaderValue::from_static("POST"));
+        }
+        if refusal.code == StatusCode::TOO_MANY_REQUESTS {
+            // Whole seconds, never a date: the API server retries on nothing else.
+            headers.insert(RETRY_AFTER, HeaderValue::from_static("1"));
+        }
+        response
+    }
+
+    async fn discard(&self, body: &mut Body) -> Rest {
+        body::discard(body, self.limits.body, Instant::now() + self.limits.discard).await
+    }
+}
+
+enum Stopped {
+    Refused(Refused),
+    Late,
+}
+
+struct Slot<'a> {
+    reviewing: &'a AtomicUsize,
+}
+
+impl Drop for Slot<'_> {
+    fn drop(&mut self) {
+        self.reviewing.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// An answer that is no review, as a `Status`, which the API server shows to its user.
+struct Refusal {
+    code: StatusCode,
+    status: &'static [u8],
+}
+
+macro_rules! refusals {
+    ($($name:ident = $code:ident $number:literal $reason:literal $message:literal;)*) => {
+        impl Refusal {
+            $(const $name: Self = Self {
+                code: StatusCode::$code,
+                status: concat!(
+                    r#"{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":""#,
+                    $message, r#"","reason":""#, $reason, r#"","code":"#, $number, "}"
+                ).as_bytes(),
+            };)*
+        }
+    };
+}
+
+refusals! {
+    PATH = NOT_FOUND 404 "NotFound"
+        "opensdn-webhook serves /validate and /mutate only: correct clientConfig.service.path of the webhook configuration";
+    METHOD = METHOD_NOT_ALLOWED 405 "MethodNotAllowed"
+        "opensdn-webhook takes reviews by POST only";
+    MEDIA_TYPE = UNSUPPORTED_MEDIA_TYPE 415 "UnsupportedMediaType"
+        "opensdn-webhook takes reviews as uncompressed application/json only";
+    SLOW = REQUEST_TIMEOUT 408 "Timeout"
+        "the review did not arrive at opensdn-webhook in time: look at the network between the API server and the webhook";
+    BROKEN = BAD_REQUEST 400 "BadRequest"
+        "the review broke off before its end";
+    OVERLOAD = TOO_MANY_REQUESTS 429 "TooManyRequests"
+        "opensdn-webhook has too many reviews waiting: try again, and add replicas if this goes on";
+}
+
+fn answer(code: StatusCode, body: Bytes, rest: Rest) -> Response {
+    let mut response = Response::new(Body::from(body));
+    *response.status_mut() = code;
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    if rest == Rest::Unread {
+        response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+    }
+    response
+}
+
+/// Whether a request says it is plain JSON. No `Content-Type` counts as JSON, as it does for the
+/// API server itself (AR-07).
+fn speaks_json(headers: &HeaderMap) -> bool {
+    let is = |name, expected: &str, default| match headers.get(name) {
+        None => default,
+        Some(value) => value.to_str().is_ok_and(|text| {
+            let essence = text.split(';').next().unwrap_or(text);
+            essence.trim().eq_ignore_ascii_case(expected)
+        }),
+    };
+    is(CONTENT_TYPE, "application/json", true) && is(CONTENT_ENCODING, "identity", true)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn takes_json_however_it_is_spelt_and_nothing_else() {
+        let headers = |name, value: &str| {
+            HeaderMap::from_iter([(name, HeaderValue::from_str(value).unwrap())])
+        };
+        assert!(speaks_json(&HeaderMap::new()));
+        for good in ["application/json", "Application/JSON", "application/json; charset=utf-8"] {
+            assert!(speaks_json(&headers(CONTENT_TYPE, good)), "{good}");
+        }
+        for bad in ["text/plain", "application/yaml", "application/json-patch+json", "", "json"] {
+            assert!(!speaks_json(&headers(CONTENT_TYPE, bad)), "{bad}");
+        }
+        assert!(!speaks_json(&headers(CONTENT_ENCODING, "gzip")));
+    }
+}

@@ -1,0 +1,138 @@
+//! How the process stops without losing a call: the phases, who announces them, and what starts
+//! them (SIGTERM, SIGINT). What each part does in a phase is that part's own business.
+
+use std::future::Future;
+use std::io;
+
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch;
+
+/// Where the process is on its way out. The order is the order of time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Phase {
+    /// Nothing has asked for a stop.
+    Serving,
+    /// Not ready any more, but still accepting: the API server keeps using its open connections
+    /// until it has learned of the endpoint's removal, so answers only ask it to let go of them.
+    Draining,
+    /// No new connection is accepted; idle ones are closed, requests in flight are finished.
+    Closing,
+}
+
+/// Announces phases to everybody who holds a [`Drain`].
+#[derive(Debug)]
+pub struct Shutdown {
+    sender: watch::Sender<Phase>,
+}
+
+/// The listening side of a [`Shutdown`]; cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Drain {
+    receiver: watch::Receiver<Phase>,
+}
+
+/// A connected pair, in phase [`Phase::Serving`].
+pub fn channel() -> (Shutdown, Drain) {
+    let (sender, receiver) = watch::channel(Phase::Serving);
+    (Shutdown { sender }, Drain { receiver })
+}
+
+impl Shutdown {
+    /// Waits for `stop`, drains until it is `enough` (only then is that future polled), closes.
+    pub async fn run(self, stop: impl Future<Output = ()>, enough: impl Future<Output = ()>) {
+        stop.await;
+        tracing::info!("stopping: connections are drained");
+        self.announce(Phase::Draining);
+        enough.await;
+        tracing::info!("stopping: what is in flight is finished");
+        self.announce(Phase::Closing);
+    }
+
+    /// Enters `phase`; a phase is never left backwards.
+    pub fn announce(&self, phase: Phase) {
+        self.sender.send_if_modified(|current| {
+            let later = phase > *current;
+            if later {
+                *current = phase;
+            }
+            later
+        });
+    }
+}
+
+impl Drain {
+    /// The phase now.
+    pub fn phase(&self) -> Phase {
+        *self.receiver.borrow()
+    }
+
+    /// Returns when `phase` or a later one has begun. If the [`Shutdown`] is gone without having
+    /// said so, nobody would ever say so: that counts as [`Phase::Closing`].
+    pub async fn reached(&mut self, phase: Phase) {
+        // The error is the case described above.
+        let _ = self.receiver.wait_for(|current| *current >= phase).await;
+    }
+}
+
+/// SIGTERM and SIGINT, caught from the moment this is made.
+#[derive(Debug)]
+pub struct Signals {
+    terminate: tokio::signal::unix::Signal,
+    interrupt: tokio::signal::unix::Signal,
+}
+
+impl Signals {
+    /// Installs the handlers. As PID 1 of a container a signal without handler is ignored.
+    pub fn install() -> io::Result<Self> {
+        Ok(Self {
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+        })
+    }
+
+    /// Waits for the next of the two.
+    pub async fn next(&mut self) {
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn drains_until_it_is_enough_and_then_closes() {
+        let (shutdown, mut drain) = channel();
+        let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+        let (last, enough) = tokio::sync::oneshot::channel::<()>();
+        let told = |receiver: tokio::sync::oneshot::Receiver<()>| async {
+            let _ = receiver.await;
+        };
+        let task = tokio::spawn(shutdown.run(told(stopped), told(enough)));
+        assert_eq!(drain.phase(), Phase::Serving);
+        stop.send(()).unwrap();
+        drain.reached(Phase::Draining).await;
+        assert_eq!(drain.phase(), Phase::Draining);
+        last.send(()).unwrap();
+        drain.reached(Phase::Closing).await;
+        task.await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_shutdown_that_died_counts_as_closing() {
+        let (shutdown, mut drain) = channel();
+        drop(shutdown);
+        drain.reached(Phase::Closing).await;
+    }
+
+    #[test]
+    fn a_phase_is_never_left_backwards() {
+        let (shutdown, drain) = channel();
+        shutdown.announce(Phase::Closing);
+        shutdown.announce(Phase::Draining);
+        assert_eq!(drain.phase(), Phase::Closing);
+    }
+}

@@ -1,0 +1,180 @@
+//! AR-01 to AR-10: what a well-behaved caller is answered.
+
+use opensdn_webhook::server::Limits;
+
+use crate::stage::{Stage, request};
+
+#[tokio::test]
+async fn answers_both_steps_in_json_with_status_200() {
+    let stage = Stage::start(Limits::default()).await;
+    let mut connection = stage.connect().await;
+    for (path, body) in [
+        ("/validate", r#"{"reviewed":"validate","bytes":2}"#),
+        ("/mutate", r#"{"reviewed":"mutate","bytes":2}"#),
+        ("/validate?timeout=5s", r#"{"reviewed":"validate","bytes":2}"#),
+    ] {
+        let answer = connection.review(path, b"{}").await.unwrap();
+        assert_eq!((answer.status, answer.body.as_str()), (200, body));
+        assert_eq!(answer.header("content-type"), Some("application/json"));
+        assert!(!answer.closes());
+    }
+    assert_eq!(
+        stage.metric(r#"opensdn_webhook_review_duration_seconds_count{step="validate"}"#),
+        2.0
+    );
+}
+
+#[tokio::test]
+async fn speaks_http_1_1_also_to_a_caller_that_would_rather_speak_http_2() {
+    let stage = Stage::start(Limits::default()).await;
+    let connection = stage.connect().await;
+    let protocol = connection.stream.get_ref().1.alpn_protocol();
+    assert_eq!(protocol, Some(b"http/1.1".as_slice()));
+}
+
+#[tokio::test]
+async fn refuses_other_methods_paths_and_media_types_and_keeps_the_connection() {
+    let stage = Stage::start(Limits::default()).await;
+    let mut connection = stage.connect().await;
+    let large = vec![b' '; 3 << 20];
+    for body in [b"".as_slice(), b"{}", &large] {
+        for (method, path, headers, status) in [
+            ("GET", "/validate", "", 405),
+            ("PUT", "/mutate", "content-type: application/json\r\n", 405),
+            ("POST", "/", "content-type: application/json\r\n", 404),
+            ("POST", "/validate/", "content-type: application/json\r\n", 404),
+            ("POST", "/validate", "content-type: application/yaml\r\n", 415),
+            ("POST", "/validate", "content-type: ;;;\r\n", 415),
+            ("POST", "/mutate", "content-encoding: gzip\r\n", 415),
+        ] {
+            connection.send(&request(method, path, headers, body)).await.unwrap();
+            let answer = connection.answer().await.unwrap();
+            assert_eq!(answer.status, status, "{method} {path} {headers}");
+            assert_eq!(answer.header("allow"), (status == 405).then_some("POST"));
+            assert_eq!(answer.header("content-type"), Some("application/json"));
+            assert!(answer.body.contains(r#""kind":"Status""#), "{}", answer.body);
+            assert!(!answer.closes());
+        }
+    }
+    assert_eq!(connection.review("/validate", b"{}").await.unwrap().status, 200);
+}
+
+#[tokio::test]
+async fn takes_a_missing_content_type_for_json_and_needs_no_user_agent() {
+    let stage = Stage::start(Limits::default()).await;
+    let mut connection = stage.connect().await;
+    connection.send(&request("POST", "/validate", "", b"{}")).await.unwrap();
+    assert_eq!(connection.answer().await.unwrap().status, 200);
+}
+
+#[tokio::test]
+async fn answers_pipelined_requests_in_their_order() {
+    let stage = Stage::start(Limits::default()).await;
+    let mut connection = stage.connect().await;
+    let all: Vec<u8> =
+        (0..50).flat_map(|n| request("POST", "/validate", "", &vec![b'x'; n * 100])).collect();
+    connection.send(&all).await.unwrap();
+    for n in 0..50 {
+        let answer = connection.answer().await.unwrap();
+        assert_eq!(answer.body, format!(r#"{{"reviewed":"validate","bytes":{}}}"#, n * 100));
+    }
+}
+
+#[tokio::test]
+async fn takes_bodies_up_to_the_limit_whole_and_refuses_one_byte_more_in_review_form() {
+    let stage = Stage::start(Limits::default()).await;
+    let mut connection = stage.connect().await;
+    for bytes in [3 << 20, 69 * (1 << 20) / 10, 8 << 20] {
+        let answer = connection.review("/validate", &vec![b'x'; bytes]).await.unwrap();
+        assert_eq!(answer.status, 200);
+        assert_eq!(answer.body, format!(r#"{{"reviewed":"validate","bytes":{bytes}}}"#));
+    }
+    let mut body = vec![b' '; (8 << 20) + 1];
+    body[..16].copy_from_slice(b"{'uid':'0123456'");
+    let answer = connection.review("/validate", &body).await.unwrap();
+    assert_eq!(answer.status, 200);
+    assert_eq!(answer.body, r#"{"too_large":"{'uid':'0123456'"}"#);
+    assert!(!answer.closes());
+    assert_eq!(connection.review("/validate", b"{}").await.unwrap().status, 200);
+}
+
+#[tokio::test]
+async fn takes_chunked_bodies() {
+    let stage = Stage::start(Limits::default()).await;
+    let mut connection = stage.connect().await;
+    let head = "POST /validate HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n";
+    for chunks in [0, 1, 2, 300] {
+        connection.send(head.as_bytes()).await.unwrap();
+        for _ in 0..chunks {
+            connection.send(b"a\r\n0123456789\r\n").await.unwrap();
+        }
+        connection.send(b"0\r\n\r\n").await.unwrap();
+        let answer = connection.answer().await.unwrap();
+        assert_eq!(answer.status, 200);
+        assert!(answer.body.ends_with(&format!(":{}}}", chunks * 10)), "{}", answer.body);
+    }
+}
+
+#[tokio::test]
+async fn answers_a_call_with_one_second_left_within_a_few_hundred_milliseconds() {
+    let stage = Stage::start(Limits::default()).await;
+    stage.hold();
+    let mut connection = stage.connect().await;
+    let began = std::time::Instant::now();
+    let answer = connection.review("/validate?timeout=1s", b"{}").await.unwrap();
+    assert!(answer.body.contains("deadline"), "{}", answer.body);
+    let took = began.elapsed().as_millis();
+    assert!((250..800).contains(&took), "{took} ms");
+}
+
+#[tokio::test]
+async fn sheds_what_is_too_much_with_429_and_a_whole_second_to_wait() {
+    let stage = Stage::start(Limits { reviews: 2, ..Limits::default() }).await;
+    stage.hold();
+    let mut waiting = [stage.connect().await, stage.connect().await];
+    for connection in &mut waiting {
+        connection.send(&request("POST", "/validate", "", b"{}")).await.unwrap();
+    }
+    stage.until_waiting(2).await;
+    let mut third = stage.connect().await;
+    for _ in 0..3 {
+        let answer = third.review("/validate", &[b'x'; 100_000]).await.unwrap();
+        assert_eq!((answer.status, answer.header("retry-after")), (429, Some("1")));
+        assert!(!answer.closes());
+    }
+    assert_eq!(stage.metric("opensdn_webhook_requests_shed_total"), 3.0);
+    stage.release();
+    for connection in &mut waiting {
+        assert_eq!(connection.answer().await.unwrap().status, 200);
+    }
+    assert_eq!(third.review("/validate", b"{}").await.unwrap().status, 200);
+}
+
+#[tokio::test]
+async fn sheds_when_all_bodies_together_are_too_much() {
+    let stage = Stage::start(Limits { buffered: 1 << 20, ..Limits::default() }).await;
+    stage.hold();
+    let mut first = stage.connect().await;
+    first.send(&request("POST", "/validate", "", &vec![b'x'; 900_000])).await.unwrap();
+    stage.until_waiting(1).await;
+    let mut second = stage.connect().await;
+    let answer = second.review("/validate", &vec![b'x'; 900_000]).await.unwrap();
+    assert_eq!((answer.status, answer.header("retry-after")), (429, Some("1")));
+    stage.release();
+    assert_eq!(first.answer().await.unwrap().status, 200);
+    assert_eq!(second.review("/validate", &vec![b'x'; 900_000]).await.unwrap().status, 200);
+}
+
+#[tokio::test]
+async fn a_caller_that_goes_away_gives_its_place_back() {
+    let stage = Stage::start(Limits { reviews: 1, ..Limits::default() }).await;
+    stage.hold();
+    let mut gone = stage.connect().await;
+    gone.send(&request("POST", "/validate?timeout=30s", "", b"{}")).await.unwrap();
+    stage.until_waiting(1).await;
+    drop(gone);
+    stage.until_waiting(0).await;
+    stage.release();
+    let mut next = stage.connect().await;
+    assert_eq!(next.review("/validate", b"{}").await.unwrap().status, 200);
+}
