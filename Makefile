@@ -1,0 +1,19 @@
+# Every target is one line; what it does is in gate/. `make help` lists them.
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+.PHONY: help setup run test test-kubernetes bench fmt
+
+help: ## show this list
+	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-18s%s\n", $$1, $$2}' $(MAKEFILE_LIST)
+setup: ## install what building and testing needs; the other targets do it by themselves
+	@gate/setup.sh
+run: ## a real cluster with OpenSDN on this machine, to try with your own kubectl; Ctrl-C ends it
+	@gate/run.sh
+test: ## the gate: format, lints, docs, licences, all tests
+	@gate/test.sh
+test-kubernetes: ## the sandbox and admission tests against VERSION=1.33, 1.35 or 1.36
+	@gate/test-kubernetes.sh $(VERSION)
+bench: ## measure evaluation, throughput, start-up and memory; prints a table, writes JSON
+	@gate/bench.sh
+fmt: ## format the source
+	@cargo fmt --all

@@ -1,0 +1,55 @@
+#!/usr/bin/env bash
+# A real control plane with OpenSDN on this machine: the sample cluster is applied, bad
+# manifests are refused, and it stays up until Ctrl-C.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+source gate/cache.sh
+
+gate/setup.sh --without-gate
+take_build_slot
+echo "building OpenSDN (the first time about ten minutes, then seconds)"
+cargo build --quiet --locked --package opensdn-tests --package opensdn-webhook 8>&-
+
+dir=$PWD/target/run
+sandbox=target/debug/opensdn-sandbox
+finish() {
+  trap - EXIT INT TERM
+  "$sandbox" down --dir "$dir"
+}
+trap finish EXIT
+trap 'exit 0' INT TERM
+
+echo "starting Kubernetes and OpenSDN (about ten seconds)"
+"$sandbox" up --dir "$dir" --product --simulated-nodes 3 8>&-
+kubectl=$("$sandbox" status --dir "$dir" | sed -n 's/^kubectl *//p')
+export KUBECONFIG=$dir/kubeconfig
+
+if [ -d deploy/samples ]; then
+  echo
+  echo "the sample cluster is stored, with its defaults written in:"
+  "$kubectl" apply --recursive -f deploy/samples
+fi
+for manifest in deploy/samples-refused/*.yaml; do
+  [ -e "$manifest" ] || continue
+  echo
+  echo "\$ kubectl apply -f $manifest"
+  if "$kubectl" apply -f "$manifest"; then
+    echo "run: $manifest was stored, but must be refused" >&2
+    exit 1
+  fi
+done
+
+cat <<EOT
+
+OpenSDN is yours to try, in another terminal:
+
+    export KUBECONFIG=$KUBECONFIG
+    kubectl get opensdn --all-namespaces
+    kubectl explain manager.spec
+
+Without kubectl of your own, use $kubectl
+Ctrl-C ends it and removes everything.
+EOT
+# In the background, so that a signal is heeded at once.
+sleep infinity 8>&- &
+wait $!

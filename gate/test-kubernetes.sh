@@ -1,0 +1,18 @@
+#!/usr/bin/env bash
+# The tests that run against a control plane, against another version of it.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+source gate/cache.sh
+source gate/summary.sh
+
+known=$(cd tests/control-plane && echo [0-9]*)
+[ -n "${1:-}" ] || {
+  echo "usage: make test-kubernetes VERSION=…, one of: $known" >&2
+  exit 2
+}
+export OPENSDN_KUBERNETES=$1
+# Given programs would be used whatever the version says.
+unset KUBEBUILDER_ASSETS
+gate/setup.sh --without-gate
+take_build_slot
+run_tests_and_finish cargo test --package opensdn-tests --locked --no-fail-fast

@@ -1,0 +1,16 @@
+#!/usr/bin/env bash
+# The gate: everything that a change must pass. Each step is one command.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+source gate/cache.sh
+source gate/summary.sh
+
+gate/setup.sh
+take_build_slot
+# Warnings are errors here and only here, so that work in progress is not held up.
+step "format" cargo fmt --all --check
+step "lints" cargo clippy --quiet --workspace --all-targets --locked -- -D warnings
+step "documentation" env RUSTDOCFLAGS="-D warnings" cargo doc --quiet --workspace --no-deps --locked
+# Not advisories: their database is on a host that CI may not reach.
+step "licences, sources, versions" "$OPENSDN_CACHE/tools/bin/cargo-deny" --locked check --hide-inclusion-graph bans licenses sources
+run_tests_and_finish cargo test --workspace --locked --no-fail-fast
