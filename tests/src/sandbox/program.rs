@@ -18,8 +18,9 @@ use rustix::process::{
     Pid, Signal, getpid, getppid, kill_process, set_parent_process_death_signal,
 };
 
-/// How long a program may take to end by itself before it is killed.
-const GRACE: Duration = Duration::from_secs(15);
+/// How long a program may take to end by itself before it is killed. One that needs longer
+/// waits for its clients' watches, etcd for seven seconds; it has stored everything by then.
+const GRACE: Duration = Duration::from_secs(3);
 /// How long it may take to become ready on a machine that is busy with a build.
 const READY: Duration = Duration::from_secs(90);
 /// How often a condition is looked at again.

@@ -1,0 +1,285 @@
+//! What a machine can check of the style guide in CONTRIBUTING.md and of the invariants in
+//! ARCHITECTURE.md. Each test collects everything that is wrong before it fails. Deliberately
+//! not here: what clippy checks (length of functions, panics, printing).
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Lines of a file without its tests.
+const FILE_WALL: usize = 600;
+/// Lines of tests that may stay in the file that they test.
+const INLINE_TESTS_WALL: usize = 150;
+const MAIN_WALL: usize = 20;
+
+/// A source file, by its path below the workspace's root.
+struct Source {
+    path: String,
+    text: String,
+}
+
+fn root() -> &'static Path {
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
+}
+
+fn walk(folder: &Path, files: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let is_ours = !name.starts_with('.') && name != "target" && name != "node_modules";
+        if is_ours && entry.path().is_dir() {
+            walk(&entry.path(), files);
+        } else if is_ours {
+            files.push(entry.path());
+        }
+    }
+}
+
+/// All files of the workspace whose names end so.
+fn sources(endings: &[&str]) -> Vec<Source> {
+    let mut files = Vec::new();
+    walk(root(), &mut files);
+    files.sort();
+    let wanted = |path: &&PathBuf| endings.iter().any(|end| path.to_string_lossy().ends_with(end));
+    let found: Vec<Source> = files
+        .iter()
+        .filter(wanted)
+        .map(|path| Source {
+            path: path.strip_prefix(root()).unwrap().to_string_lossy().into_owned(),
+            text: fs::read_to_string(path).unwrap_or_default(),
+        })
+        .collect();
+    assert!(!found.is_empty(), "no {endings:?} below {}", root().display());
+    found
+}
+
+impl Source {
+    /// Whether the whole file is a test: in a `tests` folder, or a module called `tests`. The
+    /// crate `tests` is not, but its own `tests` folder is.
+    fn is_test(&self) -> bool {
+        let in_crate = self.path.strip_prefix("tests/").unwrap_or(&self.path);
+        in_crate.split('/').any(|part| part == "tests" || part == "tests.rs")
+    }
+
+    /// The lines before and after the start of the tests in the file.
+    fn split_tests(&self) -> (Vec<&str>, Vec<&str>) {
+        let lines: Vec<&str> = self.text.lines().collect();
+        let tests = |pair: &[&str]| pair[0] == "#[cfg(test)]" && pair[1].starts_with("mod tests {");
+        let start = lines.windows(2).position(tests).unwrap_or(lines.len());
+        (lines[..start].to_vec(), lines[start..].to_vec())
+    }
+
+    /// Numbered lines that are not comments.
+    fn code(&self) -> impl Iterator<Item = (usize, &str)> {
+        let numbered = self.text.lines().enumerate();
+        numbered
+            .filter(|(_, line)| !line.trim_start().starts_with("//"))
+            .map(|(at, line)| (at + 1, line))
+    }
+
+    /// Where a text stands in the code.
+    fn places_of(&self, text: &str) -> Vec<String> {
+        let hits = self.code().filter(|(_, line)| line.contains(text));
+        hits.map(|(number, _)| format!("{}:{number}: {text}", self.path)).collect()
+    }
+}
+
+/// Fails with every place and what to do.
+fn check(wrong: Vec<String>, remedy: &str) {
+    assert!(wrong.is_empty(), "{remedy}:\n  {}", wrong.join("\n  "));
+}
+
+#[test]
+fn files_are_short() {
+    let mut wrong = Vec::new();
+    for source in sources(&[".rs"]).iter().filter(|source| !source.is_test()) {
+        let (code, tests) = source.split_tests();
+        let is_main = source.path.ends_with("src/main.rs") || source.path.contains("/src/bin/");
+        let wall = if is_main { MAIN_WALL } else { FILE_WALL };
+        if code.len() > wall {
+            wrong.push(format!("{}: {} lines, at most {wall}", source.path, code.len()));
+        }
+        if tests.len() > INLINE_TESTS_WALL {
+            wrong.push(format!("{}: {} lines of tests", source.path, tests.len()));
+        }
+    }
+    check(wrong, "split by subject; move long tests to <module>/tests.rs");
+}
+
+#[test]
+fn every_file_says_what_is_in_it() {
+    let silent = sources(&[".rs"]).into_iter().filter(|source| !source.text.starts_with("//!"));
+    check(silent.map(|source| source.path).collect(), "begin with //! and what is here");
+}
+
+#[test]
+fn no_path_is_a_drawer_for_anything() {
+    let drawers = ["util", "utils", "helper", "helpers", "common", "misc", "base"];
+    let is_drawer = |path: &str| {
+        path.split('/').any(|part| drawers.contains(&part.split('.').next().unwrap_or(part)))
+    };
+    let found = sources(&[".rs", "Cargo.toml"]).into_iter().filter(|s| is_drawer(&s.path));
+    check(found.map(|source| source.path).collect(), "name it after its subject");
+}
+
+#[test]
+fn no_test_is_switched_off() {
+    // In pieces, so that this file does not find itself.
+    let attributes = [concat!("#[", "ignore"), concat!("#[", "should_panic")];
+    let all = sources(&[".rs"]);
+    let places = all.iter().flat_map(|source| attributes.map(|text| source.places_of(text)));
+    check(places.flatten().collect(), "a test runs always, and says what it expects");
+}
+
+#[test]
+fn nothing_is_left_to_do() {
+    let marks = [concat!("TO", "DO"), concat!("FIX", "ME"), concat!("unimpl", "emented!(")];
+    let mut wrong = Vec::new();
+    for source in sources(&[".rs", ".sh", ".toml", ".yaml", ".wit", "Makefile"]) {
+        for (at, line) in source.text.lines().enumerate() {
+            wrong.extend(
+                marks
+                    .iter()
+                    .filter(|mark| line.contains(*mark))
+                    .map(|mark| format!("{}:{}: {mark}", source.path, at + 1)),
+            );
+        }
+    }
+    check(wrong, "do it, or leave it out");
+}
+
+/// The sections of a Cargo.toml that name dependencies, line by line.
+fn dependency_lines(source: &Source) -> Vec<(usize, &str)> {
+    let mut inside = false;
+    let mut lines = Vec::new();
+    for (at, line) in source.text.lines().enumerate() {
+        if line.starts_with('[') {
+            inside = line.contains("dependencies");
+        } else if inside && !line.is_empty() && !line.starts_with('#') {
+            lines.push((at + 1, line));
+        }
+    }
+    lines
+}
+
+#[test]
+fn versions_stand_in_the_root_only() {
+    let mut wrong = Vec::new();
+    for source in sources(&["/Cargo.toml", "Cargo.toml"]) {
+        // A crate that is a workspace of its own is no member.
+        if source.text.contains("[workspace]") {
+            continue;
+        }
+        let own = dependency_lines(&source)
+            .into_iter()
+            .filter(|(_, line)| !line.contains("workspace") && line.contains('='));
+        wrong.extend(own.map(|(number, line)| format!("{}:{number}: {line}", source.path)));
+    }
+    check(wrong, "write `name.workspace = true`, and the version in the root's Cargo.toml");
+}
+
+#[test]
+fn crates_know_only_whom_they_may_know() {
+    let forbidden: [(&str, &[&str]); 4] = [
+        ("sdk/host/Cargo.toml", &["kube", "k8s-openapi", "opensdn-crds", "axum"]),
+        ("sdk/guest/Cargo.toml", &["kube", "tokio", "wasmtime"]),
+        ("crds/Cargo.toml", &["tokio", "wasmtime"]),
+        ("webhook/Cargo.toml", &["wasmtime"]),
+    ];
+    let all = sources(&["Cargo.toml"]);
+    let mut wrong = Vec::new();
+    for (path, names) in forbidden {
+        for source in all.iter().filter(|source| source.path == path) {
+            for (number, line) in dependency_lines(source) {
+                let name = line.split(['.', ' ', '=']).next().unwrap_or_default();
+                if names.contains(&name) {
+                    wrong.push(format!("{path}:{number}: {name}"));
+                }
+            }
+        }
+    }
+    check(wrong, "ARCHITECTURE.md says who may know whom");
+}
+
+#[test]
+fn only_admission_knows_the_review() {
+    let all = sources(&[".rs"]);
+    let others = all.iter().filter(|source| {
+        source.path.starts_with("webhook/src/")
+            && source.path != "webhook/src/admission.rs"
+            && !source.path.starts_with("webhook/src/admission/")
+            && !source.is_test()
+    });
+    let mut wrong = Vec::new();
+    for source in others {
+        let code = source.split_tests().0.len();
+        let before_tests = source.code().take_while(|(number, _)| *number <= code);
+        wrong.extend(
+            before_tests
+                .filter(|(_, line)| line.contains("AdmissionReview"))
+                .map(|(number, _)| format!("{}:{number}", source.path)),
+        );
+    }
+    check(wrong, "only webhook/src/admission.rs translates from and to AdmissionReview");
+}
+
+#[test]
+fn pure_modules_do_no_io() {
+    let pure = [
+        "operator/src/components/",
+        "operator/src/reconcile/build.rs",
+        "operator/src/reconcile/validate.rs",
+        "plugin/src/install/render.rs",
+        "plugin/src/nested/plan.rs",
+        "crds/src/",
+    ];
+    let all = sources(&[".rs"]);
+    let modules = all.iter().filter(|source| pure.iter().any(|path| source.path.starts_with(path)));
+    let forbidden = ["async fn", ".await", "kube::Client", "std::fs", "std::net"];
+    let places = modules.flat_map(|source| forbidden.map(|text| source.places_of(text)));
+    check(places.flatten().collect(), "move what talks to the world to another module");
+}
+
+#[test]
+fn every_policy_has_cases() {
+    let entries = fs::read_dir(root().join("policies")).into_iter().flatten().flatten();
+    let policies = entries
+        .map(|entry| entry.path())
+        .filter(|path| path.join("Cargo.toml").exists() && !path.ends_with("built-in"));
+    let is_yaml = |entry: fs::DirEntry| entry.path().extension().is_some_and(|end| end == "yaml");
+    let without = policies.filter(|path| {
+        !fs::read_dir(path.join("cases")).into_iter().flatten().flatten().any(is_yaml)
+    });
+    check(
+        without.map(|path| path.display().to_string()).collect(),
+        "add cases/*.yaml: for each code one that passes and one that fails",
+    );
+}
+
+#[test]
+fn errors_fit_after_failed_to() {
+    let mut wrong = Vec::new();
+    for source in sources(&[".rs"]).iter().filter(|source| !source.is_test()) {
+        for (number, line) in source.code() {
+            let Some((_, text)) = line.split_once("#[error(\"") else { continue };
+            let Some((text, _)) = text.rsplit_once('"') else { continue };
+            let begins = text.to_lowercase();
+            if text.ends_with('.')
+                || ["failed", "could not", "cannot", "error"].iter().any(|w| begins.starts_with(w))
+            {
+                wrong.push(format!("{}:{number}: {text}", source.path));
+            }
+        }
+    }
+    check(wrong, "write what was tried, in lower case, without a full stop");
+}
+
+#[test]
+fn every_make_target_has_its_line_of_help() {
+    let makefile = fs::read_to_string(root().join("Makefile")).unwrap();
+    let is_target = |line: &&str| {
+        line.split_once(':').is_some_and(|(name, rest)| {
+            !rest.starts_with('=') && name.chars().all(|c| c.is_ascii_lowercase() || c == '-')
+        })
+    };
+    let silent = makefile.lines().filter(is_target).filter(|line| !line.contains(" ## "));
+    check(silent.map(String::from).collect(), "add `## what it does`");
+}
