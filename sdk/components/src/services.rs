@@ -124,6 +124,7 @@ pub struct Services<S>(Vec<Entry<S>>);
 
 #[derive(Clone, Debug)]
 struct Entry<S> {
+    rank: usize,
     service: &'static Service,
     index: usize,
     item: Item<S>,
@@ -136,7 +137,7 @@ impl<S> Default for Services<S> {
 }
 
 impl<S> Services<S> {
-    /// Every component that is present with a spec, as it stands below `/spec/services`.
+    /// Every component that is present with a spec, in the order of [`SERVICES`].
     pub fn walk(&self) -> impl Iterator<Item = ComponentView<'_, S>> {
         self.0.iter().filter_map(|entry| {
             entry.item.component(entry.service.kind, &pointer(entry.service, entry.index))
@@ -172,7 +173,8 @@ impl<'de, S: Deserialize<'de>> Visitor<'de> for ServicesVisitor<S> {
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Services<S>, A::Error> {
         let mut entries = Vec::new();
         while let Some(key) = map.next_key::<String>()? {
-            let Some(service) = SERVICES.iter().find(|service| service.key == key) else {
+            let known = SERVICES.iter().enumerate().find(|(_, service)| service.key == key);
+            let Some((rank, service)) = known else {
                 map.next_value::<IgnoredAny>()?;
                 continue;
             };
@@ -182,12 +184,13 @@ impl<'de, S: Deserialize<'de>> Visitor<'de> for ServicesVisitor<S> {
                 vec![map.next_value()?]
             };
             entries.extend(
-                items
-                    .into_iter()
-                    .enumerate()
-                    .filter_map(|(index, item)| item.map(|item| Entry { service, index, item })),
+                items.into_iter().enumerate().filter_map(|(index, item)| {
+                    item.map(|item| Entry { rank, service, index, item })
+                }),
             );
         }
+        // What a policy says must not depend on the order in which a client writes the keys.
+        entries.sort_by_key(|entry| (entry.rank, entry.index));
         Ok(Services(entries))
     }
 }

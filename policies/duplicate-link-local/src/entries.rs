@@ -1,0 +1,213 @@
+//! The link-local services of one object, with their defaults filled in, and what each can tell
+//! by itself.
+
+use std::net::Ipv4Addr;
+
+use opensdn_policy_sdk::{Failure, Pointer, Severity, Verdict};
+use serde::Deserialize;
+
+use crate::{ADDRESS, ADDRESS_TAKEN, METADATA, NAME_TAKEN, networks::Networks};
+
+/// An entry as it is written, without its target.
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct Entry {
+    pub(crate) name: Option<String>,
+    pub(crate) ip: Option<String>,
+    pub(crate) port: Option<i64>,
+}
+
+/// What kind of object an entry comes from.
+pub(crate) enum Source {
+    /// An object of its own, whose name may stand elsewhere.
+    Object { name_at: Pointer },
+    /// Config: its entries are the metadata service unless they say otherwise.
+    Config,
+}
+
+/// A link-local service with its defaults.
+pub(crate) struct Service {
+    /// In lower case, as vrouters compare it.
+    pub(crate) name: String,
+    pub(crate) name_at: Pointer,
+    ip: Result<Ipv4Addr, String>,
+    port: i64,
+    pub(crate) address_at: Pointer,
+    of_config: bool,
+}
+
+/// The services of one object.
+pub(crate) struct Table {
+    owner: String,
+    services: Vec<Service>,
+}
+
+const METADATA_NAME: &str = "metadata";
+const METADATA_ADDRESS: Ipv4Addr = Ipv4Addr::new(169, 254, 169, 254);
+const METADATA_PORT: i64 = 80;
+
+impl Table {
+    pub(crate) fn new(namespace: &str, name: &str) -> Self {
+        Self { owner: format!("{namespace}/{name}"), services: Vec::new() }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.services.is_empty()
+    }
+
+    pub(crate) fn services(&self) -> impl Iterator<Item = &Service> {
+        self.services.iter()
+    }
+
+    /// Adds the entry that stands at `at`.
+    pub(crate) fn add(&mut self, entry: &Entry, at: &Pointer, source: &Source) {
+        let given = |text: &Option<String>| text.clone().filter(|text| !text.is_empty());
+        let name = given(&entry.name).unwrap_or_else(|| METADATA_NAME.to_owned());
+        let ip = given(&entry.ip).unwrap_or_else(|| METADATA_ADDRESS.to_string());
+        self.services.push(Service {
+            name: name.to_lowercase(),
+            name_at: match source {
+                Source::Object { name_at } => name_at.clone(),
+                Source::Config => at.key("name"),
+            },
+            ip: ip.parse().map_err(|_| ip),
+            port: entry.port.unwrap_or(METADATA_PORT),
+            address_at: at.key("ip"),
+            of_config: matches!(source, Source::Config),
+        });
+    }
+
+    /// Adds the entries of a Config; `at` is where its serviceConfiguration stands.
+    pub(crate) fn add_config(
+        &mut self,
+        first: Option<&Entry>,
+        more: Option<&[Entry]>,
+        at: &Pointer,
+    ) {
+        if let Some(entry) = first {
+            self.add(entry, &at.key("linklocalServiceConfig"), &Source::Config);
+        }
+        for (number, entry) in more.unwrap_or_default().iter().enumerate() {
+            let at = at.key("linklocalServices").index(number);
+            self.add(entry, &at, &Source::Config);
+        }
+    }
+
+    /// A claim is the object's, so one object can claim a key twice: that is found here.
+    pub(crate) fn find_duplicates(&self, verdict: &mut Verdict) {
+        for (number, service) in self.services.iter().enumerate() {
+            let before = || self.services.iter().take(number);
+            let owner = &self.owner;
+            let key = service.key();
+            if let Some(key) = &key
+                && let Some(other) = before().find(|other| other.key().as_ref() == Some(key))
+            {
+                let text =
+                    format!("{key} is given twice in {owner}, first at {}", other.address_at);
+                verdict.add(ADDRESS_TAKEN.at(&service.address_at).says(text));
+            }
+            if let Some(other) = before().find(|other| other.name == service.name) {
+                let name = &service.name;
+                let text =
+                    format!("{name:?} is given twice in {owner}, first at {}", other.name_at);
+                verdict.add(NAME_TAKEN.at(&service.name_at).says(text));
+            }
+        }
+    }
+}
+
+impl Service {
+    /// The key of the vrouters' table; none for an address that cannot be.
+    pub(crate) fn key(&self) -> Option<String> {
+        self.ip.as_ref().ok().map(|ip| format!("{ip}:{}", self.port))
+    }
+
+    pub(crate) fn judge_name(&self, verdict: &mut Verdict) {
+        let name = &self.name;
+        if !name.contains(METADATA_NAME) || (self.of_config && name == METADATA_NAME) {
+            return;
+        }
+        let text = format!("{name:?}: every vrouter takes a name with metadata in it for Nova's");
+        let finding = METADATA.at(&self.name_at).says(text);
+        verdict.add(if self.of_config {
+            finding
+                .hint("name it metadata if it is Nova's metadata service, else without that word")
+        } else {
+            finding
+        });
+    }
+
+    pub(crate) fn judge_address(
+        &self,
+        networks: &Networks,
+        verdict: &mut Verdict,
+    ) -> Result<(), Failure> {
+        let ip = match &self.ip {
+            Ok(ip) => *ip,
+            Err(text) => {
+                verdict
+                    .add(ADDRESS.at(&self.address_at).says(format!("{text:?} is no IPv4 address")));
+                return Ok(());
+            }
+        };
+        let finding = ADDRESS.at(&self.address_at);
+        if let Some(what) = never_a_service(ip) {
+            verdict.add(
+                finding.says(format!("{ip} is {what}; no workload can reach a service there")),
+            );
+        } else if let Some(owner) = networks.owner_of(ip)? {
+            verdict.add(finding.says(format!("{ip} belongs to {owner}")));
+        } else if !ip.is_link_local() {
+            verdict.add(finding.severity(Severity::Warn).says(format!(
+                "{ip} is not in 169.254.0.0/16: make sure that no workload uses the address, for \
+                 every vrouter takes it away"
+            )));
+        } else if ip == METADATA_ADDRESS && self.name != METADATA_NAME {
+            verdict.add(finding.severity(Severity::Warn).says(format!(
+                "{ip} is where workloads look for metadata: with the name {:?} they find this \
+                 service instead",
+                self.name
+            )));
+        }
+        Ok(())
+    }
+}
+
+fn never_a_service(ip: Ipv4Addr) -> Option<&'static str> {
+    if ip.octets().first() == Some(&0) {
+        Some("of the network 0.0.0.0/8, which stands for no machine")
+    } else if ip.is_loopback() {
+        Some("a loopback address")
+    } else if ip.is_multicast() {
+        Some("a multicast address")
+    } else if ip.is_broadcast() {
+        Some("the broadcast address")
+    } else {
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Entry, Source, Table};
+
+    #[test]
+    fn unset_means_the_metadata_service() {
+        let mut table = Table::new("tf", "config1");
+        let entry = Entry { name: Some(String::new()), ip: None, port: None };
+        table.add(&entry, &"/spec".into(), &Source::Config);
+        let service = table.services().next().unwrap();
+        assert_eq!(service.name, "metadata");
+        assert_eq!(service.key().as_deref(), Some("169.254.169.254:80"));
+    }
+
+    #[test]
+    fn addresses_are_compared_as_addresses() {
+        let mut table = Table::new("tf", "a");
+        let entry = Entry { name: None, ip: Some("169.254.1.1".into()), port: Some(443) };
+        table.add(&entry, &"/spec".into(), &Source::Config);
+        let entry = Entry { name: None, ip: Some("169.254.1".into()), port: Some(443) };
+        table.add(&entry, &"/spec".into(), &Source::Config);
+        let keys: Vec<_> = table.services().map(super::Service::key).collect();
+        assert_eq!(keys, [Some("169.254.1.1:443".to_owned()), None]);
+    }
+}

@@ -1,0 +1,164 @@
+//! Who has an address already, as far as the settings and the cluster tell.
+
+use std::net::Ipv4Addr;
+
+use opensdn_policy_sdk::{Failure, Index};
+use serde::Deserialize;
+
+use crate::Settings;
+
+pub(crate) const NODES: Index =
+    Index { name: "nodes", group: "", kind: "Node", key: "", reads: &["/spec/podCIDRs"] };
+
+pub(crate) const NODES_BY_ADDRESS: Index = Index {
+    name: "nodes-by-address",
+    group: "",
+    kind: "Node",
+    key: "/status/addresses/*/address",
+    reads: &["/metadata/name"],
+};
+
+pub(crate) const SERVICE_CIDRS: Index = Index {
+    name: "service-cidrs",
+    group: "networking.k8s.io",
+    kind: "ServiceCIDR",
+    key: "",
+    reads: &["/spec/cidrs"],
+};
+
+pub(crate) const KUBEMANAGERS: Index = Index {
+    name: "kubemanagers",
+    group: "tf.tungsten.io",
+    kind: "Kubemanager",
+    key: "",
+    reads: &["/spec/serviceConfiguration/ipFabricSubnets"],
+};
+
+/// What a Kubemanager uses that does not say otherwise.
+const DEFAULT_FABRIC: &str = "10.64.0.0/12";
+
+/// An IPv4 network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Network {
+    first: u32,
+    mask: u32,
+}
+
+impl Network {
+    /// `None` for what is no IPv4 network; it may well be an IPv6 one.
+    fn parse(text: &str) -> Option<Self> {
+        let (address, length) = text.trim().split_once('/')?;
+        let length: u32 = length.parse().ok().filter(|length| *length <= 32)?;
+        let mask = u32::MAX.checked_shl(32 - length).unwrap_or(0);
+        let address: Ipv4Addr = address.parse().ok()?;
+        Some(Self { first: u32::from(address) & mask, mask })
+    }
+
+    fn contains(self, ip: Ipv4Addr) -> bool {
+        u32::from(ip) & self.mask == self.first
+    }
+}
+
+/// The networks that the settings name; the cluster's are looked up.
+pub(crate) struct Networks(Vec<(&'static str, String, Network)>);
+
+impl Networks {
+    /// # Errors
+    /// A setting is no IPv4 network.
+    pub(crate) fn of_settings(settings: &Settings) -> Result<Self, Failure> {
+        let mut networks = Vec::new();
+        for (setting, subnets) in [
+            ("podSubnets", &settings.pod_subnets),
+            ("serviceSubnets", &settings.service_subnets),
+            ("fabricSubnets", &settings.fabric_subnets),
+        ] {
+            for text in subnets {
+                let network = Network::parse(text).ok_or_else(|| {
+                    Failure(format!("the setting {setting} has {text:?}, which is no IPv4 network"))
+                })?;
+                networks.push((setting, text.clone(), network));
+            }
+        }
+        Ok(Self(networks))
+    }
+
+    /// Whose the address is, in words.
+    ///
+    /// # Errors
+    /// The cluster cannot tell.
+    pub(crate) fn owner_of(&self, ip: Ipv4Addr) -> Result<Option<String>, Failure> {
+        let set = self.0.iter().find(|(_, _, network)| network.contains(ip));
+        if let Some((setting, text, _)) = set {
+            return Ok(Some(format!("the network {text} (setting {setting})")));
+        }
+        // No cluster gives its pods, services or nodes addresses that are link-local.
+        if ip.is_link_local() {
+            return Ok(None);
+        }
+        if let Some(node) = NODES_BY_ADDRESS.find(&ip.to_string())?.first() {
+            return Ok(Some(format!("the node {}", node.name())));
+        }
+        if let Some((text, name)) = listed(&SERVICE_CIDRS, ip)? {
+            return Ok(Some(format!("the Services' network {text} (ServiceCIDR {name})")));
+        }
+        if let Some((text, name)) = listed(&NODES, ip)? {
+            return Ok(Some(format!("the pods' network {text} (node {name})")));
+        }
+        Ok(listed(&KUBEMANAGERS, ip)?.map(|(text, name)| {
+            format!("the fabric's network {text} (ipFabricSubnets of Kubemanager {name})")
+        }))
+    }
+}
+
+/// A list of networks, or one string with commas.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Subnets {
+    List(Vec<String>),
+    Text(String),
+}
+
+/// The first network that contains the address, and the object that says so.
+fn listed(index: &Index, ip: Ipv4Addr) -> Result<Option<(String, String)>, Failure> {
+    for object in index.find("")? {
+        let subnets = match object.part::<Subnets>(0)? {
+            Some(Subnets::List(subnets)) => subnets,
+            Some(Subnets::Text(text)) if !text.is_empty() => {
+                text.split(',').map(str::to_owned).collect()
+            }
+            _ if index.name == KUBEMANAGERS.name => vec![DEFAULT_FABRIC.to_owned()],
+            _ => continue,
+        };
+        let fits = |text: &String| Network::parse(text).is_some_and(|network| network.contains(ip));
+        if let Some(text) = subnets.into_iter().find(fits) {
+            return Ok(Some((text, object.name().to_owned())));
+        }
+    }
+    Ok(None)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+
+    use super::Network;
+
+    fn contains(network: &str, ip: [u8; 4]) -> Option<bool> {
+        Network::parse(network).map(|network| network.contains(Ipv4Addr::from(ip)))
+    }
+
+    #[test]
+    fn a_network_contains_what_shares_its_prefix() {
+        assert_eq!(contains("10.64.0.0/12", [10, 79, 255, 255]), Some(true));
+        assert_eq!(contains("10.64.0.0/12", [10, 80, 0, 0]), Some(false));
+        assert_eq!(contains("10.1.2.3/32", [10, 1, 2, 3]), Some(true));
+        assert_eq!(contains("0.0.0.0/0", [1, 2, 3, 4]), Some(true));
+    }
+
+    #[test]
+    fn what_is_no_ipv4_network_is_none() {
+        for text in ["10.0.0.0", "10.0.0.0/33", "fd00::/8", "x/8", ""] {
+            assert_eq!(contains(text, [10, 0, 0, 0]), None, "{text}");
+        }
+    }
+}
