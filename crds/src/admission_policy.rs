@@ -331,7 +331,8 @@ mod constraints {
                 "[has(self.builtIn), has(self.configMap), has(self.folder)].exists_one(s, s)",
                 "give exactly one of builtIn, configMap and folder",
             )
-            .rule(
+            .required(
+                "digest",
                 "",
                 "has(self.builtIn) || has(self.digest)",
                 "digest is required unless builtIn is given: sha256: and the output of \

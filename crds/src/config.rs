@@ -152,7 +152,8 @@ fn constraints(schema: &mut schemars::Schema) {
             ],
         )
         .at_least("OSDN1602", &["apiWorkerCount"], 1, "1 or more, at most the node's cores")
-        .rule(
+        .rule_at(
+            "apiWorkerCount",
             WORKERS,
             "self.?apiWorkerCount.orValue(1) <= 1 || \
              (10000 + self.?apiIntrospectPort.orValue(8084) + self.apiWorkerCount <= 65535 && \
@@ -165,13 +166,15 @@ fn constraints(schema: &mut schemars::Schema) {
         .field("OSDN1605", "fabricMgmtIP", "self == '' || isIP(self)", "must be an IP address")
         .set("globalASNNumber", "minimum", serde_json::json!(1))
         .set("globalASNNumber", "maximum", serde_json::json!(4_294_967_294_i64))
-        .rule(
+        .rule_at(
+            "globalASNNumber",
             "OSDN1606",
             "!has(self.globalASNNumber) || \
-             (!(self.globalASNNumber in [0, 23456, 65535]) && (self.globalASNNumber <= 65535 || \
+             (self.globalASNNumber >= 1 && self.globalASNNumber <= 4294967294 && \
+             !(self.globalASNNumber in [23456, 65535]) && (self.globalASNNumber <= 65535 || \
              self.?bgpEnable4Byte.orValue(false)))",
-            "globalASNNumber must be 1 to 65534 and not 23456, which is reserved; a number above \
-             65535 needs bgpEnable4Byte: true",
+            "globalASNNumber must be 1 to 65534, or up to 4294967294 with bgpEnable4Byte: true, and \
+             not 23456",
         );
 }
 
@@ -180,7 +183,8 @@ fn linklocal_constraints(schema: &mut schemars::Schema) {
     const CODE: &str = "OSDN1604";
     const LABEL: &str = "[A-Za-z0-9]([-A-Za-z0-9]*[A-Za-z0-9])?";
     let _ = crate::schema::Fields::of(schema)
-        .rule(
+        .required(
+            "ipFabricServiceHost",
             CODE,
             "self.?ipFabricServiceHost.orValue('') != ''",
             "ipFabricServiceHost is required: give the IPv4 address or the name of the service \

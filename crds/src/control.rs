@@ -122,8 +122,8 @@ fn constraints(schema: &mut schemars::Schema) {
         .field(
             "OSDN1606",
             "asnNumber",
-            "!(self in [0, 23456, 65535])",
-            "must not be 0, 23456 or 65535, which are reserved",
+            "self >= 1 && self <= 4294967294 && !(self in [23456, 65535])",
+            "must be 1 to 65534, or up to 4294967294 with bgpEnable4Byte of Config, and not 23456",
         )
         .longest(&["dataSubnet"], 64)
         .field(

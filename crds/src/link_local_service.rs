@@ -95,8 +95,14 @@ fn constraints(schema: &mut schemars::Schema) {
             "self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",
             "must be a DNS label: lower-case letters, digits and -, such as node-exporter",
         )
-        .set("ip", "format", serde_json::json!("ipv4"))
-        .longest(&["ip"], 15)
+        // Not by `format`: the API server would then check no other rule.
+        .longest(&["ip"], 64)
+        .field(
+            "",
+            "ip",
+            "isIP(self) && ip(self).family() == 4",
+            "must be an IPv4 address, normally in 169.254.0.0/16",
+        )
         .set("port", "minimum", serde_json::json!(1))
         .set("port", "maximum", serde_json::json!(65535));
 }
@@ -108,7 +114,13 @@ fn fabric_constraints(schema: &mut schemars::Schema) {
         .set("addresses", "minItems", json!(1))
         .most_items(&["addresses"], 16)
         .set("addresses", "x-kubernetes-list-type", json!("set"))
-        .set("addresses", "items", json!({ "type": "string", "format": "ipv4", "maxLength": 15 }))
+        .longest_item("addresses", 64)
+        .items(
+            "",
+            "addresses",
+            "isIP(self) && ip(self).family() == 4",
+            "addresses must be IPv4 addresses",
+        )
         .longest(&["dnsName"], crate::schema::HOST)
         .field(
             "",

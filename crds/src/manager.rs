@@ -270,7 +270,16 @@ mod constraints {
                 ),
             );
         }
-        let _ = fields;
+        let _ = fields.rule(
+            "OSDN1606",
+            "!has(self.services) || !has(self.services.controls) || \
+             self.?services.?config.?spec.?serviceConfiguration.?bgpEnable4Byte.orValue(false) || \
+             self.services.controls.all(control, !has(control.spec) || \
+             !has(control.spec.serviceConfiguration.asnNumber) || \
+             control.spec.serviceConfiguration.asnNumber <= 65535)",
+            "services.controls[].spec.serviceConfiguration.asnNumber above 65535 needs \
+             services.config.spec.serviceConfiguration.bgpEnable4Byte: true",
+        );
     }
 
     pub(super) fn common(schema: &mut Schema) {

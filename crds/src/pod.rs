@@ -199,12 +199,14 @@ mod constraints {
                 "must be NoSchedule, PreferNoSchedule or NoExecute; leave it out for all effects",
             )
             .field(CODE, "operator", "self in ['', 'Exists', 'Equal']", "must be Exists or Equal")
-            .rule(
+            .rule_at(
+                "value",
                 CODE,
                 "self.?operator.orValue('') != 'Exists' || self.?value.orValue('') == ''",
                 "a toleration with operator Exists has no value: remove value, or use Equal",
             )
-            .rule(
+            .rule_at(
+                "tolerationSeconds",
                 CODE,
                 "!has(self.tolerationSeconds) || self.?effect.orValue('') == 'NoExecute'",
                 "tolerationSeconds only counts with effect NoExecute: remove it or set the effect",
@@ -234,7 +236,8 @@ mod constraints {
         const PARAMETERS: &str = "self.?keystoneAuthParameters";
         let _ = Fields::of(schema)
             .longest(&["keystoneSecretName"], HOST)
-            .rule(
+            .required(
+                "keystoneAuthParameters",
                 "OSDN1401",
                 &format!(
                     "{KEYSTONE} || !({PARAMETERS}.?address.orValue('') in \
@@ -244,7 +247,8 @@ mod constraints {
                 "authMode keystone needs keystoneAuthParameters.address, the address or name by \
                  which all nodes reach Keystone; it must not be a loopback address",
             )
-            .rule(
+            .required(
+                "keystoneSecretName",
                 "OSDN1402",
                 &format!(
                     "{KEYSTONE} || {PARAMETERS}.?adminPassword.orValue('') != '' || \

@@ -129,7 +129,8 @@ fn constraints(schema: &mut schemars::Schema) {
     let _ = crate::schema::Fields::of(schema)
         .range(PORTS, &["port"], 1, 45535, "a port from 1 to 45535: port + 20000 is used too")
         .ports("OSDN1519", &["erlEpmdPort"])
-        .rule(
+        .rule_at(
+            "erlEpmdPort",
             PORTS,
             "!(self.?erlEpmdPort.orValue(4371) - self.?port.orValue(5673) in [0, 10000, 20000])",
             "erlEpmdPort (default 4371) must differ from port (5673), port + 10000 and \

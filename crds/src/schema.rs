@@ -169,8 +169,31 @@ impl<'a> Fields<'a> {
 
     /// A CEL rule on the whole type; `self` is the object.
     pub(crate) fn rule(self, code: &str, rule: &str, advice: &str) -> Self {
+        self.add(json!({ "rule": rule, "message": message(code, advice) }))
+    }
+
+    /// A CEL rule on the whole type whose finding is about one field of it.
+    pub(crate) fn rule_at(self, field: &str, code: &str, rule: &str, advice: &str) -> Self {
+        self.add(json!({
+            "rule": rule,
+            "message": message(code, advice),
+            "fieldPath": format!(".{field}"),
+        }))
+    }
+
+    /// A CEL rule on the whole type, by which a field must be given.
+    pub(crate) fn required(self, field: &str, code: &str, rule: &str, advice: &str) -> Self {
+        self.add(json!({
+            "rule": rule,
+            "message": message(code, advice),
+            "fieldPath": format!(".{field}"),
+            "reason": "FieldValueRequired",
+        }))
+    }
+
+    fn add(self, rule: Value) -> Self {
         if let Some(object) = self.0.as_object_mut() {
-            add_rule(object, rule, &message(code, advice));
+            push_rule(object, rule);
         }
         self
     }
@@ -236,6 +259,7 @@ pub(crate) fn aaa_mode_needs_keystone() -> Rule {
         )
         .as_str(),
     )
+    .field_path(".spec.serviceConfiguration.aaaMode")
 }
 
 /// What to do about a name that is too long.
@@ -251,9 +275,13 @@ fn message(code: &str, text: &str) -> String {
 }
 
 fn add_rule(schema: &mut Map<String, Value>, rule: &str, message: &str) {
+    push_rule(schema, json!({ "rule": rule, "message": message }));
+}
+
+fn push_rule(schema: &mut Map<String, Value>, rule: Value) {
     let rules = schema.entry(VALIDATIONS).or_insert_with(|| json!([]));
     if let Some(rules) = rules.as_array_mut() {
-        rules.push(json!({ "rule": rule, "message": message }));
+        rules.push(rule);
     }
 }
 

@@ -42,46 +42,107 @@ fn yaml_is_current() {
 
 #[test]
 fn table_of_rules_is_current() {
-    let mut rows = BTreeSet::new();
-    for definition in opensdn_crds::all() {
-        let kind = definition.spec.names.kind.clone();
-        for version in &definition.spec.versions {
-            let schema = serde_json::to_value(version.schema.as_ref().unwrap()).unwrap();
-            collect(&schema["openAPIV3Schema"], &kind, "", &mut rows);
-        }
-    }
     let mut text = String::from(
         "# Rules in the schemas\n\n\
-         Rules of the catalogue that the API server itself enforces, by code. The same rule of a \
-         service within a Manager is not listed again.\n\n\
-         | code | kind | where | message |\n| --- | --- | --- | --- |\n",
+         Rules of the catalogue that the API server itself enforces, by code. The rules of a \
+         service hold within a Manager as well.\n\n\
+         | code | message | where |\n| --- | --- | --- |\n",
     );
-    for (code, kind, place, message) in &rows {
-        writeln!(text, "| {code} | {kind} | {place} | {} |", message.replace('|', "\\|")).unwrap();
+    for ((code, message), places) in rules() {
+        let places: Vec<String> = match places.len() {
+            0..=4 => places.iter().map(|(kind, place)| format!("{kind} `{place}`")).collect(),
+            many => {
+                let place = &places.first().unwrap().1;
+                vec![format!("`{place}` and the like in {many} places")]
+            }
+        };
+        let message = message.replace('|', "\\|");
+        writeln!(text, "| {code} | {message} | {} |", places.join(", ")).unwrap();
     }
     check(&here().join("RULES.md"), &text);
 }
 
-type Row = (String, String, String, String);
+#[test]
+fn every_code_has_a_case_that_breaks_it() {
+    let cases: Vec<String> = std::fs::read_dir(here().join("tests/cases"))
+        .unwrap()
+        .map(|entry| std::fs::read_to_string(entry.unwrap().path()).unwrap())
+        .collect();
+    for (code, message) in rules().keys() {
+        let wanted = format!("  - {code}\n");
+        assert!(cases.iter().any(|case| case.contains(&wanted)), "no case for {code} {message}");
+    }
+}
 
-fn collect(schema: &Value, kind: &str, place: &str, rows: &mut BTreeSet<Row>) {
+#[test]
+fn every_constraint_is_on_a_field_that_exists() {
+    for definition in opensdn_crds::all() {
+        let text = serde_json::to_string(&definition).unwrap();
+        assert!(!text.contains("no such field"), "{}", definition.spec.names.kind);
+    }
+}
+
+#[test]
+fn every_field_is_described() {
+    fn describe(schema: &Value, place: &str, missing: &mut Vec<String>) {
+        for (name, inner) in schema["properties"].as_object().into_iter().flatten() {
+            let place = format!("{place}.{name}");
+            if inner["description"].as_str().is_none_or(str::is_empty) {
+                missing.push(place.clone());
+            }
+            describe(inner, &place, missing);
+        }
+        if schema["items"].is_object() {
+            describe(&schema["items"], &format!("{place}[]"), missing);
+        }
+    }
+    let mut missing = Vec::new();
+    for definition in opensdn_crds::all() {
+        let kind = definition.spec.names.kind.clone();
+        let schema = serde_json::to_value(&definition.spec.versions[0].schema).unwrap();
+        let schema = &schema["openAPIV3Schema"]["properties"];
+        describe(&schema["spec"], &format!("{kind}.spec"), &mut missing);
+        describe(&schema["status"], &format!("{kind}.status"), &mut missing);
+    }
+    // `kubectl explain` of an object's own status says what status is.
+    assert!(missing.is_empty(), "no description: {missing:#?}");
+}
+
+type Rules = BTreeMap<(String, String), BTreeSet<(String, String)>>;
+
+/// Places by code and message.
+fn rules() -> Rules {
+    let mut rules = Rules::new();
+    for definition in opensdn_crds::all() {
+        let kind = definition.spec.names.kind.clone();
+        for version in &definition.spec.versions {
+            let schema = serde_json::to_value(version.schema.as_ref().unwrap()).unwrap();
+            collect(&schema["openAPIV3Schema"], &kind, "", &mut rules);
+        }
+    }
+    rules
+}
+
+fn collect(schema: &Value, kind: &str, place: &str, rules: &mut Rules) {
     for rule in schema["x-kubernetes-validations"].as_array().into_iter().flatten() {
         let message = rule["message"].as_str().unwrap();
         if let Some((code, advice)) = message.split_once(' ')
             && code.starts_with("OSDN")
         {
-            let shown = if place.is_empty() { "(the object)" } else { place };
-            rows.insert((code.into(), kind.into(), format!("`{shown}`"), advice.into()));
+            let field = rule["fieldPath"].as_str().unwrap_or_default();
+            let shown = format!("{place}{field}").trim_start_matches('.').to_owned();
+            let shown = if shown.is_empty() { "metadata".to_owned() } else { shown };
+            rules.entry((code.into(), advice.into())).or_default().insert((kind.into(), shown));
         }
     }
     for (name, inner) in schema["properties"].as_object().into_iter().flatten() {
         // The spec of a service within a Manager has the rules of its own kind.
         if !(kind == "Manager" && place.contains(".services.") && name == "spec") {
-            collect(inner, kind, format!("{place}.{name}").trim_start_matches('.'), rows);
+            collect(inner, kind, format!("{place}.{name}").trim_start_matches('.'), rules);
         }
     }
     if schema["items"].is_object() {
-        collect(&schema["items"], kind, &format!("{place}[]"), rows);
+        collect(&schema["items"], kind, &format!("{place}[]"), rules);
     }
 }
 

@@ -44,7 +44,8 @@ fn addresses(schema: &mut Schema) {
         .longest(&["vrouterGateway"], 64)
         .networks("OSDN1803", &["dataSubnet"])
         .networks("OSDN1805", &["l3mhCidr"])
-        .rule(
+        .rule_at(
+            "vrouterGateway",
             "OSDN1802",
             "!has(self.vrouterGateway) || self.vrouterGateway == '' || \
              (isIP(self.vrouterGateway) && has(self.dataSubnet) && isCIDR(self.dataSubnet) && \
@@ -118,7 +119,8 @@ fn data_plane(schema: &mut Schema) {
     let _ = Fields::of(schema)
         .longest(&["agentMode", "sriovVf"], HOST)
         .longest(&["sriovPhysicalInterface", "sriovPhysicalNetwork"], TEXT)
-        .rule(
+        .required(
+            "dpdk",
             "OSDN1814",
             &format!(
                 "{OWN_DATA_PLANE} || ((!has(self.agentMode) || \
@@ -130,7 +132,8 @@ fn data_plane(schema: &mut Schema) {
             "agent mode dpdk alone does nothing: set dpdk, or profiles with a VrouterProfile \
              for DPDK",
         )
-        .rule(
+        .rule_at(
+            "sriovPhysicalNetwork",
             "OSDN1815",
             &format!(
                 "{interfaces} == {networks} && (!{interfaces} || \
@@ -140,7 +143,8 @@ fn data_plane(schema: &mut Schema) {
             "sriovPhysicalInterface and sriovPhysicalNetwork belong together and must have the \
              same number of items, separated by commas",
         )
-        .rule(
+        .required(
+            "sriovVf",
             "OSDN1815",
             &format!(
                 "!{interfaces} || {OWN_DATA_PLANE} || {functions} || \
