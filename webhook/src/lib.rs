@@ -2,10 +2,16 @@
 //! together.
 
 pub mod admin;
+pub mod admission;
+mod kinds;
+pub mod leader;
 pub mod metrics;
+pub mod related;
 pub mod server;
+pub mod serving;
 pub mod shutdown;
 pub mod tls;
+mod watching;
 
 /// An error and its causes in one line, for logs.
 pub(crate) fn chain(error: &dyn std::error::Error) -> String {

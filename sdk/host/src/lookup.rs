@@ -5,7 +5,7 @@ use std::{future::Future, pin::Pin};
 
 use serde_json::Value;
 
-use crate::contract::Index;
+pub use crate::contract::Index;
 
 /// An object that a look-up found.
 #[derive(Clone, Debug, PartialEq, Eq)]

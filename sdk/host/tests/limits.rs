@@ -1,0 +1,300 @@
+//! Whatever a policy does, it ends as a value that names it, and its neighbours go on.
+
+use std::{sync::Arc, time::Duration};
+
+use opensdn_policy_host::{
+    Binding, Cache, Context, Digest, Engine, FailureReason, Limits, LoadError, Mode, Operation,
+    Policy, PolicySet, Request, Scope, Verdict,
+    lookup::{Answer, FoundObject, Index, Lookup, NoLookup},
+    scan,
+};
+use tokio::time::Instant;
+use wit_component::{ComponentEncoder, StringEncoding, embed_component_metadata};
+
+const LOOP: &str = "(loop $again (br $again))";
+const GROW: &str = "(loop $again
+    (if (i32.eq (memory.grow (i32.const 16)) (i32.const -1)) (then unreachable))
+    (br $again))";
+const FIND: &str = "(call $find
+    (i32.const 160) (i32.const 10) (i32.const 0) (i32.const 0) (i32.const 4000))";
+
+/// The component of `tests/guests/policy.wat` with code put in place of its marks.
+fn guest(marks: &[(&str, &str)]) -> Vec<u8> {
+    let mut text = include_str!("guests/policy.wat").to_owned();
+    for (mark, code) in marks {
+        text = text.replace(&format!("(; {mark} ;)"), code);
+    }
+    componentize(&wat::parse_str(text).unwrap())
+}
+
+fn componentize(module: &[u8]) -> Vec<u8> {
+    let mut module = module.to_vec();
+    let mut resolve = wit_parser::Resolve::default();
+    let package = resolve.push_str("policy.wit", include_str!("../../wit/policy.wit")).unwrap();
+    let world = resolve.select_world(&[package], Some("policy")).unwrap();
+    embed_component_metadata(&mut module, &resolve, world, StringEncoding::UTF8).unwrap();
+    ComponentEncoder::default().validate(true).module(&module).unwrap().encode().unwrap()
+}
+
+fn validating(code: &str) -> Vec<u8> {
+    guest(&[("VALIDATE", code)])
+}
+
+fn engine() -> Engine {
+    Engine::start(8).unwrap()
+}
+
+async fn load(engine: &Engine, bytes: &[u8]) -> Result<Policy, LoadError> {
+    Policy::load(engine, bytes, None, None).await
+}
+
+fn binding(name: &str, policy: Policy) -> Binding {
+    Binding {
+        name: name.to_owned(),
+        policy,
+        settings: "{}".to_owned(),
+        mode: Mode::Enforce,
+        failure_mode: None,
+        scope: Scope::default(),
+        limits: Limits::default(),
+    }
+}
+
+async fn evaluate(set: &PolicySet, lookup: Arc<dyn Lookup>) -> Verdict {
+    let mut paths = scan::Paths::new();
+    let mount = paths.mount("/object", set.paths());
+    let found = scan::scan(br#"{"object":{"spec":{"a":1}}}"#, &paths).unwrap();
+    let request = Request {
+        operation: Operation::Create,
+        group: "",
+        version: "v1",
+        kind: "Thing",
+        subresource: "",
+        name: "x",
+        namespace: "n",
+        namespace_labels: None,
+        user: "jane",
+        groups: &[],
+        dry_run: false,
+        object: found.document(&mount),
+        old_object: None,
+    };
+    let deadline = Instant::now() + Duration::from_secs(5);
+    set.evaluate(&request, &Context { lookup, deadline }).await
+}
+
+/// The reason why the only policy of a set could not judge.
+async fn failure_of(bytes: &[u8]) -> FailureReason {
+    let engine = engine();
+    let policy = load(&engine, bytes).await.unwrap();
+    let set = PolicySet::new(vec![binding("hostile", policy)], vec![String::new()]);
+    let mut verdict = evaluate(&set, Arc::new(NoLookup)).await;
+    assert!(verdict.denies(), "a failure of a closed group is a refusal");
+    let failure = verdict.failures.pop().unwrap();
+    assert_eq!(failure.policy, "hostile");
+    failure.reason
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_harmless_guest_passes() {
+    let engine = engine();
+    let policy = load(&engine, &validating("")).await.unwrap();
+    let set = PolicySet::new(vec![binding("harmless", policy)], Vec::new());
+    let verdict = evaluate(&set, Arc::new(NoLookup)).await;
+    assert!(verdict.failures.is_empty() && !verdict.denies(), "{verdict:?}");
+    assert_eq!(verdict.evaluations.len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_endless_loop_ends_at_its_time_limit() {
+    let started = Instant::now();
+    let engine = engine();
+    let policy = load(&engine, &validating(LOOP)).await.unwrap();
+    let set = PolicySet::new(vec![binding("loop", policy)], Vec::new());
+    let loaded = started.elapsed();
+    let verdict = evaluate(&set, Arc::new(NoLookup)).await;
+    let reason = &verdict.failures.first().unwrap().reason;
+    assert_eq!(reason.category(), "deadline", "{reason}");
+    assert!(started.elapsed() - loaded >= Limits::default().time);
+    assert!(!verdict.denies(), "a group that is not closed fails open");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_memory_bomb_is_stopped() {
+    let reason = failure_of(&validating(GROW)).await;
+    assert_eq!(reason, FailureReason::Memory(Limits::default().memory));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn deep_recursion_is_stopped() {
+    let reason = failure_of(&validating("(drop (call $recurse (i64.const 0)))")).await;
+    assert_eq!(reason, FailureReason::Stack);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_crash_is_an_answer() {
+    let reason = failure_of(&validating("unreachable")).await;
+    assert_eq!(reason.category(), "trap", "{reason}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_reply_of_ten_mebibytes_is_not_read() {
+    let reply = "
+        (drop (memory.grow (i32.const 200)))
+        (i32.store8 (i32.const 2000) (i32.const 1))
+        (i32.store (i32.const 2004) (i32.const 65536))
+        (i32.store (i32.const 2008) (i32.const 10485760))";
+    let reason = failure_of(&validating(reply)).await;
+    assert_eq!(reason, FailureReason::ReplyTooLarge(Limits::default().reply));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_reply_that_names_one_text_a_million_times_is_not_read() {
+    // A million findings whose texts all are the same 64 KiB.
+    let reply = "
+        (drop (memory.grow (i32.const 200)))
+        (i32.store (i32.const 2004) (i32.const 65536))
+        (i32.store (i32.const 2008) (i32.const 200000))";
+    let reason = failure_of(&validating(reply)).await;
+    assert_eq!(reason, FailureReason::ReplyTooLarge(Limits::default().reply));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_reply_that_points_outside_the_memory_breaks_the_contract() {
+    let reply = "(i32.store (i32.const 2004) (i32.const 0x7fffff00))
+        (i32.store (i32.const 2008) (i32.const 1000))";
+    let reason = failure_of(&validating(reply)).await;
+    assert_eq!(reason.category(), "bad_reply", "{reason}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_undeclared_look_up_ends_the_evaluation() {
+    let reason = failure_of(&validating(FIND)).await;
+    assert_eq!(reason, FailureReason::UndeclaredLookup("undeclared".to_owned()));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_start_function_that_never_ends_is_not_loaded() {
+    let error = load(&engine(), &guest(&[("START", LOOP)])).await.unwrap_err();
+    assert!(matches!(error, LoadError::Describe(FailureReason::Deadline(_))), "{error:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_module_that_cannot_say_what_it_is_is_not_loaded() {
+    let error = load(&engine(), &guest(&[("DESCRIBE", "unreachable")])).await.unwrap_err();
+    assert!(matches!(error, LoadError::Describe(FailureReason::Trap(_))), "{error:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_component_of_another_world_is_not_loaded() {
+    let engine = engine();
+    let empty = load(&engine, &wat::parse_str("(component)").unwrap()).await.unwrap_err();
+    assert!(matches!(empty, LoadError::World(_)), "{empty:?}");
+    let wasi = r#"(component (import "wasi:clocks/monotonic-clock@0.2.0" (instance)))"#;
+    let wasi = load(&engine, &wat::parse_str(wasi).unwrap()).await.unwrap_err();
+    assert!(
+        matches!(&wasi, LoadError::Import(name) if name.starts_with("wasi:clocks")),
+        "{wasi:?}"
+    );
+    let module = load(&engine, &wat::parse_str("(module)").unwrap()).await.unwrap_err();
+    assert!(matches!(module, LoadError::Compile(_)), "{module:?}");
+    let noise = load(&engine, b"not wasm at all").await.unwrap_err();
+    assert!(matches!(noise, LoadError::Compile(_)), "{noise:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn other_bytes_than_pinned_are_not_loaded() {
+    let pinned = Some(Digest::of(b"something else"));
+    let error = Policy::load(&engine(), &validating(""), pinned, None).await.unwrap_err();
+    assert!(matches!(error, LoadError::Digest { .. }), "{error:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_neighbour_is_judged_while_another_loops() {
+    let engine = engine();
+    let looping = load(&engine, &validating(LOOP)).await.unwrap();
+    let harmless = load(&engine, &validating("")).await.unwrap();
+    let mut slow = binding("loop", looping);
+    slow.limits.time = Duration::from_secs(1);
+    let slow = PolicySet::new(vec![slow], Vec::new());
+    let quick = PolicySet::new(vec![binding("harmless", harmless)], Vec::new());
+    // As many loops as there are threads: without yielding, nobody else would get one.
+    let loops = async {
+        let one = || evaluate(&slow, Arc::new(NoLookup));
+        tokio::join!(one(), one(), one())
+    };
+    let neighbour = async {
+        let mut passed = 0;
+        for _ in 0..50 {
+            let verdict = evaluate(&quick, Arc::new(NoLookup)).await;
+            passed += usize::from(verdict.failures.is_empty());
+        }
+        passed
+    };
+    let all = async { tokio::join!(loops, neighbour) };
+    let ((one, two, three), passed) = all.await;
+    assert_eq!(passed, 50);
+    for verdict in [one, two, three] {
+        assert_eq!(verdict.failures.first().unwrap().reason.category(), "deadline");
+    }
+}
+
+/// A cluster that never answers.
+struct Silent;
+
+impl Lookup for Silent {
+    fn get<'a>(&'a self, _: &'a Index, _: &'a str, _: &'a str) -> Answer<'a, Option<FoundObject>> {
+        Box::pin(std::future::pending())
+    }
+
+    fn find<'a>(&'a self, _: &'a Index, _: &'a str) -> Answer<'a, Vec<FoundObject>> {
+        Box::pin(std::future::pending())
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_look_up_that_never_answers_ends_at_the_time_limit() {
+    let engine = engine();
+    // One index, named "undeclared", of the kind Thing by the key "".
+    let declared = "
+        (i32.store (i32.const 1032) (i32.const 3000))
+        (i32.store (i32.const 1036) (i32.const 1))
+        (i32.store (i32.const 3000) (i32.const 160))
+        (i32.store (i32.const 3004) (i32.const 10))
+        (i32.store (i32.const 3016) (i32.const 120))
+        (i32.store (i32.const 3020) (i32.const 5))";
+    let bytes = guest(&[("DESCRIBE", declared), ("VALIDATE", FIND)]);
+    let policy = load(&engine, &bytes).await.unwrap();
+    assert_eq!(policy.metadata().indexes.len(), 1);
+    let set = PolicySet::new(vec![binding("waiting", policy)], Vec::new());
+    let verdict = evaluate(&set, Arc::new(Silent)).await;
+    assert_eq!(verdict.failures.first().unwrap().reason.category(), "deadline");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn compiled_code_is_taken_from_the_cache_only_if_it_is_ours() {
+    let folder = tempfile::tempdir().unwrap();
+    let cache = Cache::open(folder.path().join("cache")).unwrap();
+    let engine = engine();
+    let bytes = validating("");
+    let load = async || Policy::load(&engine, &bytes, None, Some(&cache)).await.unwrap();
+    assert!(!load().await.is_from_cache());
+    assert!(load().await.is_from_cache());
+
+    let entry = std::fs::read_dir(cache.folder()).unwrap().next().unwrap().unwrap().path();
+    let mut code = std::fs::read(&entry).unwrap();
+    let last = code.len() - 1;
+    code[last] ^= 1;
+    std::fs::write(&entry, code).unwrap();
+    assert!(!load().await.is_from_cache(), "a swapped byte is noticed");
+    assert!(load().await.is_from_cache(), "and mended");
+}
+
+#[test]
+fn a_folder_that_others_write_to_is_no_cache() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o777)).unwrap();
+    let error = Cache::open(folder.path()).unwrap_err().to_string();
+    assert!(error.contains("chmod 700"), "{error}");
+}

@@ -1,0 +1,200 @@
+//! AdmissionReview (admission.k8s.io/v1) on the outside, requests and verdicts on the inside. No
+//! other file knows what an AdmissionReview looks like.
+//!
+//! A review is never parsed into a tree: one scan finds the envelope's fields and what the
+//! policies in force declared, and refuses what could be read in two ways. Every end of a review,
+//! a fault of ours included, is an answer with status 200.
+
+mod answer;
+mod review;
+mod text;
+
+#[cfg(test)]
+mod tests;
+
+use std::{future::Future, sync::Arc};
+
+use bytes::Bytes;
+use opensdn_policy_host::{
+    Claim, Context, EvalFailure, Finding, Mutation, Outcome, Verdict, lookup::Lookup,
+};
+use tokio::time::Instant;
+
+use crate::{
+    metrics::{self, Metrics},
+    server::{Call, Reviewer, Step},
+    serving::{Current, Serving},
+};
+use answer::{Answer, Decision};
+use review::{Review, Unreadable};
+
+/// The object that a claim would belong to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Holder {
+    /// API group.
+    pub group: String,
+    /// API version, without the group.
+    pub version: String,
+    /// Kind.
+    pub kind: String,
+    /// Namespace; empty for a cluster-scoped object.
+    pub namespace: String,
+    /// Name; in the validating step the API server has made it also of a generateName.
+    pub name: String,
+    /// UID, which the API server has made before the validating step.
+    pub uid: String,
+}
+
+/// What the review needs from the rest of the webhook, besides policies and look-ups.
+pub trait Surroundings: Send + Sync + 'static {
+    /// Takes the claims, all or none; whatever is in the way comes back as a finding or failure.
+    /// Called only when every policy has allowed the request.
+    fn claim(
+        &self,
+        holder: Holder,
+        claims: Vec<Claim>,
+        dry_run: bool,
+        deadline: Instant,
+    ) -> impl Future<Output = Claimed> + Send;
+
+    /// What is wrong with an AdmissionPolicy, given as JSON text.
+    fn check_policy(&self, object: &str) -> impl Future<Output = Vec<Finding>> + Send;
+
+    /// Labels of a namespace, if they are known.
+    fn namespace_labels(&self, namespace: &str) -> Option<Arc<Labels>>;
+
+    /// Answers the look-ups of policies.
+    fn lookup(&self) -> Arc<dyn Lookup>;
+}
+
+/// Labels of an object.
+pub type Labels = std::collections::BTreeMap<String, String>;
+
+/// What came of taking claims.
+#[derive(Clone, Debug, Default)]
+pub struct Claimed {
+    /// Keys that somebody else holds.
+    pub findings: Vec<Finding>,
+    /// Claims that could not be taken for another reason.
+    pub failures: Vec<EvalFailure>,
+}
+
+/// Reviews requests by the policies in force.
+pub struct Admission<S> {
+    serving: Arc<Serving>,
+    surroundings: S,
+    metrics: Metrics,
+}
+
+impl<S: Surroundings> Admission<S> {
+    /// Reviews by what `serving` has in force.
+    pub fn new(serving: Arc<Serving>, surroundings: S, metrics: Metrics) -> Self {
+        Self { serving, surroundings, metrics }
+    }
+
+    async fn decide(
+        &self,
+        current: &Current,
+        review: &Review<'_>,
+        step: Step,
+        deadline: Instant,
+    ) -> Decision {
+        let labels = self.surroundings.namespace_labels(review.namespace());
+        let request = review.request(labels.as_deref());
+        let context = Context { lookup: self.surroundings.lookup(), deadline };
+        match step {
+            Step::Mutate => {
+                let mutation = current.set.mutate(&request, &context).await;
+                count(current, &mutation.evaluations, &mutation.failures);
+                from_mutation(mutation)
+            }
+            Step::Validate => {
+                let mut verdict = current.set.evaluate(&request, &context).await;
+                count(current, &verdict.evaluations, &verdict.failures);
+                if let Some(policy) = review.admission_policy() {
+                    verdict.findings.extend(self.surroundings.check_policy(policy).await);
+                }
+                self.take_claims(review, &mut verdict, deadline).await;
+                Decision::of(verdict.findings, verdict.failures)
+            }
+        }
+    }
+
+    async fn take_claims(&self, review: &Review<'_>, verdict: &mut Verdict, deadline: Instant) {
+        let claims = std::mem::take(&mut verdict.claims);
+        let Some(holder) = review.holder().filter(|_| !claims.is_empty() && !verdict.denies())
+        else {
+            return;
+        };
+        let claimed = self.surroundings.claim(holder, claims, review.is_dry_run(), deadline).await;
+        verdict.findings.extend(claimed.findings);
+        verdict.failures.extend(claimed.failures);
+    }
+
+    fn record(&self, review: &Review<'_>, step: Step, decision: &Decision) {
+        let verdict = if decision.denies() {
+            if decision.findings.iter().any(Finding::denies) {
+                metrics::Verdict::Denied
+            } else {
+                metrics::Verdict::Failed
+            }
+        } else if decision.findings.is_empty() && decision.failures.is_empty() {
+            metrics::Verdict::Allowed
+        } else {
+            metrics::Verdict::Warned
+        };
+        self.metrics.kind(&review.kind_label()).reviewed(step, review.operation_label(), verdict);
+        review.log(step, verdict, decision);
+    }
+}
+
+impl<S: Surroundings> Reviewer for Admission<S> {
+    async fn review(&self, call: Call) -> Bytes {
+        let current = self.serving.snapshot();
+        let found = match review::scan(&call.body, &current) {
+            Ok(found) => found,
+            Err(unreadable) => return unreadable.answer(),
+        };
+        let review = match Review::read(&found, &current.places) {
+            Ok(review) => review,
+            Err(unreadable) => return unreadable.answer(),
+        };
+        let decision = self.decide(&current, &review, call.step, call.deadline).await;
+        self.record(&review, call.step, &decision);
+        Answer { review: &review, step: call.step, decision }.into_bytes()
+    }
+
+    fn too_large(&self, prefix: &[u8]) -> Bytes {
+        Unreadable::too_large(prefix).answer()
+    }
+}
+
+fn from_mutation(mutation: Mutation) -> Decision {
+    let withheld = mutation.withheld.iter().map(|(policy, _)| policy.clone()).collect();
+    let mut decision = Decision::of(Vec::new(), mutation.failures);
+    decision.patch = mutation.patch;
+    decision.withheld = withheld;
+    decision
+}
+
+fn count(
+    current: &Current,
+    evaluations: &[opensdn_policy_host::Evaluation],
+    failures: &[EvalFailure],
+) {
+    for evaluation in evaluations {
+        let Some(metrics) = current.metrics.get(evaluation.binding) else { continue };
+        let verdict = match evaluation.outcome {
+            Outcome::Passed => metrics::Verdict::Allowed,
+            Outcome::Spoke => metrics::Verdict::Denied,
+            Outcome::Failed => metrics::Verdict::Failed,
+        };
+        metrics.evaluated(verdict, evaluation.duration);
+    }
+    for failure in failures {
+        let binding = current.set.bindings().position(|binding| binding.name == failure.policy);
+        if let Some(metrics) = binding.and_then(|number| current.metrics.get(number)) {
+            metrics.failed(failure.reason.category());
+        }
+    }
+}

@@ -1,0 +1,266 @@
+//! Reads an AdmissionReview.
+
+use std::borrow::Cow;
+
+use bytes::Bytes;
+use opensdn_policy_host::{
+    Operation, Request,
+    scan::{self, Document, Found, ScanError, Slot},
+};
+
+use super::{Holder, Labels, answer, answer::Decision};
+use crate::{
+    metrics,
+    server::Step,
+    serving::{Current, Places},
+};
+
+/// A body that is no review we can judge.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Unreadable {
+    pub(super) uid: String,
+    pub(super) code: u16,
+    pub(super) message: String,
+}
+
+impl Unreadable {
+    pub(super) fn too_large(prefix: &[u8]) -> Self {
+        Self {
+            uid: uid_in_prefix(prefix),
+            code: 413,
+            message: "the request is larger than 8 MiB, which is more than the webhook of OpenSDN \
+                      reads; make the object smaller"
+                .to_owned(),
+        }
+    }
+
+    fn bad(body: &[u8], message: String) -> Self {
+        Self { uid: uid_in_prefix(body), code: 400, message }
+    }
+
+    pub(super) fn answer(&self) -> Bytes {
+        tracing::warn!(uid = self.uid, code = self.code, "unreadable review: {}", self.message);
+        answer::refusal(&self.uid, self.code, "BadRequest", &self.message)
+    }
+}
+
+/// The uid of a review that cannot be parsed. The API server writes it as the first field of the
+/// request, so a beginning is enough.
+fn uid_in_prefix(body: &[u8]) -> String {
+    const FIELD: &[u8] = b"\"uid\":\"";
+    let head = body.get(..body.len().min(4096)).unwrap_or_default();
+    let start = head.windows(FIELD.len()).position(|window| window == FIELD);
+    let rest = start.and_then(|start| head.get(start + FIELD.len()..)).unwrap_or_default();
+    let plain = |byte: &&u8| byte.is_ascii_alphanumeric() || **byte == b'-';
+    let uid: Vec<u8> = rest.iter().take(128).take_while(plain).copied().collect();
+    String::from_utf8(uid).unwrap_or_default()
+}
+
+pub(super) fn scan<'b>(body: &'b [u8], current: &Current) -> Result<Found<'b>, Unreadable> {
+    scan::scan(body, &current.paths).map_err(|error: ScanError| {
+        Unreadable::bad(body, format!("the AdmissionReview cannot be read: {error}"))
+    })
+}
+
+/// A review whose envelope was understood.
+pub(super) struct Review<'f> {
+    pub(super) uid: Cow<'f, str>,
+    operation: Operation,
+    group: Cow<'f, str>,
+    version: Cow<'f, str>,
+    kind: Cow<'f, str>,
+    subresource: Cow<'f, str>,
+    name: Cow<'f, str>,
+    namespace: Cow<'f, str>,
+    generate_name: Cow<'f, str>,
+    object_uid: Cow<'f, str>,
+    user: Cow<'f, str>,
+    groups: Vec<String>,
+    dry_run: bool,
+    object: Option<Document<'f>>,
+    old_object: Option<Document<'f>>,
+}
+
+impl<'f> Review<'f> {
+    pub(super) fn read(found: &'f Found<'_>, places: &Places) -> Result<Self, Unreadable> {
+        let fields = Fields { found };
+        let uid = fields.required(places.uid, "request.uid")?;
+        let bad = |message: String| Unreadable { uid: uid.to_string(), code: 400, message };
+        fields.check_version(places).map_err(bad)?;
+        let text = |slot, name| fields.optional(slot, name).map_err(bad);
+        let groups = found.get(places.groups).unwrap_or("null");
+        let groups: Option<Vec<String>> = serde_json::from_str(groups)
+            .map_err(|_| bad("request.userInfo.groups is not a list of names".to_owned()))?;
+        let name = text(places.name, "request.name")?;
+        let object_name = text(places.object_name, "request.object.metadata.name")?;
+        Ok(Self {
+            operation: fields.operation(places.operation).map_err(bad)?,
+            group: text(places.group, "request.kind.group")?,
+            version: text(places.version, "request.kind.version")?,
+            kind: fields.required(places.kind, "request.kind.kind")?,
+            subresource: text(places.subresource, "request.subResource")?,
+            name: if name.is_empty() { object_name } else { name },
+            namespace: text(places.namespace, "request.namespace")?,
+            generate_name: text(places.generate_name, "request.object.metadata.generateName")?,
+            object_uid: text(places.object_uid, "request.object.metadata.uid")?,
+            user: text(places.user, "request.userInfo.username")?,
+            groups: groups.unwrap_or_default(),
+            dry_run: found.get(places.dry_run) == Some("true"),
+            object: found.document(&places.object),
+            old_object: found.document(&places.old_object),
+            uid,
+        })
+    }
+
+    pub(super) fn request<'r>(&'r self, namespace_labels: Option<&'r Labels>) -> Request<'r> {
+        Request {
+            operation: self.operation,
+            group: &self.group,
+            version: &self.version,
+            kind: &self.kind,
+            subresource: &self.subresource,
+            name: &self.name,
+            namespace: &self.namespace,
+            namespace_labels,
+            user: &self.user,
+            groups: &self.groups,
+            dry_run: self.dry_run,
+            object: self.object,
+            old_object: self.old_object,
+        }
+    }
+
+    pub(super) fn namespace(&self) -> &str {
+        &self.namespace
+    }
+
+    pub(super) fn is_dry_run(&self) -> bool {
+        self.dry_run
+    }
+
+    /// Who would hold a claim: the object that will be stored.
+    pub(super) fn holder(&self) -> Option<Holder> {
+        self.object?;
+        Some(Holder {
+            group: self.group.to_string(),
+            version: self.version.to_string(),
+            kind: self.kind.to_string(),
+            namespace: self.namespace.to_string(),
+            name: self.name.to_string(),
+            uid: self.object_uid.to_string(),
+        })
+    }
+
+    /// The text of the object, if it is an AdmissionPolicy that is written.
+    pub(super) fn admission_policy(&self) -> Option<&'f str> {
+        let is_one = self.group == "opensdn.io"
+            && self.kind == "AdmissionPolicy"
+            && self.subresource.is_empty()
+            && matches!(self.operation, Operation::Create | Operation::Update);
+        self.object.filter(|_| is_one).map(|object| object.text())
+    }
+
+    /// The object as its user knows it: `Manager tf/cluster1`.
+    pub(super) fn subject(&self) -> String {
+        let name = match (&*self.name, &*self.generate_name) {
+            ("", "") => String::new(),
+            ("", prefix) => format!("{prefix}*"),
+            (name, _) => name.to_owned(),
+        };
+        match &*self.namespace {
+            "" => format!("{} {name}", self.kind),
+            namespace => format!("{} {namespace}/{name}", self.kind),
+        }
+    }
+
+    pub(super) fn kind_label(&self) -> String {
+        format!("{}/{}", self.group, self.kind)
+    }
+
+    pub(super) fn operation_label(&self) -> metrics::Operation {
+        match self.operation {
+            Operation::Create => metrics::Operation::Create,
+            Operation::Update => metrics::Operation::Update,
+            Operation::Delete => metrics::Operation::Delete,
+            Operation::Connect => metrics::Operation::Connect,
+        }
+    }
+
+    /// One line per refused or unanswered review; allowed ones only where somebody looks for them.
+    pub(super) fn log(&self, step: Step, verdict: metrics::Verdict, decision: &Decision) {
+        let codes = || {
+            let codes: Vec<&str> =
+                decision.findings.iter().map(|finding| finding.code.as_str()).collect();
+            codes.join(",")
+        };
+        for failure in &decision.failures {
+            tracing::error!(
+                uid = &*self.uid,
+                policy = failure.policy,
+                category = failure.reason.category(),
+                object = self.subject(),
+                "a policy could not judge: {}",
+                failure.reason
+            );
+        }
+        let quiet = matches!(verdict, metrics::Verdict::Allowed);
+        if quiet {
+            tracing::debug!(uid = &*self.uid, ?step, operation = ?self.operation,
+                object = self.subject(), user = &*self.user, "allowed");
+        } else {
+            tracing::info!(uid = &*self.uid, ?step, operation = ?self.operation,
+                object = self.subject(), user = &*self.user, dry_run = self.dry_run,
+                codes = codes(), "{verdict:?}");
+        }
+    }
+}
+
+/// The envelope's fields as text.
+struct Fields<'f, 't> {
+    found: &'f Found<'t>,
+}
+
+impl<'f> Fields<'f, '_> {
+    /// An absent field and `null` are the empty text.
+    fn optional(&self, slot: Slot, name: &str) -> Result<Cow<'f, str>, String> {
+        let Some(raw) = self.found.get(slot).filter(|raw| *raw != "null") else {
+            return Ok(Cow::Borrowed(""));
+        };
+        // The scan has checked the string, so one without an escape is what stands there.
+        let inner = raw.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
+        match inner {
+            Some(inner) if !inner.contains('\\') => Ok(Cow::Borrowed(inner)),
+            Some(_) => serde_json::from_str(raw).map(Cow::Owned).map_err(|error| error.to_string()),
+            None => Err(format!("{name} is not a text")),
+        }
+    }
+
+    fn required(&self, slot: Slot, name: &str) -> Result<Cow<'f, str>, Unreadable> {
+        let bad = |message| Unreadable { uid: String::new(), code: 400, message };
+        let text = self.optional(slot, name).map_err(bad)?;
+        if text.is_empty() { Err(bad(format!("{name} is missing"))) } else { Ok(text) }
+    }
+
+    fn check_version(&self, places: &Places) -> Result<(), String> {
+        let version = self.optional(places.api_version, "apiVersion")?;
+        let kind = self.optional(places.review_kind, "kind")?;
+        if (&*version, &*kind) == ("admission.k8s.io/v1", "AdmissionReview") {
+            return Ok(());
+        }
+        Err(format!(
+            "this webhook reads AdmissionReview of admission.k8s.io/v1, not {kind} of {version}; \
+             set admissionReviewVersions: [v1]"
+        ))
+    }
+
+    fn operation(&self, slot: Slot) -> Result<Operation, String> {
+        let text = self.optional(slot, "request.operation")?;
+        match &*text {
+            "CREATE" => Ok(Operation::Create),
+            "UPDATE" => Ok(Operation::Update),
+            "DELETE" => Ok(Operation::Delete),
+            "CONNECT" => Ok(Operation::Connect),
+            other => Err(format!("request.operation {other:?} is unknown")),
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! Findings as a person reads them.
+
+use opensdn_policy_host::{EvalFailure, FailureMode, Finding, Mode, Severity};
+
+/// The API server cuts all warnings short once they pass 4,096 characters together.
+const WARNINGS: usize = 3_900;
+
+/// `/spec/services/vrouters/0/spec` as `spec.services.vrouters[0].spec`.
+pub(super) fn field(pointer: &str) -> String {
+    let mut path = String::new();
+    for segment in pointer.split('/').skip(1) {
+        let segment = segment.replace("~1", "/").replace("~0", "~");
+        if !segment.is_empty() && segment.bytes().all(|byte| byte.is_ascii_digit()) {
+            path.push_str(&format!("[{segment}]"));
+        } else if segment.contains(['.', '/']) {
+            path.push_str(&format!("[{segment:?}]"));
+        } else {
+            if !path.is_empty() {
+                path.push('.');
+            }
+            path.push_str(&segment);
+        }
+    }
+    path
+}
+
+/// What is wrong, in one line without its place.
+pub(super) fn problem(finding: &Finding) -> String {
+    let hint =
+        if finding.hint.is_empty() { String::new() } else { format!(" -> {}", finding.hint) };
+    one_line(&format!("{}{hint}", finding.message))
+}
+
+/// A finding in one line: code, field, what is wrong, what to do.
+pub(super) fn line(finding: &Finding) -> String {
+    let place = match field(&finding.pointer) {
+        place if place.is_empty() => String::new(),
+        place => format!(" {place}"),
+    };
+    one_line(&format!("[{}]{place}: {}", finding.code, problem(finding)))
+}
+
+/// A policy that could not judge, in one line.
+pub(super) fn failure(failure: &EvalFailure) -> String {
+    let consequence = match failure.failure_mode {
+        FailureMode::Fail => {
+            "try again; if it stays, ask your administrator to look at \
+             `kubectl get admissionpolicies` and the log of the webhook"
+        }
+        FailureMode::Ignore => "the object was not checked by it",
+    };
+    one_line(&format!("policy {}: {} -> {consequence}", failure.policy, failure.reason))
+}
+
+/// The whole refusal: every reason, one a line.
+pub(super) fn refusal(subject: &str, findings: &[Finding], failures: &[EvalFailure]) -> String {
+    let lines: Vec<String> = findings
+        .iter()
+        .filter(|finding| finding.denies())
+        .map(line)
+        .chain(failures.iter().filter(|one| one.denies()).map(failure))
+        .collect();
+    let count = match lines.len() {
+        1 => "1 problem".to_owned(),
+        number => format!("{number} problems"),
+    };
+    format!("{count} in {}:\n  {}", one_line(subject), lines.join("\n  "))
+}
+
+/// What passes, but not without a word; as many as the API server hands on uncut.
+pub(super) fn warnings(
+    findings: &[Finding],
+    failures: &[EvalFailure],
+    withheld: &[String],
+) -> Vec<String> {
+    let heard = |finding: &&Finding| {
+        finding.mode == Mode::Warn
+            || (finding.mode == Mode::Enforce && finding.severity == Severity::Warn)
+    };
+    let silent = |failure: &&EvalFailure| !failure.denies() && failure.mode != Mode::Audit;
+    let lines = findings.iter().filter(heard).map(line);
+    let lines = lines.chain(failures.iter().filter(silent).map(failure));
+    let lines: Vec<String> = lines
+        .chain(withheld.iter().map(|policy| {
+            format!("policy {policy} would have changed the object; its mode is not enforce")
+        }))
+        .collect();
+    fit(lines)
+}
+
+fn fit(lines: Vec<String>) -> Vec<String> {
+    let mut used = 0;
+    let total = lines.len();
+    let mut kept = Vec::new();
+    for line in lines {
+        used += line.chars().count();
+        if used > WARNINGS {
+            let rest = total - kept.len();
+            kept.push(format!("{rest} more warnings; mend these and apply again to see them"));
+            break;
+        }
+        kept.push(line);
+    }
+    kept
+}
+
+/// A line break in a warning makes the API server drop it.
+fn one_line(text: &str) -> String {
+    text.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect()
+}

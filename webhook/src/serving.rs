@@ -1,0 +1,135 @@
+//! The policies in force, with what a review must be searched for on their behalf. They are
+//! swapped as a whole; a review under way keeps those that it began with.
+
+use std::sync::Arc;
+
+use arc_swap::{ArcSwap, Guard};
+use opensdn_policy_host::{
+    Mode as HostMode, PolicySet,
+    scan::{Mount, Paths, Slot},
+};
+use tokio::sync::watch;
+
+use crate::metrics::{Metrics, Mode, PolicyMetrics};
+
+/// The policies in force.
+pub struct Serving {
+    current: ArcSwap<Current>,
+    changed: watch::Sender<u64>,
+    metrics: Metrics,
+}
+
+/// One state of the policies in force. It never changes.
+pub struct Current {
+    /// The policies.
+    pub set: Arc<PolicySet>,
+    /// Handles of the metrics, one per binding of the set, in its order.
+    pub metrics: Vec<PolicyMetrics>,
+    /// What a review is searched for.
+    pub(crate) paths: Paths,
+    /// Where it is found.
+    pub(crate) places: Places,
+}
+
+/// Where the parts of an AdmissionReview are found after a scan.
+pub(crate) struct Places {
+    pub(crate) api_version: Slot,
+    pub(crate) review_kind: Slot,
+    pub(crate) uid: Slot,
+    pub(crate) operation: Slot,
+    pub(crate) group: Slot,
+    pub(crate) version: Slot,
+    pub(crate) kind: Slot,
+    pub(crate) subresource: Slot,
+    pub(crate) name: Slot,
+    pub(crate) namespace: Slot,
+    pub(crate) user: Slot,
+    pub(crate) groups: Slot,
+    pub(crate) dry_run: Slot,
+    pub(crate) object: Mount,
+    pub(crate) old_object: Mount,
+    pub(crate) object_uid: Slot,
+    pub(crate) object_name: Slot,
+    pub(crate) generate_name: Slot,
+}
+
+impl Serving {
+    /// Nothing is in force yet.
+    #[must_use]
+    pub fn new(metrics: Metrics) -> Self {
+        let current = Current::new(PolicySet::default(), &metrics);
+        Self { current: ArcSwap::from_pointee(current), changed: watch::Sender::new(0), metrics }
+    }
+
+    /// Puts another set in force, from the next review on.
+    pub fn swap(&self, set: PolicySet) {
+        let kinds: Vec<String> = set
+            .bindings()
+            .flat_map(|binding| &binding.policy.metadata().interests)
+            .map(|interest| format!("{}/{}", interest.group, interest.kind))
+            .collect();
+        self.metrics.know_kinds(kinds.iter().map(String::as_str));
+        self.current.store(Arc::new(Current::new(set, &self.metrics)));
+        self.changed.send_modify(|generation| *generation += 1);
+    }
+
+    /// What is in force now.
+    #[must_use]
+    pub fn current(&self) -> Guard<Arc<Current>> {
+        self.current.load()
+    }
+
+    /// What is in force now, to be kept for longer than one review.
+    #[must_use]
+    pub fn snapshot(&self) -> Arc<Current> {
+        self.current.load_full()
+    }
+
+    /// Ticks when another set is put in force.
+    #[must_use]
+    pub fn changed(&self) -> watch::Receiver<u64> {
+        self.changed.subscribe()
+    }
+}
+
+impl Current {
+    fn new(set: PolicySet, metrics: &Metrics) -> Self {
+        let mut paths = Paths::new();
+        // Mounted first: what is wanted of the object besides shares the slots of the policies.
+        let object = paths.mount("/request/object", set.paths());
+        let old_object = paths.mount("/request/oldObject", set.paths());
+        let places = Places {
+            api_version: paths.want("/apiVersion"),
+            review_kind: paths.want("/kind"),
+            uid: paths.want("/request/uid"),
+            operation: paths.want("/request/operation"),
+            group: paths.want("/request/kind/group"),
+            version: paths.want("/request/kind/version"),
+            kind: paths.want("/request/kind/kind"),
+            subresource: paths.want("/request/subResource"),
+            name: paths.want("/request/name"),
+            namespace: paths.want("/request/namespace"),
+            user: paths.want("/request/userInfo/username"),
+            groups: paths.want("/request/userInfo/groups"),
+            dry_run: paths.want("/request/dryRun"),
+            object,
+            old_object,
+            object_uid: paths.want("/request/object/metadata/uid"),
+            object_name: paths.want("/request/object/metadata/name"),
+            generate_name: paths.want("/request/object/metadata/generateName"),
+        };
+        let metrics = set
+            .bindings()
+            .map(|binding| metrics.policy(&binding.name, mode(binding.mode)))
+            .collect();
+        Self { set: Arc::new(set), metrics, paths, places }
+    }
+}
+
+fn mode(mode: HostMode) -> Mode {
+    match mode {
+        HostMode::Enforce => Mode::Enforce,
+        HostMode::Warn => Mode::Warn,
+        HostMode::Audit => Mode::Audit,
+    }
+}
