@@ -85,6 +85,7 @@ fn second_run_at_the_same_time_takes_another_slot() -> Outcome {
     let script = "source $GATE/cache.sh; take_build_slot; echo ${CARGO_BUILD_BUILD_DIR##*/}
         bash -c 'source $GATE/cache.sh; take_build_slot; echo ${CARGO_BUILD_BUILD_DIR##*/}'
         exit 0";
+    assert_eq!(text(&bash(script, &clone, cache.path())?), "slot-1\nslot-2\n");
     let script = "source $GATE/cache.sh; take_build_slot; echo ${CARGO_BUILD_BUILD_DIR##*/}";
     assert_eq!(text(&bash(script, &clone, cache.path())?), "slot-1\n");
     Ok(())

@@ -43,7 +43,7 @@ fn sources(endings: &[&str]) -> Vec<Source> {
         .iter()
         .filter(wanted)
         .map(|path| Source {
-            path: path.strip_prefix(root()).unwrap().to_string_lossy().into_owned(),
+            path: path.strip_prefix(root()).unwrap_or(path).to_string_lossy().into_owned(),
             text: fs::read_to_string(path).unwrap_or_default(),
         })
         .collect();
@@ -62,9 +62,13 @@ impl Source {
     /// The lines before and after the start of the tests in the file.
     fn split_tests(&self) -> (Vec<&str>, Vec<&str>) {
         let lines: Vec<&str> = self.text.lines().collect();
-        let tests = |pair: &[&str]| pair[0] == "#[cfg(test)]" && pair[1].starts_with("mod tests {");
-        let start = lines.windows(2).position(tests).unwrap_or(lines.len());
-        (lines[..start].to_vec(), lines[start..].to_vec())
+        let begins = |at: &usize| {
+            lines.get(*at) == Some(&"#[cfg(test)]")
+                && lines.get(at + 1).is_some_and(|next| next.starts_with("mod tests {"))
+        };
+        let start = (0..lines.len()).find(begins).unwrap_or(lines.len());
+        let (code, tests) = lines.split_at(start);
+        (code.to_vec(), tests.to_vec())
     }
 
     /// Numbered lines that are not comments.
