@@ -1,0 +1,269 @@
+//! Which kinds the API server serves, and under which path. Read anew whenever a
+//! CustomResourceDefinition changes, so that a kind that did not exist yet is known at once, and
+//! every few seconds for the sake of aggregated APIs, which announce themselves by nothing.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use kube::Client;
+use kube::core::discovery::v2::APIGroupDiscoveryList;
+use tokio::sync::{Notify, watch};
+use tokio::time::{Instant, sleep_until, timeout};
+
+use crate::chain;
+use crate::watching::{Change, Target, watch};
+
+/// A kind that the API server serves, in its preferred version.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Resource {
+    /// API group; `""` is the core group.
+    pub(crate) group: String,
+    /// Preferred version.
+    pub(crate) version: String,
+    /// Kind.
+    pub(crate) kind: String,
+    /// Plural name, as in paths and rules.
+    pub(crate) plural: String,
+}
+
+impl Resource {
+    /// Path of the collection over all namespaces.
+    pub(crate) fn path(&self) -> String {
+        let Self { group, version, plural, .. } = self;
+        if group.is_empty() {
+            format!("/api/{version}/{plural}")
+        } else {
+            format!("/apis/{group}/{version}/{plural}")
+        }
+    }
+}
+
+/// What is known of a kind.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Known {
+    /// It is served.
+    Served(Resource),
+    /// The API server serves no such kind.
+    Absent,
+    /// It cannot be told, and why.
+    Unknown(String),
+}
+
+/// What the API server said last.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Table {
+    /// When it said so.
+    pub(crate) read_at: Option<Instant>,
+    failure: Option<String>,
+    served: HashMap<(String, String), Resource>,
+    stale_groups: Vec<String>,
+}
+
+impl Table {
+    /// What is known of the kind.
+    pub(crate) fn find(&self, group: &str, kind: &str) -> Known {
+        if let Some(resource) = self.served.get(&(group.to_owned(), kind.to_owned())) {
+            return Known::Served(resource.clone());
+        }
+        if self.stale_groups.iter().any(|stale| stale == group) {
+            return Known::Unknown(format!("the API server that serves the group {group} is away"));
+        }
+        match (&self.failure, self.read_at) {
+            (Some(why), _) => Known::Unknown(format!("the served kinds cannot be read: {why}")),
+            (None, None) => Known::Unknown("the served kinds have not been read yet".to_owned()),
+            (None, Some(_)) => Known::Absent,
+        }
+    }
+
+    /// Fills the table from what the API server answered, preferred versions first.
+    fn read(lists: Vec<APIGroupDiscoveryList>) -> Self {
+        let mut table = Self { read_at: Some(Instant::now()), ..Self::default() };
+        for group in lists.into_iter().flat_map(|list| list.items) {
+            let name = group.metadata.and_then(|metadata| metadata.name).unwrap_or_default();
+            for version in group.versions {
+                if version.freshness.as_deref() == Some("Stale") {
+                    table.stale_groups.push(name.clone());
+                }
+                let number = version.version.unwrap_or_default();
+                for resource in version.resources {
+                    let Some(kind) = resource.response_kind.and_then(|kind| kind.kind) else {
+                        continue;
+                    };
+                    let Some(plural) = resource.resource else { continue };
+                    if !resource.verbs.iter().any(|verb| verb == "list") {
+                        continue;
+                    }
+                    table.served.entry((name.clone(), kind.clone())).or_insert_with(|| Resource {
+                        group: name.clone(),
+                        version: number.clone(),
+                        kind,
+                        plural,
+                    });
+                }
+            }
+        }
+        table
+    }
+}
+
+/// The served kinds; cheap to clone.
+#[derive(Clone)]
+pub(crate) struct Kinds {
+    table: watch::Receiver<Arc<Table>>,
+    doubt: Arc<Notify>,
+}
+
+impl Kinds {
+    /// Begins to read. `poll` is how often at least.
+    pub(crate) fn start(client: Client, poll: Duration) -> Self {
+        let (sender, table) = watch::channel(Arc::default());
+        let doubt = Arc::new(Notify::new());
+        tokio::spawn(keep(client, poll, sender, Arc::clone(&doubt)));
+        Self { table, doubt }
+    }
+
+    /// What is known now.
+    pub(crate) fn table(&self) -> Arc<Table> {
+        self.table.borrow().clone()
+    }
+
+    /// Ticks when the kinds were read, changed or not.
+    pub(crate) fn changed(&self) -> watch::Receiver<Arc<Table>> {
+        self.table.clone()
+    }
+
+    /// Somebody met an answer that does not fit what is known: it is read again soon.
+    pub(crate) fn doubt(&self) {
+        self.doubt.notify_one();
+    }
+
+    #[cfg(test)]
+    pub(crate) fn fixed(resources: Vec<Resource>) -> Self {
+        let served = resources
+            .into_iter()
+            .map(|resource| ((resource.group.clone(), resource.kind.clone()), resource))
+            .collect();
+        let table = Table { read_at: Some(Instant::now()), served, ..Table::default() };
+        let (_, table) = watch::channel(Arc::new(table));
+        Self { table, doubt: Arc::default() }
+    }
+}
+
+/// A definition is established some time before discovery lists it, so one change makes several
+/// readings.
+const AFTER_CHANGE: [Duration; 4] = [
+    Duration::from_millis(50),
+    Duration::from_millis(300),
+    Duration::from_millis(1000),
+    Duration::from_millis(3000),
+];
+
+async fn keep(
+    client: Client,
+    poll: Duration,
+    sender: watch::Sender<Arc<Table>>,
+    doubt: Arc<Notify>,
+) {
+    let target = Target {
+        path: "/apis/apiextensions.k8s.io/v1/customresourcedefinitions".to_owned(),
+        name: None,
+        metadata_only: true,
+        sign_of_life: poll,
+    };
+    let mut definitions = watch(client.clone(), target);
+    let mut due = vec![Instant::now()];
+    while !sender.is_closed() {
+        let now = Instant::now();
+        let next = due.iter().min().copied().unwrap_or(now + poll);
+        let changed = tokio::select! {
+            change = definitions.recv() => matches!(
+                change,
+                Some(Change::Synced | Change::Applied(_) | Change::Deleted(_))
+            ),
+            () = doubt.notified() => true,
+            () = sleep_until(next) => {
+                due.retain(|time| *time > next);
+                let table = read(&client).await;
+                sender.send_modify(|old| *old = Arc::new(merge(old, table)));
+                if due.is_empty() {
+                    due.push(Instant::now() + poll);
+                }
+                false
+            }
+        };
+        if changed {
+            due = AFTER_CHANGE.iter().map(|after| Instant::now() + *after).collect();
+        }
+    }
+}
+
+async fn read(client: &Client) -> Result<Table, String> {
+    const PATIENCE: Duration = Duration::from_secs(10);
+    let calls = futures::future::try_join(client.list_core_api_versions_aggregated(), async {
+        client.list_api_groups_aggregated().await
+    });
+    match timeout(PATIENCE, calls).await {
+        Ok(Ok((core, groups))) => Ok(Table::read(vec![core, groups])),
+        Ok(Err(error)) => Err(chain(&error)),
+        Err(_) => Err("the API server does not answer".to_owned()),
+    }
+}
+
+/// What was served stays served while nobody can say otherwise.
+fn merge(old: &Table, new: Result<Table, String>) -> Table {
+    match new {
+        Ok(mut table) => {
+            for (key, resource) in &old.served {
+                if table.stale_groups.contains(&key.0) {
+                    table.served.entry(key.clone()).or_insert_with(|| resource.clone());
+                }
+            }
+            table
+        }
+        Err(why) => {
+            tracing::debug!(why, "the served kinds cannot be read");
+            Table { failure: Some(why), ..old.clone() }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn list(freshness: &str, resources: &serde_json::Value) -> APIGroupDiscoveryList {
+        serde_json::from_value(json!({"items": [{"metadata": {"name": "g"}, "versions": [
+            {"version": "v2", "freshness": freshness, "resources": resources},
+            {"version": "v1", "freshness": "Current", "resources": resources},
+        ]}]}))
+        .unwrap()
+    }
+
+    fn things() -> serde_json::Value {
+        json!([{"resource": "things", "verbs": ["list"],
+            "responseKind": {"group": "g", "version": "v2", "kind": "Thing"}}])
+    }
+
+    #[test]
+    fn the_preferred_version_of_a_kind_is_known_and_others_are_absent() {
+        let table = Table::read(vec![list("Current", &things())]);
+        let Known::Served(resource) = table.find("g", "Thing") else { panic!("not served") };
+        assert_eq!(resource.path(), "/apis/g/v2/things");
+        assert_eq!(table.find("g", "Other"), Known::Absent);
+    }
+
+    #[test]
+    fn nothing_is_absent_before_the_kinds_were_read_or_when_their_server_is_away() {
+        assert!(matches!(Table::default().find("g", "Thing"), Known::Unknown(_)));
+        let known = Table::read(vec![list("Current", &things())]);
+        let stale = merge(&known, Ok(Table::read(vec![list("Stale", &json!([]))])));
+        assert!(matches!(stale.find("g", "Thing"), Known::Served(_)));
+        assert!(matches!(stale.find("g", "Other"), Known::Unknown(_)));
+        let failed = merge(&known, Err("no".to_owned()));
+        assert!(matches!(failed.find("g", "Thing"), Known::Served(_)));
+        assert!(matches!(failed.find("g", "Other"), Known::Unknown(_)));
+    }
+}

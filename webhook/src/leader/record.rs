@@ -1,0 +1,178 @@
+//! What is read from a Lease and what is to be done about it. Pure: no client, no clock of its own.
+
+use std::time::Duration;
+
+use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
+use k8s_openapi::jiff::Timestamp;
+use tokio::time::Instant;
+
+use super::DURATION;
+
+/// A state of a Lease, and when we saw it first.
+#[derive(Clone, Debug)]
+pub(super) struct Observed {
+    version: String,
+    since: Instant,
+}
+
+impl Observed {
+    pub(super) fn new(lease: &Lease, since: Instant) -> Self {
+        Self { version: lease.metadata.resource_version.clone().unwrap_or_default(), since }
+    }
+
+    /// The same state seen again keeps its time.
+    pub(super) fn update(before: Option<Self>, lease: &Lease, now: Instant) -> Self {
+        let seen = Self::new(lease, now);
+        before.filter(|before| before.version == seen.version).unwrap_or(seen)
+    }
+
+    /// How long it has not changed.
+    pub(super) fn age(&self, now: Instant) -> Duration {
+        now.saturating_duration_since(self.since)
+    }
+}
+
+/// What to do about the Lease.
+#[derive(Debug)]
+pub(super) enum Action {
+    /// There is none.
+    Create,
+    /// It is free or has expired.
+    Take(Lease),
+    /// It is ours.
+    Renew(Lease),
+    /// Another replica holds it.
+    Wait,
+}
+
+/// Decides, from the Lease as it is now and as it was when we looked last.
+pub(super) fn decide(
+    lease: Option<&Lease>,
+    before: Option<Observed>,
+    replica: &str,
+    now: Instant,
+) -> (Action, Option<Observed>) {
+    let Some(lease) = lease else { return (Action::Create, None) };
+    let observed = Observed::update(before, lease, now);
+    let expired = observed.age(now) >= duration(lease);
+    let action = match holder(lease) {
+        Some(holder) if holder == replica => Action::Renew(taken(lease, replica)),
+        Some(_) if !expired => Action::Wait,
+        Some(_) | None => Action::Take(taken(lease, replica)),
+    };
+    (action, Some(observed))
+}
+
+fn holder(lease: &Lease) -> Option<&str> {
+    lease.spec.as_ref()?.holder_identity.as_deref().filter(|holder| !holder.is_empty())
+}
+
+/// What the holder promised; whatever it says, not for ever.
+fn duration(lease: &Lease) -> Duration {
+    let seconds = lease.spec.as_ref().and_then(|spec| spec.lease_duration_seconds);
+    let promised = seconds.and_then(|seconds| u64::try_from(seconds).ok());
+    promised.map_or(DURATION, Duration::from_secs).min(4 * DURATION)
+}
+
+fn taken(lease: &Lease, replica: &str) -> Lease {
+    let mut lease = lease.clone();
+    let now = MicroTime(Timestamp::now());
+    let ours = holder(&lease) == Some(replica);
+    let spec = lease.spec.get_or_insert_default();
+    if !ours {
+        spec.acquire_time = Some(now.clone());
+        spec.lease_transitions = Some(spec.lease_transitions.unwrap_or(0).saturating_add(1));
+    }
+    spec.holder_identity = Some(replica.to_owned());
+    spec.lease_duration_seconds = i32::try_from(DURATION.as_secs()).ok();
+    spec.renew_time = Some(now);
+    lease
+}
+
+/// The Lease without a holder, if `replica` holds it.
+pub(super) fn released(mut lease: Lease, replica: &str) -> Option<Lease> {
+    if holder(&lease) != Some(replica) {
+        return None;
+    }
+    lease.spec.get_or_insert_default().holder_identity = None;
+    Some(lease)
+}
+
+/// A new Lease.
+pub(super) fn fresh(name: &str, replica: &str, duration: Duration) -> Lease {
+    let now = MicroTime(Timestamp::now());
+    Lease {
+        metadata: ObjectMeta { name: Some(name.to_owned()), ..ObjectMeta::default() },
+        spec: Some(LeaseSpec {
+            holder_identity: Some(replica.to_owned()),
+            lease_duration_seconds: i32::try_from(duration.as_secs()).ok(),
+            acquire_time: Some(now.clone()),
+            renew_time: Some(now),
+            lease_transitions: Some(0),
+            ..LeaseSpec::default()
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lease(holder: Option<&str>, version: &str) -> Lease {
+        let mut lease = fresh("opensdn-webhook", holder.unwrap_or_default(), DURATION);
+        lease.metadata.resource_version = Some(version.to_owned());
+        lease
+    }
+
+    fn action(
+        lease: &Lease,
+        before: Option<Observed>,
+        now: Instant,
+    ) -> (&'static str, Option<Observed>) {
+        let (action, observed) = decide(Some(lease), before, "me", now);
+        let name = match action {
+            Action::Create => "create",
+            Action::Take(_) => "take",
+            Action::Renew(_) => "renew",
+            Action::Wait => "wait",
+        };
+        (name, observed)
+    }
+
+    #[tokio::test]
+    async fn takes_a_lease_that_did_not_change_for_its_duration_whatever_its_times_say() {
+        let mut other = lease(Some("other"), "1");
+        // The other machine's clock is a day behind.
+        let yesterday = Timestamp::now() - Duration::from_secs(86_400);
+        other.spec.as_mut().unwrap().renew_time = Some(MicroTime(yesterday));
+        let now = Instant::now();
+        let (first, observed) = action(&other, None, now);
+        assert_eq!(first, "wait");
+        let (_, renewed) = action(&lease(Some("other"), "2"), observed, now + RENEWED);
+        let (second, observed) = action(&lease(Some("other"), "2"), renewed, now + DURATION);
+        assert_eq!(second, "wait", "it was renewed meanwhile");
+        let (third, _) = action(&lease(Some("other"), "2"), observed, now + RENEWED + DURATION);
+        assert_eq!(third, "take");
+    }
+
+    const RENEWED: Duration = Duration::from_secs(5);
+
+    #[tokio::test]
+    async fn renews_its_own_and_takes_a_released_one_at_once() {
+        let now = Instant::now();
+        assert_eq!(action(&lease(Some("me"), "1"), None, now).0, "renew");
+        assert_eq!(action(&lease(None, "1"), None, now).0, "take");
+        assert!(matches!(decide(None, None, "me", now).0, Action::Create));
+        assert!(released(lease(Some("other"), "1"), "me").is_none());
+        let free = released(lease(Some("me"), "1"), "me").unwrap();
+        assert_eq!(holder(&free), None);
+    }
+
+    #[test]
+    fn taking_keeps_the_version_that_was_read_and_counts_the_transition() {
+        let taken = taken(&lease(Some("other"), "7"), "me");
+        assert_eq!(taken.metadata.resource_version.as_deref(), Some("7"));
+        assert_eq!(taken.spec.unwrap().lease_transitions, Some(1));
+    }
+}

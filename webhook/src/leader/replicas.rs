@@ -1,0 +1,205 @@
+//! Which replicas of the webhook are alive: each keeps a Lease of its own, and whoever leads reads
+//! them all and clears away those that expired.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use k8s_openapi::api::coordination::v1::Lease;
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams, Preconditions};
+use kube::{Api, Client, ResourceExt};
+use serde_json::json;
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep};
+
+use super::record::Observed;
+use super::{DURATION, Failure, Leadership, RENEWAL, bounded};
+use crate::chain;
+use crate::shutdown::{Drain, Phase};
+
+const LABEL: &str = "opensdn.io/webhook-replica";
+/// How often the leader looks who is alive.
+const LOOK: Duration = Duration::from_secs(2);
+
+/// The replicas that are alive, as the leader sees them; empty elsewhere. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Replicas {
+    alive: watch::Receiver<Arc<BTreeSet<String>>>,
+}
+
+impl Replicas {
+    /// Begins to show that this replica is alive and, where it leads, to watch the others.
+    #[must_use]
+    pub fn start(
+        client: Client,
+        namespace: &str,
+        replica: &str,
+        leadership: Leadership,
+        drain: Drain,
+    ) -> Self {
+        let (sender, alive) = watch::channel(Arc::default());
+        let api: Api<Lease> = Api::namespaced(client, namespace);
+        tokio::spawn(live(api.clone(), replica.to_owned(), drain));
+        tokio::spawn(look(api, leadership, sender));
+        Self { alive }
+    }
+
+    /// The names of those alive. Unknown, and empty, where this replica does not lead.
+    #[must_use]
+    pub fn alive(&self) -> Arc<BTreeSet<String>> {
+        self.alive.borrow().clone()
+    }
+
+    /// Returns when another set is alive; never, once the process ends.
+    pub async fn changed(&mut self) {
+        if self.alive.changed().await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    }
+}
+
+fn lease_name(replica: &str) -> String {
+    format!("opensdn-webhook-replica-{replica}")
+}
+
+/// Renews this replica's own Lease until the process drains, then removes it.
+async fn live(api: Api<Lease>, replica: String, mut drain: Drain) {
+    let name = lease_name(&replica);
+    loop {
+        tokio::select! {
+            () = drain.reached(Phase::Draining) => break,
+            () = renew(&api, &name, &replica) => {}
+        }
+        tokio::select! {
+            () = drain.reached(Phase::Draining) => break,
+            () = sleep(RENEWAL) => {}
+        }
+    }
+    // Else it expires by itself.
+    if let Err(failure) = bounded(api.delete(&name, &DeleteParams::default())).await {
+        tracing::debug!(error = chain(&failure), "the Lease of this replica is left behind");
+    }
+}
+
+async fn renew(api: &Api<Lease>, name: &str, replica: &str) {
+    let lease = json!({
+        "apiVersion": "coordination.k8s.io/v1",
+        "kind": "Lease",
+        "metadata": {"name": name, "labels": {LABEL: "true"}},
+        "spec": {
+            "holderIdentity": replica,
+            "leaseDurationSeconds": DURATION.as_secs(),
+            "renewTime": k8s_openapi::jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%S%.6fZ").to_string(),
+        },
+    });
+    let params = PatchParams::apply("opensdn-webhook").force();
+    if let Err(failure) = bounded(api.patch(name, &params, &Patch::Apply(&lease))).await {
+        tracing::warn!(error = chain(&failure), "the Lease of this replica is not renewed");
+    }
+}
+
+async fn look(
+    api: Api<Lease>,
+    mut leadership: Leadership,
+    sender: watch::Sender<Arc<BTreeSet<String>>>,
+) {
+    let mut known = BTreeMap::new();
+    while !sender.is_closed() {
+        if !leadership.is_held() {
+            known.clear();
+            tell(&sender, BTreeSet::new());
+            leadership.changed().await;
+            continue;
+        }
+        match round(&api, &mut known).await {
+            Ok(alive) => tell(&sender, alive),
+            Err(failure) => {
+                tracing::warn!(error = chain(&failure), "who is alive cannot be read");
+            }
+        }
+        tokio::select! {
+            () = leadership.changed() => {}
+            () = sleep(LOOK) => {}
+        }
+    }
+}
+
+/// One look: who is alive. Leases that have expired are deleted, if nobody renewed them meanwhile.
+async fn round(
+    api: &Api<Lease>,
+    known: &mut BTreeMap<String, Observed>,
+) -> Result<BTreeSet<String>, Failure> {
+    let leases = bounded(api.list(&ListParams::default().labels(LABEL))).await?.items;
+    let (alive, expired) = divide(&leases, known, Instant::now());
+    for lease in expired {
+        let preconditions = Preconditions {
+            uid: lease.metadata.uid.clone(),
+            resource_version: lease.metadata.resource_version.clone(),
+        };
+        let params = DeleteParams::default().preconditions(preconditions);
+        match bounded(api.delete(&lease.name_any(), &params)).await {
+            Ok(_) => tracing::info!(lease = lease.name_any(), "a replica is gone"),
+            Err(failure) => tracing::debug!(error = chain(&failure), "a Lease is left behind"),
+        }
+    }
+    Ok(alive)
+}
+
+/// Who is alive, and which Leases have expired.
+fn divide<'l>(
+    leases: &'l [Lease],
+    known: &mut BTreeMap<String, Observed>,
+    now: Instant,
+) -> (BTreeSet<String>, Vec<&'l Lease>) {
+    let mut next = BTreeMap::new();
+    let (mut alive, mut expired) = (BTreeSet::new(), Vec::new());
+    for lease in leases {
+        let name = lease.name_any();
+        let observed = Observed::update(known.remove(&name), lease, now);
+        if observed.age(now) >= DURATION {
+            expired.push(lease);
+        } else if let Some(replica) =
+            lease.spec.as_ref().and_then(|spec| spec.holder_identity.clone())
+        {
+            alive.insert(replica);
+        }
+        next.insert(name, observed);
+    }
+    *known = next;
+    (alive, expired)
+}
+
+fn tell(sender: &watch::Sender<Arc<BTreeSet<String>>>, alive: BTreeSet<String>) {
+    sender.send_if_modified(|before| {
+        let changed = **before != alive;
+        if changed {
+            *before = Arc::new(alive);
+        }
+        changed
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::record;
+    use super::*;
+
+    fn lease(replica: &str, version: &str) -> Lease {
+        let mut lease = record::fresh(&lease_name(replica), replica, DURATION);
+        lease.metadata.resource_version = Some(version.to_owned());
+        lease
+    }
+
+    #[tokio::test]
+    async fn a_replica_is_dead_when_its_lease_did_not_change_for_its_duration() {
+        let now = Instant::now();
+        let mut known = BTreeMap::new();
+        let both = [lease("a", "1"), lease("b", "2")];
+        let (alive, expired) = divide(&both, &mut known, now);
+        assert_eq!((alive.len(), expired.len()), (2, 0));
+        let later = [lease("a", "3"), lease("b", "2")];
+        let (alive, expired) = divide(&later, &mut known, now + DURATION);
+        assert_eq!(alive.into_iter().collect::<Vec<_>>(), ["a"]);
+        assert_eq!(expired.len(), 1);
+    }
+}

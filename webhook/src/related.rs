@@ -1,0 +1,254 @@
+//! What policies may look up: watch caches of the kinds that policies in force declared, indexed
+//! by the declared keys, keeping the declared parts.
+//!
+//! One watch per kind serves all indexes. When the indexes of a kind change, a cache of the new
+//! shape is filled beside the old one, which answers until the new one can. A cache that has not
+//! been filled, or has not heard of the API server for a while, is an error, never an empty answer.
+
+mod cache;
+mod table;
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use kube::Client;
+use opensdn_policy_host::Index;
+use opensdn_policy_host::lookup::{Answer, FoundObject, Lookup, LookupError};
+use tokio::sync::watch;
+use tokio::time::{MissedTickBehavior, interval};
+
+use crate::admin::{Condition, Readiness};
+use crate::kinds::Kinds;
+use crate::metrics::Metrics;
+use cache::{Cache, Shared};
+use table::Shape;
+
+/// The watch caches; cheap to clone.
+#[derive(Clone)]
+pub struct Related {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    client: Client,
+    kinds: Kinds,
+    staleness: Duration,
+    metrics: Metrics,
+    readiness: Readiness,
+    /// Newest first: where there are two of a kind, the newer one is being filled.
+    caches: ArcSwap<Vec<Arc<Cache>>>,
+    /// Held while `caches` is changed.
+    change: Mutex<()>,
+    ticks: watch::Sender<u64>,
+}
+
+impl Related {
+    /// No caches yet. A cache that has not heard of the API server for `staleness` is not used.
+    pub(crate) fn start(
+        client: Client,
+        kinds: Kinds,
+        staleness: Duration,
+        metrics: Metrics,
+        readiness: Readiness,
+    ) -> Self {
+        let inner = Arc::new(Inner {
+            client,
+            kinds,
+            staleness,
+            metrics,
+            readiness,
+            caches: ArcSwap::default(),
+            change: Mutex::new(()),
+            ticks: watch::Sender::new(0),
+        });
+        tokio::spawn(oversee(Arc::clone(&inner)));
+        Self { inner }
+    }
+
+    /// Says which indexes are needed, all of them. Watches for new ones begin, and those that
+    /// nobody needs any more end.
+    pub(crate) fn want<'i>(&self, indexes: impl IntoIterator<Item = &'i Index>) {
+        let mut kinds: BTreeMap<(&str, &str), Vec<&Index>> = BTreeMap::new();
+        for index in indexes {
+            kinds.entry((&index.group, &index.kind)).or_default().push(index);
+        }
+        let _change = self.inner.change.lock().unwrap_or_else(PoisonError::into_inner);
+        let current = self.inner.caches.load_full();
+        let mut next = Vec::new();
+        for (kind, indexes) in kinds {
+            let shape = Shape::new(indexes);
+            let of_kind = || {
+                current.iter().filter(|cache| {
+                    (cache.shared.group.as_str(), cache.shared.kind.as_str()) == kind
+                })
+            };
+            let same = of_kind().find(|cache| cache.shared.shape.is_like(&shape)).cloned();
+            let newest = same.unwrap_or_else(|| Arc::new(self.inner.begin(kind, shape)));
+            // One that was being filled for a shape that was overtaken is not needed.
+            let other = of_kind()
+                .find(|cache| !Arc::ptr_eq(cache, &newest) && cache.shared.usable().is_ok());
+            next.push(newest);
+            next.extend(other.cloned());
+        }
+        self.inner.caches.store(Arc::new(next));
+    }
+
+    /// Whether look-ups by the index are answered; else why not.
+    pub(crate) fn answers(&self, index: &Index) -> Result<(), LookupError> {
+        self.inner.usable(index).map(|_| ())
+    }
+
+    /// Ticks when a cache begins or ceases to answer.
+    pub(crate) fn changed(&self) -> watch::Receiver<u64> {
+        self.inner.ticks.subscribe()
+    }
+
+    /// The labels of a namespace, where they are watched and known.
+    #[must_use]
+    pub fn namespace_labels(&self, namespace: &str) -> Option<Arc<BTreeMap<String, String>>> {
+        let caches = self.inner.caches.load();
+        let index = namespace_index();
+        let cache = caches.iter().find(|cache| {
+            cache.shared.is_of(&index)
+                && cache.shared.shape.number(&index).is_some()
+                && cache.shared.usable().is_ok()
+        })?;
+        let number = cache.shared.shape.number(&index)?;
+        let found = cache.shared.get(number, "", namespace)?;
+        let labels = found.parts.into_iter().next()??;
+        serde_json::from_str(&labels).ok().map(Arc::new)
+    }
+}
+
+/// The index by which labels of namespaces are known; wanted where a policy selects by them.
+pub(crate) fn namespace_index() -> Index {
+    Index {
+        name: "namespace-labels".to_owned(),
+        group: String::new(),
+        kind: "Namespace".to_owned(),
+        key: "/metadata/name".to_owned(),
+        reads: vec!["/metadata/labels".to_owned()],
+    }
+}
+
+impl Inner {
+    fn begin(&self, kind: (&str, &str), shape: Shape) -> Cache {
+        let shared = Shared::new(kind, shape, self.staleness, self.ticks.clone());
+        Cache::start(self.client.clone(), self.kinds.clone(), shared)
+    }
+
+    /// A cache that answers the index, and the index' number there.
+    fn usable(&self, index: &Index) -> Result<(Arc<Cache>, usize), LookupError> {
+        let caches = self.caches.load();
+        let mut failure = None;
+        for cache in caches.iter().filter(|cache| cache.shared.is_of(index)) {
+            if let Some(number) = cache.shared.shape.number(index) {
+                match cache.shared.usable() {
+                    Ok(()) => return Ok((Arc::clone(cache), number)),
+                    Err(error) => failure = failure.or(Some(error)),
+                }
+            }
+        }
+        Err(failure.unwrap_or_else(|| {
+            LookupError(format!("the webhook keeps no cache of {} for this look-up", index.kind))
+        }))
+    }
+}
+
+impl Lookup for Related {
+    fn get<'a>(
+        &'a self,
+        index: &'a Index,
+        namespace: &'a str,
+        name: &'a str,
+    ) -> Answer<'a, Option<FoundObject>> {
+        let answer = self.inner.usable(index);
+        Box::pin(std::future::ready(
+            answer.map(|(cache, number)| cache.shared.get(number, namespace, name)),
+        ))
+    }
+
+    fn find<'a>(&'a self, index: &'a Index, key: &'a str) -> Answer<'a, Vec<FoundObject>> {
+        let answer = self.inner.usable(index);
+        Box::pin(std::future::ready(answer.map(|(cache, number)| cache.shared.find(number, key))))
+    }
+}
+
+/// Retires caches whose successor is filled, and says what can be relied on: by metrics and
+/// readiness.
+async fn oversee(inner: Arc<Inner>) {
+    let inner = {
+        // The caches end with the last `Related`, and so does this task.
+        let weak = Arc::downgrade(&inner);
+        drop(inner);
+        weak
+    };
+    let mut conditions: HashMap<String, Condition> = HashMap::new();
+    let mut timer = interval(Duration::from_millis(500));
+    timer.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let Some(mut ticks) = inner.upgrade().map(|inner| inner.ticks.subscribe()) else { return };
+    loop {
+        tokio::select! {
+            _ = timer.tick() => {}
+            told = ticks.changed() => if told.is_err() { return },
+        }
+        let Some(inner) = inner.upgrade() else { return };
+        inner.retire();
+        inner.report(&mut conditions);
+    }
+}
+
+impl Inner {
+    fn retire(&self) {
+        let _change = self.change.lock().unwrap_or_else(PoisonError::into_inner);
+        let caches = self.caches.load_full();
+        let mut kept: Vec<Arc<Cache>> = Vec::with_capacity(caches.len());
+        for cache in caches.iter() {
+            let successor = kept.iter().find(|other| {
+                other.shared.kind == cache.shared.kind && other.shared.group == cache.shared.group
+            });
+            if successor.is_none_or(|successor| successor.shared.usable().is_err()) {
+                kept.push(Arc::clone(cache));
+            }
+        }
+        if kept.len() != caches.len() {
+            self.caches.store(Arc::new(kept));
+        }
+    }
+
+    fn report(&self, conditions: &mut HashMap<String, Condition>) {
+        let caches = self.caches.load_full();
+        let mut seen: BTreeMap<String, Arc<Cache>> = BTreeMap::new();
+        for cache in caches.iter() {
+            let name = format!("{}/{}", cache.shared.group, cache.shared.kind);
+            // Of two caches the one counts that answers.
+            if !seen.get(&name).is_some_and(|other| other.shared.usable().is_ok()) {
+                seen.insert(name, Arc::clone(cache));
+            }
+        }
+        for (name, cache) in &seen {
+            let usable = cache.shared.usable();
+            self.metrics.lookup_cache_synced(name).set(i64::from(usable.is_ok()));
+            self.metrics.lookup_cache_staleness(name).set(cache.shared.age().as_secs_f64());
+            let condition = conditions.entry(name.clone()).or_insert_with(|| {
+                let title = format!("look-up cache of {name}");
+                self.readiness.condition(title, "it has not been filled yet")
+            });
+            match usable {
+                Ok(()) => condition.set(),
+                Err(error) if cache.shared.holds_readiness() => condition.unset(error.0),
+                Err(_) => condition.set(),
+            }
+        }
+        let gone: Vec<String> =
+            conditions.keys().filter(|name| !seen.contains_key(*name)).cloned().collect();
+        for name in gone {
+            if let Some(condition) = conditions.remove(&name) {
+                condition.withdraw();
+            }
+            self.metrics.forget_lookup_cache(&name);
+        }
+    }
+}

@@ -1,0 +1,313 @@
+//! One watch cache: the objects of one kind in one [`Shape`], and whether they can be relied on.
+//!
+//! A kind that the API server does not serve has no objects. Discovery that says so is an answer,
+//! so the cache is then empty *and* synced; it is asked again whenever a definition changes and
+//! every few seconds. Discovery that fails says nothing: look-ups are errors. Were an absent kind
+//! an error, a policy that reads an optional API (network attachments, say) would refuse every
+//! write on clusters without it.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::Duration;
+
+use kube::Client;
+use opensdn_policy_host::Index;
+use opensdn_policy_host::lookup::{FoundObject, LookupError};
+use tokio::sync::watch;
+use tokio::task::AbortHandle;
+use tokio::time::Instant;
+
+use super::table::{Shape, Table};
+use crate::kinds::{Kinds, Known, Resource};
+use crate::watching::{Change, Target, watch};
+
+/// How long readiness waits for a cache to be filled for the first time.
+const CHANCE: Duration = Duration::from_secs(20);
+
+/// A cache whose watch ends when it is dropped.
+pub(super) struct Cache {
+    pub(super) shared: Arc<Shared>,
+    task: AbortHandle,
+}
+
+impl Drop for Cache {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// What the watch writes and look-ups read.
+pub(super) struct Shared {
+    pub(super) group: String,
+    pub(super) kind: String,
+    pub(super) shape: Shape,
+    staleness: Duration,
+    table: RwLock<Table>,
+    synced: AtomicBool,
+    ever: AtomicBool,
+    epoch: Instant,
+    /// Milliseconds from `epoch` to the last sign of life.
+    heard: AtomicU64,
+    why: Mutex<String>,
+    ticks: watch::Sender<u64>,
+}
+
+impl Cache {
+    /// Begins to fill. `ticks` is told when look-ups begin or cease to be answered.
+    pub(super) fn start(client: Client, kinds: Kinds, shared: Shared) -> Self {
+        let shared = Arc::new(shared);
+        let task = tokio::spawn(keep(client, kinds, Arc::clone(&shared))).abort_handle();
+        Self { shared, task }
+    }
+}
+
+impl Shared {
+    pub(super) fn new(
+        (group, kind): (&str, &str),
+        shape: Shape,
+        staleness: Duration,
+        ticks: watch::Sender<u64>,
+    ) -> Self {
+        let table = RwLock::new(Table::new(&shape));
+        Self {
+            group: group.to_owned(),
+            kind: kind.to_owned(),
+            shape,
+            staleness,
+            table,
+            synced: AtomicBool::new(false),
+            ever: AtomicBool::new(false),
+            epoch: Instant::now(),
+            heard: AtomicU64::new(0),
+            why: Mutex::new("it has not been filled yet".to_owned()),
+            ticks,
+        }
+    }
+
+    /// Whether look-ups are answered; else why not.
+    pub(super) fn usable(&self) -> Result<(), LookupError> {
+        self.usable_at(Instant::now())
+    }
+
+    fn usable_at(&self, now: Instant) -> Result<(), LookupError> {
+        let error = |why: &str| {
+            let group = if self.group.is_empty() { "" } else { "." };
+            let name = format!("{}{group}{}", self.kind, self.group);
+            Err(LookupError(format!("the webhook's cache of {name} cannot be relied on: {why}")))
+        };
+        if !self.synced.load(Ordering::Acquire) {
+            return error(&self.why.lock().unwrap_or_else(PoisonError::into_inner));
+        }
+        let age = self.age_at(now);
+        if age > self.staleness {
+            let why = self.why.lock().unwrap_or_else(PoisonError::into_inner);
+            return error(&format!("nothing heard from the API server for {age:.0?} ({why})"));
+        }
+        Ok(())
+    }
+
+    /// How long ago the API server was last heard of.
+    pub(super) fn age(&self) -> Duration {
+        self.age_at(Instant::now())
+    }
+
+    fn age_at(&self, now: Instant) -> Duration {
+        let heard = Duration::from_millis(self.heard.load(Ordering::Acquire));
+        now.saturating_duration_since(self.epoch).saturating_sub(heard)
+    }
+
+    /// Whether the process should not be sent reviews while the cache cannot be relied on. One
+    /// that was never filled (a kind that we may not read, for one) harms its policy only, once
+    /// it has had its chance; one that was filled and is lost would answer as if it were fresh.
+    pub(super) fn holds_readiness(&self) -> bool {
+        self.ever.load(Ordering::Acquire) || self.epoch.elapsed() < CHANCE
+    }
+
+    pub(super) fn get(&self, number: usize, namespace: &str, name: &str) -> Option<FoundObject> {
+        let entry = self.table.read().unwrap_or_else(PoisonError::into_inner).get(namespace, name);
+        entry.map(|entry| self.shape.found(number, &entry))
+    }
+
+    pub(super) fn find(&self, number: usize, key: &str) -> Vec<FoundObject> {
+        let entries = self.table.read().unwrap_or_else(PoisonError::into_inner).find(number, key);
+        entries.iter().map(|entry| self.shape.found(number, entry)).collect()
+    }
+
+    pub(super) fn is_of(&self, index: &Index) -> bool {
+        self.kind == index.kind && self.group == index.group
+    }
+
+    fn alive(&self) {
+        let now = u64::try_from(self.epoch.elapsed().as_millis()).unwrap_or(u64::MAX);
+        self.heard.store(now, Ordering::Release);
+    }
+
+    fn explain(&self, why: impl Into<String>) {
+        *self.why.lock().unwrap_or_else(PoisonError::into_inner) = why.into();
+    }
+
+    /// Puts all objects in place of those before. The old ones are freed outside the lock, for
+    /// that takes time when they are many.
+    fn replace(&self, table: Table) {
+        tracing::debug!(
+            group = self.group,
+            kind = self.kind,
+            objects = table.len(),
+            "cache filled"
+        );
+        let mut place = self.table.write().unwrap_or_else(PoisonError::into_inner);
+        let old = std::mem::replace(&mut *place, table);
+        drop(place);
+        drop(old);
+        self.alive();
+        self.ever.store(true, Ordering::Release);
+        if !self.synced.swap(true, Ordering::AcqRel) {
+            self.ticks.send_modify(|tick| *tick += 1);
+        }
+    }
+
+    fn unsync(&self, why: String) {
+        self.explain(why);
+        if self.synced.swap(false, Ordering::AcqRel) {
+            self.ticks.send_modify(|tick| *tick += 1);
+        }
+    }
+}
+
+async fn keep(client: Client, kinds: Kinds, shared: Arc<Shared>) {
+    let mut changed = kinds.changed();
+    loop {
+        let table = Arc::clone(&changed.borrow_and_update());
+        match table.find(&shared.group, &shared.kind) {
+            Known::Served(resource) => {
+                follow(&client, &kinds, &mut changed, &shared, resource).await;
+                continue;
+            }
+            Known::Absent => {
+                shared.explain("the cluster has no such kind");
+                shared.replace(Table::new(&shared.shape));
+            }
+            // A synced cache grows stale by itself; one that never was says why.
+            Known::Unknown(why) => shared.explain(why),
+        }
+        if changed.changed().await.is_err() {
+            return;
+        }
+    }
+}
+
+/// Returns when the kind is no longer served in this way.
+async fn follow(
+    client: &Client,
+    kinds: &Kinds,
+    changed: &mut watch::Receiver<Arc<crate::kinds::Table>>,
+    shared: &Shared,
+    resource: Resource,
+) {
+    let target = Target {
+        path: resource.path(),
+        name: None,
+        metadata_only: false,
+        sign_of_life: shared.staleness / 3,
+    };
+    let known = Known::Served(resource);
+    let mut changes = watch(client.clone(), target);
+    let mut filling = Table::new(&shared.shape);
+    loop {
+        tokio::select! {
+            change = changes.recv() => match change {
+                Some(change) => apply(kinds, shared, &mut filling, change),
+                None => return,
+            },
+            told = changed.changed() => {
+                let table = Arc::clone(&changed.borrow_and_update());
+                if told.is_err() || table.find(&shared.group, &shared.kind) != known {
+                    return;
+                }
+            }
+        }
+    }
+}
+
+fn apply(kinds: &Kinds, shared: &Shared, filling: &mut Table, change: Change) {
+    let write = || shared.table.write().unwrap_or_else(PoisonError::into_inner);
+    match change {
+        Change::Begin => *filling = Table::new(&shared.shape),
+        Change::Listed(object) => filling.put(&shared.shape, &object),
+        Change::Synced => {
+            shared.replace(std::mem::replace(filling, Table::new(&shared.shape)));
+        }
+        Change::Applied(object) => {
+            write().put(&shared.shape, &object);
+            shared.alive();
+        }
+        Change::Deleted(object) => {
+            write().remove(&object);
+            shared.alive();
+        }
+        Change::Alive => shared.alive(),
+        Change::Lost { absent: true, why } => {
+            shared.unsync(why);
+            kinds.doubt();
+        }
+        Change::Lost { absent: false, why } => shared.explain(why),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn shared(staleness: Duration) -> Shared {
+        let index = Index {
+            name: "by-ip".into(),
+            group: "g".into(),
+            kind: "Thing".into(),
+            key: "/spec/ip".into(),
+            reads: vec![],
+        };
+        let (ticks, _) = watch::channel(0);
+        Shared::new(("g", "Thing"), Shape::new([&index]), staleness, ticks)
+    }
+
+    fn lost() -> Change {
+        Change::Lost { absent: false, why: "connection refused".to_owned() }
+    }
+
+    #[tokio::test]
+    async fn answers_only_when_filled_and_while_the_api_server_is_heard_of() {
+        let shared = shared(Duration::from_secs(30));
+        let (kinds, mut filling) = (Kinds::fixed(vec![]), Table::default());
+        assert!(shared.usable().is_err());
+        apply(&kinds, &shared, &mut filling, Change::Begin);
+        let object = json!({"metadata": {"name": "a"}, "spec": {"ip": "1"}});
+        apply(&kinds, &shared, &mut filling, Change::Listed(object));
+        assert!(shared.usable().is_err(), "half a list is no answer");
+        apply(&kinds, &shared, &mut filling, Change::Synced);
+        assert_eq!(shared.find(0, "1").len(), 1);
+        apply(&kinds, &shared, &mut filling, lost());
+        assert_eq!(shared.usable(), Ok(()), "a short interruption is forgiven");
+        let later = Instant::now() + Duration::from_secs(31);
+        let error = shared.usable_at(later).unwrap_err().0;
+        assert!(error.contains("Thing.g") && error.contains("connection refused"), "{error}");
+        shared.heard.store(31_000, Ordering::Release);
+        assert_eq!(shared.usable_at(later), Ok(()));
+    }
+
+    #[tokio::test]
+    async fn a_relist_replaces_everything_at_once() {
+        let shared = shared(Duration::from_secs(30));
+        let (kinds, mut filling) = (Kinds::fixed(vec![]), Table::default());
+        let object = |name| json!({"metadata": {"name": name}, "spec": {"ip": "1"}});
+        for change in [Change::Begin, Change::Listed(object("a")), Change::Synced, Change::Begin] {
+            apply(&kinds, &shared, &mut filling, change);
+        }
+        apply(&kinds, &shared, &mut filling, Change::Listed(object("b")));
+        assert_eq!(shared.find(0, "1").first().map(|found| found.name.clone()), Some("a".into()));
+        apply(&kinds, &shared, &mut filling, Change::Synced);
+        let names: Vec<_> = shared.find(0, "1").into_iter().map(|found| found.name).collect();
+        assert_eq!(names, ["b"]);
+    }
+}

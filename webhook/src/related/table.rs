@@ -1,0 +1,242 @@
+//! The objects of one kind as look-ups need them: the declared parts and the hash indexes, nothing
+//! else of an object. Pure data; who fills it is in `cache.rs`.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use opensdn_policy_host::{Index, lookup};
+use serde_json::Value;
+
+/// Which parts are kept and which keys are indexed.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Shape {
+    /// One per distinct key and reads; the names do not matter.
+    indexes: Vec<Index>,
+    /// The parts that any of them returns.
+    pointers: Vec<String>,
+    /// Per index, where its parts stand among all parts.
+    places: Vec<Vec<usize>>,
+}
+
+impl Shape {
+    /// The least that answers these indexes, all of one kind, in whatever order they come.
+    pub(super) fn new<'i>(indexes: impl IntoIterator<Item = &'i Index>) -> Self {
+        let mut distinct: Vec<Index> = indexes.into_iter().cloned().collect();
+        distinct.sort_by(|one, other| (&one.key, &one.reads).cmp(&(&other.key, &other.reads)));
+        distinct.dedup_by(|one, other| same(one, other));
+        let mut pointers: Vec<String> =
+            distinct.iter().flat_map(|index| index.reads.iter().cloned()).collect();
+        pointers.sort();
+        pointers.dedup();
+        let place = |pointer: &String| pointers.binary_search(pointer).unwrap_or(usize::MAX);
+        let places = distinct.iter().map(|index| index.reads.iter().map(place).collect()).collect();
+        Self { indexes: distinct, pointers, places }
+    }
+
+    /// The number of the index, if it is among these.
+    pub(super) fn number(&self, index: &Index) -> Option<usize> {
+        self.indexes.iter().position(|other| same(index, other))
+    }
+
+    /// Whether both keep and index the same.
+    pub(super) fn is_like(&self, other: &Self) -> bool {
+        self.indexes.len() == other.indexes.len()
+            && self.indexes.iter().zip(&other.indexes).all(|(one, other)| same(one, other))
+    }
+
+    fn entry(&self, object: &Value) -> Entry {
+        let text =
+            |pointer| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default().into();
+        let part = |pointer: &String| {
+            object.pointer(pointer).map(|value| value.to_string().into_boxed_str())
+        };
+        Entry {
+            namespace: text("/metadata/namespace"),
+            name: text("/metadata/name"),
+            uid: text("/metadata/uid"),
+            parts: self.pointers.iter().map(part).collect(),
+            keys: self
+                .indexes
+                .iter()
+                .map(|index| lookup::keys(index, object).into_iter().map(Arc::from).collect())
+                .collect(),
+        }
+    }
+
+    /// What a look-up by the index of that number returns of the entry.
+    pub(super) fn found(&self, number: usize, entry: &Entry) -> lookup::FoundObject {
+        let places = self.places.get(number).map(Vec::as_slice).unwrap_or_default();
+        let part = |place: &usize| entry.parts.get(*place).cloned().flatten().map(String::from);
+        lookup::FoundObject {
+            namespace: entry.namespace.to_string(),
+            name: entry.name.to_string(),
+            uid: entry.uid.to_string(),
+            parts: places.iter().map(part).collect(),
+        }
+    }
+}
+
+fn same(one: &Index, other: &Index) -> bool {
+    one.key == other.key && one.reads == other.reads
+}
+
+/// What is kept of one object.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Entry {
+    namespace: Box<str>,
+    name: Box<str>,
+    uid: Box<str>,
+    parts: Box<[Option<Box<str>>]>,
+    /// Per index, the keys under which it is found: needed to take it out again.
+    keys: Box<[Box<[Arc<str>]>]>,
+}
+
+impl Entry {
+    fn place(&self) -> (&str, &str) {
+        (&self.namespace, &self.name)
+    }
+}
+
+/// The objects of one kind.
+#[derive(Debug, Default)]
+pub(super) struct Table {
+    objects: HashMap<String, Arc<Entry>>,
+    /// Per index: key to entries, these ordered by namespace and name.
+    indexes: Vec<HashMap<Arc<str>, Vec<Arc<Entry>>>>,
+}
+
+fn identity(namespace: &str, name: &str) -> String {
+    format!("{namespace}/{name}")
+}
+
+impl Table {
+    pub(super) fn new(shape: &Shape) -> Self {
+        let indexes = shape.indexes.iter().map(|_| HashMap::new()).collect();
+        Self { objects: HashMap::new(), indexes }
+    }
+
+    /// Takes the object in, in place of its former state.
+    pub(super) fn put(&mut self, shape: &Shape, object: &Value) {
+        let entry = Arc::new(shape.entry(object));
+        let former =
+            self.objects.insert(identity(&entry.namespace, &entry.name), Arc::clone(&entry));
+        if let Some(former) = former {
+            self.forget_keys(&former);
+        }
+        for (index, keys) in self.indexes.iter_mut().zip(&entry.keys) {
+            for key in keys {
+                let entries = index.entry(Arc::clone(key)).or_default();
+                // Lists come in order, so this is mostly an append.
+                let place = entries.partition_point(|other| other.place() < entry.place());
+                entries.insert(place, Arc::clone(&entry));
+            }
+        }
+    }
+
+    /// Takes the object out.
+    pub(super) fn remove(&mut self, object: &Value) {
+        let text = |pointer| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+        let identity = identity(text("/metadata/namespace"), text("/metadata/name"));
+        if let Some(former) = self.objects.remove(&identity) {
+            self.forget_keys(&former);
+        }
+    }
+
+    fn forget_keys(&mut self, former: &Entry) {
+        for (index, keys) in self.indexes.iter_mut().zip(&former.keys) {
+            for key in keys {
+                if let Some(entries) = index.get_mut(key) {
+                    if let Ok(place) =
+                        entries.binary_search_by(|other| other.place().cmp(&former.place()))
+                    {
+                        entries.remove(place);
+                    }
+                    if entries.is_empty() {
+                        index.remove(key);
+                    }
+                }
+            }
+        }
+    }
+
+    /// The object of that name.
+    pub(super) fn get(&self, namespace: &str, name: &str) -> Option<Arc<Entry>> {
+        self.objects.get(&identity(namespace, name)).cloned()
+    }
+
+    /// The objects that have the key in the index of that number.
+    pub(super) fn find(&self, number: usize, key: &str) -> Vec<Arc<Entry>> {
+        self.indexes.get(number).and_then(|index| index.get(key)).cloned().unwrap_or_default()
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.objects.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn index(key: &str, reads: &[&str]) -> Index {
+        Index {
+            name: format!("by {key}"),
+            group: "g".into(),
+            kind: "Thing".into(),
+            key: key.into(),
+            reads: reads.iter().map(|&read| read.into()).collect(),
+        }
+    }
+
+    fn thing(name: &str, ip: &str) -> Value {
+        json!({"metadata": {"namespace": "n", "name": name, "uid": format!("uid-{name}")},
+            "spec": {"ip": ip, "secret": "kept out"}})
+    }
+
+    fn names(shape: &Shape, table: &Table, index: &Index, key: &str) -> Vec<String> {
+        let number = shape.number(index).unwrap();
+        table.find(number, key).iter().map(|entry| shape.found(number, entry).name).collect()
+    }
+
+    #[test]
+    fn finds_by_key_in_the_order_of_names_and_follows_changes() {
+        let by_ip = index("/spec/ip", &["/spec/ip"]);
+        let shape = Shape::new([&by_ip]);
+        let mut table = Table::new(&shape);
+        for object in [thing("b", "1"), thing("a", "1"), thing("c", "2")] {
+            table.put(&shape, &object);
+        }
+        assert_eq!(names(&shape, &table, &by_ip, "1"), ["a", "b"]);
+        table.put(&shape, &thing("a", "2"));
+        assert_eq!(names(&shape, &table, &by_ip, "1"), ["b"]);
+        assert_eq!(names(&shape, &table, &by_ip, "2"), ["a", "c"]);
+        table.remove(&thing("c", "whatever it was last"));
+        assert_eq!(names(&shape, &table, &by_ip, "2"), ["a"]);
+        assert_eq!(table.len(), 2);
+    }
+
+    #[test]
+    fn keeps_declared_parts_only_and_returns_those_of_the_index_asked() {
+        let (by_ip, all) = (index("/spec/ip", &["/metadata/uid", "/spec/ip"]), index("", &[]));
+        let shape = Shape::new([&by_ip, &all, &by_ip]);
+        let mut table = Table::new(&shape);
+        table.put(&shape, &thing("a", "1"));
+        assert!(!format!("{table:?}").contains("kept out"));
+        let entry = table.get("n", "a").unwrap();
+        let found = shape.found(shape.number(&by_ip).unwrap(), &entry);
+        assert_eq!(found.parts, [Some("\"uid-a\"".to_owned()), Some("\"1\"".to_owned())]);
+        assert_eq!(shape.found(shape.number(&all).unwrap(), &entry).parts, []);
+        assert_eq!(names(&shape, &table, &all, ""), ["a"]);
+    }
+
+    #[test]
+    fn the_name_and_order_of_indexes_do_not_matter() {
+        let (one, other) = (index("/a", &["/x"]), index("/b", &[]));
+        let mut renamed = one.clone();
+        renamed.name = "other".into();
+        assert!(Shape::new([&one, &other]).is_like(&Shape::new([&other, &renamed])));
+        assert!(!Shape::new([&one]).is_like(&Shape::new([&one, &other])));
+    }
+}

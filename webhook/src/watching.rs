@@ -1,0 +1,262 @@
+//! A list and watch of one resource that says when it last heard of the API server. What is done
+//! with the objects is the receiver's business; they come as JSON, so that one object that cannot
+//! be read does not end the watch of all others.
+//!
+//! kube's own watcher is silent while nothing changes, and a connection that was cut without a
+//! word looks the same for minutes. Here the API server is asked to end each watch after a few
+//! seconds; that end, like bookmarks and events, is a sign of life ([`Change::Alive`]).
+
+use std::time::Duration;
+
+use futures::TryStreamExt;
+use kube::Client;
+use kube::core::{ListMeta, WatchEvent};
+use serde::Deserialize;
+use serde_json::Value;
+use tokio::sync::mpsc;
+use tokio::time::{Instant, sleep, timeout};
+
+use crate::chain;
+
+/// What is watched.
+#[derive(Clone, Debug)]
+pub(crate) struct Target {
+    /// Path of the collection: `/apis/opensdn.io/v1alpha1/admissionpolicies`.
+    pub(crate) path: String,
+    /// Only the object of that name.
+    pub(crate) name: Option<String>,
+    /// Metadata only, where the rest is large and not needed.
+    pub(crate) metadata_only: bool,
+    /// How often at least there has to be a sign of life.
+    pub(crate) sign_of_life: Duration,
+}
+
+/// What became of the watched objects.
+#[derive(Debug)]
+pub(crate) enum Change {
+    /// All objects follow; what was known before is void once they are [`Change::Synced`].
+    Begin,
+    /// One of all objects.
+    Listed(Value),
+    /// That were all.
+    Synced,
+    /// An object is new or different.
+    Applied(Value),
+    /// An object is gone; this was its last state.
+    Deleted(Value),
+    /// Nothing changed, but the API server answered.
+    Alive,
+    /// It did not. The watch goes on trying.
+    Lost {
+        /// The API server says that it does not serve this resource.
+        absent: bool,
+        /// What went wrong.
+        why: String,
+    },
+}
+
+const PAGE: u32 = 500;
+const LIST_PATIENCE: Duration = Duration::from_secs(30);
+const FIRST_PAUSE: Duration = Duration::from_millis(100);
+const LONGEST_PAUSE: Duration = Duration::from_secs(3);
+/// After so many failures in a row the position in the history is given up: it may be from a
+/// future that the API server has lost with its etcd.
+const FAILURES_BEFORE_LIST: u32 = 5;
+
+/// Watches until the receiver is dropped.
+pub(crate) fn watch(client: Client, target: Target) -> mpsc::Receiver<Change> {
+    let (sender, receiver) = mpsc::channel(256);
+    tokio::spawn(async move {
+        let closed = sender.clone();
+        let mut watch = Watch { client, target, sender, failures: 0 };
+        tokio::select! {
+            () = closed.closed() => {}
+            () = watch.run() => {}
+        }
+    });
+    receiver
+}
+
+struct Watch {
+    client: Client,
+    target: Target,
+    sender: mpsc::Sender<Change>,
+    failures: u32,
+}
+
+#[derive(Debug, thiserror::Error)]
+enum Failure {
+    #[error("ask the API server")]
+    Call(#[source] kube::Error),
+    #[error("build a request")]
+    Request(#[source] http::Error),
+    #[error("the API server does not answer")]
+    Silent,
+    #[error("the watch ended at once")]
+    EndedAtOnce,
+    #[error("the position in the history is lost: {0}")]
+    Expired(String),
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct List {
+    #[serde(default)]
+    api_version: String,
+    #[serde(default)]
+    kind: String,
+    metadata: ListMeta,
+    #[serde(default)]
+    items: Vec<Value>,
+}
+
+impl Watch {
+    async fn run(&mut self) {
+        loop {
+            match self.list().await {
+                Ok(version) => {
+                    self.failures = 0;
+                    self.follow(version).await;
+                }
+                Err(failure) => self.lost(failure).await,
+            }
+        }
+    }
+
+    async fn list(&mut self) -> Result<String, Failure> {
+        self.tell(Change::Begin).await;
+        let mut next = String::new();
+        loop {
+            let query = format!("limit={PAGE}&continue={next}");
+            let call = self.client.request::<List>(self.request(&query)?);
+            let answer = timeout(LIST_PATIENCE, call).await.map_err(|_| Failure::Silent)?;
+            let list = answer.map_err(Failure::Call)?;
+            let kind = list.kind.strip_suffix("List").unwrap_or(&list.kind).to_owned();
+            for mut item in list.items {
+                // Objects of a list do not say what they are.
+                if let Value::Object(map) = &mut item {
+                    map.entry("apiVersion").or_insert_with(|| list.api_version.clone().into());
+                    map.entry("kind").or_insert_with(|| kind.clone().into());
+                }
+                self.tell(Change::Listed(item)).await;
+            }
+            next = list.metadata.continue_.unwrap_or_default();
+            if next.is_empty() {
+                self.tell(Change::Synced).await;
+                return Ok(list.metadata.resource_version.unwrap_or_default());
+            }
+        }
+    }
+
+    /// Returns when everything has to be listed anew.
+    async fn follow(&mut self, mut version: String) {
+        loop {
+            match self.watch_once(&mut version).await {
+                Ok(()) => self.failures = 0,
+                Err(Failure::Expired(why)) => {
+                    tracing::debug!(path = self.target.path, why, "a watch begins anew");
+                    return;
+                }
+                Err(failure) => {
+                    self.lost(failure).await;
+                    if self.failures >= FAILURES_BEFORE_LIST {
+                        return;
+                    }
+                }
+            }
+        }
+    }
+
+    async fn watch_once(&mut self, version: &mut String) -> Result<(), Failure> {
+        let length = self.target.sign_of_life.max(Duration::from_secs(1));
+        let patience = length + length / 2;
+        let begun = Instant::now();
+        let query = format!(
+            "watch=true&allowWatchBookmarks=true&timeoutSeconds={}&resourceVersion={version}",
+            length.as_secs()
+        );
+        let call = self.client.request_events::<Value>(self.request(&query)?);
+        let answer = timeout(patience, call).await.map_err(|_| Failure::Silent)?;
+        let mut events = std::pin::pin!(answer.map_err(Failure::Call)?);
+        self.tell(Change::Alive).await;
+        let mut seen = false;
+        loop {
+            let event = timeout(patience, events.try_next()).await.map_err(|_| Failure::Silent)?;
+            let Some(event) = event.map_err(expired_or_call)? else { break };
+            seen = true;
+            self.event(event, version).await?;
+        }
+        if !seen && begun.elapsed() < length / 2 {
+            return Err(Failure::EndedAtOnce);
+        }
+        self.tell(Change::Alive).await;
+        Ok(())
+    }
+
+    async fn event(
+        &mut self,
+        event: WatchEvent<Value>,
+        version: &mut String,
+    ) -> Result<(), Failure> {
+        let change = match event {
+            WatchEvent::Added(object) | WatchEvent::Modified(object) => Change::Applied(object),
+            WatchEvent::Deleted(object) => Change::Deleted(object),
+            WatchEvent::Bookmark(bookmark) => {
+                *version = bookmark.metadata.resource_version;
+                self.tell(Change::Alive).await;
+                return Ok(());
+            }
+            WatchEvent::Error(status) => return Err(expired_or_call(kube::Error::Api(status))),
+        };
+        if let Change::Applied(object) | Change::Deleted(object) = &change
+            && let Some(newer) = object.pointer("/metadata/resourceVersion").and_then(Value::as_str)
+        {
+            newer.clone_into(version);
+        }
+        self.tell(change).await;
+        Ok(())
+    }
+
+    async fn lost(&mut self, failure: Failure) {
+        self.failures += 1;
+        let absent = matches!(
+            &failure,
+            Failure::Call(kube::Error::Api(status)) if status.code == 404
+        );
+        let why = chain(&failure);
+        tracing::debug!(path = self.target.path, why, "a watch is interrupted");
+        self.tell(Change::Lost { absent, why }).await;
+        let pause = FIRST_PAUSE * 2_u32.saturating_pow(self.failures.min(8) - 1);
+        sleep(pause.min(LONGEST_PAUSE)).await;
+    }
+
+    fn request(&self, query: &str) -> Result<http::Request<Vec<u8>>, Failure> {
+        use std::fmt::Write as _;
+        let mut uri = format!("{}?{query}", self.target.path);
+        if let Some(name) = &self.target.name {
+            // Names of objects need no escape. Writing to a String cannot fail.
+            let _ = write!(uri, "&fieldSelector=metadata.name%3D{name}");
+        }
+        let accept = if self.target.metadata_only && !query.starts_with("watch") {
+            "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+        } else if self.target.metadata_only {
+            "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
+        } else {
+            "application/json"
+        };
+        let request = http::Request::get(uri).header(http::header::ACCEPT, accept);
+        request.body(Vec::new()).map_err(Failure::Request)
+    }
+
+    async fn tell(&self, change: Change) {
+        // A receiver that is gone ends the whole task.
+        let _ = self.sender.send(change).await;
+    }
+}
+
+fn expired_or_call(error: kube::Error) -> Failure {
+    match error {
+        kube::Error::Api(status) if status.code == 410 => Failure::Expired(status.message.clone()),
+        other => Failure::Call(other),
+    }
+}
