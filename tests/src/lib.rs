@@ -2,5 +2,6 @@
 //! Deliberately not here: anything that ships. Nothing depends on this crate but tests.
 
 pub mod command_line;
+pub mod measure;
 pub mod product;
 pub mod sandbox;

@@ -1,42 +1,81 @@
-//! Every case of every built-in policy, against the real component.
+//! Every case of every built-in policy, against the component that ships; and that each code has
+//! a case that gives it and every policy a case that passes.
 
 use std::{
-    fs,
+    collections::BTreeSet,
     path::{Path, PathBuf},
 };
 
-use opensdn_policies::{ALL, BuiltIn};
 use opensdn_policy_host::{
-    Engine, Policy,
+    Engine, Policy, Step,
     cases::{self, Case},
 };
 
-#[tokio::test(flavor = "multi_thread")]
+fn folder(policy: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().join(policy)
+}
+
+fn case_files(policy: &str) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder(policy).join("cases")).unwrap();
+    let mut files: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
+    files.sort();
+    files
+}
+
+fn read(file: &Path) -> Case {
+    let text = std::fs::read_to_string(file).unwrap();
+    serde_saphyr::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}", file.display()))
+}
+
+/// Problems of all cases of one policy, and what its cases do not show.
+async fn problems(engine: &Engine, name: &str, bytes: &[u8]) -> Vec<String> {
+    let policy = Policy::load(engine, bytes, None, None).await.unwrap();
+    let mut problems = Vec::new();
+    let (mut given, mut silent) = (BTreeSet::new(), 0);
+    for file in case_files(name) {
+        let report = cases::run(&policy, &read(&file)).await.unwrap();
+        let place = file.strip_prefix(folder("")).unwrap().display().to_string();
+        problems.extend(report.problems.iter().map(|problem| format!("{place}: {problem}")));
+        let findings = &report.verdict.findings;
+        silent += usize::from(findings.is_empty() && report.mutation.patch.0.is_empty());
+        given.extend(findings.iter().map(|finding| finding.code.clone()));
+        given.extend(report.verdict.claims.iter().map(|claim| claim.code.clone()));
+    }
+    let metadata = policy.metadata();
+    for message in metadata.messages.iter().filter(|message| !given.contains(&message.code)) {
+        problems.push(format!("{name}: no case gives {}", message.code));
+    }
+    if silent == 0 {
+        problems.push(format!("{name}: no case passes in silence"));
+    }
+    if metadata.has(Step::Validate) && metadata.messages.is_empty() {
+        problems.push(format!("{name}: it validates but has nothing to say"));
+    }
+    problems
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_policy_says_what_its_cases_expect() {
-    let engine = Engine::start(4).unwrap();
-    let mut failures = Vec::new();
-    for built_in in ALL {
+    let engine = Engine::start(8).unwrap();
+    let mut all = Vec::new();
+    for policy in opensdn_policies::ALL {
+        all.extend(problems(&engine, policy.name, policy.bytes).await);
+    }
+    assert!(all.is_empty(), "{}", all.join("\n\n"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_code_belongs_to_one_policy_and_every_message_helps() {
+    let engine = Engine::start(8).unwrap();
+    let mut seen = BTreeSet::new();
+    for built_in in opensdn_policies::ALL {
         let policy = Policy::load(&engine, built_in.bytes, None, None).await.unwrap();
-        for path in case_files(built_in) {
-            if let Err(problem) = check(&policy, &path).await {
-                failures.push(format!("{}: {problem}", path.display()));
+        assert_eq!(policy.metadata().name, built_in.name, "a policy is named after its folder");
+        for message in &policy.metadata().messages {
+            assert!(seen.insert(message.code.clone()), "{} stands in two policies", message.code);
+            for text in [&message.title, &message.explanation, &message.hint] {
+                assert!(!text.is_empty(), "{} lacks a title, explanation or hint", message.code);
             }
         }
     }
-    assert!(failures.is_empty(), "{}", failures.join("\n\n"));
-}
-
-async fn check(policy: &Policy, path: &Path) -> Result<(), String> {
-    let text = fs::read_to_string(path).map_err(|error| error.to_string())?;
-    let case: Case = serde_saphyr::from_str(&text).map_err(|error| error.to_string())?;
-    let report = cases::run(policy, &case).await.map_err(|error| error.to_string())?;
-    if report.problems.is_empty() { Ok(()) } else { Err(report.problems.join("\n")) }
-}
-
-fn case_files(policy: &BuiltIn) -> Vec<PathBuf> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(policy.name).join("cases");
-    let files = fs::read_dir(&folder).unwrap();
-    let mut files: Vec<_> = files.map(|file| file.unwrap().path()).collect();
-    files.sort();
-    files
 }

@@ -164,6 +164,8 @@ macro_rules! policy {
             }
         }
 
+        // Natively the exports would only collide with those of another policy in the program.
+        #[cfg(target_arch = "wasm32")]
         $crate::bindings::export_policy!(Component with_types_in $crate::bindings);
     };
 }

@@ -1,1 +1,333 @@
-//! Tests come below.
+//! Reviews as bytes in, answers as bytes out: every row of the protocol that does not need HTTP.
+
+use std::{sync::Arc, time::Duration};
+
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use bytes::Bytes;
+use opensdn_policy_host::{
+    Binding, Claim, Engine, Finding, Limits, Mode, Policy, PolicySet, Scope, Severity,
+    lookup::{Documents, Lookup},
+};
+use serde_json::{Value, json};
+use tokio::{sync::Mutex, time::Instant};
+
+use super::{Admission, Claimed, Holder, Labels, Surroundings};
+use crate::{
+    metrics::Metrics,
+    server::{Call, Reviewer as _, Step},
+    serving::Serving,
+};
+
+/// Notes the claims it is asked for; refuses those whose key is `held`.
+#[derive(Default)]
+struct Around {
+    taken: Mutex<Vec<(Holder, Vec<Claim>, bool)>>,
+    held: bool,
+}
+
+impl Surroundings for Arc<Around> {
+    async fn claim(
+        &self,
+        holder: Holder,
+        claims: Vec<Claim>,
+        dry_run: bool,
+        _: Instant,
+    ) -> Claimed {
+        let findings = claims.iter().filter(|_| self.held).map(|claim| Finding {
+            policy: claim.policy.clone(),
+            mode: Mode::Enforce,
+            code: claim.code.clone(),
+            severity: Severity::Deny,
+            pointer: claim.pointer.clone(),
+            message: format!("{} is held by another", claim.key),
+            hint: String::new(),
+        });
+        let findings = findings.collect();
+        self.taken.lock().await.push((holder, claims, dry_run));
+        Claimed { findings, failures: Vec::new() }
+    }
+
+    async fn check_policy(&self, object: &str) -> Vec<Finding> {
+        assert!(object.contains("AdmissionPolicy"));
+        Vec::new()
+    }
+
+    fn namespace_labels(&self, _: &str) -> Option<Arc<Labels>> {
+        None
+    }
+
+    fn lookup(&self) -> Arc<dyn Lookup> {
+        Arc::new(Documents::default())
+    }
+}
+
+struct Bench {
+    around: Arc<Around>,
+    admission: Admission<Arc<Around>>,
+}
+
+async fn bench(policies: &[(&str, Mode)], held: bool) -> Bench {
+    let engine = Engine::start(4).unwrap();
+    let mut bindings = Vec::new();
+    for (name, mode) in policies {
+        let built_in = opensdn_policies::find(name).unwrap();
+        let policy = Policy::load(&engine, built_in.bytes, None, None).await.unwrap();
+        bindings.push(Binding {
+            name: (*name).to_owned(),
+            policy,
+            settings: "{}".to_owned(),
+            mode: *mode,
+            failure_mode: None,
+            scope: Scope::default(),
+            limits: Limits { time: Duration::from_secs(2), ..Limits::default() },
+        });
+    }
+    let metrics = Metrics::new();
+    let serving = Arc::new(Serving::new(metrics.clone()));
+    serving.swap(PolicySet::new(bindings, vec!["tf.tungsten.io".into(), "opensdn.io".into()]));
+    let around = Arc::new(Around { held, ..Around::default() });
+    Bench { admission: Admission::new(serving, Arc::clone(&around), metrics), around }
+}
+
+impl Bench {
+    async fn answer(&self, step: Step, body: impl Into<Bytes>) -> Value {
+        let deadline = Instant::now() + Duration::from_secs(5);
+        let bytes = self.admission.review(Call { step, body: body.into(), deadline }).await;
+        let answer: Value = serde_json::from_slice(&bytes).unwrap();
+        assert_eq!(answer["apiVersion"], "admission.k8s.io/v1");
+        assert_eq!(answer["kind"], "AdmissionReview");
+        assert_eq!(answer.get("request"), None, "the request is never echoed");
+        if step == Step::Validate {
+            assert_eq!(answer.pointer("/response/patch"), None);
+        }
+        answer["response"].clone()
+    }
+
+    async fn validate(&self, object: Value) -> Value {
+        self.answer(Step::Validate, review("CREATE", object, Value::Null).to_string()).await
+    }
+}
+
+fn review(operation: &str, object: Value, old_object: Value) -> Value {
+    let subject = if object.is_null() { &old_object } else { &object };
+    let (group, version) = subject["apiVersion"].as_str().unwrap().split_once('/').unwrap();
+    json!({
+        "kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1",
+        "request": {
+            "uid": "705ab4f5-6393-11e8-b7cc-42010a800002",
+            "kind": {"group": group, "version": version, "kind": subject["kind"]},
+            "resource": {"group": group, "version": version, "resource": "things"},
+            "name": subject["metadata"]["name"], "namespace": subject["metadata"]["namespace"],
+            "operation": operation,
+            "userInfo": {"username": "jane", "groups": ["system:authenticated"],
+                "extra": {"scopes": ["a"]}},
+            "object": object, "oldObject": old_object, "dryRun": false,
+            "options": {"kind": "CreateOptions", "apiVersion": "meta.k8s.io/v1"},
+        },
+    })
+}
+
+fn vrouter(service: Value) -> Value {
+    json!({
+        "apiVersion": "tf.tungsten.io/v1alpha1", "kind": "Vrouter",
+        "metadata": {"name": "vrouter1", "namespace": "tf", "uid": "u1"},
+        "spec": {"serviceConfiguration": service},
+    })
+}
+
+fn link_local(name: &str) -> Value {
+    json!({
+        "apiVersion": "opensdn.io/v1alpha1", "kind": "LinkLocalService",
+        "metadata": {"name": name, "namespace": "tf", "uid": "u2"},
+        "spec": {"name": name, "ip": "169.254.20.1", "port": 80,
+            "fabric": {"addresses": ["192.0.2.7"], "port": 8080}},
+    })
+}
+
+const TLS: (&str, Mode) = ("plaintext", Mode::Enforce);
+const UNSAFE: (&str, Mode) = ("unsafe-parameter", Mode::Enforce);
+const CLAIMS: (&str, Mode) = ("duplicate-link-local", Mode::Enforce);
+
+#[tokio::test]
+async fn a_refusal_names_every_problem_of_every_policy_with_field_and_remedy() {
+    let bench = bench(&[TLS, UNSAFE], false).await;
+    let object = vrouter(json!({"sslEnable": false, "physicalInterface": "eth0; $(reboot)"}));
+    let response = bench.validate(object).await;
+    assert_eq!(response["allowed"], false);
+    assert_eq!(response["uid"], "705ab4f5-6393-11e8-b7cc-42010a800002");
+    let message = response["status"]["message"].as_str().unwrap();
+    assert!(message.contains("problems in Vrouter tf/vrouter1:"), "{message}");
+    assert!(message.contains("[OSDN1816] spec.serviceConfiguration.sslEnable: "), "{message}");
+    assert!(
+        message.contains("[OSDN1812] spec.serviceConfiguration.physicalInterface"),
+        "{message}"
+    );
+    assert!(message.lines().all(|line| !line.ends_with("->")), "a remedy on every line: {message}");
+    assert_eq!(response["status"]["code"], 403);
+    let causes = response["status"]["details"]["causes"].as_array().unwrap();
+    assert_eq!(causes.len(), message.lines().count() - 1);
+    assert!(causes.iter().any(|cause| cause["field"] == "spec.serviceConfiguration.sslEnable"));
+}
+
+#[tokio::test]
+async fn a_good_object_passes_without_a_word() {
+    let bench = bench(&[TLS, UNSAFE], false).await;
+    let response = bench.validate(vrouter(json!({"sslEnable": true}))).await;
+    assert_eq!(response, json!({"uid": "705ab4f5-6393-11e8-b7cc-42010a800002", "allowed": true}));
+}
+
+#[tokio::test]
+async fn modes_warn_and_audit_let_pass() {
+    let bad = || vrouter(json!({"sslEnable": false}));
+    let warn = bench(&[("plaintext", Mode::Warn)], false).await.validate(bad()).await;
+    assert_eq!(warn["allowed"], true);
+    assert!(warn["warnings"][0].as_str().unwrap().starts_with("[OSDN1816]"), "{warn}");
+    let audit = bench(&[("plaintext", Mode::Audit)], false).await.validate(bad()).await;
+    assert_eq!(audit["allowed"], true);
+    assert_eq!(audit.get("warnings"), None);
+    assert!(audit["auditAnnotations"]["findings"].as_str().unwrap().contains("OSDN1816"));
+}
+
+#[tokio::test]
+async fn claims_are_taken_only_after_every_policy_allowed() {
+    let bench = bench(&[CLAIMS], false).await;
+    let response = bench.validate(link_local("metrics")).await;
+    assert_eq!(response["allowed"], true, "{response}");
+    let taken = bench.around.taken.lock().await;
+    let (holder, claims, dry_run) = taken.first().unwrap();
+    assert_eq!((&*holder.name, &*holder.uid, *dry_run), ("metrics", "u2", false));
+    assert!(claims.iter().any(|claim| claim.key == "169.254.20.1:80"), "{claims:?}");
+    drop(taken);
+
+    let mut refused = link_local("metrics");
+    refused["spec"]["ip"] = json!("127.0.0.1");
+    assert_eq!(bench.validate(refused).await["allowed"], false);
+    assert_eq!(bench.around.taken.lock().await.len(), 1, "a refused object claims nothing");
+}
+
+#[tokio::test]
+async fn a_key_that_another_holds_refuses_the_object() {
+    let response = bench(&[CLAIMS], true).await.validate(link_local("metrics")).await;
+    assert_eq!(response["allowed"], false);
+    assert!(response["status"]["message"].as_str().unwrap().contains("is held by another"));
+}
+
+#[tokio::test]
+async fn a_deletion_has_no_object_and_passes() {
+    let bench = bench(&[TLS, CLAIMS, UNSAFE], false).await;
+    let old = vrouter(json!({"sslEnable": false}));
+    let body = review("DELETE", Value::Null, old).to_string();
+    let response = bench.answer(Step::Validate, body).await;
+    assert_eq!(response["allowed"], true, "{response}");
+}
+
+#[tokio::test]
+async fn defaults_are_written_once() {
+    let bench = bench(&[("explicit-defaults", Mode::Enforce)], false).await;
+    let mut object = json!({
+        "apiVersion": "tf.tungsten.io/v1alpha1", "kind": "Zookeeper",
+        "metadata": {"name": "zookeeper1", "namespace": "tf"},
+        "spec": {"serviceConfiguration": {"clientPort": 2182}},
+    });
+    let body = review("CREATE", object.clone(), Value::Null).to_string();
+    let response = bench.answer(Step::Mutate, body).await;
+    assert_eq!((&response["allowed"], &response["patchType"]), (&json!(true), &json!("JSONPatch")));
+    let patch = STANDARD.decode(response["patch"].as_str().unwrap()).unwrap();
+    let patch: json_patch::Patch = serde_json::from_slice(&patch).unwrap();
+    json_patch::patch(&mut object, &patch).unwrap();
+    assert_eq!(object["spec"]["serviceConfiguration"]["clientPort"], 2182, "what is set stays");
+    assert_eq!(object["spec"]["serviceConfiguration"]["electionPort"], 2888);
+    let body = review("UPDATE", object.clone(), object).to_string();
+    let again = bench.answer(Step::Mutate, body).await;
+    assert_eq!(again.get("patch"), None, "{again}");
+    assert_eq!(again.get("patchType"), None);
+}
+
+#[tokio::test]
+async fn a_mutating_policy_that_does_not_enforce_changes_nothing() {
+    let bench = bench(&[("explicit-defaults", Mode::Audit)], false).await;
+    let object = json!({"apiVersion": "tf.tungsten.io/v1alpha1", "kind": "Zookeeper",
+        "metadata": {"name": "z"}, "spec": {"serviceConfiguration": {}}});
+    let body = review("CREATE", object, Value::Null).to_string();
+    let response = bench.answer(Step::Mutate, body).await;
+    assert_eq!((&response["allowed"], response.get("patch")), (&json!(true), None));
+}
+
+#[tokio::test]
+async fn an_unreadable_review_is_refused_in_a_review() {
+    let bench = bench(&[TLS], false).await;
+    let good = review("CREATE", vrouter(json!({})), Value::Null);
+    let good_text = good.to_string();
+    let uid = "705ab4f5-6393-11e8-b7cc-42010a800002";
+    let api_server_order = format!(r#"{{"kind":"AdmissionReview","request":{{"uid":"{uid}","#);
+    let cases: Vec<(&str, Vec<u8>, &str)> = vec![
+        ("truncated", format!("{api_server_order}\"kind\":").into_bytes(), uid),
+        ("empty", Vec::new(), ""),
+        ("no object", b"[]".to_vec(), ""),
+        ("duplicate keys", format!("{api_server_order}\"a\":1,\"a\":2}}}}").into_bytes(), uid),
+        ("trailing data", format!("{good_text} x").into_bytes(), uid),
+        ("invalid UTF-8", [api_server_order.as_bytes(), b"\"a\":\"\xff\"}}"].concat(), uid),
+        ("deep nesting", format!("{api_server_order}\"a\":{}", "[".repeat(5000)).into_bytes(), uid),
+        (
+            "old version",
+            good_text.replace("admission.k8s.io/v1", "admission.k8s.io/v1beta1").into(),
+            uid,
+        ),
+        ("missing uid", good_text.replace("\"uid\":\"705", "\"other\":\"705").into(), ""),
+        ("missing kind", good_text.replace("\"Vrouter\"", "null").into(), ""),
+        ("odd operation", good_text.replace("\"CREATE\"", "\"PATCH\"").into(), uid),
+        ("odd groups", good_text.replace("[\"system:authenticated\"]", "7").into(), uid),
+    ];
+    for (name, body, uid) in cases {
+        let response = bench.answer(Step::Validate, body).await;
+        assert_eq!(response["allowed"], false, "{name}");
+        assert_eq!(response["status"]["code"], 400, "{name}");
+        assert!(!response["status"]["message"].as_str().unwrap().is_empty(), "{name}");
+        if !uid.is_empty() {
+            assert_eq!(response["uid"], uid, "{name}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_body_over_the_limit_is_refused_with_its_uid() {
+    let bench = bench(&[], false).await;
+    let prefix = br#"{"kind":"AdmissionReview","request":{"uid":"abc-1","kind":{"#;
+    let answer: Value = serde_json::from_slice(&bench.admission.too_large(prefix)).unwrap();
+    assert_eq!(answer["response"]["uid"], "abc-1");
+    assert_eq!(answer["response"]["status"]["code"], 413);
+}
+
+#[tokio::test]
+async fn shapes_that_policies_do_not_expect_never_crash() {
+    let bench = bench(&[TLS, UNSAFE, CLAIMS, ("explicit-defaults", Mode::Enforce)], false).await;
+    for spec in [json!(null), json!([]), json!("x"), json!({"serviceConfiguration": 7}), json!({})]
+    {
+        let mut object = vrouter(json!({}));
+        object["spec"] = spec;
+        object["metadata"]["labels"] = json!("no map");
+        for step in [Step::Mutate, Step::Validate] {
+            let body = review("CREATE", object.clone(), Value::Null).to_string();
+            let response = bench.answer(step, body).await;
+            assert!(response["allowed"].is_boolean());
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_unknown_kind_passes() {
+    let bench = bench(&[TLS, UNSAFE], false).await;
+    let object =
+        json!({"apiVersion": "example.com/v1", "kind": "Other", "metadata": {"name": "x"}});
+    assert_eq!(bench.validate(object).await["allowed"], true);
+}
+
+#[tokio::test]
+async fn a_generated_name_is_printed_with_a_star() {
+    let bench = bench(&[TLS], false).await;
+    let mut object = vrouter(json!({"sslEnable": false}));
+    object["metadata"] = json!({"generateName": "vrouter-", "namespace": "tf"});
+    let response = bench.validate(object).await;
+    let message = response["status"]["message"].as_str().unwrap();
+    assert!(message.contains("Vrouter tf/vrouter-*"), "{message}");
+}

@@ -1,0 +1,101 @@
+//! `policies/README.md` is generated from what the policies say of themselves.
+
+use std::{fmt::Write as _, path::Path};
+
+use opensdn_policy_host::{Engine, Metadata, Operation, Policy, Severity, Step};
+
+const HEAD: &str = "\
+# Built-in policies
+
+<!-- Generated: UPDATE=1 cargo test -p opensdn-policies --test table_is_current -->
+
+Each folder is one policy: its reason and code in `src/`, what it says to which object in
+`cases/`. A policy is put in force by an `AdmissionPolicy` (see `deploy/webhook/policies.yaml`);
+its settings stand in `spec.settings`. How to write one: CONTRIBUTING.md.
+
+";
+
+fn table(policies: &[Metadata]) -> String {
+    let mut text = HEAD.to_owned();
+    text.push_str("| policy | what it is about | kinds |\n| --- | --- | --- |\n");
+    for policy in policies {
+        let mut kinds: Vec<&str> =
+            policy.interests.iter().map(|interest| interest.kind.as_str()).collect();
+        kinds.sort_unstable();
+        kinds.dedup();
+        let name = &policy.name;
+        writeln!(text, "| [{name}](#{name}) | {} | {} |", policy.summary, kinds.join(", ")).unwrap();
+    }
+    for policy in policies {
+        section(&mut text, policy);
+    }
+    text
+}
+
+fn section(text: &mut String, policy: &Metadata) {
+    writeln!(text, "\n## {}\n\n{}.", policy.name, policy.summary).unwrap();
+    let mutates = policy.has(Step::Mutate);
+    if mutates {
+        text.push_str("It changes objects: the patch is what its cases show.\n");
+    }
+    if policy.claims {
+        text.push_str("What it finds unique is claimed, so that it holds under concurrent writes.\n");
+    }
+    let deletes = policy
+        .interests
+        .iter()
+        .any(|interest| interest.operations.contains(&Operation::Delete));
+    if deletes {
+        text.push_str("It looks at deletions too.\n");
+    }
+    if !policy.messages.is_empty() {
+        text.push_str("\n| code | severity | what is wrong | why | what to do |\n");
+        text.push_str("| --- | --- | --- | --- | --- |\n");
+    }
+    for message in &policy.messages {
+        let severity = match message.severity {
+            Severity::Deny => "deny",
+            Severity::Warn => "warn",
+        };
+        let cell = |cell: &str| cell.replace('|', "\\|").replace('\n', " ");
+        writeln!(
+            text,
+            "| {} | {severity} | {} | {} | {} |",
+            message.code,
+            cell(&message.title),
+            cell(&message.explanation),
+            cell(&message.hint)
+        )
+        .unwrap();
+    }
+    let settings = policy.settings_schema.get("properties").and_then(|all| all.as_object());
+    if let Some(settings) = settings.filter(|all| !all.is_empty()) {
+        text.push_str("\n| setting | meaning | default |\n| --- | --- | --- |\n");
+        for (name, schema) in settings {
+            let field = |key: &str| schema.get(key).map(ToString::to_string).unwrap_or_default();
+            let meaning = schema.get("description").and_then(|text| text.as_str()).unwrap_or("");
+            let meaning = meaning.replace('|', "\\|").replace('\n', " ");
+            writeln!(text, "| `{name}` | {meaning} | `{}` |", field("default")).unwrap();
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_table_of_policies_is_current() {
+    let engine = Engine::start(4).unwrap();
+    let mut policies = Vec::new();
+    for built_in in opensdn_policies::ALL {
+        let policy = Policy::load(&engine, built_in.bytes, None, None).await.unwrap();
+        policies.push(policy.metadata().clone());
+    }
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().join("README.md");
+    let expected = table(&policies);
+    if std::env::var_os("UPDATE").is_some() {
+        std::fs::write(&file, &expected).unwrap();
+    }
+    let current = std::fs::read_to_string(&file).unwrap_or_default();
+    assert!(
+        current == expected,
+        "policies/README.md is not current: UPDATE=1 cargo test -p opensdn-policies --test table_is_current"
+    );
+}

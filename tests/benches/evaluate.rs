@@ -1,0 +1,169 @@
+//! What one evaluation costs: a fresh instance each time, against the same rule compiled natively.
+
+use std::{error::Error, path::Path, process::Command, sync::Arc, time::Duration};
+
+use opensdn_policy_host::{
+    Binding, Context, Engine, Limits, Mode, Operation, Policy, PolicySet, Request, Scope,
+    lookup::NoLookup,
+    scan::{self, Document},
+};
+use opensdn_policy_sdk::bindings::{Guest as _, opensdn::policy::types as wire};
+use opensdn_tests::measure::{Row, Sample, report};
+use serde_json::{Value, json};
+use tokio::{runtime::Runtime, time::Instant};
+use wit_component::ComponentEncoder;
+
+const RUNS: usize = 20_000;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let engine = Engine::start(16)?;
+    let bytes = build("ten-fields")?;
+    let policy = runtime.block_on(Policy::load(&engine, &bytes, None, None))?;
+    let mut rows = Vec::new();
+    for (label, size) in [("4 KiB", 4 << 10), ("64 KiB", 64 << 10)] {
+        let object = object(size).to_string();
+        let set = PolicySet::new(vec![bind(&policy)], Vec::new());
+        rows.extend(host(&runtime, &set, label, &object)?);
+        rows.extend(native(&set, label, &object)?);
+    }
+    report("evaluate", &rows)?;
+    Ok(())
+}
+
+/// A Vrouter whose JSON text has about this many bytes.
+fn object(size: usize) -> Value {
+    let containers: Vec<Value> = ["provisioner", "nodemanager", "vrouteragent", "vroutercni"]
+        .map(|name| json!({"name": name, "image": format!("tungstenfabric/contrail-{name}:R21.4")}))
+        .into();
+    let mut environment = serde_json::Map::new();
+    while environment.len() * 44 + 900 < size {
+        let key = format!("VARIABLE_{:05}", environment.len());
+        environment.insert(key, json!("a value of some length"));
+    }
+    json!({
+        "apiVersion": "tf.tungsten.io/v1alpha1",
+        "kind": "Vrouter",
+        "metadata": {"name": "vrouter1", "namespace": "tf", "labels": {"tf_cluster": "cluster1"}},
+        "spec": {
+            "commonConfiguration": {"logLevel": "info", "distribution": "ubuntu"},
+            "serviceConfiguration": {
+                "envVariablesConfig": environment,
+                "controlInstance": "control1", "physicalInterface": "eth0",
+                "dataSubnet": "10.0.0.0/24", "cniMTU": 1450, "hugePages2M": 128,
+                "sslEnable": true, "containers": containers,
+            },
+        },
+    })
+}
+
+fn host(
+    runtime: &Runtime,
+    set: &PolicySet,
+    label: &str,
+    text: &str,
+) -> Result<Vec<Row>, Box<dyn Error>> {
+    let mut paths = scan::Paths::new();
+    let mount = paths.mount("", set.paths());
+    let scans = Sample::of(RUNS, || {
+        std::hint::black_box(scan::scan(text.as_bytes(), &paths).is_ok());
+    });
+    let found = scan::scan(text.as_bytes(), &paths)?;
+    let document = found.document(&mount).ok_or("the object")?;
+    let request = request(document);
+    let evaluate = || async {
+        let deadline = Instant::now() + Duration::from_secs(1);
+        set.evaluate(&request, &Context { lookup: Arc::new(NoLookup), deadline }).await
+    };
+    let verdict = runtime.block_on(evaluate());
+    assert!(verdict.failures.is_empty() && verdict.findings.is_empty(), "{verdict:?}");
+    let evaluations = Sample::of(RUNS, || {
+        std::hint::black_box(runtime.block_on(evaluate()));
+    });
+    let row = |what: &str, sample: &Sample, share| {
+        Row::new(format!("{what}, {label}"), sample.percentile(share), "µs")
+    };
+    Ok(vec![
+        row("scan p50", &scans, 0.5),
+        row("evaluate, fresh instance p50", &evaluations, 0.5).aim("25 µs"),
+        row("evaluate, fresh instance p99", &evaluations, 0.99),
+    ])
+}
+
+/// The same rule without WebAssembly: the parts as text, the guest's own code.
+fn native(set: &PolicySet, label: &str, text: &str) -> Result<Vec<Row>, Box<dyn Error>> {
+    let object: Value = serde_json::from_str(text)?;
+    let interest = set.bindings().next().and_then(|one| one.policy.metadata().interests.first());
+    let reads = interest.map(|interest| interest.reads.clone()).unwrap_or_default();
+    let part = |pointer: &String| object.pointer(pointer).map(Value::to_string);
+    let parts: Vec<Option<String>> = reads.iter().map(part).collect();
+    let sample = Sample::of(RUNS, || {
+        let request = wire::Request {
+            operation: wire::Operation::Create,
+            interest: 0,
+            group: "tf.tungsten.io".to_owned(),
+            version: "v1alpha1".to_owned(),
+            kind: "Vrouter".to_owned(),
+            subresource: String::new(),
+            name: "vrouter1".to_owned(),
+            namespace: "tf".to_owned(),
+            user: "jane".to_owned(),
+            groups: Vec::new(),
+            dry_run: false,
+            object: parts.clone(),
+            old_object: Vec::new(),
+        };
+        std::hint::black_box(ten_fields::Component::validate(request, "{}".to_owned()).is_ok());
+    });
+    Ok(vec![Row::new(format!("the same natively p50, {label}"), sample.percentile(0.5), "µs")])
+}
+
+fn request(object: Document<'_>) -> Request<'_> {
+    Request {
+        operation: Operation::Create,
+        group: "tf.tungsten.io",
+        version: "v1alpha1",
+        kind: "Vrouter",
+        subresource: "",
+        name: "vrouter1",
+        namespace: "tf",
+        namespace_labels: None,
+        user: "jane",
+        groups: &[],
+        dry_run: false,
+        object: Some(object),
+        old_object: None,
+    }
+}
+
+fn bind(policy: &Policy) -> Binding {
+    Binding {
+        name: "ten-fields".to_owned(),
+        policy: policy.clone(),
+        settings: "{}".to_owned(),
+        mode: Mode::Enforce,
+        failure_mode: None,
+        scope: Scope::default(),
+        limits: Limits::default(),
+    }
+}
+
+/// Builds a guest of `tests/guests` as the built-in policies are built.
+fn build(name: &str) -> Result<Vec<u8>, Box<dyn Error>> {
+    const TARGET: &str = "wasm32-unknown-unknown";
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let target = root.join("target/guests");
+    let built = Command::new(env!("CARGO"))
+        .current_dir(&root)
+        .args(["build", "--quiet", "--lib", "--profile", "policy", "--target", TARGET, "-p", name])
+        .env("CARGO_BUILD_BUILD_DIR", &target)
+        .arg("--target-dir")
+        .arg(&target)
+        .status()?;
+    if !built.success() {
+        return Err(format!("the guest {name} does not build").into());
+    }
+    let file = target.join(TARGET).join("policy").join(format!("{}.wasm", name.replace('-', "_")));
+    let module = std::fs::read(file)?;
+    Ok(ComponentEncoder::default().validate(true).module(&module)?.encode()?)
+}
