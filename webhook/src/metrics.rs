@@ -6,12 +6,12 @@
 //! end.
 
 use std::collections::{BTreeSet, HashMap};
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
 
-use prometheus_client::encoding::{EncodeLabelSet, EncodeLabelValue};
+use prometheus_client::encoding::{EncodeLabelSet, EncodeLabelValue, LabelValueEncoder};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
@@ -30,45 +30,62 @@ const BUCKETS: [f64; 18] = [
 ];
 
 /// How a review, or the evaluation of one policy, came out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, EncodeLabelValue)]
-#[allow(non_camel_case_types, reason = "the names are the label values")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Verdict {
     /// Allowed without a warning.
-    allowed,
+    Allowed,
     /// Allowed with warnings.
-    warned,
+    Warned,
     /// Denied by a finding.
-    denied,
+    Denied,
     /// Could not be computed; the failure mode decided.
-    failed,
+    Failed,
 }
 
 /// The operation that was reviewed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, EncodeLabelValue)]
-#[allow(non_camel_case_types, reason = "the names are the label values")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Operation {
     /// An object is created.
-    create,
+    Create,
     /// An object is changed.
-    update,
+    Update,
     /// An object is deleted.
-    delete,
+    Delete,
     /// A connection to a subresource.
-    connect,
+    Connect,
     /// Not readable.
-    unknown,
+    Unknown,
 }
 
 /// How a policy's findings count.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, EncodeLabelValue)]
-#[allow(non_camel_case_types, reason = "the names are the label values")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Mode {
     /// Findings deny.
-    enforce,
+    Enforce,
     /// Findings become warnings.
-    warn,
+    Warn,
     /// Findings are only reported.
-    audit,
+    Audit,
+}
+
+/// The label values are written here, apart from the names in code, which may change.
+macro_rules! label_values {
+    ($($label:ident { $($variant:ident = $value:literal),* })*) => {
+        $(impl EncodeLabelValue for $label {
+            fn encode(&self, encoder: &mut LabelValueEncoder<'_>) -> Result<(), fmt::Error> {
+                encoder.write_str(match self { $(Self::$variant => $value),* })
+            }
+        })*
+    };
+}
+
+label_values! {
+    Verdict { Allowed = "allowed", Warned = "warned", Denied = "denied", Failed = "failed" }
+    Operation {
+        Create = "create", Update = "update", Delete = "delete", Connect = "connect",
+        Unknown = "unknown"
+    }
+    Mode { Enforce = "enforce", Warn = "warn", Audit = "audit" }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -317,7 +334,7 @@ impl Metrics {
             let labels = EvaluationLabels { policy: policy.clone(), mode, verdict };
             self.all.evaluations.get_or_create_owned(&labels)
         };
-        let verdicts = [Verdict::allowed, Verdict::warned, Verdict::denied, Verdict::failed];
+        let verdicts = [Verdict::Allowed, Verdict::Warned, Verdict::Denied, Verdict::Failed];
         let verdicts = verdicts.map(count);
         let label = PolicyLabel { policy: policy.clone() };
         let seconds = self.all.evaluation_seconds.get_or_create_owned(&label);

@@ -14,6 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use futures::FutureExt;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::Instant;
 use tokio_rustls::TlsAcceptor;
@@ -110,23 +111,26 @@ pub async fn serve<R: Reviewer>(
     let registry = Registry::new(limits.connections, metrics.clone());
     let router = routes::router(reviewer, limits.clone(), metrics);
     let connections = TaskTracker::new();
-    let mut closing = std::pin::pin!(async {
-        let mut drain = drain.clone();
-        drain.reached(Phase::Closing).await;
-    });
-    loop {
-        let stream = tokio::select! {
-            biased;
-            () = &mut closing => break,
-            stream = accept(&listener, &registry) => stream,
-        };
+    let open = |stream| {
         let Some(place) = registry.admit() else {
-            tracing::warn!("connection refused: each of the others has a request in flight");
-            continue;
+            return tracing::warn!("connection refused: all others have a request in flight");
         };
         let acceptor = TlsAcceptor::from(tls.config());
         let (router, drain, limits) = (router.clone(), drain.clone(), limits.clone());
         connections.spawn(connection::serve(stream, acceptor, router, place, drain, limits));
+    };
+    let mut ends = drain.clone();
+    let mut closing = std::pin::pin!(ends.reached(Phase::Closing));
+    loop {
+        tokio::select! {
+            biased;
+            () = &mut closing => break,
+            stream = accept(&listener, &registry) => open(stream),
+        }
+    }
+    // The kernel has made these connections already; dropping the listener would reset them.
+    while let Some(Ok((stream, _))) = listener.accept().now_or_never() {
+        open(stream);
     }
     drop(listener);
     connections.close();

@@ -20,7 +20,7 @@ use hyper::service::{HttpService, service_fn};
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
-use tokio::time::{Instant, Sleep, sleep_until, timeout};
+use tokio::time::{Instant, Sleep, sleep, sleep_until, timeout};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 use tower::Service;
@@ -31,6 +31,11 @@ use crate::shutdown::{Drain, Phase};
 
 /// How long a caller is listened to after an answer that did not wait for the end of its body.
 const LINGER: Duration = Duration::from_secs(1);
+/// And how much it may send in that time.
+const LINGER_BYTES: usize = 32 << 20;
+/// How long an idle connection is still looked at before it is closed for good: a request may have
+/// arrived that the task has not been told of.
+const LAST_LOOK: Duration = Duration::from_millis(100);
 /// The largest head, and the largest piece in which a body arrives.
 const READ_BUFFER: usize = 64 * 1024;
 
@@ -55,7 +60,8 @@ pub(super) async fn serve(
         Err(_) => return tracing::debug!("TLS handshake took too long"),
     };
     activity.enter(Stage::Idle);
-    let io = TokioIo::new(Watched { stream, activity: activity.clone(), linger: None });
+    let io =
+        TokioIo::new(Watched { stream, activity: activity.clone(), linger: None, lingered: 0 });
     let service = service_fn(|request| {
         activity.enter(Stage::Busy);
         let reply = router.clone().call(request);
@@ -97,7 +103,10 @@ async fn drive<S>(
     S: HttpService<Incoming, ResBody = Body, Error = Infallible>,
 {
     let mut expiry = pin!(sleep_until(activity.expires(limits)));
-    let mut closing = pin!(drain.reached(Phase::Closing));
+    let mut closing = pin!(async {
+        drain.reached(Phase::Closing).await;
+        sleep(LAST_LOOK).await;
+    });
     let mut is_closing = false;
     loop {
         // Biased: what the caller has already sent is seen before it is called idle.
@@ -160,6 +169,7 @@ struct Watched {
     stream: TlsStream<TcpStream>,
     activity: Arc<Activity>,
     linger: Option<Pin<Box<Sleep>>>,
+    lingered: usize,
 }
 
 impl AsyncRead for Watched {
@@ -210,14 +220,16 @@ impl AsyncWrite for Watched {
             return Poll::Ready(Ok(()));
         }
         let this = &mut *self;
-        let until = this.linger.get_or_insert_with(|| Box::pin(tokio::time::sleep(LINGER)));
+        let until = this.linger.get_or_insert_with(|| Box::pin(sleep(LINGER)));
         let mut scratch = [0; 4096];
         while until.as_mut().poll(context).is_pending() {
             let mut buffer = ReadBuf::new(&mut scratch);
             // Below TLS: nothing of what comes is looked at.
             let socket = this.stream.get_mut().0;
             let read = ready!(Pin::new(socket).poll_read(context, &mut buffer));
-            if read.is_err() || buffer.filled().is_empty() {
+            this.lingered += buffer.filled().len();
+            let ended = read.is_err() || buffer.filled().is_empty();
+            if ended || this.lingered > LINGER_BYTES {
                 break;
             }
         }

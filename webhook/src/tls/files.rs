@@ -5,13 +5,15 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use sha2::{Digest, Sha256};
-use tokio::time::{MissedTickBehavior, interval};
+use tokio::time::{MissedTickBehavior, interval, sleep};
 
 use super::{Error, Identity, Tls};
 
 /// How often two files may be found changed between two readings before they are taken as they
 /// are; the pair is checked anyway.
 const ATTEMPTS: usize = 5;
+/// Between two attempts at a file that is not there.
+const PAUSE: Duration = Duration::from_millis(20);
 
 /// Where chain, key and client CA are.
 #[derive(Clone, Debug)]
@@ -60,18 +62,22 @@ impl std::fmt::Debug for Content {
 }
 
 impl Files {
-    /// Reads all files. The chain is read again after the key: if it has changed meanwhile the
-    /// two may be of different generations, and everything is read once more.
+    /// Reads all files, more than once where they change meanwhile: a swap between chain and key
+    /// shows in the chain being another one afterwards, a swap in the middle of the path in a file
+    /// that seems not to be there.
     pub async fn read(&self) -> Result<Content, Error> {
-        let mut content = self.read_once().await?;
-        for _ in 0..ATTEMPTS {
-            let chain = read(&self.chain).await?;
-            if chain == content.chain {
-                break;
+        let mut content = self.read_once().await;
+        for _ in 1..ATTEMPTS {
+            match &content {
+                Ok(content) if content.chain == read(&self.chain).await.unwrap_or_default() => {
+                    break;
+                }
+                Ok(_) => {}
+                Err(_) => sleep(PAUSE).await,
             }
-            content = self.read_once().await?;
+            content = self.read_once().await;
         }
-        Ok(content)
+        content
     }
 
     async fn read_once(&self) -> Result<Content, Error> {
@@ -95,7 +101,7 @@ impl Files {
             let content = match self.read().await {
                 Ok(content) => content,
                 Err(error) => {
-                    // In the middle of a swap a file may be away for a moment; once is enough.
+                    // Reported once, not every second.
                     if !std::mem::replace(&mut unreadable, true) {
                         tls.refused(&error);
                     }

@@ -28,7 +28,7 @@ pub(crate) const NAME: &str = "opensdn-webhook.opensdn.svc";
 pub(crate) struct Ca {
     issuer: Issuer<'static, KeyPair>,
     pub(crate) pem: String,
-    der: CertificateDer<'static>,
+    pub(crate) der: CertificateDer<'static>,
 }
 
 /// A chain and its key in PEM.
