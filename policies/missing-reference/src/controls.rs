@@ -1,0 +1,126 @@
+//! The Control that a Vrouter or Webui names.
+
+use opensdn_policy_components::{ComponentView, Owners, Services};
+use opensdn_policy_sdk::{Failure, Index, Message, Outcome, Severity, Verdict};
+
+use crate::Spec;
+
+pub(crate) const OF_VROUTER: Message = Message {
+    code: "OSDN1801",
+    severity: Severity::Deny,
+    title: "the vrouters name a Control that is not there",
+    explanation: "The agents connect to the nodes of that Control. Without it tf-operator renders \
+        an empty list and says nothing: the vrouters run, and no workload has a network.",
+    hint: "set controlInstance to the name of a Control: kubectl get controls",
+};
+
+pub(crate) const OF_WEBUI: Message = Message {
+    code: "OSDN1616",
+    severity: Severity::Deny,
+    title: "the web UI names a Control that is not there",
+    explanation: "The web UI is configured with the nodes of that Control, and waits for it for \
+        ever, for the empty name too.",
+    hint: "set controlInstance to the name of a Control: kubectl get controls",
+};
+
+pub(crate) const CONTROLS: Index = Index {
+    name: "controls",
+    group: "tf.tungsten.io",
+    kind: "Control",
+    key: "",
+    reads: &["/metadata/ownerReferences"],
+};
+
+/// A Manager's Controls are as good as there: the operator is about to make them.
+pub(crate) const MANAGERS_BY_CONTROL: Index = Index {
+    name: "managers-by-control",
+    group: "tf.tungsten.io",
+    kind: "Manager",
+    key: "/spec/services/controls/*/metadata/name",
+    reads: &["/metadata/name"],
+};
+
+/// Which Controls may be named.
+pub(crate) enum Controls<'a> {
+    /// Those of the Manager that is judged, and those of the namespace that are not its own.
+    OfManager { names: Vec<&'a str>, uid: Option<&'a str>, namespace: &'a str },
+    /// Those of the namespace, and of its Managers.
+    OfNamespace { namespace: &'a str },
+    /// It is another's business.
+    NotJudged,
+}
+
+impl<'a> Controls<'a> {
+    pub(crate) fn of_manager(
+        services: &'a Services<Spec>,
+        uid: Option<&'a str>,
+        namespace: &'a str,
+    ) -> Self {
+        let names = services.of_kind("Control").map(|control| control.name).collect();
+        Self::OfManager { names, uid, namespace }
+    }
+
+    pub(crate) fn of_namespace(namespace: &'a str) -> Self {
+        Self::OfNamespace { namespace }
+    }
+
+    pub(crate) fn judge(
+        &self,
+        component: &ComponentView<'_, Spec>,
+        message: &Message,
+        verdict: &mut Verdict,
+    ) -> Outcome {
+        let name = component.spec.service_configuration.control_instance.as_deref();
+        let name = name.unwrap_or_default();
+        let known = match self {
+            Self::NotJudged => true,
+            _ if name.is_empty() => false,
+            Self::OfManager { names, .. } if names.contains(&name) => true,
+            Self::OfManager { uid, namespace, .. } => exists_apart_from(name, namespace, *uid)?,
+            Self::OfNamespace { namespace } => {
+                exists_apart_from(name, namespace, None)? || is_planned(name, namespace)?
+            }
+        };
+        if known {
+            return Ok(());
+        }
+        let title = component.title();
+        let text = if name.is_empty() {
+            format!("{title}: controlInstance is unset; it must name a Control")
+        } else {
+            format!("{title}: there is no Control {name:?}{}", self.scope())
+        };
+        let finding = message.at(component.setting("/controlInstance")).says(text);
+        verdict.add(match self {
+            Self::OfManager { names, .. } if !names.is_empty() => {
+                finding.hint(format!("set controlInstance to one of: {}", names.join(", ")))
+            }
+            _ => finding,
+        });
+        Ok(())
+    }
+
+    fn scope(&self) -> String {
+        match self {
+            Self::OfManager { namespace, .. } => {
+                format!(" in spec.services.controls, nor another in namespace {namespace}")
+            }
+            Self::OfNamespace { namespace } => format!(" in namespace {namespace}"),
+            Self::NotJudged => String::new(),
+        }
+    }
+}
+
+/// Whether the Control is there and does not belong to the Manager with this UID: what that
+/// Manager does not list any more is about to go.
+fn exists_apart_from(name: &str, namespace: &str, manager: Option<&str>) -> Result<bool, Failure> {
+    let Some(control) = CONTROLS.get(namespace, name)? else { return Ok(false) };
+    let owners = control.part::<Owners>(0)?.unwrap_or_default();
+    let owner = owners.manager().map(|owner| owner.uid.as_str());
+    Ok(owner.is_none() || owner != manager)
+}
+
+fn is_planned(name: &str, namespace: &str) -> Result<bool, Failure> {
+    let managers = MANAGERS_BY_CONTROL.find(name)?;
+    Ok(managers.iter().any(|manager| manager.namespace() == namespace))
+}

@@ -1,0 +1,86 @@
+//! The VrouterProfiles that a Vrouter names, from both sides: they must be there, and may not go
+//! while they are named.
+
+use opensdn_policy_components::ComponentView;
+use opensdn_policy_sdk::{Index, Message, Outcome, Reads, Request, Severity, Verdict};
+
+use crate::{Settings, Spec};
+
+pub(crate) const MISSING: Message = Message {
+    code: "OSDN1821",
+    severity: Severity::Deny,
+    title: "the vrouters name a VrouterProfile that is not there",
+    explanation: "The profile decides how the data plane runs. Without it the vrouters of the \
+        group cannot be configured, and a profile that goes away while it is in use would change \
+        the data plane under the workloads.",
+    hint: "create the VrouterProfile first, or name another: kubectl get vrouterprofiles",
+};
+
+pub(crate) const PROFILES: Index = Index {
+    name: "profiles",
+    group: "opensdn.io",
+    kind: "VrouterProfile",
+    key: "",
+    reads: &["/metadata/name"],
+};
+
+pub(crate) const VROUTERS_BY_PROFILE: Index = Index {
+    name: "vrouters-by-profile",
+    group: "tf.tungsten.io",
+    kind: "Vrouter",
+    key: "/spec/serviceConfiguration/profiles/*",
+    reads: &["/metadata/name"],
+};
+
+pub(crate) const MANAGERS_BY_PROFILE: Index = Index {
+    name: "managers-by-profile",
+    group: "tf.tungsten.io",
+    kind: "Manager",
+    key: "/spec/services/vrouters/*/spec/serviceConfiguration/profiles/*",
+    reads: &["/metadata/name"],
+};
+
+pub(crate) fn judge(
+    component: &ComponentView<'_, Spec>,
+    namespace: &str,
+    verdict: &mut Verdict,
+) -> Outcome {
+    for (number, name) in component.spec.service_configuration.profiles.iter().enumerate() {
+        if PROFILES.get(namespace, name)?.is_none() {
+            let title = component.title();
+            let text =
+                format!("{title}: there is no VrouterProfile {name:?} in namespace {namespace}");
+            let at = component.setting("/profiles").index(number);
+            let hint = format!(
+                "create it first, or name one of: kubectl -n {namespace} get vrouterprofiles"
+            );
+            verdict.add(MISSING.at(at).says(text).hint(hint));
+        }
+    }
+    Ok(())
+}
+
+#[derive(Reads)]
+#[reads(group = "opensdn.io", kind = "VrouterProfile", operations(Delete))]
+pub(crate) struct VrouterProfile {
+    #[read("/metadata/name")]
+    name: String,
+}
+
+pub(crate) fn deleted_profile(
+    request: &Request<VrouterProfile>,
+    _: &Settings,
+    verdict: &mut Verdict,
+) -> Outcome {
+    let Some(VrouterProfile { name }) = &request.old_object else { return Ok(()) };
+    for (index, kind) in [(MANAGERS_BY_PROFILE, "Manager"), (VROUTERS_BY_PROFILE, "Vrouter")] {
+        let users = index.find(name)?;
+        for user in users.iter().filter(|user| user.namespace() == request.namespace) {
+            let user = user.name();
+            let text = format!("VrouterProfile {name} is in use: {kind} {user} names it");
+            let hint = format!("remove it from the profiles of {kind} {user} first");
+            verdict.add(MISSING.at("/metadata/name").says(text).hint(hint));
+        }
+    }
+    Ok(())
+}
