@@ -2,7 +2,12 @@
 //! read is written again, field by field. It holds with feature `kube` and without:
 //! `cargo test -p opensdn-crds --no-default-features --test types`.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test may end here, and says where")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test may end here, and the line says where"
+)]
 
 use std::path::{Path, PathBuf};
 
