@@ -1,0 +1,349 @@
+//! AdmissionPolicy objects become policies in force.
+//!
+//! ```text
+//! AdmissionPolicy --source, contents--> bytes --loader--> Policy --plan--> Binding
+//!     --look-up caches filled--> Serving::swap                --> status (reporter)
+//! ```
+//!
+//! Each policy goes this way by itself: one that cannot be loaded leaves its own previous version
+//! in force and says so, and the others go on. Here: one actor that owns the state and decides
+//! what is next. Deliberately not here: evaluation (the host), who calls us (`configuration`).
+
+pub(crate) mod check;
+mod contents;
+mod entry;
+mod loader;
+pub(crate) mod plan;
+mod problem;
+mod reporter;
+mod source;
+mod status;
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use kube::Client;
+use opensdn_crds::admission_policy::AdmissionPolicy;
+use opensdn_policy_host::{Binding, Cache, Engine, Index, Limits, PolicySet};
+use serde_json::Value;
+use tokio::sync::{mpsc, watch};
+use tokio::time::{MissedTickBehavior, interval};
+
+use crate::admin::{Condition, Readiness};
+use crate::kinds::Kinds;
+use crate::leader::{Leadership, Replicas};
+use crate::metrics::{Loaded, Metrics};
+use crate::related::{Related, namespace_index};
+use crate::serving::Serving;
+use crate::watching::{Change, Target, watch};
+use check::Checker;
+use contents::Contents;
+use entry::{Entry, Loading};
+use loader::Loader;
+use reporter::{Reporter, Snapshot};
+
+/// What the policies need from the rest of the process.
+pub(crate) struct Needs {
+    pub(crate) client: Client,
+    pub(crate) replica: String,
+    pub(crate) engine: Engine,
+    pub(crate) cache: Option<Cache>,
+    pub(crate) folder: Option<PathBuf>,
+    pub(crate) limits: Limits,
+    pub(crate) serving: Arc<Serving>,
+    pub(crate) related: Related,
+    pub(crate) kinds: Kinds,
+    pub(crate) leadership: Leadership,
+    pub(crate) replicas: Replicas,
+    pub(crate) metrics: Metrics,
+    pub(crate) readiness: Readiness,
+}
+
+/// The policies that are in force or about to be: what the API server has to send us.
+pub(crate) type Demand = Arc<Vec<Binding>>;
+
+/// The running part.
+pub(crate) struct Policies {
+    /// Checks AdmissionPolicies at admission.
+    pub(crate) checker: Checker,
+    /// What the webhook configurations have to cover; `None` until everything that was there at
+    /// the start has been dealt with.
+    pub(crate) demand: watch::Receiver<Option<Demand>>,
+}
+
+/// Begins to watch and load.
+pub(crate) fn start(needs: Needs) -> Policies {
+    let loader = Arc::new(Loader::new(needs.engine, needs.cache));
+    let contents = Contents::new(needs.client.clone(), needs.folder);
+    let checker =
+        Checker::new(Arc::clone(&loader), contents.clone(), needs.kinds.clone(), needs.limits);
+    let (demand_sender, demand) = watch::channel(None);
+    let (snapshot_sender, snapshots) = watch::channel(Snapshot::default());
+    let reporter = Reporter {
+        client: needs.client.clone(),
+        replica: needs.replica.clone(),
+        leadership: needs.leadership,
+        replicas: needs.replicas,
+        snapshots,
+    };
+    tokio::spawn(reporter.run());
+    let (results, loaded) = mpsc::unbounded_channel();
+    let condition = needs.readiness.condition("policies", "the AdmissionPolicies are being read");
+    let actor = Actor {
+        replica: needs.replica,
+        limits: needs.limits,
+        serving: needs.serving,
+        related: needs.related,
+        metrics: needs.metrics,
+        loader,
+        contents,
+        results,
+        entries: BTreeMap::new(),
+        listed: None,
+        progress: Progress::Listing,
+        condition,
+        demand: demand_sender,
+        snapshots: snapshot_sender,
+    };
+    tokio::spawn(actor.run(needs.client, loaded));
+    Policies { checker, demand }
+}
+
+/// How far the start has got.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Progress {
+    /// The objects are being read.
+    Listing,
+    /// Those that were there are being loaded.
+    Loading,
+    /// They have been dealt with, well or badly.
+    Running,
+}
+
+struct Actor {
+    replica: String,
+    limits: Limits,
+    serving: Arc<Serving>,
+    related: Related,
+    metrics: Metrics,
+    loader: Arc<Loader>,
+    contents: Contents,
+    results: mpsc::UnboundedSender<Loading>,
+    entries: BTreeMap<String, Entry>,
+    /// The names seen in the list that is under way.
+    listed: Option<BTreeSet<String>>,
+    progress: Progress,
+    condition: Condition,
+    demand: watch::Sender<Option<Demand>>,
+    snapshots: watch::Sender<Snapshot>,
+}
+
+/// How often is looked whether a policy that waits for look-ups has waited long enough.
+const LOOK: Duration = Duration::from_millis(250);
+
+impl Actor {
+    async fn run(mut self, client: Client, mut loaded: mpsc::UnboundedReceiver<Loading>) {
+        let mut changes = watch(client, target());
+        let mut contents = self.contents.changed();
+        let mut related = self.related.changed();
+        let mut timer = interval(LOOK);
+        timer.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            tokio::select! {
+                change = changes.recv() => {
+                    let Some(change) = change else { return };
+                    self.observe(change);
+                    // What came together is dealt with together: one swap, not one per object.
+                    while let Ok(change) = changes.try_recv() {
+                        self.observe(change);
+                    }
+                }
+                result = loaded.recv() => {
+                    let Some(result) = result else { return };
+                    self.finish(result);
+                    while let Ok(result) = loaded.try_recv() {
+                        self.finish(result);
+                    }
+                }
+                _ = contents.changed() => {}
+                _ = related.changed() => {}
+                _ = timer.tick() => {}
+            }
+            self.settle();
+        }
+    }
+
+    fn observe(&mut self, change: Change) {
+        match change {
+            Change::Begin => self.listed = Some(BTreeSet::new()),
+            Change::Listed(object) => {
+                if let Some(name) = self.put(object)
+                    && let Some(listed) = &mut self.listed
+                {
+                    listed.insert(name);
+                }
+            }
+            Change::Synced => {
+                if let Some(listed) = self.listed.take() {
+                    let names: Vec<String> = self.entries.keys().cloned().collect();
+                    for name in names.into_iter().filter(|name| !listed.contains(name)) {
+                        self.remove(&name);
+                    }
+                }
+                if self.progress == Progress::Listing {
+                    self.progress = Progress::Loading;
+                }
+            }
+            Change::Applied(object) => {
+                self.put(object);
+            }
+            Change::Deleted(object) => {
+                if let Some(name) = name(&object) {
+                    self.remove(&name);
+                }
+            }
+            Change::Alive => {}
+            Change::Lost { why, .. } => {
+                tracing::warn!(why, "the AdmissionPolicies are not heard of; those loaded go on");
+                if self.progress == Progress::Listing {
+                    self.condition.unset(format!("the AdmissionPolicies cannot be read: {why}"));
+                }
+            }
+        }
+    }
+
+    fn put(&mut self, object: Value) -> Option<String> {
+        let name = name(&object)?;
+        match serde_json::from_value::<AdmissionPolicy>(object) {
+            Ok(object) => match self.entries.get_mut(&name) {
+                Some(entry) => entry.update(object),
+                None => {
+                    self.entries.insert(name.clone(), Entry::new(object));
+                }
+            },
+            // The schema of the CRD lets none of these through; what ran before goes on.
+            Err(error) => {
+                tracing::error!(policy = name, %error, "an AdmissionPolicy is unreadable")
+            }
+        }
+        Some(name)
+    }
+
+    fn remove(&mut self, name: &str) {
+        if self.entries.remove(name).is_some() {
+            tracing::info!(policy = name, "policy removed");
+            self.metrics.policy_loaded(name, Loaded::Gone);
+        }
+    }
+
+    fn finish(&mut self, result: Loading) {
+        if let Some(entry) = self.entries.get_mut(&result.name) {
+            entry.finish(result);
+        }
+    }
+
+    /// Takes every policy as far as it can go now, and tells whoever has to know.
+    fn settle(&mut self) {
+        let sources = self.entries.values().filter_map(|entry| entry.source().cloned()).collect();
+        self.contents.want(&sources);
+        for (name, entry) in &mut self.entries {
+            entry.advance(name, &self.contents, &self.loader, self.limits, &self.results);
+        }
+        self.want_lookups();
+        for entry in self.entries.values_mut() {
+            entry.promote(|binding| lookups(binding, &self.related));
+        }
+        self.swap_if_changed();
+        self.want_lookups();
+        self.get_ready();
+        self.report();
+    }
+
+    /// Asks for the look-ups of what is in force and what is about to be.
+    fn want_lookups(&self) {
+        let mut indexes: Vec<Index> = Vec::new();
+        for binding in self.entries.values().flat_map(Entry::bindings) {
+            indexes.extend(binding.policy.metadata().indexes.iter().cloned());
+            if binding.scope.namespace_selector.is_some() {
+                indexes.push(namespace_index());
+            }
+        }
+        self.related.want(&indexes);
+    }
+
+    fn swap_if_changed(&self) {
+        let wanted: Vec<&Binding> = self.entries.values().filter_map(Entry::serving).collect();
+        let snapshot = self.serving.snapshot();
+        let current: Vec<&Binding> = snapshot.set.bindings().collect();
+        if wanted.len() == current.len()
+            && wanted.iter().zip(&current).all(|(one, other)| entry::same(one, other))
+        {
+            return;
+        }
+        let bindings: Vec<Binding> = wanted.into_iter().cloned().collect();
+        let digests: HashSet<_> = bindings.iter().map(|one| one.policy.digest()).collect();
+        tracing::info!(policies = bindings.len(), "another set of policies is in force");
+        let closed = plan::CLOSED_GROUPS.map(str::to_owned).to_vec();
+        self.serving.swap(PolicySet::new(bindings, closed));
+        self.loader.forget_all_but(&digests);
+    }
+
+    fn get_ready(&mut self) {
+        if self.progress == Progress::Loading && self.entries.values().all(Entry::is_settled) {
+            tracing::info!(policies = self.entries.len(), "the AdmissionPolicies are loaded");
+            self.progress = Progress::Running;
+            self.condition.set();
+        }
+    }
+
+    fn report(&self) {
+        let mut snapshot = BTreeMap::new();
+        for (name, entry) in &self.entries {
+            self.metrics.policy_loaded(name, entry.metric());
+            snapshot.insert(name.clone(), entry.report(&self.replica));
+        }
+        self.snapshots.send_if_modified(|before| {
+            let changed = !entry::same_report(before, &snapshot);
+            if changed {
+                *before = Arc::new(snapshot);
+            }
+            changed
+        });
+        if self.progress == Progress::Running {
+            let bindings: Vec<Binding> =
+                self.entries.values().flat_map(Entry::bindings).cloned().collect();
+            self.demand.send_if_modified(|before| {
+                let changed = !before.as_ref().is_some_and(|before| {
+                    before.len() == bindings.len()
+                        && before.iter().zip(&bindings).all(|(one, other)| entry::same(one, other))
+                });
+                if changed {
+                    *before = Some(Arc::new(bindings));
+                }
+                changed
+            });
+        }
+    }
+}
+
+/// Whether the look-ups of the binding are answered; else why not.
+fn lookups(binding: &Binding, related: &Related) -> Result<(), String> {
+    let selects = binding.scope.namespace_selector.is_some().then(namespace_index);
+    let mut indexes = binding.policy.metadata().indexes.iter().chain(&selects);
+    indexes.try_for_each(|index| related.answers(index)).map_err(|error| error.0)
+}
+
+fn target() -> Target {
+    Target {
+        path: "/apis/opensdn.io/v1alpha1/admissionpolicies".to_owned(),
+        name: None,
+        metadata_only: false,
+        sign_of_life: Duration::from_secs(10),
+    }
+}
+
+fn name(object: &Value) -> Option<String> {
+    object.pointer("/metadata/name").and_then(Value::as_str).map(str::to_owned)
+}

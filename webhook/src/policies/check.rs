@@ -1,0 +1,106 @@
+//! Whether an AdmissionPolicy makes sense, asked when somebody applies one. The same checks as on
+//! loading, by the same functions; codes and severities are in `problem.rs`.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use opensdn_crds::admission_policy::{AdmissionPolicy, AdmissionPolicySpec};
+use opensdn_policy_host::{Finding, Limits};
+use tokio::time::timeout;
+
+use super::contents::Contents;
+use super::loader::Loader;
+use super::plan;
+use super::problem::{Fault, Problem};
+use super::source;
+use crate::kinds::{Kinds, Known};
+
+/// How long reading and compiling a module may hold up the request. What takes longer goes on in
+/// the background, is looked at when the policy is loaded, and is fast the next time.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Checks AdmissionPolicies; cheap to clone.
+#[derive(Clone)]
+pub(crate) struct Checker {
+    loader: Arc<Loader>,
+    contents: Contents,
+    kinds: Kinds,
+    limits: Limits,
+}
+
+impl Checker {
+    pub(super) fn new(
+        loader: Arc<Loader>,
+        contents: Contents,
+        kinds: Kinds,
+        limits: Limits,
+    ) -> Self {
+        Self { loader, contents, kinds, limits }
+    }
+
+    /// Everything that is wrong with the AdmissionPolicy, given as JSON text.
+    pub(crate) async fn check(&self, object: &[u8]) -> Vec<Finding> {
+        let problems = match serde_json::from_slice::<AdmissionPolicy>(object) {
+            Ok(object) => self.problems(&object).await,
+            Err(error) => vec![Problem::new(
+                Fault::Unreadable,
+                "",
+                format!("not an AdmissionPolicy: {error}"),
+                "see `kubectl explain admissionpolicy.spec`",
+            )],
+        };
+        problems.into_iter().map(Problem::finding).collect()
+    }
+
+    async fn problems(&self, object: &AdmissionPolicy) -> Vec<Problem> {
+        let mut problems = self.absent_kinds(&object.spec);
+        let name = object.metadata.name.as_deref().unwrap_or_default();
+        match timeout(PATIENCE, self.module(name, &object.spec)).await {
+            Ok(found) => problems.extend(found),
+            Err(_) => problems.push(Problem::new(
+                Fault::SourceUnreachable,
+                "/spec/module",
+                "the module could not be read and compiled within the request",
+                "it is checked when it is loaded: see the condition Ready",
+            )),
+        }
+        problems
+    }
+
+    async fn module(&self, name: &str, spec: &AdmissionPolicySpec) -> Vec<Problem> {
+        let (source, pinned) = match source::parse(&spec.module) {
+            Ok(source) => source,
+            Err(problems) => return problems,
+        };
+        let bytes = match self.contents.read_once(&source).await {
+            Ok(bytes) => bytes,
+            Err(problem) => return vec![problem],
+        };
+        let loader = Arc::clone(&self.loader);
+        // A task of its own, so that a compilation that takes too long is not for nothing.
+        let loading = tokio::spawn(async move { loader.load(bytes, pinned).await });
+        match loading.await {
+            Ok(Ok(policy)) => {
+                plan::bind(name, spec, &source, policy, self.limits).err().unwrap_or_default()
+            }
+            Ok(Err(problem)) => vec![problem],
+            Err(_) => Vec::new(),
+        }
+    }
+
+    fn absent_kinds(&self, spec: &AdmissionPolicySpec) -> Vec<Problem> {
+        let table = self.kinds.table();
+        let mut problems = Vec::new();
+        for (number, rule) in spec.kinds.iter().flatten().enumerate() {
+            if table.find(&rule.group, &rule.kind) == Known::Absent {
+                problems.push(Problem::new(
+                    Fault::KindAbsent,
+                    format!("/spec/kinds/{number}"),
+                    format!("the cluster has no kind {} in the group {:?}", rule.kind, rule.group),
+                    "if that is no mistake, the policy begins to work when the kind comes",
+                ));
+            }
+        }
+        problems
+    }
+}

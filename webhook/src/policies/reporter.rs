@@ -1,0 +1,164 @@
+//! Writes the status of AdmissionPolicies: this replica's entry always, the sum where it leads.
+//! What is written is decided in `status.rs`.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use std::time::Duration;
+
+use kube::api::{Patch, PatchParams};
+use kube::{Api, Client};
+use opensdn_crds::admission_policy::{AdmissionPolicy, ReplicaStatus};
+use serde_json::{Value, json};
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
+use tokio::sync::watch;
+use tokio::time::{Instant, interval, timeout};
+
+use super::status;
+use crate::chain;
+use crate::leader::{Leadership, Replicas};
+
+/// One policy: as the API server has it, and what this replica makes of it.
+#[derive(Clone, Debug)]
+pub(crate) struct Reported {
+    pub(crate) object: AdmissionPolicy,
+    pub(crate) replica: ReplicaStatus,
+    /// Digest and version of the module that this replica runs.
+    pub(crate) version: Option<(String, String)>,
+}
+
+/// All policies by name.
+pub(crate) type Snapshot = Arc<BTreeMap<String, Reported>>;
+
+/// What the reporter needs.
+pub(crate) struct Reporter {
+    pub(crate) client: Client,
+    pub(crate) replica: String,
+    pub(crate) leadership: Leadership,
+    pub(crate) replicas: Replicas,
+    pub(crate) snapshots: watch::Receiver<Snapshot>,
+}
+
+const PATIENCE: Duration = Duration::from_secs(5);
+/// What was written comes back by the watch; until then it is not written again.
+const ECHO: Duration = Duration::from_secs(5);
+
+/// What was written last, per policy and part, and when.
+type Sent = HashMap<(String, &'static str), (Value, Instant)>;
+
+impl Reporter {
+    /// Writes until the snapshots end.
+    pub(crate) async fn run(mut self) {
+        let mut sent = Sent::new();
+        let mut again = interval(Duration::from_secs(2));
+        loop {
+            tokio::select! {
+                told = self.snapshots.changed() => if told.is_err() { return },
+                () = self.leadership.changed() => {}
+                () = self.replicas.changed() => {}
+                _ = again.tick() => {}
+            }
+            let snapshot = Arc::clone(&self.snapshots.borrow_and_update());
+            sent.retain(|(name, _), (_, at)| snapshot.contains_key(name) && at.elapsed() < ECHO);
+            for (name, reported) in snapshot.iter() {
+                self.own(name, reported, &mut sent).await;
+                if self.leadership.is_held() {
+                    self.sum(name, reported, &mut sent).await;
+                }
+            }
+        }
+    }
+
+    async fn own(&self, name: &str, reported: &Reported, sent: &mut Sent) {
+        let before = status::entry(&reported.object, &self.replica);
+        if before.is_some_and(|before| status::says_the_same(before, &reported.replica)) {
+            return;
+        }
+        if !is_new(sent, name, "own", &json!(reported.replica)) {
+            return;
+        }
+        let entry = ReplicaStatus { updated_at: Some(now()), ..reported.replica.clone() };
+        let manager = format!("opensdn-webhook/{}", self.replica);
+        self.apply(name, &manager, &json!({"replicas": [entry]})).await;
+    }
+
+    async fn sum(&self, name: &str, reported: &Reported, sent: &mut Sent) {
+        let alive = self.replicas.alive();
+        // Until the first look at who is alive nothing can be said of all.
+        if alive.is_empty() {
+            return;
+        }
+        let version = |digest: &str| {
+            let own = reported.version.as_ref().filter(|(own, _)| own == digest);
+            own.map(|(_, version)| version.clone())
+        };
+        if let Some(status) = status::aggregate(&reported.object, &alive, version, &now())
+            && is_new(sent, name, "sum", &untimed(&status))
+        {
+            self.apply(name, "opensdn-webhook", &status).await;
+        }
+        if let Some(patch) = status::prune(&reported.object, &alive)
+            && is_new(sent, name, "prune", &patch)
+            && let Ok(patch) = serde_json::from_value(patch)
+        {
+            self.write(name, &PatchParams::default(), Patch::Json::<()>(patch)).await;
+        }
+    }
+
+    async fn apply(&self, name: &str, manager: &str, status: &Value) {
+        let object = json!({
+            "apiVersion": "opensdn.io/v1alpha1",
+            "kind": "AdmissionPolicy",
+            "metadata": {"name": name},
+            "status": status,
+        });
+        let params = PatchParams::apply(&manager.chars().take(128).collect::<String>()).force();
+        self.write(name, &params, Patch::Apply(object)).await;
+    }
+
+    async fn write<P>(&self, name: &str, params: &PatchParams, patch: Patch<P>)
+    where
+        P: serde::Serialize + std::fmt::Debug,
+    {
+        let api: Api<AdmissionPolicy> = Api::all(self.client.clone());
+        match timeout(PATIENCE, api.patch_status(name, params, &patch)).await {
+            Ok(Ok(_)) => {}
+            // Deleted or changed meanwhile: the watch says so, and it is decided anew.
+            Ok(Err(kube::Error::Api(status))) if [404, 409, 422].contains(&status.code) => {
+                tracing::debug!(policy = name, %status, "a status is not written");
+            }
+            Ok(Err(error)) => {
+                tracing::warn!(policy = name, error = chain(&error), "a status is not written");
+            }
+            Err(_) => tracing::warn!(policy = name, "a status is not written: no answer"),
+        }
+    }
+}
+
+/// Whether this was not written just now; it is then remembered.
+fn is_new(sent: &mut Sent, name: &str, part: &'static str, value: &Value) -> bool {
+    let key = (name.to_owned(), part);
+    if sent.get(&key).is_some_and(|(before, _)| before == value) {
+        return false;
+    }
+    sent.insert(key, (value.clone(), Instant::now()));
+    true
+}
+
+/// The status without the times in it.
+fn untimed(status: &Value) -> Value {
+    let mut status = status.clone();
+    for condition in
+        status.get_mut("conditions").and_then(Value::as_array_mut).into_iter().flatten()
+    {
+        if let Some(condition) = condition.as_object_mut() {
+            condition.remove("lastTransitionTime");
+        }
+    }
+    status
+}
+
+fn now() -> String {
+    // Formatting a date of this age cannot fail.
+    OffsetDateTime::now_utc().format(&Rfc3339).unwrap_or_default()
+}

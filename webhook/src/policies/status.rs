@@ -1,0 +1,229 @@
+//! What is written into the status of an AdmissionPolicy: by each replica its own entry, by the
+//! leader the sum of them. Pure; who writes is in `reporter.rs`.
+
+use std::collections::BTreeSet;
+
+use opensdn_crds::admission_policy::{AdmissionPolicy, AdmissionPolicyStatus, ReplicaStatus};
+use opensdn_crds::status::Condition;
+use serde_json::{Value, json};
+
+/// The reason of a replica that runs what is asked for.
+pub(crate) const SERVING: &str = "Serving";
+/// The reason while a module is read or compiled.
+pub(crate) const LOADING: &str = "Loading";
+/// The reason while look-up caches are filled.
+pub(crate) const WAITING: &str = "WaitingForLookups";
+
+/// Whether both say the same, whenever it was written.
+pub(crate) fn says_the_same(one: &ReplicaStatus, other: &ReplicaStatus) -> bool {
+    let timeless = |status: &ReplicaStatus| ReplicaStatus { updated_at: None, ..status.clone() };
+    timeless(one) == timeless(other)
+}
+
+/// The entry of a replica in the object as it is.
+pub(crate) fn entry<'o>(object: &'o AdmissionPolicy, replica: &str) -> Option<&'o ReplicaStatus> {
+    replicas(object).find(|entry| entry.name == replica)
+}
+
+fn replicas(object: &AdmissionPolicy) -> impl Iterator<Item = &ReplicaStatus> {
+    object.status.iter().flat_map(|status| status.replicas.iter().flatten())
+}
+
+/// What the leader has to write, if anything: conditions, digest, version, generation.
+/// `version` is what the leader's own module of a digest says of itself.
+pub(crate) fn aggregate(
+    object: &AdmissionPolicy,
+    alive: &BTreeSet<String>,
+    version: impl Fn(&str) -> Option<String>,
+    now: &str,
+) -> Option<Value> {
+    let generation = object.metadata.generation.unwrap_or_default();
+    let (status, reason, message) = judge(object, alive, generation);
+    let before = object.status.clone().unwrap_or_default();
+    let mut wanted = vec![condition("Ready", status, &reason, &message, generation)];
+    match (status, is_progress(&reason)) {
+        ("True", _) => {}
+        (_, true) => {
+            wanted.push(condition("Reconciling", "True", &reason, &message, generation));
+        }
+        (_, false) => wanted.push(condition("Stalled", "True", &reason, &message, generation)),
+    }
+    for condition in &mut wanted {
+        let same = before
+            .conditions
+            .iter()
+            .flatten()
+            .find(|other| other.type_ == condition.type_ && other.status == condition.status);
+        let since = same.and_then(|other| other.last_transition_time.clone());
+        condition.last_transition_time = Some(since.unwrap_or_else(|| now.to_owned()));
+    }
+    let digest = common_digest(object, alive);
+    let version = digest.as_deref().and_then(version);
+    let after = AdmissionPolicyStatus {
+        observed_generation: Some(generation),
+        conditions: Some(wanted),
+        digest,
+        version,
+        replicas: None,
+    };
+    let unchanged = AdmissionPolicyStatus { replicas: None, ..before } == after;
+    (!unchanged).then(|| json!(after))
+}
+
+fn condition(type_: &str, status: &str, reason: &str, message: &str, generation: i64) -> Condition {
+    Condition {
+        type_: type_.to_owned(),
+        status: status.to_owned(),
+        reason: Some(reason.to_owned()),
+        message: Some(message.to_owned()),
+        last_transition_time: None,
+        observed_generation: Some(generation),
+    }
+}
+
+/// Whether waiting alone may help.
+fn is_progress(reason: &str) -> bool {
+    [LOADING, WAITING, "WaitingForReplicas"].contains(&reason)
+}
+
+/// Ready only when every replica that is alive runs the same module for this generation.
+fn judge(
+    object: &AdmissionPolicy,
+    alive: &BTreeSet<String>,
+    generation: i64,
+) -> (&'static str, String, String) {
+    let current = |name: &String| {
+        entry(object, name).filter(|entry| entry.observed_generation == Some(generation))
+    };
+    let failed = alive
+        .iter()
+        .filter_map(current)
+        .find(|entry| !entry.ready && !is_progress(entry.reason.as_deref().unwrap_or_default()));
+    if let Some(entry) = failed {
+        let message = entry.message.clone().unwrap_or_default();
+        let count = alive.iter().filter_map(current).filter(|entry| !entry.ready).count();
+        let message = format!("on {count} of {} replicas: {message}", alive.len());
+        return ("False", entry.reason.clone().unwrap_or_default(), message);
+    }
+    let missing: Vec<&String> =
+        alive.iter().filter(|name| !current(name).is_some_and(|entry| entry.ready)).collect();
+    if let Some(first) = missing.first() {
+        let why = current(first).and_then(|entry| entry.reason.clone().zip(entry.message.clone()));
+        let (reason, message) = why.unwrap_or_else(|| {
+            ("WaitingForReplicas".to_owned(), format!("{first} has not said what it runs"))
+        });
+        let message =
+            format!("{} of {} replicas are not ready: {message}", missing.len(), alive.len());
+        return ("False", reason, message);
+    }
+    if common_digest(object, alive).is_none() {
+        let message = "the replicas run different modules".to_owned();
+        return ("False", "WaitingForReplicas".to_owned(), message);
+    }
+    ("True", SERVING.to_owned(), format!("{} replicas run it", alive.len()))
+}
+
+/// The digest that every replica that is alive runs.
+fn common_digest(object: &AdmissionPolicy, alive: &BTreeSet<String>) -> Option<String> {
+    let mut digests =
+        alive.iter().map(|name| entry(object, name).and_then(|entry| entry.digest.clone()));
+    let first = digests.next()??;
+    digests.all(|digest| digest.as_ref() == Some(&first)).then_some(first)
+}
+
+/// A JSON Patch that removes what replicas that are gone have left, if there is any. It fails on
+/// an object that somebody changed meanwhile, and is then made anew.
+pub(crate) fn prune(object: &AdmissionPolicy, alive: &BTreeSet<String>) -> Option<Value> {
+    let gone: Vec<usize> = replicas(object)
+        .enumerate()
+        .filter(|(_, entry)| !alive.contains(&entry.name))
+        .map(|(number, _)| number)
+        .collect();
+    if gone.is_empty() {
+        return None;
+    }
+    let version = object.metadata.resource_version.clone().unwrap_or_default();
+    let mut patch =
+        vec![json!({"op": "test", "path": "/metadata/resourceVersion", "value": version})];
+    // From the end, so that the numbers before stay right.
+    patch.extend(
+        gone.iter()
+            .rev()
+            .map(|number| json!({"op": "remove", "path": format!("/status/replicas/{number}")})),
+    );
+    Some(Value::Array(patch))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn replica(name: &str, ready: bool, digest: &str, generation: i64) -> Value {
+        json!({"name": name, "ready": ready, "digest": digest, "observedGeneration": generation,
+            "reason": if ready { SERVING } else { "SettingsInvalid" }, "message": "why"})
+    }
+
+    fn object(replicas: &[Value]) -> AdmissionPolicy {
+        serde_json::from_value(
+            json!({"apiVersion": "opensdn.io/v1alpha1", "kind": "AdmissionPolicy",
+            "metadata": {"name": "p", "generation": 2, "resourceVersion": "9"},
+            "spec": {"module": {"builtIn": "p"}}, "status": {"replicas": replicas}}),
+        )
+        .unwrap()
+    }
+
+    fn ready(object: &AdmissionPolicy, alive: &[&str]) -> (String, String) {
+        let alive = alive.iter().map(|&name| name.to_owned()).collect();
+        let status = aggregate(object, &alive, |_| None, "now").unwrap();
+        let text = |key: &str| status["conditions"][0][key].as_str().unwrap().to_owned();
+        (text("status"), text("reason"))
+    }
+
+    #[test]
+    fn is_ready_only_when_every_living_replica_runs_the_same_module() {
+        let pair = |status: &str, reason: &str| (status.to_owned(), reason.to_owned());
+        let both = [replica("a", true, "x", 2), replica("b", true, "x", 2)];
+        assert_eq!(ready(&object(&both), &["a", "b"]), pair("True", SERVING));
+        assert_eq!(ready(&object(&both), &["a", "b", "c"]), pair("False", "WaitingForReplicas"));
+        let old = [replica("a", true, "x", 2), replica("b", true, "x", 1)];
+        assert_eq!(ready(&object(&old), &["a", "b"]), pair("False", "WaitingForReplicas"));
+        assert_eq!(ready(&object(&old), &["a"]), pair("True", SERVING), "the dead do not count");
+        let mixed = [replica("a", true, "x", 2), replica("b", true, "y", 2)];
+        assert_eq!(ready(&object(&mixed), &["a", "b"]), pair("False", "WaitingForReplicas"));
+        let broken = [replica("a", true, "x", 2), replica("b", false, "x", 2)];
+        assert_eq!(ready(&object(&broken), &["a", "b"]), pair("False", "SettingsInvalid"));
+    }
+
+    #[test]
+    fn nothing_is_written_when_nothing_changed_and_times_are_kept() {
+        let mut object = object(&[replica("a", true, "x", 2)]);
+        let alive = BTreeSet::from(["a".to_owned()]);
+        let version = |digest: &str| Some(format!("version of {digest}"));
+        let first = aggregate(&object, &alive, version, "first").unwrap();
+        assert_eq!(first["digest"], "x");
+        assert_eq!(first["version"], "version of x");
+        let replicas = object.status.take().unwrap().replicas;
+        let mut status: AdmissionPolicyStatus = serde_json::from_value(first).unwrap();
+        status.replicas = replicas;
+        object.status = Some(status);
+        assert_eq!(aggregate(&object, &alive, version, "second"), None);
+        object.metadata.generation = Some(3);
+        let later = aggregate(&object, &alive, version, "third").unwrap();
+        assert_eq!(later["conditions"][0]["lastTransitionTime"], "third");
+        assert_eq!(later["conditions"][1]["type"], "Reconciling");
+    }
+
+    #[test]
+    fn entries_of_dead_replicas_are_removed_from_the_end() {
+        let entries = ["a", "b", "c"].map(|name| replica(name, true, "x", 2));
+        let alive = BTreeSet::from(["b".to_owned()]);
+        let patch = prune(&object(&entries), &alive).unwrap();
+        let paths: Vec<&str> =
+            patch.as_array().unwrap().iter().map(|one| one["path"].as_str().unwrap()).collect();
+        assert_eq!(
+            paths,
+            ["/metadata/resourceVersion", "/status/replicas/2", "/status/replicas/0"]
+        );
+        assert_eq!(prune(&object(&entries[1..2]), &alive), None);
+    }
+}
