@@ -2,7 +2,12 @@
 //! they are compared, or written when `UPDATE` is set.
 
 #![cfg(feature = "kube")]
-#![allow(clippy::unwrap_used, reason = "a test may end here, and the line says where")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test may end here, and the line says where"
+)]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
