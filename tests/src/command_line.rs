@@ -165,8 +165,7 @@ async fn foreground(dir: Option<PathBuf>, shape: &Shape) -> Result<ExitCode, Com
     let place = dir.as_deref().map(Place::new).transpose()?;
     let (running, report) = start(place.as_ref(), shape).await?;
     say(&format!("{report}\nCtrl-C ends it.\n"))?;
-    until_asked_to_end().await?;
-    drop(running);
+    running.keep().await?;
     if let Some(place) = place {
         place.remove();
     }
@@ -189,7 +188,17 @@ fn status(place: &Place) -> Result<ExitCode, CommandError> {
 /// A sandbox and what is installed in it; the product ends first.
 struct Running {
     _product: Option<Product>,
-    _sandbox: Sandbox,
+    sandbox: Sandbox,
+}
+
+impl Running {
+    /// Keeps everything up until a signal comes or a program ends by itself.
+    async fn keep(self) -> Result<(), CommandError> {
+        tokio::select! {
+            asked = until_asked_to_end() => asked,
+            error = self.sandbox.broken() => Err(error.into()),
+        }
+    }
 }
 
 async fn start(place: Option<&Place>, shape: &Shape) -> Result<(Running, Report), CommandError> {
@@ -220,7 +229,7 @@ async fn start(place: Option<&Place>, shape: &Shape) -> Result<(Running, Report)
     if let Some(place) = place {
         place.save_report(&report)?;
     }
-    Ok((Running { _product: product, _sandbox: sandbox }, report))
+    Ok((Running { _product: product, sandbox }, report))
 }
 
 async fn until_asked_to_end() -> Result<(), CommandError> {

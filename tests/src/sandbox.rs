@@ -391,6 +391,18 @@ impl Sandbox {
         self.wait_until_ready().await
     }
 
+    /// Returns when a program has ended that nobody asked to end, and tells which and why.
+    pub async fn broken(&self) -> SandboxError {
+        loop {
+            for program in self.control_plane.programs().chain(&self.simulated_nodes) {
+                if let Err(error) = program.check_alive() {
+                    return SandboxError::ControlPlane(error.into());
+                }
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(500)).await;
+        }
+    }
+
     async fn wait_until_ready(&self) -> Result<(), SandboxError> {
         let client = self.client().map_err(ControlPlaneError::from)?;
         Ok(self.control_plane.wait_for_api_server(&client).await?)

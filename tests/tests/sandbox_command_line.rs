@@ -3,7 +3,7 @@
 
 use std::error::Error;
 use std::fs;
-use std::io::{BufRead as _, BufReader};
+use std::io::{BufRead as _, BufReader, Read as _};
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -39,6 +39,7 @@ fn foreground(cache: &Path, programs: &Path) -> Result<Child, Box<dyn Error>> {
         .env("XDG_CACHE_HOME", cache)
         .env("KUBEBUILDER_ASSETS", programs)
         .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
         .spawn()?;
     let stdout = child.stdout.take().ok_or("no standard output")?;
     for line in BufReader::new(stdout).lines() {
@@ -46,7 +47,7 @@ fn foreground(cache: &Path, programs: &Path) -> Result<Child, Box<dyn Error>> {
             return Ok(child);
         }
     }
-    Err(format!("it ended with {}", child.wait()?).into())
+    Err(text(&child.wait_with_output()?).into())
 }
 
 fn data_folders(cache: &Path) -> Result<Vec<PathBuf>, std::io::Error> {
@@ -189,5 +190,20 @@ async fn failed_start_shows_the_end_of_the_right_log() -> Outcome {
     assert!(said.contains("kube-apiserver running: it ended with"), "{said}");
     assert!(said.contains("unknown flag: --etcd-servers"), "{said}");
     assert!(dir.path().join("data/logs/kube-apiserver.log").exists());
+    Ok(())
+}
+
+#[tokio::test]
+async fn program_that_ends_by_itself_ends_the_sandbox_and_is_named() -> Outcome {
+    let cache = TempDir::new()?;
+    let mut sandbox = foreground(cache.path(), &programs_folder().await?)?;
+    let scheduler = children_of(sandbox.id())?.into_iter().find(|id| {
+        fs::read_to_string(format!("/proc/{id}/cmdline")).is_ok_and(|c| c.contains("scheduler"))
+    });
+    Command::new("kill").arg("-KILL").arg(scheduler.ok_or("no scheduler")?.to_string()).status()?;
+    let mut said = String::new();
+    sandbox.stderr.take().ok_or("no standard error")?.read_to_string(&mut said)?;
+    assert_eq!(sandbox.wait()?.code(), Some(1));
+    assert!(said.contains("failed to keep kube-scheduler running"), "{said}");
     Ok(())
 }

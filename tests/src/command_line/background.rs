@@ -73,8 +73,7 @@ pub(super) async fn supervise(place: &Place, shape: &Shape) -> Result<ExitCode, 
         Ok((running, report)) => {
             // When nobody reads it, `up` was killed, and nobody knows of this sandbox.
             tell(&Started::Ready(Box::new(report)))?;
-            until_asked_to_end().await?;
-            drop(running);
+            running.keep().await?;
             Ok(ExitCode::SUCCESS)
         }
         Err(error) => {

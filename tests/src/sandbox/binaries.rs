@@ -118,7 +118,9 @@ pub(super) async fn version_of(program: &Path) -> Option<String> {
 }
 
 fn assets_folder() -> Option<PathBuf> {
-    std::env::var_os(ASSETS_VARIABLE).filter(|value| !value.is_empty()).map(PathBuf::from)
+    let folder = std::env::var_os(ASSETS_VARIABLE).filter(|value| !value.is_empty())?;
+    // Absolute, for the programs run in a folder of their own.
+    Some(std::path::absolute(&folder).unwrap_or_else(|_| PathBuf::from(folder)))
 }
 
 /// The pinned module that a version stands for: `1.36.3`, `v1.36` and `1.36` are one.

@@ -40,6 +40,9 @@ pub enum ControlPlaneError {
     NoPort(#[source] io::Error),
 }
 
+#[cfg(test)]
+mod tests;
+
 /// Which controllers run beside the API server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Extent {
@@ -80,7 +83,7 @@ impl ControlPlane {
         let keys = KeyFiles::write(&authority, &folder.join("keys"))?;
         write_private(&folder.join("audit-policy.yaml"), AUDIT_POLICY)?;
         let (mut control_plane, access) =
-            start_api_server(binaries, &keys, &authority, folder).await?;
+            start_api_server(binaries, &keys, &authority, folder, ports::free).await?;
         if extent == Extent::Everything {
             control_plane.start_controllers(binaries, &keys, &access, folder).await?;
         }
@@ -150,13 +153,14 @@ async fn start_api_server(
     keys: &KeyFiles,
     authority: &Arc<Authority>,
     folder: &Path,
+    mut free_port: impl FnMut() -> io::Result<u16>,
 ) -> Result<(ControlPlane, Access), ControlPlaneError> {
     let etcd_path = binaries.program("etcd")?;
     let api_server_path = binaries.program("kube-apiserver")?;
     let mut attempt = 1;
     loop {
-        let etcd_port = ports::free().map_err(ControlPlaneError::NoPort)?;
-        let port = ports::free().map_err(ControlPlaneError::NoPort)?;
+        let etcd_port = free_port().map_err(ControlPlaneError::NoPort)?;
+        let port = free_port().map_err(ControlPlaneError::NoPort)?;
         let etcd_flags = etcd(keys, folder, etcd_port);
         let api_server_flags = api_server(keys, folder, etcd_port, port);
         let control_plane = ControlPlane {

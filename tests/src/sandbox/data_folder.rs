@@ -64,6 +64,8 @@ impl DataFolder {
 
     /// The given folder, which must not exist or must have been left by a dead sandbox.
     pub(super) fn at(path: &Path) -> Result<Self, FolderError> {
+        // Absolute, for the programs run in it and get paths below it as arguments.
+        let path = &std::path::absolute(path).map_err(at(path))?;
         if path.exists() {
             match owner(path) {
                 Owner::Living { .. } => return Err(FolderError::Owned { path: path.to_owned() }),
