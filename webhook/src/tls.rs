@@ -4,7 +4,7 @@
 
 pub mod files;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
@@ -121,6 +121,12 @@ impl Identity {
         Ok(Self { certified: Arc::new(certified), not_after, serial })
     }
 
+    /// The leaf's certificate.
+    #[cfg(test)]
+    pub(crate) fn leaf(&self) -> &CertificateDer<'static> {
+        &self.certified.cert[0]
+    }
+
     fn expires(&self) -> String {
         self.not_after.format(&Rfc3339).unwrap_or_default()
     }
@@ -147,6 +153,9 @@ pub struct Tls {
 struct Shared {
     settings: Settings,
     current: ArcSwap<Current>,
+    /// Held while the next state is made from the present one, so that of two changes at once
+    /// (certificate and client CA) neither undoes the other.
+    changing: Mutex<()>,
     metrics: CertificateMetrics,
     ready: Condition,
 }
@@ -154,6 +163,7 @@ struct Shared {
 struct Current {
     config: Arc<ServerConfig>,
     identity: Identity,
+    callers: Arc<dyn ClientCertVerifier>,
 }
 
 impl Tls {
@@ -165,30 +175,50 @@ impl Tls {
         metrics: CertificateMetrics,
         ready: Condition,
     ) -> Result<Self, Error> {
-        let current = Current { config: config(&settings, &identity, client_ca)?, identity };
-        let current = ArcSwap::from_pointee(current);
-        let tls = Self { shared: Arc::new(Shared { settings, current, metrics, ready }) };
+        let callers = callers(&settings, client_ca)?;
+        let current = ArcSwap::from_pointee(Current::new(&settings, identity, callers)?);
+        let changing = Mutex::new(());
+        let tls = Self { shared: Arc::new(Shared { settings, current, changing, metrics, ready }) };
         tls.look(OffsetDateTime::now_utc());
         Ok(tls)
     }
 
     /// Serves `identity` from the next connection on. An expired one is refused while the present
     /// one is good.
-    pub fn install(&self, identity: Identity, client_ca: Option<&[u8]>) -> Result<(), Error> {
+    pub fn install(&self, identity: Identity) -> Result<(), Error> {
         let now = OffsetDateTime::now_utc();
         if identity.not_after <= now && self.shared.current.load().identity.not_after > now {
             return Err(Error::Expired(identity.expires()));
         }
-        let config = config(&self.shared.settings, &identity, client_ca)?;
-        tracing::info!(serial = identity.serial, expires = identity.expires(), "certificate");
-        self.shared.current.store(Arc::new(Current { config, identity }));
+        let (serial, expires) = (identity.serial.clone(), identity.expires());
+        self.change(|current| {
+            Current::new(&self.shared.settings, identity, current.callers.clone())
+        })?;
+        tracing::info!(serial, expires, "new certificate served");
         self.shared.metrics.reloads.inc();
         self.look(now);
         Ok(())
     }
 
+    /// From the next connection on, callers need a certificate of this CA (PEM).
+    pub fn trust(&self, client_ca: &[u8]) -> Result<(), Error> {
+        let settings = &self.shared.settings;
+        let callers = callers(settings, Some(client_ca))?;
+        self.change(|current| Current::new(settings, current.identity.clone(), callers))?;
+        tracing::info!("new client CA in use");
+        Ok(())
+    }
+
+    fn change(&self, next: impl FnOnce(&Current) -> Result<Current, Error>) -> Result<(), Error> {
+        // The lock guards no data that could be left half changed.
+        let _changing = self.shared.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        let next = next(&self.shared.current.load())?;
+        self.shared.current.store(Arc::new(next));
+        Ok(())
+    }
+
     /// Counts and logs that what was put in place cannot be used.
-    pub fn refused(&self, error: &Error) {
+    pub fn refused(&self, error: &dyn std::error::Error) {
         self.shared.metrics.reload_failures.inc();
         tracing::error!(
             error = %crate::chain(error),
@@ -234,24 +264,33 @@ impl std::fmt::Debug for Tls {
     }
 }
 
-fn config(
+impl Current {
+    fn new(
+        settings: &Settings,
+        identity: Identity,
+        callers: Arc<dyn ClientCertVerifier>,
+    ) -> Result<Self, Error> {
+        let resolver = SingleCertAndKey::from(identity.certified.clone());
+        let mut config = ServerConfig::builder_with_provider(provider())
+            .with_protocol_versions(settings.min_version.versions())
+            .map_err(Error::Config)?
+            .with_client_cert_verifier(callers.clone())
+            .with_cert_resolver(Arc::new(resolver));
+        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        // A resumed session would bypass what a new certificate or client CA is put in place for,
+        // and the API server keeps its connections anyway.
+        config.session_storage = Arc::new(NoServerSessionStorage {});
+        config.send_tls13_tickets = 0;
+        Ok(Self { config: Arc::new(config), identity, callers })
+    }
+}
+
+fn callers(
     settings: &Settings,
-    identity: &Identity,
     client_ca: Option<&[u8]>,
-) -> Result<Arc<ServerConfig>, Error> {
-    let callers: Arc<dyn ClientCertVerifier> = match client_ca {
+) -> Result<Arc<dyn ClientCertVerifier>, Error> {
+    Ok(match client_ca {
         None => Arc::new(NoClientAuth),
         Some(pem) => Arc::new(NamedCallers::new(pem, settings.client_names.clone())?),
-    };
-    let mut config = ServerConfig::builder_with_provider(provider())
-        .with_protocol_versions(settings.min_version.versions())
-        .map_err(Error::Config)?
-        .with_client_cert_verifier(callers)
-        .with_cert_resolver(Arc::new(SingleCertAndKey::from(identity.certified.clone())));
-    config.alpn_protocols = vec![b"http/1.1".to_vec()];
-    // A resumed session would bypass what a new certificate or client CA is put in place for,
-    // and the API server keeps its connections anyway.
-    config.session_storage = Arc::new(NoServerSessionStorage {});
-    config.send_tls13_tickets = 0;
-    Ok(Arc::new(config))
+    })
 }

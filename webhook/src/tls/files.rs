@@ -1,4 +1,4 @@
-//! An identity kept in files, such as a mounted Secret. The files' *content* is polled: a mounted
+//! An identity and a client CA kept in files, such as a mounted Secret. The files' *content* is polled: a mounted
 //! Secret changes by the swap of a symbolic link, which a watch on the files does not see (MN-02).
 
 use std::path::{Path, PathBuf};
@@ -15,22 +15,19 @@ const ATTEMPTS: usize = 5;
 /// Between two attempts at a file that is not there.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Where chain, key and client CA are.
+/// Where chain and key are.
 #[derive(Clone, Debug)]
 pub struct Files {
     /// The certificate chain, leaf first.
     pub chain: PathBuf,
     /// The leaf's key.
     pub key: PathBuf,
-    /// The CA of callers, if they have to show a certificate.
-    pub client_ca: Option<PathBuf>,
 }
 
 /// What the files hold.
 pub struct Content {
     chain: Vec<u8>,
     key: Vec<u8>,
-    client_ca: Option<Vec<u8>>,
 }
 
 impl Content {
@@ -39,18 +36,12 @@ impl Content {
         Identity::from_pem(&self.chain, &self.key)
     }
 
-    /// The CA of callers, in PEM.
-    pub fn client_ca(&self) -> Option<&[u8]> {
-        self.client_ca.as_deref()
-    }
-
     /// What content is compared by, so that the key is not kept in memory for that.
     pub fn digest(&self) -> [u8; 32] {
         let mut hash = Sha256::new();
-        for part in [&self.chain, &self.key, self.client_ca.as_ref().unwrap_or(&Vec::new())] {
-            hash.update((part.len() as u64).to_be_bytes());
-            hash.update(part);
-        }
+        hash.update((self.chain.len() as u64).to_be_bytes());
+        hash.update(&self.chain);
+        hash.update(&self.key);
         hash.finalize().into()
     }
 }
@@ -83,11 +74,7 @@ impl Files {
     async fn read_once(&self) -> Result<Content, Error> {
         let chain = read(&self.chain).await?;
         let key = read(&self.key).await?;
-        let client_ca = match &self.client_ca {
-            Some(path) => Some(read(path).await?),
-            None => None,
-        };
-        Ok(Content { chain, key, client_ca })
+        Ok(Content { chain, key })
     }
 
     /// Installs what the files hold whenever that changes, for ever. What cannot be used is
@@ -114,7 +101,7 @@ impl Files {
                 continue;
             }
             seen = digest;
-            let installed = content.identity().and_then(|i| tls.install(i, content.client_ca()));
+            let installed = content.identity().and_then(|identity| tls.install(identity));
             if let Err(error) = installed {
                 tls.refused(&error);
             }
@@ -122,7 +109,27 @@ impl Files {
     }
 }
 
-async fn read(path: &Path) -> Result<Vec<u8>, Error> {
+/// Trusts what a client CA's file holds whenever that changes, for ever. `seen` is what is trusted
+/// already.
+pub async fn watch_client_ca(path: PathBuf, tls: Tls, mut seen: Vec<u8>, every: Duration) {
+    let mut tick = interval(every);
+    tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        tick.tick().await;
+        // A file that cannot be read now is kept as it was; a missing CA must not let anybody in.
+        let Ok(pem) = read(&path).await else { continue };
+        if pem == seen {
+            continue;
+        }
+        if let Err(error) = tls.trust(&pem) {
+            tls.refused(&error);
+        }
+        seen = pem;
+    }
+}
+
+/// Reads one file.
+pub async fn read(path: &Path) -> Result<Vec<u8>, Error> {
     let read = tokio::fs::read(path).await;
     read.map_err(|source| Error::Read { path: path.to_owned(), source })
 }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use opensdn_webhook::server::Limits;
-use opensdn_webhook::tls::files::Files;
+use opensdn_webhook::tls::files::{Files, watch_client_ca};
 use opensdn_webhook::tls::{MinVersion, Settings};
 use rustls::RootCertStore;
 use rustls::version::{TLS12, TLS13};
@@ -47,7 +47,7 @@ impl SecretVolume {
 
     fn files(&self) -> Files {
         let path = |name| self.folder.path().join(name);
-        Files { chain: path("tls.crt"), key: path("tls.key"), client_ca: None }
+        Files { chain: path("tls.crt"), key: path("tls.key") }
     }
 }
 
@@ -209,4 +209,35 @@ async fn a_caller_needs_the_right_ca_and_the_right_name() {
         };
         assert_eq!(answer.await.is_ok(), accepted);
     }
+}
+
+#[tokio::test]
+async fn a_new_client_ca_counts_from_the_next_connection_on_and_a_broken_one_changes_nothing() {
+    let (old, new) = (Ca::new("client CA"), Ca::new("next client CA"));
+    let stage = Stage::with(Limits::default(), Settings::default(), Some(&old)).await;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("ca.crt");
+    std::fs::write(&path, &old.pem).unwrap();
+    let every = Duration::from_millis(1);
+    tokio::spawn(watch_client_ca(path.clone(), stage.tls.clone(), old.pem.clone().into(), every));
+    let accepted = async |ca: &Ca| {
+        let config = client(&stage.ca, Some(&ca.sign("anybody")));
+        let answer = async {
+            Connection::open(stage.address, config).await?.review("/validate", b"{}").await
+        };
+        answer.await.is_ok()
+    };
+    assert!(accepted(&old).await && !accepted(&new).await);
+    std::fs::write(&path, "broken").unwrap();
+    let failures = stage.metrics.certificate().reload_failures;
+    until(|| failures.get() == 1).await;
+    assert!(accepted(&old).await && !accepted(&new).await);
+    std::fs::write(&path, &new.pem).unwrap();
+    let wait = async {
+        while !accepted(&new).await {
+            tokio::time::sleep(every).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(10), wait).await.unwrap();
+    assert!(!accepted(&old).await);
 }

@@ -1,0 +1,146 @@
+//! Every step of a rotation, and what interrupts one.
+
+use super::*;
+
+fn start() -> OffsetDateTime {
+    OffsetDateTime::from_unix_timestamp(1_800_000_000).unwrap()
+}
+
+fn whole(authorities: &Authorities, since: OffsetDateTime) -> Stored {
+    Stored::Whole { authorities: authorities.clone(), since, wish: Wish::None }
+}
+
+fn published(authorities: &Authorities, since: OffsetDateTime) -> Published {
+    Published { bundle: authorities.bundle(), since }
+}
+
+/// A settled CA made at [`start`], announced with its successor in its last year.
+fn announced() -> (Authorities, OffsetDateTime) {
+    let settled = Authorities::first(start()).unwrap();
+    let now = settled.current.not_after() - Duration::days(364);
+    (advance(&whole(&settled, start()), None, now).unwrap().unwrap(), now)
+}
+
+#[test]
+fn the_first_ca_is_made_where_there_is_none() {
+    let made = advance(&Stored::Nothing, None, start()).unwrap().unwrap();
+    assert_eq!((made.next.as_ref(), made.previous.as_ref()), (None, None));
+    assert_eq!(made.current.not_after() - start(), Duration::days(3650));
+}
+
+#[test]
+fn nothing_changes_before_the_last_year() {
+    let settled = Authorities::first(start()).unwrap();
+    for days in [0, 1, 1000, 3284] {
+        let now = start() + Duration::days(days);
+        assert_eq!(advance(&whole(&settled, start()), None, now).unwrap(), None, "{days}");
+    }
+}
+
+#[test]
+fn a_rotation_announces_then_changes_then_forgets() {
+    let (announced, now) = announced();
+    let next = announced.next.clone().unwrap();
+    assert!(announced.bundle().contains(next.certificate().trim()));
+    assert!(announced.bundle().contains(announced.current.certificate().trim()));
+
+    // The bundle is in place since now; after a minute the next CA signs.
+    let evidence = published(&announced, now);
+    let state = whole(&announced, now);
+    assert_eq!(advance(&state, Some(&evidence), now + Duration::seconds(59)).unwrap(), None);
+    let later = now + Duration::seconds(60);
+    let changed = advance(&state, Some(&evidence), later).unwrap().unwrap();
+    assert_eq!(changed.current, next);
+    assert_eq!(changed.next, None);
+    assert_eq!(changed.previous.as_deref(), Some(announced.current.certificate()));
+    assert!(changed.bundle().contains(announced.current.certificate().trim()));
+
+    let state = whole(&changed, later);
+    assert_eq!(advance(&state, None, later + Duration::hours(23)).unwrap(), None);
+    let settled = advance(&state, None, later + Duration::hours(24)).unwrap().unwrap();
+    assert_eq!(settled, Authorities { previous: None, ..changed });
+}
+
+#[test]
+fn an_announced_ca_is_not_used_while_its_bundle_is_not_in_place() {
+    let (announced, now) = announced();
+    let month_later = now + Duration::days(30);
+    let state = whole(&announced, now);
+    assert_eq!(advance(&state, None, month_later).unwrap(), None);
+    // A bundle of another time does not count.
+    let settled = Authorities { next: None, ..announced.clone() };
+    let stale = published(&settled, now);
+    assert_eq!(advance(&state, Some(&stale), month_later).unwrap(), None);
+}
+
+#[test]
+fn an_announced_ca_is_used_rather_than_letting_the_current_one_expire() {
+    let (announced, now) = announced();
+    let end = announced.current.not_after();
+    for at in [end - Duration::days(6), end + Duration::days(1)] {
+        let changed = advance(&whole(&announced, now), None, at).unwrap().unwrap();
+        assert_eq!(Some(changed.current), announced.next);
+        assert_eq!(changed.previous.is_some(), at < end, "an expired CA is of no use to anybody");
+    }
+}
+
+#[test]
+fn an_expired_ca_without_successor_is_replaced_at_once() {
+    let settled = Authorities::first(start()).unwrap();
+    let late = settled.current.not_after() + Duration::seconds(1);
+    let made = advance(&whole(&settled, start()), None, late).unwrap().unwrap();
+    assert_ne!(made.current, settled.current);
+    assert_eq!((made.next, made.previous), (None, None));
+}
+
+#[test]
+fn a_rotation_that_is_asked_for_begins_at_once_but_not_within_another() {
+    let settled = Authorities::first(start()).unwrap();
+    let now = start() + Duration::days(1);
+    let asked = |authorities: &Authorities| Stored::Whole {
+        authorities: authorities.clone(),
+        since: now,
+        wish: Wish::Rotate,
+    };
+    let announced = advance(&asked(&settled), None, now).unwrap().unwrap();
+    assert!(announced.next.is_some());
+    assert_eq!(advance(&asked(&announced), None, now).unwrap(), None);
+    let changed = Authorities {
+        current: announced.next.clone().unwrap(),
+        next: None,
+        previous: Some(announced.current.certificate().to_owned()),
+    };
+    assert_eq!(advance(&asked(&changed), None, now).unwrap(), None);
+}
+
+#[test]
+fn a_damaged_secret_gets_a_new_ca_and_trusts_the_old_one_further() {
+    let old = Authorities::first(start()).unwrap().current.certificate().to_owned();
+    let now = start() + Duration::days(1);
+    for (trusted, kept) in
+        [(Some(old.clone()), Some(old)), (Some("not PEM".into()), None), (None, None)]
+    {
+        let made = advance(&Stored::Damaged { trusted }, None, now).unwrap().unwrap();
+        assert_eq!(made.previous, kept);
+        assert_eq!(made.next, None);
+    }
+}
+
+#[test]
+fn every_step_trusts_what_signed_before_it() {
+    // Whatever the state, a certificate signed by the CA before is in the bundle after.
+    let (announced, now) = announced();
+    let mut state = announced;
+    let mut at = now;
+    for _ in 0..6 {
+        let evidence = published(&state, at);
+        let later = at + Duration::days(2);
+        let Some(next) = advance(&whole(&state, at), Some(&evidence), later).unwrap() else {
+            break;
+        };
+        assert!(next.bundle().contains(state.current.certificate().trim()));
+        assert!(state.bundle().contains(next.current.certificate().trim()));
+        (state, at) = (next, later);
+    }
+    assert_eq!((state.next, state.previous), (None, None));
+}
