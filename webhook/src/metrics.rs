@@ -5,6 +5,8 @@
 //! mode, verdict and a fixed failure category; never a namespace or a name, of which there is no
 //! end.
 
+mod background;
+
 use std::collections::{BTreeSet, HashMap};
 use std::fmt::{self, Write as _};
 use std::sync::atomic::AtomicU64;
@@ -19,6 +21,8 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Registry, Unit};
 
 use crate::server::Step;
+
+pub use background::BackgroundMetrics;
 
 /// A gauge of seconds.
 pub type SecondsGauge = Gauge<f64, AtomicU64>;
@@ -151,6 +155,7 @@ struct All {
     claim_conflicts: Family<ScopeLabel, Counter>,
     server: ServerMetrics,
     certificate: CertificateMetrics,
+    background: BackgroundMetrics,
     kinds: RwLock<HashMap<String, Arc<KindMetrics>>>,
     other_kinds: Arc<KindMetrics>,
 }
@@ -292,10 +297,12 @@ impl Metrics {
             claim_conflicts: Family::default(),
             server,
             certificate: CertificateMetrics::default(),
+            background: BackgroundMetrics::default(),
             kinds: RwLock::default(),
         };
         all.register_reviews();
         all.register_state();
+        all.background.register(&mut all.registry);
         Self { all: Arc::new(all) }
     }
 
@@ -307,6 +314,11 @@ impl Metrics {
     /// What the certificate's keeper counts.
     pub fn certificate(&self) -> CertificateMetrics {
         self.all.certificate.clone()
+    }
+
+    /// What the work in the background counts.
+    pub fn background(&self) -> BackgroundMetrics {
+        self.all.background.clone()
     }
 
     /// Says which kinds (`group/Kind`) have series of their own: those that loaded policies are

@@ -1,0 +1,146 @@
+//! Uniqueness that holds while requests run at the same time and over several replicas: whoever
+//! creates the `UniqueClaim` of a scope and key has it, because the API server lets only one
+//! create of a name succeed.
+//!
+//! ```text
+//! review --take--> Taken --keep--> the claim stays      (the object is stored, or the claim
+//!                        --drop--> it is given back      is an orphan that the keeper releases)
+//! ```
+//!
+//! Here: taking, for a review that every policy has allowed. In `keeper`: release of orphans,
+//! claims of objects that were there before, and what is reported where two objects share a key.
+//! Deliberately not here: what must be unique, which is the policies' word.
+
+mod cache;
+mod decide;
+mod error;
+mod holder;
+mod store;
+mod take;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use kube::{Api, Client};
+use opensdn_crds::unique_claim::UniqueClaim;
+use opensdn_policy_host::Claim;
+use tokio::sync::oneshot;
+use tokio::time::{Instant, timeout_at};
+use tokio_util::task::AbortOnDropHandle;
+
+use crate::metrics::Metrics;
+use cache::Cache;
+use holder::Holders;
+use take::Acquisition;
+
+pub use error::{ClaimError, Conflict, Doing, Tenure};
+pub use holder::Holder;
+pub use take::Taken;
+
+/// How long a claim without a holder stays: longer than the longest request of the API server
+/// (60 s), so that a create in flight never loses its claim.
+pub const GRACE: Duration = Duration::from_secs(90);
+
+/// Takes claims for reviews; cheap to clone.
+#[derive(Clone)]
+pub struct Claims {
+    inner: Arc<Inner>,
+    _watch: Arc<AbortOnDropHandle<()>>,
+}
+
+struct Inner {
+    api: Api<UniqueClaim>,
+    holders: Holders,
+    cache: Cache,
+    grace: Duration,
+    metrics: Metrics,
+}
+
+impl Claims {
+    /// Begins to watch the claims that exist. `grace` is [`GRACE`], in tests less.
+    #[must_use]
+    pub fn start(client: Client, grace: Duration, metrics: Metrics) -> Self {
+        let inner = Arc::new(Inner {
+            api: Api::all(client.clone()),
+            holders: Holders::new(client),
+            cache: Cache::default(),
+            grace,
+            metrics,
+        });
+        let watched = Arc::clone(&inner);
+        let watch = tokio::spawn(async move { watched.cache.follow(watched.api.clone()).await });
+        Self { inner, _watch: Arc::new(AbortOnDropHandle::new(watch)) }
+    }
+
+    /// Takes all claims for the holder, or none. Those that the stored object makes already
+    /// (`old`, empty on create) and is known to have cost no call.
+    ///
+    /// A call that is dropped, and an answer that is dropped without [`Taken::keep`], give back
+    /// what they took.
+    ///
+    /// # Errors
+    /// [`ClaimError::Held`] names every key that somebody else has; all others mean that it
+    /// could not be told.
+    pub async fn take(
+        &self,
+        holder: &Holder,
+        claims: &[Claim],
+        old: &[Claim],
+        deadline: Instant,
+    ) -> Result<Taken, ClaimError> {
+        let wanted = self.inner.not_settled(holder, claims, old);
+        if wanted.is_empty() {
+            return Ok(Taken::nothing(&self.inner));
+        }
+        let (sender, receiver) = oneshot::channel();
+        let acquisition = Acquisition::new(&self.inner, holder.clone(), wanted);
+        // A create that is under way when the caller gives up may succeed all the same. So it is
+        // not the caller's future that does it: the task sees it through and gives it back.
+        tokio::spawn(acquisition.run(sender));
+        match timeout_at(deadline, receiver).await {
+            Ok(Ok(result)) => result,
+            Ok(Err(_)) => Err(ClaimError::Broken),
+            Err(_) => Err(ClaimError::Deadline),
+        }
+    }
+
+    /// Looks whether all claims could be taken now, for a dry run: nothing is written.
+    ///
+    /// # Errors
+    /// As [`Claims::take`].
+    pub async fn look(
+        &self,
+        holder: &Holder,
+        claims: &[Claim],
+        deadline: Instant,
+    ) -> Result<(), ClaimError> {
+        let wanted = self.inner.not_settled(holder, claims, claims);
+        let acquisition = Acquisition::new(&self.inner, holder.clone(), wanted);
+        timeout_at(deadline, acquisition.look()).await.map_err(|_| ClaimError::Deadline)?
+    }
+}
+
+impl Inner {
+    /// The claims by the names of their objects, which is the order in which everybody takes
+    /// them, without those that the stored object makes too and is known to have.
+    fn not_settled(
+        &self,
+        holder: &Holder,
+        claims: &[Claim],
+        old: &[Claim],
+    ) -> BTreeMap<String, Claim> {
+        let is_old =
+            |claim: &Claim| old.iter().any(|old| old.scope == claim.scope && old.key == claim.key);
+        let mut wanted = BTreeMap::new();
+        for claim in claims {
+            let name = decide::claim_name(&claim.scope, &claim.key);
+            // Only knowing that it is ours counts. If the watch is behind, the claim of a stored
+            // object that makes it still cannot have been released: see `keeper`.
+            if !(is_old(claim) && self.cache.is_held_by(&name, holder)) {
+                wanted.insert(name, claim.clone());
+            }
+        }
+        wanted
+    }
+}

@@ -1,0 +1,166 @@
+//! The claims that exist, as far as the watch has told, and for how long each has not changed.
+//! Nothing here proves that a claim does not exist.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Mutex, PoisonError, RwLock};
+use std::time::Duration;
+
+use futures::StreamExt as _;
+use kube::runtime::{WatchStreamExt as _, watcher};
+use kube::{Api, ResourceExt as _};
+use opensdn_crds::unique_claim::{UniqueClaim, UniqueClaimSpec};
+use tokio::sync::{Notify, watch};
+use tokio::time::Instant;
+
+use super::Holder;
+
+/// A claim as the watch showed it.
+#[derive(Clone, Debug)]
+pub(crate) struct Seen {
+    pub(crate) uid: String,
+    pub(crate) version: String,
+    pub(crate) spec: UniqueClaimSpec,
+    /// Since when it has been as it is, by our own clock.
+    pub(crate) since: Instant,
+}
+
+/// The claims that exist.
+pub(crate) struct Cache {
+    claims: RwLock<HashMap<String, Seen>>,
+    synced: watch::Sender<bool>,
+    /// Names of claims that changed since the keeper last asked; none while nobody keeps.
+    journal: Mutex<Option<HashSet<String>>>,
+    written: Notify,
+}
+
+impl Default for Cache {
+    fn default() -> Self {
+        Self {
+            claims: RwLock::default(),
+            synced: watch::Sender::new(false),
+            journal: Mutex::default(),
+            written: Notify::new(),
+        }
+    }
+}
+
+impl Cache {
+    /// Whether the claim is known to be held by this very object.
+    pub(crate) fn is_held_by(&self, name: &str, holder: &Holder) -> bool {
+        self.read(name, |seen| {
+            holder.is_same_object(&seen.spec.holder)
+                && seen.spec.holder.uid.as_deref() == Some(&holder.uid)
+        })
+        .unwrap_or_default()
+    }
+
+    /// For how long the claim is known to have been as it is in that version.
+    pub(crate) fn unchanged(&self, name: &str, version: &str) -> Option<Duration> {
+        self.read(name, |seen| (seen.version == version).then(|| seen.since.elapsed()))?
+    }
+
+    /// The claim as the watch showed it last.
+    pub(crate) fn get(&self, name: &str) -> Option<Seen> {
+        self.read(name, Clone::clone)
+    }
+
+    /// Whether all claims have been listed.
+    pub(crate) fn synced(&self) -> watch::Receiver<bool> {
+        self.synced.subscribe()
+    }
+
+    /// Begins to note which claims change; all that exist count as changed. There is one keeper,
+    /// so there is one journal.
+    pub(crate) fn begin_journal(&self) {
+        let claims = self.claims.read().unwrap_or_else(PoisonError::into_inner);
+        let names = claims.keys().cloned().collect();
+        drop(claims);
+        *self.journal.lock().unwrap_or_else(PoisonError::into_inner) = Some(names);
+        self.written.notify_one();
+    }
+
+    /// Ends it.
+    pub(crate) fn end_journal(&self) {
+        *self.journal.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
+    /// Waits for claims to change, and which they are.
+    pub(crate) async fn changed(&self) -> HashSet<String> {
+        loop {
+            let mut journal = self.journal.lock().unwrap_or_else(PoisonError::into_inner);
+            let names = journal.as_mut().map(std::mem::take).unwrap_or_default();
+            drop(journal);
+            if !names.is_empty() {
+                return names;
+            }
+            self.written.notified().await;
+        }
+    }
+
+    fn read<T>(&self, name: &str, read: impl FnOnce(&Seen) -> T) -> Option<T> {
+        self.claims.read().unwrap_or_else(PoisonError::into_inner).get(name).map(read)
+    }
+
+    /// Follows the claims for as long as it is polled.
+    pub(crate) async fn follow(&self, api: Api<UniqueClaim>) {
+        let mut listed = HashSet::new();
+        let mut events = std::pin::pin!(watcher(api, watcher::Config::default()).default_backoff());
+        while let Some(event) = events.next().await {
+            match event {
+                Ok(watcher::Event::Init) => listed.clear(),
+                Ok(watcher::Event::InitApply(claim)) => {
+                    listed.insert(claim.name_any());
+                    self.put(claim);
+                }
+                Ok(watcher::Event::InitDone) => {
+                    self.retain(&listed);
+                    listed.clear();
+                    self.synced.send_replace(true);
+                }
+                Ok(watcher::Event::Apply(claim)) => self.put(claim),
+                Ok(watcher::Event::Delete(claim)) => self.remove(&claim.name_any()),
+                // The watcher goes on by itself; until then every claim costs a live read.
+                Err(error) => tracing::warn!(%error, "the watch of UniqueClaims is interrupted"),
+            }
+        }
+    }
+
+    fn put(&self, claim: UniqueClaim) {
+        let name = claim.name_any();
+        let uid = claim.metadata.uid.unwrap_or_default();
+        let version = claim.metadata.resource_version.unwrap_or_default();
+        let mut claims = self.claims.write().unwrap_or_else(PoisonError::into_inner);
+        if claims.get(&name).is_some_and(|seen| seen.uid == uid && seen.version == version) {
+            return;
+        }
+        claims.insert(name.clone(), Seen { uid, version, spec: claim.spec, since: Instant::now() });
+        drop(claims);
+        self.note([name]);
+    }
+
+    fn remove(&self, name: &str) {
+        let mut claims = self.claims.write().unwrap_or_else(PoisonError::into_inner);
+        claims.remove(name);
+        drop(claims);
+        self.note([name.to_owned()]);
+    }
+
+    fn retain(&self, listed: &HashSet<String>) {
+        let mut claims = self.claims.write().unwrap_or_else(PoisonError::into_inner);
+        let gone: Vec<String> =
+            claims.keys().filter(|name| !listed.contains(*name)).cloned().collect();
+        for name in &gone {
+            claims.remove(name);
+        }
+        drop(claims);
+        self.note(gone);
+    }
+
+    fn note(&self, names: impl IntoIterator<Item = String>) {
+        let mut journal = self.journal.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(journal) = &mut *journal {
+            journal.extend(names);
+            self.written.notify_one();
+        }
+    }
+}

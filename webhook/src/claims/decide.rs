@@ -1,0 +1,206 @@
+//! What a stored claim means to whoever wants it. Pure: no client, no clock.
+
+use std::time::Duration;
+
+use opensdn_crds::unique_claim::UniqueClaimSpec;
+use sha2::{Digest as _, Sha256};
+
+use super::{Holder, error::Tenure};
+
+/// Longest part of a scope that goes into a name; with the hash it stays below 253.
+const SCOPE_IN_NAME: usize = 200;
+
+/// The name of the claim on a key: `<scope>-<40 hexadecimal digits>`. The digits alone stand for
+/// scope and key; the scope before them is for people.
+pub(crate) fn claim_name(scope: &str, key: &str) -> String {
+    use std::fmt::Write as _;
+    let mut hash = Sha256::new();
+    hash.update(scope.as_bytes());
+    hash.update([0]);
+    hash.update(key.as_bytes());
+    let mut name: String = scope
+        .chars()
+        .take(SCOPE_IN_NAME)
+        .map(|letter| letter.to_ascii_lowercase())
+        .map(|letter| if letter.is_ascii_alphanumeric() { letter } else { '-' })
+        .skip_while(|letter| *letter == '-')
+        .collect();
+    if !name.is_empty() {
+        name.push('-');
+    }
+    for byte in hash.finalize().iter().take(20) {
+        // Writing to a String cannot fail.
+        let _ = write!(name, "{byte:02x}");
+    }
+    name
+}
+
+/// Whose a stored claim is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Standing {
+    /// The same object's: a retry, or an update.
+    Ours,
+    /// Another object's.
+    Others,
+    /// Its scope and key are not those of its name.
+    Forged,
+}
+
+/// Whose the stored claim is, for whoever wants the key that the name stands for.
+pub(crate) fn standing(stored: &UniqueClaimSpec, name: &str, holder: &Holder) -> Standing {
+    if claim_name(&stored.scope, &stored.key) != name {
+        Standing::Forged
+    } else if holder.is_same_object(&stored.holder) {
+        Standing::Ours
+    } else {
+        Standing::Others
+    }
+}
+
+/// What a live read of a holder showed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Presence {
+    /// An object of that name is stored.
+    Stored {
+        /// Its UID.
+        uid: String,
+    },
+    /// There is no object of that name.
+    Absent,
+    /// The kind is not served now. That may be a definition that is being replaced, so it does
+    /// not prove that the object is gone.
+    NotServed,
+}
+
+/// What whoever wants a key may do about another holder.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Contest {
+    /// The holder is gone for certain and no create of it can be under way: take the claim.
+    TakeOver,
+    /// Leave it.
+    Refuse(Tenure),
+}
+
+/// Decides by what a live read of the holder showed. `unchanged` is for how long this process has
+/// seen the claim as it is: unlike `takenAt` it does not depend on other clocks.
+pub(crate) fn contest(
+    held_by: Option<&str>,
+    presence: &Presence,
+    unchanged: Option<Duration>,
+    grace: Duration,
+) -> Contest {
+    match presence {
+        Presence::Stored { uid } if held_by.is_none_or(|held_by| held_by == uid) => {
+            Contest::Refuse(Tenure::Stored)
+        }
+        // Whether the new object of that name makes the claim too, only the policies can tell.
+        Presence::Stored { .. } => Contest::Refuse(Tenure::Replaced),
+        Presence::NotServed => Contest::Refuse(Tenure::Unknown),
+        Presence::Absent => match unchanged {
+            Some(unchanged) if unchanged >= grace => Contest::TakeOver,
+            unchanged => {
+                let left = grace.saturating_sub(unchanged.unwrap_or_default());
+                Contest::Refuse(Tenure::Pending { seconds: left.as_secs().max(1) })
+            }
+        },
+    }
+}
+
+/// What the keeper does about a claim that it was about to release, after a live read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Confirmed {
+    /// It is released.
+    Release,
+    /// The reason does not hold, or cannot be confirmed now.
+    Later,
+}
+
+/// What the policies in force say of a holder that was read live.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Said {
+    /// It claims the key.
+    Claims,
+    /// It does not.
+    Silent,
+    /// They could not tell.
+    Unknown,
+}
+
+/// Whether a live read of the holder confirms that the claim may go. `aged`: it has not changed
+/// for as long as a claim has to be left alone whose holder exists.
+pub(crate) fn confirm(presence: &Presence, said: Said, aged: Aged) -> Confirmed {
+    match (presence, said, aged) {
+        (Presence::Absent, _, _) | (Presence::Stored { .. }, Said::Silent, Aged::Enough) => {
+            Confirmed::Release
+        }
+        (Presence::Stored { .. } | Presence::NotServed, _, _) => Confirmed::Later,
+    }
+}
+
+/// Whether a claim is old enough to be taken from an object that exists.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Aged {
+    /// It is.
+    Enough,
+    /// It is not.
+    TooYoung,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_dns_safe_and_tell_scope_and_key_apart() {
+        let name = claim_name("link-local-address", "10.0.0.1:80");
+        assert_eq!(name.len(), "link-local-address-".len() + 40);
+        assert!(name.starts_with("link-local-address-"));
+        for scope in ["", "-", "Über alles/x", &"a".repeat(400)] {
+            let name = claim_name(scope, "key");
+            assert!(name.len() <= 253 && !name.starts_with('-'), "{name}");
+            let plain =
+                |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+            assert!(name.bytes().all(plain), "{name}");
+        }
+        assert_ne!(claim_name("a", "b\0c"), claim_name("a\0b", "c").replacen("a-b", "a", 1));
+        assert_ne!(claim_name("a-b", "c"), claim_name("a.b", "c"));
+    }
+
+    #[test]
+    fn a_claim_is_released_only_when_a_live_read_confirms_why() {
+        let stored = Presence::Stored { uid: "u".into() };
+        let cases = [
+            (&Presence::Absent, Said::Unknown, Aged::TooYoung, Confirmed::Release),
+            (&Presence::NotServed, Said::Unknown, Aged::Enough, Confirmed::Later),
+            (&stored, Said::Silent, Aged::Enough, Confirmed::Release),
+            (&stored, Said::Silent, Aged::TooYoung, Confirmed::Later),
+            (&stored, Said::Claims, Aged::Enough, Confirmed::Later),
+            (&stored, Said::Unknown, Aged::Enough, Confirmed::Later),
+        ];
+        for (presence, said, aged, expected) in cases {
+            assert_eq!(confirm(presence, said, aged), expected, "{presence:?} {said:?} {aged:?}");
+        }
+    }
+
+    #[test]
+    fn a_claim_is_taken_over_only_when_its_holder_is_gone_for_longer_than_the_grace() {
+        let grace = Duration::from_secs(90);
+        let young = Some(Duration::from_secs(30));
+        let old = Some(Duration::from_secs(90));
+        let stored = |uid: &str| Presence::Stored { uid: uid.into() };
+        let pending = |seconds| Contest::Refuse(Tenure::Pending { seconds });
+        let cases = [
+            (Some("u1"), stored("u1"), old, Contest::Refuse(Tenure::Stored)),
+            (None, stored("u1"), old, Contest::Refuse(Tenure::Stored)),
+            (Some("u1"), stored("u2"), old, Contest::Refuse(Tenure::Replaced)),
+            (Some("u1"), Presence::NotServed, old, Contest::Refuse(Tenure::Unknown)),
+            (Some("u1"), Presence::Absent, old, Contest::TakeOver),
+            (Some("u1"), Presence::Absent, young, pending(60)),
+            (Some("u1"), Presence::Absent, None, pending(90)),
+        ];
+        for (held_by, presence, unchanged, expected) in cases {
+            let contest = contest(held_by, &presence, unchanged, grace);
+            assert_eq!(contest, expected, "{held_by:?} {presence:?} {unchanged:?}");
+        }
+    }
+}

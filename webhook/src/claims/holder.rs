@@ -1,0 +1,151 @@
+//! The objects that hold claims, and whether they exist, by a live read.
+
+use std::collections::HashMap;
+use std::sync::{PoisonError, RwLock};
+
+use kube::core::GroupVersionKind;
+use kube::discovery::{ApiCapabilities, ApiResource, Scope};
+use kube::error::DiscoveryError;
+use kube::{Api, Client, api::DynamicObject, discovery};
+use opensdn_crds::unique_claim::Holder as Held;
+use serde_json::Value;
+
+use super::decide::Presence;
+
+/// The object that a claim would belong to.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Holder {
+    /// API group; empty for the core group.
+    pub group: String,
+    /// API version, without the group.
+    pub version: String,
+    /// Kind.
+    pub kind: String,
+    /// Namespace; empty for a cluster-scoped object.
+    pub namespace: String,
+    /// Name. In the validating step it is there also where a generateName was given.
+    pub name: String,
+    /// UID, which the API server makes before the validating step.
+    pub uid: String,
+}
+
+impl Holder {
+    /// Whether the claim's holder is this object, or one of the same name.
+    pub(crate) fn is_same_object(&self, held: &Held) -> bool {
+        self.group == held.group
+            && self.kind == held.kind
+            && self.namespace == held.namespace.as_deref().unwrap_or_default()
+            && self.name == held.name
+    }
+
+    /// As it stands in a claim.
+    pub(crate) fn with_pointer(&self, pointer: &str) -> Held {
+        let some = |text: &str| (!text.is_empty()).then(|| text.to_owned());
+        Held {
+            group: self.group.clone(),
+            version: some(&self.version),
+            kind: self.kind.clone(),
+            namespace: some(&self.namespace),
+            name: self.name.clone(),
+            uid: some(&self.uid),
+            pointer: some(pointer),
+        }
+    }
+}
+
+/// Reads holders of any kind.
+pub(crate) struct Holders {
+    client: Client,
+    kinds: RwLock<HashMap<GroupVersionKind, (ApiResource, Scope)>>,
+}
+
+impl Holders {
+    pub(crate) fn new(client: Client) -> Self {
+        Self { client, kinds: RwLock::default() }
+    }
+
+    /// Whether the holder of a claim is stored now.
+    pub(crate) async fn presence(&self, held: &Held) -> Result<Presence, kube::Error> {
+        let Some(api) = self.api(held).await? else { return Ok(Presence::NotServed) };
+        Ok(match api.get_metadata_opt(&held.name).await? {
+            Some(found) => Presence::Stored { uid: found.metadata.uid.unwrap_or_default() },
+            None => self.absent(held).await?,
+        })
+    }
+
+    /// The holder as it is stored now, and how its kind is served; `None` if either is not.
+    pub(crate) async fn get(
+        &self,
+        held: &Held,
+    ) -> Result<Option<(ApiResource, Value)>, kube::Error> {
+        let Some(api) = self.api(held).await? else { return Ok(None) };
+        let Some((resource, _)) = self.resource(held).await? else { return Ok(None) };
+        let Some(object) = api.get_opt(&held.name).await? else { return Ok(None) };
+        let object = serde_json::to_value(&object).map_err(kube::Error::SerdeError)?;
+        Ok(Some((resource, object)))
+    }
+
+    /// A 404 for an object is a 404 for a kind that is no longer served as well.
+    async fn absent(&self, held: &Held) -> Result<Presence, kube::Error> {
+        self.kinds.write().unwrap_or_else(PoisonError::into_inner).remove(&kind_of(held));
+        let served = self.api(held).await?.is_some();
+        Ok(if served { Presence::Absent } else { Presence::NotServed })
+    }
+
+    /// Where objects like the holder are read and written; `None` if the kind is not served.
+    pub(crate) async fn api(&self, held: &Held) -> Result<Option<Api<DynamicObject>>, kube::Error> {
+        let Some((resource, scope)) = self.resource(held).await? else { return Ok(None) };
+        let client = self.client.clone();
+        Ok(Some(match (scope, held.namespace.as_deref()) {
+            (Scope::Namespaced, Some(namespace)) => {
+                Api::namespaced_with(client, namespace, &resource)
+            }
+            _ => Api::all_with(client, &resource),
+        }))
+    }
+
+    async fn resource(&self, held: &Held) -> Result<Option<(ApiResource, Scope)>, kube::Error> {
+        let kind = kind_of(held);
+        let known = self.kinds.read().unwrap_or_else(PoisonError::into_inner).get(&kind).cloned();
+        if known.is_some() {
+            return Ok(known);
+        }
+        let Some((resource, capabilities)) = self.discover(held).await? else { return Ok(None) };
+        let found = (resource, capabilities.scope);
+        self.kinds.write().unwrap_or_else(PoisonError::into_inner).insert(kind, found.clone());
+        Ok(Some(found))
+    }
+
+    /// By the version in the claim, or, where that is not served any more, by any.
+    async fn discover(
+        &self,
+        held: &Held,
+    ) -> Result<Option<(ApiResource, ApiCapabilities)>, kube::Error> {
+        if held.version.is_some()
+            && let Some(found) =
+                or_missing(discovery::pinned_kind(&self.client, &kind_of(held)).await)?
+        {
+            return Ok(Some(found));
+        }
+        let group = or_missing(discovery::group(&self.client, &held.group).await)?;
+        Ok(group.and_then(|group| group.recommended_kind(&held.kind)))
+    }
+}
+
+fn kind_of(held: &Held) -> GroupVersionKind {
+    GroupVersionKind::gvk(&held.group, held.version.as_deref().unwrap_or_default(), &held.kind)
+}
+
+fn or_missing<T>(answer: Result<T, kube::Error>) -> Result<Option<T>, kube::Error> {
+    match answer {
+        Ok(found) => Ok(Some(found)),
+        Err(kube::Error::Api(status)) if status.code == 404 => Ok(None),
+        Err(kube::Error::Discovery(
+            DiscoveryError::MissingKind(_)
+            | DiscoveryError::MissingApiGroup(_)
+            | DiscoveryError::MissingResource(_)
+            | DiscoveryError::EmptyApiGroup(_),
+        )) => Ok(None),
+        Err(error) => Err(error),
+    }
+}

@@ -1,0 +1,96 @@
+//! What the work in the background counts: claims that are kept in order, and the audit. Only the
+//! replica that holds the Lease does that work, so only its numbers move.
+
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::{Registry, Unit};
+
+use super::SecondsGauge;
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ReasonLabel {
+    reason: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ScopeLabel {
+    scope: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct FindingLabels {
+    policy: String,
+    severity: &'static str,
+}
+
+/// Handles of the background work; cheap to clone.
+#[derive(Clone, Debug, Default)]
+pub struct BackgroundMetrics {
+    released: Family<ReasonLabel, Counter>,
+    conflicts: Family<ScopeLabel, Gauge>,
+    findings: Family<FindingLabels, Gauge>,
+    /// Objects that the last audit judged.
+    pub audited_objects: Gauge,
+    /// Kinds and policies that the last audit could not check.
+    pub audit_unchecked: Gauge,
+    /// When the last audit ended, in seconds since 1970.
+    pub audit_ended: SecondsGauge,
+}
+
+impl BackgroundMetrics {
+    /// Claims released for a reason, which is a fixed word.
+    pub fn released(&self, reason: &'static str) -> Counter {
+        self.released.get_or_create_owned(&ReasonLabel { reason })
+    }
+
+    /// Keys of a scope that more than one stored object claims.
+    pub fn conflicts(&self, scope: &str) -> Gauge {
+        self.conflicts.get_or_create_owned(&ScopeLabel { scope: scope.to_owned() })
+    }
+
+    /// Nobody here knows about conflicts any more.
+    pub fn forget_conflicts(&self) {
+        self.conflicts.clear();
+    }
+
+    /// What the last audit found: policy, severity, number. What is not named is forgotten.
+    pub fn found<'a>(&self, findings: impl IntoIterator<Item = (&'a str, &'static str, i64)>) {
+        self.findings.clear();
+        for (policy, severity, number) in findings {
+            let labels = FindingLabels { policy: policy.to_owned(), severity };
+            self.findings.get_or_create_owned(&labels).set(number);
+        }
+    }
+
+    pub(super) fn register(&self, registry: &mut Registry) {
+        registry.register("claims_released", "Uniqueness claims released", self.released.clone());
+        registry.register(
+            "unique_conflicts",
+            "Keys that more than one stored object claims",
+            self.conflicts.clone(),
+        );
+        registry.register(
+            "audit_findings",
+            "Findings of the last audit of stored objects",
+            self.findings.clone(),
+        );
+        registry.register(
+            "audit_objects",
+            "Objects that the last audit judged",
+            self.audited_objects.clone(),
+        );
+        registry.register(
+            "audit_unchecked",
+            "Kinds and policies that the last audit could not check",
+            self.audit_unchecked.clone(),
+        );
+        registry.register_with_unit(
+            "audit_end_timestamp",
+            "When the last audit ended, since 1970",
+            Unit::Seconds,
+            self.audit_ended.clone(),
+        );
+    }
+}
