@@ -6,5 +6,6 @@ mod stage;
 mod abuse;
 mod admin;
 mod drain;
+mod process;
 mod protocol;
 mod tls;

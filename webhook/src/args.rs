@@ -1,0 +1,255 @@
+//! The command line: every flag can also be given by the environment variable that `--help`
+//! names. Nothing is started here.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Parser, ValueEnum};
+
+use crate::certificates::Names;
+use crate::cluster::ClusterArgs;
+use crate::server::Limits;
+use crate::tls::{MinVersion, Settings, files::Files};
+
+/// Validates and mutates OpenSDN resources at admission.
+///
+/// It serves reviews by HTTPS on one port, and liveness, readiness and metrics by plain HTTP on a
+/// second one. On SIGTERM it becomes unready, serves on for the drain delay, finishes what is in
+/// flight and ends with code 0.
+#[derive(Clone, Debug, Parser)]
+#[command(name = "opensdn-webhook", version)]
+pub struct Args {
+    /// Address of the HTTPS port (/validate, /mutate).
+    #[arg(long, env = "OPENSDN_WEBHOOK_LISTEN", default_value = "0.0.0.0:8443")]
+    pub listen: SocketAddr,
+
+    /// Address of the plain HTTP port (/live, /ready, /metrics).
+    #[arg(long, env = "OPENSDN_WEBHOOK_ADMIN_LISTEN", default_value = "0.0.0.0:8080")]
+    pub admin_listen: SocketAddr,
+
+    /// Namespace of this process: of its Service, its Leases and its CA's Secret.
+    #[arg(long, env = "POD_NAMESPACE", default_value = "opensdn")]
+    pub namespace: String,
+
+    /// Name of this replica, different from the others'.
+    #[arg(long, env = "POD_NAME", default_value_t = default_replica())]
+    pub replica: String,
+
+    /// Where the certificate comes from, and who may connect.
+    #[command(flatten)]
+    pub certificate: CertificateArgs,
+
+    /// Policies, look-ups and webhook configurations.
+    #[command(flatten)]
+    pub cluster: ClusterArgs,
+
+    /// How much is served at once, and how long is waited.
+    #[command(flatten)]
+    pub limits: LimitArgs,
+
+    /// Form of the log, which goes to stderr.
+    #[arg(long, env = "OPENSDN_WEBHOOK_LOG_FORMAT", value_enum, default_value = "json")]
+    pub log_format: LogFormat,
+
+    /// What is logged: a level, or levels by module (`info,opensdn_webhook::tls=debug`).
+    #[arg(long, env = "OPENSDN_WEBHOOK_LOG", default_value = "info,kube=warn")]
+    pub log: String,
+}
+
+/// How log lines are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum LogFormat {
+    /// One JSON object a line.
+    Json,
+    /// For people.
+    Text,
+}
+
+/// Where the certificate comes from, and who may connect.
+#[derive(Clone, Debug, clap::Args)]
+#[command(next_help_heading = "Certificates")]
+pub struct CertificateArgs {
+    /// PEM file with the certificate chain, leaf first. Read again whenever its content changes.
+    /// Without it the webhook makes its own CA and certificates.
+    #[arg(long, env = "OPENSDN_WEBHOOK_TLS_CERT", value_name = "FILE", requires = "tls_key")]
+    pub tls_cert: Option<PathBuf>,
+
+    /// PEM file with the key of the chain's first certificate.
+    #[arg(long, env = "OPENSDN_WEBHOOK_TLS_KEY", value_name = "FILE", requires = "tls_cert")]
+    pub tls_key: Option<PathBuf>,
+
+    /// Secret in which the webhook keeps the CA that it made for itself.
+    #[arg(
+        long,
+        env = "OPENSDN_WEBHOOK_CA_SECRET",
+        value_name = "NAME",
+        default_value = "opensdn-webhook-ca",
+        conflicts_with = "tls_cert"
+    )]
+    pub ca_secret: String,
+
+    /// Service by which the API server reaches the webhook; a name in certificates that the
+    /// webhook makes for itself.
+    #[arg(
+        long,
+        env = "OPENSDN_WEBHOOK_SERVICE",
+        value_name = "NAME",
+        default_value = "opensdn-webhook"
+    )]
+    pub service: String,
+
+    /// Further DNS name or IP address for certificates that the webhook makes for itself; may be
+    /// given several times.
+    #[arg(
+        long,
+        env = "OPENSDN_WEBHOOK_TLS_NAMES",
+        value_name = "NAME",
+        value_delimiter = ',',
+        conflicts_with = "tls_cert"
+    )]
+    pub tls_name: Vec<String>,
+
+    /// Oldest version of TLS that is spoken.
+    #[arg(long, env = "OPENSDN_WEBHOOK_TLS_MIN_VERSION", value_enum, default_value = "1.3")]
+    pub tls_min_version: MinVersion,
+
+    /// PEM file with a CA: callers need a certificate of it. Read again whenever it changes.
+    #[arg(long, env = "OPENSDN_WEBHOOK_CLIENT_CA", value_name = "FILE", requires = "client_name")]
+    pub client_ca: Option<PathBuf>,
+
+    /// Name that a caller's certificate must bear, as common name or DNS name; may be given
+    /// several times. A CA alone says little: a cluster's CA signs far more than the API server.
+    #[arg(
+        long,
+        env = "OPENSDN_WEBHOOK_CLIENT_NAME",
+        value_name = "NAME",
+        value_delimiter = ',',
+        requires = "client_ca"
+    )]
+    pub client_name: Vec<String>,
+}
+
+impl CertificateArgs {
+    /// The files, if the certificate comes from files.
+    #[must_use]
+    pub fn files(&self) -> Option<Files> {
+        let (chain, key) = self.tls_cert.clone().zip(self.tls_key.clone())?;
+        Some(Files { chain, key })
+    }
+
+    /// What TLS is set up by.
+    #[must_use]
+    pub fn settings(&self) -> Settings {
+        let (min_version, client_names) = (self.tls_min_version, self.client_name.clone());
+        Settings { min_version, client_names }
+    }
+
+    /// The names for own certificates.
+    #[must_use]
+    pub fn names(&self, namespace: &str) -> Names {
+        let (service, namespace) = (self.service.clone(), namespace.to_owned());
+        Names { service, namespace, further: self.tls_name.clone() }
+    }
+}
+
+/// How much is served at once, and how long is waited.
+#[derive(Clone, Debug, clap::Args)]
+#[command(next_help_heading = "Limits")]
+pub struct LimitArgs {
+    /// Open connections; beyond that the longest idle one is closed.
+    #[arg(long, env = "OPENSDN_WEBHOOK_MAX_CONNECTIONS", default_value_t = 10_000)]
+    pub max_connections: usize,
+
+    /// Reviews under way at once; beyond that a call is answered 429, which the API server
+    /// repeats.
+    #[arg(long, env = "OPENSDN_WEBHOOK_MAX_REVIEWS", default_value_t = 1_000)]
+    pub max_reviews: usize,
+
+    /// Memory for the bodies of all reviews under way, in MiB; beyond that a call is answered 429.
+    #[arg(long, env = "OPENSDN_WEBHOOK_MAX_BODIES_MIB", default_value_t = 256)]
+    pub max_bodies_mib: usize,
+
+    /// Seconds for which an unused connection is kept. Keep it above the 90 seconds of the API
+    /// server: who closes first may close on a request that is on its way.
+    #[arg(long, env = "OPENSDN_WEBHOOK_IDLE_SECONDS", default_value_t = 180)]
+    pub idle_seconds: u64,
+
+    /// Seconds to serve on after SIGTERM: as long as it takes until nobody is sent here any more.
+    #[arg(
+        long,
+        env = "OPENSDN_WEBHOOK_DRAIN_SECONDS",
+        default_value = "5",
+        value_parser = seconds
+    )]
+    pub drain_seconds: Duration,
+
+    /// Seconds for what is in flight after that. Both together must be less than the pod's
+    /// terminationGracePeriodSeconds.
+    #[arg(
+        long,
+        env = "OPENSDN_WEBHOOK_GRACE_SECONDS",
+        default_value = "20",
+        value_parser = seconds
+    )]
+    pub grace_seconds: Duration,
+}
+
+impl LimitArgs {
+    /// The server's limits.
+    #[must_use]
+    pub fn limits(&self) -> Limits {
+        Limits {
+            connections: self.max_connections,
+            reviews: self.max_reviews,
+            buffered: self.max_bodies_mib.saturating_mul(1 << 20),
+            idle: Duration::from_secs(self.idle_seconds),
+            grace: self.grace_seconds,
+            ..Limits::default()
+        }
+    }
+}
+
+/// Reads seconds, also fractions.
+fn seconds(text: &str) -> Result<Duration, String> {
+    let seconds: f64 = text.parse().map_err(|_| "not a number of seconds".to_owned())?;
+    Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string())
+}
+
+/// A pod's host name is its name.
+fn default_replica() -> String {
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let name = name.trim();
+    if name.is_empty() { "opensdn-webhook".to_owned() } else { name.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Args::command().debug_assert();
+    }
+
+    #[test]
+    fn half_of_a_pair_is_refused() {
+        for half in ["--tls-cert", "--tls-key", "--client-ca", "--client-name"] {
+            let parsed = Args::try_parse_from(["opensdn-webhook", half, "x"]);
+            assert!(parsed.is_err(), "{half}");
+        }
+        let pair = ["opensdn-webhook", "--tls-cert", "a", "--tls-key", "b"];
+        let files = Args::try_parse_from(pair).unwrap().certificate.files().unwrap();
+        assert_eq!((files.chain, files.key), ("a".into(), "b".into()));
+    }
+
+    #[test]
+    fn the_defaults_are_those_of_the_server() {
+        let args = Args::try_parse_from(["opensdn-webhook"]).unwrap();
+        assert_eq!(format!("{:?}", args.limits.limits()), format!("{:?}", Limits::default()));
+        assert!(args.certificate.files().is_none());
+        assert_eq!(args.certificate.tls_min_version, MinVersion::Tls13);
+    }
+}

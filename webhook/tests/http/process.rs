@@ -1,0 +1,110 @@
+//! The whole process but for its reviews: flags in, ports and certificate up, SIGTERM, end.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+use std::time::Duration;
+
+use clap::Parser;
+use opensdn_webhook::args::Args;
+use opensdn_webhook::process;
+use tokio::sync::Semaphore;
+
+use crate::admin::get;
+use crate::stage::{Ca, Connection, Echo, NAME, client};
+
+/// An address that was free a moment ago.
+fn free() -> SocketAddr {
+    std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
+}
+
+/// A client of an API server that is not there.
+fn nobody() -> kube::Client {
+    let uri = format!("http://{}", free()).parse().unwrap();
+    kube::Client::try_from(kube::Config::new(uri)).unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_termination_signal_under_load_loses_no_call_and_ends_the_process_well() {
+    let ca = Ca::new("server CA");
+    let pair = ca.sign(NAME);
+    let folder = tempfile::tempdir().unwrap();
+    let (chain, key) = (folder.path().join("tls.crt"), folder.path().join("tls.key"));
+    std::fs::write(&chain, &pair.chain).unwrap();
+    std::fs::write(&key, &pair.key).unwrap();
+    let (listen, admin) = (free(), free());
+    let args = [
+        "opensdn-webhook".to_owned(),
+        format!("--listen={listen}"),
+        format!("--admin-listen={admin}"),
+        format!("--tls-cert={}", chain.display()),
+        format!("--tls-key={}", key.display()),
+        "--drain-seconds=0.5".to_owned(),
+        "--grace-seconds=5".to_owned(),
+    ];
+    let running = tokio::spawn(process::run(
+        Args::try_parse_from(args).unwrap(),
+        nobody(),
+        async |parts: process::Parts| {
+            assert!(parts.bundle.borrow().is_none(), "a given certificate's CA is not ours");
+            let permits = Arc::new(Semaphore::new(1 << 20));
+            Echo { permits, waiting: Arc::new(AtomicUsize::new(0)) }
+        },
+    ));
+    while tokio::net::TcpStream::connect(admin).await.is_err() {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    while !get(admin, "/ready").await.starts_with("HTTP/1.1 200") {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+
+    let config = client(&ca, None);
+    let loads: Vec<_> = (0..8)
+        .map(|_| {
+            let config = config.clone();
+            tokio::spawn(async move {
+                // The API server goes on until the endpoint is gone, and may well begin anew.
+                let (mut served, mut closed) = (0, 0);
+                let mut connection = Connection::open(listen, config.clone()).await.unwrap();
+                while closed < 5 {
+                    let answer = connection.review("/validate", b"{}").await.unwrap();
+                    assert_eq!(answer.status, 200);
+                    served += 1;
+                    if answer.closes() {
+                        closed += 1;
+                        connection = Connection::open(listen, config.clone()).await.unwrap();
+                    }
+                }
+                served
+            })
+        })
+        .collect();
+    while !get(admin, "/metrics").await.contains("opensdn_webhook_connections 8\n") {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    let me = std::process::id().to_string();
+    assert!(std::process::Command::new("kill").args(["-TERM", &me]).status().unwrap().success());
+    for load in loads {
+        assert!(load.await.unwrap() >= 5);
+    }
+    let answer = get(admin, "/ready").await;
+    assert!(answer.contains("shutdown: the process is stopping"), "{answer}");
+    let ended = tokio::time::timeout(Duration::from_secs(5), running).await.unwrap();
+    ended.unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn a_port_that_is_taken_is_named() {
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap();
+    let args = ["opensdn-webhook".to_owned(), format!("--listen={address}")];
+    let run = process::run(Args::try_parse_from(args).unwrap(), nobody(), async |_| Echo {
+        permits: Arc::new(Semaphore::new(1)),
+        waiting: Arc::new(AtomicUsize::new(0)),
+    });
+    let error = run.await.unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        format!("listen on {address}; another process may have the port")
+    );
+}
