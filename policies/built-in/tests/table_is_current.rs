@@ -24,7 +24,8 @@ fn table(policies: &[Metadata]) -> String {
         kinds.sort_unstable();
         kinds.dedup();
         let name = &policy.name;
-        writeln!(text, "| [{name}](#{name}) | {} | {} |", policy.summary, kinds.join(", ")).unwrap();
+        writeln!(text, "| [{name}](#{name}) | {} | {} |", policy.summary, kinds.join(", "))
+            .unwrap();
     }
     for policy in policies {
         section(&mut text, policy);
@@ -39,12 +40,12 @@ fn section(text: &mut String, policy: &Metadata) {
         text.push_str("It changes objects: the patch is what its cases show.\n");
     }
     if policy.claims {
-        text.push_str("What it finds unique is claimed, so that it holds under concurrent writes.\n");
+        text.push_str(
+            "What it finds unique is claimed, so that it holds under concurrent writes.\n",
+        );
     }
-    let deletes = policy
-        .interests
-        .iter()
-        .any(|interest| interest.operations.contains(&Operation::Delete));
+    let deletes =
+        policy.interests.iter().any(|interest| interest.operations.contains(&Operation::Delete));
     if deletes {
         text.push_str("It looks at deletions too.\n");
     }
