@@ -1,6 +1,13 @@
 //! Every case of every built-in policy, against the component that ships; and that each code has
 //! a case that gives it and every policy a case that passes.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test may end here, and the line says where"
+)]
+
 use std::{
     collections::BTreeSet,
     path::{Path, PathBuf},

@@ -1,6 +1,13 @@
 //! The samples of `deploy/samples` against every built-in policy: they are what people begin with,
 //! and one of them is what upstream's own templates render.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test may end here, and the line says where"
+)]
+
 use std::{
     collections::BTreeSet,
     path::{Path, PathBuf},
