@@ -53,7 +53,12 @@ pub struct Args {
     pub log_format: LogFormat,
 
     /// What is logged: a level, or levels by module (`info,opensdn_webhook::tls=debug`).
-    #[arg(long, env = "OPENSDN_WEBHOOK_LOG", default_value = "info,kube=warn")]
+    #[arg(
+        long,
+        env = "OPENSDN_WEBHOOK_LOG",
+        default_value = "info,kube=warn",
+        value_parser = log_filter
+    )]
     pub log: String,
 }
 
@@ -216,6 +221,12 @@ fn seconds(text: &str) -> Result<Duration, String> {
     Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string())
 }
 
+/// A filter is read here only to be refused early; it cannot be kept, as it cannot be cloned.
+fn log_filter(text: &str) -> Result<String, String> {
+    tracing_subscriber::EnvFilter::try_new(text).map_err(|error| error.to_string())?;
+    Ok(text.to_owned())
+}
+
 /// A pod's host name is its name.
 fn default_replica() -> String {
     let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
@@ -235,11 +246,12 @@ mod tests {
     }
 
     #[test]
-    fn half_of_a_pair_is_refused() {
+    fn half_of_a_pair_and_a_log_filter_that_is_none_are_refused() {
         for half in ["--tls-cert", "--tls-key", "--client-ca", "--client-name"] {
             let parsed = Args::try_parse_from(["opensdn-webhook", half, "x"]);
             assert!(parsed.is_err(), "{half}");
         }
+        assert!(Args::try_parse_from(["opensdn-webhook", "--log", "a=b=c"]).is_err());
         let pair = ["opensdn-webhook", "--tls-cert", "a", "--tls-key", "b"];
         let files = Args::try_parse_from(pair).unwrap().certificate.files().unwrap();
         assert_eq!((files.chain, files.key), ("a".into(), "b".into()));

@@ -7,6 +7,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use kube::Client;
+use rustix::process::{Resource, getrlimit, setrlimit};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::time::sleep;
@@ -32,8 +33,6 @@ const LEASE: &str = "opensdn-webhook-leader";
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say it")]
 pub enum Error {
-    #[error("read --log")]
-    Log(#[source] tracing_subscriber::filter::ParseError),
     #[error("listen on {address}; another process may have the port")]
     Listen { address: SocketAddr, source: io::Error },
     #[error("catch signals")]
@@ -67,15 +66,15 @@ pub struct Parts {
 }
 
 /// Begins to log to stderr. Once per process.
-pub fn log(args: &Args) -> Result<(), Error> {
-    let filter = EnvFilter::try_new(&args.log).map_err(Error::Log)?;
+pub fn log(args: &Args) {
+    // What cannot be read was refused with the other arguments.
+    let filter = EnvFilter::try_new(&args.log).unwrap_or_default();
     let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr);
-    // An error means that a test has begun already; its log is the better one.
+    // An error means that a log has begun already.
     let _ = match args.log_format {
         LogFormat::Json => builder.json().flatten_event(true).try_init(),
         LogFormat::Text => builder.try_init(),
     };
-    Ok(())
 }
 
 /// A client of the API server, from `KUBECONFIG` or from inside the cluster.
@@ -99,6 +98,7 @@ where
     let (stop, drain) = shutdown::channel();
     tokio::spawn(stop_by(signals, stop, args.limits.drain_seconds));
 
+    allow_open_files();
     // Both ports are taken first: a conflict ends the process at once instead of much later.
     let listener = listen(args.listen).await?;
     let admin = listen(args.admin_listen).await?;
@@ -131,6 +131,16 @@ where
     server::serve(listener, tls, reviewer, limits, counts, drain).await;
     tracing::info!("stopped");
     Ok(())
+}
+
+/// Each connection is an open file, and the usual soft limit of 1,024 is there for programs that
+/// use select(2). Where it cannot be raised, idle connections are given up earlier.
+fn allow_open_files() {
+    let mut limit = getrlimit(Resource::Nofile);
+    limit.current = limit.maximum;
+    if let Err(error) = setrlimit(Resource::Nofile, limit) {
+        tracing::warn!(%error, "the limit of open files was left as it is");
+    }
 }
 
 async fn stop_by(mut signals: Signals, stop: shutdown::Shutdown, delay: Duration) {
