@@ -19,7 +19,7 @@ mod controls;
 mod profiles;
 mod secrets;
 
-use opensdn_policy_components::{ComponentView, Owners, Services};
+use opensdn_policy_components::{ComponentView, Owners, Services, or_default};
 use opensdn_policy_sdk::{Outcome, Pointer, Reads, Request, Severity, Verdict, policy};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -83,14 +83,18 @@ struct Alone {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct Spec {
+    #[serde(deserialize_with = "or_default")]
     common_configuration: Common,
+    #[serde(deserialize_with = "or_default")]
     service_configuration: ServiceConfiguration,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct Common {
+    #[serde(deserialize_with = "or_default")]
     image_pull_secrets: Vec<String>,
+    #[serde(deserialize_with = "or_default")]
     auth_parameters: AuthParameters,
 }
 
@@ -105,6 +109,7 @@ struct AuthParameters {
 #[serde(default, rename_all = "camelCase")]
 struct ServiceConfiguration {
     // Vrouter
+    #[serde(deserialize_with = "or_default")]
     profiles: Vec<String>,
     // Vrouter, Webui
     control_instance: Option<String>,

@@ -25,7 +25,7 @@ mod tls;
 
 use std::collections::BTreeMap;
 
-use opensdn_policy_components::{ComponentView, Profile, Services};
+use opensdn_policy_components::{ComponentView, Profile, Services, or_default};
 use opensdn_policy_sdk::{Outcome, Pointer, Reads, Request, Verdict, policy};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -73,6 +73,7 @@ struct VrouterProfile {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct Spec {
+    #[serde(deserialize_with = "or_default")]
     service_configuration: ServiceConfiguration,
 }
 
@@ -96,6 +97,7 @@ struct ServiceConfiguration {
     barbican_password: Option<String>,
     #[serde(rename = "k8sToken")]
     kubernetes_token: Option<String>,
+    #[serde(deserialize_with = "or_default")]
     env_variables_config: Environment,
 }
 

@@ -7,7 +7,7 @@
 //! Upstream's own manifests have the tag `latest`, so it is a warning, and a denial under
 //! `profile: strict`.
 
-use opensdn_policy_components::{ComponentView, Profile, Services};
+use opensdn_policy_components::{ComponentView, Profile, Services, or_default};
 use opensdn_policy_sdk::{Message, Outcome, Reads, Request, Severity, Verdict, policy};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -46,12 +46,14 @@ struct Alone {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct Spec {
+    #[serde(deserialize_with = "or_default")]
     service_configuration: Containers,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 struct Containers {
+    #[serde(deserialize_with = "or_default")]
     containers: Vec<Container>,
 }
 

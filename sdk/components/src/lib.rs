@@ -7,11 +7,13 @@
 //! evaluation costs. That is why the full types of `opensdn-crds` are deliberately not here.
 
 mod inheritance;
+mod nulls;
 mod owner;
 mod services;
 mod settings;
 
 pub use inheritance::{Field, Inheritable, effective};
+pub use nulls::or_default;
 pub use owner::{Owner, Owners};
 pub use services::{ComponentView, Item, SERVICES, Service, Services, find_service};
 pub use settings::{Compatibility, Level, Profile};

@@ -1,0 +1,16 @@
+//! A key without a value. YAML reads it as null, and the schemas let it pass, as unset.
+
+use serde::{Deserialize, Deserializer};
+
+/// Reads null as the default: `#[serde(deserialize_with = "or_default")]`, beside
+/// `#[serde(default)]` for the key that is not there at all.
+///
+/// # Errors
+/// What stands there is neither null nor a `T`.
+pub fn or_default<'de, D, T>(deserializer: D) -> Result<T, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Default + Deserialize<'de>,
+{
+    Ok(Option::deserialize(deserializer)?.unwrap_or_default())
+}
