@@ -61,8 +61,15 @@ pub(crate) struct Needs {
     pub(crate) readiness: Readiness,
 }
 
-/// The policies that are in force or about to be: what the API server has to send us.
-pub(crate) type Demand = Arc<Vec<Binding>>;
+/// What the API server has to send us.
+#[derive(Debug)]
+pub(crate) struct Demand {
+    /// The policies that are in force or about to be.
+    pub(crate) bindings: Vec<Binding>,
+    /// Whether these are all. Of a policy that cannot be loaded here another replica may have a
+    /// version in force, so what is sent for it must not be cut off.
+    pub(crate) complete: bool,
+}
 
 /// The running part.
 pub(crate) struct Policies {
@@ -70,7 +77,7 @@ pub(crate) struct Policies {
     pub(crate) checker: Checker,
     /// What the webhook configurations have to cover; `None` until everything that was there at
     /// the start has been dealt with.
-    pub(crate) demand: watch::Receiver<Option<Demand>>,
+    pub(crate) demand: watch::Receiver<Option<Arc<Demand>>>,
 }
 
 /// Begins to watch and load.
@@ -136,7 +143,7 @@ struct Actor {
     listed: Option<BTreeSet<String>>,
     progress: Progress,
     condition: Condition,
-    demand: watch::Sender<Option<Demand>>,
+    demand: watch::Sender<Option<Arc<Demand>>>,
     snapshots: watch::Sender<Snapshot>,
 }
 
@@ -294,6 +301,10 @@ impl Actor {
         if self.progress == Progress::Loading && self.entries.values().all(Entry::is_settled) {
             tracing::info!(policies = self.entries.len(), "the AdmissionPolicies are loaded");
             self.progress = Progress::Running;
+            // Nothing in force is an answer too, and differs from not knowing yet.
+            if *self.serving.changed().borrow() == 0 {
+                self.serving.swap(PolicySet::default());
+            }
             self.condition.set();
         }
     }
@@ -312,19 +323,25 @@ impl Actor {
             changed
         });
         if self.progress == Progress::Running {
-            let bindings: Vec<Binding> =
-                self.entries.values().flat_map(Entry::bindings).cloned().collect();
-            self.demand.send_if_modified(|before| {
-                let changed = !before.as_ref().is_some_and(|before| {
-                    before.len() == bindings.len()
-                        && before.iter().zip(&bindings).all(|(one, other)| entry::same(one, other))
-                });
-                if changed {
-                    *before = Some(Arc::new(bindings));
-                }
-                changed
-            });
+            self.tell_demand();
         }
+    }
+
+    fn tell_demand(&self) {
+        let bindings = self.entries.values().flat_map(Entry::bindings).cloned().collect();
+        let complete = self.entries.values().all(|entry| entry.bindings().next().is_some());
+        let demand = Demand { bindings, complete };
+        self.demand.send_if_modified(|before| {
+            let changed = !before.as_ref().is_some_and(|before| {
+                before.complete == demand.complete
+                    && before.bindings.len() == demand.bindings.len()
+                    && before.bindings.iter().zip(&demand.bindings).all(|(a, b)| entry::same(a, b))
+            });
+            if changed {
+                *before = Some(Arc::new(demand));
+            }
+            changed
+        });
     }
 }
 

@@ -1,0 +1,228 @@
+//! The webhook configurations as they should be, and whether one is so. Pure.
+
+use base64::Engine as _;
+use opensdn_policy_host::Step;
+use serde_json::{Value, json};
+
+use super::rules::{Part, Plan};
+
+/// Name of both configurations.
+pub(super) const NAME: &str = "opensdn-webhook";
+
+/// There is one configuration for each.
+pub(super) const STEPS: [Step; 2] = [Step::Mutate, Step::Validate];
+
+/// How the API server reaches us.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Address {
+    /// Through a Service.
+    Service {
+        /// Its namespace.
+        namespace: String,
+        /// Its name.
+        name: String,
+    },
+    /// By URL, without path: for a webhook that runs beside the API server.
+    Url(String),
+}
+
+/// What does not depend on policies.
+#[derive(Clone, Debug)]
+pub(super) struct Setting {
+    pub(super) address: Address,
+    /// The webhook's own namespace.
+    pub(super) namespace: String,
+    /// The user as which the webhook is known to the API server.
+    pub(super) user: Option<String>,
+}
+
+pub(super) fn kind(step: Step) -> &'static str {
+    match step {
+        Step::Mutate => "MutatingWebhookConfiguration",
+        Step::Validate => "ValidatingWebhookConfiguration",
+    }
+}
+
+pub(super) fn plural(step: Step) -> &'static str {
+    match step {
+        Step::Mutate => "mutatingwebhookconfigurations",
+        Step::Validate => "validatingwebhookconfigurations",
+    }
+}
+
+/// The whole configuration.
+pub(super) fn desired(step: Step, plan: &Plan, setting: &Setting, bundle: &str) -> Value {
+    let entries: Vec<Value> = plan
+        .iter()
+        .map(|(part, coverage)| {
+            let mut entry = entry(step, *part, setting, bundle);
+            if let Value::Object(entry) = &mut entry {
+                entry.insert("rules".to_owned(), coverage.rules());
+            }
+            entry
+        })
+        .collect();
+    json!({
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": kind(step),
+        "metadata": {
+            "name": NAME,
+            "labels": {
+                "app.kubernetes.io/name": "opensdn-webhook",
+                "app.kubernetes.io/managed-by": "opensdn-webhook",
+            },
+        },
+        "webhooks": entries,
+    })
+}
+
+fn entry(step: Step, part: Part, setting: &Setting, bundle: &str) -> Value {
+    let mut entry = json!({
+        "name": part.name(step),
+        "admissionReviewVersions": ["v1"],
+        "clientConfig": client_config(step, &setting.address, bundle),
+        "failurePolicy": part.failure_policy(),
+        "matchPolicy": "Equivalent",
+        "sideEffects": match step { Step::Mutate => "None", Step::Validate => "NoneOnDryRun" },
+        "timeoutSeconds": 5,
+    });
+    if let Value::Object(fields) = &mut entry {
+        if step == Step::Mutate {
+            fields.insert("reinvocationPolicy".to_owned(), json!("IfNeeded"));
+        }
+        // Kinds that are not ours may be those that keep us running: our Lease, our Secret.
+        if part != Part::Ours {
+            fields.insert("namespaceSelector".to_owned(), outside(&setting.namespace));
+            if let Some(user) = &setting.user {
+                fields.insert("matchConditions".to_owned(), not_by(user));
+            }
+        }
+    }
+    entry
+}
+
+fn outside(namespace: &str) -> Value {
+    json!({"matchExpressions": [
+        {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": [namespace]}]})
+}
+
+fn not_by(user: &str) -> Value {
+    // JSON strings are CEL strings.
+    let expression = format!("request.userInfo.username != {}", json!(user));
+    json!([{"name": "not-the-webhook-itself", "expression": expression}])
+}
+
+fn client_config(step: Step, address: &Address, bundle: &str) -> Value {
+    let path = match step {
+        Step::Mutate => "/mutate",
+        Step::Validate => "/validate",
+    };
+    let bundle = base64::engine::general_purpose::STANDARD.encode(bundle);
+    match address {
+        Address::Service { namespace, name } => json!({
+            "caBundle": bundle,
+            "service": {"namespace": namespace, "name": name, "path": path, "port": 443},
+        }),
+        Address::Url(url) => json!({
+            "caBundle": bundle,
+            "url": format!("{}{path}", url.trim_end_matches('/')),
+        }),
+    }
+}
+
+/// Whether the object is as it should be; what others added to it does not matter.
+pub(super) fn is_as(observed: &Value, desired: &Value) -> bool {
+    let labels = |object: &Value| object.pointer("/metadata/labels").cloned();
+    covers(&labels(observed).unwrap_or_default(), &labels(desired).unwrap_or_default())
+        && Part::ALL.iter().flat_map(|part| STEPS.map(|step| part.name(step))).all(|name| {
+            match (find(observed, &name), find(desired, &name)) {
+                (Some(observed), Some(desired)) => covers(observed, desired),
+                (None, None) => true,
+                _ => false,
+            }
+        })
+}
+
+/// The webhook entry of that name.
+pub(super) fn find<'o>(object: &'o Value, name: &str) -> Option<&'o Value> {
+    let entries = object.get("webhooks")?.as_array()?;
+    entries.iter().find(|entry| entry.get("name").and_then(Value::as_str) == Some(name))
+}
+
+fn covers(observed: &Value, desired: &Value) -> bool {
+    match (observed, desired) {
+        (Value::Object(observed), Value::Object(desired)) => desired
+            .iter()
+            .all(|(key, value)| observed.get(key).is_some_and(|observed| covers(observed, value))),
+        (Value::Array(observed), Value::Array(desired)) => {
+            observed.len() == desired.len()
+                && observed.iter().zip(desired).all(|(one, other)| covers(one, other))
+        }
+        (observed, desired) => observed == desired,
+    }
+}
+
+/// The bundle that all our entries of the objects carry, if it is one and the same.
+pub(super) fn bundle(objects: &[&Value]) -> Option<String> {
+    let entries = objects.iter().flat_map(|object| {
+        object.get("webhooks").and_then(Value::as_array).into_iter().flatten().filter(|entry| {
+            let name = entry.get("name").and_then(Value::as_str).unwrap_or_default();
+            name.ends_with(".opensdn.io")
+        })
+    });
+    let mut bundles =
+        entries.map(|entry| entry.pointer("/clientConfig/caBundle").and_then(Value::as_str));
+    let first = bundles.next()??;
+    if !bundles.all(|bundle| bundle == Some(first)) {
+        return None;
+    }
+    let bytes = base64::engine::general_purpose::STANDARD.decode(first).ok()?;
+    String::from_utf8(bytes).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::rules;
+    use super::*;
+    use crate::kinds::Table;
+
+    fn object(bundle: &str) -> Value {
+        let address = Address::Url("https://127.0.0.1:8443/".to_owned());
+        let user = Some("system:serviceaccount:opensdn:opensdn-webhook".to_owned());
+        let setting = Setting { address, namespace: "opensdn".to_owned(), user };
+        let plan =
+            rules::plan(Step::Validate, &[], &Table::default(), &["admissionpolicies".to_owned()]);
+        desired(Step::Validate, &plan, &setting, bundle)
+    }
+
+    #[test]
+    fn additions_of_others_do_not_matter_and_changes_do() {
+        let mut observed = object("CA");
+        assert!(is_as(&observed, &object("CA")));
+        assert!(!is_as(&observed, &object("another CA")));
+        let defaulted = observed["webhooks"][0].as_object_mut().unwrap();
+        defaulted.insert("objectSelector".to_owned(), json!({}));
+        assert!(is_as(&observed, &object("CA")));
+        observed["webhooks"][0]["failurePolicy"] = json!("Ignore");
+        assert!(!is_as(&observed, &object("CA")));
+        observed["webhooks"] = json!([]);
+        assert!(!is_as(&observed, &object("CA")));
+    }
+
+    #[test]
+    fn the_published_bundle_is_that_of_all_entries() {
+        let empty = json!({"webhooks": []});
+        assert_eq!(bundle(&[&object("CA"), &empty]).as_deref(), Some("CA"));
+        assert_eq!(bundle(&[&object("CA"), &object("other")]), None);
+        assert_eq!(bundle(&[&empty]), None);
+    }
+
+    #[test]
+    fn our_own_entry_fails_closed_and_is_called_under_its_own_path() {
+        let object = object("CA");
+        let entry = find(&object, "ours.validate.opensdn.io").unwrap();
+        assert_eq!(entry["clientConfig"]["url"], "https://127.0.0.1:8443/validate");
+        assert_eq!(entry["failurePolicy"], "Fail");
+        assert_eq!(entry["sideEffects"], "NoneOnDryRun");
+    }
+}
