@@ -23,7 +23,7 @@ pub struct Cache {
 #[derive(Debug, thiserror::Error)]
 pub enum CacheError {
     /// It cannot be made or looked at.
-    #[error("cannot use {} as the cache of compiled policies", .0.display())]
+    #[error("use {} as the cache of compiled policies", .0.display())]
     Folder(PathBuf, #[source] io::Error),
     /// Others could put code there.
     #[error(
@@ -32,7 +32,7 @@ pub enum CacheError {
     )]
     Shared(PathBuf),
     /// An entry cannot be written.
-    #[error("cannot write {}", .0.display())]
+    #[error("write {}", .0.display())]
     Write(PathBuf, #[source] io::Error),
 }
 

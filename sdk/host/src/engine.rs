@@ -43,12 +43,10 @@ impl Default for Limits {
 #[derive(Debug, thiserror::Error)]
 pub enum EngineError {
     /// wasmtime refuses the configuration, or the machine the address space for the pool.
-    #[error(
-        "cannot start the WebAssembly engine; if the address space is limited, raise `ulimit -v`"
-    )]
+    #[error("start the WebAssembly engine; if the address space is limited, raise `ulimit -v`")]
     Start(#[source] wasmtime::Error),
     /// No thread for the clock.
-    #[error("cannot start the clock of the WebAssembly engine")]
+    #[error("start the clock of the WebAssembly engine")]
     Clock(#[source] std::io::Error),
 }
 

@@ -142,7 +142,7 @@ pub fn scan<'t>(bytes: &'t [u8], paths: &Paths) -> Result<Found<'t>, ScanError> 
 struct Scanner<'t, 'p> {
     lexer: Lexer<'t>,
     paths: &'p Paths,
-    keys: Keys,
+    keys: Keys<'t>,
     spans: Vec<Span>,
 }
 
