@@ -24,6 +24,23 @@ fn nobody() -> kube::Client {
     kube::Client::try_from(kube::Config::new(uri)).unwrap()
 }
 
+/// Calls until the server has asked five times to let go of the connection: the API server goes
+/// on until the endpoint is gone, and may well begin anew.
+async fn calls(address: SocketAddr, config: Arc<rustls::ClientConfig>) -> usize {
+    let (mut served, mut closed) = (0, 0);
+    let mut connection = Connection::open(address, config.clone()).await.unwrap();
+    while closed < 5 {
+        let answer = connection.review("/validate", b"{}").await.unwrap();
+        assert_eq!(answer.status, 200);
+        served += 1;
+        if answer.closes() {
+            closed += 1;
+            connection = Connection::open(address, config.clone()).await.unwrap();
+        }
+    }
+    served
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_termination_signal_under_load_loses_no_call_and_ends_the_process_well() {
     let ca = Ca::new("server CA");
@@ -59,26 +76,7 @@ async fn a_termination_signal_under_load_loses_no_call_and_ends_the_process_well
     }
 
     let config = client(&ca, None);
-    let loads: Vec<_> = (0..8)
-        .map(|_| {
-            let config = config.clone();
-            tokio::spawn(async move {
-                // The API server goes on until the endpoint is gone, and may well begin anew.
-                let (mut served, mut closed) = (0, 0);
-                let mut connection = Connection::open(listen, config.clone()).await.unwrap();
-                while closed < 5 {
-                    let answer = connection.review("/validate", b"{}").await.unwrap();
-                    assert_eq!(answer.status, 200);
-                    served += 1;
-                    if answer.closes() {
-                        closed += 1;
-                        connection = Connection::open(listen, config.clone()).await.unwrap();
-                    }
-                }
-                served
-            })
-        })
-        .collect();
+    let loads: Vec<_> = (0..8).map(|_| tokio::spawn(calls(listen, config.clone()))).collect();
     while !get(admin, "/metrics").await.contains("opensdn_webhook_connections 8\n") {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
