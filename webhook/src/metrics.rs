@@ -6,6 +6,7 @@
 //! end.
 
 mod background;
+mod configuration;
 
 use std::collections::{BTreeSet, HashMap};
 use std::fmt::{self, Write as _};
@@ -23,6 +24,7 @@ use prometheus_client::registry::{Registry, Unit};
 use crate::server::Step;
 
 pub use background::BackgroundMetrics;
+pub use configuration::ConfigurationMetrics;
 
 /// A gauge of seconds.
 pub type SecondsGauge = Gauge<f64, AtomicU64>;
@@ -156,6 +158,7 @@ struct All {
     server: ServerMetrics,
     certificate: CertificateMetrics,
     background: BackgroundMetrics,
+    configuration: ConfigurationMetrics,
     kinds: RwLock<HashMap<String, Arc<KindMetrics>>>,
     other_kinds: Arc<KindMetrics>,
 }
@@ -298,11 +301,13 @@ impl Metrics {
             server,
             certificate: CertificateMetrics::default(),
             background: BackgroundMetrics::default(),
+            configuration: ConfigurationMetrics::default(),
             kinds: RwLock::default(),
         };
         all.register_reviews();
         all.register_state();
         all.background.register(&mut all.registry);
+        all.configuration.register(&mut all.registry);
         Self { all: Arc::new(all) }
     }
 
@@ -314,6 +319,11 @@ impl Metrics {
     /// What the certificate's keeper counts.
     pub fn certificate(&self) -> CertificateMetrics {
         self.all.certificate.clone()
+    }
+
+    /// What the keeper of the webhook configurations counts.
+    pub fn configuration(&self) -> ConfigurationMetrics {
+        self.all.configuration.clone()
     }
 
     /// What the work in the background counts.
@@ -356,15 +366,16 @@ impl Metrics {
     /// Whether the newest version of a policy is the one that serves: 1 yes, 0 no. A policy that
     /// is gone keeps its counters (they are sums) and loses this.
     pub fn policy_loaded(&self, name: &str, state: Loaded) {
-        let label = PolicyLabel { policy: name.to_owned() };
-        match state {
-            Loaded::Current => self.all.policy_loaded.get_or_create_owned(&label).set(1),
-            Loaded::Broken => self.all.policy_loaded.get_or_create_owned(&label).set(0),
+        let (loaded, label) = (&self.all.policy_loaded, PolicyLabel { policy: name.to_owned() });
+        let current = match state {
             Loaded::Gone => {
-                self.all.policy_loaded.remove(&label);
+                loaded.remove(&label);
                 return;
             }
+            Loaded::Current => 1,
+            Loaded::Broken => 0,
         };
+        loaded.get_or_create_owned(&label).set(current);
     }
 
     /// 1 when the look-up cache of a kind can be relied on, else 0.
