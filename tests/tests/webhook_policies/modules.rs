@@ -1,0 +1,56 @@
+//! Modules that are not built in: a policy by hand that refuses every object of one kind, made
+//! from the guest with which the host is tested.
+
+use std::sync::OnceLock;
+
+use opensdn_policy_host::Digest;
+use wit_component::{ComponentEncoder, StringEncoding, embed_component_metadata};
+
+/// The message of its one finding.
+pub(crate) const MESSAGE: &str = "none of these";
+
+/// Refuses every object of `kind` in the group `example.io`. The kind has 5 letters.
+pub(crate) fn refusing(kind: &str) -> Vec<u8> {
+    assert_eq!(kind.len(), 5, "{kind}");
+    let text = include_str!("../../../sdk/host/tests/guests/policy.wat");
+    // Step validate, then the group: now a string of 10 letters at 170.
+    let group = (
+        r#""\01\00\00\00" "\00\00\00\00\00\00\00\00""#,
+        r#""\01\00\00\00" "\aa\00\00\00\0a\00\00\00""#,
+    );
+    let data = r#"
+      (data (i32.const 170) "example.io")
+      (data (i32.const 190) "none of these")
+      ;; one finding: code, severity deny, pointer, message, hint
+      (data (i32.const 2000) "\00\00\00\00\34\08\00\00\01\00\00\00")
+      (data (i32.const 2100) "\8c\00\00\00\02\00\00\00" "\00\00\00\00"
+        "\00\00\00\00\00\00\00\00" "\be\00\00\00\0d\00\00\00" "\00\00\00\00\00\00\00\00")
+      (func $recurse "#;
+    assert!(text.contains(group.0), "the guest is laid out differently now");
+    let text = text
+        .replace(group.0, group.1)
+        .replace("\"Thing\"", &format!("\"{kind}\""))
+        .replace("(func $recurse ", data);
+    componentize(&wat::parse_str(text).unwrap())
+}
+
+fn componentize(module: &[u8]) -> Vec<u8> {
+    let mut module = module.to_vec();
+    let mut resolve = wit_parser::Resolve::default();
+    let contract = include_str!("../../../sdk/wit/policy.wit");
+    let package = resolve.push_str("policy.wit", contract).unwrap();
+    let world = resolve.select_world(&[package], Some("policy")).unwrap();
+    embed_component_metadata(&mut module, &resolve, world, StringEncoding::UTF8).unwrap();
+    ComponentEncoder::default().validate(true).module(&module).unwrap().encode().unwrap()
+}
+
+/// `sha256:…` of the bytes.
+pub(crate) fn digest(bytes: &[u8]) -> String {
+    Digest::of(bytes).to_string()
+}
+
+/// Refuses Gizmos.
+pub(crate) fn gizmos() -> &'static [u8] {
+    static MADE: OnceLock<Vec<u8>> = OnceLock::new();
+    MADE.get_or_init(|| refusing("Gizmo"))
+}

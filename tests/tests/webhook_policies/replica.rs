@@ -1,0 +1,151 @@
+//! One replica of the webhook in a runtime of its own, so that it can be stopped as by SIGTERM or
+//! as by SIGKILL while the test goes on.
+
+use std::sync::Arc;
+
+use clap::Parser;
+use kube::Client;
+use opensdn_tests::sandbox::Sandbox;
+use opensdn_webhook::admin::Readiness;
+use opensdn_webhook::args::Args;
+use opensdn_webhook::certificates::{Authority, Names};
+use opensdn_webhook::cluster::Engines;
+use opensdn_webhook::leader::Leadership;
+use opensdn_webhook::metrics::Metrics;
+use opensdn_webhook::process::Parts;
+use opensdn_webhook::shutdown::{self, Phase, Shutdown};
+use opensdn_webhook::tls::Tls;
+use opensdn_webhook::{reviewing, server};
+use time::OffsetDateTime;
+use tokio::net::TcpListener;
+use tokio::runtime::Runtime;
+use tokio::sync::watch;
+
+use crate::Failed;
+
+pub(crate) const NAMESPACE: &str = "opensdn";
+
+/// A running replica.
+pub(crate) struct Replica {
+    runtime: Option<Runtime>,
+    shutdown: Shutdown,
+    pub(crate) metrics: Metrics,
+    pub(crate) readiness: Readiness,
+}
+
+impl Replica {
+    /// Starts one; `further` are flags.
+    pub(crate) async fn start(
+        sandbox: &Sandbox,
+        authority: &Authority,
+        name: &str,
+        further: &[&str],
+    ) -> Result<Self, Failed> {
+        let runtime =
+            tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+        let client = {
+            let _inside = runtime.enter();
+            sandbox.client()?
+        };
+        let (metrics, readiness) = (Metrics::new(), Readiness::default());
+        let (shutdown, drain) = shutdown::channel();
+        let further: Vec<String> = further.iter().map(ToString::to_string).collect();
+        let job = Job {
+            authority: authority.clone(),
+            name: name.to_owned(),
+            further,
+            client,
+            metrics: metrics.clone(),
+            readiness: readiness.clone(),
+            drain,
+        };
+        // Errors of the start come back; the server then runs on.
+        let started = runtime.spawn(job.start());
+        started.await?.map_err(|error| -> Failed { error.into() })?;
+        Ok(Self { runtime: Some(runtime), shutdown, metrics, readiness })
+    }
+
+    /// As by SIGTERM.
+    pub(crate) fn stop(&self) {
+        self.shutdown.announce(Phase::Draining);
+    }
+
+    /// As by SIGKILL.
+    pub(crate) fn kill(&mut self) {
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
+
+    /// The value of a metric, by the beginning of its line.
+    pub(crate) fn metric(&self, beginning: &str) -> Option<f64> {
+        let text = self.metrics.encode().ok()?;
+        let line = text.lines().find(|line| line.starts_with(beginning))?;
+        line.rsplit(' ').next()?.parse().ok()
+    }
+}
+
+impl Drop for Replica {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+struct Job {
+    authority: Authority,
+    name: String,
+    further: Vec<String>,
+    client: Client,
+    metrics: Metrics,
+    readiness: Readiness,
+    drain: shutdown::Drain,
+}
+
+impl Job {
+    async fn start(self) -> Result<(), String> {
+        let text = |error: &dyn std::error::Error| opensdn_webhook::chain(error);
+        let listener = TcpListener::bind("127.0.0.1:0").await.map_err(|error| text(&error))?;
+        let address = listener.local_addr().map_err(|error| text(&error))?;
+        let url = format!("https://{address}");
+        let flags = ["opensdn-webhook", "--namespace", NAMESPACE, "--replica", &self.name];
+        let flags = flags.into_iter().map(str::to_owned);
+        let flags = flags.chain(["--webhook-url".to_owned(), url]).chain(self.further);
+        let args = Args::try_parse_from(flags).map_err(|error| text(&error))?;
+        let names = Names {
+            service: "opensdn-webhook".to_owned(),
+            namespace: NAMESPACE.to_owned(),
+            further: Vec::new(),
+        };
+        let leaf = self.authority.issue(&names, OffsetDateTime::now_utc());
+        let leaf = leaf.map_err(|error| text(&error))?;
+        let condition = self.readiness.condition("certificate", "none yet");
+        let counts = self.metrics.certificate();
+        let tls = Tls::new(args.certificate.settings(), leaf.identity, None, counts, condition)
+            .map_err(|error| text(&error))?;
+        let leadership = Leadership::start(
+            self.client.clone(),
+            NAMESPACE,
+            "opensdn-webhook-leader",
+            &self.name,
+            self.drain.clone(),
+        );
+        let bundle: Arc<str> = self.authority.certificate().into();
+        let (_, bundle) = watch::channel(Some(bundle));
+        let engines = Engines::start(&args.cluster).map_err(|error| text(&error))?;
+        let limits = args.limits.limits();
+        let parts = Parts {
+            args,
+            client: self.client,
+            metrics: self.metrics.clone(),
+            readiness: self.readiness,
+            leadership,
+            drain: self.drain.clone(),
+            bundle,
+            published: watch::channel(None).0,
+        };
+        let reviewer = reviewing::start(parts, engines);
+        let counts = self.metrics.server();
+        tokio::spawn(server::serve(listener, tls, reviewer, limits, counts, self.drain));
+        Ok(())
+    }
+}
