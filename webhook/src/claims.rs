@@ -15,6 +15,9 @@ mod cache;
 mod decide;
 mod error;
 mod holder;
+pub mod keeper;
+mod ledger;
+mod report;
 mod store;
 mod take;
 

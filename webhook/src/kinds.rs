@@ -76,6 +76,12 @@ impl Table {
         }
     }
 
+    /// The kinds of a group that are served.
+    pub(crate) fn of_group(&self, group: &str) -> impl Iterator<Item = &str> {
+        let is_of_group = move |(other, _): &&(String, String)| other == group;
+        self.served.keys().filter(is_of_group).map(|(_, kind)| kind.as_str())
+    }
+
     /// Fills the table from what the API server answered, preferred versions first.
     fn read(lists: Vec<APIGroupDiscoveryList>) -> Self {
         let mut table = Self { read_at: Some(Instant::now()), ..Self::default() };

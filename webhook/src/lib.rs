@@ -3,6 +3,7 @@
 
 pub mod admin;
 pub mod admission;
+pub mod audit;
 pub mod claims;
 mod kinds;
 pub mod leader;

@@ -87,14 +87,17 @@ impl Cache {
     /// Waits for claims to change, and which they are.
     pub(crate) async fn changed(&self) -> HashSet<String> {
         loop {
-            let mut journal = self.journal.lock().unwrap_or_else(PoisonError::into_inner);
-            let names = journal.as_mut().map(std::mem::take).unwrap_or_default();
-            drop(journal);
+            let names = self.take_journal();
             if !names.is_empty() {
                 return names;
             }
             self.written.notified().await;
         }
+    }
+
+    fn take_journal(&self) -> HashSet<String> {
+        let mut journal = self.journal.lock().unwrap_or_else(PoisonError::into_inner);
+        journal.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
     fn read<T>(&self, name: &str, read: impl FnOnce(&Seen) -> T) -> Option<T> {

@@ -1,6 +1,8 @@
 //! Claims against a real API server: who gets a key, what is given back, what a dry run writes.
 //! Without a webhook in between: that is `uniqueness.rs`.
 
+mod keeper;
+
 use std::error::Error;
 use std::future::Future;
 use std::time::Duration;
@@ -27,22 +29,28 @@ const SHORT_GRACE: Duration = Duration::from_secs(2);
 /// One API server for all tests of this file; each has keys of its own.
 async fn client() -> Result<Client, Box<dyn Error>> {
     static SHARED: OnceCell<Sandbox> = OnceCell::const_new();
-    let start = async || -> Result<Sandbox, Box<dyn Error>> {
-        let sandbox = Sandbox::builder().only_api_server().start().await?;
-        let client = sandbox.client()?;
-        install_crds(&client, &opensdn_crds::all()).await?;
-        // A definition is established some time before lists of its objects are answered.
-        until("lists are answered", || async {
-            match Api::<UniqueClaim>::all(client.clone()).list(&ListParams::default()).await {
-                Ok(_) => Ok(true),
-                Err(kube::Error::Api(status)) if status.code == 429 => Ok(false),
-                Err(error) => Err(error),
-            }
-        })
-        .await?;
-        Ok(sandbox)
-    };
-    Ok(SHARED.get_or_try_init(start).await?.client()?)
+    shared(&SHARED).await
+}
+
+/// A client of a sandbox with our CRDs, started by the first test that asks.
+async fn shared(sandbox: &'static OnceCell<Sandbox>) -> Result<Client, Box<dyn Error>> {
+    Ok(sandbox.get_or_try_init(start).await?.client()?)
+}
+
+async fn start() -> Result<Sandbox, Box<dyn Error>> {
+    let sandbox = Sandbox::builder().only_api_server().start().await?;
+    let client = sandbox.client()?;
+    install_crds(&client, &opensdn_crds::all()).await?;
+    // A definition is established some time before lists of its objects are answered.
+    until("lists are answered", || async {
+        match Api::<UniqueClaim>::all(client.clone()).list(&ListParams::default()).await {
+            Ok(_) => Ok(true),
+            Err(kube::Error::Api(status)) if status.code == 429 => Ok(false),
+            Err(error) => Err(error),
+        }
+    })
+    .await?;
+    Ok(sandbox)
 }
 
 fn claims(client: &Client, grace: Duration) -> Claims {

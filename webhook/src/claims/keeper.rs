@@ -1,0 +1,137 @@
+//! Keeps the claims in order; only the replica that holds the Lease does. Orphans are released,
+//! objects that were there before get their claims, oldest first, and where two objects claim one
+//! key the younger is told.
+//!
+//! Nothing is ever released on the word of a cache: the holder is read live, and the delete
+//! carries UID and resourceVersion, so that a claim that somebody took anew meanwhile stays.
+//! Every request that relies on a claim writes it, unless the stored object makes it already.
+
+mod conflicts;
+mod session;
+
+use std::collections::{BTreeSet, HashSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use kube::Client;
+use opensdn_policy_host::{Mode, PolicySet};
+
+use super::Claims;
+use super::report::Reporter;
+use crate::audit::{Judge, Subjects};
+use crate::kinds::{Kinds, Known, Resource};
+use crate::leader::Leadership;
+use crate::metrics::BackgroundMetrics;
+use session::Session;
+
+/// How often at least the served kinds are read.
+const POLL: Duration = Duration::from_secs(30);
+
+/// Keeps the claims in order.
+pub struct Keeper {
+    client: Client,
+    claims: Claims,
+    judge: Judge,
+    reporter: Reporter,
+    metrics: BackgroundMetrics,
+}
+
+/// What one session works by; when it changes, the next begins.
+struct Plan {
+    set: Arc<PolicySet>,
+    /// Names of the policies in force that claim.
+    policies: HashSet<String>,
+    /// The kinds that they are about, as far as those are served.
+    resources: Vec<Resource>,
+}
+
+impl Keeper {
+    /// `replica` is the name of this one, for Events.
+    #[must_use]
+    pub fn new(
+        client: Client,
+        claims: Claims,
+        judge: Judge,
+        replica: &str,
+        metrics: BackgroundMetrics,
+    ) -> Self {
+        let reporter = Reporter::new(client.clone(), replica);
+        Self { client, claims, judge, reporter, metrics }
+    }
+
+    /// Works whenever this replica holds the Lease, until it is dropped.
+    pub async fn run(self, mut leadership: Leadership) {
+        loop {
+            if !leadership.is_held() {
+                leadership.changed().await;
+                continue;
+            }
+            tracing::info!("claims are kept in order by this replica");
+            tokio::select! {
+                () = self.keep() => {}
+                () = leadership.changed() => {}
+            }
+            self.metrics.forget_conflicts();
+        }
+    }
+
+    async fn keep(&self) {
+        let kinds = Kinds::start(self.client.clone(), POLL);
+        let mut policies = self.judge.changed();
+        let mut served = kinds.changed();
+        loop {
+            // Before what is looked at, so that nothing that comes meanwhile is missed.
+            policies.mark_unchanged();
+            served.mark_unchanged();
+            let plan = self.plan(&kinds);
+            let resources = plan.as_ref().map(|plan| plan.resources.clone());
+            let work = async {
+                match plan {
+                    Some(plan) => Session::new(self, plan).run().await,
+                    None => std::future::pending().await,
+                }
+            };
+            let other_plan = async {
+                loop {
+                    tokio::select! {
+                        _ = policies.changed() => return,
+                        _ = served.changed() => {}
+                    }
+                    if self.plan(&kinds).map(|plan| plan.resources) != resources {
+                        return;
+                    }
+                }
+            };
+            tokio::select! {
+                () = work => {}
+                () = other_plan => {}
+            }
+        }
+    }
+
+    /// `None` until both the policies in force and the served kinds are known.
+    fn plan(&self, kinds: &Kinds) -> Option<Plan> {
+        let set = self.judge.in_force()?;
+        let table = kinds.table();
+        table.read_at?;
+        let claiming = || {
+            let claims = |binding: &&opensdn_policy_host::Binding| {
+                binding.mode == Mode::Enforce && binding.policy.metadata().claims
+            };
+            set.bindings().filter(claims)
+        };
+        let policies = claiming().map(|binding| binding.name.clone()).collect();
+        let subjects = Subjects::of(claiming(), &table);
+        for (policy, why) in &subjects.not_listed {
+            tracing::warn!(policy, why, "claims of existing objects are not kept in order");
+        }
+        let kinds: BTreeSet<(String, String)> = subjects.kinds;
+        let served = |(group, kind): (String, String)| match table.find(&group, &kind) {
+            Known::Served(resource) => Some(resource),
+            // When that changes, there is another plan.
+            Known::Absent | Known::Unknown(_) => None,
+        };
+        let resources = kinds.into_iter().filter_map(served).collect();
+        Some(Plan { set, policies, resources })
+    }
+}
