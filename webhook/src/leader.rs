@@ -68,12 +68,6 @@ impl Leadership {
             std::future::pending::<()>().await;
         }
     }
-
-    #[cfg(test)]
-    pub(crate) fn fixed(held: bool) -> Self {
-        let (_, held) = watch::channel(held);
-        Self { held }
-    }
 }
 
 /// Why a step of the contest failed.

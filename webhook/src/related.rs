@@ -224,7 +224,7 @@ impl Inner {
         for cache in caches.iter() {
             let name = format!("{}/{}", cache.shared.group, cache.shared.kind);
             // Of two caches the one counts that answers.
-            if !seen.get(&name).is_some_and(|other| other.shared.usable().is_ok()) {
+            if seen.get(&name).is_none_or(|other| other.shared.usable().is_err()) {
                 seen.insert(name, Arc::clone(cache));
             }
         }
