@@ -7,6 +7,8 @@ mod replica;
 
 use std::error::Error;
 use std::future::Future;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use base64::Engine as _;
@@ -24,6 +26,7 @@ use opensdn_tests::sandbox::Sandbox;
 use opensdn_webhook::certificates::Authority;
 use serde_json::{Value, json};
 use time::OffsetDateTime;
+use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout};
 
 use replica::{NAMESPACE, Replica};
@@ -87,17 +90,8 @@ impl World {
         self.policies().patch(name, &params, &Patch::Apply(object)).await
     }
 
-    /// Creates by dry run, and says what is answered.
-    async fn create(&self, api: &Api<DynamicObject>, object: &Value) -> Result<(), String> {
-        let params = PostParams { dry_run: true, ..PostParams::default() };
-        let object = serde_json::from_value(object.clone()).map_err(|error| error.to_string())?;
-        api.create(&params, &object).await.map(|_| ()).map_err(|error| error.to_string())
-    }
-
     async fn try_vrouter(&self, namespace: &str) -> Result<(), String> {
-        let resource = resource("tf.tungsten.io", "v1alpha1", "Vrouter", "vrouters");
-        let api = Api::namespaced_with(self.client.clone(), namespace, &resource);
-        self.create(&api, &bad_vrouter()).await
+        try_vrouter(&self.client, namespace).await
     }
 
     async fn try_zookeeper(&self) -> Result<(), String> {
@@ -107,7 +101,7 @@ impl World {
             "metadata": {"name": "z"}, "spec": {
                 "commonConfiguration": {"nodeSelector": {"rack": "a"}},
                 "serviceConfiguration": {}}});
-        self.create(&api, &object).await
+        create(&api, &object).await
     }
 
     async fn node(&self, name: &str) -> Outcome {
@@ -122,7 +116,7 @@ impl World {
         let api = Api::namespaced_with(self.client.clone(), namespace, &resource);
         let object = json!({"apiVersion": "example.io/v1", "kind": "Gizmo",
             "metadata": {"name": "g"}});
-        self.create(&api, &object).await
+        create(&api, &object).await
     }
 
     async fn install_gizmos(&self) -> Outcome {
@@ -210,6 +204,47 @@ async fn eventually<F: Future<Output = bool>>(what: &str, mut is: impl FnMut() -
     assert!(timeout(PATIENCE, so).await.is_ok(), "not within {PATIENCE:?}: {what}");
 }
 
+/// Bad objects, created again and again while other things happen; none may be admitted.
+struct Window {
+    tried: Arc<AtomicUsize>,
+    admitted: Arc<AtomicUsize>,
+    task: JoinHandle<()>,
+}
+
+impl Window {
+    fn open(client: Client) -> Self {
+        let (tried, admitted) = (Arc::<AtomicUsize>::default(), Arc::<AtomicUsize>::default());
+        let counts = (Arc::clone(&tried), Arc::clone(&admitted));
+        let task = tokio::spawn(async move {
+            loop {
+                let result = try_vrouter(&client, "plain").await;
+                counts.0.fetch_add(1, Ordering::Relaxed);
+                counts.1.fetch_add(usize::from(result.is_ok()), Ordering::Relaxed);
+                sleep(Duration::from_millis(10)).await;
+            }
+        });
+        Self { tried, admitted, task }
+    }
+
+    /// How many were tried, and how many of them admitted.
+    fn close(self) -> (usize, usize) {
+        self.task.abort();
+        (self.tried.load(Ordering::Relaxed), self.admitted.load(Ordering::Relaxed))
+    }
+}
+
+/// Creates by dry run, and says what is answered.
+async fn create(api: &Api<DynamicObject>, object: &Value) -> Result<(), String> {
+    let params = PostParams { dry_run: true, ..PostParams::default() };
+    let object = serde_json::from_value(object.clone()).map_err(|error| error.to_string())?;
+    api.create(&params, &object).await.map(|_| ()).map_err(|error| error.to_string())
+}
+
+async fn try_vrouter(client: &Client, namespace: &str) -> Result<(), String> {
+    let resource = resource("tf.tungsten.io", "v1alpha1", "Vrouter", "vrouters");
+    create(&Api::namespaced_with(client.clone(), namespace, &resource), &bad_vrouter()).await
+}
+
 async fn refused(world: &World, namespace: &str) {
     eventually("it is refused", async || world.try_vrouter(namespace).await.is_err()).await;
 }
@@ -259,7 +294,7 @@ async fn a_policy_is_in_force_within_a_second_changes_and_goes() -> Outcome {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_senseless_policy_is_refused_when_it_is_applied() -> Outcome {
-    let world = World::start().await?;
+    let (world, gizmos) = (World::start().await?, modules::gizmos()?);
     let _replica = world.replica("a", &[]).await?;
     let refusal = async |spec: Value| {
         let answer = world.apply("bad", spec).await;
@@ -275,7 +310,7 @@ async fn a_senseless_policy_is_refused_when_it_is_applied() -> Outcome {
     let text = refusal(from_config_map("broken", b"no module", json!({}))).await;
     assert!(text.contains("OSDN4004"), "{text}");
     // What may come later is no reason to refuse.
-    let early = from_config_map("later", modules::gizmos(), json!({}));
+    let early = from_config_map("later", &gizmos, json!({}));
     world.apply("early", early).await?;
     world.becomes("early", "False", "SourceUnreachable").await;
     Ok(())
@@ -283,11 +318,11 @@ async fn a_senseless_policy_is_refused_when_it_is_applied() -> Outcome {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_broken_module_leaves_its_previous_version_and_all_others_in_force() -> Outcome {
-    let world = World::start().await?;
+    let (world, gizmos) = (World::start().await?, modules::gizmos()?);
     world.install_gizmos().await?;
-    world.config_map("module", modules::gizmos()).await?;
+    world.config_map("module", &gizmos).await?;
     let _replica = world.replica("a", &[]).await?;
-    world.apply("gizmos", from_config_map("module", modules::gizmos(), json!({}))).await?;
+    world.apply("gizmos", from_config_map("module", &gizmos, json!({}))).await?;
     world.apply("unsafe", unsafe_parameter(json!({}))).await?;
     let is = async || world.try_gizmo("plain").await.is_err_and(|e| e.contains(modules::MESSAGE));
     eventually("gizmos are refused", is).await;
@@ -300,19 +335,19 @@ async fn a_broken_module_leaves_its_previous_version_and_all_others_in_force() -
     assert!(world.try_vrouter("plain").await.is_err());
 
     // Put right, it is loaded by itself.
-    world.config_map("module", modules::gizmos()).await?;
+    world.config_map("module", &gizmos).await?;
     world.becomes("gizmos", "True", "Serving").await;
     Ok(())
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_kind_that_comes_later_is_judged_when_it_comes() -> Outcome {
-    let world = World::start().await?;
+    let (world, gizmos) = (World::start().await?, modules::gizmos()?);
     let folder = tempfile::tempdir()?;
-    std::fs::write(folder.path().join("gizmos.wasm"), modules::gizmos())?;
+    std::fs::write(folder.path().join("gizmos.wasm"), &gizmos)?;
     let path = folder.path().display().to_string();
     let _replica = world.replica("a", &["--policy-folder", &path]).await?;
-    let digest = modules::digest(modules::gizmos());
+    let digest = modules::digest(&gizmos);
     let module = json!({"folder": {"path": "gizmos.wasm"}, "digest": digest});
     world.apply("gizmos", json!({"module": module})).await?;
     world.becomes("gizmos", "True", "Serving").await;
@@ -447,6 +482,10 @@ async fn a_policy_is_ready_when_all_replicas_run_it_and_another_leads_when_one_d
     };
     eventually("both run it", both).await;
     refused(&world, "plain").await;
+    let window = Window::open(world.client.clone());
+    let spec = unsafe_parameter(json!({"limits": {"timeoutMilliseconds": 100}}));
+    world.apply("unsafe", spec).await?;
+    eventually("both run it again", both).await;
 
     first.kill();
     // Until another leads, the API server cannot reach the one that is named, and fails closed.
@@ -459,6 +498,9 @@ async fn a_policy_is_ready_when_all_replicas_run_it_and_another_leads_when_one_d
     };
     eventually("the dead replica's entry is gone", one).await;
     world.becomes("unsafe", "True", "Serving").await;
+    let (tried, admitted) = window.close();
+    assert!(tried > 20, "{tried}");
+    assert_eq!(admitted, 0, "of {tried} bad objects");
 
     // One that drains does not restore what an uninstall removes.
     second.stop();

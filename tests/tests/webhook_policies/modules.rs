@@ -1,16 +1,16 @@
 //! Modules that are not built in: a policy by hand that refuses every object of one kind, made
 //! from the guest with which the host is tested.
 
-use std::sync::OnceLock;
-
 use opensdn_policy_host::Digest;
 use wit_component::{ComponentEncoder, StringEncoding, embed_component_metadata};
+
+use crate::Failed;
 
 /// The message of its one finding.
 pub(crate) const MESSAGE: &str = "none of these";
 
 /// Refuses every object of `kind` in the group `example.io`. The kind has 5 letters.
-pub(crate) fn refusing(kind: &str) -> Vec<u8> {
+fn refusing(kind: &str) -> Result<Vec<u8>, Failed> {
     assert_eq!(kind.len(), 5, "{kind}");
     let text = include_str!("../../../sdk/host/tests/guests/policy.wat");
     // Step validate, then the group: now a string of 10 letters at 170.
@@ -31,17 +31,17 @@ pub(crate) fn refusing(kind: &str) -> Vec<u8> {
         .replace(group.0, group.1)
         .replace("\"Thing\"", &format!("\"{kind}\""))
         .replace("(func $recurse ", data);
-    componentize(&wat::parse_str(text).unwrap())
+    componentize(&wat::parse_str(text)?)
 }
 
-fn componentize(module: &[u8]) -> Vec<u8> {
+fn componentize(module: &[u8]) -> Result<Vec<u8>, Failed> {
     let mut module = module.to_vec();
     let mut resolve = wit_parser::Resolve::default();
     let contract = include_str!("../../../sdk/wit/policy.wit");
-    let package = resolve.push_str("policy.wit", contract).unwrap();
-    let world = resolve.select_world(&[package], Some("policy")).unwrap();
-    embed_component_metadata(&mut module, &resolve, world, StringEncoding::UTF8).unwrap();
-    ComponentEncoder::default().validate(true).module(&module).unwrap().encode().unwrap()
+    let package = resolve.push_str("policy.wit", contract)?;
+    let world = resolve.select_world(&[package], Some("policy"))?;
+    embed_component_metadata(&mut module, &resolve, world, StringEncoding::UTF8)?;
+    Ok(ComponentEncoder::default().validate(true).module(&module)?.encode()?)
 }
 
 /// `sha256:…` of the bytes.
@@ -50,7 +50,6 @@ pub(crate) fn digest(bytes: &[u8]) -> String {
 }
 
 /// Refuses Gizmos.
-pub(crate) fn gizmos() -> &'static [u8] {
-    static MADE: OnceLock<Vec<u8>> = OnceLock::new();
-    MADE.get_or_init(|| refusing("Gizmo"))
+pub(crate) fn gizmos() -> Result<Vec<u8>, Failed> {
+    refusing("Gizmo")
 }
