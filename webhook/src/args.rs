@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use clap::{Parser, ValueEnum};
 
+use crate::background::BackgroundArgs;
 use crate::certificates::Names;
 use crate::cluster::ClusterArgs;
 use crate::server::Limits;
@@ -43,6 +44,10 @@ pub struct Args {
     /// Policies, look-ups and webhook configurations.
     #[command(flatten)]
     pub cluster: ClusterArgs,
+
+    /// What the replica that holds the Lease does in the background.
+    #[command(flatten)]
+    pub background: BackgroundArgs,
 
     /// How much is served at once, and how long is waited.
     #[command(flatten)]

@@ -4,6 +4,7 @@
 pub mod admin;
 pub mod admission;
 pub mod audit;
+pub mod background;
 pub mod claims;
 mod kinds;
 pub mod leader;

@@ -10,9 +10,9 @@ use opensdn_policy_host::{
 use tokio::time::Instant;
 
 use crate::admission::{Admission, Claimed, Holder, Labels, Surroundings};
-use crate::audit::{Audit, Judge, Timing};
+use crate::audit::{Audit, Judge};
 use crate::chain;
-use crate::claims::{ClaimError, Claims, Conflict, GRACE, keeper};
+use crate::claims::{ClaimError, Claims, Conflict, keeper};
 use crate::cluster::{Cluster, Engines};
 use crate::process::Parts;
 
@@ -27,7 +27,7 @@ pub struct Reviewing {
 pub fn start(parts: Parts, engines: Engines) -> Admission<Reviewing> {
     let cluster = Cluster::start(&parts, engines);
     let Parts { args, client, metrics, leadership, .. } = parts;
-    let claims = Claims::start(client.clone(), GRACE, metrics.clone());
+    let claims = Claims::start(client.clone(), args.background.grace(), metrics.clone());
     let labels = {
         let cluster = cluster.clone();
         move |namespace: &str| cluster.namespace_labels(namespace)
@@ -38,7 +38,7 @@ pub fn start(parts: Parts, engines: Engines) -> Admission<Reviewing> {
         client.clone(),
         judge.clone(),
         &args.namespace,
-        Timing::default(),
+        args.background.timing(),
         counts.clone(),
     );
     let keeper = keeper::Keeper::new(client, claims.clone(), judge, &args.replica, counts);
@@ -60,8 +60,8 @@ impl Surroundings for Reviewing {
         let result = if dry_run {
             self.claims.look(&holder, &claims, deadline).await
         } else {
-            // Whether the old object made the same claims is not known here; taking what one has
-            // is a read of the cache.
+            // Whether the old object made the same claims is not known here, so what one has is
+            // written anew: three calls, for updates of the few kinds that claim.
             self.claims.take(&holder, &claims, &[], deadline).await.map(|taken| {
                 taken.keep();
             })

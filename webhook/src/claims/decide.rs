@@ -127,17 +127,18 @@ pub(crate) enum Said {
 }
 
 /// Whether a live read of the holder confirms that the claim may go. `aged`: it has not changed
-/// for as long as a claim has to be left alone whose holder exists.
+/// for as long as a claim has to be left alone of whose holder is known what is known here.
 pub(crate) fn confirm(presence: &Presence, said: Said, aged: Aged) -> Confirmed {
     match (presence, said, aged) {
-        (Presence::Absent, _, _) | (Presence::Stored { .. }, Said::Silent, Aged::Enough) => {
-            Confirmed::Release
-        }
+        (Presence::Absent, _, _)
+        | (Presence::Stored { .. }, Said::Silent, Aged::Enough)
+        // Its definition is gone for so long, and its objects with it.
+        | (Presence::NotServed, _, Aged::Enough) => Confirmed::Release,
         (Presence::Stored { .. } | Presence::NotServed, _, _) => Confirmed::Later,
     }
 }
 
-/// Whether a claim is old enough to be taken from an object that exists.
+/// Whether a claim is old enough to be taken from an object that may exist.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Aged {
     /// It is.
@@ -171,7 +172,8 @@ mod tests {
         let stored = Presence::Stored { uid: "u".into() };
         let cases = [
             (&Presence::Absent, Said::Unknown, Aged::TooYoung, Confirmed::Release),
-            (&Presence::NotServed, Said::Unknown, Aged::Enough, Confirmed::Later),
+            (&Presence::NotServed, Said::Unknown, Aged::TooYoung, Confirmed::Later),
+            (&Presence::NotServed, Said::Unknown, Aged::Enough, Confirmed::Release),
             (&stored, Said::Silent, Aged::Enough, Confirmed::Release),
             (&stored, Said::Silent, Aged::TooYoung, Confirmed::Later),
             (&stored, Said::Claims, Aged::Enough, Confirmed::Later),

@@ -79,7 +79,7 @@ enum Hold {
     /// The object had it before.
     Ours,
     /// Somebody else has it.
-    Others(Conflict),
+    Others(Box<Conflict>),
 }
 
 impl Acquisition {
@@ -117,7 +117,7 @@ impl Acquisition {
                 Hold::Others(conflict) => {
                     self.inner().metrics.claim_conflicts(&claim.scope).inc();
                     // It is lost; what follows only serves to name everything in the way at once.
-                    return Err(ClaimError::Held(self.others_too(conflict).await));
+                    return Err(ClaimError::Held(self.others_too(*conflict).await));
                 }
             }
         }
@@ -174,7 +174,7 @@ impl Acquisition {
             Standing::Others => match self.contest(&stored).await? {
                 Contest::TakeOver => Ok(rewrite().await?.map(Hold::New)),
                 Contest::Refuse(tenure) => {
-                    Ok(Some(Hold::Others(conflict(name, claim, stored, tenure))))
+                    Ok(Some(Hold::Others(Box::new(conflict(name, claim, stored, tenure)))))
                 }
             },
         }

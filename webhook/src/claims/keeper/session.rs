@@ -12,7 +12,7 @@ use tokio_util::task::AbortOnDropHandle;
 use super::conflicts::Conflicts;
 use super::{Keeper, Plan};
 use crate::audit::{As, Stored};
-use crate::claims::decide::{Aged, Confirmed, Said, claim_name, confirm};
+use crate::claims::decide::{Aged, Confirmed, Presence, Said, claim_name, confirm};
 use crate::claims::error::{ClaimError, Doing};
 use crate::claims::ledger::{Known, Ledger, Next, Place, WITHOUT_POLICY, Wanter, Why};
 use crate::claims::report::{self, Losses};
@@ -281,8 +281,8 @@ impl<'k> Session<'k> {
         let held = &seen.spec.holder;
         let presence = call(Doing::ReadHolder, &held.name, inner.holders.presence(held)).await?;
         let said = self.say_live(name, seen).await?;
-        if confirm(&presence, said, self.aged(seen, why)) == Confirmed::Later {
-            self.later(name, inner.grace.min(RETRY));
+        if confirm(&presence, said, self.aged(seen, &presence, why)) == Confirmed::Later {
+            self.later(name, inner.grace);
             return Ok(());
         }
         if store::delete(&inner.api, &lock(name, seen)).await? == Done::Yes {
@@ -293,16 +293,16 @@ impl<'k> Session<'k> {
         Ok(())
     }
 
-    /// A claim of an object that exists and does not make it: whether it may go by its age. Of a
-    /// policy that is not in force, or a kind that is not watched, nothing would make it.
-    fn aged(&self, seen: &Seen, why: Why) -> Aged {
+    /// Whether a claim may go by its age although its holder may exist: longer if its policy is
+    /// not in force or its kind not served, since both may come back.
+    fn aged(&self, seen: &Seen, presence: &Presence, why: Why) -> Aged {
         let in_force =
             seen.spec.policy.as_ref().is_some_and(|policy| self.plan.policies.contains(policy));
         let grace = self.inner().grace;
         let patience = match why {
+            _ if !in_force || *presence == Presence::NotServed => grace * WITHOUT_POLICY,
             Why::Deleted => Duration::ZERO,
-            _ if in_force => grace,
-            Why::Orphan | Why::NotClaimed => grace * WITHOUT_POLICY,
+            Why::Orphan | Why::NotClaimed => grace,
         };
         if seen.since.elapsed() >= patience { Aged::Enough } else { Aged::TooYoung }
     }
