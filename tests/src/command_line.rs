@@ -13,7 +13,7 @@ use std::process::ExitCode;
 use clap::{Args, Parser, Subcommand};
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::product::{Product, ProductError};
+use crate::product::{Installation, Product, ProductError};
 use crate::sandbox::{
     AccessError, BinariesError, Builder, KUBERNETES_VARIABLE, Sandbox, SandboxError,
 };
@@ -209,7 +209,7 @@ async fn start(place: Option<&Place>, shape: &Shape) -> Result<(Running, Report)
     };
     let sandbox = builder.start().await?;
     let product = match shape.product {
-        true => Some(Product::install(&sandbox).await?),
+        true => Some(Installation::beside_this_program()?.install(&sandbox).await?),
         false => None,
     };
     let kubeconfig = match place {

@@ -1,18 +1,29 @@
-//! OpenSDN itself in a sandbox: its CRDs, webhook processes on 127.0.0.1, and the built-in
-//! policies. Deliberately not here: the control plane (`sandbox`), and how the product is
-//! installed on a user's cluster, which is the plugin's work.
+//! OpenSDN itself in a sandbox: its CRDs, RBAC, webhook processes on 127.0.0.1 behind a balancer,
+//! and the built-in policies, from the files that a cluster gets. Deliberately not here: the
+//! control plane (`sandbox`), and how the product is installed on a user's cluster.
 
-use std::time::Duration;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{Patch, PatchParams};
 use kube::runtime::wait::{await_condition, conditions};
 use kube::{Api, Client, ResourceExt as _};
 
-use crate::sandbox::{AccessError, Program, Sandbox};
+use crate::balancer::{Backend, Balancer, is_ready};
+use crate::sandbox::{AccessError, KubectlError, Program, ProgramError, Sandbox};
 
 /// How long the API server may take to serve a new kind.
 const ESTABLISHED: Duration = Duration::from_secs(30);
+/// How long the webhook may take to be ready and its policies to be in force.
+const READY: Duration = Duration::from_secs(90);
+/// How long a replica may take to end.
+const DRAIN: Duration = Duration::from_secs(40);
+/// Where the webhook's ServiceAccount, Leases and CA live.
+pub const NAMESPACE: &str = "opensdn-system";
+/// The folder of the files that a cluster gets.
+const DEPLOY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../deploy/webhook");
 
 /// Why the product is not installed.
 #[derive(Debug, thiserror::Error)]
@@ -35,33 +46,231 @@ pub enum ProductError {
         /// Its name.
         name: String,
     },
-    /// This source tree cannot do that part yet.
-    #[error(
-        "install {part}: this version of the source tree has no {part} yet; leave out --product"
-    )]
-    NotBuilt {
-        /// The part that is missing.
-        part: &'static str,
+    /// kubectl does not run.
+    #[error("run kubectl")]
+    Kubectl(#[from] KubectlError),
+    /// The API server refused a file of `deploy/webhook`.
+    #[error("apply deploy/webhook/{file}: {said}")]
+    Apply {
+        /// The file.
+        file: String,
+        /// What kubectl said.
+        said: String,
     },
+    /// The webhook's program is not there.
+    #[error("find the program {}: build it with `cargo build -p opensdn-webhook`", .0.display())]
+    NoProgram(PathBuf),
+    /// No free port, or no balancer.
+    #[error("listen on 127.0.0.1")]
+    Listen(#[from] std::io::Error),
+    /// A webhook process did not start or ended.
+    #[error("start the webhook")]
+    Webhook(#[from] ProgramError),
+    /// A webhook process runs, but the policies are not in force.
+    #[error("see {what} within {} s; the webhook's log is {log}", READY.as_secs())]
+    NotReady {
+        /// What was waited for.
+        what: String,
+        /// Where to look.
+        log: String,
+    },
+}
+
+/// How the product is installed.
+#[derive(Clone, Debug)]
+pub struct Installation {
+    program: PathBuf,
+    replicas: usize,
+    arguments: Vec<String>,
+    policies: bool,
 }
 
 /// The installed product. Dropping it ends its processes; what it stored stays.
 pub struct Product {
-    _webhooks: Vec<Program>,
+    webhooks: Vec<Program>,
+    backends: Vec<Backend>,
+    balancer: Balancer,
 }
 
-impl Product {
-    /// Installs everything and returns when the webhook answers. Until there is a webhook,
-    /// it installs the CRDs and fails, naming the part that is missing: a control plane that
-    /// refuses nothing must not look like the product.
+impl Installation {
+    /// One replica of this program (`opensdn-webhook`), with the built-in policies.
+    #[must_use]
+    pub fn of(program: impl Into<PathBuf>) -> Self {
+        Self { program: program.into(), replicas: 1, arguments: Vec::new(), policies: true }
+    }
+
+    /// The program that was built beside the one that runs.
+    ///
+    /// # Errors
+    /// There is none.
+    pub fn beside_this_program() -> Result<Self, ProductError> {
+        let program = std::env::current_exe()?.with_file_name("opensdn-webhook");
+        if program.is_file() { Ok(Self::of(program)) } else { Err(ProductError::NoProgram(program)) }
+    }
+
+    /// So many replicas.
+    #[must_use]
+    pub fn replicas(mut self, replicas: usize) -> Self {
+        self.replicas = replicas;
+        self
+    }
+
+    /// A further flag of the webhook.
+    #[must_use]
+    pub fn argument(mut self, argument: impl Into<String>) -> Self {
+        self.arguments.push(argument.into());
+        self
+    }
+
+    /// No AdmissionPolicy objects: nothing is enforced until some are made.
+    #[must_use]
+    pub fn without_policies(mut self) -> Self {
+        self.policies = false;
+        self
+    }
+
+    /// Installs everything and returns when the policies are in force.
     ///
     /// # Errors
     /// Names the part that could not be installed.
-    pub async fn install(sandbox: &Sandbox) -> Result<Self, ProductError> {
+    pub async fn install(self, sandbox: &Sandbox) -> Result<Product, ProductError> {
         let client = sandbox.client()?;
         install_crds(&client, &opensdn_crds::all()).await?;
-        Ok(Self { _webhooks: start_webhooks(sandbox)? })
+        for file in ["namespace.yaml", "rbac.yaml", "unique-claims.yaml"] {
+            apply(sandbox, file).await?;
+        }
+        let product = self.start(sandbox).await?;
+        product.wait_until_ready(sandbox).await?;
+        if self.policies {
+            apply(sandbox, "policies.yaml").await?;
+            wait_for_policies(sandbox).await?;
+        }
+        Ok(product)
     }
+
+    async fn start(&self, sandbox: &Sandbox) -> Result<Product, ProductError> {
+        let backends: Vec<Backend> =
+            (0..self.replicas).map(|_| backend()).collect::<Result<_, _>>()?;
+        let balancer = Balancer::start(backends.clone()).await?;
+        let account = "opensdn-webhook";
+        let kubeconfig = sandbox.kubeconfig_for_service_account(NAMESPACE, account).await?;
+        let mut webhooks = Vec::new();
+        for (number, backend) in backends.iter().enumerate() {
+            let replica = format!("webhook-{number}");
+            let mut arguments = vec![
+                format!("--listen={}", backend.serve),
+                format!("--admin-listen={}", backend.admin),
+                format!("--namespace={NAMESPACE}"),
+                format!("--replica={replica}"),
+                format!("--webhook-url=https://{}", balancer.address()),
+                "--tls-name=127.0.0.1".to_owned(),
+                format!("--cache-folder={}", cache_folder(sandbox).display()),
+                "--log-format=text".to_owned(),
+            ];
+            arguments.extend(self.arguments.iter().cloned());
+            let folder = sandbox.data_folder();
+            let program = Program::new(replica, self.program.clone(), arguments, folder)
+                .variable("KUBECONFIG", kubeconfig.as_os_str());
+            program.start()?;
+            webhooks.push(program);
+        }
+        Ok(Product { webhooks, backends, balancer })
+    }
+}
+
+impl Product {
+    /// Where the API server sends reviews.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.balancer.address()
+    }
+
+    /// Where each replica serves and tells how it is.
+    #[must_use]
+    pub fn backends(&self) -> &[Backend] {
+        &self.backends
+    }
+
+    /// Kills a replica at once, as when its node dies.
+    pub fn kill_replica(&self, number: usize) {
+        if let Some(program) = self.webhooks.get(number) {
+            program.kill();
+        }
+    }
+
+    /// Asks a replica to end, as the kubelet does, and returns when it has.
+    pub async fn drain_replica(&self, number: usize) {
+        if let Some(program) = self.webhooks.get(number) {
+            program.stop_within(DRAIN).await;
+        }
+    }
+
+    /// Starts a replica again.
+    ///
+    /// # Errors
+    /// It does not start.
+    pub fn start_replica(&self, number: usize) -> Result<(), ProductError> {
+        self.webhooks.get(number).map_or(Ok(()), |program| Ok(program.start()?))
+    }
+
+    async fn wait_until_ready(&self, sandbox: &Sandbox) -> Result<(), ProductError> {
+        let deadline = Instant::now() + READY;
+        for backend in &self.backends {
+            while !is_ready(backend.admin).await {
+                for webhook in &self.webhooks {
+                    webhook.check_alive()?;
+                }
+                if Instant::now() > deadline {
+                    return Err(not_ready(sandbox, "every replica ready"));
+                }
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Compiled policies are kept over sandboxes: compiling all of them takes seconds.
+fn cache_folder(sandbox: &Sandbox) -> PathBuf {
+    let home = std::env::var_os("HOME").map(|home| Path::new(&home).join(".cache"));
+    let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from).or(home);
+    let folder = cache.unwrap_or_else(|| sandbox.data_folder().to_owned());
+    folder.join("opensdn/policies")
+}
+
+fn backend() -> Result<Backend, ProductError> {
+    Ok(Backend { serve: free_address()?, admin: free_address()? })
+}
+
+fn free_address() -> Result<SocketAddr, ProductError> {
+    Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?)
+}
+
+async fn apply(sandbox: &Sandbox, file: &str) -> Result<(), ProductError> {
+    let path = format!("{DEPLOY}/{file}");
+    let output = sandbox.kubectl(&["apply", "--server-side", "-f", &path]).await?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+    Err(ProductError::Apply { file: file.to_owned(), said })
+}
+
+async fn wait_for_policies(sandbox: &Sandbox) -> Result<(), ProductError> {
+    let timeout = format!("--timeout={}s", READY.as_secs());
+    let arguments =
+        ["wait", "--for=condition=Ready", "admissionpolicies", "--all", timeout.as_str()];
+    let output = sandbox.kubectl(&arguments).await?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+    Err(not_ready(sandbox, &format!("every policy in force ({said})")))
+}
+
+fn not_ready(sandbox: &Sandbox, what: &str) -> ProductError {
+    let log = sandbox.data_folder().join("logs/webhook-0.log").display().to_string();
+    ProductError::NotReady { what: what.to_owned(), log }
 }
 
 /// Applies the CRDs and returns when the API server serves all of them.
@@ -88,8 +297,4 @@ pub async fn install_crds(
         }
     }
     Ok(())
-}
-
-fn start_webhooks(_sandbox: &Sandbox) -> Result<Vec<Program>, ProductError> {
-    Err(ProductError::NotBuilt { part: "webhook" })
 }

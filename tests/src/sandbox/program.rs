@@ -2,6 +2,7 @@
 //! outliving the process that started it. Deliberately not here: which programs there are
 //! and with which flags.
 
+use std::ffi::OsString;
 use std::fmt;
 use std::fs::{self, File, OpenOptions};
 use std::future::Future;
@@ -117,6 +118,7 @@ pub(crate) struct Program {
     name: String,
     path: PathBuf,
     arguments: Vec<String>,
+    variables: Vec<(String, OsString)>,
     folder: PathBuf,
     log: PathBuf,
     process: Mutex<Option<Child>>,
@@ -132,7 +134,21 @@ impl Program {
     ) -> Self {
         let name = name.into();
         let log = folder.join("logs").join(format!("{name}.log"));
-        Self { name, path, arguments, folder: folder.to_owned(), log, process: Mutex::new(None) }
+        Self {
+            name,
+            path,
+            arguments,
+            variables: Vec::new(),
+            folder: folder.to_owned(),
+            log,
+            process: Mutex::new(None),
+        }
+    }
+
+    /// An environment variable for the process, which gets none of its owner's.
+    pub(crate) fn variable(mut self, name: &str, value: impl Into<OsString>) -> Self {
+        self.variables.push((name.to_owned(), value.into()));
+        self
     }
 
     /// Starts the process unless it runs already. Output is appended to the log.
@@ -149,6 +165,7 @@ impl Program {
             .env_clear()
             .env("HOME", &self.folder)
             .env("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin")
+            .envs(self.variables.iter().map(|(name, value)| (name, value)))
             .current_dir(&self.folder)
             .stdin(Stdio::null())
             .stdout(out)
@@ -206,11 +223,16 @@ impl Program {
 
     /// Ends the process with SIGTERM, and with SIGKILL when that is not heeded.
     pub(crate) async fn stop(&self) {
+        self.stop_within(GRACE).await;
+    }
+
+    /// Ends the process with SIGTERM, and with SIGKILL when it takes longer than `grace`.
+    pub(crate) async fn stop_within(&self, grace: Duration) {
         if let Some(child) = self.lock().as_ref() {
             // A process that has ended already is what is wanted.
             let _ = kill_process(Pid::from_child(child), Signal::TERM);
         }
-        let deadline = Instant::now() + GRACE;
+        let deadline = Instant::now() + grace;
         while self.id().is_some() && Instant::now() < deadline {
             tokio::time::sleep(POLL).await;
         }

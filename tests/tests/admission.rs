@@ -1,0 +1,229 @@
+//! What users of a real API server see: bad objects are refused with every reason, good ones are
+//! stored with their defaults, by every verb that writes.
+
+use std::{error::Error, process::Output};
+
+use opensdn_tests::{
+    product::{Installation, Product},
+    sandbox::Sandbox,
+};
+use serde_json::{Value, json};
+
+type Outcome = Result<(), Box<dyn Error>>;
+
+const WEBHOOK: &str = env!("CARGO_BIN_EXE_webhook-of-tests");
+const SAMPLES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../deploy/samples");
+const REFUSED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../deploy/samples-refused");
+
+/// A sandbox with the product and the namespace `tf`.
+struct World {
+    sandbox: Sandbox,
+    _product: Product,
+}
+
+impl World {
+    async fn start() -> Result<Self, Box<dyn Error>> {
+        let sandbox = Sandbox::builder().only_api_server().start().await?;
+        let product = Installation::of(WEBHOOK).install(&sandbox).await?;
+        let world = Self { sandbox, _product: product };
+        world.kubectl(&["create", "namespace", "tf"]).await?.success();
+        Ok(world)
+    }
+
+    async fn kubectl(&self, arguments: &[&str]) -> Result<Said, Box<dyn Error>> {
+        Ok(Said::of(&self.sandbox.kubectl(arguments).await?))
+    }
+
+    /// `kubectl <arguments> -f -` with the object as input.
+    async fn send(&self, arguments: &[&str], object: &Value) -> Result<Said, Box<dyn Error>> {
+        let arguments = [arguments, &["-f", "-"]].concat();
+        let input = object.to_string();
+        Ok(Said::of(&self.sandbox.kubectl_with_input(&arguments, &input).await?))
+    }
+
+    async fn stored(&self, kind: &str, name: &str) -> Result<Value, Box<dyn Error>> {
+        let said = self.kubectl(&["get", kind, name, "-n", "tf", "-o", "json"]).await?;
+        Ok(serde_json::from_str(said.success())?)
+    }
+}
+
+/// What kubectl said.
+struct Said {
+    ok: bool,
+    out: String,
+    err: String,
+}
+
+impl Said {
+    fn of(output: &Output) -> Self {
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        Self { ok: output.status.success(), out: text(&output.stdout), err: text(&output.stderr) }
+    }
+
+    #[track_caller]
+    fn success(&self) -> &str {
+        assert!(self.ok, "kubectl failed: {}", self.err);
+        &self.out
+    }
+
+    /// Refused by us, with all of these in the reason.
+    #[track_caller]
+    fn refused(&self, parts: &[&str]) {
+        assert!(!self.ok, "must be refused, but kubectl said: {}", self.out);
+        for part in parts.iter().chain(&["denied the request"]) {
+            assert!(self.err.contains(part), "{part:?} is missing in: {}", self.err);
+        }
+    }
+}
+
+fn vrouter(name: &str, service: Value) -> Value {
+    json!({
+        "apiVersion": "tf.tungsten.io/v1alpha1", "kind": "Vrouter",
+        "metadata": {"name": name, "namespace": "tf"},
+        "spec": {"serviceConfiguration": merged(service)},
+    })
+}
+
+/// The configuration with the containers that the schema asks for.
+fn merged(mut service: Value) -> Value {
+    let containers = ["vrouteragent", "nodemanager", "provisioner"]
+        .map(|name| json!({"name": name, "image": format!("registry.example.com/{name}:R24.1")}));
+    service["containers"] = containers.as_slice().into();
+    service
+}
+
+fn zookeeper(name: &str) -> Value {
+    json!({
+        "apiVersion": "tf.tungsten.io/v1alpha1", "kind": "Zookeeper",
+        "metadata": {"name": name, "namespace": "tf"},
+        "spec": {"serviceConfiguration": {"containers": [
+            {"name": "zookeeper", "image": "registry.example.com/zookeeper:R24.1"},
+        ]}},
+    })
+}
+
+fn link_local(name: &str, ip: &str) -> Value {
+    json!({
+        "apiVersion": "opensdn.io/v1alpha1", "kind": "LinkLocalService",
+        "metadata": {"name": name, "namespace": "tf"},
+        "spec": {"ip": ip, "port": 9100, "fabric": {"addresses": ["10.0.0.10"], "port": 9100}},
+    })
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_verb_that_writes_is_judged() -> Outcome {
+    let world = World::start().await?;
+    let bad = vrouter("bad", json!({"sslEnable": false, "physicalInterface": "eth0$(reboot)"}));
+    let reasons = ["[OSDN1816] spec.serviceConfiguration.sslEnable", "[OSDN1812]", "->"];
+    for verb in [
+        &["create"][..],
+        &["apply"],
+        &["apply", "--server-side"],
+        &["apply", "--dry-run=server"],
+        &["create", "--dry-run=server"],
+    ] {
+        world.send(verb, &bad).await?.refused(&reasons);
+    }
+    let mut generated = bad.clone();
+    generated["metadata"] = json!({"generateName": "bad-", "namespace": "tf"});
+    world.send(&["create"], &generated).await?.refused(&reasons);
+
+    let good = vrouter("good", json!({"sslEnable": true}));
+    world.send(&["apply"], &good).await?.success();
+    let off = r#"{"spec":{"serviceConfiguration":{"sslEnable":false}}}"#;
+    let patch = ["patch", "vrouter", "good", "-n", "tf", "--type=merge", "-p", off];
+    world.kubectl(&patch).await?.refused(&["[OSDN1816]"]);
+    let status = r#"{"status":{"active":true}}"#;
+    let patch = [
+        "patch",
+        "vrouter",
+        "good",
+        "-n",
+        "tf",
+        "--subresource=status",
+        "--type=merge",
+        "-p",
+        status,
+    ];
+    world.kubectl(&patch).await?.success();
+    world.kubectl(&["delete", "vrouter", "good", "-n", "tf"]).await?.success();
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn defaults_are_stored_and_a_second_apply_changes_nothing() -> Outcome {
+    let world = World::start().await?;
+    let zookeeper = zookeeper("zookeeper1");
+    world.send(&["apply"], &zookeeper).await?.success();
+    let stored = world.stored("zookeeper", "zookeeper1").await?;
+    let service = &stored["spec"]["serviceConfiguration"];
+    assert_eq!((&service["clientPort"], &service["electionPort"]), (&json!(2181), &json!(2888)));
+
+    assert!(world.send(&["apply"], &zookeeper).await?.success().contains("unchanged"));
+    let diff = world.send(&["diff"], &zookeeper).await?;
+    assert!(diff.ok && diff.out.is_empty(), "{}{}", diff.out, diff.err);
+    world.send(&["replace"], &stored).await?.success();
+    let again = world.stored("zookeeper", "zookeeper1").await?;
+    assert_eq!(again["spec"], stored["spec"]);
+    assert_eq!(again["metadata"]["generation"], stored["metadata"]["generation"]);
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_refusal_holds_the_reasons_of_all_policies() -> Outcome {
+    let world = World::start().await?;
+    let manager = format!("{REFUSED}/manager.yaml");
+    let said = world.kubectl(&["apply", "-f", &manager]).await?;
+    let place = "spec.services.vrouters[0].spec.serviceConfiguration";
+    said.refused(&[
+        "problems in Manager tf/cluster2",
+        &format!("[OSDN1816] {place}.sslEnable"),
+        &format!("[OSDN1812] {place}.physicalInterface"),
+        "profiles[0]",
+        "certKeyLength",
+    ]);
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn warnings_are_shown_and_the_object_is_stored() -> Outcome {
+    let world = World::start().await?;
+    let file = format!("{SAMPLES}/tf-operator-default.yaml");
+    let said = world.kubectl(&["apply", "-n", "tf", "-f", &file]).await?;
+    said.success();
+    assert!(said.err.contains("Warning: [OSDN"), "{}", said.err);
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_sample_cluster_is_stored() -> Outcome {
+    let world = World::start().await?;
+    for name in ["vrouter-profile", "manager", "link-local-service"] {
+        let file = format!("{SAMPLES}/{name}.yaml");
+        world.kubectl(&["apply", "-f", &file]).await?.success();
+    }
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_address_has_one_holder_and_is_free_again_after_it() -> Outcome {
+    let world = World::start().await?;
+    let first = link_local("first", "169.254.7.1");
+    let second = link_local("second", "169.254.7.1");
+    world.send(&["create", "--dry-run=server"], &first).await?.success();
+    world.send(&["create"], &first).await?.success();
+    world.send(&["create"], &second).await?.refused(&["LinkLocalService tf/first", "169.254.7.1"]);
+    world.send(&["apply", "--dry-run=server"], &second).await?.refused(&["tf/first"]);
+    world.send(&["apply"], &first).await?.success();
+
+    world.kubectl(&["delete", "linklocalservice", "first", "-n", "tf"]).await?.success();
+    let deadline = tokio::time::Instant::now() + std::time::Duration::from_secs(60);
+    loop {
+        let said = world.send(&["create"], &second).await?;
+        if said.ok {
+            return Ok(());
+        }
+        assert!(tokio::time::Instant::now() < deadline, "still held: {}", said.err);
+        tokio::time::sleep(std::time::Duration::from_millis(200)).await;
+    }
+}
