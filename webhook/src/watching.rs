@@ -106,8 +106,8 @@ struct List {
     #[serde(default)]
     kind: String,
     metadata: ListMeta,
-    #[serde(default)]
-    items: Vec<Value>,
+    /// An empty list of metadata has `null` here.
+    items: Option<Vec<Value>>,
 }
 
 impl Watch {
@@ -132,7 +132,7 @@ impl Watch {
             let answer = timeout(LIST_PATIENCE, call).await.map_err(|_| Failure::Silent)?;
             let list = answer.map_err(Failure::Call)?;
             let kind = list.kind.strip_suffix("List").unwrap_or(&list.kind).to_owned();
-            for mut item in list.items {
+            for mut item in list.items.into_iter().flatten() {
                 // Objects of a list do not say what they are.
                 if let Value::Object(map) = &mut item {
                     map.entry("apiVersion").or_insert_with(|| list.api_version.clone().into());
@@ -258,5 +258,22 @@ fn expired_or_call(error: kube::Error) -> Failure {
     match error {
         kube::Error::Api(status) if status.code == 410 => Failure::Expired(status.message.clone()),
         other => Failure::Call(other),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::List;
+
+    #[test]
+    fn an_empty_list_may_say_null() {
+        for items in [json!({"items": null}), json!({"items": []}), json!({})] {
+            let mut list = json!({"kind": "PartialObjectMetadataList", "metadata": {}});
+            list.as_object_mut().unwrap().extend(items.as_object().unwrap().clone());
+            let list: List = serde_json::from_value(list).unwrap();
+            assert_eq!(list.items.into_iter().flatten().count(), 0);
+        }
     }
 }

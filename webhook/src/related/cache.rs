@@ -207,7 +207,7 @@ async fn follow(
     let target = Target {
         path: resource.path(),
         name: None,
-        metadata_only: false,
+        metadata_only: shared.shape.is_metadata(),
         sign_of_life: shared.staleness / 3,
     };
     let known = Known::Served(resource);

@@ -38,6 +38,14 @@ impl Shape {
         self.indexes.iter().position(|other| same(index, other))
     }
 
+    /// Whether everything that is kept or indexed is metadata, so that nothing else of an object
+    /// need ever come here: neither the status of a Node nor the data of a Secret.
+    pub(super) fn is_metadata(&self) -> bool {
+        let keys = self.indexes.iter().map(|index| &index.key);
+        let mut pointers = self.pointers.iter().chain(keys.filter(|key| !key.is_empty()));
+        pointers.all(|pointer| pointer.starts_with("/metadata/"))
+    }
+
     /// Whether both keep and index the same.
     pub(super) fn is_like(&self, other: &Self) -> bool {
         self.indexes.len() == other.indexes.len()
@@ -229,6 +237,15 @@ mod tests {
         assert_eq!(found.parts, [Some("\"uid-a\"".to_owned()), Some("\"1\"".to_owned())]);
         assert_eq!(shape.found(shape.number(&all).unwrap(), &entry).parts, []);
         assert_eq!(names(&shape, &table, &all, ""), ["a"]);
+    }
+
+    #[test]
+    fn only_metadata_is_asked_for_where_nothing_else_is_declared() {
+        let (labels, name) = (index("", &["/metadata/labels"]), index("/metadata/name", &[]));
+        assert!(Shape::new([&labels, &name]).is_metadata());
+        assert!(!Shape::new([&labels, &index("/spec/ip", &[])]).is_metadata());
+        assert!(!Shape::new([&index("", &["/type"])]).is_metadata());
+        assert!(!Shape::new([&index("", &[""])]).is_metadata(), "the whole object");
     }
 
     #[test]
