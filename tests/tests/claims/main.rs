@@ -87,11 +87,12 @@ async fn take(claims: &Claims, name: &str, keys: &[&str]) -> Result<Taken, Claim
     claims.take(&holder(name), &wanted, &[], soon()).await
 }
 
-fn conflicts<T>(result: Result<T, ClaimError>) -> Vec<Conflict> {
+/// What was in the way of a call that has to be refused.
+fn conflicts<T>(result: Result<T, ClaimError>) -> Result<Vec<Conflict>, Box<dyn Error>> {
     match result {
-        Err(ClaimError::Held(conflicts)) => conflicts,
-        Err(error) => panic!("not refused but failed: {error:?}"),
-        Ok(_) => panic!("not refused"),
+        Err(ClaimError::Held(conflicts)) => Ok(conflicts),
+        Err(error) => Err(error.into()),
+        Ok(_) => Err("not refused".into()),
     }
 }
 
@@ -140,7 +141,7 @@ async fn of_fifty_takers_at_three_replicas_one_wins_and_all_others_learn_who() -
     for taker in futures::future::join_all(takers).await {
         match taker? {
             Ok(taken) => winners += taken.keep(),
-            lost => told.extend(conflicts(lost).into_iter().map(|conflict| conflict.held.name)),
+            lost => told.extend(conflicts(lost)?.into_iter().map(|conflict| conflict.held.name)),
         }
     }
     assert_eq!((winners, told.len()), (1, 49));
@@ -157,7 +158,7 @@ async fn a_request_takes_all_its_keys_or_none_and_names_everything_in_the_way() 
     let keys: Vec<String> = (0..6).map(|number| format!("2.0.0.{number}:80")).collect();
     take(&claims, "first", &[&keys[1], &keys[4]]).await?.keep();
     let all: Vec<&str> = keys.iter().map(String::as_str).collect();
-    let mut in_the_way: Vec<String> = conflicts(take(&claims, "second", &all).await)
+    let mut in_the_way: Vec<String> = conflicts(take(&claims, "second", &all).await)?
         .into_iter()
         .map(|conflict| conflict.claim.key)
         .collect();
@@ -177,7 +178,7 @@ async fn a_dry_run_writes_nothing_and_says_the_same() -> Outcome {
     claims.look(&holder("dry"), &[claim("3.0.0.1:80")], soon()).await?;
     assert_eq!(held_by(&client, "3.0.0.1:80").await?, None);
     take(&claims, "wet", &["3.0.0.1:80"]).await?.keep();
-    let refused = conflicts(claims.look(&holder("dry"), &[claim("3.0.0.1:80")], soon()).await);
+    let refused = conflicts(claims.look(&holder("dry"), &[claim("3.0.0.1:80")], soon()).await)?;
     assert_eq!(refused[0].held.name, "wet");
     claims.look(&holder("wet"), &[claim("3.0.0.1:80")], soon()).await?;
     Ok(())
@@ -263,13 +264,13 @@ async fn a_refusal_says_whether_the_holder_is_stored() -> Outcome {
     claims.take(&owner, &[claim("7.0.0.1:80")], &[], soon()).await?.keep();
     take(&claims, "pending", &["7.0.0.2:80"]).await?.keep();
 
-    let refused = conflicts(take(&claims, "other", &["7.0.0.1:80"]).await);
+    let refused = conflicts(take(&claims, "other", &["7.0.0.1:80"]).await)?;
     assert_eq!(refused[0].tenure, Tenure::Stored);
     assert_eq!(
         refused[0].message(),
         "7.0.0.1:80 (link-local-address) is already taken by LinkLocalService default/stored (/spec/ip)"
     );
-    let refused = conflicts(take(&claims, "other", &["7.0.0.2:80"]).await);
+    let refused = conflicts(take(&claims, "other", &["7.0.0.2:80"]).await)?;
     assert!(matches!(refused[0].tenure, Tenure::Pending { .. }), "{:?}", refused[0].tenure);
     assert!(refused[0].hint().contains("try again in"), "{}", refused[0].hint());
     Ok(())
@@ -290,5 +291,30 @@ async fn a_claim_without_a_holder_is_taken_over_after_the_grace_and_not_before()
     .await?;
     assert!(begun.elapsed() >= SHORT_GRACE, "{:?}", begun.elapsed());
     assert_eq!(held_by(&client, "8.0.0.1:80").await?.as_deref(), Some("next"));
+    Ok(())
+}
+
+#[tokio::test]
+async fn an_update_that_changes_no_claim_writes_nothing() -> Outcome {
+    let client = client().await?;
+    let claims = claims(&client, GRACE);
+    let (owner, wanted) = (holder("unchanged"), [claim("9.0.0.1:80")]);
+    claims.take(&owner, &wanted, &[], soon()).await?.keep();
+    let version = async || {
+        let listed = Api::<UniqueClaim>::all(client.clone()).list(&ListParams::default()).await?;
+        let found = listed.items.into_iter().find(|found| found.spec.key == "9.0.0.1:80");
+        Ok::<_, kube::Error>(found.and_then(|found| found.metadata.resource_version))
+    };
+    // At once, as soon as the watch has shown the claim.
+    until("nothing is written", || async {
+        let before = version().await?;
+        let taken = claims.take(&owner, &wanted, &wanted, soon()).await;
+        Ok(taken.is_ok_and(|taken| taken.keep() == 0) && version().await? == before)
+    })
+    .await?;
+    // Without knowing that the stored object makes it, the claim has to be made younger.
+    let before = version().await?;
+    claims.take(&owner, &wanted, &[], soon()).await?.keep();
+    assert_ne!(version().await?, before);
     Ok(())
 }
