@@ -3,21 +3,51 @@
 
 pub mod admin;
 pub mod admission;
+pub mod args;
 pub mod audit;
 pub mod background;
+pub mod certificates;
 pub mod claims;
+pub mod cluster;
+pub mod configuration;
 mod kinds;
 pub mod leader;
 pub mod metrics;
+mod policies;
+pub mod process;
 pub mod related;
+pub mod reviewing;
 pub mod server;
 pub mod serving;
 pub mod shutdown;
 pub mod tls;
 mod watching;
 
+pub use args::Args;
+
+/// Why the webhook could not start.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages say it")]
+pub enum Error {
+    #[error(transparent)]
+    Process(#[from] process::Error),
+    #[error(transparent)]
+    Cluster(#[from] cluster::Error),
+}
+
+/// Starts everything, serves until a signal says to stop, and finishes what is in flight.
+///
+/// # Errors
+/// Something that is needed from the start is missing: a port, a file, a way to the API server.
+pub async fn run(args: Args) -> Result<(), Error> {
+    let engines = cluster::Engines::start(&args.cluster)?;
+    let client = process::client().await?;
+    process::run(args, client, async |parts| reviewing::start(parts, engines)).await?;
+    Ok(())
+}
+
 /// An error and its causes in one line, for logs.
-pub(crate) fn chain(error: &dyn std::error::Error) -> String {
+pub fn chain(error: &dyn std::error::Error) -> String {
     let causes = std::iter::successors(Some(error), |error| error.source());
     causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }
