@@ -13,7 +13,7 @@ use opensdn_crds::unique_claim::UniqueClaim;
 use opensdn_tests::product::{Installation, Product};
 use opensdn_tests::sandbox::Sandbox;
 use serde_json::json;
-use tokio::sync::{Barrier, mpsc};
+use tokio::sync::{Barrier, Mutex, mpsc};
 use tokio::time::{Instant, sleep, timeout};
 
 type Outcome = Result<(), Box<dyn Error>>;
@@ -38,6 +38,9 @@ struct World {
 
 impl World {
     async fn start() -> Result<Self, Box<dyn Error>> {
+        // One after the other: the first compiles the policies, all others find them in the cache.
+        static STARTING: Mutex<()> = Mutex::const_new(());
+        let _starting = STARTING.lock().await;
         let sandbox = Sandbox::builder().only_api_server().start().await?;
         let grace = format!("--claim-grace={}", GRACE.as_secs());
         let installation = Installation::of(WEBHOOK).replicas(3).argument(grace);
