@@ -84,7 +84,9 @@ pub(super) struct Review<'f> {
 impl<'f> Review<'f> {
     pub(super) fn read(found: &'f Found<'_>, places: &Places) -> Result<Self, Unreadable> {
         let fields = Fields { found };
-        let uid = fields.required(places.uid, "request.uid")?;
+        let unnamed = |message| Unreadable { uid: String::new(), code: 400, message };
+        let uid = fields.required(places.uid, "request.uid").map_err(unnamed)?;
+        // The API server drops an answer, its reasons included, that does not have the uid.
         let bad = |message: String| Unreadable { uid: uid.to_string(), code: 400, message };
         fields.check_version(places).map_err(bad)?;
         let text = |slot, name| fields.optional(slot, name).map_err(bad);
@@ -97,7 +99,7 @@ impl<'f> Review<'f> {
             operation: fields.operation(places.operation).map_err(bad)?,
             group: text(places.group, "request.kind.group")?,
             version: text(places.version, "request.kind.version")?,
-            kind: fields.required(places.kind, "request.kind.kind")?,
+            kind: fields.required(places.kind, "request.kind.kind").map_err(bad)?,
             subresource: text(places.subresource, "request.subResource")?,
             name: if name.is_empty() { object_name } else { name },
             namespace: text(places.namespace, "request.namespace")?,
@@ -235,10 +237,9 @@ impl<'f> Fields<'f, '_> {
         }
     }
 
-    fn required(&self, slot: Slot, name: &str) -> Result<Cow<'f, str>, Unreadable> {
-        let bad = |message| Unreadable { uid: String::new(), code: 400, message };
-        let text = self.optional(slot, name).map_err(bad)?;
-        if text.is_empty() { Err(bad(format!("{name} is missing"))) } else { Ok(text) }
+    fn required(&self, slot: Slot, name: &str) -> Result<Cow<'f, str>, String> {
+        let text = self.optional(slot, name)?;
+        if text.is_empty() { Err(format!("{name} is missing")) } else { Ok(text) }
     }
 
     fn check_version(&self, places: &Places) -> Result<(), String> {

@@ -152,6 +152,7 @@ impl<'t> Lexer<'t> {
     }
 
     pub(super) fn number(&mut self) -> Result<(), ScanError> {
+        let start = self.at;
         self.accept(b'-');
         if !self.accept(b'0') {
             self.digits()?;
@@ -159,11 +160,21 @@ impl<'t> Lexer<'t> {
         if self.accept(b'.') {
             self.digits()?;
         }
-        if self.accept(b'e') || self.accept(b'E') {
+        let exponent = self.accept(b'e') || self.accept(b'E');
+        if exponent {
             let _sign = self.accept(b'+') || self.accept(b'-');
             self.digits()?;
         }
-        Ok(())
+        // Some parsers read infinity, others refuse. 308 digits are always in range.
+        if exponent || self.at - start > 308 { self.in_range(start) } else { Ok(()) }
+    }
+
+    fn in_range(&self, start: usize) -> Result<(), ScanError> {
+        let text = self.text.get(start..self.at).unwrap_or_default();
+        if text.parse().is_ok_and(f64::is_finite) {
+            return Ok(());
+        }
+        Err(ScanError::Syntax { at: start, expected: "a number that is at most 1.79e308" })
     }
 
     fn digits(&mut self) -> Result<(), ScanError> {

@@ -83,6 +83,10 @@ fn refuses_what_two_parsers_could_read_differently() {
     for text in ["{} x", "{}{}", r#""\ud800""#, r#""\udc00""#, r#""\ud800A""#, "[1,]", "01", "1."] {
         assert!(matches!(refusal(text), ScanError::Syntax { .. }), "{text}");
     }
+    // Infinity to some, an error to others.
+    for text in ["1e999".to_owned(), "9".repeat(400), format!("{}.5", "9".repeat(400))] {
+        assert!(matches!(refusal(&text), ScanError::Syntax { .. }), "{text}");
+    }
     assert_eq!(
         scan(b"{\"a\":\"\xff\"}", &Paths::new()).unwrap_err(),
         ScanError::Encoding { at: 6 }
@@ -110,6 +114,11 @@ fn takes_and_refuses_the_same_texts_as_serde_json() {
         "1e5",
         "1e",
         "1E+5",
+        "1e308",
+        "1e309",
+        "-1e999",
+        "0e999",
+        "1e-999",
         "0.5",
         ".5",
         "\"a\nb\"",
