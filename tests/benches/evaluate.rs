@@ -1,7 +1,8 @@
 //! What one evaluation costs: a fresh instance each time, against the same rule compiled natively.
 
-use std::{error::Error, path::Path, process::Command, sync::Arc, time::Duration};
+use std::{error::Error, path::Path, sync::Arc, time::Duration};
 
+use opensdn_policy_build::Build;
 use opensdn_policy_host::{
     Binding, Context, Engine, Limits, Mode, Operation, Policy, PolicySet, Request, Scope,
     lookup::NoLookup,
@@ -11,7 +12,6 @@ use opensdn_policy_sdk::bindings::{Guest as _, opensdn::policy::types as wire};
 use opensdn_tests::measure::{Row, Sample, report};
 use serde_json::{Value, json};
 use tokio::{runtime::Runtime, time::Instant};
-use wit_component::ComponentEncoder;
 
 const RUNS: usize = 20_000;
 
@@ -150,20 +150,11 @@ fn bind(policy: &Policy) -> Binding {
 
 /// Builds a guest of `tests/guests` as the built-in policies are built.
 fn build(name: &str) -> Result<Vec<u8>, Box<dyn Error>> {
-    const TARGET: &str = "wasm32-unknown-unknown";
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    let target = root.join("target/guests");
-    let built = Command::new(env!("CARGO"))
-        .current_dir(&root)
-        .args(["build", "--quiet", "--lib", "--profile", "policy", "--target", TARGET, "-p", name])
-        .env("CARGO_BUILD_BUILD_DIR", &target)
-        .arg("--target-dir")
-        .arg(&target)
-        .status()?;
-    if !built.success() {
-        return Err(format!("the guest {name} does not build").into());
-    }
-    let file = target.join(TARGET).join("policy").join(format!("{}.wasm", name.replace('-', "_")));
-    let module = std::fs::read(file)?;
-    Ok(ComponentEncoder::default().validate(true).module(&module)?.encode()?)
+    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let target = workspace.join("target/guests");
+    let packages = [name.to_owned()];
+    let cargo = Path::new(env!("CARGO"));
+    let build = Build { workspace: &workspace, cargo, target: &target, packages: &packages };
+    let component = build.run()?.pop().ok_or("one package is one component")?;
+    Ok(component.bytes)
 }

@@ -16,8 +16,9 @@ use crate::sandbox::{AccessError, KubectlError, Program, ProgramError, Sandbox};
 
 /// How long the API server may take to serve a new kind.
 const ESTABLISHED: Duration = Duration::from_secs(30);
-/// How long the webhook may take to be ready and its policies to be in force.
-const READY: Duration = Duration::from_secs(90);
+/// How long the webhook may take to be ready and its policies to be in force: on a busy machine
+/// that has not compiled them yet, minutes.
+const READY: Duration = Duration::from_secs(240);
 /// How long a replica may take to end.
 const DRAIN: Duration = Duration::from_secs(40);
 /// Where the webhook's ServiceAccount, Leases and CA live.
@@ -105,7 +106,11 @@ impl Installation {
     /// There is none.
     pub fn beside_this_program() -> Result<Self, ProductError> {
         let program = std::env::current_exe()?.with_file_name("opensdn-webhook");
-        if program.is_file() { Ok(Self::of(program)) } else { Err(ProductError::NoProgram(program)) }
+        if program.is_file() {
+            Ok(Self::of(program))
+        } else {
+            Err(ProductError::NoProgram(program))
+        }
     }
 
     /// So many replicas.

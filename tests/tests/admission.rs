@@ -1,6 +1,8 @@
 //! What users of a real API server see: bad objects are refused with every reason, good ones are
 //! stored with their defaults, by every verb that writes.
 
+#![allow(clippy::indexing_slicing, reason = "JSON of a test, and the line says where")]
+
 use std::{error::Error, process::Output};
 
 use opensdn_tests::{
@@ -114,7 +116,7 @@ fn link_local(name: &str, ip: &str) -> Value {
 async fn every_verb_that_writes_is_judged() -> Outcome {
     let world = World::start().await?;
     let bad = vrouter("bad", json!({"sslEnable": false, "physicalInterface": "eth0$(reboot)"}));
-    let reasons = ["[OSDN1816] spec.serviceConfiguration.sslEnable", "[OSDN1812]", "->"];
+    let reasons = ["[OSDN1817] spec.serviceConfiguration.sslEnable", "[OSDN1812]", "->"];
     for verb in [
         &["create"][..],
         &["apply"],
@@ -128,11 +130,13 @@ async fn every_verb_that_writes_is_judged() -> Outcome {
     generated["metadata"] = json!({"generateName": "bad-", "namespace": "tf"});
     world.send(&["create"], &generated).await?.refused(&reasons);
 
-    let good = vrouter("good", json!({"sslEnable": true}));
+    let control = format!("{SAMPLES}/control.yaml");
+    world.kubectl(&["apply", "-f", &control]).await?.success();
+    let good = vrouter("good", json!({"sslEnable": true, "controlInstance": "control1"}));
     world.send(&["apply"], &good).await?.success();
     let off = r#"{"spec":{"serviceConfiguration":{"sslEnable":false}}}"#;
     let patch = ["patch", "vrouter", "good", "-n", "tf", "--type=merge", "-p", off];
-    world.kubectl(&patch).await?.refused(&["[OSDN1816]"]);
+    world.kubectl(&patch).await?.refused(&["[OSDN1817]"]);
     let status = r#"{"status":{"active":true}}"#;
     let patch = [
         "patch",
@@ -177,7 +181,7 @@ async fn a_refusal_holds_the_reasons_of_all_policies() -> Outcome {
     let place = "spec.services.vrouters[0].spec.serviceConfiguration";
     said.refused(&[
         "problems in Manager tf/cluster2",
-        &format!("[OSDN1816] {place}.sslEnable"),
+        &format!("[OSDN1817] {place}.sslEnable"),
         &format!("[OSDN1812] {place}.physicalInterface"),
         "profiles[0]",
         "certKeyLength",

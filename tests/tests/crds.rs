@@ -257,7 +257,7 @@ fn api(client: &Client, object: &Value) -> Result<Api<DynamicObject>, Box<dyn Er
         .iter()
         .find(|resource| resource.kind == object["kind"])
         .ok_or_else(|| format!("no CRD for {}", object["kind"]))?;
-    Ok(match object["metadata"]["namespace"].as_str() {
+    Ok(match object.pointer("/metadata/namespace").and_then(Value::as_str) {
         Some(namespace) => Api::namespaced_with(client.clone(), namespace, resource),
         None => Api::all_with(client.clone(), resource),
     })

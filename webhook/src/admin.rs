@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use axum::Router;
@@ -20,6 +21,7 @@ use crate::shutdown::{Drain, Phase};
 #[derive(Clone, Debug, Default)]
 pub struct Readiness {
     missing: Arc<Mutex<BTreeMap<String, String>>>,
+    told: Arc<AtomicBool>,
 }
 
 /// One condition, in the hands of the part that knows whether it holds.
@@ -38,9 +40,20 @@ impl Readiness {
         condition
     }
 
+    /// Adds a condition that holds until it is unset.
+    pub fn standing(&self, name: impl Into<String>) -> Condition {
+        Condition { name: name.into(), readiness: self.clone() }
+    }
+
     /// The conditions that do not hold: name and reason.
     pub fn missing(&self) -> Vec<(String, String)> {
         self.lock().iter().map(|(name, why)| (name.clone(), why.clone())).collect()
+    }
+
+    /// Whether somebody has been told that everything is ready: reviews may be on their way here
+    /// since. A part that begins only then must not make the process unready by beginning.
+    pub fn was_told(&self) -> bool {
+        self.told.load(Ordering::Acquire)
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<String, String>> {
@@ -95,6 +108,7 @@ async fn ready(State(admin): State<Admin>) -> Response {
         missing.push(("shutdown".into(), "the process is stopping".into()));
     }
     if missing.is_empty() {
+        admin.readiness.told.store(true, Ordering::Release);
         return "ready\n".into_response();
     }
     let mut text = String::from("not ready\n");

@@ -21,6 +21,7 @@ use opensdn_policy_host::{
 use tokio::time::Instant;
 
 use crate::{
+    claims::Holder,
     metrics::{self, Metrics},
     server::{Call, Reviewer, Step},
     serving::{Current, Serving},
@@ -28,31 +29,16 @@ use crate::{
 use answer::{Answer, Decision};
 use review::{Review, Unreadable};
 
-/// The object that a claim would belong to.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Holder {
-    /// API group.
-    pub group: String,
-    /// API version, without the group.
-    pub version: String,
-    /// Kind.
-    pub kind: String,
-    /// Namespace; empty for a cluster-scoped object.
-    pub namespace: String,
-    /// Name; in the validating step the API server has made it also of a generateName.
-    pub name: String,
-    /// UID, which the API server has made before the validating step.
-    pub uid: String,
-}
-
 /// What the review needs from the rest of the webhook, besides policies and look-ups.
 pub trait Surroundings: Send + Sync + 'static {
     /// Takes the claims, all or none; whatever is in the way comes back as a finding or failure.
-    /// Called only when every policy has allowed the request.
+    /// Called only when every policy has allowed the request. `old` are those that the stored
+    /// object makes.
     fn claim(
         &self,
         holder: Holder,
         claims: Vec<Claim>,
+        old: Vec<Claim>,
         dry_run: bool,
         deadline: Instant,
     ) -> impl Future<Output = Claimed> + Send;
@@ -99,6 +85,9 @@ impl<S: Surroundings> Admission<S> {
         step: Step,
         deadline: Instant,
     ) -> Decision {
+        if review.is_being_deleted() {
+            return Decision::default();
+        }
         let labels = self.surroundings.namespace_labels(review.namespace());
         let request = review.request(labels.as_deref());
         let context = Context { lookup: self.surroundings.lookup(), deadline };
@@ -114,19 +103,32 @@ impl<S: Surroundings> Admission<S> {
                 if let Some(policy) = review.admission_policy() {
                     verdict.findings.extend(self.surroundings.check_policy(policy).await);
                 }
-                self.take_claims(review, &mut verdict, deadline).await;
+                let old = match review.request_of_old(labels.as_deref()) {
+                    Some(old) if !verdict.claims.is_empty() && !verdict.denies() => {
+                        current.set.evaluate(&old, &context).await.claims
+                    }
+                    _ => Vec::new(),
+                };
+                self.take_claims(review, &mut verdict, old, deadline).await;
                 Decision::of(verdict.findings, verdict.failures)
             }
         }
     }
 
-    async fn take_claims(&self, review: &Review<'_>, verdict: &mut Verdict, deadline: Instant) {
+    async fn take_claims(
+        &self,
+        review: &Review<'_>,
+        verdict: &mut Verdict,
+        old: Vec<Claim>,
+        deadline: Instant,
+    ) {
         let claims = std::mem::take(&mut verdict.claims);
         let Some(holder) = review.holder().filter(|_| !claims.is_empty() && !verdict.denies())
         else {
             return;
         };
-        let claimed = self.surroundings.claim(holder, claims, review.is_dry_run(), deadline).await;
+        let claimed =
+            self.surroundings.claim(holder, claims, old, review.is_dry_run(), deadline).await;
         verdict.findings.extend(claimed.findings);
         verdict.failures.extend(claimed.failures);
     }

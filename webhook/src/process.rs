@@ -104,6 +104,7 @@ where
     let admin = listen(args.admin_listen).await?;
     tokio::spawn(admin::serve(admin, metrics.clone(), readiness.clone(), drain.clone()));
 
+    let starting = readiness.condition("start", "the parts are being started");
     let lease = (args.namespace.as_str(), LEASE, args.replica.as_str());
     let leadership = Leadership::start(client.clone(), lease.0, lease.1, lease.2, drain.clone());
     let (published, seen) = watch::channel(None);
@@ -128,6 +129,7 @@ where
         published,
     };
     let reviewer = reviewer(parts).await;
+    starting.set();
     server::serve(listener, tls, reviewer, limits, counts, drain).await;
     tracing::info!("stopped");
     Ok(())

@@ -234,11 +234,16 @@ impl Inner {
             self.metrics.lookup_cache_staleness(name).set(cache.shared.age().as_secs_f64());
             let condition = conditions.entry(name.clone()).or_insert_with(|| {
                 let title = format!("look-up cache of {name}");
-                self.readiness.condition(title, "it has not been filled yet")
+                if self.readiness.was_told() {
+                    self.readiness.standing(title)
+                } else {
+                    self.readiness.condition(title, "it has not been filled yet")
+                }
             });
+            let holds = cache.shared.holds_readiness(self.readiness.was_told());
             match usable {
                 Ok(()) => condition.set(),
-                Err(error) if cache.shared.holds_readiness() => condition.unset(error.0),
+                Err(error) if holds => condition.unset(error.0),
                 Err(_) => condition.set(),
             }
         }

@@ -9,10 +9,10 @@ use opensdn_policy_host::{
 };
 use tokio::time::Instant;
 
-use crate::admission::{Admission, Claimed, Holder, Labels, Surroundings};
+use crate::admission::{Admission, Claimed, Labels, Surroundings};
 use crate::audit::{Audit, Judge};
 use crate::chain;
-use crate::claims::{ClaimError, Claims, Conflict, keeper};
+use crate::claims::{ClaimError, Claims, Conflict, Holder, keeper};
 use crate::cluster::{Cluster, Engines};
 use crate::process::Parts;
 
@@ -53,16 +53,14 @@ impl Surroundings for Reviewing {
         &self,
         holder: Holder,
         claims: Vec<Claim>,
+        old: Vec<Claim>,
         dry_run: bool,
         deadline: Instant,
     ) -> Claimed {
-        let holder = for_claims(holder);
         let result = if dry_run {
             self.claims.look(&holder, &claims, deadline).await
         } else {
-            // Whether the old object made the same claims is not known here, so what one has is
-            // written anew: three calls, for updates of the few kinds that claim.
-            self.claims.take(&holder, &claims, &[], deadline).await.map(|taken| {
+            self.claims.take(&holder, &claims, &old, deadline).await.map(|taken| {
                 taken.keep();
             })
         };
@@ -88,11 +86,6 @@ impl Surroundings for Reviewing {
     fn lookup(&self) -> Arc<dyn Lookup> {
         self.cluster.lookup()
     }
-}
-
-fn for_claims(holder: Holder) -> crate::claims::Holder {
-    let Holder { group, version, kind, namespace, name, uid } = holder;
-    crate::claims::Holder { group, version, kind, namespace, name, uid }
 }
 
 fn finding(conflict: &Conflict) -> Finding {

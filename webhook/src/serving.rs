@@ -51,6 +51,7 @@ pub(crate) struct Places {
     pub(crate) object_uid: Slot,
     pub(crate) object_name: Slot,
     pub(crate) generate_name: Slot,
+    pub(crate) deletion: Slot,
 }
 
 impl Serving {
@@ -117,6 +118,7 @@ impl Current {
             object_uid: paths.want("/request/object/metadata/uid"),
             object_name: paths.want("/request/object/metadata/name"),
             generate_name: paths.want("/request/object/metadata/generateName"),
+            deletion: paths.want("/request/object/metadata/deletionTimestamp"),
         };
         let metrics = set
             .bindings()

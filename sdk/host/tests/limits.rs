@@ -1,5 +1,11 @@
 //! Whatever a policy does, it ends as a value that names it, and its neighbours go on.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "a test may end here, and the line says where"
+)]
+
 use std::{sync::Arc, time::Duration};
 
 use opensdn_policy_host::{

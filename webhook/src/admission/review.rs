@@ -8,8 +8,9 @@ use opensdn_policy_host::{
     scan::{self, Document, Found, ScanError, Slot},
 };
 
-use super::{Holder, Labels, answer, answer::Decision};
+use super::{Labels, answer, answer::Decision};
 use crate::{
+    claims::Holder,
     metrics,
     server::Step,
     serving::{Current, Places},
@@ -77,6 +78,7 @@ pub(super) struct Review<'f> {
     user: Cow<'f, str>,
     groups: Vec<String>,
     dry_run: bool,
+    is_being_deleted: bool,
     object: Option<Document<'f>>,
     old_object: Option<Document<'f>>,
 }
@@ -108,6 +110,7 @@ impl<'f> Review<'f> {
             user: text(places.user, "request.userInfo.username")?,
             groups: groups.unwrap_or_default(),
             dry_run: found.get(places.dry_run) == Some("true"),
+            is_being_deleted: found.get(places.deletion).is_some_and(|time| time != "null"),
             object: found.document(&places.object),
             old_object: found.document(&places.old_object),
             uid,
@@ -130,6 +133,22 @@ impl<'f> Review<'f> {
             object: self.object,
             old_object: self.old_object,
         }
+    }
+
+    /// The stored object's claims are asked for as if it were created now.
+    pub(super) fn request_of_old<'r>(
+        &'r self,
+        namespace_labels: Option<&'r Labels>,
+    ) -> Option<Request<'r>> {
+        let object = Some(self.old_object?);
+        let request = self.request(namespace_labels);
+        Some(Request { operation: Operation::Create, object, old_object: None, ..request })
+    }
+
+    /// Whether the object only waits for its finalizers. What is left of it must stay changeable
+    /// even if it is wrong, else it could never go.
+    pub(super) fn is_being_deleted(&self) -> bool {
+        self.is_being_deleted && self.operation == Operation::Update
     }
 
     pub(super) fn namespace(&self) -> &str {

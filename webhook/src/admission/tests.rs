@@ -11,8 +11,9 @@ use opensdn_policy_host::{
 use serde_json::{Value, json};
 use tokio::{sync::Mutex, time::Instant};
 
-use super::{Admission, Claimed, Holder, Labels, Surroundings};
+use super::{Admission, Claimed, Labels, Surroundings};
 use crate::{
+    claims::Holder,
     metrics::Metrics,
     server::{Call, Reviewer as _, Step},
     serving::Serving,
@@ -30,6 +31,7 @@ impl Surroundings for Arc<Around> {
         &self,
         holder: Holder,
         claims: Vec<Claim>,
+        _: Vec<Claim>,
         dry_run: bool,
         _: Instant,
     ) -> Claimed {
@@ -157,7 +159,7 @@ async fn a_refusal_names_every_problem_of_every_policy_with_field_and_remedy() {
     assert_eq!(response["uid"], "705ab4f5-6393-11e8-b7cc-42010a800002");
     let message = response["status"]["message"].as_str().unwrap();
     assert!(message.contains("problems in Vrouter tf/vrouter1:"), "{message}");
-    assert!(message.contains("[OSDN1816] spec.serviceConfiguration.sslEnable: "), "{message}");
+    assert!(message.contains("[OSDN1817] spec.serviceConfiguration.sslEnable: "), "{message}");
     assert!(
         message.contains("[OSDN1812] spec.serviceConfiguration.physicalInterface"),
         "{message}"
@@ -181,11 +183,11 @@ async fn modes_warn_and_audit_let_pass() {
     let bad = || vrouter(json!({"sslEnable": false}));
     let warn = bench(&[("plaintext", Mode::Warn)], false).await.validate(bad()).await;
     assert_eq!(warn["allowed"], true);
-    assert!(warn["warnings"][0].as_str().unwrap().starts_with("[OSDN1816]"), "{warn}");
+    assert!(warn["warnings"][0].as_str().unwrap().starts_with("[OSDN1817]"), "{warn}");
     let audit = bench(&[("plaintext", Mode::Audit)], false).await.validate(bad()).await;
     assert_eq!(audit["allowed"], true);
     assert_eq!(audit.get("warnings"), None);
-    assert!(audit["auditAnnotations"]["findings"].as_str().unwrap().contains("OSDN1816"));
+    assert!(audit["auditAnnotations"]["findings"].as_str().unwrap().contains("OSDN1817"));
 }
 
 #[tokio::test]
@@ -330,4 +332,15 @@ async fn a_generated_name_is_printed_with_a_star() {
     let response = bench.validate(object).await;
     let message = response["status"]["message"].as_str().unwrap();
     assert!(message.contains("Vrouter tf/vrouter-*"), "{message}");
+}
+
+#[tokio::test]
+async fn an_object_that_waits_for_its_finalizers_is_left_alone() {
+    let bench = bench(&[TLS], false).await;
+    let mut object = vrouter(json!({"sslEnable": false}));
+    let body = review("UPDATE", object.clone(), object.clone()).to_string();
+    assert_eq!(bench.answer(Step::Validate, body).await["allowed"], false);
+    object["metadata"]["deletionTimestamp"] = json!("2026-11-21T09:00:00Z");
+    let body = review("UPDATE", object.clone(), object).to_string();
+    assert_eq!(bench.answer(Step::Validate, body).await["allowed"], true);
 }

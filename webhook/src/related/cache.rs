@@ -119,8 +119,10 @@ impl Shared {
     /// Whether the process should not be sent reviews while the cache cannot be relied on. One
     /// that was never filled (a kind that we may not read, for one) harms its policy only, once
     /// it has had its chance; one that was filled and is lost would answer as if it were fresh.
-    pub(super) fn holds_readiness(&self) -> bool {
-        self.ever.load(Ordering::Acquire) || self.epoch.elapsed() < CHANCE
+    /// Where reviews are sent already, a new cache does not turn them away.
+    pub(super) fn holds_readiness(&self, serves_already: bool) -> bool {
+        let is_new = !serves_already && self.epoch.elapsed() < CHANCE;
+        self.ever.load(Ordering::Acquire) || is_new
     }
 
     pub(super) fn get(&self, number: usize, namespace: &str, name: &str) -> Option<FoundObject> {
