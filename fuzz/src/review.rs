@@ -10,7 +10,8 @@ use opensdn_policy_host::{
     scan::{Paths, scan},
 };
 use opensdn_webhook::{
-    admission::{Admission, Claimed, Holder, Labels, Surroundings},
+    admission::{Admission, Claimed, Labels, Surroundings},
+    claims::Holder,
     metrics::Metrics,
     server::{Call, Reviewer as _, Step},
     serving::Serving,
@@ -45,7 +46,7 @@ pub struct Review {
 struct Quiet;
 
 impl Surroundings for Quiet {
-    async fn claim(&self, _: Holder, _: Vec<Claim>, _: bool, _: Instant) -> Claimed {
+    async fn claim(&self, _: Holder, _: Vec<Claim>, _: Vec<Claim>, _: bool, _: Instant) -> Claimed {
         Claimed::default()
     }
 
