@@ -48,7 +48,8 @@ impl Unreadable {
 /// The uid of a review that cannot be parsed. The API server writes it as the first field of the
 /// request, so a beginning is enough.
 fn uid_in_prefix(body: &[u8]) -> String {
-    const FIELD: &[u8] = b"\"uid\":\"";
+    // Objects have a uid too, so the one that opens the request is meant.
+    const FIELD: &[u8] = b"\"request\":{\"uid\":\"";
     let head = body.get(..body.len().min(4096)).unwrap_or_default();
     let start = head.windows(FIELD.len()).position(|window| window == FIELD);
     let rest = start.and_then(|start| head.get(start + FIELD.len()..)).unwrap_or_default();

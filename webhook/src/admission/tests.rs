@@ -267,7 +267,7 @@ async fn an_unreadable_review_is_refused_in_a_review() {
         ("empty", Vec::new(), ""),
         ("no object", b"[]".to_vec(), ""),
         ("duplicate keys", format!("{api_server_order}\"a\":1,\"a\":2}}}}").into_bytes(), uid),
-        ("trailing data", format!("{good_text} x").into_bytes(), uid),
+        ("trailing data", format!("{api_server_order}\"a\":1}}}} x").into_bytes(), uid),
         ("invalid UTF-8", [api_server_order.as_bytes(), b"\"a\":\"\xff\"}}"].concat(), uid),
         ("deep nesting", format!("{api_server_order}\"a\":{}", "[".repeat(5000)).into_bytes(), uid),
         (
