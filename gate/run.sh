@@ -24,14 +24,16 @@ echo "starting Kubernetes and OpenSDN (about ten seconds)"
 kubectl=$("$sandbox" status --dir "$dir" | sed -n 's/^kubectl *//p')
 export KUBECONFIG=$dir/kubeconfig
 
-if [ -d deploy/samples ]; then
-  echo
-  echo "the sample cluster is stored, with its defaults written in:"
-  "$kubectl" apply --recursive -f deploy/samples
-fi
+samples="-f deploy/samples/vrouter-profile.yaml -f deploy/samples/manager.yaml -f deploy/samples/link-local-service.yaml"
+echo
+echo "A good cluster is stored, with its defaults written in:"
+echo "\$ kubectl apply $samples"
+"$kubectl" get namespace tf >/dev/null 2>&1 || "$kubectl" create namespace tf >/dev/null
+# shellcheck disable=SC2086 # several arguments
+"$kubectl" apply $samples
 for manifest in deploy/samples-refused/*.yaml; do
-  [ -e "$manifest" ] || continue
   echo
+  echo "A bad one is refused, with every reason and what to do:"
   echo "\$ kubectl apply -f $manifest"
   if "$kubectl" apply -f "$manifest"; then
     echo "run: $manifest was stored, but must be refused" >&2

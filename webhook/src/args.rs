@@ -30,7 +30,7 @@ pub struct Args {
     pub admin_listen: SocketAddr,
 
     /// Namespace of this process: of its Service, its Leases and its CA's Secret.
-    #[arg(long, env = "POD_NAMESPACE", default_value = "opensdn")]
+    #[arg(long, env = "POD_NAMESPACE", default_value = "opensdn-system")]
     pub namespace: String,
 
     /// Name of this replica, different from the others'.
