@@ -147,3 +147,14 @@ fn takes_and_refuses_the_same_texts_as_serde_json() {
         assert_eq!(ours, serde_json::from_str::<Value>(text).is_ok(), "{text}");
     }
 }
+
+#[test]
+fn no_key_has_a_meaning_of_its_own() {
+    // With features of serde_json that some dependency could switch on, these would be read as
+    // the value in the text.
+    for key in ["$serde_json::private::RawValue", "$serde_json::private::Number"] {
+        let text = format!("{{\"{key}\":\"1\"}}");
+        let value: Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(value, serde_json::json!({ key: "1" }));
+    }
+}
