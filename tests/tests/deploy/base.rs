@@ -1,0 +1,146 @@
+//! `kubectl apply -k deploy/webhook` and what it leaves, without a webhook that runs: what the
+//! API server itself enforces.
+
+use opensdn_tests::sandbox::Sandbox;
+use serde_json::{Value, json};
+
+use crate::{ACCOUNT, Failed, Outcome, eventually, kubectl, read, send};
+
+const BASE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../deploy/webhook");
+const APPLY: [&str; 4] = ["apply", "--server-side", "-k", BASE];
+
+/// A control plane that has taken the base.
+async fn applied() -> Result<Sandbox, Failed> {
+    let sandbox = Sandbox::builder().only_api_server().start().await?;
+    // As deploy/README.md says: an AdmissionPolicy is taken only when its CRD is served.
+    let taken = async || kubectl(&sandbox, &APPLY).await.is_ok_and(|said| said.ok);
+    eventually("the base is taken", taken).await;
+    Ok(sandbox)
+}
+
+/// Every object of the base as it is stored, without what says who wrote it when.
+async fn stored(sandbox: &Sandbox) -> Result<Vec<Value>, Failed> {
+    let list = read(sandbox, &["-k", BASE]).await?;
+    let objects = list["items"].as_array().cloned().unwrap_or_default();
+    Ok(objects
+        .into_iter()
+        .map(|mut object| {
+            let metadata = &object["metadata"];
+            let kept = ["name", "namespace", "uid", "generation"].map(|key| metadata[key].clone());
+            object["metadata"] = json!(kept);
+            object.as_object_mut().map(|object| object.remove("status"));
+            object
+        })
+        .collect())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_second_apply_changes_nothing_and_the_pod_passes_restricted_security() -> Outcome {
+    let sandbox = applied().await?;
+    let before = stored(&sandbox).await?;
+    for kind in ["Namespace", "Deployment", "Service", "PodDisruptionBudget", "NetworkPolicy"] {
+        assert!(before.iter().any(|object| object["kind"] == kind), "{kind} is missing");
+    }
+    kubectl(&sandbox, &APPLY).await?.success();
+    assert_eq!(stored(&sandbox).await?, before);
+
+    let place = ["-n", "opensdn-system", "deployment", "opensdn-webhook"];
+    let deployment = read(&sandbox, &place).await?;
+    let template = &deployment["spec"]["template"];
+    let labels = &template["metadata"]["labels"];
+    let pod = |spec: &Value| {
+        json!({"apiVersion": "v1", "kind": "Pod", "spec": spec, "metadata":
+            {"name": "webhook", "namespace": "opensdn-system", "labels": labels}})
+    };
+    let create = ["create", "--dry-run=server"];
+    let said = send(&sandbox, &create, &pod(&template["spec"])).await?;
+    said.success();
+    assert!(!said.err.contains("Warning"), "{}", said.err);
+    let mut careless = template["spec"].clone();
+    careless["containers"][0]["securityContext"]["allowPrivilegeEscalation"] = json!(true);
+    send(&sandbox, &create, &pod(&careless)).await?.refused(&["violates PodSecurity"]);
+
+    selects(&sandbox, labels).await
+}
+
+/// Service, budget and network policy are about the pods of the Deployment.
+async fn selects(sandbox: &Sandbox, labels: &Value) -> Outcome {
+    for (kind, pointer) in [
+        ("service", "/spec/selector"),
+        ("poddisruptionbudget", "/spec/selector/matchLabels"),
+        ("networkpolicy", "/spec/podSelector/matchLabels"),
+    ] {
+        let object = read(sandbox, &["-n", "opensdn-system", kind, "opensdn-webhook"]).await?;
+        assert_eq!(object.pointer(pointer), Some(labels), "{kind}");
+    }
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_the_webhooks_account_and_an_administrator_must_not_do_is_refused() -> Outcome {
+    let sandbox = applied().await?;
+    let account = format!("--as={ACCOUNT}");
+    let groups = "--as-group=system:serviceaccounts:opensdn-system";
+    for refused in [
+        "patch validatingwebhookconfigurations/other",
+        "create validatingwebhookconfigurations",
+        "delete validatingwebhookconfigurations/opensdn-webhook",
+        "patch mutatingwebhookconfigurations/other",
+        "patch validatingadmissionpolicies/opensdn-unique-claims",
+        "create admissionpolicies.opensdn.io",
+        "update admissionpolicies.opensdn.io",
+        "patch admissionpolicies.opensdn.io",
+        "delete admissionpolicies.opensdn.io",
+        "update vrouters.tf.tungsten.io",
+        "patch managers.tf.tungsten.io",
+        "delete managers.tf.tungsten.io",
+        "patch clusterroles/opensdn-webhook",
+        "create clusterrolebindings",
+        "escalate clusterroles",
+        "bind clusterroles",
+        "impersonate users",
+        "create pods",
+        "get secrets/other",
+        "create secrets -n kube-system",
+        "update secrets -n opensdn-system",
+        "delete secrets/opensdn-webhook-ca -n opensdn-system",
+        "update configmaps -n opensdn-system",
+        "patch leases -n kube-system",
+        "create serviceaccounts --subresource=token",
+    ] {
+        let mut arguments = vec!["auth", "can-i", account.as_str(), groups];
+        arguments.extend(refused.split(' '));
+        let said = kubectl(&sandbox, &arguments).await?;
+        assert_eq!(said.out.trim(), "no", "{refused}: {}", said.err);
+    }
+    claims_are_the_webhooks(&sandbox).await
+}
+
+/// The ValidatingAdmissionPolicy holds while no webhook runs, and for the administrator too.
+async fn claims_are_the_webhooks(sandbox: &Sandbox) -> Outcome {
+    let claim = json!({
+        "apiVersion": "opensdn.io/v1alpha1", "kind": "UniqueClaim",
+        "metadata": {"name": "by-hand"},
+        "spec": {
+            "scope": "link-local-address", "key": "169.254.7.1:80",
+            "holder": {"group": "opensdn.io", "kind": "LinkLocalService", "namespace": "tf",
+                "name": "mine"},
+        },
+    });
+    let reason = ["written by the webhook of OpenSDN only", "to free an address"];
+    // The API server begins to enforce the policy some time after it was stored.
+    let enforced = async || {
+        let said = send(sandbox, &["create", "--dry-run=server"], &claim).await;
+        said.is_ok_and(|said| !said.ok)
+    };
+    eventually("claims made by hand are refused", enforced).await;
+    send(sandbox, &["create"], &claim).await?.refused(&reason);
+    let account = format!("--as={ACCOUNT}");
+    send(sandbox, &["create", &account], &claim).await?.success();
+    let holder = r#"{"spec":{"holder":{"name":"yours"}}}"#;
+    let patch = ["patch", "uniqueclaim", "by-hand", "--type=merge", "-p", holder];
+    kubectl(sandbox, &patch).await?.refused(&reason);
+    kubectl(sandbox, &["label", "uniqueclaim", "by-hand", "a=b"]).await?.refused(&reason);
+    kubectl(sandbox, &["delete", "uniqueclaim", "by-hand"]).await?.success();
+    Ok(())
+}

@@ -1,0 +1,225 @@
+//! The RBAC of `deploy/webhook/rbac.yaml` is what the webhook uses, by the API server's audit log:
+//! nothing that it does is forbidden, and nothing is granted that it does not do.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use opensdn_tests::product::{Installation, Product, install_crds};
+use opensdn_tests::sandbox::Sandbox;
+use serde_json::{Value, json};
+use tokio::time::{Instant, sleep};
+
+use crate::{ACCOUNT, Failed, Outcome, WEBHOOK, kubectl, read, send, service};
+
+/// What is granted, but not done in this test, and when it is.
+const NOT_SEEN: [(&str, &str); 1] = [(
+    "patch events of events.k8s.io",
+    "an Event that is repeated within minutes is counted up instead of written again",
+)];
+
+/// A request of the webhook, or a right to one: `verb resource[/subresource] of group`, with the
+/// namespace and the name where there are any.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Request {
+    verb: String,
+    group: String,
+    resource: String,
+    namespace: String,
+    name: String,
+}
+
+/// A right that a rule grants.
+#[derive(Debug)]
+struct Right {
+    verb: String,
+    group: String,
+    resource: String,
+    /// Only there, if it is from a Role.
+    namespace: Option<String>,
+    /// Only that one, if the rule names names.
+    name: Option<String>,
+}
+
+impl Right {
+    fn allows(&self, request: &Request) -> bool {
+        let whole = self.resource == "*" && !request.resource.contains('/');
+        self.verb == request.verb
+            && self.group == request.group
+            && (whole || self.resource == request.resource)
+            && self.namespace.as_ref().is_none_or(|namespace| *namespace == request.namespace)
+            && self.name.as_ref().is_none_or(|name| *name == request.name)
+    }
+
+    fn text(&self) -> String {
+        let Self { verb, group, resource, .. } = self;
+        let mut text = format!("{verb} {resource}");
+        if let Some(name) = &self.name {
+            text.push_str(&format!(" {name}"));
+        }
+        if !group.is_empty() {
+            text.push_str(&format!(" of {group}"));
+        }
+        if let Some(namespace) = &self.namespace {
+            text.push_str(&format!(" in {namespace}"));
+        }
+        text
+    }
+}
+
+/// The requests of the webhook, and those that were forbidden.
+fn requests(sandbox: &Sandbox) -> Result<(BTreeSet<Request>, Vec<String>), Failed> {
+    let (mut seen, mut forbidden) = (BTreeSet::new(), Vec::new());
+    for line in std::fs::read_to_string(sandbox.audit_log())?.lines() {
+        // The API server may be writing the last one.
+        let Ok(event) = serde_json::from_str::<Value>(line) else { continue };
+        if event["user"]["username"] != ACCOUNT {
+            continue;
+        }
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        if event["responseStatus"]["code"] == 403 {
+            forbidden.push(format!("{} {}", event["verb"], event["requestURI"]));
+        }
+        let object = &event["objectRef"];
+        let (mut resource, subresource) = (text(&object["resource"]), &object["subresource"]);
+        if let Some(subresource) = subresource.as_str() {
+            resource = format!("{resource}/{subresource}");
+        }
+        let request = Request {
+            verb: text(&event["verb"]),
+            group: text(&object["apiGroup"]),
+            resource,
+            namespace: text(&object["namespace"]),
+            name: text(&object["name"]),
+        };
+        // An apply that creates needs the right to create as well.
+        if request.verb == "patch" && event["responseStatus"]["code"] == 201 {
+            seen.insert(Request { verb: "create".to_owned(), ..request.clone() });
+        }
+        seen.insert(request);
+    }
+    Ok((seen, forbidden))
+}
+
+async fn rights(sandbox: &Sandbox) -> Result<Vec<Right>, Failed> {
+    let mut rights = Vec::new();
+    for (kind, namespace) in [("clusterrole", None), ("role", Some("opensdn-system"))] {
+        let role = read(sandbox, &["-n", "opensdn-system", kind, "opensdn-webhook"]).await?;
+        for rule in role["rules"].as_array().into_iter().flatten() {
+            let names = match texts(&rule["resourceNames"]) {
+                none if none.is_empty() => vec![None],
+                names => names.into_iter().map(Some).collect(),
+            };
+            for group in texts(&rule["apiGroups"]) {
+                for resource in texts(&rule["resources"]) {
+                    for verb in texts(&rule["verbs"]) {
+                        rights.extend(names.iter().map(|name| Right {
+                            verb: verb.clone(),
+                            group: group.clone(),
+                            resource: resource.clone(),
+                            namespace: namespace.map(str::to_owned),
+                            name: name.clone(),
+                        }));
+                    }
+                }
+            }
+        }
+    }
+    Ok(rights)
+}
+
+fn texts(list: &Value) -> Vec<String> {
+    let texts = list.as_array().into_iter().flatten().filter_map(Value::as_str);
+    texts.map(str::to_owned).collect()
+}
+
+fn config(name: &str, ip: &str) -> Value {
+    let entry = json!({"ipFabricServiceHost": "10.1.1.1", "ipFabricServicePort": 8080,
+        "name": name, "ip": ip, "port": 80});
+    json!({"apiVersion": "tf.tungsten.io/v1alpha1", "kind": "Config",
+        "metadata": {"name": name, "namespace": "tf"},
+        "spec": {"serviceConfiguration": {"linklocalServiceConfig": entry}}})
+}
+
+/// One older service and, of every kind that can, a younger object with the same address, stored
+/// while no webhook was there to refuse it.
+async fn conflicts(sandbox: &Sandbox) -> Outcome {
+    install_crds(&sandbox.client()?, &opensdn_crds::all()).await?;
+    kubectl(sandbox, &["create", "namespace", "tf"]).await?.success();
+    send(sandbox, &["create"], &service("older", "169.254.7.1")).await?.success();
+    // Who is older is told by times of whole seconds.
+    let stored = Instant::now();
+    while stored.elapsed() < Duration::from_millis(1100) {
+        sleep(Duration::from_millis(100)).await;
+    }
+    send(sandbox, &["create"], &service("younger", "169.254.7.1")).await?.success();
+    let config = config("alone", "169.254.7.1");
+    let service = &config["spec"];
+    let manager = json!({"apiVersion": "tf.tungsten.io/v1alpha1", "kind": "Manager",
+        "metadata": {"name": "cluster", "namespace": "tf"},
+        "spec": {"services": {"config": {"metadata": {"name": "config1"}, "spec": service}}}});
+    for object in [&config, &manager] {
+        send(sandbox, &["create"], object).await?.success();
+    }
+    Ok(())
+}
+
+/// The webhook's main paths, as users and administrators set them off.
+async fn use_it(sandbox: &Sandbox, product: &Product) -> Outcome {
+    // Claims: taken, contested, written again by the same name, released.
+    let (first, second) = (service("first", "169.254.7.2"), service("second", "169.254.7.2"));
+    send(sandbox, &["create"], &first).await?.success();
+    send(sandbox, &["create"], &second).await?.refused(&["tf/first"]);
+    send(sandbox, &["create"], &first).await?.refused(&["already exists"]);
+    send(sandbox, &["create"], &config("holding", "169.254.7.3")).await?.success();
+    let third = service("third", "169.254.7.3");
+    send(sandbox, &["create"], &third).await?.refused(&["tf/holding"]);
+    kubectl(sandbox, &["label", "linklocalservice", "first", "-n", "tf", "a=b"]).await?.success();
+    kubectl(sandbox, &["delete", "linklocalservice", "first", "-n", "tf"]).await?.success();
+    // A policy from a ConfigMap, and one for some namespaces only.
+    let place = json!({"namespace": "tf", "name": "later", "key": "policy.wasm"});
+    let digest = format!("sha256:{}", "0".repeat(64));
+    let module = json!({"configMap": place, "digest": digest});
+    let policy = json!({"apiVersion": "opensdn.io/v1alpha1", "kind": "AdmissionPolicy",
+        "metadata": {"name": "later"}, "spec": {"module": module,
+            "namespaceSelector": {"matchLabels": {"judge": "yes"}}}});
+    send(sandbox, &["create"], &policy).await?.success();
+    let selector = r#"{"spec":{"namespaceSelector":{"matchLabels":{"judge":"yes"}}}}"#;
+    let patch = ["patch", "admissionpolicy", "plaintext", "--type=merge", "-p", selector];
+    kubectl(sandbox, &patch).await?.success();
+    // What is restored: a configuration. What is rotated: the CA.
+    let kind = "validatingwebhookconfiguration";
+    kubectl(sandbox, &["delete", kind, "opensdn-webhook"]).await?.success();
+    let secret = ["secret", "opensdn-webhook-ca", "-n", "opensdn-system"];
+    let ask = [&["annotate"][..], &secret, &["opensdn.io/rotate-ca=now"]].concat();
+    kubectl(sandbox, &ask).await?.success();
+    product.drain_replica(1).await;
+    product.start_replica(1)?;
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn all_that_the_webhook_does_is_granted_and_all_that_is_granted_it_does() -> Outcome {
+    let sandbox = Sandbox::builder().only_api_server().start().await?;
+    conflicts(&sandbox).await?;
+    let installation = Installation::of(WEBHOOK).replicas(2);
+    let installation = installation.argument("--audit-delay=1").argument("--claim-grace=3");
+    let product = installation.install(&sandbox).await?;
+    use_it(&sandbox, &product).await?;
+
+    let rights = rights(&sandbox).await?;
+    let unused = || -> Result<Vec<String>, Failed> {
+        let (seen, _) = requests(&sandbox)?;
+        let unused = rights.iter().filter(|right| !seen.iter().any(|one| right.allows(one)));
+        let known = |text: &String| !NOT_SEEN.iter().any(|(known, _)| known == text);
+        Ok(unused.map(Right::text).filter(known).collect())
+    };
+    let deadline = Instant::now() + crate::PATIENCE;
+    while !unused()?.is_empty() && Instant::now() < deadline {
+        sleep(Duration::from_millis(500)).await;
+    }
+    let (_, forbidden) = requests(&sandbox)?;
+    assert!(forbidden.is_empty(), "not granted in rbac.yaml: {forbidden:#?}");
+    let unused = unused()?;
+    assert!(unused.is_empty(), "granted in rbac.yaml, but never used: {unused:#?}");
+    Ok(())
+}
