@@ -1,11 +1,13 @@
-//! What one evaluation costs: a fresh instance each time, against the same rule compiled natively.
+//! What one evaluation costs: a fresh instance each time, against the same rule compiled natively;
+//! and what each built-in policy costs, its look-ups answered from documents.
 
-use std::{error::Error, path::Path, sync::Arc, time::Duration};
+use std::{error::Error, fs, path::Path, sync::Arc, time::Duration};
 
+use opensdn_policies::ALL;
 use opensdn_policy_build::Build;
 use opensdn_policy_host::{
-    Binding, Context, Engine, Limits, Mode, Operation, Policy, PolicySet, Request, Scope,
-    lookup::NoLookup,
+    Binding, Context, Engine, Limits, Mode, Operation, Policy, PolicySet, Request, Scope, Step,
+    lookup::{Documents, NoLookup},
     scan::{self, Document},
 };
 use opensdn_policy_sdk::bindings::{Guest as _, opensdn::policy::types as wire};
@@ -14,6 +16,7 @@ use serde_json::{Value, json};
 use tokio::{runtime::Runtime, time::Instant};
 
 const RUNS: usize = 20_000;
+const SAMPLES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../deploy/samples");
 
 fn main() -> Result<(), Box<dyn Error>> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -27,6 +30,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         rows.extend(host(&runtime, &set, label, &object)?);
         rows.extend(native(&set, label, &object)?);
     }
+    rows.extend(built_in(&runtime, &engine)?);
     report("evaluate", &rows)?;
     Ok(())
 }
@@ -70,7 +74,7 @@ fn host(
     });
     let found = scan::scan(text.as_bytes(), &paths)?;
     let document = found.document(&mount).ok_or("the object")?;
-    let request = request(document);
+    let request = request("Vrouter", "vrouter1", document);
     let evaluate = || async {
         let deadline = Instant::now() + Duration::from_secs(1);
         set.evaluate(&request, &Context { lookup: Arc::new(NoLookup), deadline }).await
@@ -118,14 +122,57 @@ fn native(set: &PolicySet, label: &str, text: &str) -> Result<Vec<Row>, Box<dyn 
     Ok(vec![Row::new(format!("the same natively p50, {label}"), sample.percentile(0.5), "µs")])
 }
 
-fn request(object: Document<'_>) -> Request<'_> {
+/// Every built-in policy on the sample Manager, which is of concern to all of them.
+fn built_in(runtime: &Runtime, engine: &Engine) -> Result<Vec<Row>, Box<dyn Error>> {
+    let sample = |name: &str| -> Result<Value, Box<dyn Error>> {
+        Ok(serde_saphyr::from_str(&fs::read_to_string(format!("{SAMPLES}/{name}.yaml"))?)?)
+    };
+    let text = sample("manager")?.to_string();
+    let documents = Documents::new(vec![sample("control")?, sample("vrouter")?]);
+    let lookup = Arc::new(documents);
+    let mut rows = Vec::new();
+    for built_in in ALL {
+        let policy = runtime.block_on(Policy::load(engine, built_in.bytes, None, None))?;
+        let set = PolicySet::new(vec![bind(&policy)], Vec::new());
+        let mut paths = scan::Paths::new();
+        let mount = paths.mount("", set.paths());
+        let found = scan::scan(text.as_bytes(), &paths)?;
+        let document = found.document(&mount).ok_or("the object")?;
+        let request = request("Manager", "cluster1", document);
+        let mutates = set.concerns(Step::Mutate, &request);
+        let run = || async {
+            let deadline = Instant::now() + Duration::from_secs(1);
+            let context = Context { lookup: lookup.clone(), deadline };
+            if mutates {
+                let mutation = set.mutate(&request, &context).await;
+                (mutation.evaluations.len(), mutation.failures)
+            } else {
+                let verdict = set.evaluate(&request, &context).await;
+                (verdict.evaluations.len(), verdict.failures)
+            }
+        };
+        let (evaluations, failures) = runtime.block_on(run());
+        assert!(evaluations == 1 && failures.is_empty(), "{}: {failures:?}", built_in.name);
+        let sample = Sample::of(RUNS / 4, || {
+            std::hint::black_box(runtime.block_on(run()));
+        });
+        let verb = if mutates { "mutates" } else { "judges" };
+        let kib = text.len().div_ceil(1 << 10);
+        let name = format!("{} {verb} a Manager of {kib} KiB, fresh instance", built_in.name);
+        rows.push(Row::new(format!("{name} p50"), sample.percentile(0.5), "µs"));
+        rows.push(Row::new(format!("{name} p99"), sample.percentile(0.99), "µs"));
+    }
+    Ok(rows)
+}
+
+fn request<'r>(kind: &'r str, name: &'r str, object: Document<'r>) -> Request<'r> {
     Request {
         operation: Operation::Create,
         group: "tf.tungsten.io",
         version: "v1alpha1",
-        kind: "Vrouter",
+        kind,
         subresource: "",
-        name: "vrouter1",
+        name,
         namespace: "tf",
         namespace_labels: None,
         user: "jane",

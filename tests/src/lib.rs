@@ -6,3 +6,4 @@ pub mod command_line;
 pub mod measure;
 pub mod product;
 pub mod sandbox;
+pub mod wrk;

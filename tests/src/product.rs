@@ -83,6 +83,7 @@ pub struct Installation {
     program: PathBuf,
     replicas: usize,
     arguments: Vec<String>,
+    cache: Option<PathBuf>,
     policies: bool,
 }
 
@@ -97,7 +98,13 @@ impl Installation {
     /// One replica of this program (`opensdn-webhook`), with the built-in policies.
     #[must_use]
     pub fn of(program: impl Into<PathBuf>) -> Self {
-        Self { program: program.into(), replicas: 1, arguments: Vec::new(), policies: true }
+        Self {
+            program: program.into(),
+            replicas: 1,
+            arguments: Vec::new(),
+            cache: None,
+            policies: true,
+        }
     }
 
     /// The program that was built beside the one that runs.
@@ -124,6 +131,14 @@ impl Installation {
     #[must_use]
     pub fn argument(mut self, argument: impl Into<String>) -> Self {
         self.arguments.push(argument.into());
+        self
+    }
+
+    /// Keeps compiled policies in this folder, which nobody else may write to. Default: one that
+    /// all sandboxes of this user share.
+    #[must_use]
+    pub fn cache_folder(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.cache = Some(folder.into());
         self
     }
 
@@ -159,6 +174,7 @@ impl Installation {
         let balancer = Balancer::start(backends.clone()).await?;
         let account = "opensdn-webhook";
         let kubeconfig = sandbox.kubeconfig_for_service_account(NAMESPACE, account).await?;
+        let cache = self.cache.clone().unwrap_or_else(|| cache_folder(sandbox));
         let mut webhooks = Vec::new();
         for (number, backend) in backends.iter().enumerate() {
             let replica = format!("webhook-{number}");
@@ -169,7 +185,7 @@ impl Installation {
                 format!("--replica={replica}"),
                 format!("--webhook-url=https://{}", balancer.address()),
                 "--tls-name=127.0.0.1".to_owned(),
-                format!("--cache-folder={}", cache_folder(sandbox).display()),
+                format!("--cache-folder={}", cache.display()),
                 "--log-format=text".to_owned(),
             ];
             arguments.extend(self.arguments.iter().cloned());
@@ -194,6 +210,12 @@ impl Product {
     #[must_use]
     pub fn backends(&self) -> &[Backend] {
         &self.backends
+    }
+
+    /// The process of a replica, while it runs.
+    #[must_use]
+    pub fn process_id(&self, number: usize) -> Option<u32> {
+        self.webhooks.get(number).and_then(Program::id)
     }
 
     /// Kills a replica at once, as when its node dies.

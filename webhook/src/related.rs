@@ -6,7 +6,8 @@
 //! been filled, or has not heard of the API server for a while, is an error, never an empty answer.
 
 mod cache;
-mod table;
+#[doc(hidden)]
+pub mod table;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};

@@ -1,5 +1,6 @@
 //! The objects of one kind as look-ups need them: the declared parts and the hash indexes, nothing
-//! else of an object. Pure data; who fills it is in `cache.rs`.
+//! else of an object. Pure data; who fills it is in `cache.rs`. Public for the benchmark of
+//! look-ups only.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -9,7 +10,7 @@ use serde_json::Value;
 
 /// Which parts are kept and which keys are indexed.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Shape {
+pub struct Shape {
     /// One per distinct key and reads; the names do not matter.
     indexes: Vec<Index>,
     /// The parts that any of them returns.
@@ -20,7 +21,7 @@ pub(super) struct Shape {
 
 impl Shape {
     /// The least that answers these indexes, all of one kind, in whatever order they come.
-    pub(super) fn new<'i>(indexes: impl IntoIterator<Item = &'i Index>) -> Self {
+    pub fn new<'i>(indexes: impl IntoIterator<Item = &'i Index>) -> Self {
         let mut distinct: Vec<Index> = indexes.into_iter().cloned().collect();
         distinct.sort_by(|one, other| (&one.key, &one.reads).cmp(&(&other.key, &other.reads)));
         distinct.dedup_by(|one, other| same(one, other));
@@ -34,7 +35,7 @@ impl Shape {
     }
 
     /// The number of the index, if it is among these.
-    pub(super) fn number(&self, index: &Index) -> Option<usize> {
+    pub fn number(&self, index: &Index) -> Option<usize> {
         self.indexes.iter().position(|other| same(index, other))
     }
 
@@ -72,7 +73,7 @@ impl Shape {
     }
 
     /// What a look-up by the index of that number returns of the entry.
-    pub(super) fn found(&self, number: usize, entry: &Entry) -> lookup::FoundObject {
+    pub fn found(&self, number: usize, entry: &Entry) -> lookup::FoundObject {
         let places = self.places.get(number).map(Vec::as_slice).unwrap_or_default();
         let part = |place: &usize| entry.parts.get(*place).cloned().flatten().map(String::from);
         lookup::FoundObject {
@@ -90,7 +91,7 @@ fn same(one: &Index, other: &Index) -> bool {
 
 /// What is kept of one object.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Entry {
+pub struct Entry {
     namespace: Box<str>,
     name: Box<str>,
     uid: Box<str>,
@@ -107,7 +108,7 @@ impl Entry {
 
 /// The objects of one kind.
 #[derive(Debug, Default)]
-pub(super) struct Table {
+pub struct Table {
     objects: HashMap<String, Arc<Entry>>,
     /// Per index: key to entries, these ordered by namespace and name.
     indexes: Vec<HashMap<Arc<str>, Vec<Arc<Entry>>>>,
@@ -118,13 +119,13 @@ fn identity(namespace: &str, name: &str) -> String {
 }
 
 impl Table {
-    pub(super) fn new(shape: &Shape) -> Self {
+    pub fn new(shape: &Shape) -> Self {
         let indexes = shape.indexes.iter().map(|_| HashMap::new()).collect();
         Self { objects: HashMap::new(), indexes }
     }
 
     /// Takes the object in, in place of its former state.
-    pub(super) fn put(&mut self, shape: &Shape, object: &Value) {
+    pub fn put(&mut self, shape: &Shape, object: &Value) {
         let entry = Arc::new(shape.entry(object));
         let former =
             self.objects.insert(identity(&entry.namespace, &entry.name), Arc::clone(&entry));
@@ -173,7 +174,7 @@ impl Table {
     }
 
     /// The objects that have the key in the index of that number.
-    pub(super) fn find(&self, number: usize, key: &str) -> Vec<Arc<Entry>> {
+    pub fn find(&self, number: usize, key: &str) -> Vec<Arc<Entry>> {
         self.indexes.get(number).and_then(|index| index.get(key)).cloned().unwrap_or_default()
     }
 
