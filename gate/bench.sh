@@ -11,7 +11,7 @@ compgen -G 'tests/benches/*.rs' >/dev/null || {
 gate/setup.sh --without-gate
 # The load comes from a program that is not ours.
 command -v wrk >/dev/null || {
-  { [ "$(id -u)" = 0 ] && apt-get install -y -qq wrk >/dev/null 2>&1; } || {
+  { [ "$(id -u)" = 0 ] && apt-get update -qq >/dev/null 2>&1 && apt-get install -y -qq wrk >/dev/null 2>&1; } || {
     echo "bench: there is no wrk, which sends the load. This would help:" >&2
     echo "    sudo apt-get install -y wrk" >&2
     exit 1
