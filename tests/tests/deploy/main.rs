@@ -4,7 +4,7 @@
 
 #![allow(clippy::indexing_slicing, reason = "JSON of a test, and the line says where")]
 
-mod base;
+mod kustomize;
 mod removal;
 mod rights;
 
