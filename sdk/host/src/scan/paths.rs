@@ -63,6 +63,23 @@ impl Paths {
     /// the same slot.
     pub fn want(&mut self, pointer: &str) -> Slot {
         let node = self.insert(pointer);
+        self.slot_at(node)
+    }
+
+    /// Wants all of `other` below `pointer`. Nothing may be wanted there before; what is wanted
+    /// afterwards shares its slots.
+    pub fn mount(&mut self, pointer: &str, other: &Self) -> Mount {
+        let first = self.slots;
+        self.slots += other.slots;
+        let at = self.insert(pointer);
+        self.graft(at, other, Node(0), first);
+        // Its root may be wanted from within as well; both share the slot then.
+        let whole = self.slot_at(at);
+        Mount { whole, slots: first..first + other.slots }
+    }
+
+    /// The slot of a place: the one that it has, or a new one.
+    fn slot_at(&mut self, node: Node) -> Slot {
         let next = self.slots;
         match self.nodes.get_mut(node.0) {
             Some(Entry { slot: Some(slot), .. }) => Slot(*slot),
@@ -71,32 +88,7 @@ impl Paths {
                 self.slots += 1;
                 Slot(next)
             }
-            // `insert` returns a node of this tree.
-            None => Slot(usize::MAX),
-        }
-    }
-
-    /// Wants all of `other` below `pointer`. Nothing else may be wanted there.
-    pub fn mount(&mut self, pointer: &str, other: &Self) -> Mount {
-        let first = self.slots;
-        self.slots += other.slots;
-        let at = self.insert(pointer);
-        self.graft(at, other, Node(0), first);
-        let whole = self.want_beside(at);
-        Mount { whole, slots: first..first + other.slots }
-    }
-
-    /// The slot of the mounted document itself: its root may be wanted from within as well, so
-    /// both share the slot then.
-    fn want_beside(&mut self, at: Node) -> Slot {
-        let next = self.slots;
-        match self.nodes.get_mut(at.0) {
-            Some(Entry { slot: Some(slot), .. }) => Slot(*slot),
-            Some(entry) => {
-                entry.slot = Some(next);
-                self.slots += 1;
-                Slot(next)
-            }
+            // A node is always one of this tree.
             None => Slot(usize::MAX),
         }
     }
