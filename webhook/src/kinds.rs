@@ -1,6 +1,10 @@
 //! Which kinds the API server serves, and under which path. Read anew whenever a
 //! CustomResourceDefinition changes, so that a kind that did not exist yet is known at once, and
 //! every few seconds for the sake of aggregated APIs, which announce themselves by nothing.
+//!
+//! An API server that has just started lists only some of its kinds for a moment. Taken at its
+//! word, it would empty look-up caches, and good objects would be refused. So a kind is absent
+//! only if no definition of it is stored either; which are stored is known from their watch.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -12,7 +16,11 @@ use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::chain;
-use crate::watching::{Change, Target, watch};
+use crate::watching::{Target, watch};
+
+mod definitions;
+
+use definitions::Definitions;
 
 /// A kind that the API server serves, in its preferred version.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -58,6 +66,10 @@ pub(crate) struct Table {
     failure: Option<String>,
     served: HashMap<(String, String), Resource>,
     stale_groups: Vec<String>,
+    /// Since when served kinds without a stored definition are not listed any more.
+    missing: HashMap<(String, String), Instant>,
+    /// `None` until they were read.
+    definitions: Option<Definitions>,
 }
 
 impl Table {
@@ -69,10 +81,21 @@ impl Table {
         if self.stale_groups.iter().any(|stale| stale == group) {
             return Known::Unknown(format!("the API server that serves the group {group} is away"));
         }
-        match (&self.failure, self.read_at) {
-            (Some(why), _) => Known::Unknown(format!("the served kinds cannot be read: {why}")),
-            (None, None) => Known::Unknown("the served kinds have not been read yet".to_owned()),
-            (None, Some(_)) => Known::Absent,
+        if let Some(why) = &self.failure {
+            return Known::Unknown(format!("the served kinds cannot be read: {why}"));
+        }
+        let (Some(definitions), Some(_)) = (&self.definitions, self.read_at) else {
+            return Known::Unknown("the served kinds have not been read yet".to_owned());
+        };
+        let is_served = |plural: &str| {
+            self.served.values().any(|one| one.group == group && one.plural == plural)
+        };
+        match definitions.of_group(group).find(|plural| !is_served(plural)) {
+            Some(plural) => Known::Unknown(format!(
+                "the CustomResourceDefinition {plural}.{group} exists, but the API server does \
+                 not serve it (yet)"
+            )),
+            None => Known::Absent,
         }
     }
 
@@ -150,7 +173,9 @@ impl Kinds {
             .into_iter()
             .map(|resource| ((resource.group.clone(), resource.kind.clone()), resource))
             .collect();
-        let table = Table { read_at: Some(Instant::now()), served, ..Table::default() };
+        let definitions = Some(Definitions::default());
+        let table =
+            Table { read_at: Some(Instant::now()), served, definitions, ..Table::default() };
         let (_, table) = watch::channel(Arc::new(table));
         Self { table, doubt: Arc::default() }
     }
@@ -177,21 +202,20 @@ async fn keep(
         metadata_only: true,
         sign_of_life: poll,
     };
-    let mut definitions = watch(client.clone(), target);
+    let mut changes = watch(client.clone(), target);
+    let mut definitions = definitions::Following::default();
     let mut due = vec![Instant::now()];
     while !sender.is_closed() {
         let now = Instant::now();
         let next = due.iter().min().copied().unwrap_or(now + poll);
         let changed = tokio::select! {
-            change = definitions.recv() => matches!(
-                change,
-                Some(Change::Synced | Change::Applied(_) | Change::Deleted(_))
-            ),
+            change = changes.recv() => change.is_some_and(|change| definitions.apply(&change)),
             () = doubt.notified() => true,
             () = sleep_until(next) => {
                 due.retain(|time| *time > next);
                 let table = read(&client).await;
-                sender.send_modify(|old| *old = Arc::new(merge(old, table)));
+                let known = definitions.known().cloned();
+                sender.send_modify(|old| *old = Arc::new(merge(old, table, known)));
                 if due.is_empty() {
                     due.push(Instant::now() + poll);
                 }
@@ -216,22 +240,38 @@ async fn read(client: &Client) -> Result<Table, String> {
     }
 }
 
+/// How long a kind that has no definition of its own (an aggregated API) may be missing from the
+/// list before it is believed gone: longer than an API server takes to start.
+const GRACE: Duration = Duration::from_secs(60);
+
 /// What was served stays served while nobody can say otherwise.
-fn merge(old: &Table, new: Result<Table, String>) -> Table {
-    match new {
-        Ok(mut table) => {
-            for (key, resource) in &old.served {
-                if table.stale_groups.contains(&key.0) {
-                    table.served.entry(key.clone()).or_insert_with(|| resource.clone());
-                }
-            }
-            table
-        }
+fn merge(old: &Table, new: Result<Table, String>, definitions: Option<Definitions>) -> Table {
+    let mut table = match new {
+        Ok(table) => table,
         Err(why) => {
             tracing::debug!(why, "the served kinds cannot be read");
-            Table { failure: Some(why), ..old.clone() }
+            return Table { failure: Some(why), definitions, ..old.clone() };
+        }
+    };
+    let now = table.read_at.unwrap_or_else(Instant::now);
+    for (key, resource) in &old.served {
+        if table.served.contains_key(key) {
+            continue;
+        }
+        let is_defined = |definitions: &Option<Definitions>| {
+            definitions.as_ref().is_some_and(|all| all.has(&resource.group, &resource.plural))
+        };
+        let is_stale = table.stale_groups.contains(&key.0);
+        let was_deleted = is_defined(&old.definitions) && !is_defined(&definitions);
+        let since = old.missing.get(key).copied().unwrap_or(now);
+        let is_missed = !was_deleted && now.saturating_duration_since(since) < GRACE;
+        if is_stale || is_defined(&definitions) || is_missed {
+            table.served.insert(key.clone(), resource.clone());
+            table.missing.insert(key.clone(), since);
         }
     }
+    table.definitions = definitions;
+    table
 }
 
 #[cfg(test)]
@@ -255,7 +295,7 @@ mod tests {
 
     #[test]
     fn the_preferred_version_of_a_kind_is_known_and_others_are_absent() {
-        let table = Table::read(vec![list("Current", &things())]);
+        let table = read(vec![list("Current", &things())], &[]);
         let Known::Served(resource) = table.find("g", "Thing") else { panic!("not served") };
         assert_eq!(resource.path(), "/apis/g/v2/things");
         assert_eq!(table.find("g", "Other"), Known::Absent);
@@ -264,12 +304,44 @@ mod tests {
     #[test]
     fn nothing_is_absent_before_the_kinds_were_read_or_when_their_server_is_away() {
         assert!(matches!(Table::default().find("g", "Thing"), Known::Unknown(_)));
-        let known = Table::read(vec![list("Current", &things())]);
-        let stale = merge(&known, Ok(Table::read(vec![list("Stale", &json!([]))])));
+        let known = read(vec![list("Current", &things())], &[]);
+        let stale = Table::read(vec![list("Stale", &json!([]))]);
+        let stale = merge(&known, Ok(stale), Some(Definitions::default()));
         assert!(matches!(stale.find("g", "Thing"), Known::Served(_)));
         assert!(matches!(stale.find("g", "Other"), Known::Unknown(_)));
-        let failed = merge(&known, Err("no".to_owned()));
+        let failed = merge(&known, Err("no".to_owned()), Some(Definitions::default()));
         assert!(matches!(failed.find("g", "Thing"), Known::Served(_)));
         assert!(matches!(failed.find("g", "Other"), Known::Unknown(_)));
+        let unlisted = merge(&Table::default(), Ok(Table::read(vec![])), None);
+        assert!(matches!(unlisted.find("g", "Thing"), Known::Unknown(_)));
+    }
+
+    #[test]
+    fn an_api_server_that_has_just_started_is_not_believed_that_defined_kinds_are_absent() {
+        let known = read(vec![list("Current", &things())], &["things.g"]);
+        let started = merge(&known, Ok(Table::read(vec![])), Some(Definitions::of(&["things.g"])));
+        assert!(matches!(started.find("g", "Thing"), Known::Served(_)));
+        let both_new = read(vec![], &["things.g"]);
+        let Known::Unknown(why) = both_new.find("g", "Thing") else { panic!("it is known") };
+        assert!(why.contains("things.g exists"), "{why}");
+        assert_eq!(both_new.find("h", "Thing"), Known::Absent);
+        let deleted = merge(&started, Ok(Table::read(vec![])), Some(Definitions::default()));
+        assert_eq!(deleted.find("g", "Thing"), Known::Absent);
+    }
+
+    #[test]
+    fn an_aggregated_kind_is_believed_gone_after_a_grace() {
+        let known = read(vec![list("Current", &things())], &[]);
+        let missed = merge(&known, Ok(Table::read(vec![])), Some(Definitions::default()));
+        assert!(matches!(missed.find("g", "Thing"), Known::Served(_)));
+        let mut later = Table::read(vec![]);
+        later.read_at = Some(Instant::now() + GRACE + Duration::from_secs(1));
+        let gone = merge(&missed, Ok(later), Some(Definitions::default()));
+        assert_eq!(gone.find("g", "Thing"), Known::Absent);
+    }
+
+    fn read(lists: Vec<APIGroupDiscoveryList>, definitions: &[&str]) -> Table {
+        let definitions = Some(Definitions::of(definitions));
+        merge(&Table::default(), Ok(Table::read(lists)), definitions)
     }
 }

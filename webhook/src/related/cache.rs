@@ -223,7 +223,9 @@ async fn follow(
             },
             told = changed.changed() => {
                 let table = Arc::clone(&changed.borrow_and_update());
-                if told.is_err() || table.find(&shared.group, &shared.kind) != known {
+                let found = table.find(&shared.group, &shared.kind);
+                // That it cannot be told just now does not end a watch that runs.
+                if told.is_err() || (found != known && !matches!(found, Known::Unknown(_))) {
                     return;
                 }
             }
