@@ -1,0 +1,7 @@
+//! `kubectl opensdn`.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    kubectl_opensdn::run(std::env::args_os())
+}
