@@ -186,7 +186,7 @@ impl Cluster {
     }
 
     /// Everything that is wrong with an AdmissionPolicy, given as JSON text. The codes are listed
-    /// in `policies/problem.rs`.
+    /// in `sdk/admission-policy`.
     pub async fn check_admission_policy(&self, object: &[u8]) -> Vec<Finding> {
         self.checker.check(object).await
     }

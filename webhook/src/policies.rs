@@ -13,10 +13,7 @@ pub(crate) mod check;
 mod contents;
 mod entry;
 mod loader;
-pub(crate) mod plan;
-mod problem;
 mod reporter;
-mod source;
 mod status;
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
@@ -25,6 +22,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kube::Client;
+use opensdn_admission_policy::CLOSED_GROUPS;
 use opensdn_crds::admission_policy::AdmissionPolicy;
 use opensdn_policy_host::{Binding, Cache, Engine, Index, Limits, PolicySet};
 use serde_json::Value;
@@ -292,7 +290,7 @@ impl Actor {
         let bindings: Vec<Binding> = wanted.into_iter().cloned().collect();
         let digests: HashSet<_> = bindings.iter().map(|one| one.policy.digest()).collect();
         tracing::info!(policies = bindings.len(), "another set of policies is in force");
-        let closed = plan::CLOSED_GROUPS.map(str::to_owned).to_vec();
+        let closed = CLOSED_GROUPS.map(str::to_owned).to_vec();
         self.serving.swap(PolicySet::new(bindings, closed));
         self.loader.forget_all_but(&digests);
     }

@@ -11,11 +11,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use opensdn_admission_policy::CLOSED_GROUPS;
 use opensdn_policy_host::{Binding, FailureMode, Interest, Operation, Step};
 use serde_json::{Value, json};
 
 use crate::kinds::{Known, Table};
-use crate::policies::plan::CLOSED_GROUPS;
 
 /// The webhook entries of a configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -1,18 +1,16 @@
 //! Whether an AdmissionPolicy makes sense, asked when somebody applies one. The same checks as on
-//! loading, by the same functions; codes and severities are in `problem.rs`.
+//! loading, by the same functions; codes and severities are in `sdk/admission-policy`.
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use opensdn_admission_policy::{Fault, Problem, bind, parse};
 use opensdn_crds::admission_policy::{AdmissionPolicy, AdmissionPolicySpec};
 use opensdn_policy_host::{Finding, Limits};
 use tokio::time::timeout;
 
 use super::contents::Contents;
 use super::loader::Loader;
-use super::plan;
-use super::problem::{Fault, Problem};
-use super::source;
 use crate::kinds::{Kinds, Known};
 
 /// How long reading and compiling a module may hold up the request. What takes longer goes on in
@@ -68,7 +66,7 @@ impl Checker {
     }
 
     async fn module(&self, name: &str, spec: &AdmissionPolicySpec) -> Vec<Problem> {
-        let (source, pinned) = match source::parse(&spec.module) {
+        let (source, pinned) = match parse(&spec.module) {
             Ok(source) => source,
             Err(problems) => return problems,
         };
@@ -81,7 +79,7 @@ impl Checker {
         let loading = tokio::spawn(async move { loader.load(bytes, pinned).await });
         match loading.await {
             Ok(Ok(policy)) => {
-                plan::bind(name, spec, &source, policy, self.limits).err().unwrap_or_default()
+                bind(name, spec, &source, policy, self.limits).err().unwrap_or_default()
             }
             Ok(Err(problem)) => vec![problem],
             Err(_) => Vec::new(),

@@ -10,13 +10,12 @@ use std::time::{Duration, SystemTime};
 use base64::Engine as _;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{Api, Client};
+use opensdn_admission_policy::{Fault, Problem, Source, built_in_bytes};
 use serde_json::Value;
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
 use tokio::time::{MissedTickBehavior, interval};
 
-use super::problem::{Fault, Problem};
-use super::source::{Source, built_in_bytes};
 use crate::chain;
 use crate::watching::{Change, Target, watch};
 

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use opensdn_admission_policy::{Problem, Source};
 use opensdn_crds::admission_policy::{AdmissionPolicy, AdmissionPolicySpec, ReplicaStatus};
 use opensdn_policy_host::{Binding, Digest, Limits};
 use tokio::sync::mpsc;
@@ -12,10 +13,7 @@ use tokio::time::Instant;
 
 use super::contents::{Content, Contents};
 use super::loader::Loader;
-use super::plan;
-use super::problem::Problem;
 use super::reporter::Reported;
-use super::source::{self, Source};
 use super::status::{LOADING, SERVING, WAITING};
 use crate::metrics::Loaded;
 
@@ -58,7 +56,7 @@ pub(super) struct Loading {
 
 impl Entry {
     pub(super) fn new(object: AdmissionPolicy) -> Self {
-        let source = source::parse(&object.spec.module);
+        let source = opensdn_admission_policy::parse(&object.spec.module);
         Self { object, source, state: State::Fresh, content: None, attempt: 0, serving: None }
     }
 
@@ -68,7 +66,7 @@ impl Entry {
         // A new object of the same name: it owes nothing to the old one but continuity.
         self.object = object;
         if anew {
-            self.source = source::parse(&self.object.spec.module);
+            self.source = opensdn_admission_policy::parse(&self.object.spec.module);
             self.state = State::Fresh;
             self.content = None;
         }
@@ -245,7 +243,7 @@ async fn load(
     limits: Limits,
 ) -> Result<Binding, Vec<Problem>> {
     let policy = loader.load(bytes, pinned).await.map_err(|problem| vec![problem])?;
-    plan::bind(name, spec, source, policy, limits)
+    opensdn_admission_policy::bind(name, spec, source, policy, limits)
 }
 
 /// Whether both put the same in force.

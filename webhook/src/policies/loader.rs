@@ -4,11 +4,9 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use opensdn_admission_policy::Problem;
 use opensdn_policy_host::{Cache, Digest, Engine, LoadError, Policy};
 use tokio::sync::Semaphore;
-
-use super::problem::{Fault, Problem};
-use crate::chain;
 
 /// More modules than this are only kept compiled while they are in force.
 const KEPT: usize = 64;
@@ -35,7 +33,7 @@ impl Loader {
     ) -> Result<Policy, Problem> {
         let digest = Digest::of(&bytes);
         if let Some(expected) = pinned.filter(|pinned| *pinned != digest) {
-            return Err(problem(&LoadError::Digest { expected, found: digest }));
+            return Err(Problem::from(&LoadError::Digest { expected, found: digest }));
         }
         // The semaphore is never closed; a permit more or less is no reason to fail.
         let _permit = self.permits.acquire().await;
@@ -51,8 +49,8 @@ impl Loader {
                 self.lock().insert(digest, policy.clone());
                 Ok(policy)
             }
-            Ok(Err(error)) => Err(problem(&error)),
-            Err(_) => Err(unusable("the compiler crashed on it".to_owned())),
+            Ok(Err(error)) => Err(Problem::from(&error)),
+            Err(_) => Err(Problem::unusable("the compiler crashed on it".to_owned())),
         }
     }
 
@@ -68,22 +66,4 @@ impl Loader {
         // A map of finished policies cannot be left half changed.
         self.compiled.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-fn problem(error: &LoadError) -> Problem {
-    match error {
-        LoadError::Digest { .. } => Problem::new(
-            Fault::DigestMismatch,
-            "/spec/module/digest",
-            error.to_string(),
-            "pin the digest of the module that you mean, or put that module in place",
-        ),
-        other => unusable(chain(other)),
-    }
-}
-
-fn unusable(why: String) -> Problem {
-    let hint =
-        "build it anew with the SDK of this version and try it with `kubectl opensdn policy test`";
-    Problem::new(Fault::ModuleUnusable, "/spec/module", why, hint)
 }

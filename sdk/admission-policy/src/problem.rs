@@ -21,30 +21,45 @@
 //! Warnings are about the state of the cluster, which may change in any order: a policy may be
 //! applied before its ConfigMap or its kind.
 
-use opensdn_policy_host::{Finding, Mode, Severity};
+use opensdn_policy_host::{Finding, LoadError, Mode, Severity};
 
 /// What is wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Fault {
+pub enum Fault {
+    /// No built-in policy has that name.
     UnknownBuiltIn,
+    /// The digest is missing or malformed.
     DigestInvalid,
+    /// The module has another digest than the pinned one.
     DigestMismatch,
+    /// The module is no policy: it does not compile or fit the world.
     ModuleUnusable,
+    /// The settings do not fit the policy's own schema.
     SettingsInvalid,
+    /// The policy is not about a kind or operation in `kinds`.
     KindNotCovered,
+    /// The policy looks up a kind that `allowedLookups` does not name.
     LookupNotAllowed,
+    /// A limit is too small or too large.
     LimitOutOfRange,
+    /// A selector cannot be evaluated.
     SelectorInvalid,
+    /// The module cannot be read (yet).
     SourceUnreachable,
+    /// The cluster does not serve the kind (yet).
     KindAbsent,
+    /// Not exactly one source of the module, or a bad one.
     SourceInvalid,
+    /// The object is not an AdmissionPolicy.
     Unreadable,
+    /// The policy is about any kind, and `kinds` names none.
     KindsRequired,
 }
 
 impl Fault {
     /// The code, as the table has it.
-    pub(crate) fn code(self) -> &'static str {
+    #[must_use]
+    pub fn code(self) -> &'static str {
         match self {
             Self::UnknownBuiltIn => "OSDN4001",
             Self::DigestInvalid => "OSDN4002",
@@ -64,7 +79,8 @@ impl Fault {
     }
 
     /// The reason in the status.
-    pub(crate) fn reason(self) -> String {
+    #[must_use]
+    pub fn reason(self) -> String {
         format!("{self:?}")
     }
 
@@ -78,16 +94,20 @@ impl Fault {
 
 /// One thing that is wrong, where, and what to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Problem {
-    pub(crate) fault: Fault,
+pub struct Problem {
+    /// What is wrong, by the table.
+    pub fault: Fault,
     /// JSON Pointer into the AdmissionPolicy.
-    pub(crate) pointer: String,
-    pub(crate) message: String,
-    pub(crate) hint: String,
+    pub pointer: String,
+    /// What is wrong, in words.
+    pub message: String,
+    /// What to do.
+    pub hint: String,
 }
 
 impl Problem {
-    pub(crate) fn new(
+    /// A problem at that place.
+    pub fn new(
         fault: Fault,
         pointer: impl Into<String>,
         message: impl Into<String>,
@@ -97,8 +117,17 @@ impl Problem {
         Self { fault, pointer, message, hint }
     }
 
+    /// The module is no policy that can be used.
+    #[must_use]
+    pub fn unusable(why: String) -> Self {
+        let hint = "build it anew with the SDK of this version and try it with `kubectl opensdn \
+                    policy test`";
+        Self::new(Fault::ModuleUnusable, "/spec/module", why, hint)
+    }
+
     /// The same as a finding of admission.
-    pub(crate) fn finding(self) -> Finding {
+    #[must_use]
+    pub fn finding(self) -> Finding {
         Finding {
             policy: "admission-policy".to_owned(),
             mode: Mode::Enforce,
@@ -111,9 +140,35 @@ impl Problem {
     }
 
     /// The same as text of a status.
-    pub(crate) fn text(&self) -> String {
+    #[must_use]
+    pub fn text(&self) -> String {
         let Self { fault, pointer, message, hint } = self;
         let place = if pointer.is_empty() { String::new() } else { format!(" {pointer}:") };
         format!("{}:{place} {message}; {hint}", fault.code())
     }
+}
+
+impl From<&LoadError> for Problem {
+    fn from(error: &LoadError) -> Self {
+        match error {
+            LoadError::Digest { .. } => Self::new(
+                Fault::DigestMismatch,
+                "/spec/module/digest",
+                error.to_string(),
+                "pin the digest of the module that you mean, or put that module in place",
+            ),
+            other => Self::unusable(chain(other)),
+        }
+    }
+}
+
+/// The error with what led to it, in one line.
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(one) = cause {
+        text.push_str(&format!(": {one}"));
+        cause = one.source();
+    }
+    text
 }

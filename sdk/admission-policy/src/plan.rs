@@ -9,15 +9,17 @@ use opensdn_policy_host::{
 };
 use std::time::Duration;
 
-use super::problem::{Fault, Problem};
-use super::source::Source;
+use crate::problem::{Fault, Problem};
+use crate::source::Source;
 
 /// The groups whose requests a policy that cannot tell refuses.
-pub(crate) const CLOSED_GROUPS: [&str; 2] =
-    [opensdn_crds::TUNGSTEN_GROUP, opensdn_crds::OPENSDN_GROUP];
+pub const CLOSED_GROUPS: [&str; 2] = [opensdn_crds::TUNGSTEN_GROUP, opensdn_crds::OPENSDN_GROUP];
 
-/// Puts the policy in force under this name, or says everything that is in the way.
-pub(crate) fn bind(
+/// Puts the policy in force under this name.
+///
+/// # Errors
+/// Everything that is in the way.
+pub fn bind(
     name: &str,
     spec: &AdmissionPolicySpec,
     source: &Source,

@@ -7,11 +7,11 @@ use opensdn_crds::admission_policy::Module;
 use opensdn_policies::BuiltIn;
 use opensdn_policy_host::Digest;
 
-use super::problem::{Fault, Problem};
+use crate::problem::{Fault, Problem};
 
 /// A source that is well formed.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) enum Source {
+pub enum Source {
     /// A policy that comes with the webhook.
     BuiltIn(&'static str),
     /// A key of `binaryData`.
@@ -29,13 +29,17 @@ pub(crate) enum Source {
 
 impl Source {
     /// Whether the module is part of this program, and so as trusted as it.
-    pub(crate) fn is_built_in(&self) -> bool {
+    #[must_use]
+    pub fn is_built_in(&self) -> bool {
         matches!(self, Self::BuiltIn(_))
     }
 }
 
 /// The source and the pinned digest that the specification names.
-pub(crate) fn parse(module: &Module) -> Result<(Source, Option<Digest>), Vec<Problem>> {
+///
+/// # Errors
+/// Everything that is wrong with them.
+pub fn parse(module: &Module) -> Result<(Source, Option<Digest>), Vec<Problem>> {
     let mut problems = Vec::new();
     let source = keep(&mut problems, one_source(module));
     let digest = keep(&mut problems, digest(module));
@@ -102,7 +106,8 @@ fn built_in(name: &str) -> Result<Source, Problem> {
 }
 
 /// The bytes of a built-in policy.
-pub(crate) fn built_in_bytes(name: &str) -> Option<&'static [u8]> {
+#[must_use]
+pub fn built_in_bytes(name: &str) -> Option<&'static [u8]> {
     opensdn_policies::find(name).map(|&BuiltIn { bytes, .. }| bytes)
 }
 
