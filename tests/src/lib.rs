@@ -3,6 +3,8 @@
 
 pub mod balancer;
 pub mod command_line;
+pub mod eventually;
+pub mod kubectl;
 pub mod measure;
 pub mod product;
 pub mod sandbox;

@@ -3,15 +3,17 @@
 
 #![allow(clippy::indexing_slicing, reason = "JSON of a test, and the line says where")]
 
-use std::{error::Error, process::Output};
+use std::error::Error;
 
 use opensdn_tests::{
+    kubectl::{self, Said},
     product::{Installation, Product},
-    sandbox::Sandbox,
+    sandbox::{KubectlError, Sandbox},
 };
 use serde_json::{Value, json};
 
-type Outcome = Result<(), Box<dyn Error>>;
+type Failed = Box<dyn Error + Send + Sync>;
+type Outcome = Result<(), Failed>;
 
 const WEBHOOK: &str = env!("CARGO_BIN_EXE_webhook-of-tests");
 const SAMPLES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../deploy/samples");
@@ -24,7 +26,7 @@ struct World {
 }
 
 impl World {
-    async fn start() -> Result<Self, Box<dyn Error>> {
+    async fn start() -> Result<Self, Failed> {
         let sandbox = Sandbox::builder().only_api_server().start().await?;
         let product = Installation::of(WEBHOOK).install(&sandbox).await?;
         let world = Self { sandbox, _product: product };
@@ -32,49 +34,16 @@ impl World {
         Ok(world)
     }
 
-    async fn kubectl(&self, arguments: &[&str]) -> Result<Said, Box<dyn Error>> {
-        Ok(Said::of(&self.sandbox.kubectl(arguments).await?))
+    async fn kubectl(&self, arguments: &[&str]) -> Result<Said, KubectlError> {
+        kubectl::kubectl(&self.sandbox, arguments).await
     }
 
-    /// `kubectl <arguments> -f -` with the object as input.
-    async fn send(&self, arguments: &[&str], object: &Value) -> Result<Said, Box<dyn Error>> {
-        let arguments = [arguments, &["-f", "-"]].concat();
-        let input = object.to_string();
-        Ok(Said::of(&self.sandbox.kubectl_with_input(&arguments, &input).await?))
+    async fn send(&self, arguments: &[&str], object: &Value) -> Result<Said, KubectlError> {
+        kubectl::send(&self.sandbox, arguments, object).await
     }
 
-    async fn stored(&self, kind: &str, name: &str) -> Result<Value, Box<dyn Error>> {
-        let said = self.kubectl(&["get", kind, name, "-n", "tf", "-o", "json"]).await?;
-        Ok(serde_json::from_str(said.success())?)
-    }
-}
-
-/// What kubectl said.
-struct Said {
-    ok: bool,
-    out: String,
-    err: String,
-}
-
-impl Said {
-    fn of(output: &Output) -> Self {
-        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        Self { ok: output.status.success(), out: text(&output.stdout), err: text(&output.stderr) }
-    }
-
-    #[track_caller]
-    fn success(&self) -> &str {
-        assert!(self.ok, "kubectl failed: {}", self.err);
-        &self.out
-    }
-
-    /// Refused by us, with all of these in the reason.
-    #[track_caller]
-    fn refused(&self, parts: &[&str]) {
-        assert!(!self.ok, "must be refused, but kubectl said: {}", self.out);
-        for part in parts.iter().chain(&["denied the request"]) {
-            assert!(self.err.contains(part), "{part:?} is missing in: {}", self.err);
-        }
+    async fn stored(&self, kind: &str, name: &str) -> Result<Value, Failed> {
+        kubectl::read(&self.sandbox, &[kind, name, "-n", "tf"]).await
     }
 }
 
@@ -124,11 +93,11 @@ async fn every_verb_that_writes_is_judged() -> Outcome {
         &["apply", "--dry-run=server"],
         &["create", "--dry-run=server"],
     ] {
-        world.send(verb, &bad).await?.refused(&reasons);
+        world.send(verb, &bad).await?.denied(&reasons);
     }
     let mut generated = bad.clone();
     generated["metadata"] = json!({"generateName": "bad-", "namespace": "tf"});
-    world.send(&["create"], &generated).await?.refused(&reasons);
+    world.send(&["create"], &generated).await?.denied(&reasons);
 
     let control = format!("{SAMPLES}/control.yaml");
     world.kubectl(&["apply", "-f", &control]).await?.success();
@@ -136,7 +105,7 @@ async fn every_verb_that_writes_is_judged() -> Outcome {
     world.send(&["apply"], &good).await?.success();
     let off = r#"{"spec":{"serviceConfiguration":{"sslEnable":false}}}"#;
     let patch = ["patch", "vrouter", "good", "-n", "tf", "--type=merge", "-p", off];
-    world.kubectl(&patch).await?.refused(&["[OSDN1817]"]);
+    world.kubectl(&patch).await?.denied(&["[OSDN1817]"]);
     let status = r#"{"status":{"active":true}}"#;
     let patch = [
         "patch",
@@ -179,7 +148,7 @@ async fn a_refusal_holds_the_reasons_of_all_policies() -> Outcome {
     let manager = format!("{REFUSED}/manager.yaml");
     let said = world.kubectl(&["apply", "-f", &manager]).await?;
     let place = "spec.services.vrouters[0].spec.serviceConfiguration";
-    said.refused(&[
+    said.denied(&[
         "problems in Manager tf/cluster2",
         &format!("[OSDN1817] {place}.sslEnable"),
         &format!("[OSDN1812] {place}.physicalInterface"),
@@ -216,8 +185,8 @@ async fn an_address_has_one_holder_and_is_free_again_after_it() -> Outcome {
     let second = link_local("second", "169.254.7.1");
     world.send(&["create", "--dry-run=server"], &first).await?.success();
     world.send(&["create"], &first).await?.success();
-    world.send(&["create"], &second).await?.refused(&["LinkLocalService tf/first", "169.254.7.1"]);
-    world.send(&["apply", "--dry-run=server"], &second).await?.refused(&["tf/first"]);
+    world.send(&["create"], &second).await?.denied(&["LinkLocalService tf/first", "169.254.7.1"]);
+    world.send(&["apply", "--dry-run=server"], &second).await?.denied(&["tf/first"]);
     world.send(&["apply"], &first).await?.success();
 
     world.kubectl(&["delete", "linklocalservice", "first", "-n", "tf"]).await?.success();

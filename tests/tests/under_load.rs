@@ -17,6 +17,7 @@ use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use kube::{Api, Client};
 use opensdn_crds::admission_policy::AdmissionPolicy;
+use opensdn_tests::eventually::{PATIENCE, eventually};
 use opensdn_tests::product::{Installation, NAMESPACE, Product, install_crds};
 use opensdn_tests::sandbox::Sandbox;
 use opensdn_webhook::certificates::rotation::{Authorities, Stored};
@@ -26,7 +27,7 @@ use time::OffsetDateTime;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
-use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout};
+use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
 
 type Failed = Box<dyn Error + Send + Sync>;
 type Outcome = Result<(), Failed>;
@@ -39,7 +40,6 @@ const CLIENTS: usize = 3;
 const PACE: Duration = Duration::from_millis(100);
 /// So many verdicts say that the load goes on: about three rounds of each client.
 const ENOUGH: usize = 8 * CLIENTS * 3;
-const PATIENCE: Duration = Duration::from_secs(60);
 const SECRET: &str = "opensdn-webhook-ca";
 
 /// What became of the requests.
@@ -373,16 +373,6 @@ async fn get(address: std::net::SocketAddr, path: &str) -> Result<String, Failed
     let mut answer = String::new();
     timeout(PATIENCE, stream.read_to_string(&mut answer)).await??;
     Ok(answer)
-}
-
-/// Waits until it is so.
-async fn eventually<F: Future<Output = bool>>(what: &str, mut is: impl FnMut() -> F) {
-    let so = async {
-        while !is().await {
-            sleep(Duration::from_millis(50)).await;
-        }
-    };
-    assert!(timeout(PATIENCE, so).await.is_ok(), "not within {PATIENCE:?}: {what}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

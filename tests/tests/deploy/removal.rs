@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
+use opensdn_tests::kubectl::{kubectl, send};
 use opensdn_tests::product::Installation;
 use opensdn_tests::sandbox::Sandbox;
 use serde_json::json;
 use tokio::time::{Instant, sleep};
 
-use crate::{Outcome, WEBHOOK, kubectl, send, service};
+use crate::{Outcome, WEBHOOK, service};
 
 const KINDS: [&str; 2] = ["validatingwebhookconfiguration", "mutatingwebhookconfiguration"];
 

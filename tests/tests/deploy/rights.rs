@@ -4,12 +4,14 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use opensdn_tests::eventually::PATIENCE;
+use opensdn_tests::kubectl::{kubectl, read, send};
 use opensdn_tests::product::{Installation, Product, install_crds};
 use opensdn_tests::sandbox::Sandbox;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
-use crate::{ACCOUNT, Failed, Outcome, WEBHOOK, kubectl, read, send, service};
+use crate::{ACCOUNT, Failed, Outcome, WEBHOOK, service};
 
 /// What is granted, but not done in this test, and when it is.
 const NOT_SEEN: [(&str, &str); 1] = [(
@@ -213,7 +215,7 @@ async fn all_that_the_webhook_does_is_granted_and_all_that_is_granted_it_does() 
         let known = |text: &String| !NOT_SEEN.iter().any(|(known, _)| known == text);
         Ok(unused.map(Right::text).filter(known).collect())
     };
-    let deadline = Instant::now() + crate::PATIENCE;
+    let deadline = Instant::now() + PATIENCE;
     while !unused()?.is_empty() && Instant::now() < deadline {
         sleep(Duration::from_millis(500)).await;
     }

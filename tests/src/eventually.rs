@@ -1,0 +1,22 @@
+//! Waiting for something that other processes bring about.
+
+use std::future::Future;
+use std::time::Duration;
+
+use tokio::time::{sleep, timeout};
+
+/// So long something may take on a loaded machine before a test calls it missing.
+pub const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Waits until it is so.
+///
+/// # Panics
+/// It is not so within [`PATIENCE`].
+pub async fn eventually<F: Future<Output = bool>>(what: &str, mut is: impl FnMut() -> F) {
+    let so = async {
+        while !is().await {
+            sleep(Duration::from_millis(30)).await;
+        }
+    };
+    assert!(timeout(PATIENCE, so).await.is_ok(), "not within {PATIENCE:?}: {what}");
+}

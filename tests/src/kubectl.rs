@@ -1,0 +1,94 @@
+//! The real kubectl as tests use it: what it is given, and what it says. How it is found and run is
+//! the sandbox's.
+
+use std::error::Error;
+use std::process::Output;
+
+use serde_json::Value;
+
+use crate::sandbox::{KubectlError, Sandbox};
+
+/// What kubectl said.
+pub struct Said {
+    /// Whether it ended with 0.
+    pub ok: bool,
+    /// Standard output.
+    pub out: String,
+    /// Standard error.
+    pub err: String,
+}
+
+impl Said {
+    fn of(output: &Output) -> Self {
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        Self { ok: output.status.success(), out: text(&output.stdout), err: text(&output.stderr) }
+    }
+
+    /// The answer of a command that must succeed.
+    ///
+    /// # Panics
+    /// It failed.
+    #[track_caller]
+    pub fn success(&self) -> &str {
+        assert!(self.ok, "kubectl failed: {}", self.err);
+        &self.out
+    }
+
+    /// Refused, with all of these in the reason.
+    ///
+    /// # Panics
+    /// It was not, or for another reason.
+    #[track_caller]
+    pub fn refused(&self, parts: &[&str]) {
+        assert!(!self.ok, "must be refused, but kubectl said: {}", self.out);
+        for part in parts {
+            assert!(self.err.contains(part), "{part:?} is missing in: {}", self.err);
+        }
+    }
+
+    /// Refused by an admission webhook, with all of these in the reason.
+    ///
+    /// # Panics
+    /// It was not, or for another reason.
+    #[track_caller]
+    pub fn denied(&self, parts: &[&str]) {
+        self.refused(&[parts, &["denied the request"]].concat());
+    }
+}
+
+/// `kubectl <arguments>` as the administrator.
+///
+/// # Errors
+/// kubectl cannot be run.
+pub async fn kubectl(sandbox: &Sandbox, arguments: &[&str]) -> Result<Said, KubectlError> {
+    Ok(Said::of(&sandbox.kubectl(arguments).await?))
+}
+
+/// `kubectl <arguments> -f -` with the object as input.
+///
+/// # Errors
+/// kubectl cannot be run.
+pub async fn send(
+    sandbox: &Sandbox,
+    arguments: &[&str],
+    object: &Value,
+) -> Result<Said, KubectlError> {
+    let arguments = [arguments, &["-f", "-"]].concat();
+    let input = object.to_string();
+    Ok(Said::of(&sandbox.kubectl_with_input(&arguments, &input).await?))
+}
+
+/// `kubectl get -o json <arguments>`.
+///
+/// # Errors
+/// kubectl cannot be run, or what it says is no JSON.
+///
+/// # Panics
+/// There is no such object.
+pub async fn read(
+    sandbox: &Sandbox,
+    arguments: &[&str],
+) -> Result<Value, Box<dyn Error + Send + Sync>> {
+    let arguments = [&["get", "-o", "json"], arguments].concat();
+    Ok(serde_json::from_str(kubectl(sandbox, &arguments).await?.success())?)
+}
