@@ -3,10 +3,14 @@
 //! A precompiled policy is native code that is run without further checks, so only what this very
 //! program wrote is ever taken: the folder must belong to the user alone, an entry's name says
 //! which module and engine it was made of, and its content is checked against its digest.
+//!
+//! An entry is the code and then its digest, so that the file can be mapped as code: memory is then
+//! needed only for what is used of it, and all processes share it. Entries are never changed in
+//! place, only replaced, so what is mapped stays as it was.
 
 use std::{
-    fs, io,
-    io::Write as _,
+    fs::{self, File},
+    io::{self, Read as _, Seek as _, SeekFrom, Write as _},
     os::unix::fs::{MetadataExt as _, PermissionsExt as _},
     path::{Path, PathBuf},
 };
@@ -58,11 +62,11 @@ impl Cache {
         Ok(Self { folder })
     }
 
-    /// The precompiled code of the module, if it is there and is what was written.
-    pub(crate) fn read(&self, engine: &Engine, module: Digest) -> Option<Vec<u8>> {
-        let content = fs::read(self.entry(engine, module)).ok()?;
-        let (digest, code) = content.split_at_checked(Self::HEADER)?;
-        (digest == Digest::of(code).to_string().as_bytes()).then(|| code.to_vec())
+    /// The file with the precompiled code of the module, if it is there and is what was written.
+    pub(crate) fn find(&self, engine: &Engine, module: Digest) -> Option<PathBuf> {
+        let path = self.entry(engine, module);
+        let sound = File::open(&path).and_then(is_sound).unwrap_or(false);
+        sound.then_some(path)
     }
 
     /// Keeps the precompiled code. A reader sees all of it or nothing.
@@ -71,23 +75,22 @@ impl Cache {
         engine: &Engine,
         module: Digest,
         code: &[u8],
-    ) -> Result<(), CacheError> {
+    ) -> Result<PathBuf, CacheError> {
         let entry = self.entry(engine, module);
         let write = || -> io::Result<()> {
             let mut file = tempfile::NamedTempFile::new_in(&self.folder)?;
-            file.write_all(Digest::of(code).to_string().as_bytes())?;
             file.write_all(code)?;
+            file.write_all(Digest::of(code).to_string().as_bytes())?;
             file.persist(&entry).map_err(|error| error.error)?;
             Ok(())
         };
-        write().map_err(|error| CacheError::Write(entry.clone(), error))
+        write().map_err(|error| CacheError::Write(entry.clone(), error))?;
+        Ok(entry)
     }
-
-    const HEADER: usize = "sha256:".len() + 64;
 
     fn entry(&self, engine: &Engine, module: Digest) -> PathBuf {
         let key = Digest::of(format!("{module}\n{}", engine.fingerprint()).as_bytes()).to_string();
-        self.folder.join(key.replace(':', "-"))
+        self.folder.join(format!("{}.code", key.replace(':', "-")))
     }
 
     /// The folder.
@@ -95,4 +98,15 @@ impl Cache {
     pub fn folder(&self) -> &Path {
         &self.folder
     }
+}
+
+/// Whether the file ends with the digest of what stands before.
+fn is_sound(mut file: File) -> io::Result<bool> {
+    const DIGEST: u64 = "sha256:".len() as u64 + 64;
+    let Some(length) = file.metadata()?.len().checked_sub(DIGEST) else { return Ok(false) };
+    let digest = Digest::of_stream((&mut file).take(length))?;
+    file.seek(SeekFrom::Start(length))?;
+    let mut written = String::new();
+    file.read_to_string(&mut written)?;
+    Ok(written == digest.to_string())
 }

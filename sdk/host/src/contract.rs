@@ -16,6 +16,8 @@ pub(crate) mod generated {
         world: "policy",
         imports: { default: async | trappable },
         exports: { default: async },
+        // A request is lowered straight from the review's text, without a copy in between.
+        ownership: Borrowing { duplicate_if_necessary: false },
     });
 }
 
@@ -94,7 +96,7 @@ pub struct Interest {
 }
 
 /// An index over the objects of one kind that a policy looks up.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, serde::Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Index {
     /// The policy's name for it.

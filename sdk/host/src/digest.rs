@@ -1,6 +1,10 @@
 //! The digest by which a policy is pinned.
 
-use std::{fmt, str::FromStr};
+use std::{
+    fmt,
+    io::{self, Read},
+    str::FromStr,
+};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 use sha2::{Digest as _, Sha256};
@@ -19,6 +23,19 @@ impl Digest {
     #[must_use]
     pub fn of(bytes: &[u8]) -> Self {
         Self(Sha256::digest(bytes).into())
+    }
+
+    /// The digest of all that can be read, which is never held as a whole.
+    pub(crate) fn of_stream(mut stream: impl Read) -> io::Result<Self> {
+        let mut hasher = Sha256::new();
+        let mut piece = vec![0; 64 << 10];
+        loop {
+            let length = stream.read(&mut piece)?;
+            if length == 0 {
+                return Ok(Self(hasher.finalize().into()));
+            }
+            hasher.update(piece.get(..length).unwrap_or_default());
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! One policy: compiled or taken from the cache, checked against the contract, described, and then
 //! evaluated, each time in a fresh instance.
 
-use std::{collections::HashSet, sync::Arc, time::Duration};
+use std::{collections::HashSet, path::Path, sync::Arc, time::Duration};
 
 use tokio::time::Instant;
 use wasmtime::component::{Component, HasSelf, Linker};
@@ -139,7 +139,7 @@ impl Policy {
     pub(crate) async fn validate(
         &self,
         call: Call,
-        request: &wire::Request,
+        request: wire::Request<'_>,
         settings: &str,
     ) -> Result<wire::Verdict, FailureReason> {
         let limits = call.limits;
@@ -156,7 +156,7 @@ impl Policy {
     pub(crate) async fn mutate(
         &self,
         call: Call,
-        request: &wire::Request,
+        request: wire::Request<'_>,
         settings: &str,
     ) -> Result<Vec<wire::PatchOperation>, FailureReason> {
         self.with_instance(call, async |store, policy| {
@@ -213,25 +213,33 @@ fn compile(
     digest: Digest,
     cache: Option<&Cache>,
 ) -> Result<(Component, bool), LoadError> {
-    if let Some(code) = cache.and_then(|cache| cache.read(engine, digest)) {
-        // SAFETY: the cache only returns what this program wrote for this engine.
-        #[allow(unsafe_code, reason = "the only way to load our own precompiled artefact")]
-        let component = unsafe { Component::deserialize(engine.inner(), &code) };
-        match component {
-            Ok(component) => return Ok((component, true)),
-            // It is compiled again and overwritten.
-            Err(error) => tracing::warn!(%digest, %error, "a cached policy cannot be loaded"),
-        }
+    let cached = cache.and_then(|cache| cache.find(engine, digest));
+    if let Some(component) = cached.and_then(|file| map(engine, digest, &file)) {
+        return Ok((component, true));
     }
     let component = Component::new(engine.inner(), bytes).map_err(LoadError::Compile)?;
-    if let Some(cache) = cache {
-        let code = component.serialize().map_err(LoadError::Compile)?;
-        // Without its cache entry a policy only starts more slowly the next time.
-        if let Err(error) = cache.write(engine, digest, &code) {
+    let Some(cache) = cache else { return Ok((component, false)) };
+    let code = component.serialize().map_err(LoadError::Compile)?;
+    match cache.write(engine, digest, &code) {
+        // What is mapped costs less memory than what was just made.
+        Ok(file) => Ok((map(engine, digest, &file).unwrap_or(component), false)),
+        Err(error) => {
+            // Without its cache entry a policy only starts more slowly the next time.
             tracing::warn!(%digest, %error, "a compiled policy is not cached");
+            Ok((component, false))
         }
     }
-    Ok((component, false))
+}
+
+/// The component in a file of the cache. One that cannot be used is compiled again and overwritten.
+fn map(engine: &Engine, digest: Digest, file: &Path) -> Option<Component> {
+    // SAFETY: the cache only names files with what this program wrote for this engine, in a folder
+    // where nobody else can write, and it never changes one that is there.
+    #[allow(unsafe_code, reason = "the only way to load our own precompiled artefact")]
+    let component = unsafe { Component::deserialize_file(engine.inner(), file) };
+    component
+        .inspect_err(|error| tracing::warn!(%digest, %error, "a cached policy cannot be loaded"))
+        .ok()
 }
 
 fn link(engine: &Engine, component: &Component) -> Result<PolicyPre<State>, LoadError> {

@@ -18,6 +18,10 @@ use crate::{
     },
 };
 
+mod seen;
+
+pub use seen::{Part, Seen};
+
 /// All policies in force. It never changes; another one takes its place.
 #[derive(Clone, Debug, Default)]
 pub struct PolicySet {
@@ -96,8 +100,9 @@ impl PolicySet {
             let started = Instant::now();
             let Entry { binding, .. } = matched.entry;
             let call = call(binding, context);
-            let wire = matched.request(request);
-            let result = binding.policy.validate(call, &wire, &binding.settings).await;
+            let parts = matched.parts(request);
+            let wire = matched.request(request, &parts);
+            let result = binding.policy.validate(call, wire, &binding.settings).await;
             let outcome = match result {
                 Ok(said) => add(&mut verdict, binding, said),
                 Err(reason) => {
@@ -121,8 +126,9 @@ impl PolicySet {
             let started = Instant::now();
             let Entry { binding, .. } = matched.entry;
             let call = call(binding, context);
-            let wire = matched.request(request);
-            let patch = binding.policy.mutate(call, &wire, &binding.settings).await;
+            let parts = matched.parts(request);
+            let wire = matched.request(request, &parts);
+            let patch = binding.policy.mutate(call, wire, &binding.settings).await;
             let patch = patch.and_then(|operations| accept(operations, request, &merged));
             let outcome = match patch {
                 Ok(patch) if patch.0.is_empty() => Outcome::Passed,
@@ -190,27 +196,41 @@ fn call(binding: &Binding, context: &Context) -> Call {
     Call { limits: binding.limits, deadline, lookup: Arc::clone(&context.lookup) }
 }
 
+/// What a policy sees of a request as lists, which its record only borrows.
+struct Parts<'r> {
+    groups: Vec<&'r str>,
+    object: Vec<Option<&'r str>>,
+    old_object: Vec<Option<&'r str>>,
+}
+
 impl Match<'_> {
-    /// The request as the policy sees it: only the parts that it declared.
-    fn request(&self, request: &Request<'_>) -> wire::Request {
+    /// Only the parts that the policy declared.
+    fn parts<'r>(&self, request: &'r Request<'_>) -> Parts<'r> {
         let slots = self.entry.slots.get(self.interest).map(Vec::as_slice).unwrap_or_default();
-        let parts = |document: &Document<'_>| -> Vec<Option<String>> {
-            slots.iter().map(|slot| document.part(*slot).map(str::to_owned)).collect()
-        };
+        let of = |document: &Document<'r>| slots.iter().map(|slot| document.part(*slot)).collect();
+        Parts {
+            groups: request.groups.iter().map(String::as_str).collect(),
+            object: request.object.as_ref().map(of).unwrap_or_default(),
+            old_object: request.old_object.as_ref().map(of).unwrap_or_default(),
+        }
+    }
+
+    /// The request as the policy sees it.
+    fn request<'r>(&self, request: &'r Request<'_>, parts: &'r Parts<'r>) -> wire::Request<'r> {
         wire::Request {
             operation: request.operation.into(),
             interest: u32::try_from(self.interest).unwrap_or(u32::MAX),
-            group: request.group.to_owned(),
-            version: request.version.to_owned(),
-            kind: request.kind.to_owned(),
-            subresource: request.subresource.to_owned(),
-            name: request.name.to_owned(),
-            namespace: request.namespace.to_owned(),
-            user: request.user.to_owned(),
-            groups: request.groups.to_vec(),
+            group: request.group,
+            version: request.version,
+            kind: request.kind,
+            subresource: request.subresource,
+            name: request.name,
+            namespace: request.namespace,
+            user: request.user,
+            groups: &parts.groups,
             dry_run: request.dry_run,
-            object: request.object.as_ref().map(parts).unwrap_or_default(),
-            old_object: request.old_object.as_ref().map(parts).unwrap_or_default(),
+            object: &parts.object,
+            old_object: &parts.old_object,
         }
     }
 }
