@@ -1,23 +1,24 @@
 //! Declarative cases of a policy: a request in a YAML file, and what the policy must say to it.
+//! Deliberately not here: reading the files, and which codes have a case.
 
 use std::sync::Arc;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use tokio::time::Instant;
 
 use crate::{
-    binding::{Binding, Scope},
     contract::{Operation, Severity, Step},
     engine::Limits,
-    lookup::Documents,
-    patch,
+    lookup::{Documents, Lookup},
+    metering::{Cost, Meter},
     policy::Policy,
-    request::Request,
-    scan::{self, ScanError},
-    set::{Context, PolicySet},
-    verdict::{Mode, Mutation, Verdict},
+    scan::ScanError,
+    set::Seen,
+    verdict::{Mutation, Verdict},
 };
+
+mod compare;
+mod judge;
 
 /// One case.
 #[derive(Clone, Debug, Deserialize)]
@@ -66,23 +67,27 @@ pub struct CaseRequest {
 }
 
 /// What the policy must say: all of it, in this order.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Expected {
     /// Findings.
     pub findings: Vec<ExpectedFinding>,
     /// Claims, sorted by scope and key.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub claims: Vec<ExpectedClaim>,
     /// The patch of the mutating step.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub patch: Option<Value>,
     /// The object after the mutating step.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub object: Option<Value>,
     /// A part of the reason why the policy cannot tell.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub failure: Option<String>,
 }
 
 /// A finding; message and hint are parts of the texts.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ExpectedFinding {
     /// Code.
@@ -92,15 +97,15 @@ pub struct ExpectedFinding {
     /// JSON Pointer.
     pub pointer: String,
     /// Part of the message.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,
     /// Part of the hint.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub hint: String,
 }
 
 /// A claim.
-#[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ExpectedClaim {
     /// Scope.
@@ -109,6 +114,17 @@ pub struct ExpectedClaim {
     pub key: String,
     /// JSON Pointer.
     pub pointer: String,
+}
+
+/// How a case is run.
+#[derive(Clone)]
+pub struct Conditions {
+    /// Answers look-ups; by default the case's own objects do.
+    pub lookup: Option<Arc<dyn Lookup>>,
+    /// Limits of each evaluation.
+    pub limits: Limits,
+    /// Where the policy's engine counts.
+    pub meter: Meter,
 }
 
 /// What became of a case.
@@ -122,10 +138,25 @@ pub struct Report {
     pub mutation: Mutation,
     /// Whether the policy saw the request at all.
     pub reached: bool,
+    /// What the policy saw, step by step.
+    pub seen: Vec<Seen>,
+    /// The object after the mutating step.
+    pub object: Option<Value>,
+    /// What the mutating and the validating step cost, where the engine counts.
+    pub costs: Vec<(Step, Cost)>,
 }
 
 fn empty() -> Value {
     json!({})
+}
+
+impl Default for Conditions {
+    /// A case tests what the policy says; how fast it says so is measured elsewhere. So there is
+    /// much more time than in a webhook.
+    fn default() -> Self {
+        let limits = Limits { time: 20 * Limits::default().time, ..Limits::default() };
+        Self { lookup: None, limits, meter: Meter::default() }
+    }
 }
 
 /// Runs the case against the policy, the mutating step twice.
@@ -133,168 +164,44 @@ fn empty() -> Value {
 /// # Errors
 /// The objects of the case cannot be scanned.
 pub async fn run(policy: &Policy, case: &Case) -> Result<Report, ScanError> {
-    let set = PolicySet::new(vec![bind(policy, case)], Vec::new());
-    let lookup = Arc::new(Documents::new(case.cluster.clone()));
-    let limits = Limits::default();
-    let context = Context { lookup, deadline: Instant::now() + 20 * limits.time };
-    let mut report =
-        Report { problems: policy.check_settings(&case.settings), ..Report::default() };
-
-    let mutation = step(&set, case, case.object.as_ref(), &context, Step::Mutate).await?;
-    let mutated = mutated(case, &mutation, &mut report);
-    let again = step(&set, case, mutated.as_ref(), &context, Step::Mutate).await?;
-    if !again.mutation.patch.0.is_empty() {
-        report
-            .problems
-            .push(format!("run again on its result it patches: {}", json!(again.mutation.patch)));
-    }
-    let validation = step(&set, case, mutated.as_ref(), &context, Step::Validate).await?;
-    report.reached = mutation.reached || validation.reached;
-    report.mutation = mutation.mutation;
-    report.verdict = validation.verdict;
-    compare(case, &mut report, mutated.as_ref());
-    Ok(report)
+    run_under(policy, case, &Conditions::default()).await
 }
 
-fn bind(policy: &Policy, case: &Case) -> Binding {
-    Binding {
-        name: policy.metadata().name.clone(),
-        policy: policy.clone(),
-        settings: case.settings.to_string(),
-        mode: Mode::Enforce,
-        failure_mode: None,
-        scope: Scope::default(),
-        // A case tests what the policy says; how fast it says so is measured elsewhere.
-        limits: Limits { time: 20 * Limits::default().time, ..Limits::default() },
-    }
-}
-
-async fn step(
-    set: &PolicySet,
+/// The same under other conditions.
+///
+/// # Errors
+/// The objects of the case cannot be scanned.
+pub async fn run_under(
+    policy: &Policy,
     case: &Case,
-    object: Option<&Value>,
-    context: &Context,
-    step: Step,
+    conditions: &Conditions,
 ) -> Result<Report, ScanError> {
-    let mut paths = scan::Paths::new();
-    let new = paths.mount("/object", set.paths());
-    let old = paths.mount("/oldObject", set.paths());
-    let text = json!({"object": object, "oldObject": case.old_object}).to_string();
-    let found = scan::scan(text.as_bytes(), &paths)?;
-    let subject = object.or(case.old_object.as_ref()).cloned().unwrap_or_default();
-    let subject = Subject::of(&subject, case);
-    let request = Request {
-        operation: subject.operation,
-        group: &subject.group,
-        version: &subject.version,
-        kind: &subject.kind,
-        subresource: &case.request.subresource,
-        name: &subject.name,
-        namespace: &subject.namespace,
-        namespace_labels: None,
-        user: &case.request.user,
-        groups: &case.request.groups,
-        dry_run: case.request.dry_run,
-        object: found.document(&new),
-        old_object: found.document(&old),
-    };
-    let mut report = Report { reached: set.concerns(step, &request), ..Report::default() };
-    match step {
-        Step::Mutate => report.mutation = set.mutate(&request, context).await,
-        Step::Validate => report.verdict = set.evaluate(&request, context).await,
-    }
+    let mut report = judge(policy, case, conditions).await?;
+    compare::compare(case, &mut report);
     Ok(report)
 }
 
-/// What the request is about, as its object tells.
-struct Subject {
-    operation: Operation,
-    group: String,
-    version: String,
-    kind: String,
-    name: String,
-    namespace: String,
+/// Asks the policy without comparing its answer with what the case expects: first the patch, as
+/// the API server does, then the verdict on the result. The mutating step is run twice, since a
+/// patch of its own result is a problem whatever was expected.
+///
+/// # Errors
+/// The objects of the case cannot be scanned.
+pub async fn judge(
+    policy: &Policy,
+    case: &Case,
+    conditions: &Conditions,
+) -> Result<Report, ScanError> {
+    let lookup = conditions.lookup.clone();
+    let lookup = lookup.unwrap_or_else(|| Arc::new(Documents::new(case.cluster.clone())));
+    judge::Judge::new(policy, case, conditions, lookup).report().await
 }
 
-impl Subject {
-    fn of(object: &Value, case: &Case) -> Self {
-        let text = |pointer| {
-            object.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned()
-        };
-        let api_version = text("/apiVersion");
-        let (group, version) = api_version.rsplit_once('/').unwrap_or(("", &api_version));
-        let operation = match (&case.object, &case.old_object) {
-            (Some(_), Some(_)) => Operation::Update,
-            (None, Some(_)) => Operation::Delete,
-            (_, None) => Operation::Create,
-        };
-        let CaseRequest { name, namespace, .. } = &case.request;
-        Self {
-            operation: case.request.operation.unwrap_or(operation),
-            group: group.to_owned(),
-            version: version.to_owned(),
-            kind: text("/kind"),
-            name: name.clone().unwrap_or_else(|| text("/metadata/name")),
-            namespace: namespace.clone().unwrap_or_else(|| text("/metadata/namespace")),
-        }
+impl Expected {
+    /// What the policy said, as an expectation. Where an expected finding still fits, it stays as
+    /// it was written: its texts are parts that somebody chose.
+    #[must_use]
+    pub fn accepting(&self, report: &Report) -> Self {
+        compare::accept(self, report)
     }
-}
-
-fn mutated(case: &Case, step: &Report, report: &mut Report) -> Option<Value> {
-    let mut object = case.object.clone()?;
-    if let Err(error) = patch::apply(&mut object, &step.mutation.patch) {
-        report.problems.push(format!("its patch does not fit the object: {error}"));
-    }
-    Some(object)
-}
-
-fn compare(case: &Case, report: &mut Report, mutated: Option<&Value>) {
-    let Expected { findings, claims, patch, object, failure } = &case.expect;
-    let mut problems = Vec::new();
-    if !report.reached {
-        problems.push("the case never reaches the policy: it has no interest in it".to_owned());
-    }
-    let said: Vec<_> = report.verdict.findings.iter().collect();
-    let fits = said.len() == findings.len()
-        && said.iter().zip(findings).all(|(said, expected)| {
-            said.code == expected.code
-                && said.severity == expected.severity
-                && said.pointer == expected.pointer
-                && said.message.contains(&expected.message)
-                && said.hint.contains(&expected.hint)
-        });
-    if !fits {
-        problems.push(format!("expected the findings {findings:#?}\nfound {}", json!(said)));
-    }
-    let claimed: Vec<_> = report
-        .verdict
-        .claims
-        .iter()
-        .map(|claim| ExpectedClaim {
-            scope: claim.scope.clone(),
-            key: claim.key.clone(),
-            pointer: claim.pointer.clone(),
-        })
-        .collect();
-    if claimed != *claims {
-        problems.push(format!("expected the claims {claims:#?}\nfound {claimed:#?}"));
-    }
-    let failures: Vec<_> =
-        report.verdict.failures.iter().chain(&report.mutation.failures).collect();
-    let reasons: Vec<_> = failures.iter().map(|failure| failure.reason.to_string()).collect();
-    match failure {
-        None if !reasons.is_empty() => problems.push(format!("it could not tell: {reasons:?}")),
-        Some(part) if !reasons.iter().any(|reason| reason.contains(part)) => {
-            problems.push(format!("expected a failure with {part:?}, found {reasons:?}"));
-        }
-        _ => {}
-    }
-    let patched = json!(report.mutation.patch);
-    if patch.as_ref().is_some_and(|patch| *patch != patched) {
-        problems.push(format!("expected another patch than {patched}"));
-    }
-    if object.as_ref().is_some_and(|object| Some(object) != mutated) {
-        problems.push(format!("expected another object than {}", json!(mutated)));
-    }
-    report.problems.extend(problems);
 }

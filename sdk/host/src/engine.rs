@@ -12,6 +12,8 @@ use sha2::{Digest as _, Sha256};
 use tokio::sync::Semaphore;
 use wasmtime::{Config, InstanceAllocationStrategy, PoolingAllocationConfig};
 
+use crate::metering::{Meter, Metering};
+
 /// How often a running evaluation is interrupted: it then yields to others or, past its deadline,
 /// ends.
 pub const TICK: Duration = Duration::from_millis(2);
@@ -56,6 +58,8 @@ pub struct Engine {
     inner: wasmtime::Engine,
     slots: Arc<Semaphore>,
     fingerprint: Arc<str>,
+    metering: Metering,
+    meter: Meter,
 }
 
 impl std::fmt::Debug for Engine {
@@ -70,11 +74,31 @@ impl Engine {
     /// # Errors
     /// The machine does not give the address space or the thread it needs.
     pub fn start(concurrent: u32) -> Result<Self, EngineError> {
-        let inner = wasmtime::Engine::new(&config(concurrent)).map_err(EngineError::Start)?;
+        Self::start_metered(concurrent, Metering::Off)
+    }
+
+    /// The same, for development: an engine that counts what evaluations cost.
+    ///
+    /// # Errors
+    /// As [`Engine::start`].
+    pub fn start_metered(concurrent: u32, metering: Metering) -> Result<Self, EngineError> {
+        let mut config = config(concurrent);
+        config.consume_fuel(metering == Metering::Fuel);
+        let inner = wasmtime::Engine::new(&config).map_err(EngineError::Start)?;
         start_clock(&inner)?;
         let fingerprint = fingerprint(&inner).into();
         let slots = Arc::new(Semaphore::new(concurrent as usize));
-        Ok(Self { inner, slots, fingerprint })
+        Ok(Self { inner, slots, fingerprint, metering, meter: Meter::default() })
+    }
+
+    /// Where the costs of this engine's evaluations are found; stays empty if it counts nothing.
+    #[must_use]
+    pub fn meter(&self) -> &Meter {
+        &self.meter
+    }
+
+    pub(crate) fn metering(&self) -> Metering {
+        self.metering
     }
 
     pub(crate) fn inner(&self) -> &wasmtime::Engine {

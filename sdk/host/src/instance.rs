@@ -1,7 +1,7 @@
 //! One evaluation in a fresh instance: its state, the limits on it, the look-ups it makes, and what
 //! its end means.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use tokio::time::{Instant, timeout_at};
 use wasmtime::{ResourceLimiter, Store, Trap, UpdateDeadline};
@@ -10,6 +10,7 @@ use crate::{
     contract::{Index, PolicyPre, cluster, generated, wire},
     engine::{Engine, Limits},
     lookup::{FoundObject, Lookup},
+    metering::{Cost, Metering},
     verdict::FailureReason,
 };
 
@@ -19,6 +20,7 @@ pub(crate) struct State {
     started: Instant,
     deadline: Instant,
     out_of_memory: bool,
+    memory: usize,
     indexes: Arc<[Index]>,
     lookup: Arc<dyn Lookup>,
 }
@@ -31,7 +33,7 @@ impl State {
         lookup: Arc<dyn Lookup>,
     ) -> Self {
         let started = Instant::now();
-        Self { limits, started, deadline, out_of_memory: false, indexes, lookup }
+        Self { limits, started, deadline, out_of_memory: false, memory: 0, indexes, lookup }
     }
 
     fn index(&self, name: &str) -> Result<&Index, Stop> {
@@ -73,11 +75,23 @@ pub(crate) async fn run<T>(
         let late = Instant::now() >= store.data().deadline;
         Ok(if late { UpdateDeadline::Interrupt } else { UpdateDeadline::Yield(1) })
     });
+    if engine.metering() == Metering::Fuel {
+        // Full, so that it never runs out: the deadline is what ends an evaluation.
+        store.set_fuel(u64::MAX).map_err(|error| reason(&error, store.data()))?;
+    }
+    let (begun, mut instantiate) = (Instant::now(), Duration::ZERO);
     let result = async {
         let policy = ready.instantiate_async(&mut store).await?;
+        instantiate = begun.elapsed();
         run(&mut store, policy).await
     };
-    result.await.map_err(|error| reason(&error, store.data()))
+    let result = result.await;
+    if engine.metering() != Metering::Off {
+        let fuel = store.get_fuel().ok().map(|left| u64::MAX - left);
+        let memory = store.data().memory;
+        engine.meter().add(Cost { instantiate, total: begun.elapsed(), fuel, memory });
+    }
+    result.map_err(|error| reason(&error, store.data()))
 }
 
 fn reason(error: &wasmtime::Error, state: &State) -> FailureReason {
@@ -106,12 +120,15 @@ fn reason(error: &wasmtime::Error, state: &State) -> FailureReason {
 impl ResourceLimiter for State {
     fn memory_growing(
         &mut self,
-        _: usize,
+        current: usize,
         desired: usize,
         _: Option<usize>,
     ) -> wasmtime::Result<bool> {
         let granted = desired <= self.limits.memory;
         self.out_of_memory |= !granted;
+        if granted {
+            self.memory += desired.saturating_sub(current);
+        }
         Ok(granted)
     }
 

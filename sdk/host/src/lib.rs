@@ -17,6 +17,7 @@ mod digest;
 mod engine;
 mod instance;
 pub mod lookup;
+mod metering;
 mod patch;
 mod policy;
 mod request;
@@ -29,10 +30,11 @@ pub use cache::{Cache, CacheError};
 pub use contract::{Index, Interest, Message, Metadata, Operation, Severity, Step};
 pub use digest::{Digest, DigestError};
 pub use engine::{Engine, EngineError, Limits, MAX_MEMORY, TICK};
+pub use metering::{Cost, Meter, Metering};
 pub use patch::apply;
 pub use policy::{LoadError, Policy};
 pub use request::Request;
-pub use set::{Context, PolicySet};
+pub use set::{Context, Part, PolicySet, Seen};
 pub use verdict::{
     Claim, EvalFailure, Evaluation, FailureMode, FailureReason, Finding, Mode, Mutation, Outcome,
     Verdict,

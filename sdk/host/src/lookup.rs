@@ -1,14 +1,20 @@
-//! What policies may know about the cluster: the trait that the host's user implements, and an
-//! implementation over documents at hand.
+//! What policies may know about the cluster: the trait that the host's user implements, and
+//! implementations over documents at hand and over a record.
 
 use std::{future::Future, pin::Pin};
 
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
+
+mod record;
+
+pub use record::{Answered, Call, Question, Record, Recording, Replay};
 
 pub use crate::contract::Index;
 
 /// An object that a look-up found.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct FoundObject {
     /// Namespace; empty for a cluster-scoped object.
     pub namespace: String,
