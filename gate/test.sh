@@ -13,4 +13,5 @@ step "lints" cargo clippy --quiet --workspace --all-targets --locked -- -D warni
 step "documentation" env RUSTDOCFLAGS="-D warnings" cargo doc --quiet --workspace --no-deps --locked
 # Not advisories: their database is on a host that CI may not reach.
 step "licences, sources, versions" "$OPENSDN_CACHE/tools/bin/cargo-deny" --locked check --hide-inclusion-graph bans licenses sources
+step "book" "$OPENSDN_CACHE/tools/bin/mdbook" build docs
 run_tests_and_finish cargo test --workspace --locked --no-fail-fast
