@@ -245,6 +245,45 @@ async fn a_neighbour_is_judged_while_another_loops() {
     }
 }
 
+/// Ends by a trap if any page is not as it was at first, then leaves something in every page: in
+/// the module's own data, in memory that it has from the start, and in memory that it grows.
+fn spying() -> Vec<u8> {
+    const PAGES: usize = 22;
+    let mut code = "(if (i32.ne (i32.load8_u (i32.const 110)) (i32.const 49)) (then unreachable))
+        (i32.store8 (i32.const 110) (i32.const 50))
+        (if (i32.ne (memory.grow (i32.const 20)) (i32.const 2)) (then unreachable))"
+        .to_owned();
+    for address in (64 << 10..PAGES * (64 << 10)).step_by(4096) {
+        code.push_str(&format!(
+            "(if (i32.load (i32.const {address})) (then unreachable))
+            (i32.store (i32.const {address}) (i32.const 1))"
+        ));
+    }
+    validating(&code)
+}
+
+/// SEC-04.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nothing_of_one_evaluation_is_visible_in_the_next() {
+    // Fewer places than policies, so that they change hands.
+    let engine = Engine::start(2).unwrap();
+    let mut sets = Vec::new();
+    for number in 0..3 {
+        let mut bytes = spying();
+        // An empty custom section makes it another module.
+        bytes.extend([0, 2, 1, b'0' + number]);
+        let policy = load(&engine, &bytes).await.unwrap();
+        sets.push(PolicySet::new(vec![binding("spy", policy)], Vec::new()));
+    }
+    for _ in 0..1_000 {
+        let one = |number: usize| evaluate(&sets[number], Arc::new(NoLookup));
+        let (first, second, third) = tokio::join!(one(0), one(1), one(2));
+        for verdict in [first, second, third] {
+            assert!(verdict.failures.is_empty(), "{:?}", verdict.failures);
+        }
+    }
+}
+
 /// A cluster that never answers.
 struct Silent;
 
