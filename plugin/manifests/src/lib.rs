@@ -1,1 +1,29 @@
 //! Manifests as people write them: YAML and JSON with places, checked against schemas and CEL rules.
+//!
+//! - [`Sources`] cuts a stream into the texts of single documents, [`read`] makes [`Document`]s of
+//!   a text: the value as the API server will get it, and where each field stands.
+//! - Everything that is wrong is a [`Problem`], and all of it is reported, never only the first.
+//!
+//! Deliberately not here: opening files, printing, policies, and anything about a living cluster.
+
+#![warn(missing_docs)]
+
+mod build;
+mod comment;
+mod document;
+mod places;
+mod problem;
+mod read;
+mod scalar;
+mod source;
+mod split;
+mod stream;
+mod syntax;
+
+pub use comment::{Comment, Suppression};
+pub use document::Document;
+pub use places::Place;
+pub use problem::{Problem, Severity, codes};
+pub use read::{MAX_DEPTH, MAX_DOCUMENT_BYTES, MAX_VALUES, Parsed, read};
+pub use source::{Position, Source, Span};
+pub use stream::Sources;
