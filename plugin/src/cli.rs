@@ -1,13 +1,27 @@
-//! The command line: what every command has, and which commands there are.
+//! The command line: what every command accepts. Deliberately not here: which commands there are
+//! (`commands.rs`), how a cluster is reached with the flags (`clients.rs`), `-o`, which differs from
+//! command to command (`output.rs`).
+
+use std::path::PathBuf;
 
 use anstream::ColorChoice;
 use clap::{Args, Parser, ValueEnum};
 
+use crate::clients::ClusterFlags;
 use crate::commands::Command;
 
 /// OpenSDN on Kubernetes: check manifests before they reach a cluster, write your own policies.
 #[derive(Debug, Parser)]
-#[command(name = "kubectl opensdn", bin_name = "kubectl opensdn", version, max_term_width = 100)]
+#[command(
+    name = "kubectl opensdn",
+    bin_name = "kubectl opensdn",
+    version,
+    max_term_width = 100,
+    infer_long_args = false,
+    subcommand_required = true,
+    arg_required_else_help = true,
+    after_long_help = EXAMPLES
+)]
 pub struct Cli {
     /// What every command has.
     #[command(flatten)]
@@ -17,27 +31,62 @@ pub struct Cli {
     pub(crate) command: Command,
 }
 
+const EXAMPLES: &str = "\
+Examples:
+  # Which version is this, and which one runs in the cluster?
+  kubectl opensdn version
+
+  # Why was my manifest refused?
+  kubectl opensdn explain OSDN1201
+
+Exit codes:
+  0  done, or nothing found
+  1  the answer is negative: findings, a difference, a failed case
+  2  the command line or an input file cannot be understood
+  3  somebody could not be asked: no cluster, no rights, no registry
+  4  waiting took too long
+  5  refused by a safety rule, or you said no";
+
 /// What every command has.
 #[derive(Clone, Debug, Args)]
 pub struct Global {
-    /// How the answer is written.
-    #[arg(short, long, global = true, value_enum, default_value_t)]
-    pub output: Format,
-    /// Whether to use colours.
-    #[arg(long, global = true, value_enum, default_value_t)]
+    /// Whether to use colours: auto asks the terminal, NO_COLOR, CLICOLOR_FORCE and TERM.
+    #[arg(long, global = true, value_enum, default_value_t, value_name = "WHEN")]
     pub color: Color,
+    /// How progress is shown on standard error.
+    #[arg(long, global = true, value_enum, default_value_t, value_name = "HOW")]
+    pub progress: Progress,
+    /// Say more on standard error: -v what is done, -vv every request.
+    #[arg(short, long, global = true, action = clap::ArgAction::Count)]
+    pub verbose: u8,
+    /// Say nothing on standard error but why something failed.
+    #[arg(short, long, global = true, conflicts_with = "verbose")]
+    pub quiet: bool,
+    /// Leave out advice on what to do next.
+    #[arg(long, global = true)]
+    pub no_hints: bool,
+    /// Where compiled policies are kept [default: $XDG_CACHE_HOME/opensdn or ~/.cache/opensdn].
+    #[arg(long, global = true, value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
+    pub cache_dir: Option<PathBuf>,
+    /// How a cluster is reached.
+    #[command(flatten)]
+    pub cluster: ClusterFlags,
 }
 
-/// How an answer is written.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub enum Format {
-    /// For people.
-    #[default]
-    Human,
-    /// One JSON document.
-    Json,
-    /// One YAML document.
-    Yaml,
+impl Global {
+    /// The folder for what can be made again: `--cache-dir`, else `$XDG_CACHE_HOME/opensdn`, else
+    /// `~/.cache/opensdn`. Nothing where there is no home.
+    #[must_use]
+    pub fn cache_dir(&self) -> Option<PathBuf> {
+        let folder = |name: &str| {
+            // The specification of XDG has relative paths ignored.
+            std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute())
+        };
+        self.cache_dir.clone().or_else(|| {
+            let caches = folder("XDG_CACHE_HOME").or_else(|| Some(folder("HOME")?.join(".cache")));
+            Some(caches?.join("opensdn"))
+        })
+    }
 }
 
 /// Whether to use colours.
@@ -53,11 +102,25 @@ pub enum Color {
 }
 
 impl Color {
-    pub(crate) fn choice(self) -> Option<ColorChoice> {
+    pub(crate) fn choice(self) -> ColorChoice {
         match self {
-            Self::Auto => None,
-            Self::Always => Some(ColorChoice::Always),
-            Self::Never => Some(ColorChoice::Never),
+            Self::Auto => ColorChoice::Auto,
+            Self::Always => ColorChoice::Always,
+            Self::Never => ColorChoice::Never,
         }
     }
+}
+
+/// How progress is shown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Progress {
+    /// One line that changes on a terminal, else lines.
+    #[default]
+    Auto,
+    /// One line that changes.
+    Tty,
+    /// A line for each step.
+    Plain,
+    /// Not at all.
+    None,
 }

@@ -3,7 +3,10 @@
 
 use std::process::ExitCode;
 
+use schemars::JsonSchema;
 use serde::Serialize;
+
+use crate::output::Answer;
 
 /// How a command ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -13,7 +16,7 @@ pub enum Exit {
     Done = 0,
     /// It worked, and the answer is negative: findings, a difference, a failed case.
     Negative = 1,
-    /// The command line or an input file cannot be understood.
+    /// The command line, an input file or the place of the answer cannot be dealt with.
     Usage = 2,
     /// Somebody could not be asked: no cluster, no rights.
     Unreachable = 3,
@@ -30,10 +33,11 @@ impl From<Exit> for ExitCode {
 }
 
 /// Why a command did not get as far as an answer.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Failure {
     /// How the process ends.
     #[serde(skip)]
+    #[schemars(skip)]
     pub exit: Exit,
     /// A stable word for scripts: `unreadable-file`.
     pub code: &'static str,
@@ -43,6 +47,10 @@ pub struct Failure {
     pub causes: Vec<String>,
     /// What to do.
     pub hint: String,
+}
+
+impl Answer for Failure {
+    const KIND: &'static str = "Error";
 }
 
 impl Failure {
@@ -56,12 +64,21 @@ impl Failure {
         Self { exit, code, message: message.into(), causes: Vec::new(), hint: hint.into() }
     }
 
-    /// The same, with what led to it.
+    /// A failure of the command line.
+    pub fn usage(message: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self::new(Exit::Usage, "usage", message, hint)
+    }
+
+    /// The same, with what led to it. An error whose text repeats its source is told once.
     #[must_use]
     pub fn because(mut self, error: &dyn std::error::Error) -> Self {
         let mut cause = Some(error);
         while let Some(one) = cause {
-            self.causes.push(one.to_string());
+            let text = one.to_string();
+            let told = |before: &String| before.ends_with(&text);
+            if !text.is_empty() && !self.causes.last().is_some_and(told) {
+                self.causes.push(text);
+            }
             cause = one.source();
         }
         self

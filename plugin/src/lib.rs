@@ -5,29 +5,44 @@
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::Parser;
-
 mod cli;
+mod clients;
 mod commands;
 mod exit;
+mod output;
+mod parse;
+mod schemas;
 mod ui;
 
-pub use cli::Cli;
+pub use cli::{Cli, Color, Global, Progress};
+pub use clients::{AsksCluster, ClusterFlags, Token, unanswered};
 pub use exit::{Exit, Failure};
-pub use ui::Ui;
+pub use output::{API_VERSION, Answer, Format, Notation, Output};
+pub use ui::{Look, Ui, style, wrap};
+
+use parse::Parsed;
 
 /// Runs one command line and says how the process ends.
 pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
-    let cli = match Cli::try_parse_from(args) {
-        Ok(cli) => cli,
-        Err(error) => {
-            // Nothing is left to do where even this cannot be printed.
-            let _ = error.print();
-            return if error.use_stderr() { Exit::Usage.into() } else { Exit::Done.into() };
+    let args: Vec<OsString> = args.into_iter().collect();
+    match parse::parse(&args) {
+        Parsed::Command { cli, notation } => {
+            let mut ui = Ui::new(&cli.global, notation);
+            finish(cli.command.run(&cli.global, &mut ui), &mut ui)
         }
-    };
-    let mut ui = Ui::new(&cli.global);
-    match cli.command.run(&cli.global, &mut ui) {
+        Parsed::Text { text, color } => {
+            let mut ui = Ui::plain(color, None);
+            let written = ui.write(|out| write!(out, "{}", text.ansi()));
+            finish(written.map(|()| Exit::Done), &mut ui)
+        }
+        Parsed::Failure { failure, color, notation } => {
+            finish(Err(failure), &mut Ui::plain(color, notation))
+        }
+    }
+}
+
+fn finish(result: Result<Exit, Failure>, ui: &mut Ui) -> ExitCode {
+    match result {
         Ok(exit) => exit.into(),
         Err(failure) => {
             ui.failure(&failure);

@@ -1,48 +1,224 @@
-//! Where a command writes. The answer goes to stdout, everything else to stderr; colours only where
-//! somebody sees them.
+//! Where a command writes: the only place that touches the standard streams. The answer goes to
+//! stdout, everything else to stderr; colours only where somebody sees them. What the answer is made
+//! of is not known here.
 
-use std::io::{self, Write};
+use std::io::{self, BufRead, BufWriter, IsTerminal, Write};
 
-use anstream::AutoStream;
+use anstream::{AutoStream, ColorChoice};
 
-use crate::cli::{Format, Global};
-use crate::exit::Failure;
+use crate::cli::{Global, Progress};
+use crate::exit::{Exit, Failure};
+use crate::output::{Answer, Notation};
+
+mod look;
+
+pub use look::{Look, style, wrap};
 
 /// The streams of one command.
 pub struct Ui {
-    /// The answer only.
-    pub out: Box<dyn Write>,
-    /// Progress, warnings, hints.
-    pub err: Box<dyn Write>,
-    /// How the answer is written.
-    pub format: Format,
+    out: Box<dyn Write>,
+    err: Box<dyn Write>,
+    notation: Option<Notation>,
+    look: Look,
+    progress: Progress,
+    /// What stands in the changing line, and has to be wiped before anything else is written.
+    line_open: bool,
+    quiet: bool,
+    verbose: u8,
+    hints: bool,
+    /// Whether the answer, or a part of it, has been written.
+    answered: bool,
+    /// Whether the reader of the answer has gone.
+    closed: bool,
 }
 
 impl Ui {
-    /// The streams of this process.
+    /// The streams of this process. The answer is a document in `notation`, or text.
     #[must_use]
-    pub fn new(global: &Global) -> Self {
-        let choice = global.color.choice();
-        let out = AutoStream::new(
-            io::stdout(),
-            choice.unwrap_or_else(|| AutoStream::choice(&io::stdout())),
-        );
-        let err = AutoStream::new(
-            io::stderr(),
-            choice.unwrap_or_else(|| AutoStream::choice(&io::stderr())),
-        );
-        Self { out: Box::new(out), err: Box::new(err), format: global.output }
+    pub fn new(global: &Global, notation: Option<Notation>) -> Self {
+        let progress = match global.progress {
+            _ if global.quiet => Progress::None,
+            Progress::Auto if io::stderr().is_terminal() => Progress::Tty,
+            Progress::Auto => Progress::Plain,
+            stated => stated,
+        };
+        let mut ui = Self::plain(global.color.choice(), notation);
+        ui.progress = progress;
+        ui.quiet = global.quiet;
+        ui.verbose = global.verbose;
+        ui.hints = !global.no_hints && !global.quiet;
+        ui
     }
 
-    /// Tells why there is no answer: for people on stderr; where a document was asked for, as that.
+    /// The streams before the command line has been understood.
+    pub(crate) fn plain(color: ColorChoice, notation: Option<Notation>) -> Self {
+        Self {
+            out: Box::new(BufWriter::new(AutoStream::new(io::stdout(), color))),
+            err: Box::new(AutoStream::new(io::stderr(), color)),
+            notation,
+            look: Look::of_terminal(),
+            progress: Progress::None,
+            line_open: false,
+            quiet: false,
+            verbose: 0,
+            hints: true,
+            answered: false,
+            closed: false,
+        }
+    }
+
+    /// How wide and with which characters text is written.
+    #[must_use]
+    pub fn look(&self) -> Look {
+        self.look
+    }
+
+    /// Gives the answer: as a document where one was asked for, else as `human` writes it.
+    ///
+    /// # Errors
+    /// Standard output cannot be written, for another reason than that its reader has gone.
+    pub fn answer<A: Answer>(
+        &mut self,
+        answer: &A,
+        human: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+    ) -> Result<(), Failure> {
+        match self.notation {
+            Some(notation) => self.write(|out| notation.write(answer, out)),
+            None => self.write(human),
+        }
+    }
+
+    /// Writes to standard output as it is: an answer whose form is not ours, such as SARIF or a
+    /// shell's script.
+    ///
+    /// # Errors
+    /// Standard output cannot be written, for another reason than that its reader has gone.
+    pub fn write(
+        &mut self,
+        text: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+    ) -> Result<(), Failure> {
+        self.wipe();
+        self.answered = true;
+        if self.closed {
+            return Ok(());
+        }
+        match text(&mut self.out).and_then(|()| self.out.flush()) {
+            Ok(()) => Ok(()),
+            // `| head` has read enough. That is no failure, and the exit code still tells the answer.
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
+                self.closed = true;
+                Ok(())
+            }
+            Err(error) => {
+                self.closed = true;
+                let message = "the answer cannot be written to standard output";
+                let hint = "look at where the output goes: is the disk full?";
+                Err(Failure::new(Exit::Usage, "unwritable-output", message, hint).because(&error))
+            }
+        }
+    }
+
+    /// Something that is probably not as it was meant, on stderr.
+    pub fn warn(&mut self, text: &str) {
+        if !self.quiet {
+            self.tell(style::WARNING, "warning", text);
+        }
+    }
+
+    /// What to do next, on stderr; not with `--no-hints`.
+    pub fn hint(&mut self, text: &str) {
+        if self.hints {
+            self.tell(style::HINT, "hint", text);
+        }
+    }
+
+    /// What has been done, on stderr: what people want to know who do not read the answer.
+    pub fn note(&mut self, text: &str) {
+        if !self.quiet {
+            self.line(text);
+        }
+    }
+
+    /// A step's detail, on stderr, with `-v` only.
+    pub fn detail(&mut self, text: &str) {
+        if self.verbose > 0 {
+            self.line(text);
+        }
+    }
+
+    /// What is being done now, on stderr: a changing line on a terminal, else a line of its own.
+    pub fn progress(&mut self, text: &str) {
+        match self.progress {
+            Progress::None => {}
+            Progress::Tty => {
+                self.wipe();
+                let text = look::shortened(text, self.look.width);
+                // Progress that nobody can see is not missed.
+                let _ = write!(self.err, "{text}").and_then(|()| self.err.flush());
+                self.line_open = true;
+            }
+            Progress::Auto | Progress::Plain => self.line(text),
+        }
+    }
+
+    /// Asks before something is changed. The default is no.
+    ///
+    /// # Errors
+    /// The user said no, or there is nobody to ask: without a terminal a command must not wait.
+    pub fn confirm(&mut self, question: &str) -> Result<(), Failure> {
+        if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
+            let message = format!("{question} needs a yes, and there is no terminal to ask on");
+            return Err(Failure::new(Exit::Refused, "not-confirmed", message, "add --yes"));
+        }
+        self.wipe();
+        let _ = write!(self.err, "{question}? [y/N] ").and_then(|()| self.err.flush());
+        let mut reply = String::new();
+        let read = io::stdin().lock().read_line(&mut reply);
+        let yes = read.is_ok() && matches!(reply.trim(), "y" | "Y" | "yes" | "Yes");
+        if yes {
+            return Ok(());
+        }
+        Err(Failure::new(Exit::Refused, "not-confirmed", "nothing has been changed", ""))
+    }
+
+    /// Tells why there is no answer: on stderr, and as the document where one was asked for.
     pub fn failure(&mut self, failure: &Failure) {
-        // A stream that is closed has no reader who could be told.
-        let _ = writeln!(self.err, "error: {}", failure.message);
+        self.tell(style::ERROR, "error", &failure.message);
         for cause in &failure.causes {
-            let _ = writeln!(self.err, "  because: {cause}");
+            self.line(&format!("  because: {cause}"));
         }
         if !failure.hint.is_empty() {
-            let _ = writeln!(self.err, "  do: {}", failure.hint);
+            self.line(&format!("  do: {}", failure.hint));
         }
+        // A part of an answer followed by an error would be two documents.
+        if self.notation.is_some() && !self.answered {
+            // That stdout is gone as well cannot be told to anybody.
+            let _ = self.answer(failure, |_| Ok(()));
+        }
+    }
+
+    fn tell(&mut self, style: anstyle::Style, word: &str, text: &str) {
+        self.line(&format!("{style}{word}{style:#}: {text}"));
+    }
+
+    fn line(&mut self, text: &str) {
+        self.wipe();
+        // Where stderr is gone there is nobody to be told.
+        let _ = writeln!(self.err, "{text}");
+    }
+
+    fn wipe(&mut self) {
+        if self.line_open {
+            self.line_open = false;
+            // Only ever reached on a terminal; blanks instead of an escape work on a dumb one too.
+            let blanks = " ".repeat(self.look.width.saturating_sub(1));
+            let _ = write!(self.err, "\r{blanks}\r").and_then(|()| self.err.flush());
+        }
+    }
+}
+
+impl Drop for Ui {
+    fn drop(&mut self) {
+        self.wipe();
     }
 }

@@ -1,0 +1,144 @@
+//! Every code that the product gives, with its explanation, known without running anything: what the
+//! built-in policies say (`policies/README.md`), the rules in the schemas (`crds/RULES.md`), and the
+//! checks of AdmissionPolicies. Both tables are generated and checked for being current, so the
+//! catalogue is what the policies and schemas are. Deliberately not here: the codes of policies that
+//! are not ours, which `policy explain` takes from the module itself.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+mod admission_policies;
+mod reasons;
+mod table;
+
+const POLICIES: &str = include_str!("../../policies/README.md");
+const RULES: &str = include_str!("../../crds/RULES.md");
+
+/// What a code means. Rarely more than one thing: a policy may go on where the schema's rule ends.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Explanation {
+    /// The code.
+    pub(crate) code: String,
+    /// Who gives it, and why.
+    pub(crate) meanings: Vec<Meaning>,
+}
+
+/// Why one part of the product gives a code.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Meaning {
+    /// Who finds it.
+    pub(crate) found_by: Finder,
+    /// The built-in policy, where it is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) policy: Option<String>,
+    /// What it does to a request.
+    pub(crate) severity: Severity,
+    /// What is wrong.
+    pub(crate) title: String,
+    /// Why it is wrong.
+    pub(crate) why: String,
+    /// What to do.
+    pub(crate) remedy: String,
+    /// The texts that the API server gives, and for which fields.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) rules: Vec<Rule>,
+}
+
+/// Who finds it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Finder {
+    /// A policy that comes with the product.
+    Policy,
+    /// The API server itself, by the rules in the CustomResourceDefinitions.
+    Schema,
+    /// The webhook, when an AdmissionPolicy is applied.
+    AdmissionPolicy,
+}
+
+/// What a finding does to a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Severity {
+    /// It is refused.
+    Deny,
+    /// It passes with a warning.
+    Warn,
+}
+
+/// A rule in a schema.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub(crate) struct Rule {
+    /// What the API server says.
+    pub(crate) message: String,
+    /// Of which fields, as the table of rules has it.
+    pub(crate) fields: String,
+}
+
+/// Every code, in order.
+pub(crate) fn all() -> Vec<Explanation> {
+    let mut all: Vec<Explanation> = Vec::new();
+    let sources =
+        table::policies(POLICIES).chain(table::rules(RULES)).chain(admission_policies::meanings());
+    for (code, meaning) in sources {
+        match all.iter_mut().find(|known| known.code == code) {
+            Some(known) => add(known, meaning),
+            None => all.push(Explanation { code: code.to_owned(), meanings: vec![meaning] }),
+        }
+    }
+    all.sort_by(|one, other| one.code.cmp(&other.code));
+    all
+}
+
+/// A policy's message is a meaning of its own; the rules of one code in the schemas are one.
+fn add(known: &mut Explanation, meaning: Meaning) {
+    let same = known
+        .meanings
+        .iter_mut()
+        .find(|before| before.found_by == Finder::Schema && meaning.found_by == Finder::Schema);
+    match same {
+        Some(before) => before.rules.extend(meaning.rules),
+        None => known.meanings.push(meaning),
+    }
+}
+
+/// The code as it is written, from how people write it: `1201`, `osdn1201`, `OSDN-1201`.
+pub(crate) fn normalized(text: &str) -> String {
+    let text = text.trim().trim_matches(['[', ']']).to_ascii_uppercase();
+    let digits = text.strip_prefix("OSDN").unwrap_or(&text).trim_start_matches(['-', '_', ' ']);
+    format!("OSDN{digits}")
+}
+
+/// The known codes that are most like it, best first.
+pub(crate) fn nearest<'a>(wanted: &str, known: &'a [Explanation]) -> Vec<&'a str> {
+    let mut ranked: Vec<(usize, &str)> = known
+        .iter()
+        .map(|one| (distance(wanted, &one.code), one.code.as_str()))
+        .filter(|(distance, _)| *distance <= 2)
+        .collect();
+    ranked.sort_unstable();
+    ranked.into_iter().map(|(_, code)| code).take(3).collect()
+}
+
+/// How many characters have to be changed, put in or taken out (Levenshtein).
+fn distance(one: &str, other: &str) -> usize {
+    let mut before: Vec<usize> = (0..=other.chars().count()).collect();
+    for (row, here) in one.chars().enumerate() {
+        let mut diagonal = row;
+        let mut left = row + 1;
+        let mut now = vec![left];
+        for (there, above) in other.chars().zip(before.iter().skip(1)) {
+            let cost = usize::from(here != there);
+            left = (diagonal + cost).min(above + 1).min(left + 1);
+            diagonal = *above;
+            now.push(left);
+        }
+        before = now;
+    }
+    before.last().copied().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests;

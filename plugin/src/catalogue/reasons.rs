@@ -1,0 +1,292 @@
+//! Why the rules in the schemas are there. Their texts and fields are in `crds/RULES.md`; a schema
+//! has no room for reasons.
+
+/// Why a rule is there.
+pub(super) struct Reason {
+    code: &'static str,
+    /// What is wrong.
+    pub(super) title: &'static str,
+    /// Why it is wrong.
+    pub(super) why: &'static str,
+    /// What to do.
+    pub(super) remedy: &'static str,
+}
+
+/// The reason of a code.
+pub(super) fn of(code: &str) -> Option<&'static Reason> {
+    REASONS.iter().find(|reason| reason.code == code)
+}
+
+const fn reason(
+    code: &'static str,
+    title: &'static str,
+    why: &'static str,
+    remedy: &'static str,
+) -> Reason {
+    Reason { code, title, why, remedy }
+}
+
+const REASONS: &[Reason] = &[
+    reason(
+        "OSDN1106",
+        "a service in a list has no name of its own",
+        "Each item of the list becomes an object with its metadata.name. Without a name none is \
+         made; with the same name twice two specifications change one object in turns, and its pods \
+         are restarted without end.",
+        "give each item of the list a different metadata.name, a DNS name in lower case",
+    ),
+    reason(
+        "OSDN1107",
+        "the name of a service is too long",
+        "The names of StatefulSet or DaemonSet and pods are made from it, and a pod's name stands in \
+         a label of at most 63 characters. A longer one gives a workload whose pods are all refused.",
+        "choose a shorter metadata.name; the message says how long it may be",
+    ),
+    reason(
+        "OSDN1213",
+        "a toleration that Kubernetes does not take",
+        "The tolerations are copied into the pods as they are. A wrong effect or operator is found \
+         only when the StatefulSet is created, which then fails again and again. A list that you \
+         give replaces the default, which tolerates every taint.",
+        "use effect NoSchedule, PreferNoSchedule or NoExecute (or none), operator Exists without a \
+         value or Equal with one, and tolerationSeconds with NoExecute only",
+    ),
+    reason(
+        "OSDN1215",
+        "the distribution of the nodes is not known",
+        "It selects the image that builds the kernel module and which host folders are mounted. \
+         Anything but ubuntu is treated as RHEL, in tf-operator even Ubuntu with a capital letter.",
+        "write rhel, centos or ubuntu",
+    ),
+    reason(
+        "OSDN1401",
+        "Keystone's address is missing",
+        "With authMode keystone all services log in there. Without an address 127.0.0.1 is used, \
+         which is another machine on every node.",
+        "set keystoneAuthParameters.address to what all nodes reach",
+    ),
+    reason(
+        "OSDN1402",
+        "Keystone's password is missing",
+        "tf-operator then uses the password contrail123, which everybody knows. There is no default \
+         here.",
+        "put the password into a Secret with the key password, and name it in keystoneSecretName",
+    ),
+    reason(
+        "OSDN1405",
+        "the protocol of Keystone is neither http nor https",
+        "It becomes a part of the address of Keystone, and the TLS options are written for https \
+         only: with another word no service can log in.",
+        "write https (or http, which sends passwords in the clear)",
+    ),
+    reason(
+        "OSDN1410",
+        "role-based access without Keystone, or a mode that the daemons do not know",
+        "The modes rbac and cloud-admin ask Keystone who a user is. Without it every request to the \
+         API is refused.",
+        "set authMode: keystone with its parameters, or leave aaaMode out",
+    ),
+    reason(
+        "OSDN1502",
+        "Cassandra's heap is not given as the JVM reads it",
+        "The two sizes go to the JVM as -Xms and -Xmx. Where one is missing, malformed, or the \
+         smallest is above the largest, the JVM does not start, and no status says why.",
+        "give both minHeapSize and maxHeapSize, such as 2g and 4g, or neither",
+    ),
+    reason(
+        "OSDN1507",
+        "a number for Cassandra is negative",
+        "It goes into cassandra.yaml as it is, and Cassandra does not start with it.",
+        "use 0 for Cassandra's own default, or a positive number",
+    ),
+    reason(
+        "OSDN1511",
+        "ports of ZooKeeper are out of range or the same",
+        "ZooKeeper listens on each of them on the host's network. It cannot listen twice on one, \
+         and ends.",
+        "use four different ports from 1 to 65535, or leave them out",
+    ),
+    reason(
+        "OSDN1512",
+        "ports of RabbitMQ are out of range or the same",
+        "RabbitMQ also listens on port + 10000 and port + 20000 (management, distribution between \
+         its nodes). Above 65535 there are none, and two listeners cannot share one.",
+        "use a port up to 45535 and an erlEpmdPort that differs from all three",
+    ),
+    reason(
+        "OSDN1513",
+        "a mode of mirroring that cannot be carried out",
+        "The modes exactly and nodes need parameters for which the resource has no field. RabbitMQ \
+         then refuses its definitions, and with them its users.",
+        "write all, or leave it out",
+    ),
+    reason(
+        "OSDN1514",
+        "RabbitMQ does not know this handling of partitions",
+        "It goes into rabbitmq.conf as it is. With any other word RabbitMQ does not boot.",
+        "write autoheal, pause_minority or ignore",
+    ),
+    reason(
+        "OSDN1515",
+        "the erlang cookie has characters that do not survive",
+        "The cookie is written into a file and given on command lines. Other characters are read \
+         differently in one of them, and the nodes of RabbitMQ refuse each other.",
+        "use letters, digits, _ and - only, made for instance by: openssl rand -hex 20",
+    ),
+    reason(
+        "OSDN1519",
+        "a port is out of range",
+        "The daemon that should listen on it ends at once and is restarted without end.",
+        "use a port from 1 to 65535 that is free on the nodes, or leave it out",
+    ),
+    reason(
+        "OSDN1602",
+        "the Config API has no worker",
+        "One configuration file is written per worker. With none the API waits for its file for \
+         ever.",
+        "use 1 or more, at most the number of the node's cores",
+    ),
+    reason(
+        "OSDN1603",
+        "workers of the Config API get ports that do not exist",
+        "Worker number n listens on ports made from the service's own by adding n and 10000 or \
+         20000. There is none above 65535.",
+        "lower apiWorkerCount, or the port that the message names",
+    ),
+    reason(
+        "OSDN1604",
+        "a link-local service is incomplete",
+        "The workloads reach ip:port, and the vrouter forwards to the service in the fabric. \
+         A part that is missing or malformed reaches the provisioner as it is, and the service is \
+         not there.",
+        "give name, ip, port, ipFabricServiceHost and ipFabricServicePort",
+    ),
+    reason(
+        "OSDN1605",
+        "the management address is no IP address",
+        "The device managers give it to the devices as their own address.",
+        "write an IPv4 or IPv6 address, or leave it out",
+    ),
+    reason(
+        "OSDN1606",
+        "an autonomous system number that BGP does not allow",
+        "0, 23456 and 65535 are reserved, and numbers above 65535 need four bytes, which have to be \
+         switched on. Neighbours close the session otherwise.",
+        "use a private number from 64512 to 65534, or set bgpEnable4Byte: true for larger ones",
+    ),
+    reason(
+        "OSDN1609",
+        "the data network of the control nodes is no network",
+        "The control node listens on its own address within this network. Where host bits are set, \
+         or nothing matches, it listens nowhere.",
+        "write the network with its prefix length, such as 10.1.0.0/24",
+    ),
+    reason(
+        "OSDN1615",
+        "a time to live that is no number of hours",
+        "Data that is kept for no time at all is deleted as it is written, and the analytics are \
+         empty.",
+        "use a number of hours from 1",
+    ),
+    reason(
+        "OSDN1702",
+        "the networks of the fabric are no networks",
+        "kube-manager makes addresses of pods from them.",
+        "write IPv4 networks separated by commas, such as 10.64.0.0/12",
+    ),
+    reason(
+        "OSDN1704",
+        "the pool of floating IP addresses cannot be read",
+        "kube-manager reads the text as a Python dict with four keys, and does not start without \
+         them.",
+        "write {} for none, or the dict that the message shows",
+    ),
+    reason(
+        "OSDN1706",
+        "the orchestrator is not known",
+        "It selects where the CNI's files are written and which API is asked. With another word the \
+         CNI is installed where nothing looks for it.",
+        "write kubernetes or openshift, in Kubemanager and Vrouter alike",
+    ),
+    reason(
+        "OSDN1802",
+        "the gateway is not in the data network",
+        "The vrouter reaches other nodes through it. An address outside of the network cannot be \
+         reached, and without the network nobody knows.",
+        "set dataSubnet and a vrouterGateway within it, or neither",
+    ),
+    reason(
+        "OSDN1803",
+        "the data network of the vrouter is no network",
+        "tf-operator's process ends when it reads such a value, and with it the management of the \
+         whole cluster; there is no node that it could fit.",
+        "write the network with its prefix length, such as 10.0.0.0/24",
+    ),
+    reason(
+        "OSDN1804",
+        "the physical interface has no name that Linux takes",
+        "The agent looks for the interface on the node and ends if it is not there. Names have at \
+         most 15 characters, without blank or slash.",
+        "write the name that ip link shows, or several separated by commas",
+    ),
+    reason(
+        "OSDN1805",
+        "the network for multi-homing is no network",
+        "The addresses of the nodes' loopback interfaces are taken from it.",
+        "write an IPv4 network with its prefix length, such as 100.1.1.0/24",
+    ),
+    reason(
+        "OSDN1806",
+        "huge pages that cannot be had",
+        "A pod's request for pages of one size replaces that for the other, while the vrouter is \
+         told of both; it then waits for memory that nobody reserved.",
+        "set one of hugePages2M and hugePages1G above 0, and remove the other",
+    ),
+    reason(
+        "OSDN1808",
+        "the MTU of the pods is out of range",
+        "Below 1280 IPv6 does not work; above 9100 no fabric carries the packets with their \
+         encapsulation, and large ones are lost.",
+        "use at most the MTU of the network card less 50, from 1280 to 9100, or leave it out",
+    ),
+    reason(
+        "OSDN1810",
+        "the name cannot be given to an environment variable of the vrouter",
+        "A name that the shell does not accept ends the script that reads it. One that the operator \
+         sets itself takes effect in one place and not in the other.",
+        "use letters, digits and _, not a digit first, and no name that the operator sets",
+    ),
+    reason(
+        "OSDN1813",
+        "the lists of the priority groups differ in length",
+        "Each priority group takes its bandwidth and scheduling from the same place of the other two \
+         lists. tf-operator's process ends where one is shorter.",
+        "give all three lists the same number of items, or none of them",
+    ),
+    reason(
+        "OSDN1814",
+        "DPDK is switched on in one place only",
+        "agentMode dpdk alone changes nothing: the pods have no DPDK container, and the agent waits \
+         for a forwarder that is not there.",
+        "set dpdk, or profiles with a VrouterProfile for DPDK",
+    ),
+    reason(
+        "OSDN1815",
+        "the settings of SR-IOV do not fit together",
+        "Interfaces and networks are paired by their place in the two lists, and without a number \
+         of virtual functions none is made.",
+        "give interfaces and networks the same number of items, and the number of functions",
+    ),
+    reason(
+        "OSDN1901",
+        "nobody signs the certificates",
+        "A signer's name of Kubernetes has a domain and a slash. With any other word the requests \
+         for certificates are refused, and no service starts.",
+        "write SelfSignedCA or External, or the name of a signer that exists in the cluster",
+    ),
+];
+
+#[cfg(test)]
+pub(super) fn codes() -> impl Iterator<Item = &'static str> {
+    REASONS.iter().map(|reason| reason.code)
+}

@@ -1,0 +1,84 @@
+//! The catalogue is complete: against the built-in policies themselves, the schemas' own rules, and
+//! the checks of AdmissionPolicies.
+
+use std::collections::BTreeSet;
+
+use opensdn_policy_host::{Engine, Policy};
+
+use super::*;
+
+fn code_of(text: &str) -> Option<&str> {
+    text.get(..8).filter(|code| code.starts_with("OSDN"))
+}
+
+#[test]
+fn every_message_of_every_built_in_policy_is_explained_as_the_policy_says() {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let engine = runtime.block_on(async { Engine::start(2) }).unwrap();
+    let all = all();
+    for built_in in opensdn_policies::ALL {
+        let policy = runtime.block_on(Policy::load(&engine, built_in.bytes, None, None)).unwrap();
+        for message in &policy.metadata().messages {
+            let explained = all.iter().find(|one| one.code == message.code);
+            let explained = explained.unwrap_or_else(|| panic!("{} is missing", message.code));
+            let title = message.title.replace('\n', " ");
+            let same = |meaning: &&Meaning| {
+                meaning.policy.as_deref() == Some(built_in.name) && meaning.title == title
+            };
+            assert!(
+                explained.meanings.iter().any(|meaning| same(&meaning)),
+                "{} of {} is another in policies/README.md",
+                message.code,
+                built_in.name
+            );
+        }
+    }
+}
+
+#[test]
+fn every_rule_of_every_schema_has_a_reason_and_no_reason_is_left_over() {
+    let mut rules = BTreeSet::new();
+    for definition in opensdn_crds::all() {
+        let text = serde_json::to_string(&definition).unwrap();
+        for (at, _) in text.match_indices("\"OSDN") {
+            rules.extend(text.get(at + 1..).and_then(code_of).map(str::to_owned));
+        }
+    }
+    let reasons: BTreeSet<String> = reasons::codes().map(str::to_owned).collect();
+    assert_eq!(rules, reasons);
+}
+
+#[test]
+fn every_code_has_a_title_a_reason_and_a_remedy() {
+    for Explanation { code, meanings } in all() {
+        assert_eq!(code_of(&code), Some(code.as_str()));
+        assert!(!meanings.is_empty(), "{code}");
+        for meaning in meanings {
+            let texts = [&meaning.title, &meaning.why, &meaning.remedy];
+            assert!(texts.iter().all(|text| !text.is_empty()), "{code}: {meaning:?}");
+        }
+    }
+}
+
+#[test]
+fn codes_are_found_as_people_write_them() {
+    for text in ["1201", "osdn1201", "OSDN-1201", "[OSDN1201]", " OSDN1201"] {
+        assert_eq!(normalized(text), "OSDN1201", "{text}");
+    }
+}
+
+#[test]
+fn the_nearest_codes_come_first() {
+    let known = |code: &str| Explanation { code: code.to_owned(), meanings: Vec::new() };
+    let all = [known("OSDN1201"), known("OSDN1202"), known("OSDN4014")];
+    assert_eq!(nearest("OSDN1203", &all), ["OSDN1201", "OSDN1202"]);
+    assert!(nearest("OSDN9999", &all).is_empty());
+}
+
+#[test]
+fn distances_are_those_of_levenshtein() {
+    for (one, other, expected) in [("", "abc", 3), ("kitten", "sitting", 3), ("same", "same", 0)] {
+        assert_eq!(distance(one, other), expected, "{one} {other}");
+        assert_eq!(distance(other, one), expected, "{other} {one}");
+    }
+}
