@@ -30,7 +30,32 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     table.push_str("]\n");
     fs::write(out.join("built_in.rs"), table)?;
+    fs::write(out.join("cases.rs"), cases(policies, &packages)?)?;
     Ok(())
+}
+
+/// The texts of all cases, which `kubectl opensdn policy` runs and shows.
+fn cases(policies: &Path, packages: &[String]) -> Result<String, Box<dyn Error>> {
+    let mut table = String::from("&[\n");
+    for package in packages {
+        let folder = policies.join(package).join("cases");
+        println!("cargo::rerun-if-changed={}", folder.display());
+        let mut files = Vec::new();
+        if folder.is_dir() {
+            for entry in fs::read_dir(&folder)? {
+                files.push(entry?.path());
+            }
+        }
+        files.sort();
+        table.push_str(&format!("    ({package:?}, &[\n"));
+        for file in files {
+            let name = file.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+            table.push_str(&format!("        ({name:?}, include_str!({file:?})),\n"));
+        }
+        table.push_str("    ]),\n");
+    }
+    table.push_str("]\n");
+    Ok(table)
 }
 
 fn policy_names(policies: &Path) -> Result<Vec<String>, Box<dyn Error>> {

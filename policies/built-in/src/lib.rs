@@ -13,6 +13,15 @@ pub struct BuiltIn {
 /// Every built-in policy, by name.
 pub const ALL: &[BuiltIn] = include!(concat!(env!("OUT_DIR"), "/built_in.rs"));
 
+const CASES: &[(&str, &[(&str, &str)])] = include!(concat!(env!("OUT_DIR"), "/cases.rs"));
+
+/// The cases of the built-in policy of that name: the names of the files, and their texts.
+#[must_use]
+pub fn cases(policy: &str) -> &'static [(&'static str, &'static str)] {
+    let cases = CASES.iter().find(|(name, _)| *name == policy);
+    cases.map(|(_, cases)| *cases).unwrap_or_default()
+}
+
 /// The built-in policy of that name.
 #[must_use]
 pub fn find(name: &str) -> Option<&'static BuiltIn> {

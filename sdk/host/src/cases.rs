@@ -150,6 +150,21 @@ fn empty() -> Value {
     json!({})
 }
 
+impl Default for Case {
+    /// Nothing is asked and nothing expected.
+    fn default() -> Self {
+        Self {
+            description: String::new(),
+            settings: empty(),
+            request: CaseRequest::default(),
+            object: None,
+            old_object: None,
+            cluster: Vec::new(),
+            expect: Expected::default(),
+        }
+    }
+}
+
 impl Default for Conditions {
     /// A case tests what the policy says; how fast it says so is measured elsewhere. So there is
     /// much more time than in a webhook.
