@@ -40,12 +40,13 @@ fn check_owner_of_{{kind-function}}(
     settings: &Settings,
     verdict: &mut Verdict,
 ) -> Outcome {
-    let Some(object) = &request.object else { return Ok(()) };
-    let label = settings.label.as_deref().unwrap_or("owner");
-    let owner = object.labels.as_ref().and_then(|labels| labels.get(label));
-    if owner.is_none_or(String::is_empty) {
-        let text = format!("{} has no label {label}", request.kind);
-        verdict.add(NO_OWNER.at("/metadata/labels").says(text));
+    if let Some(object) = &request.object {
+        let label = settings.label.as_deref().unwrap_or("owner");
+        let owner = object.labels.as_ref().and_then(|labels| labels.get(label));
+        if owner.is_none_or(String::is_empty) {
+            let text = format!("{} has no label {label}", request.kind);
+            verdict.add(NO_OWNER.at("/metadata/labels").says(text));
+        }
     }
     Ok(())
 }
