@@ -283,13 +283,35 @@ fn accept(
     Ok(patch)
 }
 
-/// Two policies may want the very same; it is done once.
+/// Two policies may want the very same; it is done once. What one policy wants twice is its own
+/// affair.
 fn merge(patches: Vec<(&str, json_patch::Patch)>) -> json_patch::Patch {
     let mut merged = json_patch::Patch::default();
-    for operation in patches.into_iter().flat_map(|(_, patch)| patch.0) {
-        if !merged.0.contains(&operation) {
-            merged.0.push(operation);
+    for (_, patch) in patches {
+        let before = merged.0.len();
+        for operation in patch.0 {
+            let others = merged.0.get(..before).unwrap_or_default();
+            if !others.contains(&operation) {
+                merged.0.push(operation);
+            }
         }
     }
     merged
+}
+
+#[cfg(test)]
+mod tests {
+    use super::merge;
+
+    fn appends(values: &[u8]) -> json_patch::Patch {
+        let operation = |value| format!(r#"{{"op":"add","path":"/list/-","value":{value}}}"#);
+        let operations: Vec<String> = values.iter().map(operation).collect();
+        serde_json::from_str(&format!("[{}]", operations.join(","))).unwrap()
+    }
+
+    #[test]
+    fn what_two_policies_want_is_done_once_and_what_one_wants_twice_is_done_twice() {
+        let merged = merge(vec![("one", appends(&[1, 1])), ("other", appends(&[1, 2, 2]))]);
+        assert_eq!(merged, appends(&[1, 1, 2, 2]));
+    }
 }
