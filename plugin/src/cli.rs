@@ -17,9 +17,7 @@ use crate::commands::Command;
     bin_name = "kubectl opensdn",
     version,
     max_term_width = 100,
-    infer_long_args = false,
     subcommand_required = true,
-    arg_required_else_help = true,
     after_long_help = EXAMPLES
 )]
 pub struct Cli {
@@ -33,11 +31,14 @@ pub struct Cli {
 
 const EXAMPLES: &str = "\
 Examples:
-  # Which version is this, and which one runs in the cluster?
-  kubectl opensdn version
+  # What would the cluster refuse, and why?
+  kubectl opensdn validate deploy/
 
-  # Why was my manifest refused?
-  kubectl opensdn explain OSDN1201
+  # What does a code mean?
+  kubectl opensdn explain OSDN1202
+
+  # A policy of your own, from nothing
+  kubectl opensdn policy new no-owner --kinds example.io/v1/Widget
 
 Exit codes:
   0  done, or nothing found

@@ -5,12 +5,16 @@
 use std::ffi::OsString;
 use std::process::ExitCode;
 
+mod catalogue;
 mod cli;
 mod clients;
 mod commands;
+mod completion;
 mod exit;
 mod output;
 mod parse;
+mod plugins;
+mod runtime;
 mod schemas;
 mod ui;
 
@@ -25,6 +29,12 @@ use parse::Parsed;
 /// Runs one command line and says how the process ends.
 pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     let args: Vec<OsString> = args.into_iter().collect();
+    if let Some(words) = completion::words(&args) {
+        // Nobody reads an error here: kubectl and the shell offer nothing then.
+        let _ = Ui::plain(anstream::ColorChoice::Never, None)
+            .write(|out| completion::answer(words, out));
+        return Exit::Done.into();
+    }
     match parse::parse(&args) {
         Parsed::Command { cli, notation } => {
             let mut ui = Ui::new(&cli.global, notation);

@@ -12,6 +12,7 @@ use crate::cli::{Cli, Color};
 use crate::clients::{AsksCluster, ClusterFlags};
 use crate::exit::Failure;
 use crate::output::Notation;
+use crate::plugins;
 
 /// What a command line comes to.
 pub(crate) enum Parsed {
@@ -92,7 +93,7 @@ pub(crate) fn parse(args: &[OsString]) -> Parsed {
             Parsed::Text { text: error.render(), color: color(args) }
         }
         Err(error) => Parsed::Failure {
-            failure: usage(&error),
+            failure: usage(&error, &definition, args),
             color: color(args),
             notation: value(args, "-o", "--output").and_then(Notation::named),
         },
@@ -141,29 +142,58 @@ fn refusal(definition: &clap::Command, cli: &Cli, matches: &ArgMatches) -> Resul
 }
 
 /// clap's refusal as ours: its first paragraph says what is wrong, the rest what to do.
-fn usage(error: &clap::Error) -> Failure {
-    let text = error.render().to_string();
-    if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
-        return Failure::usage("a command is missing", text.trim_end());
+fn usage(error: &clap::Error, definition: &clap::Command, args: &[OsString]) -> Failure {
+    use ErrorKind::{DisplayHelpOnMissingArgumentOrSubcommand, MissingSubcommand};
+    if matches!(error.kind(), DisplayHelpOnMissingArgumentOrSubcommand | MissingSubcommand) {
+        return missing_command(definition, args);
     }
-    let mut paragraphs = text.split("\n\n");
-    let message = paragraphs.next().unwrap_or_default();
-    let message = message.strip_prefix("error: ").unwrap_or(message).trim_end();
-    let suggested = error
-        .get(ContextKind::SuggestedSubcommand)
-        .or(error.get(ContextKind::SuggestedArg))
-        .or(error.get(ContextKind::SuggestedValue));
-    let suggestion = match suggested {
-        Some(ContextValue::String(one)) => Some(one.clone()),
-        Some(ContextValue::Strings(all)) => all.first().cloned(),
+    let text = error.render().to_string();
+    let message = text.split("\n\n").next().unwrap_or_default();
+    let message = message.strip_prefix("error: ").unwrap_or(message);
+    let message: Vec<&str> = message.lines().map(str::trim).collect();
+    let mut hint = String::new();
+    if let Some(suggestion) = suggestion(error) {
+        hint = format!("did you mean {suggestion}? ");
+    }
+    if let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand) {
+        hint.push_str(&external(word));
+    }
+    hint.push_str("for what there is: --help");
+    Failure::usage(message.join(" "), hint)
+}
+
+fn missing_command(definition: &clap::Command, args: &[OsString]) -> Failure {
+    let words = args.iter().skip(1).filter_map(|word| word.to_str());
+    let within =
+        words.fold(definition, |within, word| within.find_subcommand(word).unwrap_or(within));
+    let shown = within.get_subcommands().filter(|one| !one.is_hide_set());
+    let names: Vec<&str> = shown.map(clap::Command::get_name).collect();
+    Failure::usage("a command is missing", format!("use one of: {} (--help)", names.join(", ")))
+}
+
+fn suggestion(error: &clap::Error) -> Option<String> {
+    let kinds =
+        [ContextKind::SuggestedSubcommand, ContextKind::SuggestedArg, ContextKind::SuggestedValue];
+    kinds.into_iter().find_map(|kind| match error.get(kind)? {
+        ContextValue::String(one) => Some(one.clone()),
+        ContextValue::Strings(all) => all.first().cloned(),
         _ => None,
-    };
-    let help = "for the arguments: --help";
-    let hint = match suggestion {
-        Some(one) => format!("did you mean {one}? {help}"),
-        None => help.to_owned(),
-    };
-    Failure::usage(message, hint)
+    })
+}
+
+/// A command may be a program of its own, which kubectl runs and we do not.
+fn external(word: &str) -> String {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let found = plugins::found_in(&path);
+    let fitting = found.iter().find(|one| one.words.first().is_some_and(|first| first == word));
+    match fitting {
+        Some(one) => format!(
+            "{} is a program of its own: kubectl opensdn {} runs it; ",
+            one.path.display(),
+            one.words.join(" ")
+        ),
+        None => String::new(),
+    }
 }
 
 /// The value of a flag before the command line has been understood.

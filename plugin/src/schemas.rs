@@ -18,6 +18,7 @@ pub(crate) struct Published {
 /// Every kind, by name.
 pub(crate) const PUBLISHED: &[Published] = &[
     of::<Failure>(),
+    of::<commands::explain::Explanations>(),
     of::<commands::version::Versions>(),
 ];
 

@@ -1,0 +1,99 @@
+//! What runs futures and policies: one runtime, one engine, the cache of compiled policies. Each is
+//! started when it is first needed, so that commands without policies start at once. What policies
+//! are run on is not known here.
+
+use std::cell::OnceCell;
+use std::future::Future;
+
+use opensdn_policy_host::{Cache, Digest, Engine, LoadError, Metering, Policy};
+
+use crate::cli::Global;
+use crate::exit::{Exit, Failure};
+
+/// Evaluations at once. A command judges one object after the other, and each slot costs address
+/// space, which some machines limit.
+const CONCURRENT: u32 = 4;
+
+/// One command's runtime.
+pub(crate) struct Runtime {
+    tokio: tokio::runtime::Runtime,
+    engine: OnceCell<Engine>,
+    metering: Metering,
+    cache: Option<Cache>,
+    /// Why nothing is cached, if that is not what the user wanted.
+    uncached: Option<String>,
+}
+
+impl Runtime {
+    /// Starts the runtime; compiled policies are kept in the cache folder that `global` names.
+    ///
+    /// # Errors
+    /// The machine gives no threads.
+    pub(crate) fn start(global: &Global) -> Result<Self, Failure> {
+        let tokio = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(2)
+            .enable_all()
+            .build()
+            .map_err(|error| {
+                let hint = "raise the limit of processes: `ulimit -u`";
+                Failure::new(Exit::Unreachable, "no-threads", "no thread can be started", hint)
+                    .because(&error)
+            })?;
+        let opened = global.cache_dir().map(|folder| Cache::open(folder.join("compiled")));
+        let (cache, uncached) = match opened {
+            Some(Ok(cache)) => (Some(cache), None),
+            Some(Err(error)) => {
+                let cause = std::error::Error::source(&error).map(ToString::to_string);
+                let cause = cause.map(|cause| format!(": {cause}")).unwrap_or_default();
+                (None, Some(format!("{error}{cause}")))
+            }
+            None => (None, None),
+        };
+        Ok(Self { tokio, engine: OnceCell::new(), metering: Metering::Off, cache, uncached })
+    }
+
+    /// The same with an engine that counts what evaluations cost.
+    pub(crate) fn metered(mut self, metering: Metering) -> Self {
+        self.metering = metering;
+        self
+    }
+
+    /// Runs the future to its end.
+    pub(crate) fn block_on<T>(&self, future: impl Future<Output = T>) -> T {
+        self.tokio.block_on(future)
+    }
+
+    /// Why compiled policies are not kept, in words; each start is slower then.
+    pub(crate) fn uncached(&self) -> Option<&str> {
+        self.uncached.as_deref()
+    }
+
+    /// The engine that all policies of this command share.
+    ///
+    /// # Errors
+    /// The machine does not give the address space.
+    pub(crate) fn engine(&self) -> Result<&Engine, Failure> {
+        if let Some(engine) = self.engine.get() {
+            return Ok(engine);
+        }
+        let engine = Engine::start_metered(CONCURRENT, self.metering).map_err(|error| {
+            let message = "the WebAssembly engine cannot be started";
+            let hint = "if the address space is limited, raise it: `ulimit -v unlimited`";
+            Failure::new(Exit::Unreachable, "no-engine", message, hint).because(&error)
+        })?;
+        Ok(self.engine.get_or_init(|| engine))
+    }
+
+    /// The policy of these bytes, compiled or from the cache.
+    ///
+    /// # Errors
+    /// There is no engine, or (within) the bytes are no policy.
+    pub(crate) fn load(
+        &self,
+        bytes: &[u8],
+        pinned: Option<Digest>,
+    ) -> Result<Result<Policy, LoadError>, Failure> {
+        let engine = self.engine()?;
+        Ok(self.block_on(Policy::load(engine, bytes, pinned, self.cache.as_ref())))
+    }
+}
