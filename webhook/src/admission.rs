@@ -145,7 +145,8 @@ impl<S: Surroundings> Admission<S> {
         } else {
             metrics::Verdict::Warned
         };
-        self.metrics.kind(&review.kind_label()).reviewed(step, review.operation_label(), verdict);
+        let (group, kind) = review.group_and_kind();
+        self.metrics.kind_of(group, kind).reviewed(step, review.operation_label(), verdict);
         review.log(step, verdict, decision);
     }
 }

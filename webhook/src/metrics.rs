@@ -8,7 +8,7 @@
 mod background;
 mod configuration;
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::fmt::{self, Write as _};
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
@@ -159,7 +159,8 @@ struct All {
     certificate: CertificateMetrics,
     background: BackgroundMetrics,
     configuration: ConfigurationMetrics,
-    kinds: RwLock<HashMap<String, Arc<KindMetrics>>>,
+    /// By group, then by kind.
+    kinds: RwLock<HashMap<String, HashMap<String, Arc<KindMetrics>>>>,
     other_kinds: Arc<KindMetrics>,
 }
 
@@ -258,6 +259,11 @@ impl PolicyMetrics {
     }
 }
 
+/// Group and kind of a label.
+fn split(label: &str) -> (&str, &str) {
+    label.rsplit_once('/').unwrap_or(("", label))
+}
+
 fn step_label(step: Step) -> &'static str {
     match step {
         Step::Mutate => "mutate",
@@ -333,20 +339,28 @@ impl Metrics {
 
     /// Says which kinds (`group/Kind`) have series of their own: those that loaded policies are
     /// about. All others are counted as `other`, since anybody could invent them.
-    pub fn know_kinds<'a>(&self, kinds: impl IntoIterator<Item = &'a str>) {
-        let wanted: BTreeSet<&str> = kinds.into_iter().collect();
+    pub fn know_kinds<'a>(&self, labels: impl IntoIterator<Item = &'a str>) {
         let mut known = self.all.kinds.write().unwrap_or_else(PoisonError::into_inner);
-        for kind in wanted {
-            if !known.contains_key(kind) {
-                known.insert(kind.into(), KindMetrics::new(kind, self.all.reviews.clone()));
+        for label in labels {
+            let (group, kind) = split(label);
+            let kinds = known.entry(group.to_owned()).or_default();
+            if !kinds.contains_key(kind) {
+                kinds.insert(kind.to_owned(), KindMetrics::new(label, self.all.reviews.clone()));
             }
         }
     }
 
     /// The handle for one kind (`group/Kind`).
-    pub fn kind(&self, kind: &str) -> Arc<KindMetrics> {
+    pub fn kind(&self, label: &str) -> Arc<KindMetrics> {
+        let (group, kind) = split(label);
+        self.kind_of(group, kind)
+    }
+
+    /// The same for who has no label at hand: a review makes none.
+    pub fn kind_of(&self, group: &str, kind: &str) -> Arc<KindMetrics> {
         let known = self.all.kinds.read().unwrap_or_else(PoisonError::into_inner);
-        known.get(kind).unwrap_or(&self.all.other_kinds).clone()
+        let kinds = known.get(group);
+        kinds.and_then(|kinds| kinds.get(kind)).unwrap_or(&self.all.other_kinds).clone()
     }
 
     /// The handle for one policy; its series appear now, with zeros.

@@ -195,8 +195,8 @@ impl<'f> Review<'f> {
         }
     }
 
-    pub(super) fn kind_label(&self) -> String {
-        format!("{}/{}", self.group, self.kind)
+    pub(super) fn group_and_kind(&self) -> (&str, &str) {
+        (&self.group, &self.kind)
     }
 
     pub(super) fn operation_label(&self) -> metrics::Operation {
