@@ -9,11 +9,14 @@ use crate::ui::Ui;
 pub(crate) mod completion;
 pub(crate) mod explain;
 pub(crate) mod man;
+pub(crate) mod policy;
 pub(crate) mod version;
 
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    /// Write, test, measure, review and ship policies of your own.
+    Policy(policy::Policy),
     /// Say what a code means, why, and what to do; without a code, list all.
     Explain(explain::Explain),
     /// Say which version this is, and which one runs in the cluster.
@@ -28,6 +31,7 @@ pub(crate) enum Command {
 impl Command {
     pub(crate) fn run(&self, global: &Global, ui: &mut Ui) -> Result<Exit, Failure> {
         match self {
+            Self::Policy(command) => command.run(global, ui),
             Self::Explain(command) => command.run(ui),
             Self::Version(command) => command.run(global, ui),
             Self::Completion(command) => command.run(ui),

@@ -14,6 +14,7 @@ mod exit;
 mod output;
 mod parse;
 mod plugins;
+mod policy;
 mod runtime;
 mod schemas;
 mod ui;

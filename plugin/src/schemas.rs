@@ -20,6 +20,11 @@ pub(crate) const PUBLISHED: &[Published] = &[
     of::<Failure>(),
     of::<commands::explain::Explanations>(),
     of::<commands::version::Versions>(),
+    of::<commands::policy::bench::PolicyBench>(),
+    of::<commands::policy::explain::PolicyExplanation>(),
+    of::<commands::policy::inspect::PolicyInspection>(),
+    of::<crate::policy::evaluation::PolicyRun>(),
+    of::<crate::policy::test_report::PolicyTest>(),
 ];
 
 const fn of<A: Answer>() -> Published {
