@@ -2,6 +2,7 @@
 //!
 //! - [`Sources`] cuts a stream into the texts of single documents, [`read`] makes [`Document`]s of
 //!   a text: the value as the API server will get it, and where each field stands.
+//! - [`Schemas`] checks them as the API server would.
 //! - Everything that is wrong is a [`Problem`], and all of it is reported, never only the first.
 //!
 //! Deliberately not here: opening files, printing, policies, and anything about a living cluster.
@@ -15,15 +16,19 @@ mod places;
 mod problem;
 mod read;
 mod scalar;
+mod schema;
 mod source;
 mod split;
 mod stream;
 mod syntax;
+mod version;
 
 pub use comment::{Comment, Suppression};
 pub use document::Document;
 pub use places::Place;
 pub use problem::{Problem, Severity, codes};
 pub use read::{MAX_DEPTH, MAX_DOCUMENT_BYTES, MAX_VALUES, Parsed, read};
+pub use schema::Schemas;
 pub use source::{Position, Source, Span};
 pub use stream::Sources;
+pub use version::{KubernetesVersion, VersionError};

@@ -87,10 +87,9 @@ fn number(text: &str) -> Value {
     if let Some(value) = integer(&bare) {
         return value;
     }
-    if is_yaml_float(&bare) {
-        if let Some(value) = bare.parse::<f64>().ok().filter(|value| value.is_finite()) {
-            return from_float(value);
-        }
+    let float = is_yaml_float(&bare).then(|| bare.parse::<f64>().ok()).flatten();
+    if let Some(value) = float.filter(|value| value.is_finite()) {
+        return from_float(value);
     }
     Value::from(text)
 }
@@ -186,7 +185,7 @@ fn binary(text: &str) -> Resolved {
             bytes.push((buffer >> bits & 0xff) as u8);
         }
     }
-    if compact.len() % 4 != 0 {
+    if !compact.len().is_multiple_of(4) {
         return Err("the value of !!binary is no base64".to_owned());
     }
     // Go puts the replacement character for what is no UTF-8 when it writes the JSON.
