@@ -22,9 +22,9 @@ use crate::status::CommonStatus;
         namespaced,
         status = "AnalyticsStatus",
         derive = "PartialEq",
+        derive = "Default",
+        attr = "cfg_attr(all(), serde(default))",
         doc = "Analytics is the collector of what happens in the network and the API to ask for it: one pod on each node that matches the node selector.",
-        validation = crate::schema::name_at_most(30),
-        validation = crate::schema::aaa_mode_needs_keystone(),
         printcolumn(name = "Endpoint", type_ = "string", json_path = ".status.endpoint"),
         printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
         printcolumn(name = "Active", type_ = "boolean", json_path = ".status.active"),
@@ -96,7 +96,7 @@ pub struct AnalyticsStatus {
 
 #[cfg(feature = "kube")]
 fn constraints(schema: &mut schemars::Schema) {
-    crate::pod::containers(schema);
+    crate::pod::aaa_mode(schema);
     let _ = crate::schema::Fields::of(schema)
         .ports(
             "OSDN1519",

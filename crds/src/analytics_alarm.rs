@@ -22,8 +22,9 @@ use crate::status::CommonStatus;
         namespaced,
         status = "AnalyticsAlarmStatus",
         derive = "PartialEq",
+        derive = "Default",
+        attr = "cfg_attr(all(), serde(default))",
         doc = "AnalyticsAlarm is the alarm generator and the Kafka it reads from: one pod on each node that matches the node selector.",
-        validation = crate::schema::name_at_most(25),
         printcolumn(name = "Active", type_ = "boolean", json_path = ".status.active"),
         printcolumn(
             name = "Ready",
@@ -81,6 +82,5 @@ pub struct AnalyticsAlarmStatus {
 
 #[cfg(feature = "kube")]
 fn constraints(schema: &mut schemars::Schema) {
-    crate::pod::containers(schema);
     let _ = crate::schema::Fields::of(schema).ports("OSDN1519", &["alarmgenIntrospectListenPort"]);
 }

@@ -23,8 +23,9 @@ use crate::status::CommonStatus;
         namespaced,
         status = "AnalyticsSnmpStatus",
         derive = "PartialEq",
+        derive = "Default",
+        attr = "cfg_attr(all(), serde(default))",
         doc = "AnalyticsSnmp is the SNMP collector and the topology that it finds: one pod on each node that matches the node selector.",
-        validation = crate::schema::name_at_most(26),
         printcolumn(name = "Active", type_ = "boolean", json_path = ".status.active"),
         printcolumn(
             name = "Ready",
@@ -90,7 +91,6 @@ pub struct AnalyticsSnmpStatus {
 
 #[cfg(feature = "kube")]
 fn constraints(schema: &mut schemars::Schema) {
-    crate::pod::containers(schema);
     let _ = crate::schema::Fields::of(schema)
         .ports("OSDN1519", &["snmpCollectorIntrospectListenPort", "topologyIntrospectListenPort"]);
 }

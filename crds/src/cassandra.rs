@@ -35,8 +35,9 @@ enumeration! {
         namespaced,
         status = "CassandraStatus",
         derive = "PartialEq",
+        derive = "Default",
+        attr = "cfg_attr(all(), serde(default))",
         doc = "Cassandra is a Cassandra database, of the configuration (configdb1) or of analytics (analyticsdb1): one member on each node that matches the node selector.",
-        validation = crate::schema::name_at_most(30),
         printcolumn(name = "Active", type_ = "boolean", json_path = ".status.active"),
         printcolumn(
             name = "Ready",
@@ -151,15 +152,14 @@ pub struct CassandraStatusPorts {
     pub jmx_port: Option<String>,
 }
 
-/// Nine digits at most, so that the number of bytes fits into the integers of CEL.
+/// As many digits at most as fit into the integers of CEL once they are bytes.
 #[cfg(feature = "kube")]
-const HEAP_SIZE: &str = "^[1-9][0-9]{0,8}[kKmMgG]?$";
+const HEAP_SIZE: &str = "^([1-9][0-9]{0,14}|[1-9][0-9]{0,8}[kKmMgG])$";
 
 #[cfg(feature = "kube")]
 fn constraints(schema: &mut schemars::Schema) {
     use crate::schema::given;
     const HEAP: &str = "OSDN1502";
-    crate::pod::containers(schema);
     let minimum = bytes("minHeapSize");
     let maximum = bytes("maxHeapSize");
     let _ = crate::schema::Fields::of(schema)
@@ -191,8 +191,7 @@ fn constraints(schema: &mut schemars::Schema) {
             HEAP,
             &format!("{minimum} == 0 || {maximum} == 0 || {minimum} <= {maximum}"),
             "minHeapSize must not be larger than maxHeapSize",
-        )
-        .set("minimumDiskGB", "minimum", serde_json::json!(0));
+        );
 }
 
 #[cfg(feature = "kube")]

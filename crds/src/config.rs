@@ -24,9 +24,9 @@ use crate::status::CommonStatus;
         namespaced,
         status = "ConfigStatus",
         derive = "PartialEq",
+        derive = "Default",
+        attr = "cfg_attr(all(), serde(default))",
         doc = "Config is the Config API, schema transformer, service monitor and device manager: one pod on each node that matches the node selector.",
-        validation = crate::schema::name_at_most(33),
-        validation = crate::schema::aaa_mode_needs_keystone(),
         printcolumn(name = "Endpoint", type_ = "string", json_path = ".status.endpoint"),
         printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
         printcolumn(name = "Active", type_ = "boolean", json_path = ".status.active"),
@@ -137,7 +137,7 @@ pub struct ConfigStatus {
 #[cfg(feature = "kube")]
 fn constraints(schema: &mut schemars::Schema) {
     const WORKERS: &str = "OSDN1603";
-    crate::pod::containers(schema);
+    crate::pod::aaa_mode(schema);
     let _ = crate::schema::Fields::of(schema)
         .most_items(&["linklocalServices"], 256)
         .ports(

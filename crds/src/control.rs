@@ -23,8 +23,9 @@ use crate::status::CommonStatus;
         namespaced,
         status = "ControlStatus",
         derive = "PartialEq",
+        derive = "Default",
+        attr = "cfg_attr(all(), serde(default))",
         doc = "Control is a group of control nodes, which tell the vrouters their routes: one pod on each node that matches the node selector.",
-        validation = crate::schema::name_at_most(32),
         printcolumn(name = "Active", type_ = "boolean", json_path = ".status.active"),
         printcolumn(
             name = "Ready",
@@ -112,11 +113,8 @@ pub struct ControlStatusPorts {
 
 #[cfg(feature = "kube")]
 fn constraints(schema: &mut schemars::Schema) {
-    crate::pod::containers(schema);
     let _ = crate::schema::Fields::of(schema)
         .ports("OSDN1519", &["bgpPort", "xmppPort", "dnsPort", "dnsIntrospectPort"])
-        .longest(&["subcluster"], crate::schema::HOST)
-        .longest(&["rndckey"], crate::schema::TEXT)
         .set("asnNumber", "minimum", serde_json::json!(1))
         .set("asnNumber", "maximum", serde_json::json!(4_294_967_294_i64))
         .field(

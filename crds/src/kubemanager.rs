@@ -23,8 +23,9 @@ use crate::status::CommonStatus;
         namespaced,
         status = "KubemanagerStatus",
         derive = "PartialEq",
+        derive = "Default",
+        attr = "cfg_attr(all(), serde(default))",
         doc = "Kubemanager turns what Kubernetes wants (pods, services, network policies) into OpenSDN configuration: one pod on each node that matches the node selector.",
-        validation = crate::schema::name_at_most(28),
         printcolumn(name = "Active", type_ = "boolean", json_path = ".status.active"),
         printcolumn(
             name = "Ready",
@@ -100,7 +101,6 @@ pub struct KubemanagerStatus {
 
 #[cfg(feature = "kube")]
 fn constraints(schema: &mut schemars::Schema) {
-    crate::pod::containers(schema);
     let _ = crate::schema::Fields::of(schema)
         .ports("OSDN1519", &["kubernetesAPIPort", "kubernetesAPISSLPort"])
         .matches(

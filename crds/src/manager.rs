@@ -39,6 +39,8 @@ use crate::zookeeper::ZookeeperSpec;
         namespaced,
         status = "ManagerStatus",
         derive = "PartialEq",
+        derive = "Default",
+        attr = "cfg_attr(all(), serde(default))",
         doc = "Manager describes a whole OpenSDN cluster; the operator makes one object of each service in it.",
         printcolumn(
             name = "Ready",
@@ -236,22 +238,28 @@ pub struct CrdStatus {
 mod constraints {
     use schemars::Schema;
 
-    use crate::schema::{Fields, HOST, name_text};
+    use crate::definition::{longest_name, name_text};
+    use crate::schema::{Fields, HOST};
 
-    /// Longest names by kind: the suffix of the kind and the limit of a pod's label decide.
-    const SINGLE: &[(&str, u64)] = &[
-        ("analytics", 30),
-        ("analyticsAlarm", 25),
-        ("analyticsSnmp", 26),
-        ("config", 33),
-        ("kubemanager", 28),
-        ("queryengine", 28),
-        ("rabbitmq", 31),
-        ("webui", 34),
-        ("zookeeper", 30),
+    /// Services of which there is one, with their kinds.
+    const SINGLE: &[(&str, &str)] = &[
+        ("analytics", "Analytics"),
+        ("analyticsAlarm", "AnalyticsAlarm"),
+        ("analyticsSnmp", "AnalyticsSnmp"),
+        ("config", "Config"),
+        ("kubemanager", "Kubemanager"),
+        ("queryengine", "QueryEngine"),
+        ("rabbitmq", "Rabbitmq"),
+        ("webui", "Webui"),
+        ("zookeeper", "Zookeeper"),
     ];
-    const LISTS: &[(&str, u64, u64)] =
-        &[("cassandras", 30, 8), ("controls", 32, 32), ("redis", 34, 8), ("vrouters", 45, 64)];
+    /// Lists, with the kinds of their items and the most items.
+    const LISTS: &[(&str, &str, u64)] = &[
+        ("cassandras", "Cassandra", 32),
+        ("controls", "Control", 32),
+        ("redis", "Redis", 32),
+        ("vrouters", "Vrouter", 64),
+    ];
 
     pub(super) fn manager(schema: &mut Schema) {
         let mut fields = Fields::of(schema);
@@ -284,7 +292,7 @@ mod constraints {
 
     pub(super) fn common(schema: &mut Schema) {
         crate::pod::common(schema);
-        let _ = Fields::of(schema).set("certKeyLength", "minimum", serde_json::json!(0)).matches(
+        let _ = Fields::of(schema).matches(
             "OSDN1901",
             &["certSigner"],
             "^(SelfSignedCA|External|[a-z0-9]([-.a-z0-9]*[a-z0-9])?/[^ /]+)$",
@@ -296,22 +304,24 @@ mod constraints {
 
     pub(super) fn services(schema: &mut Schema) {
         let mut fields = Fields::of(schema);
-        for (name, longest) in SINGLE {
+        for (name, kind) in SINGLE {
+            let Some(longest) = longest_name(kind) else { continue };
             fields = fields.field(
                 "OSDN1107",
                 name,
                 &format!("size(self.?metadata.?name.orValue('')) <= {longest}"),
-                &name_text(*longest),
+                &name_text(longest),
             );
         }
-        for (name, longest, items) in LISTS {
+        for (name, kind, items) in LISTS {
+            let Some(longest) = longest_name(kind) else { continue };
             fields = fields
                 .most_items(&[name], *items)
                 .items(
                     "OSDN1107",
                     name,
                     &format!("size(self.?metadata.?name.orValue('')) <= {longest}"),
-                    &format!("{name} {}", name_text(*longest)),
+                    &format!("{name} {}", name_text(longest)),
                 )
                 .field(
                     "OSDN1106",
@@ -334,7 +344,7 @@ mod constraints {
     }
 
     pub(super) fn metadata(schema: &mut Schema) {
-        let _ = Fields::of(schema).map("labels", 64, 63).matches(
+        let _ = Fields::of(schema).matches(
             "OSDN1106",
             &["name"],
             "^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$",

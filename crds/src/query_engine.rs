@@ -22,8 +22,9 @@ use crate::status::CommonStatus;
         namespaced,
         status = "QueryEngineStatus",
         derive = "PartialEq",
+        derive = "Default",
+        attr = "cfg_attr(all(), serde(default))",
         doc = "QueryEngine answers queries over the analytics database: one pod on each node that matches the node selector. Useful only with a Cassandra analyticsdb1.",
-        validation = crate::schema::name_at_most(28),
         printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
         printcolumn(name = "Active", type_ = "boolean", json_path = ".status.active"),
         printcolumn(
@@ -73,7 +74,6 @@ pub struct QueryEngineStatus {
 
 #[cfg(feature = "kube")]
 fn constraints(schema: &mut schemars::Schema) {
-    crate::pod::containers(schema);
     let _ = crate::schema::Fields::of(schema)
         .ports("OSDN1519", &["analyticsdbPort", "analyticsdbIntrospectPort"]);
 }

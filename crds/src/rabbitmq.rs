@@ -34,8 +34,9 @@ enumeration! {
         namespaced,
         status = "RabbitmqStatus",
         derive = "PartialEq",
+        derive = "Default",
+        attr = "cfg_attr(all(), serde(default))",
         doc = "Rabbitmq is the RabbitMQ cluster that carries the messages of the config services: one member on each node that matches the node selector.",
-        validation = crate::schema::name_at_most(31),
         printcolumn(name = "Active", type_ = "boolean", json_path = ".status.active"),
         printcolumn(
             name = "Ready",
@@ -94,7 +95,7 @@ pub struct RabbitmqConfiguration {
 /// Options of the client sockets, as RabbitMQ names them.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
-#[cfg_attr(feature = "kube", derive(schemars::JsonSchema), schemars(transform = tcp_constraints))]
+#[cfg_attr(feature = "kube", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct TcpListenOptions {
     /// Length of the queue of connections not yet accepted.
@@ -125,7 +126,6 @@ pub struct RabbitmqStatus {
 #[cfg(feature = "kube")]
 fn constraints(schema: &mut schemars::Schema) {
     const PORTS: &str = "OSDN1512";
-    crate::pod::containers(schema);
     let _ = crate::schema::Fields::of(schema)
         .range(PORTS, &["port"], 1, 45535, "a port from 1 to 45535: port + 20000 is used too")
         .ports("OSDN1519", &["erlEpmdPort"])
@@ -136,8 +136,9 @@ fn constraints(schema: &mut schemars::Schema) {
             "erlEpmdPort (default 4371) must differ from port (5673), port + 10000 and \
              port + 20000",
         )
-        .longest(&["vhost", "user", "password"], crate::schema::TEXT)
-        .longest(&["secret"], crate::schema::HOST)
+        // A rule instead of the enumeration: see aaaMode of Config.
+        .remove("mirroredQueueMode", "enum")
+        .longest(&["mirroredQueueMode"], 64)
         .field(
             "OSDN1513",
             "mirroredQueueMode",
@@ -159,14 +160,4 @@ fn constraints(schema: &mut schemars::Schema) {
             255,
             "made of the characters A-Z, a-z, 0-9, _ and - only",
         );
-}
-
-#[cfg(feature = "kube")]
-fn tcp_constraints(schema: &mut schemars::Schema) {
-    use serde_json::json;
-    let _ = crate::schema::Fields::of(schema).set("backlog", "minimum", json!(0)).set(
-        "lingerTimeout",
-        "minimum",
-        json!(0),
-    );
 }

@@ -22,8 +22,9 @@ use crate::status::CommonStatus;
         namespaced,
         status = "RedisStatus",
         derive = "PartialEq",
+        derive = "Default",
+        attr = "cfg_attr(all(), serde(default))",
         doc = "Redis is the cache that analytics and the web UI reach on their own node.",
-        validation = crate::schema::name_at_most(34),
         printcolumn(name = "Active", type_ = "boolean", json_path = ".status.active"),
         printcolumn(
             name = "Ready",
@@ -73,6 +74,5 @@ pub struct RedisStatus {
 
 #[cfg(feature = "kube")]
 fn constraints(schema: &mut schemars::Schema) {
-    crate::pod::containers(schema);
     let _ = crate::schema::Fields::of(schema).ports("OSDN1519", &["redisPort"]);
 }

@@ -6,10 +6,6 @@
 //! The API server puts the full path of the field and the value found in front of each message,
 //! so a message names the field, what is allowed and what to do.
 
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
-    CustomResourceDefinition, JSONSchemaProps, JSONSchemaPropsOrArray, JSONSchemaPropsOrBool,
-};
-use kube::core::Rule;
 use schemars::Schema;
 use serde_json::{Map, Value, json};
 
@@ -237,40 +233,8 @@ pub(crate) fn given(field: &str) -> String {
     format!("(has(self.{field}) && self.{field} != '')")
 }
 
-/// The rule on the object's own name: pods of a StatefulSet or DaemonSet are refused when the
-/// name, the kind's suffix and the ordinal do not fit into a label.
-pub(crate) fn name_at_most(characters: u64) -> Rule {
-    Rule::new(format!("size(self.metadata.name) <= {characters}"))
-        .message(message("OSDN1107", &name_text(characters)).as_str())
-}
-
-/// The rule on Config and Analytics as objects of their own. Within a Manager the authentication
-/// stands elsewhere, and the Manager has its own rule.
-pub(crate) fn aaa_mode_needs_keystone() -> Rule {
-    Rule::new(
-        "!(self.?spec.?serviceConfiguration.?aaaMode.orValue('') in ['rbac', 'cloud-admin']) || \
-         self.?spec.?commonConfiguration.?authParameters.?authMode.orValue('') == 'keystone'",
-    )
-    .message(
-        message(
-            "OSDN1410",
-            "spec.serviceConfiguration.aaaMode rbac or cloud-admin needs \
-         spec.commonConfiguration.authParameters.authMode keystone: set it, or remove aaaMode",
-        )
-        .as_str(),
-    )
-    .field_path(".spec.serviceConfiguration.aaaMode")
-}
-
-/// What to do about a name that is too long.
-pub(crate) fn name_text(characters: u64) -> String {
-    format!(
-        "metadata.name must not be longer than {characters} characters, for the names of the pods \
-         are made from it: choose a shorter one"
-    )
-}
-
-fn message(code: &str, text: &str) -> String {
+/// A rule's message: the code, then what is wrong and what to do.
+pub(crate) fn message(code: &str, text: &str) -> String {
     if code.is_empty() { text.to_owned() } else { format!("{code} {text}") }
 }
 
@@ -282,39 +246,5 @@ fn push_rule(schema: &mut Map<String, Value>, rule: Value) {
     let rules = schema.entry(VALIDATIONS).or_insert_with(|| json!([]));
     if let Some(rules) = rules.as_array_mut() {
         rules.push(rule);
-    }
-}
-
-/// Takes out what the derive leaves in and people stumble over in `kubectl explain`: line breaks
-/// of the source within descriptions, and null among the values of an enum (a field that may be
-/// null says so by `nullable`).
-pub(crate) fn tidy(mut definition: CustomResourceDefinition) -> CustomResourceDefinition {
-    for version in &mut definition.spec.versions {
-        if let Some(schema) =
-            version.schema.as_mut().and_then(|schema| schema.open_api_v3_schema.as_mut())
-        {
-            tidy_schema(schema);
-        }
-    }
-    definition
-}
-
-fn tidy_schema(schema: &mut JSONSchemaProps) {
-    if let Some(description) = &mut schema.description {
-        *description = description.split_whitespace().collect::<Vec<_>>().join(" ");
-    }
-    if let Some(values) = &mut schema.enum_ {
-        values.retain(|value| !value.0.is_null());
-    }
-    for property in schema.properties.iter_mut().flatten() {
-        tidy_schema(property.1);
-    }
-    match &mut schema.items {
-        Some(JSONSchemaPropsOrArray::Schema(items)) => tidy_schema(items),
-        Some(JSONSchemaPropsOrArray::Schemas(items)) => items.iter_mut().for_each(tidy_schema),
-        None => {}
-    }
-    if let Some(JSONSchemaPropsOrBool::Schema(values)) = &mut schema.additional_properties {
-        tidy_schema(values);
     }
 }

@@ -41,8 +41,9 @@ enumeration! {
         namespaced,
         status = "VrouterStatus",
         derive = "PartialEq",
+        derive = "Default",
+        attr = "cfg_attr(all(), serde(default))",
         doc = "Vrouter is the data plane of a group of nodes: agent, kernel module or DPDK process, and CNI plug-in, on every node that matches the node selector.",
-        validation = crate::schema::name_at_most(45),
         printcolumn(name = "Active", type_ = "boolean", json_path = ".status.active"),
         printcolumn(
             name = "On controllers",

@@ -24,8 +24,9 @@ use crate::status::CommonStatus;
         namespaced,
         status = "WebuiStatus",
         derive = "PartialEq",
+        derive = "Default",
+        attr = "cfg_attr(all(), serde(default))",
         doc = "Webui is the web interface of OpenSDN on https port 8143: one pod on each node that matches the node selector.",
-        validation = crate::schema::name_at_most(34),
         printcolumn(name = "Endpoint", type_ = "string", json_path = ".status.endpoint"),
         printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
         printcolumn(name = "Active", type_ = "boolean", json_path = ".status.active"),
@@ -106,6 +107,5 @@ pub struct WebuiModuleStatus {
 
 #[cfg(feature = "kube")]
 fn constraints(schema: &mut schemars::Schema) {
-    crate::pod::containers(schema);
     let _ = crate::schema::Fields::of(schema).longest(&["controlInstance"], crate::schema::HOST);
 }

@@ -22,8 +22,9 @@ use crate::status::CommonStatus;
         namespaced,
         status = "ZookeeperStatus",
         derive = "PartialEq",
+        derive = "Default",
+        attr = "cfg_attr(all(), serde(default))",
         doc = "Zookeeper is the ZooKeeper ensemble that coordinates the config services: one member on each node that matches the node selector.",
-        validation = crate::schema::name_at_most(30),
         printcolumn(name = "Active", type_ = "boolean", json_path = ".status.active"),
         printcolumn(
             name = "Ready",
@@ -95,7 +96,6 @@ fn constraints(schema: &mut schemars::Schema) {
     const PORTS: &str = "[self.?clientPort.orValue(2181), self.?electionPort.orValue(2888), \
         self.?serverPort.orValue(3888)] + \
         (self.?adminEnabled.orValue(true) ? [self.?adminPort.orValue(2182)] : [])";
-    crate::pod::containers(schema);
     let _ = crate::schema::Fields::of(schema)
         .ports(CODE, &["clientPort", "electionPort", "serverPort", "adminPort"])
         .rule(

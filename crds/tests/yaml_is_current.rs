@@ -64,6 +64,7 @@ fn table_of_rules_is_current() {
         let message = message.replace('|', "\\|");
         writeln!(text, "| {code} | {message} | {} |", places.join(", ")).unwrap();
     }
+    text.push_str(&without_code());
     check(&here().join("RULES.md"), &text);
 }
 
@@ -111,6 +112,64 @@ fn every_field_is_described() {
     }
     // `kubectl explain` of an object's own status says what status is.
     assert!(missing.is_empty(), "no description: {missing:#?}");
+}
+
+const WITHOUT_CODE: &str = "
+# What is refused without a code
+
+Of the kinds of tf-operator: words that tf-operator's own schema refuses too, and more items or
+characters than the API server needs to know of to compute what the rules cost. The rules of an
+object with such a mistake are not judged until it is corrected; the API server says so.
+
+| field | allowed | kinds |
+| --- | --- | --- |
+";
+
+/// The limits that no rule of the catalogue gives.
+fn without_code() -> String {
+    let mut limits: BTreeMap<(String, String), BTreeSet<String>> = BTreeMap::new();
+    for definition in opensdn_crds::all() {
+        let kind = definition.spec.names.kind.clone();
+        if definition.spec.group != opensdn_crds::TUNGSTEN_GROUP {
+            continue;
+        }
+        let schema = serde_json::to_value(&definition.spec.versions[0].schema).unwrap();
+        let spec = &schema["openAPIV3Schema"]["properties"]["spec"];
+        each_limit(spec, &kind, "spec", &mut |place, allowed| {
+            limits.entry((place, allowed)).or_default().insert(kind.clone());
+        });
+    }
+    let mut text = WITHOUT_CODE.to_owned();
+    for ((place, allowed), kinds) in limits {
+        let kinds: Vec<String> = kinds.into_iter().collect();
+        let kinds = if kinds.len() > 4 { "most".to_owned() } else { kinds.join(", ") };
+        writeln!(text, "| `{place}` | {allowed} | {kinds} |").unwrap();
+    }
+    text
+}
+
+fn each_limit(schema: &Value, kind: &str, place: &str, found: &mut dyn FnMut(String, String)) {
+    for (keyword, unit) in
+        [("maxItems", "items"), ("maxProperties", "entries"), ("maxLength", "characters")]
+    {
+        if let Some(most) = schema[keyword].as_u64() {
+            found(place.to_owned(), format!("at most {most} {unit}"));
+        }
+    }
+    if let Some(words) = schema["enum"].as_array() {
+        let words: Vec<&str> = words.iter().filter_map(Value::as_str).collect();
+        found(place.to_owned(), words.join(", "));
+    }
+    for (name, inner) in schema["properties"].as_object().into_iter().flatten() {
+        if !(kind == "Manager" && place.contains(".services.") && name == "spec") {
+            each_limit(inner, kind, &format!("{place}.{name}"), found);
+        }
+    }
+    for (keyword, part) in [("items", "[]"), ("additionalProperties", ".*")] {
+        if schema[keyword].is_object() {
+            each_limit(&schema[keyword], kind, &format!("{place}{part}"), found);
+        }
+    }
 }
 
 type Rules = BTreeMap<(String, String), BTreeSet<(String, String)>>;

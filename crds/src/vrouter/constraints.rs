@@ -10,7 +10,6 @@ const OWN_DATA_PLANE: &str =
     "(has(self.dpdk) || has(self.sriov) || (has(self.profiles) && size(self.profiles) > 0))";
 
 pub(super) fn configuration(schema: &mut Schema) {
-    crate::pod::containers(schema);
     lists(schema);
     addresses(schema);
     numbers(schema);
@@ -29,7 +28,6 @@ fn lists(schema: &mut Schema) {
             "self.all(item, self.exists_one(other, other == item))",
             "must name each encapsulation once",
         )
-        .longest(&["controlInstance", "subcluster"], HOST)
         .matches(
             "OSDN1706",
             &["cloudOrchestrator"],
@@ -39,6 +37,7 @@ fn lists(schema: &mut Schema) {
         );
 }
 
+/// That no interface is named twice is a policy: to compare all with all costs more than a rule may.
 fn addresses(schema: &mut Schema) {
     let _ = Fields::of(schema)
         .longest(&["vrouterGateway"], 64)
@@ -53,20 +52,12 @@ fn addresses(schema: &mut Schema) {
             "vrouterGateway must be an IP address within dataSubnet, which must be set too: \
              correct one of them, or remove vrouterGateway",
         )
-        .longest(&["physicalInterface"], 128)
-        .field(
+        .matches(
             "OSDN1804",
-            "physicalInterface",
-            "self == '' || self.split(',').all(name, name.matches('^[^ /]{1,15}$'))",
-            "must be names of interfaces separated by commas: 1 to 15 characters each, no space \
-             or slash",
-        )
-        // Of two, as layer 3 multi-homing has; to compare more costs more than a rule may.
-        .field(
-            "OSDN1804",
-            "physicalInterface",
-            "self.split(',').size() != 2 || self.split(',')[0] != self.split(',')[1]",
-            "must not name the same interface twice",
+            &["physicalInterface"],
+            "^[^ /,]{1,15}(,[^ /,]{1,15})*$",
+            TEXT,
+            "names of interfaces separated by commas: 1 to 15 characters each, no space or slash",
         );
 }
 

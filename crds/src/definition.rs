@@ -1,0 +1,122 @@
+//! What becomes of each CustomResourceDefinition after the derive: the rules on the object as a
+//! whole, which have no type to stand with, and what the derive says that must not be said. The
+//! rules on fields are with their types.
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
+    CustomResourceDefinition, JSONSchemaProps, JSONSchemaPropsOrArray, JSONSchemaPropsOrBool,
+    ValidationRule,
+};
+
+use crate::{TUNGSTEN_GROUP, schema::message};
+
+/// The most characters that the name of a component may have, by kind: the pods of its StatefulSet
+/// or DaemonSet are refused when the name, the kind's suffix and the ordinal do not fit into a
+/// label.
+const LONGEST_NAMES: &[(&str, u64)] = &[
+    ("Analytics", 30),
+    ("AnalyticsAlarm", 25),
+    ("AnalyticsSnmp", 26),
+    ("Cassandra", 30),
+    ("Config", 33),
+    ("Control", 32),
+    ("Kubemanager", 28),
+    ("QueryEngine", 28),
+    ("Rabbitmq", 31),
+    ("Redis", 34),
+    ("Vrouter", 45),
+    ("Webui", 34),
+    ("Zookeeper", 30),
+];
+
+/// The most characters of the names of a kind; none for a kind that is no component.
+pub(crate) fn longest_name(kind: &str) -> Option<u64> {
+    LONGEST_NAMES.iter().find(|(known, _)| *known == kind).map(|(_, longest)| *longest)
+}
+
+/// What to do about a name that is too long.
+pub(crate) fn name_text(characters: u64) -> String {
+    format!(
+        "metadata.name must not be longer than {characters} characters, for the names of the pods \
+         are made from it: choose a shorter one"
+    )
+}
+
+/// The definition as it is to be installed.
+pub(crate) fn finish(mut definition: CustomResourceDefinition) -> CustomResourceDefinition {
+    let ours = definition.spec.group != TUNGSTEN_GROUP;
+    let kind = &definition.spec.names.kind;
+    for version in &mut definition.spec.versions {
+        let schema = version.schema.as_mut().and_then(|schema| schema.open_api_v3_schema.as_mut());
+        let Some(schema) = schema else { continue };
+        tidy(schema);
+        if !ours {
+            let rules = rules_of(kind);
+            schema.x_kubernetes_validations.get_or_insert_default().extend(rules);
+            leave_the_spec_out(schema);
+        }
+        schema.x_kubernetes_validations.take_if(|rules| rules.is_empty());
+    }
+    definition
+}
+
+fn rules_of(kind: &str) -> Vec<ValidationRule> {
+    let name = longest_name(kind).map(|characters| ValidationRule {
+        rule: format!("size(self.metadata.name) <= {characters}"),
+        message: Some(message("OSDN1107", &name_text(characters))),
+        ..ValidationRule::default()
+    });
+    let mode = ["Analytics", "Config"].contains(&kind).then(aaa_mode_needs_keystone);
+    name.into_iter().chain(mode).collect()
+}
+
+/// The rule on Config and Analytics as objects of their own. Within a Manager the authentication
+/// stands elsewhere, and the Manager has its own rule.
+fn aaa_mode_needs_keystone() -> ValidationRule {
+    let text = "spec.serviceConfiguration.aaaMode rbac or cloud-admin needs \
+        spec.commonConfiguration.authParameters.authMode keystone: set it, or remove aaaMode";
+    ValidationRule {
+        rule: "!(self.?spec.?serviceConfiguration.?aaaMode.orValue('') in \
+               ['rbac', 'cloud-admin']) || \
+               self.?spec.?commonConfiguration.?authParameters.?authMode.orValue('') == 'keystone'"
+            .to_owned(),
+        message: Some(message("OSDN1410", text)),
+        field_path: Some(".spec.serviceConfiguration.aaaMode".to_owned()),
+        ..ValidationRule::default()
+    }
+}
+
+/// tf-operator's kinds have no need of a spec: the types read an object without one as one with an
+/// empty spec, by `serde(default)`. Of that the derive makes defaults in the schema too, by which
+/// the API server would write an empty spec and status into every object.
+fn leave_the_spec_out(object: &mut JSONSchemaProps) {
+    for part in object.properties.iter_mut().flatten() {
+        part.1.default = None;
+    }
+    if let Some(required) = &mut object.required {
+        required.retain(|field| field != "spec");
+    }
+    object.required.take_if(|required| required.is_empty());
+}
+
+/// Takes out what people stumble over in `kubectl explain`: line breaks of the source within
+/// descriptions, and null among the values of an enum (a field that may be null says so by
+/// `nullable`).
+fn tidy(schema: &mut JSONSchemaProps) {
+    if let Some(description) = &mut schema.description {
+        *description = description.split_whitespace().collect::<Vec<_>>().join(" ");
+    }
+    if let Some(values) = &mut schema.enum_ {
+        values.retain(|value| !value.0.is_null());
+    }
+    for property in schema.properties.iter_mut().flatten() {
+        tidy(property.1);
+    }
+    match &mut schema.items {
+        Some(JSONSchemaPropsOrArray::Schema(items)) => tidy(items),
+        Some(JSONSchemaPropsOrArray::Schemas(items)) => items.iter_mut().for_each(tidy),
+        None => {}
+    }
+    if let Some(JSONSchemaPropsOrBool::Schema(values)) = &mut schema.additional_properties {
+        tidy(values);
+    }
+}
