@@ -22,7 +22,7 @@ pub(crate) fn check(
     version: KubernetesVersion,
     found: &mut Found,
 ) {
-    if !check_type(value, node, at, found) {
+    if !check_type(value, node, at, version, found) {
         return;
     }
     check_allowed(value, node, at, found);
@@ -39,7 +39,13 @@ pub(crate) fn check(
 }
 
 /// Whether the value is of the type, so that it makes sense to look further.
-fn check_type(value: &Value, node: &Node, at: &str, found: &mut Found) -> bool {
+fn check_type(
+    value: &Value,
+    node: &Node,
+    at: &str,
+    version: KubernetesVersion,
+    found: &mut Found,
+) -> bool {
     let fits = |kind: Kind| match (kind, value) {
         (Kind::Object, Value::Object(_))
         | (Kind::Array, Value::Array(_))
@@ -75,7 +81,12 @@ fn check_type(value: &Value, node: &Node, at: &str, found: &mut Found) -> bool {
         (_, Value::Null) => "give it a value, or remove it",
         _ => "",
     };
-    found.block(Problem::error(codes::TYPE, message).pointer(at).hint(hint));
+    // The API server takes a list for a text that has a format: an oversight, by which it accepts
+    // what no reader of the field can use.
+    let format = node.format.as_deref().filter(|_| node.kind == Some(Kind::String));
+    let taken = value.is_array() && format.is_some_and(|name| format::is_known(name, version));
+    let severity = if taken { Severity::Warning } else { Severity::Error };
+    found.block(Problem::new(severity, codes::TYPE, message).pointer(at).hint(hint));
     false
 }
 

@@ -259,6 +259,21 @@ fn all_that_is_wrong_with_the_structure_is_told() {
 }
 
 #[test]
+fn list_for_a_text_with_a_format_is_a_warning_since_the_api_server_takes_it() {
+    let schemas = made_up(json!({
+        "type": "object",
+        "properties": {
+            "when": {"type": "string", "format": "date-time"},
+            "other": {"type": "string", "format": "made-up"}
+        }
+    }));
+    let text = thing(json!({"when": [], "other": []})).to_string();
+    let problems = schemas.check(&document(&text), None);
+    let severities: Vec<_> = problems.iter().map(|problem| problem.severity).collect();
+    assert_eq!(severities, [Severity::Error, Severity::Warning]);
+}
+
+#[test]
 fn nulls_and_defaults_are_those_of_the_api_server() {
     let schemas = made_up(json!({
         "type": "object",
