@@ -15,9 +15,11 @@ mod output;
 mod parse;
 mod plugins;
 mod policy;
+mod report;
 mod runtime;
 mod schemas;
 mod ui;
+mod validate;
 
 pub use cli::{Cli, Color, Global, Progress};
 pub use clients::{AsksCluster, ClusterFlags, Token, unanswered};

@@ -20,6 +20,7 @@ pub(crate) const PUBLISHED: &[Published] = &[
     of::<Failure>(),
     of::<commands::explain::Explanations>(),
     of::<commands::version::Versions>(),
+    of::<crate::report::ValidationReport>(),
     of::<commands::policy::bench::PolicyBench>(),
     of::<commands::policy::explain::PolicyExplanation>(),
     of::<commands::policy::inspect::PolicyInspection>(),

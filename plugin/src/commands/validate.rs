@@ -1,0 +1,194 @@
+//! `validate`: what the webhook would say, before anything reaches a cluster.
+
+use std::path::PathBuf;
+use std::time::Instant;
+
+use clap::{Args, ValueEnum, ValueHint};
+
+use crate::cli::Global;
+use crate::clients::AsksCluster;
+use crate::exit::{Exit, Failure};
+use crate::report::{self, Severity, ValidationReport};
+use crate::runtime::Runtime;
+use crate::ui::Ui;
+use crate::validate::{Task, Validated, validate};
+
+const EXAMPLES: &str = "\
+Examples:
+  # Everything in a folder, as the webhook with its default policies would judge it
+  kubectl opensdn validate deploy/
+
+  # What a pipe brings, with findings at the lines of a pull request
+  kustomize build overlays/prod | kubectl opensdn validate - -o github
+
+  # As a change of what lives in the cluster, which answers look-ups too; nothing is written
+  kubectl opensdn validate --live manager.yaml
+
+  # With your own policy, and with another setting of a built-in one
+  kubectl opensdn validate --policy mtu-room.wasm --settings settings.yaml deploy/
+
+Suppress a finding with a reason: a comment `# opensdn-ignore: CODE reason` at its line or above,
+or the annotation opensdn.io/ignore: \"CODE reason; CODE reason\" of the object.
+
+Exit codes: 0 nothing found, 1 findings as bad as --fail-on or worse, 2 unreadable input.";
+
+/// Arguments of `validate`.
+#[derive(Debug, Args)]
+#[command(after_long_help = EXAMPLES)]
+pub(crate) struct Validate {
+    /// Files, folders (*.yaml, *.yml and *.json, at any depth; or a kustomization), globs, or - for
+    /// standard input.
+    #[arg(required_unless_present = "filename", value_name = "FILE|DIR|GLOB|-", value_hint = ValueHint::AnyPath)]
+    names: Vec<PathBuf>,
+    /// The same as an argument, as kubectl apply has it.
+    #[arg(short, long, value_name = "FILE|DIR|GLOB|-", value_hint = ValueHint::AnyPath)]
+    filename: Vec<PathBuf>,
+    /// Ask the living cluster too, read-only: for look-ups, for claims, and for the stored version
+    /// of each object, of which it is then a change. Files win over the cluster.
+    #[arg(long)]
+    live: bool,
+    /// A policy to add, or to put in the place of that of the same name: a module (.wasm), or
+    /// AdmissionPolicies (.yaml) whose modules are built in, in a ConfigMap beside them, or files
+    /// relative to it.
+    #[arg(long = "policy", value_name = "FILE", value_hint = ValueHint::FilePath)]
+    policies: Vec<PathBuf>,
+    /// Settings of policies: a mapping from names of policies to their settings.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    settings: Option<PathBuf>,
+    /// Judge by the rules of this version of Kubernetes, such as 1.33.
+    #[arg(long, value_name = "VERSION")]
+    as_of: Option<String>,
+    /// An earlier report (-o json); what it has does not count.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    baseline: Option<PathBuf>,
+    /// Refuse objects of kinds that neither a schema nor a policy knows.
+    #[arg(long)]
+    strict: bool,
+    /// How bad a finding must be for exit code 1.
+    #[arg(long, value_enum, default_value_t, value_name = "SEVERITY")]
+    fail_on: FailOn,
+    /// Exit with 0 whatever is found; unreadable input still counts.
+    #[arg(long)]
+    exit_zero: bool,
+    /// How findings are written.
+    #[arg(short, long, value_enum, default_value_t, value_name = "FORMAT")]
+    output: Format,
+    #[command(flatten)]
+    _cluster: AsksCluster,
+}
+
+/// How bad a finding must be.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum FailOn {
+    /// What the API server or the webhook would refuse.
+    #[default]
+    Error,
+    /// What passes with a warning too.
+    Warning,
+    /// Anything.
+    Info,
+}
+
+/// How findings are written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// For people, with the lines that are meant.
+    #[default]
+    Human,
+    /// One JSON document.
+    Json,
+    /// One YAML document.
+    Yaml,
+    /// SARIF 2.1.0, for code scanning.
+    Sarif,
+    /// Workflow commands of GitHub: annotations of a pull request.
+    Github,
+    /// JUnit's XML, for reports of builds.
+    Junit,
+}
+
+impl FailOn {
+    fn severity(self) -> Severity {
+        match self {
+            Self::Error => Severity::Error,
+            Self::Warning => Severity::Warning,
+            Self::Info => Severity::Info,
+        }
+    }
+}
+
+impl Validate {
+    pub(crate) fn run(&self, global: &Global, ui: &mut Ui) -> Result<Exit, Failure> {
+        let started = Instant::now();
+        self.check_cluster_flags(global)?;
+        let runtime = Runtime::start(global)?;
+        if let Some(why) = runtime.uncached() {
+            ui.warn(why);
+        }
+        let client = match self.live {
+            true => Some(runtime.block_on(global.client())?),
+            false => None,
+        };
+        let validated = validate(&runtime, &self.task(global), client)?;
+        self.write(&validated, ui)?;
+        tell(&validated.report, ui);
+        ui.note(&report::summary(&validated.report, started.elapsed()));
+        Ok(self.exit(&validated))
+    }
+
+    /// `--namespace` says where objects go that name none; the others are for `--live` only.
+    fn check_cluster_flags(&self, global: &Global) -> Result<(), Failure> {
+        if self.live {
+            return Ok(());
+        }
+        let mut flags = global.cluster.clone();
+        flags.namespace = None;
+        flags.must_be_absent(
+            "validate asks no cluster without --live",
+            "add --live, or leave it out",
+        )
+    }
+
+    fn task(&self, global: &Global) -> Task {
+        Task {
+            names: self.names.iter().chain(&self.filename).cloned().collect(),
+            policies: self.policies.clone(),
+            settings: self.settings.clone(),
+            baseline: self.baseline.clone(),
+            as_of: self.as_of.clone(),
+            namespace: global.cluster.namespace.clone(),
+            strict: self.strict,
+        }
+    }
+
+    fn write(&self, validated: &Validated, ui: &mut Ui) -> Result<(), Failure> {
+        let Validated { report, files, .. } = validated;
+        let look = ui.look();
+        match self.output {
+            Format::Human | Format::Json | Format::Yaml => {
+                ui.answer(report, |out| report::write_human(report, look, out))
+            }
+            Format::Sarif => ui.write(|out| report::write_sarif(report, out)),
+            Format::Github => ui.write(|out| report::write_github(report, out)),
+            Format::Junit => ui.write(|out| report::write_junit(report, files, out)),
+        }
+    }
+
+    fn exit(&self, validated: &Validated) -> Exit {
+        let worst = validated.report.findings.iter().map(|one| one.severity).max();
+        if validated.unreadable {
+            Exit::Usage
+        } else if !self.exit_zero && worst.is_some_and(|worst| worst >= self.fail_on.severity()) {
+            Exit::Negative
+        } else {
+            Exit::Done
+        }
+    }
+}
+
+/// What was not checked, for people; documents have it within.
+fn tell(report: &ValidationReport, ui: &mut Ui) {
+    for one in &report.not_checked {
+        ui.note(&format!("not checked: {}: {}", one.what, one.why));
+    }
+}

@@ -1,0 +1,169 @@
+//! Findings for people, each with its line and a caret under what is meant.
+
+use std::io::{self, Write};
+
+use annotate_snippets::renderer::DecorStyle;
+use annotate_snippets::{
+    Annotation, AnnotationKind, Element, Group, Level, Origin, Renderer, Snippet,
+    normalize_untrusted_str,
+};
+
+use super::place::{Excerpt, Place};
+use super::{Finding, Severity, ValidationReport};
+use crate::ui::{Look, wrap};
+
+/// What stands before the text of a note: the gutter, `= note: `.
+const NOTE_INDENT: usize = 16;
+
+/// Writes every finding, then what was suppressed.
+pub(crate) fn write(report: &ValidationReport, look: Look, out: &mut dyn Write) -> io::Result<()> {
+    let decor = if look.unicode { DecorStyle::Unicode } else { DecorStyle::Ascii };
+    // Whether colours are wanted is the stream's business, which strips them where they are not.
+    let renderer = Renderer::styled().decor_style(decor).term_width(look.width);
+    for finding in &report.findings {
+        writeln!(out, "{}\n", renderer.render(&[group(finding, look)]))?;
+    }
+    if !report.suppressed.is_empty() {
+        writeln!(out, "suppressed:")?;
+    }
+    for finding in &report.suppressed {
+        let reason =
+            finding.suppression.as_ref().map(|one| one.reason.as_str()).unwrap_or_default();
+        let text = format!(
+            "{}: {}: {} (because: {reason})",
+            finding.place.text(),
+            finding.code,
+            finding.message
+        );
+        let lines = wrap(&normalize_untrusted_str(&text), look.width.saturating_sub(4));
+        writeln!(out, "  {}", lines.join("\n    "))?;
+    }
+    Ok(())
+}
+
+fn group(finding: &Finding, look: Look) -> Group<'static> {
+    let level = match finding.severity {
+        Severity::Error => Level::ERROR,
+        Severity::Warning => Level::WARNING,
+        Severity::Info => Level::INFO,
+    };
+    let message = normalize_untrusted_str(&finding.message);
+    let headline = normalize_untrusted_str(finding.headline());
+    let prefix = finding.code.len() + "warning[]: ".len();
+    let headline = wrap(&headline, look.width.saturating_sub(prefix)).join("\n");
+    let label = (!finding.title.is_empty()).then_some(message.as_str());
+    let fits = |label: &str| label_fits(&finding.place, label, look.width);
+    let below = label.filter(|label| !fits(label));
+    let mut group = level.primary_title(headline).id(finding.code.clone()).elements(place(
+        &finding.place,
+        AnnotationKind::Primary,
+        label.filter(|one| fits(one)),
+    ));
+    for related in &finding.related {
+        let text = normalize_untrusted_str(&related.message);
+        let shown = label_fits(&related.place, &text, look.width).then_some(text.as_str());
+        group = group.elements(place(&related.place, AnnotationKind::Context, shown));
+        if shown.is_none() {
+            let text = format!("{}: {text}", related.place.text());
+            group = group.element(Level::NOTE.message(note(&text, look)));
+        }
+    }
+    let mut notes = Vec::new();
+    if let Some(message) = below {
+        notes.push((Level::NOTE, message.to_owned()));
+    }
+    if !finding.hint.is_empty() {
+        notes.push((Level::HELP, finding.hint.clone()));
+    }
+    if let Some(object) = finding.object.as_ref().filter(|object| !object.name.is_empty()) {
+        let field = finding.pointer.as_deref().filter(|pointer| !pointer.is_empty());
+        let field = field.map(|pointer| format!(" {pointer}")).unwrap_or_default();
+        notes.push((Level::NOTE.with_name("object"), format!("{object}{field}")));
+    }
+    if let Some(policy) = &finding.policy {
+        let digest = policy.digest.get(.."sha256:".len() + 12).unwrap_or(&policy.digest);
+        let text = format!("{} {} ({digest})", policy.name, policy.version);
+        notes.push((Level::NOTE.with_name("policy"), text));
+    }
+    group.elements(notes.into_iter().map(|(level, text)| level.message(note(&text, look))))
+}
+
+fn note(text: &str, look: Look) -> String {
+    wrap(&normalize_untrusted_str(text), look.width.saturating_sub(NOTE_INDENT)).join("\n")
+}
+
+/// A place with its line, or without where there is none to show.
+fn place(place: &Place, kind: AnnotationKind, label: Option<&str>) -> Vec<Element<'static>> {
+    let path = normalize_untrusted_str(&place.file);
+    match (&place.excerpt, place.line) {
+        (Some(excerpt), Some(line)) => {
+            let mut annotation: Annotation<'static> = kind.span(span(excerpt));
+            if let Some(label) = label {
+                annotation = annotation.label(label.to_owned());
+            }
+            let snippet = Snippet::source(excerpt.line.clone())
+                .line_start(line)
+                .path(path)
+                .annotation(annotation);
+            vec![snippet.into()]
+        }
+        (_, line) => {
+            let mut origin = Origin::path(path);
+            if let Some(line) = line {
+                origin = origin.line(line);
+            }
+            if let Some(column) = place.column {
+                origin = origin.char_column(column);
+            }
+            vec![origin.into(), annotate_snippets::Padding.into()]
+        }
+    }
+}
+
+fn span(excerpt: &Excerpt) -> std::ops::Range<usize> {
+    excerpt.start..excerpt.end
+}
+
+/// Whether the label ends before the right margin, behind the line's number and the carets.
+fn label_fits(place: &Place, label: &str, width: usize) -> bool {
+    let (Some(excerpt), Some(line)) = (&place.excerpt, place.line) else { return false };
+    let gutter = line.to_string().len() + 3;
+    let before = excerpt.line.get(..excerpt.end).unwrap_or_default();
+    gutter + before.chars().count() + 1 + label.chars().count() <= width
+}
+
+/// The last line for people: `3 errors, 1 warning in 6 files, 14 objects`.
+pub(crate) fn summary(report: &ValidationReport, took: std::time::Duration) -> String {
+    let summary = &report.summary;
+    let counts =
+        [(summary.errors, "error"), (summary.warnings, "warning"), (summary.infos, "note")];
+    let found: Vec<String> = counts
+        .into_iter()
+        .filter(|(number, _)| *number > 0)
+        .map(|(number, word)| plural(number, word))
+        .collect();
+    let found = if found.is_empty() { "nothing found".to_owned() } else { found.join(", ") };
+    let mut text = format!(
+        "{found} in {}, {}, {}, {} ms",
+        plural(summary.files, "file"),
+        plural(summary.objects, "object"),
+        plural(report.policies.len(), "policy"),
+        took.as_millis()
+    );
+    if summary.suppressed > 0 {
+        text.push_str(&format!("; {} suppressed", summary.suppressed));
+    }
+    if summary.ignored > 0 {
+        let objects = plural(summary.ignored, "object");
+        text.push_str(&format!("; {objects} of other kinds ignored"));
+    }
+    text
+}
+
+fn plural(number: usize, word: &str) -> String {
+    match (number, word.strip_suffix('y')) {
+        (1, _) => format!("1 {word}"),
+        (_, Some(stem)) => format!("{number} {stem}ies"),
+        _ => format!("{number} {word}s"),
+    }
+}

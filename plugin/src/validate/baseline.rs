@@ -1,0 +1,74 @@
+//! Findings that were there before: an earlier report (`-o json`) tells which. They are listed as
+//! suppressed and do not count, so that a team can begin with what is new. Lines may have moved;
+//! code, object, field and message tell a finding from another.
+
+use std::collections::HashSet;
+use std::fs;
+use std::path::Path;
+
+use serde::Deserialize;
+
+use super::inputs::{explain, shown};
+use crate::exit::{Exit, Failure};
+use crate::report::{By, Finding, Granted, ObjectId, ValidationReport};
+
+#[derive(Deserialize)]
+struct Earlier {
+    kind: String,
+    #[serde(default)]
+    findings: Vec<Known>,
+    #[serde(default)]
+    suppressed: Vec<Known>,
+}
+
+#[derive(Deserialize, PartialEq, Eq, Hash)]
+struct Known {
+    code: String,
+    #[serde(default)]
+    object: Option<ObjectId>,
+    #[serde(default)]
+    pointer: Option<String>,
+    message: String,
+}
+
+/// Moves what the earlier report has to what is suppressed.
+///
+/// # Errors
+/// The file cannot be read or is no report.
+pub(crate) fn apply(path: &Path, report: &mut ValidationReport) -> Result<(), Failure> {
+    let name = shown(path);
+    let failed =
+        |message: String, hint: &str| Failure::new(Exit::Usage, "unreadable-file", message, hint);
+    let bytes = fs::read(path).map_err(|error| {
+        let (message, hint) = explain(&name, &error);
+        failed(message, &hint)
+    })?;
+    let hint = "make it with: kubectl opensdn validate ... -o json > baseline.json";
+    let earlier: Earlier = serde_json::from_slice(&bytes)
+        .map_err(|error| failed(format!("{name} is no baseline"), hint).because(&error))?;
+    if earlier.kind != "ValidationReport" {
+        return Err(failed(format!("{name} is a {}, not a ValidationReport", earlier.kind), hint));
+    }
+    let known: HashSet<Known> = earlier.findings.into_iter().chain(earlier.suppressed).collect();
+    let (old, new) = std::mem::take(&mut report.findings)
+        .into_iter()
+        .partition(|finding: &Finding| known.contains(&Known::of(finding)));
+    report.findings = new;
+    for mut finding in old {
+        let reason = format!("it is in the baseline {name}");
+        finding.suppression = Some(Granted { reason, by: By::Baseline });
+        report.suppressed.push(finding);
+    }
+    Ok(())
+}
+
+impl Known {
+    fn of(finding: &Finding) -> Self {
+        Self {
+            code: finding.code.clone(),
+            object: finding.object.clone(),
+            pointer: finding.pointer.clone(),
+            message: finding.message.clone(),
+        }
+    }
+}

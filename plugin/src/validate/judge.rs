@@ -1,0 +1,419 @@
+//! What is wrong with one object: its schema and rules, then the policies, by the function that the
+//! webhook calls. The object is first made what the API server would make of it.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use opensdn_crds::{OPENSDN_GROUP, TUNGSTEN_GROUP};
+use opensdn_manifests::{Document, Problem, Severity as Level, Source, Span};
+use opensdn_policy_host::scan::{self, Mount, Paths};
+use opensdn_policy_host::{
+    Context, EvalFailure, Finding as Said, Mode, Mutation, Operation, Request, Severity as Word,
+    Step as Round, Verdict, apply,
+};
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use super::claims::{Claimant, Identity};
+use super::live::Live;
+use super::policies::{self, InForce, Modules};
+use super::schemas::Schemas;
+use super::suppress::Suppressions;
+use super::table::{Table, View};
+use crate::exit::Failure;
+use crate::report::codes;
+use crate::report::{Finding, NotChecked, ObjectId, Origin, Place, Severity, Step};
+use crate::runtime::Runtime;
+
+/// How long all policies together may take for one object.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Judges one object after the other.
+pub(crate) struct Judge<'a> {
+    pub(crate) runtime: &'a Runtime,
+    pub(crate) in_force: &'a InForce,
+    pub(crate) schemas: &'a Schemas,
+    pub(crate) table: Arc<Table>,
+    pub(crate) modules: &'a Modules,
+    pub(crate) live: Option<&'a Live>,
+    /// The namespace of objects that name none.
+    pub(crate) namespace: Option<&'a str>,
+    pub(crate) strict: bool,
+    pub(crate) blind: Arc<Mutex<BTreeSet<String>>>,
+}
+
+/// A document, and where it was read.
+#[derive(Clone, Copy)]
+pub(crate) struct Written<'a> {
+    pub(crate) document: &'a Document,
+    pub(crate) source: &'a Source,
+    pub(crate) origin: Origin,
+    pub(crate) file_number: usize,
+}
+
+/// What came of one object.
+#[derive(Default)]
+pub(crate) struct Judged {
+    pub(crate) object: ObjectId,
+    pub(crate) identity: Identity,
+    /// Where its name stands.
+    pub(crate) place: Place,
+    pub(crate) findings: Vec<Finding>,
+    pub(crate) claims: Vec<Claimant>,
+    pub(crate) not_checked: Vec<NotChecked>,
+    /// Whether nobody here knows the kind.
+    pub(crate) ignored: bool,
+}
+
+impl Written<'_> {
+    /// The place of a range of bytes.
+    pub(crate) fn place(&self, span: Span) -> Place {
+        Place::of_span(self.origin, self.file_number, self.source, span)
+    }
+
+    /// The place of a field or, where the document has it not, of the innermost one around it. A
+    /// field of many lines, and one that only contains a missing one, is shown by its key.
+    pub(crate) fn place_of(&self, pointer: &str) -> Place {
+        let found = self.document.nearest(pointer);
+        let lines = |span: Span| {
+            let end = self.source.position(span.end.saturating_sub(1));
+            end.line > self.source.position(span.start).line
+        };
+        let exact = self.document.span(pointer).is_some();
+        let span = match found.key {
+            Some(key) if !exact || lines(found.value) => key,
+            _ => found.value,
+        };
+        self.place(span)
+    }
+}
+
+/// What a request would be about.
+struct Subject {
+    object: ObjectId,
+    group: String,
+    version: String,
+}
+
+impl Subject {
+    fn of(value: &Value) -> Self {
+        let text = |pointer| value.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+        let api_version = text("/apiVersion");
+        let (group, version) = api_version.rsplit_once('/').unwrap_or(("", api_version));
+        Self {
+            object: ObjectId {
+                api_version: api_version.to_owned(),
+                kind: text("/kind").to_owned(),
+                namespace: text("/metadata/namespace").to_owned(),
+                name: text("/metadata/name").to_owned(),
+            },
+            group: group.to_owned(),
+            version: version.to_owned(),
+        }
+    }
+
+    fn is_ours(&self) -> bool {
+        self.group == TUNGSTEN_GROUP || self.group == OPENSDN_GROUP
+    }
+
+    fn identity(&self) -> Identity {
+        let ObjectId { kind, namespace, name, .. } = &self.object;
+        (self.group.clone(), kind.clone(), namespace.clone(), name.clone())
+    }
+}
+
+impl Judge<'_> {
+    /// Everything that is wrong with the object.
+    pub(crate) fn judge(&self, written: Written<'_>) -> Result<Judged, Failure> {
+        let mut value = written.document.value.clone();
+        self.add_namespace(&mut value);
+        let subject = Subject::of(&value);
+        let mut judged = Judged {
+            object: subject.object.clone(),
+            identity: subject.identity(),
+            place: written.place_of("/metadata/name"),
+            ..Judged::default()
+        };
+        let object = self.schemas.as_stored(&value);
+        let old = self.old(&subject)?;
+        let concerned = self.concerned(&subject, &object, old.as_ref());
+        if !subject.is_ours() && !concerned {
+            judged.ignored = true;
+            if self.strict && !self.table.wants(&subject.group, &subject.object.kind) {
+                judged.findings.push(unknown_kind(written, &subject));
+            }
+            return Ok(judged);
+        }
+        for problem in self.schemas.check(written.document) {
+            judged.findings.push(of_problem(written, &subject.object, problem));
+        }
+        if concerned {
+            self.ask_policies(written, &subject, object, old.as_ref(), &mut judged);
+        }
+        if subject.group == OPENSDN_GROUP && subject.object.kind == "AdmissionPolicy" {
+            self.check_policy(written, &subject, &value, &mut judged)?;
+        }
+        self.suppress(written, &subject, &mut judged);
+        Ok(judged)
+    }
+
+    fn add_namespace(&self, value: &mut Value) {
+        let Some(namespace) = self.namespace else { return };
+        let namespaced = self.schemas.is_namespaced(value);
+        let metadata = value.get_mut("metadata").and_then(Value::as_object_mut);
+        if let Some(metadata) = metadata.filter(|_| namespaced) {
+            metadata.entry("namespace").or_insert_with(|| json!(namespace));
+        }
+    }
+
+    /// The object as the cluster has it.
+    fn old(&self, subject: &Subject) -> Result<Option<Value>, Failure> {
+        let Some(live) = self.live else { return Ok(None) };
+        let ObjectId { kind, namespace, name, .. } = &subject.object;
+        self.runtime.block_on(live.read(&subject.group, kind, namespace, name))
+    }
+
+    fn concerned(&self, subject: &Subject, object: &Value, old: Option<&Value>) -> bool {
+        let asked = |round| {
+            self.with_request(subject, object, old, |request| {
+                self.in_force.set.concerns(round, request)
+            })
+        };
+        [Round::Validate, Round::Mutate].into_iter().any(|round| asked(round).unwrap_or(true))
+    }
+
+    /// Hands over the request that the API server would send to the webhook. `Err` says why the
+    /// object cannot be sent.
+    fn with_request<T>(
+        &self,
+        subject: &Subject,
+        object: &Value,
+        old: Option<&Value>,
+        ask: impl FnOnce(&Request<'_>) -> T,
+    ) -> Result<T, String> {
+        let mut paths = Paths::new();
+        let mounted = |paths: &mut Paths, place: &str| -> Mount {
+            paths.mount(place, self.in_force.set.paths())
+        };
+        let (new_mount, old_mount) =
+            (mounted(&mut paths, "/object"), mounted(&mut paths, "/oldObject"));
+        let text = json!({"object": object, "oldObject": old}).to_string();
+        let found = scan::scan(text.as_bytes(), &paths).map_err(|error| error.to_string())?;
+        let ObjectId { kind, namespace, name, .. } = &subject.object;
+        Ok(ask(&Request {
+            operation: if old.is_some() { Operation::Update } else { Operation::Create },
+            group: &subject.group,
+            version: &subject.version,
+            kind,
+            subresource: "",
+            name,
+            namespace,
+            namespace_labels: self.table.namespace_labels(namespace),
+            user: "",
+            groups: &[],
+            dry_run: false,
+            object: found.document(&new_mount),
+            old_object: found.document(&old_mount),
+        }))
+    }
+
+    /// Mutates, then validates the result, as admission does.
+    fn ask_policies(
+        &self,
+        written: Written<'_>,
+        subject: &Subject,
+        mut object: Value,
+        old: Option<&Value>,
+        judged: &mut Judged,
+    ) {
+        let (group, kind, namespace, name) = subject.identity();
+        let view = View::new(&self.table, (group, kind), (namespace, name), &self.blind);
+        let context = Context { lookup: Arc::new(view), deadline: Instant::now() + PATIENCE };
+        let set = &self.in_force.set;
+        let mutation = self.with_request(subject, &object, old, |request| {
+            self.runtime.block_on(set.mutate(request, &context))
+        });
+        let mutation = mutation.unwrap_or_else(|_| Mutation::default());
+        let mut failures = mutation.failures;
+        // The host has tried the patch of each policy on the object already.
+        if apply(&mut object, &mutation.patch).is_ok() {
+            object = self.schemas.as_stored(&object);
+        }
+        let verdict = self.with_request(subject, &object, old, |request| {
+            self.runtime.block_on(set.evaluate(request, &context))
+        });
+        match verdict {
+            Ok(verdict) => {
+                let Verdict { findings, claims, failures: others, .. } = verdict;
+                failures.extend(others);
+                judged.findings.extend(
+                    findings.into_iter().map(|said| self.of_policy(written, subject, said)),
+                );
+                judged.claims = claims
+                    .into_iter()
+                    .map(|claim| Claimant {
+                        object: subject.object.clone(),
+                        place: written.place_of(&claim.pointer),
+                        title: self.title(&claim.policy, &claim.code),
+                        policy: self.in_force.ids.get(&claim.policy).cloned(),
+                        granted: None,
+                        claim,
+                    })
+                    .collect();
+            }
+            // A document that was read is JSON; it can only be too deep or too long.
+            Err(why) => judged
+                .not_checked
+                .push(NotChecked { what: format!("{} by the policies", subject.object), why }),
+        }
+        self.take_failures(written, subject, failures, judged);
+    }
+
+    /// A policy that gets what the schema refuses may not understand it; that is no news then.
+    fn take_failures(
+        &self,
+        written: Written<'_>,
+        subject: &Subject,
+        failures: Vec<EvalFailure>,
+        judged: &mut Judged,
+    ) {
+        let malformed = judged
+            .findings
+            .iter()
+            .any(|one| one.step == Step::Schema && one.severity == Severity::Error);
+        for failure in failures {
+            if malformed {
+                judged.not_checked.push(NotChecked {
+                    what: format!("{} by the policy {}", subject.object, failure.policy),
+                    why: format!("mend the schema's errors first; it said: {}", failure.reason),
+                });
+                continue;
+            }
+            judged.findings.push(Finding {
+                code: codes::COULD_NOT_TELL.to_owned(),
+                severity: if failure.denies() { Severity::Error } else { Severity::Warning },
+                step: Step::Policy,
+                title: String::new(),
+                message: format!("policy {}: {}", failure.policy, failure.reason),
+                hint: "an answer that could not be computed is never a pass".to_owned(),
+                object: Some(subject.object.clone()),
+                pointer: Some(String::new()),
+                place: written.place_of("/metadata/name"),
+                related: Vec::new(),
+                policy: self.in_force.ids.get(&failure.policy).cloned(),
+                suppression: None,
+            });
+        }
+    }
+
+    fn of_policy(&self, written: Written<'_>, subject: &Subject, said: Said) -> Finding {
+        let severity = match (said.mode, said.severity) {
+            (Mode::Enforce, Word::Deny) => Severity::Error,
+            (Mode::Enforce | Mode::Warn, _) => Severity::Warning,
+            (Mode::Audit, _) => Severity::Info,
+        };
+        Finding {
+            severity,
+            step: Step::Policy,
+            title: self.title(&said.policy, &said.code),
+            message: said.message,
+            hint: said.hint,
+            object: Some(subject.object.clone()),
+            place: written.place_of(&said.pointer),
+            pointer: Some(said.pointer),
+            related: Vec::new(),
+            policy: self.in_force.ids.get(&said.policy).cloned(),
+            code: said.code,
+            suppression: None,
+        }
+    }
+
+    fn title(&self, policy: &str, code: &str) -> String {
+        let binding = self.in_force.set.bindings().find(|binding| binding.name == policy);
+        let message = binding.and_then(|binding| binding.policy.message(code));
+        message.map(|message| message.title.clone()).unwrap_or_default()
+    }
+
+    fn check_policy(
+        &self,
+        written: Written<'_>,
+        subject: &Subject,
+        value: &Value,
+        judged: &mut Judged,
+    ) -> Result<(), Failure> {
+        match policies::check(self.runtime, value, self.modules)? {
+            Ok(said) => {
+                let findings = said.into_iter().map(|one| self.of_policy(written, subject, one));
+                judged.findings.extend(findings);
+            }
+            Err(why) => judged
+                .not_checked
+                .push(NotChecked { what: format!("the module of {}", subject.object), why }),
+        }
+        Ok(())
+    }
+
+    fn suppress(&self, written: Written<'_>, subject: &Subject, judged: &mut Judged) {
+        let Written { document, source, origin, file_number } = written;
+        let mut suppressions = Suppressions::read(document, source, origin, file_number);
+        for finding in &mut judged.findings {
+            finding.suppression = suppressions.grant(&finding.code, finding.place.line);
+        }
+        for claimant in &mut judged.claims {
+            claimant.granted = suppressions.grant(&claimant.claim.code, claimant.place.line);
+        }
+        judged.findings.extend(suppressions.findings(&subject.object));
+    }
+}
+
+fn unknown_kind(written: Written<'_>, subject: &Subject) -> Finding {
+    let ObjectId { api_version, kind, .. } = &subject.object;
+    Finding {
+        code: codes::UNKNOWN_KIND.to_owned(),
+        severity: Severity::Error,
+        step: Step::Schema,
+        title: String::new(),
+        message: format!("neither a schema nor a policy knows {kind} of {api_version}"),
+        hint: "look at the spelling, or leave --strict out".to_owned(),
+        object: Some(subject.object.clone()),
+        pointer: Some("/kind".to_owned()),
+        place: written.place_of("/kind"),
+        related: Vec::new(),
+        policy: None,
+        suppression: None,
+    }
+}
+
+/// A problem of the schema or of the text, at its place.
+pub(crate) fn of_problem(written: Written<'_>, object: &ObjectId, problem: Problem) -> Finding {
+    let place = match (problem.span, &problem.pointer) {
+        (Some(span), _) => written.place(span),
+        (None, Some(pointer)) => written.place_of(pointer),
+        (None, None) => written.place_of(""),
+    };
+    Finding { object: Some(object.clone()), ..of_text(place, problem, Step::Schema) }
+}
+
+/// A problem without an object.
+pub(crate) fn of_text(place: Place, problem: Problem, step: Step) -> Finding {
+    let severity = match problem.severity {
+        Level::Error => Severity::Error,
+        Level::Warning => Severity::Warning,
+        Level::Info => Severity::Info,
+    };
+    Finding {
+        code: problem.code,
+        severity,
+        step,
+        title: String::new(),
+        message: problem.message,
+        hint: problem.hint,
+        object: None,
+        pointer: problem.pointer,
+        place,
+        related: Vec::new(),
+        policy: None,
+        suppression: None,
+    }
+}

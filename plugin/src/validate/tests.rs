@@ -1,0 +1,177 @@
+//! Documents through the whole of `validate`, with the policies that a cluster gets.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
+
+use clap::Parser as _;
+
+use super::{Task, Validated, validate};
+use crate::cli::Cli;
+use crate::report::{Finding, ValidationReport};
+use crate::runtime::Runtime;
+
+/// One for all tests: what is compiled by the first is there for the others.
+static RUNTIME: LazyLock<std::sync::Mutex<Runtime>> = LazyLock::new(|| {
+    let cli = Cli::try_parse_from(["kubectl-opensdn", "version"]).unwrap();
+    std::sync::Mutex::new(Runtime::start(&cli.global).unwrap())
+});
+
+fn run(task: &Task) -> Validated {
+    let runtime = RUNTIME.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    validate(&runtime, task, None).unwrap()
+}
+
+fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {
+    let root = tempfile::tempdir().unwrap();
+    for (name, text) in files {
+        fs::write(root.path().join(name), text).unwrap();
+    }
+    root
+}
+
+fn task(root: &Path) -> Task {
+    Task { names: vec![root.to_owned()], ..Task::default() }
+}
+
+fn report(files: &[(&str, &str)]) -> ValidationReport {
+    let root = folder(files);
+    run(&task(root.path())).report
+}
+
+fn codes(findings: &[Finding]) -> Vec<&str> {
+    findings.iter().map(|one| one.code.as_str()).collect()
+}
+
+fn link_local(name: &str, ip: &str, more: &str) -> String {
+    format!(
+        "apiVersion: opensdn.io/v1alpha1\nkind: LinkLocalService\nmetadata:\n  name: {name}\n  \
+         namespace: tf\n{more}spec:\n  ip: {ip}\n  port: 9100\n  fabric:\n    addresses: \
+         [10.0.0.5]\n    port: 9100\n"
+    )
+}
+
+#[test]
+fn claims_of_two_files_are_found_with_both_places() {
+    let (one, two) = (link_local("a", "169.254.0.9", ""), link_local("b", "169.254.0.9", ""));
+    let report = report(&[("a.yaml", &one), ("b.yaml", &two)]);
+    let found = report.findings.iter().find(|one| one.message.contains("already taken")).unwrap();
+    assert_eq!(
+        found.message,
+        "169.254.0.9:9100 (link-local-address) is already taken by LinkLocalService tf/a (/spec/ip)"
+    );
+    assert!(found.place.file.ends_with("b.yaml"), "{:?}", found.place);
+    assert_eq!((found.place.line, found.place.column), (Some(7), Some(7)));
+    assert!(found.related[0].place.file.ends_with("a.yaml"));
+}
+
+#[test]
+fn the_same_object_twice_is_one_finding_and_no_conflict_of_claims() {
+    let one = link_local("a", "169.254.0.9", "");
+    let report = report(&[("a.yaml", &one), ("b.yaml", &one)]);
+    assert_eq!(codes(&report.findings), ["defined-twice"]);
+}
+
+#[test]
+fn a_broken_document_does_not_hide_the_others() {
+    let text = format!("a: [\n---\n{}", link_local("a", "127.0.0.1", ""));
+    let report = report(&[("a.yaml", &text)]);
+    let codes = codes(&report.findings);
+    assert!(codes.contains(&"yaml-syntax") && codes.contains(&"OSDN1604"), "{codes:?}");
+}
+
+#[test]
+fn suppressions_need_a_reason_and_are_listed() {
+    let annotation = "  annotations: {opensdn.io/ignore: \"OSDN1604 a lab\"}\n";
+    let granted = report(&[("a.yaml", &link_local("a", "127.0.0.1", annotation))]);
+    assert_eq!(codes(&granted.findings), Vec::<&str>::new());
+    assert_eq!(codes(&granted.suppressed), ["OSDN1604"]);
+    assert_eq!(granted.suppressed[0].suppression.as_ref().unwrap().reason, "a lab");
+
+    let comment = "127.0.0.1 # opensdn-ignore: OSDN1604 a lab";
+    let granted = report(&[("a.yaml", &link_local("a", comment, ""))]);
+    assert_eq!(codes(&granted.suppressed), ["OSDN1604"]);
+
+    let silent = "127.0.0.1 # opensdn-ignore: OSDN1604";
+    let refused = report(&[("a.yaml", &link_local("a", silent, ""))]);
+    assert_eq!(codes(&refused.findings), ["OSDN1604", "suppression-without-reason"]);
+
+    let unused = "169.254.0.9 # opensdn-ignore: OSDN1604 a lab";
+    let told = report(&[("a.yaml", &link_local("a", unused, ""))]);
+    assert_eq!(codes(&told.findings), ["suppression-unused"]);
+}
+
+#[test]
+fn settings_and_policies_replace_what_is_there() {
+    let root = folder(&[("a.yaml", &link_local("a", "169.254.20.1", ""))]);
+    let aside = folder(&[
+        ("settings.yaml", "duplicate-link-local: {fabricSubnets: [169.254.20.0/24]}\n"),
+        ("unknown.yaml", "no-such-policy: {}\n"),
+        (
+            "policy.yaml",
+            "apiVersion: opensdn.io/v1alpha1\nkind: AdmissionPolicy\nmetadata: {name: \
+             duplicate-link-local}\nspec:\n  module: {builtIn: duplicate-link-local}\n  mode: \
+             warn\n  settings: {fabricSubnets: [169.254.20.0/24]}\n",
+        ),
+    ]);
+    assert_eq!(codes(&run(&task(root.path())).report.findings), Vec::<&str>::new());
+    let settings = Some(aside.path().join("settings.yaml"));
+    let with = Task { settings, ..task(root.path()) };
+    let report = run(&with).report;
+    assert_eq!(codes(&report.findings), ["OSDN1604"]);
+    assert_eq!(report.summary.errors, 1);
+    let policies = vec![aside.path().join("policy.yaml")];
+    let report = run(&Task { policies, ..task(root.path()) }).report;
+    assert_eq!((report.summary.errors, report.summary.warnings), (0, 1));
+    let settings = Some(aside.path().join("unknown.yaml"));
+    let runtime = RUNTIME.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let failure = validate(&runtime, &Task { settings, ..task(root.path()) }, None).unwrap_err();
+    assert_eq!(failure.code, "unknown-policy");
+}
+
+#[test]
+fn a_baseline_hides_what_it_has_and_nothing_else() {
+    let root = folder(&[("a.yaml", &link_local("a", "127.0.0.1", ""))]);
+    let first = run(&task(root.path())).report;
+    let mut document = serde_json::to_value(&first).unwrap();
+    document["kind"] = "ValidationReport".into();
+    let aside = folder(&[("baseline.json", &document.to_string())]);
+    fs::write(root.path().join("b.yaml"), link_local("b", "127.0.0.2", "")).unwrap();
+    let baseline: Option<PathBuf> = Some(aside.path().join("baseline.json"));
+    let report = run(&Task { baseline, ..task(root.path()) }).report;
+    assert_eq!(codes(&report.suppressed), ["OSDN1604"]);
+    assert_eq!(codes(&report.findings), ["OSDN1604"]);
+    assert!(report.findings[0].place.file.ends_with("b.yaml"));
+}
+
+#[test]
+fn every_sample_passes_and_every_refused_sample_is_refused() {
+    let deploy = Path::new(env!("CARGO_MANIFEST_DIR")).join("../deploy");
+    // Not together: some are the same cluster in two ways.
+    for entry in fs::read_dir(deploy.join("samples")).unwrap() {
+        let report = run(&task(&entry.unwrap().path())).report;
+        let errors: Vec<String> = report
+            .findings
+            .iter()
+            .filter(|one| one.severity == crate::report::Severity::Error)
+            .map(|one| format!("{} {} {}", one.place.text(), one.code, one.message))
+            .collect();
+        assert_eq!(errors, Vec::<String>::new());
+    }
+    for entry in fs::read_dir(deploy.join("samples-refused")).unwrap() {
+        let path = entry.unwrap().path();
+        let names = vec![deploy.join("samples/link-local-service.yaml"), path.clone()];
+        let report = run(&Task { names, ..Task::default() }).report;
+        assert!(report.summary.errors > 0, "{}", path.display());
+    }
+}
+
+#[test]
+fn other_kinds_are_counted_and_refused_only_when_strict() {
+    let deployment = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: a}\n";
+    let root = folder(&[("a.yaml", deployment)]);
+    let lenient = run(&task(root.path())).report;
+    assert_eq!((lenient.findings.len(), lenient.summary.ignored), (0, 1));
+    let strict = run(&Task { strict: true, ..task(root.path()) }).report;
+    assert_eq!(codes(&strict.findings), ["unknown-kind"]);
+}
