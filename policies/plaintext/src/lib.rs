@@ -16,6 +16,9 @@
 //! password in the resource) is a warning, and a denial under `profile: strict`. A value is never
 //! repeated in a message when it is secret.
 //!
+//! A cookie that is in use may not be changed: members with different cookies do not speak with each
+//! other, so the cluster of RabbitMQ parts while it is rolled out.
+//!
 //! Two secrets are known here, the erlang cookie and the rndc key that tf-operator has as
 //! constants, and uses where the field is unset.
 
@@ -109,8 +112,14 @@ fn manager(request: &Request<Manager>, settings: &Settings, verdict: &mut Verdic
         keystone::judge(authentication, &common.key("authParameters"), settings, verdict);
     }
     // A service's own authParameters are never used; the Manager's are.
+    let old = request.old_object.as_ref().and_then(|old| old.services.as_ref());
     for component in manager.services.iter().flat_map(Services::walk) {
         judge(&component, settings, verdict);
+        if component.kind == "Rabbitmq" {
+            let before = old.iter().flat_map(|old| old.of_kind("Rabbitmq"));
+            let before = before.filter(|before| before.name == component.name);
+            secrets::judge_cookie_change(&component, before.map(|before| before.spec), verdict);
+        }
     }
     Ok(())
 }
@@ -122,7 +131,12 @@ fn alone(request: &Request<Alone>, settings: &Settings, verdict: &mut Verdict) -
         keystone::judge(authentication, &at, settings, verdict);
     }
     if let Some(spec) = &object.spec {
-        judge(&ComponentView::alone(&request.kind, &request.name, spec), settings, verdict);
+        let component = ComponentView::alone(&request.kind, &request.name, spec);
+        judge(&component, settings, verdict);
+        if component.kind == "Rabbitmq" {
+            let before = request.old_object.iter().filter_map(|old| old.spec.as_ref());
+            secrets::judge_cookie_change(&component, before, verdict);
+        }
     }
     Ok(())
 }

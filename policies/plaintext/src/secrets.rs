@@ -11,9 +11,10 @@ pub(crate) const ERLANG_COOKIE: Message = Message {
     title: "RabbitMQ has the erlang cookie that everybody knows",
     explanation: "Whoever knows the cookie and reaches the distribution port runs code on the \
         RabbitMQ nodes. tf-operator has one constant cookie in its source, and uses it where \
-        erlangCookie is unset.",
+        erlangCookie is unset. Members with different cookies do not speak with each other, so a \
+        change parts a running cluster.",
     hint: "set erlangCookie to a value of your own before the first start, made for instance by: \
-        openssl rand -hex 20 (a change on a running cluster parts it)",
+        openssl rand -hex 20",
 };
 
 pub(crate) const RNDC_KEY: Message = Message {
@@ -48,6 +49,34 @@ pub(crate) fn judge_rabbitmq(
     judge_known(component, &ERLANG_COOKIE, cookie, settings, verdict);
     if is_given(spec.password.as_deref()) {
         clear_text(&component.setting("/password"), "password", settings, verdict);
+    }
+}
+
+/// The cookie before and after an update; `before` is the spec as it is stored, if it is.
+pub(crate) fn judge_cookie_change<'a>(
+    component: &ComponentView<'_, Spec>,
+    before: impl IntoIterator<Item = &'a Spec>,
+    verdict: &mut Verdict,
+) {
+    let cookie = effective_cookie(component.spec);
+    if before.into_iter().any(|before| effective_cookie(before) != cookie) {
+        let text = format!(
+            "{}: erlangCookie would change, which parts the running cluster",
+            component.title()
+        );
+        let hint = "keep the cookie that is stored. To change it, delete the Rabbitmq, wait until \
+            its pods are gone, and create it with the new cookie: clients are without messages \
+            meanwhile";
+        let at = component.setting("/erlangCookie");
+        verdict.add(ERLANG_COOKIE.at(at).severity(Severity::Deny).says(text).hint(hint));
+    }
+}
+
+/// An unset cookie is tf-operator's: to write that out is no change.
+fn effective_cookie(spec: &Spec) -> &str {
+    match spec.service_configuration.erlang_cookie.as_deref() {
+        None | Some("") => KNOWN_COOKIE,
+        Some(cookie) => cookie,
     }
 }
 

@@ -28,8 +28,8 @@ pub(crate) const KEY_LENGTH: Message = Message {
 pub(crate) fn judge_key_length(length: Option<i64>, at: &Pointer, verdict: &mut Verdict) {
     let finding = KEY_LENGTH.at(at);
     match length {
-        // Zero is Go's way to say unset, and tf-operator ignores what is below.
-        None | Some(i64::MIN..=0 | 2048 | 3072 | 4096) => {}
+        // Zero is Go's way to say unset.
+        None | Some(0 | 2048 | 3072 | 4096) => {}
         Some(8192) => verdict.add(finding.severity(Severity::Warn).says(
             "certKeyLength 8192: it takes minutes a node to make such a key; 4096 is enough",
         )),

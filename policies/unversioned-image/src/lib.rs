@@ -1,16 +1,22 @@
-//! A container image without a version.
+//! A container image without a version, or with another version than the rest of the cluster.
 //!
 //! ```yaml
 //! containers: [{name: zookeeper, image: "tungstenfabric/contrail-external-zookeeper:latest"}]
 //! ```
 //!
 //! Upstream's own manifests have the tag `latest`, so it is a warning, and a denial under
-//! `profile: strict`.
+//! `profile: strict`. What is no name of an image at all is refused under any profile.
+
+mod reference;
+
+use std::collections::BTreeMap;
 
 use opensdn_policy_components::{ComponentView, Profile, Services, or_default};
-use opensdn_policy_sdk::{Message, Outcome, Reads, Request, Severity, Verdict, policy};
+use opensdn_policy_sdk::{Message, Outcome, Pointer, Reads, Request, Severity, Verdict, policy};
 use schemars::JsonSchema;
 use serde::Deserialize;
+
+use reference::Reference;
 
 /// Settings of the policy `unversioned-image`.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
@@ -25,8 +31,18 @@ const UNVERSIONED: Message = Message {
     severity: Severity::Warn,
     title: "a container image has no version",
     explanation: "With the tag latest, or none, two nodes may run two versions, nobody can say \
-        which, and an upgrade is not noticed because the name of the image stays the same.",
+        which, and an upgrade is not noticed because the name of the image stays the same. Without \
+        an image, or with what is no name of one, the pods are refused.",
     hint: "give the tag of a release, or a digest: registry/image:TAG, registry/image@sha256:…",
+};
+
+const MIXED: Message = Message {
+    code: "OSDN1307",
+    severity: Severity::Warn,
+    title: "the images of a cluster are of different versions or registries",
+    explanation: "The services are released and tested together. tf-operator compares one image \
+        only, so it does not notice that the others are to be upgraded.",
+    hint: "give all containers of the Manager the same registry and tag",
 };
 
 #[derive(Reads)]
@@ -64,8 +80,11 @@ struct Container {
 }
 
 fn manager(request: &Request<Manager>, settings: &Settings, verdict: &mut Verdict) -> Outcome {
-    let services = request.object.iter().filter_map(|manager| manager.services.as_ref());
-    services.flat_map(Services::walk).for_each(|service| judge(&service, settings, verdict));
+    let Some(Manager { services: Some(services) }) = &request.object else { return Ok(()) };
+    let components: Vec<_> = services.walk().collect();
+    components.iter().for_each(|service| judge(service, settings, verdict));
+    judge_mixture(&components, "registries", &Reference::registry, verdict);
+    judge_mixture(&components, "tags", &Reference::tag, verdict);
     Ok(())
 }
 
@@ -78,12 +97,25 @@ fn alone(request: &Request<Alone>, settings: &Settings, verdict: &mut Verdict) -
 
 /// One finding for a component, with all of its images: upstream's manifests have sixty.
 fn judge(component: &ComponentView<'_, Spec>, settings: &Settings, verdict: &mut Verdict) {
-    let containers = &component.spec.service_configuration.containers;
-    let unversioned: Vec<_> = containers
-        .iter()
-        .filter(|container| container.image.as_deref().is_some_and(|image| !is_versioned(image)))
-        .map(|container| container.name.as_deref().unwrap_or("(without a name)"))
-        .collect();
+    let mut unversioned = Vec::new();
+    for (number, container) in component.spec.service_configuration.containers.iter().enumerate() {
+        let name = container.name.as_deref().unwrap_or("(without a name)");
+        let image = container.image.as_deref().unwrap_or_default();
+        match Reference::parse(image) {
+            Some(reference) if !reference.is_versioned() => unversioned.push(name),
+            Some(_) => {}
+            None => {
+                let what = if image.is_empty() {
+                    "has no image".to_owned()
+                } else {
+                    format!("has {image:?}, which is no name of an image")
+                };
+                let text = format!("{}: container {name} {what}", component.title());
+                let at = component.setting("/containers").index(number).key("image");
+                verdict.add(UNVERSIONED.at(at).severity(Severity::Deny).says(text));
+            }
+        }
+    }
     if !unversioned.is_empty() {
         let (title, names) = (component.title(), unversioned.join(", "));
         let finding = UNVERSIONED.at(component.setting("/containers"));
@@ -95,31 +127,42 @@ fn judge(component: &ComponentView<'_, Spec>, settings: &Settings, verdict: &mut
     }
 }
 
-/// The tag follows the last colon after the last slash; one before it is of the registry's port.
-/// An empty image is another mistake.
-fn is_versioned(image: &str) -> bool {
-    let name = image.rsplit('/').next().unwrap_or(image);
-    let tag = name.split_once(':').map(|(_, tag)| tag);
-    image.is_empty() || name.contains('@') || tag.is_some_and(|tag| tag != "latest")
+/// One finding when the images differ in `part`, with who has what.
+fn judge_mixture<'a>(
+    components: &'a [ComponentView<'a, Spec>],
+    parts: &str,
+    part: &dyn Fn(&Reference<'a>) -> Option<&'a str>,
+    verdict: &mut Verdict,
+) {
+    let mut users: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    for component in components {
+        for container in &component.spec.service_configuration.containers {
+            let reference = container.image.as_deref().and_then(Reference::parse);
+            if let Some(value) = reference.as_ref().and_then(part) {
+                let name = container.name.as_deref().unwrap_or_default();
+                users.entry(value).or_default().push(format!("{} {name}", component.title()));
+            }
+        }
+    }
+    if users.len() < 2 {
+        return;
+    }
+    let shown: Vec<_> = users
+        .iter()
+        .map(|(value, users)| match users.as_slice() {
+            [one] => format!("{value} ({one})"),
+            [first, rest @ ..] => format!("{value} ({first} and {} more)", rest.len()),
+            [] => (*value).to_owned(),
+        })
+        .collect();
+    let text = format!("images of {} {parts}: {}", users.len(), shown.join(", "));
+    verdict.add(MIXED.at(Pointer::from("/spec/services")).says(text));
 }
 
 policy! {
     name: "unversioned-image",
-    summary: "every image has a version",
+    summary: "every image has a version, and a cluster has one",
     settings: Settings,
-    messages: [UNVERSIONED],
+    messages: [UNVERSIONED, MIXED],
     validate: [manager, alone],
-}
-
-#[cfg(test)]
-mod tests {
-    use super::is_versioned;
-
-    #[test]
-    fn a_registrys_port_is_no_tag() {
-        assert!(is_versioned("r:5000/a/b:R24.1"));
-        assert!(is_versioned("a@sha256:00"));
-        assert!(!is_versioned("r:5000/a/b"));
-        assert!(!is_versioned("a:latest"));
-    }
 }

@@ -144,6 +144,17 @@ impl<S> Services<S> {
         })
     }
 
+    /// Every component that is present, in the order of [`SERVICES`]; `nothing` stands for the
+    /// spec of one that has none.
+    pub fn walk_all<'a>(&'a self, nothing: &'a S) -> impl Iterator<Item = ComponentView<'a, S>> {
+        self.0.iter().map(move |entry| ComponentView {
+            kind: entry.service.kind,
+            name: entry.item.name(),
+            at: pointer(entry.service, entry.index).key("spec"),
+            spec: entry.item.spec.as_ref().unwrap_or(nothing),
+        })
+    }
+
     /// The components of one kind, as [`Self::walk`] gives them.
     pub fn of_kind<'a>(&'a self, kind: &'a str) -> impl Iterator<Item = ComponentView<'a, S>> {
         self.walk().filter(move |component| component.kind == kind)
@@ -230,6 +241,21 @@ mod tests {
         ];
         let expected = expected.map(|(title, at, number)| (title.into(), at.into(), number));
         assert_eq!(walked, expected);
+    }
+
+    #[test]
+    fn walks_services_without_a_spec_too() {
+        let services: Services<Spec> = serde_json::from_value(json!({
+            "zookeeper": {"metadata": {"name": "zookeeper1"}}, "redis": [null, {}],
+        }))
+        .unwrap();
+        let nothing = Spec { number: Some(7) };
+        let walked: Vec<_> = services
+            .walk_all(&nothing)
+            .map(|component| (component.at.as_str().to_owned(), component.spec.number))
+            .collect();
+        let expected = ["/spec/services/redis/1/spec", "/spec/services/zookeeper/spec"];
+        assert_eq!(walked, expected.map(|at| (at.to_owned(), Some(7))));
     }
 
     #[test]

@@ -1,0 +1,193 @@
+//! Fields that no process ever sees.
+
+use opensdn_policy_components::ComponentView;
+use opensdn_policy_sdk::{Message, Severity, Verdict};
+
+use crate::Spec;
+
+pub(crate) const CONTROL: Message = Message {
+    code: "OSDN1608",
+    severity: Severity::Warn,
+    title: "a port of the control nodes cannot be changed",
+    explanation: "The daemons listen on 179 (BGP), 5269 (XMPP), 53 (DNS) and 8092 (introspection \
+        of DNS) whatever stands here; only the status and the web UI show the other port.",
+    hint: "remove the field",
+};
+
+pub(crate) const ANALYTICS: Message = Message {
+    code: "OSDN1617",
+    severity: Severity::Warn,
+    title: "a setting of the analytics services has no effect",
+    explanation: "tf-operator accepts the settings of AnalyticsAlarm, AnalyticsSnmp and \
+        QueryEngine and writes fixed values into their configuration.",
+    hint: "remove the fields",
+};
+
+pub(crate) const KUBEMANAGER: Message = Message {
+    code: "OSDN1701",
+    severity: Severity::Warn,
+    title: "a setting of kube-manager has no effect",
+    explanation: "The API server, the networks of pods and Services and the token are taken from \
+        the cluster. A value here that differs deceives whoever reads it.",
+    hint: "remove the fields",
+};
+
+pub(crate) const VROUTER: Message = Message {
+    code: "OSDN1809",
+    severity: Severity::Warn,
+    title: "a setting of the vrouters has no effect",
+    explanation: "tf-operator accepts the field and never writes it into the parameters of the \
+        agent. A variable in envVariablesConfig does reach it.",
+    hint: "remove the fields, and set the variables in envVariablesConfig instead",
+};
+
+/// Fields of Control with the ports that count.
+const CONTROL_PORTS: [(&str, i64); 4] =
+    [("bgpPort", 179), ("xmppPort", 5269), ("dnsPort", 53), ("dnsIntrospectPort", 8092)];
+
+const ALARM_FIELDS: &[&str] = &[
+    "logFilePath",
+    "logLocal",
+    "alarmgenRedisAggregateDbOffset",
+    "alarmgenPartitions",
+    "alarmgenIntrospectListenPort",
+    "alarmgenLogFileName",
+];
+
+const SNMP_FIELDS: &[&str] = &[
+    "logFilePath",
+    "logLocal",
+    "snmpCollectorScanFrequency",
+    "snmpCollectorFastScanFrequency",
+    "snmpCollectorIntrospectListenPort",
+    "snmpCollectorLogFileName",
+    "topologySnmpFrequency",
+    "topologyIntrospectListenPort",
+    "topologyLogFileName",
+];
+
+const QUERY_FIELDS: &[&str] = &["analyticsdbPort", "analyticsdbIntrospectPort"];
+
+const KUBEMANAGER_FIELDS: &[&str] = &[
+    "kubernetesAPIServer",
+    "kubernetesAPIPort",
+    "kubernetesAPISSLPort",
+    "podSubnet",
+    "serviceSubnet",
+    "kubernetesTokenFile",
+];
+
+const VROUTER_FIELDS: &[&str] = &[
+    "statsCollectorDestinationPath",
+    "collectorPort",
+    "configApiPort",
+    "dnsServerPort",
+    "sriovVf",
+    "keystoneAuthAdminPassword",
+    "keystoneAuthAdminPort",
+    "keystoneAuthCaCertfile",
+    "keystoneAuthCertfile",
+    "keystoneAuthHost",
+    "keystoneAuthInsecure",
+    "keystoneAuthKeyfile",
+    "keystoneAuthProjectDomainName",
+    "keystoneAuthProto",
+    "keystoneAuthRegionName",
+    "keystoneAuthUrlTokens",
+    "keystoneAuthUrlVersion",
+    "keystoneAuthUserDomainName",
+    "k8sToken",
+    "k8sTokenFile",
+    "kubernetesApiPort",
+    "kubernetesApiSecurePort",
+    "logDir",
+    "barbicanTenantName",
+    "barbicanPassword",
+    "barbicanUser",
+    "sslInsecure",
+    "tsnAgentMode",
+    "agentMode",
+    "fabricSntHashTableSize",
+    "priorityBandwidth",
+    "priorityId",
+    "priorityScheduling",
+    "priorityTagging",
+    "qosDefHwQueue",
+    "qosLogicalQueues",
+    "qosQueueId",
+    "requiredKernelVrouterEncryption",
+    "sampleDestination",
+    "sloDestination",
+    "vrouterCryptInterface",
+    "vrouterDecryptInterface",
+    "vrouterDecryptKey",
+    "vrouterEncryption",
+    "xmppServerPort",
+];
+
+pub(crate) fn judge(component: &ComponentView<'_, Spec>, verdict: &mut Verdict) {
+    let (message, fields) = match component.kind {
+        "AnalyticsAlarm" => (&ANALYTICS, ALARM_FIELDS),
+        "AnalyticsSnmp" => (&ANALYTICS, SNMP_FIELDS),
+        "QueryEngine" => (&ANALYTICS, QUERY_FIELDS),
+        "Kubemanager" => (&KUBEMANAGER, KUBEMANAGER_FIELDS),
+        "Vrouter" => (&VROUTER, VROUTER_FIELDS),
+        "Control" => return judge_control(component, verdict),
+        _ => return,
+    };
+    let given = &component.spec.service_configuration;
+    let dead: Vec<&str> = fields.iter().copied().filter(|field| given.has(field)).collect();
+    let Some(first) = dead.first() else { return };
+    let text = format!("{}: without effect: {}", component.title(), dead.join(", "));
+    let finding = message.at(component.setting("").key(first)).says(text);
+    verdict.add(if component.kind == "Vrouter" {
+        let variables: Vec<_> = dead.iter().map(|field| variable(field)).collect();
+        finding.hint(format!(
+            "remove them, and set in envVariablesConfig instead: {}",
+            variables.join(", ")
+        ))
+    } else {
+        finding
+    });
+}
+
+fn judge_control(component: &ComponentView<'_, Spec>, verdict: &mut Verdict) {
+    for (field, port) in CONTROL_PORTS {
+        let given = component.spec.service_configuration.number(field);
+        if let Some(other) = given.filter(|given| *given != port) {
+            let text = format!(
+                "{}: {field} is {other}, and the daemon stays on {port}",
+                component.title()
+            );
+            verdict.add(CONTROL.at(component.setting("").key(field)).says(text));
+        }
+    }
+}
+
+/// The environment variable of the agent that a field was meant to set.
+fn variable(field: &str) -> String {
+    if field == "fabricSntHashTableSize" {
+        return "FABRIC_SNAT_HASH_TABLE_SIZE".to_owned();
+    }
+    let mut name = String::new();
+    for letter in field.chars() {
+        if letter.is_ascii_uppercase() {
+            name.push('_');
+        }
+        name.push(letter.to_ascii_uppercase());
+    }
+    name
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{VROUTER_FIELDS, variable};
+
+    #[test]
+    fn the_variables_are_those_of_the_agent() {
+        assert_eq!(variable("keystoneAuthAdminPort"), "KEYSTONE_AUTH_ADMIN_PORT");
+        assert_eq!(variable("k8sTokenFile"), "K8S_TOKEN_FILE");
+        assert_eq!(variable("fabricSntHashTableSize"), "FABRIC_SNAT_HASH_TABLE_SIZE");
+        assert_eq!(VROUTER_FIELDS.len(), 45);
+    }
+}

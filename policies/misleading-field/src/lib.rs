@@ -1,0 +1,179 @@
+//! A field that does not do what it seems to.
+//!
+//! ```yaml
+//! kind: Vrouter
+//! spec:
+//!   serviceConfiguration:
+//!     agentMode: tsn                     # no effect; AGENT_MODE in envVariablesConfig has one
+//!     physicalInterface: ens3,ens4,ens3  # a bond of one interface with itself
+//! ```
+//!
+//! tf-operator accepts 75 fields that it never reads, gives others a meaning of its own, and
+//! ignores one of two that contradict each other. Nothing tells the administrator, who sees the
+//! value in the object and believes it.
+//!
+//! What the operator makes of a Manager is not judged: the Manager has been. Fields that switch
+//! protection off are the business of `plaintext`.
+
+mod dead;
+mod keystone;
+mod values;
+
+use std::{collections::BTreeMap, fmt};
+
+use opensdn_policy_components::{ComponentView, Owners, Services, or_default};
+use opensdn_policy_sdk::{NoSettings, Outcome, Pointer, Reads, Request, Verdict, policy};
+use serde::{
+    Deserialize, Deserializer,
+    de::{IgnoredAny, MapAccess, Visitor},
+};
+use serde_json::Value;
+
+use keystone::AuthParameters;
+
+#[derive(Reads)]
+#[reads(group = "tf.tungsten.io", kind = "Manager")]
+struct Manager {
+    #[read("/spec/commonConfiguration/authParameters")]
+    authentication: Option<AuthParameters>,
+    #[read("/spec/services")]
+    services: Option<Services<Spec>>,
+}
+
+#[derive(Reads)]
+#[reads(group = "tf.tungsten.io", kind = "*")]
+struct Alone {
+    #[read("/metadata/ownerReferences")]
+    owners: Option<Owners>,
+    #[read("/spec")]
+    spec: Option<Spec>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Spec {
+    #[serde(deserialize_with = "or_default")]
+    common_configuration: Common,
+    #[serde(deserialize_with = "or_default")]
+    service_configuration: Given,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Common {
+    auth_parameters: Option<AuthParameters>,
+}
+
+/// The fields of a serviceConfiguration that are given: neither null nor an empty text. The large
+/// ones, which no rule here is about, are passed over.
+#[derive(Clone, Debug, Default)]
+struct Given(BTreeMap<String, Value>);
+
+const PASSED_OVER: [&str; 4] =
+    ["containers", "envVariablesConfig", "linklocalServices", "tcpListenOptions"];
+
+impl Given {
+    fn has(&self, field: &str) -> bool {
+        self.0.contains_key(field)
+    }
+
+    fn text(&self, field: &str) -> Option<&str> {
+        self.0.get(field).and_then(Value::as_str)
+    }
+
+    fn number(&self, field: &str) -> Option<i64> {
+        self.0.get(field).and_then(Value::as_i64)
+    }
+
+    fn switch(&self, field: &str) -> Option<bool> {
+        self.0.get(field).and_then(Value::as_bool)
+    }
+}
+
+impl<'de> Deserialize<'de> for Given {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(GivenVisitor)
+    }
+}
+
+struct GivenVisitor;
+
+impl<'de> Visitor<'de> for GivenVisitor {
+    type Value = Given;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Given, A::Error> {
+        let mut fields = BTreeMap::new();
+        while let Some(field) = map.next_key::<String>()? {
+            if PASSED_OVER.contains(&field.as_str()) {
+                map.next_value::<IgnoredAny>()?;
+                continue;
+            }
+            let value: Value = map.next_value()?;
+            if !value.is_null() && value.as_str() != Some("") {
+                fields.insert(field, value);
+            }
+        }
+        Ok(Given(fields))
+    }
+}
+
+fn manager(request: &Request<Manager>, _: &NoSettings, verdict: &mut Verdict) -> Outcome {
+    let Some(Manager { authentication, services }) = &request.object else { return Ok(()) };
+    if let Some(authentication) = authentication {
+        let at = Pointer::from("/spec/commonConfiguration/authParameters");
+        keystone::judge(authentication, &at, verdict);
+    }
+    for component in services.iter().flat_map(Services::walk) {
+        if component.spec.common_configuration.auth_parameters.is_some() {
+            keystone::ignored(&component, verdict);
+        }
+        judge(&component, verdict);
+    }
+    Ok(())
+}
+
+fn alone(request: &Request<Alone>, _: &NoSettings, verdict: &mut Verdict) -> Outcome {
+    let Some(Alone { owners, spec: Some(spec) }) = &request.object else { return Ok(()) };
+    if owners.as_ref().and_then(Owners::manager).is_some() {
+        return Ok(());
+    }
+    let component = ComponentView::alone(&request.kind, &request.name, spec);
+    if let Some(authentication) = &spec.common_configuration.auth_parameters {
+        keystone::judge(authentication, &component.shared("/authParameters"), verdict);
+    }
+    judge(&component, verdict);
+    Ok(())
+}
+
+fn judge(component: &ComponentView<'_, Spec>, verdict: &mut Verdict) {
+    dead::judge(component, verdict);
+    match component.kind {
+        "Analytics" => values::judge_times(component, verdict),
+        "Kubemanager" => values::judge_fabric(component, verdict),
+        "Vrouter" => values::judge_interfaces(component, verdict),
+        _ => {}
+    }
+}
+
+policy! {
+    name: "misleading-field",
+    summary: "every field does what it seems to",
+    settings: NoSettings,
+    messages: [
+        keystone::TWO_PASSWORDS,
+        keystone::ADMIN_PORT,
+        keystone::IGNORED,
+        dead::CONTROL,
+        dead::ANALYTICS,
+        dead::KUBEMANAGER,
+        dead::VROUTER,
+        values::INTERFACES,
+        values::TIMES,
+        values::FABRIC,
+    ],
+    validate: [manager, alone],
+}
