@@ -167,7 +167,8 @@ impl<'a> Builder<'a> {
         self.refuse_tab(span)?;
         let span = self.visible(span);
         let plain = matches!(style, ScalarStyle::Plain);
-        let core = tag.and_then(Tag::core_suffix);
+        let core = tag.and_then(|tag| tag.suffix_in_namespace("tag:yaml.org,2002:"));
+        let core = core.as_deref();
         if text == "<<" && (plain && tag.is_none() || core == Some("merge")) && self.wants_key() {
             self.set_key(Key::Merge(span));
             return Ok(());
