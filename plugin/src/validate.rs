@@ -20,6 +20,7 @@ mod policies;
 mod schemas;
 mod suppress;
 mod table;
+mod written;
 
 #[cfg(test)]
 mod tests;
@@ -37,11 +38,12 @@ use crate::report::{Finding, NotChecked, Place, Severity, Step, ValidationReport
 use crate::runtime::Runtime;
 use claims::Claims;
 use inputs::{Input, Inputs};
-use judge::{Judge, Judged, Written, of_text};
+use judge::{Judge, Judged, Lens};
 use live::Live;
 use policies::{Choice, InForce, Modules};
 use schemas::Schemas;
 use table::Table;
+use written::{Written, of_text};
 
 /// What is to be validated, and how.
 #[derive(Clone, Debug, Default)]
@@ -97,6 +99,7 @@ pub(crate) fn validate(
     let judge = Judge {
         runtime,
         in_force: &in_force,
+        lens: Lens::of(&in_force.set),
         schemas: &schemas,
         table: Arc::new(table),
         modules: &modules,
@@ -239,9 +242,11 @@ impl Gathered {
             self.findings.push(self::unreadable(one.place, one.message, one.hint));
         }
         self.not_checked.extend(not_checked);
-        for kind in blind.lock().unwrap_or_else(PoisonError::into_inner).iter() {
+        let blind: Vec<String> =
+            blind.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect();
+        if !blind.is_empty() {
             self.not_checked.push(NotChecked {
-                what: format!("what policies look up of {kind}"),
+                what: format!("what policies look up of {}", blind.join(", ")),
                 why: "the documents have none; --live asks the cluster".to_owned(),
             });
         }

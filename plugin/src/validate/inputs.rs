@@ -163,8 +163,9 @@ impl Inputs {
             self.refuse(name, absent);
             return Ok(());
         };
-        let before = self.next();
+        let mut any = false;
         for path in paths {
+            any = true;
             match path {
                 Ok(path) if path.is_dir() => self.add_folder(&path, 0),
                 Ok(path) => self.add_file(&path),
@@ -174,7 +175,7 @@ impl Inputs {
                 }
             }
         }
-        if self.next() == before {
+        if !any {
             let message = format!("no file matches {}", shown(name));
             let hint = "`**` stands for any folders: 'deploy/**/*.yaml'";
             return Err(Failure::new(Exit::Usage, "no-manifests", message, hint));

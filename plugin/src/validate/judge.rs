@@ -5,12 +5,11 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use opensdn_crds::{OPENSDN_GROUP, TUNGSTEN_GROUP};
-use opensdn_manifests::{Document, Problem, Severity as Level, Source, Span};
+use opensdn_crds::OPENSDN_GROUP;
 use opensdn_policy_host::scan::{self, Mount, Paths};
 use opensdn_policy_host::{
-    Context, EvalFailure, Finding as Said, Mode, Mutation, Operation, Request, Severity as Word,
-    Step as Round, Verdict, apply,
+    Context, EvalFailure, Finding as Said, Mode, Mutation, Operation, PolicySet, Request,
+    Severity as Word, Step as Round, Verdict, apply,
 };
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -21,18 +20,36 @@ use super::policies::{self, InForce, Modules};
 use super::schemas::Schemas;
 use super::suppress::Suppressions;
 use super::table::{Table, View};
+use super::written::{Subject, Written, of_problem};
 use crate::exit::Failure;
 use crate::report::codes;
-use crate::report::{Finding, NotChecked, ObjectId, Origin, Place, Severity, Step};
+use crate::report::{Finding, NotChecked, ObjectId, Place, Severity, Step};
 use crate::runtime::Runtime;
 
 /// How long all policies together may take for one object.
 const PATIENCE: Duration = Duration::from_secs(30);
 
+/// Where the parts of an object that the policies read are in the text of a request.
+pub(crate) struct Lens {
+    paths: Paths,
+    new: Mount,
+    old: Mount,
+}
+
+impl Lens {
+    pub(crate) fn of(set: &PolicySet) -> Self {
+        let mut paths = Paths::new();
+        let new = paths.mount("/object", set.paths());
+        let old = paths.mount("/oldObject", set.paths());
+        Self { paths, new, old }
+    }
+}
+
 /// Judges one object after the other.
 pub(crate) struct Judge<'a> {
     pub(crate) runtime: &'a Runtime,
     pub(crate) in_force: &'a InForce,
+    pub(crate) lens: Lens,
     pub(crate) schemas: &'a Schemas,
     pub(crate) table: Arc<Table>,
     pub(crate) modules: &'a Modules,
@@ -41,15 +58,6 @@ pub(crate) struct Judge<'a> {
     pub(crate) namespace: Option<&'a str>,
     pub(crate) strict: bool,
     pub(crate) blind: Arc<Mutex<BTreeSet<String>>>,
-}
-
-/// A document, and where it was read.
-#[derive(Clone, Copy)]
-pub(crate) struct Written<'a> {
-    pub(crate) document: &'a Document,
-    pub(crate) source: &'a Source,
-    pub(crate) origin: Origin,
-    pub(crate) file_number: usize,
 }
 
 /// What came of one object.
@@ -64,63 +72,6 @@ pub(crate) struct Judged {
     pub(crate) not_checked: Vec<NotChecked>,
     /// Whether nobody here knows the kind.
     pub(crate) ignored: bool,
-}
-
-impl Written<'_> {
-    /// The place of a range of bytes.
-    pub(crate) fn place(&self, span: Span) -> Place {
-        Place::of_span(self.origin, self.file_number, self.source, span)
-    }
-
-    /// The place of a field or, where the document has it not, of the innermost one around it. A
-    /// field of many lines, and one that only contains a missing one, is shown by its key.
-    pub(crate) fn place_of(&self, pointer: &str) -> Place {
-        let found = self.document.nearest(pointer);
-        let lines = |span: Span| {
-            let end = self.source.position(span.end.saturating_sub(1));
-            end.line > self.source.position(span.start).line
-        };
-        let exact = self.document.span(pointer).is_some();
-        let span = match found.key {
-            Some(key) if !exact || lines(found.value) => key,
-            _ => found.value,
-        };
-        self.place(span)
-    }
-}
-
-/// What a request would be about.
-struct Subject {
-    object: ObjectId,
-    group: String,
-    version: String,
-}
-
-impl Subject {
-    fn of(value: &Value) -> Self {
-        let text = |pointer| value.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
-        let api_version = text("/apiVersion");
-        let (group, version) = api_version.rsplit_once('/').unwrap_or(("", api_version));
-        Self {
-            object: ObjectId {
-                api_version: api_version.to_owned(),
-                kind: text("/kind").to_owned(),
-                namespace: text("/metadata/namespace").to_owned(),
-                name: text("/metadata/name").to_owned(),
-            },
-            group: group.to_owned(),
-            version: version.to_owned(),
-        }
-    }
-
-    fn is_ours(&self) -> bool {
-        self.group == TUNGSTEN_GROUP || self.group == OPENSDN_GROUP
-    }
-
-    fn identity(&self) -> Identity {
-        let ObjectId { kind, namespace, name, .. } = &self.object;
-        (self.group.clone(), kind.clone(), namespace.clone(), name.clone())
-    }
 }
 
 impl Judge<'_> {
@@ -175,12 +126,12 @@ impl Judge<'_> {
     }
 
     fn concerned(&self, subject: &Subject, object: &Value, old: Option<&Value>) -> bool {
-        let asked = |round| {
-            self.with_request(subject, object, old, |request| {
-                self.in_force.set.concerns(round, request)
-            })
-        };
-        [Round::Validate, Round::Mutate].into_iter().any(|round| asked(round).unwrap_or(true))
+        let set = &self.in_force.set;
+        let asked = self.with_request(subject, object, old, |request| {
+            set.concerns(Round::Validate, request) || set.concerns(Round::Mutate, request)
+        });
+        // What cannot be sent is told where it is judged.
+        asked.unwrap_or(true)
     }
 
     /// Hands over the request that the API server would send to the webhook. `Err` says why the
@@ -192,14 +143,9 @@ impl Judge<'_> {
         old: Option<&Value>,
         ask: impl FnOnce(&Request<'_>) -> T,
     ) -> Result<T, String> {
-        let mut paths = Paths::new();
-        let mounted = |paths: &mut Paths, place: &str| -> Mount {
-            paths.mount(place, self.in_force.set.paths())
-        };
-        let (new_mount, old_mount) =
-            (mounted(&mut paths, "/object"), mounted(&mut paths, "/oldObject"));
+        let Lens { paths, new, old: stored } = &self.lens;
         let text = json!({"object": object, "oldObject": old}).to_string();
-        let found = scan::scan(text.as_bytes(), &paths).map_err(|error| error.to_string())?;
+        let found = scan::scan(text.as_bytes(), paths).map_err(|error| error.to_string())?;
         let ObjectId { kind, namespace, name, .. } = &subject.object;
         Ok(ask(&Request {
             operation: if old.is_some() { Operation::Update } else { Operation::Create },
@@ -213,8 +159,8 @@ impl Judge<'_> {
             user: "",
             groups: &[],
             dry_run: false,
-            object: found.document(&new_mount),
-            old_object: found.document(&old_mount),
+            object: found.document(new),
+            old_object: found.document(stored),
         }))
     }
 
@@ -379,39 +325,6 @@ fn unknown_kind(written: Written<'_>, subject: &Subject) -> Finding {
         object: Some(subject.object.clone()),
         pointer: Some("/kind".to_owned()),
         place: written.place_of("/kind"),
-        related: Vec::new(),
-        policy: None,
-        suppression: None,
-    }
-}
-
-/// A problem of the schema or of the text, at its place.
-pub(crate) fn of_problem(written: Written<'_>, object: &ObjectId, problem: Problem) -> Finding {
-    let place = match (problem.span, &problem.pointer) {
-        (Some(span), _) => written.place(span),
-        (None, Some(pointer)) => written.place_of(pointer),
-        (None, None) => written.place_of(""),
-    };
-    Finding { object: Some(object.clone()), ..of_text(place, problem, Step::Schema) }
-}
-
-/// A problem without an object.
-pub(crate) fn of_text(place: Place, problem: Problem, step: Step) -> Finding {
-    let severity = match problem.severity {
-        Level::Error => Severity::Error,
-        Level::Warning => Severity::Warning,
-        Level::Info => Severity::Info,
-    };
-    Finding {
-        code: problem.code,
-        severity,
-        step,
-        title: String::new(),
-        message: problem.message,
-        hint: problem.hint,
-        object: None,
-        pointer: problem.pointer,
-        place,
         related: Vec::new(),
         policy: None,
         suppression: None,

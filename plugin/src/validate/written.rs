@@ -1,0 +1,108 @@
+//! A document with the place where it was read, what a request about it would be about, and what
+//! the text's and the schema's problems are as findings.
+
+use opensdn_crds::{OPENSDN_GROUP, TUNGSTEN_GROUP};
+use opensdn_manifests::{Document, Problem, Severity as Level, Source, Span};
+use serde_json::Value;
+
+use super::claims::Identity;
+use crate::report::{Finding, ObjectId, Origin, Place, Severity, Step};
+
+/// A document, and where it was read.
+#[derive(Clone, Copy)]
+pub(crate) struct Written<'a> {
+    pub(crate) document: &'a Document,
+    pub(crate) source: &'a Source,
+    pub(crate) origin: Origin,
+    pub(crate) file_number: usize,
+}
+
+impl Written<'_> {
+    /// The place of a range of bytes.
+    pub(crate) fn place(&self, span: Span) -> Place {
+        Place::of_span(self.origin, self.file_number, self.source, span)
+    }
+
+    /// The place of a field or, where the document has it not, of the innermost one around it. A
+    /// field of many lines, and one that only contains a missing one, is shown by its key.
+    pub(crate) fn place_of(&self, pointer: &str) -> Place {
+        let found = self.document.nearest(pointer);
+        let lines = |span: Span| {
+            let end = self.source.position(span.end.saturating_sub(1));
+            end.line > self.source.position(span.start).line
+        };
+        let exact = self.document.span(pointer).is_some();
+        let span = match found.key {
+            Some(key) if !exact || lines(found.value) => key,
+            _ => found.value,
+        };
+        self.place(span)
+    }
+}
+
+/// What a request would be about.
+pub(crate) struct Subject {
+    pub(crate) object: ObjectId,
+    pub(crate) group: String,
+    pub(crate) version: String,
+}
+
+impl Subject {
+    pub(crate) fn of(value: &Value) -> Self {
+        let text = |pointer| value.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+        let api_version = text("/apiVersion");
+        let (group, version) = api_version.rsplit_once('/').unwrap_or(("", api_version));
+        Self {
+            object: ObjectId {
+                api_version: api_version.to_owned(),
+                kind: text("/kind").to_owned(),
+                namespace: text("/metadata/namespace").to_owned(),
+                name: text("/metadata/name").to_owned(),
+            },
+            group: group.to_owned(),
+            version: version.to_owned(),
+        }
+    }
+
+    pub(crate) fn is_ours(&self) -> bool {
+        self.group == TUNGSTEN_GROUP || self.group == OPENSDN_GROUP
+    }
+
+    pub(crate) fn identity(&self) -> Identity {
+        let ObjectId { kind, namespace, name, .. } = &self.object;
+        (self.group.clone(), kind.clone(), namespace.clone(), name.clone())
+    }
+}
+
+/// A problem of the schema or of the text, at its place.
+pub(crate) fn of_problem(written: Written<'_>, object: &ObjectId, problem: Problem) -> Finding {
+    let place = match (problem.span, &problem.pointer) {
+        (Some(span), _) => written.place(span),
+        (None, Some(pointer)) => written.place_of(pointer),
+        (None, None) => written.place_of(""),
+    };
+    Finding { object: Some(object.clone()), ..of_text(place, problem, Step::Schema) }
+}
+
+/// A problem without an object.
+pub(crate) fn of_text(place: Place, problem: Problem, step: Step) -> Finding {
+    let severity = match problem.severity {
+        Level::Error => Severity::Error,
+        Level::Warning => Severity::Warning,
+        Level::Info => Severity::Info,
+    };
+    Finding {
+        code: problem.code,
+        severity,
+        step,
+        title: String::new(),
+        message: problem.message,
+        hint: problem.hint,
+        object: None,
+        pointer: problem.pointer,
+        place,
+        related: Vec::new(),
+        policy: None,
+        suppression: None,
+    }
+}
