@@ -94,6 +94,10 @@ const fn words(kind: &ErrorKind) -> (Option<&'static str>, &'static str) {
         E::BlockSequenceEntryNotAllowed | E::BlockEntryInFlowCollection => {
             (Some("a `- ` stands where no list may begin"), "begin the list on a line of its own")
         }
+        E::InvalidColonPlacement => (
+            Some("a `:` stands where a list expects a comma or `]`"),
+            "close the bracket before it, or quote a text that contains `:`",
+        ),
         E::CommentNotSeparated => (None, "put a blank before the `#`, or quote the text"),
         E::ExpectedDocumentStart | E::MissingDocumentEndBeforeDirective => {
             (None, "separate documents by a line `---`; kubectl takes no `%` directives")
