@@ -173,13 +173,24 @@ impl Global {
     /// # Errors
     /// There is no kubeconfig, it cannot be read, or it lacks what the flags name.
     pub async fn client(&self) -> Result<Client, Failure> {
+        self.client_and_server().await.map(|(client, _)| client)
+    }
+
+    /// The same with the address of the API server, for messages.
+    ///
+    /// # Errors
+    /// As for [`Self::client`].
+    pub async fn client_and_server(&self) -> Result<(Client, String), Failure> {
         let config = self.cluster.config().await?;
-        let server = config.cluster_url.to_string();
-        Client::try_from(config).map_err(|error| {
-            let message = format!("no client can be made for {server}");
-            let hint = "look at the certificates and the proxy of the kubeconfig";
-            Failure::new(Exit::Unreachable, "no-client", message, hint).because(&error)
-        })
+        let server = config.cluster_url.to_string().trim_end_matches('/').to_owned();
+        match Client::try_from(config) {
+            Ok(client) => Ok((client, server)),
+            Err(error) => {
+                let message = format!("no client can be made for {server}");
+                let hint = "look at the certificates and the proxy of the kubeconfig";
+                Err(Failure::new(Exit::Unreachable, "no-client", message, hint).because(&error))
+            }
+        }
     }
 }
 

@@ -93,7 +93,7 @@ mod tests {
 
     #[test]
     fn offers_flags_after_a_dash_and_not_those_that_are_refused() {
-        let flags = |word: &str| candidates(&[word, "--con"]).len();
+        let flags = |word: &str| candidates(&[word, "--contex"]).len();
         assert_eq!(flags("version"), 2);
         assert_eq!(flags("explain"), 1);
     }

@@ -166,7 +166,8 @@ fn missing_command(definition: &clap::Command, args: &[OsString]) -> Failure {
     let words = args.iter().skip(1).filter_map(|word| word.to_str());
     let within =
         words.fold(definition, |within, word| within.find_subcommand(word).unwrap_or(within));
-    let shown = within.get_subcommands().filter(|one| !one.is_hide_set());
+    let shown =
+        within.get_subcommands().filter(|one| !one.is_hide_set() && one.get_name() != "help");
     let names: Vec<&str> = shown.map(clap::Command::get_name).collect();
     Failure::usage("a command is missing", format!("use one of: {} (--help)", names.join(", ")))
 }
@@ -220,3 +221,6 @@ fn color(args: &[OsString]) -> ColorChoice {
         _ => Color::Auto.choice(),
     }
 }
+
+#[cfg(test)]
+mod tests;

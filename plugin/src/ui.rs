@@ -11,6 +11,7 @@ use crate::exit::{Exit, Failure};
 use crate::output::{Answer, Notation};
 
 mod look;
+mod trace;
 
 pub use look::{Look, style, wrap};
 
@@ -46,6 +47,9 @@ impl Ui {
         ui.progress = progress;
         ui.quiet = global.quiet;
         ui.verbose = global.verbose;
+        if global.verbose > 1 {
+            trace::requests();
+        }
         ui.hints = !global.no_hints && !global.quiet;
         ui
     }

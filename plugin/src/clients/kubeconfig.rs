@@ -20,7 +20,7 @@ const CHOSEN: &str = "chosen";
 pub(super) fn chosen(flags: &ClusterFlags) -> Result<Option<Kubeconfig>, Failure> {
     let Files { merged, looked_at } = Files::read(flags)?;
     let Some(config) = merged.or_else(|| flags.server.is_some().then(Kubeconfig::default)) else {
-        if std::env::var_os("KUBERNETES_SERVICE_HOST").is_some() {
+        if std::env::var_os("KUBERNETES_SERVICE_HOST").is_some_and(|host| !host.is_empty()) {
             return Ok(None);
         }
         let message = format!("no kubeconfig found; looked at {looked_at}");
@@ -230,3 +230,6 @@ pub(super) fn completer(list: &'static str) -> ArgValueCompleter {
         fitting.map(CompletionCandidate::new).collect()
     })
 }
+
+#[cfg(test)]
+mod tests;

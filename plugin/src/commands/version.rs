@@ -96,8 +96,7 @@ impl Version {
             let message = "--namespace has no effect: the webhook is what is asked about";
             return Err(Failure::usage(message, "name its namespace: --control-namespace"));
         } else {
-            ui.progress("asking the cluster");
-            match server::ask(global, &self.control_namespace) {
+            match server::ask(global, &self.control_namespace, ui) {
                 Ok(server) => versions.server = Some(server),
                 Err(problem) => versions.problem = Some(problem),
             }

@@ -13,6 +13,7 @@ use crate::cli::Global;
 use crate::clients::unanswered;
 use crate::exit::Failure;
 use crate::runtime::Runtime;
+use crate::ui::Ui;
 
 /// The versions of Kubernetes that this release is tested with.
 const SUPPORTED: std::ops::RangeInclusive<u32> = 33..=36;
@@ -56,15 +57,16 @@ enum Webhook {
 }
 
 /// Asks the cluster of the flags and kubeconfig.
-pub(super) fn ask(global: &Global, namespace: &str) -> Result<Server, Failure> {
+pub(super) fn ask(global: &Global, namespace: &str, ui: &mut Ui) -> Result<Server, Failure> {
     let mut global = global.clone();
     global.cluster.request_timeout = global.cluster.request_timeout.or(Some(PATIENCE));
     Runtime::start(&global)?.block_on(async {
-        let client = global.client().await?;
+        let (client, server) = global.client_and_server().await?;
+        ui.detail(&format!("asking {server}"));
         let version = client
             .apiserver_version()
             .await
-            .map_err(|error| unanswered("ask the API server for its version", &error))?;
+            .map_err(|error| unanswered(&format!("ask {server} for its version"), &error))?;
         // Some providers write 1.33+.
         let minor = version.minor.trim_end_matches('+').parse().ok();
         Ok(Server {
