@@ -135,6 +135,11 @@ impl Inputs {
             let hint = "put it into files and name these: they need not fit into memory";
             return Err(Failure::new(Exit::Usage, "unreadable-file", message, hint));
         }
+        // A pipe that brought nothing must not look like one whose objects are fine.
+        if bytes.trim_ascii().is_empty() {
+            let hint = "look at the command that was to write manifests";
+            return Err(Failure::new(Exit::Usage, "no-manifests", "standard input is empty", hint));
+        }
         self.push(STDIN.to_owned(), Origin::File, Content::Memory(bytes.into()));
         Ok(())
     }
