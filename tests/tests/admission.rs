@@ -85,7 +85,7 @@ fn link_local(name: &str, ip: &str) -> Value {
 async fn every_verb_that_writes_is_judged() -> Outcome {
     let world = World::start().await?;
     let bad = vrouter("bad", json!({"sslEnable": false, "physicalInterface": "eth0$(reboot)"}));
-    let reasons = ["[OSDN1817] spec.serviceConfiguration.sslEnable", "[OSDN1812]", "->"];
+    let reasons = ["[OSDN1816] spec.serviceConfiguration.sslEnable", "[OSDN1812]", "->"];
     for verb in [
         &["create"][..],
         &["apply"],
@@ -105,7 +105,7 @@ async fn every_verb_that_writes_is_judged() -> Outcome {
     world.send(&["apply"], &good).await?.success();
     let off = r#"{"spec":{"serviceConfiguration":{"sslEnable":false}}}"#;
     let patch = ["patch", "vrouter", "good", "-n", "tf", "--type=merge", "-p", off];
-    world.kubectl(&patch).await?.denied(&["[OSDN1817]"]);
+    world.kubectl(&patch).await?.denied(&["[OSDN1816]"]);
     let status = r#"{"status":{"active":true}}"#;
     let patch = [
         "patch",
@@ -150,7 +150,7 @@ async fn a_refusal_holds_the_reasons_of_all_policies() -> Outcome {
     let place = "spec.services.vrouters[0].spec.serviceConfiguration";
     said.denied(&[
         "problems in Manager tf/cluster2",
-        &format!("[OSDN1817] {place}.sslEnable"),
+        &format!("[OSDN1816] {place}.sslEnable"),
         &format!("[OSDN1812] {place}.physicalInterface"),
         "profiles[0]",
         "certKeyLength",

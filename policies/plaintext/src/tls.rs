@@ -6,7 +6,7 @@ use opensdn_policy_sdk::{Message, Pointer, Severity, Verdict};
 use crate::{Settings, Spec};
 
 pub(crate) const OFF: Message = Message {
-    code: "OSDN1817",
+    code: "OSDN1816",
     severity: Severity::Deny,
     title: "TLS is switched off",
     explanation: "The control nodes, the collector and the Config API accept TLS only, so an \

@@ -137,9 +137,16 @@ fn texts(list: &Value) -> Vec<String> {
 fn config(name: &str, ip: &str) -> Value {
     let entry = json!({"ipFabricServiceHost": "10.1.1.1", "ipFabricServicePort": 8080,
         "name": name, "ip": ip, "port": 80});
+    let daemons = ["api", "devicemanager", "dnsmasq", "schematransformer", "servicemonitor"];
+    let containers: Vec<Value> = daemons
+        .into_iter()
+        .chain(["nodemanager", "provisioner"])
+        .map(|name| json!({"name": name, "image": format!("registry.example.com/{name}:R24.1")}))
+        .collect();
     json!({"apiVersion": "tf.tungsten.io/v1alpha1", "kind": "Config",
         "metadata": {"name": name, "namespace": "tf"},
-        "spec": {"serviceConfiguration": {"linklocalServiceConfig": entry}}})
+        "spec": {"serviceConfiguration":
+            {"linklocalServiceConfig": entry, "containers": containers}}})
 }
 
 /// One older service and, of every kind that can, a younger object with the same address, stored

@@ -159,7 +159,7 @@ async fn a_refusal_names_every_problem_of_every_policy_with_field_and_remedy() {
     assert_eq!(response["uid"], "705ab4f5-6393-11e8-b7cc-42010a800002");
     let message = response["status"]["message"].as_str().unwrap();
     assert!(message.contains("problems in Vrouter tf/vrouter1:"), "{message}");
-    assert!(message.contains("[OSDN1817] spec.serviceConfiguration.sslEnable: "), "{message}");
+    assert!(message.contains("[OSDN1816] spec.serviceConfiguration.sslEnable: "), "{message}");
     assert!(
         message.contains("[OSDN1812] spec.serviceConfiguration.physicalInterface"),
         "{message}"
@@ -183,11 +183,11 @@ async fn modes_warn_and_audit_let_pass() {
     let bad = || vrouter(json!({"sslEnable": false}));
     let warn = bench(&[("plaintext", Mode::Warn)], false).await.validate(bad()).await;
     assert_eq!(warn["allowed"], true);
-    assert!(warn["warnings"][0].as_str().unwrap().starts_with("[OSDN1817]"), "{warn}");
+    assert!(warn["warnings"][0].as_str().unwrap().starts_with("[OSDN1816]"), "{warn}");
     let audit = bench(&[("plaintext", Mode::Audit)], false).await.validate(bad()).await;
     assert_eq!(audit["allowed"], true);
     assert_eq!(audit.get("warnings"), None);
-    assert!(audit["auditAnnotations"]["findings"].as_str().unwrap().contains("OSDN1817"));
+    assert!(audit["auditAnnotations"]["findings"].as_str().unwrap().contains("OSDN1816"));
 }
 
 #[tokio::test]
