@@ -79,8 +79,8 @@ impl Build<'_> {
 /// # Errors
 /// Cargo cannot say.
 pub fn folders_outside(project: &Path, cargo: &Path) -> Result<Vec<PathBuf>, BuildError> {
-    let project = fs::canonicalize(project)
-        .map_err(|error| BuildError::Read(project.to_owned(), error))?;
+    let project =
+        fs::canonicalize(project).map_err(|error| BuildError::Read(project.to_owned(), error))?;
     let refused = |cause| BuildError::Metadata(project.clone(), cause);
     let mut command = Command::new(cargo);
     forget_the_outer_cargo(&mut command);
@@ -134,12 +134,18 @@ fn sysroot(workspace: &Path) -> Result<PathBuf, BuildError> {
     Ok(String::from_utf8_lossy(&output.stdout).trim().into())
 }
 
+/// Bytes of a policy's stack. All memory that an instance begins with is made anew for each
+/// evaluation, and a mebibyte, which is what the linker gives, takes longer than most policies run.
+/// This is enough to read and walk JSON as deep as the parser takes it (a test sends such objects).
+const STACK: u32 = 64 * 1024;
+
 /// Takes every absolute path out of the modules (panic messages carry some).
 fn reproducible_flags(workspace: &Path, sysroot: &Path) -> Result<Vec<String>, BuildError> {
     Ok(vec![
         format!("--remap-path-prefix={}=/rust", sysroot.display()),
         format!("--remap-path-prefix={}=/cargo", cargo_home()?.display()),
         format!("--remap-path-prefix={}=/opensdn", workspace.display()),
+        format!("-Clink-arg=-zstack-size={STACK}"),
     ])
 }
 
