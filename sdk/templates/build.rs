@@ -144,5 +144,7 @@ fn is_wanted(package: &str, wanted: &BTreeSet<String>) -> bool {
 
 fn dependencies(package: &str) -> impl Iterator<Item = String> {
     let list = package.split_once("dependencies = [").map(|(_, rest)| rest).unwrap_or_default();
-    list.lines().filter_map(|line| line.trim().strip_prefix('"')?.split('"').next()).map(str::to_owned)
+    list.lines()
+        .filter_map(|line| line.trim().strip_prefix('"')?.split('"').next())
+        .map(str::to_owned)
 }

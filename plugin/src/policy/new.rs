@@ -155,7 +155,10 @@ mod tests {
         let file = scratch.path().join("file");
         fs::write(&file, "mine").unwrap();
         assert_eq!(write(&project(), &file).unwrap_err().code, "exists");
-        assert_eq!(write(&project(), Path::new("/proc/new")).unwrap_err().code, "unwritable-folder");
+        assert_eq!(
+            write(&project(), Path::new("/proc/new")).unwrap_err().code,
+            "unwritable-folder"
+        );
     }
 
     #[test]

@@ -21,6 +21,13 @@ pub const TICK: Duration = Duration::from_millis(2);
 /// The most memory that any evaluation may be given.
 pub const MAX_MEMORY: usize = 256 << 20;
 
+/// Core instances of one component: the policy's own, and small ones that wire it up. A program in
+/// Python is linked at run time and has about forty.
+const INSTANCES: u32 = 64;
+
+/// Tables of one component.
+const TABLES: u32 = 3;
+
 const WASM_STACK: usize = 512 << 10;
 const FIBER_STACK: usize = 1 << 20;
 
@@ -118,14 +125,18 @@ impl Engine {
 }
 
 fn config(concurrent: u32) -> Config {
-    // A component holds the policy's own module and, where it imports something, two small ones
-    // that wire it up.
-    let modules = concurrent.saturating_mul(3);
+    let instances = concurrent.saturating_mul(INSTANCES);
+    let tables = concurrent.saturating_mul(TABLES);
     let mut pool = PoolingAllocationConfig::new();
     pool.total_component_instances(concurrent)
-        .total_core_instances(modules)
+        .total_core_instances(instances)
         .total_memories(concurrent)
-        .total_tables(modules)
+        .total_tables(tables)
+        // What one takes beyond its share would be missing for the others. One memory, too,
+        // because the limit of an evaluation holds for each.
+        .max_core_instances_per_component(INSTANCES)
+        .max_memories_per_component(1)
+        .max_tables_per_component(TABLES)
         .total_stacks(concurrent)
         .max_unused_warm_slots(concurrent)
         .max_memory_size(MAX_MEMORY)

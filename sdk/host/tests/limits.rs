@@ -208,6 +208,19 @@ async fn a_component_of_another_world_is_not_loaded() {
     assert!(matches!(noise, LoadError::Compile(_)), "{noise:?}");
 }
 
+/// A component beyond its share would take places in the pool from its neighbours, and of two
+/// memories each could grow to the limit.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_component_beyond_its_share_of_the_pool_is_not_loaded() {
+    let engine = engine();
+    for (part, count) in [("(memory 1)", 2), ("(table 1 funcref)", 4), ("", 65)] {
+        let instances = "(core instance (instantiate $m))".repeat(count);
+        let text = format!("(component (core module $m {part}) {instances})");
+        let refused = load(&engine, &wat::parse_str(text).unwrap()).await.unwrap_err();
+        assert!(matches!(refused, LoadError::Compile(_)), "{part}: {refused:?}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn other_bytes_than_pinned_are_not_loaded() {
     let pinned = Some(Digest::of(b"something else"));

@@ -85,7 +85,8 @@ impl Kind {
         let mut words = String::new();
         for (at, letter) in letters.iter().enumerate() {
             let lower = |at: usize| letters.get(at).is_some_and(|c| !c.is_ascii_uppercase());
-            let begins = letter.is_ascii_uppercase() && (lower(at.wrapping_sub(1)) || lower(at + 1));
+            let begins =
+                letter.is_ascii_uppercase() && (lower(at.wrapping_sub(1)) || lower(at + 1));
             if begins && at > 0 {
                 words.push(separator);
             }
