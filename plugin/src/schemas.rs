@@ -19,13 +19,15 @@ pub(crate) struct Published {
 pub(crate) const PUBLISHED: &[Published] = &[
     of::<Failure>(),
     of::<commands::explain::Explanations>(),
-    of::<commands::version::Versions>(),
-    of::<crate::report::ValidationReport>(),
     of::<commands::policy::bench::PolicyBench>(),
+    of::<commands::policy::build::PolicyBuild>(),
     of::<commands::policy::explain::PolicyExplanation>(),
     of::<commands::policy::inspect::PolicyInspection>(),
+    of::<commands::policy::new::PolicyProject>(),
     of::<crate::policy::evaluation::PolicyRun>(),
     of::<crate::policy::test_report::PolicyTest>(),
+    of::<crate::report::ValidationReport>(),
+    of::<commands::version::Versions>(),
 ];
 
 const fn of<A: Answer>() -> Published {
@@ -59,5 +61,37 @@ impl Published {
             }
         }
         schema
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::path::Path;
+
+    use super::*;
+
+    /// The kinds of the answers in the source of a folder and those below.
+    fn kinds(folder: &Path, found: &mut BTreeSet<String>) {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                kinds(&path, found);
+                continue;
+            }
+            let text = std::fs::read_to_string(path).unwrap();
+            let written = text.split("const KIND: &'static str = \"").skip(1);
+            found.extend(
+                written.filter_map(|rest| rest.split_once('"')).map(|(kind, _)| kind.into()),
+            );
+        }
+    }
+
+    #[test]
+    fn every_answer_has_a_published_schema() {
+        let mut written = BTreeSet::new();
+        kinds(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), &mut written);
+        let published: Vec<&str> = PUBLISHED.iter().map(|one| one.kind).collect();
+        assert_eq!(published, Vec::from_iter(written.iter().map(String::as_str)));
     }
 }

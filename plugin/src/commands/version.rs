@@ -34,7 +34,13 @@ pub(crate) struct Version {
     #[arg(long)]
     client: bool,
     /// The namespace that the webhook runs in.
-    #[arg(long, env = "OPENSDN_NAMESPACE", default_value = "opensdn-system", value_name = "NAME")]
+    #[arg(
+        long,
+        env = "OPENSDN_NAMESPACE",
+        hide_env_values = true,
+        default_value = "opensdn-system",
+        value_name = "NAME"
+    )]
     control_namespace: String,
     #[command(flatten)]
     _cluster: AsksCluster,

@@ -1,0 +1,6 @@
+//! The program as it is called: transcripts in `tests/cmd`, and here what a transcript cannot show.
+//! One binary for all, because linking it takes long.
+
+mod frame;
+mod transcripts;
+mod validate;

@@ -1,0 +1,19 @@
+//! The transcripts: what each command writes and with which code it ends. A transcript is made, and
+//! made anew, with `TRYCMD=overwrite cargo test -p kubectl-opensdn --test cli`; then read it.
+
+#[test]
+fn commands_write_and_end_as_in_their_transcripts() {
+    let cases = trycmd::TestCases::new();
+    // Nothing of the developer's: no cluster, no colours, no programs that shadow ours.
+    cases.env("HOME", "/nonexistent");
+    cases.env("KUBECONFIG", "");
+    cases.env("KUBERNETES_SERVICE_HOST", "");
+    cases.env("LC_ALL", "C");
+    cases.env("NO_COLOR", "1");
+    cases.env("OPENSDN_NAMESPACE", "opensdn-system");
+    cases.env("PATH", "/usr/bin:/bin");
+    cases.env("XDG_CACHE_HOME", concat!(env!("CARGO_TARGET_TMPDIR"), "/cache"));
+    cases.case("tests/cmd/**/*.trycmd");
+    cases.case("tests/cmd/**/*.toml");
+    cases.run();
+}
