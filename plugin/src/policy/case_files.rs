@@ -36,7 +36,7 @@ impl CaseFile {
 }
 
 fn parse(text: &str) -> Result<Case, String> {
-    serde_saphyr::from_str(text).map_err(|error| error.to_string())
+    serde_saphyr::from_str(text).map_err(|error| error.without_snippet().to_string())
 }
 
 /// The cases of the files and folders; without any, those of the policy's project, or those that a
@@ -66,7 +66,7 @@ pub(crate) fn find(places: &[PathBuf], module: &Module) -> Result<Vec<CaseFile>,
 pub(crate) fn of_built_in(name: &str) -> Vec<CaseFile> {
     let cases = opensdn_policies::cases(name).iter();
     let file = |(file, text): &(&str, &str)| CaseFile {
-        name: format!("{name}/{CASES_FOLDER}/{file}"),
+        name: format!("{CASES_FOLDER}/{file}"),
         path: None,
         text: Ok((*text).to_owned()),
     };

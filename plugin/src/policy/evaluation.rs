@@ -14,6 +14,7 @@ use super::answer::{
 };
 use super::reference::Module;
 use crate::output::Answer;
+use crate::ui::wrap;
 
 /// Characters of a value that people are shown.
 const SHOWN: usize = 60;
@@ -38,6 +39,8 @@ pub(crate) struct PolicyRun {
     patch: Value,
     /// Why there is no answer.
     failures: Vec<FailureAnswer>,
+    /// What is wrong with its patch: it does not fit, or a second run wants another one.
+    pub(crate) problems: Vec<String>,
     /// What it cost.
     costs: Vec<CostAnswer>,
 }
@@ -124,15 +127,16 @@ impl PolicyRun {
                     message: failure.reason.to_string(),
                 })
                 .collect(),
+            problems: report.problems.clone(),
             costs: report.costs.iter().map(CostAnswer::of).collect(),
         }
     }
 
     /// For people.
-    pub(crate) fn write(&self, out: &mut dyn Write) -> io::Result<()> {
+    pub(crate) fn write(&self, width: usize, out: &mut dyn Write) -> io::Result<()> {
         let Identity { name, version, .. } = &self.policy;
         writeln!(out, "{}  {name} {version}", self.outcome.word())?;
-        self.write_said(out)?;
+        self.write_said(width, out)?;
         for saw in &self.saw {
             for (title, parts) in [("object", &saw.object), ("old object", &saw.old_object)] {
                 let Some(parts) = parts else { continue };
@@ -162,11 +166,14 @@ impl PolicyRun {
         Ok(())
     }
 
-    fn write_said(&self, out: &mut dyn Write) -> io::Result<()> {
+    fn write_said(&self, width: usize, out: &mut dyn Write) -> io::Result<()> {
         for FindingAnswer { code, severity, pointer, message, hint } in &self.findings {
-            writeln!(out, "  {severity}  {code}  {}  {message}", place(pointer))?;
-            if !hint.is_empty() {
-                writeln!(out, "        hint: {hint}")?;
+            writeln!(out, "  {severity}  {code}  {}", place(pointer))?;
+            for line in wrap(message, width.saturating_sub(6)) {
+                writeln!(out, "      {line}")?;
+            }
+            for (number, line) in wrap(hint, width.saturating_sub(12)).iter().enumerate() {
+                writeln!(out, "      {} {line}", if number == 0 { "hint:" } else { "     " })?;
             }
         }
         for ClaimAnswer { scope, key, pointer, .. } in &self.claims {
@@ -177,6 +184,9 @@ impl PolicyRun {
         }
         for FailureAnswer { message, .. } in &self.failures {
             writeln!(out, "  no answer: {message}")?;
+        }
+        for problem in &self.problems {
+            writeln!(out, "  problem: {problem}")?;
         }
         Ok(())
     }

@@ -2,15 +2,19 @@
 //! Deliberately not here: saying everything that is wrong with a manifest (`validate`).
 
 use std::fs;
-use std::io::{self, Read as _};
+use std::io::{self, BufRead, BufReader, Read as _};
 use std::path::Path;
 
+use opensdn_manifests::{Document, Problem, Severity, Source, Sources, read};
 use serde_json::Value;
 
 use crate::exit::{Exit, Failure};
 
 /// The name of standard input.
 pub(crate) const STDIN: &str = "-";
+
+/// Problems of one file that are shown; the first is mostly the reason for the others.
+const SHOWN: usize = 5;
 
 /// The one object of the file.
 ///
@@ -32,45 +36,78 @@ pub(crate) fn one(path: &Path) -> Result<Value, Failure> {
 /// All objects of the file, those of lists included.
 ///
 /// # Errors
-/// The file cannot be read.
+/// The file cannot be read, or holds something else.
 pub(crate) fn all(path: &Path) -> Result<Vec<Value>, Failure> {
-    let text = text(path)?;
-    let documents: Vec<Value> = serde_saphyr::from_multiple(&text).map_err(|error| {
-        let message = format!("{} is neither YAML nor JSON", shown(path));
-        Failure::new(Exit::Usage, "unreadable-file", message, "mend the place that is named")
-            .because(&error)
-    })?;
-    let mut objects = Vec::new();
-    for document in documents {
-        add(path, document, &mut objects)?;
-    }
-    Ok(objects)
+    let object = |document: Document| {
+        if document.kind().is_some() && document.api_version().is_some() {
+            return Ok(document.value);
+        }
+        let message = format!("{} holds something without apiVersion and kind", shown(path));
+        let hint = "give a Kubernetes object, such as `kubectl get -o yaml` prints";
+        Err(Failure::new(Exit::Usage, "not-an-object", message, hint))
+    };
+    documents(path)?.into_iter().map(object).collect()
 }
 
-fn add(path: &Path, document: Value, objects: &mut Vec<Value>) -> Result<(), Failure> {
-    if document.is_null() {
+/// The one mapping of the file, whatever it means.
+///
+/// # Errors
+/// The file cannot be read, or holds not exactly one.
+pub(crate) fn mapping(path: &Path) -> Result<Value, Failure> {
+    let mut documents = documents(path)?;
+    let number = documents.len();
+    match documents.pop() {
+        Some(document) if number == 1 => Ok(document.value),
+        _ => {
+            let message = format!("{} holds {number} documents, and one is needed", shown(path));
+            Err(Failure::new(Exit::Usage, "not-one-document", message, "leave `---` out"))
+        }
+    }
+}
+
+fn documents(path: &Path) -> Result<Vec<Document>, Failure> {
+    let stream = open(path).map_err(|error| unreadable(path, &error))?;
+    let mut documents = Vec::new();
+    for source in Sources::new(shown(path), stream) {
+        let source = source.map_err(|error| unreadable(path, &error))?;
+        let parsed = read(&source);
+        refuse(path, &source, &parsed.problems)?;
+        documents.extend(parsed.documents);
+    }
+    Ok(documents)
+}
+
+fn refuse(path: &Path, source: &Source, problems: &[Problem]) -> Result<(), Failure> {
+    let errors = problems.iter().filter(|problem| problem.severity == Severity::Error);
+    let causes: Vec<String> = errors.take(SHOWN).map(|problem| placed(source, problem)).collect();
+    if causes.is_empty() {
         return Ok(());
     }
-    let kind = document.get("kind").and_then(Value::as_str);
-    let version = document.get("apiVersion").and_then(Value::as_str);
-    let (Some(kind), Some(_)) = (kind, version) else {
-        let message = format!("{} holds something without apiVersion and kind", shown(path));
-        return Err(Failure::new(
-            Exit::Usage,
-            "not-an-object",
-            message,
-            "give a Kubernetes object, such as `kubectl get -o yaml` prints",
-        ));
-    };
-    match document.get("items").and_then(Value::as_array) {
-        Some(items) if kind.ends_with("List") => {
-            for item in items.clone() {
-                add(path, item, objects)?;
-            }
-        }
-        _ => objects.push(document),
+    let message = format!("{} cannot be understood", shown(path));
+    let mut failure = Failure::new(Exit::Usage, "unreadable-file", message, "mend these places");
+    failure.causes = causes;
+    Err(failure)
+}
+
+/// `line:column: what is wrong`.
+fn placed(source: &Source, problem: &Problem) -> String {
+    let Problem { span, message, hint, .. } = problem;
+    let place = span.map(|span| source.position(span.start));
+    let place = place.map(|place| format!("{}:{}: ", place.line, place.column));
+    let hint = if hint.is_empty() { String::new() } else { format!("; {hint}") };
+    format!("{}{message}{hint}", place.unwrap_or_default())
+}
+
+fn open(path: &Path) -> io::Result<Box<dyn BufRead>> {
+    if path.as_os_str() == STDIN {
+        return Ok(Box::new(io::stdin().lock()));
     }
-    Ok(())
+    Ok(Box::new(BufReader::new(fs::File::open(path)?)))
+}
+
+fn unreadable(path: &Path, error: &io::Error) -> Failure {
+    let message = format!("{} cannot be read", shown(path));
+    Failure::new(Exit::Usage, "unreadable-file", message, "is the path right?").because(error)
 }
 
 /// The text of a file or of standard input.
@@ -79,17 +116,11 @@ fn add(path: &Path, document: Value, objects: &mut Vec<Value>) -> Result<(), Fai
 /// It cannot be read.
 pub(crate) fn text(path: &Path) -> Result<String, Failure> {
     let read = || -> io::Result<String> {
-        if path.as_os_str() != STDIN {
-            return fs::read_to_string(path);
-        }
         let mut text = String::new();
-        io::stdin().lock().read_to_string(&mut text)?;
+        open(path)?.read_to_string(&mut text)?;
         Ok(text)
     };
-    read().map_err(|error| {
-        let message = format!("{} cannot be read", shown(path));
-        Failure::new(Exit::Usage, "unreadable-file", message, "is the path right?").because(&error)
-    })
+    read().map_err(|error| unreadable(path, &error))
 }
 
 fn shown(path: &Path) -> String {

@@ -13,6 +13,7 @@ use super::case_files::CaseFile;
 use super::reference::Module;
 use crate::exit::Exit;
 use crate::output::Answer;
+use crate::ui::wrap;
 
 /// What `policy test` answers.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -202,10 +203,9 @@ impl PolicyTest {
 }
 
 /// For people.
-pub(crate) fn write(report: &PolicyTest, out: &mut dyn Write) -> io::Result<()> {
-    let width = report.cases.iter().map(|case| case.file.chars().count()).max().unwrap_or(0);
+pub(crate) fn write(report: &PolicyTest, columns: usize, out: &mut dyn Write) -> io::Result<()> {
     for case in &report.cases {
-        write_case(case, width.min(60), out)?;
+        write_case(case, columns, out)?;
     }
     let Summary { passed, failed, updated, unreadable } = report.summary;
     let mut parts = vec![format!("{passed} passed")];
@@ -225,31 +225,27 @@ pub(crate) fn write(report: &PolicyTest, out: &mut dyn Write) -> io::Result<()> 
     Ok(())
 }
 
-fn write_case(case: &CaseAnswer, width: usize, out: &mut dyn Write) -> io::Result<()> {
+/// First what is short, so that the columns stand below each other.
+fn write_case(case: &CaseAnswer, columns: usize, out: &mut dyn Write) -> io::Result<()> {
     let word = match (case.result, case.outcome) {
         (CaseResult::Passed, Some(outcome)) => outcome.word(),
         (CaseResult::Passed | CaseResult::Failed, _) => "FAILED",
         (CaseResult::Updated, _) => "updated",
         (CaseResult::Unreadable, _) => "UNREADABLE",
     };
-    write!(out, "{:width$}  {word:8}", case.file)?;
-    if !case.costs.is_empty() {
-        let time = time(case.microseconds());
-        write!(out, " {time:>9}  fuel {:>5}", count(case.fuel()))?;
-    }
-    let mut found = case.findings.iter();
-    if let Some(finding) = found.next().filter(|_| case.result == CaseResult::Passed) {
-        write!(out, "  {} at {}", finding.code, place(&finding.pointer))?;
-        let more = found.count();
-        if more > 0 {
-            write!(out, " and {more} more")?;
+    let (time, fuel) = if case.costs.is_empty() {
+        (String::new(), String::new())
+    } else {
+        (time(case.microseconds()), format!("fuel {}", count(case.fuel())))
+    };
+    writeln!(out, "{word:10} {time:>9}  {fuel:10}  {}", case.file)?;
+    if case.result == CaseResult::Passed {
+        for FindingAnswer { code, pointer, .. } in &case.findings {
+            writeln!(out, "    {code} at {}", place(pointer))?;
         }
     }
-    writeln!(out)?;
-    for problem in &case.problems {
-        for line in problem.lines() {
-            writeln!(out, "    {line}")?;
-        }
+    for line in case.problems.iter().flat_map(|problem| wrap(problem, columns.saturating_sub(4))) {
+        writeln!(out, "    {line}")?;
     }
     Ok(())
 }

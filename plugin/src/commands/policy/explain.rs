@@ -140,7 +140,10 @@ fn explain(message: &Message, cases: &[CaseFile]) -> Explanation {
         title: message.title.clone(),
         explanation: message.explanation.clone(),
         hint: message.hint.clone(),
-        example: cases.iter().find_map(|file| example(&message.code, file, &file.case().ok()?)),
+        example: cases
+            .iter()
+            .filter_map(|file| example(&message.code, file, &file.case().ok()?))
+            .min_by_key(|example| example.object.to_string().len()),
     }
 }
 

@@ -175,7 +175,11 @@ impl PolicyInspection {
         let producers = self.anatomy.producers.iter();
         let producers: Vec<String> =
             producers.map(|one| format!("{} {}", one.name, one.version)).collect();
-        writeln!(out, "made by   {} (as it says)", list(&producers))?;
+        let producers = match producers.as_slice() {
+            [] => "it does not say".to_owned(),
+            producers => format!("{} (as it says)", producers.join(", ")),
+        };
+        writeln!(out, "made by   {producers}")?;
         match &self.description {
             Some(description) => description.write(out),
             None => Ok(()),

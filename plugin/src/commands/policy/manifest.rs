@@ -75,16 +75,15 @@ pub(crate) struct Manifest {
     folder: Option<String>,
     #[command(flatten)]
     limits: LimitFlags,
-    /// How the objects are written.
-    #[arg(short, long, value_enum, default_value_t, value_name = "FORMAT")]
-    output: Format,
+    /// How the objects are written [default: a YAML document for each].
+    #[arg(short, long, value_enum, value_name = "FORMAT")]
+    output: Option<Format>,
 }
 
 /// How the objects are written.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Format {
     /// A YAML document for each object.
-    #[default]
     Yaml,
     /// One List.
     Json,
@@ -137,8 +136,8 @@ impl Manifest {
         };
         let installation = Installation::new(&name, &module, &policy, &place, self.spec()?)?;
         match self.output {
-            Format::Yaml => ui.write(|out| yaml(&installation.objects, out))?,
-            Format::Json => ui.write(|out| json(&installation.objects, out))?,
+            None | Some(Format::Yaml) => ui.write(|out| yaml(&installation.objects, out))?,
+            Some(Format::Json) => ui.write(|out| json(&installation.objects, out))?,
         }
         if installation.server_side {
             ui.hint("the module is large: apply it with kubectl apply --server-side -f -");

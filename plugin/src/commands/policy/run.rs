@@ -123,6 +123,7 @@ impl Run {
         let module = Module::find(self.policy.as_deref())?;
         let case = self.case()?;
         let bench = Workbench::start(global, ui, &module, Metering::Fuel)?;
+        check_settings(&bench, &case)?;
         let source = self.source(global, &bench)?;
         let recording = Arc::new(Recording::new(source.lookup()));
         let conditions = Conditions {
@@ -138,17 +139,14 @@ impl Run {
         if !report.reached {
             return Err(not_concerned(&bench, &case));
         }
-        if let Some(problem) = report.problems.first() {
-            let hint = "see what the policy takes: kubectl opensdn policy inspect";
-            return Err(Failure::new(Exit::Usage, "bad-settings", problem, hint));
-        }
         source.finish(&bench, ui)?;
         let record = recording.record();
         let answer = PolicyRun::new(&bench.policy, &module, &report, &record);
-        ui.answer(&answer, |out| answer.write(out))?;
+        let width = ui.look().width;
+        ui.answer(&answer, |out| answer.write(width, out))?;
         Ok(match answer.outcome {
-            Outcome::Allow | Outcome::Warn => Exit::Done,
-            Outcome::Deny | Outcome::Failed => Exit::Negative,
+            Outcome::Allow | Outcome::Warn if answer.problems.is_empty() => Exit::Done,
+            _ => Exit::Negative,
         })
     }
 
@@ -230,13 +228,10 @@ impl Source {
 
 /// The policy's settings in a file; `{}` without one.
 pub(super) fn settings(path: Option<&Path>) -> Result<Value, Failure> {
-    let Some(path) = path else { return Ok(Value::Object(serde_json::Map::new())) };
-    let text = objects::text(path)?;
-    serde_saphyr::from_str(&text).map_err(|error| {
-        let message = format!("{} is neither YAML nor JSON", path.display());
-        Failure::new(Exit::Usage, "unreadable-file", message, "mend the place that is named")
-            .because(&error)
-    })
+    match path {
+        Some(path) => objects::mapping(path),
+        None => Ok(Value::Object(serde_json::Map::new())),
+    }
 }
 
 fn recorded(path: &Path) -> Result<Record, Failure> {
@@ -284,6 +279,18 @@ fn write_private(path: &Path, text: &str) -> io::Result<()> {
     let mut file =
         fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)?;
     file.write_all(text.as_bytes())
+}
+
+fn check_settings(bench: &Workbench, case: &Case) -> Result<(), Failure> {
+    let problems = bench.policy.check_settings(&case.settings);
+    if problems.is_empty() {
+        return Ok(());
+    }
+    let message = format!("the settings do not fit {}", bench.policy.metadata().name);
+    let hint = "what it takes: kubectl opensdn policy inspect";
+    let mut failure = Failure::new(Exit::Usage, "bad-settings", message, hint);
+    failure.causes = problems;
+    Err(failure)
 }
 
 fn not_concerned(bench: &Workbench, case: &Case) -> Failure {

@@ -82,9 +82,10 @@ impl Test {
         let partial = self.no_coverage || self.filter.is_some();
         let required = if partial { Requirement::None } else { Requirement::Coverage };
         let report = PolicyTest::new(&bench.policy, &module, cases, required);
+        let columns = ui.look().width;
         match self.output {
             Format::Junit => ui.write(|out| junit::write(&report, out))?,
-            _ => ui.answer(&report, |out| test_report::write(&report, out))?,
+            _ => ui.answer(&report, |out| test_report::write(&report, columns, out))?,
         }
         Ok(report.exit())
     }
