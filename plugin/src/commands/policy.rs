@@ -22,7 +22,7 @@ Examples:
   cd no-owner
   kubectl opensdn policy build
   kubectl opensdn policy test
-  kubectl opensdn policy manifest | kubectl apply -f -";
+  kubectl opensdn policy manifest | kubectl apply --server-side -f -";
 
 /// Arguments of `policy`.
 #[derive(Debug, Args)]

@@ -10,6 +10,7 @@ use clap::Args;
 use opensdn_policy_host::{Limits, LoadError, Meter, Metering, Policy};
 use serde::Deserialize;
 
+use super::anatomy::Anatomy;
 use super::reference::Module;
 use crate::cli::Global;
 use crate::exit::{Exit, Failure};
@@ -85,7 +86,12 @@ fn refusal(module: &Module, error: &LoadError) -> Failure {
             None => module.origin.to_string(),
         }
     );
-    Failure::new(Exit::Usage, fault(error), message, hint).because(error)
+    let failure = Failure::new(Exit::Usage, fault(error), message, hint);
+    // What the bytes show is clearer than what the compiler says of them.
+    match Anatomy::of(&module.bytes).problems {
+        problems if problems.is_empty() => failure.because(error),
+        problems => Failure { causes: problems, ..failure },
+    }
 }
 
 /// One word for programs.

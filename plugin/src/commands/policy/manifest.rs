@@ -22,7 +22,7 @@ use crate::ui::Ui;
 const EXAMPLES: &str = "\
 Examples:
   # Try a policy in the cluster without refusing anything
-  kubectl opensdn policy manifest --mode audit | kubectl apply -f -
+  kubectl opensdn policy manifest --mode audit | kubectl apply --server-side -f -
 
   # A built-in policy with settings, where a label says so
   kubectl opensdn policy manifest even-quorum --settings settings.yaml \\
@@ -140,7 +140,7 @@ impl Manifest {
             Some(Format::Json) => ui.write(|out| json(&installation.objects, out))?,
         }
         if installation.server_side {
-            ui.hint("the module is large: apply it with kubectl apply --server-side -f -");
+            ui.hint("apply it with kubectl apply --server-side -f -, for the module is too large for an annotation");
         }
         Ok(Exit::Done)
     }
