@@ -1,6 +1,7 @@
 //! The program as it is called: transcripts in `tests/cmd`, and here what a transcript cannot show.
 //! One binary for all, because linking it takes long.
 
+mod author;
 mod frame;
 mod transcripts;
 mod validate;
