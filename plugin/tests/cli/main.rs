@@ -3,5 +3,6 @@
 
 mod author;
 mod frame;
+mod policy;
 mod transcripts;
 mod validate;
