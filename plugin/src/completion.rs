@@ -44,7 +44,7 @@ pub(crate) fn answer(words: &[OsString], out: &mut dyn Write) -> io::Result<()> 
     let wants_flag = last.to_string_lossy().starts_with('-');
     let mut directive = NO_FILES;
     for candidate in &candidates {
-        let value = candidate.get_value().to_string_lossy();
+        let value = value(candidate, &last.to_string_lossy());
         // The engine adds the flags to what else fits; they are asked for by a dash.
         if candidate.is_hide_set() || (value.starts_with('-') && !wants_flag) {
             continue;
@@ -55,6 +55,15 @@ pub(crate) fn answer(words: &[OsString], out: &mut dyn Write) -> io::Result<()> 
         writeln!(out, "{value}{}", description(candidate))?;
     }
     writeln!(out, ":{directive}")
+}
+
+/// What is offered. Of a command and its aliases the engine keeps one, not always the name.
+fn value(candidate: &CompletionCandidate, last: &str) -> String {
+    let id = candidate.get_id().map(String::as_str).unwrap_or_default();
+    match id.strip_prefix("command::").filter(|name| name.starts_with(last)) {
+        Some(name) => name.to_owned(),
+        None => candidate.get_value().to_string_lossy().into_owned(),
+    }
 }
 
 /// A tab and the first line of the help, which must hold neither.
@@ -88,7 +97,14 @@ mod tests {
     fn an_empty_word_offers_commands_and_no_flags() {
         let lines = candidates(&[""]);
         assert!(lines.iter().any(|line| line.starts_with("explain\t")), "{lines:?}");
+        assert!(lines.iter().any(|line| line.starts_with("validate\t")), "{lines:?}");
         assert!(!lines.iter().any(|line| line.starts_with('-')), "{lines:?}");
+    }
+
+    #[test]
+    fn an_alias_is_offered_where_its_beginning_was_typed() {
+        let lines = candidates(&["li"]);
+        assert!(lines.iter().any(|line| line.starts_with("lint\t")), "{lines:?}");
     }
 
     #[test]
