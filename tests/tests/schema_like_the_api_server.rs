@@ -214,7 +214,7 @@ fn documents() -> Result<Vec<Document>, Box<dyn Error>> {
     let mut documents = Vec::new();
     for path in files(CASES)? {
         let case: Value = serde_saphyr::from_str(&fs::read_to_string(&path)?)?;
-        documents.push(document(&case["object"])?);
+        documents.push(document(case.get("object").ok_or("a case without an object")?)?);
     }
     for path in files(SAMPLES)? {
         let parsed = read(&Source::new(path.to_string_lossy(), fs::read_to_string(&path)?));
