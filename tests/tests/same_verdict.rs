@@ -1,0 +1,468 @@
+//! The webhook over the wire and `kubectl opensdn validate` on files come to the same verdict: the
+//! same codes at the same fields in the same words, for every sample as it is, and for every case of
+//! every built-in policy in a cluster whose schemas let any values pass, so that the cases, which
+//! have only what their policy reads, get as far as the webhook.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test may end here, and the line says where"
+)]
+
+use std::collections::BTreeSet;
+use std::error::Error;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use kube::Api;
+use kube::api::{Patch, PatchParams};
+use opensdn_policy_host::cases::Case;
+use opensdn_tests::{
+    kubectl::{self, Said},
+    product::{Installation, Product},
+    sandbox::Sandbox,
+};
+use serde_json::{Value, json};
+use tokio::process::Command;
+use tokio::time::{Instant, sleep};
+
+type Failed = Box<dyn Error + Send + Sync>;
+type Outcome = Result<(), Failed>;
+
+const WEBHOOK: &str = env!("CARGO_BIN_EXE_webhook-of-tests");
+const PLUGIN: &str = env!("CARGO_BIN_EXE_plugin-of-tests");
+const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
+/// Who makes the objects that a case finds in its cluster; no policy judges this user.
+const BUILDER: &str = "builder";
+/// How long the webhook's watches may be behind what was stored a moment ago.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// What somebody says of an object.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Verdict {
+    /// `error [CODE] field: message -> hint`, without those of the schema.
+    lines: BTreeSet<String>,
+    /// Whether the schema refuses it.
+    schema: bool,
+    /// How many warnings the webhook left out, to stay within what the API server hands on.
+    more: usize,
+}
+
+/// Codes of what an AdmissionPolicy finds in its cluster (a module, a kind that is not there yet),
+/// which files cannot tell; `validate` lists it as not checked.
+const OF_CLUSTER: [&str; 3] = ["[OSDN4003]", "[OSDN4010]", "[OSDN4011]"];
+
+/// What is said over the wire and of files where that is not the same.
+fn difference(wire: &Verdict, offline: &Verdict) -> Option<String> {
+    let only = |one: &Verdict, other: &Verdict| -> Vec<String> {
+        one.lines.difference(&other.lines).cloned().collect()
+    };
+    let (wire_only, offline_only) = (only(wire, offline), only(offline, wire));
+    let left_out = |line: &String| line.starts_with("warning ");
+    let same = wire_only.is_empty()
+        && offline_only.len() == wire.more
+        && (wire.more == 0 || offline_only.iter().all(left_out));
+    let (wire_only, offline_only) = (wire_only.join("\n    "), offline_only.join("\n    "));
+    (!same).then(|| {
+        format!("\n  only over the wire:\n    {wire_only}\n  only of files:\n    {offline_only}")
+    })
+}
+
+struct World {
+    sandbox: Sandbox,
+    _product: Product,
+    folder: tempfile::TempDir,
+}
+
+impl World {
+    async fn start() -> Result<Self, Failed> {
+        let sandbox = Sandbox::builder().only_api_server().start().await?;
+        let product = Installation::of(WEBHOOK).install(&sandbox).await?;
+        Ok(Self { sandbox, _product: product, folder: tempfile::tempdir()? })
+    }
+
+    async fn kubectl(&self, arguments: &[&str]) -> Result<Said, Failed> {
+        Ok(kubectl::kubectl(&self.sandbox, arguments).await?)
+    }
+
+    /// What the API server and the webhook say when the object is written.
+    async fn wire(&self, verb: &str, object: &Value) -> Result<Verdict, Failed> {
+        let arguments = [verb, "--dry-run=server", "--validate=ignore"];
+        Ok(of_wire(&kubectl::send(&self.sandbox, &arguments, object).await?))
+    }
+
+    /// What `validate` says of the first of the documents, with the others to look things up in.
+    async fn offline(&self, documents: &[&Value], settings: &Value) -> Result<Verdict, Failed> {
+        let mut names = Vec::new();
+        for (number, document) in documents.iter().enumerate() {
+            let name = self.folder.path().join(format!("{number:03}.json"));
+            std::fs::write(&name, document.to_string())?;
+            names.push(name);
+        }
+        let settings_file = self.folder.path().join("settings.json");
+        std::fs::write(&settings_file, settings.to_string())?;
+        let first = names.first().map(|name| name.display().to_string()).unwrap_or_default();
+        let report =
+            self.validate(&names, &["--settings".as_ref(), settings_file.as_ref()]).await?;
+        Ok(of_report(&report, &first))
+    }
+
+    async fn validate(&self, names: &[PathBuf], more: &[&Path]) -> Result<Value, Failed> {
+        let output = Command::new(PLUGIN)
+            .args(["validate", "-o", "json"])
+            .args(more)
+            .args(names)
+            .stdin(Stdio::null())
+            .output()
+            .await?;
+        serde_json::from_slice(&output.stdout)
+            .map_err(|error| format!("{error}: {}", String::from_utf8_lossy(&output.stderr)).into())
+    }
+}
+
+/// From kubectl's standard error: warnings one a line, a refusal with its reasons in lines.
+fn of_wire(said: &Said) -> Verdict {
+    let mut verdict = Verdict::default();
+    let denied = said.err.contains("denied the request");
+    for line in said.err.lines() {
+        // What becomes of a request that a policy could not judge is the webhook's to say only.
+        let line = match line.split_once(" -> ") {
+            Some((said, _)) if said.contains("policy ") && !said.contains("[OSDN") => said,
+            _ => line,
+        };
+        if let Some((number, _)) = line.split_once(" more warnings; ") {
+            let number = number.strip_prefix("Warning: ").unwrap_or_default();
+            verdict.more += number.parse::<usize>().unwrap_or_default();
+        }
+        if let Some(warning) = line.strip_prefix("Warning: ").filter(|one| is_ours(one)) {
+            verdict.lines.insert(format!("warning {warning}"));
+        } else if denied && is_ours(line.trim_start()) {
+            verdict.lines.insert(format!("error {}", line.trim_start()));
+        }
+    }
+    verdict.schema = !said.ok && !denied;
+    verdict
+}
+
+fn is_ours(line: &str) -> bool {
+    (line.starts_with("[OSDN") || line.starts_with("policy "))
+        && !line.contains("would have changed")
+        && !OF_CLUSTER.iter().any(|code| line.starts_with(code))
+}
+
+/// From the report of `validate`, what is about the file.
+fn of_report(report: &Value, file: &str) -> Verdict {
+    let mut verdict = Verdict::default();
+    for finding in report["findings"].as_array().unwrap() {
+        if finding["place"]["file"] != file || finding["code"] == "defined-twice" {
+            continue;
+        }
+        let text = |key: &str| finding[key].as_str().unwrap_or_default();
+        match text("step") {
+            "schema" | "syntax" => verdict.schema |= text("severity") == "error",
+            _ if text("code") == "policy-could-not-tell" => {
+                verdict.lines.insert(format!("{} {}", text("severity"), text("message")));
+            }
+            _ => {
+                let place = match field(text("pointer")) {
+                    place if place.is_empty() => String::new(),
+                    place => format!(" {place}"),
+                };
+                let hint = match text("hint") {
+                    "" => String::new(),
+                    hint => format!(" -> {hint}"),
+                };
+                let (severity, code, message) = (text("severity"), text("code"), text("message"));
+                verdict.lines.insert(format!("{severity} [{code}]{place}: {message}{hint}"));
+            }
+        }
+    }
+    verdict
+}
+
+/// A pointer as the webhook writes it.
+fn field(pointer: &str) -> String {
+    let mut path = String::new();
+    for segment in pointer.split('/').skip(1) {
+        let segment = segment.replace("~1", "/").replace("~0", "~");
+        if !segment.is_empty() && segment.bytes().all(|byte| byte.is_ascii_digit()) {
+            path.push_str(&format!("[{segment}]"));
+        } else if segment.contains(['.', '/']) {
+            path.push_str(&format!("[{segment:?}]"));
+        } else {
+            if !path.is_empty() {
+                path.push('.');
+            }
+            path.push_str(&segment);
+        }
+    }
+    path
+}
+
+fn documents(file: &Path) -> Vec<Value> {
+    let text = std::fs::read_to_string(file).unwrap();
+    serde_saphyr::from_multiple(&text).unwrap_or_else(|error| panic!("{}: {error}", file.display()))
+}
+
+fn files(folder: &str) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(Path::new(ROOT).join(folder)).unwrap();
+    let mut files: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
+    files.sort();
+    files
+}
+
+fn text<'v>(value: &'v Value, pointer: &str) -> &'v str {
+    value.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_sample_and_every_case_gets_the_same_verdict() -> Outcome {
+    let world = World::start().await?;
+    world.kubectl(&["create", "namespace", "tf"]).await?.success();
+    samples(&world).await?;
+    living(&world).await?;
+    let cases = cases();
+    relax(&world).await?;
+    let mut skipped = Vec::new();
+    let mut different = Vec::new();
+    for (name, policy, case) in &cases {
+        match compare(&world, policy, case).await? {
+            Compared::Same => {}
+            Compared::Different(how) => different.push(format!("{name}: {how}")),
+            Compared::Impossible(why) => skipped.push(format!("{name}: {why}")),
+        }
+    }
+    assert!(different.is_empty(), "{} differ:\n{}", different.len(), different.join("\n"));
+    // What cannot be brought about over the wire may not grow.
+    assert!(skipped.len() * 4 < cases.len(), "too many are not compared:\n{}", skipped.join("\n"));
+    Ok(())
+}
+
+/// Each sample by itself: nothing else is in the cluster.
+async fn samples(world: &World) -> Outcome {
+    for file in files("deploy/samples").into_iter().chain(files("deploy/samples-refused")) {
+        for mut document in documents(&file) {
+            match text(&document, "/kind") {
+                // Only the webhook may write these, so nobody's files have them.
+                "UniqueClaim" => continue,
+                // One of that name is in force already.
+                "AdmissionPolicy" => document["metadata"]["name"] = "sample".into(),
+                _ => {}
+            }
+            let wire = world.wire("create", &document).await?;
+            let offline = world.offline(&[&document], &json!({})).await?;
+            // Over the wire the schema's refusal comes before the policies'; files are told both.
+            if wire.schema {
+                assert!(offline.schema, "{}: only the API server refuses it", file.display());
+            } else {
+                let difference = difference(&wire, &offline);
+                assert_eq!((difference, offline.schema), (None, false), "{}", file.display());
+            }
+        }
+    }
+    Ok(())
+}
+
+/// With `--live` the cluster answers look-ups, knows what is taken, and has what is changed.
+async fn living(world: &World) -> Outcome {
+    let sample = |name: &str| PathBuf::from(format!("{ROOT}/deploy/{name}.yaml"));
+    let [control, service] = ["samples/control", "samples/link-local-service"].map(sample);
+    let stored = [control.display().to_string(), service.display().to_string()];
+    for file in &stored {
+        world.kubectl(&["apply", "-f", file]).await?.success();
+    }
+    let kubeconfig = world.sandbox.kubeconfig();
+    let live: [&Path; 3] = ["--live".as_ref(), "--kubeconfig".as_ref(), &kubeconfig];
+    let codes = |report: &Value| -> Vec<String> {
+        let findings = report["findings"].as_array().unwrap().iter();
+        let errors = findings.filter(|one| one["severity"] == "error");
+        errors.map(|one| text(one, "/code").to_owned()).collect()
+    };
+    let webui = [sample("samples/webui")];
+    assert_eq!(codes(&world.validate(&webui, &[]).await?), ["OSDN1616"], "nobody knows of it");
+    assert_eq!(codes(&world.validate(&webui, &live).await?), Vec::<String>::new());
+
+    let taken = [sample("samples-refused/link-local-service")];
+    assert_eq!(codes(&world.validate(&taken, &[]).await?), Vec::<String>::new());
+    let report = world.validate(&taken, &live).await?;
+    assert_eq!(codes(&report), ["OSDN3009"]);
+    let conflict = &report["findings"].as_array().unwrap().iter();
+    let conflict = conflict.clone().find(|one| one["code"] == "OSDN3009").unwrap();
+    assert_eq!(text(conflict, "/related/0/place/origin"), "cluster");
+    let own = [sample("samples/link-local-service")];
+    assert_eq!(codes(&world.validate(&own, &live).await?), Vec::<String>::new(), "it is its own");
+
+    for file in &stored {
+        world.kubectl(&["delete", "--wait=true", "-f", file]).await?.success();
+    }
+    Ok(())
+}
+
+fn cases() -> Vec<(String, &'static str, Case)> {
+    let mut cases = Vec::new();
+    for policy in opensdn_policies::ALL {
+        for file in files(&format!("policies/{}/cases", policy.name)) {
+            let text = std::fs::read_to_string(&file).unwrap();
+            let case = serde_saphyr::from_str(&text)
+                .unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+            let name = file.file_stem().unwrap_or_default().to_string_lossy();
+            cases.push((format!("{}/{name}", policy.name), policy.name, case));
+        }
+    }
+    assert!(cases.len() > 100, "the cases of the policies have gone");
+    cases
+}
+
+/// Makes the schemas take any value, keeping fields and types, and exempts the builder.
+async fn relax(world: &World) -> Outcome {
+    let client = world.sandbox.client()?;
+    let api: Api<k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition> =
+        Api::all(client);
+    for definition in opensdn_crds::all() {
+        let name = definition.metadata.name.clone().unwrap_or_default();
+        if name.starts_with("admissionpolicies.") || name.starts_with("uniqueclaims.") {
+            continue;
+        }
+        let mut versions = serde_json::to_value(&definition.spec.versions)?;
+        for version in versions.as_array_mut().unwrap() {
+            loosen(&mut version["schema"]["openAPIV3Schema"]);
+        }
+        let patch = json!({"spec": {"versions": versions}});
+        api.patch(&name, &PatchParams::default(), &Patch::Merge(patch)).await?;
+    }
+    for policy in opensdn_policies::ALL {
+        let exemption = json!({"spec": {"exemptions": {"users": [BUILDER]}}}).to_string();
+        let patch = ["patch", "admissionpolicy", policy.name, "--type=merge", "-p", &exemption];
+        world.kubectl(&patch).await?.success();
+    }
+    Ok(())
+}
+
+/// Every part of a schema that restricts values goes; what gives the object its form stays.
+fn loosen(schema: &mut Value) {
+    let Some(map) = schema.as_object_mut() else { return };
+    const FORM: [&str; 9] = [
+        "type",
+        "properties",
+        "items",
+        "additionalProperties",
+        "nullable",
+        "default",
+        "x-kubernetes-preserve-unknown-fields",
+        "x-kubernetes-int-or-string",
+        "x-kubernetes-embedded-resource",
+    ];
+    map.retain(|key, _| FORM.contains(&key.as_str()));
+    let properties = map.get_mut("properties").and_then(Value::as_object_mut);
+    properties.into_iter().flatten().for_each(|(_, inner)| loosen(inner));
+    for key in ["items", "additionalProperties"] {
+        if let Some(inner) = map.get_mut(key) {
+            loosen(inner);
+        }
+    }
+}
+
+enum Compared {
+    Same,
+    Different(String),
+    Impossible(String),
+}
+
+async fn compare(world: &World, policy: &str, case: &Case) -> Result<Compared, Failed> {
+    let Some(object) = &case.object else {
+        return Ok(Compared::Impossible("deletes; files are created".to_owned()));
+    };
+    if case.old_object.is_some() || case.request.operation.is_some() {
+        return Ok(Compared::Impossible("changes a stored object; files are created".to_owned()));
+    }
+    let all: Vec<&Value> = std::iter::once(object).chain(&case.cluster).collect();
+    if all.iter().any(|one| !text(one, "/metadata/uid").is_empty()) {
+        return Ok(Compared::Impossible("needs a UID, which only the API server gives".to_owned()));
+    }
+    if case.expect.failure.is_some() && !case.settings.as_object().is_none_or(|map| map.is_empty())
+    {
+        return Ok(Compared::Impossible("has settings that fail".to_owned()));
+    }
+    for namespace in all.iter().map(|one| text(one, "/metadata/namespace")) {
+        if !namespace.is_empty() {
+            // It may be there.
+            world.kubectl(&["create", "namespace", namespace]).await?;
+        }
+    }
+    let has_settings = case.settings.as_object().is_some_and(|map| !map.is_empty());
+    if has_settings {
+        settings(world, policy, Some(&case.settings)).await?;
+    }
+    let built = build(world, &case.cluster).await?;
+    let outcome = match built {
+        Ok(()) => judge(world, policy, case, object).await,
+        Err(why) => Ok(Compared::Impossible(why)),
+    };
+    for one in &case.cluster {
+        let arguments = [
+            "delete",
+            "--ignore-not-found",
+            "--wait=true",
+            "--as",
+            BUILDER,
+            "--as-group=system:masters",
+        ];
+        kubectl::send(&world.sandbox, &arguments, one).await?;
+    }
+    if has_settings {
+        settings(world, policy, None).await?;
+    }
+    outcome
+}
+
+/// Stores what the case finds in its cluster.
+async fn build(world: &World, cluster: &[Value]) -> Result<Result<(), String>, Failed> {
+    for one in cluster {
+        let arguments =
+            ["create", "--validate=ignore", "--as", BUILDER, "--as-group=system:masters"];
+        let said = kubectl::send(&world.sandbox, &arguments, one).await?;
+        if !said.ok {
+            let why = said.err.lines().next().unwrap_or_default();
+            return Ok(Err(format!("its cluster cannot be brought about: {why}")));
+        }
+    }
+    Ok(Ok(()))
+}
+
+async fn settings(world: &World, policy: &str, settings: Option<&Value>) -> Outcome {
+    let patch = json!({"spec": {"settings": settings}}).to_string();
+    let arguments = ["patch", "admissionpolicy", policy, "--type=merge", "-p", &patch];
+    world.kubectl(&arguments).await?.success();
+    Ok(())
+}
+
+/// Asks both until they agree: the webhook's watches may be behind.
+async fn judge(
+    world: &World,
+    policy: &str,
+    case: &Case,
+    object: &Value,
+) -> Result<Compared, Failed> {
+    let listed = kubectl::read(&world.sandbox, &["servicecidrs"]).await?;
+    let documents: Vec<&Value> =
+        std::iter::once(object).chain(&case.cluster).chain([&listed]).collect();
+    let settings = match case.settings.as_object().is_some_and(|map| !map.is_empty()) {
+        true => json!({policy: case.settings}),
+        false => json!({}),
+    };
+    let offline = world.offline(&documents, &settings).await?;
+    let until = Instant::now() + PATIENCE;
+    loop {
+        let wire = world.wire("create", object).await?;
+        if wire.schema {
+            return Ok(Compared::Impossible("the API server refuses its types".to_owned()));
+        }
+        let Some(difference) = difference(&wire, &offline) else { return Ok(Compared::Same) };
+        if Instant::now() > until {
+            return Ok(Compared::Different(difference));
+        }
+        sleep(Duration::from_millis(300)).await;
+    }
+}
