@@ -49,6 +49,15 @@ fn every_rule_of_every_schema_has_a_reason_and_no_reason_is_left_over() {
 }
 
 #[test]
+fn every_check_of_admission_policies_is_explained() {
+    let source = include_str!("../../../sdk/admission-policy/src/problem.rs");
+    let given = source.match_indices("=> \"OSDN").map(|(at, _)| source.get(at + 4..));
+    let given: BTreeSet<&str> = given.flatten().filter_map(code_of).collect();
+    let explained: BTreeSet<&str> = admission_policies::meanings().map(|(code, _)| code).collect();
+    assert_eq!(given, explained);
+}
+
+#[test]
 fn every_code_has_a_title_a_reason_and_a_remedy() {
     for Explanation { code, meanings } in all() {
         assert_eq!(code_of(&code), Some(code.as_str()));
