@@ -1,7 +1,7 @@
 //! The files of a new policy's project.
 //!
 //! A template is a folder beside this one, named after its language, of ordinary files in which a
-//! few places are filled in ([`fill`] has the grammar). Nothing here touches a disk or a network:
+//! few places are filled in (`fill.rs` has the grammar). Nothing here touches a disk or a network:
 //! who calls this writes the files.
 
 mod fill;
