@@ -34,6 +34,7 @@ pub struct Backend {
 #[derive(Debug)]
 pub struct Balancer {
     address: SocketAddr,
+    ready: Ready,
     tasks: Vec<AbortHandle>,
 }
 
@@ -47,14 +48,20 @@ impl Balancer {
         let address = listener.local_addr()?;
         let ready = Arc::new(RwLock::new(Vec::new()));
         let probe = tokio::spawn(probe(backends, Arc::clone(&ready)));
-        let accept = tokio::spawn(accept(listener, ready));
-        Ok(Self { address, tasks: vec![probe.abort_handle(), accept.abort_handle()] })
+        let accept = tokio::spawn(accept(listener, Arc::clone(&ready)));
+        Ok(Self { address, ready, tasks: vec![probe.abort_handle(), accept.abort_handle()] })
     }
 
     /// Where it listens.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// Whether this replica gets new connections. A little after it says that it is ready.
+    #[must_use]
+    pub fn sends_to(&self, backend: &Backend) -> bool {
+        self.ready.read().unwrap_or_else(PoisonError::into_inner).contains(&backend.serve)
     }
 }
 
@@ -81,7 +88,7 @@ async fn probe(backends: Vec<Backend>, ready: Ready) {
 }
 
 /// Whether `/ready` answers 200.
-pub(crate) async fn is_ready(admin: SocketAddr) -> bool {
+async fn is_ready(admin: SocketAddr) -> bool {
     let ask = async {
         let mut stream = TcpStream::connect(admin).await?;
         stream.write_all(b"GET /ready HTTP/1.0\r\nHost: replica\r\n\r\n").await?;

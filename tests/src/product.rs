@@ -11,7 +11,7 @@ use kube::api::{Patch, PatchParams};
 use kube::runtime::wait::{await_condition, conditions};
 use kube::{Api, Client, ResourceExt as _};
 
-use crate::balancer::{Backend, Balancer, is_ready};
+use crate::balancer::{Backend, Balancer};
 use crate::sandbox::{AccessError, KubectlError, Program, ProgramError, Sandbox};
 
 /// How long the API server may take to serve a new kind.
@@ -243,7 +243,7 @@ impl Product {
     async fn wait_until_ready(&self, sandbox: &Sandbox) -> Result<(), ProductError> {
         let deadline = Instant::now() + READY;
         for backend in &self.backends {
-            while !is_ready(backend.admin).await {
+            while !self.balancer.sends_to(backend) {
                 for webhook in &self.webhooks {
                     webhook.check_alive()?;
                 }

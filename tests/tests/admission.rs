@@ -101,7 +101,10 @@ async fn every_verb_that_writes_is_judged() -> Outcome {
 
     let control = format!("{SAMPLES}/control.yaml");
     world.kubectl(&["apply", "-f", &control]).await?.success();
-    let good = vrouter("good", json!({"sslEnable": true, "controlInstance": "control1"}));
+    let good = vrouter(
+        "good",
+        json!({"sslEnable": true, "controlInstance": "control1", "dataSubnet": "10.1.0.0/24"}),
+    );
     world.send(&["apply"], &good).await?.success();
     let off = r#"{"spec":{"serviceConfiguration":{"sslEnable":false}}}"#;
     let patch = ["patch", "vrouter", "good", "-n", "tf", "--type=merge", "-p", off];

@@ -181,7 +181,8 @@ fn vrouter(name: &str, interface: &str) -> Result<DynamicObject, serde_json::Err
         "apiVersion": "tf.tungsten.io/v1alpha1", "kind": "Vrouter",
         "metadata": {"name": name, "namespace": "tf"},
         "spec": {"serviceConfiguration": {
-            "controlInstance": "control1", "physicalInterface": interface,
+            "controlInstance": "control1", "dataSubnet": "10.1.0.0/24",
+            "physicalInterface": interface,
             "containers": containers.as_slice(),
         }},
     }))
