@@ -59,7 +59,7 @@ mod tests {
     #[test]
     fn a_module_without_the_exports_of_a_policy_is_refused() {
         let refused = component_of(b"\0asm\x01\0\0\0").unwrap_err();
-        let causes = std::iter::successors(refused.source(), |cause| cause.source());
+        let causes = std::iter::successors(refused.source(), |&cause| cause.source());
         let said = causes.fold(refused.to_string(), |said, cause| format!("{said}: {cause}"));
         assert!(said.contains("describe") || said.contains("mutate"), "{said}");
         assert!(component_of(b"#!/bin/sh").is_err());
