@@ -14,6 +14,7 @@ use tokio::time::sleep;
 use tracing_subscriber::EnvFilter;
 
 use crate::admin::{self, Readiness};
+use crate::api_server;
 use crate::args::{Args, LogFormat};
 use crate::certificates::keeper::{Bundle, Keeper};
 use crate::certificates::rotation::Published;
@@ -79,7 +80,7 @@ pub fn log(args: &Args) {
 
 /// A client of the API server, from `KUBECONFIG` or from inside the cluster.
 pub async fn client() -> Result<Client, Error> {
-    Client::try_default().await.map_err(|source| Error::Kubeconfig(Box::new(source)))
+    api_server::client().await.map_err(|source| Error::Kubeconfig(Box::new(source)))
 }
 
 /// Serves the reviews of what `reviewer` makes, until a signal says to stop; returns when
