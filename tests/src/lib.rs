@@ -2,10 +2,12 @@
 //! Deliberately not here: anything that ships. Nothing depends on this crate but tests.
 
 pub mod balancer;
+pub mod changes;
 pub mod command_line;
 pub mod eventually;
 pub mod kubectl;
 pub mod measure;
 pub mod product;
 pub mod sandbox;
+pub mod steady_load;
 pub mod wrk;
