@@ -70,6 +70,8 @@ node_images() {
   for applet in $("$busybox" --list); do
     [ "$applet" = busybox ] || ln -s busybox "$root/tools/bin/$applet"
   done
+  rm "$root/tools/bin/wget"
+  go build -ldflags "-s -w" -o "$root/tools/bin/fetch" "$here/images/fetch.go"
   image tools:1 /bin/sh "$root/tools"
   rm -r "$root"
 }

@@ -334,6 +334,18 @@ impl Lab {
         self.nodes().flat_map(Node::process_ids).chain(machines).collect()
     }
 
+    /// Every process of the lab, those of pods too, by their ids on this machine: what shares
+    /// process ids or a network with one of its machines.
+    #[must_use]
+    pub fn all_processes(&self) -> Vec<u32> {
+        let machines: Vec<u32> = self
+            .nodes()
+            .filter_map(|node| Some(node.running().ok()?.machine.process()))
+            .chain([&self.ground.control, &self.ground.switch].map(|machine| machine.process()))
+            .collect();
+        machine::inhabitants(&machines)
+    }
+
     /// Fails when a program has ended that nobody asked to end.
     pub(super) fn check_alive(&self) -> Result<(), ProgramError> {
         self.ground.control.program().check_alive()?;

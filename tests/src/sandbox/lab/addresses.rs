@@ -9,6 +9,9 @@ pub(crate) const CONTROL: Ipv4Addr = Ipv4Addr::new(10, 90, 0, 10);
 pub(crate) const NAME_SERVER: &str = "10.96.0.10";
 /// The network between nodes and control plane has this length of prefix.
 pub(super) const PREFIX: u8 = 24;
+/// The network of nodes and control plane, and those of all pods.
+pub(super) const NODE_RANGE: &str = "10.90.0.0/24";
+pub(super) const POD_RANGE: &str = "10.244.0.0/16";
 /// More would not fit into the ranges, and no machine bears them.
 pub const MOST_NODES: u8 = 20;
 

@@ -3,8 +3,9 @@
 
 use serde_json::{Value, json};
 
-use super::addresses::{NAME_SERVER, NodePlan};
+use super::addresses::{NAME_SERVER, NODE_RANGE, NodePlan, POD_RANGE};
 use super::wiring::NODE_FOLDER;
+use crate::sandbox::control_plane::SERVICE_RANGE;
 
 /// What containerd and kubelet meet at.
 pub(super) const SOCKET: &str = "/run/containerd/containerd.sock";
@@ -48,7 +49,7 @@ disabled_plugins = ["io.containerd.snapshotter.v1.btrfs", "io.containerd.snapsho
 }
 
 /// The pods' network of a node: a bridge of its own. Pods keep their addresses on the way to
-/// other nodes, and have a default route to their node, which has none.
+/// other nodes. They know the way to pods, nodes and services, and no other.
 pub(super) fn pod_network(node: &NodePlan) -> Value {
     json!({
         "cniVersion": "0.4.0",
@@ -58,10 +59,14 @@ pub(super) fn pod_network(node: &NodePlan) -> Value {
                 "type": "bridge",
                 "bridge": "pods",
                 "isGateway": true,
-                "isDefaultGateway": true,
                 "hairpinMode": true,
                 "ipMasq": false,
-                "ipam": {"type": "host-local", "dataDir": "/run/cni", "ranges": [[{"subnet": node.pods}]]},
+                "ipam": {
+                    "type": "host-local",
+                    "dataDir": "/run/cni",
+                    "ranges": [[{"subnet": node.pods}]],
+                    "routes": [{"dst": POD_RANGE}, {"dst": NODE_RANGE}, {"dst": SERVICE_RANGE}],
+                },
             },
             {"type": "portmap", "capabilities": {"portMappings": true}},
         ],
@@ -116,7 +121,7 @@ pub(super) fn kube_proxy(node: &NodePlan) -> Value {
         "mode": "iptables",
         "clientConnection": {"kubeconfig": format!("{NODE_FOLDER}/kube-proxy.kubeconfig")},
         "hostnameOverride": node.name,
-        "clusterCIDR": "10.244.0.0/16",
+        "clusterCIDR": POD_RANGE,
         "conntrack": {"maxPerCore": 0, "min": 0, "tcpEstablishedTimeout": "0s", "tcpCloseWaitTimeout": "0s"},
         "iptables": {"minSyncPeriod": "100ms", "syncPeriod": "30s"},
         "nodePortAddresses": ["primary"],

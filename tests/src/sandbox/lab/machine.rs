@@ -3,7 +3,7 @@
 
 use std::fs;
 use std::io::{self, Write as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -164,6 +164,43 @@ pub(super) fn said(machine: &str, what: &str, output: &Output) -> Result<String,
         what: what.to_owned(),
         said: String::from_utf8_lossy(&output.stderr).trim().to_owned(),
     })
+}
+
+/// Every process in the process or network namespaces of machines, given by their first.
+pub(super) fn inhabitants(machines: &[u32]) -> Vec<u32> {
+    let namespace =
+        |process: u32, kind: &str| fs::read_link(format!("/proc/{process}/ns/{kind}")).ok();
+    let theirs: Vec<PathBuf> = machines
+        .iter()
+        .flat_map(|machine| [namespace(*machine, "pid"), namespace(*machine, "net")])
+        .flatten()
+        .collect();
+    let is_theirs = |process: &u32| {
+        let own = [namespace(*process, "pid"), namespace(*process, "net")];
+        own.into_iter().flatten().any(|own| theirs.contains(&own))
+    };
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let processes = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    // Pods have process namespaces of their own, below their machine's: their parents tell.
+    let mut found: Vec<u32> = Vec::new();
+    let mut others: Vec<u32> = Vec::new();
+    for process in processes {
+        if is_theirs(&process) { found.push(process) } else { others.push(process) }
+    }
+    loop {
+        let (children, rest): (Vec<u32>, Vec<u32>) =
+            others.into_iter().partition(|id| parent(*id).is_some_and(|id| found.contains(&id)));
+        if children.is_empty() {
+            return found;
+        }
+        found.extend(children);
+        others = rest;
+    }
+}
+
+fn parent(process: u32) -> Option<u32> {
+    let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+    stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()
 }
 
 fn is_pause(process: u32) -> bool {

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use super::addresses::NodePlan;
 use super::cgroups;
 use super::configuration::{self, SOCKET};
+use super::fault::Daemon;
 use super::machine::{Machine, MachineError, said};
 use super::wiring::{self, NODE_FOLDER, PROGRAMS};
 use super::{LabError, volumes};
@@ -71,6 +72,12 @@ impl Node {
     #[must_use]
     pub fn name(&self) -> &str {
         &self.plan.name
+    }
+
+    /// The process of one of its programs, while it runs.
+    #[must_use]
+    pub fn process_of(&self, daemon: Daemon) -> Option<u32> {
+        daemon.of(self.lock().as_ref()?).id()
     }
 
     /// Where its files are on this machine.

@@ -31,7 +31,7 @@ pub enum Blow {
 }
 
 impl Daemon {
-    fn of(self, running: &Running) -> &Program {
+    pub(in crate::sandbox::lab) fn of(self, running: &Running) -> &Program {
         match self {
             Self::Kubelet => &running.kubelet,
             Self::Containerd => &running.containerd,
