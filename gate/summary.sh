@@ -34,7 +34,7 @@ run_tests_and_finish() { # run_tests_and_finish COMMAND...
   [ "$failed" = 0 ] || failed_steps+=(tests)
   printf '%-28s %-7s %4d s\n' tests "$([ "$failed" = 0 ] && echo ok || echo FAILED)" $((SECONDS - started))
   [ "${#failed_steps[@]}" = 0 ] || echo "failed: ${failed_steps[*]}"
-  [ "$left_out" = 0 ] || echo "$left_out tests left out: those of the lab, which did not fit here"
+  [ "$left_out" = 0 ] || echo "$left_out tests left out: those of the lab (real nodes)"
   echo "$passed passed, $failed failed"
   [ "${#failed_steps[@]}" = 0 ]
 }

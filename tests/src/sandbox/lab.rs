@@ -14,6 +14,7 @@ mod availability;
 mod cgroups;
 mod cluster_services;
 mod configuration;
+mod entrance;
 pub mod fault;
 mod forwarder;
 mod machine;

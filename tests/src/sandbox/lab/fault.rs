@@ -2,6 +2,7 @@
 //! packets are in `network`, programs in `processes`. Deliberately not here: what should happen
 //! then, which tests say.
 
+mod delay;
 mod network;
 mod processes;
 mod storage;
@@ -42,6 +43,15 @@ pub enum FaultError {
         namespace: String,
         /// Which claim.
         claim: String,
+    },
+    /// The kernel does not hand packets over.
+    #[error("delay packets on {machine}: the kernel needs CONFIG_NETFILTER_NETLINK_QUEUE")]
+    Delay {
+        /// Which machine.
+        machine: String,
+        /// What the kernel said.
+        #[source]
+        source: std::io::Error,
     },
     /// The program does not run.
     #[error("stop {0}: it does not run")]

@@ -1,15 +1,15 @@
 //! The way from this machine's loopback interface to the lab's API server, and the only one.
 //! Deliberately not here: TLS, which client and server speak through it.
 
-use std::fs::File;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
-use std::os::fd::AsRawFd as _;
-use std::thread::{self, JoinHandle};
+use std::thread::JoinHandle;
 
 use tokio::io::copy_bidirectional;
 use tokio::net::{TcpListener as Listener, TcpStream};
 use tokio::sync::oneshot;
+
+use super::entrance;
 
 /// Why there is no forwarder.
 #[derive(Debug, thiserror::Error)]
@@ -37,26 +37,11 @@ impl Forwarder {
             TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(ForwarderError::Listen)?;
         let port = listener.local_addr().map_err(ForwarderError::Listen)?.port();
         listener.set_nonblocking(true).map_err(ForwarderError::Listen)?;
-        let network =
-            File::open(format!("/proc/{process}/ns/net")).map_err(ForwarderError::Enter)?;
         let (end, ended) = oneshot::channel();
-        let (tell, told) = std::sync::mpsc::channel();
-        let thread = thread::Builder::new()
-            .name("lab-forwarder".into())
-            .spawn(move || {
-                // Nobody asks any more when the asker is gone.
-                let _ = match enter(&network).and_then(|()| runtime()) {
-                    Ok(runtime) => {
-                        let _ = tell.send(Ok(()));
-                        runtime.block_on(forward(listener, target, ended));
-                        Ok(())
-                    }
-                    Err(error) => tell.send(Err(error)),
-                };
-            })
-            .map_err(ForwarderError::Enter)?;
-        let gone = |_| ForwarderError::Enter(io::ErrorKind::BrokenPipe.into());
-        told.recv().map_err(gone)?.map_err(ForwarderError::Enter)?;
+        let thread = entrance::spawn("lab-forwarder", process, runtime, move |runtime| {
+            runtime.block_on(forward(listener, target, ended));
+        })
+        .map_err(ForwarderError::Enter)?;
         Ok(Self { port, end: Some(end), thread: Some(thread) })
     }
 
@@ -102,14 +87,4 @@ async fn carry(mut client: TcpStream, target: SocketAddr) {
     let _ = client.set_nodelay(true);
     let _ = server.set_nodelay(true);
     let _ = copy_bidirectional(&mut client, &mut server).await;
-}
-
-#[allow(unsafe_code, reason = "a thread enters a network by a system call that std lacks")]
-fn enter(network: &File) -> io::Result<()> {
-    // SAFETY: setns changes the network of the calling thread only, which is ours alone and
-    // has no sockets of its own yet; the descriptor is open for the whole call.
-    match unsafe { libc::setns(network.as_raw_fd(), libc::CLONE_NEWNET) } {
-        0 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
-    }
 }

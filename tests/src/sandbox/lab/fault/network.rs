@@ -5,6 +5,7 @@ use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::delay::{Delay, QUEUE};
 use super::{Fault, FaultError};
 use crate::sandbox::control_plane::LAB_API_SERVER_PORT;
 use crate::sandbox::lab::addresses::CONTROL;
@@ -75,10 +76,11 @@ impl Lab {
         apply(machine, format!("cut heartbeats of {node}"), vec![rule])
     }
 
-    /// Makes a node's link slow and lossy. Delay needs a kernel with `netem`.
+    /// Makes a node's link slow and lossy, for its pods too. Not by `tc netem`, which few small
+    /// kernels have.
     ///
     /// # Errors
-    /// When there is no such node, it does not run, or the kernel cannot delay packets.
+    /// When there is no such node, it does not run, or the kernel does not hand packets over.
     pub fn degrade(&self, node: &str, link: Link) -> Result<Fault, FaultError> {
         let machine = self.require_machine(node)?;
         let what = format!("{link:?} of {node}");
@@ -86,22 +88,13 @@ impl Lab {
         if link.delay.is_zero() {
             return Ok(lossy);
         }
-        let delay = link.delay.as_micros();
-        // Both ends: each delays what it sends.
-        let ends = [(machine, "eth0".to_owned()), (Arc::clone(&self.ground.switch), node.into())];
-        let mut delays = Vec::new();
-        for (machine, device) in ends {
-            let add =
-                format!("tc qdisc add dev {device} root netem delay {delay}us limit 100000\n");
-            machine.wire("delay packets", &add)?;
-            delays.push(Fault::new(what.clone(), move || {
-                let delete = format!("tc qdisc delete dev {device} root\n");
-                Ok(machine.wire("delay packets no more", &delete).map(drop)?)
-            }));
-        }
+        // In this order: without someone who takes it from the queue, a packet goes on at once.
+        let late = Delay::start(&machine, link.delay)?;
+        let queued = apply(machine, what.clone(), queue_rules())?;
         Ok(Fault::new(what, move || {
-            let each = delays.into_iter().chain([lossy]).map(Fault::undo);
-            each.collect::<Vec<_>>().into_iter().collect()
+            let undone = [queued.undo(), lossy.undo()];
+            drop(late);
+            undone.into_iter().collect()
         }))
     }
 
@@ -147,6 +140,15 @@ fn loss_rules(percent: f32) -> Vec<String> {
     vec![
         format!("raw PREROUTING --in-interface eth0 {random}"),
         format!("mangle POSTROUTING --out-interface eth0 {random}"),
+    ]
+}
+
+/// What comes in and what goes out by the cable is handed to [`Delay`].
+fn queue_rules() -> Vec<String> {
+    let queue = format!("--jump NFQUEUE --queue-num {QUEUE} --queue-bypass");
+    vec![
+        format!("raw PREROUTING --in-interface eth0 {queue}"),
+        format!("mangle POSTROUTING --out-interface eth0 {queue}"),
     ]
 }
 
