@@ -1,7 +1,7 @@
 # Every target is one line; what it does is in gate/. `make help` lists them.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup run test test-kubernetes test-languages bench fmt
+.PHONY: help setup run lab test test-kubernetes test-languages bench fmt
 
 help: ## show this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-18s%s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -9,6 +9,8 @@ setup: ## install what building and testing needs; the other targets do it by th
 	@gate/setup.sh
 run: ## a real cluster with OpenSDN on this machine, to try with your own kubectl; Ctrl-C ends it
 	@gate/run.sh
+lab: ## a cluster of three real nodes on this machine, as root on Linux; Ctrl-C ends it
+	@gate/lab.sh
 test: ## the gate: format, lints, docs, licences, all tests
 	@gate/test.sh
 test-kubernetes: ## the sandbox and admission tests against VERSION=1.33, 1.35 or 1.36

@@ -20,11 +20,12 @@ step() { # step NAME COMMAND...
 
 # Runs tests, showing their output, and ends the script with `N passed, N failed`.
 run_tests_and_finish() { # run_tests_and_finish COMMAND...
-  local started=$SECONDS log status=0 passed failed
+  local started=$SECONDS log status=0 passed failed left_out
   log=$(mktemp)
   "$@" 2>&1 8>&- | tee "$log" || status=1
   passed=$(count passed "$log")
   failed=$(count failed "$log")
+  left_out=$(count filtered "$log")
   rm -f "$log"
   if [ "$status" != 0 ] && [ "$failed" = 0 ]; then
     echo "a test target did not build or ended without a result: counted as one failure"
@@ -33,12 +34,13 @@ run_tests_and_finish() { # run_tests_and_finish COMMAND...
   [ "$failed" = 0 ] || failed_steps+=(tests)
   printf '%-28s %-7s %4d s\n' tests "$([ "$failed" = 0 ] && echo ok || echo FAILED)" $((SECONDS - started))
   [ "${#failed_steps[@]}" = 0 ] || echo "failed: ${failed_steps[*]}"
+  [ "$left_out" = 0 ] || echo "$left_out tests left out: those of the lab (real nodes)"
   echo "$passed passed, $failed failed"
   [ "${#failed_steps[@]}" = 0 ]
 }
 
 # Sums one number over all "test result:" lines that cargo printed.
-count() { # count passed|failed LOG
+count() { # count passed|failed|filtered LOG
   awk -v what="$1" '/^test result: /{
     for (i = 2; i <= NF; i++) if ($i ~ "^" what ";?$") sum += $(i - 1)
   } END {print sum + 0}' "$2"

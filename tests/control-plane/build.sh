@@ -4,13 +4,20 @@
 #
 #   build.sh 1.35     etcd, kube-apiserver, kube-controller-manager, kube-scheduler, kubectl
 #   build.sh kwok     kwok
+#   build.sh 1.35-nodes   kubelet and kube-proxy, and the images that each node starts with
+#   build.sh coredns  CoreDNS and its image
 set -euo pipefail
-subject=${1:?usage: build.sh 1.33|1.35|1.36|kwok}
+subject=${1:?usage: build.sh 1.33|1.35|1.36|kwok|1.35-nodes|coredns}
 here=$(cd "$(dirname "$0")" && pwd)
-[ -f "$here/$subject/go.mod" ] || { echo "build.sh: no control plane named $subject in $here" >&2; exit 2; }
+module=${subject%-nodes}
+[ -f "$here/$module/go.mod" ] || { echo "build.sh: no control plane named $subject in $here" >&2; exit 2; }
 
-version=$(sed -n 's/^\(require\)\?[[:space:]]*\(k8s.io\/kubernetes\|sigs.k8s.io\/kwok\) v\([0-9.]*\).*/\3/p' "$here/$subject/go.mod" | head -1)
-digest=$(cat "$here/$subject/go.mod" "$here/$subject/go.sum" "$here/build.sh" | sha256sum | cut -c1-12)
+version=$(sed -n 's/^\(require\)\?[[:space:]]*\(k8s.io\/kubernetes\|sigs.k8s.io\/kwok\|github.com\/coredns\/coredns\) v\([0-9.]*\).*/\3/p' "$here/$module/go.mod" | head -1)
+sources=("$here/$module/go.mod" "$here/$module/go.sum" "$here/build.sh")
+case $subject in
+  *-nodes | coredns) sources+=("$here"/images/* "$here"/coredns/main.go) ;;
+esac
+digest=$(cat "${sources[@]}" | sha256sum | cut -c1-12)
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/opensdn/control-plane
 out=$cache/$subject-$version-$digest
 if [ -f "$out/complete" ]; then echo "$out"; exit 0; fi
@@ -28,7 +35,7 @@ if [ -f "$out/complete" ]; then echo "$out"; exit 0; fi
 making=$(mktemp -d "$cache/.making-$subject-XXXXXX")
 trap 'rm -rf "$making"' EXIT
 export CGO_ENABLED=0 GOTOOLCHAIN=local GOFLAGS="-buildvcs=false -trimpath -mod=readonly"
-cd "$here/$subject"
+cd "$here/$module"
 
 # Without the version a server calls itself v0.0.0-master, and clients complain.
 build() { # build OUTPUT PACKAGE
@@ -41,14 +48,55 @@ build() { # build OUTPUT PACKAGE
     -X sigs.k8s.io/kwok/pkg/consts.Version=v$version" -o "$making/$1" "$2"
 }
 
-if [ "$subject" = kwok ]; then
-  build kwok sigs.k8s.io/kwok/cmd/kwok
-else
-  for program in kube-apiserver kube-controller-manager kube-scheduler kubectl; do
-    build "$program" "k8s.io/kubernetes/cmd/$program"
+# Images are made from scratch: no registry can be reached.
+image() { # image NAME PROGRAM FOLDER
+  echo "  packing image $1" >&2
+  "$here/images/pack.sh" "opensdn.lab/$1" "$2" "$3" "$making/${1%:*}.tar"
+}
+
+node_images() {
+  local root=$making/root
+  # The first process of each machine of the lab, and of each pod's sandbox.
+  cc -static -Os -s -o "$making/pause" "$here/images/pause.c"
+  mkdir -p "$root/pause" "$root/tools/bin" "$root/tools/tmp"
+  cp "$making/pause" "$root/pause/pause"
+  image pause:1 /pause "$root/pause"
+  local busybox applet
+  busybox=$(command -v busybox) || {
+    echo "build.sh: there is no busybox: apt-get install busybox-static" >&2
+    exit 1
+  }
+  cp "$busybox" "$root/tools/bin/busybox"
+  for applet in $("$busybox" --list); do
+    [ "$applet" = busybox ] || ln -s busybox "$root/tools/bin/$applet"
   done
-  build etcd go.etcd.io/etcd/server/v3
-fi
+  rm "$root/tools/bin/wget"
+  go build -ldflags "-s -w" -o "$root/tools/bin/fetch" "$here/images/fetch.go"
+  image tools:1 /bin/sh "$root/tools"
+  rm -r "$root"
+}
+
+case $subject in
+  kwok) build kwok sigs.k8s.io/kwok/cmd/kwok ;;
+  coredns)
+    build coredns .
+    mkdir "$making/root"
+    ln "$making/coredns" "$making/root/coredns"
+    image coredns:1 /coredns "$making/root"
+    rm -r "$making/root"
+    ;;
+  *-nodes)
+    build kubelet k8s.io/kubernetes/cmd/kubelet
+    build kube-proxy k8s.io/kubernetes/cmd/kube-proxy
+    node_images
+    ;;
+  *)
+    for program in kube-apiserver kube-controller-manager kube-scheduler kubectl; do
+      build "$program" "k8s.io/kubernetes/cmd/$program"
+    done
+    build etcd go.etcd.io/etcd/server/v3
+    ;;
+esac
 touch "$making/complete"
 mv -T "$making" "$out"
 echo "$out"

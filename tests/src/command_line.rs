@@ -14,6 +14,7 @@ use clap::{Args, Parser, Subcommand};
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::product::{Installation, Product, ProductError};
+use crate::sandbox::lab::{self, Lab, LabError};
 use crate::sandbox::{
     AccessError, BinariesError, Builder, KUBERNETES_VARIABLE, Sandbox, SandboxError,
 };
@@ -24,6 +25,7 @@ const EXAMPLES: &str = "\
 Examples:
   opensdn-sandbox                                     run until Ctrl-C
   opensdn-sandbox up --dir /tmp/try --simulated-nodes 3
+  opensdn-sandbox up --dir /tmp/try --nodes 3         real nodes; Linux, root
   KUBECONFIG=/tmp/try/kubeconfig kubectl get nodes
   opensdn-sandbox down --dir /tmp/try
 
@@ -33,7 +35,7 @@ which takes about five minutes, once. Everything listens on 127.0.0.1 only, and 
 sandbox.";
 
 /// A real Kubernetes control plane on this machine: etcd, kube-apiserver,
-/// kube-controller-manager, kube-scheduler, and nodes that kwok simulates.
+/// kube-controller-manager, kube-scheduler, and nodes that kwok simulates or that are real.
 ///
 /// Without a command it runs in the foreground until Ctrl-C.
 #[derive(Debug, Parser)]
@@ -67,6 +69,9 @@ enum Command {
         #[command(flatten)]
         place: Dir,
     },
+    /// Tell whether this machine can have real nodes; exit code 1 and why when it cannot
+    #[command(hide = true)]
+    LabCheck,
     /// What `up` leaves in the background
     #[command(hide = true)]
     Supervise {
@@ -93,6 +98,9 @@ struct Shape {
     /// How many nodes to simulate; pods on them become Running, nothing runs
     #[arg(long, value_name = "N", default_value_t = 0)]
     simulated_nodes: u32,
+    /// How many real nodes to have, which run containers; needs Linux and root
+    #[arg(long, value_name = "N", default_value_t = 0, conflicts_with = "simulated_nodes")]
+    nodes: u8,
     /// Kubernetes version, such as 1.33, 1.35 or 1.36 [default: 1.35]
     #[arg(long, value_name = "VERSION", env = KUBERNETES_VARIABLE)]
     kubernetes: Option<String>,
@@ -100,7 +108,8 @@ struct Shape {
 
 impl Shape {
     fn builder(&self) -> Builder {
-        let builder = Sandbox::builder().simulated_nodes(self.simulated_nodes);
+        let builder =
+            Sandbox::builder().simulated_nodes(self.simulated_nodes).real_nodes(self.nodes);
         match &self.kubernetes {
             Some(version) => builder.kubernetes(version),
             None => builder,
@@ -121,6 +130,8 @@ enum CommandError {
     Product(#[from] ProductError),
     #[error(transparent)]
     Place(#[from] PlaceError),
+    #[error("install OpenSDN on real nodes: leave out --product; there are no images of it yet")]
+    ProductInPods,
     #[error("start the supervisor in the background")]
     Supervisor(#[source] io::Error),
     #[error("start the sandbox: {reason}")]
@@ -151,6 +162,10 @@ async fn run(line: CommandLine) -> Result<ExitCode, CommandError> {
         }
         Some(Command::Supervise { place, shape }) => {
             background::supervise(&Place::new(&place.dir)?, &shape).await
+        }
+        Some(Command::LabCheck) => {
+            lab::available().map_err(LabError::from).map_err(SandboxError::from)?;
+            Ok(ExitCode::SUCCESS)
         }
         Some(Command::Down { place }) => {
             let ended = Place::new(&place.dir)?.end().await?;
@@ -202,6 +217,9 @@ impl Running {
 }
 
 async fn start(place: Option<&Place>, shape: &Shape) -> Result<(Running, Report), CommandError> {
+    if shape.product && shape.nodes > 0 {
+        return Err(CommandError::ProductInPods);
+    }
     let started = std::time::Instant::now();
     let builder = match place {
         Some(place) => shape.builder().data_folder(place.data()),
@@ -223,6 +241,7 @@ async fn start(place: Option<&Place>, shape: &Shape) -> Result<(Running, Report)
         kubectl: sandbox.kubectl_path().ok(),
         logs: sandbox.data_folder().join("logs"),
         simulated_nodes: shape.simulated_nodes,
+        nodes: sandbox.lab().map(Lab::places).unwrap_or_default(),
         product: shape.product,
         ready_after_ms: u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
     };

@@ -14,7 +14,7 @@
 //!
 //! Everything a sandbox started ends with it, also when its process is killed. It listens on
 //! 127.0.0.1 only. Deliberately not here: our own product, which `product` installs into a
-//! sandbox, and real nodes.
+//! sandbox. Real nodes are in `lab`.
 
 mod access;
 mod binaries;
@@ -22,9 +22,11 @@ mod certificates;
 mod control_plane;
 mod data_folder;
 mod kubectl;
+pub mod lab;
 mod ports;
 mod program;
 mod simulated_nodes;
+mod surroundings;
 
 use std::path::{Path, PathBuf};
 use std::process::Output;
@@ -47,8 +49,10 @@ pub use program::{LogTail, ProgramError};
 pub use simulated_nodes::{SIMULATED_LABEL, SimulatedNodesError};
 
 use access::Access;
-use control_plane::{ControlPlane, Extent};
+use control_plane::{ControlPlane, Extent, Site};
 use data_folder::DataFolder;
+use lab::fault::{self, Fault, FaultError};
+use lab::{Ground, Lab, LabError};
 
 /// Why there is no sandbox.
 #[derive(Debug, thiserror::Error)]
@@ -65,16 +69,31 @@ pub enum SandboxError {
     /// The simulated nodes did not start.
     #[error(transparent)]
     SimulatedNodes(#[from] SimulatedNodesError),
+    /// The real nodes did not start.
+    #[error(transparent)]
+    Lab(#[from] LabError),
     /// Nodes were asked for without the controllers that they need.
     #[error(
-        "simulate nodes without controllers: leave out either simulated_nodes or only_api_server"
+        "have nodes without controllers: leave out either only_api_server, or simulated_nodes and real_nodes"
     )]
     NodesWithoutControllers,
+    /// Too many nodes, or of two sorts.
+    #[error(
+        "have {real} real and {simulated} simulated nodes: have up to {} of one sort",
+        lab::MOST_NODES
+    )]
+    MixedNodes {
+        /// How many real ones were asked for.
+        real: u8,
+        /// How many simulated ones.
+        simulated: u32,
+    },
 }
 
 /// A running control plane. Dropping it ends every program and removes the data.
 pub struct Sandbox {
     // Dropped in this order: clients before servers, and the folder when nobody writes to it.
+    lab: Option<Lab>,
     simulated_nodes: Option<Program>,
     control_plane: ControlPlane,
     access: Access,
@@ -86,6 +105,7 @@ pub struct Sandbox {
 #[derive(Debug, Clone)]
 pub struct Builder {
     simulated_nodes: u32,
+    real_nodes: u8,
     kubernetes: Option<String>,
     extent: Extent,
     data_folder: Option<PathBuf>,
@@ -96,6 +116,14 @@ impl Builder {
     #[must_use]
     pub fn simulated_nodes(mut self, count: u32) -> Self {
         self.simulated_nodes = count;
+        self
+    }
+
+    /// That many real nodes, `node-1` and up, which run containers. Needs Linux and root; see
+    /// [`lab::available`]. Default: none.
+    #[must_use]
+    pub fn real_nodes(mut self, count: u8) -> Self {
+        self.real_nodes = count;
         self
     }
 
@@ -128,10 +156,10 @@ impl Builder {
     /// Names the program that failed, with the end of its log; the data folder is then left
     /// for reading until the next start.
     pub async fn start(self) -> Result<Sandbox, SandboxError> {
-        if self.simulated_nodes > 0 && self.extent == Extent::OnlyApiServer {
-            return Err(SandboxError::NodesWithoutControllers);
-        }
-        let binaries = Binaries::find(self.kubernetes.as_deref()).await?;
+        self.check()?;
+        // kubelets are pinned with the default version only.
+        let default = (self.real_nodes > 0).then_some(DEFAULT_KUBERNETES);
+        let binaries = Binaries::find(self.kubernetes.as_deref().or(default)).await?;
         for program in self.extent.programs() {
             binaries.program(program)?;
         }
@@ -140,8 +168,8 @@ impl Builder {
             None => DataFolder::new()?,
         };
         match self.start_programs(&binaries, folder.path()).await {
-            Ok((control_plane, access, simulated_nodes)) => {
-                Ok(Sandbox { simulated_nodes, control_plane, access, binaries, folder })
+            Ok(Started { control_plane, access, simulated_nodes, lab }) => {
+                Ok(Sandbox { lab, simulated_nodes, control_plane, access, binaries, folder })
             }
             Err(error) => {
                 folder.leave();
@@ -150,18 +178,47 @@ impl Builder {
         }
     }
 
+    fn check(&self) -> Result<(), SandboxError> {
+        let (real, simulated) = (self.real_nodes, self.simulated_nodes);
+        if self.extent == Extent::OnlyApiServer && (real > 0 || simulated > 0) {
+            return Err(SandboxError::NodesWithoutControllers);
+        }
+        if (real > 0 && simulated > 0) || real > lab::MOST_NODES {
+            return Err(SandboxError::MixedNodes { real, simulated });
+        }
+        Ok(())
+    }
+
     async fn start_programs(
         &self,
         binaries: &Binaries,
         folder: &Path,
-    ) -> Result<(ControlPlane, Access, Option<Program>), SandboxError> {
-        let (control_plane, access) = ControlPlane::start(binaries, self.extent, folder).await?;
+    ) -> Result<Started, SandboxError> {
+        let ground = match self.real_nodes {
+            0 => None,
+            count => Some(Ground::lay(count, folder).await?),
+        };
+        let site = ground.as_ref().map_or(Site::Loopback, Ground::site);
+        let (control_plane, access) =
+            ControlPlane::start(binaries, self.extent, folder, &site).await?;
         let simulated_nodes = match self.simulated_nodes {
             0 => None,
             count => Some(simulated_nodes::start(binaries, &access, count, folder).await?),
         };
-        Ok((control_plane, access, simulated_nodes))
+        let lab = match ground {
+            None => None,
+            Some(ground) => Some(Lab::start(ground, &access, binaries, folder).await?),
+        };
+        Ok(Started { control_plane, access, simulated_nodes, lab })
     }
+}
+
+struct Started {
+    // Dropped in this order when a later step fails.
+    lab: Option<Lab>,
+    simulated_nodes: Option<Program>,
+    control_plane: ControlPlane,
+    access: Access,
 }
 
 impl Sandbox {
@@ -173,11 +230,20 @@ impl Sandbox {
         Self::builder().start().await
     }
 
+    /// Starts a whole cluster with that many real nodes: the lab.
+    ///
+    /// # Errors
+    /// As [`Builder::start`]; also when this machine cannot have real nodes.
+    pub async fn with_real_nodes(count: u8) -> Result<Self, SandboxError> {
+        Self::builder().real_nodes(count).start().await
+    }
+
     /// A sandbox that is unlike the default.
     #[must_use]
     pub fn builder() -> Builder {
         Builder {
             simulated_nodes: 0,
+            real_nodes: 0,
             kubernetes: None,
             extent: Extent::Everything,
             data_folder: None,
@@ -194,6 +260,12 @@ impl Sandbox {
         // start sweeps its folder.
         static SHARED: OnceCell<Sandbox> = OnceCell::const_new();
         SHARED.get_or_try_init(Self::start).await
+    }
+
+    /// The real nodes, if it has some.
+    #[must_use]
+    pub fn lab(&self) -> Option<&Lab> {
+        self.lab.as_ref()
     }
 
     /// A client of the cluster's administrator, for the runtime that calls.
@@ -342,7 +414,9 @@ impl Sandbox {
     /// The process ids of the programs that run now.
     #[must_use]
     pub fn process_ids(&self) -> Vec<u32> {
-        self.control_plane.programs().chain(&self.simulated_nodes).filter_map(Program::id).collect()
+        let programs = self.control_plane.programs().chain(&self.simulated_nodes);
+        let of_nodes = self.lab.iter().flat_map(Lab::process_ids);
+        programs.filter_map(Program::id).chain(of_nodes).collect()
     }
 
     /// Ends the API server with SIGTERM, starts it again, and returns when it is ready.
@@ -391,6 +465,23 @@ impl Sandbox {
         self.wait_until_ready().await
     }
 
+    /// Lets etcd stand still, its connections open, until the fault is dropped. Nothing can be
+    /// stored meanwhile, and what was stored can hardly be read.
+    ///
+    /// # Errors
+    /// When it does not run.
+    pub fn pause_etcd(&self) -> Result<Fault, FaultError> {
+        fault::pause("etcd", self.control_plane.etcd())
+    }
+
+    /// Lets the API server stand still, its connections open, until the fault is dropped.
+    ///
+    /// # Errors
+    /// When it does not run.
+    pub fn pause_api_server(&self) -> Result<Fault, FaultError> {
+        fault::pause("kube-apiserver", self.control_plane.api_server())
+    }
+
     /// Returns when a program has ended that nobody asked to end, and tells which and why.
     pub async fn broken(&self) -> SandboxError {
         loop {
@@ -398,6 +489,9 @@ impl Sandbox {
                 if let Err(error) = program.check_alive() {
                     return SandboxError::ControlPlane(error.into());
                 }
+            }
+            if let Some(Err(error)) = self.lab.as_ref().map(Lab::check_alive) {
+                return LabError::from(error).into();
             }
             tokio::time::sleep(std::time::Duration::from_millis(500)).await;
         }

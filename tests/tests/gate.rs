@@ -113,6 +113,19 @@ fn closing_line_is_the_sum_over_all_targets() -> Outcome {
 }
 
 #[test]
+fn tests_that_are_left_out_are_counted_before_the_closing_line() -> Outcome {
+    let folder = TempDir::new()?;
+    let script = "source $GATE/summary.sh
+        run_tests_and_finish echo 'test result: ok. 3 passed; 0 failed; 0 ignored; 0 measured; \
+        2 filtered out; finished in 1.00s'";
+    let output = bash(script, folder.path(), folder.path())?;
+    let said = text(&output);
+    let end = "\n2 tests left out: those of the lab (real nodes)\n3 passed, 0 failed\n";
+    assert!(output.status.success() && said.ends_with(end), "{said}");
+    Ok(())
+}
+
+#[test]
 fn failed_step_is_shown_and_fails_the_gate_though_all_tests_pass() -> Outcome {
     let folder = TempDir::new()?;
     let script = "source $GATE/summary.sh

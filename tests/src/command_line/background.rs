@@ -13,7 +13,8 @@ use tokio::signal::unix::{SignalKind, signal};
 use super::place::{Place, PlaceError};
 use super::report::Started;
 use super::{CommandError, Shape, chain, say, start, until_asked_to_end};
-use crate::sandbox::Binaries;
+use crate::sandbox::lab::LabError;
+use crate::sandbox::{Binaries, SandboxError};
 
 /// Starts the supervisor and returns when the sandbox is ready.
 pub(super) async fn up(place: &Place, shape: &Shape) -> Result<ExitCode, CommandError> {
@@ -22,6 +23,10 @@ pub(super) async fn up(place: &Place, shape: &Shape) -> Result<ExitCode, Command
     let binaries = Binaries::find(shape.kubernetes.as_deref()).await?;
     if shape.simulated_nodes > 0 {
         binaries.kwok().await?;
+    }
+    if shape.nodes > 0 {
+        crate::sandbox::lab::available().map_err(LabError::from).map_err(SandboxError::from)?;
+        Binaries::of_nodes().await?;
     }
     match launch(place, shape).await? {
         Started::Ready(report) => {
@@ -41,7 +46,11 @@ async fn launch(place: &Place, shape: &Shape) -> Result<Started, CommandError> {
     let program = std::env::current_exe().map_err(CommandError::Supervisor)?;
     let mut command = std::process::Command::new(program);
     command.args(["supervise".as_ref(), "--dir".as_ref(), place.path().as_os_str()]);
-    command.arg(format!("--simulated-nodes={}", shape.simulated_nodes));
+    if shape.nodes > 0 {
+        command.arg(format!("--nodes={}", shape.nodes));
+    } else {
+        command.arg(format!("--simulated-nodes={}", shape.simulated_nodes));
+    }
     command.args(shape.kubernetes.iter().map(|version| format!("--kubernetes={version}")));
     command.args(shape.product.then_some("--product"));
     // Its own group: Ctrl-C in the terminal of `up` is not for it.

@@ -15,6 +15,9 @@ pub(super) struct Report {
     pub(super) kubectl: Option<PathBuf>,
     pub(super) logs: PathBuf,
     pub(super) simulated_nodes: u32,
+    /// Real nodes: name, address, and the process whose namespaces are the node's.
+    #[serde(default)]
+    pub(super) nodes: Vec<(String, String, u32)>,
     pub(super) product: bool,
     pub(super) ready_after_ms: u64,
 }
@@ -25,7 +28,13 @@ impl fmt::Display for Report {
             self.versions.iter().map(|(name, version)| format!("{name} {version}")).collect();
         writeln!(f, "versions     {}", versions.join(", "))?;
         writeln!(f, "API server   {}", self.api_server)?;
-        writeln!(f, "nodes        {} simulated", self.simulated_nodes)?;
+        if self.nodes.is_empty() {
+            writeln!(f, "nodes        {} simulated", self.simulated_nodes)?;
+        }
+        for (name, address, process) in &self.nodes {
+            let shell = format!("nsenter --target={process} --net --mount --pid --uts --ipc");
+            writeln!(f, "{name:<13}{address}, a shell on it: {shell}")?;
+        }
         writeln!(f, "OpenSDN      {}", if self.product { "installed" } else { "not installed" })?;
         writeln!(f, "logs         {}", self.logs.display())?;
         writeln!(f, "kubeconfig   {}", self.kubeconfig.display())?;

@@ -143,6 +143,15 @@ impl Access {
         self.save(&prove(&self.authority, user)?)
     }
 
+    /// A kubeconfig's text for somebody who reaches the API server elsewhere.
+    pub(super) fn kubeconfig_text(&self, user: &User, url: &str) -> Result<String, AccessError> {
+        Ok(self.kubeconfig_at(&prove(&self.authority, user)?, url))
+    }
+
+    pub(super) fn authority(&self) -> &Authority {
+        &self.authority
+    }
+
     pub(super) async fn client_for_service_account(
         &self,
         namespace: &str,
@@ -197,13 +206,17 @@ impl Access {
     }
 
     fn kubeconfig(&self, proof: &Proof) -> String {
+        self.kubeconfig_at(proof, &self.url)
+    }
+
+    fn kubeconfig_at(&self, proof: &Proof, url: &str) -> String {
         let mut text = format!(
             "apiVersion: v1\nkind: Config\ncurrent-context: sandbox\n\
              contexts:\n- name: sandbox\n  context: {{cluster: sandbox, user: sandbox}}\n\
              clusters:\n- name: sandbox\n  cluster:\n    server: {}\n    \
              certificate-authority-data: {}\n\
              users:\n- name: sandbox\n  user:\n",
-            self.url,
+            url,
             encode(&self.ca_pem())
         );
         for (key, value) in proof.kubeconfig_lines() {

@@ -104,6 +104,33 @@ impl Binaries {
         }
         Ok(build("kwok").await?.join("kwok"))
     }
+
+    /// What runs on real nodes: kubelet, kube-proxy, CoreDNS and the first images. Built when
+    /// it is not there yet.
+    ///
+    /// # Errors
+    /// When it cannot be built.
+    pub async fn of_nodes() -> Result<NodeBinaries, BinariesError> {
+        Ok(NodeBinaries {
+            folder: build(&format!("{DEFAULT_KUBERNETES}-nodes")).await?,
+            dns_image: build("coredns").await?.join("coredns.tar"),
+        })
+    }
+}
+
+/// What real nodes are made of.
+#[derive(Debug, Clone)]
+pub struct NodeBinaries {
+    /// Holds `kubelet`, `kube-proxy` and `pause`.
+    pub(super) folder: PathBuf,
+    dns_image: PathBuf,
+}
+
+impl NodeBinaries {
+    /// The archives of the images that every node has from the start.
+    pub(super) fn images(&self) -> [PathBuf; 3] {
+        [self.folder.join("pause.tar"), self.folder.join("tools.tar"), self.dns_image.clone()]
+    }
 }
 
 /// The version that a program tells with `--version`; none when it does not.

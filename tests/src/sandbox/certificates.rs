@@ -86,8 +86,12 @@ impl Authority {
         self.sign(name, params)
     }
 
-    /// A certificate for a server on the loopback interface.
-    fn server(&self, name: &str, host_names: &[&str]) -> Result<Identity, CertificateError> {
+    /// A certificate for a server with those names and addresses.
+    pub(super) fn server(
+        &self,
+        name: &str,
+        host_names: &[&str],
+    ) -> Result<Identity, CertificateError> {
         let mut params = parameters(name, None, host_names)?;
         // etcd's own gateway calls etcd with the server certificate.
         params.extended_key_usages =
@@ -130,6 +134,8 @@ pub(super) struct KeyFiles {
     pub(super) authority: PathBuf,
     pub(super) authority_key: PathBuf,
     pub(super) api_server: Pair,
+    /// By which the API server proves to kubelets who it is.
+    pub(super) kubelet_client: Pair,
     pub(super) etcd: Pair,
     pub(super) etcd_client: Pair,
     /// What service account tokens are signed with and checked by.
@@ -145,10 +151,17 @@ pub(super) struct Pair {
 
 impl KeyFiles {
     /// Makes what the control plane needs and writes it to `folder`.
-    pub(super) fn write(authority: &Authority, folder: &Path) -> Result<Self, CertificateError> {
+    /// The API server is reached at the given addresses too.
+    pub(super) fn write(
+        authority: &Authority,
+        folder: &Path,
+        addresses: &[String],
+    ) -> Result<Self, CertificateError> {
         let local = ["localhost", "127.0.0.1"];
         let in_cluster = ["kubernetes", "kubernetes.default", "kubernetes.default.svc"];
-        let api_server_names: Vec<&str> = local.into_iter().chain(in_cluster).collect();
+        let addresses = addresses.iter().map(String::as_str);
+        let api_server_names: Vec<&str> =
+            local.into_iter().chain(in_cluster).chain(addresses).collect();
         let key = KeyPair::generate().map_err(|source| CertificateError::Make {
             subject: "service account tokens".into(),
             source,
@@ -163,6 +176,8 @@ impl KeyFiles {
         let authority_key = folder.join("ca.key");
         write_private(&authority_key, &authority.issuer.key().serialize_pem())?;
         let etcd_client = authority.client("kube-apiserver-etcd-client", None)?;
+        let kubelet_client =
+            authority.client("kube-apiserver-kubelet-client", Some("system:masters"))?;
         Ok(Self {
             authority: authority_file,
             authority_key,
@@ -171,6 +186,7 @@ impl KeyFiles {
                 "kube-apiserver",
                 &authority.server("kube-apiserver", &api_server_names)?,
             )?,
+            kubelet_client: write_pair(folder, "kubelet-client", &kubelet_client)?,
             etcd: write_pair(folder, "etcd", &authority.server("etcd", &local)?)?,
             etcd_client: write_pair(folder, "etcd-client", &etcd_client)?,
             token_key,

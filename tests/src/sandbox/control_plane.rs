@@ -3,6 +3,7 @@
 //! kept (`program`), and who may talk to the API server (`access`).
 
 use std::io;
+use std::net::Ipv4Addr;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -14,9 +15,19 @@ use super::binaries::{Binaries, BinariesError};
 use super::certificates::{Authority, CertificateError, KeyFiles, write_private};
 use super::ports;
 use super::program::{Program, ProgramError, wait_until};
+use super::surroundings::Surroundings;
 
 /// How often a start is tried with another port when the port was taken.
 const ATTEMPTS: u32 = 5;
+
+/// Addresses of Services, and the first of them, which is that of Service `kubernetes`.
+pub(super) const SERVICE_RANGE: &str = "10.96.0.0/16";
+const SERVICE_ADDRESS: &str = "10.96.0.1";
+/// In the network of a lab, where nobody else listens.
+pub(super) const LAB_API_SERVER_PORT: u16 = 6443;
+const LAB_ETCD_PORT: u16 = 2379;
+/// So long a real node may be silent before it counts as lost. Kubernetes' default is 50.
+const NODE_GRACE_SECONDS: u32 = 20;
 
 const AUDIT_POLICY: &str = include_str!("audit_policy.yaml");
 
@@ -64,6 +75,60 @@ impl Extent {
     }
 }
 
+/// Where the control plane runs, and where it is reached.
+#[derive(Debug, Clone)]
+pub(super) enum Site {
+    /// On this machine's loopback interface.
+    Loopback,
+    /// In a network of its own, with real nodes.
+    Lab {
+        /// The process whose network it is.
+        machine: u32,
+        /// Where nodes reach the API server.
+        address: Ipv4Addr,
+        /// Where this machine reaches it, on its loopback interface.
+        forwarded_port: u16,
+    },
+}
+
+impl Site {
+    fn surroundings(&self) -> Surroundings {
+        match self {
+            Self::Loopback => Surroundings::Ours,
+            Self::Lab { machine, .. } => Surroundings::NetworkOf(*machine),
+        }
+    }
+
+    /// What the API server's certificate is for, besides the loopback interface.
+    fn addresses(&self) -> Vec<String> {
+        match self {
+            Self::Loopback => Vec::new(),
+            Self::Lab { address, .. } => vec![address.to_string(), SERVICE_ADDRESS.into()],
+        }
+    }
+
+    /// The port for clients on this machine.
+    fn port_for_clients(&self, port: u16) -> u16 {
+        match self {
+            Self::Loopback => port,
+            Self::Lab { forwarded_port, .. } => *forwarded_port,
+        }
+    }
+
+    /// A port that is free there. In a network of its own all are, and the API server's must
+    /// stay what nodes were told.
+    fn ports(&self) -> impl FnMut() -> io::Result<u16> + use<> {
+        let mut fixed = match self {
+            Self::Loopback => None,
+            Self::Lab { .. } => Some([LAB_ETCD_PORT, LAB_API_SERVER_PORT].into_iter().cycle()),
+        };
+        move || match &mut fixed {
+            Some(fixed) => fixed.next().ok_or_else(|| io::ErrorKind::AddrInUse.into()),
+            None => ports::free(),
+        }
+    }
+}
+
 /// The running control plane.
 pub(super) struct ControlPlane {
     // Dropped in this order: clients before what they talk to.
@@ -78,14 +143,15 @@ impl ControlPlane {
         binaries: &Binaries,
         extent: Extent,
         folder: &Path,
+        site: &Site,
     ) -> Result<(Self, Access), ControlPlaneError> {
         let authority = Arc::new(Authority::new()?);
-        let keys = KeyFiles::write(&authority, &folder.join("keys"))?;
+        let keys = KeyFiles::write(&authority, &folder.join("keys"), &site.addresses())?;
         write_private(&folder.join("audit-policy.yaml"), AUDIT_POLICY)?;
         let (mut control_plane, access) =
-            start_api_server(binaries, &keys, &authority, folder, ports::free).await?;
+            start_api_server(binaries, &keys, &authority, folder, site, site.ports()).await?;
         if extent == Extent::Everything {
-            control_plane.start_controllers(binaries, &keys, &access, folder).await?;
+            control_plane.start_controllers(binaries, &keys, &access, folder, site).await?;
         }
         Ok((control_plane, access))
     }
@@ -96,13 +162,26 @@ impl ControlPlane {
         keys: &KeyFiles,
         access: &Access,
         folder: &Path,
+        site: &Site,
     ) -> Result<(), ControlPlaneError> {
-        for (name, arguments) in
-            [("kube-controller-manager", controller_manager(keys)), ("kube-scheduler", scheduler())]
-        {
-            let kubeconfig = access.kubeconfig_for(&User::new(format!("system:{name}")))?;
+        let controllers = [
+            ("kube-controller-manager", controller_manager(keys, site)),
+            ("kube-scheduler", scheduler()),
+        ];
+        for (name, arguments) in controllers {
+            let user = User::new(format!("system:{name}"));
+            let kubeconfig = match site {
+                Site::Loopback => access.kubeconfig_for(&user)?,
+                Site::Lab { .. } => {
+                    let path = folder.join("kubeconfigs").join(format!("{name}.yaml"));
+                    let url = format!("https://127.0.0.1:{LAB_API_SERVER_PORT}");
+                    write_private(&path, &access.kubeconfig_text(&user, &url)?)?;
+                    path
+                }
+            };
             let all = [vec![format!("--kubeconfig={}", kubeconfig.display())], arguments].concat();
-            let program = Program::new(name, binaries.program(name)?, all, folder);
+            let program = Program::new(name, binaries.program(name)?, all, folder)
+                .surrounded_by(site.surroundings());
             program.start()?;
             self.controllers.push(program);
         }
@@ -153,6 +232,7 @@ async fn start_api_server(
     keys: &KeyFiles,
     authority: &Arc<Authority>,
     folder: &Path,
+    site: &Site,
     mut free_port: impl FnMut() -> io::Result<u16>,
 ) -> Result<(ControlPlane, Access), ControlPlaneError> {
     let etcd_path = binaries.program("etcd")?;
@@ -162,20 +242,22 @@ async fn start_api_server(
         let etcd_port = free_port().map_err(ControlPlaneError::NoPort)?;
         let port = free_port().map_err(ControlPlaneError::NoPort)?;
         let etcd_flags = etcd(keys, folder, etcd_port);
-        let api_server_flags = api_server(keys, folder, etcd_port, port);
+        let api_server_flags = api_server(keys, folder, etcd_port, port, site);
         let control_plane = ControlPlane {
             controllers: Vec::new(),
-            etcd: Program::new("etcd", etcd_path.clone(), etcd_flags, folder),
+            etcd: Program::new("etcd", etcd_path.clone(), etcd_flags, folder)
+                .surrounded_by(site.surroundings()),
             api_server: Program::new(
                 "kube-apiserver",
                 api_server_path.clone(),
                 api_server_flags,
                 folder,
-            ),
+            )
+            .surrounded_by(site.surroundings()),
         };
         control_plane.etcd.start()?;
         control_plane.api_server.start()?;
-        let access = Access::new(Arc::clone(authority), port, folder)?;
+        let access = Access::new(Arc::clone(authority), site.port_for_clients(port), folder)?;
         match control_plane.wait_for_api_server(&access.client()?).await {
             Ok(()) => return Ok((control_plane, access)),
             // Someone took the port between our look and the server's bind.
@@ -212,16 +294,18 @@ fn etcd(keys: &KeyFiles, folder: &Path, port: u16) -> Vec<String> {
     ]
 }
 
-fn api_server(keys: &KeyFiles, folder: &Path, etcd_port: u16, port: u16) -> Vec<String> {
-    vec![
+fn api_server(
+    keys: &KeyFiles,
+    folder: &Path,
+    etcd_port: u16,
+    port: u16,
+    site: &Site,
+) -> Vec<String> {
+    let mut flags = vec![
         format!("--etcd-servers=https://127.0.0.1:{etcd_port}"),
         format!("--etcd-cafile={}", keys.authority.display()),
         format!("--etcd-certfile={}", keys.etcd_client.certificate.display()),
         format!("--etcd-keyfile={}", keys.etcd_client.key.display()),
-        "--bind-address=127.0.0.1".into(),
-        "--advertise-address=127.0.0.1".into(),
-        // A loopback address is not allowed as the endpoint of Service `kubernetes`.
-        "--endpoint-reconciler-type=none".into(),
         format!("--secure-port={port}"),
         format!("--tls-cert-file={}", keys.api_server.certificate.display()),
         format!("--tls-private-key-file={}", keys.api_server.key.display()),
@@ -232,7 +316,7 @@ fn api_server(keys: &KeyFiles, folder: &Path, etcd_port: u16, port: u16) -> Vec<
         "--service-account-issuer=https://kubernetes.default.svc.cluster.local".into(),
         format!("--service-account-key-file={}", keys.token_public_key.display()),
         format!("--service-account-signing-key-file={}", keys.token_key.display()),
-        "--service-cluster-ip-range=10.96.0.0/16".into(),
+        format!("--service-cluster-ip-range={SERVICE_RANGE}"),
         format!("--audit-policy-file={}", folder.join("audit-policy.yaml").display()),
         format!("--audit-log-path={}", folder.join("audit.log").display()),
         // An event is in the file before its request is answered, so tests need not wait.
@@ -240,13 +324,38 @@ fn api_server(keys: &KeyFiles, folder: &Path, etcd_port: u16, port: u16) -> Vec<
         // Without it open watches, its own among them, keep it from ending for a minute.
         "--shutdown-watch-termination-grace-period=1s".into(),
         "--profiling=false".into(),
-    ]
+    ];
+    flags.extend(reach(keys, site));
+    flags
+}
+
+/// How the API server is reached, and how it reaches others.
+fn reach(keys: &KeyFiles, site: &Site) -> Vec<String> {
+    match site {
+        Site::Loopback => vec![
+            "--bind-address=127.0.0.1".into(),
+            "--advertise-address=127.0.0.1".into(),
+            // A loopback address is not allowed as the endpoint of Service `kubernetes`.
+            "--endpoint-reconciler-type=none".into(),
+        ],
+        Site::Lab { address, .. } => vec![
+            "--bind-address=0.0.0.0".into(),
+            format!("--advertise-address={address}"),
+            format!("--kubelet-client-certificate={}", keys.kubelet_client.certificate.display()),
+            format!("--kubelet-client-key={}", keys.kubelet_client.key.display()),
+            format!("--kubelet-certificate-authority={}", keys.authority.display()),
+            // Else exec and logs ask a name server for the node.
+            "--kubelet-preferred-address-types=InternalIP".into(),
+            // Webhooks are called by their pods' addresses: no kube-proxy runs beside it.
+            "--enable-aggregator-routing=true".into(),
+        ],
+    }
 }
 
 /// The default of 20 requests a second costs four seconds at the start.
 const CLIENT_RATE: [&str; 2] = ["--kube-api-qps=1000", "--kube-api-burst=2000"];
 
-fn controller_manager(keys: &KeyFiles) -> Vec<String> {
+fn controller_manager(keys: &KeyFiles, site: &Site) -> Vec<String> {
     let mut flags = vec![
         "--use-service-account-credentials=true".into(),
         "--leader-elect=false".into(),
@@ -258,6 +367,10 @@ fn controller_manager(keys: &KeyFiles) -> Vec<String> {
         "--profiling=false".into(),
     ];
     flags.extend(CLIENT_RATE.map(String::from));
+    if matches!(site, Site::Lab { .. }) {
+        flags.push(format!("--node-monitor-grace-period={NODE_GRACE_SECONDS}s"));
+        flags.push("--node-monitor-period=2s".into());
+    }
     flags
 }
 

@@ -15,6 +15,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use super::surroundings::Surroundings;
 use rustix::process::{
     Pid, Signal, getpid, getppid, kill_process, set_parent_process_death_signal,
 };
@@ -121,6 +122,7 @@ pub(crate) struct Program {
     variables: Vec<(String, OsString)>,
     folder: PathBuf,
     log: PathBuf,
+    surroundings: Surroundings,
     process: Mutex<Option<Child>>,
 }
 
@@ -141,8 +143,15 @@ impl Program {
             variables: Vec::new(),
             folder: folder.to_owned(),
             log,
+            surroundings: Surroundings::Ours,
             process: Mutex::new(None),
         }
+    }
+
+    /// Runs the program in other namespaces than its owner's.
+    pub(super) fn surrounded_by(mut self, surroundings: Surroundings) -> Self {
+        self.surroundings = surroundings;
+        self
     }
 
     /// An environment variable for the process, which gets none of its owner's.
@@ -157,7 +166,7 @@ impl Program {
             return Ok(());
         }
         let (out, err) = self.open_log()?;
-        let mut command = Command::new(&self.path);
+        let mut command = self.surroundings.command(&self.path);
         command
             .args(&self.arguments)
             // A stray ETCD_NAME or HTTPS_PROXY of the caller would change what the programs
@@ -194,7 +203,15 @@ impl Program {
     pub(crate) fn id(&self) -> Option<u32> {
         let mut process = self.lock();
         let child = process.as_mut()?;
-        matches!(child.try_wait(), Ok(None)).then(|| child.id())
+        matches!(child.try_wait(), Ok(None)).then(|| self.surroundings.main_process(child.id()))?
+    }
+
+    /// Sends a signal to the process. One that has ended is left alone.
+    pub(super) fn signal(&self, signal: Signal) {
+        if let Some(pid) = self.id().and_then(as_pid) {
+            // It has ended meanwhile: nobody is left to be told.
+            let _ = kill_process(pid, signal);
+        }
     }
 
     /// Fails with the end of the log when the process has ended by itself.
@@ -221,6 +238,20 @@ impl Program {
         }
     }
 
+    /// Lets a process go on that was stopped by a signal.
+    pub(super) fn resume(&self) {
+        self.wake_go_between();
+        self.signal(Signal::CONT);
+    }
+
+    /// `nsenter` and `unshare` stop themselves when their child is stopped.
+    fn wake_go_between(&self) {
+        if let Some(pid) = self.lock().as_ref().and_then(|child| as_pid(child.id())) {
+            // It has ended: nothing to wake.
+            let _ = kill_process(pid, Signal::CONT);
+        }
+    }
+
     /// Ends the process with SIGTERM, and with SIGKILL when that is not heeded.
     pub(crate) async fn stop(&self) {
         self.stop_within(GRACE).await;
@@ -228,10 +259,7 @@ impl Program {
 
     /// Ends the process with SIGTERM, and with SIGKILL when it takes longer than `grace`.
     pub(crate) async fn stop_within(&self, grace: Duration) {
-        if let Some(child) = self.lock().as_ref() {
-            // A process that has ended already is what is wanted.
-            let _ = kill_process(Pid::from_child(child), Signal::TERM);
-        }
+        self.signal(Signal::TERM);
         let deadline = Instant::now() + grace;
         while self.id().is_some() && Instant::now() < deadline {
             tokio::time::sleep(POLL).await;
@@ -241,9 +269,16 @@ impl Program {
 
     /// Ends the process with SIGKILL and waits until it is gone.
     pub(crate) fn kill(&self) {
+        // Who stands between us and the process ends with it, and only then it is gone.
+        if self.surroundings.has_go_between() {
+            self.signal(Signal::KILL);
+            self.wake_go_between();
+        }
         if let Some(mut child) = self.lock().take() {
             // Both fail only when the process has ended and been waited for.
-            let _ = child.kill();
+            if !self.surroundings.has_go_between() || !ends_soon(&mut child) {
+                let _ = child.kill();
+            }
             let _ = child.wait();
         }
     }
@@ -287,6 +322,22 @@ where
             Ok(Err(_)) | Err(_) => tokio::time::sleep(POLL).await,
         }
     }
+}
+
+fn as_pid(id: u32) -> Option<Pid> {
+    Pid::from_raw(i32::try_from(id).ok()?)
+}
+
+/// Waits a moment for a process that has no reason to live on.
+fn ends_soon(child: &mut Child) -> bool {
+    let deadline = Instant::now() + GRACE;
+    while Instant::now() < deadline {
+        if !matches!(child.try_wait(), Ok(None)) {
+            return true;
+        }
+        thread::sleep(Duration::from_millis(5));
+    }
+    false
 }
 
 type Order = (Command, Sender<io::Result<Child>>);

@@ -120,7 +120,8 @@ async fn all_ready(nodes: &Api<Node>, count: u32) -> Result<(), String> {
     if ready >= count as usize { Ok(()) } else { Err(format!("{ready} of {count} nodes Ready")) }
 }
 
-fn is_ready(node: &Node) -> bool {
+/// Whether pods may be put on a node.
+pub(super) fn is_ready(node: &Node) -> bool {
     let conditions = node.status.as_ref().and_then(|status| status.conditions.as_deref());
     let tainted = node.spec.as_ref().and_then(|spec| spec.taints.as_ref());
     conditions

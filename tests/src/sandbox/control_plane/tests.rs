@@ -11,7 +11,7 @@ async fn tries_other_ports_when_someone_takes_one() -> Result<(), Box<dyn Error>
     let binaries = Binaries::find(None).await?;
     let folder = DataFolder::new()?;
     let authority = Arc::new(Authority::new()?);
-    let keys = KeyFiles::write(&authority, &folder.path().join("keys"))?;
+    let keys = KeyFiles::write(&authority, &folder.path().join("keys"), &[])?;
     write_private(&folder.path().join("audit-policy.yaml"), AUDIT_POLICY)?;
 
     // Once etcd's port is taken, once the API server's, then both are free.
@@ -23,7 +23,8 @@ async fn tries_other_ports_when_someone_takes_one() -> Result<(), Box<dyn Error>
         if asked == 1 || asked == 4 { taken() } else { ports::free() }
     };
     let (control_plane, access) =
-        start_api_server(&binaries, &keys, &authority, folder.path(), port).await?;
+        start_api_server(&binaries, &keys, &authority, folder.path(), &Site::Loopback, port)
+            .await?;
     control_plane.wait_for_api_server(&access.client()?).await?;
     assert_eq!(asked, 6);
     Ok(())

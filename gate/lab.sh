@@ -1,0 +1,41 @@
+#!/usr/bin/env bash
+# The lab: a cluster of three real nodes on this machine, until Ctrl-C. Needs Linux and root.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+source gate/cache.sh
+
+gate/setup.sh --with-lab
+take_build_slot
+echo "building the lab (the first time about ten minutes, then seconds)"
+cargo build --quiet --locked --package opensdn-tests --bin opensdn-sandbox 8>&-
+
+dir=$PWD/target/lab
+sandbox=target/debug/opensdn-sandbox
+"$sandbox" lab-check
+finish() {
+  trap - EXIT INT TERM
+  "$sandbox" down --dir "$dir"
+}
+trap finish EXIT
+trap 'exit 0' INT TERM
+
+echo "starting Kubernetes with three nodes (about half a minute)"
+"$sandbox" up --dir "$dir" --nodes 3 "$@" 8>&-
+kubectl=$("$sandbox" status --dir "$dir" | sed -n 's/^kubectl *//p')
+
+cat <<EOT
+
+The lab is yours to try, in another terminal:
+
+    export KUBECONFIG=$dir/kubeconfig
+    kubectl get nodes
+    kubectl run shell --image opensdn.lab/tools:1 --image-pull-policy Never -it -- sh
+
+Images come from archives only, there is no registry: on each node
+\`ctr -n k8s.io images import ARCHIVE\`; the shells on the nodes are told above.
+Without kubectl of your own, use $kubectl
+Ctrl-C ends it and removes everything.
+EOT
+# In the background, so that a signal is heeded at once.
+sleep infinity 8>&- &
+wait $!

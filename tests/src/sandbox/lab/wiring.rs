@@ -1,0 +1,118 @@
+//! The shell lines that wire a lab: a bridge in a network of its own, a cable from it to each
+//! machine, addresses and routes. Pure text. Nobody gets a default route, so no packet can
+//! leave. Deliberately not here: who runs the lines (`machine`).
+
+use std::fmt::Write as _;
+
+use super::addresses::{CONTROL, NodePlan, PREFIX};
+use crate::sandbox::control_plane::SERVICE_RANGE;
+
+/// Where a node finds its own folder.
+pub(super) const NODE_FOLDER: &str = "/mnt/node";
+/// Where it finds kubelet and kube-proxy.
+pub(super) const PROGRAMS: &str = "/mnt/programs";
+
+/// For the switch: the bridge.
+pub(super) const SWITCH: &str = "\
+ip link set lo up
+ip link add bridge type bridge
+ip link set bridge up
+";
+
+/// For the switch: a cable to the machine whose first process is `process`. Its end there is
+/// `eth0`, the end here is called after the machine. A cable of the machine's last life may
+/// still be about to go with it.
+pub(super) fn cable(name: &str, process: u32) -> String {
+    format!(
+        "ip link delete {name} 2>/dev/null || true\n\
+         ip link add {name} type veth peer name eth0 netns {process}\n\
+         ip link set {name} master bridge up\n"
+    )
+}
+
+/// For the control plane: its address, and the way to every pod.
+pub(super) fn control(nodes: &[NodePlan]) -> String {
+    let mut text = address(&CONTROL.to_string());
+    text.push_str(&routes(nodes.iter()));
+    text
+}
+
+/// For a node: its address, the way to other nodes' pods, and to services.
+pub(super) fn node(node: &NodePlan, all: &[NodePlan]) -> String {
+    let mut text = address(&node.address.to_string());
+    text.push_str(&routes(all.iter().filter(|other| *other != node)));
+    // Without a route a process of the node would hear "network unreachable" before
+    // kube-proxy's rule can turn the address into a pod's.
+    let _ = writeln!(text, "ip route add {SERVICE_RANGE} dev eth0");
+    text.push_str("echo 1 >/proc/sys/net/ipv4/ip_forward\n");
+    text
+}
+
+fn address(address: &str) -> String {
+    format!("ip link set lo up\nip address add {address}/{PREFIX} dev eth0\nip link set eth0 up\n")
+}
+
+fn routes<'a>(nodes: impl Iterator<Item = &'a NodePlan>) -> String {
+    let lines = nodes.map(|node| format!("ip route add {} via {}\n", node.pods, node.address));
+    lines.collect()
+}
+
+/// For a node: files of its own. It shares the machine's programs and libraries, but keeps
+/// `/etc`, `/var` and `/run` for itself, so that no two nodes meet there, not even in the
+/// `hostPath` of a pod.
+pub(super) fn files(name: &str, folder: &str, programs: &str) -> String {
+    format!(
+        "\
+mount --make-rshared /
+mount -t proc proc /proc
+mount -t tmpfs -o mode=755 tmpfs /mnt
+mkdir /mnt/node /mnt/programs
+mount --bind '{folder}' {NODE_FOLDER}
+mount --bind '{programs}' {PROGRAMS}
+cd {NODE_FOLDER}
+mkdir -p etc/cni var/lib/kubelet var/lib/containerd var/lib/cni var/log/pods var/log/containers \
+ var/tmp var/cache volumes
+ln -sfn /run var/run
+for file in alternatives group iproute2 ld.so.cache ld.so.conf ld.so.conf.d mke2fs.conf \
+ nsswitch.conf passwd protocols services; do
+  if [ -e /etc/$file ]; then cp -a /etc/$file etc/; fi
+done
+mount -t tmpfs -o mode=755 tmpfs /run
+mkdir /run/lock
+mount --bind {NODE_FOLDER}/var /var
+echo {name} >etc/hostname
+echo '127.0.0.1 localhost {name}' >etc/hosts
+: >etc/resolv.conf
+mount --bind {NODE_FOLDER}/etc /etc
+hostname {name}
+"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::addresses::nodes;
+    use super::*;
+
+    #[test]
+    fn node_reaches_the_pods_of_others_and_services_and_nothing_else() {
+        let all = nodes(3);
+        let expected = "\
+ip link set lo up
+ip address add 10.90.0.12/24 dev eth0
+ip link set eth0 up
+ip route add 10.244.1.0/24 via 10.90.0.11
+ip route add 10.244.3.0/24 via 10.90.0.13
+ip route add 10.96.0.0/16 dev eth0
+echo 1 >/proc/sys/net/ipv4/ip_forward
+";
+        assert_eq!(node(&all[1], &all), expected);
+    }
+
+    #[test]
+    fn nobody_has_a_default_route() {
+        let all = nodes(2);
+        let text = [control(&all), node(&all[0], &all), SWITCH.into(), cable("a", 1)].concat();
+        assert!(!text.contains("default"), "{text}");
+    }
+}
