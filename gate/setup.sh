@@ -67,6 +67,26 @@ control_plane() { # control_plane VERSION|kwok MINUTES
     stop "the programs of the sandbox ($1) were not built" "tests/control-plane/build.sh $1"
 }
 
+# Images hold static programs; they are for nodes of our own, which need root and apt.
+static_programs() {
+  [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null || return 0
+  local target file package missing=()
+  target=$(uname -m)-unknown-linux-musl
+  while read -r file package; do
+    [ -e "$file" ] || missing+=("$package")
+  done <<'EOT'
+/usr/bin/musl-gcc musl-tools
+/usr/bin/buildah buildah
+EOT
+  if [ "${#missing[@]}" != 0 ]; then
+    step "installing ${missing[*]} for images (about 20 s, once)"
+    { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq \
+      --no-install-recommends "${missing[@]}"; } >/dev/null 2>&1 ||
+      stop "apt-get did not install them" "apt-get install -y --no-install-recommends ${missing[*]}"
+  fi
+  [ -d "$(rustc --print sysroot)/lib/rustlib/$target/lib" ] || add_with_rustup target "$target"
+}
+
 compiler() {
   command -v cc >/dev/null || stop "there is no C compiler, which Rust links with" \
     "sudo apt-get install -y gcc libc6-dev"
@@ -76,5 +96,6 @@ compiler
 rust
 control_plane "${OPENSDN_KUBERNETES:-1.35}"
 control_plane kwok
+[ "${1:-}" = --without-gate ] || static_programs
 # Only the gate needs them.
 [ "${1:-}" = --without-gate ] || { cargo_deny && mdbook; }

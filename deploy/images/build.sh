@@ -18,11 +18,24 @@ TARGET=$(uname -m)-unknown-linux-musl
 readonly TARGET
 readonly PROGRAM=${CARGO_TARGET_DIR:-target}/$TARGET/release/$NAME
 
+# What a cargo that runs this script has set is not for the one that it runs: some dependencies
+# are built anew when it differs.
+forget_other_cargo() {
+  local variable
+  for variable in $(compgen -e | grep '^CARGO_' || true); do
+    case $variable in
+      CARGO_HOME | CARGO_TARGET_DIR | CARGO_BUILD_BUILD_DIR) ;;
+      *) unset "$variable" ;;
+    esac
+  done
+}
+
 # The tools that make a static program.
 need_static_tools() {
   [ -d "$(rustc --print sysroot)/lib/rustlib/$TARGET/lib" ] ||
     image_stop "Rust has no target $TARGET" "rustup target add $TARGET"
   need_for_images musl-gcc musl-tools
+  need_for_images strip binutils
 }
 
 # As it is shipped. Cargo knows best whether there is anything to do, so it is always asked.
@@ -45,8 +58,10 @@ revision() {
   echo "$revision"
 }
 
-copy_program() { cp "$PROGRAM" "$1/"; }
+# Without the names of functions, which only profilers want and which are a third of it.
+copy_program() { strip --strip-all -o "$1/$NAME" "$PROGRAM"; }
 
+forget_other_cargo
 need_static_tools
 build_program
 version=$(sed -n '/^\[workspace.package\]/,/^\[/s/^version = "\(.*\)"/\1/p' Cargo.toml)

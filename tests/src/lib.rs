@@ -4,6 +4,7 @@
 pub mod balancer;
 pub mod command_line;
 pub mod eventually;
+pub mod image;
 pub mod kubectl;
 pub mod measure;
 pub mod product;
