@@ -1,7 +1,7 @@
 # Every target is one line; what it does is in gate/. `make help` lists them.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup run lab test test-kubernetes test-languages bench fmt
+.PHONY: help setup run lab test test-kubernetes test-languages test-images bench fmt
 
 help: ## show this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-18s%s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -17,6 +17,8 @@ test-kubernetes: ## the sandbox and admission tests against VERSION=1.33, 1.35 o
 	@gate/test-kubernetes.sh $(VERSION)
 test-languages: ## begin, build and test a policy in each language: Rust, JavaScript, Python, C
 	@gate/test-languages.sh
+test-images: ## build and start the images of real services that the lab uses: Redis, Cassandra, …
+	@gate/test-images.sh
 bench: ## measure evaluation, throughput, start-up and memory; prints a table, writes JSON
 	@gate/bench.sh
 fmt: ## format the source

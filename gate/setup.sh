@@ -71,14 +71,26 @@ control_plane() { # control_plane VERSION|kwok MINUTES
     stop "the programs of the sandbox ($1) were not built" "tests/control-plane/build.sh $1"
 }
 
-# Real nodes are for root on a machine with apt; elsewhere the lab's tests are left out, and
-# `opensdn-sandbox lab-check` says why.
-lab() {
-  [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null || return 0
-  local file missing=()
+# Real nodes and images for them are for root on a machine with apt; elsewhere the lab's tests are
+# left out, and `opensdn-sandbox lab-check` says why.
+is_root_with_apt() { [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; }
+
+# Installs the packages whose file, named beside them on standard input, is missing.
+debian_packages() { # debian_packages WHAT-FOR
+  local file package missing=()
   while read -r file package; do
     [ -e "$file" ] || missing+=("$package")
-  done <<'EOT'
+  done
+  [ "${#missing[@]}" != 0 ] || return 0
+  step "installing ${missing[*]} for $1 (about 30 s, once)"
+  { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq \
+    --no-install-recommends "${missing[@]}"; } >/dev/null 2>&1 ||
+    { step "apt-get did not install them: going on without $1" && return 1; }
+}
+
+lab() {
+  is_root_with_apt || return 0
+  debian_packages "real nodes" <<'EOT' || return 0
 /usr/bin/containerd containerd
 /usr/sbin/runc runc
 /usr/lib/cni/bridge containernetworking-plugins
@@ -90,15 +102,20 @@ lab() {
 /usr/sbin/mkfs.ext4 e2fsprogs
 /usr/bin/buildah buildah
 EOT
-  if [ "${#missing[@]}" != 0 ]; then
-    step "installing ${missing[*]} for real nodes (about 30 s, once)"
-    # Without them the lab says what is missing; everything else works.
-    { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq \
-      --no-install-recommends "${missing[@]}"; } >/dev/null 2>&1 ||
-      { step "apt-get did not install them: going on without real nodes" && return 0; }
-  fi
   tests/control-plane/build.sh 1.35-nodes >/dev/null && tests/control-plane/build.sh coredns >/dev/null ||
     stop "the programs of real nodes were not built" "tests/control-plane/build.sh 1.35-nodes"
+}
+
+# Images hold static programs.
+static_programs() {
+  is_root_with_apt || return 0
+  debian_packages images <<'EOT' || return 0
+/usr/bin/musl-gcc musl-tools
+/usr/bin/buildah buildah
+EOT
+  local target
+  target=$(uname -m)-unknown-linux-musl
+  [ -d "$(rustc --print sysroot)/lib/rustlib/$target/lib" ] || add_with_rustup target "$target"
 }
 
 compiler() {
@@ -111,7 +128,7 @@ rust
 control_plane "${OPENSDN_KUBERNETES:-1.35}"
 control_plane kwok
 case ${1:-} in
-  "" | --with-lab) lab ;;
+  "" | --with-lab) lab && static_programs ;;
 esac
 # Only the gate needs them.
 [ -n "${1:-}" ] || { cargo_deny && mdbook; }

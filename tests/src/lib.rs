@@ -5,6 +5,7 @@ pub mod balancer;
 pub mod changes;
 pub mod command_line;
 pub mod eventually;
+pub mod image;
 pub mod kubectl;
 pub mod measure;
 pub mod product;

@@ -1,0 +1,100 @@
+//! The webhook's image, as `deploy/images/build.sh` makes it and nodes run it: what is in it, what
+//! it says of itself, and that its program needs nothing else. What it does in pods is tested in
+//! the lab.
+
+/// The gate leaves these out where no lab can be had: they need what it needs, root and buildah.
+mod real_nodes {
+    use std::error::Error;
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt as _;
+    use std::path::{Path, PathBuf};
+    use std::process::Command;
+
+    use opensdn_tests::image::{Container, Image};
+    use tempfile::TempDir;
+
+    type Outcome = Result<(), Box<dyn Error>>;
+
+    const BUILD: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../deploy/images/build.sh");
+    const KUSTOMIZATION: &str = include_str!("../../deploy/webhook/kustomization.yaml");
+    const MOST_BYTES: u64 = 30_000_000;
+
+    /// The archive; `cache` is where it is kept, if not where it always is.
+    fn webhook(cache: Option<&Path>) -> Result<PathBuf, Box<dyn Error>> {
+        let mut command = Command::new(BUILD);
+        command.arg("webhook");
+        if let Some(cache) = cache {
+            command.env("XDG_CACHE_HOME", cache);
+        }
+        let built = command.output()?;
+        assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
+        Ok(PathBuf::from(String::from_utf8(built.stdout)?.trim()))
+    }
+
+    #[test]
+    fn webhook_image_is_one_small_static_program() -> Outcome {
+        let archive = webhook(None)?;
+        let folder = TempDir::new()?;
+        Image::open(&archive)?.unpack(folder.path())?;
+        let files: Vec<_> = fs::read_dir(folder.path())?.collect::<Result<_, _>>()?;
+        let [program] = files.as_slice() else { panic!("more than one file: {files:?}") };
+        assert_eq!(program.file_name(), "opensdn-webhook");
+        let about = program.metadata()?;
+        assert_eq!(about.permissions().mode() & 0o7777, 0o755);
+        assert!(about.len() < MOST_BYTES, "{} bytes", about.len());
+        assert!(fs::metadata(&archive)?.len() < MOST_BYTES);
+        // `file` calls it static when it names no interpreter that would load libraries.
+        let bytes = fs::read(program.path())?;
+        assert!(!bytes.windows(8).any(|text| text == b"ld-linux" || text == b"/ld-musl"));
+        Ok(())
+    }
+
+    #[test]
+    fn webhook_image_says_what_it_is_and_names_a_user_without_rights() -> Outcome {
+        let image = Image::open(&webhook(None)?)?;
+        let given = |key: &str| {
+            let line = KUSTOMIZATION.lines().find_map(|line| line.trim().strip_prefix(key));
+            line.map(str::trim).unwrap_or_default()
+        };
+        // As a kubelet completes the name that the Deployment ends up with.
+        let wanted = format!("docker.io/library/{}:{}", given("newName:"), given("newTag:"));
+        assert_eq!(image.reference, wanted);
+        assert_eq!(image.configuration.user, "65532:65532");
+        assert_eq!(image.configuration.entrypoint, ["/opensdn-webhook"]);
+        let label = |name: &str| {
+            let label = image.configuration.labels.get(&format!("org.opencontainers.image.{name}"));
+            label.map(String::as_str).unwrap_or_default()
+        };
+        assert_eq!(label("title"), "opensdn-webhook");
+        assert_eq!(label("licenses"), env!("CARGO_PKG_LICENSE"));
+        assert_eq!(label("version"), env!("CARGO_PKG_VERSION"));
+        let revision = label("revision").trim_end_matches("-modified");
+        assert!(revision == "unknown" || revision.len() == 40, "{revision}");
+        assert!(!label("description").is_empty());
+        // What one machine has in it, another has not.
+        assert!(image.configuration.labels.keys().all(|key| !key.contains("buildah")));
+        Ok(())
+    }
+
+    #[test]
+    fn webhook_runs_with_nothing_but_its_image() -> Outcome {
+        let image = Image::open(&webhook(None)?)?;
+        let version = Container::start(&image, &["--version"])?.finish()?;
+        let wanted = format!("opensdn-webhook {}\n", env!("CARGO_PKG_VERSION"));
+        assert_eq!(version, (Some(0), wanted));
+        // It comes as far as to look for the API server, and says what a person can do.
+        let (code, said) = Container::start(&image, &["--log-format=text"])?.finish()?;
+        assert_eq!(code, Some(1), "{said}");
+        assert!(said.contains("outside a cluster set KUBECONFIG"), "{said}");
+        Ok(())
+    }
+
+    #[test]
+    fn packing_again_gives_the_same_digest() -> Outcome {
+        let cache = TempDir::new()?;
+        let (first, again) = (webhook(None)?, webhook(Some(cache.path()))?);
+        assert_ne!(first, again);
+        assert_eq!(Image::open(&first)?.digest, Image::open(&again)?.digest);
+        Ok(())
+    }
+}
