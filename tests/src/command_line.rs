@@ -13,6 +13,7 @@ use std::process::ExitCode;
 use clap::{Args, Parser, Subcommand};
 use tokio::signal::unix::{SignalKind, signal};
 
+use crate::lab_product::{LabProduct, LabProductError};
 use crate::product::{Installation, Product, ProductError};
 use crate::sandbox::lab::{self, Lab, LabError};
 use crate::sandbox::{
@@ -130,8 +131,8 @@ enum CommandError {
     Product(#[from] ProductError),
     #[error(transparent)]
     Place(#[from] PlaceError),
-    #[error("install OpenSDN on real nodes: leave out --product; there are no images of it yet")]
-    ProductInPods,
+    #[error(transparent)]
+    LabProduct(#[from] LabProductError),
     #[error("start the supervisor in the background")]
     Supervisor(#[source] io::Error),
     #[error("start the sandbox: {reason}")]
@@ -200,7 +201,7 @@ fn status(place: &Place) -> Result<ExitCode, CommandError> {
     }
 }
 
-/// A sandbox and what is installed in it; the product ends first.
+/// A sandbox and the product beside it, if that does not run in pods; the product ends first.
 struct Running {
     _product: Option<Product>,
     sandbox: Sandbox,
@@ -217,19 +218,18 @@ impl Running {
 }
 
 async fn start(place: Option<&Place>, shape: &Shape) -> Result<(Running, Report), CommandError> {
-    if shape.product && shape.nodes > 0 {
-        return Err(CommandError::ProductInPods);
-    }
     let started = std::time::Instant::now();
     let builder = match place {
         Some(place) => shape.builder().data_folder(place.data()),
         None => shape.builder(),
     };
     let sandbox = builder.start().await?;
-    let product = match shape.product {
-        true => Some(Installation::beside_this_program()?.install(&sandbox).await?),
-        false => None,
-    };
+    let mut product = None;
+    if shape.product && shape.nodes > 0 {
+        LabProduct::install(&sandbox).await?;
+    } else if shape.product {
+        product = Some(Installation::beside_this_program()?.install(&sandbox).await?);
+    }
     let kubeconfig = match place {
         Some(place) => place.save_kubeconfig(&sandbox.kubeconfig())?,
         None => sandbox.kubeconfig(),

@@ -72,6 +72,12 @@ impl SteadyLoad {
         self.tally.judged.load(Ordering::Relaxed)
     }
 
+    /// How many requests had none, since [`became`](Self::became) was asked last.
+    #[must_use]
+    pub fn unjudged(&self) -> usize {
+        self.tally.unjudged.lock().unwrap_or_else(PoisonError::into_inner).len()
+    }
+
     /// What became of the others since this was called last.
     #[must_use]
     pub fn became(&self) -> Became {

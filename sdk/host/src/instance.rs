@@ -7,6 +7,7 @@ use tokio::time::{Instant, timeout_at};
 use wasmtime::{ResourceLimiter, Store, Trap, UpdateDeadline};
 
 use crate::{
+    budget::Budget,
     contract::{Index, PolicyPre, cluster, generated, wire},
     engine::{Engine, Limits},
     lookup::{FoundObject, Lookup},
@@ -18,7 +19,9 @@ use crate::{
 pub(crate) struct State {
     limits: Limits,
     started: Instant,
+    /// When the answer must be there, whatever the processor was given to.
     deadline: Instant,
+    budget: Arc<Budget>,
     out_of_memory: bool,
     memory: usize,
     indexes: Arc<[Index]>,
@@ -32,8 +35,13 @@ impl State {
         indexes: Arc<[Index]>,
         lookup: Arc<dyn Lookup>,
     ) -> Self {
-        let started = Instant::now();
-        Self { limits, started, deadline, out_of_memory: false, memory: 0, indexes, lookup }
+        let (started, budget) = (Instant::now(), Arc::new(Budget::new(limits.time)));
+        Self { limits, started, deadline, budget, out_of_memory: false, memory: 0, indexes, lookup }
+    }
+
+    /// Look-ups wait, they do not work, so for them the clock on the wall counts.
+    fn waits_until(&self) -> Instant {
+        self.deadline.min(self.started + self.limits.time)
     }
 
     fn index(&self, name: &str) -> Result<&Index, Stop> {
@@ -64,7 +72,7 @@ pub(crate) async fn run<T>(
         Err(_) => timeout_at(deadline, engine.slots().acquire()).await,
     };
     let Ok(Ok(_slot)) = slot else { return Err(FailureReason::Overloaded) };
-    let reply = state.limits.reply;
+    let (reply, budget) = (state.limits.reply, Arc::clone(&state.budget));
     let mut store = Store::new(engine.inner(), state);
     store.limiter(|state| state);
     store.set_hostcall_fuel(reply);
@@ -72,7 +80,8 @@ pub(crate) async fn run<T>(
     // evaluation, although nearly all of them end within a fraction of a tick.
     store.set_epoch_deadline(2);
     store.epoch_deadline_callback(|store| {
-        let late = Instant::now() >= store.data().deadline;
+        let state = store.data();
+        let late = state.budget.is_used_up() || Instant::now() >= state.deadline;
         Ok(if late { UpdateDeadline::Interrupt } else { UpdateDeadline::Yield(1) })
     });
     if engine.metering() == Metering::Fuel {
@@ -85,7 +94,7 @@ pub(crate) async fn run<T>(
         instantiate = begun.elapsed();
         run(&mut store, policy).await
     };
-    let result = result.await;
+    let result = budget.over(result).await;
     if engine.metering() != Metering::Off {
         let fuel = store.get_fuel().ok().map(|left| u64::MAX - left);
         let memory = store.data().memory;
@@ -95,7 +104,7 @@ pub(crate) async fn run<T>(
 }
 
 fn reason(error: &wasmtime::Error, state: &State) -> FailureReason {
-    let elapsed = state.deadline.saturating_duration_since(state.started);
+    let elapsed = state.started.elapsed().min(state.limits.time);
     match error.downcast_ref::<Stop>() {
         Some(Stop::UndeclaredLookup(name)) => return FailureReason::UndeclaredLookup(name.clone()),
         Some(Stop::Deadline) => return FailureReason::Deadline(elapsed),
@@ -153,7 +162,7 @@ impl cluster::Host for State {
     ) -> wasmtime::Result<Result<Option<cluster::Found>, String>> {
         let index = self.index(&index)?;
         let answer = self.lookup.get(index, &namespace, &name);
-        let answer = timeout_at(self.deadline, answer).await.map_err(|_| Stop::Deadline)?;
+        let answer = timeout_at(self.waits_until(), answer).await.map_err(|_| Stop::Deadline)?;
         Ok(answer.map(|found| found.map(into_wire)).map_err(|error| error.0))
     }
 
@@ -164,7 +173,7 @@ impl cluster::Host for State {
     ) -> wasmtime::Result<Result<Vec<cluster::Found>, String>> {
         let index = self.index(&index)?;
         let answer = self.lookup.find(index, &key);
-        let answer = timeout_at(self.deadline, answer).await.map_err(|_| Stop::Deadline)?;
+        let answer = timeout_at(self.waits_until(), answer).await.map_err(|_| Stop::Deadline)?;
         let answer = answer.map(|found| found.into_iter().map(into_wire).collect());
         Ok(answer.map_err(|error| error.0))
     }

@@ -10,6 +10,7 @@
 //! it knows neither OpenSDN's kinds nor Kubernetes' API nor HTTP.
 
 mod binding;
+mod budget;
 mod cache;
 pub mod cases;
 mod contract;

@@ -19,6 +19,8 @@ use crate::{
 /// How long a policy may take to describe itself, and how much memory.
 const DESCRIBE_LIMITS: Limits =
     Limits { memory: 64 << 20, time: Duration::from_secs(1), reply: 1 << 20 };
+/// How long it may take where the processor works for others too.
+const DESCRIBE_PATIENCE: Duration = Duration::from_secs(20);
 
 /// Why a module is not used.
 #[derive(Debug, thiserror::Error)]
@@ -256,7 +258,7 @@ fn link(engine: &Engine, component: &Component) -> Result<PolicyPre<State>, Load
 }
 
 async fn describe(engine: &Engine, ready: &PolicyPre<State>) -> Result<Metadata, LoadError> {
-    let deadline = Instant::now() + DESCRIBE_LIMITS.time;
+    let deadline = Instant::now() + DESCRIBE_PATIENCE;
     let state = State::new(DESCRIBE_LIMITS, deadline, Arc::new([]), Arc::new(NoLookup));
     let metadata = instance::run(engine, ready, state, async |store, policy| {
         policy.call_describe(store).await

@@ -192,7 +192,7 @@ impl PolicySet {
 }
 
 fn call(binding: &Binding, context: &Context) -> Call {
-    let deadline = context.deadline.min(Instant::now() + binding.limits.time);
+    let Context { deadline, .. } = *context;
     Call { limits: binding.limits, deadline, lookup: Arc::clone(&context.lookup) }
 }
 
