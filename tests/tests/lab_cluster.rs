@@ -339,7 +339,8 @@ mod real_nodes {
             assert_eq!(state(process), None);
             assert!(world.hears(0, 2).await, "its pods serve on");
             drop(fault);
-            assert!(lab.node("node-3")?.process_of(daemon).is_some());
+            let node = lab.node("node-3")?;
+            eventually("it runs again", || async { node.process_of(daemon).is_some() }).await;
         }
         let pod = &world.web[2].pod;
         eventually("exec works on the node again", || async {

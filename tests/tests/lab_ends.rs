@@ -236,7 +236,10 @@ mod real_nodes {
         });
         wait_until("its volumes are unmounted", || !loops(&killed.data()).unwrap_or(true));
         assert_eq!(ended.ready_nodes()?, 1, "the other lab lives");
-        assert!(!cgroups(&id).is_empty() && killed.data().exists(), "nobody was there to remove it");
+        assert!(
+            !cgroups(&id).is_empty() && killed.data().exists(),
+            "nobody was there to remove it"
+        );
 
         // The next start sweeps, and is interrupted itself.
         let next = parent.path().join("next");
@@ -258,8 +261,17 @@ mod real_nodes {
     }
 
     fn run_a_workload_on_one_node(lab: &Background) -> Outcome {
-        lab.kubectl(&["run", "web", "--image=opensdn.lab/tools:1", "--image-pull-policy=Never",
-            "--", "httpd", "-f", "-p", "8080"])?;
+        lab.kubectl(&[
+            "run",
+            "web",
+            "--image=opensdn.lab/tools:1",
+            "--image-pull-policy=Never",
+            "--",
+            "httpd",
+            "-f",
+            "-p",
+            "8080",
+        ])?;
         lab.kubectl(&["wait", "pod/web", "--for=condition=Ready", "--timeout=90s"])?;
         Ok(())
     }
@@ -279,7 +291,11 @@ mod real_nodes {
     fn what_cannot_be_had_is_refused_in_one_sentence() -> Outcome {
         let dir = TempDir::new()?;
         let too_many = program().args(["up", "--nodes=200", "--dir"]).arg(dir.path()).output()?;
-        assert!(text(&too_many).contains("have 200 real and 0 simulated nodes"), "{}", text(&too_many));
+        assert!(
+            text(&too_many).contains("have 200 real and 0 simulated nodes"),
+            "{}",
+            text(&too_many)
+        );
         let both = ["up", "--nodes=1", "--simulated-nodes=1", "--dir"];
         let both = program().args(both).arg(dir.path()).output()?;
         assert!(text(&both).contains("cannot be used with"), "{}", text(&both));
