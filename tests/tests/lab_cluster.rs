@@ -2,6 +2,12 @@
 //! does, and faults that do what they say and are undone. Its beginning and end are in
 //! `lab_ends.rs`.
 
+#![allow(
+    clippy::indexing_slicing,
+    clippy::expect_used,
+    reason = "JSON of a test, and the line says where"
+)]
+
 /// The gate leaves these out where no lab can be had.
 mod real_nodes {
     use std::error::Error;
