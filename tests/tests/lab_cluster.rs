@@ -2,6 +2,12 @@
 //! does, and faults that do what they say and are undone. Its beginning and end are in
 //! `lab_ends.rs`.
 
+#![allow(
+    clippy::indexing_slicing,
+    clippy::expect_used,
+    reason = "JSON of a test, and the line says where"
+)]
+
 /// The gate leaves these out where no lab can be had.
 mod real_nodes {
     use std::error::Error;
@@ -339,7 +345,8 @@ mod real_nodes {
             assert_eq!(state(process), None);
             assert!(world.hears(0, 2).await, "its pods serve on");
             drop(fault);
-            assert!(lab.node("node-3")?.process_of(daemon).is_some());
+            let node = lab.node("node-3")?;
+            eventually("it runs again", || async { node.process_of(daemon).is_some() }).await;
         }
         let pod = &world.web[2].pod;
         eventually("exec works on the node again", || async {

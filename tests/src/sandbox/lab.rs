@@ -27,10 +27,12 @@ use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures::future::try_join_all;
 use k8s_openapi::api::core::v1::Node as NodeObject;
 use kube::{Api, Client};
+use tokio::task::JoinHandle;
 
 pub use addresses::{MOST_NODES, NodePlan};
 pub use availability::{Missing, available};
@@ -55,6 +57,9 @@ use volumes::Provisioner;
 /// Images that every node has from the start: a shell with the usual tools (busybox), for pods
 /// of tests. Pull policy `Never` or `IfNotPresent`: there is no registry.
 pub const TOOLS_IMAGE: &str = "opensdn.lab/tools:1";
+
+/// How soon a node's program is started again that has ended by itself.
+const RESTART: Duration = Duration::from_secs(1);
 
 /// Why the lab is not as it should be.
 #[derive(Debug, thiserror::Error)]
@@ -183,6 +188,7 @@ fn group_prefix(id: &str) -> String {
 pub struct Lab {
     // Dropped in this order.
     provisioner: Provisioner,
+    keeper: Option<JoinHandle<()>>,
     nodes: Vec<Arc<Node>>,
     ground: Ground,
     client_of_admin: AdminKubeconfig,
@@ -216,13 +222,21 @@ impl Lab {
             nodes.push(Arc::new(Node::prepare(plan.clone(), &around, access)?));
         }
         let provisioner = Provisioner::start(client.clone(), nodes.clone());
-        let lab =
-            Self { provisioner, nodes, ground, client_of_admin: admin, folder: folder.to_owned() };
+        let mut lab = Self {
+            provisioner,
+            keeper: None,
+            nodes,
+            ground,
+            client_of_admin: admin,
+            folder: folder.to_owned(),
+        };
         let starting = try_join_all(lab.nodes.iter().map(|node| lab.start_programs(node)));
         let (started, installed) = tokio::join!(starting, lab.install_services());
         started?;
         installed?;
         lab.wait_until_ready(&client).await?;
+        // Not earlier: a program that ends while the lab starts is an error.
+        lab.keeper = Some(tokio::spawn(keep_programs(lab.nodes.clone())));
         Ok(lab)
     }
 
@@ -347,7 +361,7 @@ impl Lab {
         machine::inhabitants(&machines)
     }
 
-    /// Fails when a program has ended that nobody asked to end.
+    /// Fails when a machine has ended that nobody asked to end.
     pub(super) fn check_alive(&self) -> Result<(), ProgramError> {
         self.ground.control.program().check_alive()?;
         self.ground.switch.program().check_alive()?;
@@ -358,8 +372,21 @@ impl Lab {
 impl Drop for Lab {
     fn drop(&mut self) {
         self.provisioner.stop();
+        self.keeper.iter().for_each(JoinHandle::abort);
         // The provisioner's last step may still hold them.
         self.nodes.iter().for_each(|node| node.kill());
+    }
+}
+
+/// Is to nodes what an init system is to a machine.
+async fn keep_programs(nodes: Vec<Arc<Node>>) {
+    loop {
+        tokio::time::sleep(RESTART).await;
+        for node in &nodes {
+            if let Err(error) = node.restart_ended() {
+                tracing::warn!(error = &error as &dyn std::error::Error, "{}", node.name());
+            }
+        }
     }
 }
 

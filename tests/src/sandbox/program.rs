@@ -162,7 +162,7 @@ impl Program {
 
     /// Starts the process unless it runs already. Output is appended to the log.
     pub(crate) fn start(&self) -> Result<(), ProgramError> {
-        if self.id().is_some() {
+        if self.lock().as_mut().is_some_and(|child| matches!(child.try_wait(), Ok(None))) {
             return Ok(());
         }
         let (out, err) = self.open_log()?;
@@ -190,6 +190,15 @@ impl Program {
         Ok(())
     }
 
+    /// Starts the process again when it has ended though nobody asked it to, as an init system
+    /// would. One that was ended by us stays so.
+    pub(super) fn start_if_ended(&self) -> Result<(), ProgramError> {
+        match self.check_alive() {
+            Ok(()) => Ok(()),
+            Err(_) => self.start(),
+        }
+    }
+
     fn open_log(&self) -> Result<(File, File), ProgramError> {
         OpenOptions::new()
             .create(true)
@@ -199,7 +208,7 @@ impl Program {
             .map_err(|source| ProgramError::Log { log: self.log.clone(), source })
     }
 
-    /// The process id, while it runs.
+    /// The process id, while it runs. One that a go-between is about to start has none yet.
     pub(crate) fn id(&self) -> Option<u32> {
         let mut process = self.lock();
         let child = process.as_mut()?;

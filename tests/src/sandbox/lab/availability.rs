@@ -67,4 +67,13 @@ mod tests {
             "{said}"
         );
     }
+
+    #[test]
+    fn gate_installs_what_is_asked_for() {
+        let setup = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../gate/setup.sh"));
+        for (path, package) in NEEDED {
+            let line = format!("\n{path} {package}\n");
+            assert!(setup.contains(&line), "{path} {package}");
+        }
+    }
 }

@@ -1,7 +1,7 @@
 //! What a cluster has besides nodes: name service (CoreDNS, two pods on two nodes) and the
 //! default StorageClass. Deliberately not here: who makes the volumes (`volumes`).
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use k8s_openapi::api::apps::v1::Deployment;
 use kube::{Api, Client};
@@ -25,7 +25,7 @@ pub enum ClusterServicesError {
 }
 
 pub(super) async fn install(
-    kubectl: &PathBuf,
+    kubectl: &Path,
     kubeconfig: &Path,
     folder: &Path,
 ) -> Result<(), ClusterServicesError> {

@@ -169,13 +169,19 @@ impl Node {
         Ok(())
     }
 
-    /// Programs that run, for those who watch them.
+    /// Fails when the node has gone off by itself.
     pub(super) fn check_alive(&self) -> Result<(), ProgramError> {
+        self.lock().as_ref().map_or(Ok(()), |running| running.machine.program().check_alive())
+    }
+
+    /// Starts programs again that have ended by themselves, as on any node. A kubelet that
+    /// meets no containerd ends, for one.
+    pub(super) fn restart_ended(&self) -> Result<(), ProgramError> {
         let Some(running) = self.lock().clone() else { return Ok(()) };
-        for program in [&running.kubelet, &running.kube_proxy, &running.containerd] {
-            program.check_alive()?;
-        }
-        running.machine.program().check_alive()
+        running.machine.program().check_alive()?;
+        [&running.containerd, &running.kubelet, &running.kube_proxy]
+            .into_iter()
+            .try_for_each(Program::start_if_ended)
     }
 
     /// Ids of its own programs, the first process of its machine among them.
