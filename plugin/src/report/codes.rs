@@ -15,7 +15,7 @@ pub(crate) const WITHOUT_REASON: &str = "suppression-without-reason";
 pub(crate) const UNUSED: &str = "suppression-unused";
 
 /// Every code here with what it means and what to do.
-const ALL: &[(&str, &str, &str)] = &[
+pub(crate) const ALL: &[(&str, &str, &str)] = &[
     (
         DEFINED_TWICE,
         "the same object (kind, namespace, name) stands twice among the documents, so that what is \
