@@ -35,7 +35,8 @@ pub(crate) const ALL: &[(&str, &str, &str)] = &[
     ),
     (
         UNKNOWN_KIND,
-        "neither a schema nor a policy in force knows the kind (found with --strict only)",
+        "no such kind in the API group, or not in this version; with --strict also one that neither a \
+         schema nor a policy knows",
         "look at the spelling of apiVersion and kind; leave --strict out if it is another product's",
     ),
     (
