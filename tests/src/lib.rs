@@ -2,6 +2,7 @@
 //! Deliberately not here: anything that ships. Nothing depends on this crate but tests.
 
 pub mod balancer;
+pub mod changes;
 pub mod command_line;
 pub mod eventually;
 pub mod image;
@@ -9,4 +10,5 @@ pub mod kubectl;
 pub mod measure;
 pub mod product;
 pub mod sandbox;
+pub mod steady_load;
 pub mod wrk;

@@ -139,6 +139,10 @@ fn sysroot(workspace: &Path) -> Result<PathBuf, BuildError> {
 /// This is enough to read and walk JSON as deep as the parser takes it (a test sends such objects).
 const STACK: u32 = 64 * 1024;
 
+/// Bytes beyond its data that a module begins with, whole pages: most evaluations need no more. What it begins
+/// with is cleared each time, what it asks for later costs the host a change of protection.
+const HEAP: u32 = 64 * 1024;
+
 /// Takes every absolute path out of the modules (panic messages carry some).
 fn reproducible_flags(workspace: &Path, sysroot: &Path) -> Result<Vec<String>, BuildError> {
     Ok(vec![
@@ -146,6 +150,7 @@ fn reproducible_flags(workspace: &Path, sysroot: &Path) -> Result<Vec<String>, B
         format!("--remap-path-prefix={}=/cargo", cargo_home()?.display()),
         format!("--remap-path-prefix={}=/opensdn", workspace.display()),
         format!("-Clink-arg=-zstack-size={STACK}"),
+        format!("-Clink-arg=--initial-heap={HEAP}"),
     ])
 }
 

@@ -49,6 +49,8 @@ extern crate self as opensdn_policy_sdk;
 mod export;
 mod finding;
 mod lookup;
+#[cfg(target_arch = "wasm32")]
+mod memory;
 mod patch;
 mod pointer;
 mod reads;
