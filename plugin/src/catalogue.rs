@@ -1,6 +1,6 @@
 //! Every code that the product gives, with its explanation, known without running anything: what the
-//! built-in policies say (`policies/README.md`), the rules in the schemas (`crds/RULES.md`), and the
-//! checks of AdmissionPolicies. Both tables are generated and checked for being current, so the
+//! built-in policies say (`policies/README.md`), the rules in the schemas (`crds/RULES.md`), the
+//! checks of AdmissionPolicies, and what `validate` says of texts and schemas. Both tables are generated and checked for being current, so the
 //! catalogue is what the policies and schemas are. Deliberately not here: the codes of policies that
 //! are not ours, which `policy explain` takes from the module itself.
 
@@ -10,6 +10,7 @@ use serde::Serialize;
 mod admission_policies;
 mod reasons;
 mod table;
+mod words;
 
 const POLICIES: &str = include_str!("../../policies/README.md");
 const RULES: &str = include_str!("../../crds/RULES.md");
@@ -56,6 +57,8 @@ pub(crate) enum Finder {
     Schema,
     /// The webhook, when an AdmissionPolicy is applied.
     AdmissionPolicy,
+    /// `validate`, of a text, a schema or a set of documents.
+    Validate,
 }
 
 /// What a finding does to a request.
@@ -66,6 +69,8 @@ pub(crate) enum Severity {
     Deny,
     /// It passes with a warning.
     Warn,
+    /// It passes.
+    Info,
 }
 
 /// A rule in a schema.
@@ -80,8 +85,10 @@ pub(crate) struct Rule {
 /// Every code, in order.
 pub(crate) fn all() -> Vec<Explanation> {
     let mut all: Vec<Explanation> = Vec::new();
-    let sources =
-        table::policies(POLICIES).chain(table::rules(RULES)).chain(admission_policies::meanings());
+    let sources = table::policies(POLICIES)
+        .chain(table::rules(RULES))
+        .chain(admission_policies::meanings())
+        .chain(words::meanings());
     for (code, meaning) in sources {
         match all.iter_mut().find(|known| known.code == code) {
             Some(known) => add(known, meaning),
@@ -104,11 +111,17 @@ fn add(known: &mut Explanation, meaning: Meaning) {
     }
 }
 
-/// The code as it is written, from how people write it: `1201`, `osdn1201`, `OSDN-1201`.
+/// The code as it is written, from how people write it: `1201`, `osdn1201`, `OSDN-1201`; or, where
+/// it has no number, `Schema-Type`, `schema_type`.
 pub(crate) fn normalized(text: &str) -> String {
-    let text = text.trim().trim_matches(['[', ']']).to_ascii_uppercase();
-    let digits = text.strip_prefix("OSDN").unwrap_or(&text).trim_start_matches(['-', '_', ' ']);
-    format!("OSDN{digits}")
+    let text = text.trim().trim_matches(['[', ']']);
+    let upper = text.to_ascii_uppercase();
+    let digits = upper.strip_prefix("OSDN").unwrap_or(&upper).trim_start_matches(['-', '_', ' ']);
+    if upper.starts_with("OSDN") || digits.starts_with(|first: char| first.is_ascii_digit()) {
+        format!("OSDN{digits}")
+    } else {
+        text.to_ascii_lowercase().replace(['_', ' '], "-")
+    }
 }
 
 /// The known codes that are most like it, best first.

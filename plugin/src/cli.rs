@@ -5,10 +5,12 @@
 use std::path::PathBuf;
 
 use anstream::ColorChoice;
+use clap::builder::FalseyValueParser;
 use clap::{Args, Parser, ValueEnum};
 
 use crate::clients::ClusterFlags;
 use crate::commands::Command;
+use crate::exit::Failure;
 
 /// OpenSDN on Kubernetes: check manifests before they reach a cluster, write your own policies.
 #[derive(Debug, Parser)]
@@ -46,16 +48,38 @@ Exit codes:
   2  the command line or an input file cannot be understood
   3  somebody could not be asked: no cluster, no rights, no registry
   4  waiting took too long
-  5  refused by a safety rule, or you said no";
+  5  refused by a safety rule, or you said no
+
+Environment:
+  KUBECTL_OPENSDN_COLOR, KUBECTL_OPENSDN_PROGRESS, KUBECTL_OPENSDN_NO_HINTS and
+  KUBECTL_OPENSDN_CACHE_DIR stand for the flags of these names; a flag wins.
+  OPENSDN_NAMESPACE is the namespace of the control plane.";
 
 /// What every command has.
 #[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Global flags")]
 pub struct Global {
     /// Whether to use colours: auto asks the terminal, NO_COLOR, CLICOLOR_FORCE and TERM.
-    #[arg(long, global = true, value_enum, default_value_t, value_name = "WHEN")]
+    #[arg(
+        long,
+        global = true,
+        value_enum,
+        default_value_t,
+        value_name = "WHEN",
+        env = "KUBECTL_OPENSDN_COLOR",
+        hide_env = true
+    )]
     pub color: Color,
     /// How progress is shown on standard error.
-    #[arg(long, global = true, value_enum, default_value_t, value_name = "HOW")]
+    #[arg(
+        long,
+        global = true,
+        value_enum,
+        default_value_t,
+        value_name = "HOW",
+        env = "KUBECTL_OPENSDN_PROGRESS",
+        hide_env = true
+    )]
     pub progress: Progress,
     /// Say more on standard error: -v what is done, -vv every request.
     #[arg(short, long, global = true, action = clap::ArgAction::Count)]
@@ -64,17 +88,41 @@ pub struct Global {
     #[arg(short, long, global = true, conflicts_with = "verbose")]
     pub quiet: bool,
     /// Leave out advice on what to do next.
-    #[arg(long, global = true)]
+    #[arg(long, global = true, env = "KUBECTL_OPENSDN_NO_HINTS", hide_env = true, value_parser = FalseyValueParser::new())]
     pub no_hints: bool,
     /// Where compiled policies are kept [default: $XDG_CACHE_HOME/opensdn or ~/.cache/opensdn].
-    #[arg(long, global = true, value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
+    #[arg(long, global = true, value_name = "DIR", value_hint = clap::ValueHint::DirPath, env = "KUBECTL_OPENSDN_CACHE_DIR", hide_env = true)]
     pub cache_dir: Option<PathBuf>,
+    /// Of kubectl; refused with the reason.
+    #[arg(short = 'A', long, global = true, hide = true)]
+    all_namespaces: bool,
+    /// Of kubectl; refused with the reason.
+    #[arg(long, global = true, hide = true, value_name = "TIME")]
+    timeout: Option<String>,
     /// How a cluster is reached.
     #[command(flatten)]
     pub cluster: ClusterFlags,
 }
 
 impl Global {
+    /// Refuses flags that kubectl's users know and that could not do here what they do there.
+    pub(crate) fn check(&self) -> Result<(), Failure> {
+        let refuse = |what: &str, hint: &str| Err(Failure::usage(what, hint));
+        if self.all_namespaces {
+            return refuse(
+                "--all-namespaces has no effect: no command lists the objects of a namespace",
+                "leave it out: documents name their namespaces, and --live looks things up in all",
+            );
+        }
+        if self.timeout.is_some() {
+            return refuse(
+                "--timeout has no effect: no command waits for something to happen",
+                "to bound each request to the cluster: --request-timeout",
+            );
+        }
+        Ok(())
+    }
+
     /// The folder for what can be made again: `--cache-dir`, else `$XDG_CACHE_HOME/opensdn`, else
     /// `~/.cache/opensdn`. Nothing where there is no home.
     #[must_use]

@@ -12,6 +12,8 @@ mod commands;
 mod completion;
 mod exit;
 mod output;
+#[cfg(test)]
+mod page;
 mod parse;
 mod plugins;
 mod policy;

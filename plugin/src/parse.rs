@@ -132,6 +132,7 @@ fn notation(matches: &ArgMatches) -> Option<Notation> {
 /// A flag that has no effect is not accepted: whoever gives `--context` believes that the cluster
 /// is asked.
 fn refusal(definition: &clap::Command, cli: &Cli, matches: &ArgMatches) -> Result<(), Failure> {
+    cli.global.check()?;
     let (command, _, words) = innermost(definition, matches);
     if asks_cluster(command) {
         return Ok(());
@@ -215,7 +216,8 @@ fn value<'a>(args: &'a [OsString], short: &str, long: &str) -> Option<&'a str> {
 }
 
 fn color(args: &[OsString]) -> ColorChoice {
-    match value(args, "", "--color") {
+    let variable = std::env::var("KUBECTL_OPENSDN_COLOR").ok();
+    match value(args, "", "--color").or(variable.as_deref()) {
         Some("always") => Color::Always.choice(),
         Some("never") => Color::Never.choice(),
         _ => Color::Auto.choice(),

@@ -20,6 +20,7 @@ mod defaults;
 mod evaluate;
 mod format;
 mod found;
+mod library;
 mod mend;
 mod metadata;
 mod node;

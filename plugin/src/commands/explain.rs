@@ -31,7 +31,7 @@ The codes of a policy that is not built in are in its module: kubectl opensdn po
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Explain {
-    /// The codes, such as OSDN1202 or 1202; without one all are listed.
+    /// The codes, such as OSDN1202, 1202 or schema-type; without one all are listed.
     #[arg(value_name = "CODE", add = ArgValueCompleter::new(codes))]
     codes: Vec<String>,
     /// Print the JSON Schema of this kind of answer instead.
@@ -134,13 +134,20 @@ fn unknown(text: &str, all: &[Explanation]) -> Failure {
 
 fn list(all: &[Explanation], look: Look, out: &mut dyn Write) -> io::Result<()> {
     let strong = style::STRONG;
+    let numbered = |code: &str| code.starts_with("OSDN");
+    // Those without a number are longer, and stand in columns of their own.
+    let width = |code: &str| {
+        let alike = all.iter().filter(|one| numbered(&one.code) == numbered(code));
+        alike.map(|one| one.code.len()).max().unwrap_or_default()
+    };
     for Explanation { code, meanings } in all {
         for meaning in meanings {
             let severity = word(meaning.severity);
-            let indent = 16;
+            let width = width(code);
+            let indent = width + 8;
             let mut lines = wrap(&meaning.title, look.width.saturating_sub(indent)).into_iter();
             let first = lines.next().unwrap_or_default();
-            writeln!(out, "{strong}{code}{strong:#}  {severity:<4}  {first}")?;
+            writeln!(out, "{strong}{code:<width$}{strong:#}  {severity:<4}  {first}")?;
             for line in lines {
                 writeln!(out, "{:indent$}{line}", "")?;
             }
@@ -158,6 +165,7 @@ fn describe(explanation: &Explanation, look: Look, out: &mut dyn Write) -> io::R
         let severity = match meaning.severity {
             Severity::Deny => style::ERROR,
             Severity::Warn => style::WARNING,
+            Severity::Info => style::STRONG,
         };
         let word = word(meaning.severity);
         writeln!(
@@ -192,6 +200,7 @@ fn word(severity: Severity) -> &'static str {
     match severity {
         Severity::Deny => "deny",
         Severity::Warn => "warn",
+        Severity::Info => "info",
     }
 }
 
@@ -202,12 +211,14 @@ fn finder(meaning: &Meaning) -> String {
         }
         Finder::Schema => "by the schema, in the API server".to_owned(),
         Finder::AdmissionPolicy => "by the webhook, about an AdmissionPolicy".to_owned(),
+        Finder::Validate => "by validate, of a text, a schema or a set of documents".to_owned(),
     }
 }
 
 fn codes(current: &OsStr) -> Vec<CompletionCandidate> {
     let current = current.to_string_lossy().to_ascii_uppercase();
-    let fitting = catalogue::all().into_iter().filter(|one| one.code.starts_with(&current));
+    let fits = |code: &str| code.to_ascii_uppercase().starts_with(&current);
+    let fitting = catalogue::all().into_iter().filter(|one| fits(&one.code));
     fitting
         .map(|one| {
             let title = one.meanings.into_iter().next().map(|meaning| meaning.title.into());

@@ -97,8 +97,11 @@ fn config_map(
             bytes.len() >> 10,
             MAX_CONFIG_MAP >> 10
         );
-        let hint = "put it into the folder that the webhook was started with, and say where: \
-                    --folder PATH";
+        let hint = format!(
+            "let it be a file of the webhook: start the webhook with --policy-folder on a volume that \
+             its pods mount, copy the module there, and name its path below that folder: --folder \
+             {policy_name}.wasm"
+        );
         return Err(Failure::new(Exit::Usage, "module-too-large", message, hint));
     }
     let digest = policy.digest().to_string();

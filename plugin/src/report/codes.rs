@@ -15,7 +15,7 @@ pub(crate) const WITHOUT_REASON: &str = "suppression-without-reason";
 pub(crate) const UNUSED: &str = "suppression-unused";
 
 /// Every code here with what it means and what to do.
-const ALL: &[(&str, &str, &str)] = &[
+pub(crate) const ALL: &[(&str, &str, &str)] = &[
     (
         DEFINED_TWICE,
         "the same object (kind, namespace, name) stands twice among the documents, so that what is \
@@ -35,7 +35,8 @@ const ALL: &[(&str, &str, &str)] = &[
     ),
     (
         UNKNOWN_KIND,
-        "neither a schema nor a policy in force knows the kind (found with --strict only)",
+        "no such kind in the API group, or not in this version; with --strict also one that neither a \
+         schema nor a policy knows",
         "look at the spelling of apiVersion and kind; leave --strict out if it is another product's",
     ),
     (

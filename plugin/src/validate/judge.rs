@@ -8,7 +8,7 @@ use std::time::Duration;
 use opensdn_crds::OPENSDN_GROUP;
 use opensdn_policy_host::scan::{self, Mount, Paths};
 use opensdn_policy_host::{
-    Context, EvalFailure, Finding as Said, Mode, Mutation, Operation, PolicySet, Request,
+    Claim, Context, EvalFailure, Finding as Said, Mode, Mutation, Operation, PolicySet, Request,
     Severity as Word, Step as Round, Verdict, apply,
 };
 use serde_json::{Value, json};
@@ -60,6 +60,13 @@ pub(crate) struct Judge<'a> {
     pub(crate) blind: Arc<Mutex<BTreeSet<String>>>,
 }
 
+/// What the policies say of one object.
+struct Answers {
+    findings: Vec<Said>,
+    claims: Vec<Claim>,
+    failures: Vec<EvalFailure>,
+}
+
 /// What came of one object.
 #[derive(Default)]
 pub(crate) struct Judged {
@@ -88,7 +95,9 @@ impl Judge<'_> {
         };
         let object = self.schemas.as_stored(&value);
         let old = self.old(&subject)?;
-        let concerned = self.concerned(&subject, &object, old.as_ref());
+        let answers = self.ask(&subject, &object, old.as_ref());
+        // What cannot be sent is told where it is judged.
+        let concerned = answers.as_ref().map_or(true, Option::is_some);
         if !subject.is_ours() && !concerned {
             judged.ignored = true;
             if self.strict && !self.table.wants(&subject.group, &subject.object.kind) {
@@ -99,8 +108,13 @@ impl Judge<'_> {
         for problem in self.schemas.check(written.document) {
             judged.findings.push(of_problem(written, &subject.object, problem));
         }
-        if concerned {
-            self.ask_policies(written, &subject, object, old.as_ref(), &mut judged);
+        match answers {
+            Ok(Some(answers)) => self.take_answers(written, &subject, answers, &mut judged),
+            Ok(None) => {}
+            // A document that was read is JSON; it can only be too deep or too long.
+            Err(why) => judged
+                .not_checked
+                .push(NotChecked { what: format!("{} by the policies", subject.object), why }),
         }
         if subject.group == OPENSDN_GROUP && subject.object.kind == "AdmissionPolicy" {
             self.check_policy(written, &subject, &value, &mut judged)?;
@@ -123,15 +137,6 @@ impl Judge<'_> {
         let Some(live) = self.live else { return Ok(None) };
         let ObjectId { kind, namespace, name, .. } = &subject.object;
         self.runtime.block_on(live.read(&subject.group, kind, namespace, name))
-    }
-
-    fn concerned(&self, subject: &Subject, object: &Value, old: Option<&Value>) -> bool {
-        let set = &self.in_force.set;
-        let asked = self.with_request(subject, object, old, |request| {
-            set.concerns(Round::Validate, request) || set.concerns(Round::Mutate, request)
-        });
-        // What cannot be sent is told where it is judged.
-        asked.unwrap_or(true)
     }
 
     /// Hands over the request that the API server would send to the webhook. `Err` says why the
@@ -164,55 +169,73 @@ impl Judge<'_> {
         }))
     }
 
-    /// Mutates, then validates the result, as admission does.
-    fn ask_policies(
+    /// Mutates, then validates the result, as admission does. Nothing where no policy is concerned;
+    /// `Err` says why the object cannot be sent.
+    fn ask(
         &self,
-        written: Written<'_>,
         subject: &Subject,
-        mut object: Value,
+        object: &Value,
         old: Option<&Value>,
-        judged: &mut Judged,
-    ) {
+    ) -> Result<Option<Answers>, String> {
         let (group, kind, namespace, name) = subject.identity();
         let view = View::new(&self.table, (group, kind), (namespace, name), &self.blind);
         let context = Context { lookup: Arc::new(view), deadline: Instant::now() + PATIENCE };
         let set = &self.in_force.set;
-        let mutation = self.with_request(subject, &object, old, |request| {
-            self.runtime.block_on(set.mutate(request, &context))
-        });
-        let mutation = mutation.unwrap_or_else(|_| Mutation::default());
-        let mut failures = mutation.failures;
-        // The host has tried the patch of each policy on the object already.
-        if apply(&mut object, &mutation.patch).is_ok() {
-            object = self.schemas.as_stored(&object);
-        }
-        let verdict = self.with_request(subject, &object, old, |request| {
-            self.runtime.block_on(set.evaluate(request, &context))
-        });
-        match verdict {
-            Ok(verdict) => {
-                let Verdict { findings, claims, failures: others, .. } = verdict;
-                failures.extend(others);
-                judged.findings.extend(
-                    findings.into_iter().map(|said| self.of_policy(written, subject, said)),
-                );
-                judged.claims = claims
-                    .into_iter()
-                    .map(|claim| Claimant {
-                        object: subject.object.clone(),
-                        place: written.place_of(&claim.pointer),
-                        title: self.title(&claim.policy, &claim.code),
-                        policy: self.in_force.ids.get(&claim.policy).cloned(),
-                        granted: None,
-                        claim,
-                    })
-                    .collect();
+        let evaluate = |request: &Request<'_>| {
+            let Verdict { findings, claims, failures, .. } =
+                self.runtime.block_on(set.evaluate(request, &context));
+            Answers { findings, claims, failures }
+        };
+        // Most objects are not changed, so that one scan of their text serves both rounds.
+        let first = self.with_request(subject, object, old, |request| {
+            let (mutated, validated) =
+                (set.concerns(Round::Mutate, request), set.concerns(Round::Validate, request));
+            let mutation = match mutated {
+                true => self.runtime.block_on(set.mutate(request, &context)),
+                false => Mutation::default(),
+            };
+            let unchanged = mutation.patch.is_empty();
+            let answers = unchanged.then(|| evaluate(request));
+            (mutated || validated).then_some((mutation, answers))
+        })?;
+        let Some((mutation, answers)) = first else { return Ok(None) };
+        let mut answers = match answers {
+            Some(answers) => answers,
+            None => {
+                let mut object = object.clone();
+                // The host has tried the patch of each policy on the object already.
+                if apply(&mut object, &mutation.patch).is_ok() {
+                    object = self.schemas.as_stored(&object);
+                }
+                self.with_request(subject, &object, old, evaluate)?
             }
-            // A document that was read is JSON; it can only be too deep or too long.
-            Err(why) => judged
-                .not_checked
-                .push(NotChecked { what: format!("{} by the policies", subject.object), why }),
-        }
+        };
+        answers.failures.splice(0..0, mutation.failures);
+        Ok(Some(answers))
+    }
+
+    fn take_answers(
+        &self,
+        written: Written<'_>,
+        subject: &Subject,
+        answers: Answers,
+        judged: &mut Judged,
+    ) {
+        let Answers { findings, claims, failures } = answers;
+        judged
+            .findings
+            .extend(findings.into_iter().map(|said| self.of_policy(written, subject, said)));
+        judged.claims = claims
+            .into_iter()
+            .map(|claim| Claimant {
+                object: subject.object.clone(),
+                place: written.place_of(&claim.pointer),
+                title: self.title(&claim.policy, &claim.code),
+                policy: self.in_force.ids.get(&claim.policy).cloned(),
+                granted: None,
+                claim,
+            })
+            .collect();
         self.take_failures(written, subject, failures, judged);
     }
 

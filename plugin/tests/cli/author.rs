@@ -4,6 +4,7 @@
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
+    clippy::indexing_slicing,
     reason = "a test may end here, and the line says where"
 )]
 
@@ -89,4 +90,54 @@ fn a_new_policy_in_rust_builds_and_passes_its_cases() {
     fs::write(&source, whole.replace("name: \"no-owner\"", "name: \"other\"")).unwrap();
     let (refused, code) = document(&project, &["build"]);
     assert_eq!((refused["code"].as_str(), code), (Some("other-name"), Some(1)), "{refused}");
+}
+
+/// What the runners of GitHub have, or what a step before installs.
+const PROGRAMS: [&str; 4] = ["curl", "tar", "apt-get", "rustup"];
+
+#[track_caller]
+fn check_workflow(project: &Path, language: &str) {
+    let file = project.join(".github/workflows/policy.yaml");
+    let workflow: Value = serde_saphyr::from_str(&fs::read_to_string(&file).unwrap())
+        .unwrap_or_else(|error| panic!("{language}: {error}"));
+    assert!(workflow["on"].is_array() && workflow["permissions"]["contents"] == "read");
+    let steps = workflow.pointer("/jobs/policy/steps").and_then(Value::as_array).unwrap();
+    let mut ours = Vec::new();
+    for step in steps {
+        let of = |key: &str| step.get(key).and_then(Value::as_str);
+        let Some(run) = of("run") else {
+            let action = of("uses").unwrap_or_else(|| panic!("{language}: neither: {step}"));
+            let (name, version) = action.split_once('@').unwrap();
+            assert!(name.starts_with("actions/") && version.starts_with('v'), "{action}");
+            continue;
+        };
+        for command in run.split(['|', '&']).map(str::trim).filter(|one| !one.is_empty()) {
+            let mut words = command.split_whitespace().skip_while(|word| *word == "sudo");
+            match words.next() {
+                Some("kubectl") => ours.push(words.skip(1).collect::<Vec<_>>()),
+                Some(program) => assert!(PROGRAMS.contains(&program), "{language}: {command}"),
+                None => panic!("{language}: an empty command in {run}"),
+            }
+        }
+    }
+    assert_eq!(ours, [["policy", "build"], ["policy", "test"]], "{language}");
+    for words in ours {
+        // The command is there, with these words.
+        succeeds(project, &[&words[1..], &["--help"]].concat());
+    }
+    let artifact = steps.last().and_then(|step| step.pointer("/with/path")).unwrap();
+    assert_eq!(artifact, "build/no-owner.wasm", "{language}");
+}
+
+#[test]
+fn the_workflow_of_each_language_is_yaml_whose_commands_there_are() {
+    let folder = tempfile::tempdir().unwrap();
+    for language in ["rust", "javascript", "python", "c"] {
+        let project = folder.path().join(language);
+        let place = project.display().to_string();
+        let kinds = ["--kinds", "example.com/v1/Database"];
+        let new = ["new", "no-owner", "--lang", language, "--dir", &place];
+        succeeds(folder.path(), &[&new[..], &kinds[..]].concat());
+        check_workflow(&project, language);
+    }
 }

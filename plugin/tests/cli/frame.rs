@@ -239,3 +239,46 @@ fn a_manual_page_is_written_for_every_command() {
     assert!(page.contains("kubectl opensdn explain"), "{page}");
     assert!(out.join("kubectl-opensdn.1").is_file());
 }
+
+#[test]
+fn variables_stand_for_global_flags_and_a_flag_wins() {
+    let run = |arguments: &[&str], name: &str, value: &str| {
+        let output = opensdn(arguments).env(name, value).output().unwrap();
+        (output.status.code(), text(&output.stdout), text(&output.stderr))
+    };
+    let explain = ["explain", "OSDN4001"];
+    let escape = "\u{1b}[";
+    let (_, colored, _) = run(&explain, "KUBECTL_OPENSDN_COLOR", "always");
+    assert!(colored.contains(escape), "{colored}");
+    let never = [&explain[..], &["--color", "never"]].concat();
+    assert!(!run(&never, "KUBECTL_OPENSDN_COLOR", "always").1.contains(escape));
+    let (code, _, said) = run(&["explain", "x"], "KUBECTL_OPENSDN_COLOR", "always");
+    assert!(code == Some(2) && said.contains(escape), "{said}");
+
+    let shim = ["completion", "kubectl"];
+    let advice = "as an executable file";
+    assert!(run(&shim, "KUBECTL_OPENSDN_NO_HINTS", "0").2.contains(advice));
+    assert!(!run(&shim, "KUBECTL_OPENSDN_NO_HINTS", "1").2.contains(advice));
+    let (code, _, said) = run(&explain, "KUBECTL_OPENSDN_PROGRESS", "loud");
+    assert!(code == Some(2) && said.contains("loud"), "{said}");
+}
+
+#[test]
+fn flags_of_kubectl_that_have_no_effect_are_refused_with_a_sentence() {
+    for (arguments, sentence) in [
+        (&["validate", "-A", "."][..], "no command lists the objects of a namespace"),
+        (&["version", "--all-namespaces"], "no command lists the objects of a namespace"),
+        (
+            &["version", "--timeout", "30s"],
+            "to bound each request to the cluster: --request-timeout",
+        ),
+        (&["explain", "--context", "x"], "explain asks no cluster"),
+        (&["validate", "--token", "x", "."], "validate asks no cluster without --live"),
+    ] {
+        let output = output(arguments);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+        let said = text(&output.stderr);
+        let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(said.contains(sentence), "{arguments:?}: {said}");
+    }
+}

@@ -3,6 +3,7 @@
 
 mod author;
 mod frame;
+mod offline;
 mod policy;
 mod transcripts;
 mod validate;

@@ -232,3 +232,55 @@ fn a_module_from_a_file_is_installed_by_a_config_map_with_its_digest() {
     let documents: Vec<Value> = serde_saphyr::from_multiple(&yaml).unwrap();
     assert_eq!(json!(documents), list["items"]);
 }
+
+/// A built-in policy's module with a section of no meaning behind it, so that it has this size.
+fn module_of(size: usize) -> Vec<u8> {
+    let mut bytes =
+        opensdn_policies::ALL.iter().find(|one| one.name == "even-quorum").unwrap().bytes.to_vec();
+    // Section 0: its length in five bytes of LEB128, a name of one letter, the rest.
+    let length = size - bytes.len() - 6;
+    let digits = (0..5).map(|at| {
+        let digit = u8::try_from((length >> (7 * at)) & 0x7f).unwrap();
+        if at < 4 { digit | 0x80 } else { digit }
+    });
+    bytes.push(0);
+    bytes.extend(digits);
+    bytes.extend([1, b'x']);
+    bytes.resize(size, 0);
+    bytes
+}
+
+#[test]
+fn a_module_that_no_config_map_takes_gives_no_config_map_but_says_what_to_do() {
+    const MOST: usize = 1 << 20;
+    let folder = folder(&[]);
+    let write = |size| fs::write(folder.path().join("own.wasm"), module_of(size)).unwrap();
+    let manifest = ["manifest", "own.wasm"];
+
+    write(MOST);
+    let refused = policy(folder.path(), &manifest);
+    assert_eq!((refused.status.code(), text(&refused.stdout).as_str()), (Some(2), ""));
+    let said = text(&refused.stderr);
+    assert!(
+        said.contains("--policy-folder") && said.contains("--folder even-quorum.wasm"),
+        "{said}"
+    );
+
+    // What the hint says to do gives a manifest without the bytes.
+    let placed = policy(folder.path(), &[&manifest[..], &["--folder", "own.wasm"]].concat());
+    assert_eq!(placed.status.code(), Some(0), "{}", text(&placed.stderr));
+    let object: Value = serde_saphyr::from_str(&text(&placed.stdout)).unwrap();
+    assert_eq!(object["spec"]["module"]["folder"]["path"], "own.wasm");
+    assert!(object["spec"]["module"]["digest"].as_str().unwrap().starts_with("sha256:"));
+    let said = text(&placed.stderr);
+    assert!(said.contains("copy the module to own.wasm in the folder"), "{said}");
+
+    // The largest that is still put into one: the API server counts decoded bytes.
+    write(MOST - 4096);
+    let largest = policy(folder.path(), &[&manifest[..], &["-o", "json"]].concat());
+    assert_eq!(largest.status.code(), Some(0), "{}", text(&largest.stderr));
+    let map = document(&largest)["items"][0].clone();
+    let encoded = map["binaryData"]["even-quorum.wasm"].as_str().unwrap();
+    assert!(encoded.len() / 4 * 3 <= MOST, "{}", encoded.len());
+    assert!(text(&largest.stderr).contains("--server-side"), "{}", text(&largest.stderr));
+}

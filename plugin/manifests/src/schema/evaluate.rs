@@ -5,13 +5,12 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use kube_cel::KubeCelExt;
 use kube_cel::cel::objects::{Key, Map};
-use kube_cel::cel::parser::Parser;
 use kube_cel::cel::{Context, ExecutionError, Value as Cel};
 use serde_json::Value;
 
 use super::found::Found;
+use super::library::Library;
 use super::node::{Additional, Kind, Node};
 use super::rule::{Compiled, Rule};
 use super::unknown::dotted;
@@ -45,15 +44,11 @@ const RESERVED: [&str; 21] = [
 
 /// Checks the rules of an object.
 pub(crate) fn check(object: &Value, node: &Node, found: &mut Found) {
-    thread_local! {
-        // All functions are registered once; a context is not for several threads.
-        static FUNCTIONS: Context<'static> = Context::default().with_all();
-    }
-    FUNCTIONS.with(|functions| Evaluation { functions, found }.node(object, node, true, ""));
+    Library::with(|library| Evaluation { library, found }.node(object, node, true, ""));
 }
 
 struct Evaluation<'a> {
-    functions: &'a Context<'static>,
+    library: &'a Library,
     found: &'a mut Found,
 }
 
@@ -92,7 +87,7 @@ impl Evaluation<'_> {
         if self.found.blocks(at) {
             return self.found.skip(node.rules.len());
         }
-        let mut scope = self.functions.new_inner_scope();
+        let mut scope = self.library.functions.new_inner_scope();
         scope.add_variable_from_value("self", seen(value, node, is_root));
         for rule in &node.rules {
             match rule.expression.compiled() {
@@ -109,8 +104,8 @@ impl Evaluation<'_> {
     fn rule(&mut self, rule: &Rule, compiled: &Compiled, scope: &Context<'_>, at: &str) {
         let mut old = scope.new_inner_scope();
         let scope = if rule.optional_old {
-            match optional_none(scope) {
-                Some(none) => old.add_variable_from_value("oldSelf", none),
+            match &self.library.none {
+                Some(none) => old.add_variable_from_value("oldSelf", none.clone()),
                 None => return self.found.push(not_checked(rule, at, "needs optional values")),
             }
             &old
@@ -163,11 +158,6 @@ const fn is_fault_of_value(error: &ExecutionError) -> bool {
             | ExecutionError::Overflow(..)
             | ExecutionError::IndexOutOfBounds(_)
     )
-}
-
-fn optional_none(scope: &Context<'_>) -> Option<Cel> {
-    let none = Parser::default().parse("optional.none()").ok()?;
-    Cel::resolve(&none, scope).ok()
 }
 
 /// A value as a rule sees it.
@@ -238,18 +228,10 @@ fn seen_metadata(metadata: &Value) -> Cel {
 
 /// Texts of certain formats are times, durations or bytes in CEL.
 fn seen_text(text: &str, node: &Node) -> Cel {
-    let plain = || Cel::String(Arc::new(text.to_owned()));
-    let function = match node.format.as_deref().filter(|_| !node.int_or_string) {
-        Some("date-time") => "timestamp(text)",
-        Some("date") => "timestamp(text + 'T00:00:00Z')",
-        Some("duration") => "duration(text)",
-        Some("byte") => "base64.decode(text)",
-        _ => return plain(),
-    };
-    let mut scope = Context::default().with_all();
-    scope.add_variable_from_value("text", plain());
-    let parsed = Parser::default().parse(function).ok();
-    parsed.and_then(|parsed| Cel::resolve(&parsed, &scope).ok()).unwrap_or_else(plain)
+    let format = node.format.as_deref().filter(|_| !node.int_or_string);
+    let converted =
+        format.and_then(|format| Library::with(|library| library.convert(format, text)));
+    converted.unwrap_or_else(|| Cel::String(Arc::new(text.to_owned())))
 }
 
 /// A field's name as rules write it.

@@ -139,6 +139,9 @@ impl Manifest {
             None | Some(Format::Yaml) => ui.write(|out| yaml(&installation.objects, out))?,
             Some(Format::Json) => ui.write(|out| json(&installation.objects, out))?,
         }
+        if let (Some(path), None) = (&self.folder, module.built_in()) {
+            ui.hint(&format!("before you apply it, copy the module to {path} in the folder that the webhook's --policy-folder names, for every replica; until it is there the policy judges nothing"));
+        }
         if installation.server_side {
             ui.hint("apply it with kubectl apply --server-side -f -, for the module is too large for an annotation");
         }
