@@ -1,6 +1,6 @@
 # Makes images as OCI archives, by buildah alone: no engine, no daemon, no registry. The archives
 # are kept in the cache by a digest of what they are made of. Sourced, after gate/cache.sh.
-IMAGES=$OPENSDN_CACHE/images
+IMAGES=${OPENSDN_IMAGES:-$OPENSDN_CACHE/images}
 # As many archives of one image are kept, for clones that take turns.
 readonly ARCHIVES_KEPT=4
 

@@ -41,10 +41,11 @@ need_static_tools() {
 # As it is shipped. Cargo knows best whether there is anything to do, so it is always asked.
 build_program() {
   local flags
-  # No path of this machine in the program: the same source gives the same image elsewhere.
-  flags="--remap-path-prefix=${CARGO_HOME:-$HOME/.cargo}=/cargo"
   # Whoever calls this may hold a build folder already.
   [ -n "${CARGO_BUILD_BUILD_DIR:-}" ] || take_build_slot
+  # No path of this machine in the program: the same source gives the same image elsewhere.
+  flags="--remap-path-prefix=${CARGO_HOME:-$HOME/.cargo}=/cargo"
+  flags+=" --remap-path-prefix=$CARGO_BUILD_BUILD_DIR=/build"
   env "CARGO_TARGET_$(tr 'a-z-' 'A-Z_' <<<"$TARGET")_RUSTFLAGS=$flags" \
     cargo build --quiet --release --target "$TARGET" --package "$NAME" --locked 8>&- >&2 ||
     image_stop "$NAME was not built"

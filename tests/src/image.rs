@@ -130,7 +130,8 @@ impl Image {
     }
 }
 
-/// Makes the surroundings, then becomes the program.
+/// Makes the surroundings and waits for the program. It does not become it: the kernel forgets
+/// whose end a process is to share when that changes its user.
 const BEGIN: &str = r#"set -e
 ip link set lo up
 mount --bind "$1" "$1"
@@ -139,7 +140,9 @@ mount -t proc proc "$1/proc"
 mount --rbind /dev "$1/dev"
 hostname service
 shift
-exec "$@""#;
+status=0
+"$@" || status=$?
+exit "$status""#;
 
 /// A program of an image in namespaces of its own. Ends when it is dropped, or its owner ends.
 #[derive(Debug)]
@@ -246,15 +249,18 @@ impl Container {
         output.map_err(|source| Error::Run { program: "nsenter".into(), source })
     }
 
-    /// The first process of the namespaces, once it is in the image's root; the one that we
-    /// started only waits for it.
+    /// The program, once it is in the image's root: below the process that we started and the
+    /// first of the namespaces, which both only wait for it.
     fn main_process(&self) -> Option<u32> {
-        let waiting = self.process.id();
-        let children = fs::read_to_string(format!("/proc/{waiting}/task/{waiting}/children"));
-        let main = children.ok()?.split_whitespace().next()?.parse().ok()?;
+        let main = child_of(child_of(self.process.id())?)?;
         let root = fs::read_link(format!("/proc/{main}/root")).ok()?;
         (root == self.root.path().join("root")).then_some(main)
     }
+}
+
+fn child_of(process: u32) -> Option<u32> {
+    let children = fs::read_to_string(format!("/proc/{process}/task/{process}/children"));
+    children.ok()?.split_whitespace().next()?.parse().ok()
 }
 
 impl Drop for Container {

@@ -3,6 +3,7 @@
 
 pub mod admin;
 pub mod admission;
+mod allocator;
 mod api_server;
 pub mod args;
 pub mod audit;
