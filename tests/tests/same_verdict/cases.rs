@@ -1,0 +1,240 @@
+//! The cases of the policies, brought about in a cluster: what a case finds there is stored, an old
+//! object too, and then the object is written over the wire and given to `validate`; a change of a
+//! stored object to `validate --live`. UIDs are those that the API server gave.
+
+use std::time::Duration;
+
+use kube::Api;
+use kube::api::{Patch, PatchParams};
+use opensdn_policy_host::cases::Case;
+use opensdn_tests::kubectl;
+use serde_json::{Value, json};
+use tokio::time::{Instant, sleep};
+
+use super::{Failed, Outcome, World, difference, files, text};
+
+/// Who makes the objects that a case finds in its cluster; no policy judges this user.
+const BUILDER: &str = "builder";
+/// How long the webhook's watches may be behind what was stored a moment ago.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// What came of a case.
+pub(crate) enum Compared {
+    Same,
+    Different(String),
+    /// Why it was not compared.
+    LeftOut(String),
+}
+
+pub(crate) fn all() -> Vec<(String, &'static str, Case)> {
+    let mut cases = Vec::new();
+    for policy in opensdn_policies::ALL {
+        for file in files(&format!("policies/{}/cases", policy.name)) {
+            let text = std::fs::read_to_string(&file).unwrap();
+            let case = serde_saphyr::from_str(&text)
+                .unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+            let name = file.file_stem().unwrap_or_default().to_string_lossy();
+            cases.push((format!("{}/{name}", policy.name), policy.name, case));
+        }
+    }
+    assert!(cases.len() > 100, "the cases of the policies have gone");
+    cases
+}
+
+/// Makes the schemas take any value, keeping fields and types, and exempts the builder.
+pub(crate) async fn relax(world: &World) -> Outcome {
+    let client = world.sandbox.client()?;
+    let api: Api<k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition> =
+        Api::all(client);
+    for definition in opensdn_crds::all() {
+        let name = definition.metadata.name.clone().unwrap_or_default();
+        if name.starts_with("admissionpolicies.") || name.starts_with("uniqueclaims.") {
+            continue;
+        }
+        let mut versions = serde_json::to_value(&definition.spec.versions)?;
+        for version in versions.as_array_mut().unwrap() {
+            loosen(&mut version["schema"]["openAPIV3Schema"]);
+        }
+        let patch = json!({"spec": {"versions": versions}});
+        api.patch(&name, &PatchParams::default(), &Patch::Merge(patch)).await?;
+    }
+    for policy in opensdn_policies::ALL {
+        let exemption = json!({"spec": {"exemptions": {"users": [BUILDER]}}}).to_string();
+        let patch = ["patch", "admissionpolicy", policy.name, "--type=merge", "-p", &exemption];
+        world.kubectl(&patch).await?.success();
+    }
+    Ok(())
+}
+
+/// Every part of a schema that restricts values goes; what gives the object its form stays.
+fn loosen(schema: &mut Value) {
+    let Some(map) = schema.as_object_mut() else { return };
+    const FORM: [&str; 9] = [
+        "type",
+        "properties",
+        "items",
+        "additionalProperties",
+        "nullable",
+        "default",
+        "x-kubernetes-preserve-unknown-fields",
+        "x-kubernetes-int-or-string",
+        "x-kubernetes-embedded-resource",
+    ];
+    map.retain(|key, _| FORM.contains(&key.as_str()));
+    let properties = map.get_mut("properties").and_then(Value::as_object_mut);
+    properties.into_iter().flatten().for_each(|(_, inner)| loosen(inner));
+    for key in ["items", "additionalProperties"] {
+        if let Some(inner) = map.get_mut(key) {
+            loosen(inner);
+        }
+    }
+}
+
+/// What a case is about, as it is in the cluster.
+#[derive(Default)]
+struct Scene {
+    object: Value,
+    /// The others that are stored.
+    cluster: Vec<Value>,
+    /// The object as it is stored, where it is changed.
+    stored: Option<Value>,
+}
+
+/// Brings the case about, compares what is said, and removes all traces.
+pub(crate) async fn compare(world: &World, policy: &str, case: &Case) -> Result<Compared, Failed> {
+    let Some(object) = &case.object else {
+        return Ok(Compared::LeftOut("a deletion, which no file says".to_owned()));
+    };
+    let has_settings = case.settings.as_object().is_some_and(|map| !map.is_empty());
+    if case.expect.failure.is_some() && has_settings {
+        let why = "with its settings no request gets as far as the policy";
+        return Ok(Compared::LeftOut(why.to_owned()));
+    }
+    let all = std::iter::once(object).chain(&case.cluster).chain(&case.old_object);
+    for namespace in all.map(|one| text(one, "/metadata/namespace")) {
+        if !namespace.is_empty() {
+            // It may be there.
+            world.kubectl(&["create", "namespace", namespace]).await?;
+        }
+    }
+    if has_settings {
+        settings(world, policy, Some(&case.settings)).await?;
+    }
+    let mut scene = Scene::default();
+    let outcome = match build(world, case, object, &mut scene).await? {
+        Ok(()) => judge(world, policy, case, &scene).await,
+        Err(why) => Ok(Compared::LeftOut(why)),
+    };
+    for one in scene.stored.iter().chain(&scene.cluster) {
+        let arguments = as_builder(&["delete", "--ignore-not-found", "--wait=true"]);
+        kubectl::send(&world.sandbox, &arguments, one).await?;
+    }
+    if has_settings {
+        settings(world, policy, None).await?;
+    }
+    outcome
+}
+
+fn as_builder<'a>(arguments: &[&'a str]) -> Vec<&'a str> {
+    [arguments, &["--as", BUILDER, "--as-group=system:masters"]].concat()
+}
+
+/// Stores what the case finds in its cluster. What is stored is in the scene also where it fails.
+async fn build(
+    world: &World,
+    case: &Case,
+    object: &Value,
+    scene: &mut Scene,
+) -> Result<Result<(), String>, Failed> {
+    // An object that has a UID is there already; what it was like the case does not say.
+    let exists = || {
+        let mut before = object.clone();
+        before["spec"] = json!({});
+        (!uid(object).is_empty()).then_some(before)
+    };
+    let old = case.old_object.clone().or_else(exists);
+    let is_old = old.is_some();
+    let mut all: Vec<(bool, &Value)> = old
+        .iter()
+        .map(|one| (true, one))
+        .chain(case.cluster.iter().map(|one| (false, one)))
+        .collect();
+    // Whoever is referred to comes first, for the others need the UID that it is given.
+    all.sort_by_key(|(_, one)| uid(one).is_empty());
+    let mut uids = Vec::new();
+    for (is_old, one) in all {
+        let one = with_uids(one, &uids);
+        let arguments = as_builder(&["create", "--validate=ignore", "-o", "json"]);
+        let said = kubectl::send(&world.sandbox, &arguments, &one).await?;
+        if !said.ok {
+            let why = said.err.lines().next().unwrap_or_default();
+            return Ok(Err(format!("its cluster cannot be brought about: {why}")));
+        }
+        let stored: Value = serde_json::from_str(&said.out)?;
+        if !uid(&one).is_empty() {
+            uids.push((uid(&one).to_owned(), uid(&stored).to_owned()));
+        }
+        let one = with_uids(&one, &uids);
+        if is_old {
+            scene.stored = Some(one);
+        } else {
+            scene.cluster.push(one);
+        }
+    }
+    scene.object = with_uids(object, &uids);
+    assert_eq!(scene.stored.is_some(), is_old);
+    Ok(Ok(()))
+}
+
+fn uid(object: &Value) -> &str {
+    text(object, "/metadata/uid")
+}
+
+/// The object with the UIDs of the cluster in the place of those of the case.
+fn with_uids(object: &Value, uids: &[(String, String)]) -> Value {
+    let written = |uid: &str| format!("\"uid\":{}", json!(uid));
+    let text = uids.iter().fold(object.to_string(), |text, (case, cluster)| {
+        text.replace(&written(case), &written(cluster))
+    });
+    serde_json::from_str(&text).unwrap_or_default()
+}
+
+async fn settings(world: &World, policy: &str, settings: Option<&Value>) -> Outcome {
+    let patch = json!({"spec": {"settings": settings}}).to_string();
+    let arguments = ["patch", "admissionpolicy", policy, "--type=merge", "-p", &patch];
+    world.kubectl(&arguments).await?.success();
+    Ok(())
+}
+
+/// Asks both until they agree: the webhook's watches may be behind.
+async fn judge(
+    world: &World,
+    policy: &str,
+    case: &Case,
+    scene: &Scene,
+) -> Result<Compared, Failed> {
+    let settings = match case.settings.as_object().is_some_and(|map| !map.is_empty()) {
+        true => json!({policy: case.settings}),
+        false => json!({}),
+    };
+    let (verb, offline) = if scene.stored.is_some() {
+        ("replace", world.offline_change(&scene.object, &settings).await?)
+    } else {
+        let listed = kubectl::read(&world.sandbox, &["servicecidrs"]).await?;
+        let documents: Vec<&Value> =
+            std::iter::once(&scene.object).chain(&scene.cluster).chain([&listed]).collect();
+        ("create", world.offline(&documents, &settings).await?)
+    };
+    let until = Instant::now() + PATIENCE;
+    loop {
+        let wire = world.wire(verb, &scene.object).await?;
+        if wire.schema {
+            return Ok(Compared::LeftOut("the API server refuses its types".to_owned()));
+        }
+        let Some(difference) = difference(&wire, &offline) else { return Ok(Compared::Same) };
+        if Instant::now() > until {
+            return Ok(Compared::Different(difference));
+        }
+        sleep(Duration::from_millis(300)).await;
+    }
+}
