@@ -12,6 +12,8 @@ cargo build --quiet --locked --package opensdn-tests --bin opensdn-sandbox 8>&-
 dir=$PWD/target/lab
 sandbox=target/debug/opensdn-sandbox
 "$sandbox" lab-check
+echo "building the webhook's image (the first time about ten minutes)"
+deploy/images/build.sh webhook >/dev/null
 finish() {
   trap - EXIT INT TERM
   "$sandbox" down --dir "$dir"
@@ -19,8 +21,8 @@ finish() {
 trap finish EXIT
 trap 'exit 0' INT TERM
 
-echo "starting Kubernetes with three nodes (about half a minute)"
-"$sandbox" up --dir "$dir" --nodes 3 "$@" 8>&-
+echo "starting Kubernetes with three nodes, and OpenSDN in pods on them (about a minute)"
+"$sandbox" up --dir "$dir" --nodes 3 --product 8>&-
 kubectl=$("$sandbox" status --dir "$dir" | sed -n 's/^kubectl *//p')
 
 cat <<EOT
@@ -28,7 +30,10 @@ cat <<EOT
 The lab is yours to try, in another terminal:
 
     export KUBECONFIG=$dir/kubeconfig
-    kubectl get nodes
+    kubectl -n opensdn-system get pods -o wide          # the webhook, a replica on each node
+    kubectl get admissionpolicies                       # what it enforces
+    kubectl apply -f deploy/samples-refused/manager.yaml
+    kubectl drain node-1 --ignore-daemonsets            # and apply again
     kubectl run shell --image opensdn.lab/tools:1 --image-pull-policy Never -it -- sh
 
 Images come from archives only, there is no registry: on each node

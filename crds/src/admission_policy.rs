@@ -250,7 +250,7 @@ pub struct LookupKind {
 )]
 #[serde(rename_all = "camelCase")]
 pub struct Limits {
-    /// Milliseconds, 1 to 1000. Default: what the webhook was started with (50).
+    /// Milliseconds of processor time, 1 to 1000. Default: what the webhook was started with (50).
     pub timeout_milliseconds: Option<i64>,
     /// Mebibytes, 1 to 256. Default: what the webhook was started with (16).
     pub memory_mebibytes: Option<i64>,

@@ -8,6 +8,7 @@ pub mod eventually;
 pub mod image;
 pub mod kubectl;
 pub mod lab_product;
+pub mod lab_under_load;
 pub mod measure;
 pub mod product;
 pub mod rush;

@@ -61,9 +61,15 @@ mod real_nodes {
             Ok(())
         }
 
-        async fn until_no_pods(&self) {
-            let none = async || self.product.pods().await.is_ok_and(|pods| pods.is_empty());
-            eventually("no replica is left", none).await;
+        /// Replicas that are on their way out still judge.
+        async fn until_missed(&self) {
+            let missed = async || {
+                let said = self.refused(&GOOD.replace("NAME", "second")).await;
+                said.is_ok_and(|said| {
+                    said.is_some_and(|said| said.contains("failed calling webhook"))
+                })
+            };
+            eventually("no replica judges", missed).await;
         }
 
         async fn until_judged(&self, what: &str) {
@@ -93,7 +99,7 @@ mod real_nodes {
 
         async fn all_replicas_down(&self) -> Outcome {
             self.scale("0").await?;
-            self.until_no_pods().await;
+            self.until_missed().await;
             self.is_missed().await?;
             self.product.kubectl(&["delete", CONFIGURATIONS, "opensdn-webhook"]).await?;
             assert_eq!(self.refused(&GOOD.replace("NAME", "unjudged")).await?, None);

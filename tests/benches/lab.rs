@@ -1,0 +1,177 @@
+//! The product in pods on three real nodes, as `lab_webhook` tests it: how long until it refuses,
+//! how long until a change is everywhere, what it adds to an apply, what each fault costs, and
+//! whether memory and open files stay what they were. `LAB_MINUTES` says how long the last is
+//! looked at (default 10). Deliberately not here: reviews per second (`webhook`).
+
+use std::error::Error;
+use std::fs;
+use std::time::Duration;
+
+use kube::api::{DeleteParams, DynamicObject, PostParams};
+use kube::core::{ApiResource, GroupVersionKind};
+use kube::{Api, Client, ResourceExt as _};
+use opensdn_tests::lab_product::LabProduct;
+use opensdn_tests::lab_under_load::{Cost, LabUnderLoad};
+use opensdn_tests::measure::{Row, Sample, report};
+use opensdn_tests::product::{NAMESPACE, install_crds};
+use opensdn_tests::sandbox::{Sandbox, lab};
+use serde_json::json;
+use tokio::time::{Instant, sleep};
+
+type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
+
+/// Applies of which the median counts.
+const APPLIES: usize = 200;
+/// Changes of a policy of which the median counts.
+const CHANGES: usize = 20;
+
+#[tokio::main(worker_threads = 2)]
+async fn main() -> Outcome<()> {
+    if let Err(missing) = lab::available() {
+        println!("lab: left out, for {missing}");
+        return Ok(());
+    }
+    let sandbox = Sandbox::with_real_nodes(3).await?;
+    let client = sandbox.client()?;
+    let product = LabProduct::prepare(&sandbox).await?;
+    install_crds(&client, &opensdn_crds::all()).await?;
+    let mut rows = vec![applies(&client, "without the webhook").await?];
+    rows.push(until_refused(&client, &product).await?);
+    product.wait_until_in_force().await?;
+    rows.push(applies(&client, "with the webhook, all built-in policies").await?);
+
+    let world = LabUnderLoad::start(&sandbox, product).await?;
+    rows.push(changes(&world).await?);
+    rows.extend(faults(&sandbox, &world).await?);
+    rows.extend(long_run(&sandbox, &client, &world).await?);
+    world.load().nothing_bad_is_stored().await?;
+    report("lab", &rows)?;
+    Ok(())
+}
+
+fn vrouters(client: &Client) -> Api<DynamicObject> {
+    let kind = GroupVersionKind::gvk("tf.tungsten.io", "v1alpha1", "Vrouter");
+    let resource = ApiResource::from_gvk_with_plural(&kind, "vrouters");
+    Api::namespaced_with(client.clone(), "default", &resource)
+}
+
+fn vrouter(interface: &str) -> Result<DynamicObject, serde_json::Error> {
+    serde_json::from_value(json!({
+        "apiVersion": "tf.tungsten.io/v1alpha1", "kind": "Vrouter", "metadata": {"name": "bench"},
+        "spec": {"serviceConfiguration": {"dataSubnet": "10.1.0.0/24", "physicalInterface": interface}},
+    }))
+}
+
+async fn applies(client: &Client, how: &str) -> Outcome<Row> {
+    let (api, good) = (vrouters(client), vrouter("eth0")?);
+    let mut took = Vec::new();
+    for _ in 0..APPLIES {
+        let begun = Instant::now();
+        api.create(&PostParams::default(), &good).await?;
+        took.push(begun.elapsed());
+        api.delete("bench", &DeleteParams::default()).await?;
+    }
+    let milliseconds = Sample::new(took).percentile(0.5) / 1_000.0;
+    Ok(Row::new(format!("create a Vrouter {how}, p50"), milliseconds, "ms"))
+}
+
+/// From the beginning of `kubectl apply -k` to the first refusal of a bad object.
+async fn until_refused(client: &Client, product: &LabProduct<'_>) -> Outcome<Row> {
+    let (api, bad) = (vrouters(client), vrouter("e0$(reboot)")?);
+    let begun = Instant::now();
+    let refused = async {
+        loop {
+            match api.create(&PostParams::default(), &bad).await {
+                Err(kube::Error::Api(status)) if status.message.contains("[OSDN1812]") => {
+                    return Ok::<_, Box<dyn Error + Send + Sync>>(begun.elapsed());
+                }
+                Ok(_) => drop(api.delete("bench", &DeleteParams::default()).await?),
+                // Already configured, not yet ready.
+                Err(_) => sleep(Duration::from_millis(20)).await,
+            }
+        }
+    };
+    let applied = async { Ok(product.apply().await?) };
+    let (took, ()) = futures::future::try_join(refused, applied).await?;
+    Ok(Row::new("from kubectl apply -k to the first refused object", took.as_secs_f64(), "s"))
+}
+
+async fn changes(world: &LabUnderLoad<'_>) -> Outcome<Row> {
+    let mut took = Vec::new();
+    for turn in 0..CHANGES {
+        took.push(world.swap_one_policy(if turn % 2 == 0 { "warn" } else { "enforce" }).await?);
+    }
+    let milliseconds = Sample::new(took).percentile(0.5) / 1_000.0;
+    let row =
+        Row::new("a policy's change to all replicas, as its status says, p50", milliseconds, "ms");
+    Ok(row.aim("1,000"))
+}
+
+async fn faults(sandbox: &Sandbox, world: &LabUnderLoad<'_>) -> Outcome<Vec<Row>> {
+    let restart = async { Ok(sandbox.restart_api_server().await?) };
+    let costs = [
+        world.recovers("rolling update", world.rolling_update()).await?,
+        world.recovers("each node drained", world.drain_each_node()).await?,
+        world.recovers("CA rotated", world.rotate_ca()).await?,
+        world.recovers("policies changed", world.swap_policies()).await?,
+        world.recovers("replica killed", world.kill_a_replica()).await?,
+        world.recovers("API server restarted", restart).await?,
+        world.recovers("replica cut off from the API server", world.cut_off_a_replica()).await?,
+        world.recovers("leader's node cut off", world.cut_off_the_leaders_node()).await?,
+        world.recovers("node killed", world.kill_a_node()).await?,
+    ];
+    Ok(costs.iter().map(row_of).collect())
+}
+
+fn row_of(cost: &Cost) -> Row {
+    let Cost { what, failed, judged, took } = cost;
+    let name = format!("{what}: failed requests, of {} in {took:.0?}", judged + failed.len());
+    #[allow(clippy::cast_precision_loss, reason = "a few requests")]
+    Row::new(name, failed.len() as f64, "").aim("0")
+}
+
+/// Resident memory and open files of all replicas, in the first minute and in the last.
+async fn long_run(
+    sandbox: &Sandbox,
+    client: &Client,
+    world: &LabUnderLoad<'_>,
+) -> Outcome<Vec<Row>> {
+    let minutes =
+        std::env::var("LAB_MINUTES").ok().and_then(|text| text.parse().ok()).unwrap_or(10);
+    let mut rows = Vec::new();
+    sleep(Duration::from_secs(30)).await;
+    rows.extend(held(sandbox, client, world, "in the first minute").await?);
+    let end = Instant::now() + Duration::from_secs(60 * minutes);
+    while Instant::now() < end {
+        world.recovers("policies changed", world.swap_policies()).await?;
+        world.recovers("replica cut off", world.cut_off_a_replica()).await?;
+    }
+    rows.extend(held(sandbox, client, world, &format!("after {minutes} minutes of faults")).await?);
+    Ok(rows)
+}
+
+async fn held(
+    sandbox: &Sandbox,
+    client: &Client,
+    world: &LabUnderLoad<'_>,
+    when: &str,
+) -> Outcome<[Row; 2]> {
+    let lab = sandbox.lab().ok_or("there are no real nodes")?;
+    let (mut memory, mut files) = (0.0_f64, 0.0_f64);
+    for pod in world.product().pods().await? {
+        for process in lab.processes_of(client, NAMESPACE, &pod.name_any(), "webhook").await? {
+            let status = fs::read_to_string(format!("/proc/{process}/status"))?;
+            let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+            let kibibytes: f64 =
+                line.and_then(|line| line.split_whitespace().next()).unwrap_or("0").parse()?;
+            memory = memory.max(kibibytes / 1_024.0);
+            #[allow(clippy::cast_precision_loss, reason = "a few files")]
+            let open = fs::read_dir(format!("/proc/{process}/fd"))?.count() as f64;
+            files = files.max(open);
+        }
+    }
+    Ok([
+        Row::new(format!("resident memory of the largest replica {when}"), memory, "MiB"),
+        Row::new(format!("open files of the replica with the most {when}"), files, ""),
+    ])
+}
