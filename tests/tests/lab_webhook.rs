@@ -6,7 +6,7 @@
 mod real_nodes {
     use opensdn_tests::changes::Failed;
     use opensdn_tests::lab_product::{LabProduct, node_of};
-    use opensdn_tests::lab_under_load::{Cost, LabUnderLoad};
+    use opensdn_tests::lab_under_load::LabUnderLoad;
     use opensdn_tests::product::NAMESPACE;
     use opensdn_tests::sandbox::Sandbox;
 
@@ -31,14 +31,6 @@ mod real_nodes {
         Ok(())
     }
 
-    fn tell(cost: &Cost) {
-        let Cost { what, failed, judged, took } = cost;
-        println!("{what}: {} failed, {judged} judged in {took:.1?}", failed.len());
-        if let Some(first) = failed.first() {
-            println!("    such as: {first:.300}");
-        }
-    }
-
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn whatever_breaks_in_the_cluster_no_verdict_is_wrong() -> Outcome {
         let sandbox = Sandbox::with_real_nodes(3).await?;
@@ -51,14 +43,14 @@ mod real_nodes {
         world.unnoticed("the CA changes", world.rotate_ca()).await?;
         world.unnoticed("each node is drained", world.drain_each_node()).await?;
 
-        tell(&world.recovers("a replica is killed", world.kill_a_replica()).await?);
+        world.recovers("a replica is killed", world.kill_a_replica()).await?;
         let restart = async { Ok(sandbox.restart_api_server().await?) };
-        tell(&world.recovers("the API server is restarted", restart).await?);
+        world.recovers("the API server is restarted", restart).await?;
         let what = "a replica and the API server are cut off from each other";
-        tell(&world.recovers(what, world.cut_off_a_replica()).await?);
+        world.recovers(what, world.cut_off_a_replica()).await?;
         let what = "the node of the leader is cut off";
-        tell(&world.recovers(what, world.cut_off_the_leaders_node()).await?);
-        tell(&world.recovers("a node is killed", world.kill_a_node()).await?);
+        world.recovers(what, world.cut_off_the_leaders_node()).await?;
+        world.recovers("a node is killed", world.kill_a_node()).await?;
 
         world.unnoticed("the CA changes again", world.rotate_ca()).await?;
         Ok(world.load().nothing_bad_is_stored().await?)
