@@ -52,7 +52,7 @@ mod real_nodes {
         world.recovers(what, world.cut_off_the_leaders_node()).await?;
         world.recovers("a node is killed", world.kill_a_node()).await?;
 
-        world.unnoticed("the CA changes again", world.rotate_ca()).await?;
+        world.unnoticed("policies change afterwards", world.swap_policies()).await?;
         Ok(world.load().nothing_bad_is_stored().await?)
     }
 }
