@@ -52,21 +52,20 @@ async fn main() -> Outcome<()> {
     Ok(())
 }
 
-fn vrouters(client: &Client) -> Api<DynamicObject> {
-    let kind = GroupVersionKind::gvk("tf.tungsten.io", "v1alpha1", "Vrouter");
-    let resource = ApiResource::from_gvk_with_plural(&kind, "vrouters");
+fn objects(client: &Client, group: &str, kind: &str, plural: &str) -> Api<DynamicObject> {
+    let kind = GroupVersionKind::gvk(group, "v1alpha1", kind);
+    let resource = ApiResource::from_gvk_with_plural(&kind, plural);
     Api::namespaced_with(client.clone(), "default", &resource)
 }
 
-fn vrouter(interface: &str) -> Result<DynamicObject, serde_json::Error> {
-    serde_json::from_value(json!({
-        "apiVersion": "tf.tungsten.io/v1alpha1", "kind": "Vrouter", "metadata": {"name": "bench"},
-        "spec": {"serviceConfiguration": {"dataSubnet": "10.1.0.0/24", "physicalInterface": interface}},
-    }))
-}
-
 async fn applies(client: &Client, how: &str) -> Outcome<Row> {
-    let (api, good) = (vrouters(client), vrouter("eth0")?);
+    let api = objects(client, "opensdn.io", "LinkLocalService", "linklocalservices");
+    let good: DynamicObject = serde_json::from_value(json!({
+        "apiVersion": "opensdn.io/v1alpha1", "kind": "LinkLocalService",
+        "metadata": {"name": "bench"},
+        "spec": {"ip": "169.254.30.1", "port": 80,
+                 "fabric": {"addresses": ["10.1.1.1"], "port": 8080}},
+    }))?;
     let mut took = Vec::new();
     for _ in 0..APPLIES {
         let begun = Instant::now();
@@ -75,12 +74,16 @@ async fn applies(client: &Client, how: &str) -> Outcome<Row> {
         api.delete("bench", &DeleteParams::default()).await?;
     }
     let milliseconds = Sample::new(took).percentile(0.5) / 1_000.0;
-    Ok(Row::new(format!("create a Vrouter {how}, p50"), milliseconds, "ms"))
+    Ok(Row::new(format!("create a LinkLocalService {how}, p50"), milliseconds, "ms"))
 }
 
 /// From the beginning of `kubectl apply -k` to the first refusal of a bad object.
 async fn until_refused(client: &Client, product: &LabProduct<'_>) -> Outcome<Row> {
-    let (api, bad) = (vrouters(client), vrouter("e0$(reboot)")?);
+    let api = objects(client, "tf.tungsten.io", "Vrouter", "vrouters");
+    let bad: DynamicObject = serde_json::from_value(json!({
+        "apiVersion": "tf.tungsten.io/v1alpha1", "kind": "Vrouter", "metadata": {"name": "bench"},
+        "spec": {"serviceConfiguration": {"physicalInterface": "e0$(reboot)"}},
+    }))?;
     let begun = Instant::now();
     let refused = async {
         loop {
