@@ -266,6 +266,7 @@ mod real_nodes {
             "web",
             "--image=opensdn.lab/tools:1",
             "--image-pull-policy=Never",
+            "--command",
             "--",
             "httpd",
             "-f",
