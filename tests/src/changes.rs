@@ -2,7 +2,9 @@
 //! Deliberately not here: the requests that go on meanwhile (`steady_load`).
 
 use std::error::Error;
+use std::time::Duration;
 
+use futures::future::try_join3;
 use k8s_openapi::api::admissionregistration::v1::{
     MutatingWebhookConfiguration, ValidatingWebhookConfiguration, WebhookClientConfig,
 };
@@ -14,11 +16,14 @@ use opensdn_webhook::certificates::rotation::{Authorities, Stored};
 use opensdn_webhook::certificates::secret::{CaSecret, ROTATE, Written};
 use serde_json::{Value, json};
 use time::OffsetDateTime;
+use tokio::time::{Instant, sleep};
 
-use crate::eventually::eventually;
 use crate::product::NAMESPACE;
 
 const SECRET: &str = "opensdn-webhook-ca";
+const PAUSE: Duration = Duration::from_millis(30);
+/// As long as the longest fault lasts during which something is changed, and some more.
+const PATIENCE: Duration = Duration::from_secs(240);
 
 /// Why a change was not made.
 pub type Failed = Box<dyn Error + Send + Sync>;
@@ -39,19 +44,19 @@ impl Changes {
     /// Changes policies to and fro; each change is in force in every replica before the next.
     ///
     /// # Errors
-    /// The API server does not take it.
-    ///
-    /// # Panics
-    /// It does not come into force.
+    /// The API server does not take it, or it does not come into force.
     pub async fn swap_policies(&self) -> Result<(), Failed> {
         let elsewhere = json!({"namespaces": ["elsewhere"]});
-        for turn in 0..3 {
-            let exemptions = if turn % 2 == 0 { elsewhere.clone() } else { Value::Null };
-            self.swap("unsafe-parameter", json!({"exemptions": exemptions})).await?;
-            let mode = if turn % 2 == 0 { "warn" } else { "enforce" };
-            self.swap("plaintext", json!({"mode": mode})).await?;
-            let secrets = if turn % 2 == 0 { "deny" } else { "warn" };
-            self.swap("missing-reference", json!({"settings": {"secrets": secrets}})).await?;
+        for even in [true, false, true] {
+            let exemptions = if even { elsewhere.clone() } else { Value::Null };
+            let mode = if even { "warn" } else { "enforce" };
+            let secrets = if even { "deny" } else { "warn" };
+            try_join3(
+                self.swap("unsafe-parameter", json!({"exemptions": exemptions})),
+                self.swap("plaintext", json!({"mode": mode})),
+                self.swap("missing-reference", json!({"settings": {"secrets": secrets}})),
+            )
+            .await?;
         }
         Ok(())
     }
@@ -59,66 +64,75 @@ impl Changes {
     /// Changes this policy's spec, and waits until the change is in force in every replica.
     ///
     /// # Errors
-    /// The API server does not take it.
-    ///
-    /// # Panics
-    /// It does not come into force.
+    /// The API server does not take it, or it does not come into force.
     pub async fn swap(&self, policy: &str, spec: Value) -> Result<(), Failed> {
         let policies: Api<AdmissionPolicy> = Api::all(self.client.clone());
         let patch = Patch::Merge(json!({"spec": spec}));
-        let changed = policies.patch(policy, &PatchParams::default(), &patch).await?;
+        let changed = until_taken(&format!("change {policy}"), async || {
+            Ok(policies.patch(policy, &PatchParams::default(), &patch).await?)
+        })
+        .await?;
         let generation = changed.metadata.generation;
-        let in_force = async || {
+        until_so(&format!("{policy} is in force in every replica"), async || {
             let status = policies.get(policy).await.ok().and_then(|policy| policy.status);
             let replicas = status.and_then(|status| status.replicas).unwrap_or_default();
             replicas.len() == self.replicas
                 && replicas.iter().all(|one| one.ready && one.observed_generation == generation)
-        };
-        eventually(&format!("{policy} is in force in every replica"), in_force).await;
-        Ok(())
+        })
+        .await
     }
 
-    /// A whole rotation, except that its minute of waiting is not waited for: the test does what
-    /// the leader would do then. `expiries` says when each replica's certificate expires.
+    /// A whole rotation, except that its minute and its day of waiting are not waited for: the
+    /// test does what the leader would do then. When it returns, only the new CA is trusted.
+    /// `expiries` says when the certificates of the replicas that answer expire.
     ///
     /// # Errors
-    /// The CA cannot be read or changed.
-    ///
-    /// # Panics
-    /// A replica does not get a certificate of the new CA.
-    pub async fn rotate_ca(
-        &self,
-        expiries: impl AsyncFn() -> Result<Vec<String>, Failed>,
-    ) -> Result<(), Failed> {
-        let before = expiries().await?;
+    /// The CA cannot be read or changed, or a replica does not get a certificate of it.
+    pub async fn rotate_ca(&self, expiries: impl AsyncFn() -> Vec<String>) -> Result<(), Failed> {
+        let mut before = expiries().await;
         let secrets: Api<Secret> = Api::namespaced(self.client.clone(), NAMESPACE);
         let ask = json!({"metadata": {"annotations": {ROTATE: "the key was seen"}}});
-        secrets.patch(SECRET, &PatchParams::default(), &Patch::Merge(ask)).await?;
-        let secret = CaSecret::new(self.client.clone(), NAMESPACE, SECRET);
-        let announced = async || self.is_announced(&secret).await.unwrap_or(false);
-        eventually("the next CA is in every webhook configuration", announced).await;
+        let asked = async || {
+            Ok(secrets.patch(SECRET, &PatchParams::default(), &Patch::Merge(&ask)).await?)
+        };
+        until_taken("ask for a new CA", asked).await?;
+        let announced = async || self.is_announced().await.unwrap_or(false);
+        until_so("the next CA is in every webhook configuration", announced).await?;
 
+        before.extend(expiries().await);
+        until_taken("use the next CA", async || self.step(use_next).await).await?;
+        let reissued = async || {
+            let now = expiries().await;
+            now.len() == self.replicas && now.iter().all(|now| !before.contains(now))
+        };
+        until_so("every replica has a certificate of the new CA", reissued).await?;
+        until_taken("forget the old CA", async || self.step(forget_previous).await).await?;
+        let alone = async || self.trusted().await.is_ok_and(|trusted| trusted == Some(1));
+        until_so("only the new CA is in every webhook configuration", alone).await
+    }
+
+    /// Brings the stored CAs forward, unless that has been done.
+    async fn step(&self, next: fn(Authorities) -> Option<Authorities>) -> Result<(), Failed> {
+        let secret = self.secret();
         let found = secret.read().await?;
         let Stored::Whole { authorities, .. } = &found.stored else {
             return Err("no usable CA is stored".into());
         };
-        let next = authorities.next.clone().ok_or("no CA is announced")?;
-        let previous = Some(authorities.current.certificate().to_owned());
-        let changed = Authorities { current: next, next: None, previous };
-        let written = secret.write(&found, &changed, OffsetDateTime::now_utc()).await?;
-        assert_eq!(written, Written::Stored);
-        let reissued = async || {
-            let now = expiries().await.unwrap_or_default();
-            now.len() == self.replicas && now.iter().zip(&before).all(|(now, before)| now != before)
-        };
-        eventually("every replica has a certificate of the new CA", reissued).await;
-        Ok(())
+        let Some(changed) = next(authorities.clone()) else { return Ok(()) };
+        match secret.write(&found, &changed, OffsetDateTime::now_utc()).await? {
+            Written::Stored => Ok(()),
+            Written::Lost => Err("somebody else wrote the CA's Secret".into()),
+        }
+    }
+
+    fn secret(&self) -> CaSecret {
+        CaSecret::new(self.client.clone(), NAMESPACE, SECRET)
     }
 
     /// Whether there is a next CA, and every webhook configuration has it. There is none as long
     /// as the one before the present is trusted, a day.
-    async fn is_announced(&self, secret: &CaSecret) -> Result<bool, Failed> {
-        let Stored::Whole { authorities, .. } = &secret.read().await?.stored else {
+    async fn is_announced(&self) -> Result<bool, Failed> {
+        let Stored::Whole { authorities, .. } = &self.secret().read().await?.stored else {
             return Ok(false);
         };
         Ok(authorities.next.is_some() && self.trusted().await? == Some(2))
@@ -136,6 +150,48 @@ impl Changes {
         let same = counts.windows(2).all(|pair| pair.first() == pair.last());
         Ok(counts.first().copied().filter(|_| same))
     }
+}
+
+fn use_next(now: Authorities) -> Option<Authorities> {
+    let Authorities { current, next, .. } = now;
+    let previous = Some(current.certificate().to_owned());
+    next.map(|current| Authorities { current, next: None, previous })
+}
+
+fn forget_previous(now: Authorities) -> Option<Authorities> {
+    now.previous.is_some().then_some(Authorities { previous: None, ..now })
+}
+
+/// Tries again as an administrator would, for as long as the cluster does not get to it. A
+/// refusal by a policy is an answer.
+async fn until_taken<T>(
+    what: &str,
+    attempt: impl AsyncFn() -> Result<T, Failed>,
+) -> Result<T, Failed> {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        match attempt().await {
+            Ok(done) => return Ok(done),
+            Err(error) => {
+                let last = error.to_string().contains("denied the request");
+                if last || Instant::now() > deadline {
+                    return Err(format!("{what}: {error}").into());
+                }
+            }
+        }
+        sleep(PAUSE).await;
+    }
+}
+
+async fn until_so(what: &str, so: impl AsyncFn() -> bool) -> Result<(), Failed> {
+    let deadline = Instant::now() + PATIENCE;
+    while !so().await {
+        if Instant::now() > deadline {
+            return Err(format!("not within {PATIENCE:?}: {what}").into());
+        }
+        sleep(PAUSE).await;
+    }
+    Ok(())
 }
 
 fn certificates(config: &WebhookClientConfig) -> usize {

@@ -6,11 +6,12 @@ use std::path::{Path, PathBuf};
 use std::process::Output;
 use std::time::Duration;
 
+use futures::future::join_all;
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::ListParams;
 use kube::{Api, Client, ResourceExt as _};
 use tokio::process::Command;
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 
 use crate::product::NAMESPACE;
 use crate::sandbox::lab::LabError;
@@ -20,6 +21,8 @@ use crate::sandbox::{AccessError, KubectlError, Sandbox};
 pub const REPLICAS: usize = 3;
 /// How long something may take in the cluster before it counts as missing.
 const PATIENCE: Duration = Duration::from_secs(180);
+/// How long a replica may take for an answer: one that is cut off has none.
+const ANSWER: Duration = Duration::from_secs(5);
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
 const SELECTOR: &str = "app.kubernetes.io/name=opensdn-webhook";
 
@@ -51,6 +54,12 @@ pub enum LabProductError {
         command: String,
         /// What it said.
         said: String,
+    },
+    /// A replica does not answer.
+    #[error("ask {pod}: no answer")]
+    Silent {
+        /// Which.
+        pod: String,
     },
     /// The API server does not answer.
     #[error("{what}")]
@@ -170,22 +179,19 @@ impl<'s> LabProduct<'s> {
             |source| LabProductError::ApiServer { what: "ask a replica", source: Box::new(source) };
         let request = http::Request::get(uri).body(Vec::new());
         let request = request.map_err(|error| failed(kube::Error::HttpError(error)))?;
-        self.client.request_text(request).await.map_err(failed)
+        let answer = timeout(ANSWER, self.client.request_text(request)).await;
+        answer.map_err(|_| LabProductError::Silent { pod: pod.to_owned() })?.map_err(failed)
     }
 
-    /// When each replica's certificate expires, as it says itself.
-    ///
-    /// # Errors
-    /// One does not answer.
-    pub async fn certificate_expiries(&self) -> Result<Vec<String>, LabProductError> {
-        let mut expiries = Vec::new();
-        for pod in self.pods().await? {
-            let metrics = self.admin(&pod.name_any(), "/metrics").await?;
+    /// When the certificates of the replicas that answer expire, as they say themselves.
+    pub async fn certificate_expiries(&self) -> Vec<String> {
+        let pods = self.pods().await.unwrap_or_default();
+        let asked = pods.iter().map(async |pod| {
+            let metrics = self.admin(&pod.name_any(), "/metrics").await.ok()?;
             let name = "opensdn_webhook_certificate_expiry_timestamp";
-            let line = metrics.lines().find(|line| line.starts_with(name));
-            expiries.push(line.unwrap_or_default().to_owned());
-        }
-        Ok(expiries)
+            metrics.lines().find(|line| line.starts_with(name)).map(str::to_owned)
+        });
+        join_all(asked).await.into_iter().flatten().collect()
     }
 }
 

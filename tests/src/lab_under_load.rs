@@ -5,7 +5,7 @@
 use std::future::Future;
 use std::time::Duration;
 
-use futures::future::try_join;
+use futures::future::try_join3;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::Pod;
 use kube::{Api, Client, ResourceExt as _};
@@ -146,12 +146,12 @@ impl<'s> LabUnderLoad<'s> {
         self.changes.swap_policies().await
     }
 
-    /// Both at once.
+    /// Changes policies and the CA while this happens.
     ///
     /// # Errors
     /// As of each.
-    pub async fn swap_policies_in_a_rolling_update(&self) -> Outcome {
-        try_join(self.rolling_update(), self.swap_policies()).await.map(drop)
+    pub async fn amid_changes(&self, event: impl Future<Output = Outcome>) -> Outcome {
+        try_join3(event, self.swap_policies(), self.rotate_ca()).await.map(drop)
     }
 
     /// How long it takes until a changed policy is in force in every replica.
@@ -183,7 +183,7 @@ impl<'s> LabUnderLoad<'s> {
     /// # Errors
     /// It cannot be read or written.
     pub async fn rotate_ca(&self) -> Outcome {
-        self.changes.rotate_ca(async || Ok(self.product.certificate_expiries().await?)).await
+        self.changes.rotate_ca(async || self.product.certificate_expiries().await).await
     }
 
     async fn a_replica(&self) -> Result<Pod, Failed> {

@@ -38,19 +38,23 @@ mod real_nodes {
         is_installed_as_promised(&sandbox, &product).await?;
         let world = LabUnderLoad::start(&sandbox, product).await?;
 
-        let both = world.swap_policies_in_a_rolling_update();
-        world.unnoticed("policies change in a rolling update", both).await?;
-        world.unnoticed("the CA changes", world.rotate_ca()).await?;
-        world.unnoticed("each node is drained", world.drain_each_node()).await?;
+        // Policies and the CA change during each.
+        let update = world.amid_changes(world.rolling_update());
+        world.unnoticed("a rolling update", update).await?;
+        let drains = world.amid_changes(world.drain_each_node());
+        world.unnoticed("each node is drained", drains).await?;
 
-        world.recovers("a replica is killed", world.kill_a_replica()).await?;
-        let restart = async { Ok(sandbox.restart_api_server().await?) };
+        let killed = world.amid_changes(world.kill_a_replica());
+        world.recovers("a replica is killed", killed).await?;
+        let restart = world.amid_changes(async { Ok(sandbox.restart_api_server().await?) });
         world.recovers("the API server is restarted", restart).await?;
+        let cut_off = world.amid_changes(world.cut_off_a_replica());
         let what = "a replica and the API server are cut off from each other";
-        world.recovers(what, world.cut_off_a_replica()).await?;
-        let what = "the node of the leader is cut off";
-        world.recovers(what, world.cut_off_the_leaders_node()).await?;
-        world.recovers("a node is killed", world.kill_a_node()).await?;
+        world.recovers(what, cut_off).await?;
+        let cut_off = world.amid_changes(world.cut_off_the_leaders_node());
+        world.recovers("the node of the leader is cut off", cut_off).await?;
+        let killed = world.amid_changes(world.kill_a_node());
+        world.recovers("a node is killed", killed).await?;
 
         world.unnoticed("policies change afterwards", world.swap_policies()).await?;
         Ok(world.load().nothing_bad_is_stored().await?)

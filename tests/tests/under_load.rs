@@ -44,16 +44,15 @@ impl World {
     }
 
     /// When each replica's certificate expires, as it says itself.
-    async fn expiries(&self) -> Result<Vec<String>, Failed> {
+    async fn expiries(&self) -> Vec<String> {
         let mut expiries = Vec::new();
         for backend in self.product.backends() {
-            let metrics = get(backend.admin, "/metrics").await?;
-            let line = metrics
-                .lines()
-                .find(|line| line.starts_with("opensdn_webhook_certificate_expiry_timestamp"));
-            expiries.push(line.ok_or("no metric of the certificate")?.to_owned());
+            let metrics = get(backend.admin, "/metrics").await.unwrap_or_default();
+            let name = "opensdn_webhook_certificate_expiry_timestamp";
+            let line = metrics.lines().find(|line| line.starts_with(name));
+            expiries.extend(line.map(str::to_owned));
         }
-        Ok(expiries)
+        expiries
     }
 
     /// Each replica once: ended as the kubelet does, and started again.
