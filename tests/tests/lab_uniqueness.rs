@@ -1,43 +1,266 @@
-//! Uniqueness as shipped: in pods on three real nodes, with one replica cut off from the API server
-//! and another killed while two hundred clients want the same fifty keys. Against processes of this
-//! machine: `uniqueness`.
+//! Uniqueness as shipped, CL-01 to CL-09: in pods on three real nodes, with objects that were there
+//! before the product, with one replica cut off from the API server and another killed while two
+//! hundred clients want the same fifty keys, and with the webhook away. Against processes of this
+//! machine: `uniqueness`, and each rule by itself: `claims`.
 
 /// The gate leaves these out where no lab can be had.
 mod real_nodes {
-    use kube::ResourceExt as _;
+    use std::time::Duration;
+
+    use futures::future::join_all;
+    use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
+    use kube::{Api, Client, ResourceExt as _};
+    use opensdn_crds::link_local_service::LinkLocalService;
+    use opensdn_crds::unique_claim::{UniqueClaim, UniqueClaimSpec};
     use opensdn_tests::changes::Failed;
+    use opensdn_tests::eventually::eventually;
     use opensdn_tests::lab_product::{LabProduct, address_of};
-    use opensdn_tests::product::NAMESPACE;
+    use opensdn_tests::product::{NAMESPACE, install_crds};
     use opensdn_tests::rush::{CLIENTS, one_per_key, rush, until_claims_fit};
     use opensdn_tests::sandbox::Sandbox;
     use opensdn_tests::sandbox::lab::fault::{Blow, Party};
+    use serde_json::{Value, json};
 
     type Outcome = Result<(), Failed>;
 
-    /// CL-01 to CL-04.
-    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-    async fn one_per_key_wins_while_a_replica_is_cut_off_and_another_is_killed() -> Outcome {
-        let sandbox = Sandbox::with_real_nodes(3).await?;
-        let product = LabProduct::install(&sandbox).await?;
-        let lab = sandbox.lab().ok_or("no lab")?;
-        let client = sandbox.client()?;
-        let pods = product.pods().await?;
-        let [cut, killed, _] = pods.as_slice() else {
-            return Err(format!("not three replicas: {pods:?}").into());
-        };
-        let cut = address_of(cut).ok_or("the replica has no address")?;
-        let connections: Vec<_> =
-            (0..CLIENTS / 10).map(|_| sandbox.client()).collect::<Result<_, _>>()?;
-        let mut fault = None;
-        let breaks = async || {
-            fault = Some(lab.partition_pair(Party::ControlPlane, Party::Pod(cut))?);
-            let killed = killed.name_any();
-            drop(lab.strike_container(&client, NAMESPACE, &killed, "webhook", Blow::Kill).await?);
+    const TAKEN: &str = "is already taken by LinkLocalService default/";
+    const CONFIGURATIONS: &str = "validatingwebhookconfiguration,mutatingwebhookconfiguration";
+    const HAND_MADE: &str = r#"{"apiVersion": "opensdn.io/v1alpha1", "kind": "UniqueClaim",
+        "metadata": {"name": "hand-made"},
+        "spec": {"scope": "link-local-address", "key": "169.254.8.99:80",
+                 "holder": {"group": "opensdn.io", "kind": "LinkLocalService", "name": "mine"}}}"#;
+
+    struct World<'s> {
+        sandbox: &'s Sandbox,
+        product: LabProduct<'s>,
+        client: Client,
+        services: Api<LinkLocalService>,
+    }
+
+    fn service(metadata: Value, ip: &str) -> Result<LinkLocalService, Failed> {
+        Ok(serde_json::from_value(json!({
+            "apiVersion": "opensdn.io/v1alpha1", "kind": "LinkLocalService",
+            "metadata": metadata,
+            "spec": {"ip": ip, "port": 80, "fabric": {"addresses": ["10.0.0.1"], "port": 80}},
+        }))?)
+    }
+
+    fn refused<T>(answer: kube::Result<T>) -> Result<String, Failed> {
+        match answer {
+            Err(kube::Error::Api(status)) => Ok(status.message.clone()),
+            Err(error) => Err(error.into()),
+            Ok(_) => Err("it was stored".into()),
+        }
+    }
+
+    impl<'s> World<'s> {
+        async fn prepare(sandbox: &'s Sandbox) -> Result<Self, Failed> {
+            let product = LabProduct::prepare(sandbox).await?;
+            let client = sandbox.client()?;
+            let services = Api::namespaced(client.clone(), "default");
+            Ok(Self { sandbox, product, client, services })
+        }
+
+        async fn create(&self, name: &str, ip: &str) -> kube::Result<LinkLocalService> {
+            let service = service(json!({"name": name}), ip).map_err(kube::Error::Service)?;
+            self.services.create(&PostParams::default(), &service).await
+        }
+
+        async fn move_to(&self, name: &str, ip: &str) -> kube::Result<LinkLocalService> {
+            let patch = Patch::Merge(json!({"spec": {"ip": ip}}));
+            self.services.patch(name, &PatchParams::default(), &patch).await
+        }
+
+        async fn remove(&self, name: &str) -> Outcome {
+            self.services.delete(name, &DeleteParams::default()).await?;
             Ok(())
-        };
-        let answers = rush(&connections, breaks).await?;
-        drop(fault);
-        one_per_key(&client, &answers).await?;
-        until_claims_fit(&client).await
+        }
+
+        /// The claim of this address, by a live read.
+        async fn claim(&self, ip: &str) -> Result<Option<UniqueClaimSpec>, Failed> {
+            let claims: Api<UniqueClaim> = Api::all(self.client.clone());
+            let listed = claims.list(&ListParams::default()).await?;
+            let key = format!("{ip}:80");
+            Ok(listed.into_iter().map(|claim| claim.spec).find(|claim| claim.key == key))
+        }
+
+        async fn until_held_by(&self, ip: &str, holder: Option<&str>) {
+            let held = async || {
+                let claim = self.claim(ip).await.map(|claim| claim.map(|claim| claim.holder.name));
+                claim.is_ok_and(|name| name.as_deref() == holder)
+            };
+            eventually(&format!("{ip} is held by {holder:?}"), held).await;
+        }
+
+        /// What the condition about conflicts says.
+        async fn told(&self, name: &str) -> Result<Option<String>, Failed> {
+            let status = self.services.get(name).await?.status.unwrap_or_default();
+            let conditions = status.conditions.unwrap_or_default();
+            let ours = conditions.into_iter().find(|one| one.type_ == "UniqueConflict");
+            Ok(ours.and_then(|condition| condition.message))
+        }
+
+        /// Two stored objects want one address: the older has it, the younger is told.
+        async fn younger_is_told(&self, ip: &str, older: &str, younger: &str) -> Outcome {
+            self.until_held_by(ip, Some(older)).await;
+            let told = async || self.told(younger).await.is_ok_and(|told| told.is_some());
+            eventually(&format!("{younger} is told"), told).await;
+            let text = self.told(younger).await?.unwrap_or_default();
+            for part in [ip, older, younger] {
+                assert!(text.contains(part), "{text}");
+            }
+            assert_eq!(self.told(older).await?, None);
+            let gauge = "opensdn_webhook_unique_conflicts{scope=\"link-local-address\"} 1";
+            let raised = async || self.metrics().await.iter().any(|text| text.contains(gauge));
+            eventually("the leader's metric counts it", raised).await;
+            Ok(())
+        }
+
+        async fn metrics(&self) -> Vec<String> {
+            let pods = self.product.pods().await.unwrap_or_default();
+            let asked = pods
+                .iter()
+                .map(async |pod| self.product.admin(&pod.name_any(), "/metrics").await.ok());
+            join_all(asked).await.into_iter().flatten().collect()
+        }
+
+        /// Removes both, the younger last: it gets what the older had.
+        async fn younger_inherits(&self, ip: &str, older: &str, younger: &str) -> Outcome {
+            self.remove(older).await?;
+            self.until_held_by(ip, Some(younger)).await;
+            self.remove(younger).await?;
+            self.until_held_by(ip, None).await;
+            Ok(())
+        }
+
+        /// CL-09.
+        async fn what_was_there_is_claimed_oldest_first(&self) -> Outcome {
+            install_crds(&self.client, &opensdn_crds::all()).await?;
+            self.create("z-older", "169.254.8.1").await?;
+            // Ages are whole seconds.
+            tokio::time::sleep(Duration::from_millis(1100)).await;
+            self.create("a-younger", "169.254.8.1").await?;
+            self.product.apply().await?;
+            self.product.wait_until_in_force().await?;
+            self.younger_is_told("169.254.8.1", "z-older", "a-younger").await?;
+            self.younger_inherits("169.254.8.1", "z-older", "a-younger").await
+        }
+
+        /// CL-01 to CL-04.
+        async fn one_per_key_wins_whatever_breaks(&self) -> Outcome {
+            let lab = self.sandbox.lab().ok_or("no lab")?;
+            let pods = self.product.pods().await?;
+            let [cut, killed, _] = pods.as_slice() else {
+                return Err(format!("not three replicas: {pods:?}").into());
+            };
+            let cut = address_of(cut).ok_or("the replica has no address")?;
+            let connections: Vec<_> =
+                (0..CLIENTS / 10).map(|_| self.sandbox.client()).collect::<Result<_, _>>()?;
+            let mut fault = None;
+            let breaks = async || {
+                fault = Some(lab.partition_pair(Party::ControlPlane, Party::Pod(cut))?);
+                let killed = killed.name_any();
+                let blow = Blow::Kill;
+                drop(
+                    lab.strike_container(&self.client, NAMESPACE, &killed, "webhook", blow).await?,
+                );
+                Ok(())
+            };
+            let answers = rush(&connections, breaks).await?;
+            drop(fault);
+            one_per_key(&self.client, &answers).await?;
+            until_claims_fit(&self.client).await?;
+            Ok(self.product.wait_until_rolled_out().await?)
+        }
+
+        /// CL-05.
+        async fn a_change_takes_the_new_before_it_leaves_the_old(&self) -> Outcome {
+            self.create("other", "169.254.8.11").await?;
+            self.create("moves", "169.254.8.12").await?;
+            let said = refused(self.move_to("moves", "169.254.8.11").await)?;
+            assert!(said.contains(&format!("{TAKEN}other ")), "{said}");
+            let held = self.claim("169.254.8.12").await?.map(|claim| claim.holder.name);
+            assert_eq!(held.as_deref(), Some("moves"), "a refused change costs nothing");
+            let said = refused(self.create("third", "169.254.8.12").await)?;
+            assert!(said.contains(&format!("{TAKEN}moves ")), "{said}");
+
+            self.move_to("moves", "169.254.8.13").await?;
+            let held = self.claim("169.254.8.13").await?.map(|claim| claim.holder.name);
+            assert_eq!(held.as_deref(), Some("moves"), "taken before it is stored");
+            self.until_held_by("169.254.8.12", None).await;
+            self.create("third", "169.254.8.12").await?;
+            Ok(())
+        }
+
+        /// CL-06.
+        async fn an_object_gets_its_own_claim_again(&self) -> Outcome {
+            let apply = PatchParams::apply("lab").force();
+            let again = service(json!({"name": "again"}), "169.254.8.21")?;
+            for _ in 0..3 {
+                self.services.patch("again", &apply, &Patch::Apply(&again)).await?;
+            }
+            // Deleted, and at once made again: its claim may still be there.
+            self.remove("again").await?;
+            let stored = self.services.patch("again", &apply, &Patch::Apply(&again)).await?;
+            let completed = async || {
+                let claim = self.claim("169.254.8.21").await.ok().flatten();
+                claim.is_some_and(|claim| claim.holder.uid == stored.uid())
+            };
+            eventually("the claim has the new object's uid", completed).await;
+
+            let generated = service(json!({"generateName": "generated-"}), "169.254.8.22")?;
+            let generated = self.services.create(&PostParams::default(), &generated).await?;
+            let name = generated.name_any();
+            self.until_held_by("169.254.8.22", Some(&name)).await;
+            let said = refused(self.create("second", "169.254.8.22").await)?;
+            assert!(said.contains(&format!("{TAKEN}{name} ")), "{said}");
+            Ok(())
+        }
+
+        /// CL-08.
+        async fn claims_are_seen_by_all_and_written_by_the_webhook_only(&self) -> Outcome {
+            let seen = self.product.kubectl(&["get", "uniqueclaims"]).await?;
+            assert!(seen.contains("169.254.8.21:80") && seen.contains("again"), "{seen}");
+            // An administrator's, whom RBAC allows everything.
+            let create = ["create", "-f", "-"];
+            let output = self.sandbox.kubectl_with_input(&create, HAND_MADE).await?;
+            let said = String::from_utf8_lossy(&output.stderr);
+            assert!(!output.status.success() && said.contains("written by the webhook"), "{said}");
+            self.create("mine", "169.254.8.99").await?;
+            Ok(())
+        }
+
+        /// CL-07.
+        async fn what_got_in_unjudged_is_found(&self) -> Outcome {
+            self.create("judged", "169.254.8.31").await?;
+            let scale = ["-n", NAMESPACE, "scale", "deployment/opensdn-webhook"];
+            self.product.kubectl(&[&scale[..], &["--replicas=0"]].concat()).await?;
+            let gone = async || self.product.pods().await.is_ok_and(|pods| pods.is_empty());
+            eventually("no replica is left", gone).await;
+            // A replica on its way out may still put them back.
+            let bypassed = async || {
+                let delete = ["delete", "--ignore-not-found", CONFIGURATIONS, "opensdn-webhook"];
+                drop(self.product.kubectl(&delete).await);
+                self.create("unjudged", "169.254.8.31").await.is_ok()
+            };
+            eventually("an object is stored that nobody judged", bypassed).await;
+            self.product.kubectl(&[&scale[..], &["--replicas=3"]].concat()).await?;
+            self.product.wait_until_in_force().await?;
+            self.younger_is_told("169.254.8.31", "judged", "unjudged").await?;
+            self.younger_inherits("169.254.8.31", "judged", "unjudged").await
+        }
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn a_key_has_one_holder_and_everybody_can_see_which() -> Outcome {
+        let sandbox = Sandbox::with_real_nodes(3).await?;
+        let world = World::prepare(&sandbox).await?;
+        world.what_was_there_is_claimed_oldest_first().await?;
+        world.one_per_key_wins_whatever_breaks().await?;
+        world.a_change_takes_the_new_before_it_leaves_the_old().await?;
+        world.an_object_gets_its_own_claim_again().await?;
+        world.claims_are_seen_by_all_and_written_by_the_webhook_only().await?;
+        world.what_got_in_unjudged_is_found().await?;
+        until_claims_fit(&world.client).await
     }
 }
