@@ -14,6 +14,7 @@ pub(crate) mod new;
 pub(crate) mod objects;
 pub(crate) mod project;
 pub(crate) mod reference;
+pub(crate) mod rights;
 pub(crate) mod selector;
 pub(crate) mod test_report;
 pub(crate) mod workbench;

@@ -12,6 +12,7 @@ use opensdn_policy_host::{Limits, Policy};
 use serde_json::{Value, json};
 
 use super::reference::Module;
+use super::rights::rights;
 use crate::exit::{Exit, Failure};
 
 /// What the API server takes as the data of one ConfigMap.
@@ -23,8 +24,8 @@ const MAX_CLIENT_SIDE: usize = 180 << 10;
 /// Where the module is to come from.
 #[derive(Clone, Debug)]
 pub(crate) enum Place {
-    /// A ConfigMap in this namespace.
-    ConfigMap(String),
+    /// A ConfigMap in the webhook's namespace.
+    ConfigMap,
     /// A file of the webhook's container.
     Folder(String),
 }
@@ -36,11 +37,13 @@ pub(crate) struct Installation {
     pub(crate) objects: Vec<Value>,
     /// Whether `kubectl apply` needs `--server-side`.
     pub(crate) server_side: bool,
+    /// What the objects let the webhook read: `widgets.example.com`.
+    pub(crate) readable: Vec<String>,
 }
 
 impl Installation {
     /// The objects for a policy named `name`. The specification says everything but the module and
-    /// the look-ups, which follow from the policy.
+    /// the look-ups, which follow from the policy. `namespace` is the webhook's.
     ///
     /// # Errors
     /// The webhook would refuse it, or the module is too large for a ConfigMap.
@@ -49,6 +52,7 @@ impl Installation {
         module: &Module,
         policy: &Policy,
         place: &Place,
+        namespace: &str,
         spec: AdmissionPolicySpec,
     ) -> Result<Self, Failure> {
         let mut objects = Vec::new();
@@ -59,13 +63,18 @@ impl Installation {
             (None, Place::Folder(path)) => {
                 spec.module.folder = Some(Folder { path: path.clone() });
             }
-            (None, Place::ConfigMap(namespace)) => {
+            (None, Place::ConfigMap) => {
                 let (key, object) = config_map(namespace, policy, &module.bytes)?;
                 spec.module.config_map = Some(key);
                 objects.push(object);
             }
         }
+        let mut readable = Vec::new();
         if module.built_in().is_none() {
+            if let Some(rights) = rights(name, policy.metadata(), namespace) {
+                objects.extend(rights.objects);
+                readable = rights.resources;
+            }
             spec.module.digest = Some(digest);
             spec.allowed_lookups = look_ups(policy);
         }
@@ -76,10 +85,10 @@ impl Installation {
             "metadata": {"name": name},
             "spec": spec,
         });
-        let in_config_map = !objects.is_empty();
+        let in_config_map = spec.module.config_map.is_some();
         objects.push(object);
         let server_side = in_config_map && module.bytes.len() > MAX_CLIENT_SIDE;
-        Ok(Self { objects, server_side })
+        Ok(Self { objects, server_side, readable })
     }
 }
 

@@ -67,7 +67,8 @@ pub(crate) struct Manifest {
     /// Do not judge objects of this namespace (repeatable).
     #[arg(long, value_name = "NAME")]
     exempt_namespace: Vec<String>,
-    /// Namespace of the ConfigMap with the module: that of the webhook.
+    /// Namespace of the webhook: the ConfigMap with the module is there, and the service account
+    /// that may read what the policy looks up.
     #[arg(long, value_name = "NAME", env = "OPENSDN_NAMESPACE", default_value = "opensdn-system")]
     control_namespace: String,
     /// The module lies at this path below the webhook's folder of policies: no ConfigMap.
@@ -132,9 +133,11 @@ impl Manifest {
         let name = self.name.clone().unwrap_or_else(|| policy.metadata().name.clone());
         let place = match &self.folder {
             Some(path) => Place::Folder(path.clone()),
-            None => Place::ConfigMap(self.control_namespace.clone()),
+            None => Place::ConfigMap,
         };
-        let installation = Installation::new(&name, &module, &policy, &place, self.spec()?)?;
+        let namespace = &self.control_namespace;
+        let installation =
+            Installation::new(&name, &module, &policy, &place, namespace, self.spec()?)?;
         match self.output {
             None | Some(Format::Yaml) => ui.write(|out| yaml(&installation.objects, out))?,
             Some(Format::Json) => ui.write(|out| json(&installation.objects, out))?,
@@ -144,6 +147,10 @@ impl Manifest {
         }
         if installation.server_side {
             ui.hint("apply it with kubectl apply --server-side -f -, for the module is too large for an annotation");
+        }
+        if !installation.readable.is_empty() {
+            let readable = installation.readable.join(", ");
+            ui.hint(&format!("a ClusterRole lets the webhook read {readable}, which the policy needs; see that the names are those of `kubectl api-resources`"));
         }
         Ok(Exit::Done)
     }
