@@ -120,6 +120,88 @@ async fn a_policy_about_ones_own_kind_goes_from_nothing_to_a_refused_object() ->
     Ok(())
 }
 
+/// A policy that looks up objects of the very kind that it is about.
+const TAKEN_COLOR: &str = r#"//! Colors that another widget has.
+
+use opensdn_policy_sdk::{
+    Index, Message, Outcome, Reads, Request, Severity, Verdict, policy, schemars::JsonSchema,
+};
+use serde::Deserialize;
+
+#[derive(Deserialize, JsonSchema)]
+#[schemars(crate = "opensdn_policy_sdk::schemars")]
+pub struct Settings {}
+
+const TAKEN: Message = Message {
+    code: "TEAM0002",
+    severity: Severity::Deny,
+    title: "another widget has the color",
+    explanation: "Nobody could tell them apart.",
+    hint: "choose another color",
+};
+
+const BY_COLOR: Index = Index {
+    name: "widgets-by-color",
+    group: "example.io",
+    kind: "Widget",
+    key: "/spec/color",
+    reads: &[],
+};
+
+#[derive(Reads)]
+#[reads(group = "example.io", kind = "Widget")]
+pub struct Parts {
+    #[read("/spec/color")]
+    color: Option<String>,
+}
+
+fn color(request: &Request<Parts>, _: &Settings, verdict: &mut Verdict) -> Outcome {
+    let color = request.object.as_ref().and_then(|object| object.color.as_deref());
+    for other in BY_COLOR.find(color.unwrap_or_default())? {
+        verdict.add(TAKEN.at("/spec/color").says(format!("{} has it", other.name())));
+    }
+    Ok(())
+}
+
+policy! {
+    name: "taken-color",
+    summary: "every widget has a color of its own",
+    settings: Settings,
+    messages: [TAKEN],
+    indexes: [BY_COLOR],
+    validate: [color],
+}
+"#;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_manifest_lets_the_webhook_read_what_the_policy_looks_up() -> Outcome {
+    let scratch = tempfile::tempdir()?;
+    let new = ["policy", "new", "taken-color", "--kinds", "example.io/v1/Widget"];
+    answer(&opensdn(scratch.path(), &new)?);
+    let project = scratch.path().join("taken-color");
+    std::fs::write(project.join("src/lib.rs"), TAKEN_COLOR)?;
+    answer(&opensdn(&project, &["policy", "build"])?);
+    let file = project.join("policy.yaml");
+    std::fs::write(&file, answer(&opensdn(&project, &["policy", "manifest"])?))?;
+
+    let world = World::start().await?;
+    let colored = |name: &str| {
+        let mut widget = widget(&json!({}));
+        widget["metadata"]["name"] = json!(name);
+        widget["spec"] = json!({"color": "blue"});
+        widget
+    };
+    send(&world.sandbox, &["create"], &colored("first")).await?.success();
+    world.apply(&file).await?;
+    let refused = async || {
+        let said = world.create(&colored("second")).await;
+        said.is_ok_and(|said| !said.ok && said.err.contains("TEAM0002"))
+    };
+    eventually("a second blue widget is refused", refused).await;
+    world.create(&colored("second")).await?.denied(&["[TEAM0002] spec.color: first has it"]);
+    Ok(())
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_manifests_of_built_in_policies_are_taken_by_the_webhook() -> Outcome {
     let world = World::start().await?;
