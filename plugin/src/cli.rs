@@ -10,6 +10,7 @@ use clap::{Args, Parser, ValueEnum};
 
 use crate::clients::ClusterFlags;
 use crate::commands::Command;
+use crate::config::keys::Key;
 use crate::exit::Failure;
 
 /// OpenSDN on Kubernetes: check manifests before they reach a cluster, write your own policies.
@@ -51,9 +52,12 @@ Exit codes:
   5  refused by a safety rule, or you said no
 
 Environment:
-  KUBECTL_OPENSDN_COLOR, KUBECTL_OPENSDN_PROGRESS, KUBECTL_OPENSDN_NO_HINTS and
-  KUBECTL_OPENSDN_CACHE_DIR stand for the flags of these names; a flag wins.
-  OPENSDN_NAMESPACE is the namespace of the control plane.";
+  KUBECTL_OPENSDN_COLOR, KUBECTL_OPENSDN_PROGRESS, KUBECTL_OPENSDN_NO_HINTS,
+  KUBECTL_OPENSDN_CACHE_DIR and KUBECTL_OPENSDN_CONFIG stand for the flags of these names,
+  KUBECTL_OPENSDN_VALIDATE_FAIL_ON and its like for those of one command; a flag wins.
+  OPENSDN_NAMESPACE is the namespace of the control plane.
+
+Your own defaults of flags: kubectl opensdn config --help";
 
 /// What every command has.
 #[derive(Clone, Debug, Args)]
@@ -93,6 +97,13 @@ pub struct Global {
     /// Where compiled policies are kept [default: $XDG_CACHE_HOME/opensdn or ~/.cache/opensdn].
     #[arg(long, global = true, value_name = "DIR", value_hint = clap::ValueHint::DirPath, env = "KUBECTL_OPENSDN_CACHE_DIR", hide_env = true)]
     pub cache_dir: Option<PathBuf>,
+    /// The file with your defaults of flags [default: kubectl-opensdn/config.yaml in
+    /// $XDG_CONFIG_HOME or ~/.config].
+    #[arg(long, global = true, value_name = "FILE", value_hint = clap::ValueHint::FilePath, env = "KUBECTL_OPENSDN_CONFIG", hide_env = true)]
+    pub config: Option<PathBuf>,
+    /// The flags that were given and have a key in the configuration.
+    #[arg(skip)]
+    pub(crate) given: Vec<(&'static Key, String)>,
     /// Of kubectl; refused with the reason.
     #[arg(short = 'A', long, global = true, hide = true)]
     all_namespaces: bool,

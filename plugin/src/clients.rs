@@ -83,6 +83,16 @@ impl AsksCluster {
     pub(crate) const GROUP: &'static str = "AsksCluster";
 }
 
+/// Marks a command that asks no cluster but says of which context it speaks: of [`ClusterFlags`] it
+/// takes `--context` only.
+#[derive(Clone, Copy, Debug, Default, Args)]
+pub struct NamesContext {}
+
+impl NamesContext {
+    /// The name of the group of arguments by which the mark is found.
+    pub(crate) const GROUP: &'static str = "NamesContext";
+}
+
 /// A bearer token; never shown.
 #[derive(Clone)]
 pub struct Token(String);
@@ -163,6 +173,14 @@ impl ClusterFlags {
             Some(flag) => Err(Failure::usage(format!("{flag} has no effect: {why}"), hint)),
             None => Ok(()),
         }
+    }
+}
+
+impl ClusterFlags {
+    /// The context by which a cluster is asked: that of the flag, else the kubeconfig's current one.
+    /// Nothing where there is none, or no kubeconfig that can be read: asking says why.
+    pub(crate) fn context_in_use(&self) -> Option<String> {
+        self.context.clone().or_else(|| kubeconfig::current_context(self))
     }
 }
 

@@ -7,6 +7,7 @@ use crate::exit::{Exit, Failure};
 use crate::ui::Ui;
 
 pub(crate) mod completion;
+pub(crate) mod config;
 pub(crate) mod explain;
 pub(crate) mod man;
 pub(crate) mod policy;
@@ -23,6 +24,8 @@ pub(crate) enum Command {
     Policy(policy::Policy),
     /// Say what a code means, why, and what to do; without a code, list all.
     Explain(explain::Explain),
+    /// Show and change your own defaults of flags, in general and for a context.
+    Config(config::Config),
     /// Say which version this is, and which one runs in the cluster.
     Version(version::Version),
     /// Print what lets a shell, or kubectl, complete our commands.
@@ -38,9 +41,25 @@ impl Command {
             Self::Validate(command) => command.run(global, ui),
             Self::Policy(command) => command.run(global, ui),
             Self::Explain(command) => command.run(ui),
+            Self::Config(command) => command.run(global, ui),
             Self::Version(command) => command.run(global, ui),
             Self::Completion(command) => command.run(ui),
             Self::Man(command) => command.run(ui),
         }
+    }
+
+    /// Whether this very command line asks a cluster, and so uses a context of the kubeconfig.
+    pub(crate) fn asks_cluster(&self) -> bool {
+        match self {
+            Self::Validate(command) => command.asks_cluster(),
+            Self::Policy(command) => command.asks_cluster(),
+            Self::Version(command) => command.asks_cluster(),
+            Self::Explain(_) | Self::Config(_) | Self::Completion(_) | Self::Man(_) => false,
+        }
+    }
+
+    /// Whether it reads the configuration as its own subject.
+    pub(crate) fn is_about_configuration(&self) -> bool {
+        matches!(self, Self::Config(_))
     }
 }

@@ -10,6 +10,7 @@ mod cli;
 mod clients;
 mod commands;
 mod completion;
+mod config;
 mod exit;
 mod output;
 #[cfg(test)]
@@ -17,6 +18,7 @@ mod page;
 mod parse;
 mod plugins;
 mod policy;
+mod replace;
 mod report;
 mod runtime;
 mod schemas;
@@ -24,7 +26,7 @@ mod ui;
 mod validate;
 
 pub use cli::{Cli, Color, Global, Progress};
-pub use clients::{AsksCluster, ClusterFlags, Token, unanswered};
+pub use clients::{AsksCluster, ClusterFlags, NamesContext, Token, unanswered};
 pub use exit::{Exit, Failure};
 pub use output::{API_VERSION, Answer, Format, Notation, Output};
 pub use ui::{Look, Ui, style, wrap};
@@ -41,8 +43,9 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
         return Exit::Done.into();
     }
     match parse::parse(&args) {
-        Parsed::Command { cli, notation } => {
+        Parsed::Command { cli, notation, warnings } => {
             let mut ui = Ui::new(&cli.global, notation);
+            warnings.iter().for_each(|warning| ui.warn(warning));
             finish(cli.command.run(&cli.global, &mut ui), &mut ui)
         }
         Parsed::Text { text, color } => {

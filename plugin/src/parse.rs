@@ -9,7 +9,9 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{ArgMatches, Args, CommandFactory, FromArgMatches};
 
 use crate::cli::{Cli, Color};
-use crate::clients::{AsksCluster, ClusterFlags};
+use crate::clients::{AsksCluster, ClusterFlags, NamesContext};
+use crate::config::layers::{self, Surroundings};
+use crate::config::{Config, Location};
 use crate::exit::Failure;
 use crate::output::Notation;
 use crate::plugins;
@@ -22,6 +24,8 @@ pub(crate) enum Parsed {
         cli: Box<Cli>,
         /// The document that was asked for.
         notation: Option<Notation>,
+        /// What in the configuration has no effect.
+        warnings: Vec<String>,
     },
     /// Help or the version was asked for.
     Text {
@@ -57,7 +61,9 @@ fn without_cluster_flags(command: clap::Command, flags: &clap::Command) -> clap:
             if asks_cluster(&one) || one.has_subcommands() {
                 return one;
             }
-            one.args(flags.get_arguments().map(|flag| flag.clone().hide(true)))
+            let kept = if names_context(&one) { "context" } else { "" };
+            let refused = flags.get_arguments().filter(|flag| flag.get_id() != kept);
+            one.args(refused.map(|flag| flag.clone().hide(true)))
         })
     })
 }
@@ -66,37 +72,87 @@ fn asks_cluster(command: &clap::Command) -> bool {
     command.get_groups().any(|group| group.get_id() == AsksCluster::GROUP)
 }
 
+fn names_context(command: &clap::Command) -> bool {
+    command.get_groups().any(|group| group.get_id() == NamesContext::GROUP)
+}
+
 /// Reads a command line, with the program's name first.
 pub(crate) fn parse(args: &[OsString]) -> Parsed {
     let name = args.first().map(|name| called(name)).unwrap_or_default();
-    let definition = command().bin_name(name);
-    let mut definition = definition.color(match color(args) {
-        ColorChoice::Never => clap::ColorChoice::Never,
-        ColorChoice::Always | ColorChoice::AlwaysAnsi => clap::ColorChoice::Always,
-        ColorChoice::Auto => clap::ColorChoice::Auto,
-    });
-    let parsed = definition.try_get_matches_from_mut(args).and_then(|matches| {
-        let cli = Cli::from_arg_matches(&matches)?;
-        Ok((Box::new(cli), matches))
-    });
-    match parsed {
-        Ok((cli, matches)) => {
-            let notation = notation(&matches);
-            match refusal(&definition, &cli, &matches) {
-                Ok(()) => Parsed::Command { cli, notation },
-                Err(failure) => {
-                    Parsed::Failure { failure, color: cli.global.color.choice(), notation }
-                }
-            }
-        }
+    let define = || {
+        command().bin_name(name).color(match color(args) {
+            ColorChoice::Never => clap::ColorChoice::Never,
+            ColorChoice::Always | ColorChoice::AlwaysAnsi => clap::ColorChoice::Always,
+            ColorChoice::Auto => clap::ColorChoice::Auto,
+        })
+    };
+    let mut definition = define();
+    let (cli, matches) = match read(&mut definition, args) {
+        Ok(read) => read,
         Err(error) if !error.use_stderr() => {
-            Parsed::Text { text: error.render(), color: color(args) }
+            return Parsed::Text { text: error.render(), color: color(args) };
         }
-        Err(error) => Parsed::Failure {
-            failure: usage(&error, &definition, args),
-            color: color(args),
-            notation: value(args, "-o", "--output").and_then(Notation::named),
-        },
+        Err(error) => return not_understood(&error, &definition, args),
+    };
+    let notation = notation(&matches);
+    let color = cli.global.color.choice();
+    let refused = refusal(&definition, &cli, &matches);
+    match refused.and_then(|()| configuration(&cli, &definition)) {
+        Ok(config) => configured(cli, &matches, &config, define, args),
+        Err(failure) => Parsed::Failure { failure, color, notation },
+    }
+}
+
+fn read(
+    definition: &mut clap::Command,
+    args: &[OsString],
+) -> Result<(Box<Cli>, ArgMatches), clap::Error> {
+    let matches = definition.try_get_matches_from_mut(args)?;
+    let mut cli = Cli::from_arg_matches(&matches)?;
+    cli.global.given = layers::given(&matches);
+    Ok((Box::new(cli), matches))
+}
+
+/// What the configuration says. The commands that are about it read it themselves, for they are to
+/// work, or to say more, where it is broken.
+fn configuration(cli: &Cli, definition: &clap::Command) -> Result<Config, Failure> {
+    let Some(location) = Location::of(&cli.global) else { return Ok(Config::default()) };
+    match Config::load(&location, definition) {
+        Err(_) if cli.command.is_about_configuration() => Ok(Config::default()),
+        config => config,
+    }
+}
+
+/// The same command line with what the configuration says in the place of the built-in defaults.
+fn configured(
+    cli: Box<Cli>,
+    matches: &ArgMatches,
+    config: &Config,
+    define: impl FnOnce() -> clap::Command,
+    args: &[OsString],
+) -> Parsed {
+    let asks = cli.command.asks_cluster();
+    // A kubeconfig is read for this only where one is used, and something depends on it.
+    let context = (asks && config.knows_contexts()).then(|| cli.global.cluster.context_in_use());
+    let around = Surroundings { asks, context: context.flatten() };
+    let warnings = match cli.command.is_about_configuration() {
+        true => Vec::new(),
+        false => config.warnings.clone(),
+    };
+    let Some(mut definition) = layers::with_defaults(config, &around, define) else {
+        return Parsed::Command { cli, notation: notation(matches), warnings };
+    };
+    match read(&mut definition, args) {
+        Ok((cli, matches)) => Parsed::Command { cli, notation: notation(&matches), warnings },
+        Err(error) => not_understood(&error, &definition, args),
+    }
+}
+
+fn not_understood(error: &clap::Error, definition: &clap::Command, args: &[OsString]) -> Parsed {
+    Parsed::Failure {
+        failure: usage(error, definition, args),
+        color: color(args),
+        notation: value(args, "-o", "--output").and_then(Notation::named),
     }
 }
 
@@ -137,9 +193,11 @@ fn refusal(definition: &clap::Command, cli: &Cli, matches: &ArgMatches) -> Resul
     if asks_cluster(command) {
         return Ok(());
     }
-    cli.global
-        .cluster
-        .must_be_absent(&format!("{} asks no cluster", words.join(" ")), "leave it out")
+    let mut flags = cli.global.cluster.clone();
+    if names_context(command) {
+        flags.context = None;
+    }
+    flags.must_be_absent(&format!("{} asks no cluster", words.join(" ")), "leave it out")
 }
 
 /// clap's refusal as ours: its first paragraph says what is wrong, the rest what to do.
@@ -148,19 +206,37 @@ fn usage(error: &clap::Error, definition: &clap::Command, args: &[OsString]) -> 
     if matches!(error.kind(), DisplayHelpOnMissingArgumentOrSubcommand | MissingSubcommand) {
         return missing_command(definition, args);
     }
-    let text = error.render().to_string();
-    let message = text.split("\n\n").next().unwrap_or_default();
-    let message = message.strip_prefix("error: ").unwrap_or(message);
-    let message: Vec<&str> = message.lines().map(str::trim).collect();
+    let (message, suggestion) = told(error);
+    if let Some(hint) = meant_live(error, args) {
+        return Failure::usage(message, hint);
+    }
     let mut hint = String::new();
-    if let Some(suggestion) = suggestion(error) {
+    if let Some(suggestion) = suggestion {
         hint = format!("did you mean {suggestion}? ");
     }
     if let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand) {
         hint.push_str(&external(word));
     }
     hint.push_str("for what there is: --help");
-    Failure::usage(message.join(" "), hint)
+    Failure::usage(message, hint)
+}
+
+/// clap's first paragraph in one line, and what was probably meant.
+pub(crate) fn told(error: &clap::Error) -> (String, Option<String>) {
+    let text = error.render().to_string();
+    let message = text.split("\n\n").next().unwrap_or_default();
+    let message = message.strip_prefix("error: ").unwrap_or(message);
+    let message: Vec<&str> = message.lines().map(str::trim).collect();
+    (message.join(" "), suggestion(error))
+}
+
+/// `validate --cluster` is meant as `--live` by whoever gives it no name, or lets it take that of
+/// the only file.
+fn meant_live(error: &clap::Error, args: &[OsString]) -> Option<String> {
+    let has = |words: &[&str]| args.iter().skip(1).any(|arg| words.iter().any(|word| arg == word));
+    let kinds = [ErrorKind::InvalidValue, ErrorKind::MissingRequiredArgument];
+    let fits = has(&["validate", "lint"]) && has(&["--cluster"]) && kinds.contains(&error.kind());
+    fits.then(|| crate::commands::validate::LIVE_NOT_CLUSTER.to_owned())
 }
 
 fn missing_command(definition: &clap::Command, args: &[OsString]) -> Failure {

@@ -17,6 +17,9 @@ pub(crate) struct Published {
 
 /// Every kind, by name.
 pub(crate) const PUBLISHED: &[Published] = &[
+    of::<commands::config::set::ConfigChange>(),
+    of::<commands::config::path::ConfigPath>(),
+    of::<commands::config::view::ConfigView>(),
     of::<Failure>(),
     of::<commands::explain::Explanations>(),
     of::<commands::policy::bench::PolicyBench>(),

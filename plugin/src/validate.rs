@@ -31,7 +31,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use kube::Client;
-use opensdn_manifests::{Document, Source, Sources, read};
+use opensdn_manifests::{Document, KubernetesVersion, Source, Sources, read};
 
 use crate::exit::Failure;
 use crate::report::{Finding, NotChecked, Place, Severity, Step, ValidationReport, codes};
@@ -57,7 +57,7 @@ pub(crate) struct Task {
     /// A report whose findings are known.
     pub(crate) baseline: Option<PathBuf>,
     /// The version of Kubernetes whose rules count.
-    pub(crate) as_of: Option<String>,
+    pub(crate) as_of: Option<KubernetesVersion>,
     /// The namespace of objects that name none.
     pub(crate) namespace: Option<String>,
     /// Whether unknown kinds are errors.
@@ -85,7 +85,7 @@ pub(crate) fn validate(
     task: &Task,
     client: Option<Client>,
 ) -> Result<Validated, Failure> {
-    let schemas = Schemas::built_in(task.as_of.as_deref())?;
+    let schemas = Schemas::built_in(task.as_of);
     let inputs = inputs::collect(&task.names)?;
     let choice = Choice { policies: task.policies.clone(), settings: task.settings.clone() };
     let in_force = policies::assemble(runtime, &choice)?;

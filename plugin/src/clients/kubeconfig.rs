@@ -97,6 +97,12 @@ impl Files {
     }
 }
 
+/// The current context, where a kubeconfig can be read and names one.
+pub(super) fn current_context(flags: &ClusterFlags) -> Option<String> {
+    let config = Files::read(flags).ok()?.merged?;
+    config.current_context.filter(|name| !name.is_empty())
+}
+
 fn unusable(path: &std::path::Path, error: &kube::config::KubeconfigError) -> Failure {
     let message = format!("the kubeconfig {} cannot be used", path.display());
     let hint = "correct the file, or name another one with --kubeconfig";

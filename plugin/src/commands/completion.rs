@@ -4,7 +4,8 @@
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum, ValueHint};
-use clap_complete::aot::{Shell, generate};
+use clap_complete::aot::{Generator, Shell, generate};
+use clap_complete_nushell::Nushell;
 
 use crate::completion::{PROGRAM, WORD};
 use crate::exit::{Exit, Failure};
@@ -20,7 +21,10 @@ Examples:
   kubectl opensdn completion kubectl --install ~/.local/bin
 
   # Complete kubectl-opensdn when it is called by its own name
-  source <(kubectl opensdn completion bash)";
+  source <(kubectl opensdn completion bash)
+
+  # The same for Nushell, from its next start on
+  kubectl opensdn completion nushell | save ($nu.user-autoload-dirs.0 | path join opensdn.nu)";
 
 /// Arguments of `completion`.
 #[derive(Debug, Args)]
@@ -45,21 +49,32 @@ enum ForWhom {
     Fish,
     Powershell,
     Elvish,
+    Nushell,
     /// kubectl 1.26 or newer, in whichever shell it completes.
     Kubectl,
 }
 
 impl ForWhom {
-    fn shell(self) -> Option<Shell> {
+    /// The shell's script; none for kubectl, which asks for candidates one by one.
+    fn script(self) -> Option<Vec<u8>> {
         match self {
-            Self::Bash => Some(Shell::Bash),
-            Self::Zsh => Some(Shell::Zsh),
-            Self::Fish => Some(Shell::Fish),
-            Self::Powershell => Some(Shell::PowerShell),
-            Self::Elvish => Some(Shell::Elvish),
+            Self::Bash => Some(script(Shell::Bash)),
+            Self::Zsh => Some(script(Shell::Zsh)),
+            Self::Fish => Some(script(Shell::Fish)),
+            Self::Powershell => Some(script(Shell::PowerShell)),
+            Self::Elvish => Some(script(Shell::Elvish)),
+            Self::Nushell => Some(script(Nushell)),
             Self::Kubectl => None,
         }
     }
+}
+
+/// clap_complete panics where its stream fails, so it gets one that cannot.
+fn script(shell: impl Generator) -> Vec<u8> {
+    let mut script = Vec::new();
+    let mut command = crate::parse::command().name("kubectl-opensdn");
+    generate(shell, &mut command, "kubectl-opensdn", &mut script);
+    script
 }
 
 /// What kubectl runs. It finds the program by PATH, so that it outlives an upgrade by krew.
@@ -69,14 +84,8 @@ fn shim() -> String {
 
 impl Completion {
     pub(crate) fn run(&self, ui: &mut Ui) -> Result<Exit, Failure> {
-        match (self.for_whom.shell(), &self.install) {
-            (Some(shell), None) => ui.write(|out| {
-                // clap_complete panics where its stream fails, so it gets one that cannot.
-                let mut script = Vec::new();
-                let mut command = crate::parse::command().name("kubectl-opensdn");
-                generate(shell, &mut command, "kubectl-opensdn", &mut script);
-                out.write_all(&script)
-            })?,
+        match (self.for_whom.script(), &self.install) {
+            (Some(script), None) => ui.write(|out| out.write_all(&script))?,
             (None, None) => {
                 ui.write(|out| out.write_all(shim().as_bytes()))?;
                 ui.hint(&format!("as an executable file {PROGRAM} on PATH, or: --install"));

@@ -66,4 +66,8 @@ impl Policy {
             Verb::Manifest(command) => command.run(global, ui),
         }
     }
+
+    pub(crate) fn asks_cluster(&self) -> bool {
+        matches!(&self.verb, Verb::Run(command) if command.asks_cluster())
+    }
 }

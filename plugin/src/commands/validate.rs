@@ -3,7 +3,9 @@
 use std::path::PathBuf;
 use std::time::Instant;
 
+use clap::builder::FalseyValueParser;
 use clap::{Args, ValueEnum, ValueHint};
+use opensdn_manifests::KubernetesVersion;
 
 use crate::cli::Global;
 use crate::clients::AsksCluster;
@@ -56,22 +58,37 @@ pub(crate) struct Validate {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     settings: Option<PathBuf>,
     /// Judge by the rules of this version of Kubernetes, such as 1.33.
-    #[arg(long, value_name = "VERSION")]
-    as_of: Option<String>,
+    #[arg(long, value_name = "VERSION", env = "KUBECTL_OPENSDN_VALIDATE_AS_OF", hide_env = true)]
+    as_of: Option<KubernetesVersion>,
     /// An earlier report (-o json); what it has does not count.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     baseline: Option<PathBuf>,
     /// Refuse objects of kinds that neither a schema nor a policy knows.
-    #[arg(long)]
+    #[arg(long, env = "KUBECTL_OPENSDN_VALIDATE_STRICT", hide_env = true, value_parser = FalseyValueParser::new())]
     strict: bool,
     /// How bad a finding must be for exit code 1.
-    #[arg(long, value_enum, default_value_t, value_name = "SEVERITY")]
+    #[arg(
+        long,
+        value_enum,
+        default_value_t,
+        value_name = "SEVERITY",
+        env = "KUBECTL_OPENSDN_VALIDATE_FAIL_ON",
+        hide_env = true
+    )]
     fail_on: FailOn,
     /// Exit with 0 whatever is found; unreadable input still counts.
     #[arg(long)]
     exit_zero: bool,
     /// How findings are written.
-    #[arg(short, long, value_enum, default_value_t, value_name = "FORMAT")]
+    #[arg(
+        short,
+        long,
+        value_enum,
+        default_value_t,
+        value_name = "FORMAT",
+        env = "KUBECTL_OPENSDN_VALIDATE_OUTPUT",
+        hide_env = true
+    )]
     output: Format,
     #[command(flatten)]
     _cluster: AsksCluster,
@@ -117,7 +134,15 @@ impl FailOn {
     }
 }
 
+/// What to do instead of giving `--cluster` for what `--live` does.
+pub(crate) const LIVE_NOT_CLUSTER: &str = "to ask the living cluster too: --live. --cluster NAME \
+    is kubectl's flag for another cluster of the kubeconfig, and needs --live";
+
 impl Validate {
+    pub(crate) fn asks_cluster(&self) -> bool {
+        self.live
+    }
+
     pub(crate) fn run(&self, global: &Global, ui: &mut Ui) -> Result<Exit, Failure> {
         let started = Instant::now();
         self.check_cluster_flags(global)?;
@@ -143,6 +168,10 @@ impl Validate {
         }
         let mut flags = global.cluster.clone();
         flags.namespace = None;
+        if flags.given() == Some("--cluster") {
+            let why = "validate asks no cluster without --live";
+            return flags.must_be_absent(why, LIVE_NOT_CLUSTER);
+        }
         flags.must_be_absent(
             "validate asks no cluster without --live",
             "add --live, or leave it out",
@@ -155,7 +184,7 @@ impl Validate {
             policies: self.policies.clone(),
             settings: self.settings.clone(),
             baseline: self.baseline.clone(),
-            as_of: self.as_of.clone(),
+            as_of: self.as_of,
             namespace: global.cluster.namespace.clone(),
             strict: self.strict,
         }

@@ -92,6 +92,10 @@ impl Answer for Versions {
 }
 
 impl Version {
+    pub(crate) fn asks_cluster(&self) -> bool {
+        !self.client
+    }
+
     pub(crate) fn run(&self, global: &Global, ui: &mut Ui) -> Result<Exit, Failure> {
         let mut versions =
             Versions { client: Client::this(), server: None, problem: None, shadows: shadows() };

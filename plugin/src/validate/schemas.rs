@@ -7,7 +7,6 @@ use opensdn_manifests::{Document, KubernetesVersion, Problem};
 use serde_json::Value;
 
 use super::table::GroupKind;
-use crate::exit::Failure;
 
 /// The schemas of the kinds that OpenSDN defines.
 pub(crate) struct Schemas {
@@ -18,21 +17,14 @@ pub(crate) struct Schemas {
 
 impl Schemas {
     /// The schemas that belong to this version, by the rules of a version of Kubernetes.
-    ///
-    /// # Errors
-    /// There is no such version of Kubernetes.
-    pub(crate) fn built_in(as_of: Option<&str>) -> Result<Self, Failure> {
-        let as_of = as_of
-            .map(|text| text.parse::<KubernetesVersion>())
-            .transpose()
-            .map_err(|error| Failure::usage(format!("--as-of: {error}"), ""))?;
+    pub(crate) fn built_in(as_of: Option<KubernetesVersion>) -> Self {
         let definitions = opensdn_crds::all();
         let namespaced = definitions
             .iter()
             .filter(|definition| definition.spec.scope == "Namespaced")
             .map(|one| (one.spec.group.clone(), one.spec.names.kind.clone()))
             .collect();
-        Ok(Self { schemas: opensdn_manifests::Schemas::new(definitions), as_of, namespaced })
+        Self { schemas: opensdn_manifests::Schemas::new(definitions), as_of, namespaced }
     }
 
     /// Everything that is wrong with the object by its schema and the rules in it.

@@ -29,7 +29,14 @@ pub(crate) struct New {
     #[arg(value_name = "NAME")]
     name: String,
     /// What it is written in.
-    #[arg(long, value_enum, default_value_t, value_name = "LANGUAGE")]
+    #[arg(
+        long,
+        value_enum,
+        default_value_t,
+        value_name = "LANGUAGE",
+        env = "KUBECTL_OPENSDN_POLICY_NEW_LANG",
+        hide_env = true
+    )]
     lang: Lang,
     /// What it is about: group/version/Kind, or an OpenSDN kind alone.
     #[arg(long, value_delimiter = ',', default_value = "Manager", value_name = "KIND,..")]

@@ -115,8 +115,12 @@ enum Source {
 }
 
 impl Run {
+    pub(crate) fn asks_cluster(&self) -> bool {
+        self.record.is_some()
+    }
+
     pub(crate) fn run(&self, global: &Global, ui: &mut Ui) -> Result<Exit, Failure> {
-        if self.record.is_none() {
+        if !self.asks_cluster() {
             let hint = "add --record FILE, or leave it out";
             global.cluster.must_be_absent("without --record no cluster is asked", hint)?;
         }
