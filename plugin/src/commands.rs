@@ -21,7 +21,7 @@ pub(crate) enum Command {
     #[command(visible_alias = "lint")]
     Validate(validate::Validate),
     /// Write, test, measure, review and ship policies of your own.
-    Policy(policy::Policy),
+    Policy(Box<policy::Policy>),
     /// Say what a code means, why, and what to do; without a code, list all.
     Explain(explain::Explain),
     /// Show and change your own defaults of flags, in general and for a context.

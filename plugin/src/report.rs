@@ -17,7 +17,7 @@ mod sarif;
 mod tests;
 
 pub(crate) use github::write as write_github;
-pub(crate) use human::{summary, write as write_human};
+pub(crate) use human::{fixed, summary, write as write_human};
 pub(crate) use junit::write as write_junit;
 pub(crate) use place::{Origin, Place};
 pub(crate) use sarif::write as write_sarif;
@@ -36,6 +36,9 @@ pub(crate) struct ValidationReport {
     pub(crate) not_checked: Vec<NotChecked>,
     /// The policies that were run.
     pub(crate) policies: Vec<PolicyId>,
+    /// What --fix has put right; findings are those that remain.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) fixed: Vec<Fixed>,
 }
 
 impl Answer for ValidationReport {
@@ -125,6 +128,31 @@ pub(crate) struct Finding {
     /// Why it does not count.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) suppression: Option<Granted>,
+    /// What --fix would write at the place.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) fix: Option<Fix>,
+}
+
+/// What is written in the place of what is wrong.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Fix {
+    /// What is there.
+    pub(crate) before: String,
+    /// What is right.
+    pub(crate) after: String,
+}
+
+/// What --fix wrote into a file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Fixed {
+    /// The code of the finding.
+    pub(crate) code: String,
+    /// Where it stood.
+    pub(crate) place: Place,
+    /// What was written.
+    pub(crate) fix: Fix,
 }
 
 /// Another place that has to do with a finding.

@@ -12,6 +12,7 @@
 
 mod baseline;
 mod claims;
+mod fix;
 mod inputs;
 mod judge;
 mod kustomize;
@@ -25,7 +26,7 @@ mod written;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, BufReader};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -37,6 +38,7 @@ use crate::exit::Failure;
 use crate::report::{Finding, NotChecked, Place, Severity, Step, ValidationReport, codes};
 use crate::runtime::Runtime;
 use claims::Claims;
+pub(crate) use fix::validate_and_fix;
 use inputs::{Input, Inputs};
 use judge::{Judge, Judged, Lens};
 use live::Live;
@@ -71,6 +73,8 @@ pub(crate) struct Validated {
     pub(crate) report: ValidationReport,
     /// The texts that were read, in their order.
     pub(crate) files: Vec<String>,
+    /// The files among them, by their numbers.
+    pub(crate) paths: BTreeMap<usize, PathBuf>,
     /// Whether something that was named could not be read.
     pub(crate) unreadable: bool,
 }
@@ -262,8 +266,10 @@ impl Gathered {
         report.summary.files = inputs.len();
         report.summary.objects = self.objects;
         report.summary.ignored = self.ignored;
+        let paths = inputs.iter().filter_map(|one| Some((one.number, one.path()?.to_owned())));
+        let paths = paths.collect();
         let files = inputs.into_iter().map(|input| input.name).collect();
-        Validated { report, files, unreadable }
+        Validated { report, files, paths, unreadable }
     }
 }
 
@@ -281,5 +287,6 @@ fn unreadable(place: Place, message: String, hint: String) -> Finding {
         related: Vec::new(),
         policy: None,
         suppression: None,
+        fix: None,
     }
 }

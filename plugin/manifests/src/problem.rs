@@ -32,13 +32,15 @@ pub struct Problem {
     pub message: String,
     /// What to do; empty where the message says it.
     pub hint: String,
+    /// The key or text that is right in the place of the one at the span, where there is no doubt.
+    pub fix: Option<String>,
 }
 
 impl Problem {
     pub(crate) fn new(severity: Severity, code: &str, message: impl Into<String>) -> Self {
         let code = code.to_owned();
         let message = message.into();
-        Self { code, severity, pointer: None, span: None, message, hint: String::new() }
+        Self { code, severity, pointer: None, span: None, message, hint: String::new(), fix: None }
     }
 
     pub(crate) fn error(code: &str, message: impl Into<String>) -> Self {
@@ -61,6 +63,11 @@ impl Problem {
 
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = hint.into();
+        self
+    }
+
+    pub(crate) fn fix(mut self, right: Option<&str>) -> Self {
+        self.fix = right.map(str::to_owned);
         self
     }
 }

@@ -10,10 +10,10 @@ use opensdn_manifests::KubernetesVersion;
 use crate::cli::Global;
 use crate::clients::AsksCluster;
 use crate::exit::{Exit, Failure};
-use crate::report::{self, Severity, ValidationReport};
+use crate::report::{self, Finding, Severity};
 use crate::runtime::Runtime;
 use crate::ui::Ui;
-use crate::validate::{Task, Validated, validate};
+use crate::validate::{Task, Validated, validate, validate_and_fix};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -25,6 +25,9 @@ Examples:
 
   # As a change of what lives in the cluster, which answers look-ups too; nothing is written
   kubectl opensdn validate --live manager.yaml
+
+  # Put misspelt fields right, then look at what remains
+  kubectl opensdn validate --fix deploy/
 
   # With your own policy, and with another setting of a built-in one
   kubectl opensdn validate --policy mtu-room.wasm --settings settings.yaml deploy/
@@ -63,6 +66,10 @@ pub(crate) struct Validate {
     /// An earlier report (-o json); what it has does not count.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     baseline: Option<PathBuf>,
+    /// Put right in the files what has one right form: a field with one near name, a value in the
+    /// wrong case. What remains is reported.
+    #[arg(long)]
+    fix: bool,
     /// Refuse objects of kinds that neither a schema nor a policy knows.
     #[arg(long, env = "KUBECTL_OPENSDN_VALIDATE_STRICT", hide_env = true, value_parser = FalseyValueParser::new())]
     strict: bool,
@@ -146,6 +153,7 @@ impl Validate {
     pub(crate) fn run(&self, global: &Global, ui: &mut Ui) -> Result<Exit, Failure> {
         let started = Instant::now();
         self.check_cluster_flags(global)?;
+        self.check_fix()?;
         let runtime = Runtime::start(global)?;
         if let Some(why) = runtime.uncached() {
             ui.warn(why);
@@ -154,10 +162,15 @@ impl Validate {
             true => Some(runtime.block_on(global.client())?),
             false => None,
         };
-        let validated = validate(&runtime, &self.task(global), client)?;
+        let task = self.task(global);
+        let validated = match self.fix {
+            true => validate_and_fix(&runtime, &task, client)?,
+            false => validate(&runtime, &task, client)?,
+        };
         self.write(&validated, ui)?;
-        tell(&validated.report, ui);
+        self.tell(&validated, ui);
         ui.note(&report::summary(&validated.report, started.elapsed()));
+        self.suggest_fix(&validated, ui);
         Ok(self.exit(&validated))
     }
 
@@ -176,6 +189,15 @@ impl Validate {
             "validate asks no cluster without --live",
             "add --live, or leave it out",
         )
+    }
+
+    fn check_fix(&self) -> Result<(), Failure> {
+        let mut names = self.names.iter().chain(&self.filename);
+        if self.fix && names.any(|name| name.as_os_str() == "-") {
+            let message = "--fix changes files, and standard input (-) is none";
+            return Err(Failure::usage(message, "name the files, or leave --fix out"));
+        }
+        Ok(())
     }
 
     fn task(&self, global: &Global) -> Task {
@@ -213,11 +235,27 @@ impl Validate {
             Exit::Done
         }
     }
-}
 
-/// What was not checked, for people; documents have it within.
-fn tell(report: &ValidationReport, ui: &mut Ui) {
-    for one in &report.not_checked {
-        ui.note(&format!("not checked: {}: {}", one.what, one.why));
+    /// What is no finding, for people; documents have it within.
+    fn tell(&self, validated: &Validated, ui: &mut Ui) {
+        let report = &validated.report;
+        if !matches!(self.output, Format::Human | Format::Json | Format::Yaml) {
+            for one in &report.fixed {
+                ui.note(&report::fixed(one));
+            }
+        }
+        for one in &report.not_checked {
+            ui.note(&format!("not checked: {}: {}", one.what, one.why));
+        }
+    }
+
+    fn suggest_fix(&self, validated: &Validated, ui: &mut Ui) {
+        let Validated { report, paths, .. } = validated;
+        let of_file =
+            |one: &&Finding| one.fix.is_some() && paths.contains_key(&one.place.file_number);
+        let fixable = report.findings.iter().filter(of_file).count();
+        if fixable > 0 && !self.fix {
+            ui.hint(&format!("--fix puts {fixable} of these right, in the files"));
+        }
     }
 }

@@ -190,6 +190,9 @@ impl ConfigFile {
         let message = format!("{}: {message}", self.place(Some(span)));
         let hint = match hint {
             "" => "correct the file, or do without it: --config /dev/null".to_owned(),
+            hint if hint.ends_with('?') => {
+                format!("{hint} To do without the file: --config /dev/null")
+            }
             hint => format!("{hint}; to do without the file: --config /dev/null"),
         };
         Failure::new(Exit::Usage, "broken-config", message, hint)

@@ -9,17 +9,23 @@ use annotate_snippets::{
 };
 
 use super::place::{Excerpt, Place};
-use super::{Finding, Severity, ValidationReport};
+use super::{Finding, Fixed, Severity, ValidationReport};
 use crate::ui::{Look, wrap};
 
 /// What stands before the text of a note: the gutter, `= note: `.
 const NOTE_INDENT: usize = 16;
 
-/// Writes every finding, then what was suppressed.
+/// Writes what was put right, every finding, then what was suppressed.
 pub(crate) fn write(report: &ValidationReport, look: Look, out: &mut dyn Write) -> io::Result<()> {
     let decor = if look.unicode { DecorStyle::Unicode } else { DecorStyle::Ascii };
     // Whether colours are wanted is the stream's business, which strips them where they are not.
     let renderer = Renderer::styled().decor_style(decor).term_width(look.width);
+    for one in &report.fixed {
+        writeln!(out, "{}", fixed(one))?;
+    }
+    if !report.fixed.is_empty() && !report.findings.is_empty() {
+        writeln!(out)?;
+    }
     for finding in &report.findings {
         writeln!(out, "{}\n", renderer.render(&[group(finding, look)]))?;
     }
@@ -132,6 +138,13 @@ fn label_fits(place: &Place, label: &str, width: usize) -> bool {
     gutter + before.chars().count() + 1 + label.chars().count() <= width
 }
 
+/// What was put right, in one line.
+pub(crate) fn fixed(one: &Fixed) -> String {
+    let Fixed { code, place, fix } = one;
+    let text = format!("fixed {}: {} is {} now ({code})", place.text(), fix.before, fix.after);
+    normalize_untrusted_str(&text)
+}
+
 /// The last line for people: `3 errors, 1 warning in 6 files, 14 objects`.
 pub(crate) fn summary(report: &ValidationReport, took: std::time::Duration) -> String {
     let summary = &report.summary;
@@ -150,6 +163,9 @@ pub(crate) fn summary(report: &ValidationReport, took: std::time::Duration) -> S
         plural(report.policies.len(), "policy"),
         took.as_millis()
     );
+    if !report.fixed.is_empty() {
+        text.push_str(&format!("; {} fixed", report.fixed.len()));
+    }
     if summary.suppressed > 0 {
         text.push_str(&format!("; {} suppressed", summary.suppressed));
     }

@@ -34,6 +34,7 @@ fn finding(code: &str, severity: Severity) -> Finding {
         related: Vec::new(),
         policy: None,
         suppression: None,
+        fix: None,
     }
 }
 

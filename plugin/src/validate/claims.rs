@@ -67,6 +67,7 @@ impl Claims {
             }],
             policy: None,
             suppression: None,
+            fix: None,
         })
     }
 
@@ -135,5 +136,6 @@ fn conflict(first: &Claimant, other: Claimant) -> Finding {
         }],
         policy: other.policy,
         suppression: other.granted,
+        fix: None,
     }
 }

@@ -60,6 +60,14 @@ pub(crate) struct Inputs {
 }
 
 impl Input {
+    /// The file, where it is one.
+    pub(crate) fn path(&self) -> Option<&Path> {
+        match &self.content {
+            Content::File(path) => Some(path),
+            Content::Memory(_) => None,
+        }
+    }
+
     /// Opens the text anew.
     pub(crate) fn open(&self) -> io::Result<Box<dyn Read>> {
         Ok(match &self.content {

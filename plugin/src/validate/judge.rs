@@ -272,6 +272,7 @@ impl Judge<'_> {
                 related: Vec::new(),
                 policy: self.in_force.ids.get(&failure.policy).cloned(),
                 suppression: None,
+                fix: None,
             });
         }
     }
@@ -295,6 +296,7 @@ impl Judge<'_> {
             policy: self.in_force.ids.get(&said.policy).cloned(),
             code: said.code,
             suppression: None,
+            fix: None,
         }
     }
 
@@ -351,5 +353,6 @@ fn unknown_kind(written: Written<'_>, subject: &Subject) -> Finding {
         related: Vec::new(),
         policy: None,
         suppression: None,
+        fix: None,
     }
 }

@@ -115,6 +115,7 @@ impl Suppressions {
                 related: Vec::new(),
                 policy: None,
                 suppression: None,
+                fix: None,
             }
         });
         findings.collect()

@@ -6,6 +6,7 @@ use opensdn_manifests::{Document, Problem, Severity as Level, Source, Span};
 use serde_json::Value;
 
 use super::claims::Identity;
+use super::fix;
 use crate::report::{Finding, ObjectId, Origin, Place, Severity, Step};
 
 /// A document, and where it was read.
@@ -81,7 +82,8 @@ pub(crate) fn of_problem(written: Written<'_>, object: &ObjectId, problem: Probl
         (None, Some(pointer)) => written.place_of(pointer),
         (None, None) => written.place_of(""),
     };
-    Finding { object: Some(object.clone()), ..of_text(place, problem, Step::Schema) }
+    let fix = fix::of_problem(written.source, &problem);
+    Finding { object: Some(object.clone()), fix, ..of_text(place, problem, Step::Schema) }
 }
 
 /// A problem without an object.
@@ -104,5 +106,6 @@ pub(crate) fn of_text(place: Place, problem: Problem, step: Step) -> Finding {
         related: Vec::new(),
         policy: None,
         suppression: None,
+        fix: None,
     }
 }

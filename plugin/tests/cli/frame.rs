@@ -282,3 +282,17 @@ fn flags_of_kubectl_that_have_no_effect_are_refused_with_a_sentence() {
         assert!(said.contains(sentence), "{arguments:?}: {said}");
     }
 }
+
+#[test]
+fn every_shell_gets_a_script_with_our_commands() {
+    for shell in ["bash", "zsh", "fish", "powershell", "elvish", "nushell"] {
+        let output = output(&["completion", shell]);
+        assert_eq!(output.status.code(), Some(0), "{shell}");
+        let script = text(&output.stdout);
+        for word in ["kubectl-opensdn", "validate", "fail-on"] {
+            assert!(script.contains(word), "{shell}: {word}");
+        }
+    }
+    let nushell = text(&output(&["completion", "nushell"]).stdout);
+    assert!(nushell.contains("export extern \"kubectl-opensdn validate\" ["), "{nushell}");
+}

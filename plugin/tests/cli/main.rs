@@ -2,6 +2,7 @@
 //! One binary for all, because linking it takes long.
 
 mod author;
+mod config;
 mod frame;
 mod offline;
 mod policy;

@@ -32,6 +32,9 @@ fn commands(manifest: &str) -> Vec<(Vec<String>, i32)> {
         "explain --schema Versions",
         "completion bash",
         "completion kubectl",
+        "completion nushell",
+        "config path",
+        "config view --context c",
         "__complete vers",
         "__complete explain OSDN",
         "version --client",
@@ -59,6 +62,10 @@ impl Surroundings {
         listener.set_nonblocking(true).unwrap();
         fs::create_dir(folder.path().join(".kube")).unwrap();
         fs::write(folder.path().join("a.yaml"), MANIFEST).unwrap();
+        // What holds for a context must not make anybody look for it.
+        let config = folder.path().join(".config/kubectl-opensdn");
+        fs::create_dir_all(&config).unwrap();
+        fs::write(config.join("config.yaml"), "contexts: {c: {request-timeout: 1s}}\n").unwrap();
         Self { folder, listener }
     }
 

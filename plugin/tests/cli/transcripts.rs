@@ -12,6 +12,7 @@ fn commands_write_and_end_as_in_their_transcripts() {
     cases.env("NO_COLOR", "1");
     cases.env("OPENSDN_NAMESPACE", "opensdn-system");
     cases.env("PATH", "/usr/bin:/bin");
+    cases.env("XDG_CONFIG_HOME", "");
     cases.env("XDG_CACHE_HOME", concat!(env!("CARGO_TARGET_TMPDIR"), "/cache"));
     cases.case("tests/cmd/**/*.trycmd");
     cases.case("tests/cmd/**/*.toml");

@@ -216,3 +216,28 @@ fn the_step_of_the_github_action_runs_as_it_is_defined() {
     assert_eq!(code(&run("$(touch hacked)", "")), 2);
     assert!(!root.path().join("hacked").exists());
 }
+
+#[test]
+fn a_fix_keeps_line_ends_and_leaves_links_and_what_kustomize_builds() {
+    let misspelt = link_local("a", "169.254.0.9").replace("fabric", "fabrc");
+    let windows = format!("\u{feff}{}", misspelt.replace('\n', "\r\n"));
+    let root = folder(&[("a.yaml", &windows)]);
+    let link = root.path().join("b.yaml");
+    std::os::unix::fs::symlink("a.yaml", &link).unwrap();
+    let output = program().args(["validate", "--fix"]).arg(&link).output().unwrap();
+    assert_eq!(code(&output), 0, "{}", text_of(&output));
+    let fixed = fs::read_to_string(root.path().join("a.yaml")).unwrap();
+    assert_eq!(fixed, windows.replace("fabrc", "fabric"));
+    assert!(link.is_symlink());
+
+    let built = "commonLabels: {a: b}\nresources: [a.yaml]\n";
+    let root = folder(&[("a.yaml", &misspelt), ("kustomization.yaml", built)]);
+    let bin = folder(&[("kubectl", "#!/bin/sh\n[ \"$1\" = kustomize ] && cat \"$2/a.yaml\"\n")]);
+    fs::set_permissions(bin.path().join("kubectl"), fs::Permissions::from_mode(0o755)).unwrap();
+    let path = format!("{}:/usr/bin:/bin", bin.path().display());
+    let mut command = program();
+    let output =
+        command.args(["validate", "--fix"]).arg(root.path()).env("PATH", path).output().unwrap();
+    assert_eq!(code(&output), 1, "{}", text_of(&output));
+    assert_eq!(fs::read_to_string(root.path().join("a.yaml")).unwrap(), misspelt);
+}

@@ -71,6 +71,9 @@ impl Found {
             let place = document.nearest(shown.unwrap_or_default());
             let is_key = [codes::UNKNOWN_FIELD, codes::REQUIRED].contains(&problem.code.as_str());
             problem.span = Some(place.key.filter(|_| is_key).unwrap_or(place.value));
+            // Nothing is put right but at the very place that is wrong.
+            let exact = problem.pointer.as_deref().and_then(|pointer| document.span(pointer));
+            problem.fix = problem.fix.take().filter(|_| exact == Some(place));
         }
         self.problems
     }

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use super::format::{self, Verdict};
 use super::found::Found;
 use super::node::{Kind, Limits, ListKind, Node};
-use super::unknown::{dotted, nearest};
+use super::unknown::{dotted, nearest, same_but_for_case};
 use crate::places::join;
 use crate::problem::{Problem, Severity, codes};
 use crate::syntax::kind_of;
@@ -113,7 +113,8 @@ fn check_allowed(value: &Value, node: &Node, at: &str, found: &mut Found) {
         (None, Value::Null) => "give it one of these values, or remove it".to_owned(),
         (None, _) => String::new(),
     };
-    found.block(Problem::error(codes::ENUM, message).pointer(at).hint(hint));
+    let right = value.as_str().and_then(|text| same_but_for_case(text, &allowed));
+    found.block(Problem::error(codes::ENUM, message).pointer(at).hint(hint).fix(right));
 }
 
 fn check_fields(

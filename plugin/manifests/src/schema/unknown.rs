@@ -1,6 +1,8 @@
 //! Fields that the schema has not. The API server prunes them and kubectl refuses them; here each
 //! is told, with the name that was probably meant, and then pruned.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Map, Value};
 use strsim::damerau_levenshtein;
 
@@ -45,10 +47,35 @@ fn prune_fields(
             None => unknown.push(name.clone()),
         }
     }
-    for name in unknown {
-        found.push(unknown_field(&name, fields, node, is_object, at));
-        fields.remove(&name);
+    let right: Vec<Option<&str>> = unknown
+        .iter()
+        .map(|name| {
+            let right = sure(name, fields, &node.properties)?;
+            // Of two keys that may be meant as one, neither is sure to be it.
+            let other = unknown.iter().any(|other| other != name && is_near(other, right));
+            (!other).then_some(right)
+        })
+        .collect();
+    for (name, right) in unknown.iter().zip(right) {
+        let problem = unknown_field(name, fields, node, is_object, at);
+        found.push(problem.fix(right));
+        fields.remove(name);
     }
+}
+
+/// The field that was meant without a doubt: hardly another text, not given yet, and no other field
+/// is near.
+fn sure<'a>(
+    name: &str,
+    fields: &Map<String, Value>,
+    known: &'a BTreeMap<String, Node>,
+) -> Option<&'a str> {
+    let mut near = known.keys().filter(|known| is_near(name, known));
+    let (one, other) = (near.next()?, near.next());
+    let length = plain(name).chars().count();
+    let most = if length < 4 { 0 } else { 1 + usize::from(length >= 8) };
+    let sure = other.is_none() && distance(name, one) <= most && !fields.contains_key(one);
+    sure.then_some(one.as_str())
 }
 
 fn unknown_field(
@@ -101,19 +128,27 @@ pub(crate) fn unknown_metadata(name: &str) -> Problem {
 
 /// The known name that was probably meant.
 pub(crate) fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    let plain = |text: &str| {
-        text.chars()
-            .filter(|character| character.is_alphanumeric())
-            .flat_map(char::to_lowercase)
-            .collect::<String>()
-    };
-    let wanted = plain(name);
-    let most = (wanted.chars().count() / 3).clamp(1, 3);
-    known
-        .map(|known| (damerau_levenshtein(&wanted, &plain(known)), known))
-        .filter(|(distance, _)| *distance <= most)
-        .min()
-        .map(|(_, known)| known)
+    let near = known.filter(|known| is_near(name, known));
+    near.map(|known| (distance(name, known), known)).min().map(|(_, known)| known)
+}
+
+/// The one of the values that differs from the text only in case, dashes and the like.
+pub(crate) fn same_but_for_case<'a>(text: &str, known: &'a [String]) -> Option<&'a str> {
+    let mut same = known.iter().filter(|known| distance(text, known) == 0);
+    let (one, other) = (same.next()?, same.next());
+    (other.is_none() && !plain(text).is_empty()).then_some(one.as_str())
+}
+
+fn is_near(name: &str, known: &str) -> bool {
+    distance(name, known) <= (plain(name).chars().count() / 3).clamp(1, 3)
+}
+
+fn distance(one: &str, other: &str) -> usize {
+    damerau_levenshtein(&plain(one), &plain(other))
+}
+
+fn plain(text: &str) -> String {
+    text.chars().filter(|one| one.is_alphanumeric()).flat_map(char::to_lowercase).collect()
 }
 
 /// A pointer as the API server writes paths: `spec.list[0].name`.

@@ -127,8 +127,11 @@ fn write(
         let hint = "edit it yourself, with one key a line: kubectl opensdn config --help";
         return Err(Failure::new(Exit::Usage, "broken-config", message, hint));
     };
-    // What else is wrong in it would stop every command.
-    ConfigFile::parse(path, text.clone().into_bytes())?.settings(definition)?;
+    // What else is wrong in it would stop every command; it is told where it stands now.
+    let after = ConfigFile::parse(path, text.clone().into_bytes())?.settings(definition);
+    if let Err(wrong) = after {
+        return Err(file.settings(definition).err().unwrap_or(wrong));
+    }
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     let made = folder.map_or(Ok(()), std::fs::create_dir_all);
     made.and_then(|()| replace(path, text.as_bytes())).map_err(|error| unwritable(path, &error))
