@@ -85,7 +85,7 @@ fn a_misspelt_word_is_answered_with_the_right_one() {
 
 #[test]
 fn a_missing_command_is_answered_with_those_that_there_are() {
-    assert!(refused(&[]).hint.contains("explain, version"));
+    assert!(refused(&[]).hint.contains("explain, config, version"));
 }
 
 #[test]
