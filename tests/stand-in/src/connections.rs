@@ -1,0 +1,98 @@
+//! Connections to the services that a component needs: each server is asked again and again, so
+//! that a process that hangs or is cut off is noticed as well as one that has ended.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustls::ClientConfig;
+use rustls_pki_types::{InvalidDnsNameError, ServerName};
+use tokio::net::TcpStream;
+use tokio::time;
+use tokio_rustls::TlsConnector;
+
+use crate::component::Service;
+use crate::greetings::{self, greet};
+use crate::plan::{Connection, Server};
+use crate::say;
+use crate::state::{Link, State, names};
+
+/// Between two questions to one server.
+const PAUSE: Duration = Duration::from_secs(1);
+/// For an answer.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Why a server is down.
+#[derive(Debug, thiserror::Error)]
+enum Error {
+    #[error("connect")]
+    Connect(#[source] std::io::Error),
+    #[error("agree on TLS")]
+    Tls(#[source] std::io::Error),
+    #[error("agree on TLS")]
+    Name(#[from] InvalidDnsNameError),
+    #[error(transparent)]
+    Greeting(#[from] greetings::Error),
+    #[error("no answer within {PATIENCE:?}")]
+    Silence(#[from] time::error::Elapsed),
+}
+
+/// Keeps asking all servers of all services.
+pub(crate) fn keep_asking(connections: Vec<Connection>, state: &Arc<State>) {
+    for (place, connection) in connections.into_iter().enumerate() {
+        for (number, server) in connection.servers.into_iter().enumerate() {
+            let (tls, state) = (connection.tls.clone(), Arc::clone(state));
+            let watched = Watched { service: connection.service, server, tls };
+            tokio::spawn(async move { watched.watch(&state, (place, number)).await });
+        }
+    }
+}
+
+struct Watched {
+    service: Service,
+    server: Server,
+    tls: Option<Arc<ClientConfig>>,
+}
+
+impl Watched {
+    async fn watch(&self, state: &State, (place, number): (usize, usize)) -> Infallible {
+        let mut pause = time::interval(PAUSE);
+        pause.set_missed_tick_behavior(time::MissedTickBehavior::Delay);
+        loop {
+            pause.tick().await;
+            let link = match self.ask().await {
+                Ok(()) => Link::Up,
+                Err(error) => Link::Down(crate::chain(&error)),
+            };
+            let (_, name, _) = names(self.service);
+            let line = match &link {
+                Link::Down(why) => format!("{name} {} is down: {why}", self.server),
+                Link::Up | Link::Begun => format!("{name} {} is up", self.server),
+            };
+            let change = state.note(place, number, link);
+            if change.is_new {
+                say(&line);
+            }
+            match change.process {
+                Some(down) if down.is_empty() => say("now Functional"),
+                Some(down) => say(&format!("now Non-Functional: {} down", down.join(", "))),
+                None => {}
+            }
+        }
+    }
+
+    async fn ask(&self) -> Result<(), Error> {
+        time::timeout(PATIENCE, async {
+            let to = (self.server.host.as_str(), self.server.port);
+            let mut stream = TcpStream::connect(to).await.map_err(Error::Connect)?;
+            let Some(tls) = &self.tls else {
+                return Ok(greet(self.service, &mut stream).await?);
+            };
+            let name = ServerName::try_from(self.server.host.clone())?;
+            let connector = TlsConnector::from(Arc::clone(tls));
+            let mut stream = connector.connect(name, stream).await.map_err(Error::Tls)?;
+            Ok(greet(self.service, &mut stream).await?)
+        })
+        .await?
+    }
+}
