@@ -17,7 +17,7 @@ test-kubernetes: ## the sandbox and admission tests against VERSION=1.33, 1.35 o
 	@gate/test-kubernetes.sh $(VERSION)
 test-languages: ## begin, build and test a policy in each language: Rust, JavaScript, Python, C
 	@gate/test-languages.sh
-test-images: ## build and start the images of real services that the lab uses: Redis, Cassandra, …
+test-images: ## build and start the images of services that the lab uses: Redis, Cassandra, …
 	@gate/test-images.sh
 bench: ## measure evaluation, throughput, start-up and memory; prints a table, writes JSON
 	@gate/bench.sh

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Builds the images of real services and shows that each starts and answers. Needs root.
+# Builds the images of real services and of the stand-in, and shows that each starts and answers.
+# Needs root.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 source gate/cache.sh
@@ -24,7 +25,7 @@ if [ "${#missing[@]}" != 0 ]; then
   }
 fi
 take_build_slot
-for service in redis rabbitmq zookeeper cassandra; do
+for service in redis rabbitmq zookeeper cassandra stand-in; do
   step "$service: build" tests/images/build.sh "$service"
 done
 run_tests_and_finish cargo test --locked --package opensdn-tests --features service-images \

@@ -4,8 +4,9 @@
 # they are not in deploy/. Programs come from Debian's archive, jars from Maven's; what has been
 # built before is found again.
 #
-#   build.sh redis | rabbitmq | zookeeper | cassandra
+#   build.sh redis | rabbitmq | zookeeper | cassandra | stand-in
 #
+# The last is a program of ours, tests/stand-in, for components whose own image cannot be had.
 # In the folder of each: `packages`, names and upstream versions for apt; `Dockerfile`; `root`,
 # files that are added; and for Java `pom.xml` with `jars.sha256`, the jars it resolves to
 # (build.sh NAME --lock writes it anew).
@@ -13,11 +14,12 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 source gate/cache.sh
 source deploy/images/archive.sh
+source deploy/images/program.sh
 
 service=${1:-}
 readonly service folder=tests/images/$service
 [ -n "$service" ] && [ -f "$folder/Dockerfile" ] || {
-  echo "usage: build.sh redis|rabbitmq|zookeeper|cassandra" >&2
+  echo "usage: build.sh redis|rabbitmq|zookeeper|cassandra|stand-in" >&2
   exit 2
 }
 readonly SUITE=bookworm
@@ -97,6 +99,10 @@ make_context() { # make_context FOLDER
 
 if [ "${2:-}" = --lock ]; then
   lock_jars
+  exit
+fi
+if [ "$service" = stand-in ]; then
+  program_archive opensdn-stand-in opensdn-tests-stand-in "$folder/Dockerfile"
   exit
 fi
 [ "$(id -u)" = 0 ] || image_stop "only root can unpack a system" "sudo tests/images/build.sh $service"

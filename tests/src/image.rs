@@ -160,9 +160,25 @@ impl Container {
     /// # Errors
     /// We are not root, or the image cannot be unpacked.
     pub fn start(image: &Image, arguments: &[&str]) -> Result<Self, Error> {
+        Self::start_with(image, arguments, &[])
+    }
+
+    /// The same, with further files, each by its path from the root and its text.
+    ///
+    /// # Errors
+    /// We are not root, or the image cannot be unpacked.
+    pub fn start_with(
+        image: &Image,
+        arguments: &[&str],
+        files: &[(&str, &str)],
+    ) -> Result<Self, Error> {
         let root = TempDir::new().map_err(file(Path::new("a new folder")))?;
         let system = root.path().join("root");
         image.unpack(&system)?;
+        for (path, text) in files {
+            let path = system.join(path);
+            fs::write(&path, text).map_err(file(&path))?;
+        }
         let hosts = system.join("etc/hosts");
         if hosts.parent().is_some_and(Path::is_dir) {
             fs::write(&hosts, "127.0.0.1 localhost service\n").map_err(file(&hosts))?;

@@ -48,6 +48,14 @@ pub(crate) fn keep_asking(connections: Vec<Connection>, state: &Arc<State>) {
     }
 }
 
+/// Says how the component is, by the services that are down.
+pub(crate) fn announce(down: &[&str]) {
+    match down {
+        [] => say("now Functional"),
+        down => say(&format!("now Non-Functional: {} down", down.join(", "))),
+    }
+}
+
 struct Watched {
     service: Service,
     server: Server,
@@ -73,10 +81,8 @@ impl Watched {
             if change.is_new {
                 say(&line);
             }
-            match change.process {
-                Some(down) if down.is_empty() => say("now Functional"),
-                Some(down) => say(&format!("now Non-Functional: {} down", down.join(", "))),
-                None => {}
+            if let Some(down) = change.process {
+                announce(&down);
             }
         }
     }

@@ -28,7 +28,6 @@ use clap::builder::PossibleValuesParser;
 use tokio::runtime;
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::component::Component;
 use crate::components::COMPONENTS;
 use crate::configuration::Configuration;
 use crate::plan::Plan;
@@ -87,20 +86,19 @@ fn stand_in(arguments: &Arguments) -> Result<(), Error> {
     let plan = Plan::of(component, &configuration).map_err(configuration::Error::from)?;
     let runtime = runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(Error::Start)?;
-    let served = runtime.block_on(serve(component, plan));
+    let served = runtime.block_on(serve(plan));
     runtime.shutdown_timeout(LAST_MOMENT);
     served
 }
 
-async fn serve(component: &'static Component, plan: Plan) -> Result<(), Error> {
+async fn serve(plan: Plan) -> Result<(), Error> {
     let mut terminate = signal(SignalKind::terminate()).map_err(Error::Start)?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(Error::Start)?;
     let state = Arc::new(State::of(&plan));
-    let served = Served { component, worker: plan.worker, state: Arc::clone(&state) };
+    let served =
+        Served { component: plan.component, worker: plan.worker, state: Arc::clone(&state) };
     ports::open(plan.listeners, Arc::new(served)).await?;
-    if plan.connections.is_empty() {
-        say("now Functional");
-    }
+    connections::announce(&state::down(&state.connections()));
     connections::keep_asking(plan.connections, &state);
     tokio::select! {
         _ = terminate.recv() => say("ends on SIGTERM"),

@@ -25,7 +25,7 @@ fn demanded(component: &Component) -> BTreeMap<(&'static str, &'static str), Str
         }
     }
     for need in component.needs.iter().filter(|need| need.presence == Presence::Required) {
-        put(need.servers, "10.0.0.1:9041 10.0.0.2:9041");
+        put(need.servers, "10.0.0.1:9041,10.0.0.2:9041");
         for name in need.with {
             put(Key { section: need.servers.section, name }, "x");
         }
