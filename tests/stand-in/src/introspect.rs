@@ -128,9 +128,9 @@ mod tests {
         assert_eq!(first(&page, "state"), "Non-Functional");
         assert_eq!(first(&page, "status"), "Down");
         let document = roxmltree::Document::parse(&page).unwrap();
-        let last = document.descendants().filter(|node| node.has_tag_name("description")).last();
+        let mut described = document.descendants().filter(|node| node.has_tag_name("description"));
         let wanted = "Database:Cassandra, Database:RabbitMQ connection down";
-        assert_eq!(last.unwrap().text(), Some(wanted));
+        assert_eq!(described.next_back().unwrap().text(), Some(wanted));
     }
 
     #[test]

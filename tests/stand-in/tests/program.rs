@@ -134,7 +134,11 @@ impl ConfigApi {
     }
 
     fn stop(&self, which: usize, mut played: Played) {
-        let port = [self.cassandra, self.zookeeper, self.rabbit][which];
+        let port = match which {
+            0 => self.cassandra,
+            1 => self.zookeeper,
+            _ => self.rabbit,
+        };
         played.ended.store(true, Ordering::Relaxed);
         // Wakes it; if the program has just done so, there is nobody to take this.
         let _ = TcpStream::connect(("127.0.0.1", port));
@@ -155,9 +159,9 @@ impl Started {
         let end = Instant::now() + PATIENCE;
         loop {
             let left = end.saturating_duration_since(Instant::now());
-            let Ok(line) = self.lines.recv_timeout(left) else {
-                panic!("never said {wanted:?}: {:#?}", self.heard)
-            };
+            let line = self.lines.recv_timeout(left);
+            assert!(line.is_ok(), "never said {wanted:?}: {:#?}", self.heard);
+            let line = line.unwrap_or_default();
             let is_it = line.contains(wanted);
             self.heard.push(line);
             if is_it {
