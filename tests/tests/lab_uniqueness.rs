@@ -20,6 +20,7 @@ mod real_nodes {
     use opensdn_tests::sandbox::Sandbox;
     use opensdn_tests::sandbox::lab::fault::{Blow, Party};
     use serde_json::{Value, json};
+    use tokio::time::sleep;
 
     type Outcome = Result<(), Failed>;
 
@@ -111,9 +112,17 @@ mod real_nodes {
             }
             assert_eq!(self.told(older).await?, None);
             let gauge = "opensdn_webhook_unique_conflicts{scope=\"link-local-address\"} 1";
-            let raised = async || self.metrics().await.iter().any(|text| text.contains(gauge));
-            eventually("the leader's metric counts it", raised).await;
-            Ok(())
+            let mut metrics = Vec::new();
+            for _ in 0..100 {
+                metrics = self.metrics().await;
+                if metrics.iter().any(|text| text.contains(gauge)) {
+                    return Ok(());
+                }
+                sleep(Duration::from_millis(100)).await;
+            }
+            let lines = metrics.iter().flat_map(|text| text.lines());
+            let lines: Vec<_> = lines.filter(|line| line.contains("conflicts")).collect();
+            Err(format!("the leader's metric does not count {younger}: {lines:#?}").into())
         }
 
         async fn metrics(&self) -> Vec<String> {
@@ -138,7 +147,7 @@ mod real_nodes {
             install_crds(&self.client, &opensdn_crds::all()).await?;
             self.create("z-older", "169.254.8.1").await?;
             // Ages are whole seconds.
-            tokio::time::sleep(Duration::from_millis(1100)).await;
+            sleep(Duration::from_millis(1100)).await;
             self.create("a-younger", "169.254.8.1").await?;
             self.product.apply().await?;
             self.product.wait_until_in_force().await?;
