@@ -47,7 +47,7 @@ struct Replica {
     judge: Judge,
     leadership: Leadership,
     metrics: Metrics,
-    _serving: Arc<Serving>,
+    serving: Arc<Serving>,
     _shutdown: Shutdown,
 }
 
@@ -68,7 +68,7 @@ impl Replica {
             judge: Judge::new(Arc::clone(&serving), lookup, Arc::new(|_| None)),
             leadership: Leadership::start(client.clone(), "default", lease, "replica", drain),
             metrics,
-            _serving: serving,
+            serving,
             _shutdown: shutdown,
         })
     }
@@ -100,6 +100,13 @@ async fn told(client: &Client, name: &str) -> Result<Option<String>, kube::Error
     let conditions = status.conditions.unwrap_or_default();
     let ours = conditions.into_iter().find(|condition| condition.type_ == "UniqueConflict");
     Ok(ours.and_then(|condition| condition.message))
+}
+
+/// What the metric says.
+fn conflicts_counted(replica: &Replica) -> Result<Option<String>, std::fmt::Error> {
+    let metrics = replica.metrics.encode()?;
+    let name = "opensdn_webhook_unique_conflicts{scope=\"link-local-address\"} ";
+    Ok(metrics.lines().find_map(|line| line.strip_prefix(name)).map(str::to_owned))
 }
 
 async fn until_held_by(client: &Client, key: &str, holder: Option<&str>) -> Outcome {
@@ -145,9 +152,20 @@ async fn stored_objects_are_claimed_oldest_first_and_the_younger_is_told() -> Ou
     let about = |event: &Event| event.regarding.as_ref().and_then(|about| about.name.clone());
     let ours = listed.items.iter().find(|event| event.reason.as_deref() == Some("UniqueConflict"));
     assert_eq!(ours.and_then(about).as_deref(), Some("a-younger"));
-    let metrics = replica.metrics.encode()?;
-    let gauge = "opensdn_webhook_unique_conflicts{scope=\"link-local-address\"} 1";
-    assert!(metrics.contains(gauge), "{metrics}");
+    assert_eq!(conflicts_counted(&replica)?.as_deref(), Some("1"));
+
+    // However often policies change meanwhile, each is counted once.
+    let policies = PolicySet::new(vec![binding(&policy().await?, Scope::default())], Vec::new());
+    replica.serving.swap(policies);
+    store(&client, "first-of-two", "169.254.1.2").await?;
+    let second = Instant::now() + Duration::from_millis(1100);
+    tokio::time::sleep_until(second).await;
+    store(&client, "second-of-two", "169.254.1.2").await?;
+    until("the second is told", || async { Ok(told(&client, "second-of-two").await?.is_some()) })
+        .await?;
+    assert_eq!(conflicts_counted(&replica)?.as_deref(), Some("2"));
+    remove(&client, "second-of-two").await?;
+    remove(&client, "first-of-two").await?;
 
     // Well before the grace is over: the holder was stored, and is gone.
     remove(&client, "z-older").await?;

@@ -106,6 +106,8 @@ impl Keeper {
                 () = work => {}
                 () = other_plan => {}
             }
+            // The next one counts them all anew.
+            self.metrics.forget_conflicts();
         }
     }
 
