@@ -71,7 +71,6 @@ impl Keeper {
                 () = self.keep() => {}
                 () = leadership.changed() => {}
             }
-            self.metrics.forget_conflicts();
         }
     }
 
@@ -106,8 +105,6 @@ impl Keeper {
                 () = work => {}
                 () = other_plan => {}
             }
-            // The next one counts them all anew.
-            self.metrics.forget_conflicts();
         }
     }
 

@@ -18,6 +18,13 @@ pub(super) struct Conflicts {
     untold: BTreeSet<Place>,
 }
 
+/// However a session ends, the next one, here or elsewhere, counts them all anew.
+impl Drop for Conflicts {
+    fn drop(&mut self) {
+        self.metrics.forget_conflicts();
+    }
+}
+
 impl Conflicts {
     pub(super) fn new(metrics: BackgroundMetrics) -> Self {
         let (losses, losers) = (HashMap::new(), HashMap::new());
