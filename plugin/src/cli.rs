@@ -138,15 +138,17 @@ impl Global {
     /// `~/.cache/opensdn`. Nothing where there is no home.
     #[must_use]
     pub fn cache_dir(&self) -> Option<PathBuf> {
-        let folder = |name: &str| {
-            // The specification of XDG has relative paths ignored.
-            std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute())
-        };
-        self.cache_dir.clone().or_else(|| {
-            let caches = folder("XDG_CACHE_HOME").or_else(|| Some(folder("HOME")?.join(".cache")));
-            Some(caches?.join("opensdn"))
-        })
+        let caches = || Some(xdg_folder("XDG_CACHE_HOME", ".cache")?.join("opensdn"));
+        self.cache_dir.clone().or_else(caches)
     }
+}
+
+/// The folder that the variable names, else the one of that name in the home; nothing where there
+/// is no home either. The specification of XDG has relative paths ignored.
+pub(crate) fn xdg_folder(variable: &str, in_home: &str) -> Option<PathBuf> {
+    let folder =
+        |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    folder(variable).or_else(|| Some(folder("HOME")?.join(in_home)))
 }
 
 /// Whether to use colours.

@@ -13,7 +13,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::cli::Global;
+use crate::cli::{Global, xdg_folder};
 use crate::exit::Failure;
 
 pub(crate) mod edit;
@@ -57,11 +57,7 @@ impl Location {
         if let Some(path) = &global.config {
             return Some(Self { path: path.clone(), named: true });
         }
-        let folder = |name: &str| {
-            // The specification of XDG has relative paths ignored.
-            std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute())
-        };
-        let folder = folder("XDG_CONFIG_HOME").or_else(|| Some(folder("HOME")?.join(".config")))?;
+        let folder = xdg_folder("XDG_CONFIG_HOME", ".config")?;
         Some(Self { path: folder.join("kubectl-opensdn").join("config.yaml"), named: false })
     }
 }

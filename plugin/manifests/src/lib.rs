@@ -25,7 +25,7 @@ mod version;
 
 pub use comment::{Comment, Suppression};
 pub use document::Document;
-pub use places::Place;
+pub use places::{Place, join};
 pub use problem::{Problem, Severity, codes};
 pub use read::{MAX_DEPTH, MAX_DOCUMENT_BYTES, MAX_VALUES, Parsed, read};
 pub use schema::Schemas;

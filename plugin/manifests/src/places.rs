@@ -84,7 +84,7 @@ impl Places {
 }
 
 /// A pointer one level deeper.
-pub(crate) fn join(pointer: &str, key: &str) -> String {
+pub fn join(pointer: &str, key: &str) -> String {
     format!("{pointer}/{}", key.replace('~', "~0").replace('/', "~1"))
 }
 

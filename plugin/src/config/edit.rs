@@ -1,10 +1,10 @@
 //! One value changed in the text of the configuration: comments, order and what is unknown stay as
 //! they are. Every change is read again, and is none if anything else would change by it.
 
-use opensdn_manifests::{Document, Place};
+use opensdn_manifests::{Document, Place, join};
 use serde_json::{Map, Value};
 
-use super::file::{ConfigFile, join};
+use super::file::ConfigFile;
 
 /// The text with the value at the end of the way; none where it is written in a way that only a
 /// person can change.

@@ -7,7 +7,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use clap::Command;
-use opensdn_manifests::{Document, Severity, Source, Span, read};
+use opensdn_manifests::{Document, Severity, Source, Span, join, read};
 use serde_json::{Map, Value};
 
 use super::keys::{self, KEYS, Key};
@@ -197,11 +197,6 @@ impl ConfigFile {
         };
         Failure::new(Exit::Usage, "broken-config", message, hint)
     }
-}
-
-/// A JSON pointer one level deeper.
-pub(crate) fn join(at: &str, name: &str) -> String {
-    format!("{at}/{}", name.replace('~', "~0").replace('/', "~1"))
 }
 
 /// What `config set` needs to know of a key: that it is one, with a value that its flag takes.

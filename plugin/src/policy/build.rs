@@ -14,6 +14,7 @@ use super::project::{BuildCommand, Project};
 use super::reference::{BUILD_FOLDER, Module, Origin};
 use super::workbench;
 use crate::exit::{Exit, Failure};
+use crate::replace::replace;
 use crate::runtime::Runtime;
 
 /// A policy that was built.
@@ -55,7 +56,7 @@ pub(crate) fn build(project: &Project, runtime: &Runtime) -> Result<Built, Failu
         return Err(Failure::new(Exit::Negative, "other-name", message, hint));
     }
     let bytes = module.bytes.into_owned();
-    replace(&file, &bytes).map_err(|error| {
+    keep(&file, &bytes).map_err(|error| {
         let message = format!("{} cannot be written", shown.display());
         Failure::new(Exit::Usage, "unwritable-output", message, "").because(&error)
     })?;
@@ -145,15 +146,10 @@ fn by_command(project: &Project, build: &BuildCommand) -> Result<Vec<u8>, Failur
     })
 }
 
-/// Whoever reads the file at the same time sees the old or the new one.
-fn replace(file: &Path, bytes: &[u8]) -> io::Result<()> {
-    let folder = file.parent().unwrap_or(Path::new("."));
-    fs::create_dir_all(folder)?;
-    let partial = file.with_extension(format!("{}.partial", std::process::id()));
-    fs::write(&partial, bytes).and_then(|()| fs::rename(&partial, file)).inspect_err(|_| {
-        // What is left over is in the way of nobody.
-        let _ = fs::remove_file(&partial);
-    })
+/// In a folder that is made if it is not there.
+fn keep(file: &Path, bytes: &[u8]) -> io::Result<()> {
+    fs::create_dir_all(file.parent().unwrap_or(Path::new(".")))?;
+    replace(file, bytes)
 }
 
 #[cfg(test)]
@@ -161,7 +157,7 @@ mod tests {
     use std::fs;
     use std::path::Path;
 
-    use super::{by_command, replace};
+    use super::{by_command, keep};
     use crate::policy::project::{BuildCommand, Project};
 
     fn run(folder: &Path, script: &str) -> Result<Vec<u8>, &'static str> {
@@ -191,7 +187,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("build/no-owner.wasm");
         for bytes in [b"old", b"new"] {
-            replace(&file, bytes).unwrap();
+            keep(&file, bytes).unwrap();
             assert_eq!(fs::read(&file).unwrap(), bytes);
         }
         assert_eq!(fs::read_dir(folder.path().join("build")).unwrap().count(), 1);

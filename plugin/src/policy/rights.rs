@@ -125,6 +125,33 @@ mod tests {
     }
 
     #[test]
+    fn what_is_said_to_be_granted_is_in_the_webhooks_manifest() {
+        let text = include_str!("../../../deploy/webhook/rbac.yaml");
+        let source = opensdn_manifests::Source::new("rbac.yaml", text);
+        let documents = opensdn_manifests::read(&source).documents;
+        let role = documents.iter().find(|one| one.value["kind"] == "ClusterRole").unwrap();
+        let rules = role.value["rules"].as_array().unwrap();
+        let has = |list: &Value, one: &str| list.as_array().unwrap().contains(&json!(one));
+        let may_read = |group: &str, resource: &str| {
+            rules.iter().any(|rule| {
+                let verbs = ["list", "watch"].iter().all(|verb| has(&rule["verbs"], verb));
+                let names = rule.get("resourceNames").is_none();
+                verbs
+                    && names
+                    && has(&rule["apiGroups"], group)
+                    && has(&rule["resources"], resource)
+            })
+        };
+        for group in OWN_GROUPS {
+            assert!(may_read(group, "*"), "{group}");
+        }
+        for (group, kind) in GRANTED {
+            let plural = ApiResource::from_gvk(&GroupVersionKind::gvk(group, "v1", kind)).plural;
+            assert!(may_read(group, &plural), "{plural}.{group}");
+        }
+    }
+
+    #[test]
     fn other_kinds_may_be_listed_by_the_webhook_and_nobody_else() {
         let looked_up = [("", "Pod"), ("networking.k8s.io", "NetworkPolicy"), ("", "Node")];
         let given = rights("own", &metadata(&looked_up, true), "elsewhere").unwrap();
