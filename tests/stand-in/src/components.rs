@@ -67,13 +67,7 @@ pub(crate) static COMPONENTS: &[Component] = &[
         format: Format::Ini,
         required: &[],
         ports: &[introspect(PYTHON, 8087)],
-        needs: &[
-            API_OF_PYTHON,
-            CASSANDRA_OF_PYTHON,
-            zookeeper(key(PYTHON, "zk_server_ip")),
-            RABBIT_OF_PYTHON,
-            COLLECTORS,
-        ],
+        needs: CONFIG_DAEMON_NEEDS,
     },
     Component {
         name: "servicemonitor",
@@ -81,13 +75,7 @@ pub(crate) static COMPONENTS: &[Component] = &[
         format: Format::Ini,
         required: &[],
         ports: &[introspect(PYTHON, 8088)],
-        needs: &[
-            API_OF_PYTHON,
-            CASSANDRA_OF_PYTHON,
-            zookeeper(key(PYTHON, "zk_server_ip")),
-            RABBIT_OF_PYTHON,
-            COLLECTORS,
-        ],
+        needs: CONFIG_DAEMON_NEEDS,
     },
     Component {
         name: "devicemanager",
@@ -96,13 +84,7 @@ pub(crate) static COMPONENTS: &[Component] = &[
         // Shared with dnsmasq, which serves what the device manager writes.
         required: &[key(PYTHON, "dnsmasq_conf_dir"), key(PYTHON, "tftp_dir")],
         ports: &[introspect(PYTHON, 8096)],
-        needs: &[
-            API_OF_PYTHON,
-            CASSANDRA_OF_PYTHON,
-            zookeeper(key(PYTHON, "zk_server_ip")),
-            RABBIT_OF_PYTHON,
-            COLLECTORS,
-        ],
+        needs: CONFIG_DAEMON_NEEDS,
     },
     Component {
         name: "analyticsapi",
@@ -232,11 +214,7 @@ pub(crate) static COMPONENTS: &[Component] = &[
             // Its TLS begins inside the stream of XMPP, which nothing here speaks.
             plain("XMPP", or(key(CPLUSPLUS, "xmpp_server_port"), 5269)),
         ],
-        needs: &[
-            CASSANDRA_OF_CONFIGDB,
-            RABBIT_OF_CONFIGDB,
-            collectors(key(CPLUSPLUS, "collectors")),
-        ],
+        needs: CONTROL_DAEMON_NEEDS,
     },
     Component {
         name: "dns",
@@ -250,11 +228,7 @@ pub(crate) static COMPONENTS: &[Component] = &[
             key(CPLUSPLUS, "rndc_config_file"),
         ],
         ports: &[introspect(CPLUSPLUS, 8092), plain("XMPP", Endpoint::Fixed(8093))],
-        needs: &[
-            CASSANDRA_OF_CONFIGDB,
-            RABBIT_OF_CONFIGDB,
-            collectors(key(CPLUSPLUS, "collectors")),
-        ],
+        needs: CONTROL_DAEMON_NEEDS,
     },
     Component {
         name: "named",
@@ -404,6 +378,19 @@ pub(crate) static COMPONENTS: &[Component] = &[
         needs: &[],
     },
 ];
+
+/// Of the daemons beside the Config API.
+const CONFIG_DAEMON_NEEDS: &[Need] = &[
+    API_OF_PYTHON,
+    CASSANDRA_OF_PYTHON,
+    zookeeper(key(PYTHON, "zk_server_ip")),
+    RABBIT_OF_PYTHON,
+    COLLECTORS,
+];
+
+/// Of control and DNS.
+const CONTROL_DAEMON_NEEDS: &[Need] =
+    &[CASSANDRA_OF_CONFIGDB, RABBIT_OF_CONFIGDB, collectors(key(CPLUSPLUS, "collectors"))];
 
 const CONFIG_NODE: &[Port] = &[introspect(PYTHON, 8100)];
 const CONTROL_NODE: &[Port] = &[introspect(PYTHON, 8101)];
