@@ -2,6 +2,7 @@
 //! Deliberately not here: the requests that go on meanwhile (`steady_load`).
 
 use std::error::Error;
+use std::future::Future;
 use std::time::Duration;
 
 use futures::future::try_join3;
@@ -18,6 +19,7 @@ use serde_json::{Value, json};
 use time::OffsetDateTime;
 use tokio::time::{Instant, sleep};
 
+use crate::eventually::eventually_within;
 use crate::product::NAMESPACE;
 
 const SECRET: &str = "opensdn-webhook-ca";
@@ -44,7 +46,10 @@ impl Changes {
     /// Changes policies to and fro; each change is in force in every replica before the next.
     ///
     /// # Errors
-    /// The API server does not take it, or it does not come into force.
+    /// The API server does not take it.
+    ///
+    /// # Panics
+    /// It does not come into force.
     pub async fn swap_policies(&self) -> Result<(), Failed> {
         let elsewhere = json!({"namespaces": ["elsewhere"]});
         for even in [true, false, true] {
@@ -64,7 +69,10 @@ impl Changes {
     /// Changes this policy's spec, and waits until the change is in force in every replica.
     ///
     /// # Errors
-    /// The API server does not take it, or it does not come into force.
+    /// The API server does not take it.
+    ///
+    /// # Panics
+    /// It does not come into force.
     pub async fn swap(&self, policy: &str, spec: Value) -> Result<(), Failed> {
         let policies: Api<AdmissionPolicy> = Api::all(self.client.clone());
         let patch = Patch::Merge(json!({"spec": spec}));
@@ -79,7 +87,8 @@ impl Changes {
             replicas.len() == self.replicas
                 && replicas.iter().all(|one| one.ready && one.observed_generation == generation)
         })
-        .await
+        .await;
+        Ok(())
     }
 
     /// A whole rotation, except that its minute and its day of waiting are not waited for: the
@@ -87,7 +96,10 @@ impl Changes {
     /// `expiries` says when the certificates of the replicas that answer expire.
     ///
     /// # Errors
-    /// The CA cannot be read or changed, or a replica does not get a certificate of it.
+    /// The CA cannot be read or changed.
+    ///
+    /// # Panics
+    /// A replica does not get a certificate of it.
     pub async fn rotate_ca(&self, expiries: impl AsyncFn() -> Vec<String>) -> Result<(), Failed> {
         let mut before = expiries().await;
         let secrets: Api<Secret> = Api::namespaced(self.client.clone(), NAMESPACE);
@@ -97,7 +109,7 @@ impl Changes {
         };
         until_taken("ask for a new CA", asked).await?;
         let announced = async || self.is_announced().await.unwrap_or(false);
-        until_so("the next CA is in every webhook configuration", announced).await?;
+        until_so("the next CA is in every webhook configuration", announced).await;
 
         before.extend(expiries().await);
         until_taken("use the next CA", async || self.step(use_next).await).await?;
@@ -105,10 +117,11 @@ impl Changes {
             let now = expiries().await;
             now.len() == self.replicas && now.iter().all(|now| !before.contains(now))
         };
-        until_so("every replica has a certificate of the new CA", reissued).await?;
+        until_so("every replica has a certificate of the new CA", reissued).await;
         until_taken("forget the old CA", async || self.step(forget_previous).await).await?;
         let alone = async || self.trusted().await.is_ok_and(|trusted| trusted == Some(1));
-        until_so("only the new CA is in every webhook configuration", alone).await
+        until_so("only the new CA is in every webhook configuration", alone).await;
+        Ok(())
     }
 
     /// Brings the stored CAs forward, unless that has been done.
@@ -183,15 +196,15 @@ async fn until_taken<T>(
     }
 }
 
-async fn until_so(what: &str, so: impl AsyncFn() -> bool) -> Result<(), Failed> {
-    let deadline = Instant::now() + PATIENCE;
-    while !so().await {
-        if Instant::now() > deadline {
-            return Err(format!("not within {PATIENCE:?}: {what}").into());
-        }
-        sleep(PAUSE).await;
-    }
-    Ok(())
+async fn until_so<F: Future<Output = bool>>(what: &str, so: impl FnMut() -> F) {
+    eventually_within(PATIENCE, what, so).await;
+}
+
+/// The line of a replica's metrics that says when its certificate expires.
+#[must_use]
+pub fn certificate_expiry(metrics: &str) -> Option<String> {
+    let name = "opensdn_webhook_certificate_expiry_timestamp";
+    metrics.lines().find(|line| line.starts_with(name)).map(str::to_owned)
 }
 
 fn certificates(config: &WebhookClientConfig) -> usize {

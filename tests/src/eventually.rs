@@ -12,11 +12,23 @@ pub const PATIENCE: Duration = Duration::from_secs(60);
 ///
 /// # Panics
 /// It is not so within [`PATIENCE`].
-pub async fn eventually<F: Future<Output = bool>>(what: &str, mut is: impl FnMut() -> F) {
+pub async fn eventually<F: Future<Output = bool>>(what: &str, is: impl FnMut() -> F) {
+    eventually_within(PATIENCE, what, is).await;
+}
+
+/// Waits until it is so, for as long as this.
+///
+/// # Panics
+/// It is not so within that time.
+pub async fn eventually_within<F: Future<Output = bool>>(
+    patience: Duration,
+    what: &str,
+    mut is: impl FnMut() -> F,
+) {
     let so = async {
         while !is().await {
             sleep(Duration::from_millis(30)).await;
         }
     };
-    assert!(timeout(PATIENCE, so).await.is_ok(), "not within {PATIENCE:?}: {what}");
+    assert!(timeout(patience, so).await.is_ok(), "not within {patience:?}: {what}");
 }

@@ -13,10 +13,13 @@ use kube::{Api, Client, ResourceExt as _};
 use tokio::process::Command;
 use tokio::time::{Instant, sleep, timeout};
 
+use crate::changes::certificate_expiry;
 use crate::product::NAMESPACE;
 use crate::sandbox::lab::LabError;
 use crate::sandbox::{AccessError, KubectlError, Sandbox};
 
+/// The kinds of what calls it, all named `opensdn-webhook`, as kubectl takes them.
+pub const CONFIGURATIONS: &str = "validatingwebhookconfiguration,mutatingwebhookconfiguration";
 /// How many replicas the manifest asks for.
 pub const REPLICAS: usize = 3;
 /// How long something may take in the cluster before it counts as missing.
@@ -183,15 +186,27 @@ impl<'s> LabProduct<'s> {
         answer.map_err(|_| LabProductError::Silent { pod: pod.to_owned() })?.map_err(failed)
     }
 
+    /// The metrics of the replicas that answer.
+    pub async fn metrics(&self) -> Vec<String> {
+        let pods = self.pods().await.unwrap_or_default();
+        let asked = pods.iter().map(async |pod| self.admin(&pod.name_any(), "/metrics").await.ok());
+        join_all(asked).await.into_iter().flatten().collect()
+    }
+
     /// When the certificates of the replicas that answer expire, as they say themselves.
     pub async fn certificate_expiries(&self) -> Vec<String> {
-        let pods = self.pods().await.unwrap_or_default();
-        let asked = pods.iter().map(async |pod| {
-            let metrics = self.admin(&pod.name_any(), "/metrics").await.ok()?;
-            let name = "opensdn_webhook_certificate_expiry_timestamp";
-            metrics.lines().find(|line| line.starts_with(name)).map(str::to_owned)
-        });
-        join_all(asked).await.into_iter().flatten().collect()
+        let metrics = self.metrics().await;
+        metrics.iter().filter_map(|metrics| certificate_expiry(metrics)).collect()
+    }
+
+    /// Asks for so many replicas.
+    ///
+    /// # Errors
+    /// The API server does not take it.
+    pub async fn scale(&self, replicas: usize) -> Result<(), LabProductError> {
+        let replicas = format!("--replicas={replicas}");
+        let scale = ["-n", NAMESPACE, "scale", "deployment/opensdn-webhook", replicas.as_str()];
+        self.kubectl(&scale).await.map(drop)
     }
 }
 

@@ -9,6 +9,7 @@ pub mod image;
 pub mod kubectl;
 pub mod lab_product;
 pub mod lab_under_load;
+pub mod link_local;
 pub mod measure;
 pub mod product;
 pub mod rush;

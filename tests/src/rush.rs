@@ -14,6 +14,8 @@ use serde_json::json;
 use tokio::sync::{Barrier, mpsc};
 use tokio::time::{Instant, sleep, timeout};
 
+use crate::link_local::service;
+
 /// How many users there are.
 pub const CLIENTS: usize = 200;
 /// How many keys they want, each user one.
@@ -137,15 +139,8 @@ fn address(number: usize) -> String {
 /// Tries until there is an answer about the key: a call of the webhook that broke off, or took
 /// too long, is not one, and a user would try again.
 async fn create(client: &Client, number: usize) -> Result<Answer, String> {
-    let service: LinkLocalService = serde_json::from_value(json!({
-        "apiVersion": "opensdn.io/v1alpha1", "kind": "LinkLocalService",
-        "metadata": {"name": name(number), "namespace": "default"},
-        "spec": {
-            "ip": address(number), "port": 80,
-            "fabric": {"addresses": ["10.1.1.1"], "port": 8080},
-        },
-    }))
-    .map_err(|error| error.to_string())?;
+    let service = service(&json!({"name": name(number)}), &address(number))
+        .map_err(|error| error.to_string())?;
     let services: Api<LinkLocalService> = Api::namespaced(client.clone(), "default");
     let tries = async {
         loop {

@@ -6,7 +6,7 @@
 mod real_nodes {
     use opensdn_tests::changes::Failed;
     use opensdn_tests::eventually::eventually;
-    use opensdn_tests::lab_product::LabProduct;
+    use opensdn_tests::lab_product::{CONFIGURATIONS, LabProduct, REPLICAS};
     use opensdn_tests::product::NAMESPACE;
     use opensdn_tests::sandbox::Sandbox;
 
@@ -20,7 +20,6 @@ mod real_nodes {
     "metadata": {"generateName": "others-", "namespace": "default"}}"#;
     const NO_PODS: &str = r#"{"apiVersion": "v1", "kind": "ResourceQuota",
     "metadata": {"name": "no-pods"}, "spec": {"hard": {"pods": "0"}}}"#;
-    const CONFIGURATIONS: &str = "validatingwebhookconfiguration,mutatingwebhookconfiguration";
 
     struct World<'s> {
         product: LabProduct<'s>,
@@ -51,13 +50,6 @@ mod real_nodes {
                 .await?;
             let coredns = ["rollout", "status", "-n", "kube-system", "deployment/coredns"];
             self.product.kubectl(&[&coredns[..], &["--timeout=60s"]].concat()).await?;
-            Ok(())
-        }
-
-        async fn scale(&self, replicas: &str) -> Outcome {
-            let replicas = format!("--replicas={replicas}");
-            let scale = ["-n", NAMESPACE, "scale", "deployment/opensdn-webhook", replicas.as_str()];
-            self.product.kubectl(&scale).await?;
             Ok(())
         }
 
@@ -98,13 +90,13 @@ mod real_nodes {
         }
 
         async fn all_replicas_down(&self) -> Outcome {
-            self.scale("0").await?;
+            self.product.scale(0).await?;
             self.until_missed().await;
             self.is_missed().await?;
             self.product.kubectl(&["delete", CONFIGURATIONS, "opensdn-webhook"]).await?;
             assert_eq!(self.refused(&GOOD.replace("NAME", "unjudged")).await?, None);
             self.product.kubectl(&["delete", "linklocalservice", "unjudged"]).await?;
-            self.scale("3").await?;
+            self.product.scale(REPLICAS).await?;
             self.product.wait_until_in_force().await?;
             self.until_judged("the webhook has put its configuration back").await;
             Ok(())

@@ -7,25 +7,24 @@
 mod real_nodes {
     use std::time::Duration;
 
-    use futures::future::join_all;
     use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
     use kube::{Api, Client, ResourceExt as _};
     use opensdn_crds::link_local_service::LinkLocalService;
     use opensdn_crds::unique_claim::{UniqueClaim, UniqueClaimSpec};
     use opensdn_tests::changes::Failed;
     use opensdn_tests::eventually::eventually;
-    use opensdn_tests::lab_product::{LabProduct, address_of};
+    use opensdn_tests::lab_product::{CONFIGURATIONS, LabProduct, REPLICAS, address_of};
+    use opensdn_tests::link_local::{service, told};
     use opensdn_tests::product::{NAMESPACE, install_crds};
     use opensdn_tests::rush::{CLIENTS, one_per_key, rush, until_claims_fit};
     use opensdn_tests::sandbox::Sandbox;
     use opensdn_tests::sandbox::lab::fault::{Blow, Party};
-    use serde_json::{Value, json};
+    use serde_json::json;
     use tokio::time::sleep;
 
     type Outcome = Result<(), Failed>;
 
     const TAKEN: &str = "is already taken by LinkLocalService default/";
-    const CONFIGURATIONS: &str = "validatingwebhookconfiguration,mutatingwebhookconfiguration";
     const HAND_MADE: &str = r#"{"apiVersion": "opensdn.io/v1alpha1", "kind": "UniqueClaim",
         "metadata": {"name": "hand-made"},
         "spec": {"scope": "link-local-address", "key": "169.254.8.99:80",
@@ -36,14 +35,6 @@ mod real_nodes {
         product: LabProduct<'s>,
         client: Client,
         services: Api<LinkLocalService>,
-    }
-
-    fn service(metadata: Value, ip: &str) -> Result<LinkLocalService, Failed> {
-        Ok(serde_json::from_value(json!({
-            "apiVersion": "opensdn.io/v1alpha1", "kind": "LinkLocalService",
-            "metadata": metadata,
-            "spec": {"ip": ip, "port": 80, "fabric": {"addresses": ["10.0.0.1"], "port": 80}},
-        }))?)
     }
 
     fn refused<T>(answer: kube::Result<T>) -> Result<String, Failed> {
@@ -63,7 +54,7 @@ mod real_nodes {
         }
 
         async fn create(&self, name: &str, ip: &str) -> kube::Result<LinkLocalService> {
-            let service = service(json!({"name": name}), ip).map_err(kube::Error::Service)?;
+            let service = service(&json!({"name": name}), ip).map_err(kube::Error::SerdeError)?;
             self.services.create(&PostParams::default(), &service).await
         }
 
@@ -93,44 +84,22 @@ mod real_nodes {
             eventually(&format!("{ip} is held by {holder:?}"), held).await;
         }
 
-        /// What the condition about conflicts says.
-        async fn told(&self, name: &str) -> Result<Option<String>, Failed> {
-            let status = self.services.get(name).await?.status.unwrap_or_default();
-            let conditions = status.conditions.unwrap_or_default();
-            let ours = conditions.into_iter().find(|one| one.type_ == "UniqueConflict");
-            Ok(ours.and_then(|condition| condition.message))
-        }
-
         /// Two stored objects want one address: the older has it, the younger is told.
         async fn younger_is_told(&self, ip: &str, older: &str, younger: &str) -> Outcome {
             self.until_held_by(ip, Some(older)).await;
-            let told = async || self.told(younger).await.is_ok_and(|told| told.is_some());
-            eventually(&format!("{younger} is told"), told).await;
-            let text = self.told(younger).await?.unwrap_or_default();
+            let is_told =
+                async || told(&self.services, younger).await.is_ok_and(|told| told.is_some());
+            eventually(&format!("{younger} is told"), is_told).await;
+            let text = told(&self.services, younger).await?.unwrap_or_default();
             for part in [ip, older, younger] {
                 assert!(text.contains(part), "{text}");
             }
-            assert_eq!(self.told(older).await?, None);
+            assert_eq!(told(&self.services, older).await?, None);
             let gauge = "opensdn_webhook_unique_conflicts{scope=\"link-local-address\"} 1";
-            let mut metrics = Vec::new();
-            for _ in 0..100 {
-                metrics = self.metrics().await;
-                if metrics.iter().any(|text| text.contains(gauge)) {
-                    return Ok(());
-                }
-                sleep(Duration::from_millis(100)).await;
-            }
-            let lines = metrics.iter().flat_map(|text| text.lines());
-            let lines: Vec<_> = lines.filter(|line| line.contains("conflicts")).collect();
-            Err(format!("the leader's metric does not count {younger}: {lines:#?}").into())
-        }
-
-        async fn metrics(&self) -> Vec<String> {
-            let pods = self.product.pods().await.unwrap_or_default();
-            let asked = pods
-                .iter()
-                .map(async |pod| self.product.admin(&pod.name_any(), "/metrics").await.ok());
-            join_all(asked).await.into_iter().flatten().collect()
+            let raised =
+                async || self.product.metrics().await.iter().any(|text| text.contains(gauge));
+            eventually("the leader's metric counts it once", raised).await;
+            Ok(())
         }
 
         /// Removes both, the younger last: it gets what the older had.
@@ -210,7 +179,7 @@ mod real_nodes {
         /// CL-06.
         async fn an_object_gets_its_own_claim_again(&self) -> Outcome {
             let apply = PatchParams::apply("lab").force();
-            let again = service(json!({"name": "again"}), "169.254.8.21")?;
+            let again = service(&json!({"name": "again"}), "169.254.8.21")?;
             for _ in 0..3 {
                 self.services.patch("again", &apply, &Patch::Apply(&again)).await?;
             }
@@ -223,7 +192,7 @@ mod real_nodes {
             };
             eventually("the claim has the new object's uid", completed).await;
 
-            let generated = service(json!({"generateName": "generated-"}), "169.254.8.22")?;
+            let generated = service(&json!({"generateName": "generated-"}), "169.254.8.22")?;
             let generated = self.services.create(&PostParams::default(), &generated).await?;
             let name = generated.name_any();
             self.until_held_by("169.254.8.22", Some(&name)).await;
@@ -248,8 +217,7 @@ mod real_nodes {
         /// CL-07.
         async fn what_got_in_unjudged_is_found(&self) -> Outcome {
             self.create("judged", "169.254.8.31").await?;
-            let scale = ["-n", NAMESPACE, "scale", "deployment/opensdn-webhook"];
-            self.product.kubectl(&[&scale[..], &["--replicas=0"]].concat()).await?;
+            self.product.scale(0).await?;
             let gone = async || self.product.pods().await.is_ok_and(|pods| pods.is_empty());
             eventually("no replica is left", gone).await;
             // A replica on its way out may still put them back.
@@ -259,7 +227,7 @@ mod real_nodes {
                 self.create("unjudged", "169.254.8.31").await.is_ok()
             };
             eventually("an object is stored that nobody judged", bypassed).await;
-            self.product.kubectl(&[&scale[..], &["--replicas=3"]].concat()).await?;
+            self.product.scale(REPLICAS).await?;
             self.product.wait_until_in_force().await?;
             self.younger_is_told("169.254.8.31", "judged", "unjudged").await?;
             self.younger_inherits("169.254.8.31", "judged", "unjudged").await

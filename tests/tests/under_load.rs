@@ -3,7 +3,7 @@
 //! policies find, the rules of a rotation (the webhook's `certificates`), clients that want the
 //! same keys (`uniqueness`).
 
-use opensdn_tests::changes::{Changes, Failed};
+use opensdn_tests::changes::{Changes, Failed, certificate_expiry};
 use opensdn_tests::eventually::{PATIENCE, eventually};
 use opensdn_tests::product::{Installation, Product, install_crds};
 use opensdn_tests::sandbox::Sandbox;
@@ -48,9 +48,7 @@ impl World {
         let mut expiries = Vec::new();
         for backend in self.product.backends() {
             let metrics = get(backend.admin, "/metrics").await.unwrap_or_default();
-            let name = "opensdn_webhook_certificate_expiry_timestamp";
-            let line = metrics.lines().find(|line| line.starts_with(name));
-            expiries.extend(line.map(str::to_owned));
+            expiries.extend(certificate_expiry(&metrics));
         }
         expiries
     }

@@ -10,6 +10,7 @@ use opensdn_policy_host::lookup::Documents;
 use opensdn_policy_host::{
     Binding, Engine, KindRule, Limits, Mode, Operation, Policy, PolicySet, Scope,
 };
+use opensdn_tests::link_local;
 use opensdn_webhook::audit::{Audit, Judge, REPORT, REPORT_KEY, Timing};
 use opensdn_webhook::claims::keeper::Keeper;
 use opensdn_webhook::leader::Leadership;
@@ -94,12 +95,8 @@ async fn remove(client: &Client, name: &str) -> Outcome {
     Ok(())
 }
 
-/// What the condition about conflicts says.
 async fn told(client: &Client, name: &str) -> Result<Option<String>, kube::Error> {
-    let status = services(client).get(name).await?.status.unwrap_or_default();
-    let conditions = status.conditions.unwrap_or_default();
-    let ours = conditions.into_iter().find(|condition| condition.type_ == "UniqueConflict");
-    Ok(ours.and_then(|condition| condition.message))
+    link_local::told(&services(client), name).await
 }
 
 /// What the metric says.

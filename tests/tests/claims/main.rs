@@ -12,6 +12,7 @@ use kube::{Api, Client};
 use opensdn_crds::link_local_service::LinkLocalService;
 use opensdn_crds::unique_claim::UniqueClaim;
 use opensdn_policy_host::Claim;
+use opensdn_tests::link_local::service;
 use opensdn_tests::product::install_crds;
 use opensdn_tests::sandbox::Sandbox;
 use opensdn_webhook::claims::{ClaimError, Claims, Conflict, GRACE, Holder, Taken, Tenure};
@@ -117,11 +118,7 @@ async fn until<F: Future<Output = Result<bool, kube::Error>>>(
 }
 
 async fn store(client: &Client, name: &str, ip: &str) -> Result<LinkLocalService, Box<dyn Error>> {
-    let service = serde_json::from_value(json!({
-        "apiVersion": "opensdn.io/v1alpha1", "kind": "LinkLocalService",
-        "metadata": {"name": name, "namespace": "default"},
-        "spec": {"ip": ip, "port": 80, "fabric": {"addresses": ["10.0.0.1"], "port": 80}},
-    }))?;
+    let service = service(&json!({"name": name}), ip)?;
     let services: Api<LinkLocalService> = Api::namespaced(client.clone(), "default");
     Ok(services.create(&PostParams::default(), &service).await?)
 }
