@@ -31,6 +31,9 @@ build_program() { # build_program NAME
   # No path of this machine in the program: the same source gives the same image elsewhere.
   flags="--remap-path-prefix=${CARGO_HOME:-$HOME/.cargo}=/cargo"
   flags+=" --remap-path-prefix=$CARGO_BUILD_BUILD_DIR=/build"
+  # Pointers that the program fixes as it starts are listed in bits instead of 24 bytes each
+  # (1.7 MB): musl understands that since 1.2.4.
+  flags+=" -Clink-arg=-Wl,-z,pack-relative-relocs"
   env "CARGO_TARGET_$(tr 'a-z-' 'A-Z_' <<<"$PROGRAM_TARGET")_RUSTFLAGS=$flags" \
     cargo build --quiet --release --target "$PROGRAM_TARGET" --package "$1" --locked 8>&- >&2 ||
     image_stop "$1 was not built"

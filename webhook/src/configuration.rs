@@ -55,12 +55,7 @@ pub(crate) struct Needs {
 
 /// Begins to keep the configurations. Every replica watches them.
 pub(crate) fn start(needs: Needs) {
-    let own = opensdn_crds::all()
-        .into_iter()
-        .filter(|crd| crd.spec.group == opensdn_crds::OPENSDN_GROUP)
-        .filter(|crd| crd.spec.names.kind != "UniqueClaim")
-        .map(|crd| crd.spec.names.plural)
-        .collect();
+    let own = rules::own();
     let Needs { address, namespace, user, .. } = &needs;
     let setting =
         Setting { address: address.clone(), namespace: namespace.clone(), user: user.clone() };

@@ -25,6 +25,8 @@ pub mod shutdown;
 pub mod tls;
 mod watching;
 
+use std::process::ExitCode;
+
 pub use args::Args;
 
 /// Why the webhook could not start.
@@ -35,6 +37,20 @@ pub enum Error {
     Process(#[from] process::Error),
     #[error(transparent)]
     Cluster(#[from] cluster::Error),
+}
+
+/// The whole process: begins to log and [`run`]s to the end. Not in the binary, because what the
+/// runtime drives would be compiled there once more (2 MB).
+#[tokio::main]
+pub async fn run_to_the_end(args: Args) -> ExitCode {
+    process::log(&args);
+    match run(args).await {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            tracing::error!(error = chain(&error), "failed to start");
+            ExitCode::FAILURE
+        }
+    }
 }
 
 /// Starts everything, serves until a signal says to stop, and finishes what is in flight.

@@ -3,17 +3,8 @@
 use std::process::ExitCode;
 
 use clap::Parser;
-use opensdn_webhook::{Args, process};
+use opensdn_webhook::Args;
 
-#[tokio::main]
-async fn main() -> ExitCode {
-    let args = Args::parse();
-    process::log(&args);
-    match opensdn_webhook::run(args).await {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            tracing::error!(error = opensdn_webhook::chain(&error), "failed to start");
-            ExitCode::FAILURE
-        }
-    }
+fn main() -> ExitCode {
+    opensdn_webhook::run_to_the_end(Args::parse())
 }
