@@ -16,7 +16,7 @@ use crate::certificates::keeper::Bundle;
 use crate::configuration::{self, Address};
 use crate::kinds::Kinds;
 use crate::leader::Replicas;
-use crate::policies::{self, check::Checker};
+use crate::policies::{self, check::Checker, compiler::Compiler};
 use crate::process::Parts;
 use crate::related::Related;
 use crate::serving::Serving;
@@ -88,6 +88,7 @@ pub enum Error {
 pub struct Engines {
     engine: Engine,
     cache: Option<Cache>,
+    compiler: Option<Compiler>,
 }
 
 impl Engines {
@@ -99,7 +100,15 @@ impl Engines {
         let cache = args.cache_folder.as_ref().map(Cache::open).transpose();
         let cache = cache.map_err(Error::Cache)?;
         let engine = Engine::start(args.evaluations).map_err(Error::Engine)?;
-        Ok(Self { engine, cache })
+        Ok(Self { engine, cache, compiler: None })
+    }
+
+    /// Modules are compiled by this program in a process of its own, which is
+    /// `policies/compiler.rs`. Without a cache folder, where the code would go, nothing changes.
+    #[must_use]
+    pub fn compiled_by(mut self, program: PathBuf) -> Self {
+        self.compiler = self.cache.as_ref().map(|cache| Compiler::new(program, cache));
+        self
     }
 }
 
@@ -139,6 +148,7 @@ impl Cluster {
             replica: args.replica.clone(),
             engine: engines.engine,
             cache: engines.cache,
+            compiler: engines.compiler,
             folder: args.cluster.policy_folder.clone(),
             limits: args.cluster.limits(),
             serving: Arc::clone(&serving),

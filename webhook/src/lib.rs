@@ -27,6 +27,8 @@ mod watching;
 
 use std::process::ExitCode;
 
+use clap::Parser as _;
+
 pub use args::Args;
 
 /// Why the webhook could not start.
@@ -39,10 +41,18 @@ pub enum Error {
     Cluster(#[from] cluster::Error),
 }
 
-/// The whole process: begins to log and [`run`]s to the end. Not in the binary, because what the
+/// What the binary does: it is the webhook or, asked by the webhook, its compiler.
+pub fn main() -> ExitCode {
+    match policies::compiler::asked(std::env::args_os()) {
+        Some(folder) => policies::compiler::run(&folder),
+        None => run_to_the_end(Args::parse()),
+    }
+}
+
+/// The whole webhook: begins to log and [`run`]s to the end. Not in the binary, because what the
 /// runtime drives would be compiled there once more (2 MB).
 #[tokio::main]
-pub async fn run_to_the_end(args: Args) -> ExitCode {
+async fn run_to_the_end(args: Args) -> ExitCode {
     process::log(&args);
     match run(args).await {
         Ok(()) => ExitCode::SUCCESS,
@@ -58,7 +68,11 @@ pub async fn run_to_the_end(args: Args) -> ExitCode {
 /// # Errors
 /// Something that is needed from the start is missing: a port, a file, a way to the API server.
 pub async fn run(args: Args) -> Result<(), Error> {
-    let engines = cluster::Engines::start(&args.cluster)?;
+    let mut engines = cluster::Engines::start(&args.cluster)?;
+    match std::env::current_exe() {
+        Ok(program) => engines = engines.compiled_by(program),
+        Err(error) => tracing::warn!(%error, "policies are compiled in this process"),
+    }
     let client = process::client().await?;
     process::run(args, client, async |parts| reviewing::start(parts, engines)).await?;
     Ok(())

@@ -2,9 +2,6 @@
 
 use std::process::ExitCode;
 
-use clap::Parser;
-use opensdn_webhook::Args;
-
 fn main() -> ExitCode {
-    opensdn_webhook::run_to_the_end(Args::parse())
+    opensdn_webhook::main()
 }

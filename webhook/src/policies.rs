@@ -10,6 +10,7 @@
 //! what is next. Deliberately not here: evaluation (the host), who calls us (`configuration`).
 
 pub(crate) mod check;
+pub(crate) mod compiler;
 mod contents;
 mod entry;
 mod loader;
@@ -37,6 +38,7 @@ use crate::related::{Related, namespace_index};
 use crate::serving::Serving;
 use crate::watching::{Change, Target, watch};
 use check::Checker;
+use compiler::Compiler;
 use contents::Contents;
 use entry::{Entry, Loading};
 use loader::Loader;
@@ -48,6 +50,8 @@ pub(crate) struct Needs {
     pub(crate) replica: String,
     pub(crate) engine: Engine,
     pub(crate) cache: Option<Cache>,
+    /// Without it, modules are compiled in this process.
+    pub(crate) compiler: Option<Compiler>,
     pub(crate) folder: Option<PathBuf>,
     pub(crate) limits: Limits,
     pub(crate) serving: Arc<Serving>,
@@ -80,7 +84,7 @@ pub(crate) struct Policies {
 
 /// Begins to watch and load.
 pub(crate) fn start(needs: Needs) -> Policies {
-    let loader = Arc::new(Loader::new(needs.engine, needs.cache));
+    let loader = Arc::new(Loader::new(needs.engine, needs.cache, needs.compiler));
     let contents = Contents::new(needs.client.clone(), needs.folder);
     let checker =
         Checker::new(Arc::clone(&loader), contents.clone(), needs.kinds.clone(), needs.limits);

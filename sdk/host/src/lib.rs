@@ -33,7 +33,7 @@ pub use digest::{Digest, DigestError};
 pub use engine::{Engine, EngineError, Limits, MAX_MEMORY, TICK};
 pub use metering::{Cost, Meter, Metering};
 pub use patch::apply;
-pub use policy::{LoadError, Policy};
+pub use policy::{LoadError, Policy, PrecompileError};
 pub use request::Request;
 pub use set::{Context, Part, PolicySet, Seen};
 pub use verdict::{

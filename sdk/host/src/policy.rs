@@ -7,7 +7,7 @@ use tokio::time::Instant;
 use wasmtime::component::{Component, HasSelf, Linker};
 
 use crate::{
-    cache::Cache,
+    cache::{Cache, CacheError},
     contract::{Index, Message, Metadata, PolicyPre, wire},
     digest::Digest,
     engine::{Engine, Limits},
@@ -54,6 +54,17 @@ pub enum LoadError {
     Metadata(String),
 }
 
+/// Why a module is not in the cache afterwards.
+#[derive(Debug, thiserror::Error)]
+pub enum PrecompileError {
+    /// Not a component.
+    #[error("the module is not a WebAssembly component that can be compiled")]
+    Compile(#[source] wasmtime::Error),
+    /// No place for it.
+    #[error(transparent)]
+    Cache(CacheError),
+}
+
 /// A policy that is ready to run.
 #[derive(Clone)]
 pub struct Policy {
@@ -93,7 +104,46 @@ impl Policy {
         if let Some(expected) = pinned.filter(|pinned| *pinned != digest) {
             return Err(LoadError::Digest { expected, found: digest });
         }
-        let (component, from_cache) = compile(engine, bytes, digest, cache)?;
+        if let Some(component) = cached(engine, digest, cache) {
+            return Self::from_component(engine, component, digest, true).await;
+        }
+        let component = compile(engine, bytes, digest, cache)?;
+        Self::from_component(engine, component, digest, false).await
+    }
+
+    /// What the cache has of the component with this digest, without compiling anything.
+    ///
+    /// # Errors
+    /// It is not a policy, or imports something.
+    pub async fn load_compiled(
+        engine: &Engine,
+        digest: Digest,
+        cache: &Cache,
+    ) -> Result<Option<Self>, LoadError> {
+        match cached(engine, digest, Some(cache)) {
+            Some(component) => {
+                Self::from_component(engine, component, digest, true).await.map(Some)
+            }
+            None => Ok(None),
+        }
+    }
+
+    /// Compiles the component into the cache, and runs nothing of it.
+    ///
+    /// # Errors
+    /// The bytes are not a component, or the cache cannot be written.
+    pub fn precompile(engine: &Engine, bytes: &[u8], cache: &Cache) -> Result<(), PrecompileError> {
+        let code = engine.inner().precompile_component(bytes).map_err(PrecompileError::Compile)?;
+        cache.write(engine, Digest::of(bytes), &code).map_err(PrecompileError::Cache)?;
+        Ok(())
+    }
+
+    async fn from_component(
+        engine: &Engine,
+        component: Component,
+        digest: Digest,
+        from_cache: bool,
+    ) -> Result<Self, LoadError> {
         let ready = link(engine, &component)?;
         let metadata = describe(engine, &ready).await?;
         let settings = check(&metadata)?;
@@ -209,26 +259,27 @@ pub(crate) struct Call {
     pub(crate) lookup: Arc<dyn Lookup>,
 }
 
+fn cached(engine: &Engine, digest: Digest, cache: Option<&Cache>) -> Option<Component> {
+    let file = cache?.find(engine, digest)?;
+    map(engine, digest, &file)
+}
+
 fn compile(
     engine: &Engine,
     bytes: &[u8],
     digest: Digest,
     cache: Option<&Cache>,
-) -> Result<(Component, bool), LoadError> {
-    let cached = cache.and_then(|cache| cache.find(engine, digest));
-    if let Some(component) = cached.and_then(|file| map(engine, digest, &file)) {
-        return Ok((component, true));
-    }
+) -> Result<Component, LoadError> {
     let component = Component::new(engine.inner(), bytes).map_err(LoadError::Compile)?;
-    let Some(cache) = cache else { return Ok((component, false)) };
+    let Some(cache) = cache else { return Ok(component) };
     let code = component.serialize().map_err(LoadError::Compile)?;
     match cache.write(engine, digest, &code) {
         // What is mapped costs less memory than what was just made.
-        Ok(file) => Ok((map(engine, digest, &file).unwrap_or(component), false)),
+        Ok(file) => Ok(map(engine, digest, &file).unwrap_or(component)),
         Err(error) => {
             // Without its cache entry a policy only starts more slowly the next time.
             tracing::warn!(%digest, %error, "a compiled policy is not cached");
-            Ok((component, false))
+            Ok(component)
         }
     }
 }

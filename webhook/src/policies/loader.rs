@@ -1,5 +1,5 @@
-//! Compiles modules off the threads that answer reviews, each of them once. Where the bytes come
-//! from is in `contents.rs`.
+//! Loads modules off the threads that answer reviews, each of them once. Where the bytes come from
+//! is in `contents.rs`, the process that compiles them in `compiler.rs`.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -8,21 +8,27 @@ use opensdn_admission_policy::Problem;
 use opensdn_policy_host::{Cache, Digest, Engine, LoadError, Policy};
 use tokio::sync::Semaphore;
 
+use super::compiler::{Compiled, Compiler};
+
 /// More modules than this are only kept compiled while they are in force.
 const KEPT: usize = 64;
 
-/// Compiles modules.
+/// Loads modules.
 pub(crate) struct Loader {
     engine: Engine,
     cache: Option<Cache>,
+    compiler: Option<Compiler>,
     compiled: Mutex<HashMap<Digest, Policy>>,
     permits: Semaphore,
 }
 
 impl Loader {
-    pub(crate) fn new(engine: Engine, cache: Option<Cache>) -> Self {
+    /// Without a compiler of its own, and without a cache to hand over what that has made, it
+    /// compiles in this process.
+    pub(crate) fn new(engine: Engine, cache: Option<Cache>, compiler: Option<Compiler>) -> Self {
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-        Self { engine, cache, compiled: Mutex::default(), permits: Semaphore::new(cores) }
+        let permits = Semaphore::new(cores);
+        Self { engine, cache, compiler, compiled: Mutex::default(), permits }
     }
 
     /// The policy of these bytes.
@@ -40,18 +46,43 @@ impl Loader {
         if let Some(policy) = self.lock().get(&digest) {
             return Ok(policy.clone());
         }
-        let (engine, cache) = (self.engine.clone(), self.cache.clone());
-        let runtime = tokio::runtime::Handle::current();
-        let compile =
-            move || runtime.block_on(Policy::load(&engine, &bytes, Some(digest), cache.as_ref()));
-        match tokio::task::spawn_blocking(compile).await {
-            Ok(Ok(policy)) => {
-                self.lock().insert(digest, policy.clone());
-                Ok(policy)
-            }
-            Ok(Err(error)) => Err(Problem::from(&error)),
-            Err(_) => Err(Problem::unusable("the compiler crashed on it".to_owned())),
+        let policy = match self.compile_apart(&bytes, digest).await? {
+            Some(policy) => policy,
+            None => self.compile_here(bytes, digest).await?,
+        };
+        self.lock().insert(digest, policy.clone());
+        Ok(policy)
+    }
+
+    /// What the cache has, once the compiler's own process has put it there. `None` where there is
+    /// no such process, or it says that the module is none: to try it here tells why.
+    async fn compile_apart(&self, bytes: &[u8], digest: Digest) -> Result<Option<Policy>, Problem> {
+        let Some((compiler, cache)) = self.compiler.as_ref().zip(self.cache.clone()) else {
+            return Ok(None);
+        };
+        let engine = self.engine.clone();
+        let known = move || {
+            let (engine, cache) = (engine.clone(), cache.clone());
+            off_the_path(async move { Policy::load_compiled(&engine, digest, &cache).await })
+        };
+        if let Some(policy) = known().await? {
+            return Ok(Some(policy));
         }
+        match compiler.compile(bytes).await {
+            Compiled::Done => known().await,
+            Compiled::Refused | Compiled::NotTried => Ok(None),
+            Compiled::Crashed(how) => {
+                Err(Problem::unusable(format!("the compiler {how} on this module")))
+            }
+        }
+    }
+
+    async fn compile_here(&self, bytes: Arc<[u8]>, digest: Digest) -> Result<Policy, Problem> {
+        let (engine, cache) = (self.engine.clone(), self.cache.clone());
+        off_the_path(
+            async move { Policy::load(&engine, &bytes, Some(digest), cache.as_ref()).await },
+        )
+        .await
     }
 
     /// Forgets what is not in force, when it has become much.
@@ -67,3 +98,17 @@ impl Loader {
         self.compiled.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
+
+/// Runs what takes long where no review waits for it.
+async fn off_the_path<T: Send + 'static>(
+    work: impl Future<Output = Result<T, LoadError>> + Send + 'static,
+) -> Result<T, Problem> {
+    let runtime = tokio::runtime::Handle::current();
+    match tokio::task::spawn_blocking(move || runtime.block_on(work)).await {
+        Ok(outcome) => outcome.map_err(|error| Problem::from(&error)),
+        Err(_) => Err(Problem::unusable("the compiler crashed on it".to_owned())),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,104 @@
+//! Modules are compiled by a process of their own, which is the webhook's program once more: what
+//! it takes and leaves, and that a webhook over the wire uses it. What becomes of a compiler that
+//! crashes is tested beside the webhook's loader, which starts it.
+
+use std::error::Error;
+use std::fs;
+use std::io::Write as _;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use opensdn_policies::BuiltIn;
+use opensdn_policy_host::{Cache, Digest, Engine, Policy};
+use opensdn_tests::kubectl::send;
+use opensdn_tests::product::Installation;
+use opensdn_tests::sandbox::Sandbox;
+use serde_json::json;
+
+type Outcome = Result<(), Box<dyn Error + Send + Sync>>;
+
+const WEBHOOK: &str = env!("CARGO_BIN_EXE_webhook-of-tests");
+
+fn compile(module: &[u8], folder: &Path) -> Result<Output, Box<dyn Error + Send + Sync>> {
+    let mut compiler = Command::new(WEBHOOK)
+        .arg("compile-module")
+        .arg(folder)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()?;
+    compiler.stdin.take().ok_or("it reads")?.write_all(module)?;
+    Ok(compiler.wait_with_output()?)
+}
+
+#[tokio::test]
+async fn the_compiler_puts_the_code_into_the_cache_and_says_nothing() -> Outcome {
+    let folder = tempfile::tempdir()?;
+    let BuiltIn { bytes, .. } = opensdn_policies::find("plaintext").ok_or("it is built in")?;
+    let output = compile(bytes, &folder.path().join("cache"))?;
+    assert!(output.status.success(), "{output:?}");
+    assert!(output.stdout.is_empty() && output.stderr.is_empty(), "{output:?}");
+    // The webhook's engine, which has room for more than the compiler's, takes it.
+    let (engine, cache) = (Engine::start(64)?, Cache::open(folder.path().join("cache"))?);
+    let policy = Policy::load_compiled(&engine, Digest::of(bytes), &cache).await?;
+    assert_eq!(policy.ok_or("it is there")?.metadata().name, "plaintext");
+    Ok(())
+}
+
+#[test]
+fn what_is_no_module_is_refused_and_leaves_nothing() -> Outcome {
+    let folder = tempfile::tempdir()?;
+    let output = compile(b"\0asm and no more", folder.path())?;
+    assert_eq!(output.status.code(), Some(3), "{output:?}");
+    assert_eq!(fs::read_dir(folder.path())?.count(), 0);
+    Ok(())
+}
+
+#[test]
+fn a_folder_that_cannot_be_used_is_told() -> Outcome {
+    let folder = tempfile::tempdir()?;
+    let file = folder.path().join("file");
+    fs::write(&file, "")?;
+    let output = compile(b"", &file)?;
+    assert_eq!(output.status.code(), Some(4), "{output:?}");
+    let said = String::from_utf8(output.stderr)?;
+    assert!(said.contains(&format!("use {}", file.display())), "{said}");
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_webhook_has_its_policies_compiled_by_other_processes() -> Outcome {
+    let (folder, modules) = (tempfile::tempdir()?, tempfile::tempdir()?);
+    let broken: &[u8] = b"\0asm and no more";
+    fs::write(modules.path().join("broken.wasm"), broken)?;
+    let sandbox = Sandbox::builder().only_api_server().start().await?;
+    let product = Installation::of(WEBHOOK)
+        .cache_folder(folder.path().join("cache"))
+        .argument(format!("--policy-folder={}", modules.path().display()))
+        .install(&sandbox)
+        .await?;
+    let id = product.process_id(0).ok_or("it runs")?;
+    assert!(ticks_of_children(id)? > 0, "what compiled has used no processor");
+
+    // Why it was refused is told by who asked.
+    let module =
+        json!({"folder": {"path": "broken.wasm"}, "digest": Digest::of(broken).to_string()});
+    let policy = json!({
+        "apiVersion": "opensdn.io/v1alpha1", "kind": "AdmissionPolicy",
+        "metadata": {"name": "broken"}, "spec": {"module": module},
+    });
+    let said = send(&sandbox, &["apply"], &policy).await?;
+    said.denied(&["not a WebAssembly component that can be compiled"]);
+    Ok(())
+}
+
+/// What the children that have ended and were waited for have used, in ticks of the clock.
+fn ticks_of_children(process: u32) -> Result<u64, Box<dyn Error + Send + Sync>> {
+    let stat = fs::read_to_string(format!("/proc/{process}/stat"))?;
+    // Behind the name, which may hold anything: cutime and cstime are the 16th and 17th field.
+    let (_, fields) = stat.rsplit_once(") ").ok_or("a name in parentheses")?;
+    let fields: Vec<&str> = fields.split(' ').collect();
+    let field = |number: usize| fields.get(number - 3).ok_or("a field").map(|text| text.parse());
+    let (user, system): (u64, u64) = (field(16)??, field(17)??);
+    Ok(user + system)
+}

@@ -1,0 +1,160 @@
+//! The compiler as a process of its own: this program once more, with other arguments. What the
+//! compiler has taken of memory the system gets back, which the webhook would keep until it ends;
+//! reviews go before it; and a module on which it crashes or finds no end costs a message.
+//!
+//! It gets the module on its standard input and puts the code into the cache folder. It is told
+//! nothing else and says nothing: why a module is refused is found out by who asked.
+
+use std::ffi::OsString;
+use std::fs;
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
+use std::process::{ExitCode, ExitStatus, Stdio};
+use std::time::Duration;
+
+use opensdn_policy_host::{Cache, Engine, Policy, PrecompileError};
+use tokio::io::AsyncWriteExt as _;
+use tokio::process::{Child, Command};
+use tokio::sync::Semaphore;
+use tokio::time::timeout;
+
+use crate::chain;
+
+/// The argument that makes this program the compiler; the cache folder follows.
+const COMPILE: &str = "compile-module";
+/// The module is none that can be compiled.
+const REFUSED: u8 = 3;
+/// It did not come to compile: no engine, no cache.
+const NOT_TRIED: u8 = 4;
+/// A module of 18 MB takes 20 s on a slow machine.
+const PATIENCE: Duration = Duration::from_secs(300);
+/// Each takes some 100 MiB and all cores.
+const AT_ONCE: usize = 2;
+/// Reviews go first.
+const NICENESS: i32 = 10;
+
+/// Compiles modules into a cache folder, each in a process of its own.
+#[derive(Debug)]
+pub(crate) struct Compiler {
+    program: PathBuf,
+    folder: PathBuf,
+    permits: Semaphore,
+}
+
+/// What came of it.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Compiled {
+    /// The cache has it.
+    Done,
+    /// The module is none.
+    Refused,
+    /// There is no such process; the log says why.
+    NotTried,
+    /// What it did: `was ended by signal 9`.
+    Crashed(String),
+}
+
+impl Compiler {
+    pub(crate) fn new(program: PathBuf, cache: &Cache) -> Self {
+        let folder = cache.folder().to_owned();
+        Self { program, folder, permits: Semaphore::new(AT_ONCE) }
+    }
+
+    pub(crate) async fn compile(&self, module: &[u8]) -> Compiled {
+        // The semaphore is never closed; a permit more or less is no reason to fail.
+        let _permit = self.permits.acquire().await;
+        let child = Command::new(&self.program)
+            .arg(COMPILE)
+            .arg(&self.folder)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .kill_on_drop(true)
+            .spawn();
+        let outcome = match child {
+            Ok(child) => timeout(PATIENCE, feed(child, module)).await,
+            Err(error) => Ok(Err(error)),
+        };
+        match outcome {
+            Ok(Ok(status)) => read(status),
+            Ok(Err(error)) => {
+                tracing::warn!(%error, "no process for the compiler, so it runs in this one");
+                Compiled::NotTried
+            }
+            Err(_) => Compiled::Crashed(format!("took more than {} s", PATIENCE.as_secs())),
+        }
+    }
+}
+
+async fn feed(mut child: Child, module: &[u8]) -> io::Result<ExitStatus> {
+    if let Some(mut input) = child.stdin.take() {
+        // If it has ended already, its status says more than that it does not read.
+        if let Err(error) = input.write_all(module).await {
+            tracing::debug!(%error, "the compiler does not read");
+        }
+    }
+    child.wait().await
+}
+
+fn read(status: ExitStatus) -> Compiled {
+    match status.code().and_then(|code| u8::try_from(code).ok()) {
+        Some(0) => Compiled::Done,
+        Some(REFUSED) => Compiled::Refused,
+        // It has said why.
+        Some(NOT_TRIED) => Compiled::NotTried,
+        _ => Compiled::Crashed(format!("ended with {status}")),
+    }
+}
+
+/// The cache folder, if this process is to be the compiler.
+pub(crate) fn asked(arguments: impl IntoIterator<Item = OsString>) -> Option<PathBuf> {
+    let mut arguments = arguments.into_iter().skip(1);
+    let asked = arguments.next()? == COMPILE;
+    arguments.next().filter(|_| asked).map(PathBuf::from)
+}
+
+/// The compiler's process, whole.
+pub(crate) fn run(folder: &Path) -> ExitCode {
+    tracing_subscriber::fmt().json().flatten_event(true).with_writer(io::stderr).init();
+    stand_back();
+    match compile_into(folder) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(Failure::Compile(PrecompileError::Compile(_))) => REFUSED.into(),
+        Err(error) => {
+            let error = chain(&error);
+            tracing::warn!(error, "a module is compiled in the webhook's own process");
+            NOT_TRIED.into()
+        }
+    }
+}
+
+/// Neither the processor nor, when the container's memory is used up, the kernel's choice is to
+/// fall on the webhook for its sake. Where the system does not let it, it compiles all the same.
+fn stand_back() {
+    if let Err(error) = rustix::process::nice(NICENESS) {
+        tracing::debug!(%error, "the compiler is not nice");
+    }
+    if let Err(error) = fs::write("/proc/self/oom_score_adj", "1000") {
+        tracing::debug!(%error, "the compiler is not the first to go");
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+enum Failure {
+    #[error("read the module")]
+    Read(#[source] io::Error),
+    #[error(transparent)]
+    Engine(#[from] opensdn_policy_host::EngineError),
+    #[error(transparent)]
+    Cache(#[from] opensdn_policy_host::CacheError),
+    #[error(transparent)]
+    Compile(#[from] PrecompileError),
+}
+
+fn compile_into(folder: &Path) -> Result<(), Failure> {
+    let mut module = Vec::new();
+    io::stdin().read_to_end(&mut module).map_err(Failure::Read)?;
+    // How many evaluations there may be at once is nothing to the code.
+    let (cache, engine) = (Cache::open(folder)?, Engine::start(1)?);
+    Policy::precompile(&engine, &module, &cache)?;
+    Ok(())
+}
