@@ -77,15 +77,18 @@ is_root_with_apt() { [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; }
 
 # Installs the packages whose file, named beside them on standard input, is missing.
 debian_packages() { # debian_packages WHAT-FOR
-  local file package missing=()
+  local file package said missing=()
   while read -r file package; do
     [ -e "$file" ] || missing+=("$package")
   done
   [ "${#missing[@]}" != 0 ] || return 0
   step "installing ${missing[*]} for $1 (about 30 s, once)"
-  { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq \
-    --no-install-recommends "${missing[@]}"; } >/dev/null 2>&1 ||
-    { step "apt-get did not install them: going on without $1" && return 1; }
+  said=$({ apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq \
+    --no-install-recommends "${missing[@]}"; } 2>&1) || {
+    tail -n 5 <<<"$said" >&2
+    step "apt-get did not install them: going on without $1"
+    return 1
+  }
 }
 
 lab() {
