@@ -64,11 +64,28 @@ mdbook() {
     stop "mdbook was not built" "cargo install --locked --no-default-features mdbook@$MDBOOK --root $TOOLS"
 }
 
-control_plane() { # control_plane VERSION|kwok MINUTES
-  # Ready programs are given by KUBEBUILDER_ASSETS, kwok only if it is among them.
-  [ -n "${KUBEBUILDER_ASSETS:-}" ] && { [ "$1" != kwok ] || [ -x "$KUBEBUILDER_ASSETS/kwok" ]; } && return
-  tests/control-plane/build.sh "$1" >/dev/null ||
-    stop "the programs of the sandbox ($1) were not built" "tests/control-plane/build.sh $1"
+# What standard input says, and before its first line what it is about. Go names every module that
+# it fetches: that is left out.
+announced() { # announced WHAT
+  local line said=
+  while IFS= read -r line; do
+    case $line in "go: downloading "*) continue ;; esac
+    [ -n "$said" ] || step "$1"
+    said=yes
+    echo "$line" >&2
+  done
+}
+
+built() { # built SUBJECT WHAT MINUTES
+  tests/control-plane/build.sh "$1" 2>&1 >/dev/null |
+    announced "building $2 from its source (about $3 min, once)" ||
+    stop "$2 was not built" "tests/control-plane/build.sh $1"
+}
+
+# Ready programs are given by KUBEBUILDER_ASSETS, kwok only if it is among them.
+control_plane() { # control_plane VERSION
+  [ -n "${KUBEBUILDER_ASSETS:-}" ] || built "$1" "Kubernetes $1" 6
+  [ -x "${KUBEBUILDER_ASSETS:-}/kwok" ] || built kwok kwok 1
 }
 
 # Real nodes and images for them are for root on a machine with apt; elsewhere the lab's tests are
@@ -105,8 +122,8 @@ lab() {
 /usr/sbin/mkfs.ext4 e2fsprogs
 /usr/bin/buildah buildah
 EOT
-  tests/control-plane/build.sh 1.35-nodes >/dev/null && tests/control-plane/build.sh coredns >/dev/null ||
-    stop "the programs of real nodes were not built" "tests/control-plane/build.sh 1.35-nodes"
+  built 1.35-nodes "the programs of Kubernetes' nodes" 2
+  built coredns CoreDNS 1
 }
 
 # Images hold static programs.
@@ -129,7 +146,6 @@ compiler() {
 compiler
 rust
 control_plane "${OPENSDN_KUBERNETES:-1.35}"
-control_plane kwok
 case ${1:-} in
   "" | --with-lab) lab && static_programs ;;
 esac

@@ -20,8 +20,8 @@ use tokio::time::{Instant, sleep};
 
 type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
 
-/// Applies of which the median counts.
-const APPLIES: usize = 200;
+/// Applies of which the median counts; each has an address of its own.
+const APPLIES: u8 = 200;
 /// Changes of a policy of which the median counts.
 const CHANGES: usize = 20;
 
@@ -60,20 +60,23 @@ fn objects(client: &Client, group: &str, kind: &str, plural: &str) -> Api<Dynami
     Api::namespaced_with(client.clone(), "default", &resource)
 }
 
+/// Each with an address and a name of its own, so that each is claimed anew.
 async fn applies(client: &Client, how: &str) -> Outcome<Row> {
     let api = objects(client, "opensdn.io", "LinkLocalService", "linklocalservices");
-    let good: DynamicObject = serde_json::from_value(json!({
-        "apiVersion": "opensdn.io/v1alpha1", "kind": "LinkLocalService",
-        "metadata": {"name": "bench"},
-        "spec": {"ip": "169.254.30.1", "port": 80,
-                 "fabric": {"addresses": ["10.1.1.1"], "port": 8080}},
-    }))?;
     let mut took = Vec::new();
-    for _ in 0..APPLIES {
+    for number in 0..APPLIES {
+        let good: DynamicObject = serde_json::from_value(json!({
+            "apiVersion": "opensdn.io/v1alpha1", "kind": "LinkLocalService",
+            "metadata": {"name": format!("bench-{number}")},
+            "spec": {"ip": format!("169.254.30.{number}"), "port": 80,
+                     "fabric": {"addresses": ["10.1.1.1"], "port": 8080}},
+        }))?;
         let begun = Instant::now();
         api.create(&PostParams::default(), &good).await?;
         took.push(begun.elapsed());
-        api.delete("bench", &DeleteParams::default()).await?;
+    }
+    for number in 0..APPLIES {
+        api.delete(&format!("bench-{number}"), &DeleteParams::default()).await?;
     }
     let milliseconds = Sample::new(took).percentile(0.5) / 1_000.0;
     Ok(Row::new(format!("create a LinkLocalService {how}, p50"), milliseconds, "ms"))
