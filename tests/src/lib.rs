@@ -14,5 +14,6 @@ pub mod measure;
 pub mod product;
 pub mod rush;
 pub mod sandbox;
+pub mod signal;
 pub mod steady_load;
 pub mod wrk;

@@ -12,6 +12,7 @@ mod real_nodes {
     use std::thread;
     use std::time::{Duration, Instant};
 
+    use opensdn_tests::signal::{self, Signal};
     use tempfile::TempDir;
 
     type Outcome = Result<(), Box<dyn Error>>;
@@ -230,7 +231,7 @@ mod real_nodes {
         let owner = killed.owner()?;
         let spaces = namespaces(&family(owner));
         assert!(spaces.len() > 15, "{spaces:?}");
-        Command::new("kill").args(["-KILL", &owner.to_string()]).status()?;
+        signal::send(Signal::KILL, owner)?;
         wait_until("its processes and namespaces are gone", || {
             namespaces(&all_processes()).is_disjoint(&spaces)
         });
@@ -249,7 +250,7 @@ mod real_nodes {
         assert_eq!(ended.ready_nodes()?, 1, "what has an owner is not swept");
         let next_id = lab_id(&next.join("data"))?;
         let spaces = namespaces(&family(interrupted.id()));
-        Command::new("kill").args(["-INT", &interrupted.id().to_string()]).status()?;
+        signal::send(Signal::INT, interrupted.id())?;
         assert!(interrupted.wait()?.success());
         assert_gone(&next_id, &spaces, &next)?;
 

@@ -11,6 +11,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use opensdn_tests::sandbox::Binaries;
+use opensdn_tests::signal::{self, Signal};
 use tempfile::TempDir;
 
 type Outcome = Result<(), Box<dyn Error>>;
@@ -98,7 +99,7 @@ async fn killed_owner_takes_its_programs_along_and_the_next_start_sweeps_its_dat
     let now = data_folders(cache.path())?;
     assert_eq!(now.len(), 1);
     assert_ne!(now, left);
-    Command::new("kill").arg(second.id().to_string()).status()?;
+    signal::send(Signal::TERM, second.id())?;
     assert!(second.wait()?.success());
     assert!(data_folders(cache.path())?.is_empty());
     Ok(())
@@ -200,7 +201,7 @@ async fn program_that_ends_by_itself_ends_the_sandbox_and_is_named() -> Outcome 
     let scheduler = children_of(sandbox.id())?.into_iter().find(|id| {
         fs::read_to_string(format!("/proc/{id}/cmdline")).is_ok_and(|c| c.contains("scheduler"))
     });
-    Command::new("kill").arg("-KILL").arg(scheduler.ok_or("no scheduler")?.to_string()).status()?;
+    signal::send(Signal::KILL, scheduler.ok_or("no scheduler")?)?;
     let mut said = String::new();
     sandbox.stderr.take().ok_or("no standard error")?.read_to_string(&mut said)?;
     assert_eq!(sandbox.wait()?.code(), Some(1));

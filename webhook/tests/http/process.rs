@@ -8,6 +8,7 @@ use std::time::Duration;
 use clap::Parser;
 use opensdn_webhook::args::Args;
 use opensdn_webhook::process;
+use rustix::process::{Signal, getpid, kill_process};
 use tokio::sync::Semaphore;
 
 use crate::admin::get;
@@ -80,8 +81,7 @@ async fn a_termination_signal_under_load_loses_no_call_and_ends_the_process_well
     while !get(admin, "/metrics").await.contains("opensdn_webhook_connections 8\n") {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
-    let me = std::process::id().to_string();
-    assert!(std::process::Command::new("kill").args(["-TERM", &me]).status().unwrap().success());
+    kill_process(getpid(), Signal::TERM).unwrap();
     for load in loads {
         assert!(load.await.unwrap() >= 5);
     }
