@@ -24,6 +24,8 @@ trap 'exit 0' INT TERM
 echo "starting Kubernetes with three nodes, and OpenSDN in pods on them (about a minute)"
 "$sandbox" up --dir "$dir" --nodes 3 --product 8>&-
 kubectl=$("$sandbox" status --dir "$dir" | sed -n 's/^kubectl *//p')
+# The samples are in it.
+KUBECONFIG=$dir/kubeconfig "$kubectl" create namespace tf >/dev/null
 
 cat <<EOT
 
@@ -33,8 +35,8 @@ The lab is yours to try, in another terminal:
     kubectl -n opensdn-system get pods -o wide          # the webhook, a replica on each node
     kubectl get admissionpolicies                       # what it enforces
     kubectl apply -f deploy/samples-refused/manager.yaml
-    kubectl drain node-1 --ignore-daemonsets            # and apply again
-    kubectl run shell --image opensdn.lab/tools:1 --image-pull-policy Never -it -- sh
+    kubectl drain node-1 --ignore-daemonsets --delete-emptydir-data    # and apply again
+    kubectl run shell --image opensdn.lab/tools:1 --image-pull-policy Never -it --rm
 
 Images come from archives only, there is no registry: on each node
 \`ctr -n k8s.io images import ARCHIVE\`; the shells on the nodes are told above.
