@@ -26,7 +26,7 @@ const COMPILE: &str = "compile-module";
 const REFUSED: u8 = 3;
 /// It did not come to compile: no engine, no cache.
 const NOT_TRIED: u8 = 4;
-/// A module of 18 MB takes 20 s on a slow machine.
+/// No module that can be used takes so long, whatever the machine.
 const PATIENCE: Duration = Duration::from_secs(300);
 /// Each takes some 100 MiB and all cores.
 const AT_ONCE: usize = 2;
