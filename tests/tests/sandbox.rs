@@ -8,6 +8,7 @@ use k8s_openapi::api::authentication::v1::{SelfSubjectReview, UserInfo};
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, ServiceAccount};
 use kube::api::{ListParams, PostParams};
 use kube::{Api, Client};
+use opensdn_tests::eventually::eventually;
 use opensdn_tests::sandbox::{BinariesError, Sandbox, SandboxError, User};
 
 type Outcome = Result<(), Box<dyn Error>>;
@@ -58,7 +59,9 @@ async fn admin_may_do_everything_and_others_what_rbac_says() -> Outcome {
         .kubectl(&["create", "rolebinding", "bob", "-n=rbac", "--clusterrole=view", "--user=bob"])
         .await?;
     assert!(granted.status.success(), "{}", String::from_utf8_lossy(&granted.stderr));
-    maps.list(&ListParams::default()).await?;
+    // The API server learns of a new binding by a watch, as everybody does.
+    let lists = async || maps.list(&ListParams::default()).await.is_ok();
+    eventually("bob lists what the binding lets him", lists).await;
     Ok(())
 }
 
