@@ -85,7 +85,7 @@ built() { # built SUBJECT WHAT MINUTES
 # Ready programs are given by KUBEBUILDER_ASSETS, kwok only if it is among them.
 control_plane() { # control_plane VERSION
   [ -n "${KUBEBUILDER_ASSETS:-}" ] || built "$1" "Kubernetes $1" 6
-  [ -x "${KUBEBUILDER_ASSETS:-}/kwok" ] || built kwok kwok 1
+  [ -n "${KUBEBUILDER_ASSETS:-}" ] && [ -x "$KUBEBUILDER_ASSETS/kwok" ] || built kwok kwok 1
 }
 
 # Real nodes and images for them are for root on a machine with apt; elsewhere the lab's tests are

@@ -2,13 +2,13 @@
 
 use k8s_openapi::api::core::v1::Pod;
 use kube::{Api, Client};
-use rustix::process::{Pid, Signal, kill_process};
 
 use super::{Fault, FaultError};
 use crate::sandbox::lab::cgroups;
 use crate::sandbox::lab::node::Running;
 use crate::sandbox::lab::{Lab, LabError};
 use crate::sandbox::program::Program;
+use crate::signal::{self, Signal};
 
 /// A program that each node has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -132,10 +132,9 @@ impl Lab {
 }
 
 fn send(processes: &[u32], signal: Signal) {
-    let ids = processes.iter().filter_map(|id| Pid::from_raw(i32::try_from(*id).ok()?));
-    for id in ids {
+    for process in processes {
         // It may have ended meanwhile.
-        let _ = kill_process(id, signal);
+        let _ = signal::send(signal, *process);
     }
 }
 
