@@ -296,7 +296,10 @@ fn vrouter(name: &str, interface: &str) -> Result<DynamicObject, serde_json::Err
         .map(|name| json!({"name": name, "image": format!("registry.example.com/{name}:R24.1")}));
     serde_json::from_value(json!({
         "apiVersion": "tf.tungsten.io/v1alpha1", "kind": "Vrouter",
-        "metadata": {"name": name},
+        "metadata": {
+            "name": name,
+            "annotations": {"opensdn.io/confirm-loss": format!("Vrouter/{name}")},
+        },
         "spec": {"serviceConfiguration": {
             "controlInstance": "control1", "dataSubnet": "10.1.0.0/24",
             "physicalInterface": interface,

@@ -8,7 +8,7 @@ use std::error::Error;
 use opensdn_tests::{
     kubectl::{self, Said},
     product::{Installation, Product},
-    sandbox::{KubectlError, Sandbox},
+    sandbox::{Builder, KubectlError, Sandbox},
 };
 use serde_json::{Value, json};
 
@@ -27,7 +27,11 @@ struct World {
 
 impl World {
     async fn start() -> Result<Self, Failed> {
-        let sandbox = Sandbox::builder().only_api_server().start().await?;
+        Self::with(Sandbox::builder().only_api_server()).await
+    }
+
+    async fn with(sandbox: Builder) -> Result<Self, Failed> {
+        let sandbox = sandbox.start().await?;
         let product = Installation::of(WEBHOOK).install(&sandbox).await?;
         let world = Self { sandbox, _product: product };
         world.kubectl(&["create", "namespace", "tf"]).await?.success();
@@ -122,7 +126,70 @@ async fn every_verb_that_writes_is_judged() -> Outcome {
         status,
     ];
     world.kubectl(&patch).await?.success();
-    world.kubectl(&["delete", "vrouter", "good", "-n", "tf"]).await?.success();
+    let delete = ["delete", "vrouter", "good", "-n", "tf"];
+    let said = world.kubectl(&delete).await?;
+    said.denied(&["[OSDN1111]", "vhost0 and the CNI go from its nodes"]);
+    let confirm = "kubectl annotate --overwrite -n tf vrouters.tf.tungsten.io/good \
+                   opensdn.io/confirm-loss=Vrouter/good";
+    said.denied(&[confirm]);
+    // As a user would copy it.
+    let confirm: Vec<_> = confirm.split(' ').skip(1).collect();
+    world.kubectl(&confirm).await?.success();
+    world.kubectl(&delete).await?.success();
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_service_that_vanishes_from_a_manager_is_confirmed_first() -> Outcome {
+    let world = World::start().await?;
+    for file in ["vrouter-profile", "manager"] {
+        let file = format!("{SAMPLES}/{file}.yaml");
+        world.kubectl(&["apply", "-f", &file]).await?.success();
+    }
+    let without = r#"{"spec":{"services":{"queryengine":null}}}"#;
+    let change = |patch: &str| {
+        let patch = patch.to_owned();
+        let world = &world;
+        async move {
+            let merge = ["patch", "manager", "cluster1", "-n", "tf", "--type=merge", "-p", &patch];
+            world.kubectl(&merge).await
+        }
+    };
+    let lost = "[OSDN1112] spec.services.queryengine";
+    change(without).await?.denied(&[lost, "opensdn.io/confirm-loss"]);
+    let confirmed = r#"{"metadata":{"annotations":{"opensdn.io/confirm-loss":"QueryEngine/queryengine1"}},
+        "spec":{"services":{"queryengine":null}}}"#;
+    change(confirmed).await?.success();
+    let services = world.stored("manager", "cluster1").await?["spec"]["services"].clone();
+    assert_eq!(services.get("queryengine"), None);
+
+    world.kubectl(&["delete", "manager", "cluster1", "-n", "tf"]).await?.denied(&["[OSDN1111]"]);
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_goes_with_its_owner_or_its_namespace_is_not_held_up() -> Outcome {
+    let world = World::with(Sandbox::builder()).await?;
+    let owner = json!({
+        "apiVersion": "tf.tungsten.io/v1alpha1", "kind": "Manager",
+        "metadata": {"name": "cluster1", "namespace": "tf",
+            "annotations": {"opensdn.io/confirm-loss": "Manager/cluster1"}},
+        "spec": {"services": {}},
+    });
+    world.send(&["create"], &owner).await?.success();
+    let uid = world.stored("manager", "cluster1").await?["metadata"]["uid"].clone();
+    let mut child = zookeeper("child");
+    child["metadata"]["ownerReferences"] = json!([{"apiVersion": "tf.tungsten.io/v1alpha1",
+        "kind": "Manager", "name": "cluster1", "uid": uid, "controller": true}]);
+    world.send(&["create"], &child).await?.success();
+    world.send(&["create"], &zookeeper("other")).await?.success();
+    world.kubectl(&["delete", "zookeeper", "child", "-n", "tf"]).await?.denied(&["cluster1"]);
+
+    world.kubectl(&["delete", "manager", "cluster1", "-n", "tf"]).await?.success();
+    let gone = ["wait", "--for=delete", "zookeeper/child", "-n", "tf", "--timeout=60s"];
+    world.kubectl(&gone).await?.success();
+    world.stored("zookeeper", "other").await?;
+    world.kubectl(&["delete", "namespace", "tf", "--timeout=60s"]).await?.success();
     Ok(())
 }
 

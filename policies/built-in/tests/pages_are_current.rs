@@ -22,9 +22,10 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// A case that shows a code: its object, and what is found in it.
+/// A case that shows a code: what is stored, what comes of it, and what is found.
 struct Example {
-    object: Value,
+    stored: Option<Value>,
+    object: Option<Value>,
     settings: Value,
     finding: Finding,
 }
@@ -47,10 +48,10 @@ impl Page {
             let text = std::fs::read_to_string(&file).unwrap();
             let case: Case = serde_saphyr::from_str(&text).unwrap();
             let report = cases::run(&policy, &case).await.unwrap();
-            let Some(object) = case.object.clone() else { continue };
             for finding in report.verdict.findings {
                 examples.entry(finding.code.clone()).or_insert_with(|| Example {
-                    object: object.clone(),
+                    stored: case.old_object.clone(),
+                    object: case.object.clone(),
                     settings: case.settings.clone(),
                     finding,
                 });
@@ -104,13 +105,26 @@ impl Page {
         writeln!(text, "*{severity}* · {}\n", message.explanation).unwrap();
         writeln!(text, "**What to do:** {}", message.hint).unwrap();
         let Some(example) = self.examples.get(&message.code) else { return };
-        let yaml = serde_saphyr::to_string(&example.object).unwrap();
         let at = if example.finding.pointer.is_empty() {
             "the object"
         } else {
             &example.finding.pointer
         };
-        writeln!(text, "\n```yaml\n{}\n```\n", yaml.trim_end()).unwrap();
+        let (stored, written) = match example.object {
+            Some(_) => ("Stored:", "Changed to:"),
+            None => ("Deleted:", ""),
+        };
+        let written = if example.stored.is_some() { written } else { "" };
+        for (title, object) in [(stored, &example.stored), (written, &example.object)] {
+            if let Some(object) = object {
+                if !title.is_empty() {
+                    writeln!(text, "\n{title}").unwrap();
+                }
+                let yaml = serde_saphyr::to_string(object).unwrap();
+                writeln!(text, "\n```yaml\n{}\n```", yaml.trim_end()).unwrap();
+            }
+        }
+        text.push('\n');
         if example.settings.as_object().is_some_and(|settings| !settings.is_empty()) {
             writeln!(text, "With the settings `{}`:\n", example.settings).unwrap();
         }

@@ -1,0 +1,156 @@
+//! Changes and deletions that take something away.
+//!
+//! ```yaml
+//! kind: Manager
+//! spec:
+//!   services:
+//!     zookeepers: …       # was zookeeper: the API server drops the key, the operator deletes it
+//! ```
+//!
+//! What is lost must be named in an annotation, so that it is meant and not mistyped, and so that
+//! what was confirmed once confirms nothing else:
+//!
+//! ```yaml
+//! metadata:
+//!   annotations:
+//!     opensdn.io/confirm-loss: Zookeeper/zookeeper1
+//! ```
+//!
+//! A change that only interrupts is a warning, and so is the change of a Manager's child, which the
+//! operator undoes. What the operator itself changes is not judged: the Manager has been.
+
+mod confirmation;
+mod databases;
+mod deletion;
+mod edit;
+mod interruption;
+mod removal;
+
+use opensdn_policy_components::{ComponentView, Owners, Services};
+use opensdn_policy_sdk::{Failure, Outcome, Reads, Request, Verdict, policy};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::Value;
+
+use confirmation::Confirmed;
+use interruption::Spec;
+
+/// Settings of the policy `destructive-change`.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Settings {
+    /// Users who do what a Manager says: their deletions need no confirmation.
+    pub operators: Vec<String>,
+}
+
+/// Who carries out what was decided elsewhere: a namespace that waited for a confirmation would
+/// hang half-deleted. The last is all of them where they share one account.
+const CONTROLLERS: [&str; 3] = [
+    "system:serviceaccount:kube-system:generic-garbage-collector",
+    "system:serviceaccount:kube-system:namespace-controller",
+    "system:kube-controller-manager",
+];
+
+impl Settings {
+    /// Whether the user carries out what has been judged already.
+    fn trusts(&self, user: &str) -> bool {
+        CONTROLLERS.contains(&user) || self.operators.iter().any(|operator| operator == user)
+    }
+}
+
+/// The account of tf-operator, and that of ours.
+const OPERATORS: [&str; 2] = [
+    "system:serviceaccount:tf:tf-operator",
+    "system:serviceaccount:opensdn-system:opensdn-operator",
+];
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self { operators: OPERATORS.map(str::to_owned).into() }
+    }
+}
+
+#[derive(Reads)]
+#[reads(group = "tf.tungsten.io", kind = "Manager", operations(Update))]
+struct Manager {
+    #[read("/metadata/annotations/opensdn.io~1confirm-loss")]
+    confirmed: Option<Confirmed>,
+    #[read("/spec/services")]
+    services: Option<Services<Spec>>,
+}
+
+fn manager(request: &Request<Manager>, _: &Settings, verdict: &mut Verdict) -> Outcome {
+    let (Some(old), Some(new)) = (&request.old_object, &request.object) else { return Ok(()) };
+    let none = Services::default();
+    let (before, after) =
+        (old.services.as_ref().unwrap_or(&none), new.services.as_ref().unwrap_or(&none));
+    let nothing = Spec::default();
+    let before: Vec<_> = before.walk_all(&nothing).collect();
+    let after: Vec<_> = after.walk_all(&nothing).collect();
+    let confirmed = new.confirmed.clone().unwrap_or_default();
+    removal::judge(&before, &after, &confirmed, verdict);
+    databases::judge(&before, &after, &confirmed, verdict);
+    for component in &after {
+        let same = |old: &&ComponentView<'_, Spec>| is_same(old, component);
+        if let Some(old) = before.iter().find(same) {
+            interruption::judge(old.spec, component, verdict);
+        }
+    }
+    Ok(())
+}
+
+/// Whether they are one and the same component, before the change and after it.
+fn is_same(one: &ComponentView<'_, Spec>, other: &ComponentView<'_, Spec>) -> bool {
+    (one.kind, one.name) == (other.kind, other.name)
+}
+
+#[derive(Reads)]
+#[reads(group = "tf.tungsten.io", kind = "*", operations(Update))]
+struct Alone {
+    #[read("/metadata/ownerReferences")]
+    owners: Option<Owners>,
+    #[read("/spec")]
+    spec: Value,
+}
+
+fn alone(request: &Request<Alone>, settings: &Settings, verdict: &mut Verdict) -> Outcome {
+    let (Some(old), Some(new)) = (&request.old_object, &request.object) else { return Ok(()) };
+    let unreadable = |error: serde_json::Error| Failure(format!("/spec: {error}"));
+    let spec = |of: &Alone| Option::<Spec>::deserialize(&of.spec).map_err(unreadable);
+    match new.owners.as_ref().and_then(Owners::manager) {
+        None => {
+            let (old, new) = (spec(old)?.unwrap_or_default(), spec(new)?.unwrap_or_default());
+            let component = ComponentView::alone(&request.kind, &request.name, &new);
+            interruption::judge(&old, &component, verdict);
+        }
+        Some(manager) if old.spec != new.spec && !settings.trusts(&request.user) => {
+            edit::judge(&request.kind, &request.name, &manager.name, verdict);
+        }
+        Some(_) => {}
+    }
+    Ok(())
+}
+
+policy! {
+    name: "destructive-change",
+    summary: "what would be lost by a change or a deletion is confirmed first",
+    settings: Settings,
+    messages: [
+        deletion::DELETED,
+        removal::REMOVED,
+        edit::UNDONE,
+        databases::MOVED,
+        interruption::CREDENTIALS,
+        interruption::VROUTERS,
+    ],
+    validate: [
+        manager,
+        alone,
+        deletion::cassandra,
+        deletion::config,
+        deletion::manager,
+        deletion::rabbitmq,
+        deletion::vrouter,
+        deletion::zookeeper,
+    ],
+}

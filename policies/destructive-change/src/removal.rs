@@ -1,0 +1,47 @@
+//! Services that vanish from a Manager, and with them their objects.
+
+use opensdn_policy_components::{ComponentView, find_service};
+use opensdn_policy_sdk::{Message, Pointer, Severity, Verdict};
+
+use crate::{
+    confirmation::{Confirmed, in_manifest, item},
+    deletion::loss,
+    interruption::Spec,
+    is_same,
+};
+
+pub(crate) const REMOVED: Message = Message {
+    code: "OSDN1112",
+    severity: Severity::Deny,
+    title: "a service vanishes from the Manager",
+    explanation: "The operator deletes the object of a service that the Manager does not name any \
+        more, at once. A key that is misspelt counts as none, for the API server drops it, and a \
+        service that gets another name is a new one: the old one and what it keeps are deleted.",
+    hint: "put the service back, or name it in the annotation opensdn.io/confirm-loss of the same \
+        change, as KIND/NAME",
+};
+
+pub(crate) fn judge(
+    before: &[ComponentView<'_, Spec>],
+    after: &[ComponentView<'_, Spec>],
+    confirmed: &Confirmed,
+    verdict: &mut Verdict,
+) {
+    let is_gone = |old: &&ComponentView<'_, Spec>| !after.iter().any(|new| is_same(old, new));
+    let gone: Vec<_> = before.iter().filter(is_gone).collect();
+    let losses: Vec<_> = gone.iter().map(|old| item(old.kind, old.name)).collect();
+    for (old, item) in gone.iter().zip(&losses) {
+        if confirmed.has(item) {
+            continue;
+        }
+        let key = find_service(old.kind).map_or(old.kind, |service| service.key);
+        let text = format!("{} would be deleted: {}", old.title(), loss(old.kind));
+        let hint = format!(
+            "put it back under spec.services.{key}, or, if it is meant, confirm it in the same \
+             change: {}",
+            in_manifest(&losses)
+        );
+        let at = Pointer::from("/spec/services").key(key);
+        verdict.add(REMOVED.at(at).says(text).hint(hint));
+    }
+}
