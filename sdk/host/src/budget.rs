@@ -31,10 +31,11 @@ impl Budget {
     pub(crate) fn is_used_up(&self) -> bool {
         let used = self.used.load(Ordering::Relaxed);
         if used == 0 {
-            // The first tick that interrupts is the second that passes.
-            self.used.store(nanoseconds(2 * TICK), Ordering::Relaxed);
+            // The first tick that interrupts is the second that passes: one has passed whole, and
+            // of the other nobody knows. No policy is stopped before its time.
+            self.used.store(nanoseconds(TICK), Ordering::Relaxed);
             self.turn.store(thread_time(), Ordering::Relaxed);
-            return 2 * TICK >= self.limit;
+            return TICK >= self.limit;
         }
         let turn = thread_time().saturating_sub(self.turn.load(Ordering::Relaxed));
         Duration::from_nanos(used + turn) >= self.limit
