@@ -18,7 +18,7 @@ use hyper::header::{CONNECTION, HeaderValue};
 use hyper::server::conn::http1;
 use hyper::service::{HttpService, service_fn};
 use hyper_util::rt::TokioIo;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncRead, AsyncWrite, BufReader, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, Sleep, sleep, sleep_until, timeout};
 use tokio_rustls::TlsAcceptor;
@@ -36,6 +36,9 @@ const LINGER_BYTES: usize = 32 << 20;
 /// How long an idle connection is still looked at before it is closed for good: a request may have
 /// arrived that the task has not been told of.
 const LAST_LOOK: Duration = Duration::from_millis(100);
+/// What is taken from the socket at once: most reviews whole. rustls by itself asks for 4 KiB, and
+/// every time costs a call to the kernel.
+const SOCKET_BUFFER: usize = 8 * 1024;
 /// The largest head, and the largest piece in which a body arrives.
 const READ_BUFFER: usize = 64 * 1024;
 
@@ -49,6 +52,7 @@ pub(super) async fn serve(
     limits: Arc<Limits>,
 ) {
     let activity = &place.activity;
+    let stream = BufReader::with_capacity(SOCKET_BUFFER, stream);
     let handshake = timeout(limits.handshake, acceptor.accept(stream));
     let stream = tokio::select! {
         stream = handshake => stream,
@@ -166,7 +170,7 @@ fn poll_expired(
 /// The byte stream under HTTP. It tells the [`Activity`] when a request begins to arrive, and
 /// closes in such a way that the last answer arrives.
 struct Watched {
-    stream: TlsStream<TcpStream>,
+    stream: TlsStream<BufReader<TcpStream>>,
     activity: Arc<Activity>,
     linger: Option<Pin<Box<Sleep>>>,
     lingered: usize,

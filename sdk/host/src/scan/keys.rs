@@ -2,8 +2,9 @@
 
 use std::{borrow::Cow, collections::HashSet};
 
-/// Objects with more keys are kept in a hash set, so that no object makes the scan quadratic.
-const LINEAR: usize = 64;
+/// Objects with more keys are kept in a hash set, so that no object makes the scan quadratic. Up to
+/// here it is faster to look at each hash.
+const LINEAR: usize = 256;
 
 /// A key as it stands in the text, without its quotes.
 #[derive(Clone, Copy, Debug)]
