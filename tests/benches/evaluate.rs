@@ -138,7 +138,9 @@ fn built_in(runtime: &Runtime, engine: &Engine) -> Result<Vec<Row>, Box<dyn Erro
         let mount = paths.mount("", set.paths());
         let found = scan::scan(text.as_bytes(), &paths)?;
         let document = found.document(&mount).ok_or("the object")?;
-        let request = request("Manager", "cluster1", document);
+        // An update that changes nothing: policies about changes judge it too.
+        let (operation, old_object) = (Operation::Update, Some(document));
+        let request = Request { operation, old_object, ..request("Manager", "cluster1", document) };
         let mutates = set.concerns(Step::Mutate, &request);
         let run = || async {
             let deadline = Instant::now() + Duration::from_secs(1);
