@@ -7,14 +7,12 @@ use std::time::Duration;
 use kube::Api;
 use kube::api::{Patch, PatchParams};
 use opensdn_policy_host::cases::Case;
-use opensdn_tests::kubectl;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
+use super::builder::{self, Builder};
 use super::{Failed, Outcome, World, difference, files, text};
 
-/// Who makes the objects that a case finds in its cluster; no policy judges this user.
-const BUILDER: &str = "builder";
 /// How long the webhook's watches may be behind what was stored a moment ago.
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -61,7 +59,7 @@ pub(crate) async fn relax(world: &World) -> Outcome {
         api.patch(&name, &PatchParams::default(), &Patch::Merge(patch)).await?;
     }
     for policy in opensdn_policies::ALL {
-        let exemption = json!({"spec": {"exemptions": {"users": [BUILDER]}}}).to_string();
+        let exemption = json!({"spec": {"exemptions": {"users": [builder::NAME]}}}).to_string();
         let patch = ["patch", "admissionpolicy", policy.name, "--type=merge", "-p", &exemption];
         world.kubectl(&patch).await?.success();
     }
@@ -103,7 +101,12 @@ struct Scene {
 }
 
 /// Brings the case about, compares what is said, and removes all traces.
-pub(crate) async fn compare(world: &World, policy: &str, case: &Case) -> Result<Compared, Failed> {
+pub(crate) async fn compare(
+    world: &World,
+    builder: &mut Builder,
+    policy: &str,
+    case: &Case,
+) -> Result<Compared, Failed> {
     let Some(object) = &case.object else {
         return Ok(Compared::Deletion);
     };
@@ -114,22 +117,18 @@ pub(crate) async fn compare(world: &World, policy: &str, case: &Case) -> Result<
     }
     let all = std::iter::once(object).chain(&case.cluster).chain(&case.old_object);
     for namespace in all.map(|one| text(one, "/metadata/namespace")) {
-        if !namespace.is_empty() {
-            // It may be there.
-            world.kubectl(&["create", "namespace", namespace]).await?;
-        }
+        builder.namespace(namespace).await?;
     }
     if has_settings {
         settings(world, policy, Some(&case.settings)).await?;
     }
     let mut scene = Scene::default();
-    let outcome = match build(world, case, object, &mut scene).await? {
+    let outcome = match build(builder, case, object, &mut scene).await? {
         Ok(()) => judge(world, policy, case, &scene).await,
         Err(why) => Ok(Compared::LeftOut(why)),
     };
     for one in scene.stored.iter().chain(&scene.cluster) {
-        let arguments = as_builder(&["delete", "--ignore-not-found", "--wait=true"]);
-        kubectl::send(&world.sandbox, &arguments, one).await?;
+        builder.delete(one).await?;
     }
     if has_settings {
         settings(world, policy, None).await?;
@@ -137,13 +136,9 @@ pub(crate) async fn compare(world: &World, policy: &str, case: &Case) -> Result<
     outcome
 }
 
-fn as_builder<'a>(arguments: &[&'a str]) -> Vec<&'a str> {
-    [arguments, &["--as", BUILDER, "--as-group=system:masters"]].concat()
-}
-
 /// Stores what the case finds in its cluster. What is stored is in the scene also where it fails.
 async fn build(
-    world: &World,
+    builder: &mut Builder,
     case: &Case,
     object: &Value,
     scene: &mut Scene,
@@ -166,13 +161,10 @@ async fn build(
     let mut uids = Vec::new();
     for (is_old, one) in all {
         let one = with_uids(one, &uids);
-        let arguments = as_builder(&["create", "--validate=ignore", "-o", "json"]);
-        let said = kubectl::send(&world.sandbox, &arguments, &one).await?;
-        if !said.ok {
-            let why = said.err.lines().next().unwrap_or_default();
-            return Ok(Err(format!("its cluster cannot be brought about: {why}")));
-        }
-        let stored: Value = serde_json::from_str(&said.out)?;
+        let stored = match builder.create(&one).await? {
+            Ok(stored) => stored,
+            Err(why) => return Ok(Err(format!("its cluster cannot be brought about: {why}"))),
+        };
         if !uid(&one).is_empty() {
             uids.push((uid(&one).to_owned(), uid(&stored).to_owned()));
         }
@@ -222,9 +214,10 @@ async fn judge(
     let (verb, offline) = if scene.stored.is_some() {
         ("replace", world.offline_change(&scene.object, &settings).await?)
     } else {
-        let listed = kubectl::read(&world.sandbox, &["servicecidrs"]).await?;
-        let documents: Vec<&Value> =
-            std::iter::once(&scene.object).chain(&scene.cluster).chain([&listed]).collect();
+        let documents: Vec<&Value> = std::iter::once(&scene.object)
+            .chain(&scene.cluster)
+            .chain([&world.service_cidrs])
+            .collect();
         ("create", world.offline(&documents, &settings).await?)
     };
     let until = Instant::now() + PATIENCE;
