@@ -48,7 +48,7 @@ impl<'t> Keys<'t> {
     pub(crate) fn close(&mut self, scope: Scope) {
         self.keys.truncate(scope.0);
         self.hashes.truncate(scope.0);
-        if self.large.last().is_some_and(|(start, _)| *start == scope.0) {
+        if self.is_large(scope) {
             self.large.pop();
         }
     }
@@ -56,7 +56,7 @@ impl<'t> Keys<'t> {
     /// Whether the object has had this key; notes it otherwise.
     pub(crate) fn seen_before(&mut self, scope: Scope, text: &'t str, key: Key) -> bool {
         let known = self.hashes.get(scope.0..).unwrap_or_default();
-        if known.len() >= LINEAR {
+        if known.len() >= LINEAR || self.is_large(scope) {
             return self.seen_in_large(scope, text, key);
         }
         let name = key.decode(text);
@@ -66,15 +66,21 @@ impl<'t> Keys<'t> {
             if self.keys.get(scope.0..).unwrap_or_default().iter().any(same) {
                 return true;
             }
+            // By chance this does not happen, so the keys are made to collide.
+            return self.seen_in_large(scope, text, key);
         }
         self.hashes.push(hash);
         self.keys.push(key);
         false
     }
 
+    fn is_large(&self, scope: Scope) -> bool {
+        self.large.last().is_some_and(|(start, _)| *start == scope.0)
+    }
+
     /// The standard hasher is keyed by chance: nobody can prepare keys that collide in it.
     fn seen_in_large(&mut self, scope: Scope, text: &'t str, key: Key) -> bool {
-        if self.large.last().is_none_or(|(start, _)| *start != scope.0) {
+        if !self.is_large(scope) {
             let known = self.keys.get(scope.0..).unwrap_or_default();
             let names = known.iter().map(|key| key.decode(text)).collect();
             self.large.push((scope.0, names));
@@ -84,13 +90,57 @@ impl<'t> Keys<'t> {
     }
 }
 
+const FACTOR: u64 = 0x517c_c1b7_2722_0a95;
+
 /// Fast and weak: where hashes are equal, keys are compared.
 fn hash(bytes: &[u8]) -> u64 {
-    const FACTOR: u64 = 0x517c_c1b7_2722_0a95;
     let mix = |state: u64, word: u64| (state.rotate_left(5) ^ word).wrapping_mul(FACTOR);
     let (words, rest) = bytes.as_chunks::<8>();
     let state =
         words.iter().fold(bytes.len() as u64, |state, word| mix(state, u64::from_le_bytes(*word)));
     let tail = rest.iter().fold(0, |tail, byte| tail << 8 | u64::from(*byte));
     mix(state, tail)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Three keys of 16 bytes with one hash: what the second half takes away, the first has added.
+    fn colliding() -> Vec<String> {
+        let start = |word: u64| (16_u64.rotate_left(5) ^ word).wrapping_mul(FACTOR);
+        let first = u64::from_le_bytes(*b"aaaaaaaa");
+        let last = u64::from_le_bytes(*b"bbbbbbbb");
+        let all = (0_u64..).map(|number| {
+            // Backwards, so that what changes most is in all bytes of the product.
+            let mut digits = format!("{number:08x}").into_bytes();
+            digits.reverse();
+            let word = u64::from_le_bytes(digits.try_into().unwrap());
+            let rest = start(word).rotate_left(5) ^ start(first).rotate_left(5) ^ last;
+            [word.to_le_bytes(), rest.to_le_bytes()].concat()
+        });
+        let texts = all.filter_map(|key| String::from_utf8(key).ok());
+        let plain = |key: &String| key.bytes().all(|byte| byte.is_ascii_graphic());
+        texts.filter(plain).filter(|key| !key.contains(['"', '\\'])).take(3).collect()
+    }
+
+    #[test]
+    fn keys_that_are_made_to_collide_are_told_apart_in_a_set() {
+        let names = colliding();
+        let hashes: HashSet<u64> = names.iter().map(|name| hash(name.as_bytes())).collect();
+        assert_eq!((names.len(), hashes.len()), (3, 1), "{names:?}");
+        let text = names.concat();
+        let mut keys = Keys::default();
+        let scope = keys.open();
+        let key = |number: usize| Key { start: number * 16, end: number * 16 + 16, escaped: false };
+        for number in 0..3 {
+            assert!(!keys.seen_before(scope, &text, key(number)));
+        }
+        assert_eq!(keys.keys.len(), 1, "the others are in the set");
+        for number in 0..3 {
+            assert!(keys.seen_before(scope, &text, key(number)));
+        }
+        keys.close(scope);
+        assert!(!keys.seen_before(keys.open(), &text, key(0)));
+    }
 }
