@@ -6,6 +6,7 @@
 use std::error::Error;
 
 use opensdn_tests::{
+    eventually::eventually,
     kubectl::{self, Said},
     product::{Installation, Product},
     sandbox::{Builder, KubectlError, Sandbox},
@@ -168,6 +169,29 @@ async fn a_service_that_vanishes_from_a_manager_is_confirmed_first() -> Outcome 
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_other_policies_refuse_can_be_confirmed_and_deleted() -> Outcome {
+    let world = World::start().await?;
+    let control = format!("{SAMPLES}/control.yaml");
+    world.kubectl(&["apply", "-f", &control]).await?.success();
+    let service = json!({"controlInstance": "control1", "dataSubnet": "10.1.0.0/24"});
+    let wrong = vrouter("wrong", service);
+    world.send(&["create"], &wrong).await?.success();
+    world.kubectl(&["delete", "-f", &control]).await?.success();
+
+    let annotate = |what: &'static str| ["annotate", "vrouter", "wrong", "-n", "tf", what];
+    // The webhook hears of the deletion some time later.
+    let is_wrong = async || {
+        let said = world.kubectl(&annotate("a=b")).await;
+        said.is_ok_and(|said| said.err.contains("[OSDN1801]"))
+    };
+    eventually("the vrouter names a control that is gone", is_wrong).await;
+    let confirm = annotate("opensdn.io/confirm-loss=Vrouter/wrong");
+    world.kubectl(&confirm).await?.success();
+    world.kubectl(&["delete", "vrouters", "--all", "-n", "tf"]).await?.success();
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_goes_with_its_owner_or_its_namespace_is_not_held_up() -> Outcome {
     let world = World::with(Sandbox::builder()).await?;
     let owner = json!({
@@ -183,7 +207,9 @@ async fn what_goes_with_its_owner_or_its_namespace_is_not_held_up() -> Outcome {
         "kind": "Manager", "name": "cluster1", "uid": uid, "controller": true}]);
     world.send(&["create"], &child).await?.success();
     world.send(&["create"], &zookeeper("other")).await?.success();
-    world.kubectl(&["delete", "zookeeper", "child", "-n", "tf"]).await?.denied(&["cluster1"]);
+    let delete = ["delete", "zookeeper", "child", "-n", "tf"];
+    let anew = ["[OSDN1111]", "Manager cluster1 would make it anew"];
+    world.kubectl(&delete).await?.denied(&anew);
 
     world.kubectl(&["delete", "manager", "cluster1", "-n", "tf"]).await?.success();
     let gone = ["wait", "--for=delete", "zookeeper/child", "-n", "tf", "--timeout=60s"];

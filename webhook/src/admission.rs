@@ -6,6 +6,7 @@
 //! a fault of ours included, is an answer with status 200.
 
 mod answer;
+pub(crate) mod confirmation;
 mod review;
 mod text;
 
@@ -85,7 +86,7 @@ impl<S: Surroundings> Admission<S> {
         step: Step,
         deadline: Instant,
     ) -> Decision {
-        if review.is_being_deleted() {
+        if review.is_being_deleted() || review.only_confirms() {
             return Decision::default();
         }
         let labels = self.surroundings.namespace_labels(review.namespace());

@@ -167,7 +167,7 @@ impl CertificateArgs {
 #[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "Limits")]
 pub struct LimitArgs {
-    /// Open connections; beyond that the longest idle one is closed.
+    /// Open connections, of 8 KiB and more each; beyond that the longest idle one is closed.
     #[arg(long, env = "OPENSDN_WEBHOOK_MAX_CONNECTIONS", default_value_t = 10_000)]
     pub max_connections: usize,
 

@@ -10,6 +10,7 @@ use opensdn_policy_host::{
 };
 use tokio::sync::watch;
 
+use crate::admission::confirmation;
 use crate::metrics::{Metrics, Mode, PolicyMetrics};
 
 /// The policies in force.
@@ -52,6 +53,7 @@ pub(crate) struct Places {
     pub(crate) object_name: Slot,
     pub(crate) generate_name: Slot,
     pub(crate) deletion: Slot,
+    pub(crate) confirmed: [Slot; 2],
 }
 
 impl Serving {
@@ -119,6 +121,8 @@ impl Current {
             object_name: paths.want("/request/object/metadata/name"),
             generate_name: paths.want("/request/object/metadata/generateName"),
             deletion: paths.want("/request/object/metadata/deletionTimestamp"),
+            confirmed: ["oldObject", "object"]
+                .map(|object| paths.want(&format!("/request/{object}{}", confirmation::POINTER))),
         };
         let metrics = set
             .bindings()

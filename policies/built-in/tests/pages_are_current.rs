@@ -42,11 +42,14 @@ impl Page {
         let mut examples = BTreeMap::new();
         let cases = std::fs::read_dir(root().join("policies").join(name).join("cases")).unwrap();
         let mut files: Vec<PathBuf> = cases.map(|entry| entry.unwrap().path()).collect();
-        // The shortest case that gives a code shows it best.
+        // The shortest case that gives a code shows it best: of an object, of a change, of a deletion.
         files.sort_by_key(|file| (file.metadata().unwrap().len(), file.clone()));
-        for file in files {
-            let text = std::fs::read_to_string(&file).unwrap();
-            let case: Case = serde_saphyr::from_str(&text).unwrap();
+        let mut read: Vec<Case> = files
+            .iter()
+            .map(|file| serde_saphyr::from_str(&std::fs::read_to_string(file).unwrap()).unwrap())
+            .collect();
+        read.sort_by_key(|case| (case.object.is_none(), case.old_object.is_some()));
+        for case in read {
             let report = cases::run(&policy, &case).await.unwrap();
             for finding in report.verdict.findings {
                 examples.entry(finding.code.clone()).or_insert_with(|| Example {

@@ -16,14 +16,30 @@ impl Confirmed {
     }
 }
 
+/// Everything that a change of a Manager takes away, and what the annotation says of it.
+pub(crate) struct Losses {
+    pub(crate) all: Vec<String>,
+    pub(crate) confirmed: Confirmed,
+    /// What it said before the change.
+    pub(crate) before: Confirmed,
+}
+
+impl Losses {
+    /// Whether this change confirms the loss.
+    pub(crate) fn are_meant(&self, loss: &str) -> bool {
+        self.confirmed.has(loss) && !self.before.has(loss)
+    }
+
+    /// How to confirm all of them, in the manifest that brings them about.
+    pub(crate) fn how_to_confirm(&self) -> String {
+        let all = self.all.join(", ");
+        format!("metadata.annotations: {{{ANNOTATION}: \"{all}\"}}")
+    }
+}
+
 /// How the annotation names an object.
 pub(crate) fn item(kind: &str, name: &str) -> String {
     format!("{kind}/{name}")
-}
-
-/// How to confirm in the manifest that brings the loss about.
-pub(crate) fn in_manifest(losses: &[String]) -> String {
-    format!("metadata.annotations: {{{ANNOTATION}: \"{}\"}}", losses.join(", "))
 }
 
 /// How to confirm on the object that is stored.

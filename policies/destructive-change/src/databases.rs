@@ -4,7 +4,7 @@ use opensdn_policy_components::ComponentView;
 use opensdn_policy_sdk::{Message, Pointer, Severity, Verdict};
 
 use crate::{
-    confirmation::{Confirmed, in_manifest, item},
+    confirmation::{Losses, item},
     interruption::Spec,
     is_same,
 };
@@ -17,46 +17,43 @@ pub(crate) const MOVED: Message = Message {
         one in /var/lib/contrail/config-database. Where a second one comes or goes, the first \
         finds its new folder empty: the configuration of the network is gone until the data is \
         moved.",
-    hint: "leave the number of Cassandras as it is; else back up the database, move its folder on \
-        each node while it is stopped, and confirm it by the annotation opensdn.io/confirm-loss",
+    hint: "leave it at one Cassandra, or at more; else back up the database, move its folder on each \
+        node while it is stopped, and confirm it by the annotation opensdn.io/confirm-loss",
 };
 
-pub(crate) fn judge(
+/// The databases whose folder is another after the change.
+pub(crate) fn moved<'a, 'b>(
     before: &[ComponentView<'_, Spec>],
-    after: &[ComponentView<'_, Spec>],
-    confirmed: &Confirmed,
-    verdict: &mut Verdict,
-) {
-    let (old, new) = (databases(before), databases(after));
-    if !matches!((old.len(), new.len()), (1, 2) | (2, 1)) {
+    after: &'a [ComponentView<'b, Spec>],
+) -> Vec<&'a ComponentView<'b, Spec>> {
+    let is_alone = |all: &[ComponentView<'_, Spec>]| all.iter().filter(is_database).count() == 1;
+    if is_alone(before) == is_alone(after) {
+        return Vec::new();
+    }
+    let moves = |database: &&ComponentView<'_, Spec>| {
+        is_database(database)
+            && !database.name.starts_with("analyticsdb")
+            && before.iter().any(|old| is_same(old, database))
+    };
+    after.iter().filter(moves).collect()
+}
+
+pub(crate) fn judge(database: &ComponentView<'_, Spec>, losses: &Losses, verdict: &mut Verdict) {
+    if losses.are_meant(&item(database.kind, database.name)) {
         return;
     }
-    for database in new.iter().filter(|database| !database.name.starts_with("analyticsdb")) {
-        let item = item(database.kind, database.name);
-        if confirmed.has(&item) || !old.iter().any(|old| is_same(old, database)) {
-            continue;
-        }
-        let text = format!(
-            "{} would start empty: with {} instead of {} its folder is another",
-            database.title(),
-            count(new.len()),
-            count(old.len()),
-        );
-        let hint = format!(
-            "leave the number of Cassandras as it is; else back up the database, move its folder \
-             on each node while it is stopped, and confirm it in the change: {}",
-            in_manifest(&[item])
-        );
-        verdict.add(MOVED.at(Pointer::from("/spec/services/cassandras")).says(text).hint(hint));
-    }
+    let text = format!(
+        "{} would start empty: its folder is another with a second Cassandra than without",
+        database.title(),
+    );
+    let hint = format!(
+        "leave it at one Cassandra, or at more; else back up the database, move its folder on each \
+         node while it is stopped, and confirm it in the change: {}",
+        losses.how_to_confirm()
+    );
+    verdict.add(MOVED.at(Pointer::from("/spec/services/cassandras")).says(text).hint(hint));
 }
 
-fn databases<'a, 'b>(
-    components: &'a [ComponentView<'b, Spec>],
-) -> Vec<&'a ComponentView<'b, Spec>> {
-    components.iter().filter(|component| component.kind == "Cassandra").collect()
-}
-
-fn count(databases: usize) -> &'static str {
-    if databases == 1 { "one Cassandra" } else { "two Cassandras" }
+fn is_database(component: &&ComponentView<'_, Spec>) -> bool {
+    component.kind == "Cassandra"
 }

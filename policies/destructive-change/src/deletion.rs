@@ -16,7 +16,8 @@ pub(crate) const DELETED: Message = Message {
         of a Vrouter the interface vhost0 and the CNI of each node, so that pods lose their \
         network, of the others the StatefulSet that the rest waits for. A namespace that is \
         deleted and what goes with its owner are not held up.",
-    hint: "confirm it first: kubectl annotate KIND NAME opensdn.io/confirm-loss=KIND/NAME",
+    hint: "confirm it first: kubectl annotate --overwrite -n NAMESPACE KIND.tf.tungsten.io NAME \
+        opensdn.io/confirm-loss=KIND/NAME",
 };
 
 macro_rules! deletions {
@@ -28,6 +29,9 @@ macro_rules! deletions {
             confirmed: Option<Confirmed>,
             #[read("/metadata/deletionTimestamp")]
             deleted: Option<String>,
+            // Of many that are deleted at once the request names none.
+            #[read("/metadata/name")]
+            name: String,
             #[read("/metadata/ownerReferences")]
             owners: Option<Owners>,
         }
@@ -37,11 +41,11 @@ macro_rules! deletions {
             settings: &Settings,
             verdict: &mut Verdict,
         ) -> Outcome {
-            if let Some($object { confirmed, deleted: None, owners }) = &request.old_object {
+            if let Some($object { confirmed, deleted: None, name, owners }) = &request.old_object {
                 let target = Target {
                     namespace: &request.namespace,
                     kind: &request.kind,
-                    name: &request.name,
+                    name,
                     confirmed: confirmed.as_ref(),
                     owners: owners.as_ref(),
                 };

@@ -2,6 +2,7 @@
 
 use opensdn_policy_components::find_service;
 use opensdn_policy_sdk::{Message, Severity, Verdict};
+use serde_json::Value;
 
 pub(crate) const UNDONE: Message = Message {
     code: "OSDN1110",
@@ -11,6 +12,21 @@ pub(crate) const UNDONE: Message = Message {
         is changed here is in force for a moment, or until the operator is started anew.",
     hint: "change it in the Manager, under spec.services",
 };
+
+/// Whether something that was there has changed or gone. What only came may be a default that was
+/// filled in on the way.
+pub(crate) fn takes(old: &Value, new: &Value) -> bool {
+    match (old, new) {
+        (Value::Object(old), Value::Object(new)) => {
+            old.iter().any(|(key, old)| new.get(key).is_none_or(|new| takes(old, new)))
+        }
+        (Value::Array(old), Value::Array(new)) if old.len() == new.len() => {
+            old.iter().zip(new).any(|(old, new)| takes(old, new))
+        }
+        (Value::Null, _) => false,
+        _ => old != new,
+    }
+}
 
 pub(crate) fn judge(kind: &str, name: &str, manager: &str, verdict: &mut Verdict) {
     let text = format!("{kind} {name} belongs to Manager {manager}, whose operator undoes this");

@@ -23,8 +23,9 @@ pub(crate) const VROUTERS: Message = Message {
     explanation: "While its vrouter restarts, the pods of a node have no network. tf-operator \
         leaves it to the administrator: nothing changes on a node until its vrouter pod is deleted \
         by hand.",
-    hint: "make the change when that is acceptable; with tf-operator, delete the vrouter pods one \
-        node after the other: kubectl delete pod",
+    hint: "make the change when that is acceptable; with tf-operator, delete the pods one node after \
+        the other: kubectl -n NAMESPACE get pods -o wide -l tf_manager=vrouter, then kubectl -n \
+        NAMESPACE delete pod POD",
 };
 
 /// What is read of the spec of a component.

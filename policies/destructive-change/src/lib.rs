@@ -7,8 +7,8 @@
 //!     zookeepers: …       # was zookeeper: the API server drops the key, the operator deletes it
 //! ```
 //!
-//! What is lost must be named in an annotation, so that it is meant and not mistyped, and so that
-//! what was confirmed once confirms nothing else:
+//! What is lost must be named in an annotation, so that it is meant and not mistyped. In a change it
+//! counts only where it is new: what was confirmed once confirms nothing later.
 //!
 //! ```yaml
 //! metadata:
@@ -32,7 +32,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-use confirmation::Confirmed;
+use confirmation::{Confirmed, Losses, item};
 use interruption::Spec;
 
 /// Settings of the policy `destructive-change`.
@@ -87,9 +87,20 @@ fn manager(request: &Request<Manager>, _: &Settings, verdict: &mut Verdict) -> O
     let nothing = Spec::default();
     let before: Vec<_> = before.walk_all(&nothing).collect();
     let after: Vec<_> = after.walk_all(&nothing).collect();
-    let confirmed = new.confirmed.clone().unwrap_or_default();
-    removal::judge(&before, &after, &confirmed, verdict);
-    databases::judge(&before, &after, &confirmed, verdict);
+    let removed = removal::removed(&before, &after);
+    let moved = databases::moved(&before, &after);
+    let losses = removed.iter().chain(&moved).map(|component| item(component.kind, component.name));
+    let losses = Losses {
+        all: losses.collect(),
+        confirmed: new.confirmed.clone().unwrap_or_default(),
+        before: old.confirmed.clone().unwrap_or_default(),
+    };
+    for component in removed {
+        removal::judge(component, &losses, verdict);
+    }
+    for component in moved {
+        databases::judge(component, &losses, verdict);
+    }
     for component in &after {
         let same = |old: &&ComponentView<'_, Spec>| is_same(old, component);
         if let Some(old) = before.iter().find(same) {
@@ -123,7 +134,7 @@ fn alone(request: &Request<Alone>, settings: &Settings, verdict: &mut Verdict) -
             let component = ComponentView::alone(&request.kind, &request.name, &new);
             interruption::judge(&old, &component, verdict);
         }
-        Some(manager) if old.spec != new.spec && !settings.trusts(&request.user) => {
+        Some(manager) if edit::takes(&old.spec, &new.spec) && !settings.trusts(&request.user) => {
             edit::judge(&request.kind, &request.name, &manager.name, verdict);
         }
         Some(_) => {}

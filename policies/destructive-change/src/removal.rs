@@ -4,7 +4,7 @@ use opensdn_policy_components::{ComponentView, find_service};
 use opensdn_policy_sdk::{Message, Pointer, Severity, Verdict};
 
 use crate::{
-    confirmation::{Confirmed, in_manifest, item},
+    confirmation::{Losses, item},
     deletion::loss,
     interruption::Spec,
     is_same,
@@ -21,27 +21,28 @@ pub(crate) const REMOVED: Message = Message {
         change, as KIND/NAME",
 };
 
-pub(crate) fn judge(
-    before: &[ComponentView<'_, Spec>],
+/// The components that the change takes out. One without a name has no object.
+pub(crate) fn removed<'a, 'b>(
+    before: &'a [ComponentView<'b, Spec>],
     after: &[ComponentView<'_, Spec>],
-    confirmed: &Confirmed,
-    verdict: &mut Verdict,
-) {
-    let is_gone = |old: &&ComponentView<'_, Spec>| !after.iter().any(|new| is_same(old, new));
-    let gone: Vec<_> = before.iter().filter(is_gone).collect();
-    let losses: Vec<_> = gone.iter().map(|old| item(old.kind, old.name)).collect();
-    for (old, item) in gone.iter().zip(&losses) {
-        if confirmed.has(item) {
-            continue;
-        }
-        let key = find_service(old.kind).map_or(old.kind, |service| service.key);
-        let text = format!("{} would be deleted: {}", old.title(), loss(old.kind));
-        let hint = format!(
-            "put it back under spec.services.{key}, or, if it is meant, confirm it in the same \
-             change: {}",
-            in_manifest(&losses)
-        );
-        let at = Pointer::from("/spec/services").key(key);
-        verdict.add(REMOVED.at(at).says(text).hint(hint));
+) -> Vec<&'a ComponentView<'b, Spec>> {
+    let is_gone = |old: &&ComponentView<'_, Spec>| {
+        !old.name.is_empty() && !after.iter().any(|new| is_same(old, new))
+    };
+    before.iter().filter(is_gone).collect()
+}
+
+pub(crate) fn judge(old: &ComponentView<'_, Spec>, losses: &Losses, verdict: &mut Verdict) {
+    if losses.are_meant(&item(old.kind, old.name)) {
+        return;
     }
+    let key = find_service(old.kind).map_or(old.kind, |service| service.key);
+    let text = format!("{} would be deleted: {}", old.title(), loss(old.kind));
+    let hint = format!(
+        "put it back under spec.services.{key}, or, if it is meant, confirm it in the same change: \
+         {}",
+        losses.how_to_confirm()
+    );
+    let at = Pointer::from("/spec/services").key(key);
+    verdict.add(REMOVED.at(at).says(text).hint(hint));
 }

@@ -8,7 +8,7 @@ use opensdn_policy_host::{
     scan::{self, Document, Found, ScanError, Slot},
 };
 
-use super::{Labels, answer, answer::Decision};
+use super::{Labels, answer, answer::Decision, confirmation};
 use crate::{
     claims::Holder,
     metrics,
@@ -80,6 +80,8 @@ pub(super) struct Review<'f> {
     groups: Vec<String>,
     dry_run: bool,
     is_being_deleted: bool,
+    /// Whether the annotation that confirms a loss changes.
+    confirms: bool,
     object: Option<Document<'f>>,
     old_object: Option<Document<'f>>,
 }
@@ -112,6 +114,10 @@ impl<'f> Review<'f> {
             groups: groups.unwrap_or_default(),
             dry_run: found.get(places.dry_run) == Some("true"),
             is_being_deleted: found.get(places.deletion).is_some_and(|time| time != "null"),
+            confirms: {
+                let [before, after] = places.confirmed.map(|slot| found.get(slot));
+                before != after
+            },
             object: found.document(&places.object),
             old_object: found.document(&places.old_object),
             uid,
@@ -150,6 +156,14 @@ impl<'f> Review<'f> {
     /// even if it is wrong, else it could never go.
     pub(super) fn is_being_deleted(&self) -> bool {
         self.is_being_deleted && self.operation == Operation::Update
+    }
+
+    /// Whether all that changes is that a loss is confirmed, which is never refused.
+    pub(super) fn only_confirms(&self) -> bool {
+        let (Some(old), Some(new)) = (self.old_object, self.object) else { return false };
+        self.confirms
+            && self.operation == Operation::Update
+            && confirmation::is_all_that_changes(old.text(), new.text())
     }
 
     pub(super) fn namespace(&self) -> &str {
