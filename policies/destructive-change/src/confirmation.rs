@@ -17,14 +17,16 @@ impl Confirmed {
 }
 
 /// Everything that a change of a Manager takes away, and what the annotation says of it.
-pub(crate) struct Losses {
+pub(crate) struct Losses<'a> {
+    /// Namespace and name of the Manager.
+    pub(crate) manager: (&'a str, &'a str),
     pub(crate) all: Vec<String>,
     pub(crate) confirmed: Confirmed,
     /// What it said before the change.
     pub(crate) before: Confirmed,
 }
 
-impl Losses {
+impl Losses<'_> {
     /// Whether this change confirms the loss.
     pub(crate) fn are_meant(&self, loss: &str) -> bool {
         self.confirmed.has(loss) && !self.before.has(loss)
@@ -33,7 +35,15 @@ impl Losses {
     /// How to confirm all of them, in the manifest that brings them about.
     pub(crate) fn how_to_confirm(&self) -> String {
         let all = self.all.join(", ");
-        format!("metadata.annotations: {{{ANNOTATION}: \"{all}\"}}")
+        let mut text = format!("metadata.annotations: {{{ANNOTATION}: \"{all}\"}}");
+        if self.all.iter().any(|loss| self.before.has(loss)) {
+            let (namespace, name) = self.manager;
+            text.push_str(&format!(
+                "; what it said before the change does not count, so take it out first: kubectl \
+                 annotate -n {namespace} managers.tf.tungsten.io/{name} {ANNOTATION}-"
+            ));
+        }
+        text
     }
 }
 

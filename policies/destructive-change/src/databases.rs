@@ -38,7 +38,11 @@ pub(crate) fn moved<'a, 'b>(
     after.iter().filter(moves).collect()
 }
 
-pub(crate) fn judge(database: &ComponentView<'_, Spec>, losses: &Losses, verdict: &mut Verdict) {
+pub(crate) fn judge(
+    database: &ComponentView<'_, Spec>,
+    losses: &Losses<'_>,
+    verdict: &mut Verdict,
+) {
     if losses.are_meant(&item(database.kind, database.name)) {
         return;
     }

@@ -91,6 +91,7 @@ fn manager(request: &Request<Manager>, _: &Settings, verdict: &mut Verdict) -> O
     let moved = databases::moved(&before, &after);
     let losses = removed.iter().chain(&moved).map(|component| item(component.kind, component.name));
     let losses = Losses {
+        manager: (&request.namespace, &request.name),
         all: losses.collect(),
         confirmed: new.confirmed.clone().unwrap_or_default(),
         before: old.confirmed.clone().unwrap_or_default(),

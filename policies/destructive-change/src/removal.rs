@@ -32,7 +32,7 @@ pub(crate) fn removed<'a, 'b>(
     before.iter().filter(is_gone).collect()
 }
 
-pub(crate) fn judge(old: &ComponentView<'_, Spec>, losses: &Losses, verdict: &mut Verdict) {
+pub(crate) fn judge(old: &ComponentView<'_, Spec>, losses: &Losses<'_>, verdict: &mut Verdict) {
     if losses.are_meant(&item(old.kind, old.name)) {
         return;
     }
