@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::lab_product::{LabProduct, LabProductError};
 use crate::product::{Installation, Product, ProductError};
@@ -178,10 +178,17 @@ async fn run(line: CommandLine) -> Result<ExitCode, CommandError> {
 }
 
 async fn foreground(dir: Option<PathBuf>, shape: &Shape) -> Result<ExitCode, CommandError> {
+    let mut ending = Ending::listen()?;
     let place = dir.as_deref().map(Place::new).transpose()?;
-    let (running, report) = start(place.as_ref(), shape).await?;
-    say(&format!("{report}\nCtrl-C ends it.\n"))?;
-    running.keep().await?;
+    tokio::select! {
+        started = start(place.as_ref(), shape) => {
+            let (running, report) = started?;
+            say(&format!("{report}\nCtrl-C ends it.\n"))?;
+            running.keep(&mut ending).await?;
+        }
+        // Dropping the start ends what it has started.
+        () = ending.asked_for() => {}
+    }
     if let Some(place) = place {
         place.remove();
     }
@@ -209,9 +216,9 @@ struct Running {
 
 impl Running {
     /// Keeps everything up until a signal comes or a program ends by itself.
-    async fn keep(self) -> Result<(), CommandError> {
+    async fn keep(self, ending: &mut Ending) -> Result<(), CommandError> {
         tokio::select! {
-            asked = until_asked_to_end() => asked,
+            () = ending.asked_for() => Ok(()),
             error = self.sandbox.broken() => Err(error.into()),
         }
     }
@@ -251,12 +258,27 @@ async fn start(place: Option<&Place>, shape: &Shape) -> Result<(Running, Report)
     Ok((Running { _product: product, sandbox }, report))
 }
 
-async fn until_asked_to_end() -> Result<(), CommandError> {
-    let mut interrupt = signal(SignalKind::interrupt()).map_err(CommandError::Signals)?;
-    let mut terminate = signal(SignalKind::terminate()).map_err(CommandError::Signals)?;
-    tokio::select! {
-        _ = interrupt.recv() => Ok(()),
-        _ = terminate.recv() => Ok(()),
+/// Ctrl-C or SIGTERM, listened for from the beginning: one that comes while nobody listens would be
+/// lost, or end the program with its data left behind.
+struct Ending {
+    interrupt: Signal,
+    terminate: Signal,
+}
+
+impl Ending {
+    fn listen() -> Result<Self, CommandError> {
+        let listen = |kind| signal(kind).map_err(CommandError::Signals);
+        Ok(Self {
+            interrupt: listen(SignalKind::interrupt())?,
+            terminate: listen(SignalKind::terminate())?,
+        })
+    }
+
+    async fn asked_for(&mut self) {
+        tokio::select! {
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
+        }
     }
 }
 

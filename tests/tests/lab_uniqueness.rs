@@ -12,7 +12,7 @@ mod real_nodes {
     use opensdn_crds::link_local_service::LinkLocalService;
     use opensdn_crds::unique_claim::{UniqueClaim, UniqueClaimSpec};
     use opensdn_tests::changes::Failed;
-    use opensdn_tests::eventually::eventually;
+    use opensdn_tests::eventually::{eventually, eventually_within};
     use opensdn_tests::lab_product::{CONFIGURATIONS, LabProduct, REPLICAS, address_of};
     use opensdn_tests::link_local::{service, told};
     use opensdn_tests::product::{NAMESPACE, install_crds};
@@ -24,6 +24,9 @@ mod real_nodes {
 
     type Outcome = Result<(), Failed>;
 
+    /// Where a policy could not tell, as of one whose look-ups begin anew, stored objects are judged
+    /// again every half minute.
+    const JUDGED_ANEW: Duration = Duration::from_secs(180);
     const TAKEN: &str = "is already taken by LinkLocalService default/";
     const HAND_MADE: &str = r#"{"apiVersion": "opensdn.io/v1alpha1", "kind": "UniqueClaim",
         "metadata": {"name": "hand-made"},
@@ -89,7 +92,7 @@ mod real_nodes {
             self.until_held_by(ip, Some(older)).await;
             let is_told =
                 async || told(&self.services, younger).await.is_ok_and(|told| told.is_some());
-            eventually(&format!("{younger} is told"), is_told).await;
+            eventually_within(JUDGED_ANEW, &format!("{younger} is told"), is_told).await;
             let text = told(&self.services, younger).await?.unwrap_or_default();
             for part in [ip, older, younger] {
                 assert!(text.contains(part), "{text}");

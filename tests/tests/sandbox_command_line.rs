@@ -10,6 +10,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use opensdn_tests::eventually::eventually;
 use opensdn_tests::sandbox::Binaries;
 use opensdn_tests::signal::{self, Signal};
 use tempfile::TempDir;
@@ -101,6 +102,22 @@ async fn killed_owner_takes_its_programs_along_and_the_next_start_sweeps_its_dat
     assert_ne!(now, left);
     signal::send(Signal::TERM, second.id())?;
     assert!(second.wait()?.success());
+    assert!(data_folders(cache.path())?.is_empty());
+    Ok(())
+}
+
+#[tokio::test]
+async fn one_that_is_ended_while_it_starts_leaves_nothing() -> Outcome {
+    let cache = TempDir::new()?;
+    let mut child = program()
+        .env("XDG_CACHE_HOME", cache.path())
+        .env("KUBEBUILDER_ASSETS", programs_folder().await?)
+        .stdout(Stdio::null())
+        .spawn()?;
+    let has_begun = async || data_folders(cache.path()).is_ok_and(|folders| !folders.is_empty());
+    eventually("it has a folder", has_begun).await;
+    signal::send(Signal::TERM, child.id())?;
+    assert!(child.wait()?.success());
     assert!(data_folders(cache.path())?.is_empty());
     Ok(())
 }

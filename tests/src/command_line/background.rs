@@ -12,7 +12,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use super::place::{Place, PlaceError};
 use super::report::Started;
-use super::{CommandError, Shape, chain, say, start, until_asked_to_end};
+use super::{CommandError, Ending, Shape, chain, say, start};
 use crate::sandbox::lab::LabError;
 use crate::sandbox::{Binaries, SandboxError};
 
@@ -73,16 +73,17 @@ async fn launch(place: &Place, shape: &Shape) -> Result<Started, CommandError> {
 pub(super) async fn supervise(place: &Place, shape: &Shape) -> Result<ExitCode, CommandError> {
     // The terminal of `up` may be closed while the sandbox is wanted.
     let _hangup = signal(SignalKind::hangup()).map_err(CommandError::Signals)?;
+    let mut ending = Ending::listen()?;
     let started = tokio::select! {
         started = start(Some(place), shape) => started,
         // `down` while it starts: dropping the start ends what it has started.
-        ended = until_asked_to_end() => return ended.map(|()| ExitCode::SUCCESS),
+        () = ending.asked_for() => return Ok(ExitCode::SUCCESS),
     };
     match started {
         Ok((running, report)) => {
             // When nobody reads it, `up` was killed, and nobody knows of this sandbox.
             tell(&Started::Ready(Box::new(report)))?;
-            running.keep().await?;
+            running.keep(&mut ending).await?;
             Ok(ExitCode::SUCCESS)
         }
         Err(error) => {
