@@ -1,6 +1,6 @@
 //! A second database, or no second one any more: the first moves to another folder.
 
-use opensdn_policy_components::ComponentView;
+use opensdn_policy_components::{ComponentView, is_analytics_database};
 use opensdn_policy_sdk::{Message, Pointer, Severity, Verdict};
 
 use crate::{
@@ -32,7 +32,7 @@ pub(crate) fn moved<'a, 'b>(
     }
     let moves = |database: &&ComponentView<'_, Spec>| {
         is_database(database)
-            && !database.name.starts_with("analyticsdb")
+            && !is_analytics_database(database.name)
             && before.iter().any(|old| is_same(old, database))
     };
     after.iter().filter(moves).collect()

@@ -15,7 +15,7 @@
 
 mod members;
 
-use opensdn_policy_components::{Field, Item, Level, effective};
+use opensdn_policy_components::{Field, Item, Level, effective, is_analytics_database};
 use opensdn_policy_sdk::{Message, Outcome, Pointer, Reads, Request, Severity, Verdict, policy};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -96,7 +96,7 @@ fn manager(request: &Request<Manager>, settings: &Settings, verdict: &mut Verdic
     });
     let cassandras = manager.cassandras.iter().flatten().enumerate();
     let databases = cassandras
-        .filter(|(_, item)| is_config_database(item.name()))
+        .filter(|(_, item)| !is_analytics_database(item.name()))
         .map(|(number, item)| (item, "Cassandra", services.key("cassandras").index(number)));
 
     let mut groups: Vec<Group<'_>> = Vec::new();
@@ -145,17 +145,12 @@ fn alone<T>(
     settings: &Settings,
     verdict: &mut Verdict,
 ) -> Outcome {
-    if request.kind == "Cassandra" && !is_config_database(&request.name) {
+    if request.kind == "Cassandra" && is_analytics_database(&request.name) {
         return Ok(());
     }
     let selector = effective((selector, "/spec/commonConfiguration/nodeSelector".into()), None);
     let services = vec![format!("{} {}", request.kind, request.name)];
     judge(&Group { selector, services }, settings, verdict)
-}
-
-/// The second Cassandra has the analytics data; it is known by its name, as its data folder is.
-fn is_config_database(name: &str) -> bool {
-    !name.starts_with("analyticsdb")
 }
 
 fn judge(group: &Group<'_>, settings: &Settings, verdict: &mut Verdict) -> Outcome {

@@ -1,5 +1,6 @@
 //! The defaults themselves: kind by kind, as tf-operator has them in its code.
 
+use opensdn_policy_components::is_analytics_database;
 use opensdn_policy_sdk::Operation;
 use serde::Serialize;
 
@@ -156,7 +157,7 @@ pub(crate) fn defaults_of(
 /// A database that exists and does not name its ports has been running with those of the code: to
 /// write others would move it.
 fn cassandra_ports(name: &str, operation: Operation) -> Defaults {
-    if name.starts_with("analyticsdb") && operation == Operation::Create {
+    if is_analytics_database(name) && operation == Operation::Create {
         ANALYTICS_DATABASE_PORTS
     } else {
         CASSANDRA_PORTS

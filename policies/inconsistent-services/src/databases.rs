@@ -1,6 +1,6 @@
 //! The Cassandras of one cluster: their names decide which data they keep, and where.
 
-use opensdn_policy_components::ComponentView;
+use opensdn_policy_components::{ComponentView, is_analytics_database};
 use opensdn_policy_sdk::{Message, Severity, Verdict};
 
 use crate::Spec;
@@ -23,11 +23,6 @@ pub(crate) const TOO_MANY: Message = Message {
     explanation: "One keeps the configuration, one the analytics data. A third runs idle.",
     hint: "leave configdb1 and analyticsdb1 in cassandras",
 };
-
-/// Whether it is the second database, which is known by its name, as its folder is.
-pub(crate) fn is_analytics_database(name: &str) -> bool {
-    name.starts_with("analyticsdb")
-}
 
 pub(crate) fn judge(components: &[ComponentView<'_, Spec>], verdict: &mut Verdict) {
     let databases: Vec<_> =

@@ -1,9 +1,9 @@
 //! Services that need each other, and are not both there.
 
-use opensdn_policy_components::ComponentView;
+use opensdn_policy_components::{ComponentView, is_analytics_database};
 use opensdn_policy_sdk::{Message, Pointer, Severity, Verdict};
 
-use crate::{Spec, databases::is_analytics_database};
+use crate::Spec;
 
 pub(crate) const MISSING: Message = Message {
     code: "OSDN1105",

@@ -15,5 +15,7 @@ mod settings;
 pub use inheritance::{Field, Inheritable, effective};
 pub use nulls::or_default;
 pub use owner::{Owner, Owners};
-pub use services::{ComponentView, Item, SERVICES, Service, Services, find_service};
+pub use services::{
+    ComponentView, Item, SERVICES, Service, Services, find_service, is_analytics_database,
+};
 pub use settings::{Compatibility, Level, Profile};

@@ -50,6 +50,13 @@ pub fn find_service(key_or_kind: &str) -> Option<&'static Service> {
     SERVICES.iter().find(|service| service.key == key_or_kind || service.kind == key_or_kind)
 }
 
+/// Whether a Cassandra of that name has the analytics data. It is known by its name, as its folder
+/// on the nodes is.
+#[must_use]
+pub fn is_analytics_database(name: &str) -> bool {
+    name.starts_with("analyticsdb")
+}
+
 /// One component, as a policy judges it.
 #[derive(Clone, Debug)]
 pub struct ComponentView<'a, S> {
