@@ -6,12 +6,13 @@ use std::time::Duration;
 
 use kube::Api;
 use kube::api::{Patch, PatchParams};
-use opensdn_policy_host::cases::Case;
+use opensdn_policy_host::cases::{Case, ExpectedFinding};
+use opensdn_tests::kubectl;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
 use super::builder::{self, Builder};
-use super::{Failed, Outcome, World, difference, files, text};
+use super::{Failed, Outcome, Verdict, World, difference, files, of_wire, text};
 
 /// How long the webhook's watches may be behind what was stored a moment ago.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -19,8 +20,6 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// What came of a case.
 pub(crate) enum Compared {
     Same,
-    /// Nothing to compare: no file says that something is deleted.
-    Deletion,
     Different(String),
     /// Why it was not compared.
     LeftOut(String),
@@ -107,9 +106,15 @@ pub(crate) async fn compare(
     policy: &str,
     case: &Case,
 ) -> Result<Compared, Failed> {
-    let Some(object) = &case.object else {
-        return Ok(Compared::Deletion);
+    // Of a deletion no file says anything: what the case expects is compared.
+    let Some(object) = case.object.as_ref().or(case.old_object.as_ref()) else {
+        return Ok(Compared::LeftOut("it has no object".to_owned()));
     };
+    if case.object.is_none() && object.pointer("/metadata/deletionTimestamp").is_some() {
+        return Ok(Compared::LeftOut(
+            "only the API server writes that it is being deleted".to_owned(),
+        ));
+    }
     let has_settings = case.settings.as_object().is_some_and(|map| !map.is_empty());
     if case.expect.failure.is_some() && has_settings {
         let why = "with its settings no request gets as far as the policy";
@@ -124,6 +129,7 @@ pub(crate) async fn compare(
     }
     let mut scene = Scene::default();
     let outcome = match build(builder, case, object, &mut scene).await? {
+        Ok(()) if case.object.is_none() => judge_deletion(world, case, &scene).await,
         Ok(()) => judge(world, policy, case, &scene).await,
         Err(why) => Ok(Compared::LeftOut(why)),
     };
@@ -198,6 +204,35 @@ async fn settings(world: &World, policy: &str, settings: Option<&Value>) -> Outc
     let arguments = ["patch", "admissionpolicy", policy, "--type=merge", "-p", &patch];
     world.kubectl(&arguments).await?.success();
     Ok(())
+}
+
+/// Deletes, and nothing goes, until the webhook says what the case expects.
+async fn judge_deletion(world: &World, case: &Case, scene: &Scene) -> Result<Compared, Failed> {
+    let mut arguments = vec!["delete", "--dry-run=server"];
+    if !case.request.user.is_empty() {
+        arguments.extend(["--as", &case.request.user, "--as-group=system:masters"]);
+    }
+    let expected = &case.expect.findings;
+    let until = Instant::now() + PATIENCE;
+    loop {
+        let said = kubectl::send(&world.sandbox, &arguments, &scene.object).await?;
+        let Verdict { lines, .. } = of_wire(&said);
+        let is_said = |finding: &ExpectedFinding| {
+            let code = format!("[{}] ", finding.code);
+            let has = |line: &String| line.contains(&code) && line.contains(&finding.message);
+            lines.iter().any(|line| has(line) && line.contains(&finding.hint))
+        };
+        if lines.len() == expected.len()
+            && expected.iter().all(is_said)
+            && said.ok == expected.is_empty()
+        {
+            return Ok(Compared::Same);
+        }
+        if Instant::now() > until {
+            return Ok(Compared::Different(said.err));
+        }
+        sleep(Duration::from_millis(300)).await;
+    }
 }
 
 /// Asks both until they agree: the webhook's watches may be behind.
