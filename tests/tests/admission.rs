@@ -148,13 +148,9 @@ async fn a_service_that_vanishes_from_a_manager_is_confirmed_first() -> Outcome 
         world.kubectl(&["apply", "-f", &file]).await?.success();
     }
     let without = r#"{"spec":{"services":{"queryengine":null}}}"#;
-    let change = |patch: &str| {
-        let patch = patch.to_owned();
-        let world = &world;
-        async move {
-            let merge = ["patch", "manager", "cluster1", "-n", "tf", "--type=merge", "-p", &patch];
-            world.kubectl(&merge).await
-        }
+    let change = async |patch: &str| {
+        let merge = ["patch", "manager", "cluster1", "-n", "tf", "--type=merge", "-p", patch];
+        world.kubectl(&merge).await
     };
     let lost = "[OSDN1112] spec.services.queryengine";
     change(without).await?.denied(&[lost, "opensdn.io/confirm-loss"]);

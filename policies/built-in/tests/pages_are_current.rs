@@ -113,19 +113,15 @@ impl Page {
         } else {
             &example.finding.pointer
         };
-        let (stored, written) = match example.object {
-            Some(_) => ("Stored:", "Changed to:"),
-            None => ("Deleted:", ""),
+        let titles = match (&example.stored, &example.object) {
+            (Some(_), Some(_)) => ["\nStored:\n", "\nChanged to:\n"],
+            (Some(_), None) => ["\nDeleted:\n", ""],
+            (None, _) => ["", ""],
         };
-        let written = if example.stored.is_some() { written } else { "" };
-        for (title, object) in [(stored, &example.stored), (written, &example.object)] {
-            if let Some(object) = object {
-                if !title.is_empty() {
-                    writeln!(text, "\n{title}").unwrap();
-                }
-                let yaml = serde_saphyr::to_string(object).unwrap();
-                writeln!(text, "\n```yaml\n{}\n```", yaml.trim_end()).unwrap();
-            }
+        for (title, object) in titles.into_iter().zip([&example.stored, &example.object]) {
+            let Some(object) = object else { continue };
+            let yaml = serde_saphyr::to_string(object).unwrap();
+            writeln!(text, "{title}\n```yaml\n{}\n```", yaml.trim_end()).unwrap();
         }
         text.push('\n');
         if example.settings.as_object().is_some_and(|settings| !settings.is_empty()) {
