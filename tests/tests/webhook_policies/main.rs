@@ -335,6 +335,7 @@ async fn a_broken_module_leaves_its_previous_version_and_all_others_in_force() -
     world.apply("unsafe", unsafe_parameter(json!({}))).await?;
     let is = async || world.try_gizmo("plain").await.is_err_and(|e| e.contains(modules::MESSAGE));
     eventually("gizmos are refused", is).await;
+    refused(&world, "plain").await;
 
     world.config_map("module", b"something else").await?;
     world.becomes("gizmos", "False", "DigestMismatch").await;
