@@ -112,12 +112,16 @@ impl Changes {
         until_so("the next CA is in every webhook configuration", announced).await;
 
         before.extend(expiries().await);
+        // Certificates are told apart by the second in which they expire, and a replica that has
+        // just been started got one of the old CA in this very second.
+        sleep(Duration::from_secs(1)).await;
         until_taken("use the next CA", async || self.step(use_next).await).await?;
         let reissued = async || {
             let now = expiries().await;
             now.len() == self.replicas && now.iter().all(|now| !before.contains(now))
         };
-        until_so("every replica has a certificate of the new CA", reissued).await;
+        let what = format!("every replica has a certificate of the new CA, none of {before:?}");
+        until_so(&what, reissued).await;
         until_taken("forget the old CA", async || self.step(forget_previous).await).await?;
         let alone = async || self.trusted().await.is_ok_and(|trusted| trusted == Some(1));
         until_so("only the new CA is in every webhook configuration", alone).await;

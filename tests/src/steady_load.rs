@@ -17,7 +17,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
 use crate::eventually::{PATIENCE, eventually};
 
 /// A user begins its next round so long after the one before, at the earliest.
-const PACE: Duration = Duration::from_millis(100);
+const PACE: Duration = Duration::from_millis(250);
 /// Requests of one round that have a verdict.
 const ROUND: usize = 8;
 /// What a claim is held on, so that others are refused.
