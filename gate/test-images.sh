@@ -28,5 +28,5 @@ take_build_slot
 for service in redis rabbitmq zookeeper cassandra stand-in; do
   step "$service: build" tests/images/build.sh "$service"
 done
-run_tests_and_finish cargo test --locked --package opensdn-tests --test service_images -- \
-  --ignored --test-threads 1
+run_tests_and_finish cargo test --locked --package opensdn-tests --features service-images \
+  --test service_images -- --test-threads 1

@@ -23,7 +23,7 @@ pub const CONFIGURATIONS: &str = "validatingwebhookconfiguration,mutatingwebhook
 /// How many replicas the manifest asks for.
 pub const REPLICAS: usize = 3;
 /// How long something may take in the cluster before it counts as missing.
-const PATIENCE: Duration = Duration::from_secs(180);
+const PATIENCE: Duration = Duration::from_secs(300);
 /// How long a replica may take for an answer: one that is cut off has none.
 const ANSWER: Duration = Duration::from_secs(5);
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");

@@ -15,7 +15,7 @@ use crate::balancer::{Backend, Balancer};
 use crate::sandbox::{AccessError, KubectlError, Program, ProgramError, Sandbox};
 
 /// How long the API server may take to serve a new kind.
-const ESTABLISHED: Duration = Duration::from_secs(30);
+const ESTABLISHED: Duration = Duration::from_secs(60);
 /// How long the webhook may take to be ready and its policies to be in force: on a busy machine
 /// that has not compiled them yet, minutes.
 const READY: Duration = Duration::from_secs(240);

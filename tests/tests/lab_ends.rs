@@ -18,7 +18,7 @@ mod real_nodes {
     type Outcome = Result<(), Box<dyn Error>>;
 
     /// So long something may take to go away on a loaded machine.
-    const PATIENCE: Duration = Duration::from_secs(30);
+    const PATIENCE: Duration = Duration::from_secs(60);
     const WORKLOAD: &str = include_str!("lab/workload.yaml");
 
     fn program() -> Command {

@@ -10,7 +10,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use opensdn_tests::eventually::eventually;
+use opensdn_tests::eventually::{PATIENCE, eventually};
 use opensdn_tests::sandbox::Binaries;
 use opensdn_tests::signal::{self, Signal};
 use tempfile::TempDir;
@@ -74,7 +74,7 @@ fn children_of(parent: u32) -> Result<Vec<u32>, std::io::Error> {
 }
 
 fn wait_until_gone(processes: &[u32]) {
-    let deadline = Instant::now() + Duration::from_secs(10);
+    let deadline = Instant::now() + PATIENCE;
     while processes.iter().any(|id| parent_of(*id).is_some()) {
         assert!(Instant::now() < deadline, "still there: {processes:?}");
         thread::sleep(Duration::from_millis(10));

@@ -79,7 +79,6 @@ fn stand_in_finds(service: &Container, name: &str) -> Outcome {
 }
 
 #[test]
-#[ignore = "big images that are not OpenSDN's own: make test-images"]
 fn stand_in_is_small_and_answers_in_introspect_as_nobody_special() -> Outcome {
     let archive = archive("stand-in")?;
     let packed = fs::metadata(&archive)?.len();
@@ -117,7 +116,6 @@ fn ask_port(
 }
 
 #[test]
-#[ignore = "big images that are not OpenSDN's own: make test-images"]
 fn redis_answers_and_keeps_what_it_is_given() -> Outcome {
     let mut redis = start("redis")?;
     answers(&mut redis, "PONG", |redis| redis.exec(&["redis-cli", "ping"]));
@@ -127,7 +125,6 @@ fn redis_answers_and_keeps_what_it_is_given() -> Outcome {
 }
 
 #[test]
-#[ignore = "big images that are not OpenSDN's own: make test-images"]
 fn zookeeper_answers_and_is_in_the_pinned_version() -> Outcome {
     let mut zookeeper = start("zookeeper")?;
     answers(&mut zookeeper, "imok", |zookeeper| ask_port(zookeeper, 2181, "ruok"));
@@ -137,7 +134,6 @@ fn zookeeper_answers_and_is_in_the_pinned_version() -> Outcome {
 }
 
 #[test]
-#[ignore = "big images that are not OpenSDN's own: make test-images"]
 fn rabbitmq_is_up_and_takes_connections() -> Outcome {
     let mut rabbitmq = start("rabbitmq")?;
     answers(&mut rabbitmq, "Ping succeeded", |it| it.exec(&["rabbitmq-diagnostics", "ping"]));
@@ -156,7 +152,6 @@ fn rabbitmq_is_up_and_takes_connections() -> Outcome {
 }
 
 #[test]
-#[ignore = "big images that are not OpenSDN's own: make test-images"]
 fn cassandra_is_up_and_takes_cql() -> Outcome {
     let mut cassandra = start("cassandra")?;
     // `UN` is up and normal.

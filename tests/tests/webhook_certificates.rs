@@ -16,6 +16,7 @@ use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::{Namespace, Secret};
 use kube::api::{DeleteParams, ObjectMeta, Patch, PatchParams, PostParams};
 use kube::{Api, Client};
+use opensdn_tests::eventually::PATIENCE;
 use opensdn_tests::sandbox::Sandbox;
 use opensdn_webhook::admin::Readiness;
 use opensdn_webhook::certificates::Names;
@@ -100,7 +101,7 @@ impl Replica {
     async fn trusts(&mut self, cas: usize) -> String {
         let count = |bundle: &str| bundle.matches("BEGIN CERTIFICATE").count();
         let wait = self.bundle.wait_for(|bundle| count(bundle.as_deref().unwrap()) == cas);
-        let bundle = timeout(Duration::from_secs(30), wait).await.expect("in 30 s").unwrap();
+        let bundle = timeout(PATIENCE, wait).await.expect("in time").unwrap();
         bundle.as_deref().unwrap().to_owned()
     }
 }
@@ -144,9 +145,9 @@ async fn a_secret_that_is_deleted_or_damaged_is_restored_with_the_same_ca() {
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
     };
-    let limit = Duration::from_secs(30);
+
     secrets.delete(NAME, &DeleteParams::default()).await.unwrap();
-    assert_eq!(timeout(limit, restored).await.unwrap(), bundle);
+    assert_eq!(timeout(PATIENCE, restored).await.unwrap(), bundle);
 
     let mut secret = secrets.get(NAME).await.unwrap();
     let nonsense = ByteString(b"nonsense".to_vec());
@@ -160,6 +161,6 @@ async fn a_secret_that_is_deleted_or_damaged_is_restored_with_the_same_ca() {
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
     };
-    assert_eq!(timeout(limit, restored).await.unwrap(), bundle);
+    assert_eq!(timeout(PATIENCE, restored).await.unwrap(), bundle);
     assert_eq!(replica.trusts(1).await, bundle);
 }

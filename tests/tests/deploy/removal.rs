@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use opensdn_tests::eventually::PATIENCE;
 use opensdn_tests::kubectl::{kubectl, send};
 use opensdn_tests::product::Installation;
 use opensdn_tests::sandbox::Sandbox;
@@ -37,7 +38,7 @@ async fn with_a_dead_webhook_only_our_kinds_are_refused_and_everything_can_be_de
         kubectl(&sandbox, &["delete", kind, "opensdn-webhook"]).await?.success();
     }
     // The API server forgets a webhook some time after its configuration is gone.
-    let deadline = Instant::now() + Duration::from_secs(30);
+    let deadline = Instant::now() + PATIENCE;
     loop {
         let delete = ["delete", "linklocalservice", "kept", "-n", "tf"];
         let said = kubectl(&sandbox, &delete).await?;

@@ -15,7 +15,7 @@ use super::builder::{self, Builder};
 use super::{Failed, Outcome, Verdict, World, difference, files, of_wire, text};
 
 /// How long the webhook's watches may be behind what was stored a moment ago.
-const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// What came of a case.
 pub(crate) enum Compared {
