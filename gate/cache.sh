@@ -14,7 +14,7 @@ take_build_slot() {
     exec 8>"$slot.lock"
     if flock --nonblock 8; then
       adopt_build_slot "$slot"
-      export CARGO_BUILD_BUILD_DIR=$slot
+      export CARGO_BUILD_BUILD_DIR=$slot OPENSDN_POLICY_MODULES=$slot/modules
       return
     fi
   done

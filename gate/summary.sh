@@ -1,6 +1,8 @@
 # Steps with their durations, and the count of tests. Sourced by the scripts beside it.
 
 failed_steps=()
+beside=()
+beside_logs=()
 
 # Runs a command quietly; its output is shown when it fails. Later steps run all the same, so
 # that one run tells everything that is wrong.
@@ -18,29 +20,31 @@ step() { # step NAME COMMAND...
   rm -f "$log"
 }
 
-# Begins to run tests that wait more than they work, beside those of run_tests_and_finish, which
-# shows and counts them, too.
+# Begins to run tests that wait more than they work, beside others that were begun like this and
+# those of run_tests_and_finish, which shows and counts them, too.
 run_tests_beside() { # run_tests_beside COMMAND...
-  beside_log=$(mktemp)
+  local log
+  log=$(mktemp)
   # What a shell runs in the background would not end by Ctrl-C.
-  env --default-signal=INT "$@" >"$beside_log" 2>&1 8>&- &
-  beside=$!
+  env --default-signal=INT "$@" >"$log" 2>&1 8>&- &
+  beside+=($!)
+  beside_logs+=("$log")
 }
 
-# Runs tests, showing their output, and ends the script with `N passed, N failed`.
+# Runs tests, showing their output, and ends the script with `N passed, N failed`. What --skip filtered
+# out is said to be left out, unless lab_is_tested is set.
 run_tests_and_finish() { # run_tests_and_finish COMMAND...
-  local started=$SECONDS log status=0 passed failed left_out=0
+  local started=$SECONDS log status=0 number passed failed left_out=0
   log=$(mktemp)
   "$@" 2>&1 8>&- | tee "$log" || status=1
-  if [ -n "${beside:-}" ]; then
-    wait "$beside" || status=1
-    tee -a "$log" <"$beside_log"
-    rm -f "$beside_log"
-  else
-    left_out=$(count filtered "$log")
-  fi
+  for number in "${!beside[@]}"; do
+    wait "${beside[number]}" || status=1
+    tee -a "$log" <"${beside_logs[number]}"
+    rm -f "${beside_logs[number]}"
+  done
   passed=$(count passed "$log")
   failed=$(count failed "$log")
+  [ -n "${lab_is_tested:-}" ] || left_out=$(count filtered "$log")
   rm -f "$log"
   if [ "$status" != 0 ] && [ "$failed" = 0 ]; then
     echo "a test target did not build or ended without a result: counted as one failure"

@@ -9,6 +9,9 @@ use std::{
 
 use opensdn_policy_build::{Build, Component};
 
+/// Where the modules are built, if not beside what this crate is built for.
+const MODULES: &str = "OPENSDN_POLICY_MODULES";
+
 fn main() -> Result<(), Box<dyn Error>> {
     let here = PathBuf::from(std::env::var("CARGO_MANIFEST_DIR")?);
     let policies = here.parent().ok_or("this crate stands beside the policies")?;
@@ -18,7 +21,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let packages = policy_names(policies)?;
     declare_inputs(workspace, &packages);
     let cargo = PathBuf::from(std::env::var("CARGO")?);
-    let target = out.join("modules");
+    // They are the same whatever this crate is built for, so the gate has them built once.
+    let target = std::env::var_os(MODULES).map_or_else(|| out.join("modules"), PathBuf::from);
     let build = Build { workspace, cargo: &cargo, target: &target, packages: &packages };
     let mut table = String::from("&[\n");
     for Component { package, bytes } in build.run()? {
@@ -90,7 +94,7 @@ fn declare_inputs(root: &Path, names: &[String]) {
             println!("cargo::rerun-if-changed={}", path.display());
         }
     }
-    for variable in ["CARGO_HOME", "RUSTUP_TOOLCHAIN"] {
+    for variable in [MODULES, "CARGO_HOME", "RUSTUP_TOOLCHAIN"] {
         println!("cargo::rerun-if-env-changed={variable}");
     }
 }

@@ -131,18 +131,21 @@ fn tests_beside_the_others_are_shown_behind_them_and_counted() -> Outcome {
     let run = |code: i32| {
         let script = format!(
             "source $GATE/summary.sh
+            lab_is_tested=yes
             run_tests_beside bash -c \"sleep 0.2; echo 'test result: ok. 2 passed; 0 failed'; exit {code}\"
+            run_tests_beside echo 'test result: ok. 4 passed; 0 failed'
             run_tests_and_finish echo 'test result: ok. 3 passed; 0 failed; 2 filtered out'"
         );
         bash(&script, folder.path(), folder.path())
     };
     let said = text(&run(0)?);
-    let results = "3 passed; 0 failed; 2 filtered out\ntest result: ok. 2 passed; 0 failed\n";
-    assert!(said.contains(results) && said.ends_with("\n5 passed, 0 failed\n"), "{said}");
+    let results = "3 passed; 0 failed; 2 filtered out\ntest result: ok. 2 passed; 0 failed\n\
+        test result: ok. 4 passed; 0 failed\n";
+    assert!(said.contains(results) && said.ends_with("\n9 passed, 0 failed\n"), "{said}");
     assert!(!said.contains("left out"), "{said}");
     let killed = run(137)?;
     assert_eq!(killed.status.code(), Some(1));
-    assert!(text(&killed).ends_with("\nfailed: tests\n5 passed, 1 failed\n"));
+    assert!(text(&killed).ends_with("\nfailed: tests\n9 passed, 1 failed\n"));
     Ok(())
 }
 
