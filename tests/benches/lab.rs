@@ -46,9 +46,9 @@ async fn main() -> Outcome<()> {
     let world = LabUnderLoad::start(&sandbox, product).await?;
     rows.push(changes(&world).await?);
     if std::env::var_os("LAB_WITHOUT_FAULTS").is_none() {
-        rows.extend(faults(&sandbox, &world).await?);
+        rows.extend(Box::pin(faults(&sandbox, &world)).await?);
     }
-    rows.extend(long_run(&sandbox, &client, &world).await?);
+    rows.extend(Box::pin(long_run(&sandbox, &client, &world)).await?);
     world.load().nothing_bad_is_stored().await?;
     report("lab", &rows)?;
     Ok(())

@@ -56,10 +56,11 @@ impl Changes {
             let exemptions = if even { elsewhere.clone() } else { Value::Null };
             let mode = if even { "warn" } else { "enforce" };
             let secrets = if even { "deny" } else { "warn" };
+            let swap = |policy, spec| Box::pin(self.swap(policy, spec));
             try_join3(
-                self.swap("unsafe-parameter", json!({"exemptions": exemptions})),
-                self.swap("plaintext", json!({"mode": mode})),
-                self.swap("missing-reference", json!({"settings": {"secrets": secrets}})),
+                swap("unsafe-parameter", json!({"exemptions": exemptions})),
+                swap("plaintext", json!({"mode": mode})),
+                swap("missing-reference", json!({"settings": {"secrets": secrets}})),
             )
             .await?;
         }

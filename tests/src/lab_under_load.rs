@@ -87,7 +87,7 @@ impl<'s> LabUnderLoad<'s> {
     /// # Panics
     /// Somebody noticed.
     pub async fn unnoticed(&self, what: &str, change: impl Future<Output = Outcome>) -> Outcome {
-        self.load.unnoticed(what, change).await?;
+        self.load.unnoticed(what, Box::pin(change)).await?;
         self.settled().await
     }
 
@@ -104,7 +104,7 @@ impl<'s> LabUnderLoad<'s> {
         change: impl Future<Output = Outcome>,
     ) -> Result<Cost, Failed> {
         let (begun, before) = (Instant::now(), self.load.judged());
-        let mut failed = self.load.recovers(what, change).await?;
+        let mut failed = self.load.recovers(what, Box::pin(change)).await?;
         // The others did not reach the API server.
         failed.retain(|error| error.contains("webhook"));
         self.settled().await?;
@@ -151,7 +151,8 @@ impl<'s> LabUnderLoad<'s> {
     /// # Errors
     /// As of each.
     pub async fn amid_changes(&self, event: impl Future<Output = Outcome>) -> Outcome {
-        try_join3(event, self.swap_policies(), self.rotate_ca()).await.map(drop)
+        let (policies, ca) = (Box::pin(self.swap_policies()), Box::pin(self.rotate_ca()));
+        try_join3(Box::pin(event), policies, ca).await.map(drop)
     }
 
     /// How long it takes until a changed policy is in force in every replica.

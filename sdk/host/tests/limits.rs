@@ -250,8 +250,7 @@ async fn a_neighbour_is_judged_while_another_loops() {
         }
         passed
     };
-    let all = async { tokio::join!(loops, neighbour) };
-    let ((one, two, three), passed) = all.await;
+    let ((one, two, three), passed) = tokio::join!(Box::pin(loops), neighbour);
     assert_eq!(passed, 50);
     for verdict in [one, two, three] {
         assert_eq!(verdict.failures.first().unwrap().reason.category(), "deadline");
