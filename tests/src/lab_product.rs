@@ -193,6 +193,14 @@ impl<'s> LabProduct<'s> {
         join_all(asked).await.into_iter().flatten().collect()
     }
 
+    /// What the replicas have written.
+    ///
+    /// # Errors
+    /// Nobody can read it.
+    pub async fn logs(&self) -> Result<String, LabProductError> {
+        self.kubectl(&["-n", NAMESPACE, "logs", "--prefix", "--tail=200", "-l", SELECTOR]).await
+    }
+
     /// When the certificates of the replicas that answer expire, as they say themselves.
     pub async fn certificate_expiries(&self) -> Vec<String> {
         let metrics = self.metrics().await;

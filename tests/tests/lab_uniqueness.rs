@@ -12,7 +12,7 @@ mod real_nodes {
     use opensdn_crds::link_local_service::LinkLocalService;
     use opensdn_crds::unique_claim::{UniqueClaim, UniqueClaimSpec};
     use opensdn_tests::changes::Failed;
-    use opensdn_tests::eventually::{eventually, eventually_within};
+    use opensdn_tests::eventually::eventually;
     use opensdn_tests::lab_product::{CONFIGURATIONS, LabProduct, REPLICAS, address_of};
     use opensdn_tests::link_local::{service, told};
     use opensdn_tests::product::{NAMESPACE, install_crds};
@@ -20,7 +20,7 @@ mod real_nodes {
     use opensdn_tests::sandbox::Sandbox;
     use opensdn_tests::sandbox::lab::fault::{Blow, Party};
     use serde_json::json;
-    use tokio::time::sleep;
+    use tokio::time::{sleep, timeout};
 
     type Outcome = Result<(), Failed>;
 
@@ -92,7 +92,14 @@ mod real_nodes {
             self.until_held_by(ip, Some(older)).await;
             let is_told =
                 async || told(&self.services, younger).await.is_ok_and(|told| told.is_some());
-            eventually_within(JUDGED_ANEW, &format!("{younger} is told"), is_told).await;
+            let waited = async {
+                while !is_told().await {
+                    sleep(Duration::from_millis(300)).await;
+                }
+            };
+            if timeout(JUDGED_ANEW, waited).await.is_err() {
+                return Err(format!("{younger} is not told: {}", self.product.logs().await?).into());
+            }
             let text = told(&self.services, younger).await?.unwrap_or_default();
             for part in [ip, older, younger] {
                 assert!(text.contains(part), "{text}");

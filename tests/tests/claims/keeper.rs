@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use k8s_openapi::api::admissionregistration::v1::ValidatingWebhookConfiguration;
 use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::api::events::v1::Event;
-use kube::api::DeleteParams;
+use kube::api::{DeleteParams, Patch, PatchParams};
 use opensdn_policy_host::lookup::Documents;
 use opensdn_policy_host::{
     Binding, Engine, KindRule, Limits, Mode, Operation, Policy, PolicySet, Scope,
@@ -117,6 +118,12 @@ async fn patient() -> Result<Client, Box<dyn Error>> {
     shared(&SHARED).await
 }
 
+/// A cluster in which a status cannot be written for a while.
+async fn troubled() -> Result<Client, Box<dyn Error>> {
+    static SHARED: OnceCell<Sandbox> = OnceCell::const_new();
+    shared(&SHARED).await
+}
+
 /// A cluster whose keeper waits for two seconds only.
 async fn impatient() -> Result<Client, Box<dyn Error>> {
     static SHARED: OnceCell<Sandbox> = OnceCell::const_new();
@@ -170,6 +177,46 @@ async fn stored_objects_are_claimed_oldest_first_and_the_younger_is_told() -> Ou
     until("all is well", || async { Ok(told(&client, "a-younger").await?.is_none()) }).await?;
     remove(&client, "a-younger").await?;
     until_held_by(&client, key, None).await
+}
+
+/// CL-07: a status cannot be written while a webhook that is asked about it does not answer.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_younger_is_told_as_soon_as_its_status_can_be_written() -> Outcome {
+    let client = troubled().await?;
+    store(&client, "first", "169.254.4.1").await?;
+    // Ages are whole seconds.
+    sleep(Duration::from_millis(1100)).await;
+    store(&client, "second", "169.254.4.1").await?;
+    let hindrance: ValidatingWebhookConfiguration = serde_json::from_value(json!({
+        "metadata": {"name": "out-of-reach"},
+        "webhooks": [{
+            "name": "out-of-reach.example.io", "failurePolicy": "Fail", "sideEffects": "None",
+            "admissionReviewVersions": ["v1"], "timeoutSeconds": 1,
+            "clientConfig": {"url": "https://127.0.0.1:1/"},
+            "rules": [{"apiGroups": ["opensdn.io"], "apiVersions": ["v1alpha1"],
+                "operations": ["UPDATE"], "resources": ["linklocalservices/status"]}],
+        }],
+    }))?;
+    let hindrances: Api<ValidatingWebhookConfiguration> = Api::all(client.clone());
+    hindrances.create(&PostParams::default(), &hindrance).await?;
+    let status = Patch::Merge(json!({"status": {"conditions": []}}));
+    let change = PatchParams::default();
+    until("a status cannot be written", || async {
+        Ok(services(&client).patch_status("second", &change, &status).await.is_err())
+    })
+    .await?;
+
+    let replica = Replica::start(&client, "troubled", GRACE, Scope::default()).await?;
+    let _keeper = replica.keep(&client);
+    until("the conflict is known", || async {
+        Ok(conflicts_counted(&replica).is_ok_and(|counted| counted.as_deref() == Some("1")))
+    })
+    .await?;
+    // It is told at once, or rather not.
+    sleep(Duration::from_secs(2)).await;
+    assert_eq!(told(&client, "second").await?, None);
+    hindrances.delete("out-of-reach", &DeleteParams::default()).await?;
+    until("the younger is told", || async { Ok(told(&client, "second").await?.is_some()) }).await
 }
 
 /// CL-04, CL-05, CL-06.

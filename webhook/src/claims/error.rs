@@ -69,6 +69,8 @@ pub enum Doing {
     Delete,
     /// Read the object that holds a claim.
     ReadHolder,
+    /// Write the condition and the Event of an object that lost a key.
+    Tell,
 }
 
 impl std::fmt::Display for Doing {
@@ -79,6 +81,7 @@ impl std::fmt::Display for Doing {
             Self::Change => "change the UniqueClaim",
             Self::Delete => "delete the UniqueClaim",
             Self::ReadHolder => "read the holder of a UniqueClaim,",
+            Self::Tell => "write who has its key to the status of",
         })
     }
 }

@@ -63,8 +63,11 @@ impl Reporter {
         let params = PatchParams::apply(MANAGER).force();
         match api.patch_status(&object.name, &params, &Patch::Apply(&patch)).await {
             Ok(_) => {}
-            // Not every kind has a status, or conditions in it; the Event tells then.
-            Err(kube::Error::Api(status)) if (400..500).contains(&status.code) => {
+            // Not every kind has a status, or conditions in it; the Event tells then. 429 is none of
+            // that: the API server has no time.
+            Err(kube::Error::Api(status))
+                if (400..500).contains(&status.code) && status.code != 429 =>
+            {
                 tracing::debug!(kind = object.kind, why = status.message, "no condition is set");
             }
             Err(error) => return Err(error),

@@ -37,6 +37,9 @@ pub(super) struct Session<'k> {
     synced: HashSet<usize>,
     due: BTreeMap<Instant, Vec<String>>,
     conflicts: Conflicts,
+    /// Objects that could not be told of their conflicts, as while the API server, or a webhook that
+    /// it asks about their status, does not answer.
+    not_told: BTreeSet<Place>,
     /// Objects of which the policies could not tell what they claim.
     unjudged: BTreeSet<Place>,
     judge_again: Instant,
@@ -61,6 +64,7 @@ impl<'k> Session<'k> {
             synced: HashSet::new(),
             due: BTreeMap::new(),
             conflicts: Conflicts::new(keeper.metrics.clone()),
+            not_told: BTreeSet::new(),
             unjudged: BTreeSet::new(),
             judge_again: Instant::now() + JUDGE_AGAIN,
         }
@@ -124,6 +128,9 @@ impl<'k> Session<'k> {
         let later = self.due.split_off(&now);
         let names = std::mem::replace(&mut self.due, later);
         self.ledger.touch(names.into_values().flatten());
+        for place in std::mem::take(&mut self.not_told) {
+            self.conflicts.doubt(place);
+        }
         if self.judge_again <= now {
             self.judge_again = now + JUDGE_AGAIN;
             for place in std::mem::take(&mut self.unjudged) {
@@ -134,7 +141,8 @@ impl<'k> Session<'k> {
 
     async fn judge_again(&mut self, place: Place) {
         let Some(known) = self.ledger.known(&place) else { return };
-        match self.inner().holders.get(&place.held(known, None)).await {
+        let held = place.held(known, None);
+        match call(Doing::ReadHolder, &held.name, self.inner().holders.get(&held)).await {
             Ok(Some((_, object))) => {
                 self.put(&object).await;
             }
@@ -320,7 +328,7 @@ impl<'k> Session<'k> {
         })
     }
 
-    async fn tell(&self, place: &Place, losses: &Losses) {
+    async fn tell(&mut self, place: &Place, losses: &Losses) {
         let Some(known) = self.ledger.known(place) else { return };
         let held = place.held(known, None);
         let told = async {
@@ -329,9 +337,12 @@ impl<'k> Session<'k> {
                 None => Ok(()),
             }
         };
-        if let Err(error) = told.await {
+        if let Err(error) = call(Doing::Tell, &held.name, told).await {
             let error = crate::chain(&error);
-            tracing::warn!(kind = place.kind, name = place.name, error, "a conflict is not told");
+            let (kind, name) = (&place.kind, &place.name);
+            tracing::warn!(kind, name, error, "a conflict is not told; tried again");
+            self.not_told.insert(place.clone());
+            self.due.entry(Instant::now() + RETRY).or_default();
         }
     }
 }
