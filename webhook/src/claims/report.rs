@@ -68,7 +68,7 @@ impl Reporter {
             Err(kube::Error::Api(status))
                 if (400..500).contains(&status.code) && status.code != 429 =>
             {
-                tracing::debug!(kind = object.kind, why = status.message, "no condition is set");
+                tracing::info!(kind = object.kind, why = status.message, "no condition is set");
             }
             Err(error) => return Err(error),
         }
