@@ -48,6 +48,11 @@ mod real_nodes {
         }
     }
 
+    /// Ages are whole seconds, and of two of one age any may count as the younger.
+    async fn whoever_comes_now_is_younger() {
+        sleep(Duration::from_millis(1100)).await;
+    }
+
     impl<'s> World<'s> {
         async fn prepare(sandbox: &'s Sandbox) -> Result<Self, Failed> {
             let product = LabProduct::prepare(sandbox).await?;
@@ -125,8 +130,7 @@ mod real_nodes {
         async fn what_was_there_is_claimed_oldest_first(&self) -> Outcome {
             install_crds(&self.client, &opensdn_crds::all()).await?;
             self.create("z-older", "169.254.8.1").await?;
-            // Ages are whole seconds.
-            sleep(Duration::from_millis(1100)).await;
+            whoever_comes_now_is_younger().await;
             self.create("a-younger", "169.254.8.1").await?;
             self.product.apply().await?;
             self.product.wait_until_in_force().await?;
@@ -227,6 +231,7 @@ mod real_nodes {
         /// CL-07.
         async fn what_got_in_unjudged_is_found(&self) -> Outcome {
             self.create("judged", "169.254.8.31").await?;
+            whoever_comes_now_is_younger().await;
             self.product.scale(0).await?;
             let gone = async || self.product.pods().await.is_ok_and(|pods| pods.is_empty());
             eventually("no replica is left", gone).await;
