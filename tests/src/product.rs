@@ -2,7 +2,7 @@
 //! and the built-in policies, from the files that a cluster gets. Deliberately not here: the
 //! control plane (`sandbox`), and how the product is installed on a user's cluster.
 
-use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -10,6 +10,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use kube::api::{Patch, PatchParams};
 use kube::runtime::wait::{await_condition, conditions};
 use kube::{Api, Client, ResourceExt as _};
+use opensdn_held_port::HeldPort;
 
 use crate::balancer::{Backend, Balancer};
 use crate::sandbox::{AccessError, KubectlError, Program, ProgramError, Sandbox};
@@ -92,6 +93,7 @@ pub struct Product {
     webhooks: Vec<Program>,
     backends: Vec<Backend>,
     balancer: Balancer,
+    _ports: Vec<HeldPort>,
 }
 
 impl Installation {
@@ -169,8 +171,12 @@ impl Installation {
     }
 
     async fn start(&self, sandbox: &Sandbox) -> Result<Product, ProductError> {
-        let backends: Vec<Backend> =
-            (0..self.replicas).map(|_| backend()).collect::<Result<_, _>>()?;
+        let (mut backends, mut ports) = (Vec::new(), Vec::new());
+        for _ in 0..self.replicas {
+            let (serve, admin) = (HeldPort::new()?, HeldPort::new()?);
+            backends.push(Backend { serve: serve.address(), admin: admin.address() });
+            ports.extend([serve, admin]);
+        }
         let balancer = Balancer::start(backends.clone()).await?;
         let account = "opensdn-webhook";
         let kubeconfig = sandbox.kubeconfig_for_service_account(NAMESPACE, account).await?;
@@ -195,7 +201,7 @@ impl Installation {
             program.start()?;
             webhooks.push(program);
         }
-        Ok(Product { webhooks, backends, balancer })
+        Ok(Product { webhooks, backends, balancer, _ports: ports })
     }
 }
 
@@ -263,14 +269,6 @@ fn cache_folder(sandbox: &Sandbox) -> PathBuf {
     let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from).or(home);
     let folder = cache.unwrap_or_else(|| sandbox.data_folder().to_owned());
     folder.join("opensdn/policies")
-}
-
-fn backend() -> Result<Backend, ProductError> {
-    Ok(Backend { serve: free_address()?, admin: free_address()? })
-}
-
-fn free_address() -> Result<SocketAddr, ProductError> {
-    Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?)
 }
 
 async fn apply(sandbox: &Sandbox, file: &str) -> Result<(), ProductError> {

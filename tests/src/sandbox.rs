@@ -23,7 +23,6 @@ mod control_plane;
 mod data_folder;
 mod kubectl;
 pub mod lab;
-mod ports;
 mod program;
 mod simulated_nodes;
 mod surroundings;

@@ -145,7 +145,6 @@ async fn a_secret_that_is_deleted_or_damaged_is_restored_with_the_same_ca() {
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
     };
-
     secrets.delete(NAME, &DeleteParams::default()).await.unwrap();
     assert_eq!(timeout(PATIENCE, restored).await.unwrap(), bundle);
 

@@ -9,16 +9,13 @@ use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{ConfigMap, ServiceAccount};
 use kube::{Api, Client};
+use opensdn_held_port::HeldPort;
 
 use super::access::{Access, AccessError, User};
 use super::binaries::{Binaries, BinariesError};
 use super::certificates::{Authority, CertificateError, KeyFiles, write_private};
-use super::ports;
 use super::program::{Program, ProgramError, wait_until};
 use super::surroundings::Surroundings;
-
-/// How often a start is tried with another port when the port was taken.
-const ATTEMPTS: u32 = 5;
 
 /// Addresses of Services, and the first of them, which is that of Service `kubernetes`.
 pub(super) const SERVICE_RANGE: &str = "10.96.0.0/16";
@@ -46,13 +43,10 @@ pub enum ControlPlaneError {
     /// No client could be made.
     #[error(transparent)]
     Access(#[from] AccessError),
-    /// The machine has no free port in our range.
-    #[error("find a free port on 127.0.0.1 between 20000 and 32000")]
+    /// The machine has no free port.
+    #[error("find a free port on 127.0.0.1; too many connections may be open: ss --summary")]
     NoPort(#[source] io::Error),
 }
-
-#[cfg(test)]
-mod tests;
 
 /// Which controllers run beside the API server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -115,18 +109,27 @@ impl Site {
         }
     }
 
-    /// A port that is free there. In a network of its own all are, and the API server's must
-    /// stay what nodes were told.
-    fn ports(&self) -> impl FnMut() -> io::Result<u16> + use<> {
-        let mut fixed = match self {
-            Self::Loopback => None,
-            Self::Lab { .. } => Some([LAB_ETCD_PORT, LAB_API_SERVER_PORT].into_iter().cycle()),
-        };
-        move || match &mut fixed {
-            Some(fixed) => fixed.next().ok_or_else(|| io::ErrorKind::AddrInUse.into()),
-            None => ports::free(),
-        }
+    /// Ports for etcd and the API server. In a network of its own all are free, and the API
+    /// server's must stay what nodes were told.
+    fn ports(&self) -> io::Result<Ports> {
+        Ok(match self {
+            Self::Loopback => {
+                let held = [HeldPort::new()?, HeldPort::new()?];
+                let [etcd, api_server] = held.each_ref().map(HeldPort::number);
+                Ports { etcd, api_server, _held: Some(held) }
+            }
+            Self::Lab { .. } => {
+                Ports { etcd: LAB_ETCD_PORT, api_server: LAB_API_SERVER_PORT, _held: None }
+            }
+        })
     }
+}
+
+struct Ports {
+    etcd: u16,
+    api_server: u16,
+    /// They stay ours while a program is down.
+    _held: Option<[HeldPort; 2]>,
 }
 
 /// The running control plane.
@@ -135,6 +138,7 @@ pub(super) struct ControlPlane {
     controllers: Vec<Program>,
     api_server: Program,
     etcd: Program,
+    _ports: Ports,
 }
 
 impl ControlPlane {
@@ -149,7 +153,7 @@ impl ControlPlane {
         let keys = KeyFiles::write(&authority, &folder.join("keys"), &site.addresses())?;
         write_private(&folder.join("audit-policy.yaml"), AUDIT_POLICY)?;
         let (mut control_plane, access) =
-            start_api_server(binaries, &keys, &authority, folder, site, site.ports()).await?;
+            start_api_server(binaries, &keys, &authority, folder, site).await?;
         if extent == Extent::Everything {
             control_plane.start_controllers(binaries, &keys, &access, folder, site).await?;
         }
@@ -233,42 +237,26 @@ async fn start_api_server(
     authority: &Arc<Authority>,
     folder: &Path,
     site: &Site,
-    mut free_port: impl FnMut() -> io::Result<u16>,
 ) -> Result<(ControlPlane, Access), ControlPlaneError> {
     let etcd_path = binaries.program("etcd")?;
     let api_server_path = binaries.program("kube-apiserver")?;
-    let mut attempt = 1;
-    loop {
-        let etcd_port = free_port().map_err(ControlPlaneError::NoPort)?;
-        let port = free_port().map_err(ControlPlaneError::NoPort)?;
-        let etcd_flags = etcd(keys, folder, etcd_port);
-        let api_server_flags = api_server(keys, folder, etcd_port, port, site);
-        let control_plane = ControlPlane {
-            controllers: Vec::new(),
-            etcd: Program::new("etcd", etcd_path.clone(), etcd_flags, folder)
-                .surrounded_by(site.surroundings()),
-            api_server: Program::new(
-                "kube-apiserver",
-                api_server_path.clone(),
-                api_server_flags,
-                folder,
-            )
+    let ports = site.ports().map_err(ControlPlaneError::NoPort)?;
+    let etcd_flags = etcd(keys, folder, ports.etcd);
+    let api_server_flags = api_server(keys, folder, ports.etcd, ports.api_server, site);
+    let access =
+        Access::new(Arc::clone(authority), site.port_for_clients(ports.api_server), folder)?;
+    let control_plane = ControlPlane {
+        controllers: Vec::new(),
+        etcd: Program::new("etcd", etcd_path, etcd_flags, folder)
             .surrounded_by(site.surroundings()),
-        };
-        control_plane.etcd.start()?;
-        control_plane.api_server.start()?;
-        let access = Access::new(Arc::clone(authority), site.port_for_clients(port), folder)?;
-        match control_plane.wait_for_api_server(&access.client()?).await {
-            Ok(()) => return Ok((control_plane, access)),
-            // Someone took the port between our look and the server's bind.
-            Err(ControlPlaneError::Program(ProgramError::Died { log, .. }))
-                if log.tells_of_taken_port() && attempt < ATTEMPTS =>
-            {
-                attempt += 1;
-            }
-            Err(error) => return Err(error),
-        }
-    }
+        api_server: Program::new("kube-apiserver", api_server_path, api_server_flags, folder)
+            .surrounded_by(site.surroundings()),
+        _ports: ports,
+    };
+    control_plane.etcd.start()?;
+    control_plane.api_server.start()?;
+    control_plane.wait_for_api_server(&access.client()?).await?;
+    Ok((control_plane, access))
 }
 
 async fn ready(client: &Client) -> Result<(), String> {

@@ -94,11 +94,6 @@ impl LogTail {
         lines.reverse();
         Self { path: path.to_owned(), lines }
     }
-
-    /// Whether the lines tell that another process took the port.
-    pub(super) fn tells_of_taken_port(&self) -> bool {
-        self.lines.iter().any(|line| line.contains("address already in use"))
-    }
 }
 
 impl fmt::Display for LogTail {

@@ -15,6 +15,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use opensdn_held_port::HeldPort;
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 use rustls_pki_types::ServerName;
@@ -49,16 +50,6 @@ fn play(port: u16, answer: &'static [u8]) -> Result<Played, Box<dyn Error>> {
     Ok(Played { ended, thread: Some(thread) })
 }
 
-/// Ports that are free now.
-fn free_ports<const N: usize>() -> Result<[u16; N], Box<dyn Error>> {
-    let mut ports = [0; N];
-    let held = [(); N].map(|()| TcpListener::bind(("127.0.0.1", 0)));
-    for (port, listener) in ports.iter_mut().zip(held) {
-        *port = listener?.local_addr()?.port();
-    }
-    Ok(ports)
-}
-
 /// The Config API with all that it needs, in a folder with certificates.
 struct ConfigApi {
     folder: TempDir,
@@ -68,6 +59,7 @@ struct ConfigApi {
     cassandra: u16,
     zookeeper: u16,
     rabbit: u16,
+    _ports: [HeldPort; 6],
 }
 
 impl ConfigApi {
@@ -83,12 +75,18 @@ impl ConfigApi {
         fs::write(folder.path().join("server.crt"), leaf.pem())?;
         fs::write(folder.path().join("server.pem"), key.serialize_pem())?;
         fs::write(folder.path().join("other.pem"), KeyPair::generate()?.serialize_pem())?;
-        let [api, introspect, admin, cassandra, zookeeper, rabbit] = free_ports()?;
-        Ok(Self { folder, api, introspect, admin, cassandra, zookeeper, rabbit })
+        let mut ports = Vec::new();
+        for _ in 0..6 {
+            ports.push(HeldPort::new()?);
+        }
+        let ports: [HeldPort; 6] = ports.try_into().map_err(|_| "not six")?;
+        let [api, introspect, admin, cassandra, zookeeper, rabbit] =
+            ports.each_ref().map(HeldPort::number);
+        Ok(Self { folder, api, introspect, admin, cassandra, zookeeper, rabbit, _ports: ports })
     }
 
     fn text(&self) -> String {
-        let Self { api, introspect, admin, cassandra, zookeeper, rabbit, folder } = self;
+        let Self { api, introspect, admin, cassandra, zookeeper, rabbit, folder, .. } = self;
         let certificates = folder.path().display();
         format!(
             "[DEFAULTS]\nlisten_ip_addr=127.0.0.1\nlisten_port={api}\nhttp_server_ip=127.0.0.1\n\

@@ -6,6 +6,7 @@ use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
 use clap::Parser;
+use opensdn_held_port::HeldPort;
 use opensdn_webhook::args::Args;
 use opensdn_webhook::process;
 use rustix::process::{Signal, getpid, kill_process};
@@ -14,14 +15,9 @@ use tokio::sync::Semaphore;
 use crate::admin::get;
 use crate::stage::{Ca, Connection, Echo, NAME, client};
 
-/// An address that was free a moment ago.
-fn free() -> SocketAddr {
-    std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
-}
-
 /// A client of an API server that is not there.
-fn nobody() -> kube::Client {
-    let uri = format!("http://{}", free()).parse().unwrap();
+fn nobody(port: &HeldPort) -> kube::Client {
+    let uri = format!("http://{}", port.address()).parse().unwrap();
     kube::Client::try_from(kube::Config::new(uri)).unwrap()
 }
 
@@ -50,7 +46,8 @@ async fn a_termination_signal_under_load_loses_no_call_and_ends_the_process_well
     let (chain, key) = (folder.path().join("tls.crt"), folder.path().join("tls.key"));
     std::fs::write(&chain, &pair.chain).unwrap();
     std::fs::write(&key, &pair.key).unwrap();
-    let (listen, admin) = (free(), free());
+    let ports = [(); 3].map(|()| HeldPort::new().unwrap());
+    let [listen, admin, _] = ports.each_ref().map(HeldPort::address);
     let args = [
         "opensdn-webhook".to_owned(),
         format!("--listen={listen}"),
@@ -62,7 +59,7 @@ async fn a_termination_signal_under_load_loses_no_call_and_ends_the_process_well
     ];
     let running = tokio::spawn(process::run(
         Args::try_parse_from(args).unwrap(),
-        nobody(),
+        nobody(&ports[2]),
         async |parts: process::Parts| {
             assert!(parts.bundle.borrow().is_none(), "a given certificate's CA is not ours");
             let permits = Arc::new(Semaphore::new(1 << 20));
@@ -96,7 +93,8 @@ async fn a_port_that_is_taken_is_named() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap();
     let args = ["opensdn-webhook".to_owned(), format!("--listen={address}")];
-    let run = process::run(Args::try_parse_from(args).unwrap(), nobody(), async |_| Echo {
+    let port = HeldPort::new().unwrap();
+    let run = process::run(Args::try_parse_from(args).unwrap(), nobody(&port), async |_| Echo {
         permits: Arc::new(Semaphore::new(1)),
         waiting: Arc::new(AtomicUsize::new(0)),
     });
