@@ -1,6 +1,7 @@
 //! The sandbox with a real control plane, for whole-system tests and for the first try.
 //! Deliberately not here: anything that ships. Nothing depends on this crate but tests.
 
+pub mod age;
 pub mod balancer;
 pub mod changes;
 pub mod command_line;

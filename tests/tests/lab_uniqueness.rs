@@ -11,8 +11,9 @@ mod real_nodes {
     use kube::{Api, Client, ResourceExt as _};
     use opensdn_crds::link_local_service::LinkLocalService;
     use opensdn_crds::unique_claim::{UniqueClaim, UniqueClaimSpec};
+    use opensdn_tests::age::whoever_comes_now_is_younger;
     use opensdn_tests::changes::Failed;
-    use opensdn_tests::eventually::eventually;
+    use opensdn_tests::eventually::{PATIENCE, eventually};
     use opensdn_tests::lab_product::{CONFIGURATIONS, LabProduct, REPLICAS, address_of};
     use opensdn_tests::link_local::{service, told};
     use opensdn_tests::product::{NAMESPACE, install_crds};
@@ -24,9 +25,6 @@ mod real_nodes {
 
     type Outcome = Result<(), Failed>;
 
-    /// Where a policy could not tell, as of one whose look-ups begin anew, stored objects are judged
-    /// again every half minute.
-    const JUDGED_ANEW: Duration = Duration::from_secs(180);
     const TAKEN: &str = "is already taken by LinkLocalService default/";
     const HAND_MADE: &str = r#"{"apiVersion": "opensdn.io/v1alpha1", "kind": "UniqueClaim",
         "metadata": {"name": "hand-made"},
@@ -46,11 +44,6 @@ mod real_nodes {
             Err(error) => Err(error.into()),
             Ok(_) => Err("it was stored".into()),
         }
-    }
-
-    /// Ages are whole seconds, and of two of one age any may count as the younger.
-    async fn whoever_comes_now_is_younger() {
-        sleep(Duration::from_millis(1100)).await;
     }
 
     impl<'s> World<'s> {
@@ -102,7 +95,7 @@ mod real_nodes {
                     sleep(Duration::from_millis(300)).await;
                 }
             };
-            if timeout(JUDGED_ANEW, waited).await.is_err() {
+            if timeout(PATIENCE, waited).await.is_err() {
                 return Err(format!("{younger} is not told: {}", self.product.logs().await?).into());
             }
             let text = told(&self.services, younger).await?.unwrap_or_default();

@@ -11,6 +11,7 @@ use opensdn_policy_host::lookup::Documents;
 use opensdn_policy_host::{
     Binding, Engine, KindRule, Limits, Mode, Operation, Policy, PolicySet, Scope,
 };
+use opensdn_tests::age::whoever_comes_now_is_younger;
 use opensdn_tests::link_local;
 use opensdn_webhook::audit::{Audit, Judge, REPORT, REPORT_KEY, Timing};
 use opensdn_webhook::claims::keeper::Keeper;
@@ -135,9 +136,7 @@ async fn impatient() -> Result<Client, Box<dyn Error>> {
 async fn stored_objects_are_claimed_oldest_first_and_the_younger_is_told() -> Outcome {
     let client = patient().await?;
     store(&client, "z-older", "169.254.1.1").await?;
-    // Ages are whole seconds.
-    let second = Instant::now() + Duration::from_millis(1100);
-    tokio::time::sleep_until(second).await;
+    whoever_comes_now_is_younger().await;
     store(&client, "a-younger", "169.254.1.1").await?;
     let replica = Replica::start(&client, "stored", GRACE, Scope::default()).await?;
     let _keeper = replica.keep(&client);
@@ -162,8 +161,7 @@ async fn stored_objects_are_claimed_oldest_first_and_the_younger_is_told() -> Ou
     let policies = PolicySet::new(vec![binding(&policy().await?, Scope::default())], Vec::new());
     replica.serving.swap(policies);
     store(&client, "first-of-two", "169.254.1.2").await?;
-    let second = Instant::now() + Duration::from_millis(1100);
-    tokio::time::sleep_until(second).await;
+    whoever_comes_now_is_younger().await;
     store(&client, "second-of-two", "169.254.1.2").await?;
     until("the second is told", || async { Ok(told(&client, "second-of-two").await?.is_some()) })
         .await?;
@@ -184,8 +182,7 @@ async fn stored_objects_are_claimed_oldest_first_and_the_younger_is_told() -> Ou
 async fn the_younger_is_told_as_soon_as_its_status_can_be_written() -> Outcome {
     let client = troubled().await?;
     store(&client, "first", "169.254.4.1").await?;
-    // Ages are whole seconds.
-    sleep(Duration::from_millis(1100)).await;
+    whoever_comes_now_is_younger().await;
     store(&client, "second", "169.254.4.1").await?;
     let hindrance: ValidatingWebhookConfiguration = serde_json::from_value(json!({
         "metadata": {"name": "out-of-reach"},

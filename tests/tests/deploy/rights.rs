@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use opensdn_tests::age::whoever_comes_now_is_younger;
 use opensdn_tests::eventually::PATIENCE;
 use opensdn_tests::kubectl::{kubectl, read, send};
 use opensdn_tests::product::{Installation, Product, install_crds};
@@ -155,11 +156,7 @@ async fn conflicts(sandbox: &Sandbox) -> Outcome {
     install_crds(&sandbox.client()?, &opensdn_crds::all()).await?;
     kubectl(sandbox, &["create", "namespace", "tf"]).await?.success();
     send(sandbox, &["create"], &service("older", "169.254.7.1")).await?.success();
-    // Who is older is told by times of whole seconds.
-    let stored = Instant::now();
-    while stored.elapsed() < Duration::from_millis(1100) {
-        sleep(Duration::from_millis(100)).await;
-    }
+    whoever_comes_now_is_younger().await;
     send(sandbox, &["create"], &service("younger", "169.254.7.1")).await?.success();
     let config = config("alone", "169.254.7.1");
     let service = &config["spec"];

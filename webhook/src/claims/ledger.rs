@@ -181,6 +181,14 @@ impl Ledger {
         self.wanters.get(name).into_iter().flatten()
     }
 
+    /// The oldest of the objects that make the claim. Ages are whole seconds: of those of one age it
+    /// is the one that holds the claim.
+    pub(crate) fn eldest(&self, name: &str, holder: Option<&Place>) -> Option<&Wanter> {
+        let first = self.wanters(name).next()?;
+        let mut of_its_age = self.wanters(name).take_while(|other| other.created == first.created);
+        of_its_age.find(|other| Some(&other.place) == holder).or(Some(first))
+    }
+
     /// What is to be done about the claim of that name, which is stored as `seen`.
     pub(crate) fn next(
         &mut self,

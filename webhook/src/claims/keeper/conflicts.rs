@@ -47,8 +47,8 @@ impl Conflicts {
         untold.into_iter().map(losses).collect()
     }
 
-    /// Brings up to date who lost this key.
-    pub(super) fn note(&mut self, ledger: &Ledger, name: &str) {
+    /// Brings up to date who lost this key, which `holder` has.
+    pub(super) fn note(&mut self, ledger: &Ledger, name: &str, holder: Option<&Place>) {
         if let Some((scope, places)) = self.losers.remove(name) {
             self.metrics.conflicts(&scope).dec();
             for place in places {
@@ -58,7 +58,7 @@ impl Conflicts {
                 self.untold.insert(place);
             }
         }
-        let lost = losses_of(ledger, name);
+        let lost = losses_of(ledger, name, holder);
         let Some((_, (claim, _))) = lost.first() else { return };
         let scope = claim.scope.clone();
         self.metrics.conflicts(&scope).inc();
@@ -72,17 +72,14 @@ impl Conflicts {
     }
 }
 
-fn losses_of(ledger: &Ledger, name: &str) -> Vec<(Place, (Claim, Held))> {
-    let mut wanters = ledger.wanters(name);
-    let older = wanters.next().and_then(|oldest| {
-        let known = ledger.known(&oldest.place)?;
-        let pointer = ledger.wants(&oldest.place, name).map(|claim| claim.pointer.as_str());
-        Some(oldest.place.held(known, pointer))
-    });
-    let Some(older) = older else { return Vec::new() };
+fn losses_of(ledger: &Ledger, name: &str, holder: Option<&Place>) -> Vec<(Place, (Claim, Held))> {
+    let Some(eldest) = ledger.eldest(name, holder) else { return Vec::new() };
+    let Some(known) = ledger.known(&eldest.place) else { return Vec::new() };
+    let pointer = ledger.wants(&eldest.place, name).map(|claim| claim.pointer.as_str());
+    let older = eldest.place.held(known, pointer);
     let loss = |loser: &Wanter| {
         let claim = ledger.wants(&loser.place, name)?.clone();
         Some((loser.place.clone(), (claim, older.clone())))
     };
-    wanters.filter_map(loss).collect()
+    ledger.wanters(name).filter(|wanter| *wanter != eldest).filter_map(loss).collect()
 }

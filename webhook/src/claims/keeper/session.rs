@@ -233,7 +233,8 @@ impl<'k> Session<'k> {
                 tracing::warn!(claim = name, error, "a claim is not kept in order; tried again");
                 self.later(&name, RETRY);
             }
-            self.conflicts.note(&self.ledger, &name);
+            let holder = self.inner().cache.get(&name).map(|seen| Place::of(&seen.spec.holder));
+            self.conflicts.note(&self.ledger, &name, holder.as_ref());
         }
         for (place, losses) in self.conflicts.untold() {
             self.tell(&place, &losses).await;

@@ -163,6 +163,23 @@ fn of_two_created_in_one_second_the_smaller_uid_is_the_older() {
 }
 
 #[test]
+fn of_objects_of_one_age_the_one_that_holds_the_key_is_the_eldest() {
+    let mut ledger = Ledger::default();
+    for (name, uid, second) in [("a", "u2", 1), ("b", "u1", 1), ("c", "u0", 2)] {
+        ledger.put(place(name), known(uid, second, &["k"]));
+    }
+    let eldest = |holder: Option<&str>| {
+        let holder = holder.map(place);
+        ledger.eldest("k", holder.as_ref()).map(|wanter| wanter.place.name.as_str())
+    };
+    assert_eq!(eldest(None), Some("b"), "nobody holds it: decided by UID");
+    assert_eq!(eldest(Some("a")), Some("a"));
+    assert_eq!(eldest(Some("c")), Some("b"), "the holder is younger by a second");
+    assert_eq!(eldest(Some("gone")), Some("b"), "the holder does not want it any more");
+    assert_eq!(ledger.eldest("other", None), None);
+}
+
+#[test]
 fn a_key_that_is_given_up_goes_to_the_next() {
     let mut ledger = ledger();
     ledger.put(place("a"), known("ua", 1, &["other"]));
