@@ -4,10 +4,10 @@ use std::fmt;
 
 use serde::{
     Deserialize, Deserializer,
-    de::{DeserializeSeed, MapAccess, SeqAccess, Visitor},
+    de::{DeserializeSeed, IgnoredAny, MapAccess, SeqAccess, Visitor},
 };
 
-/// Strings by JSON Pointer, relative to the part. Not those below `containers`: images and
+/// Strings by JSON Pointer, relative to the part. Not those of its list `containers`: images and
 /// commands are programs by intention.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Texts(Vec<(String, String)>);
@@ -34,7 +34,8 @@ impl Texts {
 impl<'de> Deserialize<'de> for Texts {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let mut texts = Self::default();
-        Collect { texts: &mut texts.0, path: &mut String::new() }.deserialize(deserializer)?;
+        let path = &mut String::new();
+        Collect { texts: &mut texts.0, path, of_containers: false }.deserialize(deserializer)?;
         Ok(texts)
     }
 }
@@ -42,11 +43,14 @@ impl<'de> Deserialize<'de> for Texts {
 struct Collect<'a> {
     texts: &'a mut Vec<(String, String)>,
     path: &'a mut String,
+    /// Whether this is the value of `containers`. A variable of an environment may have that name,
+    /// too, and is no list.
+    of_containers: bool,
 }
 
 impl Collect<'_> {
     fn again(&mut self) -> Collect<'_> {
-        Collect { texts: self.texts, path: self.path }
+        Collect { texts: self.texts, path: self.path, of_containers: false }
     }
 }
 
@@ -73,19 +77,20 @@ impl<'de> Visitor<'de> for Collect<'_> {
     fn visit_map<A: MapAccess<'de>>(mut self, mut map: A) -> Result<(), A::Error> {
         let length = self.path.len();
         while let Some(key) = map.next_key::<String>()? {
-            if key == "containers" {
-                map.next_value::<serde::de::IgnoredAny>()?;
-                continue;
-            }
+            let of_containers = self.path.is_empty() && key == "containers";
             self.path.push('/');
             self.path.push_str(&key.replace('~', "~0").replace('/', "~1"));
-            map.next_value_seed(self.again())?;
+            map.next_value_seed(Collect { of_containers, ..self.again() })?;
             self.path.truncate(length);
         }
         Ok(())
     }
 
     fn visit_seq<A: SeqAccess<'de>>(mut self, mut list: A) -> Result<(), A::Error> {
+        if self.of_containers {
+            while list.next_element::<IgnoredAny>()?.is_some() {}
+            return Ok(());
+        }
         let length = self.path.len();
         for index in 0_usize.. {
             self.path.push_str(&format!("/{index}"));
@@ -127,14 +132,20 @@ mod tests {
     fn collects_every_string_but_those_of_containers() {
         let texts: Texts = serde_json::from_value(serde_json::json!({
             "a": "1", "number": 2, "none": null, "list": ["x", {"y/z": "w"}, true],
-            "containers": [{"image": "no"}], "env": {"A": "b"},
+            "containers": [{"image": "no"}], "env": {"A": "b", "containers": "c"},
         }))
         .unwrap();
         let mut found: Vec<_> = texts.iter().collect();
         found.sort_unstable();
-        let expected = [("/a", "1"), ("/env/A", "b"), ("/list/0", "x"), ("/list/1/y~1z", "w")];
+        let expected = [
+            ("/a", "1"),
+            ("/env/A", "b"),
+            ("/env/containers", "c"),
+            ("/list/0", "x"),
+            ("/list/1/y~1z", "w"),
+        ];
         assert_eq!(found, expected);
-        assert_eq!(texts.below("/env").collect::<Vec<_>>(), [("/A", "b")]);
+        assert_eq!(texts.below("/env").collect::<Vec<_>>(), [("/A", "b"), ("/containers", "c")]);
         assert_eq!(texts.get("/a"), Some("1"));
     }
 }
