@@ -141,7 +141,7 @@ impl<S: Surroundings> Admission<S> {
             } else {
                 metrics::Verdict::Failed
             }
-        } else if decision.findings.is_empty() && decision.failures.is_empty() {
+        } else if decision.is_silent() {
             metrics::Verdict::Allowed
         } else {
             metrics::Verdict::Warned
@@ -174,10 +174,9 @@ impl<S: Surroundings> Reviewer for Admission<S> {
 }
 
 fn from_mutation(mutation: Mutation) -> Decision {
-    let withheld = mutation.withheld.iter().map(|(policy, _)| policy.clone()).collect();
     let mut decision = Decision::of(Vec::new(), mutation.failures);
     decision.patch = mutation.patch;
-    decision.withheld = withheld;
+    decision.withheld = mutation.withheld;
     decision
 }
 

@@ -40,17 +40,114 @@ fn json(text: &str) -> Result<Value, String> {
     serde_json::from_str(text).map_err(|error| format!("a value is not JSON: {error}"))
 }
 
+/// What several policies want changed of an object, and what becomes of it.
+#[derive(Debug)]
+pub(crate) struct Merging<'n> {
+    object: Value,
+    changed: Value,
+    patches: Vec<(&'n str, Patch)>,
+    merged: Patch,
+}
+
+/// A patch that fits beside those before it.
+pub(crate) struct Fitting {
+    /// What nobody has asked for yet.
+    new: Patch,
+    changed: Value,
+}
+
+impl Merging<'_> {
+    /// Begins with the object as it came.
+    ///
+    /// # Errors
+    /// The text is not JSON.
+    pub(crate) fn of(object: &str) -> Result<Self, String> {
+        let object: Value = serde_json::from_str(object).map_err(|error| error.to_string())?;
+        Ok(Self { changed: object.clone(), object, patches: Vec::new(), merged: Patch::default() })
+    }
+
+    /// Whether the patch fits the object, and what others make of it. Two policies may want the
+    /// very same; it is done once. What one policy wants twice is its own affair.
+    ///
+    /// # Errors
+    /// It does not fit; the text says where, and whose patch is in the way.
+    pub(crate) fn fit(&self, patch: &Patch) -> Result<Fitting, String> {
+        apply(&mut self.object.clone(), patch)?;
+        for (other, theirs) in &self.patches {
+            if let Some(place) = conflict(patch, theirs, &self.object) {
+                return Err(format!("{place} is changed by {other} too, to something else"));
+            }
+        }
+        let is_new = |operation: &&PatchOperation| !self.merged.0.contains(operation);
+        let new = Patch(patch.0.iter().filter(is_new).cloned().collect());
+        let mut changed = self.changed.clone();
+        apply(&mut changed, &new).map_err(|error| {
+            let others: Vec<&str> = self.patches.iter().map(|(name, _)| *name).collect();
+            format!("after the changes of {}: {error}", others.join(", "))
+        })?;
+        Ok(Fitting { new, changed })
+    }
+
+    /// The patches of all, to be applied in this order.
+    pub(crate) fn merged(self) -> Patch {
+        self.merged
+    }
+}
+
+impl<'n> Merging<'n> {
+    /// Takes the patch of this policy.
+    pub(crate) fn take(&mut self, policy: &'n str, patch: Patch, fitting: Fitting) {
+        self.patches.push((policy, patch));
+        self.merged.0.extend(fitting.new.0);
+        self.changed = fitting.changed;
+    }
+}
+
 /// A place that two patches both change, if they do not change it to the same.
-pub(crate) fn conflict(one: &Patch, other: &Patch) -> Option<String> {
+fn conflict(one: &Patch, other: &Patch, object: &Value) -> Option<String> {
+    let is_change = |operation: &&PatchOperation| !matches!(operation, PatchOperation::Test(_));
     let changes = |patch: &Patch| -> Vec<PatchOperation> {
-        let is_change = |operation: &&PatchOperation| !matches!(operation, PatchOperation::Test(_));
         patch.0.iter().filter(is_change).cloned().collect()
     };
-    let other = changes(other);
-    changes(one).into_iter().find_map(|mine| {
+    let theirs = changes(other);
+    let same_place = changes(one).into_iter().find_map(|mine| {
         let overlaps = |theirs: &&PatchOperation| **theirs != mine && overlap(&mine, theirs);
-        other.iter().find(overlaps).map(|_| mine.path().to_string())
+        theirs.iter().find(overlaps).map(|_| mine.path().to_string())
+    });
+    same_place.or_else(|| shifted(one, other, object))
+}
+
+/// A list of whose items one patch changes the number, while the other counts them too.
+fn shifted(one: &Patch, other: &Patch, object: &Value) -> Option<String> {
+    let lists = [one, other].into_iter().flat_map(|patch| &patch.0);
+    let lists = lists.filter_map(|operation| shifts(operation, object));
+    lists.map(str::to_owned).find(|list| {
+        let (mine, theirs) = (below(one, list), below(other, list));
+        !mine.is_empty() && !theirs.is_empty() && mine != theirs
     })
+}
+
+/// The list behind whose new or removed item all others have another number.
+fn shifts<'p>(operation: &'p PatchOperation, object: &Value) -> Option<&'p str> {
+    if !matches!(operation, PatchOperation::Add(_) | PatchOperation::Remove(_)) {
+        return None;
+    }
+    let (list, item) = operation.path().as_str().rsplit_once('/')?;
+    (is_number(item) && object.pointer(list).is_some_and(Value::is_array)).then_some(list)
+}
+
+/// What a patch does to numbered items of a list.
+fn below<'p>(patch: &'p Patch, list: &str) -> Vec<&'p PatchOperation> {
+    let is_below = |operation: &&PatchOperation| {
+        let rest = operation.path().as_str().strip_prefix(list);
+        let rest = rest.and_then(|rest| rest.strip_prefix('/'));
+        rest.is_some_and(|rest| is_number(rest.split('/').next().unwrap_or_default()))
+    };
+    patch.0.iter().filter(is_below).collect()
+}
+
+fn is_number(segment: &str) -> bool {
+    !segment.is_empty() && segment.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 /// Whether one place is the other or lies within it.
@@ -70,18 +167,84 @@ pub fn apply(object: &mut Value, patch: &Patch) -> Result<(), String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{conflict, wire};
+    use serde_json::{Value, json};
 
-    fn add(path: &str, value: &str) -> json_patch::Patch {
-        super::read(vec![wire::PatchOperation::Add((path.into(), value.into()))]).unwrap()
+    use super::{Merging, Patch, wire};
+
+    fn patch(operations: Value) -> Patch {
+        serde_json::from_value(operations).unwrap()
+    }
+
+    /// What becomes of the object, or why the second patch does not fit beside the first.
+    fn both(object: &Value, first: Value, second: Value) -> Result<Value, String> {
+        let mut merging = Merging::of(&object.to_string()).unwrap();
+        for (policy, wanted) in [("first", first), ("second", second)] {
+            let wanted = patch(wanted);
+            let fitting = merging.fit(&wanted)?;
+            merging.take(policy, wanted, fitting);
+        }
+        let mut changed = object.clone();
+        super::apply(&mut changed, &merging.merged()).unwrap();
+        Ok(changed)
+    }
+
+    fn add(path: &str, value: Value) -> Value {
+        json!([{"op": "add", "path": path, "value": value}])
     }
 
     #[test]
     fn patches_of_one_place_conflict_unless_they_are_the_same() {
-        assert_eq!(conflict(&add("/a/b", "1"), &add("/a/b", "2")), Some("/a/b".to_owned()));
-        assert_eq!(conflict(&add("/a/b", "1"), &add("/a", "{}")), Some("/a/b".to_owned()));
-        assert_eq!(conflict(&add("/a/b", "1"), &add("/a/b", "1")), None);
-        assert_eq!(conflict(&add("/a/b", "1"), &add("/a/bc", "2")), None);
+        let object = json!({"a": {}});
+        let of_b = |value| add("/a/b", json!(value));
+        let conflict = Err("/a/b is changed by first too, to something else".to_owned());
+        assert_eq!(both(&object, of_b(2), of_b(1)), conflict);
+        assert_eq!(both(&object, add("/a", json!({})), of_b(1)), conflict);
+        assert_eq!(both(&object, of_b(1), of_b(1)), Ok(json!({"a": {"b": 1}})));
+        let beside = add("/a/bc", json!(2));
+        assert_eq!(both(&object, of_b(1), beside), Ok(json!({"a": {"b": 1, "bc": 2}})));
+    }
+
+    #[test]
+    fn what_two_policies_append_is_appended_once_and_what_one_wants_twice_twice() {
+        let appends = |values: &[u8]| -> Value {
+            values.iter().map(|value| add("/list/-", json!(value))[0].clone()).collect()
+        };
+        let object = json!({"list": []});
+        let appended = both(&object, appends(&[1, 1]), appends(&[1, 1]));
+        assert_eq!(appended, Ok(json!({"list": [1, 1]})));
+    }
+
+    #[test]
+    fn items_that_another_patch_has_moved_are_not_mistaken() {
+        let object = json!({"list": [{"n": 1}, {"n": 2}], "numbers": {"0": 1}});
+        let remove = json!([{"op": "remove", "path": "/list/0"}]);
+        let conflict = Err("/list is changed by first too, to something else".to_owned());
+        assert_eq!(both(&object, remove.clone(), add("/list/1/n", json!(3))), conflict);
+        assert_eq!(both(&object, add("/list/1/n", json!(3)), remove.clone()), conflict);
+        let once = json!({"list": [{"n": 2}], "numbers": {"0": 1}});
+        assert_eq!(both(&object, remove.clone(), remove.clone()), Ok(once));
+        let behind = both(&object, remove, add("/list/-", json!({"n": 3})));
+        assert_eq!(behind.unwrap()["list"], json!([{"n": 2}, {"n": 3}]));
+        let named = both(
+            &object,
+            json!([{"op": "remove", "path": "/numbers/0"}]),
+            add("/numbers/1", json!(2)),
+        );
+        assert_eq!(named.unwrap()["numbers"], json!({"1": 2}));
+    }
+
+    #[test]
+    fn a_test_sees_what_others_changed_before() {
+        let tests = json!([{"op": "test", "path": "/a", "value": 1}]);
+        let replaces = json!([{"op": "replace", "path": "/a", "value": 2}]);
+        let said = both(&json!({"a": 1}), replaces, tests).unwrap_err();
+        assert!(said.starts_with("after the changes of first: "), "{said}");
+    }
+
+    #[test]
+    fn what_does_not_fit_the_object_is_not_taken() {
+        let removes = json!([{"op": "remove", "path": "/a"}]);
+        assert!(both(&json!({}), removes, json!([])).is_err());
     }
 
     #[test]

@@ -8,13 +8,13 @@ use crate::{
     binding::{Binding, interest},
     contract::{Severity, Step, wire},
     lookup::Lookup,
-    patch,
+    patch::{self, Merging},
     policy::Call,
     request::Request,
     scan::{Document, Paths, Slot},
     verdict::{
         Claim, EvalFailure, Evaluation, FailureMode, FailureReason, Finding, Mode, Mutation,
-        Outcome, Verdict,
+        Outcome, Verdict, Withheld,
     },
 };
 
@@ -121,7 +121,7 @@ impl PolicySet {
     /// Runs every mutating policy that the request concerns and merges their patches.
     pub async fn mutate(&self, request: &Request<'_>, context: &Context) -> Mutation {
         let mut mutation = Mutation::default();
-        let mut merged: Vec<(&str, json_patch::Patch)> = Vec::new();
+        let mut merging = None;
         for matched in self.matches(Step::Mutate, request) {
             let started = Instant::now();
             let Entry { binding, .. } = matched.entry;
@@ -129,15 +129,13 @@ impl PolicySet {
             let parts = matched.parts(request);
             let wire = matched.request(request, &parts);
             let patch = binding.policy.mutate(call, wire, &binding.settings).await;
-            let patch = patch.and_then(|operations| accept(operations, request, &merged));
+            let patch = patch.and_then(|asked| accept(asked, request, binding, &mut merging));
             let outcome = match patch {
                 Ok(patch) if patch.0.is_empty() => Outcome::Passed,
-                Ok(patch) if binding.mode == Mode::Enforce => {
-                    merged.push((&binding.name, patch));
-                    Outcome::Spoke
-                }
+                Ok(_) if binding.mode == Mode::Enforce => Outcome::Spoke,
                 Ok(patch) => {
-                    mutation.withheld.push((binding.name.clone(), patch));
+                    let (policy, mode) = (binding.name.clone(), binding.mode);
+                    mutation.withheld.push(Withheld { policy, mode, patch });
                     Outcome::Spoke
                 }
                 Err(reason) => {
@@ -148,7 +146,7 @@ impl PolicySet {
             let duration = started.elapsed();
             mutation.evaluations.push(Evaluation { binding: matched.number, duration, outcome });
         }
-        mutation.patch = merge(merged);
+        mutation.patch = merging.map(Merging::merged).unwrap_or_default();
         mutation
     }
 
@@ -258,60 +256,28 @@ fn add(verdict: &mut Verdict, binding: &Binding, said: wire::Verdict) -> Outcome
     outcome
 }
 
-/// A patch is taken if it fits the object and nobody else changes the same place differently.
-fn accept(
+/// The patch that a policy asks for; one that enforces gets it, if it fits the object and nobody
+/// else changes the same place differently.
+fn accept<'b>(
     operations: Vec<wire::PatchOperation>,
     request: &Request<'_>,
-    merged: &[(&str, json_patch::Patch)],
+    binding: &'b Binding,
+    merging: &mut Option<Merging<'b>>,
 ) -> Result<json_patch::Patch, FailureReason> {
     if operations.is_empty() {
         return Ok(json_patch::Patch::default());
     }
     let patch = patch::read(operations).map_err(FailureReason::BadReply)?;
-    for (other, theirs) in merged {
-        if let Some(place) = patch::conflict(&patch, theirs) {
-            let text = format!("{place} is changed by {other} too, to something else");
-            return Err(FailureReason::BadPatch(text));
-        }
-    }
     let Some(object) = &request.object else {
         return Err(FailureReason::BadPatch("there is no object to change".to_owned()));
     };
-    let parsed = serde_json::from_str(object.text());
-    let mut value = parsed.map_err(|error| FailureReason::BadPatch(error.to_string()))?;
-    patch::apply(&mut value, &patch).map_err(FailureReason::BadPatch)?;
+    let merging = match merging {
+        Some(merging) => merging,
+        None => merging.insert(Merging::of(object.text()).map_err(FailureReason::BadPatch)?),
+    };
+    let fitting = merging.fit(&patch).map_err(FailureReason::BadPatch)?;
+    if binding.mode == Mode::Enforce {
+        merging.take(&binding.name, patch.clone(), fitting);
+    }
     Ok(patch)
-}
-
-/// Two policies may want the very same; it is done once. What one policy wants twice is its own
-/// affair.
-fn merge(patches: Vec<(&str, json_patch::Patch)>) -> json_patch::Patch {
-    let mut merged = json_patch::Patch::default();
-    for (_, patch) in patches {
-        let before = merged.0.len();
-        for operation in patch.0 {
-            let others = merged.0.get(..before).unwrap_or_default();
-            if !others.contains(&operation) {
-                merged.0.push(operation);
-            }
-        }
-    }
-    merged
-}
-
-#[cfg(test)]
-mod tests {
-    use super::merge;
-
-    fn appends(values: &[u8]) -> json_patch::Patch {
-        let operation = |value| format!(r#"{{"op":"add","path":"/list/-","value":{value}}}"#);
-        let operations: Vec<String> = values.iter().map(operation).collect();
-        serde_json::from_str(&format!("[{}]", operations.join(","))).unwrap()
-    }
-
-    #[test]
-    fn what_two_policies_want_is_done_once_and_what_one_wants_twice_is_done_twice() {
-        let merged = merge(vec![("one", appends(&[1, 1])), ("other", appends(&[1, 2, 2]))]);
-        assert_eq!(merged, appends(&[1, 1, 2, 2]));
-    }
 }

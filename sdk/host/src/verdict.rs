@@ -199,11 +199,22 @@ pub struct Mutation {
     /// The patches of all policies, to be applied in this order.
     pub patch: json_patch::Patch,
     /// What policies in another mode than enforce would have patched.
-    pub withheld: Vec<(String, json_patch::Patch)>,
+    pub withheld: Vec<Withheld>,
     /// Evaluations without an answer.
     pub failures: Vec<EvalFailure>,
     /// What was run.
     pub evaluations: Vec<Evaluation>,
+}
+
+/// A patch that is not applied, because its policy does not enforce.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Withheld {
+    /// Name of the AdmissionPolicy.
+    pub policy: String,
+    /// Its mode: warn or audit.
+    pub mode: Mode,
+    /// What it would have changed.
+    pub patch: json_patch::Patch,
 }
 
 impl Mutation {

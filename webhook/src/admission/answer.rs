@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use bytes::Bytes;
-use opensdn_policy_host::{EvalFailure, Finding};
+use opensdn_policy_host::{EvalFailure, Finding, Withheld};
 use serde::Serialize;
 
 use super::{review::Review, text};
@@ -17,12 +17,17 @@ pub(super) struct Decision {
     pub(super) findings: Vec<Finding>,
     pub(super) failures: Vec<EvalFailure>,
     pub(super) patch: json_patch::Patch,
-    pub(super) withheld: Vec<String>,
+    pub(super) withheld: Vec<Withheld>,
 }
 
 impl Decision {
     pub(super) fn of(findings: Vec<Finding>, failures: Vec<EvalFailure>) -> Self {
         Self { findings, failures, ..Self::default() }
+    }
+
+    /// Whether no policy has anything to say, in any mode.
+    pub(super) fn is_silent(&self) -> bool {
+        self.findings.is_empty() && self.failures.is_empty() && self.withheld.is_empty()
     }
 
     pub(super) fn denies(&self) -> bool {
@@ -104,7 +109,7 @@ impl Answer<'_> {
             allowed: !denies,
             status,
             warnings: text::warnings(findings, failures, withheld),
-            audit_annotations: annotations(findings, failures),
+            audit_annotations: annotations(&decision),
             patch,
         })
     }
@@ -147,7 +152,8 @@ fn encode(patch: &json_patch::Patch) -> Option<JsonPatch> {
 }
 
 /// For the audit log: which policies spoke or could not. Texts stay out of it.
-fn annotations(findings: &[Finding], failures: &[EvalFailure]) -> BTreeMap<&'static str, String> {
+fn annotations(decision: &Decision) -> BTreeMap<&'static str, String> {
+    let Decision { findings, failures, withheld, .. } = decision;
     let mut annotations = BTreeMap::new();
     let mut add = |key, mut values: Vec<String>| {
         values.sort();
@@ -159,6 +165,7 @@ fn annotations(findings: &[Finding], failures: &[EvalFailure]) -> BTreeMap<&'sta
     add("findings", findings.iter().map(|one| format!("{}/{}", one.policy, one.code)).collect());
     let failed = |one: &EvalFailure| format!("{}/{}", one.policy, one.reason.category());
     add("failures", failures.iter().map(failed).collect());
+    add("withheld", withheld.iter().map(|one| one.policy.clone()).collect());
     annotations
 }
 

@@ -239,6 +239,11 @@ impl<'f> Review<'f> {
                 failure.reason
             );
         }
+        let withheld = || {
+            let policies: Vec<&str> =
+                decision.withheld.iter().map(|one| one.policy.as_str()).collect();
+            policies.join(",")
+        };
         let quiet = matches!(verdict, metrics::Verdict::Allowed);
         if quiet {
             tracing::debug!(uid = &*self.uid, ?step, operation = ?self.operation,
@@ -246,7 +251,7 @@ impl<'f> Review<'f> {
         } else {
             tracing::info!(uid = &*self.uid, ?step, operation = ?self.operation,
                 object = self.subject(), user = &*self.user, dry_run = self.dry_run,
-                codes = codes(), "{verdict:?}");
+                codes = codes(), withheld = withheld(), "{verdict:?}");
         }
     }
 }

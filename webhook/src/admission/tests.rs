@@ -247,12 +247,17 @@ async fn defaults_are_written_once() {
 
 #[tokio::test]
 async fn a_mutating_policy_that_does_not_enforce_changes_nothing() {
-    let bench = bench(&[("explicit-defaults", Mode::Audit)], false).await;
     let object = json!({"apiVersion": "tf.tungsten.io/v1alpha1", "kind": "Zookeeper",
         "metadata": {"name": "z"}, "spec": {"serviceConfiguration": {}}});
     let body = review("CREATE", object, Value::Null).to_string();
-    let response = bench.answer(Step::Mutate, body).await;
-    assert_eq!((&response["allowed"], response.get("patch")), (&json!(true), None));
+    for mode in [Mode::Warn, Mode::Audit] {
+        let bench = bench(&[("explicit-defaults", mode)], false).await;
+        let response = bench.answer(Step::Mutate, body.clone()).await;
+        assert_eq!((&response["allowed"], response.get("patch")), (&json!(true), None));
+        assert_eq!(response["auditAnnotations"]["withheld"], "explicit-defaults");
+        let heard = response["warnings"].to_string().contains("would have changed the object");
+        assert_eq!(heard, mode == Mode::Warn, "{response}");
+    }
 }
 
 #[tokio::test]

@@ -1,6 +1,6 @@
 //! Findings as a person reads them.
 
-use opensdn_policy_host::{EvalFailure, FailureMode, Finding, Mode, Severity};
+use opensdn_policy_host::{EvalFailure, FailureMode, Finding, Mode, Severity, Withheld};
 
 /// The API server cuts all warnings short once they pass 4,096 characters together.
 const WARNINGS: usize = 3_900;
@@ -71,7 +71,7 @@ pub(super) fn refusal(subject: &str, findings: &[Finding], failures: &[EvalFailu
 pub(super) fn warnings(
     findings: &[Finding],
     failures: &[EvalFailure],
-    withheld: &[String],
+    withheld: &[Withheld],
 ) -> Vec<String> {
     let heard = |finding: &&Finding| {
         finding.mode == Mode::Warn
@@ -81,9 +81,11 @@ pub(super) fn warnings(
     let lines = findings.iter().filter(heard).map(line);
     let lines = lines.chain(failures.iter().filter(silent).map(failure));
     let lines: Vec<String> = lines
-        .chain(withheld.iter().map(|policy| {
-            format!("policy {policy} would have changed the object; its mode is not enforce")
-        }))
+        .chain(withheld.iter().filter(|one| one.mode == Mode::Warn).map(
+            |Withheld { policy, .. }| {
+                format!("policy {policy} would have changed the object; its mode is warn")
+            },
+        ))
         .collect();
     fit(lines)
 }
