@@ -170,7 +170,8 @@ pub struct KindRule {
     /// API group; empty for the core group.
     #[serde(default)]
     pub group: String,
-    /// API version. Unset: any.
+    /// API version that the policy is about; objects written in another one are converted to it
+    /// first. Unset: any, as they are written.
     pub version: Option<String>,
     /// Kind, such as Manager.
     pub kind: String,

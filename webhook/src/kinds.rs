@@ -33,6 +33,8 @@ pub(crate) struct Resource {
     pub(crate) kind: String,
     /// Plural name, as in paths and rules.
     pub(crate) plural: String,
+    /// All versions, the preferred one first.
+    pub(crate) versions: Vec<String>,
 }
 
 impl Resource {
@@ -123,12 +125,15 @@ impl Table {
                     if !resource.verbs.iter().any(|verb| verb == "list") {
                         continue;
                     }
-                    table.served.entry((name.clone(), kind.clone())).or_insert_with(|| Resource {
+                    let served = table.served.entry((name.clone(), kind.clone()));
+                    let served = served.or_insert_with(|| Resource {
                         group: name.clone(),
                         version: number.clone(),
                         kind,
                         plural,
+                        versions: Vec::new(),
                     });
+                    served.versions.push(number.clone());
                 }
             }
         }

@@ -8,6 +8,9 @@
 //! | `others-fail` | the same, of AdmissionPolicies that say `failureMode: fail` | Fail |
 //!
 //! UniqueClaims are in none of them: they are written by the webhook while it answers.
+//!
+//! Where an AdmissionPolicy names a version of a kind, the rules name it, too: the API server then
+//! converts objects that are written in another one (`matchPolicy: Equivalent`).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -54,10 +57,18 @@ impl Part {
     }
 }
 
-/// Group and resource, and the operations on it.
+/// What is covered of each group and resource.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Coverage {
-    resources: BTreeMap<(String, String), BTreeSet<&'static str>>,
+    resources: BTreeMap<(String, String), Covered>,
+}
+
+/// Ordered, so that rules come out the same every time.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+struct Covered {
+    operations: BTreeSet<&'static str>,
+    /// The versions in which objects are to come; none: as they are written.
+    versions: BTreeSet<String>,
 }
 
 /// What each entry covers.
@@ -75,6 +86,7 @@ pub(super) fn plan(step: Step, bindings: &[Binding], table: &Table, own: &[Strin
             }
         }
     }
+    let mut named: BTreeMap<(String, String), BTreeSet<String>> = BTreeMap::new();
     for binding in bindings {
         for subject in subjects(step, binding) {
             let closed = CLOSED_GROUPS.contains(&subject.group);
@@ -88,6 +100,14 @@ pub(super) fn plan(step: Step, bindings: &[Binding], table: &Table, own: &[Strin
                     plan.entry(part).or_default().add(subject.group, &resource, *operation);
                 }
             }
+            if let Some((resource, version)) = version(&subject, table) {
+                named.entry((subject.group.to_owned(), resource)).or_default().insert(version);
+            }
+        }
+    }
+    for coverage in plan.values_mut() {
+        for (resource, covered) in &mut coverage.resources {
+            covered.versions = named.get(resource).cloned().unwrap_or_default();
         }
     }
     plan.retain(|_, coverage| !coverage.resources.is_empty());
@@ -98,6 +118,7 @@ pub(super) fn plan(step: Step, bindings: &[Binding], table: &Table, own: &[Strin
 struct Subject<'b> {
     group: &'b str,
     kind: &'b str,
+    version: Option<&'b str>,
     operations: Vec<Operation>,
 }
 
@@ -108,13 +129,15 @@ fn subjects(step: Step, binding: &Binding) -> Vec<Subject<'_>> {
     for interest in interests.iter().filter(|interest| interest.step == step) {
         let Interest { group, kind, operations, .. } = interest;
         if binding.scope.kinds.is_empty() {
-            subjects.push(Subject { group, kind, operations: operations.clone() });
+            let operations = operations.clone();
+            subjects.push(Subject { group, kind, version: None, operations });
         }
         for rule in &binding.scope.kinds {
             if is(group, &rule.group) && is(kind, &rule.kind) {
                 let both = rule.operations.iter().filter(|one| operations.contains(one));
                 let operations = both.copied().collect();
-                subjects.push(Subject { group: &rule.group, kind: &rule.kind, operations });
+                let (group, kind, version) = (&rule.group, &rule.kind, rule.version.as_deref());
+                subjects.push(Subject { group, kind, version, operations });
             }
         }
     }
@@ -139,6 +162,15 @@ fn resources(subject: &Subject<'_>, table: &Table, own: &[String]) -> Vec<String
     }
 }
 
+/// The resource of a kind and the version that is asked for. One that is not served would match no
+/// request at all.
+fn version(subject: &Subject<'_>, table: &Table) -> Option<(String, String)> {
+    let wanted = subject.version?;
+    let Known::Served(resource) = table.find(subject.group, subject.kind) else { return None };
+    let is_served = resource.versions.iter().any(|version| version == wanted);
+    is_served.then(|| (resource.plural, wanted.to_owned()))
+}
+
 fn word(operation: Operation) -> &'static str {
     match operation {
         Operation::Create => "CREATE",
@@ -151,24 +183,38 @@ fn word(operation: Operation) -> &'static str {
 impl Coverage {
     fn add(&mut self, group: &str, resource: &str, operation: Operation) {
         let key = (group.to_owned(), resource.to_owned());
-        self.resources.entry(key).or_default().insert(word(operation));
+        self.resources.entry(key).or_default().operations.insert(word(operation));
     }
 
-    /// The rules of a webhook entry, fewest first: what has the same group and operations is one.
+    /// The rules of a webhook entry, fewest first: what has the same group, operations and versions
+    /// is one.
     pub(super) fn rules(&self) -> Value {
-        let mut rules: BTreeMap<(&str, &BTreeSet<&'static str>), Vec<&str>> = BTreeMap::new();
-        for ((group, resource), operations) in &self.resources {
+        let mut rules: BTreeMap<(&str, &Covered), Vec<&str>> = BTreeMap::new();
+        for ((group, resource), covered) in &self.resources {
             let whole = self.resources.get(&(group.clone(), "*".to_owned()));
-            if resource != "*" && whole.is_some_and(|whole| whole.is_superset(operations)) {
+            if resource != "*" && whole.is_some_and(|whole| whole.includes(covered)) {
                 continue;
             }
-            rules.entry((group, operations)).or_default().push(resource);
+            rules.entry((group, covered)).or_default().push(resource);
         }
-        let rule = |((group, operations), resources)| {
-            json!({"apiGroups": [group], "apiVersions": ["*"], "operations": operations,
-                "resources": resources, "scope": "*"})
+        let rule = |((group, covered), resources): ((&str, &Covered), Vec<&str>)| {
+            let any = BTreeSet::from(["*".to_owned()]);
+            let versions = if covered.versions.is_empty() { &any } else { &covered.versions };
+            json!({"apiGroups": [group], "apiVersions": versions,
+                "operations": covered.operations, "resources": resources, "scope": "*"})
         };
         rules.into_iter().map(rule).collect()
+    }
+
+    fn add_versions(&mut self, groups: &[String], resources: &[String], versions: &[String]) {
+        for (group, resource) in
+            groups.iter().flat_map(|group| resources.iter().map(move |resource| (group, resource)))
+        {
+            let named = versions.iter().filter(|version| *version != "*").cloned();
+            if let Some(covered) = self.resources.get_mut(&(group.clone(), resource.clone())) {
+                covered.versions.extend(named);
+            }
+        }
     }
 
     /// Adds what the rules of an entry, as the API server has it, cover.
@@ -189,7 +235,14 @@ impl Coverage {
                     }
                 }
             }
+            self.add_versions(&words("apiGroups"), &words("resources"), &words("apiVersions"));
         }
+    }
+}
+
+impl Covered {
+    fn includes(&self, other: &Self) -> bool {
+        self.versions == other.versions && self.operations.is_superset(&other.operations)
     }
 }
 
@@ -238,6 +291,7 @@ mod tests {
         coverage.add("g", "things", Operation::Create);
         coverage.add("g", "others", Operation::Create);
         coverage.add("", "pods", Operation::Delete);
+        coverage.add_versions(&["g".to_owned()], &["others".to_owned()], &["v1".to_owned()]);
         let mut read = Coverage::default();
         read.add_rules(&coverage.rules());
         assert_eq!(read, coverage);
