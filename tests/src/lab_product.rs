@@ -122,6 +122,7 @@ impl<'s> LabProduct<'s> {
     /// They are not.
     pub async fn wait_until_in_force(&self) -> Result<(), LabProductError> {
         self.wait_until_rolled_out().await?;
+        self.kubectl_until(&["get", CONFIGURATIONS, "opensdn-webhook"]).await?;
         let ready = ["wait", "--for=condition=Ready", "admissionpolicies", "--all"];
         self.kubectl_until(&[&ready[..], &["--timeout=20s"]].concat()).await
     }

@@ -6,6 +6,9 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use k8s_openapi::api::admissionregistration::v1::{
+    MutatingWebhookConfiguration, ValidatingWebhookConfiguration,
+};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{Patch, PatchParams};
 use kube::runtime::wait::{await_condition, conditions};
@@ -24,6 +27,8 @@ const READY: Duration = Duration::from_secs(240);
 const DRAIN: Duration = Duration::from_secs(40);
 /// Where the webhook's ServiceAccount, Leases and CA live.
 pub const NAMESPACE: &str = "opensdn-system";
+/// The webhook configurations of both kinds.
+const CONFIGURATION: &str = "opensdn-webhook";
 /// The folder of the files that a cluster gets.
 const DEPLOY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../deploy/webhook");
 
@@ -62,6 +67,9 @@ pub enum ProductError {
     /// The webhook's program is not there.
     #[error("find the program {}: build it with `cargo build -p opensdn-webhook`", .0.display())]
     NoProgram(PathBuf),
+    /// The API server does not answer.
+    #[error("read the webhook configurations")]
+    Configuration(#[source] kube::Error),
     /// No free port, or no balancer.
     #[error("listen on 127.0.0.1")]
     Listen(#[from] std::io::Error),
@@ -259,6 +267,13 @@ impl Product {
                 tokio::time::sleep(Duration::from_millis(50)).await;
             }
         }
+        // Made by the leading replica as soon as it is ready.
+        while !is_called(&sandbox.client()?).await? {
+            if Instant::now() > deadline {
+                return Err(not_ready(sandbox, "the webhook configurations written"));
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
         Ok(())
     }
 }
@@ -296,6 +311,21 @@ async fn wait_for_policies(sandbox: &Sandbox) -> Result<(), ProductError> {
 fn not_ready(sandbox: &Sandbox, what: &str) -> ProductError {
     let log = sandbox.data_folder().join("logs/webhook-0.log").display().to_string();
     ProductError::NotReady { what: what.to_owned(), log }
+}
+
+/// Whether the API server has been told to call the webhook.
+///
+/// # Errors
+/// The API server does not answer.
+pub async fn is_called(client: &Client) -> Result<bool, ProductError> {
+    let mutating: Api<MutatingWebhookConfiguration> = Api::all(client.clone());
+    let validating: Api<ValidatingWebhookConfiguration> = Api::all(client.clone());
+    let read: kube::Result<bool> = async {
+        let mutating = mutating.get_opt(CONFIGURATION).await?.is_some();
+        Ok(mutating && validating.get_opt(CONFIGURATION).await?.is_some())
+    }
+    .await;
+    read.map_err(ProductError::Configuration)
 }
 
 /// Applies the CRDs and returns when the API server serves all of them.

@@ -13,6 +13,7 @@ use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use tokio::net::TcpListener;
+use tokio::sync::watch;
 
 use crate::metrics::Metrics;
 use crate::shutdown::{Drain, Phase};
@@ -21,6 +22,7 @@ use crate::shutdown::{Drain, Phase};
 #[derive(Clone, Debug, Default)]
 pub struct Readiness {
     missing: Arc<Mutex<BTreeMap<String, String>>>,
+    changes: Arc<watch::Sender<()>>,
     told: Arc<AtomicBool>,
 }
 
@@ -50,6 +52,11 @@ impl Readiness {
         self.lock().iter().map(|(name, why)| (name.clone(), why.clone())).collect()
     }
 
+    /// Wakes whoever waits for a condition to hold, or not to hold any more.
+    pub fn changes(&self) -> watch::Receiver<()> {
+        self.changes.subscribe()
+    }
+
     /// Whether somebody has been told that everything is ready: reviews may be on their way here
     /// since. A part that begins only then must not make the process unready by beginning.
     pub fn was_told(&self) -> bool {
@@ -65,12 +72,16 @@ impl Readiness {
 impl Condition {
     /// It holds.
     pub fn set(&self) {
-        self.readiness.lock().remove(&self.name);
+        if self.readiness.lock().remove(&self.name).is_some() {
+            self.readiness.changes.send_replace(());
+        }
     }
 
     /// It does not hold, and why.
     pub fn unset(&self, why: impl Into<String>) {
-        self.readiness.lock().insert(self.name.clone(), why.into());
+        if self.readiness.lock().insert(self.name.clone(), why.into()).is_none() {
+            self.readiness.changes.send_replace(());
+        }
     }
 
     /// The condition is no longer asked for (a look-up cache that no policy needs any more).

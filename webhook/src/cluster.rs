@@ -171,6 +171,7 @@ impl Cluster {
             published: parts.published.clone(),
             leadership: leadership.clone(),
             drain: drain.clone(),
+            readiness: readiness.clone(),
             metrics: metrics.configuration(),
         });
         let lookup = Arc::new(related.clone());

@@ -5,6 +5,9 @@
 //! The API server calls no webhook about webhook configurations, so nobody can be kept from
 //! deleting ours; it is noticed (metric, event, log) and undone within a second. To uninstall,
 //! remove the webhook first and the configurations then; a webhook that drains restores nothing.
+//!
+//! Where there has been none, as at the first start, it is made by a replica that is ready, so that
+//! no request waits for a webhook that cannot answer yet.
 
 mod object;
 mod rules;
@@ -22,6 +25,7 @@ use time::OffsetDateTime;
 use tokio::sync::{mpsc, watch};
 use tokio::time::{MissedTickBehavior, interval, timeout};
 
+use crate::admin::Readiness;
 use crate::certificates::keeper::Bundle;
 use crate::certificates::rotation::Published;
 use crate::chain;
@@ -50,6 +54,7 @@ pub(crate) struct Needs {
     pub(crate) published: watch::Sender<Option<Published>>,
     pub(crate) leadership: Leadership,
     pub(crate) drain: Drain,
+    pub(crate) readiness: Readiness,
     pub(crate) metrics: ConfigurationMetrics,
 }
 
@@ -92,6 +97,7 @@ impl Keeper {
     async fn run(mut self) {
         let [mut mutating, mut validating] = STEPS.map(|step| self.watch(step));
         let mut kinds = self.needs.kinds.changed();
+        let mut readiness = self.needs.readiness.changes();
         let mut timer = interval(AGAIN);
         timer.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
@@ -101,6 +107,7 @@ impl Keeper {
                 change = validating.recv() => self.observe(1, change),
                 () = change(&mut self.needs.demand) => {}
                 () = change(&mut kinds) => {}
+                () = change(&mut readiness) => {}
                 () = change(&mut self.needs.bundle) => {}
                 () = self.needs.leadership.changed() => {}
                 _ = timer.tick() => {}
@@ -179,8 +186,10 @@ impl Keeper {
         let table = self.needs.kinds.table();
         for (number, step) in STEPS.into_iter().enumerate() {
             let Some(observed) = self.observed.get(number) else { continue };
-            if matches!(observed, Observed::Unknown) {
-                continue;
+            match observed {
+                Observed::Unknown => continue,
+                Observed::Absent if !self.needs.readiness.missing().is_empty() => continue,
+                Observed::Absent | Observed::Deleted | Observed::Present(_) => {}
             }
             let mut plan = rules::plan(step, &demand.bindings, &table, &self.own);
             // A rule must not go before its policy has: a replica of which we do not know may

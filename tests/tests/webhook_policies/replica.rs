@@ -34,12 +34,13 @@ pub(crate) struct Replica {
 }
 
 impl Replica {
-    /// Starts one; `further` are flags.
+    /// Starts one; `further` are flags, and it is ready when all of `readiness` is.
     pub(crate) async fn start(
         sandbox: &Sandbox,
         authority: &Authority,
         name: &str,
         further: &[&str],
+        readiness: Readiness,
     ) -> Result<Self, Failed> {
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
@@ -47,7 +48,7 @@ impl Replica {
             let _inside = runtime.enter();
             sandbox.client()?
         };
-        let (metrics, readiness) = (Metrics::new(), Readiness::default());
+        let metrics = Metrics::new();
         let (shutdown, drain) = shutdown::channel();
         let further: Vec<String> = further.iter().map(ToString::to_string).collect();
         let job = Job {

@@ -218,6 +218,35 @@ mod tests {
     }
 
     #[test]
+    fn every_entry_says_how_it_is_to_be_called() {
+        let address = Address::Url("https://127.0.0.1:8443/".to_owned());
+        let user = Some("system:serviceaccount:opensdn:opensdn-webhook".to_owned());
+        let setting = Setting { address, namespace: "opensdn".to_owned(), user };
+        for step in STEPS {
+            for part in Part::ALL {
+                let entry = entry(step, part, &setting, "CA");
+                assert_eq!(entry["timeoutSeconds"], 5);
+                assert_eq!(entry["matchPolicy"], "Equivalent");
+                assert_eq!(entry["admissionReviewVersions"], json!(["v1"]));
+                let (effects, again) = match step {
+                    Step::Mutate => ("None", json!("IfNeeded")),
+                    Step::Validate => ("NoneOnDryRun", Value::Null),
+                };
+                assert_eq!(entry["sideEffects"], effects);
+                assert_eq!(entry["reinvocationPolicy"], again);
+                let open = if part == Part::Others { "Ignore" } else { "Fail" };
+                assert_eq!(entry["failurePolicy"], open);
+                let ours = part == Part::Ours;
+                assert_eq!(entry["namespaceSelector"].is_null(), ours);
+                let condition = &entry["matchConditions"][0]["expression"];
+                let user = "request.userInfo.username != \
+                            \"system:serviceaccount:opensdn:opensdn-webhook\"";
+                assert_eq!(condition.as_str(), (!ours).then_some(user));
+            }
+        }
+    }
+
+    #[test]
     fn our_own_entry_fails_closed_and_is_called_under_its_own_path() {
         let object = object("CA");
         let entry = find(&object, "ours.validate.opensdn.io").unwrap();
