@@ -61,7 +61,7 @@ impl Balancer {
     /// Whether this replica gets new connections. A little after it says that it is ready.
     #[must_use]
     pub fn sends_to(&self, backend: &Backend) -> bool {
-        self.ready.read().unwrap_or_else(PoisonError::into_inner).contains(&backend.serve)
+        is_among(&self.ready, backend)
     }
 }
 
@@ -79,7 +79,8 @@ async fn probe(backends: Vec<Backend>, ready: Ready) {
         ticks.tick().await;
         let mut now = Vec::new();
         for backend in &backends {
-            if is_ready(backend.admin).await {
+            let before = || is_among(&ready, backend);
+            if is_ready(backend.admin).await.unwrap_or_else(before) {
                 now.push(backend.serve);
             }
         }
@@ -87,8 +88,13 @@ async fn probe(backends: Vec<Backend>, ready: Ready) {
     }
 }
 
-/// Whether `/ready` answers 200.
-async fn is_ready(admin: SocketAddr) -> bool {
+fn is_among(ready: &Ready, backend: &Backend) -> bool {
+    ready.read().unwrap_or_else(PoisonError::into_inner).contains(&backend.serve)
+}
+
+/// Whether `/ready` answers 200. None, if there is no answer in time: on a busy machine that says
+/// nothing, and the kubelet, too, would ask several times.
+async fn is_ready(admin: SocketAddr) -> Option<bool> {
     let ask = async {
         let mut stream = TcpStream::connect(admin).await?;
         stream.write_all(b"GET /ready HTTP/1.0\r\nHost: replica\r\n\r\n").await?;
@@ -96,7 +102,8 @@ async fn is_ready(admin: SocketAddr) -> bool {
         stream.read_to_end(&mut answer).await?;
         io::Result::Ok(answer.starts_with(b"HTTP/1.0 200") || answer.starts_with(b"HTTP/1.1 200"))
     };
-    matches!(timeout(Duration::from_secs(1), ask).await, Ok(Ok(true)))
+    let answer = timeout(Duration::from_secs(1), ask).await.ok()?;
+    Some(answer.is_ok_and(|is_ready| is_ready))
 }
 
 async fn accept(listener: TcpListener, ready: Ready) {

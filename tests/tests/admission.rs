@@ -110,7 +110,9 @@ async fn every_verb_that_writes_is_judged() -> Outcome {
         "good",
         json!({"sslEnable": true, "controlInstance": "control1", "dataSubnet": "10.1.0.0/24"}),
     );
-    world.send(&["apply"], &good).await?.success();
+    // The webhook hears of what it names some time later.
+    let passes = async || world.send(&["apply"], &good).await.is_ok_and(|said| said.ok);
+    eventually("the control instance is known", passes).await;
     let off = r#"{"spec":{"serviceConfiguration":{"sslEnable":false}}}"#;
     let patch = ["patch", "vrouter", "good", "-n", "tf", "--type=merge", "-p", off];
     world.kubectl(&patch).await?.denied(&["[OSDN1816]"]);
@@ -171,7 +173,8 @@ async fn what_other_policies_refuse_can_be_confirmed_and_deleted() -> Outcome {
     world.kubectl(&["apply", "-f", &control]).await?.success();
     let service = json!({"controlInstance": "control1", "dataSubnet": "10.1.0.0/24"});
     let wrong = vrouter("wrong", service);
-    world.send(&["create"], &wrong).await?.success();
+    let passes = async || world.send(&["apply"], &wrong).await.is_ok_and(|said| said.ok);
+    eventually("the control instance is known", passes).await;
     world.kubectl(&["delete", "-f", &control]).await?.success();
 
     let annotate = |what: &'static str| ["annotate", "vrouter", "wrong", "-n", "tf", what];

@@ -151,10 +151,14 @@ async fn stored_objects_are_claimed_oldest_first_and_the_younger_is_told() -> Ou
     }
     assert_eq!(told(&client, "z-older").await?, None);
     let events: Api<Event> = Api::namespaced(client.clone(), "default");
-    let listed = events.list(&ListParams::default()).await?;
     let about = |event: &Event| event.regarding.as_ref().and_then(|about| about.name.clone());
-    let ours = listed.items.iter().find(|event| event.reason.as_deref() == Some("UniqueConflict"));
-    assert_eq!(ours.and_then(about).as_deref(), Some("a-younger"));
+    until("there is an event about the younger", || async {
+        let listed = events.list(&ListParams::default()).await?;
+        let is_ours = |event: &&Event| event.reason.as_deref() == Some("UniqueConflict");
+        let ours = listed.items.iter().find(is_ours);
+        Ok(ours.and_then(about).as_deref() == Some("a-younger"))
+    })
+    .await?;
     assert_eq!(conflicts_counted(&replica)?.as_deref(), Some("1"));
 
     // However often policies change meanwhile, each is counted once.

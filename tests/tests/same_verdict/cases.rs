@@ -7,6 +7,7 @@ use std::time::Duration;
 use kube::Api;
 use kube::api::{Patch, PatchParams};
 use opensdn_policy_host::cases::{Case, ExpectedFinding};
+use opensdn_tests::changes::Changes;
 use opensdn_tests::kubectl;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
@@ -57,10 +58,10 @@ pub(crate) async fn relax(world: &World) -> Outcome {
         let patch = json!({"spec": {"versions": versions}});
         api.patch(&name, &PatchParams::default(), &Patch::Merge(patch)).await?;
     }
+    let changes = Changes::new(world.sandbox.client()?, 1);
     for policy in opensdn_policies::ALL {
-        let exemption = json!({"spec": {"exemptions": {"users": [builder::NAME]}}}).to_string();
-        let patch = ["patch", "admissionpolicy", policy.name, "--type=merge", "-p", &exemption];
-        world.kubectl(&patch).await?.success();
+        let exemptions = json!({"users": [builder::NAME]});
+        changes.swap(policy.name, json!({"exemptions": exemptions})).await?;
     }
     Ok(())
 }

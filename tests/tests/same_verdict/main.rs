@@ -18,12 +18,14 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use opensdn_tests::{
+    eventually::PATIENCE,
     kubectl::{self, Said},
     product::{Installation, Product},
     sandbox::Sandbox,
 };
 use serde_json::{Value, json};
 use tokio::process::Command;
+use tokio::time::Instant;
 
 use builder::Builder;
 use cases::Compared;
@@ -124,7 +126,15 @@ impl World {
     /// What the API server and the webhook say when the object is written.
     async fn wire(&self, verb: &str, object: &Value) -> Result<Verdict, Failed> {
         let arguments = [verb, "--dry-run=server", "--validate=ignore"];
-        Ok(of_wire(&kubectl::send(&self.sandbox, &arguments, object).await?))
+        let until = Instant::now() + PATIENCE;
+        loop {
+            let said = kubectl::send(&self.sandbox, &arguments, object).await?;
+            // That is no verdict.
+            let is_unjudged = said.err.contains("failed calling webhook");
+            if !is_unjudged || Instant::now() > until {
+                return Ok(of_wire(&said));
+            }
+        }
     }
 
     /// What `validate` says of the first of the documents, with the others to look things up in.

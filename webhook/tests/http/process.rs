@@ -54,7 +54,7 @@ async fn a_termination_signal_under_load_loses_no_call_and_ends_the_process_well
         format!("--admin-listen={admin}"),
         format!("--tls-cert={}", chain.display()),
         format!("--tls-key={}", key.display()),
-        "--drain-seconds=0.5".to_owned(),
+        "--drain-seconds=60".to_owned(),
         "--grace-seconds=5".to_owned(),
     ];
     let running = tokio::spawn(process::run(
@@ -84,7 +84,9 @@ async fn a_termination_signal_under_load_loses_no_call_and_ends_the_process_well
     }
     let answer = get(admin, "/ready").await;
     assert!(answer.contains("shutdown: the process is stopping"), "{answer}");
-    let ended = tokio::time::timeout(Duration::from_secs(5), running).await.unwrap();
+    // The second one means that nobody is left who might still call.
+    kill_process(getpid(), Signal::TERM).unwrap();
+    let ended = tokio::time::timeout(Duration::from_secs(60), running).await.unwrap();
     ended.unwrap().unwrap();
 }
 

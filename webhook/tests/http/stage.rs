@@ -195,14 +195,14 @@ pub(crate) fn metric(text: &str, name: &str) -> f64 {
     line.unwrap_or_else(|| panic!("no {name} in\n{text}")).parse().unwrap()
 }
 
-/// Polls until it is so, at most ten seconds.
+/// Polls until it is so, at most a minute.
 pub(crate) async fn until(mut so: impl FnMut() -> bool) {
     let waiting = async {
         while !so() {
             tokio::time::sleep(Duration::from_millis(2)).await;
         }
     };
-    tokio::time::timeout(Duration::from_secs(10), waiting).await.expect("it never came to be");
+    tokio::time::timeout(Duration::from_secs(60), waiting).await.expect("it never came to be");
 }
 
 pub(crate) fn client(ca: &Ca, certificate: Option<&Pair>) -> Arc<ClientConfig> {

@@ -228,11 +228,17 @@ async fn a_new_client_ca_counts_from_the_next_connection_on_and_a_broken_one_cha
         answer.await.is_ok()
     };
     assert!(accepted(&old).await && !accepted(&new).await);
-    std::fs::write(&path, "broken").unwrap();
+    // In one step: a file that is just being written is broken, too.
+    let replace = |content: &str| {
+        let beside = folder.path().join("beside");
+        std::fs::write(&beside, content).unwrap();
+        std::fs::rename(beside, &path).unwrap();
+    };
+    replace("broken");
     let failures = stage.metrics.certificate().reload_failures;
     until(|| failures.get() == 1).await;
     assert!(accepted(&old).await && !accepted(&new).await);
-    std::fs::write(&path, &new.pem).unwrap();
+    replace(&new.pem);
     let wait = async {
         while !accepted(&new).await {
             tokio::time::sleep(every).await;
