@@ -45,6 +45,8 @@ async fn main() -> Outcome<()> {
 
     let world = LabUnderLoad::start(&sandbox, product).await?;
     rows.push(changes(&world).await?);
+    sleep(Duration::from_secs(30)).await;
+    rows.extend(held(&sandbox, &client, &world, "in the first minute").await?);
     if std::env::var_os("LAB_WITHOUT_FAULTS").is_none() {
         rows.extend(Box::pin(faults(&sandbox, &world)).await?);
     }
@@ -141,8 +143,7 @@ fn row_of(cost: &Cost) -> Row {
     Row::new(name, failed.len() as f64, "").aim("0")
 }
 
-/// Memory and open files of all replicas in the first minute, and four times while faults follow
-/// each other.
+/// Memory and open files of all replicas, four times while faults follow each other.
 async fn long_run(
     sandbox: &Sandbox,
     client: &Client,
@@ -151,14 +152,13 @@ async fn long_run(
     let minutes =
         std::env::var("LAB_MINUTES").ok().and_then(|text| text.parse().ok()).unwrap_or(10.0);
     let mut rows = Vec::new();
-    sleep(Duration::from_secs(30)).await;
-    rows.extend(held(sandbox, client, world, "in the first minute").await?);
     let begun = Instant::now();
     for quarter in 1..=4_u8 {
         let end = f64::from(quarter) / 4.0 * minutes;
         while begun.elapsed().as_secs_f64() < end * 60.0 {
             world.recovers("policies changed", world.swap_policies()).await?;
             world.recovers("replica cut off", world.cut_off_a_replica()).await?;
+            world.recovers("CA rotated", world.rotate_ca()).await?;
         }
         let when = format!("after {end} minutes of faults");
         rows.extend(held(sandbox, client, world, &when).await?);

@@ -8,6 +8,7 @@ use std::time::Duration;
 use futures::future::try_join3;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::Pod;
+use kube::api::EvictParams;
 use kube::{Api, Client, ResourceExt as _};
 use serde_json::json;
 use tokio::time::{Instant, sleep};
@@ -43,6 +44,17 @@ pub struct Cost {
     pub took: Duration,
 }
 
+/// Users who work with what the product judges.
+///
+/// # Errors
+/// Good objects cannot be stored.
+pub async fn users_of(sandbox: &Sandbox, product: &LabProduct<'_>) -> Result<SteadyLoad, Failed> {
+    product.kubectl(&["create", "namespace", "tf"]).await?;
+    product.kubectl(&["apply", "-f", CONTROL]).await?;
+    let clients = (0..USERS).map(|_| sandbox.client()).collect::<Result<_, _>>()?;
+    Ok(SteadyLoad::start(clients, "tf").await?)
+}
+
 /// The product under load.
 pub struct LabUnderLoad<'s> {
     load: SteadyLoad,
@@ -58,10 +70,7 @@ impl<'s> LabUnderLoad<'s> {
     /// # Errors
     /// Good objects cannot be stored.
     pub async fn start(sandbox: &'s Sandbox, product: LabProduct<'s>) -> Result<Self, Failed> {
-        product.kubectl(&["create", "namespace", "tf"]).await?;
-        product.kubectl(&["apply", "-f", CONTROL]).await?;
-        let clients = (0..USERS).map(|_| sandbox.client()).collect::<Result<_, _>>()?;
-        let load = SteadyLoad::start(clients, "tf").await?;
+        let load = users_of(sandbox, &product).await?;
         let (client, lab) = (sandbox.client()?, sandbox.lab().ok_or("there are no real nodes")?);
         let changes = Changes::new(client.clone(), REPLICAS);
         Ok(Self { load, changes, product, lab, client })
@@ -177,6 +186,25 @@ impl<'s> LabUnderLoad<'s> {
             self.product.kubectl(&["uncordon", node.name()]).await?;
         }
         Ok(())
+    }
+
+    /// Evicts one replica, and tries to evict a second one at once: its PodDisruptionBudget keeps
+    /// two.
+    ///
+    /// # Errors
+    /// The first is not evicted, or the second one is.
+    pub async fn evict_replicas(&self) -> Outcome {
+        let pods: Api<Pod> = Api::namespaced(self.client.clone(), NAMESPACE);
+        let names = self.product.pods().await?.into_iter().map(|pod| pod.name_any());
+        let [first, second, ..] = &*names.collect::<Vec<_>>() else {
+            return Err("there are no two replicas".into());
+        };
+        pods.evict(first, &EvictParams::default()).await?;
+        match pods.evict(second, &EvictParams::default()).await {
+            Err(kube::Error::Api(status)) if status.message.contains("disruption budget") => {}
+            other => return Err(format!("a second replica is evicted: {other:?}").into()),
+        }
+        Ok(self.product.wait_until_rolled_out().await?)
     }
 
     /// Changes the webhook's CA.

@@ -87,6 +87,12 @@ pub enum SandboxError {
         /// How many simulated ones.
         simulated: u32,
     },
+    /// Real nodes of another version.
+    #[error(
+        "start real nodes with Kubernetes {0}: theirs is {DEFAULT_KUBERNETES}, so leave out \
+         --kubernetes"
+    )]
+    NodesOfAnotherVersion(String),
 }
 
 /// A running control plane. Dropping it ends every program and removes the data.
@@ -184,6 +190,12 @@ impl Builder {
         }
         if (real > 0 && simulated > 0) || real > lab::MOST_NODES {
             return Err(SandboxError::MixedNodes { real, simulated });
+        }
+        match &self.kubernetes {
+            Some(other) if real > 0 && other != DEFAULT_KUBERNETES => {
+                return Err(SandboxError::NodesOfAnotherVersion(other.clone()));
+            }
+            _ => {}
         }
         Ok(())
     }

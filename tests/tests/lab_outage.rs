@@ -7,6 +7,7 @@ mod real_nodes {
     use opensdn_tests::changes::Failed;
     use opensdn_tests::eventually::eventually;
     use opensdn_tests::lab_product::{CONFIGURATIONS, LabProduct, REPLICAS};
+    use opensdn_tests::lab_under_load::users_of;
     use opensdn_tests::product::NAMESPACE;
     use opensdn_tests::sandbox::Sandbox;
 
@@ -82,10 +83,7 @@ mod real_nodes {
             };
             eventually("the webhook's pods are refused", refused).await;
             self.product.kubectl(&["-n", NAMESPACE, "delete", "resourcequota", "no-pods"]).await?;
-            // The Deployment's controller backs off; an administrator would ask again.
-            self.product
-                .kubectl(&["-n", NAMESPACE, "rollout", "restart", "deployment/opensdn-webhook"])
-                .await?;
+            // Nothing else is to be done: the Deployment's controller tries again.
             Ok(self.product.wait_until_in_force().await?)
         }
 
@@ -93,8 +91,19 @@ mod real_nodes {
             self.product.scale(0).await?;
             self.until_missed().await;
             self.is_missed().await?;
+            self.product.scale(REPLICAS).await?;
+            self.product.wait_until_in_force().await?;
+            self.until_judged("the replicas are back").await;
+            Ok(())
+        }
+
+        async fn emergency(&self) -> Outcome {
+            self.product.scale(0).await?;
+            self.until_missed().await;
             self.product.kubectl(&["delete", CONFIGURATIONS, "opensdn-webhook"]).await?;
-            assert_eq!(self.refused(&GOOD.replace("NAME", "unjudged")).await?, None);
+            let unjudged = GOOD.replace("NAME", "unjudged");
+            let stored = async || self.refused(&unjudged).await.is_ok_and(|said| said.is_none());
+            eventually("an object is stored that nobody judged", stored).await;
             self.product.kubectl(&["delete", "linklocalservice", "unjudged"]).await?;
             self.product.scale(REPLICAS).await?;
             self.product.wait_until_in_force().await?;
@@ -120,7 +129,11 @@ mod real_nodes {
         world.starts_late().await?;
         assert_eq!(world.refused(&GOOD.replace("NAME", "first")).await?, None);
         world.until_judged("a second one is refused").await;
-        world.all_replicas_down().await?;
-        world.namespace_deleted().await
+        world.emergency().await?;
+        // While users work, to the end.
+        let load = users_of(&sandbox, &world.product).await?;
+        load.recovers("all replicas are down", Box::pin(world.all_replicas_down())).await?;
+        load.recovers("the namespace is deleted", Box::pin(world.namespace_deleted())).await?;
+        Ok(load.nothing_bad_is_stored().await?)
     }
 }

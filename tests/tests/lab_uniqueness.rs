@@ -131,7 +131,36 @@ mod real_nodes {
             self.younger_inherits("169.254.8.1", "z-older", "a-younger").await
         }
 
-        /// CL-01 to CL-04.
+        /// CL-03: a dry run holds nothing, and says the same.
+        async fn a_dry_run_takes_nothing(&self) -> Outcome {
+            let dry = PostParams { dry_run: true, ..PostParams::default() };
+            let object = service(&json!({"name": "dry"}), "169.254.8.41")?;
+            self.services.create(&dry, &object).await?;
+            assert_eq!(self.claim("169.254.8.41").await?.map(|claim| claim.holder.name), None);
+            self.create("wet", "169.254.8.41").await?;
+            let said = refused(self.services.create(&dry, &object).await)?;
+            assert!(said.contains(&format!("{TAKEN}wet ")), "{said}");
+            Ok(())
+        }
+
+        /// CL-04: the API server asks its quotas when all webhooks have agreed, so the claim is
+        /// there already.
+        async fn a_later_step_refuses(&self) -> Outcome {
+            self.product.kubectl(&["create", "namespace", "full"]).await?;
+            let count = "--hard=count/linklocalservices.opensdn.io=0";
+            self.product.kubectl(&["create", "quota", "none", "-n", "full", count]).await?;
+            let services: Api<LinkLocalService> = Api::namespaced(self.client.clone(), "full");
+            let object = service(&json!({"name": "never"}), "169.254.8.42")?;
+            let said = refused(services.create(&PostParams::default(), &object).await)?;
+            assert!(said.contains("quota"), "{said}");
+            let claim = self.claim("169.254.8.42").await?;
+            assert_eq!(claim.map(|claim| claim.holder.name).as_deref(), Some("never"));
+            let said = refused(self.create("hindered", "169.254.8.42").await)?;
+            assert!(said.contains("not stored (yet)"), "{said}");
+            Ok(())
+        }
+
+        /// CL-01, CL-02, CL-04.
         async fn one_per_key_wins_whatever_breaks(&self) -> Outcome {
             let lab = self.sandbox.lab().ok_or("no lab")?;
             let pods = self.product.pods().await?;
@@ -175,11 +204,12 @@ mod real_nodes {
             Ok(())
         }
 
-        /// The end of CL-05: what nobody holds any more is free, when no request that may still
+        /// The end of CL-04 and CL-05: what nobody holds any more is free, when no request that may still
         /// be on its way can want it.
         async fn what_was_left_is_free(&self) -> Outcome {
             until_claims_fit(&self.client).await?;
             self.create("third", "169.254.8.12").await?;
+            self.create("hindered", "169.254.8.42").await?;
             Ok(())
         }
 
@@ -249,6 +279,8 @@ mod real_nodes {
         world.what_was_there_is_claimed_oldest_first().await?;
         world.one_per_key_wins_whatever_breaks().await?;
         world.a_change_takes_the_new_before_it_leaves_the_old().await?;
+        world.a_dry_run_takes_nothing().await?;
+        world.a_later_step_refuses().await?;
         world.an_object_gets_its_own_claim_again().await?;
         world.claims_are_seen_by_all_and_written_by_the_webhook_only().await?;
         world.what_got_in_unjudged_is_found().await?;

@@ -133,6 +133,19 @@ fn no_test_is_switched_off() {
     check(places.flatten().collect(), "a test runs always, and says what it expects");
 }
 
+/// The gate runs them from these files only, and leaves `real_nodes` out of all others.
+#[test]
+fn tests_that_need_real_nodes_are_in_files_that_the_gate_runs() {
+    let is_run =
+        |path: &str| path.starts_with("tests/tests/lab_") || path == "tests/tests/images.rs";
+    let needs = |source: &Source| source.code().any(|(_, line)| line.trim() == "mod real_nodes {");
+    let files = sources(&[".rs"]).into_iter().filter(|source| needs(source));
+    let (run, others): (Vec<_>, Vec<_>) = files.partition(|source| is_run(&source.path));
+    assert!(run.len() > 4, "the lab's tests have gone");
+    let wrong = others.into_iter().map(|source| source.path).collect();
+    check(wrong, "begin the file's name with lab_");
+}
+
 #[test]
 fn nothing_is_left_to_do() {
     let marks = [concat!("TO", "DO"), concat!("FIX", "ME"), concat!("unimpl", "emented!(")];
