@@ -72,7 +72,11 @@ impl Merging<'_> {
     /// # Errors
     /// It does not fit; the text says where, and whose patch is in the way.
     pub(crate) fn fit(&self, patch: &Patch) -> Result<Fitting, String> {
-        apply(&mut self.object.clone(), patch)?;
+        let mut alone = self.object.clone();
+        apply(&mut alone, patch)?;
+        if self.patches.is_empty() {
+            return Ok(Fitting { new: patch.clone(), changed: alone });
+        }
         for (other, theirs) in &self.patches {
             if let Some(place) = conflict(patch, theirs, &self.object) {
                 return Err(format!("{place} is changed by {other} too, to something else"));

@@ -5,7 +5,8 @@ use std::{sync::Arc, time::Duration};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use bytes::Bytes;
 use opensdn_policy_host::{
-    Binding, Claim, Engine, Finding, Limits, Mode, Policy, PolicySet, Scope, Severity,
+    Binding, Claim, Engine, FailureMode, Finding, Limits, Mode, Policy, PolicySet, Scope, Selector,
+    Severity,
     lookup::{Documents, Lookup},
 };
 use serde_json::{Value, json};
@@ -69,12 +70,16 @@ struct Bench {
 }
 
 async fn bench(policies: &[(&str, Mode)], held: bool) -> Bench {
+    bench_with(policies, held, |_| {}).await
+}
+
+async fn bench_with(policies: &[(&str, Mode)], held: bool, change: impl Fn(&mut Binding)) -> Bench {
     let engine = Engine::start(4).unwrap();
     let mut bindings = Vec::new();
     for (name, mode) in policies {
         let built_in = opensdn_policies::find(name).unwrap();
         let policy = Policy::load(&engine, built_in.bytes, None, None).await.unwrap();
-        bindings.push(Binding {
+        let mut binding = Binding {
             name: (*name).to_owned(),
             policy,
             settings: "{}".to_owned(),
@@ -82,7 +87,9 @@ async fn bench(policies: &[(&str, Mode)], held: bool) -> Bench {
             failure_mode: None,
             scope: Scope::default(),
             limits: Limits { time: Duration::from_secs(2), ..Limits::default() },
-        });
+        };
+        change(&mut binding);
+        bindings.push(binding);
     }
     let metrics = Metrics::new();
     let serving = Arc::new(Serving::new(metrics.clone()));
@@ -190,6 +197,56 @@ async fn modes_warn_and_audit_let_pass() {
     assert!(audit["auditAnnotations"]["findings"].as_str().unwrap().contains("OSDN1816"));
 }
 
+/// MN-08.
+#[tokio::test]
+async fn a_policy_that_cannot_judge_is_told_in_a_review_and_refuses_by_its_failure_mode() {
+    for (mode, allowed) in [(FailureMode::Fail, false), (FailureMode::Ignore, true)] {
+        let bench = bench_with(&[TLS], false, |binding| {
+            binding.failure_mode = Some(mode);
+            binding.limits.memory = 1;
+        });
+        let response = bench.await.validate(vrouter(json!({"sslEnable": true}))).await;
+        assert_eq!(response["allowed"], allowed, "{response}");
+        assert_eq!(response["auditAnnotations"]["failures"], "plaintext/memory");
+        let said = if allowed {
+            response["warnings"][0].as_str().unwrap()
+        } else {
+            assert_eq!(response["status"]["code"], 500);
+            assert_eq!(response["status"]["reason"], "InternalError");
+            assert_eq!(response["status"]["details"]["causes"][0]["reason"], "memory");
+            response["status"]["message"].as_str().unwrap()
+        };
+        assert!(said.contains("policy plaintext: "), "{said}");
+        let consequence = if allowed { "the object was not checked by it" } else { "try again" };
+        assert!(said.contains(consequence), "{said}");
+    }
+}
+
+/// AR-63: an update that takes the label away is judged like one that brings it.
+#[tokio::test]
+async fn a_label_that_the_old_object_had_selects_the_new_one() {
+    let selector: Selector = serde_json::from_str(r#"{"matchLabels":{"tier":"x"}}"#).unwrap();
+    let bench = bench_with(&[TLS], false, |binding| {
+        binding.scope.object_selector = Some(selector.clone());
+    });
+    let bench = bench.await;
+    let labelled = |labels: Value| {
+        let mut object = vrouter(json!({"sslEnable": false}));
+        object["metadata"]["labels"] = labels;
+        object
+    };
+    let (with, without) = (labelled(json!({"tier": "x"})), labelled(json!({})));
+    for (old, new, allowed) in [
+        (&without, &without, true),
+        (&without, &with, false),
+        (&with, &without, false),
+        (&with, &with, false),
+    ] {
+        let body = review("UPDATE", new.clone(), old.clone()).to_string();
+        assert_eq!(bench.answer(Step::Validate, body).await["allowed"], allowed, "{old} {new}");
+    }
+}
+
 #[tokio::test]
 async fn claims_are_taken_only_after_every_policy_allowed() {
     let bench = bench(&[CLAIMS], false).await;
@@ -239,10 +296,40 @@ async fn defaults_are_written_once() {
     json_patch::patch(&mut object, &patch).unwrap();
     assert_eq!(object["spec"]["serviceConfiguration"]["clientPort"], 2182, "what is set stays");
     assert_eq!(object["spec"]["serviceConfiguration"]["electionPort"], 2888);
-    let body = review("UPDATE", object.clone(), object).to_string();
+    let body = review("UPDATE", object.clone(), object.clone()).to_string();
     let again = bench.answer(Step::Mutate, body).await;
     assert_eq!(again.get("patch"), None, "{again}");
     assert_eq!(again.get("patchType"), None);
+    // AR-38: there is nothing to patch.
+    let body = review("DELETE", Value::Null, object).to_string();
+    let deleted = bench.answer(Step::Mutate, body).await;
+    assert_eq!((&deleted["allowed"], deleted.get("patch")), (&json!(true), None));
+}
+
+/// MN-17.
+#[tokio::test]
+async fn what_a_patch_is_not_about_stays_as_it_was_written() {
+    let bench = bench(&[("explicit-defaults", Mode::Enforce)], false).await;
+    let before = json!({
+        "apiVersion": "tf.tungsten.io/v1alpha1", "kind": "Zookeeper",
+        "metadata": {"name": "z", "namespace": "tf", "annotations": {"a/b~c": ""}},
+        "spec": {"serviceConfiguration": {"none": null}, "empty": [], "unknown": {"deep": [{}]},
+            "big": 9_007_199_254_740_993_u64, "signed": -1, "broken": 0.1},
+        "other": {"clientPort": 1},
+    });
+    let body = review("CREATE", before.clone(), Value::Null).to_string();
+    let response = bench.answer(Step::Mutate, body).await;
+    let patch = STANDARD.decode(response["patch"].as_str().unwrap()).unwrap();
+    let operations: Vec<Value> = serde_json::from_slice(&patch).unwrap();
+    let patch: json_patch::Patch = serde_json::from_slice(&patch).unwrap();
+    let mut after = before.clone();
+    json_patch::patch(&mut after, &patch).unwrap();
+    for operation in operations.iter().rev() {
+        assert_eq!(operation["op"], "add");
+        let (parent, name) = operation["path"].as_str().unwrap().rsplit_once('/').unwrap();
+        after.pointer_mut(parent).unwrap().as_object_mut().unwrap().remove(name);
+    }
+    assert_eq!(after, before);
 }
 
 #[tokio::test]

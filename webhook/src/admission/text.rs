@@ -110,3 +110,31 @@ fn fit(lines: Vec<String>) -> Vec<String> {
 fn one_line(text: &str) -> String {
     text.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// AR-51, AR-52.
+    #[test]
+    fn warnings_are_lines_and_no_more_than_the_api_server_hands_on() {
+        let finding = |message: &str| Finding {
+            policy: "p".to_owned(),
+            mode: Mode::Warn,
+            code: "C1".to_owned(),
+            severity: Severity::Deny,
+            pointer: "/spec/a".to_owned(),
+            message: message.to_owned(),
+            hint: String::new(),
+        };
+        let said = warnings(&[finding("one\ntwo\u{7}three\r")], &[], &[]);
+        assert_eq!(said, ["[C1] spec.a: one two three "]);
+
+        let many: Vec<Finding> = (0..100).map(|_| finding(&"\u{e4}".repeat(100))).collect();
+        let said = warnings(&many, &[], &[]);
+        let letters: usize = said.iter().map(|line| line.chars().count()).sum();
+        assert!(letters < 4_096, "{letters}");
+        let left_out = format!("{} more warnings; ", many.len() - (said.len() - 1));
+        assert!(said.last().is_some_and(|last| last.starts_with(&left_out)), "{said:?}");
+    }
+}
