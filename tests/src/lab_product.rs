@@ -178,7 +178,15 @@ impl<'s> LabProduct<'s> {
     /// # Errors
     /// It does not answer.
     pub async fn admin(&self, pod: &str, path: &str) -> Result<String, LabProductError> {
-        let uri = format!("/api/v1/namespaces/{NAMESPACE}/pods/{pod}:8080/proxy{path}");
+        self.ask(pod, 8080, path).await
+    }
+
+    /// What the API server hears from a pod's port.
+    ///
+    /// # Errors
+    /// It does not answer.
+    pub async fn ask(&self, pod: &str, port: u16, path: &str) -> Result<String, LabProductError> {
+        let uri = format!("/api/v1/namespaces/{NAMESPACE}/pods/{pod}:{port}/proxy{path}");
         let failed =
             |source| LabProductError::ApiServer { what: "ask a replica", source: Box::new(source) };
         let request = http::Request::get(uri).body(Vec::new());

@@ -8,6 +8,7 @@ use std::time::Duration;
 use futures::future::try_join3;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::networking::v1::NetworkPolicy;
 use kube::api::EvictParams;
 use kube::{Api, Client, ResourceExt as _};
 use serde_json::json;
@@ -15,7 +16,7 @@ use tokio::time::{Instant, sleep};
 
 use crate::changes::{Changes, Failed};
 use crate::eventually::eventually;
-use crate::lab_product::{LabProduct, REPLICAS, address_of, node_of};
+use crate::lab_product::{LabProduct, LabProductError, REPLICAS, address_of, node_of};
 use crate::product::NAMESPACE;
 use crate::sandbox::Sandbox;
 use crate::sandbox::lab::Lab;
@@ -205,6 +206,31 @@ impl<'s> LabUnderLoad<'s> {
             other => return Err(format!("a second replica is evicted: {other:?}").into()),
         }
         Ok(self.product.wait_until_rolled_out().await?)
+    }
+
+    /// Keeps the replicas to their NetworkPolicy while policies and the CA change: they need no
+    /// more than it allows.
+    ///
+    /// # Errors
+    /// It is not enforced, or they need more.
+    pub async fn within_the_network_policy(&self) -> Outcome {
+        let policies: Api<NetworkPolicy> = Api::namespaced(self.client.clone(), NAMESPACE);
+        let policy = policies.get("opensdn-webhook").await?;
+        let pods = self.product.pods().await?;
+        let enforced: Vec<_> =
+            pods.iter().map(|pod| self.lab.enforce(&policy, pod)).collect::<Result<_, _>>()?;
+        for pod in &pods {
+            // Nobody listens there: without a policy that is said at once.
+            match self.product.ask(&pod.name_any(), 8081, "/").await {
+                Err(LabProductError::Silent { .. }) => {}
+                other => return Err(format!("the policy is not enforced: {other:?}").into()),
+            }
+        }
+        self.amid_changes(async { Ok(()) }).await?;
+        for fault in enforced {
+            fault.undo()?;
+        }
+        Ok(())
     }
 
     /// Changes the webhook's CA.

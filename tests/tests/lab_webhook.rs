@@ -37,7 +37,6 @@ mod real_nodes {
         let output = sandbox.kubectl_with_input(&create, ROOT).await?;
         let said = String::from_utf8_lossy(&output.stderr);
         assert!(said.contains("violates PodSecurity \"restricted"), "{said}");
-        product.kubectl(&["-n", NAMESPACE, "get", "networkpolicy", "opensdn-webhook"]).await?;
         Ok(())
     }
 
@@ -58,6 +57,9 @@ mod real_nodes {
         let product = LabProduct::install(&sandbox).await?;
         is_installed_as_promised(&sandbox, &product).await?;
         let world = LabUnderLoad::start(&sandbox, product).await?;
+
+        let within = world.within_the_network_policy();
+        world.unnoticed("the NetworkPolicy is enforced", within).await?;
 
         // Policies and the CA change during each.
         let drains = world.amid_changes(world.drain_each_node());

@@ -4,6 +4,7 @@
 
 mod delay;
 mod network;
+mod network_policy;
 mod processes;
 mod storage;
 
@@ -53,6 +54,9 @@ pub enum FaultError {
         #[source]
         source: std::io::Error,
     },
+    /// A pod cannot be kept to a policy.
+    #[error("enforce the NetworkPolicy of pod {0}: {1}")]
+    NetworkPolicy(String, &'static str),
     /// The program does not run.
     #[error("stop {0}: it does not run")]
     NotRunning(String),

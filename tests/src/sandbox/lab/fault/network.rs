@@ -98,7 +98,7 @@ impl Lab {
         }))
     }
 
-    fn require_machine(&self, node: &str) -> Result<Arc<Machine>, FaultError> {
+    pub(super) fn require_machine(&self, node: &str) -> Result<Arc<Machine>, FaultError> {
         Ok(Arc::clone(&self.node(node)?.running()?.machine))
     }
 
@@ -153,7 +153,11 @@ fn queue_rules() -> Vec<String> {
 }
 
 /// Rules are `TABLE CHAIN MATCH…`.
-fn apply(machine: Arc<Machine>, what: String, rules: Vec<String>) -> Result<Fault, FaultError> {
+pub(super) fn apply(
+    machine: Arc<Machine>,
+    what: String,
+    rules: Vec<String>,
+) -> Result<Fault, FaultError> {
     machine.run(&format!("begin {what}"), &iptables("--insert", &rules))?;
     let name = what.clone();
     Ok(Fault::new(what, move || {
