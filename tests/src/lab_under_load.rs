@@ -52,6 +52,8 @@ pub struct Cost {
 pub async fn users_of(sandbox: &Sandbox, product: &LabProduct<'_>) -> Result<SteadyLoad, Failed> {
     product.kubectl(&["create", "namespace", "tf"]).await?;
     product.kubectl(&["apply", "-f", CONTROL]).await?;
+    // The replicas hear of it by their watches, and nothing shows when each has.
+    sleep(Duration::from_secs(2)).await;
     let clients = (0..USERS).map(|_| sandbox.client()).collect::<Result<_, _>>()?;
     Ok(SteadyLoad::start(clients, "tf").await?)
 }
@@ -200,7 +202,9 @@ impl<'s> LabUnderLoad<'s> {
         let [first, second, ..] = &*names.collect::<Vec<_>>() else {
             return Err("there are no two replicas".into());
         };
-        pods.evict(first, &EvictParams::default()).await?;
+        let evicted = async || pods.evict(first, &EvictParams::default()).await.is_ok();
+        // The budget may not have noticed yet that all replicas are ready again.
+        eventually("a replica is evicted", evicted).await;
         match pods.evict(second, &EvictParams::default()).await {
             Err(kube::Error::Api(status)) if status.message.contains("disruption budget") => {}
             other => return Err(format!("a second replica is evicted: {other:?}").into()),

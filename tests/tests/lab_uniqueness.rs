@@ -204,8 +204,8 @@ mod real_nodes {
             Ok(())
         }
 
-        /// The end of CL-04 and CL-05: what nobody holds any more is free, when no request that may still
-        /// be on its way can want it.
+        /// The end of CL-04 and CL-05: what nobody holds any more is free, when no request that may
+        /// still be on its way can want it.
         async fn what_was_left_is_free(&self) -> Outcome {
             until_claims_fit(&self.client).await?;
             self.create("third", "169.254.8.12").await?;
