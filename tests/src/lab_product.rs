@@ -1,7 +1,6 @@
 //! OpenSDN in the pods of a lab, installed as on any cluster: the image, and `kubectl apply -k`.
 //! Deliberately not here: the webhook as a process of this machine (`product`).
 
-use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::process::Output;
 use std::time::Duration;
@@ -225,18 +224,6 @@ impl<'s> LabProduct<'s> {
         let scale = ["-n", NAMESPACE, "scale", "deployment/opensdn-webhook", replicas.as_str()];
         self.kubectl(&scale).await.map(drop)
     }
-}
-
-/// Where a pod is reached, once it has an address.
-#[must_use]
-pub fn address_of(pod: &Pod) -> Option<Ipv4Addr> {
-    pod.status.as_ref()?.pod_ip.as_ref()?.parse().ok()
-}
-
-/// The node that a pod is on, once it has one.
-#[must_use]
-pub fn node_of(pod: &Pod) -> Option<&str> {
-    pod.spec.as_ref()?.node_name.as_deref()
 }
 
 fn refused(arguments: &[&str], output: &Output) -> LabProductError {

@@ -16,11 +16,11 @@ use tokio::time::{Instant, sleep};
 
 use crate::changes::{Changes, Failed};
 use crate::eventually::eventually;
-use crate::lab_product::{LabProduct, LabProductError, REPLICAS, address_of, node_of};
+use crate::lab_product::{LabProduct, LabProductError, REPLICAS};
 use crate::product::NAMESPACE;
 use crate::sandbox::Sandbox;
-use crate::sandbox::lab::Lab;
 use crate::sandbox::lab::fault::{Blow, Party};
+use crate::sandbox::lab::{Lab, address_of, node_of};
 use crate::steady_load::SteadyLoad;
 
 const USERS: usize = 3;

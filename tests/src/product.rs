@@ -268,7 +268,8 @@ impl Product {
             }
         }
         // Made by the leading replica as soon as it is ready.
-        while !is_called(&sandbox.client()?).await? {
+        let client = sandbox.client()?;
+        while !is_called(&client).await? {
             if Instant::now() > deadline {
                 return Err(not_ready(sandbox, "the webhook configurations written"));
             }
@@ -314,10 +315,7 @@ fn not_ready(sandbox: &Sandbox, what: &str) -> ProductError {
 }
 
 /// Whether the API server has been told to call the webhook.
-///
-/// # Errors
-/// The API server does not answer.
-pub async fn is_called(client: &Client) -> Result<bool, ProductError> {
+async fn is_called(client: &Client) -> Result<bool, ProductError> {
     let mutating: Api<MutatingWebhookConfiguration> = Api::all(client.clone());
     let validating: Api<ValidatingWebhookConfiguration> = Api::all(client.clone());
     let read: kube::Result<bool> = async {

@@ -14,11 +14,12 @@ mod real_nodes {
     use opensdn_tests::age::whoever_comes_now_is_younger;
     use opensdn_tests::changes::Failed;
     use opensdn_tests::eventually::{PATIENCE, eventually};
-    use opensdn_tests::lab_product::{CONFIGURATIONS, LabProduct, REPLICAS, address_of};
+    use opensdn_tests::lab_product::{CONFIGURATIONS, LabProduct, REPLICAS};
     use opensdn_tests::link_local::{service, told};
     use opensdn_tests::product::{NAMESPACE, install_crds};
     use opensdn_tests::rush::{CLIENTS, one_per_key, rush, until_claims_fit};
     use opensdn_tests::sandbox::Sandbox;
+    use opensdn_tests::sandbox::lab::address_of;
     use opensdn_tests::sandbox::lab::fault::{Blow, Party};
     use serde_json::json;
     use tokio::time::{sleep, timeout};

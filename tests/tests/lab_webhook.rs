@@ -7,10 +7,11 @@ mod real_nodes {
     use std::future::Future;
 
     use opensdn_tests::changes::Failed;
-    use opensdn_tests::lab_product::{LabProduct, node_of};
+    use opensdn_tests::lab_product::LabProduct;
     use opensdn_tests::lab_under_load::LabUnderLoad;
     use opensdn_tests::product::NAMESPACE;
     use opensdn_tests::sandbox::Sandbox;
+    use opensdn_tests::sandbox::lab::node_of;
 
     type Outcome = Result<(), Failed>;
 

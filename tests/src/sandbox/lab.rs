@@ -20,6 +20,7 @@ mod forwarder;
 mod machine;
 mod names;
 mod node;
+mod pod;
 mod volumes;
 mod wiring;
 
@@ -42,6 +43,7 @@ pub use forwarder::ForwarderError;
 pub use machine::MachineError;
 pub use names::RegisterError;
 pub use node::Node;
+pub use pod::{address_of, node_of};
 pub use volumes::STORAGE_CLASS;
 
 use super::access::{Access, AccessError};

@@ -131,13 +131,19 @@ async fn impatient() -> Result<Client, Box<dyn Error>> {
     shared(&SHARED).await
 }
 
+/// Stores two that want one address, the older first.
+async fn store_in_turn(client: &Client, [older, younger]: [&str; 2], ip: &str) -> Outcome {
+    store(client, older, ip).await?;
+    whoever_comes_now_is_younger().await;
+    store(client, younger, ip).await?;
+    Ok(())
+}
+
 /// CL-07, CL-09, and the prompt release of CL-05.
 #[tokio::test(flavor = "multi_thread")]
 async fn stored_objects_are_claimed_oldest_first_and_the_younger_is_told() -> Outcome {
     let client = patient().await?;
-    store(&client, "z-older", "169.254.1.1").await?;
-    whoever_comes_now_is_younger().await;
-    store(&client, "a-younger", "169.254.1.1").await?;
+    store_in_turn(&client, ["z-older", "a-younger"], "169.254.1.1").await?;
     let replica = Replica::start(&client, "stored", GRACE, Scope::default()).await?;
     let _keeper = replica.keep(&client);
 
@@ -164,9 +170,7 @@ async fn stored_objects_are_claimed_oldest_first_and_the_younger_is_told() -> Ou
     // However often policies change meanwhile, each is counted once.
     let policies = PolicySet::new(vec![binding(&policy().await?, Scope::default())], Vec::new());
     replica.serving.swap(policies);
-    store(&client, "first-of-two", "169.254.1.2").await?;
-    whoever_comes_now_is_younger().await;
-    store(&client, "second-of-two", "169.254.1.2").await?;
+    store_in_turn(&client, ["first-of-two", "second-of-two"], "169.254.1.2").await?;
     until("the second is told", || async { Ok(told(&client, "second-of-two").await?.is_some()) })
         .await?;
     assert_eq!(conflicts_counted(&replica)?.as_deref(), Some("2"));
@@ -185,9 +189,7 @@ async fn stored_objects_are_claimed_oldest_first_and_the_younger_is_told() -> Ou
 #[tokio::test(flavor = "multi_thread")]
 async fn the_younger_is_told_as_soon_as_its_status_can_be_written() -> Outcome {
     let client = troubled().await?;
-    store(&client, "first", "169.254.4.1").await?;
-    whoever_comes_now_is_younger().await;
-    store(&client, "second", "169.254.4.1").await?;
+    store_in_turn(&client, ["first", "second"], "169.254.4.1").await?;
     let hindrance: ValidatingWebhookConfiguration = serde_json::from_value(json!({
         "metadata": {"name": "out-of-reach"},
         "webhooks": [{

@@ -262,6 +262,14 @@ async fn try_vrouter(client: &Client, namespace: &str) -> Result<(), String> {
     create(&Api::namespaced_with(client.clone(), namespace, &resource), &bad_vrouter()).await
 }
 
+/// A world that serves Gizmos, and the module that refuses them, which lies in a ConfigMap.
+async fn with_gizmos() -> Result<(World, Vec<u8>), Failed> {
+    let (world, gizmos) = (World::start().await?, modules::gizmos()?);
+    world.install_gizmos().await?;
+    world.config_map("module", &gizmos).await?;
+    Ok((world, gizmos))
+}
+
 async fn refused(world: &World, namespace: &str) {
     eventually("it is refused", async || world.try_vrouter(namespace).await.is_err()).await;
 }
@@ -361,9 +369,7 @@ async fn a_senseless_policy_is_refused_when_it_is_applied() -> Outcome {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_broken_module_leaves_its_previous_version_and_all_others_in_force() -> Outcome {
-    let (world, gizmos) = (World::start().await?, modules::gizmos()?);
-    world.install_gizmos().await?;
-    world.config_map("module", &gizmos).await?;
+    let (world, gizmos) = with_gizmos().await?;
     let _replica = world.replica("a", &[]).await?;
     world.apply("gizmos", from_config_map("module", &gizmos, json!({}))).await?;
     world.apply("unsafe", unsafe_parameter(json!({}))).await?;
@@ -393,9 +399,7 @@ async fn a_broken_module_leaves_its_previous_version_and_all_others_in_force() -
 /// MN-16.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_policy_about_one_version_judges_what_is_written_in_another() -> Outcome {
-    let (world, gizmos) = (World::start().await?, modules::gizmos()?);
-    world.install_gizmos().await?;
-    world.config_map("module", &gizmos).await?;
+    let (world, gizmos) = with_gizmos().await?;
     let _replica = world.replica("a", &[]).await?;
     let kind = json!({"group": "example.io", "version": "v1", "kind": "Gizmo"});
     let spec = from_config_map("module", &gizmos, json!({"kinds": [kind]}));

@@ -181,9 +181,11 @@ fn word(operation: Operation) -> &'static str {
 }
 
 impl Coverage {
-    fn add(&mut self, group: &str, resource: &str, operation: Operation) {
+    fn add(&mut self, group: &str, resource: &str, operation: Operation) -> &mut Covered {
         let key = (group.to_owned(), resource.to_owned());
-        self.resources.entry(key).or_default().operations.insert(word(operation));
+        let covered = self.resources.entry(key).or_default();
+        covered.operations.insert(word(operation));
+        covered
     }
 
     /// The rules of a webhook entry, fewest first: what has the same group, operations and versions
@@ -206,17 +208,6 @@ impl Coverage {
         rules.into_iter().map(rule).collect()
     }
 
-    fn add_versions(&mut self, groups: &[String], resources: &[String], versions: &[String]) {
-        for (group, resource) in
-            groups.iter().flat_map(|group| resources.iter().map(move |resource| (group, resource)))
-        {
-            let named = versions.iter().filter(|version| *version != "*").cloned();
-            if let Some(covered) = self.resources.get_mut(&(group.clone(), resource.clone())) {
-                covered.versions.extend(named);
-            }
-        }
-    }
-
     /// Adds what the rules of an entry, as the API server has it, cover.
     pub(super) fn add_rules(&mut self, rules: &Value) {
         let all = [Operation::Create, Operation::Update, Operation::Delete, Operation::Connect];
@@ -225,17 +216,17 @@ impl Coverage {
                 let list = rule.get(key).and_then(Value::as_array).into_iter().flatten();
                 list.filter_map(Value::as_str).map(str::to_owned).collect()
             };
-            let operations = words("operations");
+            let (operations, versions) = (words("operations"), words("apiVersions"));
             for operation in
                 all.into_iter().filter(|one| operations.iter().any(|w| w == word(*one)))
             {
                 for group in words("apiGroups") {
                     for resource in words("resources") {
-                        self.add(&group, &resource, operation);
+                        let named = versions.iter().filter(|version| *version != "*");
+                        self.add(&group, &resource, operation).versions.extend(named.cloned());
                     }
                 }
             }
-            self.add_versions(&words("apiGroups"), &words("resources"), &words("apiVersions"));
         }
     }
 }
@@ -289,9 +280,8 @@ mod tests {
     fn rules_that_were_read_come_out_as_they_were() {
         let mut coverage = Coverage::default();
         coverage.add("g", "things", Operation::Create);
-        coverage.add("g", "others", Operation::Create);
+        coverage.add("g", "others", Operation::Create).versions.insert("v1".to_owned());
         coverage.add("", "pods", Operation::Delete);
-        coverage.add_versions(&["g".to_owned()], &["others".to_owned()], &["v1".to_owned()]);
         let mut read = Coverage::default();
         read.add_rules(&coverage.rules());
         assert_eq!(read, coverage);

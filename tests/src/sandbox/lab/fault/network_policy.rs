@@ -1,15 +1,13 @@
 //! A NetworkPolicy enforced, which the lab's plain bridges do not. Only what says nothing about
 //! peers can be: its ports, both ways. Deliberately not here: what the policy should say.
 
-use std::net::Ipv4Addr;
-
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::api::networking::v1::{NetworkPolicy, NetworkPolicyPort};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
 use super::network::apply;
 use super::{Fault, FaultError};
-use crate::sandbox::lab::Lab;
+use crate::sandbox::lab::{Lab, address_of, node_of};
 
 impl Lab {
     /// Keeps a pod to what the policy allows, until the fault is undone. Its own node reaches it
@@ -20,8 +18,7 @@ impl Lab {
     pub fn enforce(&self, policy: &NetworkPolicy, pod: &Pod) -> Result<Fault, FaultError> {
         let name = pod.metadata.name.as_deref().unwrap_or_default();
         let refused = |why| FaultError::NetworkPolicy(name.to_owned(), why);
-        let node = pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref());
-        let node = node.ok_or_else(|| refused("it is on no node"))?;
+        let node = node_of(pod).ok_or_else(|| refused("it is on no node"))?;
         let rules = rules(policy, pod).map_err(refused)?;
         apply(self.require_machine(node)?, format!("network policy of {name}"), rules)
     }
@@ -30,9 +27,7 @@ impl Lab {
 /// The one that is inserted last is asked first.
 fn rules(policy: &NetworkPolicy, pod: &Pod) -> Result<Vec<String>, &'static str> {
     let spec = policy.spec.as_ref().ok_or("the policy has no spec")?;
-    let address = pod.status.as_ref().and_then(|status| status.pod_ip.as_deref());
-    let address: Ipv4Addr =
-        address.and_then(|text| text.parse().ok()).ok_or("it has no address")?;
+    let address = address_of(pod).ok_or("it has no address")?;
     let types = spec.policy_types.clone().unwrap_or_default();
     if types.len() != 2 {
         return Err("the policy is not about both ways");
