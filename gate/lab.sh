@@ -7,7 +7,7 @@ source gate/cache.sh
 gate/setup.sh --with-lab
 take_build_slot
 echo "building the lab (the first time about ten minutes, then seconds)"
-cargo build --quiet --locked --package opensdn-tests --bin opensdn-sandbox 8>&-
+cargo build --quiet --locked --package opensdn-testing --bin opensdn-sandbox 8>&-
 
 dir=$PWD/target/lab
 sandbox=target/debug/opensdn-sandbox

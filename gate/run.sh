@@ -8,7 +8,7 @@ source gate/cache.sh
 gate/setup.sh --without-gate
 take_build_slot
 echo "building OpenSDN (the first time about ten minutes, then seconds)"
-cargo build --quiet --locked --package opensdn-tests --package opensdn-webhook 8>&-
+cargo build --quiet --locked --package opensdn-testing --package opensdn-webhook 8>&-
 
 dir=$PWD/target/run
 sandbox=target/debug/opensdn-sandbox

@@ -29,4 +29,4 @@ for service in redis rabbitmq zookeeper cassandra stand-in; do
   step "$service: build" tests/images/build.sh "$service"
 done
 run_tests_and_finish cargo test --locked --package opensdn-tests --features service-images \
-  --test service_images -- --test-threads 1
+  --test system -- --test-threads 1 service_images::

@@ -16,4 +16,4 @@ unset KUBEBUILDER_ASSETS
 gate/setup.sh --without-gate
 take_build_slot
 # Kubelets are pinned with one version only, so the lab is left out.
-run_tests_and_finish cargo test --package opensdn-tests --locked --no-fail-fast -- --skip real_nodes::
+run_tests_and_finish cargo test --package opensdn-tests --locked --no-fail-fast -- --skip lab_ --skip images::

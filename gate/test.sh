@@ -17,10 +17,10 @@ step "book" "$OPENSDN_CACHE/tools/bin/mdbook" build docs
 step "build of the tests" cargo test --quiet --workspace --locked --no-run
 # The lab's tests need root on Linux; without it they are left out, and counted. They wait for nodes to
 # be missed and leases to end, so the others run meanwhile, and the image is built.
-tests=(cargo test --workspace --locked --no-fail-fast)
-if cargo run --quiet --locked --package opensdn-tests --bin opensdn-sandbox 8>&- -- lab-check; then
+tests=(cargo test --locked --no-fail-fast)
+if cargo run --quiet --locked --package opensdn-testing --bin opensdn-sandbox 8>&- -- lab-check; then
   lab_is_tested=yes
-  run_tests_beside "${tests[@]}" --test images
-  run_tests_beside "${tests[@]}" --test 'lab_*'
+  run_tests_beside "${tests[@]}" --package opensdn-tests --test system -- images::
+  run_tests_beside "${tests[@]}" --package opensdn-tests --test system -- lab_
 fi
-run_tests_and_finish "${tests[@]}" -- --skip real_nodes::
+run_tests_and_finish "${tests[@]}" --workspace -- --skip lab_ --skip images::

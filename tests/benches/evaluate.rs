@@ -11,7 +11,7 @@ use opensdn_policy_host::{
     scan::{self, Document},
 };
 use opensdn_policy_sdk::bindings::{Guest as _, opensdn::policy::types as wire};
-use opensdn_tests::measure::{Row, Sample, report};
+use opensdn_testing::measure::{Row, Sample, report};
 use serde_json::{Value, json};
 use tokio::{runtime::Runtime, time::Instant};
 

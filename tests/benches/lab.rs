@@ -10,11 +10,11 @@ use std::time::Duration;
 use kube::api::{DeleteParams, DynamicObject, PostParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use kube::{Api, Client, ResourceExt as _};
-use opensdn_tests::lab_product::LabProduct;
-use opensdn_tests::lab_under_load::{Cost, LabUnderLoad};
-use opensdn_tests::measure::{Row, Sample, report};
-use opensdn_tests::product::{NAMESPACE, install_crds};
-use opensdn_tests::sandbox::{Sandbox, lab};
+use opensdn_testing::lab_product::LabProduct;
+use opensdn_testing::lab_under_load::{Cost, LabUnderLoad};
+use opensdn_testing::measure::{Row, Sample, report};
+use opensdn_testing::product::{NAMESPACE, install_crds};
+use opensdn_testing::sandbox::{Sandbox, lab};
 use serde_json::json;
 use tokio::time::{Instant, sleep};
 
@@ -22,7 +22,7 @@ type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
 
 /// Applies of which the median counts; each has an address of its own.
 const APPLIES: u8 = 200;
-/// Changes of a policy of which the median counts.
+/// AdminChanges of a policy of which the median counts.
 const CHANGES: usize = 20;
 
 #[tokio::main(worker_threads = 2)]

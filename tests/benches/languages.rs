@@ -17,10 +17,10 @@ use opensdn_policy_host::{
     Binding, Context, Engine, Limits, Mode, Operation, Policy, PolicySet, Request, Scope,
     lookup::NoLookup, scan,
 };
-use opensdn_tests::measure::{Row, Sample, report};
+use opensdn_testing::measure::{Row, Sample, report};
+use opensdn_testing::programs::program;
 use tokio::{runtime::Runtime, time::Instant};
 
-const PLUGIN: &str = env!("CARGO_BIN_EXE_plugin-of-tests");
 /// `LANGUAGE_RUNS=20 cargo bench --bench languages` is quick.
 const RUNS: usize = 2_000;
 /// What a policy is built with; without it the language is left out.
@@ -80,7 +80,7 @@ fn module(language: &str, tools: &[&str]) -> Result<Vec<u8>, String> {
 }
 
 fn policy(folder: &Path, arguments: &[&str]) -> Result<(), String> {
-    let mut command = Command::new(PLUGIN);
+    let mut command = Command::new(program("kubectl-opensdn").map_err(|error| error.to_string())?);
     // What the projects build is theirs.
     command.env_remove("CARGO_BUILD_BUILD_DIR").env_remove("CARGO_TARGET_DIR");
     let output = command

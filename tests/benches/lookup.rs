@@ -5,7 +5,7 @@
 use std::{error::Error, hint::black_box};
 
 use opensdn_policy_host::Index;
-use opensdn_tests::measure::{Row, Sample, report};
+use opensdn_testing::measure::{Row, Sample, report};
 use opensdn_webhook::related::table::{Shape, Table};
 use serde_json::json;
 

@@ -11,9 +11,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use opensdn_tests::measure::{Row, Sample, report};
+use opensdn_testing::measure::{Row, Sample, report};
+use opensdn_testing::programs::program;
 
-const PLUGIN: &str = env!("CARGO_BIN_EXE_plugin-of-tests");
 const SAMPLES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../deploy/samples");
 const STARTS: usize = 100;
 const RUNS: usize = 5;
@@ -22,6 +22,7 @@ const RUNS: usize = 5;
 const GLANCE: Duration = Duration::from_millis(2);
 
 fn main() -> Result<(), Box<dyn Error>> {
+    let plugin = program("kubectl-opensdn")?;
     let mut rows = Vec::new();
     for (what, arguments) in [
         ("version --client", &["version", "--client"][..]),
@@ -30,7 +31,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         ("--help", &["--help"]),
     ] {
         let start = || {
-            let status = Command::new(PLUGIN).args(arguments).stdout(Stdio::null()).status();
+            let status = Command::new(&plugin).args(arguments).stdout(Stdio::null()).status();
             assert!(status.is_ok_and(|status| status.success()), "{what}");
         };
         let sample = Sample::of(STARTS, start);
@@ -74,8 +75,9 @@ fn milliseconds(duration: Duration) -> f64 {
 
 /// Validates the file, in which nothing is wrong: how long it takes, and the most KiB it has.
 fn run(file: &Path, cache: &Path) -> Result<(Duration, u64), Box<dyn Error>> {
+    let plugin = program("kubectl-opensdn")?;
     let started = Instant::now();
-    let mut child = Command::new(PLUGIN)
+    let mut child = Command::new(plugin)
         .arg("validate")
         .arg(file)
         .arg("--cache-dir")

@@ -16,10 +16,11 @@ use std::{
 };
 
 use opensdn_policies::ALL;
-use opensdn_tests::{
+use opensdn_testing::{
     balancer::Backend,
     measure::{Row, Sample, report},
     product::{Installation, Product},
+    programs,
     sandbox::Sandbox,
     wrk::{Answers, Load},
 };
@@ -28,7 +29,6 @@ use tempfile::TempDir;
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
-const WEBHOOK: &str = env!("CARGO_BIN_EXE_webhook-of-tests");
 const SAMPLES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../deploy/samples");
 /// How many bytes a review has where its object leaves room.
 const REVIEW: usize = 5 << 10;
@@ -301,7 +301,8 @@ fn cache(folder: &TempDir) -> PathBuf {
 /// start is known to the runtime, which makes one thread for it, as in a container of one CPU.
 fn write_program(file: &Path, core: Option<u32>) -> Outcome<()> {
     let pin = core.map(|core| format!("taskset -c {core} ")).unwrap_or_default();
-    fs::write(file, format!("#!/bin/sh\nexec {pin}'{WEBHOOK}' \"$@\"\n"))?;
+    let webhook = programs::program("opensdn-webhook")?;
+    fs::write(file, format!("#!/bin/sh\nexec {pin}'{}' \"$@\"\n", webhook.display()))?;
     fs::set_permissions(file, fs::Permissions::from_mode(0o755))?;
     Ok(())
 }

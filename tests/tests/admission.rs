@@ -5,7 +5,7 @@
 
 use std::error::Error;
 
-use opensdn_tests::{
+use opensdn_testing::{
     eventually::eventually,
     kubectl::{self, Said},
     product::{Installation, Product},
@@ -16,7 +16,6 @@ use serde_json::{Value, json};
 type Failed = Box<dyn Error + Send + Sync>;
 type Outcome = Result<(), Failed>;
 
-const WEBHOOK: &str = env!("CARGO_BIN_EXE_webhook-of-tests");
 const SAMPLES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../deploy/samples");
 const REFUSED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../deploy/samples-refused");
 
@@ -33,7 +32,7 @@ impl World {
 
     async fn with(sandbox: Builder) -> Result<Self, Failed> {
         let sandbox = sandbox.start().await?;
-        let product = Installation::of(WEBHOOK).install(&sandbox).await?;
+        let product = Installation::built()?.install(&sandbox).await?;
         let world = Self { sandbox, _product: product };
         world.kubectl(&["create", "namespace", "tf"]).await?.success();
         Ok(world)

@@ -10,8 +10,8 @@ use std::sync::LazyLock;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinitionSpec;
 use kube::api::{ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
 use kube::{Api, Client};
-use opensdn_tests::product::install_crds;
-use opensdn_tests::sandbox::Sandbox;
+use opensdn_testing::product::install_crds;
+use opensdn_testing::sandbox::Sandbox;
 use serde_json::{Value, json};
 use tokio::sync::OnceCell;
 

@@ -8,11 +8,10 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use opensdn_tests::product::Installation;
-use opensdn_tests::sandbox::Sandbox;
+use opensdn_testing::product::Installation;
+use opensdn_testing::programs::program;
+use opensdn_testing::sandbox::Sandbox;
 
-const WEBHOOK: &str = env!("CARGO_BIN_EXE_webhook-of-tests");
-const PLUGIN: &str = env!("CARGO_BIN_EXE_plugin-of-tests");
 const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/src/author.md");
 
 /// One command of a page, and what the page shows of its answer.
@@ -66,7 +65,7 @@ impl Reader {
         let folder = tempfile::tempdir().unwrap();
         let programs = folder.path().join("bin");
         std::fs::create_dir(&programs).unwrap();
-        symlink(PLUGIN, programs.join("kubectl-opensdn")).unwrap();
+        symlink(program("kubectl-opensdn").unwrap(), programs.join("kubectl-opensdn")).unwrap();
         symlink(sandbox.kubectl_path().unwrap(), programs.join("kubectl")).unwrap();
         let outer = std::env::var("PATH").unwrap();
         let path = format!("{}:{outer}", programs.display());
@@ -103,7 +102,7 @@ impl Reader {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_authors_guide_leads_from_nothing_to_a_refused_object() {
     let sandbox = Sandbox::builder().only_api_server().start().await.unwrap();
-    let _product = Installation::of(WEBHOOK).install(&sandbox).await.unwrap();
+    let _product = Installation::built().unwrap().install(&sandbox).await.unwrap();
     let steps = steps(&std::fs::read_to_string(PAGE).unwrap());
     assert!(steps.len() >= 12, "{steps:#?}");
     let reader = Reader::new(&sandbox);

@@ -7,20 +7,19 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::{Command, Output};
 
-use opensdn_tests::sandbox::{Binaries, Sandbox, User};
+use opensdn_testing::programs::program;
+use opensdn_testing::sandbox::{Binaries, Sandbox, User};
 use serde_json::Value;
 use tempfile::TempDir;
 
 type Failed = Box<dyn Error + Send + Sync>;
 type Outcome = Result<(), Failed>;
 
-const PLUGIN: &str = env!("CARGO_BIN_EXE_plugin-of-tests");
-
 /// A folder for PATH with the plugin under both of its names.
 fn installed() -> Result<TempDir, Failed> {
     let folder = tempfile::tempdir()?;
     for name in ["kubectl-opensdn", "kubectl_complete-opensdn"] {
-        symlink(PLUGIN, folder.path().join(name))?;
+        symlink(program("kubectl-opensdn")?, folder.path().join(name))?;
     }
     Ok(folder)
 }

@@ -6,17 +6,15 @@ use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use opensdn_tests::eventually::eventually;
-use opensdn_tests::kubectl::{kubectl, send};
-use opensdn_tests::product::{Installation, Product};
-use opensdn_tests::sandbox::Sandbox;
+use opensdn_testing::eventually::eventually;
+use opensdn_testing::kubectl::{kubectl, send};
+use opensdn_testing::product::{Installation, Product};
+use opensdn_testing::programs::program;
+use opensdn_testing::sandbox::Sandbox;
 use serde_json::{Value, json};
 
 type Failed = Box<dyn Error + Send + Sync>;
 type Outcome = Result<(), Failed>;
-
-const WEBHOOK: &str = env!("CARGO_BIN_EXE_webhook-of-tests");
-const PLUGIN: &str = env!("CARGO_BIN_EXE_plugin-of-tests");
 
 /// Folders that are kept from one test run to the next: what cargo built, and compiled policies.
 fn kept(name: &str) -> PathBuf {
@@ -25,7 +23,7 @@ fn kept(name: &str) -> PathBuf {
 
 /// The plugin in a folder.
 fn opensdn(folder: &Path, arguments: &[&str]) -> Result<Output, Failed> {
-    let mut command = Command::new(PLUGIN);
+    let mut command = Command::new(program("kubectl-opensdn")?);
     command
         .args(arguments)
         .current_dir(folder)
@@ -51,14 +49,14 @@ struct World {
 impl World {
     async fn start() -> Result<Self, Failed> {
         let sandbox = Sandbox::builder().only_api_server().start().await?;
-        let product = Installation::of(WEBHOOK).without_policies().install(&sandbox).await?;
+        let product = Installation::built()?.without_policies().install(&sandbox).await?;
         send(&sandbox, &["apply"], &widgets()).await?.success();
         let established = ["wait", "--for=condition=Established", "crd/widgets.example.io"];
         kubectl(&sandbox, &established).await?.success();
         Ok(Self { sandbox, _product: product })
     }
 
-    async fn create(&self, widget: &Value) -> Result<opensdn_tests::kubectl::Said, Failed> {
+    async fn create(&self, widget: &Value) -> Result<opensdn_testing::kubectl::Said, Failed> {
         Ok(send(&self.sandbox, &["create", "--dry-run=server"], widget).await?)
     }
 

@@ -8,8 +8,8 @@ use k8s_openapi::api::authentication::v1::{SelfSubjectReview, UserInfo};
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, ServiceAccount};
 use kube::api::{ListParams, PostParams};
 use kube::{Api, Client};
-use opensdn_tests::eventually::eventually;
-use opensdn_tests::sandbox::{BinariesError, Sandbox, SandboxError, User};
+use opensdn_testing::eventually::eventually;
+use opensdn_testing::sandbox::{BinariesError, Sandbox, SandboxError, User};
 
 type Outcome = Result<(), Box<dyn Error>>;
 

@@ -10,19 +10,20 @@ use std::process::{Child, Command, Output, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use opensdn_tests::eventually::{PATIENCE, eventually};
-use opensdn_tests::sandbox::Binaries;
-use opensdn_tests::signal::{self, Signal};
+use opensdn_testing::eventually::{PATIENCE, eventually};
+use opensdn_testing::programs::{ProgramsError, program};
+use opensdn_testing::sandbox::Binaries;
+use opensdn_testing::signal::{self, Signal};
 use tempfile::TempDir;
 
 type Outcome = Result<(), Box<dyn Error>>;
 
-fn program() -> Command {
-    Command::new(env!("CARGO_BIN_EXE_opensdn-sandbox"))
+fn command() -> Result<Command, ProgramsError> {
+    Ok(Command::new(program("opensdn-sandbox")?))
 }
 
-fn run(arguments: &[&str], dir: &Path) -> Result<Output, std::io::Error> {
-    program().args(arguments).arg("--dir").arg(dir).output()
+fn run(arguments: &[&str], dir: &Path) -> Result<Output, Box<dyn Error>> {
+    Ok(command()?.args(arguments).arg("--dir").arg(dir).output()?)
 }
 
 fn text(output: &Output) -> String {
@@ -37,7 +38,7 @@ async fn programs_folder() -> Result<PathBuf, Box<dyn Error>> {
 
 /// A sandbox in the foreground whose cache, and so its default data folder, is `cache`.
 fn foreground(cache: &Path, programs: &Path) -> Result<Child, Box<dyn Error>> {
-    let mut child = program()
+    let mut child = command()?
         .env("XDG_CACHE_HOME", cache)
         .env("KUBEBUILDER_ASSETS", programs)
         .stdout(Stdio::piped())
@@ -109,7 +110,7 @@ async fn killed_owner_takes_its_programs_along_and_the_next_start_sweeps_its_dat
 #[tokio::test]
 async fn one_that_is_ended_while_it_starts_leaves_nothing() -> Outcome {
     let cache = TempDir::new()?;
-    let mut child = program()
+    let mut child = command()?
         .env("XDG_CACHE_HOME", cache.path())
         .env("KUBEBUILDER_ASSETS", programs_folder().await?)
         .stdout(Stdio::null())
@@ -174,7 +175,7 @@ async fn missing_program_of_kubebuilder_assets_is_named() -> Outcome {
     for name in ["etcd", "kube-apiserver", "kube-controller-manager", "kubectl"] {
         symlink(programs.join(name), assets.path().join(name))?;
     }
-    let up = program()
+    let up = command()?
         .env("KUBEBUILDER_ASSETS", assets.path())
         .args(["up", "--dir"])
         .arg(dir.path())
@@ -198,7 +199,7 @@ async fn failed_start_shows_the_end_of_the_right_log() -> Outcome {
     }
     // The scheduler does not know the API server's flags, and says so.
     symlink(programs.join("kube-scheduler"), assets.path().join("kube-apiserver"))?;
-    let up = program()
+    let up = command()?
         .env("KUBEBUILDER_ASSETS", assets.path())
         .args(["up", "--dir"])
         .arg(dir.path())

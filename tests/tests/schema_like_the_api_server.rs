@@ -11,8 +11,8 @@ use std::sync::LazyLock;
 use futures::{StreamExt, TryStreamExt, stream};
 use kube::Client;
 use opensdn_manifests::{Document, Problem, Schemas, Severity, Source, codes, read};
-use opensdn_tests::product::install_crds;
-use opensdn_tests::sandbox::Sandbox;
+use opensdn_testing::product::install_crds;
+use opensdn_testing::sandbox::Sandbox;
 use serde_json::{Value, json};
 use tokio::sync::OnceCell;
 

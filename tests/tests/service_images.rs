@@ -8,7 +8,7 @@ use std::process::{Command, Output};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use opensdn_tests::image::{Container, Image};
+use opensdn_testing::image::{Container, Image};
 use tempfile::TempDir;
 
 type Outcome = Result<(), Box<dyn Error>>;
@@ -43,7 +43,7 @@ fn start(service: &str) -> Result<Container, Box<dyn Error>> {
 fn answers(
     container: &mut Container,
     wanted: &str,
-    ask: impl Fn(&Container) -> Result<Output, opensdn_tests::image::Error>,
+    ask: impl Fn(&Container) -> Result<Output, opensdn_testing::image::Error>,
 ) -> String {
     let end = Instant::now() + PATIENCE;
     loop {
@@ -109,7 +109,7 @@ fn ask_port(
     container: &Container,
     port: u16,
     text: &str,
-) -> Result<Output, opensdn_tests::image::Error> {
+) -> Result<Output, opensdn_testing::image::Error> {
     let script =
         format!("exec 3<>/dev/tcp/127.0.0.1/{port}; printf '{text}' >&3; timeout 5 cat <&3");
     container.in_its_network(&["bash", "-c", &script])

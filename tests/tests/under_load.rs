@@ -3,18 +3,17 @@
 //! policies find, the rules of a rotation (the webhook's `certificates`), clients that want the
 //! same keys (`uniqueness`).
 
-use opensdn_tests::changes::{Changes, Failed, certificate_expiry};
-use opensdn_tests::eventually::{PATIENCE, eventually};
-use opensdn_tests::product::{Installation, Product, install_crds};
-use opensdn_tests::sandbox::Sandbox;
-use opensdn_tests::steady_load::SteadyLoad;
+use opensdn_testing::admin_changes::{AdminChanges, Failed, certificate_expiry};
+use opensdn_testing::eventually::{PATIENCE, eventually};
+use opensdn_testing::product::{Installation, Product, install_crds};
+use opensdn_testing::sandbox::Sandbox;
+use opensdn_testing::steady_load::SteadyLoad;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 type Outcome = Result<(), Failed>;
 
-const WEBHOOK: &str = env!("CARGO_BIN_EXE_webhook-of-tests");
 const CONTROL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../deploy/samples/control.yaml");
 const REPLICAS: usize = 3;
 const CLIENTS: usize = 3;
@@ -22,7 +21,7 @@ const CLIENTS: usize = 3;
 /// The product under load. Dropping it ends the load.
 struct World {
     load: SteadyLoad,
-    changes: Changes,
+    changes: AdminChanges,
     product: Product,
     sandbox: Sandbox,
 }
@@ -36,10 +35,10 @@ impl World {
             let output = sandbox.kubectl(arguments).await?;
             assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         }
-        let product = Installation::of(WEBHOOK).replicas(REPLICAS).install(&sandbox).await?;
+        let product = Installation::built()?.replicas(REPLICAS).install(&sandbox).await?;
         let clients = (0..CLIENTS).map(|_| sandbox.client()).collect::<Result<_, _>>()?;
         let load = SteadyLoad::start(clients, "tf").await?;
-        let changes = Changes::new(sandbox.client()?, REPLICAS);
+        let changes = AdminChanges::new(sandbox.client()?, REPLICAS);
         Ok(Self { load, changes, product, sandbox })
     }
 

@@ -5,15 +5,14 @@
 use std::error::Error;
 use std::time::Duration;
 
-use opensdn_tests::product::{Installation, Product};
-use opensdn_tests::rush::{CLIENTS, one_per_key, rush, until_claims_fit};
-use opensdn_tests::sandbox::Sandbox;
+use opensdn_testing::contention::{CLIENTS, contend, one_per_key, until_claims_fit};
+use opensdn_testing::product::{Installation, Product};
+use opensdn_testing::sandbox::Sandbox;
 use tokio::sync::Mutex;
 
 type Failed = Box<dyn Error + Send + Sync>;
 type Outcome = Result<(), Failed>;
 
-const WEBHOOK: &str = env!("CARGO_BIN_EXE_webhook-of-tests");
 /// Short, but longer than any request of this test takes.
 const GRACE: Duration = Duration::from_secs(20);
 
@@ -29,7 +28,7 @@ impl World {
         let _starting = STARTING.lock().await;
         let sandbox = Sandbox::builder().only_api_server().start().await?;
         let grace = format!("--claim-grace={}", GRACE.as_secs());
-        let installation = Installation::of(WEBHOOK).replicas(3).argument(grace);
+        let installation = Installation::built()?.replicas(3).argument(grace);
         let product = installation.install(&sandbox).await?;
         Ok(Self { sandbox, product })
     }
@@ -38,7 +37,7 @@ impl World {
         // A connection for every ten, as of so many users.
         let connections = (0..CLIENTS / 10).map(|_| self.sandbox.client());
         let connections: Vec<_> = connections.collect::<Result<_, _>>()?;
-        let answers = rush(&connections, meanwhile).await?;
+        let answers = contend(&connections, meanwhile).await?;
         let client = self.sandbox.client()?;
         one_per_key(&client, &answers).await?;
         until_claims_fit(&client).await

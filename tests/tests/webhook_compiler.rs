@@ -10,18 +10,17 @@ use std::process::{Command, Output, Stdio};
 
 use opensdn_policies::BuiltIn;
 use opensdn_policy_host::{Cache, Digest, Engine, Policy};
-use opensdn_tests::eventually::eventually;
-use opensdn_tests::kubectl::send;
-use opensdn_tests::product::Installation;
-use opensdn_tests::sandbox::Sandbox;
+use opensdn_testing::eventually::eventually;
+use opensdn_testing::kubectl::send;
+use opensdn_testing::product::Installation;
+use opensdn_testing::programs::program;
+use opensdn_testing::sandbox::Sandbox;
 use serde_json::json;
 
 type Outcome = Result<(), Box<dyn Error + Send + Sync>>;
 
-const WEBHOOK: &str = env!("CARGO_BIN_EXE_webhook-of-tests");
-
 fn compile(module: &[u8], folder: &Path) -> Result<Output, Box<dyn Error + Send + Sync>> {
-    let mut compiler = Command::new(WEBHOOK)
+    let mut compiler = Command::new(program("opensdn-webhook")?)
         .arg("compile-module")
         .arg(folder)
         .stdin(Stdio::piped())
@@ -73,7 +72,7 @@ async fn a_webhook_has_its_policies_compiled_by_other_processes() -> Outcome {
     let broken: &[u8] = b"\0asm and no more";
     fs::write(modules.path().join("broken.wasm"), broken)?;
     let sandbox = Sandbox::builder().only_api_server().start().await?;
-    let product = Installation::of(WEBHOOK)
+    let product = Installation::built()?
         .cache_folder(folder.path().join("cache"))
         .argument(format!("--policy-folder={}", modules.path().display()))
         .install(&sandbox)

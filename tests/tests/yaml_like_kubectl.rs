@@ -5,8 +5,8 @@ use std::error::Error;
 
 use futures::{StreamExt, TryStreamExt, stream};
 use opensdn_manifests::{Severity, Source, read};
-use opensdn_tests::product::install_crds;
-use opensdn_tests::sandbox::Sandbox;
+use opensdn_testing::product::install_crds;
+use opensdn_testing::sandbox::Sandbox;
 use serde_json::Value;
 
 type Outcome = Result<(), Box<dyn Error>>;

@@ -15,7 +15,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use opensdn_held_port::HeldPort;
+use opensdn_reserved_port::ReservedPort;
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 use rustls_pki_types::ServerName;
@@ -59,7 +59,7 @@ struct ConfigApi {
     cassandra: u16,
     zookeeper: u16,
     rabbit: u16,
-    _ports: [HeldPort; 6],
+    _ports: [ReservedPort; 6],
 }
 
 impl ConfigApi {
@@ -77,11 +77,11 @@ impl ConfigApi {
         fs::write(folder.path().join("other.pem"), KeyPair::generate()?.serialize_pem())?;
         let mut ports = Vec::new();
         for _ in 0..6 {
-            ports.push(HeldPort::new()?);
+            ports.push(ReservedPort::new()?);
         }
-        let ports: [HeldPort; 6] = ports.try_into().map_err(|_| "not six")?;
+        let ports: [ReservedPort; 6] = ports.try_into().map_err(|_| "not six")?;
         let [api, introspect, admin, cassandra, zookeeper, rabbit] =
-            ports.each_ref().map(HeldPort::number);
+            ports.each_ref().map(ReservedPort::number);
         Ok(Self { folder, api, introspect, admin, cassandra, zookeeper, rabbit, _ports: ports })
     }
 

@@ -1,12 +1,12 @@
 //! `kubectl apply -k deploy/webhook` and what it leaves, without a webhook that runs: what the
 //! API server itself enforces.
 
-use opensdn_tests::eventually::eventually;
-use opensdn_tests::kubectl::{kubectl, read, send};
-use opensdn_tests::sandbox::Sandbox;
+use opensdn_testing::eventually::eventually;
+use opensdn_testing::kubectl::{kubectl, read, send};
+use opensdn_testing::sandbox::Sandbox;
 use serde_json::{Value, json};
 
-use crate::{ACCOUNT, Failed, Outcome};
+use super::{ACCOUNT, Failed, Outcome};
 
 const BASE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../deploy/webhook");
 const APPLY: [&str; 4] = ["apply", "--server-side", "-k", BASE];

@@ -2,21 +2,21 @@
 
 use std::time::Duration;
 
-use opensdn_tests::eventually::PATIENCE;
-use opensdn_tests::kubectl::{kubectl, send};
-use opensdn_tests::product::Installation;
-use opensdn_tests::sandbox::Sandbox;
+use opensdn_testing::eventually::PATIENCE;
+use opensdn_testing::kubectl::{kubectl, send};
+use opensdn_testing::product::Installation;
+use opensdn_testing::sandbox::Sandbox;
 use serde_json::json;
 use tokio::time::{Instant, sleep};
 
-use crate::{Outcome, WEBHOOK, service};
+use super::{Outcome, service};
 
 const KINDS: [&str; 2] = ["validatingwebhookconfiguration", "mutatingwebhookconfiguration"];
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn with_a_dead_webhook_only_our_kinds_are_refused_and_everything_can_be_deleted() -> Outcome {
     let sandbox = Sandbox::builder().only_api_server().start().await?;
-    let product = Installation::of(WEBHOOK).replicas(2).install(&sandbox).await?;
+    let product = Installation::built()?.replicas(2).install(&sandbox).await?;
     kubectl(&sandbox, &["create", "namespace", "tf"]).await?.success();
     send(&sandbox, &["create"], &service("kept", "169.254.7.1")).await?.success();
     (0..product.backends().len()).for_each(|number| product.kill_replica(number));

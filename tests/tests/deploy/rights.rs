@@ -4,15 +4,15 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use opensdn_tests::age::whoever_comes_now_is_younger;
-use opensdn_tests::eventually::PATIENCE;
-use opensdn_tests::kubectl::{kubectl, read, send};
-use opensdn_tests::product::{Installation, Product, install_crds};
-use opensdn_tests::sandbox::Sandbox;
+use opensdn_testing::creation_order::wait_for_next_second;
+use opensdn_testing::eventually::PATIENCE;
+use opensdn_testing::kubectl::{kubectl, read, send};
+use opensdn_testing::product::{Installation, Product, install_crds};
+use opensdn_testing::sandbox::Sandbox;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
-use crate::{ACCOUNT, Failed, Outcome, WEBHOOK, service};
+use super::{ACCOUNT, Failed, Outcome, service};
 
 /// What is granted, but not done in this test, and when it is.
 const NOT_SEEN: [(&str, &str); 1] = [(
@@ -156,7 +156,7 @@ async fn conflicts(sandbox: &Sandbox) -> Outcome {
     install_crds(&sandbox.client()?, &opensdn_crds::all()).await?;
     kubectl(sandbox, &["create", "namespace", "tf"]).await?.success();
     send(sandbox, &["create"], &service("older", "169.254.7.1")).await?.success();
-    whoever_comes_now_is_younger().await;
+    wait_for_next_second().await;
     send(sandbox, &["create"], &service("younger", "169.254.7.1")).await?.success();
     let config = config("alone", "169.254.7.1");
     let service = &config["spec"];
@@ -207,7 +207,7 @@ async fn use_it(sandbox: &Sandbox, product: &Product) -> Outcome {
 async fn all_that_the_webhook_does_is_granted_and_all_that_is_granted_it_does() -> Outcome {
     let sandbox = Sandbox::builder().only_api_server().start().await?;
     conflicts(&sandbox).await?;
-    let installation = Installation::of(WEBHOOK).replicas(2);
+    let installation = Installation::built()?.replicas(2);
     let installation = installation.argument("--audit-delay=1").argument("--claim-grace=3");
     let product = installation.install(&sandbox).await?;
     use_it(&sandbox, &product).await?;

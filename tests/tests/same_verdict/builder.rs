@@ -7,8 +7,8 @@ use k8s_openapi::api::core::v1::Namespace;
 use kube::api::{DeleteParams, DynamicObject, GroupVersionKind, PostParams};
 use kube::discovery::{self, ApiResource, Scope};
 use kube::{Api, Client, ResourceExt};
-use opensdn_tests::eventually::eventually;
-use opensdn_tests::sandbox::{Sandbox, User};
+use opensdn_testing::eventually::eventually;
+use opensdn_testing::sandbox::{Sandbox, User};
 use serde_json::Value;
 
 use super::{Failed, Outcome};

@@ -7,8 +7,8 @@ use std::time::Duration;
 use kube::Api;
 use kube::api::{Patch, PatchParams};
 use opensdn_policy_host::cases::{Case, ExpectedFinding};
-use opensdn_tests::changes::Changes;
-use opensdn_tests::kubectl;
+use opensdn_testing::admin_changes::AdminChanges;
+use opensdn_testing::kubectl;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
@@ -58,7 +58,7 @@ pub(crate) async fn relax(world: &World) -> Outcome {
         let patch = json!({"spec": {"versions": versions}});
         api.patch(&name, &PatchParams::default(), &Patch::Merge(patch)).await?;
     }
-    let changes = Changes::new(world.sandbox.client()?, 1);
+    let changes = AdminChanges::new(world.sandbox.client()?, 1);
     for policy in opensdn_policies::ALL {
         let exemptions = json!({"users": [builder::NAME]});
         changes.swap(policy.name, json!({"exemptions": exemptions})).await?;

@@ -4,7 +4,7 @@
 use opensdn_policy_host::Digest;
 use wit_component::{ComponentEncoder, StringEncoding, embed_component_metadata};
 
-use crate::Failed;
+use super::Failed;
 
 /// The message of its one finding.
 pub(crate) const MESSAGE: &str = "none of these";

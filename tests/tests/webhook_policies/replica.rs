@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use clap::Parser;
 use kube::Client;
-use opensdn_tests::sandbox::Sandbox;
+use opensdn_testing::sandbox::Sandbox;
 use opensdn_webhook::admin::Readiness;
 use opensdn_webhook::args::Args;
 use opensdn_webhook::certificates::{Authority, Names};
@@ -21,7 +21,7 @@ use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 use tokio::sync::watch;
 
-use crate::Failed;
+use super::Failed;
 
 pub(crate) const NAMESPACE: &str = "opensdn";
 

@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
 use clap::Parser;
-use opensdn_held_port::HeldPort;
+use opensdn_reserved_port::ReservedPort;
 use opensdn_webhook::args::Args;
 use opensdn_webhook::process;
 use rustix::process::{Signal, getpid, kill_process};
@@ -16,7 +16,7 @@ use crate::admin::get;
 use crate::stage::{Ca, Connection, Echo, NAME, client};
 
 /// A client of an API server that is not there.
-fn nobody(port: &HeldPort) -> kube::Client {
+fn nobody(port: &ReservedPort) -> kube::Client {
     let uri = format!("http://{}", port.address()).parse().unwrap();
     kube::Client::try_from(kube::Config::new(uri)).unwrap()
 }
@@ -46,8 +46,8 @@ async fn a_termination_signal_under_load_loses_no_call_and_ends_the_process_well
     let (chain, key) = (folder.path().join("tls.crt"), folder.path().join("tls.key"));
     std::fs::write(&chain, &pair.chain).unwrap();
     std::fs::write(&key, &pair.key).unwrap();
-    let ports = [(); 3].map(|()| HeldPort::new().unwrap());
-    let [listen, admin, _] = ports.each_ref().map(HeldPort::address);
+    let ports = [(); 3].map(|()| ReservedPort::new().unwrap());
+    let [listen, admin, _] = ports.each_ref().map(ReservedPort::address);
     let args = [
         "opensdn-webhook".to_owned(),
         format!("--listen={listen}"),
@@ -95,7 +95,7 @@ async fn a_port_that_is_taken_is_named() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap();
     let args = ["opensdn-webhook".to_owned(), format!("--listen={address}")];
-    let port = HeldPort::new().unwrap();
+    let port = ReservedPort::new().unwrap();
     let run = process::run(Args::try_parse_from(args).unwrap(), nobody(&port), async |_| Echo {
         permits: Arc::new(Semaphore::new(1)),
         waiting: Arc::new(AtomicUsize::new(0)),

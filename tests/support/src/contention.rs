@@ -1,0 +1,165 @@
+//! Two hundred users that want the same fifty keys at once, and whether exactly one of them got
+//! each. Deliberately not here: what happens to the product meanwhile, which is the tests' matter.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::error::Error;
+use std::sync::Arc;
+use std::time::Duration;
+
+use kube::api::{ListParams, PostParams};
+use kube::{Api, Client, ResourceExt as _};
+use opensdn_crds::link_local_service::LinkLocalService;
+use opensdn_crds::unique_claim::UniqueClaim;
+use serde_json::json;
+use tokio::sync::{Barrier, mpsc};
+use tokio::time::{Instant, sleep, timeout};
+
+use crate::link_local::service;
+
+/// How many users there are.
+pub const CLIENTS: usize = 200;
+/// How many keys they want, each user one.
+pub const KEYS: usize = 50;
+const PATIENCE: Duration = Duration::from_secs(120);
+
+type Failed = Box<dyn Error + Send + Sync>;
+
+/// What the API server answered to a user in the end.
+#[derive(Debug)]
+pub enum Answer {
+    /// The key is the user's.
+    Stored,
+    /// Somebody else has it; why.
+    Refused(String),
+}
+
+/// All users begin at once, over these connections; each tries until it has an answer about its
+/// key. `meanwhile` happens when some have one.
+///
+/// # Errors
+/// A user has no answer within two minutes.
+pub async fn contend(
+    connections: &[Client],
+    meanwhile: impl AsyncFnOnce() -> Result<(), Failed>,
+) -> Result<Vec<Answer>, Failed> {
+    let start = Arc::new(Barrier::new(CLIENTS));
+    let (sender, mut answered) = mpsc::channel(CLIENTS);
+    let mut tasks = Vec::new();
+    for (number, client) in connections.iter().cycle().take(CLIENTS).enumerate() {
+        let (client, start, sender) = (client.clone(), Arc::clone(&start), sender.clone());
+        tasks.push(tokio::spawn(async move {
+            start.wait().await;
+            let answer = create(&client, number).await;
+            sender.send(()).await.map(|()| answer)
+        }));
+    }
+    for _ in 0..CLIENTS / 10 {
+        answered.recv().await;
+    }
+    meanwhile().await?;
+    let mut answers = Vec::new();
+    for task in tasks {
+        answers.push(task.await???);
+    }
+    Ok(answers)
+}
+
+/// Exactly one service per key is stored, every other user was told which.
+///
+/// # Errors
+/// The API server does not say what is stored.
+///
+/// # Panics
+/// It is not so.
+pub async fn one_per_key(client: &Client, answers: &[Answer]) -> Result<(), Failed> {
+    let stored = stored(client).await?;
+    let by_key: BTreeMap<String, String> =
+        stored.iter().map(|service| (service.spec.ip.clone(), service.name_any())).collect();
+    assert_eq!((stored.len(), by_key.len()), (KEYS, KEYS));
+    for (number, answer) in answers.iter().enumerate() {
+        let winner = by_key.get(&address(number)).ok_or("a key without a winner")?;
+        match answer {
+            Answer::Stored => assert_eq!(*winner, name(number)),
+            Answer::Refused(why) => {
+                let holder = format!("LinkLocalService default/{winner} ");
+                assert!(why.contains(&holder), "{winner} is not named: {why}");
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Waits until every claim is of an object that is stored, and every stored object has its two.
+///
+/// # Errors
+/// It is not so within two minutes; says why.
+pub async fn until_claims_fit(client: &Client) -> Result<(), Failed> {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        match claims_fit(client).await {
+            Ok(()) => return Ok(()),
+            Err(why) if Instant::now() > deadline => return Err(why.into()),
+            Err(_) => sleep(Duration::from_millis(200)).await,
+        }
+    }
+}
+
+async fn claims_fit(client: &Client) -> Result<(), String> {
+    let read = async {
+        let claims = Api::<UniqueClaim>::all(client.clone());
+        Ok::<_, Failed>((stored(client).await?, claims.list(&ListParams::default()).await?.items))
+    };
+    let (services, claims) = read.await.map_err(|error| error.to_string())?;
+    let uids: BTreeSet<String> = services.iter().filter_map(|service| service.uid()).collect();
+    let mut made: HashMap<String, usize> = HashMap::new();
+    for claim in claims {
+        let uid = claim.spec.holder.uid.clone().unwrap_or_default();
+        if !uids.contains(&uid) {
+            return Err(format!("{:?} is of no stored object", claim.spec));
+        }
+        *made.entry(uid).or_default() += 1;
+    }
+    let fit = made.len() == uids.len() && made.values().all(|number| *number == 2);
+    if fit { Ok(()) } else { Err(format!("not two claims each: {made:?}")) }
+}
+
+async fn stored(client: &Client) -> Result<Vec<LinkLocalService>, Failed> {
+    let services: Api<LinkLocalService> = Api::all(client.clone());
+    Ok(services.list(&ListParams::default()).await?.items)
+}
+
+fn name(number: usize) -> String {
+    format!("service-{number}")
+}
+
+fn address(number: usize) -> String {
+    format!("169.254.7.{}", number % KEYS)
+}
+
+/// Tries until there is an answer about the key: a call of the webhook that broke off, or took
+/// too long, is not one, and a user would try again.
+async fn create(client: &Client, number: usize) -> Result<Answer, String> {
+    let service = service(&json!({"name": name(number)}), &address(number))
+        .map_err(|error| error.to_string())?;
+    let services: Api<LinkLocalService> = Api::namespaced(client.clone(), "default");
+    let tries = async {
+        loop {
+            match services.create(&PostParams::default(), &service).await {
+                Ok(_) => return Answer::Stored,
+                Err(kube::Error::Api(status)) if status.message.contains("is already taken by") => {
+                    // Whoever is not stored yet may lose: only then it is not the last word.
+                    if !status.message.contains("not stored (yet)") {
+                        return Answer::Refused(status.message.clone());
+                    }
+                }
+                // An earlier try was stored, and its answer was lost.
+                Err(kube::Error::Api(status)) if status.reason == "AlreadyExists" => {
+                    return Answer::Stored;
+                }
+                Err(error) => tracing::debug!(%error, number, "tried again"),
+            }
+            sleep(Duration::from_millis(100)).await;
+        }
+    };
+    timeout(PATIENCE, tries).await.map_err(|_| format!("no answer for {}", name(number)))
+}

@@ -1,0 +1,23 @@
+//! The sandbox with a real control plane, for whole-system tests and for the first try; the lab
+//! with real nodes, faults in it, and load.
+//! Deliberately not here: anything that ships, and any crate of a program that ships: they are
+//! processes to this crate.
+
+pub mod admin_changes;
+pub mod balancer;
+pub mod command_line;
+pub mod contention;
+pub mod creation_order;
+pub mod eventually;
+pub mod image;
+pub mod kubectl;
+pub mod lab_product;
+pub mod lab_under_load;
+pub mod link_local;
+pub mod measure;
+pub mod product;
+pub mod programs;
+pub mod sandbox;
+pub mod signal;
+pub mod steady_load;
+pub mod wrk;

@@ -1,0 +1,515 @@
+//! A real Kubernetes control plane on this machine, for tests and the first try: etcd,
+//! kube-apiserver, kube-controller-manager, kube-scheduler, and nodes that kwok simulates.
+//!
+//! ```no_run
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! use opensdn_testing::sandbox::{Sandbox, User};
+//!
+//! let sandbox = Sandbox::start().await?;
+//! let admin = sandbox.client()?;
+//! let bob = sandbox.client_for(&User::new("bob").in_group("network-operators"))?;
+//! let output = sandbox.kubectl(&["get", "namespaces"]).await?;
+//! # Ok(()) }
+//! ```
+//!
+//! Everything a sandbox started ends with it, also when its process is killed. It listens on
+//! 127.0.0.1 only. Deliberately not here: our own product, which `product` installs into a
+//! sandbox. Real nodes are in `lab`.
+
+mod access;
+mod binaries;
+mod certificates;
+mod control_plane;
+mod data_folder;
+mod kubectl;
+pub mod lab;
+mod program;
+mod simulated_nodes;
+mod surroundings;
+
+use std::path::{Path, PathBuf};
+use std::process::Output;
+
+use kube::Client;
+use tokio::sync::OnceCell;
+
+pub use access::{AccessError, User};
+pub use binaries::{
+    Binaries, BinariesError, DEFAULT_KUBERNETES, KUBERNETES_VARIABLE, known_versions,
+};
+pub use certificates::CertificateError;
+pub(crate) use certificates::write_private;
+pub use control_plane::ControlPlaneError;
+pub use data_folder::FolderError;
+pub(crate) use data_folder::{Owner, owner};
+pub use kubectl::KubectlError;
+pub(crate) use program::Program;
+pub use program::{LogTail, ProgramError};
+pub use simulated_nodes::{SIMULATED_LABEL, SimulatedNodesError};
+
+use access::Access;
+use control_plane::{ControlPlane, Extent, Site};
+use data_folder::DataFolder;
+use lab::fault::{self, Fault, FaultError};
+use lab::{Lab, LabError, LabNetwork};
+
+/// Why there is no sandbox.
+#[derive(Debug, thiserror::Error)]
+pub enum SandboxError {
+    /// The data folder could not be made.
+    #[error(transparent)]
+    Folder(#[from] FolderError),
+    /// The programs are not there.
+    #[error(transparent)]
+    Binaries(#[from] BinariesError),
+    /// The control plane did not start.
+    #[error(transparent)]
+    ControlPlane(#[from] ControlPlaneError),
+    /// The simulated nodes did not start.
+    #[error(transparent)]
+    SimulatedNodes(#[from] SimulatedNodesError),
+    /// The real nodes did not start.
+    #[error(transparent)]
+    Lab(#[from] LabError),
+    /// Nodes were asked for without the controllers that they need.
+    #[error(
+        "have nodes without controllers: leave out either only_api_server, or simulated_nodes and real_nodes"
+    )]
+    NodesWithoutControllers,
+    /// Too many nodes, or of two sorts.
+    #[error(
+        "have {real} real and {simulated} simulated nodes: have up to {} of one sort",
+        lab::MOST_NODES
+    )]
+    MixedNodes {
+        /// How many real ones were asked for.
+        real: u8,
+        /// How many simulated ones.
+        simulated: u32,
+    },
+    /// Real nodes of another version.
+    #[error(
+        "start real nodes with Kubernetes {0}: theirs is {DEFAULT_KUBERNETES}, so leave out \
+         --kubernetes"
+    )]
+    NodesOfAnotherVersion(String),
+}
+
+/// A running control plane. Dropping it ends every program and removes the data.
+pub struct Sandbox {
+    // Dropped in this order: clients before servers, and the folder when nobody writes to it.
+    lab: Option<Lab>,
+    simulated_nodes: Option<Program>,
+    control_plane: ControlPlane,
+    access: Access,
+    binaries: Binaries,
+    folder: DataFolder,
+}
+
+/// What a sandbox shall be like.
+#[derive(Debug, Clone)]
+pub struct Builder {
+    simulated_nodes: u32,
+    real_nodes: u8,
+    kubernetes: Option<String>,
+    extent: Extent,
+    data_folder: Option<PathBuf>,
+}
+
+impl Builder {
+    /// That many simulated nodes, `node-0` and up, on which pods become Running. Default: none.
+    #[must_use]
+    pub fn simulated_nodes(mut self, count: u32) -> Self {
+        self.simulated_nodes = count;
+        self
+    }
+
+    /// That many real nodes, `node-1` and up, which run containers. Needs Linux and root; see
+    /// [`lab::available`]. Default: none.
+    #[must_use]
+    pub fn real_nodes(mut self, count: u8) -> Self {
+        self.real_nodes = count;
+        self
+    }
+
+    /// Another Kubernetes than the default, such as `1.36`. Without this call the variable
+    /// `OPENSDN_KUBERNETES` decides, so that the same tests run against every version.
+    #[must_use]
+    pub fn kubernetes(mut self, version: impl Into<String>) -> Self {
+        self.kubernetes = Some(version.into());
+        self
+    }
+
+    /// Neither controller-manager nor scheduler: enough for admission, schemas and RBAC.
+    #[must_use]
+    pub fn only_api_server(mut self) -> Self {
+        self.extent = Extent::OnlyApiServer;
+        self
+    }
+
+    /// Keeps the data in this folder, which must not exist yet or belonged to a sandbox that
+    /// is gone. Default: a new folder below `$XDG_CACHE_HOME/opensdn/sandboxes`.
+    #[must_use]
+    pub fn data_folder(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.data_folder = Some(folder.into());
+        self
+    }
+
+    /// Starts the programs and returns when they are ready.
+    ///
+    /// # Errors
+    /// Names the program that failed, with the end of its log; the data folder is then left
+    /// for reading until the next start.
+    pub async fn start(self) -> Result<Sandbox, SandboxError> {
+        self.check()?;
+        // kubelets are pinned with the default version only.
+        let default = (self.real_nodes > 0).then_some(DEFAULT_KUBERNETES);
+        let binaries = Binaries::find(self.kubernetes.as_deref().or(default)).await?;
+        for program in self.extent.programs() {
+            binaries.program(program)?;
+        }
+        let mut folder = match &self.data_folder {
+            Some(path) => DataFolder::at(path)?,
+            None => DataFolder::new()?,
+        };
+        match self.start_programs(&binaries, folder.path()).await {
+            Ok(Started { control_plane, access, simulated_nodes, lab }) => {
+                Ok(Sandbox { lab, simulated_nodes, control_plane, access, binaries, folder })
+            }
+            Err(error) => {
+                folder.leave();
+                Err(error)
+            }
+        }
+    }
+
+    fn check(&self) -> Result<(), SandboxError> {
+        let (real, simulated) = (self.real_nodes, self.simulated_nodes);
+        if self.extent == Extent::OnlyApiServer && (real > 0 || simulated > 0) {
+            return Err(SandboxError::NodesWithoutControllers);
+        }
+        if (real > 0 && simulated > 0) || real > lab::MOST_NODES {
+            return Err(SandboxError::MixedNodes { real, simulated });
+        }
+        match &self.kubernetes {
+            Some(other) if real > 0 && other != DEFAULT_KUBERNETES => {
+                return Err(SandboxError::NodesOfAnotherVersion(other.clone()));
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    async fn start_programs(
+        &self,
+        binaries: &Binaries,
+        folder: &Path,
+    ) -> Result<Started, SandboxError> {
+        let network = match self.real_nodes {
+            0 => None,
+            count => Some(LabNetwork::create(count, folder).await?),
+        };
+        let site = network.as_ref().map_or(Site::Loopback, LabNetwork::site);
+        let (control_plane, access) =
+            ControlPlane::start(binaries, self.extent, folder, &site).await?;
+        let simulated_nodes = match self.simulated_nodes {
+            0 => None,
+            count => Some(simulated_nodes::start(binaries, &access, count, folder).await?),
+        };
+        let lab = match network {
+            None => None,
+            Some(network) => Some(Lab::start(network, &access, binaries, folder).await?),
+        };
+        Ok(Started { control_plane, access, simulated_nodes, lab })
+    }
+}
+
+struct Started {
+    // Dropped in this order when a later step fails.
+    lab: Option<Lab>,
+    simulated_nodes: Option<Program>,
+    control_plane: ControlPlane,
+    access: Access,
+}
+
+impl Sandbox {
+    /// Starts a whole control plane without nodes.
+    ///
+    /// # Errors
+    /// As [`Builder::start`].
+    pub async fn start() -> Result<Self, SandboxError> {
+        Self::builder().start().await
+    }
+
+    /// Starts a whole cluster with that many real nodes: the lab.
+    ///
+    /// # Errors
+    /// As [`Builder::start`]; also when this machine cannot have real nodes.
+    pub async fn with_real_nodes(count: u8) -> Result<Self, SandboxError> {
+        Self::builder().real_nodes(count).start().await
+    }
+
+    /// A sandbox that is unlike the default.
+    #[must_use]
+    pub fn builder() -> Builder {
+        Builder {
+            simulated_nodes: 0,
+            real_nodes: 0,
+            kubernetes: None,
+            extent: Extent::Everything,
+            data_folder: None,
+        }
+    }
+
+    /// One sandbox for all tests of a test binary, started by the first that asks. Tests that
+    /// share it keep to a namespace of their own, and leave its programs running.
+    ///
+    /// # Errors
+    /// As [`Builder::start`].
+    pub async fn shared() -> Result<&'static Self, SandboxError> {
+        // Nothing drops a static: the kernel ends its programs with the process, and the next
+        // start sweeps its folder.
+        static SHARED: OnceCell<Sandbox> = OnceCell::const_new();
+        SHARED.get_or_try_init(Self::start).await
+    }
+
+    /// The real nodes, if it has some.
+    #[must_use]
+    pub fn lab(&self) -> Option<&Lab> {
+        self.lab.as_ref()
+    }
+
+    /// A client of the cluster's administrator, for the runtime that calls.
+    ///
+    /// # Errors
+    /// When the client library refuses its configuration.
+    pub fn client(&self) -> Result<Client, AccessError> {
+        self.access.client()
+    }
+
+    /// A client of that user, by a client certificate; of a user in several groups by
+    /// impersonation, which the audit log then shows as `impersonatedUser`.
+    ///
+    /// # Errors
+    /// When no certificate or client can be made.
+    pub fn client_for(&self, user: &User) -> Result<Client, AccessError> {
+        self.access.client_for(user)
+    }
+
+    /// A client of a service account, by a token that the API server gave.
+    ///
+    /// # Errors
+    /// When the account does not exist.
+    pub async fn client_for_service_account(
+        &self,
+        namespace: &str,
+        name: &str,
+    ) -> Result<Client, AccessError> {
+        self.access.client_for_service_account(namespace, name).await
+    }
+
+    /// The administrator's kubeconfig file.
+    #[must_use]
+    pub fn kubeconfig(&self) -> PathBuf {
+        self.access.admin_kubeconfig()
+    }
+
+    /// A kubeconfig file of that user.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub fn kubeconfig_for(&self, user: &User) -> Result<PathBuf, AccessError> {
+        self.access.kubeconfig_for(user)
+    }
+
+    /// A kubeconfig file of a service account.
+    ///
+    /// # Errors
+    /// When the account does not exist.
+    pub async fn kubeconfig_for_service_account(
+        &self,
+        namespace: &str,
+        name: &str,
+    ) -> Result<PathBuf, AccessError> {
+        self.access.kubeconfig_for_service_account(namespace, name).await
+    }
+
+    /// Runs the real kubectl of this version as the administrator.
+    ///
+    /// # Errors
+    /// When it cannot be run; what it answers is in the output, its exit code too.
+    pub async fn kubectl(&self, arguments: &[&str]) -> Result<Output, KubectlError> {
+        self.kubectl_with_input(arguments, "").await
+    }
+
+    /// Runs kubectl with that standard input, for `apply -f -`.
+    ///
+    /// # Errors
+    /// As [`Sandbox::kubectl`].
+    pub async fn kubectl_with_input(
+        &self,
+        arguments: &[&str],
+        input: &str,
+    ) -> Result<Output, KubectlError> {
+        let command = self.kubectl_command(&self.kubeconfig())?;
+        kubectl::run(command, arguments, input).await
+    }
+
+    /// kubectl as anyone, to be given arguments and run by the caller: nothing of the
+    /// caller's environment reaches it, and its caches stay in the sandbox.
+    ///
+    /// # Errors
+    /// When kubectl is not among the programs.
+    pub fn kubectl_command(
+        &self,
+        kubeconfig: &Path,
+    ) -> Result<tokio::process::Command, KubectlError> {
+        let path = self.binaries.program("kubectl")?;
+        Ok(kubectl::command(&path, kubeconfig, self.folder.path()))
+    }
+
+    /// Where kubectl of this version is.
+    ///
+    /// # Errors
+    /// When it is not among the programs.
+    pub fn kubectl_path(&self) -> Result<PathBuf, BinariesError> {
+        self.binaries.program("kubectl")
+    }
+
+    /// The programs and their versions, such as `("etcd", "3.6.5")`.
+    pub async fn versions(&self) -> Vec<(String, String)> {
+        let mut paths: Vec<(&str, Option<PathBuf>)> = vec![
+            ("Kubernetes", self.binaries.program("kube-apiserver").ok()),
+            ("etcd", self.binaries.program("etcd").ok()),
+        ];
+        if self.simulated_nodes.is_some() {
+            paths.push(("kwok", self.binaries.kwok().await.ok()));
+        }
+        let mut versions = Vec::new();
+        for (name, path) in paths {
+            let version = match path {
+                Some(path) => binaries::version_of(&path).await,
+                None => None,
+            };
+            versions.push((name.to_owned(), version.unwrap_or_else(|| "unknown".into())));
+        }
+        versions
+    }
+
+    /// Where the API server listens: `https://127.0.0.1:PORT`. It stays the same through
+    /// restarts.
+    #[must_use]
+    pub fn api_server_url(&self) -> &str {
+        self.access.url()
+    }
+
+    /// The certificate of the authority that the API server's certificate is from.
+    #[must_use]
+    pub fn ca_pem(&self) -> String {
+        self.access.ca_pem()
+    }
+
+    /// The audit log, one JSON object per line. A request is in it before it is answered.
+    /// Requests to our own API groups are recorded whole, others without their bodies.
+    #[must_use]
+    pub fn audit_log(&self) -> PathBuf {
+        self.folder.path().join("audit.log")
+    }
+
+    /// The folder with data, keys, and the logs of the programs in `logs/`.
+    #[must_use]
+    pub fn data_folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// The process ids of the programs that run now.
+    #[must_use]
+    pub fn process_ids(&self) -> Vec<u32> {
+        let programs = self.control_plane.programs().chain(&self.simulated_nodes);
+        let of_nodes = self.lab.iter().flat_map(Lab::process_ids);
+        programs.filter_map(Program::id).chain(of_nodes).collect()
+    }
+
+    /// Ends the API server with SIGTERM, starts it again, and returns when it is ready.
+    ///
+    /// # Errors
+    /// When it does not become ready again.
+    pub async fn restart_api_server(&self) -> Result<(), SandboxError> {
+        self.control_plane.api_server().stop().await;
+        self.start_api_server().await
+    }
+
+    /// Ends the API server with SIGKILL. It stays away until `start_api_server`.
+    pub fn kill_api_server(&self) {
+        self.control_plane.api_server().kill();
+    }
+
+    /// Starts the API server if it does not run, and returns when it is ready.
+    ///
+    /// # Errors
+    /// When it does not become ready.
+    pub async fn start_api_server(&self) -> Result<(), SandboxError> {
+        self.control_plane.api_server().start().map_err(ControlPlaneError::from)?;
+        self.wait_until_ready().await
+    }
+
+    /// Ends etcd with SIGTERM, starts it again, and returns when the API server is ready.
+    ///
+    /// # Errors
+    /// When the API server does not become ready again.
+    pub async fn restart_etcd(&self) -> Result<(), SandboxError> {
+        self.control_plane.etcd().stop().await;
+        self.start_etcd().await
+    }
+
+    /// Ends etcd with SIGKILL. It stays away until `start_etcd`.
+    pub fn kill_etcd(&self) {
+        self.control_plane.etcd().kill();
+    }
+
+    /// Starts etcd if it does not run, and returns when the API server is ready.
+    ///
+    /// # Errors
+    /// When the API server does not become ready.
+    pub async fn start_etcd(&self) -> Result<(), SandboxError> {
+        self.control_plane.etcd().start().map_err(ControlPlaneError::from)?;
+        self.wait_until_ready().await
+    }
+
+    /// Lets etcd stand still, its connections open, until the fault is dropped. Nothing can be
+    /// stored meanwhile, and what was stored can hardly be read.
+    ///
+    /// # Errors
+    /// When it does not run.
+    pub fn pause_etcd(&self) -> Result<Fault, FaultError> {
+        fault::pause("etcd", self.control_plane.etcd())
+    }
+
+    /// Lets the API server stand still, its connections open, until the fault is dropped.
+    ///
+    /// # Errors
+    /// When it does not run.
+    pub fn pause_api_server(&self) -> Result<Fault, FaultError> {
+        fault::pause("kube-apiserver", self.control_plane.api_server())
+    }
+
+    /// Returns when a program has ended that nobody asked to end, and tells which and why.
+    pub async fn broken(&self) -> SandboxError {
+        loop {
+            for program in self.control_plane.programs().chain(&self.simulated_nodes) {
+                if let Err(error) = program.check_alive() {
+                    return SandboxError::ControlPlane(error.into());
+                }
+            }
+            if let Some(Err(error)) = self.lab.as_ref().map(Lab::check_alive) {
+                return LabError::from(error).into();
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(500)).await;
+        }
+    }
+
+    async fn wait_until_ready(&self) -> Result<(), SandboxError> {
+        let client = self.client().map_err(ControlPlaneError::from)?;
+        Ok(self.control_plane.wait_for_api_server(&client).await?)
+    }
+}

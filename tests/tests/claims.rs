@@ -1,0 +1,317 @@
+//! Claims against a real API server: who gets a key, what is given back, what a dry run writes.
+//! Without a webhook in between: that is `uniqueness.rs`.
+
+mod controller;
+
+use std::error::Error;
+use std::future::Future;
+use std::time::Duration;
+
+use kube::api::{ListParams, PostParams};
+use kube::{Api, Client};
+use opensdn_crds::link_local_service::LinkLocalService;
+use opensdn_crds::unique_claim::UniqueClaim;
+use opensdn_policy_host::Claim;
+use opensdn_testing::link_local::service;
+use opensdn_testing::product::install_crds;
+use opensdn_testing::sandbox::Sandbox;
+use opensdn_webhook::claims::{ClaimError, Claims, Conflict, GRACE, Holder, Taken, Tenure};
+use opensdn_webhook::metrics::Metrics;
+use serde_json::json;
+use tokio::sync::OnceCell;
+use tokio::time::{Instant, sleep, timeout};
+
+type Outcome = Result<(), Box<dyn Error>>;
+
+/// Long enough for a busy machine.
+const PATIENCE: Duration = Duration::from_secs(30);
+const SHORT_GRACE: Duration = Duration::from_secs(2);
+
+/// One API server for all tests of this file; each has keys of its own.
+async fn client() -> Result<Client, Box<dyn Error>> {
+    static SHARED: OnceCell<Sandbox> = OnceCell::const_new();
+    shared(&SHARED).await
+}
+
+/// A client of a sandbox with our CRDs, started by the first test that asks.
+async fn shared(sandbox: &'static OnceCell<Sandbox>) -> Result<Client, Box<dyn Error>> {
+    Ok(sandbox.get_or_try_init(start).await?.client()?)
+}
+
+async fn start() -> Result<Sandbox, Box<dyn Error>> {
+    let sandbox = Sandbox::builder().only_api_server().start().await?;
+    let client = sandbox.client()?;
+    install_crds(&client, &opensdn_crds::all()).await?;
+    // A definition is established some time before lists of its objects are answered.
+    until("lists are answered", || async {
+        match Api::<UniqueClaim>::all(client.clone()).list(&ListParams::default()).await {
+            Ok(_) => Ok(true),
+            Err(kube::Error::Api(status)) if status.code == 429 => Ok(false),
+            Err(error) => Err(error),
+        }
+    })
+    .await?;
+    Ok(sandbox)
+}
+
+fn claims(client: &Client, grace: Duration) -> Claims {
+    Claims::start(client.clone(), grace, Metrics::new())
+}
+
+fn holder(name: &str) -> Holder {
+    Holder {
+        group: "opensdn.io".into(),
+        version: "v1alpha1".into(),
+        kind: "LinkLocalService".into(),
+        namespace: "default".into(),
+        name: name.into(),
+        uid: format!("uid-of-{name}"),
+    }
+}
+
+fn claim(key: &str) -> Claim {
+    Claim {
+        scope: "link-local-address".into(),
+        key: key.into(),
+        pointer: "/spec/ip".into(),
+        policy: "unique".into(),
+        code: "OSDN1001".into(),
+    }
+}
+
+fn soon() -> Instant {
+    Instant::now() + PATIENCE
+}
+
+async fn take(claims: &Claims, name: &str, keys: &[&str]) -> Result<Taken, ClaimError> {
+    let wanted: Vec<Claim> = keys.iter().map(|key| claim(key)).collect();
+    claims.take(&holder(name), &wanted, &[], soon()).await
+}
+
+/// What was in the way of a call that has to be refused.
+fn conflicts<T>(result: Result<T, ClaimError>) -> Result<Vec<Conflict>, Box<dyn Error>> {
+    match result {
+        Err(ClaimError::Held(conflicts)) => Ok(conflicts),
+        Err(error) => Err(error.into()),
+        Ok(_) => Err("not refused".into()),
+    }
+}
+
+/// Who holds the key, by a live read.
+async fn held_by(client: &Client, key: &str) -> Result<Option<String>, kube::Error> {
+    let listed = Api::<UniqueClaim>::all(client.clone()).list(&ListParams::default()).await?;
+    let found = listed.items.into_iter().find(|found| found.spec.key == key);
+    Ok(found.map(|found| found.spec.holder.name))
+}
+
+async fn until<F: Future<Output = Result<bool, kube::Error>>>(
+    what: &str,
+    condition: impl Fn() -> F,
+) -> Outcome {
+    let wait = async {
+        while !condition().await? {
+            sleep(Duration::from_millis(50)).await;
+        }
+        Ok(())
+    };
+    timeout(PATIENCE, wait).await.map_err(|_| format!("never came: {what}"))?
+}
+
+async fn store(client: &Client, name: &str, ip: &str) -> Result<LinkLocalService, Box<dyn Error>> {
+    let service = service(&json!({"name": name}), ip)?;
+    let services: Api<LinkLocalService> = Api::namespaced(client.clone(), "default");
+    Ok(services.create(&PostParams::default(), &service).await?)
+}
+
+/// CL-01.
+#[tokio::test(flavor = "multi_thread")]
+async fn of_fifty_takers_at_three_replicas_one_wins_and_all_others_learn_who() -> Outcome {
+    let client = client().await?;
+    let replicas = [(); 3].map(|()| claims(&client, GRACE));
+    let takers = (0..50).map(|number| {
+        let claims = replicas[number % 3].clone();
+        tokio::spawn(
+            async move { take(&claims, &format!("taker-{number}"), &["1.0.0.1:80"]).await },
+        )
+    });
+    let (mut winners, mut told) = (0, Vec::new());
+    for taker in futures::future::join_all(takers).await {
+        match taker? {
+            Ok(taken) => winners += taken.keep(),
+            lost => told.extend(conflicts(lost)?.into_iter().map(|conflict| conflict.held.name)),
+        }
+    }
+    assert_eq!((winners, told.len()), (1, 49));
+    let winner = held_by(&client, "1.0.0.1:80").await?.ok_or("no claim")?;
+    assert!(told.iter().all(|name| *name == winner), "{winner}: {told:?}");
+    Ok(())
+}
+
+/// CL-02.
+#[tokio::test]
+async fn a_request_takes_all_its_keys_or_none_and_names_everything_in_the_way() -> Outcome {
+    let client = client().await?;
+    let claims = claims(&client, GRACE);
+    let keys: Vec<String> = (0..6).map(|number| format!("2.0.0.{number}:80")).collect();
+    take(&claims, "first", &[&keys[1], &keys[4]]).await?.keep();
+    let all: Vec<&str> = keys.iter().map(String::as_str).collect();
+    let mut in_the_way: Vec<String> = conflicts(take(&claims, "second", &all).await)?
+        .into_iter()
+        .map(|conflict| conflict.claim.key)
+        .collect();
+    in_the_way.sort();
+    assert_eq!(in_the_way, [&*keys[1], &*keys[4]]);
+    for key in [0, 2, 3, 5] {
+        assert_eq!(held_by(&client, &keys[key]).await?, None, "{}", keys[key]);
+    }
+    Ok(())
+}
+
+/// CL-03.
+#[tokio::test]
+async fn a_dry_run_writes_nothing_and_says_the_same() -> Outcome {
+    let client = client().await?;
+    let claims = claims(&client, GRACE);
+    claims.look(&holder("dry"), &[claim("3.0.0.1:80")], soon()).await?;
+    assert_eq!(held_by(&client, "3.0.0.1:80").await?, None);
+    take(&claims, "wet", &["3.0.0.1:80"]).await?.keep();
+    let refused = conflicts(claims.look(&holder("dry"), &[claim("3.0.0.1:80")], soon()).await)?;
+    assert_eq!(refused[0].held.name, "wet");
+    claims.look(&holder("wet"), &[claim("3.0.0.1:80")], soon()).await?;
+    Ok(())
+}
+
+/// CL-03.
+#[tokio::test]
+async fn a_call_that_is_cancelled_gives_back() -> Outcome {
+    let client = client().await?;
+    let claims = claims(&client, GRACE);
+    drop(take(&claims, "unheard", &["4.0.0.1:80"]).await?);
+    until("the claim is given back", || async {
+        Ok(held_by(&client, "4.0.0.1:80").await?.is_none())
+    })
+    .await?;
+    // However far it has come when its caller goes away.
+    for pause in 0..20 {
+        let keys = ["4.0.0.2:80", "4.0.0.3:80", "4.0.0.4:80"];
+        let name = format!("cancelled-{pause}");
+        drop(timeout(Duration::from_millis(pause), take(&claims, &name, &keys)).await);
+        let holder = format!("after-{pause}");
+        until("the keys are free", || async {
+            match take(&claims, &holder, &keys).await {
+                Ok(taken) => Ok({
+                    drop(taken);
+                    true
+                }),
+                Err(_) => Ok(false),
+            }
+        })
+        .await?;
+    }
+    until("nothing is left", || async {
+        Ok(held_by(&client, "4.0.0.2:80").await?.is_none()
+            && held_by(&client, "4.0.0.3:80").await?.is_none()
+            && held_by(&client, "4.0.0.4:80").await?.is_none())
+    })
+    .await
+}
+
+/// CL-06.
+#[tokio::test]
+async fn the_same_object_gets_its_own_claim_again_also_under_a_new_uid() -> Outcome {
+    let client = client().await?;
+    let claims = claims(&client, GRACE);
+    take(&claims, "again", &["5.0.0.1:80"]).await?.keep();
+    assert_eq!(take(&claims, "again", &["5.0.0.1:80"]).await?.keep(), 0);
+    let retry = Holder { uid: "another".into(), ..holder("again") };
+    let refused = claims.take(&retry, &[claim("5.0.0.1:80")], &[], soon()).await?;
+    drop(refused);
+    let listed = Api::<UniqueClaim>::all(client.clone()).list(&ListParams::default()).await?;
+    let found = listed.items.into_iter().find(|found| found.spec.key == "5.0.0.1:80");
+    assert_eq!(found.ok_or("it was given back")?.spec.holder.uid.as_deref(), Some("another"));
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn many_requests_for_one_object_get_its_claim_and_not_a_refusal() -> Outcome {
+    let client = client().await?;
+    let replicas = [(); 3].map(|()| claims(&client, GRACE));
+    let takers = (0..9).map(|number| {
+        let claims = replicas[number % 3].clone();
+        tokio::spawn(async move {
+            let holder = Holder { uid: format!("uid-{number}"), ..holder("same") };
+            claims.take(&holder, &[claim("6.0.0.1:80")], &[], soon()).await.map(Taken::keep)
+        })
+    });
+    let mut new = 0;
+    for taker in futures::future::join_all(takers).await {
+        new += taker??;
+    }
+    assert_eq!(new, 1);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_refusal_says_whether_the_holder_is_stored() -> Outcome {
+    let client = client().await?;
+    let claims = claims(&client, GRACE);
+    let stored = store(&client, "stored", "7.0.0.1").await?;
+    let uid = stored.metadata.uid.ok_or("no uid")?;
+    let owner = Holder { uid, ..holder("stored") };
+    claims.take(&owner, &[claim("7.0.0.1:80")], &[], soon()).await?.keep();
+    take(&claims, "pending", &["7.0.0.2:80"]).await?.keep();
+
+    let refused = conflicts(take(&claims, "other", &["7.0.0.1:80"]).await)?;
+    assert_eq!(refused[0].tenure, Tenure::Stored);
+    assert_eq!(
+        refused[0].message(),
+        "7.0.0.1:80 (link-local-address) is already taken by LinkLocalService default/stored (/spec/ip)"
+    );
+    let refused = conflicts(take(&claims, "other", &["7.0.0.2:80"]).await)?;
+    assert!(matches!(refused[0].tenure, Tenure::Pending { .. }), "{:?}", refused[0].tenure);
+    assert!(refused[0].hint().contains("try again in"), "{}", refused[0].hint());
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_claim_without_a_holder_is_taken_over_after_the_grace_and_not_before() -> Outcome {
+    let client = client().await?;
+    let claims = claims(&client, SHORT_GRACE);
+    let begun = Instant::now();
+    take(&claims, "never-stored", &["8.0.0.1:80"]).await?.keep();
+    until("it is taken over", || async {
+        match take(&claims, "next", &["8.0.0.1:80"]).await {
+            Ok(taken) => Ok(taken.keep() == 1),
+            Err(_) => Ok(false),
+        }
+    })
+    .await?;
+    assert!(begun.elapsed() >= SHORT_GRACE, "{:?}", begun.elapsed());
+    assert_eq!(held_by(&client, "8.0.0.1:80").await?.as_deref(), Some("next"));
+    Ok(())
+}
+
+#[tokio::test]
+async fn an_update_that_changes_no_claim_writes_nothing() -> Outcome {
+    let client = client().await?;
+    let claims = claims(&client, GRACE);
+    let (owner, wanted) = (holder("unchanged"), [claim("9.0.0.1:80")]);
+    claims.take(&owner, &wanted, &[], soon()).await?.keep();
+    let version = async || {
+        let listed = Api::<UniqueClaim>::all(client.clone()).list(&ListParams::default()).await?;
+        let found = listed.items.into_iter().find(|found| found.spec.key == "9.0.0.1:80");
+        Ok::<_, kube::Error>(found.and_then(|found| found.metadata.resource_version))
+    };
+    // At once, as soon as the watch has shown the claim.
+    until("nothing is written", || async {
+        let before = version().await?;
+        let taken = claims.take(&owner, &wanted, &wanted, soon()).await;
+        Ok(taken.is_ok_and(|taken| taken.keep() == 0) && version().await? == before)
+    })
+    .await?;
+    // Without knowing that the stored object makes it, the claim has to be made younger.
+    let before = version().await?;
+    claims.take(&owner, &wanted, &[], soon()).await?.keep();
+    assert_ne!(version().await?, before);
+    Ok(())
+}

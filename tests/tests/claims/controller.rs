@@ -1,0 +1,292 @@
+//! What the keeper of claims and the audit do in the background.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use k8s_openapi::api::admissionregistration::v1::ValidatingWebhookConfiguration;
+use k8s_openapi::api::core::v1::ConfigMap;
+use k8s_openapi::api::events::v1::Event;
+use kube::api::{DeleteParams, Patch, PatchParams};
+use opensdn_policy_host::lookup::Documents;
+use opensdn_policy_host::{
+    Binding, Engine, KindRule, Limits, Mode, Operation, Policy, PolicySet, Scope,
+};
+use opensdn_testing::creation_order::wait_for_next_second;
+use opensdn_testing::link_local;
+use opensdn_webhook::audit::{Audit, Judge, REPORT, REPORT_KEY, Timing};
+use opensdn_webhook::claims::keeper::Keeper;
+use opensdn_webhook::leader::Leadership;
+use opensdn_webhook::serving::Serving;
+use opensdn_webhook::shutdown::{self, Shutdown};
+use tokio::task::JoinHandle;
+
+use super::*;
+
+/// The built-in policy, compiled once for all tests.
+async fn policy() -> Result<Policy, Box<dyn Error>> {
+    static LOADED: OnceCell<Policy> = OnceCell::const_new();
+    let load = async || -> Result<Policy, Box<dyn Error>> {
+        let built_in = opensdn_policies::find("duplicate-link-local").ok_or("no such policy")?;
+        Ok(Policy::load(&Engine::start(8)?, built_in.bytes, None, None).await?)
+    };
+    Ok(LOADED.get_or_try_init(load).await?.clone())
+}
+
+fn binding(policy: &Policy, scope: Scope) -> Binding {
+    Binding {
+        name: "unique".into(),
+        policy: policy.clone(),
+        settings: "{}".into(),
+        mode: Mode::Enforce,
+        failure_mode: None,
+        scope,
+        limits: Limits { time: PATIENCE, ..Limits::default() },
+    }
+}
+
+/// One replica's background work; it ends with the test.
+struct Replica {
+    claims: Claims,
+    judge: Judge,
+    leadership: Leadership,
+    metrics: Metrics,
+    serving: Arc<Serving>,
+    _shutdown: Shutdown,
+}
+
+impl Replica {
+    async fn start(
+        client: &Client,
+        lease: &str,
+        grace: Duration,
+        scope: Scope,
+    ) -> Result<Self, Box<dyn Error>> {
+        let metrics = Metrics::new();
+        let serving = Arc::new(Serving::new(metrics.clone()));
+        serving.swap(PolicySet::new(vec![binding(&policy().await?, scope)], Vec::new()));
+        let lookup = Arc::new(Documents::new(Vec::new()));
+        let (shutdown, drain) = shutdown::channel();
+        Ok(Self {
+            claims: claims(client, grace),
+            judge: Judge::new(Arc::clone(&serving), lookup, Arc::new(|_| None)),
+            leadership: Leadership::start(client.clone(), "default", lease, "replica", drain),
+            metrics,
+            serving,
+            _shutdown: shutdown,
+        })
+    }
+
+    fn keep(&self, client: &Client) -> JoinHandle<()> {
+        let keeper = Keeper::new(
+            client.clone(),
+            self.claims.clone(),
+            self.judge.clone(),
+            "replica",
+            self.metrics.background(),
+        );
+        tokio::spawn(keeper.run(self.leadership.clone()))
+    }
+}
+
+fn services(client: &Client) -> Api<LinkLocalService> {
+    Api::namespaced(client.clone(), "default")
+}
+
+async fn remove(client: &Client, name: &str) -> Outcome {
+    services(client).delete(name, &DeleteParams::default()).await?;
+    Ok(())
+}
+
+async fn told(client: &Client, name: &str) -> Result<Option<String>, kube::Error> {
+    link_local::told(&services(client), name).await
+}
+
+/// What the metric says.
+fn conflicts_counted(replica: &Replica) -> Result<Option<String>, std::fmt::Error> {
+    let metrics = replica.metrics.encode()?;
+    let name = "opensdn_webhook_unique_conflicts{scope=\"link-local-address\"} ";
+    Ok(metrics.lines().find_map(|line| line.strip_prefix(name)).map(str::to_owned))
+}
+
+async fn until_held_by(client: &Client, key: &str, holder: Option<&str>) -> Outcome {
+    let what = format!("{key} is held by {holder:?}");
+    until(&what, || async { Ok(held_by(client, key).await?.as_deref() == holder) }).await
+}
+
+/// A cluster whose keeper has the grace of a real one.
+async fn patient() -> Result<Client, Box<dyn Error>> {
+    static SHARED: OnceCell<Sandbox> = OnceCell::const_new();
+    shared(&SHARED).await
+}
+
+/// A cluster in which a status cannot be written for a while.
+async fn troubled() -> Result<Client, Box<dyn Error>> {
+    static SHARED: OnceCell<Sandbox> = OnceCell::const_new();
+    shared(&SHARED).await
+}
+
+/// A cluster whose keeper waits for two seconds only.
+async fn impatient() -> Result<Client, Box<dyn Error>> {
+    static SHARED: OnceCell<Sandbox> = OnceCell::const_new();
+    shared(&SHARED).await
+}
+
+/// Stores two that want one address, the older first.
+async fn store_in_turn(client: &Client, [older, younger]: [&str; 2], ip: &str) -> Outcome {
+    store(client, older, ip).await?;
+    wait_for_next_second().await;
+    store(client, younger, ip).await?;
+    Ok(())
+}
+
+/// CL-07, CL-09, and the prompt release of CL-05.
+#[tokio::test(flavor = "multi_thread")]
+async fn stored_objects_are_claimed_oldest_first_and_the_younger_is_told() -> Outcome {
+    let client = patient().await?;
+    store_in_turn(&client, ["z-older", "a-younger"], "169.254.1.1").await?;
+    let replica = Replica::start(&client, "stored", GRACE, Scope::default()).await?;
+    let _keeper = replica.keep(&client);
+
+    let key = "169.254.1.1:80";
+    until_held_by(&client, key, Some("z-older")).await?;
+    until("the younger is told", || async { Ok(told(&client, "a-younger").await?.is_some()) })
+        .await?;
+    let text = told(&client, "a-younger").await?.unwrap_or_default();
+    for part in [key, "LinkLocalService default/z-older", "LinkLocalService default/a-younger"] {
+        assert!(text.contains(part), "{text}");
+    }
+    assert_eq!(told(&client, "z-older").await?, None);
+    let events: Api<Event> = Api::namespaced(client.clone(), "default");
+    let about = |event: &Event| event.regarding.as_ref().and_then(|about| about.name.clone());
+    until("there is an event about the younger", || async {
+        let listed = events.list(&ListParams::default()).await?;
+        let is_ours = |event: &&Event| event.reason.as_deref() == Some("UniqueConflict");
+        let ours = listed.items.iter().find(is_ours);
+        Ok(ours.and_then(about).as_deref() == Some("a-younger"))
+    })
+    .await?;
+    assert_eq!(conflicts_counted(&replica)?.as_deref(), Some("1"));
+
+    // However often policies change meanwhile, each is counted once.
+    let policies = PolicySet::new(vec![binding(&policy().await?, Scope::default())], Vec::new());
+    replica.serving.swap(policies);
+    store_in_turn(&client, ["first-of-two", "second-of-two"], "169.254.1.2").await?;
+    until("the second is told", || async { Ok(told(&client, "second-of-two").await?.is_some()) })
+        .await?;
+    assert_eq!(conflicts_counted(&replica)?.as_deref(), Some("2"));
+    remove(&client, "second-of-two").await?;
+    remove(&client, "first-of-two").await?;
+
+    // Well before the grace is over: the holder was stored, and is gone.
+    remove(&client, "z-older").await?;
+    until_held_by(&client, key, Some("a-younger")).await?;
+    until("all is well", || async { Ok(told(&client, "a-younger").await?.is_none()) }).await?;
+    remove(&client, "a-younger").await?;
+    until_held_by(&client, key, None).await
+}
+
+/// CL-07: a status cannot be written while a webhook that is asked about it does not answer.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_younger_is_told_as_soon_as_its_status_can_be_written() -> Outcome {
+    let client = troubled().await?;
+    store_in_turn(&client, ["first", "second"], "169.254.4.1").await?;
+    let hindrance: ValidatingWebhookConfiguration = serde_json::from_value(json!({
+        "metadata": {"name": "out-of-reach"},
+        "webhooks": [{
+            "name": "out-of-reach.example.io", "failurePolicy": "Fail", "sideEffects": "None",
+            "admissionReviewVersions": ["v1"], "timeoutSeconds": 1,
+            "clientConfig": {"url": "https://127.0.0.1:1/"},
+            "rules": [{"apiGroups": ["opensdn.io"], "apiVersions": ["v1alpha1"],
+                "operations": ["UPDATE"], "resources": ["linklocalservices/status"]}],
+        }],
+    }))?;
+    let hindrances: Api<ValidatingWebhookConfiguration> = Api::all(client.clone());
+    hindrances.create(&PostParams::default(), &hindrance).await?;
+    let status = Patch::Merge(json!({"status": {"conditions": []}}));
+    let change = PatchParams::default();
+    until("a status cannot be written", || async {
+        Ok(services(&client).patch_status("second", &change, &status).await.is_err())
+    })
+    .await?;
+
+    let replica = Replica::start(&client, "troubled", GRACE, Scope::default()).await?;
+    let _keeper = replica.keep(&client);
+    until("the conflict is known", || async {
+        Ok(conflicts_counted(&replica).is_ok_and(|counted| counted.as_deref() == Some("1")))
+    })
+    .await?;
+    // It is told at once, or rather not.
+    sleep(Duration::from_secs(2)).await;
+    assert_eq!(told(&client, "second").await?, None);
+    hindrances.delete("out-of-reach", &DeleteParams::default()).await?;
+    until("the younger is told", || async { Ok(told(&client, "second").await?.is_some()) }).await
+}
+
+/// CL-04, CL-05, CL-06.
+#[tokio::test(flavor = "multi_thread")]
+async fn claims_that_no_stored_object_makes_are_released_after_the_grace() -> Outcome {
+    let client = impatient().await?;
+    let replica = Replica::start(&client, "orphans", SHORT_GRACE, Scope::default()).await?;
+    let _keeper = replica.keep(&client);
+    let stored = store(&client, "keeps", "169.254.2.1").await?;
+    until_held_by(&client, "169.254.2.1:80", Some("keeps")).await?;
+
+    let begun = Instant::now();
+    let owner = Holder { uid: stored.metadata.uid.clone().unwrap_or_default(), ..holder("keeps") };
+    let unique = |key| Claim { policy: "unique".into(), ..claim(key) };
+    // Refused by somebody after us: a create, and an update of an object that exists.
+    let never = [unique("169.254.2.2:80")];
+    replica.claims.take(&holder("never"), &never, &[], soon()).await?.keep();
+    let update = [unique("169.254.2.3:80")];
+    replica.claims.take(&owner, &update, &[], soon()).await?.keep();
+    // A create that lost to the one of the same name that is stored.
+    let lost = [unique("169.254.2.1:80")];
+    replica.claims.take(&holder("keeps"), &lost, &[], soon()).await?.keep();
+
+    until_held_by(&client, "169.254.2.2:80", None).await?;
+    until_held_by(&client, "169.254.2.3:80", None).await?;
+    assert!(begun.elapsed() >= SHORT_GRACE, "{:?}", begun.elapsed());
+    let claims: Api<UniqueClaim> = Api::all(client.clone());
+    until("the claim has the stored object's uid", || async {
+        let listed = claims.list(&ListParams::default()).await?;
+        let found = listed.items.into_iter().find(|found| found.spec.key == "169.254.2.1:80");
+        Ok(found.is_some_and(|found| found.spec.holder.uid == stored.metadata.uid))
+    })
+    .await
+}
+
+/// FT-08, MN-22.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_audit_reports_what_is_stored_and_what_it_did_not_check() -> Outcome {
+    let client = patient().await?;
+    // Nova's metadata proxy would swallow it: a denial at admission, had there been one.
+    store(&client, "metadata-proxy", "169.254.3.1").await?;
+    let rule = |kind: &str| KindRule {
+        group: "opensdn.io".into(),
+        version: None,
+        kind: kind.into(),
+        operations: vec![Operation::Create, Operation::Update],
+    };
+    let scope = Scope { kinds: vec![rule("LinkLocalService")], ..Scope::default() };
+    let replica = Replica::start(&client, "audit", GRACE, scope).await?;
+    let timing = Timing { first: Duration::ZERO, interval: PATIENCE };
+    let (judge, metrics) = (replica.judge.clone(), replica.metrics.background());
+    let audit = Audit::new(client.clone(), judge, "default", timing, metrics);
+    let _audit = tokio::spawn(audit.run(replica.leadership.clone()));
+
+    let maps: Api<ConfigMap> = Api::namespaced(client.clone(), "default");
+    until("there is a report", || async { Ok(maps.get_opt(REPORT).await?.is_some()) }).await?;
+    let data: BTreeMap<String, String> = maps.get(REPORT).await?.data.unwrap_or_default();
+    let text = data.get(REPORT_KEY).ok_or("no report")?;
+    let report: serde_json::Value = serde_json::from_str(text)?;
+    assert!(report["objects"]["opensdn.io/LinkLocalService"].as_i64() > Some(0), "{report:#}");
+    let policy = &report["policies"]["unique"];
+    assert_eq!(policy["failures"], 0, "{report:#}");
+    let examples = policy["examples"].as_array().ok_or("no examples")?;
+    let found = examples.iter().any(|example| {
+        example["object"] == "LinkLocalService default/metadata-proxy"
+            && example["code"] == "OSDN3012"
+    });
+    assert!(found, "{report:#}");
+    Ok(())
+}

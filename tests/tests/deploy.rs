@@ -1,0 +1,27 @@
+//! `deploy/webhook` in a real API server: the base is taken, the rights in it are those in use,
+//! and it can be taken out again when no webhook lives. Deliberately not here: whether the
+//! Deployment's pods run, which needs nodes.
+
+#![allow(clippy::indexing_slicing, reason = "JSON of a test, and the line says where")]
+
+mod kustomize;
+mod removal;
+mod rights;
+
+use std::error::Error;
+
+use serde_json::{Value, json};
+
+type Failed = Box<dyn Error + Send + Sync>;
+type Outcome = Result<(), Failed>;
+
+/// As whom the webhook is known to the API server.
+const ACCOUNT: &str = "system:serviceaccount:opensdn-system:opensdn-webhook";
+
+fn service(name: &str, ip: &str) -> Value {
+    json!({
+        "apiVersion": "opensdn.io/v1alpha1", "kind": "LinkLocalService",
+        "metadata": {"name": name, "namespace": "tf"},
+        "spec": {"ip": ip, "port": 80, "fabric": {"addresses": ["10.1.1.1"], "port": 8080}},
+    })
+}

@@ -1,0 +1,35 @@
+//! The tests of whole programs, one binary of them: to link wasmtime and kube once is enough. Each
+//! module is one promise. Those that need real nodes begin with `lab_`, by which the gate knows
+//! them. Deliberately not here: what one crate can test by itself.
+
+mod admission;
+mod book;
+mod claims;
+mod crds;
+mod deep_objects;
+mod deploy;
+mod gate;
+mod guide;
+mod images;
+mod kubectl_plugin;
+mod lab_cluster;
+mod lab_ends;
+mod lab_outage;
+mod lab_uniqueness;
+mod lab_webhook;
+mod policy_author;
+mod reproducible;
+mod same_verdict;
+mod sandbox;
+mod sandbox_command_line;
+mod schema_like_the_api_server;
+/// Its images are big and not OpenSDN's own, so it is not of the gate: `make test-images`.
+#[cfg(feature = "service-images")]
+mod service_images;
+mod tidy;
+mod under_load;
+mod uniqueness;
+mod webhook_certificates;
+mod webhook_compiler;
+mod webhook_policies;
+mod yaml_like_kubectl;
