@@ -1,7 +1,7 @@
 //! What one evaluation costs: a fresh instance each time, against the same rule compiled natively;
 //! and what each built-in policy costs, its look-ups answered from documents.
 
-use std::{error::Error, fs, path::Path, sync::Arc, time::Duration};
+use std::{fs, path::Path, sync::Arc, time::Duration};
 
 use opensdn_policies::ALL;
 use opensdn_policy_build::Build;
@@ -11,6 +11,7 @@ use opensdn_policy_host::{
     scan::{self, Document},
 };
 use opensdn_policy_sdk::bindings::{Guest as _, opensdn::policy::types as wire};
+use opensdn_testing::Failed;
 use opensdn_testing::measure::{Row, Sample, report};
 use serde_json::{Value, json};
 use tokio::{runtime::Runtime, time::Instant};
@@ -18,7 +19,7 @@ use tokio::{runtime::Runtime, time::Instant};
 const RUNS: usize = 20_000;
 const SAMPLES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../deploy/samples");
 
-fn main() -> Result<(), Box<dyn Error>> {
+fn main() -> Result<(), Failed> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let engine = Engine::start(16)?;
     let bytes = build("ten-fields")?;
@@ -61,12 +62,7 @@ fn object(size: usize) -> Value {
     })
 }
 
-fn host(
-    runtime: &Runtime,
-    set: &PolicySet,
-    label: &str,
-    text: &str,
-) -> Result<Vec<Row>, Box<dyn Error>> {
+fn host(runtime: &Runtime, set: &PolicySet, label: &str, text: &str) -> Result<Vec<Row>, Failed> {
     let mut paths = scan::Paths::new();
     let mount = paths.mount("", set.paths());
     let scans = Sample::of(RUNS, || {
@@ -95,7 +91,7 @@ fn host(
 }
 
 /// The same rule without WebAssembly: the parts as text, the guest's own code.
-fn native(set: &PolicySet, label: &str, text: &str) -> Result<Vec<Row>, Box<dyn Error>> {
+fn native(set: &PolicySet, label: &str, text: &str) -> Result<Vec<Row>, Failed> {
     let object: Value = serde_json::from_str(text)?;
     let interest = set.bindings().next().and_then(|one| one.policy.metadata().interests.first());
     let reads = interest.map(|interest| interest.reads.clone()).unwrap_or_default();
@@ -123,8 +119,8 @@ fn native(set: &PolicySet, label: &str, text: &str) -> Result<Vec<Row>, Box<dyn 
 }
 
 /// Every built-in policy on the sample Manager, which is of concern to all of them.
-fn built_in(runtime: &Runtime, engine: &Engine) -> Result<Vec<Row>, Box<dyn Error>> {
-    let sample = |name: &str| -> Result<Value, Box<dyn Error>> {
+fn built_in(runtime: &Runtime, engine: &Engine) -> Result<Vec<Row>, Failed> {
+    let sample = |name: &str| -> Result<Value, Failed> {
         Ok(serde_saphyr::from_str(&fs::read_to_string(format!("{SAMPLES}/{name}.yaml"))?)?)
     };
     let text = sample("manager")?.to_string();
@@ -198,7 +194,7 @@ fn bind(policy: &Policy) -> Binding {
 }
 
 /// Builds a guest of `tests/guests` as the built-in policies are built.
-fn build(name: &str) -> Result<Vec<u8>, Box<dyn Error>> {
+fn build(name: &str) -> Result<Vec<u8>, Failed> {
     let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let target = workspace.join("target/guests");
     let packages = [name.to_owned()];

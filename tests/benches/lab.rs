@@ -3,13 +3,13 @@
 //! whether memory and open files stay what they were. `LAB_MINUTES` says how long the last is
 //! looked at (default 10), `LAB_WITHOUT_FAULTS` goes on to it at once. Deliberately not here: reviews per second (`webhook`).
 
-use std::error::Error;
 use std::fs;
 use std::time::Duration;
 
 use kube::api::{DeleteParams, DynamicObject, PostParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use kube::{Api, Client, ResourceExt as _};
+use opensdn_testing::Failed;
 use opensdn_testing::lab_product::LabProduct;
 use opensdn_testing::lab_under_load::{Cost, LabUnderLoad};
 use opensdn_testing::measure::{Row, Sample, report};
@@ -18,7 +18,7 @@ use opensdn_testing::sandbox::{Sandbox, lab};
 use serde_json::json;
 use tokio::time::{Instant, sleep};
 
-type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
+type Outcome<T> = Result<T, Failed>;
 
 /// Applies of which the median counts; each has an address of its own.
 const APPLIES: u8 = 200;
@@ -98,7 +98,7 @@ async fn until_refused(client: &Client, product: &LabProduct<'_>) -> Outcome<Row
         loop {
             match api.create(&dry, &bad).await {
                 Err(kube::Error::Api(status)) if status.message.contains("[OSDN1812]") => {
-                    return Ok::<_, Box<dyn Error + Send + Sync>>(begun.elapsed());
+                    return Ok::<_, Failed>(begun.elapsed());
                 }
                 // Not called yet, or not to be reached.
                 Ok(_) | Err(_) => sleep(Duration::from_millis(20)).await,

@@ -5,7 +5,6 @@
 //! out, and the table says so.
 
 use std::{
-    error::Error,
     fs,
     path::{Path, PathBuf},
     process::{Command, Stdio},
@@ -17,6 +16,7 @@ use opensdn_policy_host::{
     Binding, Context, Engine, Limits, Mode, Operation, Policy, PolicySet, Request, Scope,
     lookup::NoLookup, scan,
 };
+use opensdn_testing::Failed;
 use opensdn_testing::measure::{Row, Sample, report};
 use opensdn_testing::programs::program;
 use tokio::{runtime::Runtime, time::Instant};
@@ -33,7 +33,7 @@ const LANGUAGES: [(&str, &[&str]); 4] = [
 const OBJECT: &str = r#"{"apiVersion": "example.com/v1", "kind": "Database",
     "metadata": {"name": "example", "labels": {"app": "example", "owner": "network"}}}"#;
 
-fn main() -> Result<(), Box<dyn Error>> {
+fn main() -> Result<(), Failed> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let engine = Engine::start(16)?;
     let runs = std::env::var("LANGUAGE_RUNS").ok().and_then(|runs| runs.parse().ok());
@@ -101,7 +101,7 @@ fn measure(
     language: &str,
     bytes: &[u8],
     runs: usize,
-) -> Result<Vec<Row>, Box<dyn Error>> {
+) -> Result<Vec<Row>, Failed> {
     let policy = runtime.block_on(Policy::load(engine, bytes, None, None))?;
     let binding = Binding {
         name: "no-owner".to_owned(),

@@ -2,9 +2,10 @@
 //! cache that is measured: the lock and the check of its age, which do not depend on the number
 //! of objects, are left out.
 
-use std::{error::Error, hint::black_box};
+use std::hint::black_box;
 
 use opensdn_policy_host::Index;
+use opensdn_testing::Failed;
 use opensdn_testing::measure::{Row, Sample, report};
 use opensdn_webhook::related::table::{Shape, Table};
 use serde_json::json;
@@ -13,7 +14,7 @@ use serde_json::json;
 const BATCH: u32 = 1_000;
 const BATCHES: usize = 400;
 
-fn main() -> Result<(), Box<dyn Error>> {
+fn main() -> Result<(), Failed> {
     let index = Index {
         name: "by-ip".to_owned(),
         group: "opensdn.io".to_owned(),

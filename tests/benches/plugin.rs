@@ -3,7 +3,6 @@
 //! time and as the most memory that it ever has.
 
 use std::{
-    error::Error,
     fmt::Write as _,
     fs,
     path::{Path, PathBuf},
@@ -11,6 +10,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use opensdn_testing::Failed;
 use opensdn_testing::measure::{Row, Sample, report};
 use opensdn_testing::programs::program;
 
@@ -21,7 +21,7 @@ const RUNS: usize = 5;
 /// read, so only what the last interval adds is missed.
 const GLANCE: Duration = Duration::from_millis(2);
 
-fn main() -> Result<(), Box<dyn Error>> {
+fn main() -> Result<(), Failed> {
     let plugin = program("kubectl-opensdn")?;
     let mut rows = Vec::new();
     for (what, arguments) in [
@@ -43,7 +43,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-fn validate() -> Result<Vec<Row>, Box<dyn Error>> {
+fn validate() -> Result<Vec<Row>, Failed> {
     let folder = tempfile::tempdir()?;
     let cache = folder.path().join("cache");
     let mut rows = Vec::new();
@@ -74,7 +74,7 @@ fn milliseconds(duration: Duration) -> f64 {
 }
 
 /// Validates the file, in which nothing is wrong: how long it takes, and the most KiB it has.
-fn run(file: &Path, cache: &Path) -> Result<(Duration, u64), Box<dyn Error>> {
+fn run(file: &Path, cache: &Path) -> Result<(Duration, u64), Failed> {
     let plugin = program("kubectl-opensdn")?;
     let started = Instant::now();
     let mut child = Command::new(plugin)
@@ -104,7 +104,7 @@ fn run(file: &Path, cache: &Path) -> Result<(Duration, u64), Box<dyn Error>> {
 
 /// One file: a profile, then two link-local services, a Vrouter and its Control in turn, made from
 /// the samples, each with a name and addresses of its own.
-fn manifests(folder: &Path, documents: u32) -> Result<PathBuf, Box<dyn Error>> {
+fn manifests(folder: &Path, documents: u32) -> Result<PathBuf, Failed> {
     let sample = |name: &str| fs::read_to_string(format!("{SAMPLES}/{name}.yaml"));
     let services = sample("link-local-service")?;
     let service = services.split("---\n").next().unwrap_or_default();

@@ -5,7 +5,6 @@
 //! costs (`evaluate`).
 
 use std::{
-    error::Error,
     fs,
     io::{Read as _, Write as _},
     net::TcpStream,
@@ -16,6 +15,7 @@ use std::{
 };
 
 use opensdn_policies::ALL;
+use opensdn_testing::Failed;
 use opensdn_testing::{
     balancer::Backend,
     measure::{Row, Sample, report},
@@ -27,7 +27,7 @@ use opensdn_testing::{
 use serde_json::{Map, Value, json};
 use tempfile::TempDir;
 
-type Outcome<T> = Result<T, Box<dyn Error>>;
+type Outcome<T> = Result<T, Failed>;
 
 const SAMPLES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../deploy/samples");
 /// How many bytes a review has where its object leaves room.

@@ -3,8 +3,7 @@
 
 #![allow(clippy::indexing_slicing, reason = "JSON of a test, and the line says where")]
 
-use std::error::Error;
-
+use opensdn_testing::{Failed, Outcome};
 use opensdn_testing::{
     eventually::eventually,
     kubectl::{self, Said},
@@ -12,9 +11,6 @@ use opensdn_testing::{
     sandbox::{Builder, KubectlError, Sandbox},
 };
 use serde_json::{Value, json};
-
-type Failed = Box<dyn Error + Send + Sync>;
-type Outcome = Result<(), Failed>;
 
 const SAMPLES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../deploy/samples");
 const REFUSED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../deploy/samples-refused");

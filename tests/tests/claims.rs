@@ -3,7 +3,6 @@
 
 mod controller;
 
-use std::error::Error;
 use std::future::Future;
 use std::time::Duration;
 
@@ -15,30 +14,29 @@ use opensdn_policy_host::Claim;
 use opensdn_testing::link_local::service;
 use opensdn_testing::product::install_crds;
 use opensdn_testing::sandbox::Sandbox;
+use opensdn_testing::{Failed, Outcome};
 use opensdn_webhook::claims::{ClaimError, Claims, Conflict, GRACE, Holder, Taken, Tenure};
 use opensdn_webhook::metrics::Metrics;
 use serde_json::json;
 use tokio::sync::OnceCell;
 use tokio::time::{Instant, sleep, timeout};
 
-type Outcome = Result<(), Box<dyn Error>>;
-
 /// Long enough for a busy machine.
 const PATIENCE: Duration = Duration::from_secs(30);
 const SHORT_GRACE: Duration = Duration::from_secs(2);
 
 /// One API server for all tests of this file; each has keys of its own.
-async fn client() -> Result<Client, Box<dyn Error>> {
+async fn client() -> Result<Client, Failed> {
     static SHARED: OnceCell<Sandbox> = OnceCell::const_new();
     shared(&SHARED).await
 }
 
 /// A client of a sandbox with our CRDs, started by the first test that asks.
-async fn shared(sandbox: &'static OnceCell<Sandbox>) -> Result<Client, Box<dyn Error>> {
+async fn shared(sandbox: &'static OnceCell<Sandbox>) -> Result<Client, Failed> {
     Ok(sandbox.get_or_try_init(start).await?.client()?)
 }
 
-async fn start() -> Result<Sandbox, Box<dyn Error>> {
+async fn start() -> Result<Sandbox, Failed> {
     let sandbox = Sandbox::builder().only_api_server().start().await?;
     let client = sandbox.client()?;
     install_crds(&client, &opensdn_crds::all()).await?;
@@ -89,7 +87,7 @@ async fn take(claims: &Claims, name: &str, keys: &[&str]) -> Result<Taken, Claim
 }
 
 /// What was in the way of a call that has to be refused.
-fn conflicts<T>(result: Result<T, ClaimError>) -> Result<Vec<Conflict>, Box<dyn Error>> {
+fn conflicts<T>(result: Result<T, ClaimError>) -> Result<Vec<Conflict>, Failed> {
     match result {
         Err(ClaimError::Held(conflicts)) => Ok(conflicts),
         Err(error) => Err(error.into()),
@@ -117,7 +115,7 @@ async fn until<F: Future<Output = Result<bool, kube::Error>>>(
     timeout(PATIENCE, wait).await.map_err(|_| format!("never came: {what}"))?
 }
 
-async fn store(client: &Client, name: &str, ip: &str) -> Result<LinkLocalService, Box<dyn Error>> {
+async fn store(client: &Client, name: &str, ip: &str) -> Result<LinkLocalService, Failed> {
     let service = service(&json!({"name": name}), ip)?;
     let services: Api<LinkLocalService> = Api::namespaced(client.clone(), "default");
     Ok(services.create(&PostParams::default(), &service).await?)

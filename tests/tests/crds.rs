@@ -2,7 +2,6 @@
 //! of `deploy/samples` and the cases of `crds/tests/cases`, one file each.
 
 use std::collections::BTreeMap;
-use std::error::Error;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
@@ -12,10 +11,9 @@ use kube::api::{ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, Po
 use kube::{Api, Client};
 use opensdn_testing::product::install_crds;
 use opensdn_testing::sandbox::Sandbox;
+use opensdn_testing::{Failed, Outcome};
 use serde_json::{Value, json};
 use tokio::sync::OnceCell;
-
-type Outcome = Result<(), Box<dyn Error>>;
 
 const YAML: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../crds/yaml");
 const CASES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../crds/tests/cases");
@@ -228,30 +226,26 @@ async fn explain_tells_unit_default_and_effect() -> Outcome {
 }
 
 /// One API server with our CRDs for all tests here; it ends with the process.
-async fn server() -> Result<&'static Sandbox, Box<dyn Error>> {
+async fn server() -> Result<&'static Sandbox, Failed> {
     static SERVER: OnceCell<Sandbox> = OnceCell::const_new();
     SERVER
         .get_or_try_init(|| async {
             let sandbox = Sandbox::builder().only_api_server().start().await?;
             install_crds(&sandbox.client()?, &opensdn_crds::all()).await?;
             sandbox.kubectl(&["create", "namespace", NAMESPACE]).await?;
-            Ok::<_, Box<dyn Error>>(sandbox)
+            Ok::<_, Failed>(sandbox)
         })
         .await
 }
 
-async fn create(
-    client: &Client,
-    object: &Value,
-    dry_run: bool,
-) -> Result<DynamicObject, Box<dyn Error>> {
+async fn create(client: &Client, object: &Value, dry_run: bool) -> Result<DynamicObject, Failed> {
     let params = PostParams { dry_run, ..PostParams::default() };
     let typed: DynamicObject = serde_json::from_value(object.clone())?;
     Ok(api(client, object)?.create(&params, &typed).await?)
 }
 
 /// The API of the kind that the object is of, in the object's namespace.
-fn api(client: &Client, object: &Value) -> Result<Api<DynamicObject>, Box<dyn Error>> {
+fn api(client: &Client, object: &Value) -> Result<Api<DynamicObject>, Failed> {
     static RESOURCES: LazyLock<Vec<ApiResource>> = LazyLock::new(resources);
     let resource = RESOURCES
         .iter()
@@ -276,7 +270,7 @@ fn resources() -> Vec<ApiResource> {
 
 /// How the answer differs from what the case says: `expect: accept`, or `refuse:` with texts
 /// that the refusal must contain.
-fn difference(case: &Value, answer: &Result<DynamicObject, Box<dyn Error>>) -> Option<String> {
+fn difference(case: &Value, answer: &Result<DynamicObject, Failed>) -> Option<String> {
     let message = answer.as_ref().err().map(ToString::to_string);
     match (case["expect"].as_str(), case["refuse"].as_array(), message) {
         (Some("accept"), None, None) => None,
@@ -291,7 +285,7 @@ fn difference(case: &Value, answer: &Result<DynamicObject, Box<dyn Error>>) -> O
     }
 }
 
-fn files(folder: &str) -> Result<Vec<PathBuf>, Box<dyn Error>> {
+fn files(folder: &str) -> Result<Vec<PathBuf>, Failed> {
     let mut files = Vec::new();
     for entry in fs::read_dir(folder)? {
         files.push(entry?.path());

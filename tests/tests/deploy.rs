@@ -8,12 +8,7 @@ mod kustomize;
 mod removal;
 mod rights;
 
-use std::error::Error;
-
 use serde_json::{Value, json};
-
-type Failed = Box<dyn Error + Send + Sync>;
-type Outcome = Result<(), Failed>;
 
 /// As whom the webhook is known to the API server.
 const ACCOUNT: &str = "system:serviceaccount:opensdn-system:opensdn-webhook";

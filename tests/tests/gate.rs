@@ -1,15 +1,13 @@
 //! What the scripts in `gate/` promise: a truthful count, and a build cache that never passes
 //! another clone's work off as ours.
 
-use std::error::Error;
+use opensdn_testing::{Failed, Outcome};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::time::{Duration, SystemTime};
 
 use tempfile::TempDir;
-
-type Outcome = Result<(), Box<dyn Error>>;
 
 const GATE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../gate");
 
@@ -33,7 +31,7 @@ fn text(output: &Output) -> String {
 }
 
 /// A workspace of a program and a library that says `word`, checked out an hour ago.
-fn clone_that_says(word: &str, parent: &Path) -> Result<PathBuf, Box<dyn Error>> {
+fn clone_that_says(word: &str, parent: &Path) -> Result<PathBuf, Failed> {
     let root = parent.join(word);
     let files = [
         ("Cargo.toml", "[workspace]\nmembers = [\"said\", \"say\"]\nresolver = \"3\"\n".to_owned()),
@@ -92,7 +90,7 @@ fn second_run_at_the_same_time_takes_another_slot() -> Outcome {
 }
 
 /// Runs `run_tests_and_finish` with a command in place of cargo.
-fn finish(command: &str) -> Result<(i32, String), Box<dyn Error>> {
+fn finish(command: &str) -> Result<(i32, String), Failed> {
     let folder = TempDir::new()?;
     let script =
         format!("source $GATE/summary.sh; tests() {{ {command}; }}; run_tests_and_finish tests");

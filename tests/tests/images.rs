@@ -2,16 +2,14 @@
 //! it says of itself, and that its program needs nothing else. What it does in pods is tested in
 //! the lab.
 
-use std::error::Error;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use opensdn_testing::image::{Container, Image};
+use opensdn_testing::{Failed, Outcome};
 use tempfile::TempDir;
-
-type Outcome = Result<(), Box<dyn Error>>;
 
 const BUILD: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../deploy/images/build.sh");
 const KUSTOMIZATION: &str = include_str!("../../deploy/webhook/kustomization.yaml");
@@ -19,7 +17,7 @@ const KUSTOMIZATION: &str = include_str!("../../deploy/webhook/kustomization.yam
 const MOST_BYTES: u64 = 30_000_000;
 
 /// The archive; `folder` is where it is kept, if not where it always is.
-fn webhook(folder: Option<&Path>) -> Result<PathBuf, Box<dyn Error>> {
+fn webhook(folder: Option<&Path>) -> Result<PathBuf, Failed> {
     let mut command = Command::new(BUILD);
     command.arg("webhook");
     if let Some(folder) = folder {

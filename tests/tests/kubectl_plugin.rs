@@ -2,18 +2,15 @@
 //! talking to a real API server with kubectl's flags. Deliberately not here: what the commands print
 //! (their transcripts in `plugin/tests`).
 
-use std::error::Error;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::{Command, Output};
 
 use opensdn_testing::programs::program;
 use opensdn_testing::sandbox::{Binaries, Sandbox, User};
+use opensdn_testing::{Failed, Outcome};
 use serde_json::Value;
 use tempfile::TempDir;
-
-type Failed = Box<dyn Error + Send + Sync>;
-type Outcome = Result<(), Failed>;
 
 /// A folder for PATH with the plugin under both of its names.
 fn installed() -> Result<TempDir, Failed> {

@@ -8,7 +8,6 @@
     reason = "JSON of a test, and the line says where"
 )]
 
-use std::error::Error;
 use std::fs;
 use std::net::Ipv4Addr;
 use std::time::{Duration, Instant};
@@ -19,8 +18,7 @@ use opensdn_testing::kubectl::{Said, kubectl, read};
 use opensdn_testing::sandbox::Sandbox;
 use opensdn_testing::sandbox::lab::Lab;
 use opensdn_testing::sandbox::lab::fault::{Daemon, Link, Party, Signal};
-
-type Outcome = Result<(), Box<dyn Error + Send + Sync>>;
+use opensdn_testing::{Failed, Outcome};
 
 const WORKLOAD: &str = include_str!("lab/workload.yaml");
 
@@ -38,7 +36,7 @@ struct Web {
 }
 
 impl World {
-    async fn new() -> Result<Self, Box<dyn Error + Send + Sync>> {
+    async fn new() -> Result<Self, Failed> {
         let sandbox = Sandbox::with_real_nodes(3).await?;
         let client = sandbox.client()?;
         let applied = sandbox.kubectl_with_input(&["apply", "-f", "-"], WORKLOAD).await?;
@@ -72,7 +70,7 @@ impl World {
         Ok(())
     }
 
-    async fn exec(&self, pod: &str, command: &str) -> Result<Said, Box<dyn Error + Send + Sync>> {
+    async fn exec(&self, pod: &str, command: &str) -> Result<Said, Failed> {
         Ok(kubectl(&self.sandbox, &["exec", pod, "--", "sh", "-c", command]).await?)
     }
 

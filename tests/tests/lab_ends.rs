@@ -2,7 +2,6 @@
 //! and nobody else's may be touched. What a lab does in between is in `lab_cluster.rs`.
 
 use std::collections::BTreeSet;
-use std::error::Error;
 use std::fs;
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
@@ -12,9 +11,8 @@ use std::time::{Duration, Instant};
 
 use opensdn_testing::programs::{ProgramsError, program};
 use opensdn_testing::signal::{self, Signal};
+use opensdn_testing::{Failed, Outcome};
 use tempfile::TempDir;
-
-type Outcome = Result<(), Box<dyn Error>>;
 
 /// So long something may take to go away on a loaded machine.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -36,7 +34,7 @@ struct Background {
 }
 
 impl Background {
-    fn up(dir: PathBuf, nodes: u8) -> Result<Self, Box<dyn Error>> {
+    fn up(dir: PathBuf, nodes: u8) -> Result<Self, Failed> {
         let nodes = format!("--nodes={nodes}");
         let up = command()?.args(["up", &nodes, "--dir"]).arg(&dir).output()?;
         let said = text(&up);
@@ -45,7 +43,7 @@ impl Background {
         Ok(Self { dir, kubectl: kubectl.ok_or("no kubectl")?.trim().into() })
     }
 
-    fn kubectl(&self, arguments: &[&str]) -> Result<String, Box<dyn Error>> {
+    fn kubectl(&self, arguments: &[&str]) -> Result<String, Failed> {
         let kubeconfig = self.dir.join("kubeconfig");
         let mut command = Command::new(&self.kubectl);
         let output = command.env("KUBECONFIG", kubeconfig).args(arguments).output()?;
@@ -53,7 +51,7 @@ impl Background {
         Ok(text(&output))
     }
 
-    fn ready_nodes(&self) -> Result<usize, Box<dyn Error>> {
+    fn ready_nodes(&self) -> Result<usize, Failed> {
         let nodes = self.kubectl(&["get", "nodes", "--no-headers"])?;
         Ok(nodes.lines().filter(|line| line.contains(" Ready ")).count())
     }
@@ -62,7 +60,7 @@ impl Background {
         self.dir.join("data")
     }
 
-    fn owner(&self) -> Result<u32, Box<dyn Error>> {
+    fn owner(&self) -> Result<u32, Failed> {
         Ok(fs::read_to_string(self.data().join("owner.lock"))?.trim().parse()?)
     }
 
@@ -83,7 +81,7 @@ impl Drop for Background {
 }
 
 /// The id of the lab whose data is in that folder, as the register has it.
-fn lab_id(data: &Path) -> Result<String, Box<dyn Error>> {
+fn lab_id(data: &Path) -> Result<String, Failed> {
     for entry in fs::read_dir("/run/opensdn/labs")?.flatten() {
         let folder = fs::read_to_string(entry.path()).unwrap_or_default();
         if Path::new(&folder) == data {
@@ -163,8 +161,8 @@ struct Host {
 }
 
 impl Host {
-    fn now() -> Result<Self, Box<dyn Error>> {
-        let run = |line: &str| -> Result<String, Box<dyn Error>> {
+    fn now() -> Result<Self, Failed> {
+        let run = |line: &str| -> Result<String, Failed> {
             let output = Command::new("sh").args(["-c", line]).output()?;
             Ok(text(&output))
         };
@@ -179,13 +177,13 @@ impl Host {
     }
 }
 
-fn loops(dir: &Path) -> Result<bool, Box<dyn Error>> {
+fn loops(dir: &Path) -> Result<bool, Failed> {
     let listed = Command::new("losetup").args(["--list", "--noheadings"]).output()?;
     Ok(text(&listed).contains(&dir.display().to_string()))
 }
 
 /// A lab of one node in the foreground, ready.
-fn foreground(dir: &Path) -> Result<Child, Box<dyn Error>> {
+fn foreground(dir: &Path) -> Result<Child, Failed> {
     let mut child = command()?
         .args(["--nodes=1", "--dir"])
         .arg(dir)

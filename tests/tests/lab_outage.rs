@@ -2,14 +2,12 @@
 //! namespace was deleted. Everything else in the cluster goes on, and the way back is open.
 //! Deliberately not here: what breaks while some of it is there (`lab_webhook`).
 
-use opensdn_testing::admin_changes::Failed;
 use opensdn_testing::eventually::eventually;
 use opensdn_testing::lab_product::{CONFIGURATIONS, LabProduct, REPLICAS};
 use opensdn_testing::lab_under_load::users_of;
 use opensdn_testing::product::NAMESPACE;
 use opensdn_testing::sandbox::Sandbox;
-
-type Outcome = Result<(), Failed>;
+use opensdn_testing::{Failed, Outcome};
 
 const GOOD: &str = r#"{"apiVersion": "opensdn.io/v1alpha1", "kind": "LinkLocalService",
 "metadata": {"name": "NAME", "namespace": "default"},

@@ -9,7 +9,6 @@ use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kube::{Api, Client, ResourceExt as _};
 use opensdn_crds::link_local_service::LinkLocalService;
 use opensdn_crds::unique_claim::{UniqueClaim, UniqueClaimSpec};
-use opensdn_testing::admin_changes::Failed;
 use opensdn_testing::contention::{CLIENTS, contend, one_per_key, until_claims_fit};
 use opensdn_testing::creation_order::wait_for_next_second;
 use opensdn_testing::eventually::{PATIENCE, eventually};
@@ -19,10 +18,9 @@ use opensdn_testing::product::{NAMESPACE, install_crds};
 use opensdn_testing::sandbox::Sandbox;
 use opensdn_testing::sandbox::lab::address_of;
 use opensdn_testing::sandbox::lab::fault::{Party, Signal};
+use opensdn_testing::{Failed, Outcome};
 use serde_json::json;
 use tokio::time::{sleep, timeout};
-
-type Outcome = Result<(), Failed>;
 
 const TAKEN: &str = "is already taken by LinkLocalService default/";
 const HAND_MADE: &str = r#"{"apiVersion": "opensdn.io/v1alpha1", "kind": "UniqueClaim",

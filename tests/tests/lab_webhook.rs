@@ -4,14 +4,12 @@
 
 use std::future::Future;
 
-use opensdn_testing::admin_changes::Failed;
+use opensdn_testing::Outcome;
 use opensdn_testing::lab_product::LabProduct;
 use opensdn_testing::lab_under_load::LabUnderLoad;
 use opensdn_testing::product::NAMESPACE;
 use opensdn_testing::sandbox::Sandbox;
 use opensdn_testing::sandbox::lab::node_of;
-
-type Outcome = Result<(), Failed>;
 
 const ROOT: &str = r#"{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "root"},
     "spec": {"containers": [{"name": "c", "image": "opensdn-webhook:0.1.0"}]}}"#;

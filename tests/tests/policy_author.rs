@@ -2,7 +2,6 @@
 //! user's own, by the plugin's commands and kubectl only. Deliberately not here: what the commands
 //! print (their transcripts in `plugin/tests`), and languages other than Rust (`test-languages`).
 
-use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -11,10 +10,8 @@ use opensdn_testing::kubectl::{kubectl, send};
 use opensdn_testing::product::{Installation, Product};
 use opensdn_testing::programs::program;
 use opensdn_testing::sandbox::Sandbox;
+use opensdn_testing::{Failed, Outcome};
 use serde_json::{Value, json};
-
-type Failed = Box<dyn Error + Send + Sync>;
-type Outcome = Result<(), Failed>;
 
 /// Folders that are kept from one test run to the next: what cargo built, and compiled policies.
 fn kept(name: &str) -> PathBuf {

@@ -1,8 +1,8 @@
 //! A policy has one digest, wherever it is built: what an administrator pinned today is what
 //! another machine builds from the same source.
 
+use opensdn_testing::Outcome;
 use std::{
-    error::Error,
     fs,
     path::{Path, PathBuf},
 };
@@ -10,8 +10,6 @@ use std::{
 use opensdn_policies::BuiltIn;
 use opensdn_policy_build::Build;
 use opensdn_policy_host::Digest;
-
-type Outcome = Result<(), Box<dyn Error>>;
 
 fn workspace() -> Result<PathBuf, std::io::Error> {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..").canonicalize()

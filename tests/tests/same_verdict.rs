@@ -13,11 +13,11 @@
 )]
 
 use std::collections::BTreeSet;
-use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use opensdn_testing::programs::program;
+use opensdn_testing::{Failed, Outcome};
 use opensdn_testing::{
     eventually::PATIENCE,
     kubectl::{self, Said},
@@ -33,9 +33,6 @@ use cases::Compared;
 
 mod builder;
 mod cases;
-
-type Failed = Box<dyn Error + Send + Sync>;
-type Outcome = Result<(), Failed>;
 
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
 

@@ -1,17 +1,15 @@
 //! What the sandbox promises to those who test with it. Its command line is in
 //! `sandbox_command_line.rs`.
 
-use std::error::Error;
 use std::fs;
 
 use k8s_openapi::api::authentication::v1::{SelfSubjectReview, UserInfo};
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, ServiceAccount};
 use kube::api::{ListParams, PostParams};
 use kube::{Api, Client};
+use opensdn_testing::Outcome;
 use opensdn_testing::eventually::eventually;
 use opensdn_testing::sandbox::{BinariesError, Sandbox, SandboxError, User};
-
-type Outcome = Result<(), Box<dyn Error>>;
 
 const DEPLOYMENT: &str = "
 apiVersion: apps/v1

@@ -1,7 +1,6 @@
 //! What `opensdn-sandbox` promises to people: `up`, `down`, `status`, the foreground, and
 //! that nothing is left whatever happens to it.
 
-use std::error::Error;
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::os::unix::fs::symlink;
@@ -14,15 +13,14 @@ use opensdn_testing::eventually::{PATIENCE, eventually};
 use opensdn_testing::programs::{ProgramsError, program};
 use opensdn_testing::sandbox::Binaries;
 use opensdn_testing::signal::{self, Signal};
+use opensdn_testing::{Failed, Outcome};
 use tempfile::TempDir;
-
-type Outcome = Result<(), Box<dyn Error>>;
 
 fn command() -> Result<Command, ProgramsError> {
     Ok(Command::new(program("opensdn-sandbox")?))
 }
 
-fn run(arguments: &[&str], dir: &Path) -> Result<Output, Box<dyn Error>> {
+fn run(arguments: &[&str], dir: &Path) -> Result<Output, Failed> {
     Ok(command()?.args(arguments).arg("--dir").arg(dir).output()?)
 }
 
@@ -31,13 +29,13 @@ fn text(output: &Output) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-async fn programs_folder() -> Result<PathBuf, Box<dyn Error>> {
+async fn programs_folder() -> Result<PathBuf, Failed> {
     let etcd = Binaries::find(None).await?.program("etcd")?;
     Ok(etcd.parent().ok_or("no folder")?.to_owned())
 }
 
 /// A sandbox in the foreground whose cache, and so its default data folder, is `cache`.
-fn foreground(cache: &Path, programs: &Path) -> Result<Child, Box<dyn Error>> {
+fn foreground(cache: &Path, programs: &Path) -> Result<Child, Failed> {
     let mut child = command()?
         .env("XDG_CACHE_HOME", cache)
         .env("KUBEBUILDER_ASSETS", programs)

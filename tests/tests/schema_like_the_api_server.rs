@@ -3,7 +3,6 @@
 //! and every sample, and for what becomes of them when single values are replaced.
 
 use std::collections::BTreeSet;
-use std::error::Error;
 use std::fs;
 use std::path::PathBuf;
 use std::sync::LazyLock;
@@ -13,10 +12,9 @@ use kube::Client;
 use opensdn_manifests::{Document, Problem, Schemas, Severity, Source, codes, read};
 use opensdn_testing::product::install_crds;
 use opensdn_testing::sandbox::Sandbox;
+use opensdn_testing::{Failed, Outcome};
 use serde_json::{Value, json};
 use tokio::sync::OnceCell;
-
-type Outcome = Result<(), Box<dyn Error>>;
 
 const CASES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../crds/tests/cases");
 const SAMPLES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../deploy/samples");
@@ -127,7 +125,7 @@ async fn compare(documents: Vec<Document>) -> Outcome {
         async move {
             let theirs = ask(client, &document.value).await?;
             let ours = judge(&schemas.check(document, None));
-            Ok::<_, Box<dyn Error>>(difference(&theirs, &ours, &document.value))
+            Ok::<_, Failed>(difference(&theirs, &ours, &document.value))
         }
     });
     let differences: Vec<Option<String>> = stream::iter(asked).buffered(16).try_collect().await?;
@@ -163,7 +161,7 @@ fn judge(problems: &[Problem]) -> Verdict {
 }
 
 /// Creates the object as kubectl does, strictly and only for trial.
-async fn ask(client: &Client, object: &Value) -> Result<Verdict, Box<dyn Error>> {
+async fn ask(client: &Client, object: &Value) -> Result<Verdict, Failed> {
     let path = path(object)?;
     let request = http::Request::post(format!("{path}?dryRun=All&fieldValidation=Strict"))
         .header("content-type", "application/json")
@@ -192,7 +190,7 @@ async fn ask(client: &Client, object: &Value) -> Result<Verdict, Box<dyn Error>>
     })
 }
 
-fn path(object: &Value) -> Result<String, Box<dyn Error>> {
+fn path(object: &Value) -> Result<String, Failed> {
     /// Kind, plural and scope.
     static KINDS: LazyLock<Vec<[String; 3]>> = LazyLock::new(|| {
         let specs = opensdn_crds::all().into_iter().map(|definition| definition.spec);
@@ -209,7 +207,7 @@ fn path(object: &Value) -> Result<String, Box<dyn Error>> {
 }
 
 /// The objects of all cases and samples that are of our kinds.
-fn documents() -> Result<Vec<Document>, Box<dyn Error>> {
+fn documents() -> Result<Vec<Document>, Failed> {
     let schemas = &*SCHEMAS;
     let mut documents = Vec::new();
     for path in files(CASES)? {
@@ -227,7 +225,7 @@ fn documents() -> Result<Vec<Document>, Box<dyn Error>> {
     Ok(documents)
 }
 
-fn document(value: &Value) -> Result<Document, Box<dyn Error>> {
+fn document(value: &Value) -> Result<Document, Failed> {
     let mut parsed = read(&Source::new("object", value.to_string()));
     assert_eq!(parsed.problems, [], "{value}");
     parsed.documents.pop().ok_or_else(|| format!("no document: {value}").into())
@@ -259,19 +257,19 @@ fn dotted(pointer: &str) -> String {
     parts.collect::<Vec<_>>().join(".")
 }
 
-async fn server() -> Result<&'static Sandbox, Box<dyn Error>> {
+async fn server() -> Result<&'static Sandbox, Failed> {
     static SERVER: OnceCell<Sandbox> = OnceCell::const_new();
     SERVER
         .get_or_try_init(|| async {
             let sandbox = Sandbox::builder().only_api_server().start().await?;
             install_crds(&sandbox.client()?, &opensdn_crds::all()).await?;
             sandbox.kubectl(&["create", "namespace", NAMESPACE]).await?;
-            Ok::<_, Box<dyn Error>>(sandbox)
+            Ok::<_, Failed>(sandbox)
         })
         .await
 }
 
-fn files(folder: &str) -> Result<Vec<PathBuf>, Box<dyn Error>> {
+fn files(folder: &str) -> Result<Vec<PathBuf>, Failed> {
     let mut files = Vec::new();
     for entry in fs::read_dir(folder)? {
         files.push(entry?.path());

@@ -1,7 +1,6 @@
 //! The images of real services and of the stand-in start and answer: `make test-images`. Each runs
 //! as its image says, in a network of its own.
 
-use std::error::Error;
 use std::fs;
 use std::path::PathBuf;
 use std::process::{Command, Output};
@@ -9,9 +8,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use opensdn_testing::image::{Container, Image};
+use opensdn_testing::{Failed, Outcome};
 use tempfile::TempDir;
-
-type Outcome = Result<(), Box<dyn Error>>;
 
 const BUILD: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/images/build.sh");
 const PATIENCE: Duration = Duration::from_secs(100);
@@ -27,13 +25,13 @@ const COLLECTOR: &str = "[DEFAULT]\nhostname=it\nanalytics_data_ttl=48\nhttp_ser
     rabbitmq_server_list=127.0.0.1:5672\nrabbitmq_user=it\nrabbitmq_password=it\n\
     rabbitmq_vhost=it\n";
 
-fn archive(service: &str) -> Result<PathBuf, Box<dyn Error>> {
+fn archive(service: &str) -> Result<PathBuf, Failed> {
     let built = Command::new(BUILD).arg(service).output()?;
     assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
     Ok(PathBuf::from(String::from_utf8(built.stdout)?.trim()))
 }
 
-fn start(service: &str) -> Result<Container, Box<dyn Error>> {
+fn start(service: &str) -> Result<Container, Failed> {
     let image = Image::open(&archive(service)?)?;
     assert_eq!(image.configuration.user, "1000:1000", "not root");
     Ok(Container::start(&image, &[])?)

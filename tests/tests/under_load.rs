@@ -3,16 +3,15 @@
 //! policies find, the rules of a rotation (the webhook's `certificates`), clients that want the
 //! same keys (`uniqueness`).
 
-use opensdn_testing::admin_changes::{AdminChanges, Failed, certificate_expiry};
+use opensdn_testing::admin_changes::{AdminChanges, certificate_expiry};
 use opensdn_testing::eventually::{PATIENCE, eventually};
 use opensdn_testing::product::{Installation, Product, install_crds};
 use opensdn_testing::sandbox::Sandbox;
 use opensdn_testing::steady_load::SteadyLoad;
+use opensdn_testing::{Failed, Outcome};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
-
-type Outcome = Result<(), Failed>;
 
 const CONTROL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../deploy/samples/control.yaml");
 const REPLICAS: usize = 3;

@@ -2,16 +2,13 @@
 //! hundred clients that want the same fifty keys at once. The parts are tested in `claims`, the
 //! same in pods in `lab_uniqueness`.
 
-use std::error::Error;
 use std::time::Duration;
 
 use opensdn_testing::contention::{CLIENTS, contend, one_per_key, until_claims_fit};
 use opensdn_testing::product::{Installation, Product};
 use opensdn_testing::sandbox::Sandbox;
+use opensdn_testing::{Failed, Outcome};
 use tokio::sync::Mutex;
-
-type Failed = Box<dyn Error + Send + Sync>;
-type Outcome = Result<(), Failed>;
 
 /// Short, but longer than any request of this test takes.
 const GRACE: Duration = Duration::from_secs(20);

@@ -2,7 +2,6 @@
 //! it takes and leaves, and that a webhook over the wire uses it. What becomes of a compiler that
 //! crashes is tested beside the webhook's loader, which starts it.
 
-use std::error::Error;
 use std::fs;
 use std::io::Write as _;
 use std::path::Path;
@@ -15,11 +14,10 @@ use opensdn_testing::kubectl::send;
 use opensdn_testing::product::Installation;
 use opensdn_testing::programs::program;
 use opensdn_testing::sandbox::Sandbox;
+use opensdn_testing::{Failed, Outcome};
 use serde_json::json;
 
-type Outcome = Result<(), Box<dyn Error + Send + Sync>>;
-
-fn compile(module: &[u8], folder: &Path) -> Result<Output, Box<dyn Error + Send + Sync>> {
+fn compile(module: &[u8], folder: &Path) -> Result<Output, Failed> {
     let mut compiler = Command::new(program("opensdn-webhook")?)
         .arg("compile-module")
         .arg(folder)
@@ -98,7 +96,7 @@ async fn a_webhook_has_its_policies_compiled_by_other_processes() -> Outcome {
 }
 
 /// What the children that have ended and were waited for have used, in ticks of the clock.
-fn ticks_of_children(process: u32) -> Result<u64, Box<dyn Error + Send + Sync>> {
+fn ticks_of_children(process: u32) -> Result<u64, Failed> {
     let stat = fs::read_to_string(format!("/proc/{process}/stat"))?;
     // Behind the name, which may hold anything: cutime and cstime are the 16th and 17th field.
     let (_, fields) = stat.rsplit_once(") ").ok_or("a name in parentheses")?;

@@ -5,7 +5,6 @@
 mod modules;
 mod replica;
 
-use std::error::Error;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -23,6 +22,7 @@ use opensdn_crds::admission_policy::AdmissionPolicy;
 use opensdn_testing::eventually::eventually;
 use opensdn_testing::product::install_crds;
 use opensdn_testing::sandbox::{Sandbox, User};
+use opensdn_testing::{Failed, Outcome};
 use opensdn_webhook::admin::Readiness;
 use opensdn_webhook::certificates::Authority;
 use serde_json::{Value, json};
@@ -31,9 +31,6 @@ use tokio::task::JoinHandle;
 use tokio::time::sleep;
 
 use replica::{NAMESPACE, Replica};
-
-pub(crate) type Failed = Box<dyn Error + Send + Sync>;
-type Outcome = Result<(), Failed>;
 
 /// A control plane with our CRDs, and what is needed to start replicas.
 struct World {

@@ -1,15 +1,12 @@
 //! What `opensdn-manifests` reads from YAML, and what kubectl reads from it: the same values, or
 //! both refuse. Where we refuse what kubectl silently takes, the case says so.
 
-use std::error::Error;
-
 use futures::{StreamExt, TryStreamExt, stream};
 use opensdn_manifests::{Severity, Source, read};
 use opensdn_testing::product::install_crds;
 use opensdn_testing::sandbox::Sandbox;
+use opensdn_testing::{Failed, Outcome};
 use serde_json::Value;
-
-type Outcome = Result<(), Box<dyn Error>>;
 
 /// What stands before each text: an object that takes anything in its settings.
 const OBJECT: &str =
@@ -145,7 +142,7 @@ async fn values_are_those_that_kubectl_reads() -> Outcome {
     let compared = scalars.chain(blocks).map(|text| async move {
         let theirs = kubectl_reads(sandbox, &text).await?;
         let ours = we_read(&text);
-        Ok::<_, Box<dyn Error>>(
+        Ok::<_, Failed>(
             (theirs != ours).then(|| format!("{text}theirs: {theirs:?}\nours: {ours:?}")),
         )
     });
@@ -190,10 +187,7 @@ async fn streams_are_taken_apart_as_by_kubectl() -> Outcome {
 }
 
 /// The objects that kubectl would send; none where it refuses.
-async fn kubectl_reads(
-    sandbox: &Sandbox,
-    text: &str,
-) -> Result<Option<Vec<Value>>, Box<dyn Error>> {
+async fn kubectl_reads(sandbox: &Sandbox, text: &str) -> Result<Option<Vec<Value>>, Failed> {
     let arguments = ["create", "--dry-run=client", "--validate=false", "-o=json", "-f", "-"];
     let output = sandbox.kubectl_with_input(&arguments, text).await?;
     if !output.status.success() {
@@ -228,7 +222,7 @@ fn we_read(text: &str) -> Option<Vec<Value>> {
     (!refused).then(|| values.collect())
 }
 
-async fn sandbox() -> Result<Sandbox, Box<dyn Error>> {
+async fn sandbox() -> Result<Sandbox, Failed> {
     let sandbox = Sandbox::builder().only_api_server().start().await?;
     install_crds(&sandbox.client()?, &opensdn_crds::all()).await?;
     Ok(sandbox)

@@ -2,7 +2,6 @@
 //! Deliberately not here: the requests that go on meanwhile (`steady_load`).
 
 use std::collections::BTreeMap;
-use std::error::Error;
 use std::future::Future;
 use std::time::Duration;
 
@@ -20,6 +19,7 @@ use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 use tokio::time::{Instant, sleep};
 
+use crate::Failed;
 use crate::eventually::eventually_within;
 use crate::product::NAMESPACE;
 
@@ -29,9 +29,6 @@ const ROTATE: &str = "opensdn.io/rotate-ca";
 const PAUSE: Duration = Duration::from_millis(30);
 /// As long as the longest fault lasts during which something is changed, and some more.
 const PATIENCE: Duration = Duration::from_secs(240);
-
-/// Why a change was not made.
-pub type Failed = Box<dyn Error + Send + Sync>;
 
 /// What the CA's Secret holds, by its keys.
 type Entries = BTreeMap<String, ByteString>;

@@ -2,7 +2,6 @@
 //! each. Deliberately not here: what happens to the product meanwhile, which is the tests' matter.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,6 +13,7 @@ use serde_json::json;
 use tokio::sync::{Barrier, mpsc};
 use tokio::time::{Instant, sleep, timeout};
 
+use crate::Failed;
 use crate::link_local::service;
 
 /// How many users there are.
@@ -21,8 +21,6 @@ pub const CLIENTS: usize = 200;
 /// How many keys they want, each user one.
 pub const KEYS: usize = 50;
 const PATIENCE: Duration = Duration::from_secs(120);
-
-type Failed = Box<dyn Error + Send + Sync>;
 
 /// What the API server answered to a user in the end.
 #[derive(Debug)]

@@ -1,11 +1,11 @@
 //! The real kubectl as tests use it: what it is given, and what it says. How it is found and run is
 //! the sandbox's.
 
-use std::error::Error;
 use std::process::Output;
 
 use serde_json::Value;
 
+use crate::Failed;
 use crate::sandbox::{KubectlError, Sandbox};
 
 /// What kubectl said.
@@ -85,10 +85,7 @@ pub async fn send(
 ///
 /// # Panics
 /// There is no such object.
-pub async fn read(
-    sandbox: &Sandbox,
-    arguments: &[&str],
-) -> Result<Value, Box<dyn Error + Send + Sync>> {
+pub async fn read(sandbox: &Sandbox, arguments: &[&str]) -> Result<Value, Failed> {
     let arguments = [&["get", "-o", "json"], arguments].concat();
     Ok(serde_json::from_str(kubectl(sandbox, &arguments).await?.success())?)
 }

@@ -14,7 +14,7 @@ use kube::{Api, Client, ResourceExt as _};
 use serde_json::json;
 use tokio::time::{Instant, sleep};
 
-use crate::admin_changes::{AdminChanges, Failed};
+use crate::admin_changes::AdminChanges;
 use crate::eventually::eventually;
 use crate::lab_product::{LabProduct, LabProductError, REPLICAS};
 use crate::product::NAMESPACE;
@@ -22,6 +22,7 @@ use crate::sandbox::Sandbox;
 use crate::sandbox::lab::fault::{Party, Signal};
 use crate::sandbox::lab::{Lab, address_of, node_of};
 use crate::steady_load::SteadyLoad;
+use crate::{Failed, Outcome};
 
 const USERS: usize = 3;
 const CONTROL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy/samples/control.yaml");
@@ -29,8 +30,6 @@ const CONTROL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy/samples
 const QUIET: Duration = Duration::from_secs(6);
 /// So long requests may fail before a test says that it does not end.
 const PATIENCE: Duration = Duration::from_secs(120);
-
-type Outcome = Result<(), Failed>;
 
 /// What something cost the users.
 #[derive(Debug)]

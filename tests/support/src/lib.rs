@@ -21,3 +21,8 @@ pub mod sandbox;
 pub mod signal;
 pub mod steady_load;
 pub mod wrk;
+
+/// Why a test, or something that tests do, came to nothing.
+pub type Failed = Box<dyn std::error::Error + Send + Sync>;
+/// How a test ends.
+pub type Outcome = Result<(), Failed>;

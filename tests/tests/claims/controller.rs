@@ -13,6 +13,7 @@ use opensdn_policy_host::{
 };
 use opensdn_testing::creation_order::wait_for_next_second;
 use opensdn_testing::link_local;
+use opensdn_testing::{Failed, Outcome};
 use opensdn_webhook::audit::{Audit, Judge, REPORT, REPORT_KEY, Timing};
 use opensdn_webhook::claims::keeper::Keeper;
 use opensdn_webhook::leader::Leadership;
@@ -23,9 +24,9 @@ use tokio::task::JoinHandle;
 use super::*;
 
 /// The built-in policy, compiled once for all tests.
-async fn policy() -> Result<Policy, Box<dyn Error>> {
+async fn policy() -> Result<Policy, Failed> {
     static LOADED: OnceCell<Policy> = OnceCell::const_new();
-    let load = async || -> Result<Policy, Box<dyn Error>> {
+    let load = async || -> Result<Policy, Failed> {
         let built_in = opensdn_policies::find("duplicate-link-local").ok_or("no such policy")?;
         Ok(Policy::load(&Engine::start(8)?, built_in.bytes, None, None).await?)
     };
@@ -60,7 +61,7 @@ impl Replica {
         lease: &str,
         grace: Duration,
         scope: Scope,
-    ) -> Result<Self, Box<dyn Error>> {
+    ) -> Result<Self, Failed> {
         let metrics = Metrics::new();
         let serving = Arc::new(Serving::new(metrics.clone()));
         serving.swap(PolicySet::new(vec![binding(&policy().await?, scope)], Vec::new()));
@@ -114,19 +115,19 @@ async fn until_held_by(client: &Client, key: &str, holder: Option<&str>) -> Outc
 }
 
 /// A cluster whose keeper has the grace of a real one.
-async fn patient() -> Result<Client, Box<dyn Error>> {
+async fn patient() -> Result<Client, Failed> {
     static SHARED: OnceCell<Sandbox> = OnceCell::const_new();
     shared(&SHARED).await
 }
 
 /// A cluster in which a status cannot be written for a while.
-async fn troubled() -> Result<Client, Box<dyn Error>> {
+async fn troubled() -> Result<Client, Failed> {
     static SHARED: OnceCell<Sandbox> = OnceCell::const_new();
     shared(&SHARED).await
 }
 
 /// A cluster whose keeper waits for two seconds only.
-async fn impatient() -> Result<Client, Box<dyn Error>> {
+async fn impatient() -> Result<Client, Failed> {
     static SHARED: OnceCell<Sandbox> = OnceCell::const_new();
     shared(&SHARED).await
 }

@@ -4,9 +4,10 @@
 use opensdn_testing::eventually::eventually;
 use opensdn_testing::kubectl::{kubectl, read, send};
 use opensdn_testing::sandbox::Sandbox;
+use opensdn_testing::{Failed, Outcome};
 use serde_json::{Value, json};
 
-use super::{ACCOUNT, Failed, Outcome};
+use super::ACCOUNT;
 
 const BASE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../deploy/webhook");
 const APPLY: [&str; 4] = ["apply", "--server-side", "-k", BASE];

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use opensdn_testing::Outcome;
 use opensdn_testing::eventually::PATIENCE;
 use opensdn_testing::kubectl::{kubectl, send};
 use opensdn_testing::product::Installation;
@@ -9,7 +10,7 @@ use opensdn_testing::sandbox::Sandbox;
 use serde_json::json;
 use tokio::time::{Instant, sleep};
 
-use super::{Outcome, service};
+use super::service;
 
 const KINDS: [&str; 2] = ["validatingwebhookconfiguration", "mutatingwebhookconfiguration"];
 

@@ -9,10 +9,11 @@ use opensdn_testing::eventually::PATIENCE;
 use opensdn_testing::kubectl::{kubectl, read, send};
 use opensdn_testing::product::{Installation, Product, install_crds};
 use opensdn_testing::sandbox::Sandbox;
+use opensdn_testing::{Failed, Outcome};
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
-use super::{ACCOUNT, Failed, Outcome, service};
+use super::{ACCOUNT, service};
 
 /// What is granted, but not done in this test, and when it is.
 const NOT_SEEN: [(&str, &str); 1] = [(

@@ -2,9 +2,8 @@
 //! from the guest with which the host is tested.
 
 use opensdn_policy_host::Digest;
+use opensdn_testing::Failed;
 use wit_component::{ComponentEncoder, StringEncoding, embed_component_metadata};
-
-use super::Failed;
 
 /// The message of its one finding.
 pub(crate) const MESSAGE: &str = "none of these";

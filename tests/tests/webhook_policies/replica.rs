@@ -1,6 +1,7 @@
 //! One replica of the webhook in a runtime of its own, so that it can be stopped as by SIGTERM or
 //! as by SIGKILL while the test goes on.
 
+use opensdn_testing::Failed;
 use std::sync::Arc;
 
 use clap::Parser;
@@ -20,8 +21,6 @@ use time::OffsetDateTime;
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 use tokio::sync::watch;
-
-use super::Failed;
 
 pub(crate) const NAMESPACE: &str = "opensdn";
 
