@@ -1,0 +1,8 @@
+//! What OpenSDN is in a cluster: the names of its own objects, and the objects that install it,
+//! rendered from the kustomize files of this folder. Pure: deliberately not here is who applies
+//! them, which is the plugin's and the sandbox's.
+
+pub mod names;
+mod render;
+
+pub use render::{Phase, RenderError, Step, webhook};

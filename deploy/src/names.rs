@@ -1,0 +1,30 @@
+//! Names of our own objects. A user writes them into scripts, RBAC rules and alerts, and a webhook
+//! and an installer of different versions meet by them: change one as you would change an API.
+
+/// Where everything of ours is that has a namespace.
+pub const NAMESPACE: &str = "opensdn-system";
+/// The ValidatingAdmissionPolicy, and its binding, that keep UniqueClaims the webhook's.
+pub const UNIQUE_CLAIMS_POLICY: &str = "opensdn-unique-claims";
+/// Which program an object belongs to, as `kubectl get --selector` takes it.
+pub const NAME_LABEL: &str = "app.kubernetes.io/name";
+/// Which program writes an object.
+pub const MANAGED_BY_LABEL: &str = "app.kubernetes.io/managed-by";
+
+/// The webhook's.
+pub mod webhook {
+    /// Its Deployment, Service, ServiceAccount and roles, both of its webhook configurations, and
+    /// by which field manager and event controller it is known.
+    pub const NAME: &str = "opensdn-webhook";
+    /// Its user, as RBAC and the audit log have it.
+    pub const USER: &str = "system:serviceaccount:opensdn-system:opensdn-webhook";
+    /// The Lease of the replica that leads.
+    pub const LEADER_LEASE: &str = "opensdn-webhook-leader";
+    /// Each replica's Lease is called this and its pod's name.
+    pub const REPLICA_LEASE_PREFIX: &str = "opensdn-webhook-replica-";
+    /// The Secret of its CA.
+    pub const CA_SECRET: &str = "opensdn-webhook-ca";
+    /// The ConfigMap that the background audit reports to, and the field manager of that.
+    pub const AUDIT_REPORT: &str = "opensdn-webhook-audit";
+    /// The field manager of the condition about shared addresses.
+    pub const UNIQUE_MANAGER: &str = "opensdn-webhook-unique";
+}

@@ -1,0 +1,212 @@
+//! The objects of `deploy/webhook`, in the order in which a cluster takes them: the same as those of
+//! `kubectl kustomize deploy/webhook`, which a test compares. Of kustomize this understands what
+//! our own file uses, and refuses the rest.
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+/// The kustomization and the files that it names, as they were when this was built.
+const KUSTOMIZATION: &str = include_str!("../webhook/kustomization.yaml");
+const FILES: [(&str, &str); 8] = [
+    ("deployment.yaml", include_str!("../webhook/deployment.yaml")),
+    ("namespace.yaml", include_str!("../webhook/namespace.yaml")),
+    ("network-policy.yaml", include_str!("../webhook/network-policy.yaml")),
+    ("pod-disruption-budget.yaml", include_str!("../webhook/pod-disruption-budget.yaml")),
+    ("policies.yaml", include_str!("../webhook/policies.yaml")),
+    ("rbac.yaml", include_str!("../webhook/rbac.yaml")),
+    ("service.yaml", include_str!("../webhook/service.yaml")),
+    ("unique-claims.yaml", include_str!("../webhook/unique-claims.yaml")),
+];
+/// The CRDs, which come from the crate that generates them.
+const CRDS: &str = "../../crds";
+
+/// Why a manifest of ours cannot be rendered: never on a user's account.
+#[derive(Debug, thiserror::Error)]
+pub enum RenderError {
+    /// A file is not what this understands.
+    #[error("read deploy/webhook/{file}")]
+    Read {
+        /// The file.
+        file: String,
+        /// What the parser says.
+        #[source]
+        source: Box<serde_saphyr::Error>,
+    },
+    /// The kustomization names a file that was not built in.
+    #[error("find deploy/webhook/{0}, which kustomization.yaml names")]
+    Missing(String),
+    /// A type of ours is no JSON.
+    #[error("write a CRD")]
+    Crd(#[from] serde_json::Error),
+}
+
+/// When an object is applied: what comes before is served by then.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Phase {
+    /// CRDs. The next ones wait until they are established.
+    Definitions,
+    /// The namespace, and who may do what.
+    Access,
+    /// The program and what calls and protects it.
+    Program,
+    /// The policies. They are in force when each has the condition `Ready`.
+    Policies,
+}
+
+/// The objects of a phase.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Step {
+    /// When they are applied.
+    pub phase: Phase,
+    /// What is applied, in this order.
+    pub objects: Vec<Value>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[allow(dead_code, reason = "what a kustomization says of itself")]
+struct Kustomization {
+    api_version: String,
+    kind: String,
+    namespace: String,
+    resources: Vec<String>,
+    images: Vec<Image>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct Image {
+    name: String,
+    new_name: String,
+    new_tag: String,
+}
+
+/// The webhook with its CRDs and the built-in policies, in four steps.
+///
+/// # Errors
+/// A file of `deploy/webhook` is not what this understands; a test sees to it that each is.
+pub fn webhook() -> Result<Vec<Step>, RenderError> {
+    let file = "kustomization.yaml";
+    let kustomization: Kustomization =
+        serde_saphyr::from_str(KUSTOMIZATION).map_err(|source| read_error(file, source))?;
+    let mut objects = Vec::new();
+    for resource in &kustomization.resources {
+        objects.extend(if resource == CRDS { crds()? } else { documents(resource)? });
+    }
+    for object in &mut objects {
+        kustomization.complete(object);
+    }
+    let phases = [Phase::Definitions, Phase::Access, Phase::Program, Phase::Policies];
+    Ok(phases
+        .into_iter()
+        .map(|phase| Step {
+            phase,
+            objects: objects.iter().filter(|object| phase_of(object) == phase).cloned().collect(),
+        })
+        .collect())
+}
+
+fn crds() -> Result<Vec<Value>, RenderError> {
+    let definitions = opensdn_crds::all().into_iter();
+    Ok(definitions.map(serde_json::to_value).collect::<Result<_, _>>()?)
+}
+
+fn documents(file: &str) -> Result<Vec<Value>, RenderError> {
+    let found = FILES.iter().find(|(name, _)| *name == file);
+    let (_, text) = found.ok_or_else(|| RenderError::Missing(file.to_owned()))?;
+    serde_saphyr::from_multiple(text).map_err(|source| read_error(file, source))
+}
+
+fn read_error(file: &str, source: serde_saphyr::Error) -> RenderError {
+    RenderError::Read { file: file.to_owned(), source: Box::new(source) }
+}
+
+impl Kustomization {
+    /// Gives an object its namespace and its images, where it has any.
+    fn complete(&self, object: &mut Value) {
+        let phase = phase_of(object);
+        let is_namespaced = !CLUSTER_SCOPED.contains(&kind(object));
+        if is_namespaced && let Some(metadata) = object.get_mut("metadata") {
+            metadata["namespace"] = json!(self.namespace);
+        }
+        if phase == Phase::Program
+            && let Some(Value::Array(containers)) =
+                object.pointer_mut("/spec/template/spec/containers")
+        {
+            containers.iter_mut().for_each(|container| self.set_image(container));
+        }
+    }
+
+    fn set_image(&self, container: &mut Value) {
+        let is = |image: &&Image| container["image"] == image.name.as_str();
+        if let Some(image) = self.images.iter().find(is) {
+            container["image"] = json!(format!("{}:{}", image.new_name, image.new_tag));
+        }
+    }
+}
+
+/// The kinds of ours that have no namespace.
+const CLUSTER_SCOPED: [&str; 7] = [
+    "AdmissionPolicy",
+    "ClusterRole",
+    "ClusterRoleBinding",
+    "CustomResourceDefinition",
+    "Namespace",
+    "ValidatingAdmissionPolicy",
+    "ValidatingAdmissionPolicyBinding",
+];
+
+fn kind(object: &Value) -> &str {
+    object.get("kind").and_then(Value::as_str).unwrap_or_default()
+}
+
+fn phase_of(object: &Value) -> Phase {
+    match kind(object) {
+        "CustomResourceDefinition" => Phase::Definitions,
+        "AdmissionPolicy" => Phase::Policies,
+        "Deployment" | "Service" | "PodDisruptionBudget" | "NetworkPolicy" => Phase::Program,
+        _ => Phase::Access,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::names;
+
+    fn objects(phase: Phase) -> Vec<Value> {
+        webhook().unwrap().into_iter().find(|step| step.phase == phase).unwrap().objects
+    }
+
+    #[test]
+    fn steps_come_in_their_order_and_none_is_empty() {
+        let steps = webhook().unwrap();
+        assert!(steps.is_sorted_by_key(|step| step.phase));
+        assert!(steps.iter().all(|step| !step.objects.is_empty()), "{steps:?}");
+    }
+
+    #[test]
+    fn objects_have_the_names_that_our_programs_use() {
+        let access = objects(Phase::Access);
+        let named = |kind: &str, name: &str| {
+            let is = |one: &&Value| one["kind"] == kind && one["metadata"]["name"] == name;
+            access.iter().any(|one| is(&one))
+        };
+        assert!(named("Namespace", names::NAMESPACE));
+        assert!(named("ServiceAccount", names::webhook::NAME));
+        assert!(named("ValidatingAdmissionPolicy", names::UNIQUE_CLAIMS_POLICY));
+        let all = json!(access).to_string();
+        use names::webhook::{AUDIT_REPORT, CA_SECRET, NAME, USER};
+        for name in [USER, CA_SECRET, AUDIT_REPORT] {
+            assert!(all.contains(name), "{name} is in no object");
+        }
+        let program = objects(Phase::Program);
+        for object in &program {
+            assert_eq!(object["metadata"]["name"], NAME);
+            assert_eq!(object["metadata"]["namespace"], names::NAMESPACE);
+        }
+        let deployment = program.iter().find(|object| object["kind"] == "Deployment").unwrap();
+        let labels = &deployment["spec"]["template"]["metadata"]["labels"];
+        assert_eq!(labels[names::NAME_LABEL], NAME);
+    }
+}
