@@ -38,7 +38,7 @@ pub(crate) fn encode(module: &[u8]) -> Result<Vec<u8>, ComponentError> {
     let component = ComponentEncoder::default()
         .validate(true)
         .module(module)
-        .and_then(|encoder| encoder.encode());
+        .and_then(|mut encoder| encoder.encode());
     component.map_err(|error| ComponentError(error.into()))
 }
 
