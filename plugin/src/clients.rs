@@ -9,7 +9,6 @@ use kube::{Client, Config, config::KubeConfigOptions};
 use crate::cli::Global;
 use crate::exit::{Exit, Failure};
 
-mod duration;
 mod kubeconfig;
 
 /// The flags of kubectl that say which cluster is asked, and as whom. Refused by commands that ask
@@ -66,7 +65,7 @@ pub struct ClusterFlags {
     #[arg(long, global = true, hide_short_help = true, value_name = "KEY=VALUE", requires = "as", value_parser = extra)]
     pub as_user_extra: Vec<(String, String)>,
     /// How long one request may take: 30s, 1m30s, a number of seconds; 0 is for ever.
-    #[arg(long, global = true, hide_short_help = true, value_name = "TIME", value_parser = duration::parse)]
+    #[arg(long, global = true, hide_short_help = true, value_name = "TIME", value_parser = opensdn_duration::parse)]
     pub request_timeout: Option<Duration>,
     /// Never ask for compressed answers. This program never does.
     #[arg(long, global = true, hide_short_help = true)]

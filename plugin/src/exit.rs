@@ -3,6 +3,7 @@
 
 use std::process::ExitCode;
 
+use opensdn_error_chain::error_causes;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -69,18 +70,10 @@ impl Failure {
         Self::new(Exit::Usage, "usage", message, hint)
     }
 
-    /// The same, with what led to it. An error whose text repeats its source is told once.
+    /// The same, with what led to it.
     #[must_use]
     pub fn because(mut self, error: &dyn std::error::Error) -> Self {
-        let mut cause = Some(error);
-        while let Some(one) = cause {
-            let text = one.to_string();
-            let told = |before: &String| before.ends_with(&text);
-            if !text.is_empty() && !self.causes.last().is_some_and(told) {
-                self.causes.push(text);
-            }
-            cause = one.source();
-        }
+        self.causes.extend(error_causes(error));
         self
     }
 }

@@ -21,6 +21,7 @@
 //! Warnings are about the state of the cluster, which may change in any order: a policy may be
 //! applied before its ConfigMap or its kind.
 
+use opensdn_error_chain::error_chain;
 use opensdn_policy_host::{Finding, LoadError, Mode, Severity};
 
 /// What is wrong.
@@ -157,18 +158,7 @@ impl From<&LoadError> for Problem {
                 error.to_string(),
                 "pin the digest of the module that you mean, or put that module in place",
             ),
-            other => Self::unusable(chain(other)),
+            other => Self::unusable(error_chain(other)),
         }
     }
-}
-
-/// The error with what led to it, in one line.
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(one) = cause {
-        text.push_str(&format!(": {one}"));
-        cause = one.source();
-    }
-    text
 }

@@ -20,37 +20,10 @@ pub(super) fn budget(query: Option<&str>) -> Duration {
 }
 
 fn timeout(query: &str) -> Option<Duration> {
-    query.split('&').find_map(|pair| pair.strip_prefix("timeout=")).and_then(go_duration)
-}
-
-/// Reads what Go's `Duration.String()` writes (`10s`, `1m0s`, `500ms`); a bare number is seconds.
-fn go_duration(text: &str) -> Option<Duration> {
-    if let Ok(seconds) = text.parse::<u32>() {
-        return Some(Duration::from_secs(seconds.into()));
-    }
-    let mut rest = text;
-    let mut total = 0.0;
-    while !rest.is_empty() {
-        let digits = rest.find(|c: char| !c.is_ascii_digit() && c != '.')?;
-        let (number, tail) = rest.split_at_checked(digits)?;
-        let end = tail.find(|c: char| c.is_ascii_digit()).unwrap_or(tail.len());
-        let (unit, tail) = tail.split_at_checked(end)?;
-        total += number.parse::<f64>().ok()? * seconds_in(unit)?;
-        rest = tail;
-    }
-    Duration::try_from_secs_f64(total).ok().filter(|_| !text.is_empty())
-}
-
-fn seconds_in(unit: &str) -> Option<f64> {
-    match unit {
-        "h" => Some(3600.0),
-        "m" => Some(60.0),
-        "s" => Some(1.0),
-        "ms" => Some(1e-3),
-        "us" | "µs" => Some(1e-6),
-        "ns" => Some(1e-9),
-        _ => None,
-    }
+    query
+        .split('&')
+        .find_map(|pair| pair.strip_prefix("timeout="))
+        .and_then(|text| opensdn_duration::parse(text).ok())
 }
 
 #[cfg(test)]
@@ -85,18 +58,5 @@ mod tests {
     fn never_waits_longer_than_the_api_allows() {
         assert_eq!(budget(Some("timeout=1h0m0s")).as_millis(), 28_900);
         assert_eq!(budget(Some("timeout=4294967295")).as_millis(), 28_900);
-    }
-
-    #[test]
-    fn reads_what_go_writes() {
-        for (text, milliseconds) in
-            [("1m30s", 90_000), ("500ms", 500), ("1.5s", 1500), ("2h0m0s", 7_200_000)]
-        {
-            assert_eq!(go_duration(text).unwrap().as_millis(), milliseconds, "{text}");
-        }
-        for text in ["", "s", "5", "5 s", "1d", "é"] {
-            let read = go_duration(text);
-            assert!(text == "5" || read.is_none(), "{text}: {read:?}");
-        }
     }
 }

@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 
 use clap::Args;
+use opensdn_error_chain::error_chain;
 use opensdn_policy_host::{Index, Interest, LoadError, Message, Metadata, Policy, Step};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -137,7 +138,7 @@ impl PolicyInspection {
             // What the bytes show is clearer than what the linker says; what a policy says of
             // itself only shows when it runs.
             if anatomy.problems.is_empty() {
-                anatomy.problems.push(chain(error));
+                anatomy.problems.push(error_chain(error));
             }
         }
         Self {
@@ -255,16 +256,6 @@ fn by(key: &str) -> &str {
 
 fn list(words: &[String]) -> String {
     if words.is_empty() { "nothing".to_owned() } else { words.join(", ") }
-}
-
-fn chain(error: &LoadError) -> String {
-    let mut text = error.to_string();
-    let mut cause = std::error::Error::source(error);
-    while let Some(one) = cause {
-        text.push_str(&format!(": {one}"));
-        cause = one.source();
-    }
-    text
 }
 
 impl From<&Interest> for InterestAnswer {
