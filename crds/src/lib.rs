@@ -1,8 +1,8 @@
 //! The custom resources of OpenSDN: one module per kind, each with its spec and status types.
 //!
 //! With feature `kube` (the default) the types also carry their schemas, and [`all`] lists every
-//! CustomResourceDefinition. Without it they are plain serde types, which policies compile to
-//! WebAssembly.
+//! CustomResourceDefinition. With `types` alone they are plain serde types. Without either there is
+//! only [`component`], the table of facts, which policies compile to WebAssembly.
 //!
 //! Three groups of decisions hold for every kind:
 //! - *Drop-in.* Group `tf.tungsten.io` has the fields, JSON names and types of tf-operator, its
@@ -27,6 +27,7 @@
     reason = "it takes the arguments of several printcolumn(...) within one cfg_attr for one list"
 )]
 
+#[cfg(feature = "types")]
 #[macro_use]
 mod enumeration;
 #[cfg(feature = "kube")]
@@ -34,25 +35,46 @@ mod definition;
 #[cfg(feature = "kube")]
 mod schema;
 
+#[cfg(feature = "types")]
 pub mod admission_policy;
+#[cfg(feature = "types")]
 pub mod analytics;
+#[cfg(feature = "types")]
 pub mod analytics_alarm;
+#[cfg(feature = "types")]
 pub mod analytics_snmp;
+#[cfg(feature = "types")]
 pub mod cassandra;
+pub mod component;
+#[cfg(feature = "types")]
 pub mod config;
+#[cfg(feature = "types")]
 pub mod control;
+#[cfg(feature = "types")]
 pub mod kubemanager;
+#[cfg(feature = "types")]
 pub mod link_local_service;
+#[cfg(feature = "types")]
 pub mod manager;
+#[cfg(feature = "types")]
 pub mod pod;
+#[cfg(feature = "types")]
 pub mod query_engine;
+#[cfg(feature = "types")]
 pub mod rabbitmq;
+#[cfg(feature = "types")]
 pub mod redis;
+#[cfg(feature = "types")]
 pub mod status;
+#[cfg(feature = "types")]
 pub mod unique_claim;
+#[cfg(feature = "types")]
 pub mod vrouter;
+#[cfg(feature = "types")]
 pub mod vrouter_profile;
+#[cfg(feature = "types")]
 pub mod webui;
+#[cfg(feature = "types")]
 pub mod zookeeper;
 
 /// The group of tf-operator's kinds.
