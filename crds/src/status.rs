@@ -75,3 +75,175 @@ pub(crate) fn conditions(schema: &mut schemars::Schema) {
         .set("conditions", "x-kubernetes-list-type", serde_json::json!("map"))
         .set("conditions", "x-kubernetes-list-map-keys", serde_json::json!(["type"]));
 }
+
+/// The status of a condition, as Kubernetes has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ConditionStatus {
+    /// It is so.
+    True,
+    /// It is not so.
+    False,
+    /// It cannot be found out.
+    Unknown,
+}
+
+impl ConditionStatus {
+    /// As it is written.
+    #[must_use]
+    pub const fn label(self) -> &'static str {
+        match self {
+            Self::True => "True",
+            Self::False => "False",
+            Self::Unknown => "Unknown",
+        }
+    }
+}
+
+/// The object is as its spec wants it.
+pub const READY: &str = "Ready";
+/// It is on its way there; waiting alone may help. Only present when True.
+pub const RECONCILING: &str = "Reconciling";
+/// It will not get there by waiting. Only present when True.
+pub const STALLED: &str = "Stalled";
+
+/// What one writer has to say in `status.conditions`, by the rules of kstatus.
+///
+/// The result has only what was set since: it is meant for server-side apply, by which a condition
+/// that its writer no longer sets goes, and those of other writers stay.
+#[derive(Clone, Debug)]
+pub struct Conditions<'a> {
+    before: &'a [Condition],
+    set: Vec<Condition>,
+}
+
+impl<'a> Conditions<'a> {
+    /// None yet; `before` are those that the object has.
+    #[must_use]
+    pub fn after(before: &'a [Condition]) -> Self {
+        Self { before, set: Vec::new() }
+    }
+
+    /// Sets a condition. Its transition time is `now` (RFC 3339), unless it had the same status
+    /// before: then it keeps the time of that.
+    pub fn set(
+        &mut self,
+        type_: &str,
+        status: ConditionStatus,
+        reason: &str,
+        message: &str,
+        generation: Option<i64>,
+        now: &str,
+    ) {
+        let status = status.label();
+        let mut before = self.before.iter();
+        let same = before.find(|before| before.type_ == type_ && before.status == status);
+        let since = same.and_then(|before| before.last_transition_time.as_deref()).unwrap_or(now);
+        self.set.retain(|condition| condition.type_ != type_);
+        self.set.push(Condition {
+            type_: type_.to_owned(),
+            status: status.to_owned(),
+            reason: Some(reason.to_owned()),
+            message: Some(message.to_owned()),
+            last_transition_time: Some(since.to_owned()),
+            observed_generation: generation,
+        });
+    }
+
+    /// The object is as its spec wants it: Ready is True, and neither Reconciling nor Stalled is
+    /// there.
+    pub fn ready(&mut self, reason: &str, message: &str, generation: Option<i64>, now: &str) {
+        self.set(READY, ConditionStatus::True, reason, message, generation, now);
+        self.set.retain(|condition| ![RECONCILING, STALLED].contains(&condition.type_.as_str()));
+    }
+
+    /// The object is on its way: Ready is False, Reconciling True.
+    pub fn reconciling(&mut self, reason: &str, message: &str, generation: Option<i64>, now: &str) {
+        self.set(READY, ConditionStatus::False, reason, message, generation, now);
+        self.set(RECONCILING, ConditionStatus::True, reason, message, generation, now);
+        self.set.retain(|condition| condition.type_ != STALLED);
+    }
+
+    /// The object waits for a person: Ready is False, Stalled True.
+    pub fn stalled(&mut self, reason: &str, message: &str, generation: Option<i64>, now: &str) {
+        self.set(READY, ConditionStatus::False, reason, message, generation, now);
+        self.set(STALLED, ConditionStatus::True, reason, message, generation, now);
+        self.set.retain(|condition| condition.type_ != RECONCILING);
+    }
+
+    /// All that were set, in the order in which they were.
+    #[must_use]
+    pub fn into_vec(self) -> Vec<Condition> {
+        self.set
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Condition, ConditionStatus, Conditions, READY};
+
+    const EARLIER: &str = "2026-01-01T00:00:00Z";
+    const NOW: &str = "2026-01-02T00:00:00Z";
+
+    fn condition(type_: &str, status: &str, time: &str) -> Condition {
+        Condition {
+            type_: type_.to_owned(),
+            status: status.to_owned(),
+            last_transition_time: Some(time.to_owned()),
+            ..Condition::default()
+        }
+    }
+
+    fn written(conditions: Conditions<'_>) -> Vec<(String, String, String)> {
+        let all = conditions.into_vec().into_iter();
+        all.map(|one| (one.type_, one.status, one.last_transition_time.unwrap_or_default()))
+            .collect()
+    }
+
+    fn triple(type_: &str, status: &str, time: &str) -> (String, String, String) {
+        (type_.to_owned(), status.to_owned(), time.to_owned())
+    }
+
+    #[test]
+    fn the_transition_time_stays_until_the_status_changes() {
+        for (status, expected) in [("True", EARLIER), ("False", NOW), ("Unknown", NOW)] {
+            let before = [condition(READY, status, EARLIER)];
+            let mut conditions = Conditions::after(&before);
+            conditions.set(READY, ConditionStatus::True, "Running", "all run", Some(3), NOW);
+            let all = conditions.into_vec();
+            let one = all.first().unwrap();
+            assert_eq!(one.last_transition_time.as_deref(), Some(expected), "{status}");
+            assert_eq!(
+                (one.reason.as_deref(), one.observed_generation),
+                (Some("Running"), Some(3))
+            );
+        }
+    }
+
+    #[test]
+    fn reconciling_and_stalled_are_there_only_when_true() {
+        let before = [
+            condition("Ready", "False", EARLIER),
+            condition("Reconciling", "True", EARLIER),
+            condition("OfAnotherWriter", "True", EARLIER),
+        ];
+        let mut conditions = Conditions::after(&before);
+        conditions.reconciling("Waiting", "for pods", None, NOW);
+        let waiting = [triple("Ready", "False", EARLIER), triple("Reconciling", "True", EARLIER)];
+        assert_eq!(written(conditions.clone()), waiting);
+
+        conditions.stalled("BadImage", "no such image", None, NOW);
+        let stuck = [triple("Ready", "False", EARLIER), triple("Stalled", "True", NOW)];
+        assert_eq!(written(conditions.clone()), stuck);
+
+        conditions.ready("Running", "all run", None, NOW);
+        assert_eq!(written(conditions), [triple("Ready", "True", NOW)]);
+    }
+
+    #[test]
+    fn the_last_word_on_a_condition_counts() {
+        let mut conditions = Conditions::after(&[]);
+        conditions.set("Waiting", ConditionStatus::True, "A", "a", None, NOW);
+        conditions.set("Waiting", ConditionStatus::Unknown, "B", "b", None, NOW);
+        assert_eq!(written(conditions), [triple("Waiting", "Unknown", NOW)]);
+    }
+}
