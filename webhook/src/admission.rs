@@ -176,7 +176,7 @@ impl<S: Surroundings> Reviewer for Admission<S> {
 fn from_mutation(mutation: Mutation) -> Decision {
     let mut decision = Decision::of(Vec::new(), mutation.failures);
     decision.patch = mutation.patch;
-    decision.withheld = mutation.withheld;
+    decision.unapplied = mutation.unapplied;
     decision
 }
 
@@ -189,7 +189,7 @@ fn count(
         let Some(metrics) = current.metrics.get(evaluation.binding) else { continue };
         let verdict = match evaluation.outcome {
             Outcome::Passed => metrics::Verdict::Allowed,
-            Outcome::Spoke => metrics::Verdict::Denied,
+            Outcome::Reported => metrics::Verdict::Denied,
             Outcome::Failed => metrics::Verdict::Failed,
         };
         metrics.evaluated(verdict, evaluation.duration);

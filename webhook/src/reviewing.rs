@@ -113,7 +113,7 @@ fn failures(claims: &[Claim], why: &str) -> Vec<EvalFailure> {
             mode: Mode::Enforce,
             // Unique means always: without its claim nothing is stored.
             failure_mode: FailureMode::Fail,
-            reason: FailureReason::CouldNotTell(why.to_owned()),
+            reason: FailureReason::Inconclusive(why.to_owned()),
         })
         .collect()
 }

@@ -37,6 +37,19 @@ pub enum Operation {
     Connect,
 }
 
+impl Operation {
+    /// The name in metrics and logs; it stays when a variant is renamed.
+    #[must_use]
+    pub const fn label(self) -> &'static str {
+        match self {
+            Self::Create => "create",
+            Self::Update => "update",
+            Self::Delete => "delete",
+            Self::Connect => "connect",
+        }
+    }
+}
+
 /// The two rounds of admission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -45,6 +58,17 @@ pub enum Step {
     Mutate,
     /// The verdict on the result.
     Validate,
+}
+
+impl Step {
+    /// The name in metrics, logs and paths.
+    #[must_use]
+    pub const fn label(self) -> &'static str {
+        match self {
+            Self::Mutate => "mutate",
+            Self::Validate => "validate",
+        }
+    }
 }
 
 /// What a finding does to the request.

@@ -38,5 +38,5 @@ pub use request::Request;
 pub use set::{Context, Part, PolicySet, Seen};
 pub use verdict::{
     Claim, EvalFailure, Evaluation, FailureMode, FailureReason, Finding, Mode, Mutation, Outcome,
-    Verdict, Withheld,
+    UnappliedPatch, Verdict,
 };

@@ -200,7 +200,7 @@ impl Policy {
                 policy.call_validate(store, request, settings).await
             })
             .await?
-            .map_err(FailureReason::CouldNotTell)?;
+            .map_err(FailureReason::Inconclusive)?;
         self.check_verdict(&verdict, limits)?;
         Ok(verdict)
     }
@@ -215,7 +215,7 @@ impl Policy {
             policy.call_mutate(store, request, settings).await
         })
         .await?
-        .map_err(FailureReason::CouldNotTell)
+        .map_err(FailureReason::Inconclusive)
     }
 
     async fn with_instance<T>(

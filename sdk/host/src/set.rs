@@ -14,7 +14,7 @@ use crate::{
     scan::{Document, Paths, Slot},
     verdict::{
         Claim, EvalFailure, Evaluation, FailureMode, FailureReason, Finding, Mode, Mutation,
-        Outcome, Verdict, Withheld,
+        Outcome, UnappliedPatch, Verdict,
     },
 };
 
@@ -132,11 +132,11 @@ impl PolicySet {
             let patch = patch.and_then(|asked| accept(asked, request, binding, &mut merging));
             let outcome = match patch {
                 Ok(patch) if patch.0.is_empty() => Outcome::Passed,
-                Ok(_) if binding.mode == Mode::Enforce => Outcome::Spoke,
+                Ok(_) if binding.mode == Mode::Enforce => Outcome::Reported,
                 Ok(patch) => {
                     let (policy, mode) = (binding.name.clone(), binding.mode);
-                    mutation.withheld.push(Withheld { policy, mode, patch });
-                    Outcome::Spoke
+                    mutation.unapplied.push(UnappliedPatch { policy, mode, patch });
+                    Outcome::Reported
                 }
                 Err(reason) => {
                     mutation.failures.push(self.failure(binding, request, reason));
@@ -234,7 +234,7 @@ impl Match<'_> {
 }
 
 fn add(verdict: &mut Verdict, binding: &Binding, said: wire::Verdict) -> Outcome {
-    let outcome = if said.findings.is_empty() { Outcome::Passed } else { Outcome::Spoke };
+    let outcome = if said.findings.is_empty() { Outcome::Passed } else { Outcome::Reported };
     verdict.findings.extend(said.findings.into_iter().map(|finding| Finding {
         policy: binding.name.clone(),
         mode: binding.mode,

@@ -19,6 +19,18 @@ pub enum Mode {
     Audit,
 }
 
+impl Mode {
+    /// The name in metrics and logs.
+    #[must_use]
+    pub const fn label(self) -> &'static str {
+        match self {
+            Self::Enforce => "enforce",
+            Self::Warn => "warn",
+            Self::Audit => "audit",
+        }
+    }
+}
+
 /// What becomes of a request that a policy could not judge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -117,9 +129,9 @@ pub enum FailureReason {
     /// It looked up what it had not declared, or what the administrator has not allowed.
     #[error("the policy looked up {0:?}, which it has not declared")]
     UndeclaredLookup(String),
-    /// It says itself that it could not tell; mostly a look-up that could not be answered.
-    #[error("the policy could not tell: {0}")]
-    CouldNotTell(String),
+    /// It says itself that it came to no answer, mostly because a lookup failed.
+    #[error("the policy is inconclusive: {0}")]
+    Inconclusive(String),
     /// The answer breaks the contract.
     #[error("the answer of the policy breaks the contract: {0}")]
     BadReply(String),
@@ -142,7 +154,7 @@ impl FailureReason {
             Self::Stack => "stack",
             Self::ReplyTooLarge(_) => "reply_too_large",
             Self::UndeclaredLookup(_) => "undeclared_lookup",
-            Self::CouldNotTell(_) => "could_not_tell",
+            Self::Inconclusive(_) => "inconclusive",
             Self::BadReply(_) => "bad_reply",
             Self::BadPatch(_) => "bad_patch",
             Self::Overloaded => "overloaded",
@@ -167,7 +179,7 @@ pub enum Outcome {
     /// Nothing was wrong.
     Passed,
     /// There were findings or patches.
-    Spoke,
+    Reported,
     /// No answer.
     Failed,
 }
@@ -199,7 +211,7 @@ pub struct Mutation {
     /// The patches of all policies, to be applied in this order.
     pub patch: json_patch::Patch,
     /// What policies in another mode than enforce would have patched.
-    pub withheld: Vec<Withheld>,
+    pub unapplied: Vec<UnappliedPatch>,
     /// Evaluations without an answer.
     pub failures: Vec<EvalFailure>,
     /// What was run.
@@ -208,7 +220,7 @@ pub struct Mutation {
 
 /// A patch that is not applied, because its policy does not enforce.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Withheld {
+pub struct UnappliedPatch {
     /// Name of the AdmissionPolicy.
     pub policy: String,
     /// Its mode: warn or audit.

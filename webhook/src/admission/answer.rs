@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use bytes::Bytes;
-use opensdn_policy_host::{EvalFailure, Finding, Withheld};
+use opensdn_policy_host::{EvalFailure, Finding, UnappliedPatch};
 use serde::Serialize;
 
 use super::{review::Review, text};
@@ -17,7 +17,7 @@ pub(super) struct Decision {
     pub(super) findings: Vec<Finding>,
     pub(super) failures: Vec<EvalFailure>,
     pub(super) patch: json_patch::Patch,
-    pub(super) withheld: Vec<Withheld>,
+    pub(super) unapplied: Vec<UnappliedPatch>,
 }
 
 impl Decision {
@@ -27,7 +27,7 @@ impl Decision {
 
     /// Whether no policy has anything to say, in any mode.
     pub(super) fn is_silent(&self) -> bool {
-        self.findings.is_empty() && self.failures.is_empty() && self.withheld.is_empty()
+        self.findings.is_empty() && self.failures.is_empty() && self.unapplied.is_empty()
     }
 
     pub(super) fn denies(&self) -> bool {
@@ -98,7 +98,7 @@ impl Answer<'_> {
     pub(super) fn into_bytes(self) -> Bytes {
         let Self { review, step, decision } = self;
         let denies = decision.denies();
-        let Decision { findings, failures, patch, withheld } = &decision;
+        let Decision { findings, failures, patch, unapplied } = &decision;
         let message = denies.then(|| text::refusal(&review.subject(), findings, failures));
         let status = message.as_deref().map(|message| status(message, findings, failures));
         let patch = (step == Step::Mutate && !denies && !patch.0.is_empty())
@@ -108,7 +108,7 @@ impl Answer<'_> {
             uid: &review.uid,
             allowed: !denies,
             status,
-            warnings: text::warnings(findings, failures, withheld),
+            warnings: text::warnings(findings, failures, unapplied),
             audit_annotations: annotations(&decision),
             patch,
         })
@@ -153,7 +153,7 @@ fn encode(patch: &json_patch::Patch) -> Option<JsonPatch> {
 
 /// For the audit log: which policies spoke or could not. Texts stay out of it.
 fn annotations(decision: &Decision) -> BTreeMap<&'static str, String> {
-    let Decision { findings, failures, withheld, .. } = decision;
+    let Decision { findings, failures, unapplied, .. } = decision;
     let mut annotations = BTreeMap::new();
     let mut add = |key, mut values: Vec<String>| {
         values.sort();
@@ -165,7 +165,7 @@ fn annotations(decision: &Decision) -> BTreeMap<&'static str, String> {
     add("findings", findings.iter().map(|one| format!("{}/{}", one.policy, one.code)).collect());
     let failed = |one: &EvalFailure| format!("{}/{}", one.policy, one.reason.category());
     add("failures", failures.iter().map(failed).collect());
-    add("withheld", withheld.iter().map(|one| one.policy.clone()).collect());
+    add("unapplied-patches", unapplied.iter().map(|one| one.policy.clone()).collect());
     annotations
 }
 

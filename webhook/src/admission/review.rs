@@ -239,9 +239,9 @@ impl<'f> Review<'f> {
                 failure.reason
             );
         }
-        let withheld = || {
+        let unapplied = || {
             let policies: Vec<&str> =
-                decision.withheld.iter().map(|one| one.policy.as_str()).collect();
+                decision.unapplied.iter().map(|one| one.policy.as_str()).collect();
             policies.join(",")
         };
         let quiet = matches!(verdict, metrics::Verdict::Allowed);
@@ -251,7 +251,7 @@ impl<'f> Review<'f> {
         } else {
             tracing::info!(uid = &*self.uid, ?step, operation = ?self.operation,
                 object = self.subject(), user = &*self.user, dry_run = self.dry_run,
-                codes = codes(), withheld = withheld(), "{verdict:?}");
+                codes = codes(), unapplied = unapplied(), "{verdict:?}");
         }
     }
 }

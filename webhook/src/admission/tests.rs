@@ -341,7 +341,7 @@ async fn a_mutating_policy_that_does_not_enforce_changes_nothing() {
         let bench = bench(&[("explicit-defaults", mode)], false).await;
         let response = bench.answer(Step::Mutate, body.clone()).await;
         assert_eq!((&response["allowed"], response.get("patch")), (&json!(true), None));
-        assert_eq!(response["auditAnnotations"]["withheld"], "explicit-defaults");
+        assert_eq!(response["auditAnnotations"]["unapplied-patches"], "explicit-defaults");
         let heard = response["warnings"].to_string().contains("would have changed the object");
         assert_eq!(heard, mode == Mode::Warn, "{response}");
     }

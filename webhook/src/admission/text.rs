@@ -1,6 +1,6 @@
 //! Findings as a person reads them.
 
-use opensdn_policy_host::{EvalFailure, FailureMode, Finding, Mode, Severity, Withheld};
+use opensdn_policy_host::{EvalFailure, FailureMode, Finding, Mode, Severity, UnappliedPatch};
 
 /// The API server cuts all warnings short once they pass 4,096 characters together.
 const WARNINGS: usize = 3_900;
@@ -71,7 +71,7 @@ pub(super) fn refusal(subject: &str, findings: &[Finding], failures: &[EvalFailu
 pub(super) fn warnings(
     findings: &[Finding],
     failures: &[EvalFailure],
-    withheld: &[Withheld],
+    unapplied: &[UnappliedPatch],
 ) -> Vec<String> {
     let heard = |finding: &&Finding| {
         finding.mode == Mode::Warn
@@ -81,8 +81,8 @@ pub(super) fn warnings(
     let lines = findings.iter().filter(heard).map(line);
     let lines = lines.chain(failures.iter().filter(silent).map(failure));
     let lines: Vec<String> = lines
-        .chain(withheld.iter().filter(|one| one.mode == Mode::Warn).map(
-            |Withheld { policy, .. }| {
+        .chain(unapplied.iter().filter(|one| one.mode == Mode::Warn).map(
+            |UnappliedPatch { policy, .. }| {
                 format!("policy {policy} would have changed the object; its mode is warn")
             },
         ))
