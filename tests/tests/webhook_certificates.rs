@@ -16,16 +16,16 @@ use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::{Namespace, Secret};
 use kube::api::{DeleteParams, ObjectMeta, Patch, PatchParams, PostParams};
 use kube::{Api, Client};
+use opensdn_runtime::leader::{Election, Leadership};
+use opensdn_runtime::readiness::Readiness;
+use opensdn_runtime::shutdown::{self, Shutdown};
 use opensdn_testing::eventually::PATIENCE;
 use opensdn_testing::sandbox::Sandbox;
-use opensdn_webhook::admin::Readiness;
 use opensdn_webhook::certificates::Names;
 use opensdn_webhook::certificates::keeper::{Bundle, Keeper};
 use opensdn_webhook::certificates::rotation::Stored;
 use opensdn_webhook::certificates::secret::{CaSecret, ROTATE, parse};
-use opensdn_webhook::leader::Leadership;
 use opensdn_webhook::metrics::Metrics;
-use opensdn_webhook::shutdown::{self, Shutdown};
 use opensdn_webhook::tls::{Settings, Tls};
 use serde_json::json;
 use tokio::sync::watch;
@@ -82,12 +82,12 @@ async fn replica(client: Client, namespace: &str, name: &str) -> Replica {
         namespace: namespace.into(),
         further: Vec::new(),
     };
-    let condition = Readiness::default().condition("certificate", "none yet");
+    let condition = Readiness::default().add_check("certificate", "none yet");
     let secret = CaSecret::new(client.clone(), namespace, NAME);
     let keeper = Keeper::start(secret, names, &condition).await;
     let (bundle, counts) = (keeper.bundle(), Metrics::new().certificate());
     let tls = Tls::new(Settings::default(), keeper.identity(), None, counts, condition).unwrap();
-    let leadership = Leadership::start(client, namespace, "leader", name, drain);
+    let leadership = Leadership::start(client, Election::new(namespace, "leader", name), drain);
     let (sender, published) = watch::channel(None);
     tokio::spawn(async move {
         keeper.run(tls, leadership, published).await;

@@ -19,11 +19,11 @@ use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use kube::{Api, Client};
 use opensdn_crds::admission_policy::AdmissionPolicy;
+use opensdn_runtime::readiness::Readiness;
 use opensdn_testing::eventually::eventually;
 use opensdn_testing::product::install_crds;
 use opensdn_testing::sandbox::{Sandbox, User};
 use opensdn_testing::{Failed, Outcome};
-use opensdn_webhook::admin::Readiness;
 use opensdn_webhook::certificates::Authority;
 use serde_json::{Value, json};
 use time::OffsetDateTime;
@@ -444,7 +444,7 @@ async fn a_kind_that_comes_later_is_judged_when_it_comes() -> Outcome {
 async fn the_first_configuration_is_written_by_a_replica_that_is_ready() -> Outcome {
     let world = World::start().await?;
     let readiness = Readiness::default();
-    let missing = readiness.condition("test", "it is not to be ready yet");
+    let missing = readiness.add_check("test", "it is not to be ready yet");
     let _replica = world.start_replica("a", &[], readiness).await?;
     // Told by the replica that leads, and that could write the configuration as well.
     world.apply("unsafe", unsafe_parameter(json!({}))).await?;
@@ -453,7 +453,7 @@ async fn the_first_configuration_is_written_by_a_replica_that_is_ready() -> Outc
     sleep(Duration::from_secs(5)).await;
     assert!(world.validating().get_opt(CONFIGURATION).await?.is_none());
     accepted(&world, "plain").await;
-    missing.set();
+    missing.pass();
     refused(&world, "plain").await;
     Ok(())
 }

@@ -5,7 +5,9 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Parser, ValueEnum};
+use clap::Parser;
+use opensdn_runtime::admin::AdminArgs;
+use opensdn_runtime::log::LogArgs;
 
 use crate::background::BackgroundArgs;
 use crate::certificates::Names;
@@ -25,9 +27,9 @@ pub struct Args {
     #[arg(long, env = "OPENSDN_WEBHOOK_LISTEN", default_value = "0.0.0.0:8443")]
     pub listen: SocketAddr,
 
-    /// Address of the plain HTTP port (/live, /ready, /metrics).
-    #[arg(long, env = "OPENSDN_WEBHOOK_ADMIN_LISTEN", default_value = "0.0.0.0:8080")]
-    pub admin_listen: SocketAddr,
+    /// Where the admin port is.
+    #[command(flatten)]
+    pub admin: AdminArgs,
 
     /// Namespace of this process: of its Service, its Leases and its CA's Secret.
     #[arg(long, env = "POD_NAMESPACE", default_value = "opensdn-system")]
@@ -53,27 +55,9 @@ pub struct Args {
     #[command(flatten)]
     pub limits: LimitArgs,
 
-    /// Form of the log, which goes to stderr.
-    #[arg(long, env = "OPENSDN_WEBHOOK_LOG_FORMAT", value_enum, default_value = "json")]
-    pub log_format: LogFormat,
-
-    /// What is logged: a level, or levels by module (`info,opensdn_webhook::tls=debug`).
-    #[arg(
-        long,
-        env = "OPENSDN_WEBHOOK_LOG",
-        default_value = "info,kube=warn",
-        value_parser = log_filter
-    )]
-    pub log: String,
-}
-
-/// How log lines are written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum LogFormat {
-    /// One JSON object a line.
-    Json,
-    /// For people.
-    Text,
+    /// What is logged, and how.
+    #[command(flatten)]
+    pub log: LogArgs,
 }
 
 /// Where the certificate comes from, and who may connect.
@@ -224,12 +208,6 @@ impl LimitArgs {
 fn seconds(text: &str) -> Result<Duration, String> {
     let seconds: f64 = text.parse().map_err(|_| "not a number of seconds".to_owned())?;
     Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string())
-}
-
-/// A filter is read here only to be refused early; it cannot be kept, as it cannot be cloned.
-fn log_filter(text: &str) -> Result<String, String> {
-    tracing_subscriber::EnvFilter::try_new(text).map_err(|error| error.to_string())?;
-    Ok(text.to_owned())
 }
 
 /// A pod's host name is its name.

@@ -21,12 +21,12 @@ use kube::api::{Patch, PatchParams};
 use kube::core::ListMeta;
 use kube::{Api, Client};
 use opensdn_policy_host::PolicySet;
+use opensdn_runtime::discovery::{Discovery, Resolution, Resource};
+use opensdn_runtime::leader::Leadership;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};
 
-use crate::kinds::{Kinds, Known, Resource};
-use crate::leader::Leadership;
 use crate::metrics::BackgroundMetrics;
 use report::Report;
 
@@ -128,7 +128,7 @@ impl Audit {
     }
 
     async fn again_and_again(&self) {
-        let kinds = Kinds::start(self.client.clone(), self.timing.interval);
+        let kinds = Discovery::start(self.client.clone(), self.timing.interval);
         sleep(self.timing.first).await;
         loop {
             if let Some(set) = self.judge.in_force() {
@@ -138,13 +138,13 @@ impl Audit {
         }
     }
 
-    async fn pass(&self, kinds: &Kinds, set: &Arc<PolicySet>) {
+    async fn pass(&self, kinds: &Discovery, set: &Arc<PolicySet>) {
         let mut report = Report::begin(set, Timestamp::now().to_string());
         let mut served = kinds.changed();
         // Where they cannot be read, each kind says so in the report.
         let read = served.wait_for(|table| table.read_at.is_some());
         drop(timeout(PATIENCE, read).await);
-        let table = kinds.table();
+        let table = kinds.snapshot();
         let subjects = Subjects::of(set.bindings(), &table);
         for (policy, why) in subjects.not_listed {
             report.not_checked(format!("policy {policy}"), why);
@@ -152,15 +152,15 @@ impl Audit {
         for (group, kind) in subjects.kinds {
             let label = format!("{group}/{kind}");
             match table.find(&group, &kind) {
-                Known::Served(resource) => {
+                Resolution::Served(resource) => {
                     if let Err(error) = self.kind(&resource, set, &mut report).await {
-                        report.not_checked(label, crate::chain(&error));
+                        report.not_checked(label, opensdn_runtime::error_chain(&error));
                     }
                 }
-                Known::Absent => {
+                Resolution::Absent => {
                     report.not_checked(label, "the API server serves no such kind".to_owned());
                 }
-                Known::Unknown(why) => report.not_checked(label, why),
+                Resolution::Unknown(why) => report.not_checked(label, why),
             }
         }
         report.end(Timestamp::now().to_string());
@@ -241,7 +241,10 @@ impl Audit {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         self.metrics.audit_ended.set(since.as_secs_f64());
         if let Err(error) = self.write(report).await {
-            tracing::error!(error = crate::chain(&error), "the report of the audit is not written");
+            tracing::error!(
+                error = opensdn_runtime::error_chain(&error),
+                "the report of the audit is not written"
+            );
         }
     }
 

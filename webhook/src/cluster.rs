@@ -9,16 +9,16 @@ use std::time::Duration;
 
 use opensdn_policy_host::lookup::Lookup;
 use opensdn_policy_host::{Cache, CacheError, Engine, EngineError, Finding, Limits};
+use opensdn_runtime::discovery::Discovery;
 use tokio::sync::watch;
 use tokio::time::{MissedTickBehavior, interval};
 
 use crate::certificates::keeper::Bundle;
 use crate::configuration::{self, Address};
-use crate::kinds::Kinds;
-use crate::leader::Replicas;
 use crate::policies::{self, check::Checker, compiler::Compiler};
 use crate::process::Parts;
 use crate::related::Related;
+use crate::replicas::Replicas;
 use crate::serving::Serving;
 
 /// Policies, look-ups and webhook configurations.
@@ -127,7 +127,7 @@ impl Cluster {
     pub fn start(parts: &Parts, engines: Engines) -> Self {
         let Parts { args, client, metrics, readiness, leadership, drain, .. } = parts;
         let staleness = Duration::from_secs(args.cluster.lookup_staleness_seconds);
-        let kinds = Kinds::start(client.clone(), staleness / 3);
+        let kinds = Discovery::start(client.clone(), staleness / 3);
         let related = Related::start(
             client.clone(),
             kinds.clone(),

@@ -18,23 +18,23 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::Client;
 use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind, Patch, PatchParams};
-use kube::runtime::events::{Event, EventType, Recorder, Reporter};
+use kube::runtime::events::{EventType, Recorder, Reporter};
 use opensdn_policy_host::Step;
+use opensdn_runtime::discovery::Discovery;
+use opensdn_runtime::error_chain;
+use opensdn_runtime::leader::Leadership;
+use opensdn_runtime::readiness::Readiness;
+use opensdn_runtime::shutdown::{Drain, Phase};
+use opensdn_runtime::watch::{Event, WatchSpec, watch};
 use serde_json::Value;
 use time::OffsetDateTime;
 use tokio::sync::{mpsc, watch};
 use tokio::time::{MissedTickBehavior, interval, timeout};
 
-use crate::admin::Readiness;
 use crate::certificates::keeper::Bundle;
 use crate::certificates::rotation::Published;
-use crate::chain;
-use crate::kinds::Kinds;
-use crate::leader::Leadership;
 use crate::metrics::ConfigurationMetrics;
 use crate::policies::Demand;
-use crate::shutdown::{Drain, Phase};
-use crate::watching::{Change, Target, watch};
 use object::{STEPS, Setting};
 use rules::{Part, Plan};
 
@@ -47,7 +47,7 @@ pub(crate) struct Needs {
     pub(crate) address: Address,
     pub(crate) namespace: String,
     pub(crate) user: Option<String>,
-    pub(crate) kinds: Kinds,
+    pub(crate) kinds: Discovery,
     pub(crate) demand: watch::Receiver<Option<Arc<Demand>>>,
     pub(crate) bundle: Bundle,
     /// Where to say which bundle all configurations carry, and since when.
@@ -118,26 +118,26 @@ impl Keeper {
         }
     }
 
-    fn watch(&self, step: Step) -> mpsc::Receiver<Change> {
-        let target = Target {
+    fn watch(&self, step: Step) -> mpsc::Receiver<Event> {
+        let target = WatchSpec {
             path: format!("/apis/admissionregistration.k8s.io/v1/{}", object::plural(step)),
             name: Some(object::NAME.to_owned()),
             metadata_only: false,
-            sign_of_life: Duration::from_secs(10),
+            heartbeat: Duration::from_secs(10),
         };
         watch(self.needs.client.clone(), target)
     }
 
-    fn observe(&mut self, number: usize, change: Option<Change>) {
+    fn observe(&mut self, number: usize, change: Option<Event>) {
         let (Some(observed), Some(step)) = (self.observed.get_mut(number), STEPS.get(number))
         else {
             return;
         };
         match change {
-            Some(Change::Listed(object) | Change::Applied(object)) => {
+            Some(Event::InitApply(object) | Event::Apply(object)) => {
                 *observed = Observed::Present(object);
             }
-            Some(Change::Deleted(_)) => {
+            Some(Event::Delete(_)) => {
                 tracing::error!(
                     kind = object::kind(*step),
                     "the webhook configuration was deleted: requests are not judged until it is \
@@ -145,7 +145,7 @@ impl Keeper {
                 );
                 *observed = Observed::Deleted;
             }
-            Some(Change::Synced) if matches!(observed, Observed::Unknown) => {
+            Some(Event::InitDone) if matches!(observed, Observed::Unknown) => {
                 *observed = Observed::Absent;
             }
             _ => {}
@@ -183,7 +183,7 @@ impl Keeper {
         if !self.needs.leadership.is_held() || self.needs.drain.phase() != Phase::Serving {
             return;
         }
-        let table = self.needs.kinds.table();
+        let table = self.needs.kinds.snapshot();
         for (number, step) in STEPS.into_iter().enumerate() {
             let Some(observed) = self.observed.get(number) else { continue };
             match observed {
@@ -232,7 +232,7 @@ impl Keeper {
             Ok(Err(error)) => {
                 tracing::error!(
                     kind,
-                    error = chain(&error),
+                    error = error_chain(&error),
                     "a webhook configuration is not written"
                 );
             }
@@ -246,7 +246,7 @@ impl Keeper {
             controller: "opensdn-webhook".to_owned(),
             instance: Some(self.needs.replica.clone()),
         };
-        let event = Event {
+        let event = kube::runtime::events::Event {
             type_: EventType::Warning,
             reason: "ConfigurationDeleted".to_owned(),
             note: Some(
@@ -266,7 +266,9 @@ impl Keeper {
         let recorder = Recorder::new(self.needs.client.clone(), reporter);
         match timeout(PATIENCE, recorder.publish(&event, &reference)).await {
             Ok(Ok(())) => {}
-            Ok(Err(error)) => tracing::warn!(error = chain(&error), "an event is not written"),
+            Ok(Err(error)) => {
+                tracing::warn!(error = error_chain(&error), "an event is not written")
+            }
             Err(_) => tracing::warn!("an event is not written: no answer"),
         }
     }

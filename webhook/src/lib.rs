@@ -1,10 +1,8 @@
 //! The admission webhook that enforces OpenSDN policies: its parts, and how they start and stop
 //! together.
 
-pub mod admin;
 pub mod admission;
 mod allocator;
-mod api_server;
 pub mod args;
 pub mod audit;
 pub mod background;
@@ -12,22 +10,20 @@ pub mod certificates;
 pub mod claims;
 pub mod cluster;
 pub mod configuration;
-mod kinds;
-pub mod leader;
 pub mod metrics;
 mod policies;
 pub mod process;
 pub mod related;
+mod replicas;
 pub mod reviewing;
 pub mod server;
 pub mod serving;
-pub mod shutdown;
 pub mod tls;
-mod watching;
 
 use std::process::ExitCode;
 
 use clap::Parser as _;
+use opensdn_runtime::{error_chain, log};
 
 pub use args::Args;
 
@@ -53,11 +49,11 @@ pub fn main() -> ExitCode {
 /// runtime drives would be compiled there once more (2 MB).
 #[tokio::main]
 async fn run_to_the_end(args: Args) -> ExitCode {
-    process::log(&args);
+    log::start(&args.log);
     match run(args).await {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            tracing::error!(error = chain(&error), "failed to start");
+            tracing::error!(error = error_chain(&error), "failed to start");
             ExitCode::FAILURE
         }
     }
@@ -76,10 +72,4 @@ pub async fn run(args: Args) -> Result<(), Error> {
     let client = process::client().await?;
     process::run(args, client, async |parts| reviewing::start(parts, engines)).await?;
     Ok(())
-}
-
-/// An error and its causes in one line, for logs.
-pub fn chain(error: &dyn std::error::Error) -> String {
-    let causes = std::iter::successors(Some(error), |error| error.source());
-    causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }

@@ -9,12 +9,13 @@ mod background;
 mod configuration;
 
 use std::collections::HashMap;
-use std::fmt::{self, Write as _};
-use std::sync::atomic::AtomicU64;
+use std::fmt;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
 
-use prometheus_client::encoding::{EncodeLabelSet, EncodeLabelValue, LabelValueEncoder};
+use opensdn_runtime::label_values;
+use opensdn_runtime::metrics::{self, Histograms, SecondsGauge, histograms};
+use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
@@ -25,15 +26,6 @@ use crate::server::Step;
 
 pub use background::BackgroundMetrics;
 pub use configuration::ConfigurationMetrics;
-
-/// A gauge of seconds.
-pub type SecondsGauge = Gauge<f64, AtomicU64>;
-
-/// From one evaluation of a small policy to the longest patience of a caller.
-const BUCKETS: [f64; 18] = [
-    25e-6, 50e-6, 100e-6, 200e-6, 400e-6, 800e-6, 1.6e-3, 3e-3, 6e-3, 12e-3, 25e-3, 50e-3, 100e-3,
-    250e-3, 500e-3, 1.0, 3.0, 10.0,
-];
 
 /// How a review, or the evaluation of one policy, came out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -72,17 +64,6 @@ pub enum Mode {
     Warn,
     /// Findings are only reported.
     Audit,
-}
-
-/// The label values are written here, apart from the names in code, which may change.
-macro_rules! label_values {
-    ($($label:ident { $($variant:ident = $value:literal),* })*) => {
-        $(impl EncodeLabelValue for $label {
-            fn encode(&self, encoder: &mut LabelValueEncoder<'_>) -> Result<(), fmt::Error> {
-                encoder.write_str(match self { $(Self::$variant => $value),* })
-            }
-        })*
-    };
 }
 
 label_values! {
@@ -135,16 +116,14 @@ struct ScopeLabel {
     scope: String,
 }
 
-type Histograms<L> = Family<L, Histogram, fn() -> Histogram>;
-
 /// All metrics of the process; cheap to clone.
 #[derive(Clone)]
 pub struct Metrics {
     all: Arc<All>,
+    registry: Arc<Registry>,
 }
 
 struct All {
-    registry: Registry,
     reviews: Family<ReviewLabels, Counter>,
     review_seconds: Histograms<StepLabel>,
     evaluations: Family<EvaluationLabels, Counter>,
@@ -271,14 +250,6 @@ fn step_label(step: Step) -> &'static str {
     }
 }
 
-fn histogram() -> Histogram {
-    Histogram::new(BUCKETS)
-}
-
-fn histograms<L: Clone + std::hash::Hash + Eq>() -> Histograms<L> {
-    Family::new_with_constructor(histogram)
-}
-
 impl Metrics {
     /// Makes and registers every metric. Names are prefixed `opensdn_webhook_`.
     pub fn new() -> Self {
@@ -291,8 +262,7 @@ impl Metrics {
             validate_seconds: seconds("validate"),
         };
         let reviews = Family::default();
-        let mut all = All {
-            registry: Registry::with_prefix("opensdn_webhook"),
+        let all = All {
             other_kinds: KindMetrics::new("other", reviews.clone()),
             reviews,
             review_seconds,
@@ -310,11 +280,12 @@ impl Metrics {
             configuration: ConfigurationMetrics::default(),
             kinds: RwLock::default(),
         };
-        all.register_reviews();
-        all.register_state();
-        all.background.register(&mut all.registry);
-        all.configuration.register(&mut all.registry);
-        Self { all: Arc::new(all) }
+        let mut registry = metrics::registry("opensdn_webhook");
+        all.register_reviews(&mut registry);
+        all.register_state(&mut registry);
+        all.background.register(&mut registry);
+        all.configuration.register(&mut registry);
+        Self { all: Arc::new(all), registry: Arc::new(registry) }
     }
 
     /// What the HTTPS port counts.
@@ -419,11 +390,9 @@ impl Metrics {
         self.all.claim_conflicts.get_or_create_owned(&ScopeLabel { scope: scope.to_owned() })
     }
 
-    /// All metrics in the OpenMetrics text format.
-    pub fn encode(&self) -> Result<String, fmt::Error> {
-        let mut text = String::new();
-        prometheus_client::encoding::text::encode(&mut text, &self.all.registry)?;
-        Ok(text)
+    /// What the admin port shows.
+    pub fn registry(&self) -> Arc<Registry> {
+        Arc::clone(&self.registry)
     }
 }
 
@@ -452,8 +421,7 @@ pub enum Loaded {
 
 impl All {
     /// Registers what a review adds to. The registry appends `_total` and the unit.
-    fn register_reviews(&mut self) {
-        let registry = &mut self.registry;
+    fn register_reviews(&self, registry: &mut Registry) {
         registry.register("reviews", "Reviews answered", self.reviews.clone());
         registry.register_with_unit(
             "review_duration",
@@ -486,8 +454,7 @@ impl All {
     }
 
     /// Registers what describes the process.
-    fn register_state(&mut self) {
-        let registry = &mut self.registry;
+    fn register_state(&self, registry: &mut Registry) {
         let (server, certificate) = (&self.server, &self.certificate);
         registry.register(
             "requests_shed",

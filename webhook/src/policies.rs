@@ -26,17 +26,18 @@ use kube::Client;
 use opensdn_admission_policy::CLOSED_GROUPS;
 use opensdn_crds::admission_policy::AdmissionPolicy;
 use opensdn_policy_host::{Binding, Cache, Engine, Index, Limits, PolicySet};
+use opensdn_runtime::discovery::Discovery;
+use opensdn_runtime::leader::Leadership;
+use opensdn_runtime::readiness::{Readiness, ReadinessCheck};
+use opensdn_runtime::watch::{Event, WatchSpec, watch};
 use serde_json::Value;
 use tokio::sync::{mpsc, watch};
 use tokio::time::{MissedTickBehavior, interval};
 
-use crate::admin::{Condition, Readiness};
-use crate::kinds::Kinds;
-use crate::leader::{Leadership, Replicas};
 use crate::metrics::{Loaded, Metrics};
 use crate::related::{Related, namespace_index};
+use crate::replicas::Replicas;
 use crate::serving::Serving;
-use crate::watching::{Change, Target, watch};
 use check::Checker;
 use compiler::Compiler;
 use contents::Contents;
@@ -56,7 +57,7 @@ pub(crate) struct Needs {
     pub(crate) limits: Limits,
     pub(crate) serving: Arc<Serving>,
     pub(crate) related: Related,
-    pub(crate) kinds: Kinds,
+    pub(crate) kinds: Discovery,
     pub(crate) leadership: Leadership,
     pub(crate) replicas: Replicas,
     pub(crate) metrics: Metrics,
@@ -99,7 +100,7 @@ pub(crate) fn start(needs: Needs) -> Policies {
     };
     tokio::spawn(reporter.run());
     let (results, loaded) = mpsc::unbounded_channel();
-    let condition = needs.readiness.condition("policies", "the AdmissionPolicies are being read");
+    let condition = needs.readiness.add_check("policies", "the AdmissionPolicies are being read");
     let actor = Actor {
         replica: needs.replica,
         limits: needs.limits,
@@ -144,7 +145,7 @@ struct Actor {
     /// The names seen in the list that is under way.
     listed: Option<BTreeSet<String>>,
     progress: Progress,
-    condition: Condition,
+    condition: ReadinessCheck,
     demand: watch::Sender<Option<Arc<Demand>>>,
     snapshots: watch::Sender<Snapshot>,
 }
@@ -184,17 +185,17 @@ impl Actor {
         }
     }
 
-    fn observe(&mut self, change: Change) {
+    fn observe(&mut self, change: Event) {
         match change {
-            Change::Begin => self.listed = Some(BTreeSet::new()),
-            Change::Listed(object) => {
+            Event::Init => self.listed = Some(BTreeSet::new()),
+            Event::InitApply(object) => {
                 if let Some(name) = self.put(object)
                     && let Some(listed) = &mut self.listed
                 {
                     listed.insert(name);
                 }
             }
-            Change::Synced => {
+            Event::InitDone => {
                 if let Some(listed) = self.listed.take() {
                     let names: Vec<String> = self.entries.keys().cloned().collect();
                     for name in names.into_iter().filter(|name| !listed.contains(name)) {
@@ -205,19 +206,19 @@ impl Actor {
                     self.progress = Progress::Loading;
                 }
             }
-            Change::Applied(object) => {
+            Event::Apply(object) => {
                 self.put(object);
             }
-            Change::Deleted(object) => {
+            Event::Delete(object) => {
                 if let Some(name) = name(&object) {
                     self.remove(&name);
                 }
             }
-            Change::Alive => {}
-            Change::Lost { why, .. } => {
+            Event::Heartbeat => {}
+            Event::Disconnected { why, .. } => {
                 tracing::warn!(why, "the AdmissionPolicies are not heard of; those loaded go on");
                 if self.progress == Progress::Listing {
-                    self.condition.unset(format!("the AdmissionPolicies cannot be read: {why}"));
+                    self.condition.fail(format!("the AdmissionPolicies cannot be read: {why}"));
                 }
             }
         }
@@ -307,7 +308,7 @@ impl Actor {
             if *self.serving.changed().borrow() == 0 {
                 self.serving.swap(PolicySet::default());
             }
-            self.condition.set();
+            self.condition.pass();
         }
     }
 
@@ -354,12 +355,12 @@ fn lookups(binding: &Binding, related: &Related) -> Result<(), String> {
     indexes.try_for_each(|index| related.answers(index)).map_err(|error| error.0)
 }
 
-fn target() -> Target {
-    Target {
+fn target() -> WatchSpec {
+    WatchSpec {
         path: "/apis/opensdn.io/v1alpha1/admissionpolicies".to_owned(),
         name: None,
         metadata_only: false,
-        sign_of_life: Duration::from_secs(10),
+        heartbeat: Duration::from_secs(10),
     }
 }
 

@@ -7,22 +7,19 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use kube::Client;
-use rustix::process::{Resource, getrlimit, setrlimit};
+use opensdn_runtime::leader::{Election, Leadership};
+use opensdn_runtime::readiness::Readiness;
+use opensdn_runtime::shutdown::{self, Drain, Signals};
+use opensdn_runtime::{admin, open_files};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
-use tokio::time::sleep;
-use tracing_subscriber::EnvFilter;
 
-use crate::admin::{self, Readiness};
-use crate::api_server;
-use crate::args::{Args, LogFormat};
+use crate::args::Args;
 use crate::certificates::keeper::{Bundle, Keeper};
 use crate::certificates::rotation::Published;
 use crate::certificates::secret::CaSecret;
-use crate::leader::Leadership;
 use crate::metrics::Metrics;
 use crate::server::{self, Reviewer};
-use crate::shutdown::{self, Drain, Signals};
 use crate::tls::{self, Tls, files};
 
 /// How often the content of certificate files is looked at.
@@ -66,21 +63,9 @@ pub struct Parts {
     pub published: watch::Sender<Option<Published>>,
 }
 
-/// Begins to log to stderr. Once per process.
-pub fn log(args: &Args) {
-    // What cannot be read was refused with the other arguments.
-    let filter = EnvFilter::try_new(&args.log).unwrap_or_default();
-    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr);
-    // An error means that a log has begun already.
-    let _ = match args.log_format {
-        LogFormat::Json => builder.json().flatten_event(true).try_init(),
-        LogFormat::Text => builder.try_init(),
-    };
-}
-
 /// A client of the API server, from `KUBECONFIG` or from inside the cluster.
 pub async fn client() -> Result<Client, Error> {
-    api_server::client().await.map_err(|source| Error::Kubeconfig(Box::new(source)))
+    opensdn_runtime::client::client().await.map_err(|source| Error::Kubeconfig(Box::new(source)))
 }
 
 /// Serves the reviews of what `reviewer` makes, until a signal says to stop; returns when
@@ -97,17 +82,17 @@ where
     let signals = Signals::install().map_err(Error::Signals)?;
     let (metrics, readiness) = (Metrics::new(), Readiness::default());
     let (stop, drain) = shutdown::channel();
-    tokio::spawn(stop_by(signals, stop, args.limits.drain_seconds));
+    tokio::spawn(signals.drive(stop, args.limits.drain_seconds));
 
-    allow_open_files();
+    open_files::raise_limit();
     // Both ports are taken first: a conflict ends the process at once instead of much later.
     let listener = listen(args.listen).await?;
-    let admin = listen(args.admin_listen).await?;
-    tokio::spawn(admin::serve(admin, metrics.clone(), readiness.clone(), drain.clone()));
+    let admin = listen(args.admin.admin_listen).await?;
+    tokio::spawn(admin::serve(admin, metrics.registry(), readiness.clone(), drain.clone()));
 
-    let starting = readiness.condition("start", "the parts are being started");
-    let lease = (args.namespace.as_str(), LEASE, args.replica.as_str());
-    let leadership = Leadership::start(client.clone(), lease.0, lease.1, lease.2, drain.clone());
+    let starting = readiness.add_check("start", "the parts are being started");
+    let election = Election::new(&args.namespace, LEASE, &args.replica);
+    let leadership = Leadership::start(client.clone(), election, drain.clone());
     let (published, seen) = watch::channel(None);
     let outfit = Outfit { args: &args, client: &client, metrics: &metrics, readiness: &readiness };
     let mut stopping = drain.clone();
@@ -130,46 +115,10 @@ where
         published,
     };
     let reviewer = reviewer(parts).await;
-    starting.set();
+    starting.pass();
     server::serve(listener, tls, reviewer, limits, counts, drain).await;
     tracing::info!("stopped");
     Ok(())
-}
-
-/// Each connection is an open file, and the usual soft limit of 1,024 is there for programs that
-/// use select(2). Where it cannot be raised, idle connections are given up earlier.
-fn allow_open_files() {
-    let mut limit = getrlimit(Resource::Nofile);
-    limit.current = limit.maximum;
-    if let Err(error) = setrlimit(Resource::Nofile, limit) {
-        tracing::warn!(%error, "the limit of open files was left as it is");
-    }
-}
-
-async fn stop_by(mut signals: Signals, stop: shutdown::Shutdown, delay: Duration) {
-    let (first, asked) = tokio::sync::oneshot::channel();
-    let (second, hurried) = tokio::sync::oneshot::channel();
-    tokio::spawn(async move {
-        signals.next().await;
-        // Only a shutdown that is over already does not listen.
-        let _ = first.send(());
-        signals.next().await;
-        let _ = second.send(());
-        // The handlers stay: a third signal must not end the process in mid-answer.
-        loop {
-            signals.next().await;
-        }
-    });
-    let first = async {
-        let _ = asked.await;
-    };
-    let enough = async {
-        tokio::select! {
-            () = sleep(delay) => {}
-            _ = hurried => {}
-        }
-    };
-    stop.run(first, enough).await;
 }
 
 async fn listen(address: SocketAddr) -> Result<TcpListener, Error> {
@@ -192,7 +141,7 @@ impl Outfit<'_> {
         published: watch::Receiver<Option<Published>>,
     ) -> Result<(Tls, Bundle), Error> {
         let args = &self.args.certificate;
-        let ready = self.readiness.condition("certificate", "none yet");
+        let ready = self.readiness.add_check("certificate", "none yet");
         let client_ca = match &args.client_ca {
             Some(path) => Some(files::read(path).await.map_err(Error::Certificate)?),
             None => None,

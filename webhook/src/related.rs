@@ -17,11 +17,11 @@ use arc_swap::ArcSwap;
 use kube::Client;
 use opensdn_policy_host::Index;
 use opensdn_policy_host::lookup::{Answer, FoundObject, Lookup, LookupError};
+use opensdn_runtime::discovery::Discovery;
+use opensdn_runtime::readiness::{Readiness, ReadinessCheck};
 use tokio::sync::watch;
 use tokio::time::{MissedTickBehavior, interval};
 
-use crate::admin::{Condition, Readiness};
-use crate::kinds::Kinds;
 use crate::metrics::Metrics;
 use cache::{Cache, Shared};
 use table::Shape;
@@ -34,7 +34,7 @@ pub struct Related {
 
 struct Inner {
     client: Client,
-    kinds: Kinds,
+    kinds: Discovery,
     staleness: Duration,
     metrics: Metrics,
     readiness: Readiness,
@@ -49,7 +49,7 @@ impl Related {
     /// No caches yet. A cache that has not heard of the API server for `staleness` is not used.
     pub(crate) fn start(
         client: Client,
-        kinds: Kinds,
+        kinds: Discovery,
         staleness: Duration,
         metrics: Metrics,
         readiness: Readiness,
@@ -186,7 +186,7 @@ async fn oversee(inner: Arc<Inner>) {
         drop(inner);
         weak
     };
-    let mut conditions: HashMap<String, Condition> = HashMap::new();
+    let mut conditions: HashMap<String, ReadinessCheck> = HashMap::new();
     let mut timer = interval(Duration::from_millis(500));
     timer.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let Some(mut ticks) = inner.upgrade().map(|inner| inner.ticks.subscribe()) else { return };
@@ -219,7 +219,7 @@ impl Inner {
         }
     }
 
-    fn report(&self, conditions: &mut HashMap<String, Condition>) {
+    fn report(&self, conditions: &mut HashMap<String, ReadinessCheck>) {
         let caches = self.caches.load_full();
         let mut seen: BTreeMap<String, Arc<Cache>> = BTreeMap::new();
         for cache in caches.iter() {
@@ -235,24 +235,24 @@ impl Inner {
             self.metrics.lookup_cache_staleness(name).set(cache.shared.age().as_secs_f64());
             let condition = conditions.entry(name.clone()).or_insert_with(|| {
                 let title = format!("look-up cache of {name}");
-                if self.readiness.was_told() {
-                    self.readiness.standing(title)
+                if self.readiness.has_reported_ready() {
+                    self.readiness.initially_ready(title)
                 } else {
-                    self.readiness.condition(title, "it has not been filled yet")
+                    self.readiness.add_check(title, "it has not been filled yet")
                 }
             });
-            let holds = cache.shared.holds_readiness(self.readiness.was_told());
+            let holds = cache.shared.holds_readiness(self.readiness.has_reported_ready());
             match usable {
-                Ok(()) => condition.set(),
-                Err(error) if holds => condition.unset(error.0),
-                Err(_) => condition.set(),
+                Ok(()) => condition.pass(),
+                Err(error) if holds => condition.fail(error.0),
+                Err(_) => condition.pass(),
             }
         }
         let gone: Vec<String> =
             conditions.keys().filter(|name| !seen.contains_key(*name)).cloned().collect();
         for name in gone {
             if let Some(condition) = conditions.remove(&name) {
-                condition.withdraw();
+                condition.remove();
             }
             self.metrics.forget_lookup_cache(&name);
         }

@@ -7,11 +7,11 @@ use opensdn_policy_host::lookup::Lookup;
 use opensdn_policy_host::{
     Claim, EvalFailure, FailureMode, FailureReason, Finding, Mode, Severity,
 };
+use opensdn_runtime::error_chain;
 use tokio::time::Instant;
 
 use crate::admission::{Admission, Claimed, Labels, Surroundings};
 use crate::audit::{Audit, Judge};
-use crate::chain;
 use crate::claims::{ClaimError, Claims, Conflict, Holder, keeper};
 use crate::cluster::{Cluster, Engines};
 use crate::process::Parts;
@@ -70,7 +70,7 @@ impl Surroundings for Reviewing {
                 Claimed { findings: conflicts.iter().map(finding).collect(), failures: Vec::new() }
             }
             Err(error) => {
-                Claimed { findings: Vec::new(), failures: failures(&claims, &chain(&error)) }
+                Claimed { findings: Vec::new(), failures: failures(&claims, &error_chain(&error)) }
             }
         }
     }

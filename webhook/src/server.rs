@@ -15,13 +15,13 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures::FutureExt;
+use opensdn_runtime::shutdown::{Drain, Phase};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::Instant;
 use tokio_rustls::TlsAcceptor;
 use tokio_util::task::TaskTracker;
 
 use crate::metrics::ServerMetrics;
-use crate::shutdown::{Drain, Phase};
 use crate::tls::Tls;
 use registry::Registry;
 

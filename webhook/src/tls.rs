@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
+use opensdn_runtime::readiness::ReadinessCheck;
 use rustls::crypto::{CryptoProvider, ring};
 use rustls::server::danger::ClientCertVerifier;
 use rustls::server::{NoClientAuth, NoServerSessionStorage};
@@ -20,7 +21,6 @@ use time::format_description::well_known::Rfc3339;
 use tokio::time::{MissedTickBehavior, interval};
 use x509_parser::prelude::{FromDer, X509Certificate};
 
-use crate::admin::Condition;
 use crate::metrics::CertificateMetrics;
 use callers::NamedCallers;
 
@@ -157,7 +157,7 @@ struct Shared {
     /// (certificate and client CA) neither undoes the other.
     changing: Mutex<()>,
     metrics: CertificateMetrics,
-    ready: Condition,
+    ready: ReadinessCheck,
 }
 
 struct Current {
@@ -173,7 +173,7 @@ impl Tls {
         identity: Identity,
         client_ca: Option<&[u8]>,
         metrics: CertificateMetrics,
-        ready: Condition,
+        ready: ReadinessCheck,
     ) -> Result<Self, Error> {
         let callers = callers(&settings, client_ca)?;
         let current = ArcSwap::from_pointee(Current::new(&settings, identity, callers)?);
@@ -221,7 +221,7 @@ impl Tls {
     pub fn refused(&self, error: &dyn std::error::Error) {
         self.shared.metrics.reload_failures.inc();
         tracing::error!(
-            error = %crate::chain(error),
+            error = %opensdn_runtime::error_chain(error),
             serial_served = self.shared.current.load().identity.serial,
             expires = self.shared.current.load().identity.expires(),
             "new certificate refused, the one before is served further; put in a PEM chain with \
@@ -250,10 +250,10 @@ impl Tls {
         #[allow(clippy::cast_precision_loss, reason = "seconds since 1970 are exact in f64")]
         self.shared.metrics.expiry.set(identity.not_after.unix_timestamp() as f64);
         if identity.not_after > now {
-            self.shared.ready.set();
+            self.shared.ready.pass();
         } else {
             let expires = identity.expires();
-            self.shared.ready.unset(format!("the serving certificate expired at {expires}"));
+            self.shared.ready.fail(format!("the serving certificate expired at {expires}"));
         }
     }
 }

@@ -11,14 +11,14 @@ use opensdn_policy_host::lookup::Documents;
 use opensdn_policy_host::{
     Binding, Engine, KindRule, Limits, Mode, Operation, Policy, PolicySet, Scope,
 };
+use opensdn_runtime::leader::{Election, Leadership};
+use opensdn_runtime::shutdown::{self, Shutdown};
 use opensdn_testing::creation_order::wait_for_next_second;
 use opensdn_testing::link_local;
 use opensdn_testing::{Failed, Outcome};
 use opensdn_webhook::audit::{Audit, Judge, REPORT, REPORT_KEY, Timing};
 use opensdn_webhook::claims::keeper::Keeper;
-use opensdn_webhook::leader::Leadership;
 use opensdn_webhook::serving::Serving;
-use opensdn_webhook::shutdown::{self, Shutdown};
 use tokio::task::JoinHandle;
 
 use super::*;
@@ -70,7 +70,11 @@ impl Replica {
         Ok(Self {
             claims: claims(client, grace),
             judge: Judge::new(Arc::clone(&serving), lookup, Arc::new(|_| None)),
-            leadership: Leadership::start(client.clone(), "default", lease, "replica", drain),
+            leadership: Leadership::start(
+                client.clone(),
+                Election::new("default", lease, "replica"),
+                drain,
+            ),
             metrics,
             serving,
             _shutdown: shutdown,
@@ -104,7 +108,7 @@ async fn told(client: &Client, name: &str) -> Result<Option<String>, kube::Error
 
 /// What the metric says.
 fn conflicts_counted(replica: &Replica) -> Result<Option<String>, std::fmt::Error> {
-    let metrics = replica.metrics.encode()?;
+    let metrics = opensdn_runtime::metrics::encode(&replica.metrics.registry())?;
     let name = "opensdn_webhook_unique_conflicts{scope=\"link-local-address\"} ";
     Ok(metrics.lines().find_map(|line| line.strip_prefix(name)).map(str::to_owned))
 }

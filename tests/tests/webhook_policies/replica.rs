@@ -6,15 +6,15 @@ use std::sync::Arc;
 
 use clap::Parser;
 use kube::Client;
+use opensdn_runtime::leader::{Election, Leadership};
+use opensdn_runtime::readiness::Readiness;
+use opensdn_runtime::shutdown::{self, Phase, Shutdown};
 use opensdn_testing::sandbox::Sandbox;
-use opensdn_webhook::admin::Readiness;
 use opensdn_webhook::args::Args;
 use opensdn_webhook::certificates::{Authority, Names};
 use opensdn_webhook::cluster::Engines;
-use opensdn_webhook::leader::Leadership;
 use opensdn_webhook::metrics::Metrics;
 use opensdn_webhook::process::Parts;
-use opensdn_webhook::shutdown::{self, Phase, Shutdown};
 use opensdn_webhook::tls::Tls;
 use opensdn_webhook::{reviewing, server};
 use time::OffsetDateTime;
@@ -79,7 +79,7 @@ impl Replica {
 
     /// The value of a metric, by the beginning of its line.
     pub(crate) fn metric(&self, beginning: &str) -> Option<f64> {
-        let text = self.metrics.encode().ok()?;
+        let text = opensdn_runtime::metrics::encode(&self.metrics.registry()).ok()?;
         let line = text.lines().find(|line| line.starts_with(beginning))?;
         line.rsplit(' ').next()?.parse().ok()
     }
@@ -103,7 +103,7 @@ struct Job {
 
 impl Job {
     async fn start(self) -> Result<(), String> {
-        let text = |error: &dyn std::error::Error| opensdn_webhook::chain(error);
+        let text = |error: &dyn std::error::Error| opensdn_runtime::error_chain(error);
         let listener = TcpListener::bind("127.0.0.1:0").await.map_err(|error| text(&error))?;
         let address = listener.local_addr().map_err(|error| text(&error))?;
         let url = format!("https://{address}");
@@ -118,15 +118,13 @@ impl Job {
         };
         let leaf = self.authority.issue(&names, OffsetDateTime::now_utc());
         let leaf = leaf.map_err(|error| text(&error))?;
-        let condition = self.readiness.condition("certificate", "none yet");
+        let condition = self.readiness.add_check("certificate", "none yet");
         let counts = self.metrics.certificate();
         let tls = Tls::new(args.certificate.settings(), leaf.identity, None, counts, condition)
             .map_err(|error| text(&error))?;
         let leadership = Leadership::start(
             self.client.clone(),
-            NAMESPACE,
-            "opensdn-webhook-leader",
-            &self.name,
+            Election::new(NAMESPACE, "opensdn-webhook-leader", &self.name),
             self.drain.clone(),
         );
         let bundle: Arc<str> = self.authority.certificate().into();

@@ -10,11 +10,11 @@ use opensdn_policy_host::scan::{self, Paths, ScanError};
 use opensdn_policy_host::{
     Binding, Context, Interest, Operation, PolicySet, Request, Step, Verdict,
 };
+use opensdn_runtime::discovery::Snapshot;
 use serde_json::Value;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use crate::kinds::Table;
 use crate::serving::Serving;
 
 /// Who asks, for policies that look at the user and for exemptions.
@@ -153,7 +153,7 @@ pub(crate) struct Subjects {
 impl Subjects {
     /// The kinds that these policies judge when an object is created or updated. `table` tells
     /// which kinds a group has, where a policy is about all of them.
-    pub(crate) fn of<'b>(bindings: impl Iterator<Item = &'b Binding>, table: &Table) -> Self {
+    pub(crate) fn of<'b>(bindings: impl Iterator<Item = &'b Binding>, table: &Snapshot) -> Self {
         let mut subjects = Self::default();
         for binding in bindings {
             for interest in &binding.policy.metadata().interests {
@@ -165,7 +165,7 @@ impl Subjects {
         subjects
     }
 
-    fn add(&mut self, binding: &Binding, interest: &Interest, table: &Table) {
+    fn add(&mut self, binding: &Binding, interest: &Interest, table: &Snapshot) {
         let is = |wanted: &str, actual: &str| wanted == "*" || wanted == actual;
         let rules = &binding.scope.kinds;
         for rule in rules {

@@ -8,6 +8,9 @@ use std::time::Duration;
 use futures::StreamExt;
 use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::{self, watch_object};
+use opensdn_runtime::error_chain;
+use opensdn_runtime::leader::Leadership;
+use opensdn_runtime::readiness::ReadinessCheck;
 use time::OffsetDateTime;
 use tokio::sync::watch;
 use tokio::time::{MissedTickBehavior, interval, sleep};
@@ -15,9 +18,6 @@ use tokio::time::{MissedTickBehavior, interval, sleep};
 use super::rotation::{Authorities, Published, Stored, advance};
 use super::secret::{CaSecret, Error, Found, Written, parse};
 use super::{Leaf, Names};
-use crate::admin::Condition;
-use crate::chain;
-use crate::leader::Leadership;
 use crate::tls::{Identity, Tls};
 
 /// How often the clock is looked at.
@@ -39,7 +39,7 @@ pub struct Keeper {
 impl Keeper {
     /// Gets or makes the CA and a first certificate, trying until it succeeds; `waiting` says why
     /// it has not.
-    pub async fn start(secret: CaSecret, names: Names, waiting: &Condition) -> Self {
+    pub async fn start(secret: CaSecret, names: Names, waiting: &ReadinessCheck) -> Self {
         loop {
             let error = match secret.obtain().await {
                 Ok(authorities) => {
@@ -50,9 +50,9 @@ impl Keeper {
                 }
                 Err(error) => error,
             };
-            let error = chain(&error);
+            let error = error_chain(&error);
             tracing::error!(error, "no certificate yet, trying again");
-            waiting.unset(format!("no certificate yet: {error}"));
+            waiting.fail(format!("no certificate yet: {error}"));
             sleep(RETRY).await;
         }
     }
@@ -96,7 +96,10 @@ impl Keeper {
             if leadership.is_held() {
                 let published = published.borrow_and_update().clone();
                 if let Err(error) = self.lead(published.as_ref(), &tls).await {
-                    tracing::warn!(error = chain(&error), "the CA's Secret was not looked after");
+                    tracing::warn!(
+                        error = error_chain(&error),
+                        "the CA's Secret was not looked after"
+                    );
                 }
             }
         }
@@ -111,7 +114,10 @@ impl Keeper {
                 return tracing::error!(secret, "the CA's Secret is gone; it will be restored");
             }
             Some(Err(error)) => {
-                return tracing::warn!(error = chain(&error), "watching the CA's Secret failed");
+                return tracing::warn!(
+                    error = error_chain(&error),
+                    "watching the CA's Secret failed"
+                );
             }
             None => return,
         };

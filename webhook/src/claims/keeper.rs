@@ -15,12 +15,12 @@ use std::time::Duration;
 
 use kube::Client;
 use opensdn_policy_host::{Mode, PolicySet};
+use opensdn_runtime::discovery::{Discovery, Resolution, Resource};
+use opensdn_runtime::leader::Leadership;
 
 use super::Claims;
 use super::report::Reporter;
 use crate::audit::{Judge, Subjects};
-use crate::kinds::{Kinds, Known, Resource};
-use crate::leader::Leadership;
 use crate::metrics::BackgroundMetrics;
 use session::Session;
 
@@ -75,7 +75,7 @@ impl Keeper {
     }
 
     async fn keep(&self) {
-        let kinds = Kinds::start(self.client.clone(), POLL);
+        let kinds = Discovery::start(self.client.clone(), POLL);
         let mut policies = self.judge.changed();
         let mut served = kinds.changed();
         loop {
@@ -109,9 +109,9 @@ impl Keeper {
     }
 
     /// `None` until both the policies in force and the served kinds are known.
-    fn plan(&self, kinds: &Kinds) -> Option<Plan> {
+    fn plan(&self, kinds: &Discovery) -> Option<Plan> {
         let set = self.judge.in_force()?;
-        let table = kinds.table();
+        let table = kinds.snapshot();
         table.read_at?;
         let claiming = || {
             let claims = |binding: &&opensdn_policy_host::Binding| {
@@ -126,9 +126,9 @@ impl Keeper {
         }
         let kinds: BTreeSet<(String, String)> = subjects.kinds;
         let served = |(group, kind): (String, String)| match table.find(&group, &kind) {
-            Known::Served(resource) => Some(resource),
+            Resolution::Served(resource) => Some(resource),
             // When that changes, there is another plan.
-            Known::Absent | Known::Unknown(_) => None,
+            Resolution::Absent | Resolution::Unknown(_) => None,
         };
         let resources = kinds.into_iter().filter_map(served).collect();
         Some(Plan { set, policies, resources })

@@ -41,7 +41,10 @@ impl Taken {
         for lock in std::mem::take(&mut self.new) {
             // What is left is an orphan now, and the keeper releases those.
             if let Err(error) = store::delete(&self.inner.api, &lock).await {
-                tracing::warn!(error = crate::chain(&error), "a claim is not given back");
+                tracing::warn!(
+                    error = opensdn_runtime::error_chain(&error),
+                    "a claim is not given back"
+                );
             }
         }
     }

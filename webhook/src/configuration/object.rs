@@ -184,14 +184,18 @@ pub(super) fn bundle(objects: &[&Value]) -> Option<String> {
 mod tests {
     use super::super::rules;
     use super::*;
-    use crate::kinds::Table;
+    use opensdn_runtime::discovery::Snapshot;
 
     fn object(bundle: &str) -> Value {
         let address = Address::Url("https://127.0.0.1:8443/".to_owned());
         let user = Some("system:serviceaccount:opensdn:opensdn-webhook".to_owned());
         let setting = Setting { address, namespace: "opensdn".to_owned(), user };
-        let plan =
-            rules::plan(Step::Validate, &[], &Table::default(), &["admissionpolicies".to_owned()]);
+        let plan = rules::plan(
+            Step::Validate,
+            &[],
+            &Snapshot::default(),
+            &["admissionpolicies".to_owned()],
+        );
         desired(Step::Validate, &plan, &setting, bundle)
     }
 

@@ -20,9 +20,8 @@ use opensdn_crds::admission_policy::AdmissionPolicy;
 use opensdn_crds::link_local_service::LinkLocalService;
 use opensdn_crds::vrouter_profile::VrouterProfile;
 use opensdn_policy_host::{Binding, FailureMode, Interest, Operation, Step};
+use opensdn_runtime::discovery::{Resolution, Snapshot};
 use serde_json::{Value, json};
-
-use crate::kinds::{Known, Table};
 
 /// The webhook entries of a configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -75,7 +74,7 @@ struct Covered {
 pub(super) type Plan = BTreeMap<Part, Coverage>;
 
 /// What has to be covered for a step. `own` are our resources of the group `opensdn.io`.
-pub(super) fn plan(step: Step, bindings: &[Binding], table: &Table, own: &[String]) -> Plan {
+pub(super) fn plan(step: Step, bindings: &[Binding], table: &Snapshot, own: &[String]) -> Plan {
     let mut plan = Plan::new();
     if step == Step::Validate {
         let ours = plan.entry(Part::Ours).or_default();
@@ -145,28 +144,28 @@ fn subjects(step: Step, binding: &Binding) -> Vec<Subject<'_>> {
 }
 
 /// The resources of a kind. One that the cluster does not serve has none yet.
-fn resources(subject: &Subject<'_>, table: &Table, own: &[String]) -> Vec<String> {
+fn resources(subject: &Subject<'_>, table: &Snapshot, own: &[String]) -> Vec<String> {
     let Subject { group, kind, .. } = subject;
     match (*group, *kind) {
         ("*", _) => Vec::new(),
         (opensdn_crds::OPENSDN_GROUP, "*") => own.to_vec(),
         (_, "*") => vec!["*".to_owned()],
         _ => match table.find(group, kind) {
-            Known::Served(resource) => {
+            Resolution::Served(resource) => {
                 let ours = *group == opensdn_crds::OPENSDN_GROUP;
                 let covered = !ours || own.contains(&resource.plural);
                 covered.then_some(resource.plural).into_iter().collect()
             }
-            Known::Absent | Known::Unknown(_) => Vec::new(),
+            Resolution::Absent | Resolution::Unknown(_) => Vec::new(),
         },
     }
 }
 
 /// The resource of a kind and the version that is asked for. One that is not served would match no
 /// request at all.
-fn version(subject: &Subject<'_>, table: &Table) -> Option<(String, String)> {
+fn version(subject: &Subject<'_>, table: &Snapshot) -> Option<(String, String)> {
     let wanted = subject.version?;
-    let Known::Served(resource) = table.find(subject.group, subject.kind) else { return None };
+    let Resolution::Served(resource) = table.find(subject.group, subject.kind) else { return None };
     let is_served = resource.versions.iter().any(|version| version == wanted);
     is_served.then(|| (resource.plural, wanted.to_owned()))
 }
@@ -261,7 +260,7 @@ mod tests {
     #[test]
     fn our_kinds_are_covered_without_any_policy_and_unique_claims_never() {
         let own = ["admissionpolicies".to_owned(), "linklocalservices".to_owned()];
-        let plan = plan(Step::Validate, &[], &Table::default(), &own);
+        let plan = plan(Step::Validate, &[], &Snapshot::default(), &own);
         let rules = plan[&Part::Ours].rules();
         assert_eq!(
             rules,
@@ -273,7 +272,7 @@ mod tests {
                     "operations": ["CREATE", "UPDATE"], "resources": ["*"], "scope": "*"},
             ])
         );
-        assert!(super::plan(Step::Mutate, &[], &Table::default(), &own).is_empty());
+        assert!(super::plan(Step::Mutate, &[], &Snapshot::default(), &own).is_empty());
     }
 
     #[test]

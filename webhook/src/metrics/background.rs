@@ -1,13 +1,12 @@
 //! What the work in the background counts: claims that are kept in order, and the audit. Only the
 //! replica that holds the Lease does that work, so only its numbers move.
 
+use opensdn_runtime::metrics::SecondsGauge;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::{Registry, Unit};
-
-use super::SecondsGauge;
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct ReasonLabel {

@@ -7,11 +7,11 @@ use std::time::Duration;
 use opensdn_admission_policy::{Fault, Problem, bind, parse};
 use opensdn_crds::admission_policy::{AdmissionPolicy, AdmissionPolicySpec};
 use opensdn_policy_host::{Finding, Limits};
+use opensdn_runtime::discovery::{Discovery, Resolution};
 use tokio::time::timeout;
 
 use super::contents::Contents;
 use super::loader::Loader;
-use crate::kinds::{Kinds, Known};
 
 /// How long reading and compiling a module may hold up the request. What takes longer goes on in
 /// the background, is looked at when the policy is loaded, and is fast the next time.
@@ -22,7 +22,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 pub(crate) struct Checker {
     loader: Arc<Loader>,
     contents: Contents,
-    kinds: Kinds,
+    kinds: Discovery,
     limits: Limits,
 }
 
@@ -30,7 +30,7 @@ impl Checker {
     pub(super) fn new(
         loader: Arc<Loader>,
         contents: Contents,
-        kinds: Kinds,
+        kinds: Discovery,
         limits: Limits,
     ) -> Self {
         Self { loader, contents, kinds, limits }
@@ -87,10 +87,10 @@ impl Checker {
     }
 
     fn absent_kinds(&self, spec: &AdmissionPolicySpec) -> Vec<Problem> {
-        let table = self.kinds.table();
+        let table = self.kinds.snapshot();
         let mut problems = Vec::new();
         for (number, rule) in spec.kinds.iter().flatten().enumerate() {
-            if table.find(&rule.group, &rule.kind) == Known::Absent {
+            if table.find(&rule.group, &rule.kind) == Resolution::Absent {
                 problems.push(Problem::new(
                     Fault::KindAbsent,
                     format!("/spec/kinds/{number}"),

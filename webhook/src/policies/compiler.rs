@@ -13,12 +13,11 @@ use std::process::{ExitCode, ExitStatus, Stdio};
 use std::time::Duration;
 
 use opensdn_policy_host::{Cache, Engine, Policy, PrecompileError};
+use opensdn_runtime::error_chain;
 use tokio::io::AsyncWriteExt as _;
 use tokio::process::{Child, Command};
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
-
-use crate::chain;
 
 /// The argument that makes this program the compiler; the cache folder follows.
 const COMPILE: &str = "compile-module";
@@ -120,7 +119,7 @@ pub(crate) fn run(folder: &Path) -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(Failure::Compile(PrecompileError::Compile(_))) => REFUSED.into(),
         Err(error) => {
-            let error = chain(&error);
+            let error = error_chain(&error);
             tracing::warn!(error, "a module is compiled in the webhook's own process");
             NOT_TRIED.into()
         }

@@ -11,13 +11,12 @@ use base64::Engine as _;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{Api, Client};
 use opensdn_admission_policy::{Fault, Problem, Source, built_in_bytes};
+use opensdn_runtime::error_chain;
+use opensdn_runtime::watch::{Event, WatchSpec, watch};
 use serde_json::Value;
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
 use tokio::time::{MissedTickBehavior, interval};
-
-use crate::chain;
-use crate::watching::{Change, Target, watch};
 
 /// Larger files are not read.
 const MOST: u64 = 64 << 20;
@@ -90,7 +89,10 @@ impl Contents {
             Source::ConfigMap { namespace, name, key } => {
                 let api: Api<ConfigMap> = Api::namespaced(self.inner.client.clone(), namespace);
                 let object = api.get_opt(name).await.map_err(|error| {
-                    unreachable(format!("the ConfigMap cannot be read: {}", chain(&error)), GRANT)
+                    unreachable(
+                        format!("the ConfigMap cannot be read: {}", error_chain(&error)),
+                        GRANT,
+                    )
                 })?;
                 let object = object.and_then(|object| serde_json::to_value(object).ok());
                 read_key(object.as_ref(), namespace, name, key)
@@ -156,11 +158,11 @@ fn built_in(name: &str) -> Content {
 async fn follow(inner: std::sync::Weak<Inner>, source: Source) {
     let Source::ConfigMap { namespace, name, key } = &source else { return };
     let Some(client) = inner.upgrade().map(|inner| inner.client.clone()) else { return };
-    let target = Target {
+    let target = WatchSpec {
         path: format!("/api/v1/namespaces/{namespace}/configmaps"),
         name: Some(name.clone()),
         metadata_only: false,
-        sign_of_life: Duration::from_secs(10),
+        heartbeat: Duration::from_secs(10),
     };
     let mut changes = watch(client, target);
     let mut listed = None;
@@ -168,13 +170,13 @@ async fn follow(inner: std::sync::Weak<Inner>, source: Source) {
         let Some(inner) = inner.upgrade() else { return };
         let read = |object: Option<&Value>| read_key(object, namespace, name, key);
         match change {
-            Change::Begin => listed = None,
-            Change::Listed(object) => listed = Some(object),
-            Change::Synced => inner.set(&source, read(listed.take().as_ref())),
-            Change::Applied(object) => inner.set(&source, read(Some(&object))),
-            Change::Deleted(_) => inner.set(&source, read(None)),
-            Change::Alive => {}
-            Change::Lost { why, .. } => {
+            Event::Init => listed = None,
+            Event::InitApply(object) => listed = Some(object),
+            Event::InitDone => inner.set(&source, read(listed.take().as_ref())),
+            Event::Apply(object) => inner.set(&source, read(Some(&object))),
+            Event::Delete(_) => inner.set(&source, read(None)),
+            Event::Heartbeat => {}
+            Event::Disconnected { why, .. } => {
                 let message = format!("the ConfigMap {namespace}/{name} cannot be read: {why}");
                 inner.doubt(&source, unreachable(message, GRANT));
             }

@@ -8,6 +8,8 @@ use std::time::Duration;
 use kube::api::{Patch, PatchParams};
 use kube::{Api, Client};
 use opensdn_crds::admission_policy::{AdmissionPolicy, ReplicaStatus};
+use opensdn_runtime::error_chain;
+use opensdn_runtime::leader::Leadership;
 use serde_json::{Value, json};
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
@@ -15,8 +17,7 @@ use tokio::sync::watch;
 use tokio::time::{Instant, interval, timeout};
 
 use super::status;
-use crate::chain;
-use crate::leader::{Leadership, Replicas};
+use crate::replicas::Replicas;
 
 /// One policy: as the API server has it, and what this replica makes of it.
 #[derive(Clone, Debug)]
@@ -128,7 +129,11 @@ impl Reporter {
                 tracing::debug!(policy = name, %status, "a status is not written");
             }
             Ok(Err(error)) => {
-                tracing::warn!(policy = name, error = chain(&error), "a status is not written");
+                tracing::warn!(
+                    policy = name,
+                    error = error_chain(&error),
+                    "a status is not written"
+                );
             }
             Err(_) => tracing::warn!(policy = name, "a status is not written: no answer"),
         }

@@ -13,13 +13,13 @@ use std::time::Duration;
 use kube::Client;
 use opensdn_policy_host::Index;
 use opensdn_policy_host::lookup::{FoundObject, LookupError};
+use opensdn_runtime::discovery::{Discovery, Resolution, Resource};
+use opensdn_runtime::watch::{Event, WatchSpec, watch};
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
 use super::table::{Shape, Table};
-use crate::kinds::{Kinds, Known, Resource};
-use crate::watching::{Change, Target, watch};
 
 /// How long readiness waits for a cache to be filled for the first time.
 const CHANCE: Duration = Duration::from_secs(20);
@@ -54,7 +54,7 @@ pub(super) struct Shared {
 
 impl Cache {
     /// Begins to fill. `ticks` is told when look-ups begin or cease to be answered.
-    pub(super) fn start(client: Client, kinds: Kinds, shared: Shared) -> Self {
+    pub(super) fn start(client: Client, kinds: Discovery, shared: Shared) -> Self {
         let shared = Arc::new(shared);
         let task = tokio::spawn(keep(client, kinds, Arc::clone(&shared))).abort_handle();
         Self { shared, task }
@@ -176,21 +176,21 @@ impl Shared {
     }
 }
 
-async fn keep(client: Client, kinds: Kinds, shared: Arc<Shared>) {
+async fn keep(client: Client, kinds: Discovery, shared: Arc<Shared>) {
     let mut changed = kinds.changed();
     loop {
         let table = Arc::clone(&changed.borrow_and_update());
         match table.find(&shared.group, &shared.kind) {
-            Known::Served(resource) => {
+            Resolution::Served(resource) => {
                 follow(&client, &kinds, &mut changed, &shared, resource).await;
                 continue;
             }
-            Known::Absent => {
+            Resolution::Absent => {
                 shared.explain("the cluster has no such kind");
                 shared.replace(Table::new(&shared.shape));
             }
             // A synced cache grows stale by itself; one that never was says why.
-            Known::Unknown(why) => shared.explain(why),
+            Resolution::Unknown(why) => shared.explain(why),
         }
         if changed.changed().await.is_err() {
             return;
@@ -201,18 +201,18 @@ async fn keep(client: Client, kinds: Kinds, shared: Arc<Shared>) {
 /// Returns when the kind is no longer served in this way.
 async fn follow(
     client: &Client,
-    kinds: &Kinds,
-    changed: &mut watch::Receiver<Arc<crate::kinds::Table>>,
+    kinds: &Discovery,
+    changed: &mut watch::Receiver<Arc<opensdn_runtime::discovery::Snapshot>>,
     shared: &Shared,
     resource: Resource,
 ) {
-    let target = Target {
+    let target = WatchSpec {
         path: resource.path(),
         name: None,
         metadata_only: shared.shape.is_metadata(),
-        sign_of_life: shared.staleness / 3,
+        heartbeat: shared.staleness / 3,
     };
-    let known = Known::Served(resource);
+    let known = Resolution::Served(resource);
     let mut changes = watch(client.clone(), target);
     let mut filling = Table::new(&shared.shape);
     loop {
@@ -225,7 +225,7 @@ async fn follow(
                 let table = Arc::clone(&changed.borrow_and_update());
                 let found = table.find(&shared.group, &shared.kind);
                 // That it cannot be told just now does not end a watch that runs.
-                if told.is_err() || (found != known && !matches!(found, Known::Unknown(_))) {
+                if told.is_err() || (found != known && !matches!(found, Resolution::Unknown(_))) {
                     return;
                 }
             }
@@ -233,28 +233,28 @@ async fn follow(
     }
 }
 
-fn apply(kinds: &Kinds, shared: &Shared, filling: &mut Table, change: Change) {
+fn apply(kinds: &Discovery, shared: &Shared, filling: &mut Table, change: Event) {
     let write = || shared.table.write().unwrap_or_else(PoisonError::into_inner);
     match change {
-        Change::Begin => *filling = Table::new(&shared.shape),
-        Change::Listed(object) => filling.put(&shared.shape, &object),
-        Change::Synced => {
+        Event::Init => *filling = Table::new(&shared.shape),
+        Event::InitApply(object) => filling.put(&shared.shape, &object),
+        Event::InitDone => {
             shared.replace(std::mem::replace(filling, Table::new(&shared.shape)));
         }
-        Change::Applied(object) => {
+        Event::Apply(object) => {
             write().put(&shared.shape, &object);
             shared.alive();
         }
-        Change::Deleted(object) => {
+        Event::Delete(object) => {
             write().remove(&object);
             shared.alive();
         }
-        Change::Alive => shared.alive(),
-        Change::Lost { absent: true, why } => {
+        Event::Heartbeat => shared.alive(),
+        Event::Disconnected { absent: true, why } => {
             shared.unsync(why);
-            kinds.doubt();
+            kinds.invalidate();
         }
-        Change::Lost { absent: false, why } => shared.explain(why),
+        Event::Disconnected { absent: false, why } => shared.explain(why),
     }
 }
 
@@ -276,20 +276,20 @@ mod tests {
         Shared::new(("g", "Thing"), Shape::new([&index]), staleness, ticks)
     }
 
-    fn lost() -> Change {
-        Change::Lost { absent: false, why: "connection refused".to_owned() }
+    fn lost() -> Event {
+        Event::Disconnected { absent: false, why: "connection refused".to_owned() }
     }
 
     #[tokio::test]
     async fn answers_only_when_filled_and_while_the_api_server_is_heard_of() {
         let shared = shared(Duration::from_secs(30));
-        let (kinds, mut filling) = (Kinds::fixed(vec![]), Table::default());
+        let (kinds, mut filling) = (Discovery::fixed(vec![]), Table::default());
         assert!(shared.usable().is_err());
-        apply(&kinds, &shared, &mut filling, Change::Begin);
+        apply(&kinds, &shared, &mut filling, Event::Init);
         let object = json!({"metadata": {"name": "a"}, "spec": {"ip": "1"}});
-        apply(&kinds, &shared, &mut filling, Change::Listed(object));
+        apply(&kinds, &shared, &mut filling, Event::InitApply(object));
         assert!(shared.usable().is_err(), "half a list is no answer");
-        apply(&kinds, &shared, &mut filling, Change::Synced);
+        apply(&kinds, &shared, &mut filling, Event::InitDone);
         assert_eq!(shared.find(0, "1").len(), 1);
         apply(&kinds, &shared, &mut filling, lost());
         assert_eq!(shared.usable(), Ok(()), "a short interruption is forgiven");
@@ -303,14 +303,14 @@ mod tests {
     #[tokio::test]
     async fn a_relist_replaces_everything_at_once() {
         let shared = shared(Duration::from_secs(30));
-        let (kinds, mut filling) = (Kinds::fixed(vec![]), Table::default());
+        let (kinds, mut filling) = (Discovery::fixed(vec![]), Table::default());
         let object = |name| json!({"metadata": {"name": name}, "spec": {"ip": "1"}});
-        for change in [Change::Begin, Change::Listed(object("a")), Change::Synced, Change::Begin] {
+        for change in [Event::Init, Event::InitApply(object("a")), Event::InitDone, Event::Init] {
             apply(&kinds, &shared, &mut filling, change);
         }
-        apply(&kinds, &shared, &mut filling, Change::Listed(object("b")));
+        apply(&kinds, &shared, &mut filling, Event::InitApply(object("b")));
         assert_eq!(shared.find(0, "1").first().map(|found| found.name.clone()), Some("a".into()));
-        apply(&kinds, &shared, &mut filling, Change::Synced);
+        apply(&kinds, &shared, &mut filling, Event::InitDone);
         let names: Vec<_> = shared.find(0, "1").into_iter().map(|found| found.name).collect();
         assert_eq!(names, ["b"]);
     }

@@ -18,6 +18,7 @@ use hyper::header::{CONNECTION, HeaderValue};
 use hyper::server::conn::http1;
 use hyper::service::{HttpService, service_fn};
 use hyper_util::rt::TokioIo;
+use opensdn_runtime::shutdown::{Drain, Phase};
 use tokio::io::{AsyncRead, AsyncWrite, BufReader, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, Sleep, sleep, sleep_until, timeout};
@@ -27,7 +28,6 @@ use tower::Service;
 
 use super::Limits;
 use super::registry::{Activity, Place, Stage};
-use crate::shutdown::{Drain, Phase};
 
 /// How long a caller is listened to after an answer that did not wait for the end of its body.
 const LINGER: Duration = Duration::from_secs(1);

@@ -1,9 +1,10 @@
 //! `/live`, `/ready`, `/metrics`.
 
-use opensdn_webhook::admin::{self, Readiness};
+use opensdn_runtime::metrics::encode;
+use opensdn_runtime::shutdown::{self, Phase};
+use opensdn_runtime::{admin, readiness::Readiness};
 use opensdn_webhook::metrics::{Loaded, Metrics, Mode, Operation, Verdict};
 use opensdn_webhook::server::Step;
-use opensdn_webhook::shutdown::{self, Phase};
 use std::net::SocketAddr;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -23,12 +24,12 @@ pub(crate) async fn get(address: SocketAddr, path: &str) -> String {
 #[tokio::test]
 async fn is_ready_when_every_condition_holds_and_not_while_stopping() {
     let (readiness, metrics) = (Readiness::default(), Metrics::new());
-    let policies = readiness.condition("policies", "3 of 6 are compiled");
-    let caches = readiness.condition("look-ups", "Secrets are being listed");
+    let policies = readiness.add_check("policies", "3 of 6 are compiled");
+    let caches = readiness.add_check("look-ups", "Secrets are being listed");
     let (shutdown, drain) = shutdown::channel();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    tokio::spawn(admin::serve(listener, metrics, readiness.clone(), drain));
+    tokio::spawn(admin::serve(listener, metrics.registry(), readiness.clone(), drain));
 
     assert!(get(address, "/live").await.starts_with("HTTP/1.1 200"));
     let answer = get(address, "/ready").await;
@@ -39,10 +40,10 @@ async fn is_ready_when_every_condition_holds_and_not_while_stopping() {
         ),
         "{answer}"
     );
-    policies.set();
+    policies.pass();
     drop(caches);
     assert!(get(address, "/ready").await.starts_with("HTTP/1.1 503"), "a dead part is not ready");
-    readiness.condition("look-ups", "listed again").set();
+    readiness.add_check("look-ups", "listed again").pass();
     assert!(get(address, "/ready").await.starts_with("HTTP/1.1 200"));
     shutdown.announce(Phase::Draining);
     let answer = get(address, "/ready").await;
@@ -56,7 +57,7 @@ async fn metrics_are_in_openmetrics_text() {
     let (_shutdown, drain) = shutdown::channel();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    tokio::spawn(admin::serve(listener, metrics.clone(), Readiness::default(), drain));
+    tokio::spawn(admin::serve(listener, metrics.registry(), Readiness::default(), drain));
     metrics.server().review_took(Step::Validate, Duration::from_micros(60));
     metrics.certificate().expiry.set(1_900_000_000.0);
     metrics.policy_loaded("even-quorum", Loaded::Current);
@@ -83,7 +84,7 @@ fn an_evaluation_of_60_microseconds_is_seen_as_one() {
     policy.evaluated(Verdict::Denied, Duration::from_micros(60));
     policy.evaluated(Verdict::Failed, Duration::from_micros(60));
     policy.failed("deadline");
-    let text = metrics.encode().unwrap();
+    let text = encode(&metrics.registry()).unwrap();
     let bucket = |le: &str| {
         let labels = format!(r#"{{le="{le}",policy="even-quorum"}}"#);
         metric(&text, &format!("opensdn_webhook_policy_evaluation_duration_seconds_bucket{labels}"))
@@ -108,7 +109,7 @@ fn kinds_that_no_policy_is_about_share_one_series() {
         let kind = format!("invented-{n}.example/Thing");
         metrics.kind(&kind).reviewed(Step::Validate, Operation::Update, Verdict::Denied);
     }
-    let text = metrics.encode().unwrap();
+    let text = encode(&metrics.registry()).unwrap();
     let series: Vec<_> =
         text.lines().filter(|l| l.starts_with("opensdn_webhook_reviews_total{")).collect();
     assert_eq!(series.len(), 2, "{series:#?}");

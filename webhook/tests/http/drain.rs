@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use opensdn_runtime::shutdown::Phase;
 use opensdn_webhook::server::Limits;
-use opensdn_webhook::shutdown::Phase;
 
 use crate::stage::{Connection, Stage, client, request};
 

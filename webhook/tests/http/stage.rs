@@ -7,10 +7,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use opensdn_webhook::admin::Readiness;
+use opensdn_runtime::metrics::encode;
+use opensdn_runtime::readiness::Readiness;
+use opensdn_runtime::shutdown::{self, Drain, Shutdown};
 use opensdn_webhook::metrics::Metrics;
 use opensdn_webhook::server::{self, Call, Limits, Reviewer, Step};
-use opensdn_webhook::shutdown::{self, Drain, Shutdown};
 use opensdn_webhook::tls::{Identity, Settings, Tls};
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
 use rustls::{ClientConfig, RootCertStore};
@@ -145,7 +146,7 @@ impl Stage {
         let (metrics, readiness) = (Metrics::new(), Readiness::default());
         let identity = Identity::from_pem(pair.chain.as_bytes(), pair.key.as_bytes()).unwrap();
         let client_ca = client_ca.map(|ca| ca.pem.as_bytes());
-        let condition = readiness.condition("certificate", "none yet");
+        let condition = readiness.add_check("certificate", "none yet");
         let tls =
             Tls::new(settings, identity, client_ca, metrics.certificate(), condition).unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -186,7 +187,7 @@ impl Stage {
 
     /// The value of a metric, by its name with labels as it is exposed.
     pub(crate) fn metric(&self, name: &str) -> f64 {
-        metric(&self.metrics.encode().unwrap(), name)
+        metric(&encode(&self.metrics.registry()).unwrap(), name)
     }
 }
 

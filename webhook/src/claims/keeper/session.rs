@@ -4,6 +4,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::time::Duration;
 
 use opensdn_policy_host::Claim;
+use opensdn_runtime::discovery::Resource;
+use opensdn_runtime::watch::{Event, WatchSpec, watch};
 use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
@@ -18,8 +20,6 @@ use crate::claims::ledger::{Known, Ledger, Next, Place, WITHOUT_POLICY, Wanter, 
 use crate::claims::report::{self, Losses};
 use crate::claims::store::{self, Done, Lock, call};
 use crate::claims::{Inner, cache::Seen};
-use crate::kinds::Resource;
-use crate::watching::{Change, Target, watch};
 
 /// After a call failed, or a reason was not confirmed.
 const RETRY: Duration = Duration::from_secs(5);
@@ -102,13 +102,13 @@ impl<'k> Session<'k> {
         }
     }
 
-    fn watch_all(&self, sender: &mpsc::Sender<(usize, Change)>) -> Vec<AbortOnDropHandle<()>> {
+    fn watch_all(&self, sender: &mpsc::Sender<(usize, Event)>) -> Vec<AbortOnDropHandle<()>> {
         let follow = |(kind, resource): (usize, &Resource)| {
-            let target = Target {
+            let target = WatchSpec {
                 path: resource.path(),
                 name: None,
                 metadata_only: false,
-                sign_of_life: SIGN_OF_LIFE,
+                heartbeat: SIGN_OF_LIFE,
             };
             let mut changes = watch(self.keeper.client.clone(), target);
             let sender = sender.clone();
@@ -155,33 +155,33 @@ impl<'k> Session<'k> {
         }
     }
 
-    async fn apply(&mut self, kind: usize, change: Change) {
+    async fn apply(&mut self, kind: usize, change: Event) {
         match change {
-            Change::Begin => {
+            Event::Init => {
                 self.listing.insert(kind, HashSet::new());
             }
-            Change::Listed(object) => {
+            Event::InitApply(object) => {
                 if let Some(place) = self.put(&object).await {
                     self.listing.entry(kind).or_default().insert(place);
                 }
             }
-            Change::Synced => {
+            Event::InitDone => {
                 let places = self.listing.remove(&kind).unwrap_or_default();
                 if let Some(resource) = self.plan.resources.get(kind) {
                     self.ledger.listed(&resource.group, &resource.kind, &places);
                     self.synced.insert(kind);
                 }
             }
-            Change::Applied(object) => {
+            Event::Apply(object) => {
                 self.put(&object).await;
             }
-            Change::Deleted(object) => {
+            Event::Delete(object) => {
                 if let Some(stored) = Stored::read(&object) {
                     self.ledger.remove(&place_of(&stored));
                 }
             }
             // What is known stays right enough: everything is confirmed by live reads.
-            Change::Alive | Change::Lost { .. } => {}
+            Event::Heartbeat | Event::Disconnected { .. } => {}
         }
     }
 
@@ -229,7 +229,7 @@ impl<'k> Session<'k> {
     async fn attend_to_all(&mut self) {
         while let Some(name) = self.ledger.pop() {
             if let Err(error) = self.attend(&name).await {
-                let error = crate::chain(&error);
+                let error = opensdn_runtime::error_chain(&error);
                 tracing::warn!(claim = name, error, "a claim is not kept in order; tried again");
                 self.later(&name, RETRY);
             }
@@ -339,7 +339,7 @@ impl<'k> Session<'k> {
             }
         };
         if let Err(error) = call(Doing::Tell, &held.name, told).await {
-            let error = crate::chain(&error);
+            let error = opensdn_runtime::error_chain(&error);
             let (kind, name) = (&place.kind, &place.name);
             tracing::warn!(kind, name, error, "a conflict is not told; tried again");
             self.not_told.insert(place.clone());

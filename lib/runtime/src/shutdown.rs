@@ -3,9 +3,11 @@
 
 use std::future::Future;
 use std::io;
+use std::time::Duration;
 
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::watch;
+use tokio::sync::{oneshot, watch};
+use tokio::time::sleep;
 
 /// Where the process is on its way out. The order is the order of time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -83,6 +85,9 @@ pub struct Signals {
 
 impl Signals {
     /// Installs the handlers. As PID 1 of a container a signal without handler is ignored.
+    ///
+    /// # Errors
+    /// The system refuses.
     pub fn install() -> io::Result<Self> {
         Ok(Self {
             terminate: signal(SignalKind::terminate())?,
@@ -96,6 +101,34 @@ impl Signals {
             _ = self.terminate.recv() => {}
             _ = self.interrupt.recv() => {}
         }
+    }
+
+    /// Runs the shutdown: the first signal drains, `drain_time` later or at the second signal it
+    /// closes. Returns when it has.
+    pub async fn drive(mut self, shutdown: Shutdown, drain_time: Duration) {
+        let (first, stop) = oneshot::channel();
+        let (second, hurry) = oneshot::channel();
+        tokio::spawn(async move {
+            self.next().await;
+            // Only a shutdown that is over already does not listen.
+            let _ = first.send(());
+            self.next().await;
+            let _ = second.send(());
+            // The handlers stay: a third signal must not end the process in mid-answer.
+            loop {
+                self.next().await;
+            }
+        });
+        let stop = async {
+            let _ = stop.await;
+        };
+        let enough = async {
+            tokio::select! {
+                () = sleep(drain_time) => {}
+                _ = hurry => {}
+            }
+        };
+        shutdown.run(stop, enough).await;
     }
 }
 

@@ -18,7 +18,7 @@ use tower::{BoxError, ServiceBuilder, retry::RetryLayer};
 ///
 /// # Errors
 /// Neither says where the API server is, or what it says cannot be used.
-pub(crate) async fn client() -> Result<Client, Error> {
+pub async fn client() -> Result<Client, Error> {
     let config = Config::infer().await.map_err(Error::InferConfig)?;
     // A proxy is rare and kube knows its protocols.
     if config.proxy_url.is_some() { Client::try_from(config) } else { direct(config) }

@@ -8,29 +8,31 @@ use std::time::Duration;
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, Preconditions};
 use kube::{Api, Client, ResourceExt};
+use opensdn_runtime::call::{Call, CallError, Verb};
+use opensdn_runtime::error_chain;
+use opensdn_runtime::leader::lease::Observed;
+use opensdn_runtime::leader::{LEASE_DURATION, Leadership, RENEW_PERIOD};
+use opensdn_runtime::shutdown::{Drain, Phase};
 use serde_json::json;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
 
-use super::record::Observed;
-use super::{DURATION, Failure, Leadership, RENEWAL, bounded};
-use crate::chain;
-use crate::shutdown::{Drain, Phase};
-
 const LABEL: &str = "opensdn.io/webhook-replica";
+/// Long before the Lease expires, so that a call can be repeated.
+const CALL_TIMEOUT: Duration = Duration::from_secs(4);
 /// How often the leader looks who is alive.
 const LOOK: Duration = Duration::from_secs(2);
 
 /// The replicas that are alive, as the leader sees them; empty elsewhere. Cheap to clone.
 #[derive(Clone, Debug)]
-pub struct Replicas {
+pub(crate) struct Replicas {
     alive: watch::Receiver<Arc<BTreeSet<String>>>,
 }
 
 impl Replicas {
     /// Begins to show that this replica is alive and, where it leads, to watch the others.
     #[must_use]
-    pub fn start(
+    pub(crate) fn start(
         client: Client,
         namespace: &str,
         replica: &str,
@@ -46,12 +48,12 @@ impl Replicas {
 
     /// The names of those alive. Unknown, and empty, where this replica does not lead.
     #[must_use]
-    pub fn alive(&self) -> Arc<BTreeSet<String>> {
+    pub(crate) fn alive(&self) -> Arc<BTreeSet<String>> {
         self.alive.borrow().clone()
     }
 
     /// Returns when another set is alive; never, once the process ends.
-    pub async fn changed(&mut self) {
+    pub(crate) async fn changed(&mut self) {
         if self.alive.changed().await.is_err() {
             std::future::pending::<()>().await;
         }
@@ -72,12 +74,14 @@ async fn live(api: Api<Lease>, replica: String, mut drain: Drain) {
         }
         tokio::select! {
             () = drain.reached(Phase::Draining) => break,
-            () = sleep(RENEWAL) => {}
+            () = sleep(RENEW_PERIOD) => {}
         }
     }
     // Else it expires by itself.
-    if let Err(failure) = bounded(api.delete(&name, &DeleteParams::default())).await {
-        tracing::debug!(error = chain(&failure), "the Lease of this replica is left behind");
+    if let Err(failure) =
+        call(Verb::Delete, &name).run(api.delete(&name, &DeleteParams::default())).await
+    {
+        tracing::debug!(error = error_chain(&failure), "the Lease of this replica is left behind");
     }
 }
 
@@ -88,13 +92,15 @@ async fn renew(api: &Api<Lease>, name: &str, replica: &str) {
         "metadata": {"name": name, "labels": {LABEL: "true"}},
         "spec": {
             "holderIdentity": replica,
-            "leaseDurationSeconds": DURATION.as_secs(),
+            "leaseDurationSeconds": LEASE_DURATION.as_secs(),
             "renewTime": k8s_openapi::jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%S%.6fZ").to_string(),
         },
     });
     let params = PatchParams::apply("opensdn-webhook").force();
-    if let Err(failure) = bounded(api.patch(name, &params, &Patch::Apply(&lease))).await {
-        tracing::warn!(error = chain(&failure), "the Lease of this replica is not renewed");
+    if let Err(failure) =
+        call(Verb::Patch, name).run(api.patch(name, &params, &Patch::Apply(&lease))).await
+    {
+        tracing::warn!(error = error_chain(&failure), "the Lease of this replica is not renewed");
     }
 }
 
@@ -114,7 +120,7 @@ async fn look(
         match round(&api, &mut known).await {
             Ok(alive) => tell(&sender, alive),
             Err(failure) => {
-                tracing::warn!(error = chain(&failure), "who is alive cannot be read");
+                tracing::warn!(error = error_chain(&failure), "who is alive cannot be read");
             }
         }
         tokio::select! {
@@ -128,8 +134,12 @@ async fn look(
 async fn round(
     api: &Api<Lease>,
     known: &mut BTreeMap<String, Observed>,
-) -> Result<BTreeSet<String>, Failure> {
-    let leases = bounded(api.list(&ListParams::default().labels(LABEL))).await?.items;
+) -> Result<BTreeSet<String>, CallError> {
+    let leases = Call::of::<Lease>(Verb::List)
+        .timeout(CALL_TIMEOUT)
+        .run(api.list(&ListParams::default().labels(LABEL)))
+        .await?
+        .items;
     let (alive, expired) = divide(&leases, known, Instant::now());
     for lease in expired {
         let preconditions = Preconditions {
@@ -137,9 +147,14 @@ async fn round(
             resource_version: lease.metadata.resource_version.clone(),
         };
         let params = DeleteParams::default().preconditions(preconditions);
-        match bounded(api.delete(&lease.name_any(), &params)).await {
+        match call(Verb::Delete, &lease.name_any())
+            .run(api.delete(&lease.name_any(), &params))
+            .await
+        {
             Ok(_) => tracing::info!(lease = lease.name_any(), "a replica is gone"),
-            Err(failure) => tracing::debug!(error = chain(&failure), "a Lease is left behind"),
+            Err(failure) => {
+                tracing::debug!(error = error_chain(&failure), "a Lease is left behind")
+            }
         }
     }
     Ok(alive)
@@ -156,7 +171,7 @@ fn divide<'l>(
     for lease in leases {
         let name = lease.name_any();
         let observed = Observed::update(known.remove(&name), lease, now);
-        if observed.age(now) >= DURATION {
+        if observed.age(now) >= LEASE_DURATION {
             expired.push(lease);
         } else if let Some(replica) =
             lease.spec.as_ref().and_then(|spec| spec.holder_identity.clone())
@@ -167,6 +182,10 @@ fn divide<'l>(
     }
     *known = next;
     (alive, expired)
+}
+
+fn call(verb: Verb, name: &str) -> Call {
+    Call::of::<Lease>(verb).name(name).timeout(CALL_TIMEOUT)
 }
 
 fn tell(sender: &watch::Sender<Arc<BTreeSet<String>>>, alive: BTreeSet<String>) {
@@ -181,11 +200,13 @@ fn tell(sender: &watch::Sender<Arc<BTreeSet<String>>>, alive: BTreeSet<String>) 
 
 #[cfg(test)]
 mod tests {
-    use super::super::record;
+
+    use opensdn_runtime::leader::lease::new_lease;
+
     use super::*;
 
     fn lease(replica: &str, version: &str) -> Lease {
-        let mut lease = record::fresh(&lease_name(replica), replica, DURATION);
+        let mut lease = new_lease(&lease_name(replica), replica, LEASE_DURATION);
         lease.metadata.resource_version = Some(version.to_owned());
         lease
     }
@@ -198,7 +219,7 @@ mod tests {
         let (alive, expired) = divide(&both, &mut known, now);
         assert_eq!((alive.len(), expired.len()), (2, 0));
         let later = [lease("a", "3"), lease("b", "2")];
-        let (alive, expired) = divide(&later, &mut known, now + DURATION);
+        let (alive, expired) = divide(&later, &mut known, now + LEASE_DURATION);
         assert_eq!(alive.into_iter().collect::<Vec<_>>(), ["a"]);
         assert_eq!(expired.len(), 1);
     }

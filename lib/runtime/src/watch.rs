@@ -4,7 +4,7 @@
 //!
 //! kube's own watcher is silent while nothing changes, and a connection that was cut without a
 //! word looks the same for minutes. Here the API server is asked to end each watch after a few
-//! seconds; that end, like bookmarks and events, is a sign of life ([`Change::Alive`]).
+//! seconds; that end, like bookmarks and events, is a sign of life ([`Event::Heartbeat`]).
 
 use std::time::Duration;
 
@@ -16,38 +16,38 @@ use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep, timeout};
 
-use crate::chain;
+use crate::error_chain;
 
 /// What is watched.
 #[derive(Clone, Debug)]
-pub(crate) struct Target {
+pub struct WatchSpec {
     /// Path of the collection: `/apis/opensdn.io/v1alpha1/admissionpolicies`.
-    pub(crate) path: String,
+    pub path: String,
     /// Only the object of that name.
-    pub(crate) name: Option<String>,
+    pub name: Option<String>,
     /// Metadata only, where the rest is large and not needed.
-    pub(crate) metadata_only: bool,
+    pub metadata_only: bool,
     /// How often at least there has to be a sign of life.
-    pub(crate) sign_of_life: Duration,
+    pub heartbeat: Duration,
 }
 
 /// What became of the watched objects.
 #[derive(Debug)]
-pub(crate) enum Change {
-    /// All objects follow; what was known before is void once they are [`Change::Synced`].
-    Begin,
+pub enum Event {
+    /// All objects follow; what was known before is void once they are [`Event::InitDone`].
+    Init,
     /// One of all objects.
-    Listed(Value),
+    InitApply(Value),
     /// That were all.
-    Synced,
+    InitDone,
     /// An object is new or different.
-    Applied(Value),
+    Apply(Value),
     /// An object is gone; this was its last state.
-    Deleted(Value),
+    Delete(Value),
     /// Nothing changed, but the API server answered.
-    Alive,
+    Heartbeat,
     /// It did not. The watch goes on trying.
-    Lost {
+    Disconnected {
         /// The API server says that it does not serve this resource.
         absent: bool,
         /// What went wrong.
@@ -56,7 +56,7 @@ pub(crate) enum Change {
 }
 
 const PAGE: u32 = 500;
-const LIST_PATIENCE: Duration = Duration::from_secs(30);
+const LIST_TIMEOUT: Duration = Duration::from_secs(30);
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(3);
 /// After so many failures in a row the position in the history is given up: it may be from a
@@ -64,11 +64,11 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(3);
 const FAILURES_BEFORE_LIST: u32 = 5;
 
 /// Watches until the receiver is dropped.
-pub(crate) fn watch(client: Client, target: Target) -> mpsc::Receiver<Change> {
+pub fn watch(client: Client, spec: WatchSpec) -> mpsc::Receiver<Event> {
     let (sender, receiver) = mpsc::channel(256);
     tokio::spawn(async move {
         let closed = sender.clone();
-        let mut watch = Watch { client, target, sender, failures: 0 };
+        let mut watch = Watch { client, spec, sender, failures: 0 };
         tokio::select! {
             () = closed.closed() => {}
             () = watch.run() => {}
@@ -79,8 +79,8 @@ pub(crate) fn watch(client: Client, target: Target) -> mpsc::Receiver<Change> {
 
 struct Watch {
     client: Client,
-    target: Target,
-    sender: mpsc::Sender<Change>,
+    spec: WatchSpec,
+    sender: mpsc::Sender<Event>,
     failures: u32,
 }
 
@@ -124,12 +124,12 @@ impl Watch {
     }
 
     async fn list(&mut self) -> Result<String, Failure> {
-        self.tell(Change::Begin).await;
+        self.send(Event::Init).await;
         let mut next = String::new();
         loop {
             let query = format!("limit={PAGE}&continue={next}");
             let call = self.client.request::<List>(self.request(&query)?);
-            let answer = timeout(LIST_PATIENCE, call).await.map_err(|_| Failure::Silent)?;
+            let answer = timeout(LIST_TIMEOUT, call).await.map_err(|_| Failure::Silent)?;
             let list = answer.map_err(Failure::Call)?;
             let kind = list.kind.strip_suffix("List").unwrap_or(&list.kind).to_owned();
             for mut item in list.items.into_iter().flatten() {
@@ -138,11 +138,11 @@ impl Watch {
                     map.entry("apiVersion").or_insert_with(|| list.api_version.clone().into());
                     map.entry("kind").or_insert_with(|| kind.clone().into());
                 }
-                self.tell(Change::Listed(item)).await;
+                self.send(Event::InitApply(item)).await;
             }
             next = list.metadata.continue_.unwrap_or_default();
             if next.is_empty() {
-                self.tell(Change::Synced).await;
+                self.send(Event::InitDone).await;
                 return Ok(list.metadata.resource_version.unwrap_or_default());
             }
         }
@@ -154,7 +154,7 @@ impl Watch {
             match self.watch_once(&mut version).await {
                 Ok(()) => self.failures = 0,
                 Err(Failure::Expired(why)) => {
-                    tracing::debug!(path = self.target.path, why, "a watch begins anew");
+                    tracing::debug!(path = self.spec.path, why, "a watch begins anew");
                     return;
                 }
                 Err(failure) => {
@@ -168,7 +168,7 @@ impl Watch {
     }
 
     async fn watch_once(&mut self, version: &mut String) -> Result<(), Failure> {
-        let length = self.target.sign_of_life.max(Duration::from_secs(1));
+        let length = self.spec.heartbeat.max(Duration::from_secs(1));
         let patience = length + length / 2;
         let begun = Instant::now();
         let query = format!(
@@ -178,7 +178,7 @@ impl Watch {
         let call = self.client.request_events::<Value>(self.request(&query)?);
         let answer = timeout(patience, call).await.map_err(|_| Failure::Silent)?;
         let mut events = std::pin::pin!(answer.map_err(Failure::Call)?);
-        self.tell(Change::Alive).await;
+        self.send(Event::Heartbeat).await;
         let mut seen = false;
         loop {
             let event = timeout(patience, events.try_next()).await.map_err(|_| Failure::Silent)?;
@@ -189,7 +189,7 @@ impl Watch {
         if !seen && begun.elapsed() < length / 2 {
             return Err(Failure::EndedAtOnce);
         }
-        self.tell(Change::Alive).await;
+        self.send(Event::Heartbeat).await;
         Ok(())
     }
 
@@ -199,21 +199,21 @@ impl Watch {
         version: &mut String,
     ) -> Result<(), Failure> {
         let change = match event {
-            WatchEvent::Added(object) | WatchEvent::Modified(object) => Change::Applied(object),
-            WatchEvent::Deleted(object) => Change::Deleted(object),
+            WatchEvent::Added(object) | WatchEvent::Modified(object) => Event::Apply(object),
+            WatchEvent::Deleted(object) => Event::Delete(object),
             WatchEvent::Bookmark(bookmark) => {
                 *version = bookmark.metadata.resource_version;
-                self.tell(Change::Alive).await;
+                self.send(Event::Heartbeat).await;
                 return Ok(());
             }
             WatchEvent::Error(status) => return Err(expired_or_call(kube::Error::Api(status))),
         };
-        if let Change::Applied(object) | Change::Deleted(object) = &change
+        if let Event::Apply(object) | Event::Delete(object) = &change
             && let Some(newer) = object.pointer("/metadata/resourceVersion").and_then(Value::as_str)
         {
             newer.clone_into(version);
         }
-        self.tell(change).await;
+        self.send(change).await;
         Ok(())
     }
 
@@ -223,23 +223,23 @@ impl Watch {
             &failure,
             Failure::Call(kube::Error::Api(status)) if status.code == 404
         );
-        let why = chain(&failure);
-        tracing::debug!(path = self.target.path, why, "a watch is interrupted");
-        self.tell(Change::Lost { absent, why }).await;
+        let why = error_chain(&failure);
+        tracing::debug!(path = self.spec.path, why, "a watch is interrupted");
+        self.send(Event::Disconnected { absent, why }).await;
         let pause = FIRST_PAUSE * 2_u32.saturating_pow(self.failures.min(8) - 1);
         sleep(pause.min(LONGEST_PAUSE)).await;
     }
 
     fn request(&self, query: &str) -> Result<http::Request<Vec<u8>>, Failure> {
         use std::fmt::Write as _;
-        let mut uri = format!("{}?{query}", self.target.path);
-        if let Some(name) = &self.target.name {
+        let mut uri = format!("{}?{query}", self.spec.path);
+        if let Some(name) = &self.spec.name {
             // Names of objects need no escape. Writing to a String cannot fail.
             let _ = write!(uri, "&fieldSelector=metadata.name%3D{name}");
         }
-        let accept = if self.target.metadata_only && !query.starts_with("watch") {
+        let accept = if self.spec.metadata_only && !query.starts_with("watch") {
             "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
-        } else if self.target.metadata_only {
+        } else if self.spec.metadata_only {
             "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
         } else {
             "application/json"
@@ -248,9 +248,9 @@ impl Watch {
         request.body(Vec::new()).map_err(Failure::Request)
     }
 
-    async fn tell(&self, change: Change) {
+    async fn send(&self, event: Event) {
         // A receiver that is gone ends the whole task.
-        let _ = self.sender.send(change).await;
+        let _ = self.sender.send(event).await;
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use crate::watching::Change;
+use crate::watch::Event;
 
 /// Plural names of the defined kinds, by group.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -64,16 +64,16 @@ impl Following {
     }
 
     /// Takes in a change; says whether the served kinds may be others now.
-    pub(super) fn apply(&mut self, change: &Change) -> bool {
+    pub(super) fn apply(&mut self, change: &Event) -> bool {
         match change {
-            Change::Begin => self.listing = Definitions::default(),
-            Change::Listed(object) => self.listing.put(object),
-            Change::Synced => self.known = Some(std::mem::take(&mut self.listing)),
-            Change::Applied(object) => self.known.get_or_insert_default().put(object),
-            Change::Deleted(object) => self.known.get_or_insert_default().remove(object),
-            Change::Alive | Change::Lost { .. } => {}
+            Event::Init => self.listing = Definitions::default(),
+            Event::InitApply(object) => self.listing.put(object),
+            Event::InitDone => self.known = Some(std::mem::take(&mut self.listing)),
+            Event::Apply(object) => self.known.get_or_insert_default().put(object),
+            Event::Delete(object) => self.known.get_or_insert_default().remove(object),
+            Event::Heartbeat | Event::Disconnected { .. } => {}
         }
-        matches!(change, Change::Synced | Change::Applied(_) | Change::Deleted(_))
+        matches!(change, Event::InitDone | Event::Apply(_) | Event::Delete(_))
     }
 }
 
@@ -87,17 +87,17 @@ mod tests {
     fn a_list_replaces_what_was_known_and_changes_are_followed() {
         let named = |name: &str| json!({"metadata": {"name": name}});
         let mut following = Following::default();
-        assert!(!following.apply(&Change::Begin));
-        assert!(!following.apply(&Change::Listed(named("things.g.example"))));
+        assert!(!following.apply(&Event::Init));
+        assert!(!following.apply(&Event::InitApply(named("things.g.example"))));
         assert_eq!(following.known(), None, "half a list is no answer");
-        assert!(following.apply(&Change::Synced));
+        assert!(following.apply(&Event::InitDone));
         assert_eq!(following.known(), Some(&Definitions::of(&["things.g.example"])));
-        assert!(following.apply(&Change::Applied(named("others.g.example"))));
-        assert!(following.apply(&Change::Deleted(named("things.g.example"))));
+        assert!(following.apply(&Event::Apply(named("others.g.example"))));
+        assert!(following.apply(&Event::Delete(named("things.g.example"))));
         let known = following.known().unwrap();
         assert_eq!(known.of_group("g.example").collect::<Vec<_>>(), ["others"]);
         assert!(!known.has("g.example", "things"));
-        for change in [Change::Begin, Change::Synced] {
+        for change in [Event::Init, Event::InitDone] {
             following.apply(&change);
         }
         assert_eq!(following.known(), Some(&Definitions::default()));

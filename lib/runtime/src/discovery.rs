@@ -15,8 +15,8 @@ use kube::core::discovery::v2::APIGroupDiscoveryList;
 use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, sleep_until, timeout};
 
-use crate::chain;
-use crate::watching::{Target, watch};
+use crate::error_chain;
+use crate::watch::{WatchSpec, watch as start_watch};
 
 mod definitions;
 
@@ -24,22 +24,22 @@ use definitions::Definitions;
 
 /// A kind that the API server serves, in its preferred version.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Resource {
+pub struct Resource {
     /// API group; `""` is the core group.
-    pub(crate) group: String,
+    pub group: String,
     /// Preferred version.
-    pub(crate) version: String,
+    pub version: String,
     /// Kind.
-    pub(crate) kind: String,
+    pub kind: String,
     /// Plural name, as in paths and rules.
-    pub(crate) plural: String,
+    pub plural: String,
     /// All versions, the preferred one first.
-    pub(crate) versions: Vec<String>,
+    pub versions: Vec<String>,
 }
 
 impl Resource {
     /// Path of the collection over all namespaces.
-    pub(crate) fn path(&self) -> String {
+    pub fn path(&self) -> String {
         let Self { group, version, plural, .. } = self;
         if group.is_empty() {
             format!("/api/{version}/{plural}")
@@ -51,7 +51,7 @@ impl Resource {
 
 /// What is known of a kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Known {
+pub enum Resolution {
     /// It is served.
     Served(Resource),
     /// The API server serves no such kind.
@@ -62,9 +62,9 @@ pub(crate) enum Known {
 
 /// What the API server said last.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Table {
+pub struct Snapshot {
     /// When it said so.
-    pub(crate) read_at: Option<Instant>,
+    pub read_at: Option<Instant>,
     failure: Option<String>,
     served: HashMap<(String, String), Resource>,
     stale_groups: Vec<String>,
@@ -74,35 +74,37 @@ pub(crate) struct Table {
     definitions: Option<Definitions>,
 }
 
-impl Table {
+impl Snapshot {
     /// What is known of the kind.
-    pub(crate) fn find(&self, group: &str, kind: &str) -> Known {
+    pub fn find(&self, group: &str, kind: &str) -> Resolution {
         if let Some(resource) = self.served.get(&(group.to_owned(), kind.to_owned())) {
-            return Known::Served(resource.clone());
+            return Resolution::Served(resource.clone());
         }
         if self.stale_groups.iter().any(|stale| stale == group) {
-            return Known::Unknown(format!("the API server that serves the group {group} is away"));
+            return Resolution::Unknown(format!(
+                "the API server that serves the group {group} is away"
+            ));
         }
         if let Some(why) = &self.failure {
-            return Known::Unknown(format!("the served kinds cannot be read: {why}"));
+            return Resolution::Unknown(format!("the served kinds cannot be read: {why}"));
         }
         let (Some(definitions), Some(_)) = (&self.definitions, self.read_at) else {
-            return Known::Unknown("the served kinds have not been read yet".to_owned());
+            return Resolution::Unknown("the served kinds have not been read yet".to_owned());
         };
         let is_served = |plural: &str| {
             self.served.values().any(|one| one.group == group && one.plural == plural)
         };
         match definitions.of_group(group).find(|plural| !is_served(plural)) {
-            Some(plural) => Known::Unknown(format!(
+            Some(plural) => Resolution::Unknown(format!(
                 "the CustomResourceDefinition {plural}.{group} exists, but the API server does \
                  not serve it (yet)"
             )),
-            None => Known::Absent,
+            None => Resolution::Absent,
         }
     }
 
     /// The kinds of a group that are served.
-    pub(crate) fn of_group(&self, group: &str) -> impl Iterator<Item = &str> {
+    pub fn of_group(&self, group: &str) -> impl Iterator<Item = &str> {
         let is_of_group = move |(other, _): &&(String, String)| other == group;
         self.served.keys().filter(is_of_group).map(|(_, kind)| kind.as_str())
     }
@@ -143,46 +145,45 @@ impl Table {
 
 /// The served kinds; cheap to clone.
 #[derive(Clone)]
-pub(crate) struct Kinds {
-    table: watch::Receiver<Arc<Table>>,
-    doubt: Arc<Notify>,
+pub struct Discovery {
+    table: watch::Receiver<Arc<Snapshot>>,
+    invalidated: Arc<Notify>,
 }
 
-impl Kinds {
+impl Discovery {
     /// Begins to read. `poll` is how often at least.
-    pub(crate) fn start(client: Client, poll: Duration) -> Self {
+    pub fn start(client: Client, poll: Duration) -> Self {
         let (sender, table) = watch::channel(Arc::default());
-        let doubt = Arc::new(Notify::new());
-        tokio::spawn(keep(client, poll, sender, Arc::clone(&doubt)));
-        Self { table, doubt }
+        let invalidated = Arc::new(Notify::new());
+        tokio::spawn(keep(client, poll, sender, Arc::clone(&invalidated)));
+        Self { table, invalidated }
     }
 
     /// What is known now.
-    pub(crate) fn table(&self) -> Arc<Table> {
+    pub fn snapshot(&self) -> Arc<Snapshot> {
         self.table.borrow().clone()
     }
 
     /// Ticks when the kinds were read, changed or not.
-    pub(crate) fn changed(&self) -> watch::Receiver<Arc<Table>> {
+    pub fn changed(&self) -> watch::Receiver<Arc<Snapshot>> {
         self.table.clone()
     }
 
     /// Somebody met an answer that does not fit what is known: it is read again soon.
-    pub(crate) fn doubt(&self) {
-        self.doubt.notify_one();
+    pub fn invalidate(&self) {
+        self.invalidated.notify_one();
     }
 
-    #[cfg(test)]
-    pub(crate) fn fixed(resources: Vec<Resource>) -> Self {
+    pub fn fixed(resources: Vec<Resource>) -> Self {
         let served = resources
             .into_iter()
             .map(|resource| ((resource.group.clone(), resource.kind.clone()), resource))
             .collect();
         let definitions = Some(Definitions::default());
         let table =
-            Table { read_at: Some(Instant::now()), served, definitions, ..Table::default() };
+            Snapshot { read_at: Some(Instant::now()), served, definitions, ..Snapshot::default() };
         let (_, table) = watch::channel(Arc::new(table));
-        Self { table, doubt: Arc::default() }
+        Self { table, invalidated: Arc::default() }
     }
 }
 
@@ -198,16 +199,16 @@ const AFTER_CHANGE: [Duration; 4] = [
 async fn keep(
     client: Client,
     poll: Duration,
-    sender: watch::Sender<Arc<Table>>,
-    doubt: Arc<Notify>,
+    sender: watch::Sender<Arc<Snapshot>>,
+    invalidated: Arc<Notify>,
 ) {
-    let target = Target {
+    let spec = WatchSpec {
         path: "/apis/apiextensions.k8s.io/v1/customresourcedefinitions".to_owned(),
         name: None,
         metadata_only: true,
-        sign_of_life: poll,
+        heartbeat: poll,
     };
-    let mut changes = watch(client.clone(), target);
+    let mut changes = start_watch(client.clone(), spec);
     let mut definitions = definitions::Following::default();
     let mut due = vec![Instant::now()];
     while !sender.is_closed() {
@@ -215,7 +216,7 @@ async fn keep(
         let next = due.iter().min().copied().unwrap_or(now + poll);
         let changed = tokio::select! {
             change = changes.recv() => change.is_some_and(|change| definitions.apply(&change)),
-            () = doubt.notified() => true,
+            () = invalidated.notified() => true,
             () = sleep_until(next) => {
                 due.retain(|time| *time > next);
                 let table = read(&client).await;
@@ -233,14 +234,14 @@ async fn keep(
     }
 }
 
-async fn read(client: &Client) -> Result<Table, String> {
+async fn read(client: &Client) -> Result<Snapshot, String> {
     const PATIENCE: Duration = Duration::from_secs(10);
     let calls = futures::future::try_join(client.list_core_api_versions_aggregated(), async {
         client.list_api_groups_aggregated().await
     });
     match timeout(PATIENCE, calls).await {
-        Ok(Ok((core, groups))) => Ok(Table::read(vec![core, groups])),
-        Ok(Err(error)) => Err(chain(&error)),
+        Ok(Ok((core, groups))) => Ok(Snapshot::read(vec![core, groups])),
+        Ok(Err(error)) => Err(error_chain(&error)),
         Err(_) => Err("the API server does not answer".to_owned()),
     }
 }
@@ -250,12 +251,16 @@ async fn read(client: &Client) -> Result<Table, String> {
 const GRACE: Duration = Duration::from_secs(60);
 
 /// What was served stays served while nobody can say otherwise.
-fn merge(old: &Table, new: Result<Table, String>, definitions: Option<Definitions>) -> Table {
+fn merge(
+    old: &Snapshot,
+    new: Result<Snapshot, String>,
+    definitions: Option<Definitions>,
+) -> Snapshot {
     let mut table = match new {
         Ok(table) => table,
         Err(why) => {
             tracing::debug!(why, "the served kinds cannot be read");
-            return Table { failure: Some(why), definitions, ..old.clone() };
+            return Snapshot { failure: Some(why), definitions, ..old.clone() };
         }
     };
     let now = table.read_at.unwrap_or_else(Instant::now);
@@ -301,52 +306,53 @@ mod tests {
     #[test]
     fn the_preferred_version_of_a_kind_is_known_and_others_are_absent() {
         let table = read(vec![list("Current", &things())], &[]);
-        let Known::Served(resource) = table.find("g", "Thing") else { panic!("not served") };
+        let Resolution::Served(resource) = table.find("g", "Thing") else { panic!("not served") };
         assert_eq!(resource.path(), "/apis/g/v2/things");
-        assert_eq!(table.find("g", "Other"), Known::Absent);
+        assert_eq!(table.find("g", "Other"), Resolution::Absent);
     }
 
     #[test]
     fn nothing_is_absent_before_the_kinds_were_read_or_when_their_server_is_away() {
-        assert!(matches!(Table::default().find("g", "Thing"), Known::Unknown(_)));
+        assert!(matches!(Snapshot::default().find("g", "Thing"), Resolution::Unknown(_)));
         let known = read(vec![list("Current", &things())], &[]);
-        let stale = Table::read(vec![list("Stale", &json!([]))]);
+        let stale = Snapshot::read(vec![list("Stale", &json!([]))]);
         let stale = merge(&known, Ok(stale), Some(Definitions::default()));
-        assert!(matches!(stale.find("g", "Thing"), Known::Served(_)));
-        assert!(matches!(stale.find("g", "Other"), Known::Unknown(_)));
+        assert!(matches!(stale.find("g", "Thing"), Resolution::Served(_)));
+        assert!(matches!(stale.find("g", "Other"), Resolution::Unknown(_)));
         let failed = merge(&known, Err("no".to_owned()), Some(Definitions::default()));
-        assert!(matches!(failed.find("g", "Thing"), Known::Served(_)));
-        assert!(matches!(failed.find("g", "Other"), Known::Unknown(_)));
-        let unlisted = merge(&Table::default(), Ok(Table::read(vec![])), None);
-        assert!(matches!(unlisted.find("g", "Thing"), Known::Unknown(_)));
+        assert!(matches!(failed.find("g", "Thing"), Resolution::Served(_)));
+        assert!(matches!(failed.find("g", "Other"), Resolution::Unknown(_)));
+        let unlisted = merge(&Snapshot::default(), Ok(Snapshot::read(vec![])), None);
+        assert!(matches!(unlisted.find("g", "Thing"), Resolution::Unknown(_)));
     }
 
     #[test]
     fn an_api_server_that_has_just_started_is_not_believed_that_defined_kinds_are_absent() {
         let known = read(vec![list("Current", &things())], &["things.g"]);
-        let started = merge(&known, Ok(Table::read(vec![])), Some(Definitions::of(&["things.g"])));
-        assert!(matches!(started.find("g", "Thing"), Known::Served(_)));
+        let started =
+            merge(&known, Ok(Snapshot::read(vec![])), Some(Definitions::of(&["things.g"])));
+        assert!(matches!(started.find("g", "Thing"), Resolution::Served(_)));
         let both_new = read(vec![], &["things.g"]);
-        let Known::Unknown(why) = both_new.find("g", "Thing") else { panic!("it is known") };
+        let Resolution::Unknown(why) = both_new.find("g", "Thing") else { panic!("it is known") };
         assert!(why.contains("things.g exists"), "{why}");
-        assert_eq!(both_new.find("h", "Thing"), Known::Absent);
-        let deleted = merge(&started, Ok(Table::read(vec![])), Some(Definitions::default()));
-        assert_eq!(deleted.find("g", "Thing"), Known::Absent);
+        assert_eq!(both_new.find("h", "Thing"), Resolution::Absent);
+        let deleted = merge(&started, Ok(Snapshot::read(vec![])), Some(Definitions::default()));
+        assert_eq!(deleted.find("g", "Thing"), Resolution::Absent);
     }
 
     #[test]
     fn an_aggregated_kind_is_believed_gone_after_a_grace() {
         let known = read(vec![list("Current", &things())], &[]);
-        let missed = merge(&known, Ok(Table::read(vec![])), Some(Definitions::default()));
-        assert!(matches!(missed.find("g", "Thing"), Known::Served(_)));
-        let mut later = Table::read(vec![]);
+        let missed = merge(&known, Ok(Snapshot::read(vec![])), Some(Definitions::default()));
+        assert!(matches!(missed.find("g", "Thing"), Resolution::Served(_)));
+        let mut later = Snapshot::read(vec![]);
         later.read_at = Some(Instant::now() + GRACE + Duration::from_secs(1));
         let gone = merge(&missed, Ok(later), Some(Definitions::default()));
-        assert_eq!(gone.find("g", "Thing"), Known::Absent);
+        assert_eq!(gone.find("g", "Thing"), Resolution::Absent);
     }
 
-    fn read(lists: Vec<APIGroupDiscoveryList>, definitions: &[&str]) -> Table {
+    fn read(lists: Vec<APIGroupDiscoveryList>, definitions: &[&str]) -> Snapshot {
         let definitions = Some(Definitions::of(definitions));
-        merge(&Table::default(), Ok(Table::read(lists)), definitions)
+        merge(&Snapshot::default(), Ok(Snapshot::read(lists)), definitions)
     }
 }

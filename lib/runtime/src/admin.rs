@@ -1,0 +1,80 @@
+//! The admin port, plain HTTP, for the kubelet and Prometheus: `/live`, `/ready`, `/metrics`.
+
+use std::fmt::Write as _;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::State;
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use prometheus_client::registry::Registry;
+use tokio::net::TcpListener;
+
+use crate::metrics;
+use crate::readiness::Readiness;
+use crate::shutdown::{Drain, Phase};
+
+/// Where the admin port is.
+#[derive(Clone, Debug, clap::Args)]
+pub struct AdminArgs {
+    /// Address of the plain HTTP port (/live, /ready, /metrics).
+    #[arg(long, env = "OPENSDN_ADMIN_LISTEN", default_value = "0.0.0.0:8080")]
+    pub admin_listen: SocketAddr,
+}
+
+#[derive(Clone)]
+struct Admin {
+    registry: Arc<Registry>,
+    readiness: Readiness,
+    drain: Drain,
+}
+
+/// Serves the admin port until the process ends: also while it drains, so that its last metrics
+/// can be read.
+///
+/// # Errors
+/// The listener fails.
+pub async fn serve(
+    listener: TcpListener,
+    registry: Arc<Registry>,
+    readiness: Readiness,
+    drain: Drain,
+) -> io::Result<()> {
+    let router = Router::new()
+        .route("/live", get(async || "alive\n"))
+        .route("/ready", get(ready))
+        .route("/metrics", get(scrape))
+        .with_state(Admin { registry, readiness, drain });
+    axum::serve(listener, router).await
+}
+
+async fn ready(State(admin): State<Admin>) -> Response {
+    let mut missing = admin.readiness.missing();
+    if admin.drain.phase() != Phase::Serving {
+        missing.push(("shutdown".into(), "the process is stopping".into()));
+    }
+    if missing.is_empty() {
+        admin.readiness.report_ready();
+        return "ready\n".into_response();
+    }
+    let mut text = String::from("not ready\n");
+    for (name, why) in missing {
+        // Writing to a String cannot fail.
+        let _ = writeln!(text, "{name}: {why}");
+    }
+    (StatusCode::SERVICE_UNAVAILABLE, text).into_response()
+}
+
+async fn scrape(State(admin): State<Admin>) -> Response {
+    const TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+    match metrics::encode(&admin.registry) {
+        Ok(text) => ([(header::CONTENT_TYPE, TYPE)], text).into_response(),
+        Err(error) => {
+            tracing::error!(%error, "failed to encode metrics");
+            StatusCode::INTERNAL_SERVER_ERROR.into_response()
+        }
+    }
+}

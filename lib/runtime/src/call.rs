@@ -1,0 +1,274 @@
+//! One call of the API server: bounded in time, with one error that names verb and resource and,
+//! where RBAC forbids the call, the grant that is missing.
+//!
+//! ```no_run
+//! # use k8s_openapi::api::core::v1::Secret;
+//! # use opensdn_runtime::call::{Call, CallError, Verb};
+//! # async fn read(api: kube::Api<Secret>, name: &str) -> Result<Option<Secret>, CallError> {
+//! Call::of::<Secret>(Verb::Get).name(name).run(api.get_opt(name)).await
+//! # }
+//! ```
+//!
+//! Deliberately not here: retries. What can be tried again, and when, is known to the caller only.
+
+use std::fmt;
+use std::time::Duration;
+
+use kube::Resource;
+use tokio::time::timeout;
+
+/// How long a call may take, unless its caller says otherwise.
+pub const CALL_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// What is done to a resource, in the words of RBAC.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs, reason = "they are Kubernetes' own")]
+pub enum Verb {
+    Get,
+    List,
+    Watch,
+    Create,
+    Update,
+    Patch,
+    Delete,
+}
+
+impl fmt::Display for Verb {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Get => "get",
+            Self::List => "list",
+            Self::Watch => "watch",
+            Self::Create => "create",
+            Self::Update => "update",
+            Self::Patch => "patch",
+            Self::Delete => "delete",
+        })
+    }
+}
+
+/// What a call does, to what, and for how long.
+#[derive(Clone, Debug)]
+pub struct Call {
+    verb: Verb,
+    resource: String,
+    name: Option<String>,
+    timeout: Duration,
+}
+
+impl Call {
+    /// A call to a resource by its plural name, with its subresource: `admissionpolicies/status`.
+    pub fn new(verb: Verb, resource: impl Into<String>) -> Self {
+        Self { verb, resource: resource.into(), name: None, timeout: CALL_TIMEOUT }
+    }
+
+    /// A call to a kind that is known when this is compiled.
+    #[must_use]
+    pub fn of<K: Resource>(verb: Verb) -> Self
+    where
+        K::DynamicType: Default,
+    {
+        Self::new(verb, K::plural(&K::DynamicType::default()))
+    }
+
+    /// The one object that is meant.
+    #[must_use]
+    pub fn name(mut self, name: impl Into<String>) -> Self {
+        self.name = Some(name.into());
+        self
+    }
+
+    /// Another time limit than [`CALL_TIMEOUT`].
+    #[must_use]
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = timeout;
+        self
+    }
+
+    /// Makes the call.
+    ///
+    /// # Errors
+    /// The API server refuses it, cannot be reached, or does not answer in time. A write that timed
+    /// out may have been made all the same.
+    pub async fn run<T>(
+        self,
+        request: impl Future<Output = kube::Result<T>>,
+    ) -> Result<T, CallError> {
+        match timeout(self.timeout, request).await {
+            Ok(Ok(answer)) => Ok(answer),
+            Ok(Err(error)) => Err(self.failed(CallFailure::from(error))),
+            Err(_) => Err(self.timed_out()),
+        }
+    }
+
+    /// The error of this call where the caller measures the time itself.
+    #[must_use]
+    pub fn timed_out(self) -> CallError {
+        let limit = self.timeout;
+        self.failed(CallFailure::Timeout(limit))
+    }
+
+    fn failed(self, source: CallFailure) -> CallError {
+        CallError { verb: self.verb, resource: self.resource, name: self.name, source }
+    }
+}
+
+/// A call that failed.
+#[derive(Debug, thiserror::Error)]
+#[error("{verb} {resource}{}", .name.as_ref().map(|name| format!(" {name}")).unwrap_or_default())]
+pub struct CallError {
+    verb: Verb,
+    resource: String,
+    name: Option<String>,
+    source: CallFailure,
+}
+
+/// Why a call failed.
+#[derive(Debug, thiserror::Error)]
+pub enum CallFailure {
+    /// No answer within the time limit.
+    #[error("no answer from the API server within {} s", .0.as_secs_f64())]
+    Timeout(Duration),
+    /// RBAC forbids it.
+    #[error("missing RBAC rule: {grant}")]
+    Forbidden {
+        /// The rule that would allow it.
+        grant: Grant,
+        /// What the API server says.
+        #[source]
+        source: Box<kube::Error>,
+    },
+    /// Any other answer, or no connection.
+    #[error(transparent)]
+    Kube(Box<kube::Error>),
+}
+
+/// The rule that is missing in a Role or ClusterRole.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the fields of a rule")]
+pub struct Grant {
+    pub verb: String,
+    pub resource: String,
+    pub api_group: String,
+    /// `None` where it has to be a ClusterRole.
+    pub namespace: Option<String>,
+}
+
+impl fmt::Display for Grant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { verb, resource, api_group, namespace } = self;
+        let rule =
+            format!("apiGroups: [{api_group:?}], resources: [{resource:?}], verbs: [{verb:?}]");
+        match namespace {
+            Some(namespace) => write!(f, "{rule} in namespace {namespace}"),
+            None => write!(f, "{rule} for the whole cluster"),
+        }
+    }
+}
+
+impl Grant {
+    /// From what the API server says when RBAC forbids a call, the only place that names the verb it
+    /// asked for: an apply may need `create` besides `patch`. `None` where something else forbids it
+    /// (admission, a quota).
+    fn from_message(message: &str) -> Option<Self> {
+        let (_, after) = message.split_once(" cannot ")?;
+        let (verb, after) = after.split_once(" resource ")?;
+        let (resource, after) = quoted(after)?;
+        let (api_group, after) = quoted(after.strip_prefix(" in API group ")?)?;
+        let namespace = after.strip_prefix(" in the namespace ").and_then(quoted);
+        Some(Self {
+            verb: verb.to_owned(),
+            resource: resource.to_owned(),
+            api_group: api_group.to_owned(),
+            namespace: namespace.map(|(namespace, _)| namespace.to_owned()),
+        })
+    }
+}
+
+/// A text in quotes, and what follows it.
+fn quoted(text: &str) -> Option<(&str, &str)> {
+    text.strip_prefix('"')?.split_once('"')
+}
+
+impl From<kube::Error> for CallFailure {
+    fn from(error: kube::Error) -> Self {
+        let grant = match &error {
+            kube::Error::Api(status) if status.code == 403 => Grant::from_message(&status.message),
+            _ => None,
+        };
+        match grant {
+            Some(grant) => Self::Forbidden { grant, source: Box::new(error) },
+            None => Self::Kube(Box::new(error)),
+        }
+    }
+}
+
+impl CallError {
+    /// Why it failed.
+    #[must_use]
+    pub fn failure(&self) -> &CallFailure {
+        &self.source
+    }
+
+    /// The status with which the API server answered, if it did.
+    #[must_use]
+    pub fn status(&self) -> Option<&kube::core::Status> {
+        match &self.source {
+            CallFailure::Timeout(_) => None,
+            CallFailure::Forbidden { source, .. } | CallFailure::Kube(source) => match &**source {
+                kube::Error::Api(status) => Some(status),
+                _ => None,
+            },
+        }
+    }
+
+    /// There is no such object, or no such kind.
+    #[must_use]
+    pub fn is_not_found(&self) -> bool {
+        self.has_code(404)
+    }
+
+    /// The object is not the one that was read, or exists already.
+    #[must_use]
+    pub fn is_conflict(&self) -> bool {
+        self.has_code(409)
+    }
+
+    /// The position in a list or watch is lost.
+    #[must_use]
+    pub fn is_expired(&self) -> bool {
+        self.has_code(410)
+    }
+
+    /// There was no answer in time.
+    #[must_use]
+    pub fn is_timeout(&self) -> bool {
+        matches!(self.source, CallFailure::Timeout(_))
+    }
+
+    /// The rule that is missing, where RBAC forbids the call.
+    #[must_use]
+    pub fn missing_grant(&self) -> Option<&Grant> {
+        match &self.source {
+            CallFailure::Forbidden { grant, .. } => Some(grant),
+            CallFailure::Timeout(_) | CallFailure::Kube(_) => None,
+        }
+    }
+
+    /// A fixed word for metrics.
+    #[must_use]
+    pub fn category(&self) -> &'static str {
+        match (&self.source, self.status().map(|status| status.code)) {
+            (CallFailure::Timeout(_), _) => "timeout",
+            (CallFailure::Forbidden { .. }, _) => "forbidden",
+            (_, Some(404)) => "not_found",
+            (_, Some(409)) => "conflict",
+            (_, Some(_)) => "refused",
+            (_, None) => "unreachable",
+        }
+    }
+
+    fn has_code(&self, code: u16) -> bool {
+        self.status().is_some_and(|status| status.code == code)
+    }
+}

@@ -1,0 +1,279 @@
+//! Leader election by a Lease: which replica does what only one may do. What the leader does is in
+//! the modules that ask.
+//!
+//! No clock is compared with another machine's (`leader/lease.rs`). Every write carries the
+//! resourceVersion that was read, so of two that take an expired Lease one loses.
+
+pub mod lease;
+
+use std::time::Duration;
+
+use k8s_openapi::api::coordination::v1::Lease;
+use kube::api::PostParams;
+use kube::{Api, Client};
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep};
+
+use crate::call::{Call, CallError, Verb};
+use crate::error_chain;
+use crate::shutdown::{Drain, Phase};
+use lease::{Action, Observed};
+
+/// How long a Lease holds without being renewed.
+pub const LEASE_DURATION: Duration = Duration::from_secs(15);
+/// A holder that could not renew for so long stops acting as one, before another may take over.
+pub const RENEW_DEADLINE: Duration = Duration::from_secs(10);
+/// How often the holder renews.
+pub const RENEW_PERIOD: Duration = Duration::from_secs(5);
+/// How often the others look whether the Lease is free.
+pub const RETRY_PERIOD: Duration = Duration::from_secs(2);
+/// One call must end long before the deadline, so that it can be repeated.
+const CALL_TIMEOUT: Duration = Duration::from_secs(4);
+
+/// Which Lease is competed for, and how.
+#[derive(Clone, Debug)]
+pub struct Election {
+    /// Namespace of the Lease.
+    pub namespace: String,
+    /// Name of the Lease.
+    pub lease: String,
+    /// Name of this replica, different from the others'.
+    pub identity: String,
+    /// When it is renewed and lost.
+    pub timing: Timing,
+    /// What becomes of a replica that lost it.
+    pub on_loss: OnLoss,
+}
+
+/// The durations of an election.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the constants of the same names say it")]
+pub struct Timing {
+    pub lease_duration: Duration,
+    pub renew_deadline: Duration,
+    pub renew_period: Duration,
+    pub retry_period: Duration,
+}
+
+/// What becomes of a replica that held the Lease and lost it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OnLoss {
+    /// It works on without it and competes again: for a server whose replicas all serve.
+    Continue,
+    /// It never competes again, and [`Leadership::ended`] says so: for a controller, whose process
+    /// ends, because no one can say which of its writes are still under way.
+    End,
+}
+
+impl Default for Timing {
+    fn default() -> Self {
+        Self {
+            lease_duration: LEASE_DURATION,
+            renew_deadline: RENEW_DEADLINE,
+            renew_period: RENEW_PERIOD,
+            retry_period: RETRY_PERIOD,
+        }
+    }
+}
+
+impl Election {
+    /// With the default durations; a replica that loses the Lease continues.
+    pub fn new(
+        namespace: impl Into<String>,
+        lease: impl Into<String>,
+        identity: impl Into<String>,
+    ) -> Self {
+        Self {
+            namespace: namespace.into(),
+            lease: lease.into(),
+            identity: identity.into(),
+            timing: Timing::default(),
+            on_loss: OnLoss::Continue,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Follower,
+    Leader,
+    /// Lost, and not competed for again.
+    Ended,
+}
+
+/// Whether this replica is the one that acts for all; cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Leadership {
+    state: watch::Receiver<State>,
+}
+
+impl Leadership {
+    /// Competes for the Lease until the process drains; then it is released, so that another replica
+    /// need not wait for it to expire.
+    #[must_use]
+    pub fn start(client: Client, election: Election, drain: Drain) -> Self {
+        let (sender, state) = watch::channel(State::Follower);
+        let candidate = Candidate {
+            api: Api::namespaced(client, &election.namespace),
+            election,
+            observed: None,
+            renewed: None,
+            sender,
+        };
+        tokio::spawn(candidate.run(drain));
+        Self { state }
+    }
+
+    /// Whether it is held now.
+    #[must_use]
+    pub fn is_held(&self) -> bool {
+        *self.state.borrow() == State::Leader
+    }
+
+    /// Returns when it has been won or lost since the last call; never, once the process ends.
+    pub async fn changed(&mut self) {
+        if self.state.changed().await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    }
+
+    /// Returns when the Lease was lost under [`OnLoss::End`]; else never.
+    pub async fn ended(&self) {
+        let mut state = self.state.clone();
+        if state.wait_for(|state| *state == State::Ended).await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    }
+}
+
+struct Candidate {
+    api: Api<Lease>,
+    election: Election,
+    observed: Option<Observed>,
+    /// When the last renewal that succeeded was started.
+    renewed: Option<Instant>,
+    sender: watch::Sender<State>,
+}
+
+impl Candidate {
+    async fn run(mut self, mut drain: Drain) {
+        loop {
+            tokio::select! {
+                () = drain.reached(Phase::Draining) => break,
+                () = self.try_acquire_or_renew() => {}
+            }
+            if *self.sender.borrow() == State::Ended {
+                return;
+            }
+            let timing = self.election.timing;
+            let pause = if self.leads() { timing.renew_period } else { timing.retry_period };
+            tokio::select! {
+                () = drain.reached(Phase::Draining) => break,
+                () = sleep(pause) => {}
+            }
+        }
+        self.release().await;
+    }
+
+    async fn try_acquire_or_renew(&mut self) {
+        let lease = self.election.lease.clone();
+        match self.step().await {
+            Ok(()) => {}
+            Err(error) if error.is_conflict() => {
+                tracing::debug!(lease, "another replica wrote the Lease first");
+            }
+            Err(error) => {
+                tracing::warn!(lease, error = error_chain(&error), "failed to renew the Lease");
+            }
+        }
+        let deadline = self.election.timing.renew_deadline;
+        let overdue = self.renewed.is_none_or(|renewed| renewed.elapsed() >= deadline);
+        if self.leads() && overdue {
+            self.lose("it was not renewed in time");
+        }
+    }
+
+    async fn step(&mut self) -> Result<(), CallError> {
+        let started = Instant::now();
+        let duration = self.election.timing.lease_duration;
+        let found = self.call(Verb::Get).run(self.api.get_opt(&self.election.lease)).await?;
+        let (action, observed) = lease::decide(
+            found.as_ref(),
+            self.observed.take(),
+            &self.election.identity,
+            duration,
+            started,
+        );
+        self.observed = observed;
+        let written = match action {
+            Action::Wait => {
+                if self.leads() {
+                    self.lose("another replica holds it");
+                }
+                return Ok(());
+            }
+            Action::Create => {
+                let Election { lease, identity, .. } = &self.election;
+                let lease = lease::new_lease(lease, identity, duration);
+                let params = PostParams::default();
+                self.call(Verb::Create).run(self.api.create(&params, &lease)).await?
+            }
+            Action::Take(lease) | Action::Renew(lease) => self.replace(&lease).await?,
+        };
+        self.observed = Some(Observed::new(&written, started));
+        self.renewed = Some(started);
+        self.set(State::Leader);
+        Ok(())
+    }
+
+    async fn replace(&self, lease: &Lease) -> Result<Lease, CallError> {
+        let (name, params) = (&self.election.lease, PostParams::default());
+        self.call(Verb::Update).run(self.api.replace(name, &params, lease)).await
+    }
+
+    fn call(&self, verb: Verb) -> Call {
+        Call::of::<Lease>(verb).name(&self.election.lease).timeout(CALL_TIMEOUT)
+    }
+
+    fn lose(&mut self, why: &str) {
+        tracing::warn!(lease = self.election.lease, why, "lost the Lease");
+        self.set(match self.election.on_loss {
+            OnLoss::Continue => State::Follower,
+            OnLoss::End => State::Ended,
+        });
+    }
+
+    /// Leaves the Lease without a holder, if it is ours.
+    async fn release(&mut self) {
+        let held = self.leads();
+        self.set(State::Follower);
+        if !held {
+            return;
+        }
+        let result = async {
+            let lease = self.call(Verb::Get).run(self.api.get_opt(&self.election.lease)).await?;
+            let identity = &self.election.identity;
+            if let Some(lease) = lease.and_then(|lease| lease::released(lease, identity)) {
+                self.replace(&lease).await?;
+            }
+            Ok::<_, CallError>(())
+        };
+        // It then expires by itself.
+        if let Err(error) = result.await {
+            let lease = &self.election.lease;
+            tracing::info!(lease, error = error_chain(&error), "failed to release the Lease");
+        }
+    }
+
+    fn leads(&self) -> bool {
+        *self.sender.borrow() == State::Leader
+    }
+
+    fn set(&self, state: State) {
+        self.sender.send_if_modified(|before| {
+            let changed = *before != state;
+            *before = state;
+            changed
+        });
+    }
+}

@@ -1,0 +1,17 @@
+//! What every server process of OpenSDN is made of: log, client, admin port with readiness, metrics,
+//! shutdown, leader election, watch and discovery. Each part stands alone and brings its own flags.
+//! Deliberately not here: any kind of OpenSDN, policies, and what a process serves.
+
+pub mod admin;
+pub mod call;
+pub mod client;
+pub mod discovery;
+pub mod leader;
+pub mod log;
+pub mod metrics;
+pub mod open_files;
+pub mod readiness;
+pub mod shutdown;
+pub mod watch;
+
+pub use opensdn_error_chain::error_chain;

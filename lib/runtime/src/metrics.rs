@@ -1,0 +1,74 @@
+//! What the metrics of every process have in common: prefix, buckets, label values, and the
+//! OpenMetrics text. Deliberately not here: any metric.
+
+use std::fmt;
+use std::hash::Hash;
+use std::sync::atomic::AtomicU64;
+
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::registry::Registry;
+
+// For `label_values!` in crates that do not name prometheus-client themselves.
+#[doc(hidden)]
+pub use prometheus_client::encoding as __encoding;
+
+/// A gauge of seconds.
+pub type SecondsGauge = Gauge<f64, AtomicU64>;
+
+/// Histograms by label.
+pub type Histograms<L> = Family<L, Histogram, fn() -> Histogram>;
+
+/// Upper bounds in seconds: from one evaluation of a small policy (25 µs) to the longest timeout of
+/// a caller (10 s).
+pub const BUCKETS: [f64; 18] = [
+    25e-6, 50e-6, 100e-6, 200e-6, 400e-6, 800e-6, 1.6e-3, 3e-3, 6e-3, 12e-3, 25e-3, 50e-3, 100e-3,
+    250e-3, 500e-3, 1.0, 3.0, 10.0,
+];
+
+/// Gives enums their label values, apart from the names in code, which may change.
+///
+/// ```
+/// #[derive(Clone, Debug, PartialEq, Eq, Hash)]
+/// enum Mode { Enforce, Warn }
+/// opensdn_runtime::label_values! { Mode { Enforce = "enforce", Warn = "warn" } }
+/// ```
+#[macro_export]
+macro_rules! label_values {
+    ($($label:ident { $($variant:ident = $value:literal),* $(,)? })*) => {
+        $(impl $crate::metrics::__encoding::EncodeLabelValue for $label {
+            fn encode(
+                &self,
+                encoder: &mut $crate::metrics::__encoding::LabelValueEncoder<'_>,
+            ) -> Result<(), std::fmt::Error> {
+                std::fmt::Write::write_str(encoder, match self { $(Self::$variant => $value),* })
+            }
+        })*
+    };
+}
+
+/// A registry whose metrics all begin with `prefix` and an underscore.
+pub fn registry(prefix: &'static str) -> Registry {
+    Registry::with_prefix(prefix)
+}
+
+/// A histogram of seconds.
+pub fn histogram() -> Histogram {
+    Histogram::new(BUCKETS)
+}
+
+/// Histograms of seconds, by label.
+pub fn histograms<L: Clone + Hash + Eq>() -> Histograms<L> {
+    Family::new_with_constructor(histogram)
+}
+
+/// All metrics of the registry in the OpenMetrics text format.
+///
+/// # Errors
+/// A metric refuses to be written, which none of ours does.
+pub fn encode(registry: &Registry) -> Result<String, fmt::Error> {
+    let mut text = String::new();
+    prometheus_client::encoding::text::encode(&mut text, registry)?;
+    Ok(text)
+}
