@@ -22,22 +22,67 @@ take_build_slot() {
   exit 1
 }
 
-# Cargo names what it builds from a workspace by paths relative to its root, and calls it
-# fresh when no source is newer. What another clone left would pass as ours, so everything
-# built from the workspace itself is made anew; dependencies stay.
+# Cargo names what it builds from a workspace by paths relative to its root, and calls it fresh when
+# no source is newer, so what another clone left would pass as ours. A slot therefore records what its
+# last build was made of: each file's content, as git's hash, and the time that the file had
+# (`record_sources`). In another clone files of that content get that time and all others the present
+# one, so that cargo builds what differs and nothing else. Without a record everything of the
+# workspace is built again; dependencies stay.
 adopt_build_slot() { # adopt_build_slot FOLDER
-  local slot=$1 owner name
-  local -a ours=(-false)
+  local slot=$1 owner
   owner="$PWD $(stat -c '%d:%i:%W' .)"
   mkdir -p "$slot"
   if [ "$(cat "$slot/owner" 2>/dev/null)" != "$owner" ]; then
     rm -f "$slot/owner"
-    while read -r name; do
-      ours+=(-o -path "*/.fingerprint/$name-*" -o -path "*/build/$name/*")
-    done < <(workspace_members)
-    find "$slot" -depth -type d \( "${ours[@]}" \) -exec rm -rf {} +
+    [ -s "$slot/sources" ] && is_clean_checkout || {
+      forget_workspace "$slot"
+      : >"$slot/sources"
+    }
+    ! is_clean_checkout || restore_times "$slot/sources"
     echo "$owner" >"$slot/owner"
   fi
+  # Until this run has built: an interrupted build is made of nobody knows what.
+  rm -f "$slot/sources"
+}
+
+# Call it when all that a script builds is built. What is edited meanwhile is not recorded, and then the
+# next clone builds the workspace again.
+record_sources() {
+  if is_clean_checkout; then
+    tracked | while read -r hash path; do
+      printf '%s %s %s\n' "$hash" "$(stat -c %.9Y "$path")" "$path"
+    done >"$CARGO_BUILD_BUILD_DIR/sources"
+  fi
+}
+
+is_clean_checkout() {
+  [ -e .git ] && [ -z "$(git status --porcelain 2>&1)" ]
+}
+
+# `HASH PATH` of every file and folder of the checkout; a folder's hash is that of all it holds.
+tracked() {
+  git ls-tree -r -t --format='%(objectname) %(path)' HEAD
+}
+
+restore_times() { # restore_times RECORD
+  local now=@$(date +%s.%N) times=$1.times time
+  tracked | awk -v now="$now" '
+    FILENAME != "-" {hash[$3] = $1; time[$3] = "@" $2; next}
+    {print (hash[$2] == $1 ? time[$2] : now), $2}' "$1" - >"$times"
+  # Few times: those of a clone's files are set together here.
+  cut -d' ' -f1 "$times" | sort -u | while read -r time; do
+    awk -v time="$time" '$1 == time {print $2}' "$times" | xargs -r touch -c -d "$time"
+  done
+  rm -f "$times"
+}
+
+forget_workspace() { # forget_workspace FOLDER
+  local name
+  local -a ours=(-false)
+  while read -r name; do
+    ours+=(-o -path "*/.fingerprint/$name-*" -o -path "*/build/$name/*")
+  done < <(workspace_members)
+  find "$1" -depth -type d \( "${ours[@]}" \) -exec rm -rf {} +
 }
 
 workspace_members() {

