@@ -3,6 +3,11 @@
 # clone's root as the current folder.
 OPENSDN_CACHE=${XDG_CACHE_HOME:-$HOME/.cache}/opensdn
 
+# What runs on this machine is never asked through a proxy.
+NO_PROXY=${NO_PROXY:-${no_proxy:-}}
+export NO_PROXY=${NO_PROXY:+$NO_PROXY,}localhost,127.0.0.1,::1
+export no_proxy=$NO_PROXY
+
 # Gives this run a build folder of its own until it ends: a second run at the same time takes
 # the next one. File descriptor 8 is the lock; whatever outlives the run must not inherit it,
 # so commands are run with 8>&-.

@@ -4,10 +4,11 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 source gate/cache.sh
 
-gate/setup.sh --with-lab
+gate/setup.sh cluster lab
 take_build_slot
 echo "building the lab (the first time about ten minutes, then seconds)"
-cargo build --quiet --locked --package opensdn-testing --bin opensdn-sandbox 8>&-
+cargo build --quiet --locked --bin opensdn-sandbox 8>&-
+record_sources
 
 dir=$PWD/target/lab
 sandbox=target/debug/opensdn-sandbox

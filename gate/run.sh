@@ -5,10 +5,12 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 source gate/cache.sh
 
-gate/setup.sh --without-gate
+gate/setup.sh cluster
 take_build_slot
 echo "building OpenSDN (the first time about ten minutes, then seconds)"
-cargo build --quiet --locked --package opensdn-testing --package opensdn-webhook 8>&-
+# By their names: with --package the dependencies would have other features than in `make test`.
+cargo build --quiet --locked --bin opensdn-sandbox --bin opensdn-webhook 8>&-
+record_sources
 
 dir=$PWD/target/run
 sandbox=target/debug/opensdn-sandbox

@@ -2,12 +2,15 @@
 # Installs what building and testing needs. Says in one line per step what it does and how
 # long that takes; a step whose work is done says nothing and takes no time.
 #
-#   setup.sh                  everything
-#   setup.sh --without-gate   what building and a sandbox need
-#   setup.sh --with-lab       and what real nodes need
+#   setup.sh              Rust, which everything needs
+#   setup.sh cluster      and the programs of a control plane
+#   setup.sh gate         and the gate's own tools; in CI as root also what real nodes need
+#   setup.sh lab          and what real nodes need: packages of Debian, as root
 set -euo pipefail
 cd "$(dirname "$0")/.."
 source gate/cache.sh
+# apt-get and curl read the proxy of HTTP by its small name only.
+[ -z "${HTTP_PROXY:-}" ] || export http_proxy=${http_proxy:-$HTTP_PROXY}
 
 readonly CARGO_DENY=0.20.2
 readonly MDBOOK=0.5.4
@@ -150,7 +153,8 @@ debian_packages() { # debian_packages WHAT-FOR
 }
 
 lab() {
-  is_root_with_apt || return 0
+  is_root_with_apt || stop "real nodes need packages of Debian, which only root installs" "sudo make setup-lab"
+  # Images hold static programs.
   debian_packages "real nodes" <<'EOT' || return 0
 /usr/bin/containerd containerd
 /usr/sbin/runc runc
@@ -162,22 +166,17 @@ lab() {
 /usr/bin/busybox busybox-static
 /usr/sbin/mkfs.ext4 e2fsprogs
 /usr/bin/buildah buildah
+/usr/bin/musl-gcc musl-tools
 EOT
   built 1.35-nodes "the programs of Kubernetes' nodes" 2
   built coredns CoreDNS 1
-}
-
-# Images hold static programs.
-static_programs() {
-  is_root_with_apt || return 0
-  debian_packages images <<'EOT' || return 0
-/usr/bin/musl-gcc musl-tools
-/usr/bin/buildah buildah
-EOT
   local target
   target=$(uname -m)-unknown-linux-musl
   [ -d "$(rustc --print sysroot)/lib/rustlib/$target/lib" ] || add_with_rustup target "$target"
 }
+
+# Installing packages unasked is for machines that are thrown away.
+is_ci() { [ -n "${CI:-}" ]; }
 
 compiler() {
   command -v cc >/dev/null || stop "there is no C compiler, which Rust links with" \
@@ -186,9 +185,14 @@ compiler() {
 
 compiler
 rust
-control_plane "${OPENSDN_KUBERNETES:-1.35}"
-case ${1:-} in
-  "" | --with-lab) lab && static_programs ;;
-esac
-# Only the gate needs them.
-[ -n "${1:-}" ] || { cargo_deny && cargo_nextest && mdbook; }
+for what in "$@"; do
+  case $what in
+    cluster) control_plane "${OPENSDN_KUBERNETES:-1.35}" ;;
+    gate)
+      cargo_deny && cargo_nextest && mdbook
+      ! { is_ci && is_root_with_apt; } || lab
+      ;;
+    lab) lab ;;
+    *) stop "there is nothing called $what to install" "gate/setup.sh cluster gate lab" ;;
+  esac
+done

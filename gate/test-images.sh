@@ -11,7 +11,7 @@ source gate/summary.sh
   echo "    sudo make test-images" >&2
   exit 1
 }
-gate/setup.sh --without-gate
+gate/setup.sh cluster
 missing=()
 for pair in buildah:buildah mmdebstrap:mmdebstrap mvn:maven; do
   command -v "${pair%:*}" >/dev/null || missing+=("${pair#*:}")
@@ -28,5 +28,6 @@ take_build_slot
 for service in redis rabbitmq zookeeper cassandra stand-in; do
   step "$service: build" tests/images/build.sh "$service"
 done
-run_tests_and_finish cargo test --locked --package opensdn-tests --features service-images \
-  --test system -- --test-threads 1 service_images::
+tests "tests" cargo test --locked --package opensdn-tests --features service-images \
+  --test system service_images:: -- --test-threads 1
+finish

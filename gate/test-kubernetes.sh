@@ -13,7 +13,10 @@ known=$(cd tests/control-plane && echo [0-9]*)
 export OPENSDN_KUBERNETES=$1
 # Given programs would be used whatever the version says.
 unset KUBEBUILDER_ASSETS
-gate/setup.sh --without-gate
+gate/setup.sh cluster gate
 take_build_slot
+export OPENSDN_PROGRAMS=$PWD/target/debug
 # Kubelets are pinned with one version only, so the lab is left out.
-run_tests_and_finish cargo test --package opensdn-tests --locked --no-fail-fast -- --skip lab_ --skip images::
+tests "tests with Kubernetes $1" "$OPENSDN_CACHE/tools/bin/cargo-nextest" nextest run --workspace --locked \
+  -E 'package(opensdn-tests) and not test(/^(lab_|images::)/)'
+finish

@@ -83,7 +83,7 @@ mkdir -p "$WORK"
 printf 'apiVersion: example.com/v1\nkind: Database\nmetadata: {name: example, labels: {app: example}}\n' >"$WORK/object.yaml"
 read -ra languages <<<"${LANGUAGES[*]}"
 for language in "${languages[@]}"; do tools "$language"; done
-gate/setup.sh --without-gate
+gate/setup.sh
 take_build_slot
 step "kubectl-opensdn" cargo build --quiet --locked --package kubectl-opensdn
 PATH=$PWD/target/debug:$PATH

@@ -1,12 +1,39 @@
 #!/usr/bin/env bash
 # The gate: everything that a change must pass. Each step is one command.
+#
+#   test.sh          everything but the long tests on real nodes
+#   test.sh lab      those, and the images that are shipped; needs root on Linux
 set -euo pipefail
 cd "$(dirname "$0")/.."
 source gate/cache.sh
 source gate/summary.sh
 
-gate/setup.sh
+gate/setup.sh cluster gate ${1:+lab}
 take_build_slot
+nextest=("$OPENSDN_CACHE/tools/bin/cargo-nextest" nextest)
+# Packages are selected alike everywhere, so that their dependencies have the same features and are built once.
+tests=(run --workspace --locked --no-tests pass)
+# Programs that tests start are those that were built with them.
+export OPENSDN_PROGRAMS=$PWD/target/debug
+
+build_all() {
+  step "programs" cargo build --quiet --locked --bins
+  step "build of the tests" "${nextest[@]}" "${tests[@]}" --no-run
+}
+
+has_lab() {
+  "$OPENSDN_PROGRAMS/opensdn-sandbox" lab-check 8>&-
+}
+
+if [ "${1:-}" = lab ]; then
+  build_all
+  record_sources
+  has_lab || exit 1
+  tests "tests on real nodes" "${nextest[@]}" "${tests[@]}" -E 'test(/^(lab_|images::)/)'
+  finish
+  exit
+fi
+
 # Warnings are errors here and only here, so that work in progress is not held up.
 step "format" cargo fmt --all --check
 step "lints" cargo clippy --quiet --workspace --all-targets --locked -- -D warnings
@@ -14,13 +41,16 @@ step "documentation" env RUSTDOCFLAGS="-D warnings" cargo doc --quiet --workspac
 # Not advisories: their database is on a host that CI may not reach.
 step "licences, sources, versions" "$OPENSDN_CACHE/tools/bin/cargo-deny" --locked check --hide-inclusion-graph bans licenses sources
 step "book" "$OPENSDN_CACHE/tools/bin/mdbook" build docs
-step "build of the tests" cargo test --quiet --workspace --locked --no-run
-# The lab's tests need root on Linux; without it they are left out, and counted. They wait for nodes to
-# be missed and leases to end, so the others run meanwhile, and the image is built.
-tests=(cargo test --locked --no-fail-fast)
-if cargo run --quiet --locked --package opensdn-testing --bin opensdn-sandbox 8>&- -- lab-check; then
-  lab_is_tested=yes
-  run_tests_beside "${tests[@]}" --package opensdn-tests --test system -- images::
-  run_tests_beside "${tests[@]}" --package opensdn-tests --test system -- lab_
+build_all
+record_sources
+
+# Real nodes need root on Linux. The long runs on them are `make test-lab`.
+left_out="left out: the long tests on real nodes (make test-lab)"
+filter='not test(/^(lab_|images::)/) or test(/^lab_short::/)'
+if ! has_lab; then
+  filter='not test(/^(lab_|images::)/)'
+  left_out="left out: all tests on real nodes (make setup-lab says what they need)"
 fi
-run_tests_and_finish "${tests[@]}" --workspace -- --skip lab_ --skip images::
+tests "tests" "${nextest[@]}" "${tests[@]}" -E "$filter"
+tests "examples in the documentation" cargo test --quiet --locked --workspace --doc
+finish "$left_out"

@@ -19,7 +19,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let out = PathBuf::from(std::env::var("OUT_DIR")?);
 
     let packages = policy_names(policies)?;
-    declare_inputs(workspace, &packages);
+    declare_inputs(&packages);
     let cargo = PathBuf::from(std::env::var("CARGO")?);
     // They are the same whatever this crate is built for, so the gate has them built once.
     let target = std::env::var_os(MODULES).map_or_else(|| out.join("modules"), PathBuf::from);
@@ -43,7 +43,7 @@ fn cases(policies: &Path, packages: &[String]) -> Result<String, Box<dyn Error>>
     let mut table = String::from("&[\n");
     for package in packages {
         let folder = policies.join(package).join("cases");
-        println!("cargo::rerun-if-changed={}", folder.display());
+        println!("cargo::rerun-if-changed=../{package}/cases");
         let mut files = Vec::new();
         if folder.is_dir() {
             for entry in fs::read_dir(&folder)? {
@@ -54,7 +54,9 @@ fn cases(policies: &Path, packages: &[String]) -> Result<String, Box<dyn Error>>
         table.push_str(&format!("    ({package:?}, &[\n"));
         for file in files {
             let name = file.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-            table.push_str(&format!("        ({name:?}, include_str!({file:?})),\n"));
+            // Not the file's path, which is another one in another clone.
+            let text = fs::read_to_string(&file)?;
+            table.push_str(&format!("        ({name:?}, {text:?}),\n"));
         }
         table.push_str("    ]),\n");
     }
@@ -75,8 +77,9 @@ fn policy_names(policies: &Path) -> Result<Vec<String>, Box<dyn Error>> {
     Ok(names)
 }
 
-fn declare_inputs(root: &Path, names: &[String]) {
-    let shared = ["Cargo.toml", "Cargo.lock", "policies", "crds/Cargo.toml", "crds/src", "sdk/wit"];
+/// By paths relative to this crate: the same sources in another clone are no change.
+fn declare_inputs(names: &[String]) {
+    let shared = ["Cargo.toml", "Cargo.lock", "crds/Cargo.toml", "crds/src", "sdk/wit"];
     let sdk = [
         "sdk/components/Cargo.toml",
         "sdk/components/src",
@@ -85,13 +88,12 @@ fn declare_inputs(root: &Path, names: &[String]) {
         "sdk/guest/Cargo.toml",
         "sdk/guest/src",
     ];
-    for path in shared.iter().chain(&sdk).filter(|path| **path != "policies") {
-        println!("cargo::rerun-if-changed={}", root.join(path).display());
+    for path in shared.iter().chain(&sdk) {
+        println!("cargo::rerun-if-changed=../../{path}");
     }
     for name in names {
         for part in ["Cargo.toml", "src"] {
-            let path = root.join("policies").join(name).join(part);
-            println!("cargo::rerun-if-changed={}", path.display());
+            println!("cargo::rerun-if-changed=../{name}/{part}");
         }
     }
     for variable in [MODULES, "CARGO_HOME", "RUSTUP_TOOLCHAIN"] {

@@ -19,9 +19,10 @@ const ROOTS: [&str; 2] = ["opensdn-policy-sdk", "serde"];
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
 fn main() -> Outcome<()> {
-    let here = PathBuf::from(std::env::var("CARGO_MANIFEST_DIR")?);
-    let sdk = here.parent().ok_or("this crate stands in sdk")?;
-    let root = sdk.parent().ok_or("sdk stands in the workspace")?;
+    // Cargo runs this in the crate's folder. Paths stay relative to it, so that the same sources in
+    // another clone are no change.
+    let here = PathBuf::from(".");
+    let (sdk, root) = (Path::new(".."), Path::new("../.."));
     let out = PathBuf::from(std::env::var("OUT_DIR")?);
 
     let mut table = String::new();
@@ -37,8 +38,8 @@ fn main() -> Outcome<()> {
     constant(&mut table, "SDK", sdk, &files)?;
     fs::write(out.join("files.rs"), table)?;
 
-    println!("cargo::rerun-if-changed={}", root.join("Cargo.toml").display());
-    println!("cargo::rerun-if-changed={}", root.join("Cargo.lock").display());
+    println!("cargo::rerun-if-changed=../../Cargo.toml");
+    println!("cargo::rerun-if-changed=../../Cargo.lock");
     let manifest = fs::read_to_string(root.join("Cargo.toml"))?;
     fs::write(out.join("sdk-workspace.toml"), sdk_workspace(&manifest)?)?;
     let lock = fs::read_to_string(root.join("Cargo.lock"))?;
@@ -61,7 +62,8 @@ fn constant(table: &mut String, name: &str, below: &Path, files: &[PathBuf]) -> 
     writeln!(table, "pub(crate) const {name}: &[File] = &[")?;
     for file in files {
         let path = file.strip_prefix(below)?;
-        writeln!(table, "    File {{ path: {path:?}, text: include_str!({file:?}) }},")?;
+        let text = fs::read_to_string(file)?;
+        writeln!(table, "    File {{ path: {path:?}, text: {text:?} }},")?;
     }
     writeln!(table, "];")?;
     Ok(())

@@ -1,12 +1,12 @@
 //! What the scripts in `gate/` promise: a truthful count, and a build cache that never passes
 //! another clone's work off as ours.
 
-use opensdn_testing::{Failed, Outcome};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::time::{Duration, SystemTime};
 
+use opensdn_testing::{Failed, Outcome};
 use tempfile::TempDir;
 
 const GATE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../gate");
@@ -89,61 +89,117 @@ fn second_run_at_the_same_time_takes_another_slot() -> Outcome {
     Ok(())
 }
 
-/// Runs `run_tests_and_finish` with a command in place of cargo.
+/// Commits all that is in the folder.
+fn commit(folder: &Path) -> Outcome {
+    let git = "git init -q .; git add -A; git -c user.name=gate -c user.email=gate@localhost \
+        commit -q --allow-empty -m change";
+    let done = bash(git, folder, folder)?;
+    assert!(done.status.success(), "{}", text(&done));
+    Ok(())
+}
+
+/// What cargo says while it builds the clone in the slot.
+fn build(clone: &Path, cache: &Path) -> Result<String, Failed> {
+    let script = "source $GATE/cache.sh; take_build_slot; cargo run --offline 8>&-; record_sources";
+    Ok(text(&bash(script, clone, cache)?))
+}
+
+#[test]
+fn fresh_clone_builds_only_what_differs_from_the_last_build() -> Outcome {
+    let (parent, cache) = (TempDir::new()?, TempDir::new()?);
+    let first = clone_that_says("one", parent.path())?;
+    fs::write(first.join(".gitignore"), "target\nCargo.lock\n")?;
+    commit(&first)?;
+    assert!(build(&first, cache.path())?.contains("Compiling said"));
+    let second = parent.path().join("second");
+    let clone = bash("git clone -q one second", parent.path(), cache.path())?;
+    assert!(clone.status.success(), "{}", text(&clone));
+    let said = build(&second, cache.path())?;
+    assert!(!said.contains("Compiling") && said.contains("one"), "{said}");
+
+    // Only the program differs: the library stays.
+    fs::write(second.join("say/src/main.rs"), "fn main() { println!(\"2 {}\", said::WORD) }\n")?;
+    commit(&second)?;
+    let said = build(&second, cache.path())?;
+    assert!(!said.contains("Compiling said") && said.contains("2 one"), "{said}");
+    let said = build(&first, cache.path())?;
+    assert!(!said.contains("Compiling said") && !said.contains("2 one"), "{said}");
+
+    // What is not committed is not known to the next clone, which takes nothing for its own.
+    fs::write(first.join("said/src/lib.rs"), "pub const WORD: &str = \"edited\";\n")?;
+    assert!(build(&first, cache.path())?.contains("edited"));
+    let said = build(&second, cache.path())?;
+    assert!(said.contains("Compiling said") && said.contains("2 one"), "{said}");
+    Ok(())
+}
+
+#[test]
+fn interrupted_build_is_no_record_for_the_next_clone() -> Outcome {
+    let (parent, cache) = (TempDir::new()?, TempDir::new()?);
+    let clones = [clone_that_says("one", parent.path())?, clone_that_says("two", parent.path())?];
+    for clone in &clones {
+        fs::write(clone.join(".gitignore"), "target\nCargo.lock\n")?;
+        commit(clone)?;
+    }
+    build(&clones[0], cache.path())?;
+    // Takes the slot and ends before all is built.
+    let ended = "source $GATE/cache.sh; take_build_slot; cargo build -q --offline -p said 8>&-";
+    bash(ended, &clones[1], cache.path())?;
+    let said = build(&clones[0], cache.path())?;
+    assert!(said.contains("Compiling said") && said.starts_with("one\n"), "{said}");
+    Ok(())
+}
+
+/// Runs the command as tests, in place of a runner, and ends: the exit code and the last lines.
 fn finish(command: &str) -> Result<(i32, String), Failed> {
     let folder = TempDir::new()?;
-    let script =
-        format!("source $GATE/summary.sh; tests() {{ {command}; }}; run_tests_and_finish tests");
+    let script = format!(
+        "source $GATE/summary.sh; runner() {{ {command}; }}; tests all runner; finish 'left out: some'"
+    );
     let output = bash(&script, folder.path(), folder.path())?;
-    let last = text(&output).lines().last().unwrap_or_default().to_owned();
-    Ok((output.status.code().unwrap_or(-1), last))
+    Ok((output.status.code().unwrap_or(-1), text(&output)))
 }
 
 #[test]
-fn closing_line_is_the_sum_over_all_targets() -> Outcome {
+fn closing_line_is_the_sum_over_all_runners() -> Outcome {
     let good = "echo 'test result: ok. 3 passed; 0 failed; 0 ignored; 0 measured'";
-    let bad = "echo 'test result: FAILED. 10 passed; 2 failed; 0 ignored'";
-    assert_eq!(finish(&format!("{good}; {good}"))?, (0, "6 passed, 0 failed".into()));
-    assert_eq!(finish(&format!("{good}; {bad}; return 101"))?, (1, "13 passed, 2 failed".into()));
-    // A target that does not build, or is killed, has no result of its own.
-    assert_eq!(finish(&format!("{good}; return 101"))?, (1, "3 passed, 1 failed".into()));
+    let nextest = |result: &str| format!("echo '     Summary [   1.234s] 12 tests run: {result}'");
+    let cases = [
+        (format!("{good}; {good}"), 0, "6 passed, 0 failed"),
+        (
+            format!("{good}; {}", nextest("9 passed (2 slow, 1 flaky), 4 skipped")),
+            0,
+            "12 passed, 0 failed",
+        ),
+        (
+            format!("{}; return 100", nextest("9 passed, 2 failed, 1 timed out, 4 skipped")),
+            1,
+            "9 passed, 3 failed",
+        ),
+        (
+            format!("{}; return 100", nextest("9 passed (1 slow), 3 failed (1 flaky)")),
+            1,
+            "9 passed, 3 failed",
+        ),
+        // A target that does not build, or is killed, has no result of its own.
+        (format!("{good}; return 101"), 1, "3 passed, 1 failed"),
+    ];
+    for (command, code, last) in cases {
+        let (ended, said) = finish(&command)?;
+        assert_eq!((ended, said.lines().last()), (code, Some(last)), "{command}: {said}");
+        assert!(said.contains("\nleft out: some\n"), "{said}");
+    }
     Ok(())
 }
 
 #[test]
-fn tests_that_are_left_out_are_counted_before_the_closing_line() -> Outcome {
-    let folder = TempDir::new()?;
-    let script = "source $GATE/summary.sh
-        run_tests_and_finish echo 'test result: ok. 3 passed; 0 failed; 0 ignored; 0 measured; \
-        2 filtered out; finished in 1.00s'";
-    let output = bash(script, folder.path(), folder.path())?;
-    let said = text(&output);
-    let end = "\n2 tests left out: those of the lab (real nodes)\n3 passed, 0 failed\n";
-    assert!(output.status.success() && said.ends_with(end), "{said}");
-    Ok(())
-}
-
-#[test]
-fn tests_beside_the_others_are_shown_behind_them_and_counted() -> Outcome {
-    let folder = TempDir::new()?;
-    let run = |code: i32| {
-        let script = format!(
-            "source $GATE/summary.sh
-            lab_is_tested=yes
-            run_tests_beside bash -c \"sleep 0.2; echo 'test result: ok. 2 passed; 0 failed'; exit {code}\"
-            run_tests_beside echo 'test result: ok. 4 passed; 0 failed'
-            run_tests_and_finish echo 'test result: ok. 3 passed; 0 failed; 2 filtered out'"
-        );
-        bash(&script, folder.path(), folder.path())
-    };
-    let said = text(&run(0)?);
-    let results = "3 passed; 0 failed; 2 filtered out\ntest result: ok. 2 passed; 0 failed\n\
-        test result: ok. 4 passed; 0 failed\n";
-    assert!(said.contains(results) && said.ends_with("\n9 passed, 0 failed\n"), "{said}");
-    assert!(!said.contains("left out"), "{said}");
-    let killed = run(137)?;
-    assert_eq!(killed.status.code(), Some(1));
-    assert!(text(&killed).ends_with("\nfailed: tests\n9 passed, 1 failed\n"));
+fn test_that_passes_at_the_second_try_is_named_in_the_last_lines() -> Outcome {
+    let flaky = "echo '  FLAKY 2/2 [   0.012s] opensdn-tests::system lab_short::update'
+        echo '     Summary [   1.2s] 2 tests run: 2 passed (1 flaky), 0 skipped'";
+    let (code, said) = finish(flaky)?;
+    let end =
+        "\nflaky: opensdn-tests::system lab_short::update\nleft out: some\n2 passed, 0 failed\n";
+    assert!(code == 0 && said.ends_with(end), "{said}");
     Ok(())
 }
 
@@ -152,7 +208,7 @@ fn failed_step_is_shown_and_fails_the_gate_though_all_tests_pass() -> Outcome {
     let folder = TempDir::new()?;
     let script = "source $GATE/summary.sh
         step good true; step bad bash -c 'echo the reason; false'; step later true
-        run_tests_and_finish echo 'test result: ok. 1 passed; 0 failed'";
+        tests all echo 'test result: ok. 1 passed; 0 failed'; finish";
     let output = bash(script, folder.path(), folder.path())?;
     let said = text(&output);
     assert_eq!(output.status.code(), Some(1), "{said}");
@@ -174,7 +230,7 @@ fn setup_names_what_is_missing_and_the_command_that_would_help() -> Outcome {
           printf '#!/bin/sh\\nexec %s \"$@\"\\n' \"$(command -v $tool)\" >$tools/$tool
           chmod +x $tools/$tool
         done
-        unset KUBEBUILDER_ASSETS; PATH=$tools $GATE/setup.sh --without-gate";
+        unset KUBEBUILDER_ASSETS; PATH=$tools $GATE/setup.sh cluster";
     let output = bash(script, cache.path(), cache.path())?;
     let said = text(&output);
     assert_eq!(output.status.code(), Some(1), "{said}");
