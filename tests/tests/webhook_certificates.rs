@@ -1,5 +1,5 @@
 //! The webhook's own CA in a Secret of a real API server: replicas that start together, rotation,
-//! damage. The rules of a rotation are tested where they are, in the webhook's crate.
+//! damage. The rules of a rotation are tested in `lib/pki`.
 
 #![allow(
     clippy::unwrap_used,
@@ -16,15 +16,13 @@ use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::{Namespace, Secret};
 use kube::api::{DeleteParams, ObjectMeta, Patch, PatchParams, PostParams};
 use kube::{Api, Client};
+use opensdn_pki::{ROTATE, SecretState, parse};
 use opensdn_runtime::leader::{Election, Leadership};
 use opensdn_runtime::readiness::Readiness;
 use opensdn_runtime::shutdown::{self, Shutdown};
 use opensdn_testing::eventually::PATIENCE;
 use opensdn_testing::sandbox::Sandbox;
-use opensdn_webhook::certificates::Names;
-use opensdn_webhook::certificates::keeper::{Bundle, Keeper};
-use opensdn_webhook::certificates::rotation::Stored;
-use opensdn_webhook::certificates::secret::{CaSecret, ROTATE, parse};
+use opensdn_webhook::certificates::{Bundle, CertificateController, ca_secret, leaf_profile};
 use opensdn_webhook::metrics::Metrics;
 use opensdn_webhook::tls::{Settings, Tls};
 use serde_json::json;
@@ -47,11 +45,11 @@ async fn replicas_that_start_together_make_one_ca() {
     let client = sandbox.client().unwrap();
     let secrets = namespace(&client, "one-ca").await;
     let replicas = (0..20).map(|_| {
-        let secret = CaSecret::new(sandbox.client().unwrap(), "one-ca", NAME);
+        let secret = ca_secret(sandbox.client().unwrap(), "one-ca", NAME);
         async move { secret.obtain().await }
     });
     let all = try_join_all(replicas).await.unwrap();
-    let Stored::Whole { authorities, .. } = parse(&secrets.get(NAME).await.unwrap()) else {
+    let SecretState::Complete { authorities, .. } = parse(&secrets.get(NAME).await.unwrap()) else {
         panic!("no usable CA is stored");
     };
     assert!(all.iter().all(|one| *one == authorities));
@@ -60,7 +58,7 @@ async fn replicas_that_start_together_make_one_ca() {
     let empty = json!({"data": {"ca.key": null}});
     secrets.patch(NAME, &PatchParams::default(), &Patch::Merge(empty)).await.unwrap();
     let replicas = (0..20).map(|_| {
-        let secret = CaSecret::new(sandbox.client().unwrap(), "one-ca", NAME);
+        let secret = ca_secret(sandbox.client().unwrap(), "one-ca", NAME);
         async move { secret.obtain().await }
     });
     let again = try_join_all(replicas).await.unwrap();
@@ -77,20 +75,17 @@ struct Replica {
 
 async fn replica(client: Client, namespace: &str, name: &str) -> Replica {
     let (shutdown, drain) = shutdown::channel();
-    let names = Names {
-        service: "opensdn-webhook".into(),
-        namespace: namespace.into(),
-        further: Vec::new(),
-    };
+    let profile = leaf_profile("opensdn-webhook", namespace, &[]);
     let condition = Readiness::default().add_check("certificate", "none yet");
-    let secret = CaSecret::new(client.clone(), namespace, NAME);
-    let keeper = Keeper::start(secret, names, &condition).await;
-    let (bundle, counts) = (keeper.bundle(), Metrics::new().certificate());
-    let tls = Tls::new(Settings::default(), keeper.identity(), None, counts, condition).unwrap();
+    let secret = ca_secret(client.clone(), namespace, NAME);
+    let controller = CertificateController::start(secret, profile, &condition).await;
+    let (bundle, counts) = (controller.bundle(), Metrics::new().certificate());
+    let identity = controller.identity();
+    let tls = Tls::new(Settings::default(), identity, None, counts, condition).unwrap();
     let leadership = Leadership::start(client, Election::new(namespace, "leader", name), drain);
     let (sender, published) = watch::channel(None);
     tokio::spawn(async move {
-        keeper.run(tls, leadership, published).await;
+        controller.run(tls, leadership, published).await;
         drop(sender);
     });
     Replica { bundle, _shutdown: shutdown }
@@ -139,7 +134,7 @@ async fn a_secret_that_is_deleted_or_damaged_is_restored_with_the_same_ca() {
         loop {
             let secret = secrets.get_opt(NAME).await.unwrap();
             let stored = secret.map(|secret| parse(&secret));
-            if let Some(Stored::Whole { authorities, .. }) = stored {
+            if let Some(SecretState::Complete { authorities, .. }) = stored {
                 return authorities.bundle();
             }
             tokio::time::sleep(Duration::from_millis(50)).await;
@@ -154,7 +149,9 @@ async fn a_secret_that_is_deleted_or_damaged_is_restored_with_the_same_ca() {
     secrets.replace(NAME, &PostParams::default(), &secret).await.unwrap();
     let restored = async {
         loop {
-            if let Stored::Whole { authorities, .. } = parse(&secrets.get(NAME).await.unwrap()) {
+            if let SecretState::Complete { authorities, .. } =
+                parse(&secrets.get(NAME).await.unwrap())
+            {
                 return authorities.bundle();
             }
             tokio::time::sleep(Duration::from_millis(50)).await;

@@ -19,12 +19,12 @@ use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use kube::{Api, Client};
 use opensdn_crds::admission_policy::AdmissionPolicy;
+use opensdn_pki::{Authority, CaProfile};
 use opensdn_runtime::readiness::Readiness;
 use opensdn_testing::eventually::eventually;
 use opensdn_testing::product::install_crds;
 use opensdn_testing::sandbox::{Sandbox, User};
 use opensdn_testing::{Failed, Outcome};
-use opensdn_webhook::certificates::Authority;
 use serde_json::{Value, json};
 use time::OffsetDateTime;
 use tokio::task::JoinHandle;
@@ -44,8 +44,9 @@ impl World {
         let sandbox = Sandbox::builder().only_api_server().start().await?;
         let client = sandbox.client()?;
         install_crds(&client, &opensdn_crds::all()).await?;
-        let world =
-            Self { sandbox, authority: Authority::create(OffsetDateTime::now_utc())?, client };
+        let now = OffsetDateTime::now_utc();
+        let authority = Authority::create(&CaProfile::new("test CA"), now)?;
+        let world = Self { sandbox, authority, client };
         for name in [NAMESPACE, "plain", "judged"] {
             world.namespace(name).await?;
         }

@@ -6,11 +6,12 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Parser;
+use opensdn_pki::LeafProfile;
 use opensdn_runtime::admin::AdminArgs;
 use opensdn_runtime::log::LogArgs;
 
 use crate::background::BackgroundArgs;
-use crate::certificates::Names;
+use crate::certificates::leaf_profile;
 use crate::cluster::ClusterArgs;
 use crate::server::Limits;
 use crate::tls::{MinVersion, Settings, files::Files};
@@ -139,11 +140,10 @@ impl CertificateArgs {
         Settings { min_version, client_names }
     }
 
-    /// The names for own certificates.
+    /// What a certificate that the webhook makes for itself is like.
     #[must_use]
-    pub fn names(&self, namespace: &str) -> Names {
-        let (service, namespace) = (self.service.clone(), namespace.to_owned());
-        Names { service, namespace, further: self.tls_name.clone() }
+    pub fn leaf_profile(&self, namespace: &str) -> LeafProfile {
+        leaf_profile(&self.service, namespace, &self.tls_name)
     }
 }
 

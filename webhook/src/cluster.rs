@@ -13,7 +13,7 @@ use opensdn_runtime::discovery::Discovery;
 use tokio::sync::watch;
 use tokio::time::{MissedTickBehavior, interval};
 
-use crate::certificates::keeper::Bundle;
+use crate::certificates::Bundle;
 use crate::configuration::{self, Address};
 use crate::policies::{self, check::Checker, compiler::Compiler};
 use crate::process::Parts;

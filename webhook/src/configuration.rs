@@ -19,6 +19,7 @@ use k8s_openapi::api::core::v1::ObjectReference;
 use kube::Client;
 use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind, Patch, PatchParams};
 use kube::runtime::events::{EventType, Recorder, Reporter};
+use opensdn_pki::Published;
 use opensdn_policy_host::Step;
 use opensdn_runtime::discovery::Discovery;
 use opensdn_runtime::error_chain;
@@ -31,8 +32,7 @@ use time::OffsetDateTime;
 use tokio::sync::{mpsc, watch};
 use tokio::time::{MissedTickBehavior, interval, timeout};
 
-use crate::certificates::keeper::Bundle;
-use crate::certificates::rotation::Published;
+use crate::certificates::Bundle;
 use crate::metrics::ConfigurationMetrics;
 use crate::policies::Demand;
 use object::{STEPS, Setting};

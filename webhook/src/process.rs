@@ -7,6 +7,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use kube::Client;
+use opensdn_pki::Published;
 use opensdn_runtime::leader::{Election, Leadership};
 use opensdn_runtime::readiness::Readiness;
 use opensdn_runtime::shutdown::{self, Drain, Signals};
@@ -15,9 +16,7 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 
 use crate::args::Args;
-use crate::certificates::keeper::{Bundle, Keeper};
-use crate::certificates::rotation::Published;
-use crate::certificates::secret::CaSecret;
+use crate::certificates::{Bundle, CertificateController, ca_secret};
 use crate::metrics::Metrics;
 use crate::server::{self, Reviewer};
 use crate::tls::{self, Tls, files};
@@ -157,11 +156,12 @@ impl Outfit<'_> {
             (tls, watch::channel(None).1)
         } else {
             let (namespace, name) = (&self.args.namespace, &args.ca_secret);
-            let secret = CaSecret::new(self.client.clone(), namespace, name);
-            let keeper = Keeper::start(secret, args.names(namespace), &ready).await;
-            let tls = Tls::new(settings, keeper.identity(), trusted, counts, ready);
-            let (tls, bundle) = (tls.map_err(Error::Certificate)?, keeper.bundle());
-            tokio::spawn(keeper.run(tls.clone(), leadership, published));
+            let secret = ca_secret(self.client.clone(), namespace, name);
+            let profile = args.leaf_profile(namespace);
+            let controller = CertificateController::start(secret, profile, &ready).await;
+            let tls = Tls::new(settings, controller.identity(), trusted, counts, ready);
+            let (tls, bundle) = (tls.map_err(Error::Certificate)?, controller.bundle());
+            tokio::spawn(controller.run(tls.clone(), leadership, published));
             (tls, bundle)
         };
         if let Some((path, seen)) = args.client_ca.clone().zip(client_ca) {

@@ -6,12 +6,13 @@ use std::sync::Arc;
 
 use clap::Parser;
 use kube::Client;
+use opensdn_pki::Authority;
 use opensdn_runtime::leader::{Election, Leadership};
 use opensdn_runtime::readiness::Readiness;
 use opensdn_runtime::shutdown::{self, Phase, Shutdown};
 use opensdn_testing::sandbox::Sandbox;
 use opensdn_webhook::args::Args;
-use opensdn_webhook::certificates::{Authority, Names};
+use opensdn_webhook::certificates::leaf_profile;
 use opensdn_webhook::cluster::Engines;
 use opensdn_webhook::metrics::Metrics;
 use opensdn_webhook::process::Parts;
@@ -111,12 +112,8 @@ impl Job {
         let flags = flags.into_iter().map(str::to_owned);
         let flags = flags.chain(["--webhook-url".to_owned(), url]).chain(self.further);
         let args = Args::try_parse_from(flags).map_err(|error| text(&error))?;
-        let names = Names {
-            service: "opensdn-webhook".to_owned(),
-            namespace: NAMESPACE.to_owned(),
-            further: Vec::new(),
-        };
-        let leaf = self.authority.issue(&names, OffsetDateTime::now_utc());
+        let profile = leaf_profile("opensdn-webhook", NAMESPACE, &[]);
+        let leaf = self.authority.issue(&profile, OffsetDateTime::now_utc());
         let leaf = leaf.map_err(|error| text(&error))?;
         let condition = self.readiness.add_check("certificate", "none yet");
         let counts = self.metrics.certificate();

@@ -1,5 +1,6 @@
-//! An identity and a client CA kept in files, such as a mounted Secret. The files' *content* is polled: a mounted
-//! Secret changes by the swap of a symbolic link, which a watch on the files does not see (MN-02).
+//! An identity and a client CA kept in files, such as a mounted Secret. The files' *content* is
+//! polled: a mounted Secret changes by the swap of a symbolic link, which a watch on the files does
+//! not see. Deliberately not here: certificates of our own CA (`certificates`).
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -7,13 +8,15 @@ use std::time::Duration;
 use sha2::{Digest, Sha256};
 use tokio::time::{MissedTickBehavior, interval, sleep};
 
-use super::{Error, Identity, Tls};
+use opensdn_pki::Identity;
+
+use super::{Error, Tls};
 
 /// How often two files may be found changed between two readings before they are taken as they
 /// are; the pair is checked anyway.
 const ATTEMPTS: usize = 5;
 /// Between two attempts at a file that is not there.
-const PAUSE: Duration = Duration::from_millis(20);
+const RETRY_DELAY: Duration = Duration::from_millis(20);
 
 /// Where chain and key are.
 #[derive(Clone, Debug)]
@@ -33,7 +36,7 @@ pub struct Content {
 impl Content {
     /// Parses and pairs chain and key.
     pub fn identity(&self) -> Result<Identity, Error> {
-        Identity::from_pem(&self.chain, &self.key)
+        Ok(Identity::from_pem(&self.chain, &self.key)?)
     }
 
     /// What content is compared by, so that the key is not kept in memory for that.
@@ -64,7 +67,7 @@ impl Files {
                     break;
                 }
                 Ok(_) => {}
-                Err(_) => sleep(PAUSE).await,
+                Err(_) => sleep(RETRY_DELAY).await,
             }
             content = self.read_once().await;
         }
@@ -77,7 +80,7 @@ impl Files {
         Ok(Content { chain, key })
     }
 
-    /// Installs what the files hold whenever that changes, for ever. What cannot be used is
+    /// Installs what the files hold whenever that changes, until dropped. What cannot be used is
     /// reported once and left alone until it changes again.
     pub async fn watch(self, tls: Tls, mut seen: [u8; 32], every: Duration) {
         let mut tick = interval(every);
@@ -90,7 +93,7 @@ impl Files {
                 Err(error) => {
                     // Reported once, not every second.
                     if !std::mem::replace(&mut unreadable, true) {
-                        tls.refused(&error);
+                        tls.rejected(&error);
                     }
                     continue;
                 }
@@ -103,26 +106,26 @@ impl Files {
             seen = digest;
             let installed = content.identity().and_then(|identity| tls.install(identity));
             if let Err(error) = installed {
-                tls.refused(&error);
+                tls.rejected(&error);
             }
         }
     }
 }
 
-/// Trusts what a client CA's file holds whenever that changes, for ever. `seen` is what is trusted
+/// Trusts what a client CA's file holds whenever that changes, until dropped. `seen` is what is trusted
 /// already.
 pub async fn watch_client_ca(path: PathBuf, tls: Tls, mut seen: Vec<u8>, every: Duration) {
     let mut tick = interval(every);
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         tick.tick().await;
-        // A file that cannot be read now is kept as it was; a missing CA must not let anybody in.
+        // A file that cannot be read now is kept as it was; a missing CA must not let any client in.
         let Ok(pem) = read(&path).await else { continue };
         if pem == seen {
             continue;
         }
         if let Err(error) = tls.trust(&pem) {
-            tls.refused(&error);
+            tls.rejected(&error);
         }
         seen = pem;
     }

@@ -1,13 +1,32 @@
 //! Every step of a rotation, and what interrupts one.
 
-use super::*;
+use super::{
+    Authorities, AuthorityError, CaProfile, Duration, OffsetDateTime, Published, Request, Rotation,
+    SecretState,
+};
 
 fn start() -> OffsetDateTime {
     OffsetDateTime::from_unix_timestamp(1_800_000_000).unwrap()
 }
 
-fn whole(authorities: &Authorities, since: OffsetDateTime) -> Stored {
-    Stored::Whole { authorities: authorities.clone(), since, wish: Wish::None }
+fn rotation() -> Rotation {
+    Rotation::new(CaProfile::new("test CA"))
+}
+
+fn first(now: OffsetDateTime) -> Result<Authorities, AuthorityError> {
+    Authorities::first(&rotation().ca, now)
+}
+
+fn advance(
+    state: &SecretState,
+    published: Option<&Published>,
+    now: OffsetDateTime,
+) -> Result<Option<Authorities>, AuthorityError> {
+    super::advance(state, published, now, &rotation())
+}
+
+fn complete(authorities: &Authorities, since: OffsetDateTime) -> SecretState {
+    SecretState::Complete { authorities: authorities.clone(), since, request: Request::None }
 }
 
 fn published(authorities: &Authorities, since: OffsetDateTime) -> Published {
@@ -16,24 +35,24 @@ fn published(authorities: &Authorities, since: OffsetDateTime) -> Published {
 
 /// A settled CA made at [`start`], announced with its successor in its last year.
 fn announced() -> (Authorities, OffsetDateTime) {
-    let settled = Authorities::first(start()).unwrap();
+    let settled = first(start()).unwrap();
     let now = settled.current.not_after() - Duration::days(364);
-    (advance(&whole(&settled, start()), None, now).unwrap().unwrap(), now)
+    (advance(&complete(&settled, start()), None, now).unwrap().unwrap(), now)
 }
 
 #[test]
 fn the_first_ca_is_made_where_there_is_none() {
-    let made = advance(&Stored::Nothing, None, start()).unwrap().unwrap();
+    let made = advance(&SecretState::Missing, None, start()).unwrap().unwrap();
     assert_eq!((made.next.as_ref(), made.previous.as_ref()), (None, None));
     assert_eq!(made.current.not_after() - start(), Duration::days(3650));
 }
 
 #[test]
 fn nothing_changes_before_the_last_year() {
-    let settled = Authorities::first(start()).unwrap();
+    let settled = first(start()).unwrap();
     for days in [0, 1, 1000, 3284] {
         let now = start() + Duration::days(days);
-        assert_eq!(advance(&whole(&settled, start()), None, now).unwrap(), None, "{days}");
+        assert_eq!(advance(&complete(&settled, start()), None, now).unwrap(), None, "{days}");
     }
 }
 
@@ -46,7 +65,7 @@ fn a_rotation_announces_then_changes_then_forgets() {
 
     // The bundle is in place since now; after a minute the next CA signs.
     let evidence = published(&announced, now);
-    let state = whole(&announced, now);
+    let state = complete(&announced, now);
     assert_eq!(advance(&state, Some(&evidence), now + Duration::seconds(59)).unwrap(), None);
     let later = now + Duration::seconds(60);
     let changed = advance(&state, Some(&evidence), later).unwrap().unwrap();
@@ -55,7 +74,7 @@ fn a_rotation_announces_then_changes_then_forgets() {
     assert_eq!(changed.previous.as_deref(), Some(announced.current.certificate()));
     assert!(changed.bundle().contains(announced.current.certificate().trim()));
 
-    let state = whole(&changed, later);
+    let state = complete(&changed, later);
     assert_eq!(advance(&state, None, later + Duration::hours(23)).unwrap(), None);
     let settled = advance(&state, None, later + Duration::hours(24)).unwrap().unwrap();
     assert_eq!(settled, Authorities { previous: None, ..changed });
@@ -65,7 +84,7 @@ fn a_rotation_announces_then_changes_then_forgets() {
 fn an_announced_ca_is_not_used_while_its_bundle_is_not_in_place() {
     let (announced, now) = announced();
     let month_later = now + Duration::days(30);
-    let state = whole(&announced, now);
+    let state = complete(&announced, now);
     assert_eq!(advance(&state, None, month_later).unwrap(), None);
     // A bundle of another time does not count.
     let settled = Authorities { next: None, ..announced.clone() };
@@ -78,29 +97,29 @@ fn an_announced_ca_is_used_rather_than_letting_the_current_one_expire() {
     let (announced, now) = announced();
     let end = announced.current.not_after();
     for at in [end - Duration::days(6), end + Duration::days(1)] {
-        let changed = advance(&whole(&announced, now), None, at).unwrap().unwrap();
+        let changed = advance(&complete(&announced, now), None, at).unwrap().unwrap();
         assert_eq!(Some(changed.current), announced.next);
-        assert_eq!(changed.previous.is_some(), at < end, "an expired CA is of no use to anybody");
+        assert_eq!(changed.previous.is_some(), at < end, "an expired CA is of no use");
     }
 }
 
 #[test]
 fn an_expired_ca_without_successor_is_replaced_at_once() {
-    let settled = Authorities::first(start()).unwrap();
+    let settled = first(start()).unwrap();
     let late = settled.current.not_after() + Duration::seconds(1);
-    let made = advance(&whole(&settled, start()), None, late).unwrap().unwrap();
+    let made = advance(&complete(&settled, start()), None, late).unwrap().unwrap();
     assert_ne!(made.current, settled.current);
     assert_eq!((made.next, made.previous), (None, None));
 }
 
 #[test]
 fn a_rotation_that_is_asked_for_begins_at_once_but_not_within_another() {
-    let settled = Authorities::first(start()).unwrap();
+    let settled = first(start()).unwrap();
     let now = start() + Duration::days(1);
-    let asked = |authorities: &Authorities| Stored::Whole {
+    let asked = |authorities: &Authorities| SecretState::Complete {
         authorities: authorities.clone(),
         since: now,
-        wish: Wish::Rotate,
+        request: Request::Rotate,
     };
     let announced = advance(&asked(&settled), None, now).unwrap().unwrap();
     assert!(announced.next.is_some());
@@ -115,12 +134,12 @@ fn a_rotation_that_is_asked_for_begins_at_once_but_not_within_another() {
 
 #[test]
 fn a_damaged_secret_gets_a_new_ca_and_trusts_the_old_one_further() {
-    let old = Authorities::first(start()).unwrap().current.certificate().to_owned();
+    let old = first(start()).unwrap().current.certificate().to_owned();
     let now = start() + Duration::days(1);
     for (trusted, kept) in
         [(Some(old.clone()), Some(old)), (Some("not PEM".into()), None), (None, None)]
     {
-        let made = advance(&Stored::Damaged { trusted }, None, now).unwrap().unwrap();
+        let made = advance(&SecretState::Damaged { trusted }, None, now).unwrap().unwrap();
         assert_eq!(made.previous, kept);
         assert_eq!(made.next, None);
     }
@@ -135,7 +154,7 @@ fn every_step_trusts_what_signed_before_it() {
     for _ in 0..6 {
         let evidence = published(&state, at);
         let later = at + Duration::days(2);
-        let Some(next) = advance(&whole(&state, at), Some(&evidence), later).unwrap() else {
+        let Some(next) = advance(&complete(&state, at), Some(&evidence), later).unwrap() else {
             break;
         };
         assert!(next.bundle().contains(state.current.certificate().trim()));

@@ -1,4 +1,5 @@
-//! Who may connect when a client CA is given: a certificate of that CA *and* one of the names.
+//! Client authentication when a client CA is given: a certificate of that CA *and* one of the names.
+//! Deliberately not here: reading that CA (`tls/files.rs`).
 
 use std::sync::Arc;
 
@@ -12,23 +13,25 @@ use rustls::{
 use rustls_pki_types::{CertificateDer, UnixTime};
 use x509_parser::prelude::{FromDer, GeneralName, X509Certificate};
 
-use super::{Error, certificates, provider};
+use opensdn_pki::{crypto_provider, parse_certificates};
 
-/// Checks a caller's chain by webpki, then its name: a cluster's CA signs far more than the API
-/// server's certificate (SEC-12).
+use super::Error;
+
+/// Checks a client's chain by webpki, then its name: a cluster's CA signs far more than the API
+/// server's certificate.
 #[derive(Debug)]
-pub(super) struct NamedCallers {
+pub(super) struct NamedClientVerifier {
     chain: Arc<dyn ClientCertVerifier>,
     names: Vec<String>,
 }
 
-impl NamedCallers {
+impl NamedClientVerifier {
     pub(super) fn new(ca: &[u8], names: Vec<String>) -> Result<Self, Error> {
         let mut roots = RootCertStore::empty();
-        for certificate in certificates(ca)? {
+        for certificate in parse_certificates(ca)? {
             roots.add(certificate).map_err(Error::Config)?;
         }
-        let chain = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider())
+        let chain = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), crypto_provider())
             .build()
             .map_err(Error::ClientCa)?;
         Ok(Self { chain, names })
@@ -38,20 +41,20 @@ impl NamedCallers {
         let Ok((_, parsed)) = X509Certificate::from_der(certificate) else {
             return false;
         };
-        let wanted = |name: &str| self.names.iter().any(|wanted| wanted == name);
+        let expected = |name: &str| self.names.iter().any(|expected| expected == name);
         let subject = parsed.subject();
-        if subject.iter_common_name().any(|name| name.as_str().is_ok_and(wanted)) {
+        if subject.iter_common_name().any(|name| name.as_str().is_ok_and(expected)) {
             return true;
         }
         let Ok(Some(alternatives)) = parsed.subject_alternative_name() else {
             return false;
         };
         let mut names = alternatives.value.general_names.iter();
-        names.any(|name| matches!(name, GeneralName::DNSName(name) if wanted(name)))
+        names.any(|name| matches!(name, GeneralName::DNSName(name) if expected(name)))
     }
 }
 
-impl ClientCertVerifier for NamedCallers {
+impl ClientCertVerifier for NamedClientVerifier {
     fn root_hint_subjects(&self) -> &[DistinguishedName] {
         self.chain.root_hint_subjects()
     }
@@ -66,7 +69,10 @@ impl ClientCertVerifier for NamedCallers {
         if self.names.is_empty() || self.is_named(end_entity) {
             return Ok(verified);
         }
-        tracing::warn!("a caller with a certificate of the client CA but another name was refused");
+        tracing::warn!(
+            "failed to authenticate a client: its certificate is of the client CA, but bears none \
+             of the expected names"
+        );
         Err(TlsError::InvalidCertificate(CertificateError::ApplicationVerificationFailure))
     }
 

@@ -1,0 +1,18 @@
+//! Certificates that our programs make for themselves: a CA (`authority`), the certificates that
+//! it issues, how it is rotated (`rotation`, pure), and the Secret in which all replicas share it
+//! (`secret`).
+//!
+//! Deliberately not here: when a program acts on all that, which names it bears, and who is served
+//! with it. Those are parameters, or the program's own.
+
+pub mod authority;
+pub mod identity;
+pub mod profile;
+pub mod rotation;
+pub mod secret;
+
+pub use authority::{Authority, AuthorityError, Leaf};
+pub use identity::{Identity, IdentityError, crypto_provider, parse_certificates};
+pub use profile::{CaProfile, KeyKind, LeafProfile, Usage, service_dns_names};
+pub use rotation::{Authorities, Published, Request, Rotation, SecretState};
+pub use secret::{CaSecret, ROTATE, SecretError, SecretSpec, Snapshot, WriteOutcome, parse};

@@ -1,0 +1,111 @@
+//! What certificates are made like: the choices of a program, without a key and without I/O.
+
+use rcgen::{ExtendedKeyUsagePurpose, KeyPair, SignatureAlgorithm};
+use time::Duration;
+
+/// The kind of a key. RSA is not offered: ring cannot generate it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum KeyKind {
+    /// ECDSA on P-256, which every TLS library of the last ten years verifies.
+    #[default]
+    EcdsaP256,
+    /// ECDSA on P-384.
+    EcdsaP384,
+    /// Ed25519. Older libraries, Java's before 15 among them, do not know it.
+    Ed25519,
+}
+
+impl KeyKind {
+    pub(crate) fn generate(self) -> Result<KeyPair, rcgen::Error> {
+        let algorithm: &'static SignatureAlgorithm = match self {
+            Self::EcdsaP256 => &rcgen::PKCS_ECDSA_P256_SHA256,
+            Self::EcdsaP384 => &rcgen::PKCS_ECDSA_P384_SHA384,
+            Self::Ed25519 => &rcgen::PKCS_ED25519,
+        };
+        KeyPair::generate_for(algorithm)
+    }
+}
+
+/// On which side of a connection a certificate is presented.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Usage {
+    /// The server's.
+    Server,
+    /// The client's.
+    Client,
+    /// Either: members of a cluster that connect to each other.
+    ServerAndClient,
+}
+
+impl Usage {
+    pub(crate) fn purposes(self) -> Vec<ExtendedKeyUsagePurpose> {
+        use ExtendedKeyUsagePurpose::{ClientAuth, ServerAuth};
+        match self {
+            Self::Server => vec![ServerAuth],
+            Self::Client => vec![ClientAuth],
+            Self::ServerAndClient => vec![ServerAuth, ClientAuth],
+        }
+    }
+}
+
+/// What a CA is made like.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CaProfile {
+    /// Beginning of the common name; the time of creation follows, so that two CAs in one bundle
+    /// have different names and a verifier need not try both.
+    pub common_name: String,
+    /// How long it is valid.
+    pub lifetime: Duration,
+    /// The kind of its key.
+    pub key: KeyKind,
+}
+
+impl CaProfile {
+    /// Valid for ten years, with a P-256 key.
+    #[must_use]
+    pub fn new(common_name: impl Into<String>) -> Self {
+        let lifetime = Duration::days(3650);
+        Self { common_name: common_name.into(), lifetime, key: KeyKind::default() }
+    }
+}
+
+/// What a certificate that a CA issues is made like.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LeafProfile {
+    /// The common name.
+    pub common_name: String,
+    /// DNS names and IP addresses.
+    pub names: Vec<String>,
+    /// How long it is valid, unless its CA expires before; it is renewed at two thirds of that.
+    pub lifetime: Duration,
+    /// What it may be used for.
+    pub usage: Usage,
+    /// The kind of its key.
+    pub key: KeyKind,
+}
+
+impl LeafProfile {
+    /// A server's certificate, valid for 30 days, with a P-256 key.
+    #[must_use]
+    pub fn server(common_name: impl Into<String>, names: Vec<String>) -> Self {
+        Self {
+            common_name: common_name.into(),
+            names,
+            lifetime: Duration::days(30),
+            usage: Usage::Server,
+            key: KeyKind::default(),
+        }
+    }
+}
+
+/// The names by which a Service is reached: first the one that the API server uses for webhooks,
+/// then the longer and shorter ones.
+#[must_use]
+pub fn service_dns_names(service: &str, namespace: &str) -> Vec<String> {
+    vec![
+        format!("{service}.{namespace}.svc"),
+        format!("{service}.{namespace}.svc.cluster.local"),
+        format!("{service}.{namespace}"),
+        service.to_owned(),
+    ]
+}
