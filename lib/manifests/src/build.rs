@@ -8,11 +8,11 @@ use granit_parser::{Event, ScalarStyle, ScanError, StructureStyle, Tag};
 use serde_json::{Map, Value};
 
 use crate::comment::Comment;
-use crate::places::{Fields, Places, join};
 use crate::problem::{Problem, codes};
 use crate::read::{MAX_DEPTH, MAX_VALUES};
 use crate::scalar;
 use crate::source::Span;
+use crate::source_map::{Fields, SourceMap, join};
 use crate::syntax;
 use fields::{insert, merge};
 
@@ -31,7 +31,7 @@ type Step = Result<(), Box<Problem>>;
 #[derive(Clone)]
 struct Node {
     value: Value,
-    places: Places,
+    places: SourceMap,
     /// About how many bytes a copy takes.
     weight: usize,
     /// How many levels of lists and mappings it has.
@@ -54,7 +54,7 @@ struct Frame {
 enum Content {
     List {
         items: Vec<Value>,
-        places: Vec<Places>,
+        places: Vec<SourceMap>,
     },
     Mapping {
         fields: Map<String, Value>,
@@ -80,7 +80,7 @@ pub(crate) struct Builder<'a> {
     anchors: HashMap<usize, Node>,
     values: usize,
     expansion: usize,
-    pub(crate) root: Option<(Value, Places)>,
+    pub(crate) root: Option<(Value, SourceMap)>,
     pub(crate) problems: Vec<Problem>,
     pub(crate) comments: Vec<Comment>,
 }
@@ -252,9 +252,11 @@ impl<'a> Builder<'a> {
         let end = if span.start < span.end { span.end } else { frame.end };
         let span = Span::new(frame.start, end.max(frame.start));
         let (value, places) = match frame.content {
-            Content::List { items, places } => (Value::Array(items), Places::of_list(span, places)),
+            Content::List { items, places } => {
+                (Value::Array(items), SourceMap::of_list(span, places))
+            }
             Content::Mapping { fields, places, .. } => {
-                (Value::Object(fields), Places::of_mapping(span, places))
+                (Value::Object(fields), SourceMap::of_mapping(span, places))
             }
         };
         let (weight, height) = (frame.weight, frame.height);
@@ -263,7 +265,7 @@ impl<'a> Builder<'a> {
 
     fn alias(&mut self, id: usize, span: Span) -> Step {
         let Some(node) = self.anchors.get(&id) else {
-            let message = "the alias stands within its own anchor, so the value would be endless";
+            let message = "the alias is within its own anchor, so the value would be endless";
             return Err(Box::new(
                 Problem::error(codes::ALIAS, message).at(span).hint("write the value out"),
             ));
@@ -403,5 +405,5 @@ impl Key {
 
 fn leaf(value: Value, span: Span) -> Node {
     let weight = VALUE_WEIGHT + value.as_str().map_or(0, str::len);
-    Node { value, places: Places::of_scalar(span), weight, height: 0, aliased: false }
+    Node { value, places: SourceMap::of_scalar(span), weight, height: 0, aliased: false }
 }

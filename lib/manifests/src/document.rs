@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::comment::Comment;
-use crate::places::{Place, Places};
+use crate::source_map::{FieldSpan, SourceMap};
 
 /// One object, as the API server will get it.
 #[derive(Clone, Debug)]
@@ -14,7 +14,7 @@ pub struct Document {
     /// The object. Changing it does not change the places.
     pub value: Value,
     origin: String,
-    places: Places,
+    places: SourceMap,
     comments: Arc<[Comment]>,
 }
 
@@ -22,7 +22,7 @@ impl Document {
     pub(crate) const fn new(
         value: Value,
         origin: String,
-        places: Places,
+        places: SourceMap,
         comments: Arc<[Comment]>,
     ) -> Self {
         Self { value, origin, places, comments }
@@ -31,14 +31,14 @@ impl Document {
     /// Where a field stands, by its JSON pointer in [`value`](Self::value); the root is `""`.
     /// None where the document has no such field, as with one that a default or a policy adds.
     #[must_use]
-    pub fn span(&self, pointer: &str) -> Option<Place> {
+    pub fn span(&self, pointer: &str) -> Option<FieldSpan> {
         self.places.at(pointer)
     }
 
     /// Where the field stands or, if the document has it not, the innermost field around it that
     /// it has.
     #[must_use]
-    pub fn nearest(&self, pointer: &str) -> Place {
+    pub fn nearest(&self, pointer: &str) -> FieldSpan {
         let mut pointer = pointer;
         loop {
             if let Some(place) = self.places.at(pointer) {
@@ -46,7 +46,7 @@ impl Document {
             }
             match pointer.rfind('/').and_then(|end| pointer.get(..end)) {
                 Some(shorter) => pointer = shorter,
-                None => return Place { key: None, value: self.places.span },
+                None => return FieldSpan { key: None, value: self.places.span },
             }
         }
     }

@@ -5,19 +5,19 @@
 //! - [`Schemas`] checks them as the API server would.
 //! - Everything that is wrong is a [`Problem`], and all of it is reported, never only the first.
 //!
-//! Deliberately not here: opening files, printing, policies, and anything about a living cluster.
+//! Deliberately not here: opening files, printing, policies, and anything about a live cluster.
 
 #![warn(missing_docs)]
 
 mod build;
 mod comment;
 mod document;
-mod places;
 mod problem;
 mod read;
 mod scalar;
 mod schema;
 mod source;
+mod source_map;
 mod split;
 mod stream;
 mod syntax;
@@ -25,10 +25,10 @@ mod version;
 
 pub use comment::{Comment, Suppression};
 pub use document::Document;
-pub use places::{Place, join};
 pub use problem::{Problem, Severity, codes};
 pub use read::{MAX_DEPTH, MAX_DOCUMENT_BYTES, MAX_VALUES, Parsed, read};
 pub use schema::Schemas;
 pub use source::{Position, Source, Span};
+pub use source_map::{FieldSpan, join};
 pub use stream::Sources;
 pub use version::{KubernetesVersion, VersionError};

@@ -9,9 +9,9 @@ use serde_json::Value;
 use crate::build::Builder;
 use crate::comment::Comment;
 use crate::document::Document;
-use crate::places::Places;
 use crate::problem::{Problem, codes};
 use crate::source::{Fault, Source, Span};
+use crate::source_map::SourceMap;
 use crate::split::{behind_separator, json_stream, pieces};
 use crate::syntax::kind_of;
 
@@ -113,7 +113,7 @@ fn options() -> Options {
 fn take_apart(
     mut value: Value,
     origin: String,
-    places: &Places,
+    places: &SourceMap,
     comments: &Arc<[Comment]>,
     parsed: &mut Parsed,
 ) {
@@ -172,7 +172,7 @@ fn check_separator(offset: usize, piece: &str, problems: &mut Vec<Problem>) {
 }
 
 fn behind_the_end(span: Span) -> Problem {
-    Problem::error(codes::SEPARATOR, "kubectl does not read what stands behind `...`")
+    Problem::error(codes::SEPARATOR, "kubectl does not read what is behind `...`")
         .at(span)
         .hint("separate documents by a line `---`")
 }

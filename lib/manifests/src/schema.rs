@@ -16,12 +16,12 @@ use found::Found;
 use node::Node;
 use rule::Rules;
 
+mod cel_optional;
 mod defaults;
 mod evaluate;
 mod format;
 mod found;
 mod library;
-mod mend;
 mod metadata;
 mod node;
 mod rule;

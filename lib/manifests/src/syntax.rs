@@ -52,7 +52,7 @@ const fn words(kind: &ErrorKind) -> (Option<&'static str>, &'static str) {
         | E::TabInIndentation
         | E::TabInPlainScalar
         | E::TabAtBlockScalarStart => {
-            (Some("a tab stands where YAML wants blanks"), "indent with blanks only")
+            (Some("unexpected tab where YAML wants blanks"), "indent with blanks only")
         }
         E::UnexpectedEof
         | E::UnexpectedEofBlockMapping
@@ -78,7 +78,7 @@ const fn words(kind: &ErrorKind) -> (Option<&'static str>, &'static str) {
             "align the fields of one mapping, and the `-` of one list",
         ),
         E::MappingValueNotAllowed => (
-            Some("a `: ` stands where no value may begin"),
+            Some("unexpected `: ` where no value may begin"),
             "quote a text that contains `: `, and see that the line above is complete",
         ),
         E::SimpleKeyExpected | E::InvalidSimpleKey => (
@@ -92,10 +92,10 @@ const fn words(kind: &ErrorKind) -> (Option<&'static str>, &'static str) {
             (None, "double the backslash, or use single quotes")
         }
         E::BlockSequenceEntryNotAllowed | E::BlockEntryInFlowCollection => {
-            (Some("a `- ` stands where no list may begin"), "begin the list on a line of its own")
+            (Some("unexpected `- ` where no list may begin"), "begin the list on a line of its own")
         }
         E::InvalidColonPlacement => (
-            Some("a `:` stands where a list expects a comma or `]`"),
+            Some("unexpected `:` where a list expects a comma or `]`"),
             "close the bracket before it, or quote a text that contains `:`",
         ),
         E::CommentNotSeparated => (None, "put a blank before the `#`, or quote the text"),

@@ -1,7 +1,7 @@
 //! One value changed in the text of the configuration: comments, order and what is unknown stay as
 //! they are. Every change is read again, and is none if anything else would change by it.
 
-use opensdn_manifests::{Document, Place, join};
+use opensdn_manifests::{Document, FieldSpan, join};
 use serde_json::{Map, Value};
 
 use super::file::ConfigFile;
@@ -74,7 +74,7 @@ fn appended(text: &str, path: &[&str], value: &str) -> String {
 }
 
 /// Another value for a key that has one, or that stands there without.
-fn replaced(text: &str, old: &Value, place: Place, value: &str) -> Option<String> {
+fn replaced(text: &str, old: &Value, place: FieldSpan, value: &str) -> Option<String> {
     if old.is_object() || old.is_array() {
         return None;
     }
@@ -91,7 +91,7 @@ fn replaced(text: &str, old: &Value, place: Place, value: &str) -> Option<String
 fn within(
     file: &ConfigFile,
     old: &Value,
-    place: Place,
+    place: FieldSpan,
     rest: &[&str],
     value: &str,
 ) -> Option<String> {

@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value};
 
 use super::Node;
-use crate::places::{Fields, Places, join};
 use crate::problem::{Problem, codes};
 use crate::source::Span;
+use crate::source_map::{Fields, SourceMap, join};
 
 /// Puts a field into its mapping; the problem where it is there already.
 pub(super) fn insert(
@@ -20,7 +20,7 @@ pub(super) fn insert(
 ) -> Option<Problem> {
     let again = fields.contains_key(&name) && !merged.remove(&name);
     let problem = again.then(|| {
-        let message = format!("the key `{name}` stands twice in one mapping; only one would count");
+        let message = format!("the key `{name}` is twice in one mapping; only one would count");
         Problem::error(codes::DUPLICATE_KEY, message)
             .at(span)
             .pointer(join("", &name))
@@ -61,7 +61,7 @@ pub(super) fn merge(
         for (name, value) in source {
             let found = source_places.as_ref().and_then(|places| places.fields()?.get(&name));
             let place = found.map_or_else(
-                || (span, Places::of_scalar(span)),
+                || (span, SourceMap::of_scalar(span)),
                 |(key, places)| (*key, places.clone()),
             );
             if fields.insert(name.clone(), value).is_some() && !merged.contains(&name) {
@@ -73,7 +73,7 @@ pub(super) fn merge(
     }
     let problem = |name: String| {
         let message = format!(
-            "kubectl takes `{name}` from the `<<` behind it, other readers the value that stands here"
+            "kubectl takes `{name}` from the `<<` behind it, other readers the value that is here"
         );
         Problem::warning(codes::MERGE, message)
             .at(span)

@@ -14,8 +14,8 @@ use super::library::Library;
 use super::node::{Additional, Kind, Node};
 use super::rule::{Compiled, Rule};
 use super::unknown::dotted;
-use crate::places::join;
 use crate::problem::{Problem, Severity, codes};
+use crate::source_map::join;
 
 /// Names that CEL reserves, and that a field therefore has in a disguise.
 const RESERVED: [&str; 21] = [

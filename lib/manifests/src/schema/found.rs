@@ -59,10 +59,11 @@ impl Found {
     /// All problems, each with its place in the document.
     pub(crate) fn finish(mut self, document: &Document) -> Vec<Problem> {
         if self.unchecked > 0 {
-            let count = self.unchecked;
-            let message = format!(
-                "{count} rules of the schema were not checked, for the values they read are not valid"
-            );
+            let rules = match self.unchecked {
+                1 => "1 rule of the schema was".to_owned(),
+                count => format!("{count} rules of the schema were"),
+            };
+            let message = format!("{rules} not checked, for the values read are not valid");
             let problem = Problem::new(Severity::Info, codes::NOT_CHECKED, message);
             self.problems.push(problem.pointer("").hint("correct the other problems first"));
         }

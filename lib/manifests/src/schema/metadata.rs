@@ -4,8 +4,8 @@ use serde_json::{Map, Value};
 
 use super::found::Found;
 use super::unknown::unknown_metadata;
-use crate::places::join;
 use crate::problem::{Problem, codes};
+use crate::source_map::join;
 use crate::syntax::kind_of;
 
 /// The fields of metadata.

@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::ValidationRule;
 use kube_cel::cel::parser::{Expression, Parser};
 
-use super::mend::mend;
+use super::cel_optional;
 use crate::problem::codes;
 
 /// A rule of one place in a schema.
@@ -110,7 +110,7 @@ impl Cel {
         let compile = || {
             let parser = Parser::default().enable_optional_syntax(true);
             let mut expression = parser.parse(&self.text).map_err(|error| error.to_string())?;
-            mend(&mut expression);
+            cel_optional::rewrite(&mut expression);
             let transition = expression.references().has_variable("oldSelf");
             Ok(Compiled { expression, transition })
         };
@@ -144,7 +144,7 @@ fn pointer_of_path(path: &str) -> String {
         if name.is_empty() && after.len() >= rest.len() {
             break;
         }
-        pointer = crate::places::join(&pointer, name);
+        pointer = crate::source_map::join(&pointer, name);
         rest = after;
     }
     pointer

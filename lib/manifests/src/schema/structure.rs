@@ -9,8 +9,8 @@ use super::format::{self, Verdict};
 use super::found::Found;
 use super::node::{Kind, Limits, ListKind, Node};
 use super::unknown::{dotted, nearest, same_but_for_case};
-use crate::places::join;
 use crate::problem::{Problem, Severity, codes};
+use crate::source_map::join;
 use crate::syntax::kind_of;
 use crate::version::KubernetesVersion;
 

@@ -9,8 +9,8 @@ use strsim::damerau_levenshtein;
 use super::found::Found;
 use super::metadata;
 use super::node::{Additional, Node};
-use crate::places::join;
 use crate::problem::{Problem, codes};
+use crate::source_map::join;
 
 /// The fields that every object has, which schemas need not name.
 const OF_OBJECTS: [&str; 3] = ["apiVersion", "kind", "metadata"];

@@ -6,18 +6,18 @@ use kube_cel::cel::common::ast::{
     CallExpr, EntryExpr, Expr, IdedExpr, LiteralValue, SelectExpr, operators,
 };
 
-/// Mends an expression and all within it.
-pub(crate) fn mend(expression: &mut IdedExpr) {
+/// Rewrites an expression and all within it.
+pub(crate) fn rewrite(expression: &mut IdedExpr) {
     match &mut expression.expr {
         Expr::Call(call) => {
-            call.target.iter_mut().for_each(|target| mend(target));
-            call.args.iter_mut().for_each(mend);
+            call.target.iter_mut().for_each(|target| rewrite(target));
+            call.args.iter_mut().for_each(rewrite);
             if call.func_name == operators::OPT_SELECT {
                 operators::OPT_INDEX.clone_into(&mut call.func_name);
             }
         }
         Expr::Select(select) => {
-            mend(&mut select.operand);
+            rewrite(&mut select.operand);
             if !select.test && is_optional(&select.operand) {
                 let call = index(std::mem::take(select), expression.id);
                 expression.expr = Expr::Call(call);
@@ -31,22 +31,24 @@ pub(crate) fn mend(expression: &mut IdedExpr) {
                 &mut all.loop_step,
                 &mut all.result,
             ] {
-                mend(part);
+                rewrite(part);
             }
         }
-        Expr::List(list) => list.elements.iter_mut().for_each(mend),
-        Expr::Map(map) => map.entries.iter_mut().for_each(|entry| mend_entry(&mut entry.expr)),
-        Expr::Struct(made) => made.entries.iter_mut().for_each(|entry| mend_entry(&mut entry.expr)),
+        Expr::List(list) => list.elements.iter_mut().for_each(rewrite),
+        Expr::Map(map) => map.entries.iter_mut().for_each(|entry| rewrite_entry(&mut entry.expr)),
+        Expr::Struct(made) => {
+            made.entries.iter_mut().for_each(|entry| rewrite_entry(&mut entry.expr))
+        }
         Expr::Unspecified | Expr::Ident(_) | Expr::Literal(_) => {}
     }
 }
 
-fn mend_entry(entry: &mut EntryExpr) {
+fn rewrite_entry(entry: &mut EntryExpr) {
     match entry {
-        EntryExpr::StructField(field) => mend(&mut field.value),
+        EntryExpr::StructField(field) => rewrite(&mut field.value),
         EntryExpr::MapEntry(entry) => {
-            mend(&mut entry.key);
-            mend(&mut entry.value);
+            rewrite(&mut entry.key);
+            rewrite(&mut entry.value);
         }
     }
 }
@@ -60,7 +62,7 @@ fn index(select: SelectExpr, id: u64) -> CallExpr {
     }
 }
 
-/// Whether a mended expression gives an optional value, by its form.
+/// Whether a rewritten expression gives an optional value, by its form.
 fn is_optional(expression: &IdedExpr) -> bool {
     let Expr::Call(call) = &expression.expr else { return false };
     call.func_name == operators::OPT_INDEX

@@ -1,4 +1,4 @@
-//! Where each key and value of a document stands. Aliased parts are shared, so that many aliases of
+//! Where each key and value of a document is in its text. Aliased parts are shared, so that many aliases of
 //! one anchor cost no more than one.
 
 use std::collections::BTreeMap;
@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use crate::source::Span;
 
-/// Where a field stands.
+/// Where a field is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct FieldSpan {
     /// The key of a field of a mapping; none for an entry of a list and for the document itself.
     pub key: Option<Span>,
     /// The value. Of a field without a value it is the key.
@@ -17,7 +17,7 @@ pub struct Place {
 
 /// The place of a value, and those of what is in it.
 #[derive(Clone, Debug)]
-pub(crate) struct Places {
+pub(crate) struct SourceMap {
     pub(crate) span: Span,
     inside: Inside,
 }
@@ -25,14 +25,14 @@ pub(crate) struct Places {
 #[derive(Clone, Debug)]
 enum Inside {
     Nothing,
-    Items(Arc<Vec<Places>>),
+    Items(Arc<Vec<SourceMap>>),
     Fields(Arc<Fields>),
 }
 
-/// The fields of a mapping: where the key stands, and the value's places.
-pub(crate) type Fields = BTreeMap<String, (Span, Places)>;
+/// The fields of a mapping: where the key is, and the value's places.
+pub(crate) type Fields = BTreeMap<String, (Span, SourceMap)>;
 
-impl Places {
+impl SourceMap {
     pub(crate) const fn of_scalar(span: Span) -> Self {
         Self { span, inside: Inside::Nothing }
     }
@@ -45,7 +45,7 @@ impl Places {
         Self { span, inside: Inside::Fields(Arc::new(fields)) }
     }
 
-    /// The same value, standing elsewhere: an alias.
+    /// The same value at another place: an alias.
     pub(crate) fn seen_at(&self, span: Span) -> Self {
         Self { span, inside: self.inside.clone() }
     }
@@ -59,9 +59,9 @@ impl Places {
     }
 
     /// The place at a JSON pointer.
-    pub(crate) fn at(&self, pointer: &str) -> Option<Place> {
+    pub(crate) fn at(&self, pointer: &str) -> Option<FieldSpan> {
         let (key, places) = self.find(pointer)?;
-        Some(Place { key, value: places.span })
+        Some(FieldSpan { key, value: places.span })
     }
 
     pub(crate) fn find(&self, pointer: &str) -> Option<(Option<Span>, &Self)> {
