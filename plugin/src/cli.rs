@@ -47,13 +47,13 @@ Exit codes:
   0  done, or nothing found
   1  the answer is negative: findings, a difference, a failed case
   2  the command line or an input file cannot be understood
-  3  somebody could not be asked: no cluster, no rights, no registry
+  3  something could not be asked: no cluster, no rights, no registry
   4  waiting took too long
   5  refused by a safety rule, or you said no
 
 Environment:
   KUBECTL_OPENSDN_COLOR, KUBECTL_OPENSDN_PROGRESS, KUBECTL_OPENSDN_NO_HINTS,
-  KUBECTL_OPENSDN_CACHE_DIR and KUBECTL_OPENSDN_CONFIG stand for the flags of these names,
+  KUBECTL_OPENSDN_CACHE_DIR and KUBECTL_OPENSDN_CONFIG set the flags of these names,
   KUBECTL_OPENSDN_VALIDATE_FAIL_ON and its like for those of one command; a flag wins.
   OPENSDN_NAMESPACE is the namespace of the control plane.
 

@@ -37,7 +37,7 @@ pub struct ClusterFlags {
     /// The name that the API server's certificate must have, instead of the address's.
     #[arg(long, global = true, hide_short_help = true, value_name = "NAME")]
     pub tls_server_name: Option<String>,
-    /// Do not check the API server's certificate: whoever is on the way can read and change all.
+    /// Do not check the API server's certificate: anyone on the way can read and change everything.
     #[arg(long, global = true, hide_short_help = true, conflicts_with = "certificate_authority")]
     pub insecure_skip_tls_verify: bool,
     /// Certificates of the authorities for the API server's certificate (PEM).
@@ -64,7 +64,7 @@ pub struct ClusterFlags {
     /// Act as a user with this extra attribute (repeatable).
     #[arg(long, global = true, hide_short_help = true, value_name = "KEY=VALUE", requires = "as", value_parser = extra)]
     pub as_user_extra: Vec<(String, String)>,
-    /// How long one request may take: 30s, 1m30s, a number of seconds; 0 is for ever.
+    /// How long one request may take: 30s, 1m30s, a number of seconds; 0 is without limit.
     #[arg(long, global = true, hide_short_help = true, value_name = "TIME", value_parser = opensdn_duration::parse)]
     pub request_timeout: Option<Duration>,
     /// Never ask for compressed answers. This program never does.

@@ -4,6 +4,7 @@
 use std::process::ExitCode;
 
 use opensdn_error_chain::error_causes;
+use opensdn_validate::Category;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -16,7 +17,7 @@ pub enum Exit {
     /// Done, or nothing found.
     Done = 0,
     /// It worked, and the answer is negative: findings, a difference, a failed case.
-    Negative = 1,
+    Findings = 1,
     /// The command line, an input file or the place of the answer cannot be dealt with.
     Usage = 2,
     /// Somebody could not be asked: no cluster, no rights.
@@ -48,6 +49,25 @@ pub struct Failure {
     pub causes: Vec<String>,
     /// What to do.
     pub hint: String,
+}
+
+impl From<opensdn_validate::Error> for Failure {
+    fn from(error: opensdn_validate::Error) -> Self {
+        let opensdn_validate::Error { category, code, message, causes, hint } = error;
+        let exit = match category {
+            Category::Input => Exit::Usage,
+            Category::Cluster => Exit::Unreachable,
+        };
+        Self { exit, code, message, causes, hint }
+    }
+}
+
+/// The cluster's own refusal, on its way through a validation.
+impl From<Failure> for opensdn_validate::Error {
+    fn from(failure: Failure) -> Self {
+        let Failure { exit: _, code, message, causes, hint } = failure;
+        Self { category: Category::Cluster, code, message, causes, hint }
+    }
 }
 
 impl Answer for Failure {

@@ -5,6 +5,7 @@
 use std::ffi::OsString;
 use std::process::ExitCode;
 
+mod atomic_write;
 mod catalogue;
 mod cli;
 mod clients;
@@ -12,24 +13,22 @@ mod commands;
 mod completion;
 mod config;
 mod exit;
+mod live;
 mod output;
 #[cfg(test)]
 mod page;
 mod parse;
 mod plugins;
 mod policy;
-mod replace;
-mod report;
 mod runtime;
 mod schemas;
 mod ui;
-mod validate;
 
 pub use cli::{Cli, Color, Global, Progress};
 pub use clients::{AsksCluster, ClusterFlags, NamesContext, Token, unanswered};
 pub use exit::{Exit, Failure};
-pub use output::{API_VERSION, Answer, Format, Notation, Output};
-pub use ui::{Look, Ui, style, wrap};
+pub use output::{API_VERSION, Answer, DocumentFormat, Format, Output};
+pub use ui::{Layout, Ui, style, wrap};
 
 use parse::Parsed;
 
@@ -43,8 +42,8 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
         return Exit::Done.into();
     }
     match parse::parse(&args) {
-        Parsed::Command { cli, notation, warnings } => {
-            let mut ui = Ui::new(&cli.global, notation);
+        Parsed::Command { cli, document_format, warnings } => {
+            let mut ui = Ui::new(&cli.global, document_format);
             warnings.iter().for_each(|warning| ui.warn(warning));
             finish(cli.command.run(&cli.global, &mut ui), &mut ui)
         }
@@ -53,8 +52,8 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
             let written = ui.write(|out| write!(out, "{}", text.ansi()));
             finish(written.map(|()| Exit::Done), &mut ui)
         }
-        Parsed::Failure { failure, color, notation } => {
-            finish(Err(failure), &mut Ui::plain(color, notation))
+        Parsed::Failure { failure, color, document_format } => {
+            finish(Err(failure), &mut Ui::plain(color, document_format))
         }
     }
 }

@@ -38,17 +38,17 @@ pub enum Format {
     Yaml,
 }
 
-/// The notation of a document.
+/// The format of a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Notation {
+pub enum DocumentFormat {
     /// JSON, indented.
     Json,
     /// YAML.
     Yaml,
 }
 
-impl Notation {
-    /// The notation that a value of `-o` asks for, if it asks for a document at all.
+impl DocumentFormat {
+    /// The format that a value of `-o` asks for, if it asks for a document at all.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         match name {

@@ -13,7 +13,7 @@ use crate::clients::{AsksCluster, ClusterFlags, NamesContext};
 use crate::config::layers::{self, Surroundings};
 use crate::config::{Config, Location};
 use crate::exit::Failure;
-use crate::output::Notation;
+use crate::output::DocumentFormat;
 use crate::plugins;
 
 /// What a command line comes to.
@@ -23,7 +23,7 @@ pub(crate) enum Parsed {
         /// With its arguments.
         cli: Box<Cli>,
         /// The document that was asked for.
-        notation: Option<Notation>,
+        document_format: Option<DocumentFormat>,
         /// What in the configuration has no effect.
         warnings: Vec<String>,
     },
@@ -41,7 +41,7 @@ pub(crate) enum Parsed {
         /// Whether in colours.
         color: ColorChoice,
         /// The document that was asked for, as far as can be told.
-        notation: Option<Notation>,
+        document_format: Option<DocumentFormat>,
     },
 }
 
@@ -78,7 +78,7 @@ fn names_context(command: &clap::Command) -> bool {
 
 /// Reads a command line, with the program's name first.
 pub(crate) fn parse(args: &[OsString]) -> Parsed {
-    let name = args.first().map(|name| called(name)).unwrap_or_default();
+    let name = args.first().map(|name| program_name(name)).unwrap_or_default();
     let define = || {
         command().bin_name(name).color(match color(args) {
             ColorChoice::Never => clap::ColorChoice::Never,
@@ -94,12 +94,12 @@ pub(crate) fn parse(args: &[OsString]) -> Parsed {
         }
         Err(error) => return not_understood(&error, &definition, args),
     };
-    let notation = notation(&matches);
+    let document_format = document_format(&matches);
     let color = cli.global.color.choice();
     let refused = refusal(&definition, &cli, &matches);
     match refused.and_then(|()| configuration(&cli, &definition)) {
         Ok(config) => configured(cli, &matches, &config, define, args),
-        Err(failure) => Parsed::Failure { failure, color, notation },
+        Err(failure) => Parsed::Failure { failure, color, document_format },
     }
 }
 
@@ -140,10 +140,12 @@ fn configured(
         false => config.warnings.clone(),
     };
     let Some(mut definition) = layers::with_defaults(config, &around, define) else {
-        return Parsed::Command { cli, notation: notation(matches), warnings };
+        return Parsed::Command { cli, document_format: document_format(matches), warnings };
     };
     match read(&mut definition, args) {
-        Ok((cli, matches)) => Parsed::Command { cli, notation: notation(&matches), warnings },
+        Ok((cli, matches)) => {
+            Parsed::Command { cli, document_format: document_format(&matches), warnings }
+        }
         Err(error) => not_understood(&error, &definition, args),
     }
 }
@@ -152,12 +154,12 @@ fn not_understood(error: &clap::Error, definition: &clap::Command, args: &[OsStr
     Parsed::Failure {
         failure: usage(error, definition, args),
         color: color(args),
-        notation: value(args, "-o", "--output").and_then(Notation::named),
+        document_format: value(args, "-o", "--output").and_then(DocumentFormat::named),
     }
 }
 
 /// What the user calls us: kubectl finds `kubectl-opensdn` when `kubectl opensdn` is typed.
-fn called(program: &OsStr) -> &'static str {
+fn program_name(program: &OsStr) -> &'static str {
     let name = Path::new(program).file_stem().unwrap_or_default();
     if name == "opensdn" { "opensdn" } else { "kubectl opensdn" }
 }
@@ -176,13 +178,13 @@ fn innermost<'a>(
     (definition, matches, words)
 }
 
-fn notation(matches: &ArgMatches) -> Option<Notation> {
+fn document_format(matches: &ArgMatches) -> Option<DocumentFormat> {
     let mut matches = matches;
     while let Some((_, within)) = matches.subcommand() {
         matches = within;
     }
     let mut values = matches.try_get_raw("output").ok().flatten()?;
-    Notation::named(values.next()?.to_str()?)
+    DocumentFormat::named(values.next()?.to_str()?)
 }
 
 /// A flag that has no effect is not accepted: whoever gives `--context` believes that the cluster
@@ -206,7 +208,7 @@ fn usage(error: &clap::Error, definition: &clap::Command, args: &[OsString]) -> 
     if matches!(error.kind(), DisplayHelpOnMissingArgumentOrSubcommand | MissingSubcommand) {
         return missing_command(definition, args);
     }
-    let (message, suggestion) = told(error);
+    let (message, suggestion) = clap_message(error);
     if let Some(hint) = meant_live(error, args) {
         return Failure::usage(message, hint);
     }
@@ -222,7 +224,7 @@ fn usage(error: &clap::Error, definition: &clap::Command, args: &[OsString]) -> 
 }
 
 /// clap's first paragraph in one line, and what was probably meant.
-pub(crate) fn told(error: &clap::Error) -> (String, Option<String>) {
+pub(crate) fn clap_message(error: &clap::Error) -> (String, Option<String>) {
     let text = error.render().to_string();
     let message = text.split("\n\n").next().unwrap_or_default();
     let message = message.strip_prefix("error: ").unwrap_or(message);

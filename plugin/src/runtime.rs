@@ -6,6 +6,7 @@ use std::cell::OnceCell;
 use std::future::Future;
 
 use opensdn_policy_host::{Cache, Digest, Engine, LoadError, Metering, Policy};
+use opensdn_validate::Loader;
 
 use crate::cli::Global;
 use crate::exit::{Exit, Failure};
@@ -82,6 +83,14 @@ impl Runtime {
             Failure::new(Exit::Unreachable, "no-engine", message, hint).because(&error)
         })?;
         Ok(self.engine.get_or_init(|| engine))
+    }
+
+    /// What loads policies for a validation.
+    ///
+    /// # Errors
+    /// There is no engine.
+    pub(crate) fn loader(&self) -> Result<Loader<'_>, Failure> {
+        Ok(Loader { engine: self.engine()?, cache: self.cache.as_ref() })
     }
 
     /// The policy of these bytes, compiled or from the cache.

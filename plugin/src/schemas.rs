@@ -29,7 +29,7 @@ pub(crate) const PUBLISHED: &[Published] = &[
     of::<commands::policy::new::PolicyProject>(),
     of::<crate::policy::evaluation::PolicyRun>(),
     of::<crate::policy::test_report::PolicyTest>(),
-    of::<crate::report::ValidationReport>(),
+    of::<opensdn_validate::report::ValidationReport>(),
     of::<commands::version::Versions>(),
 ];
 

@@ -8,19 +8,20 @@ use anstream::{AutoStream, ColorChoice};
 
 use crate::cli::{Global, Progress};
 use crate::exit::{Exit, Failure};
-use crate::output::{Answer, Notation};
+use crate::output::{Answer, DocumentFormat};
 
-mod look;
+mod layout;
 mod trace;
 
-pub use look::{Look, style, wrap};
+pub use layout::style;
+pub use opensdn_validate::report::{Layout, wrap};
 
 /// The streams of one command.
 pub struct Ui {
     out: Box<dyn Write>,
     err: Box<dyn Write>,
-    notation: Option<Notation>,
-    look: Look,
+    document_format: Option<DocumentFormat>,
+    layout: Layout,
     progress: Progress,
     /// What stands in the changing line, and has to be wiped before anything else is written.
     line_open: bool,
@@ -34,16 +35,16 @@ pub struct Ui {
 }
 
 impl Ui {
-    /// The streams of this process. The answer is a document in `notation`, or text.
+    /// The streams of this process. The answer is a document in `document_format`, or text.
     #[must_use]
-    pub fn new(global: &Global, notation: Option<Notation>) -> Self {
+    pub fn new(global: &Global, document_format: Option<DocumentFormat>) -> Self {
         let progress = match global.progress {
             _ if global.quiet => Progress::None,
             Progress::Auto if io::stderr().is_terminal() => Progress::Tty,
             Progress::Auto => Progress::Plain,
             stated => stated,
         };
-        let mut ui = Self::plain(global.color.choice(), notation);
+        let mut ui = Self::plain(global.color.choice(), document_format);
         ui.progress = progress;
         ui.quiet = global.quiet;
         ui.verbose = global.verbose;
@@ -55,12 +56,12 @@ impl Ui {
     }
 
     /// The streams before the command line has been understood.
-    pub(crate) fn plain(color: ColorChoice, notation: Option<Notation>) -> Self {
+    pub(crate) fn plain(color: ColorChoice, document_format: Option<DocumentFormat>) -> Self {
         Self {
             out: Box::new(BufWriter::new(AutoStream::new(io::stdout(), color))),
             err: Box::new(AutoStream::new(io::stderr(), color)),
-            notation,
-            look: Look::of_terminal(),
+            document_format,
+            layout: layout::of_terminal(),
             progress: Progress::None,
             line_open: false,
             quiet: false,
@@ -73,8 +74,8 @@ impl Ui {
 
     /// How wide and with which characters text is written.
     #[must_use]
-    pub fn look(&self) -> Look {
-        self.look
+    pub fn layout(&self) -> Layout {
+        self.layout
     }
 
     /// Gives the answer: as a document where one was asked for, else as `human` writes it.
@@ -86,8 +87,8 @@ impl Ui {
         answer: &A,
         human: impl FnOnce(&mut dyn Write) -> io::Result<()>,
     ) -> Result<(), Failure> {
-        match self.notation {
-            Some(notation) => self.write(|out| notation.write(answer, out)),
+        match self.document_format {
+            Some(document_format) => self.write(|out| document_format.write(answer, out)),
             None => self.write(human),
         }
     }
@@ -156,7 +157,7 @@ impl Ui {
             Progress::None => {}
             Progress::Tty => {
                 self.wipe();
-                let text = look::shortened(text, self.look.width);
+                let text = layout::shortened(text, self.layout.width);
                 // Progress that nobody can see is not missed.
                 let _ = write!(self.err, "{text}").and_then(|()| self.err.flush());
                 self.line_open = true;
@@ -195,7 +196,7 @@ impl Ui {
             self.line(&format!("  do: {}", failure.hint));
         }
         // A part of an answer followed by an error would be two documents.
-        if self.notation.is_some() && !self.answered {
+        if self.document_format.is_some() && !self.answered {
             // That stdout is gone as well cannot be told to anybody.
             let _ = self.answer(failure, |_| Ok(()));
         }
@@ -215,7 +216,7 @@ impl Ui {
         if self.line_open {
             self.line_open = false;
             // Only ever reached on a terminal; blanks instead of an escape work on a dumb one too.
-            let blanks = " ".repeat(self.look.width.saturating_sub(1));
+            let blanks = " ".repeat(self.layout.width.saturating_sub(1));
             let _ = write!(self.err, "\r{blanks}\r").and_then(|()| self.err.flush());
         }
     }

@@ -220,7 +220,7 @@ fn of_report(report: &Value, file: &str) -> Verdict {
         let text = |key: &str| finding[key].as_str().unwrap_or_default();
         match text("step") {
             "schema" | "syntax" => verdict.schema |= text("severity") == "error",
-            _ if text("code") == "policy-could-not-tell" => {
+            _ if text("code") == "policy-inconclusive" => {
                 verdict.lines.insert(format!("{} {}", text("severity"), text("message")));
             }
             _ => {

@@ -4,7 +4,7 @@
 use opensdn_manifests::codes as texts;
 
 use super::{Finder, Meaning, Severity};
-use crate::report::codes;
+use opensdn_validate::report::codes;
 
 use Severity::{Deny, Info, Warn};
 
@@ -14,7 +14,7 @@ const WORDS: [(&str, Severity, &str, &str); 30] = [
         texts::SYNTAX,
         Deny,
         "Nothing behind the place can be read, neither here nor by kubectl.",
-        "correct the text at the line that the message names; it is where reading stopped, the cause may stand a little above",
+        "correct the text at the line that the message names; it is where reading stopped; the cause may be a little above",
     ),
     (
         texts::ENCODING,
@@ -25,8 +25,8 @@ const WORDS: [(&str, Severity, &str, &str); 30] = [
     (
         texts::LIMIT,
         Deny,
-        "The API server takes no object of that size, and aliases that multiply a document are an attack on whoever reads it.",
-        "split it, or write out what the aliases stand for",
+        "The API server takes no object of that size, and aliases that multiply a document are an attack on its readers.",
+        "split it, or write out what the aliases are for",
     ),
     (
         texts::DUPLICATE_KEY,
@@ -73,7 +73,7 @@ const WORDS: [(&str, Severity, &str, &str); 30] = [
     (
         texts::UNKNOWN_KIND,
         Deny,
-        "The API server has no such resource (no matches for kind), or, with --strict, nobody here knows it, so that nothing was checked.",
+        "The API server has no such resource (no matches for kind), or, with --strict, neither a schema nor a policy knows it, so that nothing was checked.",
         "look at the spelling of apiVersion and kind; leave --strict out if it is another product's",
     ),
     (
@@ -122,7 +122,7 @@ const WORDS: [(&str, Severity, &str, &str); 30] = [
     (
         texts::DUPLICATE_ENTRY,
         Deny,
-        "The entries of this list are told apart by these keys. Two of one key cannot be merged.",
+        "The entries of this list are identified by these keys. Two of one key cannot be merged.",
         "remove one of the entries, or change its key",
     ),
     (
@@ -168,10 +168,10 @@ const WORDS: [(&str, Severity, &str, &str); 30] = [
         "give yourself the right to read it, or leave it out",
     ),
     (
-        codes::COULD_NOT_TELL,
+        codes::INCONCLUSIVE,
         Deny,
         "An answer that could not be computed is never a pass: the webhook refuses the object, or lets it pass with a warning, by the policy's failureMode.",
-        "look at the reason in the message; a look-up that needs the cluster is answered with --live",
+        "look at the reason in the message; a lookup that needs the cluster is answered with --live",
     ),
     (
         codes::WITHOUT_REASON,

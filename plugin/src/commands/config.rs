@@ -20,7 +20,7 @@ Examples:
   # What holds, and why?
   kubectl opensdn config view --origin
 
-  # Never colours; and where the cluster of the context prod is asked, more patience
+  # Never colours; and a longer timeout where the cluster of the context prod is asked
   kubectl opensdn config set color never
   kubectl opensdn config set request-timeout 2m --context prod
 
@@ -35,7 +35,7 @@ The file:
     prod:
       request-timeout: 2m
 
-A flag wins over its variable (KUBECTL_OPENSDN_VALIDATE_FAIL_ON), that over the file. What stands
+A flag wins over its variable (KUBECTL_OPENSDN_VALIDATE_FAIL_ON), that over the file. What is
 for a context holds where a command asks its cluster. To take a value back, delete its line.";
 
 /// Arguments of `config`.

@@ -12,7 +12,7 @@ use crate::catalogue::{self, Explanation, Finder, Meaning, Severity};
 use crate::exit::{Exit, Failure};
 use crate::output::Answer;
 use crate::schemas;
-use crate::ui::{Look, Ui, style, wrap};
+use crate::ui::{Layout, Ui, style, wrap};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -76,19 +76,19 @@ impl Explain {
         let answer = Explanations {
             explanations: if self.codes.is_empty() { all } else { chosen(&self.codes, all)? },
         };
-        let look = ui.look();
+        let layout = ui.layout();
         let each = &answer.explanations;
         match self.output {
             Format::Name => {
                 ui.write(|out| each.iter().try_for_each(|one| writeln!(out, "{}", one.code)))?
             }
-            _ if self.codes.is_empty() => ui.answer(&answer, |out| list(each, look, out))?,
+            _ if self.codes.is_empty() => ui.answer(&answer, |out| list(each, layout, out))?,
             _ => ui.answer(&answer, |out| {
                 each.iter().enumerate().try_for_each(|(at, one)| {
                     if at > 0 {
                         writeln!(out)?;
                     }
-                    describe(one, look, out)
+                    describe(one, layout, out)
                 })
             })?,
         }
@@ -132,7 +132,7 @@ fn unknown(text: &str, all: &[Explanation]) -> Failure {
     Failure::new(Exit::Usage, "unknown-code", format!("there is no code {text}"), hint)
 }
 
-fn list(all: &[Explanation], look: Look, out: &mut dyn Write) -> io::Result<()> {
+fn list(all: &[Explanation], layout: Layout, out: &mut dyn Write) -> io::Result<()> {
     let strong = style::STRONG;
     let numbered = |code: &str| code.starts_with("OSDN");
     // Those without a number are longer, and stand in columns of their own.
@@ -145,7 +145,7 @@ fn list(all: &[Explanation], look: Look, out: &mut dyn Write) -> io::Result<()> 
             let severity = word(meaning.severity);
             let width = width(code);
             let indent = width + 8;
-            let mut lines = wrap(&meaning.title, look.width.saturating_sub(indent)).into_iter();
+            let mut lines = wrap(&meaning.title, layout.width.saturating_sub(indent)).into_iter();
             let first = lines.next().unwrap_or_default();
             writeln!(out, "{strong}{code:<width$}{strong:#}  {severity:<4}  {first}")?;
             for line in lines {
@@ -156,7 +156,7 @@ fn list(all: &[Explanation], look: Look, out: &mut dyn Write) -> io::Result<()> 
     Ok(())
 }
 
-fn describe(explanation: &Explanation, look: Look, out: &mut dyn Write) -> io::Result<()> {
+fn describe(explanation: &Explanation, layout: Layout, out: &mut dyn Write) -> io::Result<()> {
     for (at, meaning) in explanation.meanings.iter().enumerate() {
         if at > 0 {
             writeln!(out)?;
@@ -173,21 +173,21 @@ fn describe(explanation: &Explanation, look: Look, out: &mut dyn Write) -> io::R
             "{strong}{code}{strong:#}  {severity}{word}{severity:#}  {}",
             finder(meaning)
         )?;
-        paragraph("", &meaning.title, look, out)?;
-        paragraph("why: ", &meaning.why, look, out)?;
-        paragraph("do:  ", &meaning.remedy, look, out)?;
+        paragraph("", &meaning.title, layout, out)?;
+        paragraph("why: ", &meaning.why, layout, out)?;
+        paragraph("do:  ", &meaning.remedy, layout, out)?;
         for rule in &meaning.rules {
             writeln!(out)?;
-            paragraph("rule: ", &rule.message, look, out)?;
-            paragraph("for:  ", &rule.fields, look, out)?;
+            paragraph("rule: ", &rule.message, layout, out)?;
+            paragraph("for:  ", &rule.fields, layout, out)?;
         }
     }
     Ok(())
 }
 
-fn paragraph(label: &str, text: &str, look: Look, out: &mut dyn Write) -> io::Result<()> {
+fn paragraph(label: &str, text: &str, layout: Layout, out: &mut dyn Write) -> io::Result<()> {
     const INDENT: usize = 2;
-    let room = look.width.saturating_sub(INDENT + label.len());
+    let room = layout.width.saturating_sub(INDENT + label.len());
     let mut label = label.to_owned();
     for line in wrap(text, room) {
         writeln!(out, "{:INDENT$}{label}{line}", "")?;

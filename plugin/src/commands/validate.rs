@@ -6,14 +6,17 @@ use std::time::Instant;
 use clap::builder::FalseyValueParser;
 use clap::{Args, ValueEnum, ValueHint};
 use opensdn_manifests::KubernetesVersion;
+use opensdn_validate::report::{self, Finding, Severity, ValidationReport};
+use opensdn_validate::{Cluster, Task, Validated, validate, validate_and_fix};
 
+use crate::atomic_write::replace;
 use crate::cli::Global;
 use crate::clients::AsksCluster;
 use crate::exit::{Exit, Failure};
-use crate::report::{self, Finding, Severity};
+use crate::live::Live;
+use crate::output::Answer;
 use crate::runtime::Runtime;
 use crate::ui::Ui;
-use crate::validate::{Task, Validated, validate, validate_and_fix};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -23,7 +26,7 @@ Examples:
   # What a pipe brings, with findings at the lines of a pull request
   kustomize build overlays/prod | kubectl opensdn validate - -o github
 
-  # As a change of what lives in the cluster, which answers look-ups too; nothing is written
+  # As a change of what the live cluster has, which answers lookups too; nothing is written
   kubectl opensdn validate --live manager.yaml
 
   # Put misspelt fields right, then look at what remains
@@ -48,7 +51,7 @@ pub(crate) struct Validate {
     /// The same as an argument, as kubectl apply has it.
     #[arg(short, long, value_name = "FILE|DIR|GLOB|-", value_hint = ValueHint::AnyPath)]
     filename: Vec<PathBuf>,
-    /// Ask the living cluster too, read-only: for look-ups, for claims, and for the stored version
+    /// Ask the live cluster too, read-only: for lookups, for claims, and for the stored version
     /// of each object, of which it is then a change. Files win over the cluster.
     #[arg(long)]
     live: bool,
@@ -141,8 +144,12 @@ impl FailOn {
     }
 }
 
+impl Answer for ValidationReport {
+    const KIND: &'static str = "ValidationReport";
+}
+
 /// What to do instead of giving `--cluster` for what `--live` does.
-pub(crate) const LIVE_NOT_CLUSTER: &str = "to ask the living cluster too: --live. --cluster NAME \
+pub(crate) const LIVE_NOT_CLUSTER: &str = "to ask the live cluster too: --live. --cluster NAME \
     is kubectl's flag for another cluster of the kubeconfig, and needs --live";
 
 impl Validate {
@@ -158,17 +165,18 @@ impl Validate {
         if let Some(why) = runtime.uncached() {
             ui.warn(why);
         }
-        let client = match self.live {
-            true => Some(runtime.block_on(global.client())?),
+        let live = match self.live {
+            true => Some(Live::new(runtime.block_on(global.client())?)),
             false => None,
         };
-        let task = self.task(global);
+        let cluster = live.as_ref().map(|live| live as &dyn Cluster);
+        let (loader, task) = (runtime.loader()?, self.task(global));
         let validated = match self.fix {
-            true => validate_and_fix(&runtime, &task, client)?,
-            false => validate(&runtime, &task, client)?,
+            true => runtime.block_on(validate_and_fix(loader, &task, cluster, &replace))?,
+            false => runtime.block_on(validate(loader, &task, cluster))?,
         };
         self.write(&validated, ui)?;
-        self.tell(&validated, ui);
+        self.note(&validated, ui);
         ui.note(&report::summary(&validated.report, started.elapsed()));
         self.suggest_fix(&validated, ui);
         Ok(self.exit(&validated))
@@ -214,10 +222,10 @@ impl Validate {
 
     fn write(&self, validated: &Validated, ui: &mut Ui) -> Result<(), Failure> {
         let Validated { report, files, .. } = validated;
-        let look = ui.look();
+        let layout = ui.layout();
         match self.output {
             Format::Human | Format::Json | Format::Yaml => {
-                ui.answer(report, |out| report::write_human(report, look, out))
+                ui.answer(report, |out| report::write_human(report, layout, out))
             }
             Format::Sarif => ui.write(|out| report::write_sarif(report, out)),
             Format::Github => ui.write(|out| report::write_github(report, out)),
@@ -230,14 +238,14 @@ impl Validate {
         if validated.unreadable {
             Exit::Usage
         } else if !self.exit_zero && worst.is_some_and(|worst| worst >= self.fail_on.severity()) {
-            Exit::Negative
+            Exit::Findings
         } else {
             Exit::Done
         }
     }
 
     /// What is no finding, for people; documents have it within.
-    fn tell(&self, validated: &Validated, ui: &mut Ui) {
+    fn note(&self, validated: &Validated, ui: &mut Ui) {
         let report = &validated.report;
         if !matches!(self.output, Format::Human | Format::Json | Format::Yaml) {
             for one in &report.fixed {

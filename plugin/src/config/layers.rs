@@ -77,7 +77,7 @@ pub(crate) fn check(key: &Key, definition: &Command, value: &str) -> Result<(), 
         }
         Takes::Path if !Path::new(value).is_absolute() => {
             let message = format!("'{value}' is not the whole path");
-            return Err(Failure::usage(message, "begin it with /; ~ stands for nothing here"));
+            return Err(Failure::usage(message, "begin it with /; ~ is not expanded here"));
         }
         Takes::Path | Takes::Value => {}
     }
@@ -91,7 +91,7 @@ pub(crate) fn check(key: &Key, definition: &Command, value: &str) -> Result<(), 
         .try_get_matches_from([format!("--{flag}={value}")])
         .map(drop)
         .map_err(|error| {
-            let (message, meant) = crate::parse::told(&error);
+            let (message, meant) = crate::parse::clap_message(&error);
             let hint = meant.map(|meant| format!("did you mean {meant}?")).unwrap_or_default();
             Failure::usage(message, hint)
         })

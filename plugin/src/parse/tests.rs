@@ -91,8 +91,10 @@ fn a_missing_command_is_answered_with_those_that_there_are() {
 #[test]
 fn the_wanted_document_is_known_even_if_nothing_else_is() {
     for words in [["-ojson", "x"], ["-o=json", "x"], ["--output=json", "x"]] {
-        let Parsed::Failure { notation, .. } = parse(&args(&words)) else { panic!("{words:?}") };
-        assert_eq!(notation, Some(Notation::Json), "{words:?}");
+        let Parsed::Failure { document_format, .. } = parse(&args(&words)) else {
+            panic!("{words:?}")
+        };
+        assert_eq!(document_format, Some(DocumentFormat::Json), "{words:?}");
     }
     let after = args(&["x", "--", "-ojson"]);
     assert_eq!(value(&after, "-o", "--output"), None);

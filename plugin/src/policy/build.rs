@@ -10,11 +10,11 @@ use std::process::{Command, Stdio};
 use opensdn_policy_build::{Build, BuildError, component_of, folders_outside, is_component};
 use opensdn_policy_host::Policy;
 
+use super::dev_policy;
 use super::project::{BuildCommand, Project};
 use super::reference::{BUILD_FOLDER, Module, Origin};
-use super::workbench;
+use crate::atomic_write::replace;
 use crate::exit::{Exit, Failure};
-use crate::replace::replace;
 use crate::runtime::Runtime;
 
 /// A policy that was built.
@@ -48,12 +48,12 @@ pub(crate) fn build(project: &Project, runtime: &Runtime) -> Result<Built, Failu
     let file = project.folder.join(BUILD_FOLDER).join(format!("{}.wasm", project.name));
     let shown = file.strip_prefix(".").unwrap_or(&file).to_owned();
     let module = Module { origin: Origin::File(shown.clone()), bytes: bytes.into(), version: None };
-    let policy = workbench::load(runtime, &module)?;
+    let policy = dev_policy::load(runtime, &module)?;
     let name = &policy.metadata().name;
     if *name != project.name {
         let message = format!("the policy calls itself {name}, its project {}", project.name);
         let hint = "give them one name, in the source or in opensdn-policy.yaml";
-        return Err(Failure::new(Exit::Negative, "other-name", message, hint));
+        return Err(Failure::new(Exit::Findings, "other-name", message, hint));
     }
     let bytes = module.bytes.into_owned();
     keep(&file, &bytes).map_err(|error| {
@@ -96,10 +96,10 @@ fn uncompiled(error: &BuildError) -> Failure {
         }
         BuildError::Read(..) => (Exit::Usage, "unreadable-file", ""),
         BuildError::Compile | BuildError::Metadata(..) => {
-            (Exit::Negative, "does-not-compile", "see what the compiler says above")
+            (Exit::Findings, "does-not-compile", "see what the compiler says above")
         }
         BuildError::Component { .. } => {
-            (Exit::Negative, "not-a-policy", "end src/lib.rs with one `policy!` {…}")
+            (Exit::Findings, "not-a-policy", "end src/lib.rs with one `policy!` {…}")
         }
     };
     Failure::new(exit, code, "the policy cannot be built", hint).because(error)
@@ -128,13 +128,13 @@ fn by_command(project: &Project, build: &BuildCommand) -> Result<Vec<u8>, Failur
     if !status.success() {
         let message = format!("the project's own command failed: {shown}");
         let hint = "see what it says above; README.md says what has to be installed";
-        return Err(Failure::new(Exit::Negative, "does-not-compile", message, hint));
+        return Err(Failure::new(Exit::Findings, "does-not-compile", message, hint));
     }
     let file = project.folder.join(output);
     let bytes = fs::read(&file).map_err(|error| {
         let message = format!("{shown} left no {}", output.display());
         let hint = "build.output in opensdn-policy.yaml names what the command makes";
-        Failure::new(Exit::Negative, "no-module", message, hint).because(&error)
+        Failure::new(Exit::Findings, "no-module", message, hint).because(&error)
     })?;
     if is_component(&bytes) {
         return Ok(bytes);
@@ -142,7 +142,7 @@ fn by_command(project: &Project, build: &BuildCommand) -> Result<Vec<u8>, Failur
     component_of(&bytes).map_err(|error| {
         let message = format!("no component can be made of {}", output.display());
         let hint = "it has to export describe, validate and mutate as wit/policy.wit says";
-        Failure::new(Exit::Negative, "not-a-policy", message, hint).because(&error)
+        Failure::new(Exit::Findings, "not-a-policy", message, hint).because(&error)
     })
 }
 

@@ -23,7 +23,7 @@ const MAX_CLIENT_SIDE: usize = 180 << 10;
 
 /// Where the module is to come from.
 #[derive(Clone, Debug)]
-pub(crate) enum Place {
+pub(crate) enum Target {
     /// A ConfigMap in the webhook's namespace.
     ConfigMap,
     /// A file of the webhook's container.
@@ -51,7 +51,7 @@ impl Installation {
         name: &str,
         module: &Module,
         policy: &Policy,
-        place: &Place,
+        place: &Target,
         namespace: &str,
         spec: AdmissionPolicySpec,
     ) -> Result<Self, Failure> {
@@ -60,10 +60,10 @@ impl Installation {
         let digest = policy.digest().to_string();
         match (module.built_in(), place) {
             (Some(built_in), _) => spec.module.built_in = Some(built_in.to_owned()),
-            (None, Place::Folder(path)) => {
+            (None, Target::Folder(path)) => {
                 spec.module.folder = Some(Folder { path: path.clone() });
             }
-            (None, Place::ConfigMap) => {
+            (None, Target::ConfigMap) => {
                 let (key, object) = config_map(namespace, policy, &module.bytes)?;
                 spec.module.config_map = Some(key);
                 objects.push(object);

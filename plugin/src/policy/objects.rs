@@ -84,7 +84,7 @@ fn refuse(path: &Path, source: &Source, problems: &[Problem]) -> Result<(), Fail
         return Ok(());
     }
     let message = format!("{} cannot be understood", shown(path));
-    let mut failure = Failure::new(Exit::Usage, "unreadable-file", message, "mend these places");
+    let mut failure = Failure::new(Exit::Usage, "unreadable-file", message, "fix these places");
     failure.causes = causes;
     Err(failure)
 }

@@ -1,5 +1,5 @@
 //! The project of a policy on disk: its file `opensdn-policy.yaml`, and what a policy may be called.
-//! What the project file says about limits is read where policies are run.
+//! What its limits mean is known where policies are run.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,8 +7,10 @@ use std::path::{Path, PathBuf};
 use opensdn_policy_templates::Language;
 use serde::Deserialize;
 
-use super::workbench::PROJECT_FILE;
 use crate::exit::{Exit, Failure};
+
+/// What `policy new` writes beside the source.
+const PROJECT_FILE: &str = "opensdn-policy.yaml";
 
 /// What the project file says about building.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,12 +35,48 @@ pub(crate) struct BuildCommand {
     pub(crate) output: PathBuf,
 }
 
-#[derive(Deserialize)]
-struct ProjectFile {
+/// The file as it is written.
+#[derive(Debug, Deserialize)]
+pub(crate) struct ProjectFile {
     name: String,
     language: String,
     #[serde(default)]
     build: Option<BuildCommand>,
+    /// Limits of one evaluation.
+    #[serde(default)]
+    pub(crate) limits: ProjectLimits,
+}
+
+/// Named as in the specification of an AdmissionPolicy.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct ProjectLimits {
+    /// Time of one evaluation.
+    #[serde(default)]
+    pub(crate) timeout_milliseconds: Option<u32>,
+    /// Memory of one evaluation.
+    #[serde(default)]
+    pub(crate) memory_mebibytes: Option<u32>,
+}
+
+impl ProjectFile {
+    /// The file of the project in the folder, if there is one that can be read.
+    ///
+    /// # Errors
+    /// It cannot be understood.
+    pub(crate) fn find(folder: &Path) -> Result<Option<Self>, Failure> {
+        let file = folder.join(PROJECT_FILE);
+        let Ok(text) = fs::read_to_string(&file) else { return Ok(None) };
+        Self::parse(&shown(&file), &text).map(Some)
+    }
+
+    fn parse(name: &str, text: &str) -> Result<Self, Failure> {
+        serde_saphyr::from_str(text).map_err(|error| {
+            let hint = "it has name and language, build with command and output, and limits with \
+                        timeoutMilliseconds and memoryMebibytes";
+            refused(format!("{name} cannot be understood"), hint).because(&error)
+        })
+    }
 }
 
 impl Project {
@@ -48,18 +86,12 @@ impl Project {
     /// There is none, or its file cannot be understood.
     pub(crate) fn read(folder: &Path) -> Result<Self, Failure> {
         let file = folder.join(PROJECT_FILE);
-        let shown = file.strip_prefix(".").unwrap_or(&file).display().to_string();
-        let refused = |message: String, hint: &str| {
-            Failure::new(Exit::Usage, "unreadable-project", message, hint)
-        };
+        let shown = shown(&file);
         let text = fs::read_to_string(&file).map_err(|error| {
-            let hint = "go to the project's folder, or begin one: kubectl opensdn policy new NAME";
+            let hint = "go to the project's folder, or create one: kubectl opensdn policy new NAME";
             refused(format!("{shown} cannot be read"), hint).because(&error)
         })?;
-        let project: ProjectFile = serde_saphyr::from_str(&text).map_err(|error| {
-            let hint = "it has name and language, and build with command and output";
-            refused(format!("{shown} cannot be understood"), hint).because(&error)
-        })?;
+        let project = ProjectFile::parse(&shown, &text)?;
         check_name(&project.name)?;
         let command = project.build.clone();
         if command.is_none() && project.language != Language::Rust.name() {
@@ -70,6 +102,14 @@ impl Project {
         let ProjectFile { name, language, .. } = project;
         Ok(Self { folder: folder.into(), name, language, command })
     }
+}
+
+fn shown(file: &Path) -> String {
+    file.strip_prefix(".").unwrap_or(file).display().to_string()
+}
+
+fn refused(message: String, hint: &str) -> Failure {
+    Failure::new(Exit::Usage, "unreadable-project", message, hint)
 }
 
 /// Names that a package cannot have, or that would stand in the way of a dependency.

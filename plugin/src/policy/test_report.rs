@@ -185,7 +185,7 @@ impl PolicyTest {
         if self.summary.unreadable > 0 {
             Exit::Usage
         } else if self.summary.failed > 0 || uncovered {
-            Exit::Negative
+            Exit::Findings
         } else {
             Exit::Done
         }

@@ -10,6 +10,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{keys, location};
+use crate::atomic_write::replace;
 use crate::cli::Global;
 use crate::clients::NamesContext;
 use crate::config::file::{ConfigFile, bytes, checked};
@@ -17,7 +18,6 @@ use crate::config::keys::{Key, Takes};
 use crate::config::{Location, edit, path_of};
 use crate::exit::{Exit, Failure};
 use crate::output::{Answer, Output};
-use crate::replace::replace;
 use crate::ui::Ui;
 
 const EXAMPLES: &str = "\

@@ -15,10 +15,10 @@ use crate::exit::{Exit, Failure};
 use crate::output::{API_VERSION, Answer, Output};
 use crate::policy::answer::{Identity, bytes, count, short, step_name, time};
 use crate::policy::case_files::{self, CaseFile};
+use crate::policy::dev_policy::{DevPolicy, LimitFlags};
 use crate::policy::measurement::{Change, Measurement, Trend};
 use crate::policy::objects;
 use crate::policy::reference::Module;
-use crate::policy::workbench::{LimitFlags, Workbench};
 use crate::ui::Ui;
 
 const EXAMPLES: &str = "\
@@ -49,7 +49,7 @@ pub(crate) struct Bench {
     /// Measure the creation of this object instead.
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     filename: Option<PathBuf>,
-    /// Files with the objects that answer its look-ups.
+    /// Files with the objects that answer its lookups.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, num_args = 1.., requires = "filename")]
     objects: Vec<PathBuf>,
     /// Runs of each request; fewer where they take longer than 5 seconds.
@@ -112,8 +112,8 @@ impl Bench {
         let earlier = self.compare.as_deref().map(earlier).transpose()?;
         let requests = self.requests(&module)?;
         let limits = self.limits.or_of_project(Path::new("."))?.limits();
-        let timed = Workbench::start(global, ui, &module, Metering::Time)?;
-        let fuelled = Workbench::start(global, ui, &module, Metering::Fuel)?;
+        let timed = DevPolicy::start(global, ui, &module, Metering::Time)?;
+        let fuelled = DevPolicy::start(global, ui, &module, Metering::Fuel)?;
         let mut measurements = Vec::new();
         let mut skipped = Vec::new();
         for (name, case) in &requests {
@@ -127,7 +127,7 @@ impl Bench {
         if measurements.is_empty() {
             let message = "the policy answers none of the requests, so nothing is measured";
             let hint = "see why: kubectl opensdn policy test, or policy run";
-            return Err(Failure::new(Exit::Negative, "no-answer", message, hint));
+            return Err(Failure::new(Exit::Findings, "no-answer", message, hint));
         }
         let tolerance = f64::from(self.tolerance);
         let answer = PolicyBench {
@@ -141,7 +141,7 @@ impl Bench {
             measurements,
         };
         ui.answer(&answer, |out| answer.write(out))?;
-        Ok(if answer.is_good() || self.exit_zero { Exit::Done } else { Exit::Negative })
+        Ok(if answer.is_good() || self.exit_zero { Exit::Done } else { Exit::Findings })
     }
 
     /// The requests and their names.
@@ -158,7 +158,7 @@ impl Bench {
             Ok(case) => Ok((file.name, case)),
             Err(error) => {
                 let message = format!("{} is not a case: {error}", file.name);
-                Err(Failure::new(Exit::Usage, "unreadable-file", message, "mend or remove it"))
+                Err(Failure::new(Exit::Usage, "unreadable-file", message, "fix or remove it"))
             }
         };
         case_files::find(&self.cases, module)?.into_iter().map(read).collect()
@@ -170,8 +170,8 @@ impl Bench {
         name: &str,
         case: &Case,
         limits: Limits,
-        timed: &Workbench,
-        fuelled: &Workbench,
+        timed: &DevPolicy,
+        fuelled: &DevPolicy,
     ) -> Result<Vec<Measurement>, Failure> {
         let generous =
             Limits { time: Conditions::default().limits.time.max(limits.time), ..limits };
@@ -201,9 +201,9 @@ impl Bench {
     }
 }
 
-fn judge(bench: &Workbench, case: &Case, limits: Limits) -> Result<Report, Failure> {
-    let conditions = Conditions { limits, meter: bench.meter()?, ..Conditions::default() };
-    bench.block_on(cases::judge(&bench.policy, case, &conditions)).map_err(|error| {
+fn judge(dev: &DevPolicy, case: &Case, limits: Limits) -> Result<Report, Failure> {
+    let conditions = Conditions { limits, meter: dev.meter()?, ..Conditions::default() };
+    dev.block_on(cases::judge(&dev.policy, case, &conditions)).map_err(|error| {
         let message = "the object cannot be handed to a policy";
         Failure::new(Exit::Usage, "unreadable-object", message, "").because(&error)
     })

@@ -14,8 +14,8 @@ use crate::exit::{Exit, Failure};
 use crate::output::{Answer, Output};
 use crate::policy::answer::{Identity, severity};
 use crate::policy::case_files::{self, CaseFile};
+use crate::policy::dev_policy::load;
 use crate::policy::reference::Module;
-use crate::policy::workbench::load;
 use crate::runtime::Runtime;
 use crate::ui::{Ui, wrap};
 
@@ -104,7 +104,7 @@ impl Explain {
             summary: policy.metadata().summary.clone(),
             messages: messages.filter(wanted).map(|one| explain(one, &cases)).collect(),
         };
-        let width = ui.look().width;
+        let width = ui.layout().width;
         ui.answer(&answer, |out| answer.write(width, out))?;
         Ok(Exit::Done)
     }

@@ -12,10 +12,10 @@ use serde_json::Value;
 use crate::cli::Global;
 use crate::exit::{Exit, Failure};
 use crate::output::{Answer, Output};
-use crate::policy::anatomy::{Anatomy, Form};
 use crate::policy::answer::{bytes, place, severity, step_name};
+use crate::policy::dev_policy::fault;
+use crate::policy::module_info::{Form, ModuleInfo};
 use crate::policy::reference::Module;
-use crate::policy::workbench::fault;
 use crate::runtime::Runtime;
 use crate::ui::{Ui, wrap};
 
@@ -53,7 +53,7 @@ pub(crate) struct PolicyInspection {
     world: Option<&'static str>,
     /// What the bytes show of themselves.
     #[serde(flatten)]
-    anatomy: Anatomy,
+    info: ModuleInfo,
     /// What it says of itself; absent if it cannot.
     description: Option<Description>,
     /// One word for why it is refused.
@@ -125,20 +125,20 @@ impl Inspect {
         let module = Module::find(self.policy.as_deref())?;
         let loaded = Runtime::start(global)?.load(&module.bytes, None)?;
         let inspection = PolicyInspection::of(&module, &loaded);
-        let width = ui.look().width;
+        let width = ui.layout().width;
         ui.answer(&inspection, |out| inspection.write(width, out))?;
-        Ok(if loaded.is_ok() { Exit::Done } else { Exit::Negative })
+        Ok(if loaded.is_ok() { Exit::Done } else { Exit::Findings })
     }
 }
 
 impl PolicyInspection {
     fn of(module: &Module, loaded: &Result<Policy, LoadError>) -> Self {
-        let mut anatomy = Anatomy::of(&module.bytes);
+        let mut info = ModuleInfo::of(&module.bytes);
         if let Err(error) = loaded {
             // What the bytes show is clearer than what the linker says; what a policy says of
             // itself only shows when it runs.
-            if anatomy.problems.is_empty() {
-                anatomy.problems.push(error_chain(error));
+            if info.problems.is_empty() {
+                info.problems.push(error_chain(error));
             }
         }
         Self {
@@ -146,7 +146,7 @@ impl PolicyInspection {
             digest: module.digest().to_string(),
             size: module.bytes.len(),
             world: loaded.is_ok().then_some("opensdn:policy/policy@1.0.0"),
-            anatomy,
+            info,
             description: loaded.as_ref().ok().map(|policy| Description::of(policy.metadata())),
             fault: loaded.as_ref().err().map(fault),
         }
@@ -159,7 +159,7 @@ impl PolicyInspection {
             }
             None => writeln!(out, "{} is not a policy\n", self.source)?,
         }
-        for problem in &self.anatomy.problems {
+        for problem in &self.info.problems {
             for (number, line) in wrap(problem, width.saturating_sub(10)).iter().enumerate() {
                 let title = if number == 0 { "problem" } else { "" };
                 writeln!(out, "{title:8}  {line}")?;
@@ -169,11 +169,11 @@ impl PolicyInspection {
         writeln!(out, "digest    {}", self.digest)?;
         writeln!(out, "size      {}", bytes(self.size))?;
         writeln!(out, "world     {}", self.world.unwrap_or("does not fit"))?;
-        if self.anatomy.form == Form::Component {
-            writeln!(out, "imports   {}", list(&self.anatomy.imports))?;
-            writeln!(out, "exports   {}", list(&self.anatomy.exports))?;
+        if self.info.form == Form::Component {
+            writeln!(out, "imports   {}", list(&self.info.imports))?;
+            writeln!(out, "exports   {}", list(&self.info.exports))?;
         }
-        let producers = self.anatomy.producers.iter();
+        let producers = self.info.producers.iter();
         let producers: Vec<String> =
             producers.map(|one| format!("{} {}", one.name, one.version)).collect();
         let producers = match producers.as_slice() {

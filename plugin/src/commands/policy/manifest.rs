@@ -12,10 +12,10 @@ use serde_json::{Value, json};
 use super::run::settings;
 use crate::cli::Global;
 use crate::exit::{Exit, Failure};
-use crate::policy::installation::{Installation, Place};
+use crate::policy::dev_policy::{LimitFlags, load};
+use crate::policy::installation::{Installation, Target};
 use crate::policy::reference::Module;
 use crate::policy::selector;
-use crate::policy::workbench::{LimitFlags, load};
 use crate::runtime::Runtime;
 use crate::ui::Ui;
 
@@ -132,8 +132,8 @@ impl Manifest {
         let policy = load(&Runtime::start(global)?, &module)?;
         let name = self.name.clone().unwrap_or_else(|| policy.metadata().name.clone());
         let place = match &self.folder {
-            Some(path) => Place::Folder(path.clone()),
-            None => Place::ConfigMap,
+            Some(path) => Target::Folder(path.clone()),
+            None => Target::ConfigMap,
         };
         let namespace = &self.control_namespace;
         let installation =

@@ -17,9 +17,9 @@ use crate::clients::AsksCluster;
 use crate::exit::{Exit, Failure};
 use crate::output::{API_VERSION, Output};
 use crate::policy::answer::Outcome;
+use crate::policy::dev_policy::{DevPolicy, LimitFlags};
 use crate::policy::evaluation::PolicyRun;
 use crate::policy::reference::Module;
-use crate::policy::workbench::{LimitFlags, Workbench};
 use crate::policy::{cluster, objects};
 use crate::ui::Ui;
 
@@ -49,7 +49,7 @@ pub(crate) struct Run {
     /// The object as it is stored; alone it means that the object is deleted.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     old: Option<PathBuf>,
-    /// What is asked for [default: create, update or delete, as the objects tell].
+    /// What is asked for [default: create, update or delete, by the objects].
     #[arg(long, value_enum, ignore_case = true, value_name = "OPERATION")]
     operation: Option<OperationFlag>,
     /// Who asks.
@@ -67,13 +67,13 @@ pub(crate) struct Run {
     /// Settings of the policy (YAML or JSON).
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     settings: Option<PathBuf>,
-    /// Files with the objects that answer look-ups.
+    /// Files with the objects that answer lookups.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, num_args = 1.., conflicts_with_all = ["record", "replay"])]
     objects: Vec<PathBuf>,
-    /// Answer look-ups from the cluster, which is only read, and write them into this file.
+    /// Answer lookups from the cluster, which is only read, and write them into this file.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "replay")]
     record: Option<PathBuf>,
-    /// Answer look-ups from this file; one that is not in it is an error.
+    /// Answer lookups from this file; one that is not in it is an error.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     replay: Option<PathBuf>,
     #[command(flatten)]
@@ -126,31 +126,31 @@ impl Run {
         }
         let module = Module::find(self.policy.as_deref())?;
         let case = self.case()?;
-        let bench = Workbench::start(global, ui, &module, Metering::Fuel)?;
-        check_settings(&bench, &case)?;
-        let source = self.source(global, &bench)?;
+        let dev = DevPolicy::start(global, ui, &module, Metering::Fuel)?;
+        check_settings(&dev, &case)?;
+        let source = self.source(global, &dev)?;
         let recording = Arc::new(Recording::new(source.lookup()));
         let conditions = Conditions {
             lookup: Some(Arc::clone(&recording) as Arc<dyn Lookup>),
             limits: self.limits.or_of_project(Path::new("."))?.limits(),
-            meter: bench.meter()?,
+            meter: dev.meter()?,
         };
-        let judged = bench.block_on(cases::judge(&bench.policy, &case, &conditions));
+        let judged = dev.block_on(cases::judge(&dev.policy, &case, &conditions));
         let report = judged.map_err(|error| {
             let message = "the object cannot be handed to a policy";
             Failure::new(Exit::Usage, "unreadable-object", message, "").because(&error)
         })?;
         if !report.reached {
-            return Err(not_concerned(&bench, &case));
+            return Err(not_concerned(&dev, &case));
         }
-        source.finish(&bench, ui)?;
+        source.finish(&dev, ui)?;
         let record = recording.record();
-        let answer = PolicyRun::new(&bench.policy, &module, &report, &record);
-        let width = ui.look().width;
+        let answer = PolicyRun::new(&dev.policy, &module, &report, &record);
+        let width = ui.layout().width;
         ui.answer(&answer, |out| answer.write(width, out))?;
         Ok(match answer.outcome {
             Outcome::Allow | Outcome::Warn if answer.problems.is_empty() => Exit::Done,
-            _ => Exit::Negative,
+            _ => Exit::Findings,
         })
     }
 
@@ -180,15 +180,15 @@ impl Run {
         })
     }
 
-    fn source(&self, global: &Global, bench: &Workbench) -> Result<Source, Failure> {
+    fn source(&self, global: &Global, dev: &DevPolicy) -> Result<Source, Failure> {
         if let Some(path) = &self.replay {
             return Ok(Source::Replay(Arc::new(Replay::new(recorded(path)?))));
         }
         if let Some(path) = &self.record {
-            let indexes = &bench.policy.metadata().indexes;
-            let objects = bench.block_on(async {
+            let indexes = &dev.policy.metadata().indexes;
+            let objects = dev.block_on(async {
                 let client = global.client().await?;
-                cluster::objects(&client, indexes).await
+                cluster::objects(client, indexes).await
             })?;
             let recording = Recording::new(Arc::new(Documents::new(objects)));
             return Ok(Source::Recording(Arc::new(recording), path.clone()));
@@ -214,14 +214,14 @@ impl Source {
     }
 
     /// Keeps what was recorded; refuses what a record did not have.
-    fn finish(&self, bench: &Workbench, ui: &mut Ui) -> Result<(), Failure> {
+    fn finish(&self, dev: &DevPolicy, ui: &mut Ui) -> Result<(), Failure> {
         match self {
             Self::Plain(_) => Ok(()),
-            Self::Recording(recording, path) => keep(bench, recording.record(), path, ui),
+            Self::Recording(recording, path) => keep(dev, recording.record(), path, ui),
             Self::Replay(replay) => match replay.missing().as_slice() {
                 [] => Ok(()),
                 missing => {
-                    let message = format!("the record lacks the look-up {}", missing.join(", "));
+                    let message = format!("the record lacks the lookup {}", missing.join(", "));
                     let hint = "record it again: policy run --record FILE";
                     Err(Failure::new(Exit::Usage, "not-in-record", message, hint))
                 }
@@ -240,7 +240,7 @@ pub(super) fn settings(path: Option<&Path>) -> Result<Value, Failure> {
 
 fn recorded(path: &Path) -> Result<Record, Failure> {
     let refused = |error: &dyn std::error::Error| {
-        let message = format!("{} is not a record of look-ups", path.display());
+        let message = format!("{} is not a record of lookups", path.display());
         let hint = "make one: kubectl opensdn policy run --record FILE";
         Failure::new(Exit::Usage, "unreadable-file", message, hint).because(error)
     };
@@ -254,12 +254,12 @@ fn recorded(path: &Path) -> Result<Record, Failure> {
     Err(Failure::new(Exit::Usage, "unreadable-file", message, hint))
 }
 
-fn keep(bench: &Workbench, record: Record, path: &Path, ui: &mut Ui) -> Result<(), Failure> {
+fn keep(dev: &DevPolicy, record: Record, path: &Path, ui: &mut Ui) -> Result<(), Failure> {
     let secrets = record.calls.iter().any(|call| call.index.kind == "Secret");
     let file = RecordFile {
         api_version: API_VERSION.to_owned(),
         kind: RECORD_KIND.to_owned(),
-        policy: bench.policy.digest().to_string(),
+        policy: dev.policy.digest().to_string(),
         calls: record.calls,
     };
     let failed = |error: &dyn std::error::Error| {
@@ -270,7 +270,7 @@ fn keep(bench: &Workbench, record: Record, path: &Path, ui: &mut Ui) -> Result<(
     text.push('\n');
     write_private(path, &text).map_err(|error| failed(&error))?;
     let number = file.calls.len();
-    ui.note(&format!("{number} look-ups written to {}", path.display()));
+    ui.note(&format!("{number} lookups written to {}", path.display()));
     if secrets {
         ui.warn(&format!("{} holds what the policy reads of Secrets", path.display()));
     }
@@ -285,25 +285,25 @@ fn write_private(path: &Path, text: &str) -> io::Result<()> {
     file.write_all(text.as_bytes())
 }
 
-fn check_settings(bench: &Workbench, case: &Case) -> Result<(), Failure> {
-    let problems = bench.policy.check_settings(&case.settings);
+fn check_settings(dev: &DevPolicy, case: &Case) -> Result<(), Failure> {
+    let problems = dev.policy.check_settings(&case.settings);
     if problems.is_empty() {
         return Ok(());
     }
-    let message = format!("the settings do not fit {}", bench.policy.metadata().name);
+    let message = format!("the settings do not fit {}", dev.policy.metadata().name);
     let hint = "what it takes: kubectl opensdn policy inspect";
     let mut failure = Failure::new(Exit::Usage, "bad-settings", message, hint);
     failure.causes = problems;
     Err(failure)
 }
 
-fn not_concerned(bench: &Workbench, case: &Case) -> Failure {
+fn not_concerned(dev: &DevPolicy, case: &Case) -> Failure {
     let object = case.object.as_ref().or(case.old_object.as_ref());
     let text = |key: &str| {
         let value = object.and_then(|object| object.get(key));
         value.and_then(Value::as_str).unwrap_or_default().to_owned()
     };
-    let metadata = bench.policy.metadata();
+    let metadata = dev.policy.metadata();
     let message = format!(
         "{} is not about this request for {} {}, and was not asked",
         metadata.name,

@@ -9,10 +9,10 @@ use opensdn_policy_host::{Limits, Meter, Metering};
 use crate::cli::Global;
 use crate::exit::{Exit, Failure};
 use crate::policy::case_files::{self, CaseFile};
+use crate::policy::dev_policy::{DevPolicy, LimitFlags};
 use crate::policy::junit;
 use crate::policy::reference::Module;
 use crate::policy::test_report::{self, CaseAnswer, CaseResult, PolicyTest, Requirement};
-use crate::policy::workbench::{LimitFlags, Workbench};
 use crate::ui::Ui;
 
 const EXAMPLES: &str = "\
@@ -71,18 +71,18 @@ impl Test {
     pub(crate) fn run(&self, global: &Global, ui: &mut Ui) -> Result<Exit, Failure> {
         let module = Module::find(self.policy.as_deref())?;
         let files = self.chosen(case_files::find(&self.cases, &module)?)?;
-        let bench = Workbench::start(global, ui, &module, Metering::Fuel)?;
+        let dev = DevPolicy::start(global, ui, &module, Metering::Fuel)?;
         let tester = Tester {
-            bench: &bench,
+            dev: &dev,
             limits: self.limits.or_of_project(Path::new("."))?.limits(),
-            meter: bench.meter()?,
+            meter: dev.meter()?,
             update: self.update,
         };
         let cases: Vec<CaseAnswer> = files.iter().map(|file| tester.test(file)).collect();
         let partial = self.no_coverage || self.filter.is_some();
         let required = if partial { Requirement::None } else { Requirement::Coverage };
-        let report = PolicyTest::new(&bench.policy, &module, cases, required);
-        let columns = ui.look().width;
+        let report = PolicyTest::new(&dev.policy, &module, cases, required);
+        let columns = ui.layout().width;
         match self.output {
             Format::Junit => ui.write(|out| junit::write(&report, out))?,
             _ => ui.answer(&report, |out| test_report::write(&report, columns, out))?,
@@ -104,7 +104,7 @@ impl Test {
 
 /// Runs cases.
 struct Tester<'t> {
-    bench: &'t Workbench,
+    dev: &'t DevPolicy,
     limits: Limits,
     meter: Meter,
     update: bool,
@@ -122,8 +122,8 @@ impl Tester<'_> {
         let time = self.limits.time.max(defaults.limits.time);
         let limits = Limits { time, ..self.limits };
         let conditions = Conditions { limits, meter: self.meter.clone(), ..defaults };
-        let run = cases::run_under(&self.bench.policy, &case, &conditions);
-        match self.bench.block_on(run) {
+        let run = cases::run_under(&self.dev.policy, &case, &conditions);
+        match self.dev.block_on(run) {
             Ok(report) => self.judged(file, &case, &report),
             Err(error) => CaseAnswer::unreadable(file, error.to_string()),
         }
@@ -146,8 +146,7 @@ impl Tester<'_> {
             limits: Limits { time: Conditions::default().limits.time, ..self.limits },
             ..Conditions::default()
         };
-        let again =
-            self.bench.block_on(cases::run_under(&self.bench.policy, &accepted, &conditions));
+        let again = self.dev.block_on(cases::run_under(&self.dev.policy, &accepted, &conditions));
         if !again.is_ok_and(|report| report.problems.is_empty()) {
             answer.problems.push("not updated: this is not a matter of what is expected".into());
             return;

@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_elsewhere_missing_or_circular_is_told() {
+    fn what_is_elsewhere_missing_or_circular_is_reported() {
         let text = |resources: &str| {
             let root = folder(&[("kustomization.yaml", resources), ("a/x", "")]);
             build(root.path()).unwrap_err().to_string()

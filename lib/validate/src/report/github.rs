@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use super::{Severity, ValidationReport};
 
 /// Writes one command a finding.
-pub(crate) fn write(report: &ValidationReport, out: &mut dyn Write) -> io::Result<()> {
+pub fn write(report: &ValidationReport, out: &mut dyn Write) -> io::Result<()> {
     for finding in &report.findings {
         let level = match finding.severity {
             Severity::Error => "error",

@@ -1,24 +1,24 @@
 //! Codes of what is wrong with a set of documents, and with how it is to be judged: neither the
 //! text's nor the schema's nor a policy's.
 
-/// The same object stands twice among the documents.
-pub(crate) const DEFINED_TWICE: &str = "defined-twice";
+/// The same object is among the documents twice.
+pub const DEFINED_TWICE: &str = "defined-twice";
 /// A file cannot be read.
-pub(crate) const UNREADABLE: &str = "unreadable-file";
+pub const UNREADABLE: &str = "unreadable-file";
 /// A policy could not judge the object.
-pub(crate) const COULD_NOT_TELL: &str = "policy-could-not-tell";
+pub const INCONCLUSIVE: &str = "policy-inconclusive";
 /// An object of a kind that neither a schema nor a policy knows (`--strict`).
-pub(crate) const UNKNOWN_KIND: &str = "unknown-kind";
+pub const UNKNOWN_KIND: &str = "unknown-kind";
 /// A suppression without a reason, which does not count.
-pub(crate) const WITHOUT_REASON: &str = "suppression-without-reason";
+pub const WITHOUT_REASON: &str = "suppression-without-reason";
 /// A suppression of something that is not found.
-pub(crate) const UNUSED: &str = "suppression-unused";
+pub const UNUSED: &str = "suppression-unused";
 
 /// Every code here with what it means and what to do.
-pub(crate) const ALL: &[(&str, &str, &str)] = &[
+pub const ALL: &[(&str, &str, &str)] = &[
     (
         DEFINED_TWICE,
-        "the same object (kind, namespace, name) stands twice among the documents, so that what is \
+        "the same object (kind, namespace, name) is among the documents twice, so that what is \
          applied last wins",
         "remove one of them, or give it another name",
     ),
@@ -28,10 +28,10 @@ pub(crate) const ALL: &[(&str, &str, &str)] = &[
         "give yourself the right to read it, or leave it out",
     ),
     (
-        COULD_NOT_TELL,
+        INCONCLUSIVE,
         "a policy came to no answer, which is never a pass: the webhook would refuse the object, or \
          let it pass unchecked with a warning, by the policy's failureMode",
-        "look at the reason in the message; a look-up that needs the cluster is answered with --live",
+        "look at the reason in the message; a lookup that needs the cluster is answered with --live",
     ),
     (
         UNKNOWN_KIND,
@@ -48,13 +48,13 @@ pub(crate) const ALL: &[(&str, &str, &str)] = &[
 ];
 
 /// What a code without a number means, if it is one of those.
-pub(crate) fn meaning(code: &str) -> Option<&'static str> {
+pub fn meaning(code: &str) -> Option<&'static str> {
     let own = ALL.iter().find(|one| one.0 == code).map(|one| one.1);
     let texts = opensdn_manifests::codes::ALL.iter();
     own.or_else(|| texts.into_iter().find(|one| one.0 == code).map(|one| one.1.trim()))
 }
 
 /// What to do about a code of this file.
-pub(crate) fn remedy(code: &str) -> Option<&'static str> {
+pub fn remedy(code: &str) -> Option<&'static str> {
     ALL.iter().find(|one| one.0 == code).map(|one| one.2)
 }

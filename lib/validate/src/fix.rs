@@ -4,15 +4,17 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io;
 use std::path::Path;
 
 use opensdn_manifests::{Problem, Source};
 
-use super::{Task, Validated, validate};
-use crate::exit::{Exit, Failure};
-use crate::replace::replace;
-use crate::report::{Finding, Fix, Fixed, Origin, Place};
-use crate::runtime::Runtime;
+use crate::cluster::Cluster;
+use crate::error::Error;
+use crate::inputs::shown;
+use crate::loader::Loader;
+use crate::report::{Finding, Fix, Fixed, Location, Origin};
+use crate::{Task, Validated, validate};
 
 /// A name that is put right may show that something within is wrong; no schema is as deep as this.
 const ROUNDS: usize = 32;
@@ -52,32 +54,36 @@ fn has_alias(text: &str) -> bool {
     after_star.into_iter().any(|rest| rest.starts_with(|one: char| !one.is_whitespace()))
 }
 
+/// Puts a text in the place of a file.
+type Replace<'a> = &'a dyn Fn(&Path, &[u8]) -> io::Result<()>;
+
 /// Validates, and puts right what can be, until nothing is left that can be. The report is about
-/// the files as they then are.
+/// the files as they then are. `replace` writes a file as a whole.
 ///
 /// # Errors
 /// As for [`validate`], or a file cannot be written.
-pub(crate) fn validate_and_fix(
-    runtime: &Runtime,
+pub async fn validate_and_fix(
+    loader: Loader<'_>,
     task: &Task,
-    client: Option<kube::Client>,
-) -> Result<Validated, Failure> {
+    cluster: Option<&dyn Cluster>,
+    replace: Replace<'_>,
+) -> Result<Validated, Error> {
     let mut fixed = Vec::new();
-    let mut validated = validate(runtime, task, client.clone())?;
+    let mut validated = validate(loader, task, cluster).await?;
     for _ in 0..ROUNDS {
-        let now = apply(&validated)?;
+        let now = apply(&validated, replace)?;
         if now.is_empty() {
             break;
         }
         fixed.extend(now);
-        validated = validate(runtime, task, client.clone())?;
+        validated = validate(loader, task, cluster).await?;
     }
     validated.report.fixed = fixed;
     Ok(validated)
 }
 
 /// Writes the fixes of a report into its files.
-fn apply(validated: &Validated) -> Result<Vec<Fixed>, Failure> {
+fn apply(validated: &Validated, replace: Replace<'_>) -> Result<Vec<Fixed>, Error> {
     let mut by_file: BTreeMap<usize, Vec<(&Finding, &Fix)>> = BTreeMap::new();
     for finding in &validated.report.findings {
         let Some(fix) = finding.fix.as_ref().filter(|_| finding.place.origin == Origin::File)
@@ -89,14 +95,18 @@ fn apply(validated: &Validated) -> Result<Vec<Fixed>, Failure> {
     let mut fixed = Vec::new();
     for (number, fixes) in by_file {
         if let Some(path) = validated.paths.get(&number) {
-            fixed.extend(apply_to(path, &fixes)?);
+            fixed.extend(apply_to(path, &fixes, replace)?);
         }
     }
     Ok(fixed)
 }
 
-fn apply_to(path: &Path, fixes: &[(&Finding, &Fix)]) -> Result<Vec<Fixed>, Failure> {
-    // A file that has gone since, or is no text any more, is told by the next round.
+fn apply_to(
+    path: &Path,
+    fixes: &[(&Finding, &Fix)],
+    replace: Replace<'_>,
+) -> Result<Vec<Fixed>, Error> {
+    // A file that has gone since, or is no text any more, is reported by the next round.
     let Ok(mut text) = fs::read_to_string(path) else { return Ok(Vec::new()) };
     let mut edits: BTreeMap<usize, (&Finding, &Fix)> = BTreeMap::new();
     for (finding, fix) in fixes {
@@ -113,9 +123,9 @@ fn apply_to(path: &Path, fixes: &[(&Finding, &Fix)]) -> Result<Vec<Fixed>, Failu
         return Ok(Vec::new());
     }
     replace(path, text.as_bytes()).map_err(|error| {
-        let message = format!("{} cannot be written", super::inputs::shown(path));
+        let message = format!("{} cannot be written", shown(path));
         let hint = "give yourself the right to write to the file and its folder";
-        Failure::new(Exit::Usage, "unwritable-output", message, hint).because(&error)
+        Error::input("unwritable-output", message, hint).because(&error)
     })?;
     let fixed = |(finding, fix): (&Finding, &Fix)| Fixed {
         code: finding.code.clone(),
@@ -126,7 +136,7 @@ fn apply_to(path: &Path, fixes: &[(&Finding, &Fix)]) -> Result<Vec<Fixed>, Failu
 }
 
 /// The byte at the line and column of a place.
-fn offset(text: &str, place: &Place) -> Option<usize> {
+fn offset(text: &str, place: &Location) -> Option<usize> {
     let (line, column) = (place.line?, place.column?);
     let start = match line {
         0 => return None,
@@ -208,8 +218,11 @@ mod tests {
 
     #[test]
     fn a_place_is_found_in_characters_and_behind_a_byte_order_mark() {
-        let place =
-            |line, column| Place { line: Some(line), column: Some(column), ..Place::default() };
+        let place = |line, column| Location {
+            line: Some(line),
+            column: Some(column),
+            ..Location::default()
+        };
         assert_eq!(offset("\u{feff}ab\nä: b", &place(1, 2)), Some(4));
         assert_eq!(offset("ab\nä: b", &place(2, 2)), Some(5));
         assert_eq!(offset("ab", &place(2, 1)), None);

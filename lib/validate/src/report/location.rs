@@ -5,71 +5,71 @@ use opensdn_manifests::{Source, Span};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// Longer lines are not shown: nobody reads JSON of a machine in one line.
+/// Longer lines are not shown: they are a machine's JSON in one line.
 const LONGEST_LINE: usize = 400;
 
 /// Whether something comes from a file or from the cluster.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum Origin {
+pub enum Origin {
     /// A file, or standard input.
     #[default]
     File,
     /// What kustomize made of a folder; lines are those of its output.
     Kustomize,
-    /// The living cluster.
+    /// The live cluster.
     Cluster,
 }
 
-/// Where something stands.
+/// Where something is.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Place {
+pub struct Location {
     /// Where it comes from.
-    pub(crate) origin: Origin,
-    /// The file as it was named or found, `<stdin>`, or what stands for the cluster.
-    pub(crate) file: String,
+    pub origin: Origin,
+    /// The file as it was named or found, `<stdin>`, or `cluster: ` and the object.
+    pub file: String,
     /// Line, from 1.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) line: Option<usize>,
+    pub line: Option<usize>,
     /// Column in characters, from 1.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) column: Option<usize>,
+    pub column: Option<usize>,
     /// Line of the end.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) end_line: Option<usize>,
+    pub end_line: Option<usize>,
     /// Column behind the end.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) end_column: Option<usize>,
+    pub end_column: Option<usize>,
     /// Number of the file among those given, for the order.
     #[serde(skip)]
     #[schemars(skip)]
-    pub(crate) file_number: usize,
+    pub file_number: usize,
     /// The first line of it.
     #[serde(skip)]
     #[schemars(skip)]
-    pub(crate) excerpt: Option<Excerpt>,
+    pub excerpt: Option<Excerpt>,
 }
 
 /// A line, and the bytes of it that are meant.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Excerpt {
+pub struct Excerpt {
     /// The line without its end.
-    pub(crate) line: String,
+    pub line: String,
     /// First byte.
-    pub(crate) start: usize,
+    pub start: usize,
     /// Behind the last byte.
-    pub(crate) end: usize,
+    pub end: usize,
 }
 
-impl Place {
+impl Location {
     /// A file as a whole.
-    pub(crate) fn of_file(origin: Origin, file: impl Into<String>, file_number: usize) -> Self {
+    pub fn of_file(origin: Origin, file: impl Into<String>, file_number: usize) -> Self {
         Self { origin, file: file.into(), file_number, ..Self::default() }
     }
 
     /// A part of a text. What spans several lines is shown by its first.
-    pub(crate) fn of_span(origin: Origin, file_number: usize, source: &Source, span: Span) -> Self {
+    pub fn of_span(origin: Origin, file_number: usize, source: &Source, span: Span) -> Self {
         let text = source.text();
         let start = text.floor_char_boundary(span.start);
         let end = text.floor_char_boundary(span.end).max(start);
@@ -94,7 +94,7 @@ impl Place {
     }
 
     /// `file:line:column`, as far as known.
-    pub(crate) fn text(&self) -> String {
+    pub fn text(&self) -> String {
         match (self.line, self.column) {
             (Some(line), Some(column)) => format!("{}:{line}:{column}", self.file),
             _ => self.file.clone(),

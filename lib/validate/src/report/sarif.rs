@@ -5,14 +5,14 @@ use std::io::{self, Write};
 
 use serde_json::{Value, json};
 
-use super::place::{Origin, Place};
+use super::location::{Location, Origin};
 use super::{By, Finding, ObjectId, Severity, ValidationReport, codes};
 
 const SCHEMA: &str =
     "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json";
 
 /// Writes the document.
-pub(crate) fn write(report: &ValidationReport, out: &mut dyn Write) -> io::Result<()> {
+pub fn write(report: &ValidationReport, out: &mut dyn Write) -> io::Result<()> {
     serde_json::to_writer_pretty(&mut *out, &document(report))?;
     out.write_all(b"\n")
 }
@@ -74,7 +74,7 @@ fn result(finding: &Finding, rule: Option<usize>) -> Value {
     let text = if finding.hint.is_empty() {
         finding.message.clone()
     } else {
-        format!("{}. To mend it: {}", finding.message, finding.hint)
+        format!("{}. To fix it: {}", finding.message, finding.hint)
     };
     let related: Vec<Value> = finding
         .related
@@ -122,7 +122,7 @@ fn level(severity: Severity) -> &'static str {
     }
 }
 
-fn location(place: &Place, object: Option<&ObjectId>, pointer: Option<&str>) -> Value {
+fn location(place: &Location, object: Option<&ObjectId>, pointer: Option<&str>) -> Value {
     let mut location = json!({});
     let Some(fields) = location.as_object_mut() else { return location };
     if place.origin != Origin::Cluster {
@@ -141,7 +141,7 @@ fn location(place: &Place, object: Option<&ObjectId>, pointer: Option<&str>) -> 
     location
 }
 
-fn region(place: &Place) -> Option<Value> {
+fn region(place: &Location) -> Option<Value> {
     let mut region = json!({"startLine": place.line?});
     let fields = region.as_object_mut()?;
     let others = [

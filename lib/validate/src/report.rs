@@ -4,71 +4,67 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::output::Answer;
-
-pub(crate) mod codes;
+pub mod codes;
 mod github;
 mod human;
 mod junit;
-mod place;
+mod layout;
+mod location;
 mod sarif;
 
 #[cfg(test)]
 mod tests;
 
-pub(crate) use github::write as write_github;
-pub(crate) use human::{fixed, summary, write as write_human};
-pub(crate) use junit::write as write_junit;
-pub(crate) use place::{Origin, Place};
-pub(crate) use sarif::write as write_sarif;
+pub use github::write as write_github;
+pub use human::{fixed, summary, write as write_human};
+pub use junit::write as write_junit;
+pub use layout::{Layout, wrap};
+pub use location::{Location, Origin};
+pub use sarif::write as write_sarif;
 
 /// What `validate` answers.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct ValidationReport {
+pub struct ValidationReport {
     /// How much was looked at, and how much was found.
-    pub(crate) summary: Summary,
+    pub summary: Summary,
     /// What is wrong, in the order of files and lines.
-    pub(crate) findings: Vec<Finding>,
+    pub findings: Vec<Finding>,
     /// What is wrong and was suppressed with a reason.
-    pub(crate) suppressed: Vec<Finding>,
+    pub suppressed: Vec<Finding>,
     /// What was not checked, and why.
-    pub(crate) not_checked: Vec<NotChecked>,
+    pub not_checked: Vec<NotChecked>,
     /// The policies that were run.
-    pub(crate) policies: Vec<PolicyId>,
+    pub policies: Vec<PolicyId>,
     /// What --fix has put right; findings are those that remain.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(crate) fixed: Vec<Fixed>,
-}
-
-impl Answer for ValidationReport {
-    const KIND: &'static str = "ValidationReport";
+    pub fixed: Vec<Fixed>,
 }
 
 /// How much was looked at, and how much was found.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Summary {
+pub struct Summary {
     /// Findings that the API server or the webhook would refuse.
-    pub(crate) errors: usize,
+    pub errors: usize,
     /// Findings that pass with a warning.
-    pub(crate) warnings: usize,
+    pub warnings: usize,
     /// Findings that are good to know.
-    pub(crate) infos: usize,
+    pub infos: usize,
     /// Findings that were suppressed.
-    pub(crate) suppressed: usize,
+    pub suppressed: usize,
     /// Files that were read.
-    pub(crate) files: usize,
+    pub files: usize,
     /// Objects that were checked.
-    pub(crate) objects: usize,
+    pub objects: usize,
     /// Objects of kinds that are neither OpenSDN's nor known to a policy.
-    pub(crate) ignored: usize,
+    pub ignored: usize,
 }
 
 /// How bad a finding is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum Severity {
+pub enum Severity {
     /// Good to know.
     Info,
     /// It passes with a warning.
@@ -80,14 +76,14 @@ pub(crate) enum Severity {
 /// Which step found it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum Step {
+pub enum Step {
     /// Reading the text.
     Syntax,
     /// The schema of the kind, and the rules in it.
     Schema,
     /// A policy.
     Policy,
-    /// The documents as a set: something that must be unique stands twice.
+    /// The documents as a set: something that must be unique is there twice.
     Set,
     /// A suppression that cannot be granted.
     Suppression,
@@ -96,104 +92,104 @@ pub(crate) enum Step {
 /// One thing that is wrong.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Finding {
+pub struct Finding {
     /// Stable code: OSDN and a number, or a word such as unknown-field.
-    pub(crate) code: String,
+    pub code: String,
     /// How bad it is.
-    pub(crate) severity: Severity,
+    pub severity: Severity,
     /// Which step found it.
-    pub(crate) step: Step,
+    pub step: Step,
     /// What is wrong in general, where the code has such a text.
     #[serde(skip_serializing_if = "String::is_empty")]
-    pub(crate) title: String,
+    pub title: String,
     /// What is wrong here.
-    pub(crate) message: String,
+    pub message: String,
     /// What to do.
     #[serde(skip_serializing_if = "String::is_empty")]
-    pub(crate) hint: String,
+    pub hint: String,
     /// The object, as far as it could be read.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) object: Option<ObjectId>,
+    pub object: Option<ObjectId>,
     /// JSON Pointer of the field in the object; the empty text is the object itself.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) pointer: Option<String>,
-    /// Where it stands.
-    pub(crate) place: Place,
+    pub pointer: Option<String>,
+    /// Where it is.
+    pub place: Location,
     /// Other places that have to do with it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(crate) related: Vec<Related>,
+    pub related: Vec<Related>,
     /// The policy that says so.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) policy: Option<PolicyId>,
+    pub policy: Option<PolicyId>,
     /// Why it does not count.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) suppression: Option<Granted>,
+    pub suppression: Option<Granted>,
     /// What --fix would write at the place.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) fix: Option<Fix>,
+    pub fix: Option<Fix>,
 }
 
 /// What is written in the place of what is wrong.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Fix {
+pub struct Fix {
     /// What is there.
-    pub(crate) before: String,
+    pub before: String,
     /// What is right.
-    pub(crate) after: String,
+    pub after: String,
 }
 
 /// What --fix wrote into a file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Fixed {
+pub struct Fixed {
     /// The code of the finding.
-    pub(crate) code: String,
+    pub code: String,
     /// Where it stood.
-    pub(crate) place: Place,
+    pub place: Location,
     /// What was written.
-    pub(crate) fix: Fix,
+    pub fix: Fix,
 }
 
 /// Another place that has to do with a finding.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Related {
+pub struct Related {
     /// What is there.
-    pub(crate) message: String,
+    pub message: String,
     /// The object there.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) object: Option<ObjectId>,
-    /// Where it stands.
-    pub(crate) place: Place,
+    pub object: Option<ObjectId>,
+    /// Where it is.
+    pub place: Location,
 }
 
 /// A policy that was run.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct PolicyId {
+pub struct PolicyId {
     /// Name of the AdmissionPolicy.
-    pub(crate) name: String,
+    pub name: String,
     /// Version that the module says it has.
-    pub(crate) version: String,
+    pub version: String,
     /// Digest of the module.
-    pub(crate) digest: String,
+    pub digest: String,
 }
 
 /// Why a finding does not count.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Granted {
+pub struct Granted {
     /// The reason that was given.
-    pub(crate) reason: String,
+    pub reason: String,
     /// How it was asked for.
-    pub(crate) by: By,
+    pub by: By,
 }
 
 /// How a suppression is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum By {
+pub enum By {
     /// The annotation `opensdn.io/ignore` of the object.
     Annotation,
     /// A comment at the field.
@@ -205,11 +201,11 @@ pub(crate) enum By {
 /// Something that was not checked.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct NotChecked {
+pub struct NotChecked {
     /// What.
-    pub(crate) what: String,
+    pub what: String,
     /// Why not, and how it can be.
-    pub(crate) why: String,
+    pub why: String,
 }
 
 /// An object, as its user knows it.
@@ -217,16 +213,16 @@ pub(crate) struct NotChecked {
     Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct ObjectId {
+pub struct ObjectId {
     /// Group and version.
-    pub(crate) api_version: String,
+    pub api_version: String,
     /// Kind.
-    pub(crate) kind: String,
+    pub kind: String,
     /// Namespace; empty for an object of the cluster, or where none is given.
     #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub(crate) namespace: String,
+    pub namespace: String,
     /// Name.
-    pub(crate) name: String,
+    pub name: String,
 }
 
 impl std::fmt::Display for ObjectId {
@@ -264,7 +260,7 @@ impl Finding {
     }
 
     /// The line under the code: what is wrong in general, or here.
-    pub(crate) fn headline(&self) -> &str {
+    pub fn headline(&self) -> &str {
         if self.title.is_empty() { &self.message } else { &self.title }
     }
 }

@@ -1,32 +1,28 @@
 //! A policy on a developer's machine: loaded into an engine that counts, with the limits of the
 //! flags or of the project. Deliberately not here: which requests it judges.
 
-use std::fs;
 use std::future::Future;
 use std::path::Path;
 use std::time::Duration;
 
 use clap::Args;
 use opensdn_policy_host::{Limits, LoadError, Meter, Metering, Policy};
-use serde::Deserialize;
 
-use super::anatomy::Anatomy;
+use super::module_info::ModuleInfo;
+use super::project::{ProjectFile, ProjectLimits};
 use super::reference::Module;
 use crate::cli::Global;
 use crate::exit::{Exit, Failure};
 use crate::runtime::Runtime;
 use crate::ui::Ui;
 
-/// What `policy new` writes beside the source.
-pub(crate) const PROJECT_FILE: &str = "opensdn-policy.yaml";
-
 /// A policy and what it runs in.
-pub(crate) struct Workbench {
+pub(crate) struct DevPolicy {
     runtime: Runtime,
     pub(crate) policy: Policy,
 }
 
-impl Workbench {
+impl DevPolicy {
     /// Compiles the module, or takes what the cache has of it.
     ///
     /// # Errors
@@ -88,7 +84,7 @@ fn refusal(module: &Module, error: &LoadError) -> Failure {
     );
     let failure = Failure::new(Exit::Usage, fault(error), message, hint);
     // What the bytes show is clearer than what the compiler says of them.
-    match Anatomy::of(&module.bytes).problems {
+    match ModuleInfo::of(&module.bytes).problems {
         problems if problems.is_empty() => failure.because(error),
         problems => Failure { causes: problems, ..failure },
     }
@@ -117,36 +113,13 @@ pub(crate) struct LimitFlags {
     pub(crate) time_limit: Option<u32>,
 }
 
-/// What of the project file matters here.
-#[derive(Debug, Default, Deserialize)]
-struct ProjectFile {
-    #[serde(default)]
-    limits: ProjectLimits,
-}
-
-/// Named as in the specification of an AdmissionPolicy.
-#[derive(Clone, Copy, Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct ProjectLimits {
-    #[serde(default)]
-    timeout_milliseconds: Option<u32>,
-    #[serde(default)]
-    memory_mebibytes: Option<u32>,
-}
-
 impl LimitFlags {
     /// The flags, else what the project in this folder says.
     ///
     /// # Errors
-    /// The project file cannot be read.
+    /// The project file cannot be understood.
     pub(crate) fn or_of_project(self, folder: &Path) -> Result<Self, Failure> {
-        let file = folder.join(PROJECT_FILE);
-        let Ok(text) = fs::read_to_string(&file) else { return Ok(self) };
-        let project: ProjectFile = serde_saphyr::from_str(&text).map_err(|error| {
-            let message = format!("{} cannot be understood", file.display());
-            let hint = "limits has timeoutMilliseconds and memoryMebibytes";
-            Failure::new(Exit::Usage, "unreadable-file", message, hint).because(&error)
-        })?;
+        let Some(project) = ProjectFile::find(folder)? else { return Ok(self) };
         let ProjectLimits { timeout_milliseconds, memory_mebibytes } = project.limits;
         Ok(Self {
             memory_limit: self.memory_limit.or(memory_mebibytes),

@@ -1,25 +1,44 @@
-//! Documents through the whole of `validate`, with the policies that a cluster gets.
+//! Documents through the whole of a validation, with the policies that a cluster gets.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "a test may end here, and the line says where"
+)]
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::LazyLock;
+use std::sync::{LazyLock, Mutex, PoisonError};
 
-use clap::Parser as _;
+use opensdn_policy_host::{Cache, Engine, Metering};
+use opensdn_validate::report::{Finding, Severity, ValidationReport};
+use opensdn_validate::{Error, Loader, Task, Validated, validate};
 
-use super::{Task, Validated, validate};
-use crate::cli::Cli;
-use crate::report::{Finding, ValidationReport};
-use crate::runtime::Runtime;
+/// What runs policies, as in the plugin.
+struct World {
+    tokio: tokio::runtime::Runtime,
+    engine: Engine,
+    cache: Cache,
+}
 
-/// One for all tests: what is compiled by the first is there for the others.
-static RUNTIME: LazyLock<std::sync::Mutex<Runtime>> = LazyLock::new(|| {
-    let cli = Cli::try_parse_from(["kubectl-opensdn", "version"]).unwrap();
-    std::sync::Mutex::new(Runtime::start(&cli.global).unwrap())
+/// One for all tests. What it compiles is there for the plugin's transcripts too.
+static WORLD: LazyLock<Mutex<World>> = LazyLock::new(|| {
+    let folder = concat!(env!("CARGO_TARGET_TMPDIR"), "/cache/opensdn/compiled");
+    Mutex::new(World {
+        tokio: tokio::runtime::Runtime::new().unwrap(),
+        engine: Engine::start_metered(4, Metering::Off).unwrap(),
+        cache: Cache::open(folder).unwrap(),
+    })
 });
 
+fn try_run(task: &Task) -> Result<Validated, Error> {
+    let world = WORLD.lock().unwrap_or_else(PoisonError::into_inner);
+    let loader = Loader { engine: &world.engine, cache: Some(&world.cache) };
+    world.tokio.block_on(Box::pin(validate(loader, task, None)))
+}
+
 fn run(task: &Task) -> Validated {
-    let runtime = RUNTIME.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-    validate(&runtime, task, None).unwrap()
+    try_run(task).unwrap()
 }
 
 fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {
@@ -97,8 +116,8 @@ fn suppressions_need_a_reason_and_are_listed() {
     assert_eq!(codes(&refused.findings), ["OSDN1604", "suppression-without-reason"]);
 
     let unused = "169.254.0.9 # opensdn-ignore: OSDN1604 a lab";
-    let told = report(&[("a.yaml", &link_local("a", unused, ""))]);
-    assert_eq!(codes(&told.findings), ["suppression-unused"]);
+    let unused = report(&[("a.yaml", &link_local("a", unused, ""))]);
+    assert_eq!(codes(&unused.findings), ["suppression-unused"]);
 }
 
 #[test]
@@ -124,9 +143,8 @@ fn settings_and_policies_replace_what_is_there() {
     let report = run(&Task { policies, ..task(root.path()) }).report;
     assert_eq!((report.summary.errors, report.summary.warnings), (0, 1));
     let settings = Some(aside.path().join("unknown.yaml"));
-    let runtime = RUNTIME.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-    let failure = validate(&runtime, &Task { settings, ..task(root.path()) }, None).unwrap_err();
-    assert_eq!(failure.code, "unknown-policy");
+    let error = try_run(&Task { settings, ..task(root.path()) }).unwrap_err();
+    assert_eq!(error.code, "unknown-policy");
 }
 
 #[test]
@@ -146,7 +164,7 @@ fn a_baseline_hides_what_it_has_and_nothing_else() {
 
 #[test]
 fn every_sample_passes_and_every_refused_sample_is_refused() {
-    let deploy = Path::new(env!("CARGO_MANIFEST_DIR")).join("../deploy");
+    let deploy = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy");
     // Not together: some are the same cluster in two ways.
     for entry in fs::read_dir(deploy.join("samples")).unwrap() {
         let sample = entry.unwrap().path();
@@ -157,7 +175,7 @@ fn every_sample_passes_and_every_refused_sample_is_refused() {
         let errors: Vec<String> = report
             .findings
             .iter()
-            .filter(|one| one.severity == crate::report::Severity::Error)
+            .filter(|one| one.severity == Severity::Error)
             .filter(|one| one.place.file == sample.display().to_string())
             .map(|one| format!("{} {} {}", one.place.text(), one.code, one.message))
             .collect();

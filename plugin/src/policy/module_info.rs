@@ -29,7 +29,7 @@ pub(crate) enum Form {
 /// What the bytes show of themselves.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Anatomy {
+pub(crate) struct ModuleInfo {
     /// What the bytes are.
     pub(crate) form: Form,
     /// What it wants from the host.
@@ -53,11 +53,11 @@ pub(crate) struct Producer {
     pub(crate) version: String,
 }
 
-impl Anatomy {
+impl ModuleInfo {
     /// Looks at the bytes.
     pub(crate) fn of(bytes: &[u8]) -> Self {
         let form = form(bytes);
-        let mut anatomy = Self {
+        let mut info = Self {
             form,
             imports: Vec::new(),
             exports: Vec::new(),
@@ -65,14 +65,14 @@ impl Anatomy {
             problems: Vec::new(),
         };
         match form {
-            Form::NotWebAssembly => anatomy.problems.push("it is not WebAssembly".to_owned()),
-            Form::CoreModule => anatomy.problems.push(
+            Form::NotWebAssembly => info.problems.push("it is not WebAssembly".to_owned()),
+            Form::CoreModule => info.problems.push(
                 "it is a core module, not a component; make one with `kubectl opensdn policy build`"
                     .to_owned(),
             ),
-            Form::Component => anatomy.look_inside(bytes),
+            Form::Component => info.look_inside(bytes),
         }
-        anatomy
+        info
     }
 
     fn look_inside(&mut self, bytes: &[u8]) {
@@ -153,28 +153,28 @@ fn producers(bytes: &[u8]) -> Vec<Producer> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Anatomy, Form};
+    use super::{Form, ModuleInfo};
 
     #[test]
     fn a_built_in_policy_fits_the_world() {
         let policy = opensdn_policies::find("even-quorum").unwrap();
-        let anatomy = Anatomy::of(policy.bytes);
-        assert_eq!(anatomy.form, Form::Component);
-        assert_eq!(anatomy.problems, Vec::<String>::new());
-        assert!(anatomy.imports.contains(&"opensdn:policy/cluster@1.0.0".to_owned()));
-        assert!(anatomy.exports.contains(&"validate".to_owned()), "{:?}", anatomy.exports);
+        let info = ModuleInfo::of(policy.bytes);
+        assert_eq!(info.form, Form::Component);
+        assert_eq!(info.problems, Vec::<String>::new());
+        assert!(info.imports.contains(&"opensdn:policy/cluster@1.0.0".to_owned()));
+        assert!(info.exports.contains(&"validate".to_owned()), "{:?}", info.exports);
     }
 
     #[test]
     fn what_is_no_policy_is_explained() {
-        assert_eq!(Anatomy::of(b"#!/bin/sh").problems, ["it is not WebAssembly"]);
-        let module = Anatomy::of(b"\0asm\x01\0\0\0");
+        assert_eq!(ModuleInfo::of(b"#!/bin/sh").problems, ["it is not WebAssembly"]);
+        let module = ModuleInfo::of(b"\0asm\x01\0\0\0");
         assert_eq!(module.form, Form::CoreModule);
         assert!(module.problems.iter().any(|problem| problem.contains("policy build")));
-        let empty = Anatomy::of(b"\0asm\x0d\0\x01\0");
+        let empty = ModuleInfo::of(b"\0asm\x0d\0\x01\0");
         assert_eq!(empty.form, Form::Component);
         assert!(empty.problems.iter().any(|problem| problem.contains("export describe")));
         let cut = opensdn_policies::find("even-quorum").unwrap().bytes.get(..1000).unwrap();
-        assert!(!Anatomy::of(cut).problems.is_empty());
+        assert!(!ModuleInfo::of(cut).problems.is_empty());
     }
 }

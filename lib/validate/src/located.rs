@@ -5,28 +5,28 @@ use opensdn_crds::{OPENSDN_GROUP, TUNGSTEN_GROUP};
 use opensdn_manifests::{Document, Problem, Severity as Level, Source, Span};
 use serde_json::Value;
 
-use super::claims::Identity;
-use super::fix;
-use crate::report::{Finding, ObjectId, Origin, Place, Severity, Step};
+use crate::claims::Identity;
+use crate::fix;
+use crate::report::{Finding, Location, ObjectId, Origin, Severity, Step};
 
 /// A document, and where it was read.
 #[derive(Clone, Copy)]
-pub(crate) struct Written<'a> {
+pub(crate) struct Located<'a> {
     pub(crate) document: &'a Document,
     pub(crate) source: &'a Source,
     pub(crate) origin: Origin,
     pub(crate) file_number: usize,
 }
 
-impl Written<'_> {
+impl Located<'_> {
     /// The place of a range of bytes.
-    pub(crate) fn place(&self, span: Span) -> Place {
-        Place::of_span(self.origin, self.file_number, self.source, span)
+    pub(crate) fn place(&self, span: Span) -> Location {
+        Location::of_span(self.origin, self.file_number, self.source, span)
     }
 
     /// The place of a field or, where the document has it not, of the innermost one around it. A
     /// field of many lines, and one that only contains a missing one, is shown by its key.
-    pub(crate) fn place_of(&self, pointer: &str) -> Place {
+    pub(crate) fn place_of(&self, pointer: &str) -> Location {
         let found = self.document.nearest(pointer);
         let lines = |span: Span| {
             let end = self.source.position(span.end.saturating_sub(1));
@@ -76,18 +76,18 @@ impl Subject {
 }
 
 /// A problem of the schema or of the text, at its place.
-pub(crate) fn of_problem(written: Written<'_>, object: &ObjectId, problem: Problem) -> Finding {
+pub(crate) fn of_problem(located: Located<'_>, object: &ObjectId, problem: Problem) -> Finding {
     let place = match (problem.span, &problem.pointer) {
-        (Some(span), _) => written.place(span),
-        (None, Some(pointer)) => written.place_of(pointer),
-        (None, None) => written.place_of(""),
+        (Some(span), _) => located.place(span),
+        (None, Some(pointer)) => located.place_of(pointer),
+        (None, None) => located.place_of(""),
     };
-    let fix = fix::of_problem(written.source, &problem);
+    let fix = fix::of_problem(located.source, &problem);
     Finding { object: Some(object.clone()), fix, ..of_text(place, problem, Step::Schema) }
 }
 
 /// A problem without an object.
-pub(crate) fn of_text(place: Place, problem: Problem, step: Step) -> Finding {
+pub(crate) fn of_text(place: Location, problem: Problem, step: Step) -> Finding {
     let severity = match problem.severity {
         Level::Error => Severity::Error,
         Level::Warning => Severity::Warning,

@@ -1,18 +1,19 @@
 //! What must be unique, over all documents: the same claims that the webhook takes at the API
-//! server. Also: the same object written twice.
+//! server. Also: an object that is among the documents twice.
 
 use std::collections::BTreeMap;
 
 use opensdn_policy_host::Claim;
 
-use crate::report::codes;
-use crate::report::{Finding, Granted, ObjectId, Origin, Place, PolicyId, Related, Severity, Step};
+use crate::report::{
+    Finding, Granted, Location, ObjectId, Origin, PolicyId, Related, Severity, Step, codes,
+};
 
 /// Who claims something.
 #[derive(Clone, Debug)]
 pub(crate) struct Claimant {
     pub(crate) object: ObjectId,
-    pub(crate) place: Place,
+    pub(crate) place: Location,
     pub(crate) claim: Claim,
     /// What the code means in general.
     pub(crate) title: String,
@@ -25,7 +26,7 @@ pub(crate) struct Claimant {
 #[derive(Debug, Default)]
 pub(crate) struct Claims {
     by_key: BTreeMap<(String, String), Vec<Claimant>>,
-    objects: BTreeMap<Identity, Place>,
+    objects: BTreeMap<Identity, Location>,
 }
 
 /// What makes two objects the same: group, kind, namespace and name.
@@ -43,7 +44,7 @@ impl Claims {
         &mut self,
         identity: Identity,
         object: &ObjectId,
-        place: Place,
+        place: Location,
     ) -> Option<Finding> {
         let Some(first) = self.objects.get(&identity) else {
             self.objects.insert(identity, place);

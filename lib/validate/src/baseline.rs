@@ -1,6 +1,6 @@
-//! Findings that were there before: an earlier report (`-o json`) tells which. They are listed as
+//! Findings that were there before, by an earlier report (`-o json`). They are listed as
 //! suppressed and do not count, so that a team can begin with what is new. Lines may have moved;
-//! code, object, field and message tell a finding from another.
+//! code, object, field and message identify a finding.
 
 use std::collections::HashSet;
 use std::fs;
@@ -8,8 +8,8 @@ use std::path::Path;
 
 use serde::Deserialize;
 
-use super::inputs::{explain, shown};
-use crate::exit::{Exit, Failure};
+use crate::error::Error;
+use crate::inputs::{explain, shown};
 use crate::report::{By, Finding, Granted, ObjectId, ValidationReport};
 
 #[derive(Deserialize)]
@@ -35,10 +35,9 @@ struct Known {
 ///
 /// # Errors
 /// The file cannot be read or is no report.
-pub(crate) fn apply(path: &Path, report: &mut ValidationReport) -> Result<(), Failure> {
+pub(crate) fn apply(path: &Path, report: &mut ValidationReport) -> Result<(), Error> {
     let name = shown(path);
-    let failed =
-        |message: String, hint: &str| Failure::new(Exit::Usage, "unreadable-file", message, hint);
+    let failed = |message: String, hint: &str| Error::input("unreadable-file", message, hint);
     let bytes = fs::read(path).map_err(|error| {
         let (message, hint) = explain(&name, &error);
         failed(message, &hint)

@@ -4,15 +4,14 @@ use opensdn_manifests::{Source, Span};
 use serde_json::{Value, json};
 
 use super::*;
-use crate::ui::Look;
 
-const LOOK: Look = Look { width: 80, unicode: false };
+const LAYOUT: Layout = Layout { width: 80, unicode: false };
 const TEXT: &str = "kind: Control\nspec:\n  asNumber: 0   # <&>\n";
 
-fn place() -> Place {
+fn place() -> Location {
     let start = TEXT.find("0   #").unwrap();
     let source = Source::new("deploy/a b,c:%.yaml", TEXT);
-    Place::of_span(Origin::File, 0, &source, Span::new(start, start + 1))
+    Location::of_span(Origin::File, 0, &source, Span::new(start, start + 1))
 }
 
 fn finding(code: &str, severity: Severity) -> Finding {
@@ -72,7 +71,7 @@ fn findings_are_ordered_and_counted() {
 fn sarif_fits_its_schema() {
     // OASIS's own, as the crate serde-sarif 0.8 (MIT) ships it.
     let mut schema: Value =
-        serde_json::from_str(include_str!("../../tests/cli/sarif-2.1.0.schema.json")).unwrap();
+        serde_json::from_str(include_str!("../../tests/sarif-2.1.0.schema.json")).unwrap();
     // A bracket too many, which only the lenient regular expressions of browsers take; we write no
     // such field.
     for owner in ["run", "toolComponent"] {
@@ -122,7 +121,7 @@ fn junit_fails_for_errors_only_and_passes_for_clean_files() {
 
 #[test]
 fn people_see_the_line_the_hint_and_what_was_suppressed() {
-    let written = text(|out| write_human(&report(), LOOK, &mut anstream::StripStream::new(out)));
+    let written = text(|out| write_human(&report(), LAYOUT, &mut anstream::StripStream::new(out)));
     assert!(written.contains("error[OSDN1]: BGP autonomous system number is reserved"));
     assert!(written.contains("--> deploy/a b,c:%.yaml:3:13"), "{written}");
     assert!(written.contains("^ must be <1> to 4294967294"), "{written}");
@@ -137,6 +136,6 @@ fn control_characters_do_not_reach_the_terminal() {
     bad.title = bad.message.clone();
     bad.object = None;
     let report = ValidationReport { findings: vec![bad], ..ValidationReport::default() };
-    let written = text(|out| write_human(&report, LOOK, &mut anstream::StripStream::new(out)));
+    let written = text(|out| write_human(&report, LAYOUT, &mut anstream::StripStream::new(out)));
     assert!(!written.contains('\u{1b}') && !written.contains('\u{202e}'), "{written:?}");
 }

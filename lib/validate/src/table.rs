@@ -1,5 +1,5 @@
 //! What policies may look up: the parts that their indexes name, of every document given and, where
-//! the user asked for it, of what lives in the cluster. The documents themselves are not kept.
+//! the user asked for it, of the live cluster. The documents themselves are not kept.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -21,8 +21,8 @@ pub(crate) struct Table {
     indexes: HashMap<Index, Entries>,
     /// Which objects are in, so that a file wins over the same object of the cluster.
     present: HashMap<GroupKind, HashSet<Name>>,
-    /// Kinds that the cluster does not tell, and why.
-    untold: HashMap<GroupKind, String>,
+    /// Kinds that the user may not list, and why.
+    forbidden: HashMap<GroupKind, String>,
     namespaces: HashMap<String, Labels>,
     /// Whether the cluster has been asked.
     live: bool,
@@ -42,7 +42,7 @@ impl Table {
         Self { indexes, ..Self::default() }
     }
 
-    /// Whether objects of the kind answer look-ups.
+    /// Whether objects of the kind answer lookups.
     pub(crate) fn wants(&self, group: &str, kind: &str) -> bool {
         self.indexes.keys().any(|index| index.group == group && index.kind == kind)
             || (group.is_empty() && kind == "Namespace")
@@ -54,7 +54,7 @@ impl Table {
         kinds.chain([(String::new(), "Namespace".to_owned())]).collect()
     }
 
-    /// Takes what look-ups want of the object. The first of a name wins.
+    /// Takes what lookups want of the object. The first of a name wins.
     pub(crate) fn add(&mut self, group: &str, kind: &str, object: &Value) {
         if !self.wants(group, kind) {
             return;
@@ -81,10 +81,10 @@ impl Table {
         }
     }
 
-    /// The cluster has been asked; this is what it does not tell.
-    pub(crate) fn asked(&mut self, untold: HashMap<GroupKind, String>) {
+    /// The cluster has been asked; these are the kinds that it refused to list.
+    pub(crate) fn set_live(&mut self, forbidden: HashMap<GroupKind, String>) {
         self.live = true;
-        self.untold = untold;
+        self.forbidden = forbidden;
     }
 
     /// Labels of a namespace, where they are known.
@@ -94,7 +94,7 @@ impl Table {
 
     fn entries(&self, index: &Index) -> Result<&Entries, LookupError> {
         let kind = (index.group.clone(), index.kind.clone());
-        if let Some(why) = self.untold.get(&kind) {
+        if let Some(why) = self.forbidden.get(&kind) {
             return Err(LookupError(format!("{} cannot be looked up: {why}", index.kind)));
         }
         let unknown = || LookupError(format!("nothing is known of {}", index.kind));
@@ -113,7 +113,7 @@ pub(crate) struct View {
     kind: GroupKind,
     name: Name,
     /// Kinds that were looked up although nothing is known of any object of theirs.
-    blind: Arc<Mutex<BTreeSet<String>>>,
+    unanswered: Arc<Mutex<BTreeSet<String>>>,
 }
 
 impl View {
@@ -121,9 +121,9 @@ impl View {
         table: &Arc<Table>,
         kind: GroupKind,
         name: Name,
-        blind: &Arc<Mutex<BTreeSet<String>>>,
+        unanswered: &Arc<Mutex<BTreeSet<String>>>,
     ) -> Self {
-        Self { table: Arc::clone(table), kind, name, blind: Arc::clone(blind) }
+        Self { table: Arc::clone(table), kind, name, unanswered: Arc::clone(unanswered) }
     }
 
     fn is_itself(&self, index: &Index, namespace: &str, name: &str) -> bool {
@@ -135,8 +135,8 @@ impl View {
 
     fn note(&self, index: &Index) {
         if !self.table.knows_any(index) {
-            let mut blind = self.blind.lock().unwrap_or_else(PoisonError::into_inner);
-            blind.insert(index.kind.clone());
+            let mut unanswered = self.unanswered.lock().unwrap_or_else(PoisonError::into_inner);
+            unanswered.insert(index.kind.clone());
         }
     }
 }

@@ -1,11 +1,10 @@
-//! Findings that somebody decided to live with: by the annotation `opensdn.io/ignore` of the object
+//! Findings that are accepted on purpose: by the annotation `opensdn.io/ignore` of the object
 //! or by a comment at the line. Without a reason a suppression does not count.
 
 use opensdn_manifests::{Document, Source, Span};
 use serde_json::Value;
 
-use crate::report::codes;
-use crate::report::{By, Finding, Granted, ObjectId, Origin, Place, Severity, Step};
+use crate::report::{By, Finding, Granted, Location, ObjectId, Origin, Severity, Step, codes};
 
 /// The annotation: `CODE reason; CODE reason`.
 const ANNOTATION: &str = "opensdn.io/ignore";
@@ -19,7 +18,7 @@ struct Asked {
     by: By,
     /// The line that it is about; none: the whole object.
     line: Option<usize>,
-    place: Place,
+    place: Location,
     used: bool,
 }
 
@@ -38,7 +37,7 @@ impl Suppressions {
         origin: Origin,
         file_number: usize,
     ) -> Self {
-        let place = |span| Place::of_span(origin, file_number, source, span);
+        let place = |span| Location::of_span(origin, file_number, source, span);
         let mut asked = Vec::new();
         let annotation = document
             .value

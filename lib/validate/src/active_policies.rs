@@ -1,5 +1,5 @@
-//! Which policies are in force: those that a cluster gets by default, with what the user adds or
-//! puts in their place. AdmissionPolicies are read as the webhook reads them.
+//! The active policies: those that a cluster gets by default, with what the user adds or puts in
+//! their place. AdmissionPolicies are read as the webhook reads them.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -14,10 +14,10 @@ use opensdn_manifests::Source as Text;
 use opensdn_policy_host::{Binding, Finding, Limits, Mode, Policy, PolicySet, Scope};
 use serde_json::{Map, Value};
 
-use super::inputs::{explain, shown};
-use crate::exit::{Exit, Failure};
+use crate::error::Error;
+use crate::inputs::{explain, shown};
+use crate::loader::Loader;
 use crate::report::PolicyId;
-use crate::runtime::Runtime;
 
 /// What a cluster gets, so that the defaults here are those there.
 const DEFAULT: &str = include_str!("../../../deploy/webhook/policies.yaml");
@@ -25,7 +25,7 @@ const DEFAULT_NAME: &str = "deploy/webhook/policies.yaml";
 
 /// What the user says about policies.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Choice {
+pub(crate) struct PolicyOptions {
     /// Modules (`.wasm`) and AdmissionPolicies (`.yaml`), which add or replace.
     pub(crate) policies: Vec<PathBuf>,
     /// Settings by the name of the policy.
@@ -41,54 +41,57 @@ pub(crate) struct Modules {
     config_maps: BTreeMap<(String, String), Map<String, Value>>,
 }
 
-/// The policies in force.
-pub(crate) struct InForce {
+/// The policies that judge.
+pub(crate) struct ActivePolicies {
     /// To evaluate.
     pub(crate) set: PolicySet,
     /// Who they are, by the names of their bindings.
     pub(crate) ids: BTreeMap<String, PolicyId>,
 }
 
-/// Puts the policies in force.
+/// Loads and binds the policies.
 ///
 /// # Errors
-/// A file cannot be read, or what it asks for cannot be put in force.
-pub(crate) fn assemble(runtime: &Runtime, choice: &Choice) -> Result<InForce, Failure> {
+/// A file cannot be read, or what it asks for cannot be bound.
+pub(crate) async fn assemble(
+    loader: Loader<'_>,
+    options: &PolicyOptions,
+) -> Result<ActivePolicies, Error> {
     let mut wanted = Wanted::default();
-    wanted.add_text(runtime, &Text::new(DEFAULT_NAME, DEFAULT), None)?;
-    for path in &choice.policies {
-        wanted.add_file(runtime, path)?;
+    wanted.add_text(&Text::new(DEFAULT_NAME, DEFAULT), None)?;
+    for path in &options.policies {
+        wanted.add_file(loader, path).await?;
     }
-    if let Some(path) = &choice.settings {
+    if let Some(path) = &options.settings {
         wanted.take_settings(path)?;
     }
     let mut bindings = Vec::new();
     let mut ids = BTreeMap::new();
     for (name, one) in wanted.policies {
-        let binding = one.bind(runtime, &name)?;
+        let binding = one.bind(loader, &name).await?;
         let metadata = binding.policy.metadata();
         let (version, digest) = (metadata.version.clone(), binding.policy.digest().to_string());
         ids.insert(name.clone(), PolicyId { name, version, digest });
         bindings.push(binding);
     }
     let closed = CLOSED_GROUPS.map(str::to_owned).to_vec();
-    Ok(InForce { set: PolicySet::new(bindings, closed), ids })
+    Ok(ActivePolicies { set: PolicySet::new(bindings, closed), ids })
 }
 
 /// Everything that is wrong with an AdmissionPolicy among the documents, as the webhook says it at
-/// `kubectl apply`; `Err` names what of it cannot be told here.
-pub(crate) fn check(
-    runtime: &Runtime,
+/// `kubectl apply`; `Err` names what of it cannot be checked here.
+pub(crate) async fn check(
+    loader: Loader<'_>,
     object: &Value,
     modules: &Modules,
-) -> Result<Result<Vec<Finding>, String>, Failure> {
+) -> Result<Vec<Finding>, String> {
     let policy: AdmissionPolicy = match serde_json::from_value(object.clone()) {
         Ok(policy) => policy,
         // What does not fit the type does not fit the schema either, which says it better.
-        Err(_) => return Ok(Ok(Vec::new())),
+        Err(_) => return Ok(Vec::new()),
     };
     let name = policy.metadata.name.clone().unwrap_or_default();
-    let problems = match load(runtime, &policy, modules)? {
+    let problems = match load(loader, &policy, modules).await {
         Ok((source, module)) => {
             bind(&name, &policy.spec, &source, module, limits()).err().unwrap_or_default()
         }
@@ -96,28 +99,23 @@ pub(crate) fn check(
     };
     // Whether a module can be read is a question to the cluster.
     if let Some(one) = problems.iter().find(|one| one.fault == Fault::SourceUnreachable) {
-        return Ok(Err(one.message.clone()));
+        return Err(one.message.clone());
     }
-    Ok(Ok(problems.into_iter().map(Problem::finding).collect()))
+    Ok(problems.into_iter().map(Problem::finding).collect())
 }
 
-type Loaded = Result<(Source, Policy), Vec<Problem>>;
-
-fn load(runtime: &Runtime, policy: &AdmissionPolicy, modules: &Modules) -> Result<Loaded, Failure> {
-    let (source, pinned) = match parse(&policy.spec.module) {
-        Ok(parsed) => parsed,
-        Err(problems) => return Ok(Err(problems)),
-    };
-    let bytes = match modules.read(&source) {
-        Ok(bytes) => bytes,
-        Err(why) => {
-            let hint = "give the module with --policy FILE.wasm";
-            let problem = Problem::new(Fault::SourceUnreachable, "/spec/module", why, hint);
-            return Ok(Err(vec![problem]));
-        }
-    };
-    let loaded = runtime.load(&bytes, pinned)?;
-    Ok(loaded.map(|module| (source, module)).map_err(|error| vec![Problem::from(&error)]))
+async fn load(
+    loader: Loader<'_>,
+    policy: &AdmissionPolicy,
+    modules: &Modules,
+) -> Result<(Source, Policy), Vec<Problem>> {
+    let (source, pinned) = parse(&policy.spec.module)?;
+    let bytes = modules.read(&source).map_err(|why| {
+        let hint = "give the module with --policy FILE.wasm";
+        vec![Problem::new(Fault::SourceUnreachable, "/spec/module", why, hint)]
+    })?;
+    let loaded = loader.load(&bytes, pinned).await;
+    loaded.map(|module| (source, module)).map_err(|error| vec![Problem::from(&error)])
 }
 
 impl Modules {
@@ -161,12 +159,12 @@ impl Modules {
     }
 }
 
-/// What is to be put in force under one name.
+/// What is to be active under one name.
 struct One {
     what: What,
     /// Settings that take the place of its own.
     settings: Option<Value>,
-    /// Where it stands, for people.
+    /// Where it is written, for people.
     place: String,
 }
 
@@ -181,26 +179,25 @@ struct Wanted {
 }
 
 impl Wanted {
-    fn add_file(&mut self, runtime: &Runtime, path: &Path) -> Result<(), Failure> {
+    async fn add_file(&mut self, loader: Loader<'_>, path: &Path) -> Result<(), Error> {
         let name = shown(path);
         let bytes = fs::read(path).map_err(|error| unreadable(&name, &error))?;
         if bytes.starts_with(b"\0asm") {
-            return self.add_module(runtime, name, &bytes);
+            return self.add_module(loader, name, &bytes).await;
         }
         let folder = path.parent().map(Path::to_owned);
-        self.add_text(runtime, &Text::from_bytes(name, bytes), folder)
+        self.add_text(&Text::from_bytes(name, bytes), folder)
     }
 
-    fn add_module(
+    async fn add_module(
         &mut self,
-        runtime: &Runtime,
+        loader: Loader<'_>,
         place: String,
         bytes: &[u8],
-    ) -> Result<(), Failure> {
-        let policy = runtime.load(bytes, None)?.map_err(|error| {
+    ) -> Result<(), Error> {
+        let policy = loader.load(bytes, None).await.map_err(|error| {
             let hint = "build it with `kubectl opensdn policy build`";
-            Failure::new(Exit::Usage, "unusable-policy", format!("{place} is no policy"), hint)
-                .because(&error)
+            Error::input("unusable-policy", format!("{place} is no policy"), hint).because(&error)
         })?;
         let name = policy.metadata().name.clone();
         self.policies.insert(name, One { what: What::Module(policy), settings: None, place });
@@ -208,12 +205,7 @@ impl Wanted {
     }
 
     /// The AdmissionPolicies of a text; ConfigMaps in it may hold their modules.
-    fn add_text(
-        &mut self,
-        _runtime: &Runtime,
-        text: &Text,
-        folder: Option<PathBuf>,
-    ) -> Result<(), Failure> {
+    fn add_text(&mut self, text: &Text, folder: Option<PathBuf>) -> Result<(), Error> {
         let documents = read_documents(text)?;
         let mut modules = Modules { folder, ..Modules::default() };
         documents.iter().for_each(|document| modules.offer(document));
@@ -233,7 +225,7 @@ impl Wanted {
         if found { Ok(()) } else { Err(malformed(text, "no AdmissionPolicy in it")) }
     }
 
-    fn take_settings(&mut self, path: &Path) -> Result<(), Failure> {
+    fn take_settings(&mut self, path: &Path) -> Result<(), Error> {
         let name = shown(path);
         let bytes = fs::read(path).map_err(|error| unreadable(&name, &error))?;
         let text = Text::from_bytes(name, bytes);
@@ -243,7 +235,7 @@ impl Wanted {
                     let names: Vec<&str> = self.policies.keys().map(String::as_str).collect();
                     let message = format!("{}: there is no policy {name}", text.name());
                     let hint = format!("the policies are {}", names.join(", "));
-                    return Err(Failure::new(Exit::Usage, "unknown-policy", message, hint));
+                    return Err(Error::input("unknown-policy", message, hint));
                 };
                 one.settings = Some(settings.clone());
                 one.place = text.name().to_owned();
@@ -254,13 +246,13 @@ impl Wanted {
 }
 
 impl One {
-    fn bind(self, runtime: &Runtime, name: &str) -> Result<Binding, Failure> {
+    async fn bind(self, loader: Loader<'_>, name: &str) -> Result<Binding, Error> {
         let Self { what, settings, place } = self;
         let refused = |problems: &[String]| {
-            let message = format!("the policy {name} of {place} cannot be put in force");
-            let mut failure = Failure::new(Exit::Usage, "unusable-policy", message, "");
-            failure.causes = problems.to_vec();
-            failure
+            let message = format!("the policy {name} of {place} cannot be used");
+            let mut error = Error::input("unusable-policy", message, "");
+            error.causes = problems.to_vec();
+            error
         };
         match what {
             What::Object { mut policy, modules } => {
@@ -269,7 +261,8 @@ impl One {
                     let map = map.ok_or_else(|| refused(&["settings are a mapping".to_owned()]))?;
                     policy.spec.settings = Some(map);
                 }
-                let bound = load(runtime, &policy, &modules)?.and_then(|(source, module)| {
+                let loaded = load(loader, &policy, &modules).await;
+                let bound = loaded.and_then(|(source, module)| {
                     bind(name, &policy.spec, &source, module, limits())
                 });
                 bound.map_err(|problems| {
@@ -296,13 +289,13 @@ impl One {
     }
 }
 
-/// Nobody waits at an API server, and a busy laptop must not turn a verdict into a failure.
+/// No API server is waiting, and a busy laptop must not turn a verdict into a failure.
 fn limits() -> Limits {
     let default = Limits::default();
     Limits { time: default.time * 20, ..default }
 }
 
-fn read_documents(text: &Text) -> Result<Vec<Value>, Failure> {
+fn read_documents(text: &Text) -> Result<Vec<Value>, Error> {
     let parsed = opensdn_manifests::read(text);
     if let Some(problem) = parsed.problems.first() {
         let line = problem.span.map(|span| text.position(span.start).line);
@@ -312,12 +305,12 @@ fn read_documents(text: &Text) -> Result<Vec<Value>, Failure> {
     Ok(parsed.documents.into_iter().map(|document| document.value).collect())
 }
 
-fn malformed(text: &Text, why: &str) -> Failure {
+fn malformed(text: &Text, why: &str) -> Error {
     let message = format!("{} cannot be used: {why}", text.name());
-    Failure::new(Exit::Usage, "unreadable-file", message, "")
+    Error::input("unreadable-file", message, "")
 }
 
-fn unreadable(name: &str, error: &std::io::Error) -> Failure {
+fn unreadable(name: &str, error: &std::io::Error) -> Error {
     let (message, hint) = explain(name, error);
-    Failure::new(Exit::Usage, "unreadable-file", message, hint)
+    Error::input("unreadable-file", message, hint)
 }

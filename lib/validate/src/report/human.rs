@@ -8,18 +8,18 @@ use annotate_snippets::{
     normalize_untrusted_str,
 };
 
-use super::place::{Excerpt, Place};
+use super::layout::{Layout, wrap};
+use super::location::{Excerpt, Location};
 use super::{Finding, Fixed, Severity, ValidationReport};
-use crate::ui::{Look, wrap};
 
-/// What stands before the text of a note: the gutter, `= note: `.
+/// What is before the text of a note: the gutter, `= note: `.
 const NOTE_INDENT: usize = 16;
 
 /// Writes what was put right, every finding, then what was suppressed.
-pub(crate) fn write(report: &ValidationReport, look: Look, out: &mut dyn Write) -> io::Result<()> {
-    let decor = if look.unicode { DecorStyle::Unicode } else { DecorStyle::Ascii };
+pub fn write(report: &ValidationReport, layout: Layout, out: &mut dyn Write) -> io::Result<()> {
+    let decor = if layout.unicode { DecorStyle::Unicode } else { DecorStyle::Ascii };
     // Whether colours are wanted is the stream's business, which strips them where they are not.
-    let renderer = Renderer::styled().decor_style(decor).term_width(look.width);
+    let renderer = Renderer::styled().decor_style(decor).term_width(layout.width);
     for one in &report.fixed {
         writeln!(out, "{}", fixed(one))?;
     }
@@ -27,7 +27,7 @@ pub(crate) fn write(report: &ValidationReport, look: Look, out: &mut dyn Write) 
         writeln!(out)?;
     }
     for finding in &report.findings {
-        writeln!(out, "{}\n", renderer.render(&[group(finding, look)]))?;
+        writeln!(out, "{}\n", renderer.render(&[group(finding, layout)]))?;
     }
     if !report.suppressed.is_empty() {
         writeln!(out, "suppressed:")?;
@@ -41,13 +41,13 @@ pub(crate) fn write(report: &ValidationReport, look: Look, out: &mut dyn Write) 
             finding.code,
             finding.message
         );
-        let lines = wrap(&normalize_untrusted_str(&text), look.width.saturating_sub(4));
+        let lines = wrap(&normalize_untrusted_str(&text), layout.width.saturating_sub(4));
         writeln!(out, "  {}", lines.join("\n    "))?;
     }
     Ok(())
 }
 
-fn group(finding: &Finding, look: Look) -> Group<'static> {
+fn group(finding: &Finding, layout: Layout) -> Group<'static> {
     let level = match finding.severity {
         Severity::Error => Level::ERROR,
         Severity::Warning => Level::WARNING,
@@ -56,9 +56,9 @@ fn group(finding: &Finding, look: Look) -> Group<'static> {
     let message = normalize_untrusted_str(&finding.message);
     let headline = normalize_untrusted_str(finding.headline());
     let prefix = finding.code.len() + "warning[]: ".len();
-    let headline = wrap(&headline, look.width.saturating_sub(prefix)).join("\n");
+    let headline = wrap(&headline, layout.width.saturating_sub(prefix)).join("\n");
     let label = (!finding.title.is_empty()).then_some(message.as_str());
-    let fits = |label: &str| label_fits(&finding.place, label, look.width);
+    let fits = |label: &str| label_fits(&finding.place, label, layout.width);
     let below = label.filter(|label| !fits(label));
     let mut group = level.primary_title(headline).id(finding.code.clone()).elements(place(
         &finding.place,
@@ -67,11 +67,11 @@ fn group(finding: &Finding, look: Look) -> Group<'static> {
     ));
     for related in &finding.related {
         let text = normalize_untrusted_str(&related.message);
-        let shown = label_fits(&related.place, &text, look.width).then_some(text.as_str());
+        let shown = label_fits(&related.place, &text, layout.width).then_some(text.as_str());
         group = group.elements(place(&related.place, AnnotationKind::Context, shown));
         if shown.is_none() {
             let text = format!("{}: {text}", related.place.text());
-            group = group.element(Level::NOTE.message(note(&text, look)));
+            group = group.element(Level::NOTE.message(note(&text, layout)));
         }
     }
     let mut notes = Vec::new();
@@ -91,15 +91,15 @@ fn group(finding: &Finding, look: Look) -> Group<'static> {
         let text = format!("{} {} ({digest})", policy.name, policy.version);
         notes.push((Level::NOTE.with_name("policy"), text));
     }
-    group.elements(notes.into_iter().map(|(level, text)| level.message(note(&text, look))))
+    group.elements(notes.into_iter().map(|(level, text)| level.message(note(&text, layout))))
 }
 
-fn note(text: &str, look: Look) -> String {
-    wrap(&normalize_untrusted_str(text), look.width.saturating_sub(NOTE_INDENT)).join("\n")
+fn note(text: &str, layout: Layout) -> String {
+    wrap(&normalize_untrusted_str(text), layout.width.saturating_sub(NOTE_INDENT)).join("\n")
 }
 
 /// A place with its line, or without where there is none to show.
-fn place(place: &Place, kind: AnnotationKind, label: Option<&str>) -> Vec<Element<'static>> {
+fn place(place: &Location, kind: AnnotationKind, label: Option<&str>) -> Vec<Element<'static>> {
     let path = normalize_untrusted_str(&place.file);
     match (&place.excerpt, place.line) {
         (Some(excerpt), Some(line)) => {
@@ -131,7 +131,7 @@ fn span(excerpt: &Excerpt) -> std::ops::Range<usize> {
 }
 
 /// Whether the label ends before the right margin, behind the line's number and the carets.
-fn label_fits(place: &Place, label: &str, width: usize) -> bool {
+fn label_fits(place: &Location, label: &str, width: usize) -> bool {
     let (Some(excerpt), Some(line)) = (&place.excerpt, place.line) else { return false };
     let gutter = line.to_string().len() + 3;
     let before = excerpt.line.get(..excerpt.end).unwrap_or_default();
@@ -139,14 +139,14 @@ fn label_fits(place: &Place, label: &str, width: usize) -> bool {
 }
 
 /// What was put right, in one line.
-pub(crate) fn fixed(one: &Fixed) -> String {
+pub fn fixed(one: &Fixed) -> String {
     let Fixed { code, place, fix } = one;
     let text = format!("fixed {}: {} is {} now ({code})", place.text(), fix.before, fix.after);
     normalize_untrusted_str(&text)
 }
 
 /// The last line for people: `3 errors, 1 warning in 6 files, 14 objects`.
-pub(crate) fn summary(report: &ValidationReport, took: std::time::Duration) -> String {
+pub fn summary(report: &ValidationReport, took: std::time::Duration) -> String {
     let summary = &report.summary;
     let counts =
         [(summary.errors, "error"), (summary.warnings, "warning"), (summary.infos, "note")];

@@ -7,9 +7,9 @@ use std::io::{self, Cursor, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::kustomize::{self, Built};
-use crate::exit::{Exit, Failure};
-use crate::report::{NotChecked, Origin, Place};
+use crate::error::Error;
+use crate::kustomize::{self, Built};
+use crate::report::{Location, NotChecked, Origin};
 
 /// The name of standard input for people.
 pub(crate) const STDIN: &str = "<stdin>";
@@ -45,7 +45,7 @@ enum Content {
 /// Something that was named and cannot be read.
 #[derive(Clone, Debug)]
 pub(crate) struct Unreadable {
-    pub(crate) place: Place,
+    pub(crate) place: Location,
     pub(crate) message: String,
     pub(crate) hint: String,
 }
@@ -68,7 +68,7 @@ impl Input {
         }
     }
 
-    /// Opens the text anew.
+    /// Opens the text; each time from its beginning.
     pub(crate) fn open(&self) -> io::Result<Box<dyn Read>> {
         Ok(match &self.content {
             Content::File(path) => Box::new(File::open(path)?),
@@ -91,14 +91,14 @@ pub(crate) fn explain(name: &str, error: &io::Error) -> (String, String) {
 ///
 /// # Errors
 /// A name stands for nothing, or standard input is named twice.
-pub(crate) fn collect(names: &[PathBuf]) -> Result<Inputs, Failure> {
+pub(crate) fn collect(names: &[PathBuf]) -> Result<Inputs, Error> {
     let mut inputs = Inputs::default();
     let mut stdin = false;
     for name in names {
         if name.as_os_str() == "-" {
             if std::mem::replace(&mut stdin, true) {
                 let hint = "name it once";
-                return Err(Failure::usage("standard input (-) is named twice", hint));
+                return Err(Error::input("usage", "standard input (-) is named twice", hint));
             }
             inputs.add_stdin()?;
         } else {
@@ -109,7 +109,7 @@ pub(crate) fn collect(names: &[PathBuf]) -> Result<Inputs, Failure> {
         let names: Vec<String> = names.iter().map(|name| shown(name)).collect();
         let message = format!("there is no manifest in {}", names.join(", "));
         let hint = "manifests are files that end in .yaml, .yml or .json";
-        return Err(Failure::new(Exit::Usage, "no-manifests", message, hint));
+        return Err(Error::input("no-manifests", message, hint));
     }
     Ok(inputs)
 }
@@ -127,32 +127,32 @@ impl Inputs {
     fn refuse(&mut self, path: &Path, error: &io::Error) {
         let name = shown(path);
         let (message, hint) = explain(&name, error);
-        let place = Place::of_file(Origin::File, name, self.next());
+        let place = Location::of_file(Origin::File, name, self.next());
         self.unreadable.push(Unreadable { place, message, hint });
     }
 
-    fn add_stdin(&mut self) -> Result<(), Failure> {
+    fn add_stdin(&mut self) -> Result<(), Error> {
         let mut bytes = Vec::new();
         let read = io::stdin().lock().take(MOST_IN_MEMORY + 1).read_to_end(&mut bytes);
         if let Err(error) = read {
             let (message, hint) = explain("standard input", &error);
-            return Err(Failure::new(Exit::Usage, "unreadable-file", message, hint));
+            return Err(Error::input("unreadable-file", message, hint));
         }
         if bytes.len() as u64 > MOST_IN_MEMORY {
             let message = "standard input is larger than 1 GiB";
             let hint = "put it into files and name these: they need not fit into memory";
-            return Err(Failure::new(Exit::Usage, "unreadable-file", message, hint));
+            return Err(Error::input("unreadable-file", message, hint));
         }
         // A pipe that brought nothing must not look like one whose objects are fine.
         if bytes.trim_ascii().is_empty() {
             let hint = "look at the command that was to write manifests";
-            return Err(Failure::new(Exit::Usage, "no-manifests", "standard input is empty", hint));
+            return Err(Error::input("no-manifests", "standard input is empty", hint));
         }
         self.push(STDIN.to_owned(), Origin::File, Content::Memory(bytes.into()));
         Ok(())
     }
 
-    fn add_named(&mut self, name: &Path) -> Result<(), Failure> {
+    fn add_named(&mut self, name: &Path) -> Result<(), Error> {
         match fs::metadata(name) {
             Ok(metadata) if metadata.is_dir() => {
                 if let Some(file) = kustomize::file_in(name) {
@@ -170,7 +170,7 @@ impl Inputs {
         Ok(())
     }
 
-    fn add_glob(&mut self, name: &Path, absent: &io::Error) -> Result<(), Failure> {
+    fn add_glob(&mut self, name: &Path, absent: &io::Error) -> Result<(), Error> {
         let pattern = name.to_str().filter(|text| text.contains(['*', '?', '[']));
         let Some(paths) = pattern.and_then(|pattern| glob::glob_with(pattern, OPTIONS).ok()) else {
             self.refuse(name, absent);
@@ -191,7 +191,7 @@ impl Inputs {
         if !any {
             let message = format!("no file matches {}", shown(name));
             let hint = "`**` stands for any folders: 'deploy/**/*.yaml'";
-            return Err(Failure::new(Exit::Usage, "no-manifests", message, hint));
+            return Err(Error::input("no-manifests", message, hint));
         }
         Ok(())
     }
@@ -202,7 +202,7 @@ impl Inputs {
         if !self.seen.insert(canonical) {
             return;
         }
-        // What cannot be opened is told now; it could also go later, which is told then.
+        // A file that cannot be opened is reported here; one that goes later, when it is read.
         match File::open(path) {
             Ok(_) => self.push(shown(path), Origin::File, Content::File(path.to_owned())),
             Err(error) => self.refuse(path, &error),
@@ -255,7 +255,7 @@ impl Inputs {
                 self.push(name, Origin::Kustomize, Content::Memory(bytes.into()));
             }
             Err(error) => {
-                let place = Place::of_file(Origin::File, shown(file), self.next());
+                let place = Location::of_file(Origin::File, shown(file), self.next());
                 let (message, hint) = (error.to_string(), error.hint().to_owned());
                 self.unreadable.push(Unreadable { place, message, hint });
             }
@@ -280,6 +280,7 @@ pub(crate) fn shown(path: &Path) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::Category;
 
     fn names(inputs: &Inputs, root: &Path) -> Vec<String> {
         let root = format!("{}/", root.display());
@@ -305,10 +306,10 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_for_nothing_is_a_failure_with_exit_code_2() {
+    fn a_name_without_manifests_is_an_error() {
         let root = tempfile::tempdir().unwrap();
         let none = collect(&[root.path().to_owned()]).unwrap_err();
-        assert_eq!((none.exit, none.code), (Exit::Usage, "no-manifests"));
+        assert_eq!((none.category, none.code), (Category::Input, "no-manifests"));
         let none = collect(&[root.path().join("*.yaml")]).unwrap_err();
         assert_eq!(none.code, "no-manifests");
         let absent = collect(&[root.path().join("absent.yaml")]).unwrap();

@@ -8,35 +8,34 @@ use std::time::Duration;
 use opensdn_crds::OPENSDN_GROUP;
 use opensdn_policy_host::scan::{self, Mount, Paths};
 use opensdn_policy_host::{
-    Claim, Context, EvalFailure, Finding as Said, Mode, Mutation, Operation, PolicySet, Request,
-    Severity as Word, Step as Round, Verdict, apply,
+    self as host, Claim, Context, EvalFailure, Mode, Mutation, Operation, PolicySet, Request,
+    Verdict, apply,
 };
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::claims::{Claimant, Identity};
-use super::live::Live;
-use super::policies::{self, InForce, Modules};
-use super::schemas::Schemas;
-use super::suppress::Suppressions;
-use super::table::{Table, View};
-use super::written::{Subject, Written, of_problem};
-use crate::exit::Failure;
-use crate::report::codes;
-use crate::report::{Finding, NotChecked, ObjectId, Place, Severity, Step};
-use crate::runtime::Runtime;
+use crate::active_policies::{self, ActivePolicies, Modules};
+use crate::claims::{Claimant, Identity};
+use crate::cluster::{Cluster, ObjectName};
+use crate::error::Error;
+use crate::loader::Loader;
+use crate::located::{Located, Subject, of_problem};
+use crate::report::{Finding, Location, NotChecked, ObjectId, Severity, Step, codes};
+use crate::schemas::Schemas;
+use crate::suppress::Suppressions;
+use crate::table::{Table, View};
 
 /// How long all policies together may take for one object.
-const PATIENCE: Duration = Duration::from_secs(30);
+const EVALUATION_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Where the parts of an object that the policies read are in the text of a request.
-pub(crate) struct Lens {
+pub(crate) struct ReadPaths {
     paths: Paths,
     new: Mount,
     old: Mount,
 }
 
-impl Lens {
+impl ReadPaths {
     pub(crate) fn of(set: &PolicySet) -> Self {
         let mut paths = Paths::new();
         let new = paths.mount("/object", set.paths());
@@ -47,22 +46,23 @@ impl Lens {
 
 /// Judges one object after the other.
 pub(crate) struct Judge<'a> {
-    pub(crate) runtime: &'a Runtime,
-    pub(crate) in_force: &'a InForce,
-    pub(crate) lens: Lens,
+    pub(crate) loader: Loader<'a>,
+    pub(crate) active: &'a ActivePolicies,
+    pub(crate) read_paths: ReadPaths,
     pub(crate) schemas: &'a Schemas,
     pub(crate) table: Arc<Table>,
     pub(crate) modules: &'a Modules,
-    pub(crate) live: Option<&'a Live>,
+    pub(crate) cluster: Option<&'a dyn Cluster>,
     /// The namespace of objects that name none.
     pub(crate) namespace: Option<&'a str>,
     pub(crate) strict: bool,
-    pub(crate) blind: Arc<Mutex<BTreeSet<String>>>,
+    /// Kinds that policies looked up although no object of theirs is known.
+    pub(crate) unanswered: Arc<Mutex<BTreeSet<String>>>,
 }
 
-/// What the policies say of one object.
+/// What the policies found in one object.
 struct Answers {
-    findings: Vec<Said>,
+    findings: Vec<host::Finding>,
     claims: Vec<Claim>,
     failures: Vec<EvalFailure>,
 }
@@ -72,44 +72,44 @@ struct Answers {
 pub(crate) struct Judged {
     pub(crate) object: ObjectId,
     pub(crate) identity: Identity,
-    /// Where its name stands.
-    pub(crate) place: Place,
+    /// Where its name is.
+    pub(crate) place: Location,
     pub(crate) findings: Vec<Finding>,
     pub(crate) claims: Vec<Claimant>,
     pub(crate) not_checked: Vec<NotChecked>,
-    /// Whether nobody here knows the kind.
+    /// Whether neither a schema nor a policy knows the kind.
     pub(crate) ignored: bool,
 }
 
 impl Judge<'_> {
     /// Everything that is wrong with the object.
-    pub(crate) fn judge(&self, written: Written<'_>) -> Result<Judged, Failure> {
-        let mut value = written.document.value.clone();
+    pub(crate) async fn judge(&self, located: Located<'_>) -> Result<Judged, Error> {
+        let mut value = located.document.value.clone();
         self.add_namespace(&mut value);
         let subject = Subject::of(&value);
         let mut judged = Judged {
             object: subject.object.clone(),
             identity: subject.identity(),
-            place: written.place_of("/metadata/name"),
+            place: located.place_of("/metadata/name"),
             ..Judged::default()
         };
         let object = self.schemas.as_stored(&value);
-        let old = self.old(&subject)?;
-        let answers = self.ask(&subject, &object, old.as_ref());
-        // What cannot be sent is told where it is judged.
+        let old = self.old(&subject).await?;
+        let answers = self.evaluate(&subject, &object, old.as_ref()).await;
+        // An object that cannot be sent is reported below.
         let concerned = answers.as_ref().map_or(true, Option::is_some);
         if !subject.is_ours() && !concerned {
             judged.ignored = true;
             if self.strict && !self.table.wants(&subject.group, &subject.object.kind) {
-                judged.findings.push(unknown_kind(written, &subject));
+                judged.findings.push(unknown_kind(located, &subject));
             }
             return Ok(judged);
         }
-        for problem in self.schemas.check(written.document) {
-            judged.findings.push(of_problem(written, &subject.object, problem));
+        for problem in self.schemas.check(located.document) {
+            judged.findings.push(of_problem(located, &subject.object, problem));
         }
         match answers {
-            Ok(Some(answers)) => self.take_answers(written, &subject, answers, &mut judged),
+            Ok(Some(answers)) => self.take_answers(located, &subject, answers, &mut judged),
             Ok(None) => {}
             // A document that was read is JSON; it can only be too deep or too long.
             Err(why) => judged
@@ -117,9 +117,9 @@ impl Judge<'_> {
                 .push(NotChecked { what: format!("{} by the policies", subject.object), why }),
         }
         if subject.group == OPENSDN_GROUP && subject.object.kind == "AdmissionPolicy" {
-            self.check_policy(written, &subject, &value, &mut judged)?;
+            self.check_policy(located, &subject, &value, &mut judged).await;
         }
-        self.suppress(written, &subject, &mut judged);
+        self.suppress(located, &subject, &mut judged);
         Ok(judged)
     }
 
@@ -133,26 +133,26 @@ impl Judge<'_> {
     }
 
     /// The object as the cluster has it.
-    fn old(&self, subject: &Subject) -> Result<Option<Value>, Failure> {
-        let Some(live) = self.live else { return Ok(None) };
+    async fn old(&self, subject: &Subject) -> Result<Option<Value>, Error> {
+        let Some(cluster) = self.cluster else { return Ok(None) };
         let ObjectId { kind, namespace, name, .. } = &subject.object;
-        self.runtime.block_on(live.read(&subject.group, kind, namespace, name))
+        cluster.get(ObjectName { group: &subject.group, kind, namespace, name }).await
     }
 
     /// Hands over the request that the API server would send to the webhook. `Err` says why the
     /// object cannot be sent.
-    fn with_request<T>(
+    async fn with_request<T>(
         &self,
         subject: &Subject,
         object: &Value,
         old: Option<&Value>,
-        ask: impl FnOnce(&Request<'_>) -> T,
+        send: impl AsyncFnOnce(&Request<'_>) -> T,
     ) -> Result<T, String> {
-        let Lens { paths, new, old: stored } = &self.lens;
+        let ReadPaths { paths, new, old: stored } = &self.read_paths;
         let text = json!({"object": object, "oldObject": old}).to_string();
         let found = scan::scan(text.as_bytes(), paths).map_err(|error| error.to_string())?;
         let ObjectId { kind, namespace, name, .. } = &subject.object;
-        Ok(ask(&Request {
+        let request = Request {
             operation: if old.is_some() { Operation::Update } else { Operation::Create },
             group: &subject.group,
             version: &subject.version,
@@ -166,38 +166,45 @@ impl Judge<'_> {
             dry_run: false,
             object: found.document(new),
             old_object: found.document(stored),
-        }))
+        };
+        Ok(send(&request).await)
     }
 
     /// Mutates, then validates the result, as admission does. Nothing where no policy is concerned;
     /// `Err` says why the object cannot be sent.
-    fn ask(
+    async fn evaluate(
         &self,
         subject: &Subject,
         object: &Value,
         old: Option<&Value>,
     ) -> Result<Option<Answers>, String> {
         let (group, kind, namespace, name) = subject.identity();
-        let view = View::new(&self.table, (group, kind), (namespace, name), &self.blind);
-        let context = Context { lookup: Arc::new(view), deadline: Instant::now() + PATIENCE };
-        let set = &self.in_force.set;
-        let evaluate = |request: &Request<'_>| {
-            let Verdict { findings, claims, failures, .. } =
-                self.runtime.block_on(set.evaluate(request, &context));
+        let view = View::new(&self.table, (group, kind), (namespace, name), &self.unanswered);
+        let context =
+            Context { lookup: Arc::new(view), deadline: Instant::now() + EVALUATION_TIMEOUT };
+        let set = &self.active.set;
+        let evaluate = async |request: &Request<'_>| {
+            let Verdict { findings, claims, failures, .. } = set.evaluate(request, &context).await;
             Answers { findings, claims, failures }
         };
-        // Most objects are not changed, so that one scan of their text serves both rounds.
-        let first = self.with_request(subject, object, old, |request| {
-            let (mutated, validated) =
-                (set.concerns(Round::Mutate, request), set.concerns(Round::Validate, request));
+        // Most objects are not changed, so that one scan of their text serves both steps.
+        let first = self.with_request(subject, object, old, async |request: &Request<'_>| {
+            let (mutated, validated) = (
+                set.concerns(host::Step::Mutate, request),
+                set.concerns(host::Step::Validate, request),
+            );
             let mutation = match mutated {
-                true => self.runtime.block_on(set.mutate(request, &context)),
+                true => set.mutate(request, &context).await,
                 false => Mutation::default(),
             };
             let unchanged = mutation.patch.is_empty();
-            let answers = unchanged.then(|| evaluate(request));
+            let answers = match unchanged {
+                true => Some(evaluate(request).await),
+                false => None,
+            };
             (mutated || validated).then_some((mutation, answers))
-        })?;
+        });
+        let first = first.await?;
         let Some((mutation, answers)) = first else { return Ok(None) };
         let mut answers = match answers {
             Some(answers) => answers,
@@ -207,7 +214,7 @@ impl Judge<'_> {
                 if apply(&mut object, &mutation.patch).is_ok() {
                     object = self.schemas.as_stored(&object);
                 }
-                self.with_request(subject, &object, old, evaluate)?
+                self.with_request(subject, &object, old, evaluate).await?
             }
         };
         answers.failures.splice(0..0, mutation.failures);
@@ -216,7 +223,7 @@ impl Judge<'_> {
 
     fn take_answers(
         &self,
-        written: Written<'_>,
+        located: Located<'_>,
         subject: &Subject,
         answers: Answers,
         judged: &mut Judged,
@@ -224,25 +231,25 @@ impl Judge<'_> {
         let Answers { findings, claims, failures } = answers;
         judged
             .findings
-            .extend(findings.into_iter().map(|said| self.of_policy(written, subject, said)));
+            .extend(findings.into_iter().map(|found| self.of_policy(located, subject, found)));
         judged.claims = claims
             .into_iter()
             .map(|claim| Claimant {
                 object: subject.object.clone(),
-                place: written.place_of(&claim.pointer),
+                place: located.place_of(&claim.pointer),
                 title: self.title(&claim.policy, &claim.code),
-                policy: self.in_force.ids.get(&claim.policy).cloned(),
+                policy: self.active.ids.get(&claim.policy).cloned(),
                 granted: None,
                 claim,
             })
             .collect();
-        self.take_failures(written, subject, failures, judged);
+        self.take_failures(located, subject, failures, judged);
     }
 
-    /// A policy that gets what the schema refuses may not understand it; that is no news then.
+    /// A policy that gets what the schema refuses may fail on it; that is no finding of its own.
     fn take_failures(
         &self,
-        written: Written<'_>,
+        located: Located<'_>,
         subject: &Subject,
         failures: Vec<EvalFailure>,
         judged: &mut Judged,
@@ -255,12 +262,15 @@ impl Judge<'_> {
             if malformed {
                 judged.not_checked.push(NotChecked {
                     what: format!("{} by the policy {}", subject.object, failure.policy),
-                    why: format!("mend the schema's errors first; it said: {}", failure.reason),
+                    why: format!(
+                        "fix the schema's errors first; the policy failed with: {}",
+                        failure.reason
+                    ),
                 });
                 continue;
             }
             judged.findings.push(Finding {
-                code: codes::COULD_NOT_TELL.to_owned(),
+                code: codes::INCONCLUSIVE.to_owned(),
                 severity: if failure.denies() { Severity::Error } else { Severity::Warning },
                 step: Step::Policy,
                 title: String::new(),
@@ -268,65 +278,64 @@ impl Judge<'_> {
                 hint: "an answer that could not be computed is never a pass".to_owned(),
                 object: Some(subject.object.clone()),
                 pointer: Some(String::new()),
-                place: written.place_of("/metadata/name"),
+                place: located.place_of("/metadata/name"),
                 related: Vec::new(),
-                policy: self.in_force.ids.get(&failure.policy).cloned(),
+                policy: self.active.ids.get(&failure.policy).cloned(),
                 suppression: None,
                 fix: None,
             });
         }
     }
 
-    fn of_policy(&self, written: Written<'_>, subject: &Subject, said: Said) -> Finding {
-        let severity = match (said.mode, said.severity) {
-            (Mode::Enforce, Word::Deny) => Severity::Error,
+    fn of_policy(&self, located: Located<'_>, subject: &Subject, found: host::Finding) -> Finding {
+        let severity = match (found.mode, found.severity) {
+            (Mode::Enforce, host::Severity::Deny) => Severity::Error,
             (Mode::Enforce | Mode::Warn, _) => Severity::Warning,
             (Mode::Audit, _) => Severity::Info,
         };
         Finding {
             severity,
             step: Step::Policy,
-            title: self.title(&said.policy, &said.code),
-            message: said.message,
-            hint: said.hint,
+            title: self.title(&found.policy, &found.code),
+            message: found.message,
+            hint: found.hint,
             object: Some(subject.object.clone()),
-            place: written.place_of(&said.pointer),
-            pointer: Some(said.pointer),
+            place: located.place_of(&found.pointer),
+            pointer: Some(found.pointer),
             related: Vec::new(),
-            policy: self.in_force.ids.get(&said.policy).cloned(),
-            code: said.code,
+            policy: self.active.ids.get(&found.policy).cloned(),
+            code: found.code,
             suppression: None,
             fix: None,
         }
     }
 
     fn title(&self, policy: &str, code: &str) -> String {
-        let binding = self.in_force.set.bindings().find(|binding| binding.name == policy);
+        let binding = self.active.set.bindings().find(|binding| binding.name == policy);
         let message = binding.and_then(|binding| binding.policy.message(code));
         message.map(|message| message.title.clone()).unwrap_or_default()
     }
 
-    fn check_policy(
+    async fn check_policy(
         &self,
-        written: Written<'_>,
+        located: Located<'_>,
         subject: &Subject,
         value: &Value,
         judged: &mut Judged,
-    ) -> Result<(), Failure> {
-        match policies::check(self.runtime, value, self.modules)? {
-            Ok(said) => {
-                let findings = said.into_iter().map(|one| self.of_policy(written, subject, one));
+    ) {
+        match active_policies::check(self.loader, value, self.modules).await {
+            Ok(found) => {
+                let findings = found.into_iter().map(|one| self.of_policy(located, subject, one));
                 judged.findings.extend(findings);
             }
             Err(why) => judged
                 .not_checked
                 .push(NotChecked { what: format!("the module of {}", subject.object), why }),
         }
-        Ok(())
     }
 
-    fn suppress(&self, written: Written<'_>, subject: &Subject, judged: &mut Judged) {
-        let Written { document, source, origin, file_number } = written;
+    fn suppress(&self, located: Located<'_>, subject: &Subject, judged: &mut Judged) {
+        let Located { document, source, origin, file_number } = located;
         let mut suppressions = Suppressions::read(document, source, origin, file_number);
         for finding in &mut judged.findings {
             finding.suppression = suppressions.grant(&finding.code, finding.place.line);
@@ -338,7 +347,7 @@ impl Judge<'_> {
     }
 }
 
-fn unknown_kind(written: Written<'_>, subject: &Subject) -> Finding {
+fn unknown_kind(located: Located<'_>, subject: &Subject) -> Finding {
     let ObjectId { api_version, kind, .. } = &subject.object;
     Finding {
         code: codes::UNKNOWN_KIND.to_owned(),
@@ -349,7 +358,7 @@ fn unknown_kind(written: Written<'_>, subject: &Subject) -> Finding {
         hint: "look at the spelling, or leave --strict out".to_owned(),
         object: Some(subject.object.clone()),
         pointer: Some("/kind".to_owned()),
-        place: written.place_of("/kind"),
+        place: located.place_of("/kind"),
         related: Vec::new(),
         policy: None,
         suppression: None,

@@ -1,0 +1,129 @@
+//! A live cluster, read only: which kinds it serves, their objects, one object, the claims that are
+//! taken. Which cluster it is says `clients.rs`.
+
+use kube::api::{Api, DynamicObject, ListParams};
+use kube::core::TypeMeta;
+use kube::discovery::{ApiResource, Discovery, Scope};
+use kube::{Client, Error};
+use opensdn_crds::OPENSDN_GROUP;
+use opensdn_crds::unique_claim::{UniqueClaim, UniqueClaimSpec};
+use opensdn_validate::{Answer, Cluster, Listed, ObjectName};
+use serde_json::Value;
+use tokio::sync::OnceCell;
+
+use crate::clients::unanswered;
+use crate::exit::Failure;
+
+/// Objects a page: what kubectl asks for.
+const PAGE: u32 = 500;
+
+/// A live cluster.
+pub(crate) struct Live {
+    client: Client,
+    /// What it serves, asked once.
+    discovery: OnceCell<Discovery>,
+}
+
+impl Live {
+    /// Asks with this client.
+    pub(crate) fn new(client: Client) -> Self {
+        Self { client, discovery: OnceCell::new() }
+    }
+
+    /// Every object of the kind; nothing where the cluster does not serve it.
+    ///
+    /// # Errors
+    /// The cluster does not answer, or (within) not this list.
+    pub(crate) async fn objects(
+        &self,
+        group: &str,
+        kind: &str,
+    ) -> Result<Option<Result<Vec<Value>, Error>>, Failure> {
+        match self.resource(group, kind).await? {
+            Some((resource, _)) => Ok(Some(self.pages(&resource).await)),
+            None => Ok(None),
+        }
+    }
+
+    async fn resource(
+        &self,
+        group: &str,
+        kind: &str,
+    ) -> Result<Option<(ApiResource, Scope)>, Failure> {
+        let ask = || Discovery::new(self.client.clone()).run_aggregated();
+        let discovery = self.discovery.get_or_try_init(ask).await;
+        let discovery = discovery
+            .map_err(|error| unanswered("ask the cluster which kinds it serves", &error))?;
+        let found = discovery.get(group).and_then(|group| group.recommended_kind(kind));
+        Ok(found.map(|(resource, capabilities)| (resource, capabilities.scope)))
+    }
+
+    async fn pages(&self, resource: &ApiResource) -> Result<Vec<Value>, Error> {
+        let api: Api<DynamicObject> = Api::all_with(self.client.clone(), resource);
+        let mut params = ListParams::default().limit(PAGE);
+        let mut objects = Vec::new();
+        loop {
+            let page = api.list(&params).await?;
+            for mut object in page.items {
+                // The items of a list do not repeat what they are.
+                object.types.get_or_insert_with(|| TypeMeta {
+                    api_version: resource.api_version.clone(),
+                    kind: resource.kind.clone(),
+                });
+                objects.push(serde_json::to_value(object).map_err(Error::SerdeError)?);
+            }
+            match page.metadata.continue_.filter(|token| !token.is_empty()) {
+                Some(token) => params = params.continue_token(&token),
+                None => return Ok(objects),
+            }
+        }
+    }
+
+    async fn stored(&self, object: ObjectName<'_>) -> Result<Option<Value>, Failure> {
+        let ObjectName { group, kind, namespace, name } = object;
+        let served = self.resource(group, kind).await?;
+        let Some((resource, scope)) = served.filter(|_| !name.is_empty()) else { return Ok(None) };
+        let client = self.client.clone();
+        let api: Api<DynamicObject> = match (scope, namespace) {
+            (Scope::Namespaced, "") => Api::default_namespaced_with(client, &resource),
+            (Scope::Namespaced, namespace) => Api::namespaced_with(client, namespace, &resource),
+            (Scope::Cluster, _) => Api::all_with(client, &resource),
+        };
+        let doing = format!("read {kind} {name}");
+        let found = api.get_opt(name).await.map_err(|error| unanswered(&doing, &error))?;
+        Ok(found.and_then(|object| serde_json::to_value(object).ok()))
+    }
+
+    async fn taken(&self) -> Result<Vec<UniqueClaimSpec>, Failure> {
+        if self.resource(OPENSDN_GROUP, "UniqueClaim").await?.is_none() {
+            return Ok(Vec::new());
+        }
+        let api: Api<UniqueClaim> = Api::all(self.client.clone());
+        let listed = api.list(&ListParams::default()).await;
+        let listed = listed.map_err(|error| unanswered("list UniqueClaims", &error))?;
+        Ok(listed.into_iter().map(|claim| claim.spec).collect())
+    }
+}
+
+impl Cluster for Live {
+    fn list<'a>(&'a self, group: &'a str, kind: &'a str) -> Answer<'a, Listed> {
+        Box::pin(async move {
+            match self.objects(group, kind).await? {
+                Some(Ok(objects)) => Ok(Listed::Objects(objects)),
+                Some(Err(Error::Api(status))) if status.code == 403 => {
+                    Ok(Listed::Forbidden(status.message.clone()))
+                }
+                Some(Err(error)) => Err(unanswered(&format!("list {kind}"), &error).into()),
+                None => Ok(Listed::NotServed),
+            }
+        })
+    }
+
+    fn get<'a>(&'a self, object: ObjectName<'a>) -> Answer<'a, Option<Value>> {
+        Box::pin(async move { Ok(self.stored(object).await?) })
+    }
+
+    fn claims(&self) -> Answer<'_, Vec<UniqueClaimSpec>> {
+        Box::pin(async move { Ok(self.taken().await?) })
+    }
+}
