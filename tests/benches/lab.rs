@@ -9,11 +9,12 @@ use std::time::Duration;
 use kube::api::{DeleteParams, DynamicObject, PostParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use kube::{Api, Client, ResourceExt as _};
+use opensdn_deploy::names::NAMESPACE;
 use opensdn_testing::Failed;
-use opensdn_testing::lab_product::LabProduct;
+use opensdn_testing::installer::install_crds;
+use opensdn_testing::lab_product::{Build, LabProduct};
 use opensdn_testing::lab_under_load::{Cost, LabUnderLoad};
 use opensdn_testing::measure::{Row, Sample, report};
-use opensdn_testing::product::{NAMESPACE, install_crds};
 use opensdn_testing::sandbox::{Sandbox, lab};
 use serde_json::json;
 use tokio::time::{Instant, sleep};
@@ -36,7 +37,7 @@ async fn main() -> Outcome<()> {
     }
     let sandbox = Sandbox::with_real_nodes(3).await?;
     let client = sandbox.client()?;
-    let product = LabProduct::prepare(&sandbox).await?;
+    let product = LabProduct::prepare(&sandbox, Build::Release).await?;
     install_crds(&client, &opensdn_crds::all()).await?;
     let mut rows = vec![applies(&client, "without the webhook").await?];
     rows.push(until_refused(&client, &product).await?);

@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinitionSpec;
 use kube::api::{ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
 use kube::{Api, Client};
-use opensdn_testing::product::install_crds;
+use opensdn_testing::installer::install_crds;
 use opensdn_testing::sandbox::Sandbox;
 use opensdn_testing::{Failed, Outcome};
 use serde_json::{Value, json};

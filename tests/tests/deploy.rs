@@ -11,7 +11,7 @@ mod rights;
 use serde_json::{Value, json};
 
 /// As whom the webhook is known to the API server.
-const ACCOUNT: &str = "system:serviceaccount:opensdn-system:opensdn-webhook";
+const ACCOUNT: &str = opensdn_deploy::names::webhook::USER;
 
 fn service(name: &str, ip: &str) -> Value {
     json!({

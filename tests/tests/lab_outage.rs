@@ -2,10 +2,10 @@
 //! namespace was deleted. Everything else in the cluster goes on, and the way back is open.
 //! Deliberately not here: what breaks while some of it is there (`lab_webhook`).
 
+use opensdn_deploy::names::NAMESPACE;
 use opensdn_testing::eventually::eventually;
-use opensdn_testing::lab_product::{CONFIGURATIONS, LabProduct, REPLICAS};
+use opensdn_testing::lab_product::{Build, CONFIGURATIONS, LabProduct, REPLICAS};
 use opensdn_testing::lab_under_load::users_of;
-use opensdn_testing::product::NAMESPACE;
 use opensdn_testing::sandbox::Sandbox;
 use opensdn_testing::{Failed, Outcome};
 
@@ -119,7 +119,8 @@ impl World<'_> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn without_any_replica_nothing_unjudged_is_stored_and_the_cluster_goes_on() -> Outcome {
     let sandbox = Sandbox::with_real_nodes(3).await?;
-    let world = World { product: LabProduct::prepare(&sandbox).await?, sandbox: &sandbox };
+    let world =
+        World { product: LabProduct::prepare(&sandbox, Build::Release).await?, sandbox: &sandbox };
     world.starts_late().await?;
     assert_eq!(world.refused(&GOOD.replace("NAME", "first")).await?, None);
     world.until_judged("a second one is refused").await;

@@ -9,12 +9,13 @@ use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kube::{Api, Client, ResourceExt as _};
 use opensdn_crds::link_local_service::LinkLocalService;
 use opensdn_crds::unique_claim::{UniqueClaim, UniqueClaimSpec};
+use opensdn_deploy::names::NAMESPACE;
 use opensdn_testing::contention::{CLIENTS, contend, one_per_key, until_claims_fit};
 use opensdn_testing::creation_order::wait_for_next_second;
 use opensdn_testing::eventually::{PATIENCE, eventually};
-use opensdn_testing::lab_product::{CONFIGURATIONS, LabProduct, REPLICAS};
+use opensdn_testing::installer::install_crds;
+use opensdn_testing::lab_product::{Build, CONFIGURATIONS, LabProduct, REPLICAS};
 use opensdn_testing::link_local::{service, told};
-use opensdn_testing::product::{NAMESPACE, install_crds};
 use opensdn_testing::sandbox::Sandbox;
 use opensdn_testing::sandbox::lab::address_of;
 use opensdn_testing::sandbox::lab::fault::{Party, Signal};
@@ -45,7 +46,7 @@ fn refused<T>(answer: kube::Result<T>) -> Result<String, Failed> {
 
 impl<'s> World<'s> {
     async fn prepare(sandbox: &'s Sandbox) -> Result<Self, Failed> {
-        let product = LabProduct::prepare(sandbox).await?;
+        let product = LabProduct::prepare(sandbox, Build::Release).await?;
         let client = sandbox.client()?;
         let services = Api::namespaced(client.clone(), "default");
         Ok(Self { sandbox, product, client, services })

@@ -4,10 +4,10 @@
 
 use std::future::Future;
 
+use opensdn_deploy::names::NAMESPACE;
 use opensdn_testing::Outcome;
-use opensdn_testing::lab_product::LabProduct;
+use opensdn_testing::lab_product::{Build, LabProduct};
 use opensdn_testing::lab_under_load::LabUnderLoad;
-use opensdn_testing::product::NAMESPACE;
 use opensdn_testing::sandbox::Sandbox;
 use opensdn_testing::sandbox::lab::node_of;
 
@@ -16,7 +16,7 @@ const ROOT: &str = r#"{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "
 
 /// More requests than that are never without a verdict, whatever breaks. How many it were is
 /// measured by the bench `lab`: up to 12.
-const MOST_FAILED: usize = 50;
+pub(crate) const MOST_FAILED: usize = 50;
 
 /// One replica on each node.
 async fn is_spread(product: &LabProduct<'_>) -> Outcome {
@@ -28,7 +28,10 @@ async fn is_spread(product: &LabProduct<'_>) -> Outcome {
 }
 
 /// Spread, and in a namespace that takes nothing with more rights.
-async fn is_installed_as_promised(sandbox: &Sandbox, product: &LabProduct<'_>) -> Outcome {
+pub(crate) async fn is_installed_as_promised(
+    sandbox: &Sandbox,
+    product: &LabProduct<'_>,
+) -> Outcome {
     is_spread(product).await?;
     let create = ["-n", NAMESPACE, "create", "-f", "-"];
     let output = sandbox.kubectl_with_input(&create, ROOT).await?;
@@ -51,7 +54,7 @@ async fn costs_little(
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn whatever_breaks_in_the_cluster_no_verdict_is_wrong() -> Outcome {
     let sandbox = Sandbox::with_real_nodes(3).await?;
-    let product = LabProduct::install(&sandbox).await?;
+    let product = LabProduct::install(&sandbox, Build::Release).await?;
     is_installed_as_promised(&sandbox, &product).await?;
     let world = LabUnderLoad::start(&sandbox, product).await?;
 

@@ -15,6 +15,7 @@ mod kubectl_plugin;
 mod lab_cluster;
 mod lab_ends;
 mod lab_outage;
+mod lab_short;
 mod lab_uniqueness;
 mod lab_webhook;
 mod policy_author;

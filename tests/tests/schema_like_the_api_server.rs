@@ -10,7 +10,7 @@ use std::sync::LazyLock;
 use futures::{StreamExt, TryStreamExt, stream};
 use kube::Client;
 use opensdn_manifests::{Document, Problem, Schemas, Severity, Source, codes, read};
-use opensdn_testing::product::install_crds;
+use opensdn_testing::installer::install_crds;
 use opensdn_testing::sandbox::Sandbox;
 use opensdn_testing::{Failed, Outcome};
 use serde_json::{Value, json};

@@ -5,7 +5,8 @@
 
 use opensdn_testing::admin_changes::{AdminChanges, certificate_expiry};
 use opensdn_testing::eventually::{PATIENCE, eventually};
-use opensdn_testing::product::{Installation, Product, install_crds};
+use opensdn_testing::installer::install_crds;
+use opensdn_testing::product::{Installation, Product};
 use opensdn_testing::sandbox::Sandbox;
 use opensdn_testing::steady_load::SteadyLoad;
 use opensdn_testing::{Failed, Outcome};

@@ -22,7 +22,7 @@ use opensdn_crds::admission_policy::AdmissionPolicy;
 use opensdn_pki::{Authority, CaProfile};
 use opensdn_runtime::readiness::Readiness;
 use opensdn_testing::eventually::eventually;
-use opensdn_testing::product::install_crds;
+use opensdn_testing::installer::install_crds;
 use opensdn_testing::sandbox::{Sandbox, User};
 use opensdn_testing::{Failed, Outcome};
 use serde_json::{Value, json};

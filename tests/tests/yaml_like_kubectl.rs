@@ -3,7 +3,7 @@
 
 use futures::{StreamExt, TryStreamExt, stream};
 use opensdn_manifests::{Severity, Source, read};
-use opensdn_testing::product::install_crds;
+use opensdn_testing::installer::install_crds;
 use opensdn_testing::sandbox::Sandbox;
 use opensdn_testing::{Failed, Outcome};
 use serde_json::Value;

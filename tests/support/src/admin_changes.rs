@@ -21,9 +21,8 @@ use tokio::time::{Instant, sleep};
 
 use crate::Failed;
 use crate::eventually::eventually_within;
-use crate::product::NAMESPACE;
+use opensdn_deploy::names::{NAMESPACE, webhook};
 
-const SECRET: &str = "opensdn-webhook-ca";
 /// Asks for a new CA, as docs/src/operations.md says.
 const ROTATE: &str = "opensdn.io/rotate-ca";
 const PAUSE: Duration = Duration::from_millis(30);
@@ -109,7 +108,9 @@ impl AdminChanges {
         let secrets = self.secrets();
         let ask = json!({"metadata": {"annotations": {ROTATE: "the key was seen"}}});
         let asked = async || {
-            Ok(secrets.patch(SECRET, &PatchParams::default(), &Patch::Merge(&ask)).await?)
+            Ok(secrets
+                .patch(webhook::CA_SECRET, &PatchParams::default(), &Patch::Merge(&ask))
+                .await?)
         };
         until_taken("ask for a new CA", asked).await?;
         let announced = async || self.is_announced().await.unwrap_or(false);
@@ -134,7 +135,7 @@ impl AdminChanges {
 
     /// Advances the stored rotation, unless that has been done.
     async fn step(&self, next: fn(&mut Entries) -> bool) -> Result<(), Failed> {
-        let mut secret = self.secrets().get(SECRET).await?;
+        let mut secret = self.secrets().get(webhook::CA_SECRET).await?;
         let entries = secret.data.get_or_insert_default();
         if !next(entries) {
             return Ok(());
@@ -142,7 +143,7 @@ impl AdminChanges {
         let now = OffsetDateTime::now_utc().format(&Rfc3339)?;
         entries.insert("since".to_owned(), ByteString(now.into_bytes()));
         // It carries the resourceVersion that was read: a change meanwhile is a conflict.
-        self.secrets().replace(SECRET, &PostParams::default(), &secret).await?;
+        self.secrets().replace(webhook::CA_SECRET, &PostParams::default(), &secret).await?;
         Ok(())
     }
 
@@ -153,7 +154,7 @@ impl AdminChanges {
     /// Whether there is a next CA, and every webhook configuration has it. There is none as long
     /// as the one before the present is trusted, a day.
     async fn is_announced(&self) -> Result<bool, Failed> {
-        let entries = self.secrets().get(SECRET).await?.data.unwrap_or_default();
+        let entries = self.secrets().get(webhook::CA_SECRET).await?.data.unwrap_or_default();
         Ok(entries.contains_key("next.crt") && self.trusted().await? == Some(2))
     }
 
@@ -161,10 +162,10 @@ impl AdminChanges {
     async fn trusted(&self) -> Result<Option<usize>, kube::Error> {
         let validating: Api<ValidatingWebhookConfiguration> = Api::all(self.client.clone());
         let mutating: Api<MutatingWebhookConfiguration> = Api::all(self.client.clone());
-        let validating = validating.get("opensdn-webhook").await?.webhooks.unwrap_or_default();
-        let mutating = mutating.get("opensdn-webhook").await?.webhooks.unwrap_or_default();
-        let validating = validating.into_iter().map(|webhook| webhook.client_config);
-        let configs = validating.chain(mutating.into_iter().map(|webhook| webhook.client_config));
+        let validating = validating.get(webhook::NAME).await?.webhooks.unwrap_or_default();
+        let mutating = mutating.get(webhook::NAME).await?.webhooks.unwrap_or_default();
+        let validating = validating.into_iter().map(|one| one.client_config);
+        let configs = validating.chain(mutating.into_iter().map(|one| one.client_config));
         let counts: Vec<usize> = configs.map(|config| certificates(&config)).collect();
         let same = counts.windows(2).all(|pair| pair.first() == pair.last());
         Ok(counts.first().copied().filter(|_| same))

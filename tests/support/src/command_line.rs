@@ -13,7 +13,7 @@ use std::process::ExitCode;
 use clap::{Args, Parser, Subcommand};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use crate::lab_product::{LabProduct, LabProductError};
+use crate::lab_product::{Build, LabProduct, LabProductError};
 use crate::product::{Installation, Product, ProductError};
 use crate::sandbox::lab::{self, Lab, LabError};
 use crate::sandbox::{
@@ -233,7 +233,7 @@ async fn start(place: Option<&Place>, shape: &Shape) -> Result<(Running, Report)
     let sandbox = builder.start().await?;
     let mut product = None;
     if shape.product && shape.nodes > 0 {
-        LabProduct::install(&sandbox).await?;
+        LabProduct::install(&sandbox, Build::Release).await?;
     } else if shape.product {
         product = Some(Installation::beside_this_program()?.install(&sandbox).await?);
     }

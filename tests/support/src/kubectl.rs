@@ -6,7 +6,7 @@ use std::process::Output;
 use serde_json::Value;
 
 use crate::Failed;
-use crate::sandbox::{KubectlError, Sandbox};
+use crate::sandbox::{Cluster, KubectlError};
 
 /// What kubectl said.
 pub struct Said {
@@ -60,8 +60,8 @@ impl Said {
 ///
 /// # Errors
 /// kubectl cannot be run.
-pub async fn kubectl(sandbox: &Sandbox, arguments: &[&str]) -> Result<Said, KubectlError> {
-    Ok(Said::of(&sandbox.kubectl(arguments).await?))
+pub async fn kubectl(cluster: &Cluster, arguments: &[&str]) -> Result<Said, KubectlError> {
+    Ok(Said::of(&cluster.kubectl(arguments).await?))
 }
 
 /// `kubectl <arguments> -f -` with the object as input.
@@ -69,13 +69,13 @@ pub async fn kubectl(sandbox: &Sandbox, arguments: &[&str]) -> Result<Said, Kube
 /// # Errors
 /// kubectl cannot be run.
 pub async fn send(
-    sandbox: &Sandbox,
+    cluster: &Cluster,
     arguments: &[&str],
     object: &Value,
 ) -> Result<Said, KubectlError> {
     let arguments = [arguments, &["-f", "-"]].concat();
     let input = object.to_string();
-    Ok(Said::of(&sandbox.kubectl_with_input(&arguments, &input).await?))
+    Ok(Said::of(&cluster.kubectl_with_input(&arguments, &input).await?))
 }
 
 /// `kubectl get -o json <arguments>`.
@@ -85,7 +85,7 @@ pub async fn send(
 ///
 /// # Panics
 /// There is no such object.
-pub async fn read(sandbox: &Sandbox, arguments: &[&str]) -> Result<Value, Failed> {
+pub async fn read(cluster: &Cluster, arguments: &[&str]) -> Result<Value, Failed> {
     let arguments = [&["get", "-o", "json"], arguments].concat();
-    Ok(serde_json::from_str(kubectl(sandbox, &arguments).await?.success())?)
+    Ok(serde_json::from_str(kubectl(cluster, &arguments).await?.success())?)
 }

@@ -1,4 +1,4 @@
-//! OpenSDN in the pods of a lab, installed as on any cluster: the image, and `kubectl apply -k`.
+//! OpenSDN in the pods of a lab, installed as on any cluster: its image, and all of `installer`.
 //! Deliberately not here: the webhook as a process of this machine (`product`).
 
 use std::path::{Path, PathBuf};
@@ -9,11 +9,14 @@ use futures::future::join_all;
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::ListParams;
 use kube::{Api, Client, ResourceExt as _};
+use opensdn_deploy::names::{NAMESPACE, webhook};
 use tokio::process::Command;
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::admin_changes::certificate_expiry;
-use crate::product::NAMESPACE;
+use crate::development_image::{DevelopmentImage, DevelopmentImageError};
+use crate::installer::{self, InstallError};
+
 use crate::sandbox::lab::LabError;
 use crate::sandbox::{AccessError, KubectlError, Sandbox};
 
@@ -22,15 +25,24 @@ pub const CONFIGURATIONS: &str = "validatingwebhookconfiguration,mutatingwebhook
 /// How many replicas the manifest asks for.
 pub const REPLICAS: usize = 3;
 /// How long something may take in the cluster before it counts as missing.
-const PATIENCE: Duration = Duration::from_secs(300);
+const INSTALL_TIMEOUT: Duration = Duration::from_secs(300);
+/// How soon something is tried again.
+const RETRY_DELAY: Duration = Duration::from_millis(300);
 /// How long a replica may take for an answer: one that is cut off has none.
-const ANSWER: Duration = Duration::from_secs(5);
+const CALL_TIMEOUT: Duration = Duration::from_secs(5);
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+const DEPLOYMENT: &str = "deployment/opensdn-webhook";
 const SELECTOR: &str = "app.kubernetes.io/name=opensdn-webhook";
 
 /// Why the product is not installed, or does not answer.
 #[derive(Debug, thiserror::Error)]
 pub enum LabProductError {
+    /// The image for tests could not be made.
+    #[error(transparent)]
+    Development(#[from] DevelopmentImageError),
+    /// The product could not be installed.
+    #[error(transparent)]
+    Install(#[from] InstallError),
     /// The image could not be built.
     #[error("build the image with deploy/images/build.sh webhook: {0}")]
     Image(String),
@@ -74,6 +86,15 @@ pub enum LabProductError {
     },
 }
 
+/// Of which build the pods' program is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Build {
+    /// The image as it is shipped: a release build, minutes if it has not been built yet.
+    Release,
+    /// The program that the tests have built, with its libraries: seconds.
+    Development,
+}
+
 /// The product in a lab.
 pub struct LabProduct<'s> {
     sandbox: &'s Sandbox,
@@ -86,8 +107,8 @@ impl<'s> LabProduct<'s> {
     ///
     /// # Errors
     /// Says which step failed.
-    pub async fn install(sandbox: &'s Sandbox) -> Result<Self, LabProductError> {
-        let product = Self::prepare(sandbox).await?;
+    pub async fn install(sandbox: &'s Sandbox, build: Build) -> Result<Self, LabProductError> {
+        let product = Self::prepare(sandbox, build).await?;
         product.apply().await?;
         product.wait_until_in_force().await?;
         Ok(product)
@@ -97,22 +118,31 @@ impl<'s> LabProduct<'s> {
     ///
     /// # Errors
     /// It cannot be built, or not be loaded.
-    pub async fn prepare(sandbox: &'s Sandbox) -> Result<Self, LabProductError> {
-        let image = image().await?;
+    pub async fn prepare(sandbox: &'s Sandbox, build: Build) -> Result<Self, LabProductError> {
         let lab = sandbox.lab().ok_or(LabProductError::NoLab)?;
-        lab.load_image(&image).await?;
+        match build {
+            Build::Release => lab.load_image(&release_image().await?).await?,
+            Build::Development => lab.load_image(DevelopmentImage::make()?.archive()).await?,
+        }
         Ok(Self { sandbox, client: sandbox.client()? })
     }
 
-    /// `kubectl apply --server-side -k deploy/webhook`, again until all is taken: what is of a
-    /// kind that the same command defines may come too early.
+    /// Applies all steps of the installation, each again until it is taken: a webhook that is
+    /// configured and not ready yet refuses what it would judge.
     ///
     /// # Errors
     /// It is not taken.
     pub async fn apply(&self) -> Result<(), LabProductError> {
-        let folder = format!("{ROOT}/deploy/webhook");
-        let arguments = ["apply", "--server-side", "--force-conflicts", "-k", folder.as_str()];
-        self.kubectl_until(&arguments).await
+        for step in opensdn_deploy::webhook().map_err(InstallError::from)? {
+            let deadline = Instant::now() + INSTALL_TIMEOUT;
+            while let Err(error) = installer::apply(self.sandbox, &step).await {
+                if Instant::now() > deadline {
+                    return Err(error.into());
+                }
+                sleep(RETRY_DELAY).await;
+            }
+        }
+        Ok(())
     }
 
     /// Waits until every replica is ready and runs every policy.
@@ -121,7 +151,7 @@ impl<'s> LabProduct<'s> {
     /// They are not.
     pub async fn wait_until_in_force(&self) -> Result<(), LabProductError> {
         self.wait_until_rolled_out().await?;
-        self.kubectl_until(&["get", CONFIGURATIONS, "opensdn-webhook"]).await?;
+        self.kubectl_until(&["get", CONFIGURATIONS, webhook::NAME]).await?;
         let ready = ["wait", "--for=condition=Ready", "admissionpolicies", "--all"];
         self.kubectl_until(&[&ready[..], &["--timeout=20s"]].concat()).await
     }
@@ -131,7 +161,7 @@ impl<'s> LabProduct<'s> {
     /// # Errors
     /// They are not.
     pub async fn wait_until_rolled_out(&self) -> Result<(), LabProductError> {
-        let status = ["-n", NAMESPACE, "rollout", "status", "deployment/opensdn-webhook"];
+        let status = ["-n", NAMESPACE, "rollout", "status", DEPLOYMENT];
         self.kubectl_until(&[&status[..], &["--timeout=30s"]].concat()).await
     }
 
@@ -148,12 +178,12 @@ impl<'s> LabProduct<'s> {
     }
 
     async fn kubectl_until(&self, arguments: &[&str]) -> Result<(), LabProductError> {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + INSTALL_TIMEOUT;
         loop {
             match self.kubectl(arguments).await {
                 Ok(_) => return Ok(()),
                 Err(error) if Instant::now() > deadline => return Err(error),
-                Err(_) => sleep(Duration::from_millis(300)).await,
+                Err(_) => sleep(RETRY_DELAY).await,
             }
         }
     }
@@ -190,7 +220,7 @@ impl<'s> LabProduct<'s> {
             |source| LabProductError::ApiServer { what: "ask a replica", source: Box::new(source) };
         let request = http::Request::get(uri).body(Vec::new());
         let request = request.map_err(|error| failed(kube::Error::HttpError(error)))?;
-        let answer = timeout(ANSWER, self.client.request_text(request)).await;
+        let answer = timeout(CALL_TIMEOUT, self.client.request_text(request)).await;
         answer.map_err(|_| LabProductError::Silent { pod: pod.to_owned() })?.map_err(failed)
     }
 
@@ -221,7 +251,7 @@ impl<'s> LabProduct<'s> {
     /// The API server does not take it.
     pub async fn scale(&self, replicas: usize) -> Result<(), LabProductError> {
         let replicas = format!("--replicas={replicas}");
-        let scale = ["-n", NAMESPACE, "scale", "deployment/opensdn-webhook", replicas.as_str()];
+        let scale = ["-n", NAMESPACE, "scale", DEPLOYMENT, replicas.as_str()];
         self.kubectl(&scale).await.map(drop)
     }
 }
@@ -234,7 +264,7 @@ fn refused(arguments: &[&str], output: &Output) -> LabProductError {
 }
 
 /// The archive of the webhook's image; takes minutes the first time.
-async fn image() -> Result<PathBuf, LabProductError> {
+async fn release_image() -> Result<PathBuf, LabProductError> {
     let script = Path::new(ROOT).join("deploy/images/build.sh");
     let output = Command::new(script).arg("webhook").output().await?;
     if !output.status.success() {

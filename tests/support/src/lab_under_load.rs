@@ -17,12 +17,12 @@ use tokio::time::{Instant, sleep};
 use crate::admin_changes::AdminChanges;
 use crate::eventually::eventually;
 use crate::lab_product::{LabProduct, LabProductError, REPLICAS};
-use crate::product::NAMESPACE;
 use crate::sandbox::Sandbox;
 use crate::sandbox::lab::fault::{Party, Signal};
 use crate::sandbox::lab::{Lab, address_of, node_of};
 use crate::steady_load::SteadyLoad;
 use crate::{Failed, Outcome};
+use opensdn_deploy::names::{NAMESPACE, webhook};
 
 const USERS: usize = 3;
 const CONTROL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy/samples/control.yaml");
@@ -218,7 +218,7 @@ impl<'s> LabUnderLoad<'s> {
     /// It is not enforced, or they need more.
     pub async fn within_the_network_policy(&self) -> Outcome {
         let policies: Api<NetworkPolicy> = Api::namespaced(self.client.clone(), NAMESPACE);
-        let policy = policies.get("opensdn-webhook").await?;
+        let policy = policies.get(webhook::NAME).await?;
         let pods = self.product.pods().await?;
         let enforced: Vec<_> =
             pods.iter().map(|pod| self.lab.enforce(&policy, pod)).collect::<Result<_, _>>()?;
@@ -251,7 +251,7 @@ impl<'s> LabUnderLoad<'s> {
     /// The replica that acts for all.
     async fn leader(&self) -> Result<Pod, Failed> {
         let leases: Api<Lease> = Api::namespaced(self.client.clone(), NAMESPACE);
-        let lease = leases.get("opensdn-webhook-leader").await?;
+        let lease = leases.get(webhook::LEADER_LEASE).await?;
         let holder = lease.spec.and_then(|spec| spec.holder_identity).ok_or("no leader")?;
         let mut pods = self.product.pods().await?.into_iter();
         Ok(pods.find(|pod| pod.name_any() == holder).ok_or("the leader's pod is gone")?)

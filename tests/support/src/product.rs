@@ -9,29 +9,21 @@ use std::time::{Duration, Instant};
 use k8s_openapi::api::admissionregistration::v1::{
     MutatingWebhookConfiguration, ValidatingWebhookConfiguration,
 };
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::api::{Patch, PatchParams};
-use kube::runtime::wait::{await_condition, conditions};
-use kube::{Api, Client, ResourceExt as _};
+use kube::{Api, Client};
+use opensdn_deploy::Phase;
+use opensdn_deploy::names::{NAMESPACE, webhook};
 use opensdn_reserved_port::ReservedPort;
 
 use crate::balancer::{Backend, Balancer};
+use crate::installer::{self, InstallError};
 use crate::programs::{ProgramsError, program};
-use crate::sandbox::{AccessError, KubectlError, Program, ProgramError, Sandbox};
+use crate::sandbox::{AccessError, Cluster, KubectlError, Program, ProgramError};
 
-/// How long the API server may take to serve a new kind.
-const ESTABLISHED: Duration = Duration::from_secs(60);
 /// How long the webhook may take to be ready and its policies to be in force: on a busy machine
 /// that has not compiled them yet, minutes.
 const READY: Duration = Duration::from_secs(240);
 /// How long a replica may take to end.
 const DRAIN: Duration = Duration::from_secs(40);
-/// Where the webhook's ServiceAccount, Leases and CA live.
-pub const NAMESPACE: &str = "opensdn-system";
-/// The webhook configurations of both kinds.
-const CONFIGURATION: &str = "opensdn-webhook";
-/// The folder of the files that a cluster gets.
-const DEPLOY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy/webhook");
 
 /// Why the product is not installed.
 #[derive(Debug, thiserror::Error)]
@@ -39,32 +31,12 @@ pub enum ProductError {
     /// No client of the sandbox.
     #[error(transparent)]
     Access(#[from] AccessError),
-    /// The API server refused a CRD.
-    #[error("install the CRD {name}")]
-    Crd {
-        /// Its name.
-        name: String,
-        /// What the API server said.
-        #[source]
-        source: Box<kube::Error>,
-    },
-    /// A CRD was taken but is not served.
-    #[error("see the CRD {name} served within {} s: look at its conditions with `kubectl describe crd {name}`", ESTABLISHED.as_secs())]
-    NotServed {
-        /// Its name.
-        name: String,
-    },
+    /// A step of the installation failed.
+    #[error(transparent)]
+    Install(#[from] InstallError),
     /// kubectl does not run.
     #[error("run kubectl")]
     Kubectl(#[from] KubectlError),
-    /// The API server refused a file of `deploy/webhook`.
-    #[error("apply deploy/webhook/{file}: {said}")]
-    Apply {
-        /// The file.
-        file: String,
-        /// What kubectl said.
-        said: String,
-    },
     /// The webhook's program is not there.
     #[error("find the program {}: build it with `cargo build -p opensdn-webhook`", .0.display())]
     NoProgram(PathBuf),
@@ -175,22 +147,21 @@ impl Installation {
     ///
     /// # Errors
     /// Names the part that could not be installed.
-    pub async fn install(self, sandbox: &Sandbox) -> Result<Product, ProductError> {
-        let client = sandbox.client()?;
-        install_crds(&client, &opensdn_crds::all()).await?;
-        for file in ["namespace.yaml", "rbac.yaml", "unique-claims.yaml"] {
-            apply(sandbox, file).await?;
+    pub async fn install(self, cluster: &Cluster) -> Result<Product, ProductError> {
+        let steps = opensdn_deploy::webhook().map_err(InstallError::from)?;
+        for step in steps.iter().filter(|step| step.phase < Phase::Program) {
+            installer::apply(cluster, step).await?;
         }
-        let product = self.start(sandbox).await?;
-        product.wait_until_ready(sandbox).await?;
-        if self.policies {
-            apply(sandbox, "policies.yaml").await?;
-            wait_for_policies(sandbox).await?;
+        let product = self.start(cluster).await?;
+        product.wait_until_ready(cluster).await?;
+        for step in steps.iter().filter(|step| step.phase > Phase::Program && self.policies) {
+            installer::apply(cluster, step).await?;
+            wait_for_policies(cluster).await?;
         }
         Ok(product)
     }
 
-    async fn start(&self, sandbox: &Sandbox) -> Result<Product, ProductError> {
+    async fn start(&self, cluster: &Cluster) -> Result<Product, ProductError> {
         let (mut backends, mut ports) = (Vec::new(), Vec::new());
         for _ in 0..self.replicas {
             let (serve, admin) = (ReservedPort::new()?, ReservedPort::new()?);
@@ -198,9 +169,8 @@ impl Installation {
             ports.extend([serve, admin]);
         }
         let balancer = Balancer::start(backends.clone()).await?;
-        let account = "opensdn-webhook";
-        let kubeconfig = sandbox.kubeconfig_for_service_account(NAMESPACE, account).await?;
-        let cache = self.cache.clone().unwrap_or_else(|| cache_folder(sandbox));
+        let kubeconfig = cluster.kubeconfig_for_service_account(NAMESPACE, webhook::NAME).await?;
+        let cache = self.cache.clone().unwrap_or_else(|| cache_folder(cluster));
         let mut webhooks = Vec::new();
         for (number, backend) in backends.iter().enumerate() {
             let replica = format!("webhook-{number}");
@@ -215,7 +185,7 @@ impl Installation {
                 "--log-format=text".to_owned(),
             ];
             arguments.extend(self.arguments.iter().cloned());
-            let folder = sandbox.data_folder();
+            let folder = cluster.data_folder();
             let program = Program::new(replica, self.program.clone(), arguments, folder)
                 .variable("KUBECONFIG", kubeconfig.as_os_str());
             program.start()?;
@@ -266,24 +236,24 @@ impl Product {
         self.webhooks.get(number).map_or(Ok(()), |program| Ok(program.start()?))
     }
 
-    async fn wait_until_ready(&self, sandbox: &Sandbox) -> Result<(), ProductError> {
+    async fn wait_until_ready(&self, cluster: &Cluster) -> Result<(), ProductError> {
         let deadline = Instant::now() + READY;
         for backend in &self.backends {
             while !self.balancer.sends_to(backend) {
-                for webhook in &self.webhooks {
-                    webhook.check_alive()?;
+                for program in &self.webhooks {
+                    program.check_alive()?;
                 }
                 if Instant::now() > deadline {
-                    return Err(not_ready(sandbox, "every replica ready"));
+                    return Err(not_ready(cluster, "every replica ready"));
                 }
                 tokio::time::sleep(Duration::from_millis(50)).await;
             }
         }
         // Made by the leading replica as soon as it is ready.
-        let client = sandbox.client()?;
+        let client = cluster.client()?;
         while !is_called(&client).await? {
             if Instant::now() > deadline {
-                return Err(not_ready(sandbox, "the webhook configurations written"));
+                return Err(not_ready(cluster, "the webhook configurations written"));
             }
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
@@ -292,37 +262,27 @@ impl Product {
 }
 
 /// Compiled policies are kept over sandboxes: compiling all of them takes seconds.
-fn cache_folder(sandbox: &Sandbox) -> PathBuf {
+fn cache_folder(cluster: &Cluster) -> PathBuf {
     let home = std::env::var_os("HOME").map(|home| Path::new(&home).join(".cache"));
     let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from).or(home);
-    let folder = cache.unwrap_or_else(|| sandbox.data_folder().to_owned());
+    let folder = cache.unwrap_or_else(|| cluster.data_folder().to_owned());
     folder.join("opensdn/policies")
 }
 
-async fn apply(sandbox: &Sandbox, file: &str) -> Result<(), ProductError> {
-    let path = format!("{DEPLOY}/{file}");
-    let output = sandbox.kubectl(&["apply", "--server-side", "-f", &path]).await?;
-    if output.status.success() {
-        return Ok(());
-    }
-    let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-    Err(ProductError::Apply { file: file.to_owned(), said })
-}
-
-async fn wait_for_policies(sandbox: &Sandbox) -> Result<(), ProductError> {
+async fn wait_for_policies(cluster: &Cluster) -> Result<(), ProductError> {
     let timeout = format!("--timeout={}s", READY.as_secs());
     let arguments =
         ["wait", "--for=condition=Ready", "admissionpolicies", "--all", timeout.as_str()];
-    let output = sandbox.kubectl(&arguments).await?;
+    let output = cluster.kubectl(&arguments).await?;
     if output.status.success() {
         return Ok(());
     }
     let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-    Err(not_ready(sandbox, &format!("every policy in force ({said})")))
+    Err(not_ready(cluster, &format!("every policy in force ({said})")))
 }
 
-fn not_ready(sandbox: &Sandbox, what: &str) -> ProductError {
-    let log = sandbox.data_folder().join("logs/webhook-0.log").display().to_string();
+fn not_ready(cluster: &Cluster, what: &str) -> ProductError {
+    let log = cluster.data_folder().join("logs/webhook-0.log").display().to_string();
     ProductError::NotReady { what: what.to_owned(), log }
 }
 
@@ -331,35 +291,9 @@ async fn is_called(client: &Client) -> Result<bool, ProductError> {
     let mutating: Api<MutatingWebhookConfiguration> = Api::all(client.clone());
     let validating: Api<ValidatingWebhookConfiguration> = Api::all(client.clone());
     let read: kube::Result<bool> = async {
-        let mutating = mutating.get_opt(CONFIGURATION).await?.is_some();
-        Ok(mutating && validating.get_opt(CONFIGURATION).await?.is_some())
+        let mutating = mutating.get_opt(webhook::NAME).await?.is_some();
+        Ok(mutating && validating.get_opt(webhook::NAME).await?.is_some())
     }
     .await;
     read.map_err(ProductError::Configuration)
-}
-
-/// Applies the CRDs and returns when the API server serves all of them.
-///
-/// # Errors
-/// Names the CRD that was refused or is not served.
-pub async fn install_crds(
-    client: &Client,
-    crds: &[CustomResourceDefinition],
-) -> Result<(), ProductError> {
-    let api: Api<CustomResourceDefinition> = Api::all(client.clone());
-    let params = PatchParams::apply("opensdn-sandbox").force();
-    for crd in crds {
-        let name = crd.name_any();
-        api.patch(&name, &params, &Patch::Apply(crd))
-            .await
-            .map_err(|source| ProductError::Crd { name, source: Box::new(source) })?;
-    }
-    for crd in crds {
-        let name = crd.name_any();
-        let served = await_condition(api.clone(), &name, conditions::is_crd_established());
-        if !matches!(tokio::time::timeout(ESTABLISHED, served).await, Ok(Ok(_))) {
-            return Err(ProductError::NotServed { name });
-        }
-    }
-    Ok(())
 }

@@ -19,6 +19,7 @@
 mod access;
 mod binaries;
 mod certificates;
+mod cluster;
 mod control_plane;
 mod data_folder;
 mod kubectl;
@@ -27,10 +28,9 @@ mod program;
 mod simulated_nodes;
 mod surroundings;
 
+use std::ops::Deref;
 use std::path::{Path, PathBuf};
-use std::process::Output;
 
-use kube::Client;
 use tokio::sync::OnceCell;
 
 pub use access::{AccessError, User};
@@ -39,6 +39,7 @@ pub use binaries::{
 };
 pub use certificates::CertificateError;
 pub(crate) use certificates::write_private;
+pub use cluster::{AttachError, Cluster};
 pub use control_plane::ControlPlaneError;
 pub use data_folder::FolderError;
 pub(crate) use data_folder::{Owner, owner};
@@ -101,9 +102,17 @@ pub struct Sandbox {
     lab: Option<Lab>,
     simulated_nodes: Option<Program>,
     control_plane: ControlPlane,
-    access: Access,
-    binaries: Binaries,
-    folder: DataFolder,
+    cluster: Cluster,
+    _folder: DataFolder,
+}
+
+/// Who has a sandbox may do all that users of its cluster do.
+impl Deref for Sandbox {
+    type Target = Cluster;
+
+    fn deref(&self) -> &Cluster {
+        &self.cluster
+    }
 }
 
 /// What a sandbox shall be like.
@@ -174,7 +183,8 @@ impl Builder {
         };
         match self.start_programs(&binaries, folder.path()).await {
             Ok(Started { control_plane, access, simulated_nodes, lab }) => {
-                Ok(Sandbox { lab, simulated_nodes, control_plane, access, binaries, folder })
+                let cluster = Cluster::new(access, binaries, folder.path());
+                Ok(Sandbox { lab, simulated_nodes, control_plane, cluster, _folder: folder })
             }
             Err(error) => {
                 folder.leave();
@@ -279,111 +289,14 @@ impl Sandbox {
         self.lab.as_ref()
     }
 
-    /// A client of the cluster's administrator, for the runtime that calls.
-    ///
-    /// # Errors
-    /// When the client library refuses its configuration.
-    pub fn client(&self) -> Result<Client, AccessError> {
-        self.access.client()
-    }
-
-    /// A client of that user, by a client certificate; of a user in several groups by
-    /// impersonation, which the audit log then shows as `impersonatedUser`.
-    ///
-    /// # Errors
-    /// When no certificate or client can be made.
-    pub fn client_for(&self, user: &User) -> Result<Client, AccessError> {
-        self.access.client_for(user)
-    }
-
-    /// A client of a service account, by a token that the API server gave.
-    ///
-    /// # Errors
-    /// When the account does not exist.
-    pub async fn client_for_service_account(
-        &self,
-        namespace: &str,
-        name: &str,
-    ) -> Result<Client, AccessError> {
-        self.access.client_for_service_account(namespace, name).await
-    }
-
-    /// The administrator's kubeconfig file.
-    #[must_use]
-    pub fn kubeconfig(&self) -> PathBuf {
-        self.access.admin_kubeconfig()
-    }
-
-    /// A kubeconfig file of that user.
-    ///
-    /// # Errors
-    /// When the file cannot be written.
-    pub fn kubeconfig_for(&self, user: &User) -> Result<PathBuf, AccessError> {
-        self.access.kubeconfig_for(user)
-    }
-
-    /// A kubeconfig file of a service account.
-    ///
-    /// # Errors
-    /// When the account does not exist.
-    pub async fn kubeconfig_for_service_account(
-        &self,
-        namespace: &str,
-        name: &str,
-    ) -> Result<PathBuf, AccessError> {
-        self.access.kubeconfig_for_service_account(namespace, name).await
-    }
-
-    /// Runs the real kubectl of this version as the administrator.
-    ///
-    /// # Errors
-    /// When it cannot be run; what it answers is in the output, its exit code too.
-    pub async fn kubectl(&self, arguments: &[&str]) -> Result<Output, KubectlError> {
-        self.kubectl_with_input(arguments, "").await
-    }
-
-    /// Runs kubectl with that standard input, for `apply -f -`.
-    ///
-    /// # Errors
-    /// As [`Sandbox::kubectl`].
-    pub async fn kubectl_with_input(
-        &self,
-        arguments: &[&str],
-        input: &str,
-    ) -> Result<Output, KubectlError> {
-        let command = self.kubectl_command(&self.kubeconfig())?;
-        kubectl::run(command, arguments, input).await
-    }
-
-    /// kubectl as anyone, to be given arguments and run by the caller: nothing of the
-    /// caller's environment reaches it, and its caches stay in the sandbox.
-    ///
-    /// # Errors
-    /// When kubectl is not among the programs.
-    pub fn kubectl_command(
-        &self,
-        kubeconfig: &Path,
-    ) -> Result<tokio::process::Command, KubectlError> {
-        let path = self.binaries.program("kubectl")?;
-        Ok(kubectl::command(&path, kubeconfig, self.folder.path()))
-    }
-
-    /// Where kubectl of this version is.
-    ///
-    /// # Errors
-    /// When it is not among the programs.
-    pub fn kubectl_path(&self) -> Result<PathBuf, BinariesError> {
-        self.binaries.program("kubectl")
-    }
-
     /// The programs and their versions, such as `("etcd", "3.6.5")`.
     pub async fn versions(&self) -> Vec<(String, String)> {
         let mut paths: Vec<(&str, Option<PathBuf>)> = vec![
-            ("Kubernetes", self.binaries.program("kube-apiserver").ok()),
-            ("etcd", self.binaries.program("etcd").ok()),
+            ("Kubernetes", self.cluster.binaries().program("kube-apiserver").ok()),
+            ("etcd", self.cluster.binaries().program("etcd").ok()),
         ];
         if self.simulated_nodes.is_some() {
-            paths.push(("kwok", self.binaries.kwok().await.ok()));
+            paths.push(("kwok", self.cluster.binaries().kwok().await.ok()));
         }
         let mut versions = Vec::new();
         for (name, path) in paths {
@@ -394,32 +307,6 @@ impl Sandbox {
             versions.push((name.to_owned(), version.unwrap_or_else(|| "unknown".into())));
         }
         versions
-    }
-
-    /// Where the API server listens: `https://127.0.0.1:PORT`. It stays the same through
-    /// restarts.
-    #[must_use]
-    pub fn api_server_url(&self) -> &str {
-        self.access.url()
-    }
-
-    /// The certificate of the authority that the API server's certificate is from.
-    #[must_use]
-    pub fn ca_pem(&self) -> String {
-        self.access.ca_pem()
-    }
-
-    /// The audit log, one JSON object per line. A request is in it before it is answered.
-    /// Requests to our own API groups are recorded whole, others without their bodies.
-    #[must_use]
-    pub fn audit_log(&self) -> PathBuf {
-        self.folder.path().join("audit.log")
-    }
-
-    /// The folder with data, keys, and the logs of the programs in `logs/`.
-    #[must_use]
-    pub fn data_folder(&self) -> &Path {
-        self.folder.path()
     }
 
     /// The process ids of the programs that run now.

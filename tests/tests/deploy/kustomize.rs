@@ -3,7 +3,10 @@
 
 use opensdn_testing::eventually::eventually;
 use opensdn_testing::kubectl::{kubectl, read, send};
-use opensdn_testing::sandbox::Sandbox;
+use opensdn_testing::sandbox::{Binaries, Sandbox};
+use std::collections::BTreeSet;
+use std::process::Command;
+
 use opensdn_testing::{Failed, Outcome};
 use serde_json::{Value, json};
 
@@ -64,6 +67,50 @@ async fn a_second_apply_changes_nothing_and_the_pod_passes_restricted_security()
     send(&sandbox, &create, &pod(&careless)).await?.refused(&["violates PodSecurity"]);
 
     selects(&sandbox, labels).await
+}
+
+/// What we render is what kubectl renders, object by object.
+#[tokio::test]
+async fn the_rendered_objects_are_those_of_kustomize() -> Outcome {
+    let kubectl = Binaries::find(None).await?.program("kubectl")?;
+    let output = Command::new(kubectl).args(["kustomize", BASE]).output()?;
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let theirs: Vec<Value> = serde_saphyr::from_multiple(&String::from_utf8(output.stdout)?)?;
+    let steps = opensdn_deploy::webhook()?;
+    let ours: Vec<Value> = steps.into_iter().flat_map(|step| step.objects).collect();
+    assert_eq!(names(&ours), names(&theirs));
+    for object in ours {
+        let mut same = theirs.iter().filter(|one| name(one) == name(&object)).cloned();
+        let mut theirs = same.next().ok_or("compared above")?;
+        if object["metadata"].get("namespace").is_none() {
+            // kustomize does not know which of our kinds have none, and kubectl drops it.
+            theirs["metadata"].as_object_mut().map(|metadata| metadata.remove("namespace"));
+        }
+        assert_eq!(plain(object), plain(theirs));
+    }
+    Ok(())
+}
+
+fn name(object: &Value) -> (&str, &str) {
+    let text = |value: &'static str| object.pointer(value).and_then(Value::as_str);
+    (text("/kind").unwrap_or_default(), text("/metadata/name").unwrap_or_default())
+}
+
+fn names(objects: &[Value]) -> BTreeSet<(&str, &str)> {
+    objects.iter().map(name).collect()
+}
+
+/// Without nulls, and with numbers that are equal if their values are.
+fn plain(value: Value) -> Value {
+    match value {
+        Value::Object(fields) => {
+            let set = fields.into_iter().filter(|(_, value)| !value.is_null());
+            Value::Object(set.map(|(key, value)| (key, plain(value))).collect())
+        }
+        Value::Array(items) => items.into_iter().map(plain).collect(),
+        Value::Number(number) => json!(number.as_f64()),
+        other => other,
+    }
 }
 
 /// Service, budget and network policy are about the pods of the Deployment.

@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use opensdn_testing::creation_order::wait_for_next_second;
 use opensdn_testing::eventually::PATIENCE;
+use opensdn_testing::installer::install_crds;
 use opensdn_testing::kubectl::{kubectl, read, send};
-use opensdn_testing::product::{Installation, Product, install_crds};
+use opensdn_testing::product::{Installation, Product};
 use opensdn_testing::sandbox::Sandbox;
 use opensdn_testing::{Failed, Outcome};
 use serde_json::{Value, json};

@@ -3,6 +3,8 @@
 //! test grants with RBAC objects as on any cluster.
 
 use std::fmt::Write as _;
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -38,6 +40,15 @@ pub enum AccessError {
         /// What the kube library said.
         #[source]
         source: kube::Error,
+    },
+    /// A file of a running sandbox is not there.
+    #[error("read {}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the file system said.
+        #[source]
+        source: io::Error,
     },
     /// The API server gave no token.
     #[error("get a token for service account {namespace}/{name}: create the account first")]
@@ -117,6 +128,25 @@ impl Access {
         Ok(access)
     }
 
+    /// For the API server of a running sandbox with this data folder.
+    pub(super) fn of_running(folder: &Path) -> Result<Self, AccessError> {
+        let read = |path: PathBuf| match fs::read_to_string(&path) {
+            Ok(text) => Ok(text),
+            Err(source) => Err(AccessError::Read { path, source }),
+        };
+        let authority = Authority::read(&folder.join("keys"))?;
+        let kubeconfig = read(folder.join("kubeconfig"))?;
+        let url = kubeconfig.lines().find_map(|line| line.trim().strip_prefix("server: "));
+        let admin = prove(&authority, &User::admin())?;
+        Ok(Self {
+            authority: Arc::new(authority),
+            url: url.unwrap_or_default().to_owned(),
+            folder: folder.to_owned(),
+            admin,
+            made: AtomicU32::new(0),
+        })
+    }
+
     pub(super) fn url(&self) -> &str {
         &self.url
     }
@@ -185,7 +215,9 @@ impl Access {
     fn save(&self, proof: &Proof) -> Result<PathBuf, AccessError> {
         // A number, because a user's name may hold anything, a slash too.
         let number = self.made.fetch_add(1, Ordering::Relaxed);
-        let path = self.folder.join("kubeconfigs").join(format!("{number}.yaml"));
+        // The process too: several may use one sandbox.
+        let name = format!("{}-{number}.yaml", std::process::id());
+        let path = self.folder.join("kubeconfigs").join(name);
         write_private(&path, &self.kubeconfig(proof))?;
         Ok(path)
     }

@@ -8,9 +8,11 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use rcgen::{
-    BasicConstraints, CertificateParams, CertifiedIssuer, DistinguishedName, DnType,
-    ExtendedKeyUsagePurpose, IsCa, KeyPair, KeyUsagePurpose,
+    BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa,
+    Issuer, KeyPair, KeyUsagePurpose,
 };
+use rustls_pki_types::CertificateDer;
+use rustls_pki_types::pem::PemObject as _;
 use time::{Duration, OffsetDateTime};
 
 /// Longer than any sandbox lives, short enough that a leaked key is soon worthless.
@@ -27,6 +29,15 @@ pub enum CertificateError {
         /// What the library said.
         #[source]
         source: rcgen::Error,
+    },
+    /// A file of the data folder could not be read.
+    #[error("read {}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the file system said.
+        #[source]
+        source: io::Error,
     },
     /// A file of the data folder could not be written.
     #[error("write {}", path.display())]
@@ -48,7 +59,9 @@ pub(super) struct Identity {
 
 /// The authority that the API server, etcd and every client of the sandbox trust.
 pub(super) struct Authority {
-    issuer: CertifiedIssuer<'static, KeyPair>,
+    issuer: Issuer<'static, KeyPair>,
+    certificate: CertificateDer<'static>,
+    pem: String,
 }
 
 impl Authority {
@@ -57,20 +70,36 @@ impl Authority {
         let mut params = parameters(subject, None, &[])?;
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
-        let issuer = KeyPair::generate()
-            .and_then(|key| CertifiedIssuer::self_signed(params, key))
-            .map_err(|source| CertificateError::Make { subject: subject.into(), source })?;
-        Ok(Self { issuer })
+        let failed = |source| CertificateError::Make { subject: subject.into(), source };
+        let key = KeyPair::generate().map_err(failed)?;
+        let certificate = params.self_signed(&key).map_err(failed)?;
+        let (pem, certificate) = (certificate.pem(), certificate.der().clone());
+        Ok(Self { issuer: Issuer::new(params, key), certificate, pem })
+    }
+
+    /// The authority of a running sandbox, from the folder of its keys.
+    pub(super) fn read(folder: &Path) -> Result<Self, CertificateError> {
+        let read = |name: &str| {
+            let path = folder.join(name);
+            fs::read_to_string(&path).map_err(|source| CertificateError::Read { path, source })
+        };
+        let (pem, key) = (read("ca.crt")?, read("ca.key")?);
+        let parsed = KeyPair::from_pem(&key).and_then(|key| Issuer::from_ca_cert_pem(&pem, key));
+        let failed = |source| CertificateError::Make { subject: "opensdn-sandbox".into(), source };
+        let issuer = parsed.map_err(failed)?;
+        let certificate = CertificateDer::from_pem_slice(pem.as_bytes())
+            .map_err(|_| failed(rcgen::Error::CouldNotParseCertificate))?;
+        Ok(Self { issuer, certificate, pem })
     }
 
     /// The authority's certificate.
     pub(super) fn pem(&self) -> String {
-        self.issuer.pem()
+        self.pem.clone()
     }
 
     /// The same, as a client library wants it.
     pub(super) fn der(&self) -> Vec<u8> {
-        self.issuer.der().to_vec()
+        self.certificate.to_vec()
     }
 
     /// A certificate by which a client is `name` in `group` to Kubernetes. One group at most:
