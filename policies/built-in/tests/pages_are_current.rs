@@ -16,7 +16,7 @@ use opensdn_policy_host::{
 use serde_json::Value;
 
 const GENERATED: &str =
-    "<!-- Generated: UPDATE=1 cargo test -p opensdn-policies --test pages_are_current -->";
+    "<!-- Generated: UPDATE=1 cargo test -p opensdn-policies pages_are_current -->";
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
@@ -248,7 +248,7 @@ async fn the_pages_of_policies_are_current() {
         let current = std::fs::read_to_string(&file).unwrap_or_default();
         assert!(
             current == expected,
-            "docs/src/{name} is not current: UPDATE=1 cargo test -p opensdn-policies --test pages_are_current"
+            "docs/src/{name} is not current: UPDATE=1 cargo test -p opensdn-policies pages_are_current"
         );
     }
 }

@@ -9,7 +9,7 @@ use opensdn_policy_host::{Engine, Metadata, Operation, Policy, Severity, Step};
 const HEAD: &str = "\
 # Built-in policies
 
-<!-- Generated: UPDATE=1 cargo test -p opensdn-policies --test table_is_current -->
+<!-- Generated: UPDATE=1 cargo test -p opensdn-policies table_is_current -->
 
 Each folder is one policy: its reason and code in `src/`, what it says to which object in
 `cases/`. A policy is put in force by an `AdmissionPolicy` (see `deploy/webhook/policies.yaml`);
@@ -142,6 +142,6 @@ async fn the_table_of_policies_is_current() {
     let current = std::fs::read_to_string(&file).unwrap_or_default();
     assert!(
         current == expected,
-        "policies/README.md is not current: UPDATE=1 cargo test -p opensdn-policies --test table_is_current"
+        "policies/README.md is not current: UPDATE=1 cargo test -p opensdn-policies table_is_current"
     );
 }
