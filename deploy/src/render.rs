@@ -209,4 +209,43 @@ mod tests {
         let labels = &deployment["spec"]["template"]["metadata"]["labels"];
         assert_eq!(labels[names::NAME_LABEL], NAME);
     }
+
+    fn program(kind: &str) -> Value {
+        let found = objects(Phase::Program).into_iter().find(|object| object["kind"] == kind);
+        found.unwrap()
+    }
+
+    /// What a pod listens on is what the network lets in, and the Service sends to one of them.
+    #[test]
+    fn the_network_policy_lets_in_what_the_pods_listen_on() {
+        let names = |ports: &Value, key: &str| -> Vec<String> {
+            let ports = ports.as_array().unwrap().iter();
+            ports.map(|port| port[key].as_str().unwrap().to_owned()).collect()
+        };
+        let deployment = program("Deployment");
+        let listens =
+            names(&deployment["spec"]["template"]["spec"]["containers"][0]["ports"], "name");
+        let policy = program("NetworkPolicy");
+        assert_eq!(names(&policy["spec"]["ingress"][0]["ports"], "port"), listens);
+        let service = program("Service");
+        let sends_to = names(&service["spec"]["ports"], "targetPort");
+        assert!(sends_to.iter().all(|port| listens.contains(port)), "{sends_to:?}");
+    }
+
+    /// The image is named as the Deployment names it, and made for the user that it is run as.
+    #[test]
+    fn the_image_is_what_the_deployment_runs() {
+        let dockerfile = include_str!("../images/webhook/Dockerfile");
+        let deployment = program("Deployment");
+        let pod = &deployment["spec"]["template"]["spec"];
+        let user = &pod["securityContext"];
+        let user = format!("USER {}:{}", user["runAsUser"], user["runAsGroup"]);
+        assert!(dockerfile.lines().any(|line| line == user), "{user}");
+        let listens = pod["containers"][0]["ports"].as_array().unwrap().iter();
+        let ports: Vec<String> = listens.map(|port| port["containerPort"].to_string()).collect();
+        let expose = format!("EXPOSE {}", ports.join(" "));
+        assert!(dockerfile.lines().any(|line| line == expose), "{expose}");
+        let image = format!("{}:{}", names::webhook::NAME, env!("CARGO_PKG_VERSION"));
+        assert_eq!(pod["containers"][0]["image"], image);
+    }
 }
