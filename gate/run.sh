@@ -30,7 +30,9 @@ samples="-f deploy/samples/vrouter-profile.yaml -f deploy/samples/manager.yaml -
 echo
 echo "A good cluster is stored, with its defaults written in:"
 echo "\$ kubectl apply $samples"
-"$kubectl" get namespace tf >/dev/null 2>&1 || "$kubectl" create namespace tf >/dev/null
+# What the cluster names is there, so that nothing about it is worth a warning.
+"$kubectl" label nodes --all node-role.kubernetes.io/control-plane= >/dev/null
+"$kubectl" apply -f deploy/samples-prerequisites.yaml >/dev/null
 # shellcheck disable=SC2086 # several arguments
 "$kubectl" apply $samples
 for manifest in deploy/samples-refused/*.yaml; do
