@@ -4,6 +4,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 /// Lines of a file without its tests.
 const FILE_WALL: usize = 600;
@@ -196,16 +197,25 @@ fn versions_stand_in_the_root_only() {
     check(wrong, "write `name.workspace = true`, and the version in the root's Cargo.toml");
 }
 
+/// Fails when a rule is about a path that is not there: it would hold for nothing.
+fn check_paths<'p>(paths: impl IntoIterator<Item = &'p str>, all: &[Source]) {
+    let gone = paths.into_iter().filter(|path| !all.iter().any(|one| one.path.starts_with(path)));
+    check(gone.map(str::to_owned).collect(), "this rule is about a path that is not there");
+}
+
 #[test]
 fn crates_know_only_whom_they_may_know() {
-    let forbidden: [(&str, &[&str]); 5] = [
+    let forbidden: [(&str, &[&str]); 7] = [
         ("sdk/host/Cargo.toml", &["kube", "k8s-openapi", "opensdn-crds", "axum"]),
         ("sdk/guest/Cargo.toml", &["kube", "tokio", "wasmtime"]),
         ("crds/Cargo.toml", &["tokio", "wasmtime"]),
+        ("deploy/Cargo.toml", &["kube", "k8s-openapi", "tokio", "wasmtime"]),
         ("webhook/Cargo.toml", &["wasmtime"]),
         ("tests/stand-in/Cargo.toml", &["kube", "k8s-openapi", "opensdn-crds", "wasmtime"]),
+        ("tests/reserved-port/Cargo.toml", &["tokio", "kube", "opensdn-testing"]),
     ];
     let all = sources(&["Cargo.toml"]);
+    check_paths(forbidden.map(|(path, _)| path), &all);
     let mut wrong = Vec::new();
     for (path, names) in forbidden {
         for source in all.iter().filter(|source| source.path == path) {
@@ -216,6 +226,31 @@ fn crates_know_only_whom_they_may_know() {
                 }
             }
         }
+    }
+    check(wrong, "ARCHITECTURE.md says who may know whom");
+}
+
+/// What several programs are made of must not bring a third in, by whatever way.
+#[test]
+fn libraries_of_several_programs_bring_neither_policies_nor_their_engine() {
+    let policies = ["wasmtime", "opensdn-policies", "opensdn-policy-host", "opensdn-webhook"];
+    let forbidden: [(&str, &[&str]); 3] = [
+        ("opensdn-runtime", &[&policies[..], &["opensdn-crds"]].concat()),
+        ("opensdn-pki", &[&policies[..], &["opensdn-crds"]].concat()),
+        ("opensdn-testing", &[&policies[..], &["kubectl-opensdn"]].concat()),
+    ];
+    let mut wrong = Vec::new();
+    for (package, names) in forbidden {
+        let output = Command::new(env!("CARGO"))
+            .args(["tree", "--locked", "--offline", "--edges", "normal", "--prefix", "none"])
+            .args(["--package", package, "--format", "{lib}"])
+            .current_dir(root())
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let tree = String::from_utf8_lossy(&output.stdout).replace('_', "-");
+        let found = names.iter().filter(|name| tree.lines().any(|line| line == **name));
+        wrong.extend(found.map(|name| format!("{package} brings {name}")));
     }
     check(wrong, "ARCHITECTURE.md says who may know whom");
 }
@@ -244,19 +279,155 @@ fn only_admission_knows_the_review() {
 
 #[test]
 fn pure_modules_do_no_io() {
-    let pure = [
-        "operator/src/components/",
-        "operator/src/reconcile/build.rs",
-        "operator/src/reconcile/validate.rs",
-        "plugin/src/install/render.rs",
-        "plugin/src/nested/plan.rs",
-        "crds/src/",
-    ];
+    let pure = ["crds/src/", "deploy/src/", "webhook/src/claims/ledger.rs"];
     let all = sources(&[".rs"]);
+    check_paths(pure, &all);
     let modules = all.iter().filter(|source| pure.iter().any(|path| source.path.starts_with(path)));
     let forbidden = ["async fn", ".await", "kube::Client", "std::fs", "std::net"];
     let places = modules.flat_map(|source| forbidden.map(|text| source.places_of(text)));
     check(places.flatten().collect(), "move what talks to the world to another module");
+}
+
+/// The message of every log call, where it is a literal, with its place.
+fn log_messages(source: &Source) -> Vec<(usize, String)> {
+    let code = source.split_tests().0.join("\n");
+    let mut messages = Vec::new();
+    for level in ["error!(", "warn!(", "info!(", "debug!(", "trace!("] {
+        for (at, _) in code.match_indices(level) {
+            let begin = code.get(..at).unwrap_or_default();
+            // Not `on_error!(` and its like, and not in a comment.
+            let line = begin.lines().last().unwrap_or_default();
+            if begin.ends_with(|c: char| c.is_alphanumeric() || c == '_') || line.contains("//") {
+                continue;
+            }
+            if let Some(message) = message(code.get(at + level.len()..).unwrap_or_default()) {
+                messages.push((begin.lines().count(), message));
+            }
+        }
+    }
+    messages
+}
+
+/// The first argument that is a literal by itself, of a macro's arguments and what follows them.
+fn message(arguments: &str) -> Option<String> {
+    let (mut depth, mut at_start) = (0, true);
+    let mut characters = arguments.chars();
+    while let Some(character) = characters.next() {
+        match character {
+            '"' => {
+                let mut literal = String::new();
+                while let Some(next) = characters.next() {
+                    match next {
+                        '"' => break,
+                        '\\' => drop(characters.next()),
+                        _ => literal.push(next),
+                    }
+                }
+                if depth == 0 && at_start {
+                    return Some(literal);
+                }
+                at_start = false;
+            }
+            '(' | '[' | '{' => depth += 1,
+            ')' | ']' | '}' if depth == 0 => return None,
+            ')' | ']' | '}' => depth -= 1,
+            ',' if depth == 0 => at_start = true,
+            other if other.is_whitespace() => {}
+            _ => at_start = false,
+        }
+    }
+    None
+}
+
+#[test]
+fn the_message_of_a_log_call_is_found() {
+    let message = |text: &str| message(text).unwrap_or_default();
+    assert_eq!(message("error = &error as &dyn Error, \"failed to read\");"), "failed to read");
+    assert_eq!(message("%name, \"started\", x);"), "started");
+    assert_eq!(message("a = f(\"not this\"), \n \"this {}\", b);"), "this {}");
+    assert_eq!(message("a = \"not this\");"), "");
+}
+
+/// What an administrator searches for: what failed, was lost, has started.
+#[test]
+fn log_messages_are_what_an_administrator_searches_for() {
+    let banned = [" is not ", " told", "heard of", "go on", "goes on", "anew", "mend "];
+    let mut wrong = Vec::new();
+    for source in sources(&[".rs"]).iter().filter(|source| !source.is_test()) {
+        for (number, message) in log_messages(source) {
+            let padded = format!(" {message} ");
+            let first = message.split(' ').next().unwrap_or_default();
+            // Names such as API and AdmissionPolicies keep their capitals.
+            let is_name = first.chars().skip(1).any(char::is_uppercase);
+            let capital = message.starts_with(char::is_uppercase) && !is_name;
+            if capital || banned.iter().any(|text| padded.contains(text)) {
+                wrong.push(format!("{}:{number}: {message}", source.path));
+            }
+        }
+    }
+    check(
+        wrong,
+        "begin with `failed to`, `lost`, `started` and the like; CONTRIBUTING.md has the words",
+    );
+}
+
+/// Whether a line is in the body of a loop, by the indentation of the lines before it.
+fn is_in_loop(lines: &[&str], at: usize) -> bool {
+    let indent = |line: &str| line.len() - line.trim_start().len();
+    let mut level = lines.get(at).map_or(0, |line| indent(line));
+    for line in lines.iter().take(at).rev().filter(|line| !line.trim().is_empty()) {
+        if indent(line) < level {
+            level = indent(line);
+            let begins = line.trim_start();
+            let words = ["loop", "while", "for "];
+            if begins.contains("fn ") {
+                return false;
+            }
+            if words.iter().any(|word| begins.starts_with(word)) || begins.ends_with("loop {") {
+                return true;
+            }
+        }
+    }
+    false
+}
+
+/// A test waits for what it waits for; where nothing shows that, a comment says why it sleeps.
+#[test]
+fn a_fixed_sleep_in_a_test_says_why() {
+    let mut wrong = Vec::new();
+    let support = |source: &&Source| source.is_test() || source.path.starts_with("tests/");
+    for source in sources(&[".rs"]).iter().filter(support) {
+        let lines: Vec<&str> = source.text.lines().collect();
+        for (number, line) in source.code().filter(|(_, line)| line.contains("sleep(")) {
+            let is_call = line.contains(".await") || line.contains("thread::sleep(");
+            let before = lines.get(number.saturating_sub(2)).map_or("", |line| line.trim_start());
+            if is_call && !before.starts_with("//") && !is_in_loop(&lines, number - 1) {
+                wrong.push(format!("{}:{number}: {}", source.path, line.trim()));
+            }
+        }
+    }
+    check(wrong, "wait for it with `eventually`, or say in a comment above why nothing shows it");
+}
+
+/// A reader of this repository cannot look them up.
+#[test]
+fn no_text_names_a_requirement_by_its_number() {
+    let mut wrong = Vec::new();
+    for source in sources(&[".rs", ".md", ".sh", ".yaml", ".toml"]) {
+        for (at, line) in source.text.lines().enumerate() {
+            let words = line.split(|c: char| !c.is_ascii_alphanumeric() && c != '-');
+            let found = words.filter(|word| is_requirement(word));
+            wrong.extend(found.map(|word| format!("{}:{}: {word}", source.path, at + 1)));
+        }
+    }
+    check(wrong, "write the sentence instead");
+}
+
+/// Two letters or `SEC`, and two digits.
+fn is_requirement(word: &str) -> bool {
+    let Some((letters, digits)) = word.split_once('-') else { return false };
+    let known = ["AR", "CL", "FT", "MN", "UX", "SEC"];
+    known.contains(&letters) && digits.len() == 2 && digits.bytes().all(|b| b.is_ascii_digit())
 }
 
 #[test]
