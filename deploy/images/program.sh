@@ -4,7 +4,7 @@ PROGRAM_TARGET=$(uname -m)-unknown-linux-musl
 readonly PROGRAM_TARGET
 
 # What a cargo that runs this script has set is not for the one that it runs: some dependencies
-# are built anew when it differs.
+# are built again when it differs.
 forget_other_cargo() {
   local variable
   for variable in $(compgen -e | grep '^CARGO_' || true); do
@@ -26,7 +26,7 @@ need_static_tools() {
 # As it is shipped. Cargo knows best whether there is anything to do, so it is always asked.
 build_program() { # build_program NAME
   local flags
-  # Whoever calls this may hold a build folder already.
+  # The caller may hold a build folder already.
   [ -n "${CARGO_BUILD_BUILD_DIR:-}" ] || take_build_slot
   # No path of this machine in the program: the same source gives the same image elsewhere.
   flags="--remap-path-prefix=${CARGO_HOME:-$HOME/.cargo}=/cargo"

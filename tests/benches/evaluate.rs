@@ -1,5 +1,5 @@
 //! What one evaluation costs: a fresh instance each time, against the same rule compiled natively;
-//! and what each built-in policy costs, its look-ups answered from documents.
+//! and what each built-in policy costs, its lookups answered from documents.
 
 use std::{fs, path::Path, sync::Arc, time::Duration};
 

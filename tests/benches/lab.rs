@@ -46,6 +46,7 @@ async fn main() -> Outcome<()> {
 
     let world = LabUnderLoad::start(&sandbox, product).await?;
     rows.push(changes(&world).await?);
+    // What starting has taken is given back by then; no metric shows when.
     sleep(Duration::from_secs(30)).await;
     rows.extend(held(&sandbox, &client, &world, "in the first minute").await?);
     if std::env::var_os("LAB_WITHOUT_FAULTS").is_none() {
@@ -63,7 +64,7 @@ fn objects(client: &Client, group: &str, kind: &str, plural: &str) -> Api<Dynami
     Api::namespaced_with(client.clone(), "default", &resource)
 }
 
-/// Each with an address and a name of its own, so that each is claimed anew.
+/// Each with an address and a name of its own, so that each needs a claim of its own.
 async fn applies(client: &Client, how: &str) -> Outcome<Row> {
     let api = objects(client, "opensdn.io", "LinkLocalService", "linklocalservices");
     let mut took = Vec::new();

@@ -1,4 +1,4 @@
-//! What a look-up of one key costs among few and among many objects. It is the table of a watch
+//! What a lookup of one key costs among few and among many objects. It is the table of a watch
 //! cache that is measured: the lock and the check of its age, which do not depend on the number
 //! of objects, are left out.
 

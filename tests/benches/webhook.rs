@@ -158,7 +158,7 @@ impl Bench {
         Ok(*self.product.backends().first().ok_or("a replica")?)
     }
 
-    /// Starts the webhook anew; returns how long it took from its start to be ready.
+    /// Restarts the webhook; returns how long it took from its start to be ready.
     fn restart(&self, cores: Cores) -> Outcome<Duration> {
         self.product.kill_replica(0);
         let core = (self.pinned && cores == Cores::One).then_some(0);

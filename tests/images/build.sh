@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Builds the image of a real service as an OCI archive, and prints the archive's path. The
-# services stand in for OpenSDN's own images in the lab; nobody but tests uses them, which is why
+# services stand in for OpenSDN's own images in the lab; only tests use them, which is why
 # they are not in deploy/. Programs come from Debian's archive, jars from Maven's; what has been
 # built before is found again.
 #
@@ -9,7 +9,7 @@
 # The last is a program of ours, tests/stand-in, for components whose own image cannot be had.
 # In the folder of each: `packages`, names and upstream versions for apt; `Dockerfile`; `root`,
 # files that are added; and for Java `pom.xml` with `jars.sha256`, the jars it resolves to
-# (build.sh NAME --lock writes it anew).
+# (build.sh NAME --lock writes it again).
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 source gate/cache.sh
@@ -45,7 +45,7 @@ debian_root() { # debian_root FOLDER
   (cd "$1" && rm -rf ${LEFT_OUT[*]})
 }
 
-# What the packages' scripts would have made: somebody to run as, and places to write to.
+# What the packages' scripts would have made: a user to run as, and places to write to.
 habitable() { # habitable FOLDER
   local root=$1
   printf 'root:x:0:0::/root:/bin/sh\nservice:x:1000:1000::/data:/bin/sh\n' >"$root/etc/passwd"

@@ -3,54 +3,68 @@
 
 #![allow(clippy::indexing_slicing, reason = "JSON of a test, and the line says where")]
 
+use std::io::Write as _;
+use std::path::Path;
+
+use opensdn_testing::eventually::eventually;
+use opensdn_testing::kubectl::{self, Said};
+use opensdn_testing::sandbox::KubectlError;
+use opensdn_testing::shared::Shared;
 use opensdn_testing::{Failed, Outcome};
-use opensdn_testing::{
-    eventually::eventually,
-    kubectl::{self, Said},
-    product::{Installation, Product},
-    sandbox::{Builder, KubectlError, Sandbox},
-};
 use serde_json::{Value, json};
+use tempfile::NamedTempFile;
 
-const SAMPLES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../deploy/samples");
-const REFUSED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../deploy/samples-refused");
+const DEPLOY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../deploy");
 
-/// A sandbox with the product and the namespace `tf`.
+/// A cluster with the product, and a namespace of this test's own.
 struct World {
-    sandbox: Sandbox,
-    _product: Product,
+    cluster: Shared,
+    namespace: String,
 }
 
 impl World {
     async fn start() -> Result<Self, Failed> {
-        Self::with(Sandbox::builder().only_api_server()).await
+        let cluster = Shared::with_product().await?;
+        let namespace = cluster.namespace().await?;
+        Ok(Self { cluster, namespace })
     }
 
-    async fn with(sandbox: Builder) -> Result<Self, Failed> {
-        let sandbox = sandbox.start().await?;
-        let product = Installation::built()?.install(&sandbox).await?;
-        let world = Self { sandbox, _product: product };
-        world.kubectl(&["create", "namespace", "tf"]).await?.success();
-        Ok(world)
-    }
-
+    /// In the test's namespace.
     async fn kubectl(&self, arguments: &[&str]) -> Result<Said, KubectlError> {
-        kubectl::kubectl(&self.sandbox, arguments).await
+        let arguments = [&["-n", &self.namespace], arguments].concat();
+        kubectl::kubectl(&self.cluster, &arguments).await
     }
 
     async fn send(&self, arguments: &[&str], object: &Value) -> Result<Said, KubectlError> {
-        kubectl::send(&self.sandbox, arguments, object).await
+        let mut object = object.clone();
+        object["metadata"]["namespace"] = json!(self.namespace);
+        kubectl::send(&self.cluster, arguments, &object).await
+    }
+
+    /// The manifest with the test's namespace instead of its own, as a file.
+    fn manifest(&self, path: &str) -> Result<NamedTempFile, Failed> {
+        let text = std::fs::read_to_string(Path::new(DEPLOY).join(path))?;
+        let mut file = NamedTempFile::with_suffix(".yaml")?;
+        let namespace = format!("namespace: {}", self.namespace);
+        file.write_all(text.replace("namespace: tf", &namespace).as_bytes())?;
+        Ok(file)
+    }
+
+    /// Applies a manifest of `deploy`.
+    async fn apply(&self, path: &str) -> Result<Said, Failed> {
+        let file = self.manifest(path)?;
+        Ok(self.kubectl(&["apply", "-f", &file.path().to_string_lossy()]).await?)
     }
 
     async fn stored(&self, kind: &str, name: &str) -> Result<Value, Failed> {
-        kubectl::read(&self.sandbox, &[kind, name, "-n", "tf"]).await
+        kubectl::read(&self.cluster, &[kind, name, "-n", &self.namespace]).await
     }
 }
 
 fn vrouter(name: &str, service: Value) -> Value {
     json!({
         "apiVersion": "tf.tungsten.io/v1alpha1", "kind": "Vrouter",
-        "metadata": {"name": name, "namespace": "tf"},
+        "metadata": {"name": name},
         "spec": {"serviceConfiguration": merged(service)},
     })
 }
@@ -66,7 +80,7 @@ fn merged(mut service: Value) -> Value {
 fn zookeeper(name: &str) -> Value {
     json!({
         "apiVersion": "tf.tungsten.io/v1alpha1", "kind": "Zookeeper",
-        "metadata": {"name": name, "namespace": "tf"},
+        "metadata": {"name": name},
         "spec": {"serviceConfiguration": {"containers": [
             {"name": "zookeeper", "image": "registry.example.com/zookeeper:R24.1"},
         ]}},
@@ -76,7 +90,7 @@ fn zookeeper(name: &str) -> Value {
 fn link_local(name: &str, ip: &str) -> Value {
     json!({
         "apiVersion": "opensdn.io/v1alpha1", "kind": "LinkLocalService",
-        "metadata": {"name": name, "namespace": "tf"},
+        "metadata": {"name": name},
         "spec": {"ip": ip, "port": 9100, "fabric": {"addresses": ["10.0.0.10"], "port": 9100}},
     })
 }
@@ -96,11 +110,10 @@ async fn every_verb_that_writes_is_judged() -> Outcome {
         world.send(verb, &bad).await?.denied(&reasons);
     }
     let mut generated = bad.clone();
-    generated["metadata"] = json!({"generateName": "bad-", "namespace": "tf"});
+    generated["metadata"] = json!({"generateName": "bad-"});
     world.send(&["create"], &generated).await?.denied(&reasons);
 
-    let control = format!("{SAMPLES}/control.yaml");
-    world.kubectl(&["apply", "-f", &control]).await?.success();
+    world.apply("samples/control.yaml").await?.success();
     let good = vrouter(
         "good",
         json!({"sslEnable": true, "controlInstance": "control1", "dataSubnet": "10.1.0.0/24"}),
@@ -109,27 +122,20 @@ async fn every_verb_that_writes_is_judged() -> Outcome {
     let passes = async || world.send(&["apply"], &good).await.is_ok_and(|said| said.ok);
     eventually("the control instance is known", passes).await;
     let off = r#"{"spec":{"serviceConfiguration":{"sslEnable":false}}}"#;
-    let patch = ["patch", "vrouter", "good", "-n", "tf", "--type=merge", "-p", off];
+    let patch = ["patch", "vrouter", "good", "--type=merge", "-p", off];
     world.kubectl(&patch).await?.denied(&["[OSDN1816]"]);
     let status = r#"{"status":{"active":true}}"#;
-    let patch = [
-        "patch",
-        "vrouter",
-        "good",
-        "-n",
-        "tf",
-        "--subresource=status",
-        "--type=merge",
-        "-p",
-        status,
-    ];
+    let patch = ["patch", "vrouter", "good", "--subresource=status", "--type=merge", "-p", status];
     world.kubectl(&patch).await?.success();
-    let delete = ["delete", "vrouter", "good", "-n", "tf"];
+    let delete = ["delete", "vrouter", "good"];
     let said = world.kubectl(&delete).await?;
     said.denied(&["[OSDN1111]", "vhost0 and the CNI go from its nodes"]);
-    let confirm = "kubectl annotate --overwrite -n tf vrouters.tf.tungsten.io/good \
-                   opensdn.io/confirm-loss=Vrouter/good";
-    said.denied(&[confirm]);
+    let confirm = format!(
+        "kubectl annotate --overwrite -n {} vrouters.tf.tungsten.io/good \
+         opensdn.io/confirm-loss=Vrouter/good",
+        world.namespace
+    );
+    said.denied(&[&confirm]);
     // As a user would copy it.
     let confirm: Vec<_> = confirm.split(' ').skip(1).collect();
     world.kubectl(&confirm).await?.success();
@@ -138,15 +144,15 @@ async fn every_verb_that_writes_is_judged() -> Outcome {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_service_that_vanishes_from_a_manager_is_confirmed_first() -> Outcome {
+async fn the_sample_cluster_is_stored_and_a_service_that_vanishes_from_it_is_confirmed_first()
+-> Outcome {
     let world = World::start().await?;
-    for file in ["vrouter-profile", "manager"] {
-        let file = format!("{SAMPLES}/{file}.yaml");
-        world.kubectl(&["apply", "-f", &file]).await?.success();
+    for name in ["vrouter-profile", "manager", "link-local-service"] {
+        world.apply(&format!("samples/{name}.yaml")).await?.success();
     }
     let without = r#"{"spec":{"services":{"queryengine":null}}}"#;
     let change = async |patch: &str| {
-        let merge = ["patch", "manager", "cluster1", "-n", "tf", "--type=merge", "-p", patch];
+        let merge = ["patch", "manager", "cluster1", "--type=merge", "-p", patch];
         world.kubectl(&merge).await
     };
     let lost = "[OSDN1112] spec.services.queryengine";
@@ -157,22 +163,21 @@ async fn a_service_that_vanishes_from_a_manager_is_confirmed_first() -> Outcome 
     let services = world.stored("manager", "cluster1").await?["spec"]["services"].clone();
     assert_eq!(services.get("queryengine"), None);
 
-    world.kubectl(&["delete", "manager", "cluster1", "-n", "tf"]).await?.denied(&["[OSDN1111]"]);
+    world.kubectl(&["delete", "manager", "cluster1"]).await?.denied(&["[OSDN1111]"]);
     Ok(())
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_other_policies_refuse_can_be_confirmed_and_deleted() -> Outcome {
     let world = World::start().await?;
-    let control = format!("{SAMPLES}/control.yaml");
-    world.kubectl(&["apply", "-f", &control]).await?.success();
+    world.apply("samples/control.yaml").await?.success();
     let service = json!({"controlInstance": "control1", "dataSubnet": "10.1.0.0/24"});
     let wrong = vrouter("wrong", service);
     let passes = async || world.send(&["apply"], &wrong).await.is_ok_and(|said| said.ok);
     eventually("the control instance is known", passes).await;
-    world.kubectl(&["delete", "-f", &control]).await?.success();
+    world.kubectl(&["delete", "control", "control1"]).await?.success();
 
-    let annotate = |what: &'static str| ["annotate", "vrouter", "wrong", "-n", "tf", what];
+    let annotate = |what: &'static str| ["annotate", "vrouter", "wrong", what];
     // The webhook hears of the deletion some time later.
     let is_wrong = async || {
         let said = world.kubectl(&annotate("a=b")).await;
@@ -181,16 +186,16 @@ async fn what_other_policies_refuse_can_be_confirmed_and_deleted() -> Outcome {
     eventually("the vrouter names a control that is gone", is_wrong).await;
     let confirm = annotate("opensdn.io/confirm-loss=Vrouter/wrong");
     world.kubectl(&confirm).await?.success();
-    world.kubectl(&["delete", "vrouters", "--all", "-n", "tf"]).await?.success();
+    world.kubectl(&["delete", "vrouters", "--all"]).await?.success();
     Ok(())
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_goes_with_its_owner_or_its_namespace_is_not_held_up() -> Outcome {
-    let world = World::with(Sandbox::builder()).await?;
+    let world = World::start().await?;
     let owner = json!({
         "apiVersion": "tf.tungsten.io/v1alpha1", "kind": "Manager",
-        "metadata": {"name": "cluster1", "namespace": "tf",
+        "metadata": {"name": "cluster1",
             "annotations": {"opensdn.io/confirm-loss": "Manager/cluster1"}},
         "spec": {"services": {}},
     });
@@ -201,15 +206,15 @@ async fn what_goes_with_its_owner_or_its_namespace_is_not_held_up() -> Outcome {
         "kind": "Manager", "name": "cluster1", "uid": uid, "controller": true}]);
     world.send(&["create"], &child).await?.success();
     world.send(&["create"], &zookeeper("other")).await?.success();
-    let delete = ["delete", "zookeeper", "child", "-n", "tf"];
-    let anew = ["[OSDN1111]", "Manager cluster1 would make it anew"];
-    world.kubectl(&delete).await?.denied(&anew);
+    let delete = ["delete", "zookeeper", "child"];
+    let made_again = ["[OSDN1111]", "Manager cluster1 would make it anew"];
+    world.kubectl(&delete).await?.denied(&made_again);
 
-    world.kubectl(&["delete", "manager", "cluster1", "-n", "tf"]).await?.success();
-    let gone = ["wait", "--for=delete", "zookeeper/child", "-n", "tf", "--timeout=60s"];
+    world.kubectl(&["delete", "manager", "cluster1"]).await?.success();
+    let gone = ["wait", "--for=delete", "zookeeper/child", "--timeout=60s"];
     world.kubectl(&gone).await?.success();
     world.stored("zookeeper", "other").await?;
-    world.kubectl(&["delete", "namespace", "tf", "--timeout=60s"]).await?.success();
+    world.kubectl(&["delete", "namespace", &world.namespace, "--timeout=60s"]).await?.success();
     Ok(())
 }
 
@@ -235,11 +240,10 @@ async fn defaults_are_stored_and_a_second_apply_changes_nothing() -> Outcome {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_refusal_holds_the_reasons_of_all_policies() -> Outcome {
     let world = World::start().await?;
-    let manager = format!("{REFUSED}/manager.yaml");
-    let said = world.kubectl(&["apply", "-f", &manager]).await?;
+    let said = world.apply("samples-refused/manager.yaml").await?;
     let place = "spec.services.vrouters[0].spec.serviceConfiguration";
     said.denied(&[
-        "problems in Manager tf/cluster2",
+        &format!("problems in Manager {}/cluster2", world.namespace),
         &format!("[OSDN1816] {place}.sslEnable"),
         &format!("[OSDN1812] {place}.physicalInterface"),
         "profiles[0]",
@@ -251,20 +255,9 @@ async fn a_refusal_holds_the_reasons_of_all_policies() -> Outcome {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn warnings_are_shown_and_the_object_is_stored() -> Outcome {
     let world = World::start().await?;
-    let file = format!("{SAMPLES}/tf-operator-default.yaml");
-    let said = world.kubectl(&["apply", "-n", "tf", "-f", &file]).await?;
+    let said = world.apply("samples/tf-operator-default.yaml").await?;
     said.success();
     assert!(said.err.contains("Warning: [OSDN"), "{}", said.err);
-    Ok(())
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_sample_cluster_is_stored() -> Outcome {
-    let world = World::start().await?;
-    for name in ["vrouter-profile", "manager", "link-local-service"] {
-        let file = format!("{SAMPLES}/{name}.yaml");
-        world.kubectl(&["apply", "-f", &file]).await?.success();
-    }
     Ok(())
 }
 
@@ -275,11 +268,13 @@ async fn an_address_has_one_holder_and_is_free_again_after_it() -> Outcome {
     let second = link_local("second", "169.254.7.1");
     world.send(&["create", "--dry-run=server"], &first).await?.success();
     world.send(&["create"], &first).await?.success();
-    world.send(&["create"], &second).await?.denied(&["LinkLocalService tf/first", "169.254.7.1"]);
-    world.send(&["apply", "--dry-run=server"], &second).await?.denied(&["tf/first"]);
+    let holder = format!("{}/first", world.namespace);
+    let taken = world.send(&["create"], &second).await?;
+    taken.denied(&[&format!("LinkLocalService {holder}"), "169.254.7.1"]);
+    world.send(&["apply", "--dry-run=server"], &second).await?.denied(&[&holder]);
     world.send(&["apply"], &first).await?.success();
 
-    world.kubectl(&["delete", "linklocalservice", "first", "-n", "tf"]).await?.success();
+    world.kubectl(&["delete", "linklocalservice", "first"]).await?.success();
     let deadline = tokio::time::Instant::now() + std::time::Duration::from_secs(60);
     loop {
         let said = world.send(&["create"], &second).await?;

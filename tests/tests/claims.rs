@@ -14,6 +14,7 @@ use opensdn_policy_host::Claim;
 use opensdn_testing::installer::install_crds;
 use opensdn_testing::link_local::service;
 use opensdn_testing::sandbox::Sandbox;
+use opensdn_testing::shared::Shared;
 use opensdn_testing::{Failed, Outcome};
 use opensdn_webhook::claims::{ClaimError, Claims, Conflict, GRACE, Holder, Taken, Tenure};
 use opensdn_webhook::metrics::Metrics;
@@ -22,13 +23,14 @@ use tokio::sync::OnceCell;
 use tokio::time::{Instant, sleep, timeout};
 
 /// Long enough for a busy machine.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 const SHORT_GRACE: Duration = Duration::from_secs(2);
 
-/// One API server for all tests of this file; each has keys of its own.
+/// Each test has keys of its own, and no controller looks after them.
 async fn client() -> Result<Client, Failed> {
-    static SHARED: OnceCell<Sandbox> = OnceCell::const_new();
-    shared(&SHARED).await
+    let client = Shared::with_crds().await?.client()?;
+    until_claims_are_listed(&client).await?;
+    Ok(client)
 }
 
 /// A client of a sandbox with our CRDs, started by the first test that asks.
@@ -40,7 +42,12 @@ async fn start() -> Result<Sandbox, Failed> {
     let sandbox = Sandbox::builder().only_api_server().start().await?;
     let client = sandbox.client()?;
     install_crds(&client, &opensdn_crds::all()).await?;
-    // A definition is established some time before lists of its objects are answered.
+    until_claims_are_listed(&client).await?;
+    Ok(sandbox)
+}
+
+/// A definition is established some time before lists of its objects are answered.
+async fn until_claims_are_listed(client: &Client) -> Outcome {
     until("lists are answered", || async {
         match Api::<UniqueClaim>::all(client.clone()).list(&ListParams::default()).await {
             Ok(_) => Ok(true),
@@ -48,8 +55,7 @@ async fn start() -> Result<Sandbox, Failed> {
             Err(error) => Err(error),
         }
     })
-    .await?;
-    Ok(sandbox)
+    .await
 }
 
 fn claims(client: &Client, grace: Duration) -> Claims {
@@ -78,7 +84,7 @@ fn claim(key: &str) -> Claim {
 }
 
 fn soon() -> Instant {
-    Instant::now() + PATIENCE
+    Instant::now() + TIMEOUT
 }
 
 async fn take(claims: &Claims, name: &str, keys: &[&str]) -> Result<Taken, ClaimError> {
@@ -112,7 +118,7 @@ async fn until<F: Future<Output = Result<bool, kube::Error>>>(
         }
         Ok(())
     };
-    timeout(PATIENCE, wait).await.map_err(|_| format!("never came: {what}"))?
+    timeout(TIMEOUT, wait).await.map_err(|_| format!("never came: {what}"))?
 }
 
 async fn store(client: &Client, name: &str, ip: &str) -> Result<LinkLocalService, Failed> {
@@ -121,7 +127,6 @@ async fn store(client: &Client, name: &str, ip: &str) -> Result<LinkLocalService
     Ok(services.create(&PostParams::default(), &service).await?)
 }
 
-/// CL-01.
 #[tokio::test(flavor = "multi_thread")]
 async fn of_fifty_takers_at_three_replicas_one_wins_and_all_others_learn_who() -> Outcome {
     let client = client().await?;
@@ -132,20 +137,19 @@ async fn of_fifty_takers_at_three_replicas_one_wins_and_all_others_learn_who() -
             async move { take(&claims, &format!("taker-{number}"), &["1.0.0.1:80"]).await },
         )
     });
-    let (mut winners, mut told) = (0, Vec::new());
+    let (mut winners, mut named) = (0, Vec::new());
     for taker in futures::future::join_all(takers).await {
         match taker? {
             Ok(taken) => winners += taken.keep(),
-            lost => told.extend(conflicts(lost)?.into_iter().map(|conflict| conflict.held.name)),
+            lost => named.extend(conflicts(lost)?.into_iter().map(|conflict| conflict.held.name)),
         }
     }
-    assert_eq!((winners, told.len()), (1, 49));
+    assert_eq!((winners, named.len()), (1, 49));
     let winner = held_by(&client, "1.0.0.1:80").await?.ok_or("no claim")?;
-    assert!(told.iter().all(|name| *name == winner), "{winner}: {told:?}");
+    assert!(named.iter().all(|name| *name == winner), "{winner}: {named:?}");
     Ok(())
 }
 
-/// CL-02.
 #[tokio::test]
 async fn a_request_takes_all_its_keys_or_none_and_names_everything_in_the_way() -> Outcome {
     let client = client().await?;
@@ -165,7 +169,6 @@ async fn a_request_takes_all_its_keys_or_none_and_names_everything_in_the_way() 
     Ok(())
 }
 
-/// CL-03.
 #[tokio::test]
 async fn a_dry_run_writes_nothing_and_says_the_same() -> Outcome {
     let client = client().await?;
@@ -179,7 +182,6 @@ async fn a_dry_run_writes_nothing_and_says_the_same() -> Outcome {
     Ok(())
 }
 
-/// CL-03.
 #[tokio::test]
 async fn a_call_that_is_cancelled_gives_back() -> Outcome {
     let client = client().await?;
@@ -214,7 +216,6 @@ async fn a_call_that_is_cancelled_gives_back() -> Outcome {
     .await
 }
 
-/// CL-06.
 #[tokio::test]
 async fn the_same_object_gets_its_own_claim_again_also_under_a_new_uid() -> Outcome {
     let client = client().await?;

@@ -11,9 +11,9 @@ use kube::api::{ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, Po
 use kube::{Api, Client};
 use opensdn_testing::installer::install_crds;
 use opensdn_testing::sandbox::Sandbox;
+use opensdn_testing::shared::Shared;
 use opensdn_testing::{Failed, Outcome};
 use serde_json::{Value, json};
-use tokio::sync::OnceCell;
 
 const YAML: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../crds/yaml");
 const CASES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../crds/tests/cases");
@@ -225,17 +225,12 @@ async fn explain_tells_unit_default_and_effect() -> Outcome {
     Ok(())
 }
 
-/// One API server with our CRDs for all tests here; it ends with the process.
-async fn server() -> Result<&'static Sandbox, Failed> {
-    static SERVER: OnceCell<Sandbox> = OnceCell::const_new();
-    SERVER
-        .get_or_try_init(|| async {
-            let sandbox = Sandbox::builder().only_api_server().start().await?;
-            install_crds(&sandbox.client()?, &opensdn_crds::all()).await?;
-            sandbox.kubectl(&["create", "namespace", NAMESPACE]).await?;
-            Ok::<_, Failed>(sandbox)
-        })
-        .await
+/// An API server with our CRDs, and the namespace of the cases.
+async fn server() -> Result<&'static Shared, Failed> {
+    let cluster = Shared::with_crds().await?;
+    // Another test may have made it.
+    cluster.kubectl(&["create", "namespace", NAMESPACE]).await?;
+    Ok(cluster)
 }
 
 async fn create(client: &Client, object: &Value, dry_run: bool) -> Result<DynamicObject, Failed> {

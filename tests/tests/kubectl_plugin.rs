@@ -7,7 +7,8 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use opensdn_testing::programs::program;
-use opensdn_testing::sandbox::{Binaries, Sandbox, User};
+use opensdn_testing::sandbox::{Binaries, User};
+use opensdn_testing::shared::Shared;
 use opensdn_testing::{Failed, Outcome};
 use serde_json::Value;
 use tempfile::TempDir;
@@ -94,7 +95,7 @@ async fn kubectl_completes_commands_flags_and_values_of_the_plugin() -> Outcome 
 
 #[tokio::test]
 async fn version_asks_the_cluster_as_whom_the_flags_say() -> Outcome {
-    let sandbox = Sandbox::shared().await?;
+    let sandbox = Shared::with_crds().await?;
     let program = sandbox.kubectl_path()?;
     let plugin = installed()?;
     let version = |kubeconfig: &Path, flags: &[&str]| -> Result<(Value, Option<i32>), Failed> {
@@ -120,7 +121,7 @@ async fn version_asks_the_cluster_as_whom_the_flags_say() -> Outcome {
     let reason = answer["server"]["webhook"]["reason"].as_str().unwrap_or_default();
     assert!(reason.contains("\"bob\""), "{answer}");
 
-    // The address and authority of the cluster, without a kubeconfig's user: nobody is known.
+    // The address and authority of the cluster, without a kubeconfig's user.
     let ca = plugin.path().join("ca.pem");
     std::fs::write(&ca, sandbox.ca_pem())?;
     let ca = ca.display().to_string();

@@ -229,7 +229,7 @@ async fn node_comes_back_with_its_data(world: &World) -> Outcome {
     world.lab().kill_node(node)?;
     let refused = world.lab().node(node)?.name() == node
         && world.lab().partition_pair(Party::Node(node), Party::ControlPlane).is_err();
-    assert!(refused, "a node that is switched off has nobody to cut off");
+    assert!(refused, "a node that is switched off has nothing to cut off");
     eventually("the node counts as lost", || world.node_is(node, "Unknown")).await;
     world.lab().start_node(&world.client, node).await?;
     eventually("the pod runs again, with its data", || async {
@@ -254,7 +254,7 @@ async fn node_comes_back_with_its_data(world: &World) -> Outcome {
 async fn faults_do_what_they_say_and_are_undone() -> Outcome {
     let world = World::new().await?;
     pulled_cable_cuts_a_node_off(&world).await?;
-    pair_is_parted_and_nobody_else(&world).await?;
+    only_the_pair_is_parted(&world).await?;
     api_server_is_parted_from_one_pod(&world).await?;
     bad_link_loses_and_delays(&world).await?;
     programs_of_a_node_are_stopped_and_killed(&world).await?;
@@ -274,7 +274,7 @@ async fn pulled_cable_cuts_a_node_off(world: &World) -> Outcome {
     Ok(())
 }
 
-async fn pair_is_parted_and_nobody_else(world: &World) -> Outcome {
+async fn only_the_pair_is_parted(world: &World) -> Outcome {
     let fault = world.lab().partition_pair(Party::Node("node-1"), Party::Node("node-2"))?;
     assert!(!world.hears(0, 1).await && !world.hears(1, 0).await);
     eventually("node-3 is heard", || world.hears(0, 2)).await;

@@ -1,5 +1,5 @@
 //! How labs begin and end: two side by side, ended, interrupted, killed. Nothing may be left,
-//! and nobody else's may be touched. What a lab does in between is in `lab_cluster.rs`.
+//! and no other's may be touched. What a lab does in between is in `lab_cluster.rs`.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -15,7 +15,7 @@ use opensdn_testing::{Failed, Outcome};
 use tempfile::TempDir;
 
 /// So long something may take to go away on a loaded machine.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 const WORKLOAD: &str = include_str!("lab/workload.yaml");
 
 fn command() -> Result<Command, ProgramsError> {
@@ -143,9 +143,9 @@ fn all_processes() -> BTreeSet<u32> {
 }
 
 fn wait_until(what: &str, is: impl Fn() -> bool) {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     while !is() {
-        assert!(Instant::now() < deadline, "not within {PATIENCE:?}: {what}");
+        assert!(Instant::now() < deadline, "not within {TIMEOUT:?}: {what}");
         thread::sleep(Duration::from_millis(20));
     }
 }
@@ -236,7 +236,10 @@ fn two_labs_live_side_by_side_and_leave_nothing_however_they_end() -> Outcome {
     });
     wait_until("its volumes are unmounted", || !loops(&killed.data()).unwrap_or(true));
     assert_eq!(ended.ready_nodes()?, 1, "the other lab lives");
-    assert!(!cgroups(&id).is_empty() && killed.data().exists(), "nobody was there to remove it");
+    assert!(
+        !cgroups(&id).is_empty() && killed.data().exists(),
+        "no process was there to remove it"
+    );
 
     // The next start sweeps, and is interrupted itself.
     let next = parent.path().join("next");
@@ -274,7 +277,7 @@ fn run_a_workload_on_one_node(lab: &Background) -> Outcome {
     Ok(())
 }
 
-/// Right when its end has been told, not a moment later.
+/// At once when `down` has returned.
 fn assert_gone(id: &str, spaces: &BTreeSet<PathBuf>, dir: &Path) -> Outcome {
     let left: Vec<_> = namespaces(&all_processes()).intersection(spaces).cloned().collect();
     assert!(left.is_empty(), "{left:?}");
@@ -294,14 +297,14 @@ fn what_cannot_be_had_is_refused_in_one_sentence() -> Outcome {
     let both = command()?.args(both).arg(dir.path()).output()?;
     assert!(text(&both).contains("cannot be used with"), "{}", text(&both));
 
-    // As anyone else: nobody may.
-    let nobody = Command::new("setpriv")
+    // Without root it is refused.
+    let without_root = Command::new("setpriv")
         .args(["--reuid=65534", "--clear-groups"])
         .arg(program("opensdn-sandbox")?)
         .arg("lab-check")
         .output();
     // The program may be where only its owner can read it; then nothing is proven.
-    if let Ok(output) = nobody
+    if let Ok(output) = without_root
         && !text(&output).contains("Permission denied")
     {
         let said =

@@ -39,7 +39,7 @@ impl World<'_> {
     /// Its own kinds are refused and it is said why; nothing else notices.
     async fn is_missed(&self) -> Outcome {
         let said = self.refused(&GOOD.replace("NAME", "second")).await?;
-        let said = said.ok_or("an object was stored that nobody judged")?;
+        let said = said.ok_or("an object was stored that no policy judged")?;
         assert!(said.contains("failed calling webhook") && said.contains("opensdn"), "{said}");
         assert_eq!(self.refused(CONFIG_MAP).await?, None);
         self.product
@@ -97,7 +97,7 @@ impl World<'_> {
         self.product.kubectl(&["delete", CONFIGURATIONS, "opensdn-webhook"]).await?;
         let unjudged = GOOD.replace("NAME", "unjudged");
         let stored = async || self.refused(&unjudged).await.is_ok_and(|said| said.is_none());
-        eventually("an object is stored that nobody judged", stored).await;
+        eventually("an object is stored that no policy judged", stored).await;
         self.product.kubectl(&["delete", "linklocalservice", "unjudged"]).await?;
         self.product.scale(REPLICAS).await?;
         self.product.wait_until_in_force().await?;

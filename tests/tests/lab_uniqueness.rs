@@ -1,4 +1,4 @@
-//! Uniqueness as shipped, CL-01 to CL-09: in pods on three real nodes, with objects that were there
+//! Uniqueness as shipped: in pods on three real nodes, with objects that were there
 //! before the product, with one replica cut off from the API server and another killed while two
 //! hundred clients want the same fifty keys, and with the webhook away. Against processes of this
 //! machine: `uniqueness`, and each rule by itself: `claims`.
@@ -12,10 +12,10 @@ use opensdn_crds::unique_claim::{UniqueClaim, UniqueClaimSpec};
 use opensdn_deploy::names::NAMESPACE;
 use opensdn_testing::contention::{CLIENTS, contend, one_per_key, until_claims_fit};
 use opensdn_testing::creation_order::wait_for_next_second;
-use opensdn_testing::eventually::{PATIENCE, eventually};
+use opensdn_testing::eventually::{TIMEOUT, eventually};
 use opensdn_testing::installer::install_crds;
 use opensdn_testing::lab_product::{Build, CONFIGURATIONS, LabProduct, REPLICAS};
-use opensdn_testing::link_local::{service, told};
+use opensdn_testing::link_local::{reported, service};
 use opensdn_testing::sandbox::Sandbox;
 use opensdn_testing::sandbox::lab::address_of;
 use opensdn_testing::sandbox::lab::fault::{Party, Signal};
@@ -83,23 +83,26 @@ impl<'s> World<'s> {
         eventually(&format!("{ip} is held by {holder:?}"), held).await;
     }
 
-    /// Two stored objects want one address: the older has it, the younger is told.
+    /// Two stored objects want one address: the older has it, the younger gets a condition.
     async fn younger_is_told(&self, ip: &str, older: &str, younger: &str) -> Outcome {
         self.until_held_by(ip, Some(older)).await;
-        let is_told = async || told(&self.services, younger).await.is_ok_and(|told| told.is_some());
+        let is_reported =
+            async || reported(&self.services, younger).await.is_ok_and(|text| text.is_some());
         let waited = async {
-            while !is_told().await {
+            while !is_reported().await {
                 sleep(Duration::from_millis(300)).await;
             }
         };
-        if timeout(PATIENCE, waited).await.is_err() {
-            return Err(format!("{younger} is not told: {}", self.product.logs().await?).into());
+        if timeout(TIMEOUT, waited).await.is_err() {
+            return Err(
+                format!("{younger} has no condition: {}", self.product.logs().await?).into()
+            );
         }
-        let text = told(&self.services, younger).await?.unwrap_or_default();
+        let text = reported(&self.services, younger).await?.unwrap_or_default();
         for part in [ip, older, younger] {
             assert!(text.contains(part), "{text}");
         }
-        assert_eq!(told(&self.services, older).await?, None);
+        assert_eq!(reported(&self.services, older).await?, None);
         let gauge = "opensdn_webhook_unique_conflicts{scope=\"link-local-address\"} 1";
         let raised = async || self.product.metrics().await.iter().any(|text| text.contains(gauge));
         eventually("the leader's metric counts it once", raised).await;
@@ -115,7 +118,7 @@ impl<'s> World<'s> {
         Ok(())
     }
 
-    /// CL-09.
+    /// What was there before the product.
     async fn what_was_there_is_claimed_oldest_first(&self) -> Outcome {
         install_crds(&self.client, &opensdn_crds::all()).await?;
         self.create("z-older", "169.254.8.1").await?;
@@ -127,7 +130,7 @@ impl<'s> World<'s> {
         self.younger_inherits("169.254.8.1", "z-older", "a-younger").await
     }
 
-    /// CL-03: a dry run holds nothing, and says the same.
+    /// A dry run holds nothing, and says the same.
     async fn a_dry_run_takes_nothing(&self) -> Outcome {
         let dry = PostParams { dry_run: true, ..PostParams::default() };
         let object = service(&json!({"name": "dry"}), "169.254.8.41")?;
@@ -139,7 +142,7 @@ impl<'s> World<'s> {
         Ok(())
     }
 
-    /// CL-04: the API server asks its quotas when all webhooks have agreed, so the claim is
+    /// The API server asks its quotas when all webhooks have agreed, so the claim is
     /// there already.
     async fn a_later_step_refuses(&self) -> Outcome {
         self.product.kubectl(&["create", "namespace", "full"]).await?;
@@ -156,7 +159,7 @@ impl<'s> World<'s> {
         Ok(())
     }
 
-    /// CL-01, CL-02, CL-04.
+    /// All keys of a request or none, and none for good by a call that broke off.
     async fn one_per_key_wins_whatever_breaks(&self) -> Outcome {
         let lab = self.sandbox.lab().ok_or("no lab")?;
         let pods = self.product.pods().await?;
@@ -181,7 +184,6 @@ impl<'s> World<'s> {
         Ok(self.product.wait_until_rolled_out().await?)
     }
 
-    /// CL-05.
     async fn a_change_takes_the_new_before_it_leaves_the_old(&self) -> Outcome {
         self.create("other", "169.254.8.11").await?;
         self.create("moves", "169.254.8.12").await?;
@@ -198,7 +200,7 @@ impl<'s> World<'s> {
         Ok(())
     }
 
-    /// The end of CL-04 and CL-05: what nobody holds any more is free, when no request that may
+    /// What no object holds any more is free, when no request that may
     /// still be on its way can want it.
     async fn what_was_left_is_free(&self) -> Outcome {
         until_claims_fit(&self.client).await?;
@@ -207,7 +209,6 @@ impl<'s> World<'s> {
         Ok(())
     }
 
-    /// CL-06.
     async fn an_object_gets_its_own_claim_again(&self) -> Outcome {
         let apply = PatchParams::apply("lab").force();
         let again = service(&json!({"name": "again"}), "169.254.8.21")?;
@@ -232,7 +233,6 @@ impl<'s> World<'s> {
         Ok(())
     }
 
-    /// CL-08.
     async fn claims_are_seen_by_all_and_written_by_the_webhook_only(&self) -> Outcome {
         let seen = self.product.kubectl(&["get", "uniqueclaims"]).await?;
         assert!(seen.contains("169.254.8.21:80") && seen.contains("again"), "{seen}");
@@ -245,7 +245,6 @@ impl<'s> World<'s> {
         Ok(())
     }
 
-    /// CL-07.
     async fn what_got_in_unjudged_is_found(&self) -> Outcome {
         self.create("judged", "169.254.8.31").await?;
         wait_for_next_second().await;
@@ -258,7 +257,7 @@ impl<'s> World<'s> {
             drop(self.product.kubectl(&delete).await);
             self.create("unjudged", "169.254.8.31").await.is_ok()
         };
-        eventually("an object is stored that nobody judged", bypassed).await;
+        eventually("an object is stored that no policy judged", bypassed).await;
         self.product.scale(REPLICAS).await?;
         self.product.wait_until_in_force().await?;
         self.younger_is_told("169.254.8.31", "judged", "unjudged").await?;

@@ -131,7 +131,7 @@ const TAKEN: Message = Message {
     code: "TEAM0002",
     severity: Severity::Deny,
     title: "another widget has the color",
-    explanation: "Nobody could tell them apart.",
+    explanation: "They could not be told apart.",
     hint: "choose another color",
 };
 

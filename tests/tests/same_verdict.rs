@@ -19,7 +19,7 @@ use std::process::Stdio;
 use opensdn_testing::programs::program;
 use opensdn_testing::{Failed, Outcome};
 use opensdn_testing::{
-    eventually::PATIENCE,
+    eventually::TIMEOUT,
     kubectl::{self, Said},
     product::{Installation, Product},
     sandbox::Sandbox,
@@ -36,7 +36,7 @@ mod cases;
 
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
 
-/// What somebody says of an object.
+/// What either side says of an object.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Verdict {
     /// `error [CODE] field: message -> hint`, without those of the schema.
@@ -122,7 +122,7 @@ impl World {
     /// What the API server and the webhook say when the object is written.
     async fn wire(&self, verb: &str, object: &Value) -> Result<Verdict, Failed> {
         let arguments = [verb, "--dry-run=server", "--validate=ignore"];
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + TIMEOUT;
         loop {
             let said = kubectl::send(&self.sandbox, &arguments, object).await?;
             // That is no verdict.
@@ -305,7 +305,7 @@ async fn samples(world: &World) -> Outcome {
     for file in files("deploy/samples").into_iter().chain(files("deploy/samples-refused")) {
         for mut document in documents(&file) {
             match text(&document, "/kind") {
-                // Only the webhook may write these, so nobody's files have them.
+                // Only the webhook may write these, so no user's files have them.
                 "UniqueClaim" => continue,
                 // One of that name is in force already.
                 "AdmissionPolicy" => document["metadata"]["name"] = "sample".into(),
@@ -313,7 +313,7 @@ async fn samples(world: &World) -> Outcome {
             }
             let wire = world.wire("create", &document).await?;
             let offline = world.offline(&[&document], &json!({})).await?;
-            // Over the wire the schema's refusal comes before the policies'; files are told both.
+            // Over the wire the schema's refusal comes before the policies'; files get both.
             if wire.schema {
                 assert!(offline.schema, "{}: only the API server refuses it", file.display());
             } else {
@@ -325,7 +325,7 @@ async fn samples(world: &World) -> Outcome {
     Ok(())
 }
 
-/// With `--live` the cluster answers look-ups, knows what is taken, and has what is changed.
+/// With `--live` the cluster answers lookups, knows what is taken, and has what is changed.
 async fn living(world: &World) -> Outcome {
     let sample = |name: &str| PathBuf::from(format!("{ROOT}/deploy/{name}.yaml"));
     let [control, service] = ["samples/control", "samples/link-local-service"].map(sample);
@@ -341,7 +341,7 @@ async fn living(world: &World) -> Outcome {
         errors.map(|one| text(one, "/code").to_owned()).collect()
     };
     let webui = [sample("samples/webui")];
-    assert_eq!(codes(&world.validate(&webui, &[]).await?), ["OSDN1616"], "nobody knows of it");
+    assert_eq!(codes(&world.validate(&webui, &[]).await?), ["OSDN1616"], "no cluster knows of it");
     assert_eq!(codes(&world.validate(&webui, &live).await?), Vec::<String>::new());
 
     let taken = [sample("samples-refused/link-local-service")];

@@ -10,6 +10,7 @@ use kube::{Api, Client};
 use opensdn_testing::Outcome;
 use opensdn_testing::eventually::eventually;
 use opensdn_testing::sandbox::{BinariesError, Sandbox, SandboxError, User};
+use opensdn_testing::shared::Shared;
 
 const DEPLOYMENT: &str = "
 apiVersion: apps/v1
@@ -46,15 +47,22 @@ fn is_forbidden<T>(answer: &Result<T, kube::Error>) -> bool {
 
 #[tokio::test]
 async fn admin_may_do_everything_and_others_what_rbac_says() -> Outcome {
-    let sandbox = Sandbox::shared().await?;
-    let admin = sandbox.client()?;
-    create_namespace(&admin, "rbac").await?;
+    let sandbox = Shared::with_crds().await?;
+    let namespace = sandbox.namespace().await?;
     let bob = sandbox.client_for(&User::new("bob"))?;
-    let maps: Api<ConfigMap> = Api::namespaced(bob, "rbac");
+    let maps: Api<ConfigMap> = Api::namespaced(bob, &namespace);
     assert!(is_forbidden(&maps.list(&ListParams::default()).await));
 
     let granted = sandbox
-        .kubectl(&["create", "rolebinding", "bob", "-n=rbac", "--clusterrole=view", "--user=bob"])
+        .kubectl(&[
+            "create",
+            "rolebinding",
+            "bob",
+            "-n",
+            &namespace,
+            "--clusterrole=view",
+            "--user=bob",
+        ])
         .await?;
     assert!(granted.status.success(), "{}", String::from_utf8_lossy(&granted.stderr));
     // The API server learns of a new binding by a watch, as everybody does.
@@ -65,7 +73,7 @@ async fn admin_may_do_everything_and_others_what_rbac_says() -> Outcome {
 
 #[tokio::test]
 async fn client_is_the_user_with_all_groups() -> Outcome {
-    let sandbox = Sandbox::shared().await?;
+    let sandbox = Shared::with_crds().await?;
     let one = who_am_i(sandbox.client_for(&User::new("ann").in_group("net"))?).await?;
     assert_eq!(one.username.as_deref(), Some("ann"));
     assert_eq!(one.groups.unwrap_or_default(), ["net", "system:authenticated"]);
@@ -79,25 +87,29 @@ async fn client_is_the_user_with_all_groups() -> Outcome {
 
 #[tokio::test]
 async fn client_of_a_service_account_has_a_real_token() -> Outcome {
-    let sandbox = Sandbox::shared().await?;
+    let sandbox = Shared::with_crds().await?;
     let admin = sandbox.client()?;
-    create_namespace(&admin, "accounts").await?;
-    assert!(sandbox.client_for_service_account("accounts", "robot").await.is_err());
+    let namespace = sandbox.namespace().await?;
+    assert!(sandbox.client_for_service_account(&namespace, "robot").await.is_err());
 
     let mut account = ServiceAccount::default();
     account.metadata.name = Some("robot".into());
-    let accounts: Api<ServiceAccount> = Api::namespaced(admin, "accounts");
+    let accounts: Api<ServiceAccount> = Api::namespaced(admin, &namespace);
     accounts.create(&PostParams::default(), &account).await?;
-    let robot = who_am_i(sandbox.client_for_service_account("accounts", "robot").await?).await?;
-    assert_eq!(robot.username.as_deref(), Some("system:serviceaccount:accounts:robot"));
+    let robot = who_am_i(sandbox.client_for_service_account(&namespace, "robot").await?).await?;
+    assert_eq!(
+        robot.username.as_deref(),
+        Some(&*format!("system:serviceaccount:{namespace}:robot"))
+    );
     Ok(())
 }
 
 #[tokio::test]
 async fn kubectl_takes_input_and_any_users_kubeconfig() -> Outcome {
-    let sandbox = Sandbox::shared().await?;
-    let map = "{apiVersion: v1, kind: ConfigMap, metadata: {name: from-input, namespace: default}}";
-    let applied = sandbox.kubectl_with_input(&["apply", "-f", "-"], map).await?;
+    let sandbox = Shared::with_crds().await?;
+    let namespace = sandbox.namespace().await?;
+    let map = "{apiVersion: v1, kind: ConfigMap, metadata: {name: from-input}}";
+    let applied = sandbox.kubectl_with_input(&["apply", "-n", &namespace, "-f", "-"], map).await?;
     assert_eq!(String::from_utf8_lossy(&applied.stdout), "configmap/from-input created\n");
 
     let kubeconfig = sandbox.kubeconfig_for(&User::new("eve").in_group("a").in_group("b"))?;
@@ -109,14 +121,16 @@ async fn kubectl_takes_input_and_any_users_kubeconfig() -> Outcome {
 
 #[tokio::test]
 async fn audit_log_has_a_request_before_it_is_answered() -> Outcome {
-    let sandbox = Sandbox::shared().await?;
-    create_namespace(&sandbox.client()?, "audited").await?;
+    let sandbox = Shared::with_crds().await?;
+    let namespace = sandbox.namespace().await?;
+    sandbox.kubectl(&["create", "configmap", "audited", "-n", &namespace]).await?;
     let log = fs::read_to_string(sandbox.audit_log())?;
     let events = log.lines().map(serde_json::from_str::<serde_json::Value>);
     let events = events.collect::<Result<Vec<_>, _>>()?;
     assert!(events.iter().any(|event| {
         event["verb"] == "create"
             && event["objectRef"]["name"] == "audited"
+            && event["objectRef"]["namespace"] == *namespace
             && event["user"]["username"] == "kubernetes-admin"
     }));
     Ok(())

@@ -9,7 +9,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use opensdn_testing::eventually::{PATIENCE, eventually};
+use opensdn_testing::eventually::{TIMEOUT, eventually};
 use opensdn_testing::programs::{ProgramsError, program};
 use opensdn_testing::sandbox::Binaries;
 use opensdn_testing::signal::{self, Signal};
@@ -57,7 +57,7 @@ fn data_folders(cache: &Path) -> Result<Vec<PathBuf>, std::io::Error> {
 }
 
 /// State letter and parent of a process, from `/proc`; none when it is gone. A killed one
-/// that nobody has waited for is gone too.
+/// that no parent has waited for is gone too.
 fn parent_of(id: u32) -> Option<u32> {
     let stat = fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
     let (_, after_name) = stat.rsplit_once(')')?;
@@ -73,7 +73,7 @@ fn children_of(parent: u32) -> Result<Vec<u32>, std::io::Error> {
 }
 
 fn wait_until_gone(processes: &[u32]) {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     while processes.iter().any(|id| parent_of(*id).is_some()) {
         assert!(Instant::now() < deadline, "still there: {processes:?}");
         thread::sleep(Duration::from_millis(10));
@@ -93,7 +93,7 @@ async fn killed_owner_takes_its_programs_along_and_the_next_start_sweeps_its_dat
     first.kill()?; // SIGKILL
     first.wait()?;
     wait_until_gone(&processes);
-    assert_eq!(data_folders(cache.path())?, left, "nobody was there to remove it");
+    assert_eq!(data_folders(cache.path())?, left, "no process was there to remove it");
 
     let mut second = foreground(cache.path(), &programs)?;
     let now = data_folders(cache.path())?;
@@ -222,5 +222,40 @@ async fn program_that_ends_by_itself_ends_the_sandbox_and_is_named() -> Outcome 
     sandbox.stderr.take().ok_or("no standard error")?.read_to_string(&mut said)?;
     assert_eq!(sandbox.wait()?.code(), Some(1));
     assert!(said.contains("failed to keep kube-scheduler running"), "{said}");
+    Ok(())
+}
+
+/// What runs on this machine is never asked through a proxy, wherever the variables point.
+#[test]
+fn behind_a_proxy_the_product_works_and_refuses() -> Outcome {
+    let parent = TempDir::new()?;
+    let dir = parent.path().join("try");
+    // It has to be built before: it is found beside the sandbox's program.
+    let webhook = program("opensdn-webhook")?;
+    let sandbox = program("opensdn-sandbox")?;
+    assert_eq!(webhook.parent(), sandbox.parent());
+    let with_proxy = |command: &mut Command| {
+        for variable in ["HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy", "ALL_PROXY"] {
+            // Nothing listens there.
+            command.env(variable, "http://127.0.0.1:1");
+        }
+        command.env_remove("NO_PROXY").env_remove("no_proxy");
+    };
+    let mut up = Command::new(&sandbox);
+    with_proxy(&mut up);
+    let up = up.args(["up", "--product", "--dir"]).arg(&dir).output()?;
+    assert!(up.status.success(), "{}", text(&up));
+    let said = text(&up);
+    let kubectl = said.lines().find_map(|line| line.strip_prefix("kubectl")).ok_or("no kubectl")?;
+    let kubectl = |arguments: &[&str]| {
+        let mut command = Command::new(kubectl.trim());
+        with_proxy(&mut command);
+        command.env("KUBECONFIG", dir.join("kubeconfig")).args(arguments).output()
+    };
+    let manifest = concat!(env!("CARGO_MANIFEST_DIR"), "/../deploy/samples-refused/manager.yaml");
+    kubectl(&["create", "namespace", "tf"])?;
+    let refused = kubectl(&["create", "-f", manifest])?;
+    run(&["down"], &dir)?;
+    assert!(text(&refused).contains("denied the request"), "{}", text(&refused));
     Ok(())
 }

@@ -10,11 +10,9 @@ use std::sync::LazyLock;
 use futures::{StreamExt, TryStreamExt, stream};
 use kube::Client;
 use opensdn_manifests::{Document, Problem, Schemas, Severity, Source, codes, read};
-use opensdn_testing::installer::install_crds;
-use opensdn_testing::sandbox::Sandbox;
+use opensdn_testing::shared::Shared;
 use opensdn_testing::{Failed, Outcome};
 use serde_json::{Value, json};
-use tokio::sync::OnceCell;
 
 const CASES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../crds/tests/cases");
 const SAMPLES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../deploy/samples");
@@ -129,9 +127,9 @@ async fn compare(documents: Vec<Document>) -> Outcome {
         }
     });
     let differences: Vec<Option<String>> = stream::iter(asked).buffered(16).try_collect().await?;
-    let told: Vec<String> = differences.into_iter().flatten().collect();
-    let first = told.iter().take(20).cloned().collect::<Vec<_>>().join("\n\n");
-    assert!(told.is_empty(), "{} of {}:\n{first}", told.len(), documents.len());
+    let differences: Vec<String> = differences.into_iter().flatten().collect();
+    let first = differences.iter().take(20).cloned().collect::<Vec<_>>().join("\n\n");
+    assert!(differences.is_empty(), "{} of {}:\n{first}", differences.len(), documents.len());
     Ok(())
 }
 
@@ -257,16 +255,12 @@ fn dotted(pointer: &str) -> String {
     parts.collect::<Vec<_>>().join(".")
 }
 
-async fn server() -> Result<&'static Sandbox, Failed> {
-    static SERVER: OnceCell<Sandbox> = OnceCell::const_new();
-    SERVER
-        .get_or_try_init(|| async {
-            let sandbox = Sandbox::builder().only_api_server().start().await?;
-            install_crds(&sandbox.client()?, &opensdn_crds::all()).await?;
-            sandbox.kubectl(&["create", "namespace", NAMESPACE]).await?;
-            Ok::<_, Failed>(sandbox)
-        })
-        .await
+/// An API server with our CRDs, and the namespace of the cases.
+async fn server() -> Result<&'static Shared, Failed> {
+    let cluster = Shared::with_crds().await?;
+    // Another test may have made it.
+    cluster.kubectl(&["create", "namespace", NAMESPACE]).await?;
+    Ok(cluster)
 }
 
 fn files(folder: &str) -> Result<Vec<PathBuf>, Failed> {

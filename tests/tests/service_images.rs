@@ -12,7 +12,7 @@ use opensdn_testing::{Failed, Outcome};
 use tempfile::TempDir;
 
 const BUILD: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/images/build.sh");
-const PATIENCE: Duration = Duration::from_secs(100);
+const TIMEOUT: Duration = Duration::from_secs(100);
 
 /// As a node pulls it.
 const MOST_PACKED: u64 = 30_000_000;
@@ -43,7 +43,7 @@ fn answers(
     wanted: &str,
     ask: impl Fn(&Container) -> Result<Output, opensdn_testing::image::Error>,
 ) -> String {
-    let end = Instant::now() + PATIENCE;
+    let end = Instant::now() + TIMEOUT;
     loop {
         let said = match ask(container) {
             Ok(output) => String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into(),
@@ -77,7 +77,7 @@ fn stand_in_finds(service: &Container, name: &str) -> Outcome {
 }
 
 #[test]
-fn stand_in_is_small_and_answers_in_introspect_as_nobody_special() -> Outcome {
+fn stand_in_is_small_and_answers_in_introspect_without_any_rights() -> Outcome {
     let archive = archive("stand-in")?;
     let packed = fs::metadata(&archive)?.len();
     assert!(packed < MOST_PACKED, "{packed} bytes");

@@ -4,7 +4,7 @@
 //! same keys (`uniqueness`).
 
 use opensdn_testing::admin_changes::{AdminChanges, certificate_expiry};
-use opensdn_testing::eventually::{PATIENCE, eventually};
+use opensdn_testing::eventually::{TIMEOUT, eventually};
 use opensdn_testing::installer::install_crds;
 use opensdn_testing::product::{Installation, Product};
 use opensdn_testing::sandbox::Sandbox;
@@ -29,7 +29,7 @@ struct World {
 impl World {
     async fn start() -> Result<Self, Failed> {
         let sandbox = Sandbox::builder().only_api_server().start().await?;
-        // Before the replicas: then their look-ups know it from the beginning.
+        // Before the replicas: then their lookups know it from the beginning.
         install_crds(&sandbox.client()?, &opensdn_crds::all()).await?;
         for arguments in [&["create", "namespace", "tf"][..], &["apply", "-f", CONTROL]] {
             let output = sandbox.kubectl(arguments).await?;
@@ -71,7 +71,7 @@ async fn get(address: std::net::SocketAddr, path: &str) -> Result<String, Failed
     let mut stream = TcpStream::connect(address).await?;
     stream.write_all(format!("GET {path} HTTP/1.0\r\nHost: replica\r\n\r\n").as_bytes()).await?;
     let mut answer = String::new();
-    timeout(PATIENCE, stream.read_to_string(&mut answer)).await??;
+    timeout(TIMEOUT, stream.read_to_string(&mut answer)).await??;
     Ok(answer)
 }
 

@@ -41,14 +41,13 @@ impl World {
     }
 }
 
-/// CL-01 through the product.
 #[tokio::test(flavor = "multi_thread")]
 async fn of_two_hundred_clients_one_per_key_wins_and_the_others_are_told_who() -> Outcome {
     let world = World::start().await?;
     world.one_wins(async || Ok(())).await
 }
 
-/// CL-01, CL-03, CL-04: calls that end in the middle cost nobody a key for good.
+/// Calls that end in the middle cost no client a key for good.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_same_holds_when_a_replica_is_killed_in_the_middle() -> Outcome {
     let world = World::start().await?;

@@ -20,8 +20,8 @@ use opensdn_pki::{ROTATE, SecretState, parse};
 use opensdn_runtime::leader::{Election, Leadership};
 use opensdn_runtime::readiness::Readiness;
 use opensdn_runtime::shutdown::{self, Shutdown};
-use opensdn_testing::eventually::PATIENCE;
-use opensdn_testing::sandbox::Sandbox;
+use opensdn_testing::eventually::TIMEOUT;
+use opensdn_testing::shared::Shared;
 use opensdn_webhook::certificates::{Bundle, CertificateController, ca_secret, leaf_profile};
 use opensdn_webhook::metrics::Metrics;
 use opensdn_webhook::tls::{Settings, Tls};
@@ -41,7 +41,7 @@ async fn namespace(client: &Client, name: &str) -> Api<Secret> {
 
 #[tokio::test]
 async fn replicas_that_start_together_make_one_ca() {
-    let sandbox = Sandbox::shared().await.unwrap();
+    let sandbox = Shared::with_crds().await.unwrap();
     let client = sandbox.client().unwrap();
     let secrets = namespace(&client, "one-ca").await;
     let replicas = (0..20).map(|_| {
@@ -96,14 +96,14 @@ impl Replica {
     async fn trusts(&mut self, cas: usize) -> String {
         let count = |bundle: &str| bundle.matches("BEGIN CERTIFICATE").count();
         let wait = self.bundle.wait_for(|bundle| count(bundle.as_deref().unwrap()) == cas);
-        let bundle = timeout(PATIENCE, wait).await.expect("in time").unwrap();
+        let bundle = timeout(TIMEOUT, wait).await.expect("in time").unwrap();
         bundle.as_deref().unwrap().to_owned()
     }
 }
 
 #[tokio::test]
 async fn a_rotation_that_is_asked_for_is_announced_by_every_replica() {
-    let sandbox = Sandbox::shared().await.unwrap();
+    let sandbox = Shared::with_crds().await.unwrap();
     let client = sandbox.client().unwrap();
     let secrets = namespace(&client, "rotation").await;
     let mut one = replica(client.clone(), "rotation", "one").await;
@@ -125,7 +125,7 @@ async fn a_rotation_that_is_asked_for_is_announced_by_every_replica() {
 
 #[tokio::test]
 async fn a_secret_that_is_deleted_or_damaged_is_restored_with_the_same_ca() {
-    let sandbox = Sandbox::shared().await.unwrap();
+    let sandbox = Shared::with_crds().await.unwrap();
     let client = sandbox.client().unwrap();
     let secrets = namespace(&client, "restored").await;
     let mut replica = replica(client.clone(), "restored", "one").await;
@@ -141,7 +141,7 @@ async fn a_secret_that_is_deleted_or_damaged_is_restored_with_the_same_ca() {
         }
     };
     secrets.delete(NAME, &DeleteParams::default()).await.unwrap();
-    assert_eq!(timeout(PATIENCE, restored).await.unwrap(), bundle);
+    assert_eq!(timeout(TIMEOUT, restored).await.unwrap(), bundle);
 
     let mut secret = secrets.get(NAME).await.unwrap();
     let nonsense = ByteString(b"nonsense".to_vec());
@@ -157,6 +157,6 @@ async fn a_secret_that_is_deleted_or_damaged_is_restored_with_the_same_ca() {
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
     };
-    assert_eq!(timeout(PATIENCE, restored).await.unwrap(), bundle);
+    assert_eq!(timeout(TIMEOUT, restored).await.unwrap(), bundle);
     assert_eq!(replica.trusts(1).await, bundle);
 }

@@ -78,7 +78,7 @@ async fn a_webhook_has_its_policies_compiled_by_other_processes() -> Outcome {
     let id = product.process_id(0).ok_or("it runs")?;
     assert!(ticks_of_children(id)? > 0, "what compiled has used no processor");
 
-    // Why it was refused is told by who asked.
+    // The webhook that asked says why it was refused.
     let module =
         json!({"folder": {"path": "broken.wasm"}, "digest": Digest::of(broken).to_string()});
     let policy = json!({

@@ -1,5 +1,5 @@
 //! AdmissionPolicies over the wire: a real API server, the webhook's own configuration, and what
-//! a user is told. Deliberately not here: what single policies find (their cases), the protocol
+//! a user is answered. Deliberately not here: what single policies find (their cases), the protocol
 //! (the webhook's HTTP tests), claims.
 
 mod modules;
@@ -328,7 +328,7 @@ async fn objects_by_their_labels_and_users_by_name_and_group_can_be_left_out() -
     for exempt in [json!({"users": ["operator"]}), json!({"groups": ["sdn"]})] {
         world.apply("unsafe", unsafe_parameter(json!({}))).await?;
         let is_refused = async || try_vrouter(&operator, "plain").await.is_err();
-        eventually("nobody is exempt", is_refused).await;
+        eventually("no object is exempt", is_refused).await;
         world.apply("unsafe", unsafe_parameter(json!({"exemptions": exempt}))).await?;
         let is_accepted = async || try_vrouter(&operator, "plain").await.is_ok();
         eventually("the operator is exempt", is_accepted).await;
@@ -394,7 +394,6 @@ async fn a_broken_module_leaves_its_previous_version_and_all_others_in_force() -
     Ok(())
 }
 
-/// MN-16.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_policy_about_one_version_judges_what_is_written_in_another() -> Outcome {
     let (world, gizmos) = with_gizmos().await?;
@@ -526,7 +525,7 @@ async fn look_ups_follow_the_cluster_and_fail_when_it_is_not_heard_of() -> Outco
     eventually("three members are accepted again", odd).await;
     assert_eq!(replica.metric(synced), Some(1.0));
 
-    // Nobody needs the cache any more.
+    // No policy needs the cache any more.
     world.policies().delete("even", &DeleteParams::default()).await?;
     eventually("the cache ends", async || replica.metric(synced).is_none()).await;
     Ok(())

@@ -3,8 +3,8 @@
 
 use futures::{StreamExt, TryStreamExt, stream};
 use opensdn_manifests::{Severity, Source, read};
-use opensdn_testing::installer::install_crds;
-use opensdn_testing::sandbox::Sandbox;
+use opensdn_testing::sandbox::Cluster;
+use opensdn_testing::shared::Shared;
 use opensdn_testing::{Failed, Outcome};
 use serde_json::Value;
 
@@ -128,7 +128,7 @@ const BLOCKS: [&str; 24] = [
     "    - a\n    -\n    - - b\n      - c\n",
 ];
 
-/// What kubectl takes without a word, and is nearly always a mistake, or what YAML forbids: told as
+/// What kubectl takes without a word, and is nearly always a mistake, or what YAML forbids: reported as
 /// an error here.
 const STRICTER: [&str; 3] =
     ["    a: {b: 1,\n\tc: 2}\n", "    a: 1\n    a: 2\n", "    1: a\n    \"1\": b\n"];
@@ -138,26 +138,26 @@ async fn values_are_those_that_kubectl_reads() -> Outcome {
     let scalars =
         SCALARS.iter().map(|scalar| format!("{OBJECT}spec:\n  settings: {{}}\n  x: {scalar}\n"));
     let blocks = BLOCKS.iter().map(|block| format!("{OBJECT}spec:\n  settings:\n{block}"));
-    let sandbox = &sandbox().await?;
+    let cluster = Shared::with_crds().await?;
     let compared = scalars.chain(blocks).map(|text| async move {
-        let theirs = kubectl_reads(sandbox, &text).await?;
+        let theirs = kubectl_reads(cluster, &text).await?;
         let ours = we_read(&text);
         Ok::<_, Failed>(
             (theirs != ours).then(|| format!("{text}theirs: {theirs:?}\nours: {ours:?}")),
         )
     });
-    let told: Vec<Option<String>> = stream::iter(compared).buffered(4).try_collect().await?;
-    let told: Vec<String> = told.into_iter().flatten().collect();
-    assert!(told.is_empty(), "{}", told.join("\n\n"));
+    let differences: Vec<Option<String>> = stream::iter(compared).buffered(4).try_collect().await?;
+    let differences: Vec<String> = differences.into_iter().flatten().collect();
+    assert!(differences.is_empty(), "{}", differences.join("\n\n"));
     Ok(())
 }
 
 #[tokio::test]
 async fn what_kubectl_swallows_is_refused() -> Outcome {
-    let sandbox = sandbox().await?;
+    let cluster = Shared::with_crds().await?;
     for block in STRICTER {
         let text = format!("{OBJECT}spec:\n  settings:\n{block}");
-        assert!(kubectl_reads(&sandbox, &text).await?.is_some(), "{text}");
+        assert!(kubectl_reads(cluster, &text).await?.is_some(), "{text}");
         assert_eq!(we_read(&text), None, "{text}");
     }
     Ok(())
@@ -165,7 +165,7 @@ async fn what_kubectl_swallows_is_refused() -> Outcome {
 
 #[tokio::test]
 async fn streams_are_taken_apart_as_by_kubectl() -> Outcome {
-    let sandbox = sandbox().await?;
+    let cluster = Shared::with_crds().await?;
     let json = "{\"apiVersion\":\"opensdn.io/v1alpha1\",\"kind\":\"AdmissionPolicy\",\"metadata\":{\"name\":\"b\"}}";
     let list = OBJECT.replace('\n', "\n  ").replace("apiV", "- apiV");
     let streams = [
@@ -180,16 +180,16 @@ async fn streams_are_taken_apart_as_by_kubectl() -> Outcome {
         format!("%YAML 1.2\n---\n{OBJECT}"),
     ];
     for text in streams {
-        let theirs = kubectl_reads(&sandbox, &text).await?;
+        let theirs = kubectl_reads(cluster, &text).await?;
         assert_eq!(we_read(&text), theirs, "{text:?}");
     }
     Ok(())
 }
 
 /// The objects that kubectl would send; none where it refuses.
-async fn kubectl_reads(sandbox: &Sandbox, text: &str) -> Result<Option<Vec<Value>>, Failed> {
+async fn kubectl_reads(cluster: &Cluster, text: &str) -> Result<Option<Vec<Value>>, Failed> {
     let arguments = ["create", "--dry-run=client", "--validate=false", "-o=json", "-f", "-"];
-    let output = sandbox.kubectl_with_input(&arguments, text).await?;
+    let output = cluster.kubectl_with_input(&arguments, text).await?;
     if !output.status.success() {
         return Ok(None);
     }
@@ -220,10 +220,4 @@ fn we_read(text: &str) -> Option<Vec<Value>> {
     let refused = parsed.problems.iter().any(|problem| problem.severity == Severity::Error);
     let values = parsed.documents.into_iter().map(|document| document.value);
     (!refused).then(|| values.collect())
-}
-
-async fn sandbox() -> Result<Sandbox, Failed> {
-    let sandbox = Sandbox::builder().only_api_server().start().await?;
-    install_crds(&sandbox.client()?, &opensdn_crds::all()).await?;
-    Ok(sandbox)
 }

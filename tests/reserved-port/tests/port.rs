@@ -1,4 +1,4 @@
-//! Who gets a held port: a server that asks for it, as often as it likes, and nobody else.
+//! A reserved port is given to a server that asks for it, as often as it likes, and to no other.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -35,16 +35,16 @@ fn a_second_server_is_refused() -> io::Result<()> {
 }
 
 #[test]
-fn nobody_who_asks_for_any_port_gets_one_that_is_held() -> io::Result<()> {
-    let held: Vec<ReservedPort> =
+fn no_process_that_asks_for_any_port_gets_a_reserved_one() -> io::Result<()> {
+    let reserved: Vec<ReservedPort> =
         (0..MANY).map(|_| ReservedPort::new()).collect::<io::Result<_>>()?;
-    let ours: BTreeSet<u16> = held.iter().map(ReservedPort::number).collect();
+    let ours: BTreeSet<u16> = reserved.iter().map(ReservedPort::number).collect();
     assert_eq!(ours.len(), MANY, "a port was given to two");
     let mut others = Vec::new();
     for _ in 0..MANY {
         let other = TcpListener::bind("127.0.0.1:0")?;
         let port = other.local_addr()?.port();
-        assert!(!ours.contains(&port), "{port} is held");
+        assert!(!ours.contains(&port), "{port} is reserved");
         others.push(other);
     }
     Ok(())

@@ -1,10 +1,10 @@
 //! The one table of components: their configuration, ports, and the services that they need.
 //!
-//! Sources. Containers, files, ports: `domain/operator.md`, sections 2.4, 6, 7 and 8, and
-//! `domain/cli.md`, section 5.1 (node managers, 8093, 8097, 8108). Names of sections and keys: the
-//! templates of tf-operator, `pkg/apis/tf/v1alpha1/templates/*.go`. Names of modules: the map in
-//! tf-container-builder's `containers/status/contrail-status.py`. A key that none of them has is
-//! not required here, and what they leave open is said where it is.
+//! Sources. Containers, files, ports: tf-operator's controllers and contrail-status (node managers,
+//! 8093, 8097, 8108). Names of sections and keys: the templates of tf-operator,
+//! `pkg/apis/tf/v1alpha1/templates/*.go`. Names of modules: the map in tf-container-builder's
+//! `containers/status/contrail-status.py`. A key that none of them has is not required here, and
+//! what they leave open is said where it is.
 //!
 //! Deliberately not here: components that a real program stands in for (ZooKeeper, RabbitMQ,
 //! Redis, Cassandra, dnsmasq), and Kafka, whose keystore is Java's.

@@ -1,4 +1,4 @@
-//! How one tells that a server is what it should be: the first words of its protocol. Nobody logs
+//! How one tells that a server is what it should be: the first words of its protocol. Nothing logs
 //! in, so no password is ever sent. Deliberately not here: Kafka, XMPP and Sandesh, of which
 //! nothing is said but that they take a connection.
 
@@ -52,7 +52,7 @@ fn greeting(service: Service) -> Option<Greeting> {
         Service::Zookeeper => {
             Some(Greeting { send: b"ruok", length: 4, is_answer: |answer| answer == b"imok" })
         }
-        // Who has to log in first is told so, by Redis.
+        // Redis says when a client has to log in first.
         Service::Redis => Some(Greeting {
             send: b"PING\r\n",
             length: 5,

@@ -69,7 +69,7 @@ pub fn run(arguments: &Arguments) -> ExitCode {
     match stand_in(arguments) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            // If nobody reads it, the exit code still says it.
+            // If it is closed, the exit code still says it.
             let _ = writeln!(io::stderr(), "{}: {}", arguments.component, chain(&error));
             match error {
                 Error::Configuration(_) => ExitCode::from(REFUSED),
@@ -109,7 +109,7 @@ async fn serve(plan: Plan) -> Result<(), Error> {
 
 /// One line to standard output.
 fn say(line: &str) {
-    // Whoever closed it does not want to hear.
+    // A closed one is not an error.
     let _ = writeln!(io::stdout(), "{line}");
 }
 

@@ -86,7 +86,7 @@ async fn accept(tcp: &TcpListener, listener: &Arc<Listener>, served: &Arc<Served
         };
         let (listener, served) = (Arc::clone(listener), Arc::clone(served));
         tokio::spawn(async move {
-            // A peer that goes away, or is none of ours, is its own matter: nobody else is hurt.
+            // A peer that goes away, or is none of ours, is its own matter: no other connection is hurt.
             let _ = serve(stream, &listener, &served).await;
         });
     }

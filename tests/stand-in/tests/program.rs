@@ -138,7 +138,7 @@ impl ConfigApi {
             _ => self.rabbit,
         };
         played.ended.store(true, Ordering::Relaxed);
-        // Wakes it; if the program has just done so, there is nobody to take this.
+        // Wakes it; if the program has just done so, nothing takes this.
         let _ = TcpStream::connect(("127.0.0.1", port));
         played.thread.take().map(JoinHandle::join);
     }
@@ -250,7 +250,7 @@ fn is_functional_while_all_that_it_needs_answers() -> Outcome {
         played.push(it.play(which)?);
         becomes(it.introspect, "functional", |status| *status == all_is_well)?;
     }
-    // Somebody else on the port is not what is needed.
+    // Another program on the port is not what is needed.
     it.stop(0, played.remove(0));
     let _other = play(it.cassandra, b"HTTP/1.1 400 Bad Request\r\n\r\n")?;
     program.says("does not speak its protocol");

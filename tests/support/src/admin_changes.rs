@@ -27,7 +27,7 @@ use opensdn_deploy::names::{NAMESPACE, webhook};
 const ROTATE: &str = "opensdn.io/rotate-ca";
 const PAUSE: Duration = Duration::from_millis(30);
 /// As long as the longest fault lasts during which something is changed, and some more.
-const PATIENCE: Duration = Duration::from_secs(240);
+const TIMEOUT: Duration = Duration::from_secs(240);
 
 /// What the CA's Secret holds, by its keys.
 type Entries = BTreeMap<String, ByteString>;
@@ -117,7 +117,7 @@ impl AdminChanges {
         until_so("the next CA is in every webhook configuration", announced).await;
 
         before.extend(expiries().await);
-        // Certificates are told apart by the second in which they expire, and a replica that has
+        // Certificates differ by the second in which they expire, and a replica that has
         // just been started got one of the old CA in this very second.
         sleep(Duration::from_secs(1)).await;
         until_taken("use the next CA", async || self.step(use_next).await).await?;
@@ -193,7 +193,7 @@ async fn until_taken<T>(
     what: &str,
     attempt: impl AsyncFn() -> Result<T, Failed>,
 ) -> Result<T, Failed> {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     loop {
         match attempt().await {
             Ok(done) => return Ok(done),
@@ -209,7 +209,7 @@ async fn until_taken<T>(
 }
 
 async fn until_so<F: Future<Output = bool>>(what: &str, so: impl FnMut() -> F) {
-    eventually_within(PATIENCE, what, so).await;
+    eventually_within(TIMEOUT, what, so).await;
 }
 
 /// The line of a replica's metrics that says when its certificate expires.

@@ -13,6 +13,7 @@ use std::process::ExitCode;
 use clap::{Args, Parser, Subcommand};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
+use crate::installer::{InstallError, install_crds};
 use crate::lab_product::{Build, LabProduct, LabProductError};
 use crate::product::{Installation, Product, ProductError};
 use crate::sandbox::lab::{self, Lab, LabError};
@@ -96,6 +97,9 @@ struct Shape {
     /// Install OpenSDN too: CRDs, webhook and built-in policies
     #[arg(long)]
     product: bool,
+    /// Install OpenSDN's CRDs only: for tests of schemas
+    #[arg(long, hide = true, conflicts_with = "product")]
+    crds: bool,
     /// How many nodes to simulate; pods on them become Running, nothing runs
     #[arg(long, value_name = "N", default_value_t = 0)]
     simulated_nodes: u32,
@@ -129,6 +133,8 @@ enum CommandError {
     Access(#[from] AccessError),
     #[error(transparent)]
     Product(#[from] ProductError),
+    #[error(transparent)]
+    Install(#[from] InstallError),
     #[error(transparent)]
     Place(#[from] PlaceError),
     #[error(transparent)]
@@ -236,6 +242,8 @@ async fn start(place: Option<&Place>, shape: &Shape) -> Result<(Running, Report)
         LabProduct::install(&sandbox, Build::Release).await?;
     } else if shape.product {
         product = Some(Installation::beside_this_program()?.install(&sandbox).await?);
+    } else if shape.crds {
+        install_crds(&sandbox.client()?, &opensdn_crds::all()).await?;
     }
     let kubeconfig = match place {
         Some(place) => place.save_kubeconfig(&sandbox.kubeconfig())?,
@@ -258,7 +266,7 @@ async fn start(place: Option<&Place>, shape: &Shape) -> Result<(Running, Report)
     Ok((Running { _product: product, sandbox }, report))
 }
 
-/// Ctrl-C or SIGTERM, listened for from the beginning: one that comes while nobody listens would be
+/// Ctrl-C or SIGTERM, listened for from the beginning: one that comes before would be
 /// lost, or end the program with its data left behind.
 struct Ending {
     interrupt: Signal,

@@ -20,14 +20,14 @@ use crate::link_local::service;
 pub const CLIENTS: usize = 200;
 /// How many keys they want, each user one.
 pub const KEYS: usize = 50;
-const PATIENCE: Duration = Duration::from_secs(120);
+const TIMEOUT: Duration = Duration::from_secs(120);
 
 /// What the API server answered to a user in the end.
 #[derive(Debug)]
 pub enum Answer {
     /// The key is the user's.
     Stored,
-    /// Somebody else has it; why.
+    /// Another has it; why.
     Refused(String),
 }
 
@@ -62,7 +62,7 @@ pub async fn contend(
     Ok(answers)
 }
 
-/// Exactly one service per key is stored, every other user was told which.
+/// Exactly one service per key is stored, every other user learned which.
 ///
 /// # Errors
 /// The API server does not say what is stored.
@@ -92,7 +92,7 @@ pub async fn one_per_key(client: &Client, answers: &[Answer]) -> Result<(), Fail
 /// # Errors
 /// It is not so within two minutes; says why.
 pub async fn until_claims_fit(client: &Client) -> Result<(), Failed> {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     loop {
         match claims_fit(client).await {
             Ok(()) => return Ok(()),
@@ -145,7 +145,7 @@ async fn create(client: &Client, number: usize) -> Result<Answer, String> {
             match services.create(&PostParams::default(), &service).await {
                 Ok(_) => return Answer::Stored,
                 Err(kube::Error::Api(status)) if status.message.contains("is already taken by") => {
-                    // Whoever is not stored yet may lose: only then it is not the last word.
+                    // One that is not stored yet may still lose: that answer is not final.
                     if !status.message.contains("not stored (yet)") {
                         return Answer::Refused(status.message.clone());
                     }
@@ -159,5 +159,5 @@ async fn create(client: &Client, number: usize) -> Result<Answer, String> {
             sleep(Duration::from_millis(100)).await;
         }
     };
-    timeout(PATIENCE, tries).await.map_err(|_| format!("no answer for {}", name(number)))
+    timeout(TIMEOUT, tries).await.map_err(|_| format!("no answer for {}", name(number)))
 }

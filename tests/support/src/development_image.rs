@@ -51,7 +51,7 @@ pub struct DevelopmentImage {
 }
 
 impl DevelopmentImage {
-    /// Builds the program if nobody has, and packs it: seconds.
+    /// Builds the program if it is not built, and packs it: seconds.
     ///
     /// # Errors
     /// It does not build, or cannot be packed.

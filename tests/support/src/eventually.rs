@@ -6,18 +6,18 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep, timeout};
 
 /// So long something may take on a loaded machine before a test calls it missing.
-pub const PATIENCE: Duration = Duration::from_secs(120);
+pub const TIMEOUT: Duration = Duration::from_secs(120);
 /// Until then something is asked for often.
-const SOON: Duration = Duration::from_secs(1);
-const OFTEN: Duration = Duration::from_millis(30);
-const SELDOM: Duration = Duration::from_millis(250);
+const OFTEN_FOR: Duration = Duration::from_secs(1);
+const POLL_INTERVAL: Duration = Duration::from_millis(30);
+const LATER_INTERVAL: Duration = Duration::from_millis(250);
 
 /// Waits until it is so.
 ///
 /// # Panics
-/// It is not so within [`PATIENCE`].
+/// It is not so within [`TIMEOUT`].
 pub async fn eventually<F: Future<Output = bool>>(what: &str, is: impl FnMut() -> F) {
-    eventually_within(PATIENCE, what, is).await;
+    eventually_within(TIMEOUT, what, is).await;
 }
 
 /// Waits until it is so, for as long as this.
@@ -25,7 +25,7 @@ pub async fn eventually<F: Future<Output = bool>>(what: &str, is: impl FnMut() -
 /// # Panics
 /// It is not so within that time.
 pub async fn eventually_within<F: Future<Output = bool>>(
-    patience: Duration,
+    limit: Duration,
     what: &str,
     mut is: impl FnMut() -> F,
 ) {
@@ -33,8 +33,8 @@ pub async fn eventually_within<F: Future<Output = bool>>(
     let so = async {
         while !is().await {
             // What takes long is not asked for so often: the asking is a load, too.
-            sleep(if begun.elapsed() < SOON { OFTEN } else { SELDOM }).await;
+            sleep(if begun.elapsed() < OFTEN_FOR { POLL_INTERVAL } else { LATER_INTERVAL }).await;
         }
     };
-    assert!(timeout(patience, so).await.is_ok(), "not within {patience:?}: {what}");
+    assert!(timeout(limit, so).await.is_ok(), "not within {limit:?}: {what}");
 }

@@ -234,7 +234,7 @@ impl<'s> LabProduct<'s> {
     /// What the replicas have written.
     ///
     /// # Errors
-    /// Nobody can read it.
+    /// They cannot be read.
     pub async fn logs(&self) -> Result<String, LabProductError> {
         self.kubectl(&["-n", NAMESPACE, "logs", "--prefix", "--tail=200", "-l", SELECTOR]).await
     }

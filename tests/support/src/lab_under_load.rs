@@ -29,7 +29,7 @@ const CONTROL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy/samples
 /// Longer than a request may take: one that hangs has failed by then.
 const QUIET: Duration = Duration::from_secs(6);
 /// So long requests may fail before a test says that it does not end.
-const PATIENCE: Duration = Duration::from_secs(120);
+const TIMEOUT: Duration = Duration::from_secs(120);
 
 /// What something cost the users.
 #[derive(Debug)]
@@ -90,13 +90,13 @@ impl<'s> LabUnderLoad<'s> {
         &self.load
     }
 
-    /// Nobody notices it: not one request fails.
+    /// Users do not notice it: not one request fails.
     ///
     /// # Errors
     /// It cannot be done, or all is not as before afterwards.
     ///
     /// # Panics
-    /// Somebody noticed.
+    /// A request failed.
     pub async fn unnoticed(&self, what: &str, change: impl Future<Output = Outcome>) -> Outcome {
         self.load.unnoticed(what, Box::pin(change)).await?;
         self.settled().await
@@ -223,7 +223,7 @@ impl<'s> LabUnderLoad<'s> {
         let enforced: Vec<_> =
             pods.iter().map(|pod| self.lab.enforce(&policy, pod)).collect::<Result<_, _>>()?;
         for pod in &pods {
-            // Nobody listens there: without a policy that is said at once.
+            // Nothing listens there: without a policy the refusal comes at once.
             match self.product.ask(&pod.name_any(), 8081, "/").await {
                 Err(LabProductError::Silent { .. }) => {}
                 other => return Err(format!("the policy is not enforced: {other:?}").into()),
@@ -308,7 +308,7 @@ impl<'s> LabUnderLoad<'s> {
 
     /// A break lasts until the cluster has routed around it.
     async fn until_nothing_fails(&self) -> Outcome {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         loop {
             let before = self.load.unjudged();
             sleep(QUIET).await;

@@ -20,6 +20,7 @@ pub mod measure;
 pub mod product;
 pub mod programs;
 pub mod sandbox;
+pub mod shared;
 pub mod signal;
 pub mod steady_load;
 pub mod wrk;

@@ -1,4 +1,4 @@
-//! LinkLocalServices for tests: objects that hold an address, and what they are told when another
+//! LinkLocalServices for tests: objects that hold an address, and their condition when another
 //! has it. Deliberately not here: who creates them, and how (`contention`, `steady_load`).
 
 use kube::Api;
@@ -21,7 +21,10 @@ pub fn service(metadata: &Value, ip: &str) -> serde_json::Result<LinkLocalServic
 ///
 /// # Errors
 /// The API server does not give the object.
-pub async fn told(services: &Api<LinkLocalService>, name: &str) -> kube::Result<Option<String>> {
+pub async fn reported(
+    services: &Api<LinkLocalService>,
+    name: &str,
+) -> kube::Result<Option<String>> {
     let status = services.get(name).await?.status.unwrap_or_default();
     let conditions = status.conditions.unwrap_or_default();
     let ours = conditions.into_iter().find(|condition| condition.type_ == "UniqueConflict");

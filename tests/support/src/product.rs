@@ -128,7 +128,7 @@ impl Installation {
         self
     }
 
-    /// Keeps compiled policies in this folder, which nobody else may write to. Default: one that
+    /// Keeps compiled policies in this folder, which no other user may write to. Default: one that
     /// all sandboxes of this user share.
     #[must_use]
     pub fn cache_folder(mut self, folder: impl Into<PathBuf>) -> Self {
@@ -286,7 +286,7 @@ fn not_ready(cluster: &Cluster, what: &str) -> ProductError {
     ProductError::NotReady { what: what.to_owned(), log }
 }
 
-/// Whether the API server has been told to call the webhook.
+/// Whether the API server calls the webhook.
 async fn is_called(client: &Client) -> Result<bool, ProductError> {
     let mutating: Api<MutatingWebhookConfiguration> = Api::all(client.clone());
     let validating: Api<ValidatingWebhookConfiguration> = Api::all(client.clone());

@@ -54,7 +54,7 @@ pub enum ProgramsError {
     },
 }
 
-/// The path of a program of this workspace, such as `opensdn-webhook`. Builds it if nobody has.
+/// The path of a program of this workspace, such as `opensdn-webhook`. Builds it if it is not built.
 ///
 /// # Errors
 /// It does not build.

@@ -31,8 +31,6 @@ mod surroundings;
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
 
-use tokio::sync::OnceCell;
-
 pub use access::{AccessError, User};
 pub use binaries::{
     Binaries, BinariesError, DEFAULT_KUBERNETES, KUBERNETES_VARIABLE, known_versions,
@@ -98,7 +96,7 @@ pub enum SandboxError {
 
 /// A running control plane. Dropping it ends every program and removes the data.
 pub struct Sandbox {
-    // Dropped in this order: clients before servers, and the folder when nobody writes to it.
+    // Dropped in this order: clients before servers, and the folder when nothing writes to it.
     lab: Option<Lab>,
     simulated_nodes: Option<Program>,
     control_plane: ControlPlane,
@@ -271,18 +269,6 @@ impl Sandbox {
         }
     }
 
-    /// One sandbox for all tests of a test binary, started by the first that asks. Tests that
-    /// share it keep to a namespace of their own, and leave its programs running.
-    ///
-    /// # Errors
-    /// As [`Builder::start`].
-    pub async fn shared() -> Result<&'static Self, SandboxError> {
-        // Nothing drops a static: the kernel ends its programs with the process, and the next
-        // start sweeps its folder.
-        static SHARED: OnceCell<Sandbox> = OnceCell::const_new();
-        SHARED.get_or_try_init(Self::start).await
-    }
-
     /// The real nodes, if it has some.
     #[must_use]
     pub fn lab(&self) -> Option<&Lab> {
@@ -380,7 +366,7 @@ impl Sandbox {
         fault::pause("kube-apiserver", self.control_plane.api_server())
     }
 
-    /// Returns when a program has ended that nobody asked to end, and tells which and why.
+    /// Returns when a program has ended that was not asked to end, and says which and why.
     pub async fn broken(&self) -> SandboxError {
         loop {
             for program in self.control_plane.programs().chain(&self.simulated_nodes) {

@@ -14,7 +14,7 @@ use serde_json::json;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
 
-use crate::eventually::{PATIENCE, eventually};
+use crate::eventually::{TIMEOUT, eventually};
 
 /// A user begins its next round so long after the one before, at the earliest.
 const PACE: Duration = Duration::from_millis(250);
@@ -87,7 +87,7 @@ impl SteadyLoad {
     /// Waits until there are about three more rounds of each user with a verdict.
     ///
     /// # Panics
-    /// Not within [`PATIENCE`].
+    /// Not within [`TIMEOUT`].
     pub async fn goes_on(&self, what: &str) {
         let wanted = self.judged() + 3 * ROUND * self.users.len();
         eventually(&format!("{what}: the load goes on"), async || self.judged() >= wanted).await;
@@ -114,20 +114,20 @@ impl SteadyLoad {
     }
 
     /// While this happens requests may fail, but none is judged wrongly; afterwards all are
-    /// judged again, and nobody has to do anything about it. Returns those that failed.
+    /// judged again, without anything being done about it. Returns those that failed.
     ///
     /// # Errors
     /// Those of the change.
     ///
     /// # Panics
-    /// A request was judged wrongly, or they still fail after [`PATIENCE`].
+    /// A request was judged wrongly, or they still fail after [`TIMEOUT`].
     pub async fn recovers<E>(
         &self,
         what: &str,
         change: impl Future<Output = Result<(), E>>,
     ) -> Result<Vec<String>, E> {
         change.await?;
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         let mut failed = Vec::new();
         loop {
             let Became { wrong, unjudged } = self.became();
@@ -144,7 +144,7 @@ impl SteadyLoad {
         }
     }
 
-    /// What is stored in the end, whatever the users were told.
+    /// What is stored in the end, whatever the answers were.
     ///
     /// # Errors
     /// The API server does not list it.
@@ -176,7 +176,7 @@ struct Tally {
 impl Tally {
     /// A request that has to succeed.
     async fn good<T>(&self, what: &str, request: impl Future<Output = kube::Result<T>>) {
-        match timeout(PATIENCE, request).await {
+        match timeout(TIMEOUT, request).await {
             Ok(Ok(_)) => self.right(),
             Ok(Err(kube::Error::Api(status)))
                 if status.code == 403 && status.message.contains("denied the request") =>
@@ -195,7 +195,7 @@ impl Tally {
         reason: &str,
         request: impl Future<Output = kube::Result<T>>,
     ) {
-        match timeout(PATIENCE, request).await {
+        match timeout(TIMEOUT, request).await {
             Ok(Ok(_)) => note(&self.wrong, format!("{what}: it was stored")),
             Ok(Err(kube::Error::Api(status))) if status.message.contains(reason) => self.right(),
             Ok(Err(error)) => note(&self.unjudged, format!("{what}: {error}")),

@@ -41,7 +41,7 @@ fn binding(policy: &Policy, scope: Scope) -> Binding {
         mode: Mode::Enforce,
         failure_mode: None,
         scope,
-        limits: Limits { time: PATIENCE, ..Limits::default() },
+        limits: Limits { time: TIMEOUT, ..Limits::default() },
     }
 }
 
@@ -102,8 +102,8 @@ async fn remove(client: &Client, name: &str) -> Outcome {
     Ok(())
 }
 
-async fn told(client: &Client, name: &str) -> Result<Option<String>, kube::Error> {
-    link_local::told(&services(client), name).await
+async fn reported(client: &Client, name: &str) -> Result<Option<String>, kube::Error> {
+    link_local::reported(&services(client), name).await
 }
 
 /// What the metric says.
@@ -144,9 +144,10 @@ async fn store_in_turn(client: &Client, [older, younger]: [&str; 2], ip: &str) -
     Ok(())
 }
 
-/// CL-07, CL-09, and the prompt release of CL-05.
+/// Whether they got in while no webhook judged, or were there before the product; and what a change
+/// has left is released at once.
 #[tokio::test(flavor = "multi_thread")]
-async fn stored_objects_are_claimed_oldest_first_and_the_younger_is_told() -> Outcome {
+async fn stored_objects_are_claimed_oldest_first_and_the_younger_gets_a_condition() -> Outcome {
     let client = patient().await?;
     store_in_turn(&client, ["z-older", "a-younger"], "169.254.1.1").await?;
     let replica = Replica::start(&client, "stored", GRACE, Scope::default()).await?;
@@ -154,13 +155,15 @@ async fn stored_objects_are_claimed_oldest_first_and_the_younger_is_told() -> Ou
 
     let key = "169.254.1.1:80";
     until_held_by(&client, key, Some("z-older")).await?;
-    until("the younger is told", || async { Ok(told(&client, "a-younger").await?.is_some()) })
-        .await?;
-    let text = told(&client, "a-younger").await?.unwrap_or_default();
+    until("the conflict is reported", || async {
+        Ok(reported(&client, "a-younger").await?.is_some())
+    })
+    .await?;
+    let text = reported(&client, "a-younger").await?.unwrap_or_default();
     for part in [key, "LinkLocalService default/z-older", "LinkLocalService default/a-younger"] {
         assert!(text.contains(part), "{text}");
     }
-    assert_eq!(told(&client, "z-older").await?, None);
+    assert_eq!(reported(&client, "z-older").await?, None);
     let events: Api<Event> = Api::namespaced(client.clone(), "default");
     let about = |event: &Event| event.regarding.as_ref().and_then(|about| about.name.clone());
     until("there is an event about the younger", || async {
@@ -176,8 +179,10 @@ async fn stored_objects_are_claimed_oldest_first_and_the_younger_is_told() -> Ou
     let policies = PolicySet::new(vec![binding(&policy().await?, Scope::default())], Vec::new());
     replica.serving.swap(policies);
     store_in_turn(&client, ["first-of-two", "second-of-two"], "169.254.1.2").await?;
-    until("the second is told", || async { Ok(told(&client, "second-of-two").await?.is_some()) })
-        .await?;
+    until("the second is reported", || async {
+        Ok(reported(&client, "second-of-two").await?.is_some())
+    })
+    .await?;
     assert_eq!(conflicts_counted(&replica)?.as_deref(), Some("2"));
     remove(&client, "second-of-two").await?;
     remove(&client, "first-of-two").await?;
@@ -185,14 +190,14 @@ async fn stored_objects_are_claimed_oldest_first_and_the_younger_is_told() -> Ou
     // Well before the grace is over: the holder was stored, and is gone.
     remove(&client, "z-older").await?;
     until_held_by(&client, key, Some("a-younger")).await?;
-    until("all is well", || async { Ok(told(&client, "a-younger").await?.is_none()) }).await?;
+    until("all is well", || async { Ok(reported(&client, "a-younger").await?.is_none()) }).await?;
     remove(&client, "a-younger").await?;
     until_held_by(&client, key, None).await
 }
 
-/// CL-07: a status cannot be written while a webhook that is asked about it does not answer.
+/// A status cannot be written while a webhook that is asked about it does not answer.
 #[tokio::test(flavor = "multi_thread")]
-async fn the_younger_is_told_as_soon_as_its_status_can_be_written() -> Outcome {
+async fn the_younger_gets_its_condition_as_soon_as_its_status_can_be_written() -> Outcome {
     let client = troubled().await?;
     store_in_turn(&client, ["first", "second"], "169.254.4.1").await?;
     let hindrance: ValidatingWebhookConfiguration = serde_json::from_value(json!({
@@ -220,14 +225,16 @@ async fn the_younger_is_told_as_soon_as_its_status_can_be_written() -> Outcome {
         Ok(conflicts_counted(&replica).is_ok_and(|counted| counted.as_deref() == Some("1")))
     })
     .await?;
-    // It is told at once, or rather not.
+    // It would be reported at once; that it is not takes a while to see.
     sleep(Duration::from_secs(2)).await;
-    assert_eq!(told(&client, "second").await?, None);
+    assert_eq!(reported(&client, "second").await?, None);
     hindrances.delete("out-of-reach", &DeleteParams::default()).await?;
-    until("the younger is told", || async { Ok(told(&client, "second").await?.is_some()) }).await
+    until("the conflict is reported", || async { Ok(reported(&client, "second").await?.is_some()) })
+        .await
 }
 
-/// CL-04, CL-05, CL-06.
+/// Of a create that a later step refused, and of a change that was refused; not one whose object
+/// asks again.
 #[tokio::test(flavor = "multi_thread")]
 async fn claims_that_no_stored_object_makes_are_released_after_the_grace() -> Outcome {
     let client = impatient().await?;
@@ -239,7 +246,7 @@ async fn claims_that_no_stored_object_makes_are_released_after_the_grace() -> Ou
     let begun = Instant::now();
     let owner = Holder { uid: stored.metadata.uid.clone().unwrap_or_default(), ..holder("keeps") };
     let unique = |key| Claim { policy: "unique".into(), ..claim(key) };
-    // Refused by somebody after us: a create, and an update of an object that exists.
+    // Refused by a later step: a create, and an update of an object that exists.
     let never = [unique("169.254.2.2:80")];
     replica.claims.take(&holder("never"), &never, &[], soon()).await?.keep();
     let update = [unique("169.254.2.3:80")];
@@ -260,7 +267,6 @@ async fn claims_that_no_stored_object_makes_are_released_after_the_grace() -> Ou
     .await
 }
 
-/// FT-08, MN-22.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_audit_reports_what_is_stored_and_what_it_did_not_check() -> Outcome {
     let client = patient().await?;
@@ -274,7 +280,7 @@ async fn the_audit_reports_what_is_stored_and_what_it_did_not_check() -> Outcome
     };
     let scope = Scope { kinds: vec![rule("LinkLocalService")], ..Scope::default() };
     let replica = Replica::start(&client, "audit", GRACE, scope).await?;
-    let timing = Timing { first: Duration::ZERO, interval: PATIENCE };
+    let timing = Timing { first: Duration::ZERO, interval: TIMEOUT };
     let (judge, metrics) = (replica.judge.clone(), replica.metrics.background());
     let audit = Audit::new(client.clone(), judge, "default", timing, metrics);
     let _audit = tokio::spawn(audit.run(replica.leadership.clone()));

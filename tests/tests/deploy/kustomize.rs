@@ -1,12 +1,16 @@
 //! `kubectl apply -k deploy/webhook` and what it leaves, without a webhook that runs: what the
 //! API server itself enforces.
 
-use opensdn_testing::eventually::eventually;
-use opensdn_testing::kubectl::{kubectl, read, send};
-use opensdn_testing::sandbox::{Binaries, Sandbox};
 use std::collections::BTreeSet;
 use std::process::Command;
 
+use k8s_openapi::api::core::v1::Pod;
+use kube::api::{EvictParams, ListParams};
+use kube::{Api, ResourceExt as _};
+use opensdn_deploy::names::NAMESPACE;
+use opensdn_testing::eventually::eventually;
+use opensdn_testing::kubectl::{kubectl, read, send};
+use opensdn_testing::sandbox::{Binaries, Sandbox};
 use opensdn_testing::{Failed, Outcome};
 use serde_json::{Value, json};
 
@@ -124,6 +128,32 @@ async fn selects(sandbox: &Sandbox, labels: &Value) -> Outcome {
         assert_eq!(object.pointer(pointer), Some(labels), "{kind}");
     }
     Ok(())
+}
+
+/// Drains take one replica after the other. Simulated nodes say that all are ready.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_second_replica_is_not_evicted_while_the_first_is_away() -> Outcome {
+    let sandbox = Sandbox::builder().simulated_nodes(3).start().await?;
+    let taken = async || kubectl(&sandbox, &APPLY).await.is_ok_and(|said| said.ok);
+    eventually("the base is taken", taken).await;
+    let status =
+        ["-n", NAMESPACE, "rollout", "status", "deployment/opensdn-webhook", "--timeout=60s"];
+    kubectl(&sandbox, &status).await?.success();
+    let pods: Api<Pod> = Api::namespaced(sandbox.client()?, NAMESPACE);
+    let listed = pods.list(&ListParams::default()).await?;
+    let names: Vec<String> = listed.into_iter().map(|pod| pod.name_any()).collect();
+    let [first, second, _] = names.as_slice() else {
+        return Err(format!("not three replicas: {names:?}").into());
+    };
+    // Kept, so that no new replica takes its place.
+    kubectl(&sandbox, &["cordon", "node-0", "node-1", "node-2"]).await?.success();
+    let evicted = async || pods.evict(first, &EvictParams::default()).await.is_ok();
+    // The budget may not have counted the pods yet.
+    eventually("a replica is evicted", evicted).await;
+    match pods.evict(second, &EvictParams::default()).await {
+        Err(kube::Error::Api(status)) if status.message.contains("disruption budget") => Ok(()),
+        other => Err(format!("a second replica is evicted: {other:?}").into()),
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

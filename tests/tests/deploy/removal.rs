@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use opensdn_testing::Outcome;
-use opensdn_testing::eventually::PATIENCE;
+use opensdn_testing::eventually::TIMEOUT;
 use opensdn_testing::kubectl::{kubectl, send};
 use opensdn_testing::product::Installation;
 use opensdn_testing::sandbox::Sandbox;
@@ -39,7 +39,7 @@ async fn with_a_dead_webhook_only_our_kinds_are_refused_and_everything_can_be_de
         kubectl(&sandbox, &["delete", kind, "opensdn-webhook"]).await?.success();
     }
     // The API server forgets a webhook some time after its configuration is gone.
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     loop {
         let delete = ["delete", "linklocalservice", "kept", "-n", "tf"];
         let said = kubectl(&sandbox, &delete).await?;

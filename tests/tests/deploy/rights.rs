@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use opensdn_testing::creation_order::wait_for_next_second;
-use opensdn_testing::eventually::PATIENCE;
+use opensdn_testing::eventually::TIMEOUT;
 use opensdn_testing::installer::install_crds;
 use opensdn_testing::kubectl::{kubectl, read, send};
 use opensdn_testing::product::{Installation, Product};
@@ -221,7 +221,7 @@ async fn all_that_the_webhook_does_is_granted_and_all_that_is_granted_it_does() 
         let known = |text: &String| !NOT_SEEN.iter().any(|(known, _)| known == text);
         Ok(unused.map(Right::text).filter(known).collect())
     };
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     while !unused()?.is_empty() && Instant::now() < deadline {
         sleep(Duration::from_millis(500)).await;
     }

@@ -16,7 +16,7 @@ use super::builder::{self, Builder};
 use super::{Failed, Outcome, Verdict, World, difference, files, of_wire, text};
 
 /// How long the webhook's watches may be behind what was stored a moment ago.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// What came of a case.
 pub(crate) enum Compared {
@@ -163,7 +163,7 @@ async fn build(
         .map(|one| (true, one))
         .chain(case.cluster.iter().map(|one| (false, one)))
         .collect();
-    // Whoever is referred to comes first, for the others need the UID that it is given.
+    // What others refer to comes first: they need the UID that it is given.
     all.sort_by_key(|(_, one)| uid(one).is_empty());
     let mut uids = Vec::new();
     for (is_old, one) in all {
@@ -214,7 +214,7 @@ async fn judge_deletion(world: &World, case: &Case, scene: &Scene) -> Result<Com
         arguments.extend(["--as", &case.request.user, "--as-group=system:masters"]);
     }
     let expected = &case.expect.findings;
-    let until = Instant::now() + PATIENCE;
+    let until = Instant::now() + TIMEOUT;
     loop {
         let said = kubectl::send(&world.sandbox, &arguments, &scene.object).await?;
         let Verdict { lines, .. } = of_wire(&said);
@@ -256,7 +256,7 @@ async fn judge(
             .collect();
         ("create", world.offline(&documents, &settings).await?)
     };
-    let until = Instant::now() + PATIENCE;
+    let until = Instant::now() + TIMEOUT;
     loop {
         let wire = world.wire(verb, &scene.object).await?;
         if wire.schema {

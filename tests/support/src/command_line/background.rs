@@ -53,6 +53,7 @@ async fn launch(place: &Place, shape: &Shape) -> Result<Started, CommandError> {
     }
     command.args(shape.kubernetes.iter().map(|version| format!("--kubernetes={version}")));
     command.args(shape.product.then_some("--product"));
+    command.args(shape.crds.then_some("--crds"));
     // Its own group: Ctrl-C in the terminal of `up` is not for it.
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log).process_group(0);
     let mut supervisor = Command::from(command).spawn().map_err(CommandError::Supervisor)?;
@@ -69,7 +70,7 @@ async fn launch(place: &Place, shape: &Shape) -> Result<Started, CommandError> {
     Ok(Started::Failed(format!("the supervisor ended; its log is {}", log.display())))
 }
 
-/// Owns a sandbox until SIGTERM. Tells `up` on standard output how the start went.
+/// Owns a sandbox until SIGTERM. Reports to `up` on standard output how the start went.
 pub(super) async fn supervise(place: &Place, shape: &Shape) -> Result<ExitCode, CommandError> {
     // The terminal of `up` may be closed while the sandbox is wanted.
     let _hangup = signal(SignalKind::hangup()).map_err(CommandError::Signals)?;
@@ -81,19 +82,19 @@ pub(super) async fn supervise(place: &Place, shape: &Shape) -> Result<ExitCode, 
     };
     match started {
         Ok((running, report)) => {
-            // When nobody reads it, `up` was killed, and nobody knows of this sandbox.
-            tell(&Started::Ready(Box::new(report)))?;
+            // When it cannot be written, `up` was killed, and no user knows of this sandbox.
+            report(&Started::Ready(Box::new(report)))?;
             running.keep(&mut ending).await?;
             Ok(ExitCode::SUCCESS)
         }
         Err(error) => {
-            tell(&Started::Failed(chain(&error)))?;
+            report(&Started::Failed(chain(&error)))?;
             Err(error)
         }
     }
 }
 
-fn tell(started: &Started) -> Result<(), CommandError> {
+fn report(started: &Started) -> Result<(), CommandError> {
     let line = serde_json::to_string(started)
         .map_err(|error| CommandError::Output(io::Error::other(error)))?;
     say(&format!("{line}\n"))

@@ -126,7 +126,7 @@ impl Place {
             .map_err(|error| PlaceError::Write { path: path.into(), reason: super::chain(&error) })
     }
 
-    /// What the sandbox that runs here has told about itself; none when none runs.
+    /// What the sandbox that runs here has reported; none when none runs.
     pub(super) fn report(&self) -> Result<Option<Report>, PlaceError> {
         let path = self.path.join(REPORT);
         if !matches!(owner(&self.data()), Owner::Living { .. }) || !path.exists() {

@@ -63,7 +63,7 @@ pub enum AccessError {
     },
 }
 
-/// Somebody who is known to the API server by name and groups, as Kubernetes' RBAC sees it.
+/// A user by name and groups, as Kubernetes' RBAC sees one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct User {
     /// What RBAC calls the user.
@@ -173,7 +173,7 @@ impl Access {
         self.save(&prove(&self.authority, user)?)
     }
 
-    /// A kubeconfig's text for somebody who reaches the API server elsewhere.
+    /// A kubeconfig's text for a client that reaches the API server elsewhere.
     pub(super) fn kubeconfig_text(&self, user: &User, url: &str) -> Result<String, AccessError> {
         Ok(self.kubeconfig_at(&prove(&self.authority, user)?, url))
     }

@@ -20,7 +20,7 @@ use super::surroundings::Surroundings;
 /// Addresses of Services, and the first of them, which is that of Service `kubernetes`.
 pub(super) const SERVICE_RANGE: &str = "10.96.0.0/16";
 const SERVICE_ADDRESS: &str = "10.96.0.1";
-/// In the network of a lab, where nobody else listens.
+/// In the network of a lab, where nothing else listens.
 pub(super) const LAB_API_SERVER_PORT: u16 = 6443;
 const LAB_ETCD_PORT: u16 = 2379;
 /// So long a real node may be silent before it counts as lost. Kubernetes' default is 50.
@@ -110,7 +110,7 @@ impl Site {
     }
 
     /// Ports for etcd and the API server. In a network of its own all are free, and the API
-    /// server's must stay what nodes were told.
+    /// server's must stay what nodes know.
     fn ports(&self) -> io::Result<Ports> {
         Ok(match self {
             Self::Loopback => {

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 /// The file whose lock a living owner holds. The kernel releases it with the process.
 const OWNER: &str = "owner.lock";
-/// Held while folders are made and swept, so that nobody sweeps a folder half made.
+/// Held while folders are made and swept, so that no folder is swept half made.
 const GUARD: &str = "sweep.lock";
 
 /// What can go wrong with the folder.

@@ -132,7 +132,7 @@ pub enum LabError {
 
 /// What must be there before a control plane can start in it: the networks.
 pub(super) struct LabNetwork {
-    // Dropped in this order; the name last, when nobody runs in its cgroups any more.
+    // Dropped in this order; the name last, when nothing runs in its cgroups any more.
     forwarder: Forwarder,
     control: Arc<Machine>,
     switch: Arc<Machine>,
@@ -364,7 +364,7 @@ impl Lab {
         machine::inhabitants(&machines)
     }
 
-    /// Fails when a machine has ended that nobody asked to end.
+    /// Fails when a machine has ended that was not asked to end.
     pub(super) fn check_alive(&self) -> Result<(), ProgramError> {
         self.network.control.program().check_alive()?;
         self.network.switch.program().check_alive()?;

@@ -53,7 +53,7 @@ pub enum ProgramError {
         #[source]
         source: io::Error,
     },
-    /// It ended although nobody asked it to.
+    /// It ended without being asked to.
     #[error("keep {name} running: it ended with {status}; {log}")]
     Died {
         /// Which program.
@@ -185,7 +185,7 @@ impl Program {
         Ok(())
     }
 
-    /// Starts the process again when it has ended though nobody asked it to, as an init system
+    /// Starts the process again when it has ended without being asked to, as an init system
     /// would. One that was ended by us stays so.
     pub(super) fn start_if_ended(&self) -> Result<(), ProgramError> {
         match self.check_alive() {
@@ -213,7 +213,7 @@ impl Program {
     /// Sends a signal to the process. One that has ended is left alone.
     pub(super) fn signal(&self, signal: Signal) {
         if let Some(pid) = self.id().and_then(as_pid) {
-            // It has ended meanwhile: nobody is left to be told.
+            // It has ended meanwhile.
             let _ = kill_process(pid, signal);
         }
     }

@@ -24,7 +24,7 @@ impl Surroundings {
     pub(super) fn command(self, program: &Path) -> Command {
         let (launcher, arguments) = match self {
             Self::Ours => return Command::new(program),
-            // Not `ip netns exec`: it mounts /sys anew, and a kubelet finds no cgroups then.
+            // Not `ip netns exec`: it mounts another /sys, and a kubelet finds no cgroups then.
             Self::NetworkOf(id) => ("nsenter", vec![format!("--net=/proc/{id}/ns/net")]),
             Self::MachineOf(id) => ("nsenter", enter(id)),
             Self::New => ("unshare", leave()),

@@ -16,7 +16,7 @@ const NEEDED: [(&str, &str); 9] = [
     ("/usr/sbin/mkfs.ext4", "e2fsprogs"),
 ];
 
-/// What stands in the way of a lab.
+/// Why there cannot be a lab.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Missing {
     /// Network namespaces and cgroups are Linux'.

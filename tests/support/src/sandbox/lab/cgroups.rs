@@ -43,7 +43,7 @@ pub(super) fn make(name: &str) -> Result<(), CgroupError> {
             }
         }
         create(&group)?;
-        // A group of version 1 takes no process before it has been told these.
+        // A group of version 1 takes no process before these are set.
         for setting in ["cpuset.cpus", "cpuset.mems"] {
             if let Ok(value) = fs::read_to_string(root.join(setting)) {
                 let path = group.join(setting);

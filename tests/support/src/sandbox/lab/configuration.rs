@@ -113,7 +113,7 @@ pub(super) fn kubelet(cgroup: &str) -> Value {
     })
 }
 
-/// kube-proxy's. What a network namespace does not let it set it is told to leave alone.
+/// kube-proxy's. What a network namespace does not let it set it leaves alone.
 pub(super) fn kube_proxy(node: &NodePlan) -> Value {
     json!({
         "apiVersion": "kubeproxy.config.k8s.io/v1alpha1",

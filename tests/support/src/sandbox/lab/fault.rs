@@ -15,13 +15,13 @@ pub use processes::{Daemon, Signal};
 use super::LabError;
 use super::machine::MachineError;
 
-/// Why something could not be broken, or not be mended.
+/// Why something could not be broken, or not be undone.
 #[derive(Debug, thiserror::Error)]
 pub enum FaultError {
     /// The lab is not as it should be.
     #[error(transparent)]
     Lab(#[from] LabError),
-    /// A machine did not do what it was told.
+    /// A machine did not do what it was asked.
     #[error(transparent)]
     Machine(#[from] MachineError),
     /// Both are beyond the reach of one machine.
@@ -65,7 +65,7 @@ pub enum FaultError {
 type Undo = Box<dyn FnOnce() -> Result<(), FaultError> + Send>;
 
 /// Something that is broken until this is dropped.
-#[must_use = "what is broken is mended when this is dropped"]
+#[must_use = "the fault is undone when this is dropped"]
 pub struct Fault {
     what: String,
     undo: Option<Undo>,

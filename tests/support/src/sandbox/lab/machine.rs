@@ -110,7 +110,7 @@ impl Machine {
     }
 
     /// Runs shell lines in its network, beside the files of this machine; `what` they are for
-    /// is told when one fails.
+    /// gets an error when one fails.
     pub(super) fn wire(&self, what: &str, script: &str) -> Result<String, MachineError> {
         self.shell(Surroundings::NetworkOf(self.process), what, script)
     }

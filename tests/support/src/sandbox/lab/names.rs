@@ -88,7 +88,7 @@ fn sweep_lab(id: &str, entry: &Path) {
     }
 }
 
-/// Whether somebody holds the lock, or it cannot be told.
+/// Whether the lock is held, or may be.
 fn is_owned(entry: &Path) -> bool {
     let Ok(file) = File::open(entry) else { return false };
     matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock | TryLockError::Error(_)))

@@ -16,18 +16,18 @@ pub(super) fn spawn<T: 'static>(
     go_on: impl FnOnce(T) + Send + 'static,
 ) -> io::Result<JoinHandle<()>> {
     let network = File::open(format!("/proc/{process}/ns/net"))?;
-    let (tell, told) = channel();
+    let (sender, receiver) = channel();
     let thread = thread::Builder::new().name(name.to_owned()).spawn(move || {
         match enter(&network).and_then(|()| prepare()) {
             Ok(prepared) => {
-                // Whoever started the thread waits for this.
-                let _ = tell.send(Ok(()));
+                // The starter of the thread waits for this.
+                let _ = sender.send(Ok(()));
                 go_on(prepared);
             }
-            Err(error) => drop(tell.send(Err(error))),
+            Err(error) => drop(sender.send(Err(error))),
         }
     })?;
-    told.recv().map_err(|_| io::Error::from(io::ErrorKind::BrokenPipe))??;
+    receiver.recv().map_err(|_| io::Error::from(io::ErrorKind::BrokenPipe))??;
     Ok(thread)
 }
 

@@ -29,7 +29,7 @@ const ANNOTATION: &str = "pv.kubernetes.io/provisioned-by";
 const MOUNTS: &str = "/var/lib/lab-volumes";
 /// The files of a fault that fills a volume.
 const FILL: &str = ".filled-by-the-lab";
-const LOOK_AGAIN: Duration = Duration::from_millis(300);
+const POLL_INTERVAL: Duration = Duration::from_millis(300);
 /// A smaller file system would hold little but its own tables.
 const SMALLEST: u64 = 16 << 20;
 
@@ -48,7 +48,7 @@ impl Provisioner {
                 if let Err(error) = work.step().await {
                     tracing::debug!(error = &error as &dyn std::error::Error, "volumes");
                 }
-                tokio::time::sleep(LOOK_AGAIN).await;
+                tokio::time::sleep(POLL_INTERVAL).await;
             }
         });
         Self { task }

@@ -1,5 +1,5 @@
 //! The shell lines that wire a lab: a bridge in a network of its own, a cable from it to each
-//! machine, addresses and routes. Pure text. Nobody gets a default route, so no packet can
+//! machine, addresses and routes. Pure text. No machine gets a default route, so no packet can
 //! leave. Deliberately not here: who runs the lines (`machine`).
 
 use std::fmt::Write as _;
@@ -110,7 +110,7 @@ echo 1 >/proc/sys/net/ipv4/ip_forward
     }
 
     #[test]
-    fn nobody_has_a_default_route() {
+    fn no_machine_has_a_default_route() {
         let all = nodes(2);
         let text = [control(&all), node(&all[0], &all), SWITCH.into(), cable("a", 1)].concat();
         assert!(!text.contains("default"), "{text}");

@@ -97,7 +97,7 @@ fn socket() -> io::Result<UnixDatagram> {
     if descriptor < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: the descriptor is new, valid and nobody else's.
+    // SAFETY: the descriptor is new, valid and ours alone.
     Ok(UnixDatagram::from(unsafe { OwnedFd::from_raw_fd(descriptor) }))
 }
 
