@@ -138,7 +138,8 @@ fn no_test_is_switched_off() {
 #[test]
 fn tests_that_need_real_nodes_are_in_modules_that_the_gate_knows() {
     let is_known = |path: &str| path.starts_with("tests/tests/lab_");
-    let nodes = [concat!("with_real", "_nodes("), concat!(".real", "_nodes("), "LabProduct"];
+    let nodes =
+        [concat!("with_real", "_nodes("), concat!(".real", "_nodes("), concat!("Lab", "Product")];
     let needs = |source: &Source| nodes.iter().any(|text| !source.places_of(text).is_empty());
     let tests = sources(&[".rs"]).into_iter();
     let files = tests.filter(|source| source.path.starts_with("tests/tests/") && needs(source));
@@ -286,6 +287,38 @@ fn pure_modules_do_no_io() {
     let forbidden = ["async fn", ".await", "kube::Client", "std::fs", "std::net"];
     let places = modules.flat_map(|source| forbidden.map(|text| source.places_of(text)));
     check(places.flatten().collect(), "move what talks to the world to another module");
+}
+
+/// Few files change what is in a cluster, so that a reader knows where to look, and each call has a
+/// time limit and an error that names the grant that is missing.
+#[test]
+fn few_files_write_to_a_cluster() {
+    let writers = [
+        "lib/pki/src/secret.rs",
+        "lib/runtime/src/apply.rs",
+        "lib/runtime/src/events.rs",
+        "lib/runtime/src/leader.rs",
+        "webhook/src/claims/store.rs",
+    ];
+    let all = sources(&[".rs"]);
+    check_paths(writers, &all);
+    let products = ["lib/", "webhook/src/", "plugin/src/"];
+    let others = all.iter().filter(|source| {
+        products.iter().any(|folder| source.path.starts_with(folder))
+            && !writers.contains(&source.path.as_str())
+            && !source.is_test()
+    });
+    let mut wrong = Vec::new();
+    for source in others {
+        let code = source.split_tests().0.len();
+        let writes = ["PatchParams", "PostParams", "DeleteParams"];
+        let lines = source.code().take_while(|(number, _)| *number <= code);
+        let found = lines.filter(|(_, line)| writes.iter().any(|text| line.contains(text)));
+        wrong.extend(
+            found.map(|(number, line)| format!("{}:{number}: {}", source.path, line.trim())),
+        );
+    }
+    check(wrong, "write by opensdn_runtime::apply");
 }
 
 /// The message of every log call, where it is a literal, with its place.

@@ -5,12 +5,12 @@ mod background;
 mod place;
 mod report;
 
-use std::error::Error;
 use std::io::{self, Write as _};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
+use opensdn_error_chain::error_chain;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::installer::{InstallError, install_crds};
@@ -155,7 +155,7 @@ pub async fn main() -> ExitCode {
         Ok(code) => code,
         Err(error) => {
             // Standard error may be closed; the exit code tells it then.
-            let _ = writeln!(io::stderr(), "opensdn-sandbox: failed to {}", chain(&error));
+            let _ = writeln!(io::stderr(), "opensdn-sandbox: failed to {}", error_chain(&error));
             ExitCode::FAILURE
         }
     }
@@ -293,21 +293,6 @@ impl Ending {
 fn say(text: &str) -> Result<(), CommandError> {
     let mut out = io::stdout().lock();
     out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(CommandError::Output)
-}
-
-/// The error and its causes in one text. A transparent error has its cause's text.
-fn chain(error: &dyn Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        let next = error.to_string();
-        if !text.contains(&next) {
-            text.push_str(": ");
-            text.push_str(&next);
-        }
-        cause = error.source();
-    }
-    text
 }
 
 #[cfg(test)]

@@ -6,13 +6,14 @@ use std::io;
 use std::os::unix::process::CommandExt as _;
 use std::process::{ExitCode, Stdio};
 
+use opensdn_error_chain::error_chain;
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::Command;
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::place::{Place, PlaceError};
 use super::report::Started;
-use super::{CommandError, Ending, Shape, chain, say, start};
+use super::{CommandError, Ending, Shape, say, start};
 use crate::sandbox::lab::LabError;
 use crate::sandbox::{Binaries, SandboxError};
 
@@ -88,7 +89,7 @@ pub(super) async fn supervise(place: &Place, shape: &Shape) -> Result<ExitCode, 
             Ok(ExitCode::SUCCESS)
         }
         Err(error) => {
-            report(&Started::Failed(chain(&error)))?;
+            report(&Started::Failed(error_chain(&error)))?;
             Err(error)
         }
     }

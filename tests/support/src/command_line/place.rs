@@ -122,8 +122,10 @@ impl Place {
     }
 
     fn write(&self, path: &Path, text: &str) -> Result<(), PlaceError> {
-        write_private(path, text)
-            .map_err(|error| PlaceError::Write { path: path.into(), reason: super::chain(&error) })
+        write_private(path, text).map_err(|error| PlaceError::Write {
+            path: path.into(),
+            reason: opensdn_error_chain::error_chain(&error),
+        })
     }
 
     /// What the sandbox that runs here has reported; none when none runs.
