@@ -38,7 +38,7 @@ pub(crate) struct Version {
         long,
         env = "OPENSDN_NAMESPACE",
         hide_env_values = true,
-        default_value = "opensdn-system",
+        default_value = opensdn_deploy::names::NAMESPACE,
         value_name = "NAME"
     )]
     control_namespace: String,

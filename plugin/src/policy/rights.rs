@@ -4,11 +4,12 @@
 use std::collections::BTreeSet;
 
 use kube::api::{ApiResource, GroupVersionKind};
+use opensdn_deploy::names;
 use opensdn_policy_host::Metadata;
 use serde_json::{Value, json};
 
 /// The webhook's service account in its namespace (deploy/webhook/rbac.yaml).
-const WEBHOOK: &str = "opensdn-webhook";
+const WEBHOOK: &str = names::webhook::NAME;
 /// Groups of which deploy/webhook/rbac.yaml lets the webhook read everything.
 const OWN_GROUPS: [&str; 2] = ["tf.tungsten.io", "opensdn.io"];
 /// Other kinds that it lets the webhook list and watch.

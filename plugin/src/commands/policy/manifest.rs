@@ -7,6 +7,7 @@ use clap::{Args, ValueEnum, ValueHint};
 use opensdn_crds::admission_policy::{
     AdmissionPolicySpec, Exemptions, FailureMode, KindRule, LabelSelector, Limits, Mode, Operation,
 };
+use opensdn_deploy::names::NAMESPACE;
 use serde_json::{Value, json};
 
 use super::run::settings;
@@ -69,7 +70,7 @@ pub(crate) struct Manifest {
     exempt_namespace: Vec<String>,
     /// Namespace of the webhook: the ConfigMap with the module is there, and the service account
     /// that may read what the policy looks up.
-    #[arg(long, value_name = "NAME", env = "OPENSDN_NAMESPACE", default_value = "opensdn-system")]
+    #[arg(long, value_name = "NAME", env = "OPENSDN_NAMESPACE", default_value = NAMESPACE)]
     control_namespace: String,
     /// The module lies at this path below the webhook's folder of policies: no ConfigMap.
     #[arg(long, value_name = "PATH")]

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use k8s_openapi::api::apps::v1::Deployment;
 use kube::Api;
+use opensdn_deploy::names;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -79,7 +80,7 @@ pub(super) fn ask(global: &Global, namespace: &str, ui: &mut Ui) -> Result<Serve
 
 async fn webhook(client: kube::Client, namespace: &str) -> Webhook {
     let deployments: Api<Deployment> = Api::namespaced(client, namespace);
-    match deployments.get_opt("opensdn-webhook").await {
+    match deployments.get_opt(names::webhook::NAME).await {
         Ok(None) => Webhook::Absent { namespace: namespace.to_owned() },
         Ok(Some(deployment)) => {
             let spec = deployment.spec.unwrap_or_default();
