@@ -274,7 +274,6 @@ fn spying() -> Vec<u8> {
     validating(&code)
 }
 
-/// SEC-04.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nothing_of_one_evaluation_is_visible_in_the_next() {
     // Fewer places than policies, so that they change hands.

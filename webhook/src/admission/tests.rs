@@ -197,7 +197,6 @@ async fn modes_warn_and_audit_let_pass() {
     assert!(audit["auditAnnotations"]["findings"].as_str().unwrap().contains("OSDN1816"));
 }
 
-/// MN-08.
 #[tokio::test]
 async fn a_policy_that_cannot_judge_is_told_in_a_review_and_refuses_by_its_failure_mode() {
     for (mode, allowed) in [(FailureMode::Fail, false), (FailureMode::Ignore, true)] {
@@ -222,7 +221,7 @@ async fn a_policy_that_cannot_judge_is_told_in_a_review_and_refuses_by_its_failu
     }
 }
 
-/// AR-63: an update that takes the label away is judged like one that brings it.
+/// An update that takes the label away is judged like one that brings it.
 #[tokio::test]
 async fn a_label_that_the_old_object_had_selects_the_new_one() {
     let selector: Selector = serde_json::from_str(r#"{"matchLabels":{"tier":"x"}}"#).unwrap();
@@ -300,13 +299,12 @@ async fn defaults_are_written_once() {
     let again = bench.answer(Step::Mutate, body).await;
     assert_eq!(again.get("patch"), None, "{again}");
     assert_eq!(again.get("patchType"), None);
-    // AR-38: there is nothing to patch.
+    // There is nothing to patch.
     let body = review("DELETE", Value::Null, object).to_string();
     let deleted = bench.answer(Step::Mutate, body).await;
     assert_eq!((&deleted["allowed"], deleted.get("patch")), (&json!(true), None));
 }
 
-/// MN-17.
 #[tokio::test]
 async fn what_a_patch_is_not_about_stays_as_it_was_written() {
     let bench = bench(&[("explicit-defaults", Mode::Enforce)], false).await;

@@ -115,7 +115,6 @@ fn one_line(text: &str) -> String {
 mod tests {
     use super::*;
 
-    /// AR-51, AR-52.
     #[test]
     fn warnings_are_lines_and_no_more_than_the_api_server_hands_on() {
         let finding = |message: &str| Finding {

@@ -80,7 +80,7 @@ pub(super) async fn serve(
     drive(pin!(connection), activity, drain.clone(), &limits).await;
 }
 
-/// HTTP/1.1 and nothing else: what the API server speaks to a Service (AR-02).
+/// HTTP/1.1 and nothing else: what the API server speaks to a Service.
 fn protocol() -> http1::Builder {
     let mut builder = http1::Builder::new();
     // hyper's own header timeout also runs between requests, where patience has to be long.
@@ -88,7 +88,7 @@ fn protocol() -> http1::Builder {
     builder
 }
 
-/// While draining every answer asks the caller to let go of the connection (AR-11).
+/// While draining every answer asks the caller to let go of the connection.
 fn finish(mut response: Response, activity: &Activity, drain: &Drain) -> Response {
     if response.headers().contains_key(CONNECTION) {
         activity.lingers.store(true, Ordering::Relaxed);

@@ -199,7 +199,7 @@ fn answer(code: StatusCode, body: Bytes, rest: Rest) -> Response {
 }
 
 /// Whether a request says it is plain JSON. No `Content-Type` counts as JSON, as it does for the
-/// API server itself (AR-07).
+/// API server itself.
 fn speaks_json(headers: &HeaderMap) -> bool {
     let is = |name, expected: &str, default| match headers.get(name) {
         None => default,

@@ -1,4 +1,4 @@
-//! AR-11: a replica that stops loses no call.
+//! A replica that stops loses no call.
 
 use std::time::Duration;
 

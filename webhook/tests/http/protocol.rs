@@ -1,4 +1,4 @@
-//! AR-01 to AR-10: what a well-behaved caller is answered.
+//! What a well-behaved caller is answered.
 
 use std::time::Duration;
 
