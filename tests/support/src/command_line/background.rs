@@ -84,18 +84,18 @@ pub(super) async fn supervise(place: &Place, shape: &Shape) -> Result<ExitCode, 
     match started {
         Ok((running, report)) => {
             // When it cannot be written, `up` was killed, and no user knows of this sandbox.
-            report(&Started::Ready(Box::new(report)))?;
+            answer(&Started::Ready(Box::new(report)))?;
             running.keep(&mut ending).await?;
             Ok(ExitCode::SUCCESS)
         }
         Err(error) => {
-            report(&Started::Failed(error_chain(&error)))?;
+            answer(&Started::Failed(error_chain(&error)))?;
             Err(error)
         }
     }
 }
 
-fn report(started: &Started) -> Result<(), CommandError> {
+fn answer(started: &Started) -> Result<(), CommandError> {
     let line = serde_json::to_string(started)
         .map_err(|error| CommandError::Output(io::Error::other(error)))?;
     say(&format!("{line}\n"))
