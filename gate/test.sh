@@ -21,6 +21,25 @@ build_all() {
   step "build of the tests" "${nextest[@]}" "${tests[@]}" --no-run
 }
 
+# Tests that do not disturb each other share two clusters, one with the product and one with the CRDs alone.
+start_shared_clusters() {
+  local what dir
+  trap end_shared_clusters EXIT
+  trap 'exit 130' INT TERM
+  for what in product crds; do
+    dir=$PWD/target/test-$what
+    "$OPENSDN_PROGRAMS/opensdn-sandbox" up --dir "$dir" "--$what" 8>&- || return
+  done
+  export OPENSDN_TEST_SANDBOX=$PWD/target/test-product OPENSDN_TEST_CRDS_SANDBOX=$PWD/target/test-crds
+}
+
+end_shared_clusters() {
+  local what
+  for what in product crds; do
+    "$OPENSDN_PROGRAMS/opensdn-sandbox" down --dir "$PWD/target/test-$what" >/dev/null 2>&1 || true
+  done
+}
+
 has_lab() {
   "$OPENSDN_PROGRAMS/opensdn-sandbox" lab-check 8>&-
 }
@@ -51,6 +70,8 @@ if ! has_lab; then
   filter='not test(/^(lab_|images::)/)'
   left_out="left out: all tests on real nodes (make setup-lab says what they need)"
 fi
+# Where they do not start, each test starts its own and says why it cannot.
+start_shared_clusters || echo "started no shared clusters: each test starts its own"
 tests "tests" "${nextest[@]}" "${tests[@]}" -E "$filter"
 tests "examples in the documentation" cargo test --quiet --locked --workspace --doc
 finish "$left_out"
