@@ -1,15 +1,18 @@
 //! What every server process of OpenSDN is made of: log, client, admin port with readiness, metrics,
-//! shutdown, leader election, watch and discovery. Each part stands alone and brings its own flags.
+//! shutdown, leader election, watch and discovery, and calls of the API server. Each part stands alone and brings its own flags.
 //! Deliberately not here: any kind of OpenSDN, policies, and what a process serves.
 
 pub mod admin;
+pub mod apply;
 pub mod call;
 pub mod client;
 pub mod discovery;
+pub mod events;
 pub mod leader;
 pub mod log;
 pub mod metrics;
 pub mod open_files;
+pub mod process;
 pub mod readiness;
 pub mod shutdown;
 pub mod watch;

@@ -1,0 +1,198 @@
+//! Writes to a cluster: server-side apply of an object or of its status, and deletion of exactly
+//! the object that was read. Each is one bounded [`Call`]; conflicts between field managers are
+//! forced, as the objects are ours. Deliberately not here: what an object should say.
+//!
+//! ```no_run
+//! # use k8s_openapi::api::core::v1::ConfigMap;
+//! # use opensdn_runtime::apply::{Context, apply};
+//! # use opensdn_runtime::call::CallError;
+//! # async fn write(client: kube::Client, report: ConfigMap) -> Result<(), CallError> {
+//! let ctx = Context::new(client, "opensdn-operator");
+//! let stored = apply(&ctx, &report).await?;
+//! # Ok(())
+//! # }
+//! ```
+
+use std::fmt::Debug;
+use std::time::Duration;
+
+use kube::api::{ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, Preconditions};
+use kube::{Api, Client, Resource, ResourceExt};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use crate::call::{CALL_TIMEOUT, Call, CallError, Verb};
+
+/// The API server takes no longer name.
+const LONGEST_FIELD_MANAGER: usize = 128;
+
+/// Who writes.
+#[derive(Clone)]
+pub struct Context {
+    client: Client,
+    field_manager: String,
+    timeout: Duration,
+}
+
+impl Context {
+    /// Writes as `field_manager`, of which what is too long for the API server is cut off.
+    pub fn new(client: Client, field_manager: &str) -> Self {
+        let field_manager = field_manager.chars().take(LONGEST_FIELD_MANAGER).collect();
+        Self { client, field_manager, timeout: CALL_TIMEOUT }
+    }
+
+    /// With another time limit for each call than [`CALL_TIMEOUT`].
+    #[must_use]
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = timeout;
+        self
+    }
+
+    fn api(&self, resource: &ApiResource, namespace: Option<&str>) -> Api<DynamicObject> {
+        match namespace {
+            Some(namespace) => Api::namespaced_with(self.client.clone(), namespace, resource),
+            None => Api::all_with(self.client.clone(), resource),
+        }
+    }
+
+    fn params(&self) -> PatchParams {
+        PatchParams::apply(&self.field_manager).force()
+    }
+
+    fn call(&self, verb: Verb, resource: String, name: &str) -> Call {
+        Call::new(verb, resource).name(name).timeout(self.timeout)
+    }
+}
+
+/// What became of an object that was to be deleted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Deletion {
+    /// It is deleted, or will be when its finalizers are done.
+    Deleted,
+    /// It is gone already, or is not as it was read; whatever has its name now is untouched.
+    NotTheSame,
+}
+
+/// Until when an object counts as the one that was read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exactly {
+    /// As long as its UID is the same.
+    ThisObject,
+    /// Until anything of it changes.
+    ThisVersion,
+}
+
+/// Applies an object of a kind that is known when this is compiled. Returns it as it is stored.
+///
+/// # Errors
+/// The call fails, or the answer is no such object.
+pub async fn apply<K>(ctx: &Context, object: &K) -> Result<K, CallError>
+where
+    K: Resource + Serialize + DeserializeOwned + Debug,
+    K::DynamicType: Default,
+{
+    apply_as(ctx, &K::DynamicType::default(), object).await
+}
+
+/// The same for an object of any kind.
+///
+/// # Errors
+/// As [`apply`].
+pub async fn apply_as<K>(ctx: &Context, kind: &K::DynamicType, object: &K) -> Result<K, CallError>
+where
+    K: Resource + Serialize + DeserializeOwned + Debug,
+{
+    let resource = ApiResource::erase::<K>(kind);
+    let (name, api) = (object.name_any(), ctx.api(&resource, object.meta().namespace.as_deref()));
+    let request = async {
+        let stored = api.patch(&name, &ctx.params(), &Patch::Apply(object)).await?;
+        let stored = serde_json::to_value(stored).map_err(kube::Error::SerdeError)?;
+        serde_json::from_value(stored).map_err(kube::Error::SerdeError)
+    };
+    ctx.call(Verb::Patch, resource.plural.clone(), &name).run(request).await
+}
+
+/// Applies the status of an object and nothing else of it. An object with a UID is meant alone:
+/// another one of its name is a conflict.
+///
+/// # Errors
+/// The call fails.
+pub async fn apply_status<K>(ctx: &Context, object: &K) -> Result<(), CallError>
+where
+    K: Resource + Serialize,
+    K::DynamicType: Default,
+{
+    apply_status_as(ctx, &K::DynamicType::default(), object).await
+}
+
+/// The same for an object of any kind.
+///
+/// # Errors
+/// As [`apply_status`].
+pub async fn apply_status_as<K>(
+    ctx: &Context,
+    kind: &K::DynamicType,
+    object: &K,
+) -> Result<(), CallError>
+where
+    K: Resource + Serialize,
+{
+    let resource = ApiResource::erase::<K>(kind);
+    let (name, api) = (object.name_any(), ctx.api(&resource, object.meta().namespace.as_deref()));
+    let request = async {
+        let object = serde_json::to_value(object).map_err(kube::Error::SerdeError)?;
+        let patch = status_only(&resource, &object);
+        api.patch_status(&name, &ctx.params(), &Patch::Apply(patch)).await
+    };
+    let plural = format!("{}/status", resource.plural);
+    ctx.call(Verb::Patch, plural, &name).run(request).await.map(drop)
+}
+
+/// What identifies the object, and its status.
+fn status_only(resource: &ApiResource, object: &Value) -> Value {
+    let mut metadata = serde_json::Map::new();
+    for key in ["name", "namespace", "uid"] {
+        if let Some(value) = object.pointer(&format!("/metadata/{key}")) {
+            metadata.insert(key.to_owned(), value.clone());
+        }
+    }
+    json!({
+        "apiVersion": resource.api_version,
+        "kind": resource.kind,
+        "metadata": metadata,
+        "status": object.get("status").cloned().unwrap_or_else(|| json!({})),
+    })
+}
+
+/// Deletes the object if it is still the one that was read.
+///
+/// # Errors
+/// The call fails for another reason than that it is not.
+pub async fn delete_exactly<K>(
+    ctx: &Context,
+    object: &K,
+    exactly: Exactly,
+) -> Result<Deletion, CallError>
+where
+    K: Resource,
+    K::DynamicType: Default,
+{
+    let resource = ApiResource::erase::<K>(&K::DynamicType::default());
+    let (name, api) = (object.name_any(), ctx.api(&resource, object.meta().namespace.as_deref()));
+    let meta = object.meta();
+    let preconditions = Preconditions {
+        uid: meta.uid.clone(),
+        resource_version: match exactly {
+            Exactly::ThisObject => None,
+            Exactly::ThisVersion => meta.resource_version.clone(),
+        },
+    };
+    let params = DeleteParams::default().preconditions(preconditions);
+    let call = ctx.call(Verb::Delete, resource.plural.clone(), &name);
+    match call.run(api.delete(&name, &params)).await {
+        Ok(_) => Ok(Deletion::Deleted),
+        Err(error) if error.is_not_found() || error.is_conflict() => Ok(Deletion::NotTheSame),
+        Err(error) => Err(error),
+    }
+}

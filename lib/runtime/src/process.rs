@@ -1,0 +1,104 @@
+//! The order in which a server process starts and stops: signals, admin port, then the parts, which
+//! are the program's own; then ready; a signal drains; the end. Deliberately not here: what is
+//! served or reconciled.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use prometheus_client::registry::Registry;
+use tokio::net::TcpListener;
+
+use crate::admin::{self, AdminArgs};
+use crate::leader::Leadership;
+use crate::open_files;
+use crate::readiness::{Readiness, ReadinessCheck};
+use crate::shutdown::{self, Drain, Signals};
+
+/// Why a process could not start, or had to end.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages say it")]
+pub enum Error {
+    #[error("listen on {address}")]
+    Listen { address: SocketAddr, source: io::Error },
+    #[error("catch signals")]
+    Signals(#[source] io::Error),
+    #[error("lost the Lease")]
+    LeaseLost,
+}
+
+impl Error {
+    /// What to do about it.
+    #[must_use]
+    pub fn hint(&self) -> Option<&'static str> {
+        match self {
+            Self::Listen { .. } => Some("another process may have the port"),
+            Self::LeaseLost => {
+                Some("it is started again and competes for the Lease like any other")
+            }
+            Self::Signals(_) => None,
+        }
+    }
+}
+
+/// A process whose parts are being started. It is not ready before [`Process::run`].
+#[derive(Debug)]
+pub struct Process {
+    /// Where each part adds its checks.
+    pub readiness: Readiness,
+    /// When each part has to stop.
+    pub drain: Drain,
+    starting: ReadinessCheck,
+}
+
+impl Process {
+    /// Catches signals and serves the admin port. After SIGTERM or SIGINT the process drains for
+    /// `drain_time`, or until the next signal.
+    ///
+    /// # Errors
+    /// The port is taken, or the system refuses.
+    pub async fn start(
+        args: &AdminArgs,
+        registry: Arc<Registry>,
+        drain_time: Duration,
+    ) -> Result<Self, Error> {
+        let signals = Signals::install().map_err(Error::Signals)?;
+        let (shutdown, drain) = shutdown::channel();
+        tokio::spawn(signals.drive(shutdown, drain_time));
+        open_files::raise_limit();
+        let listener = listen(args.admin_listen).await?;
+        let readiness = Readiness::default();
+        let starting = readiness.add_check("start", "the parts are being started");
+        tokio::spawn(admin::serve(listener, registry, readiness.clone(), drain.clone()));
+        Ok(Self { readiness, drain, starting })
+    }
+
+    /// Every part has been started: the process is ready as soon as their checks pass. `work` is
+    /// what goes on until the process has drained, and ends by itself then.
+    ///
+    /// # Errors
+    /// The Lease was lost and that ends the process ([`crate::leader::OnLoss::End`]); `work` is
+    /// dropped at once.
+    pub async fn run(
+        self,
+        leadership: &Leadership,
+        work: impl Future<Output = ()>,
+    ) -> Result<(), Error> {
+        self.starting.pass();
+        tokio::select! {
+            () = work => {}
+            () = leadership.ended() => return Err(Error::LeaseLost),
+        }
+        tracing::info!("stopped");
+        Ok(())
+    }
+}
+
+/// Takes a port. A process takes all of its ports first, so that a conflict ends it at once.
+///
+/// # Errors
+/// The port is taken.
+pub async fn listen(address: SocketAddr) -> Result<TcpListener, Error> {
+    TcpListener::bind(address).await.map_err(|source| Error::Listen { address, source })
+}

@@ -1,0 +1,125 @@
+//! What a replica does that loses its Lease. The server keeps one Lease, and is away on demand.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use kube::Client;
+use opensdn_runtime::leader::{Election, Leadership, OnLoss, Timing};
+use opensdn_runtime::shutdown::{self, Phase, Shutdown};
+use serde_json::{Value, json};
+use tokio::time::timeout;
+
+use crate::api_server::{ApiServer, Seen, refusal};
+
+/// Generous on a slow machine; everything here takes well below a second.
+const LONG: Duration = Duration::from_secs(30);
+
+#[derive(Clone, Default)]
+struct Store {
+    lease: Arc<Mutex<Option<Value>>>,
+    is_away: Arc<AtomicBool>,
+}
+
+impl Store {
+    fn answer(&self, seen: &Seen) -> (u16, Value) {
+        if self.is_away.load(Ordering::Acquire) {
+            return refusal(503, "ServiceUnavailable", "away");
+        }
+        let mut lease = self.lease.lock().unwrap();
+        if seen.method != "GET" {
+            let version = lease.as_ref().map_or(0, |_| 1) + seen.uri.len() as u64;
+            let mut written = seen.body.clone();
+            written["metadata"]["resourceVersion"] = json!(format!("{version}"));
+            *lease = Some(written);
+        }
+        match &*lease {
+            Some(lease) => (200, lease.clone()),
+            None => refusal(404, "NotFound", "none"),
+        }
+    }
+
+    fn holder(&self) -> Option<String> {
+        let lease = self.lease.lock().unwrap();
+        let holder = lease.as_ref()?.pointer("/spec/holderIdentity")?.as_str()?;
+        Some(holder.to_owned())
+    }
+}
+
+fn election(on_loss: OnLoss) -> Election {
+    let timing = Timing {
+        renew_deadline: Duration::from_millis(100),
+        renew_period: Duration::from_millis(20),
+        retry_period: Duration::from_millis(20),
+        ..Timing::default()
+    };
+    Election { timing, on_loss, ..Election::new("n", "leader", "me") }
+}
+
+async fn leader(on_loss: OnLoss) -> (Store, Leadership, Shutdown) {
+    let store = Store::default();
+    let answers = store.clone();
+    let (_, client): (_, Client) = ApiServer::start(move |seen| Some(answers.answer(seen))).await;
+    let (shutdown, drain) = shutdown::channel();
+    let mut leadership = Leadership::start(client, election(on_loss), drain);
+    until(&mut leadership, true).await;
+    (store, leadership, shutdown)
+}
+
+async fn until(leadership: &mut Leadership, held: bool) {
+    let wait = async {
+        while leadership.is_held() != held {
+            leadership.changed().await;
+        }
+    };
+    timeout(LONG, wait).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_server_that_loses_the_lease_continues_and_competes_again() {
+    let (store, mut leadership, _shutdown) = leader(OnLoss::Continue).await;
+    store.is_away.store(true, Ordering::Release);
+    until(&mut leadership, false).await;
+    store.is_away.store(false, Ordering::Release);
+    until(&mut leadership, true).await;
+    assert!(timeout(Duration::ZERO, leadership.ended()).await.is_err());
+}
+
+#[tokio::test]
+async fn a_controller_that_loses_the_lease_never_leads_again() {
+    let (store, mut leadership, _shutdown) = leader(OnLoss::End).await;
+    store.is_away.store(true, Ordering::Release);
+    until(&mut leadership, false).await;
+    timeout(LONG, leadership.ended()).await.unwrap();
+    store.is_away.store(false, Ordering::Release);
+    // It would take the free Lease within the retry period of 20 ms.
+    *store.lease.lock().unwrap() = None;
+    assert!(timeout(Duration::from_millis(300), leadership.changed()).await.is_err());
+    assert_eq!(store.holder(), None);
+}
+
+#[tokio::test]
+async fn a_lease_that_another_replica_took_is_lost() {
+    let (store, mut leadership, _shutdown) = leader(OnLoss::End).await;
+    if let Some(lease) = &mut *store.lease.lock().unwrap() {
+        lease["spec"]["holderIdentity"] = json!("other");
+        lease["metadata"]["resourceVersion"] = json!("other");
+    }
+    until(&mut leadership, false).await;
+    timeout(LONG, leadership.ended()).await.unwrap();
+    assert_eq!(store.holder().as_deref(), Some("other"));
+}
+
+#[tokio::test]
+async fn the_lease_is_released_on_shutdown() {
+    let (store, mut leadership, shutdown) = leader(OnLoss::End).await;
+    shutdown.announce(Phase::Draining);
+    until(&mut leadership, false).await;
+    let released = async {
+        while store.holder().is_some() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    timeout(LONG, released).await.unwrap();
+    assert!(timeout(Duration::ZERO, leadership.ended()).await.is_err(), "a shutdown is no loss");
+}

@@ -1,0 +1,8 @@
+//! Calls, writes and leader election against a small HTTP server in the place of the API server:
+//! it answers as each test says. What a real one does with the requests is tested in the webhook's
+//! and the product's tests.
+
+mod api_server;
+mod calls;
+mod election;
+mod writes;

@@ -1,0 +1,93 @@
+//! Apply, apply of a status, delete.
+
+use k8s_openapi::api::core::v1::{Pod, PodStatus};
+use kube::api::ObjectMeta;
+use opensdn_runtime::apply::{Context, Deletion, Exactly, apply, apply_status, delete_exactly};
+use serde_json::{Value, json};
+
+use crate::api_server::{ApiServer, refusal};
+
+fn pod() -> Pod {
+    Pod {
+        metadata: ObjectMeta {
+            name: Some("a".into()),
+            namespace: Some("n".into()),
+            uid: Some("u1".into()),
+            resource_version: Some("7".into()),
+            ..ObjectMeta::default()
+        },
+        status: Some(PodStatus { phase: Some("Running".into()), ..PodStatus::default() }),
+        ..Pod::default()
+    }
+}
+
+fn stored() -> Value {
+    json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a", "uid": "u2"}})
+}
+
+#[tokio::test]
+async fn an_object_is_applied_by_force_and_returned_as_stored() {
+    let (server, client) = ApiServer::start(|_| Some((200, stored()))).await;
+    let mut pod = pod();
+    pod.metadata.uid = None;
+    let stored = apply(&Context::new(client, "operator"), &pod).await.unwrap();
+    assert_eq!(stored.metadata.uid.as_deref(), Some("u2"));
+    let seen = &server.seen()[0];
+    assert_eq!(seen.method, "PATCH");
+    let (path, query) = seen.uri.split_once('?').unwrap();
+    assert_eq!(path, "/api/v1/namespaces/n/pods/a");
+    assert!(query.contains("fieldManager=operator") && query.contains("force=true"), "{query}");
+    assert_eq!(seen.body["kind"], "Pod");
+}
+
+#[tokio::test]
+async fn a_status_is_applied_without_anything_else_of_the_object() {
+    let (server, client) = ApiServer::start(|_| Some((200, stored()))).await;
+    let manager = "m".repeat(200);
+    apply_status(&Context::new(client, &manager), &pod()).await.unwrap();
+    let seen = &server.seen()[0];
+    let (path, query) = seen.uri.split_once('?').unwrap();
+    assert_eq!(path, "/api/v1/namespaces/n/pods/a/status");
+    assert!(query.contains(&"m".repeat(128)) && !query.contains(&"m".repeat(129)), "{query}");
+    assert_eq!(
+        seen.body,
+        json!({
+            "apiVersion": "v1", "kind": "Pod",
+            "metadata": {"name": "a", "namespace": "n", "uid": "u1"},
+            "status": {"phase": "Running"},
+        })
+    );
+}
+
+#[tokio::test]
+async fn an_error_names_the_write() {
+    let (_, client) = ApiServer::start(|_| Some(refusal(422, "Invalid", "no"))).await;
+    let ctx = Context::new(client, "operator");
+    let error = apply(&ctx, &pod()).await.unwrap_err();
+    assert_eq!(error.to_string(), "patch pods a");
+    assert_eq!(apply_status(&ctx, &pod()).await.unwrap_err().to_string(), "patch pods/status a");
+}
+
+#[tokio::test]
+async fn exactly_the_object_that_was_read_is_deleted() {
+    let (server, client) = ApiServer::start(|_| Some((200, stored()))).await;
+    let ctx = Context::new(client, "operator");
+    for (exactly, preconditions) in [
+        (Exactly::ThisObject, json!({"uid": "u1"})),
+        (Exactly::ThisVersion, json!({"uid": "u1", "resourceVersion": "7"})),
+    ] {
+        assert_eq!(delete_exactly(&ctx, &pod(), exactly).await.unwrap(), Deletion::Deleted);
+        let seen = server.seen().pop().unwrap();
+        assert_eq!(seen.method, "DELETE");
+        assert_eq!(seen.body["preconditions"], preconditions);
+    }
+    for (code, reason) in [(404, "NotFound"), (409, "Conflict")] {
+        let (_, client) = ApiServer::start(move |_| Some(refusal(code, reason, "no"))).await;
+        let ctx = Context::new(client, "operator");
+        let deletion = delete_exactly(&ctx, &pod(), Exactly::ThisObject).await.unwrap();
+        assert_eq!(deletion, Deletion::NotTheSame);
+    }
+    let (_, client) = ApiServer::start(|_| Some(refusal(500, "InternalError", "no"))).await;
+    let ctx = Context::new(client, "operator");
+    assert!(delete_exactly(&ctx, &pod(), Exactly::ThisObject).await.is_err());
+}
