@@ -5,16 +5,16 @@ use std::{sync::Arc, time::Duration};
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use opensdn_policy_host::{
-    Binding, Claim, Engine, Finding, Limits, Mode, Policy, PolicySet, Scope,
+    Binding, Claim, Engine, Finding, Limits, Mode, Policy, PolicySet, Scope, Step,
     lookup::{Documents, Lookup},
     scan::{Paths, scan},
 };
 use opensdn_webhook::{
+    active::ActivePolicies,
     admission::{Admission, Claimed, Labels, Surroundings},
     claims::Holder,
     metrics::Metrics,
-    server::{Call, Reviewer as _, Step},
-    serving::Serving,
+    server::{Call, Reviewer as _},
 };
 use serde_json::Value;
 use tokio::{runtime::Runtime, time::Instant};
@@ -93,7 +93,7 @@ impl Review {
             });
         }
         let metrics = Metrics::new();
-        let serving = Arc::new(Serving::new(metrics.clone()));
+        let serving = Arc::new(ActivePolicies::new(metrics.clone()));
         serving.swap(PolicySet::new(bindings, vec!["tf.tungsten.io".to_owned()]));
         Ok(Self { runtime, admission: Admission::new(serving, Quiet, metrics) })
     }

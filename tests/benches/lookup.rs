@@ -7,7 +7,7 @@ use std::hint::black_box;
 use opensdn_policy_host::Index;
 use opensdn_testing::Failed;
 use opensdn_testing::measure::{Row, Sample, report};
-use opensdn_webhook::related::table::{Shape, Table};
+use opensdn_webhook::lookup::store::{IndexSchema, Store};
 use serde_json::json;
 
 /// Look-ups that are timed together: one is as short as the clock is coarse.
@@ -22,7 +22,7 @@ fn main() -> Result<(), Failed> {
         key: "/spec/ip".to_owned(),
         reads: vec!["/spec/port".to_owned(), "/spec/name".to_owned()],
     };
-    let shape = Shape::new([&index]);
+    let shape = IndexSchema::new([&index]);
     let number = shape.number(&index).ok_or("the index")?;
     let mut rows = Vec::new();
     for objects in [10, 1_000, 100_000_u32] {
@@ -64,8 +64,8 @@ fn main() -> Result<(), Failed> {
     Ok(())
 }
 
-fn table(shape: &Shape, objects: u32) -> Table {
-    let mut table = Table::new(shape);
+fn table(shape: &IndexSchema, objects: u32) -> Store {
+    let mut table = Store::new(shape);
     for number in 0..objects {
         let name = format!("service-{number}");
         table.put(

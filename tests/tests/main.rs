@@ -32,5 +32,6 @@ mod under_load;
 mod uniqueness;
 mod webhook_certificates;
 mod webhook_compiler;
+mod webhook_modules;
 mod webhook_policies;
 mod yaml_like_kubectl;

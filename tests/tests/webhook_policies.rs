@@ -378,7 +378,7 @@ async fn a_broken_module_leaves_its_previous_version_and_all_others_in_force() -
     world.config_map("module", b"something else").await?;
     world.becomes("gizmos", "False", "DigestMismatch").await;
     let (_, _, message) = world.ready("gizmos").await.unwrap_or_default();
-    assert!(message.contains("the version before goes on"), "{message}");
+    assert!(message.contains("the previous version stays in force"), "{message}");
     assert!(world.try_gizmo("plain").await.is_err());
     assert!(world.try_vrouter("plain").await.is_err());
 
@@ -514,7 +514,7 @@ async fn look_ups_follow_the_cluster_and_fail_when_it_is_not_heard_of() -> Outco
 
     world.sandbox.kill_api_server();
     let named = async || {
-        replica.readiness.missing().iter().any(|(name, _)| name.contains("look-up cache of /Node"))
+        replica.readiness.missing().iter().any(|(name, _)| name.contains("lookup cache of /Node"))
     };
     eventually("readiness names the cache", named).await;
     let synced = "opensdn_webhook_lookup_cache_synced{kind=\"/Node\"}";

@@ -17,20 +17,20 @@ use std::{future::Future, sync::Arc};
 
 use bytes::Bytes;
 use opensdn_policy_host::{
-    Claim, Context, EvalFailure, Finding, Mutation, Outcome, Verdict, lookup::Lookup,
+    Claim, Context, EvalFailure, Finding, Mutation, Outcome, Step, Verdict, lookup::Lookup,
 };
 use tokio::time::Instant;
 
 use crate::{
+    active::{ActivePolicies, ActiveSet},
     claims::Holder,
     metrics::{self, Metrics},
-    server::{Call, Reviewer, Step},
-    serving::{Current, Serving},
+    server::{Call, Reviewer},
 };
 use answer::{Answer, Decision};
 use review::{Review, Unreadable};
 
-/// What the review needs from the rest of the webhook, besides policies and look-ups.
+/// What the review needs from the rest of the webhook, besides policies and lookups.
 pub trait Surroundings: Send + Sync + 'static {
     /// Takes the claims, all or none; whatever is in the way comes back as a finding or failure.
     /// Called only when every policy has allowed the request. `old` are those that the stored
@@ -50,7 +50,7 @@ pub trait Surroundings: Send + Sync + 'static {
     /// Labels of a namespace, if they are known.
     fn namespace_labels(&self, namespace: &str) -> Option<Arc<Labels>>;
 
-    /// Answers the look-ups of policies.
+    /// Answers the lookups of policies.
     fn lookup(&self) -> Arc<dyn Lookup>;
 }
 
@@ -60,7 +60,7 @@ pub type Labels = std::collections::BTreeMap<String, String>;
 /// What came of taking claims.
 #[derive(Clone, Debug, Default)]
 pub struct Claimed {
-    /// Keys that somebody else holds.
+    /// Keys that another object holds.
     pub findings: Vec<Finding>,
     /// Claims that could not be taken for another reason.
     pub failures: Vec<EvalFailure>,
@@ -68,20 +68,20 @@ pub struct Claimed {
 
 /// Reviews requests by the policies in force.
 pub struct Admission<S> {
-    serving: Arc<Serving>,
+    active: Arc<ActivePolicies>,
     surroundings: S,
     metrics: Metrics,
 }
 
 impl<S: Surroundings> Admission<S> {
-    /// Reviews by what `serving` has in force.
-    pub fn new(serving: Arc<Serving>, surroundings: S, metrics: Metrics) -> Self {
-        Self { serving, surroundings, metrics }
+    /// Reviews by the `active` policies.
+    pub fn new(active: Arc<ActivePolicies>, surroundings: S, metrics: Metrics) -> Self {
+        Self { active, surroundings, metrics }
     }
 
     async fn decide(
         &self,
-        current: &Current,
+        current: &ActiveSet,
         review: &Review<'_>,
         step: Step,
         deadline: Instant,
@@ -147,14 +147,14 @@ impl<S: Surroundings> Admission<S> {
             metrics::Verdict::Warned
         };
         let (group, kind) = review.group_and_kind();
-        self.metrics.kind_of(group, kind).reviewed(step, review.operation_label(), verdict);
+        self.metrics.kind_of(group, kind).reviewed(step, review.operation(), verdict);
         review.log(step, verdict, decision);
     }
 }
 
 impl<S: Surroundings> Reviewer for Admission<S> {
     async fn review(&self, call: Call) -> Bytes {
-        let current = self.serving.snapshot();
+        let current = self.active.snapshot();
         let found = match review::scan(&call.body, &current) {
             Ok(found) => found,
             Err(unreadable) => return unreadable.answer(),
@@ -181,7 +181,7 @@ fn from_mutation(mutation: Mutation) -> Decision {
 }
 
 fn count(
-    current: &Current,
+    current: &ActiveSet,
     evaluations: &[opensdn_policy_host::Evaluation],
     failures: &[EvalFailure],
 ) {

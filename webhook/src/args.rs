@@ -10,9 +10,12 @@ use opensdn_pki::LeafProfile;
 use opensdn_runtime::admin::AdminArgs;
 use opensdn_runtime::log::LogArgs;
 
-use crate::background::BackgroundArgs;
+use crate::audit::args::AuditArgs;
 use crate::certificates::leaf_profile;
-use crate::cluster::ClusterArgs;
+use crate::claims::args::ClaimArgs;
+use crate::configuration::args::ConfigurationArgs;
+use crate::lookup::LookupArgs;
+use crate::policies::args::PolicyArgs;
 use crate::server::Limits;
 use crate::tls::{MinVersion, Settings, files::Files};
 
@@ -44,13 +47,25 @@ pub struct Args {
     #[command(flatten)]
     pub certificate: CertificateArgs,
 
-    /// Policies, look-ups and webhook configurations.
+    /// Where policies come from, and what an evaluation may take.
     #[command(flatten)]
-    pub cluster: ClusterArgs,
+    pub policies: PolicyArgs,
 
-    /// What the replica that holds the Lease does in the background.
+    /// How lookups are answered.
     #[command(flatten)]
-    pub background: BackgroundArgs,
+    pub lookup: LookupArgs,
+
+    /// What the webhook configurations say.
+    #[command(flatten)]
+    pub configuration: ConfigurationArgs,
+
+    /// How long claims are kept.
+    #[command(flatten)]
+    pub claims: ClaimArgs,
+
+    /// When what is stored is audited.
+    #[command(flatten)]
+    pub audit: AuditArgs,
 
     /// How much is served at once, and how long is waited.
     #[command(flatten)]
@@ -169,7 +184,8 @@ pub struct LimitArgs {
     #[arg(long, env = "OPENSDN_WEBHOOK_IDLE_SECONDS", default_value_t = 180)]
     pub idle_seconds: u64,
 
-    /// Seconds to serve on after SIGTERM: as long as it takes until nobody is sent here any more.
+    /// Seconds to keep serving after SIGTERM: as long as it takes until no request is sent here any
+    /// more.
     #[arg(
         long,
         env = "OPENSDN_WEBHOOK_DRAIN_SECONDS",

@@ -8,7 +8,7 @@
 //!
 //! Deliberately not here: objects that claim one key, which `claims::keeper` watches all the time.
 
-mod judge;
+pub(crate) mod args;
 mod report;
 
 use std::collections::BTreeMap;
@@ -27,11 +27,9 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};
 
+use crate::evaluate::{EvaluateAs, Evaluator, StoredObject, Subjects};
 use crate::metrics::BackgroundMetrics;
 use report::Report;
-
-pub(crate) use judge::{As, Stored, Subjects};
-pub use judge::{Judge, NamespaceLabels};
 
 /// Name of the ConfigMap with the report.
 pub const REPORT: &str = "opensdn-webhook-audit";
@@ -48,7 +46,8 @@ const ATTEMPTS: u32 = 3;
 /// Audits what is stored.
 pub struct Audit {
     client: Client,
-    judge: Judge,
+    evaluator: Evaluator,
+    discovery: Discovery,
     namespace: String,
     timing: Timing,
     metrics: BackgroundMetrics,
@@ -105,12 +104,13 @@ impl Audit {
     #[must_use]
     pub fn new(
         client: Client,
-        judge: Judge,
+        evaluator: Evaluator,
+        discovery: Discovery,
         namespace: &str,
         timing: Timing,
         metrics: BackgroundMetrics,
     ) -> Self {
-        Self { client, judge, namespace: namespace.to_owned(), timing, metrics }
+        Self { client, evaluator, discovery, namespace: namespace.to_owned(), timing, metrics }
     }
 
     /// Audits whenever this replica holds the Lease, until it is dropped.
@@ -128,23 +128,22 @@ impl Audit {
     }
 
     async fn again_and_again(&self) {
-        let kinds = Discovery::start(self.client.clone(), self.timing.interval);
         sleep(self.timing.first).await;
         loop {
-            if let Some(set) = self.judge.in_force() {
-                self.pass(&kinds, &set).await;
+            if let Some(set) = self.evaluator.in_force() {
+                self.pass(&set).await;
             }
             sleep(self.timing.interval).await;
         }
     }
 
-    async fn pass(&self, kinds: &Discovery, set: &Arc<PolicySet>) {
+    async fn pass(&self, set: &Arc<PolicySet>) {
         let mut report = Report::begin(set, Timestamp::now().to_string());
-        let mut served = kinds.changed();
+        let mut served = self.discovery.changed();
         // Where they cannot be read, each kind says so in the report.
         let read = served.wait_for(|table| table.read_at.is_some());
         drop(timeout(PATIENCE, read).await);
-        let table = kinds.snapshot();
+        let table = self.discovery.snapshot();
         let subjects = Subjects::of(set.bindings(), &table);
         for (policy, why) in subjects.not_listed {
             report.not_checked(format!("policy {policy}"), why);
@@ -219,10 +218,10 @@ impl Audit {
     }
 
     async fn object(&self, object: &Value, set: &PolicySet, report: &mut Report) {
-        let Some(stored) = Stored::read(object) else { return };
+        let Some(stored) = StoredObject::read(object) else { return };
         let mut verdicts = Vec::new();
-        for way in [As::Created, As::Updated] {
-            match self.judge.judge(set, &stored, way).await {
+        for way in [EvaluateAs::Created, EvaluateAs::Updated] {
+            match self.evaluator.evaluate(set, &stored, way).await {
                 Ok(verdict) => verdicts.push(verdict),
                 Err(error) => {
                     report.not_checked(report::subject(&stored), error.to_string());

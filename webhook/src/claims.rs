@@ -11,6 +11,7 @@
 //! claims of objects that were there before, and what is reported where two objects share a key.
 //! Deliberately not here: what must be unique, which is the policies' word.
 
+pub(crate) mod args;
 mod cache;
 mod decide;
 mod error;

@@ -1,24 +1,23 @@
 //! The admission webhook that enforces OpenSDN policies: its parts, and how they start and stop
 //! together.
 
+pub mod active;
 pub mod admission;
 mod allocator;
 pub mod args;
 pub mod audit;
-pub mod background;
 pub mod certificates;
 pub mod claims;
-pub mod cluster;
 pub mod configuration;
+pub mod evaluate;
+pub mod lookup;
 pub mod metrics;
-mod policies;
-pub mod process;
-pub mod related;
+pub mod policies;
 mod replicas;
-pub mod reviewing;
 pub mod server;
-pub mod serving;
+pub mod startup;
 pub mod tls;
+pub mod wiring;
 
 use std::process::ExitCode;
 
@@ -26,34 +25,46 @@ use clap::Parser as _;
 use opensdn_runtime::{error_chain, log};
 
 pub use args::Args;
+use policies::engines::Engines;
 
 /// Why the webhook could not start.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say it")]
 pub enum Error {
     #[error(transparent)]
-    Process(#[from] process::Error),
+    Startup(#[from] startup::Error),
     #[error(transparent)]
-    Cluster(#[from] cluster::Error),
+    Engines(#[from] policies::engines::Error),
+}
+
+impl Error {
+    /// What to do about it.
+    #[must_use]
+    pub fn hint(&self) -> Option<&'static str> {
+        match self {
+            Self::Startup(error) => error.hint(),
+            Self::Engines(_) => None,
+        }
+    }
 }
 
 /// What the binary does: it is the webhook or, asked by the webhook, its compiler.
 pub fn main() -> ExitCode {
-    match policies::compiler::asked(std::env::args_os()) {
+    match policies::compiler::compile_request(std::env::args_os()) {
         Some(folder) => policies::compiler::run(&folder),
-        None => run_to_the_end(Args::parse()),
+        None => run_to_completion(Args::parse()),
     }
 }
 
-/// The whole webhook: begins to log and [`run`]s to the end. Not in the binary, because what the
+/// The whole webhook: starts the log and [`run`]s to the end. Not in the binary, because what the
 /// runtime drives would be compiled there once more (2 MB).
 #[tokio::main]
-async fn run_to_the_end(args: Args) -> ExitCode {
+async fn run_to_completion(args: Args) -> ExitCode {
     log::start(&args.log);
     match run(args).await {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            tracing::error!(error = error_chain(&error), "failed to start");
+            tracing::error!(error = error_chain(&error), hint = error.hint(), "failed to start");
             ExitCode::FAILURE
         }
     }
@@ -64,12 +75,12 @@ async fn run_to_the_end(args: Args) -> ExitCode {
 /// # Errors
 /// Something that is needed from the start is missing: a port, a file, a way to the API server.
 pub async fn run(args: Args) -> Result<(), Error> {
-    let mut engines = cluster::Engines::start(&args.cluster)?;
+    let mut engines = Engines::start(&args.policies)?;
     match std::env::current_exe() {
         Ok(program) => engines = engines.compiled_by(program),
-        Err(error) => tracing::warn!(%error, "policies are compiled in this process"),
+        Err(error) => tracing::warn!(%error, "no compiler process; compiling in-process"),
     }
-    let client = process::client().await?;
-    process::run(args, client, async |parts| reviewing::start(parts, engines)).await?;
+    let client = startup::client().await?;
+    startup::run(args, client, async |context| wiring::start(context, engines)).await?;
     Ok(())
 }

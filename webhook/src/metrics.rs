@@ -13,6 +13,7 @@ use std::fmt;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
 
+use opensdn_policy_host::{Mode, Operation, Step};
 use opensdn_runtime::label_values;
 use opensdn_runtime::metrics::{self, Histograms, SecondsGauge, histograms};
 use prometheus_client::encoding::EncodeLabelSet;
@@ -21,8 +22,6 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Registry, Unit};
-
-use crate::server::Step;
 
 pub use background::BackgroundMetrics;
 pub use configuration::ConfigurationMetrics;
@@ -40,46 +39,15 @@ pub enum Verdict {
     Failed,
 }
 
-/// The operation that was reviewed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Operation {
-    /// An object is created.
-    Create,
-    /// An object is changed.
-    Update,
-    /// An object is deleted.
-    Delete,
-    /// A connection to a subresource.
-    Connect,
-    /// Not readable.
-    Unknown,
-}
-
-/// How a policy's findings count.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Mode {
-    /// Findings deny.
-    Enforce,
-    /// Findings become warnings.
-    Warn,
-    /// Findings are only reported.
-    Audit,
-}
-
 label_values! {
     Verdict { Allowed = "allowed", Warned = "warned", Denied = "denied", Failed = "failed" }
-    Operation {
-        Create = "create", Update = "update", Delete = "delete", Connect = "connect",
-        Unknown = "unknown"
-    }
-    Mode { Enforce = "enforce", Warn = "warn", Audit = "audit" }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct ReviewLabels {
     step: &'static str,
     kind: Arc<str>,
-    operation: Operation,
+    operation: &'static str,
     verdict: Verdict,
 }
 
@@ -91,7 +59,7 @@ struct StepLabel {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct EvaluationLabels {
     policy: String,
-    mode: Mode,
+    mode: &'static str,
     verdict: Verdict,
 }
 
@@ -181,7 +149,7 @@ pub struct KindMetrics {
     family: Family<ReviewLabels, Counter>,
     /// Made when first used: most combinations never occur, and a series of zeros costs its
     /// reader as much as any other.
-    cells: [OnceLock<Counter>; 2 * 5 * 4],
+    cells: [OnceLock<Counter>; 2 * 4 * 4],
 }
 
 impl KindMetrics {
@@ -196,10 +164,11 @@ impl KindMetrics {
             Step::Mutate => 0,
             Step::Validate => 1,
         };
-        let cell = (row * 5 + operation as usize) * 4 + verdict as usize;
+        let cell = (row * 4 + operation as usize) * 4 + verdict as usize;
         if let Some(cell) = self.cells.get(cell) {
             cell.get_or_init(|| {
-                let (step, kind) = (step_label(step), self.kind.clone());
+                let (step, kind) = (step.label(), self.kind.clone());
+                let operation = operation.label();
                 self.family.get_or_create_owned(&ReviewLabels { step, kind, operation, verdict })
             })
             .inc();
@@ -241,13 +210,6 @@ impl PolicyMetrics {
 /// Group and kind of a label.
 fn split(label: &str) -> (&str, &str) {
     label.rsplit_once('/').unwrap_or(("", label))
-}
-
-fn step_label(step: Step) -> &'static str {
-    match step {
-        Step::Mutate => "mutate",
-        Step::Validate => "validate",
-    }
 }
 
 impl Metrics {
@@ -338,6 +300,7 @@ impl Metrics {
     pub fn policy(&self, name: &str, mode: Mode) -> PolicyMetrics {
         let policy = name.to_owned();
         let count = |verdict| {
+            let mode = mode.label();
             let labels = EvaluationLabels { policy: policy.clone(), mode, verdict };
             self.all.evaluations.get_or_create_owned(&labels)
         };

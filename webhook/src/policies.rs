@@ -2,18 +2,20 @@
 //!
 //! ```text
 //! AdmissionPolicy --source, contents--> bytes --loader--> Policy --plan--> Binding
-//!     --look-up caches filled--> Serving::swap                --> status (reporter)
+//!     --lookup caches filled--> ActivePolicies::swap                --> status (reporter)
 //! ```
 //!
 //! Each policy goes this way by itself: one that cannot be loaded leaves its own previous version
-//! in force and says so, and the others go on. Here: one actor that owns the state and decides
+//! in force and says so, and the others are not affected. Here: one actor that owns the state and decides
 //! what is next. Deliberately not here: evaluation (the host), who calls us (`configuration`).
 
+pub mod args;
 pub(crate) mod check;
 pub(crate) mod compiler;
-mod contents;
+pub mod engines;
 mod entry;
 mod loader;
+mod module_store;
 mod reporter;
 mod status;
 
@@ -25,7 +27,7 @@ use std::time::Duration;
 use kube::Client;
 use opensdn_admission_policy::CLOSED_GROUPS;
 use opensdn_crds::admission_policy::AdmissionPolicy;
-use opensdn_policy_host::{Binding, Cache, Engine, Index, Limits, PolicySet};
+use opensdn_policy_host::{Binding, Index, Limits, PolicySet};
 use opensdn_runtime::discovery::Discovery;
 use opensdn_runtime::leader::Leadership;
 use opensdn_runtime::readiness::{Readiness, ReadinessCheck};
@@ -34,30 +36,27 @@ use serde_json::Value;
 use tokio::sync::{mpsc, watch};
 use tokio::time::{MissedTickBehavior, interval};
 
+use crate::active::ActivePolicies;
+use crate::lookup::{LookupCaches, namespace_index};
 use crate::metrics::{Loaded, Metrics};
-use crate::related::{Related, namespace_index};
 use crate::replicas::Replicas;
-use crate::serving::Serving;
 use check::Checker;
-use compiler::Compiler;
-use contents::Contents;
+use engines::Engines;
 use entry::{Entry, Loading};
 use loader::Loader;
+use module_store::ModuleStore;
 use reporter::{Reporter, Snapshot};
 
 /// What the policies need from the rest of the process.
-pub(crate) struct Needs {
+pub(crate) struct Deps {
     pub(crate) client: Client,
     pub(crate) replica: String,
-    pub(crate) engine: Engine,
-    pub(crate) cache: Option<Cache>,
-    /// Without it, modules are compiled in this process.
-    pub(crate) compiler: Option<Compiler>,
+    pub(crate) engines: Engines,
     pub(crate) folder: Option<PathBuf>,
     pub(crate) limits: Limits,
-    pub(crate) serving: Arc<Serving>,
-    pub(crate) related: Related,
-    pub(crate) kinds: Discovery,
+    pub(crate) active: Arc<ActivePolicies>,
+    pub(crate) lookups: LookupCaches,
+    pub(crate) discovery: Discovery,
     pub(crate) leadership: Leadership,
     pub(crate) replicas: Replicas,
     pub(crate) metrics: Metrics,
@@ -84,29 +83,30 @@ pub(crate) struct Policies {
 }
 
 /// Begins to watch and load.
-pub(crate) fn start(needs: Needs) -> Policies {
-    let loader = Arc::new(Loader::new(needs.engine, needs.cache, needs.compiler));
-    let contents = Contents::new(needs.client.clone(), needs.folder);
+pub(crate) fn start(deps: Deps) -> Policies {
+    let loader =
+        Arc::new(Loader::new(deps.engines.engine, deps.engines.cache, deps.engines.compiler));
+    let contents = ModuleStore::new(deps.client.clone(), deps.folder);
     let checker =
-        Checker::new(Arc::clone(&loader), contents.clone(), needs.kinds.clone(), needs.limits);
+        Checker::new(Arc::clone(&loader), contents.clone(), deps.discovery.clone(), deps.limits);
     let (demand_sender, demand) = watch::channel(None);
     let (snapshot_sender, snapshots) = watch::channel(Snapshot::default());
     let reporter = Reporter {
-        client: needs.client.clone(),
-        replica: needs.replica.clone(),
-        leadership: needs.leadership,
-        replicas: needs.replicas,
+        client: deps.client.clone(),
+        replica: deps.replica.clone(),
+        leadership: deps.leadership,
+        replicas: deps.replicas,
         snapshots,
     };
     tokio::spawn(reporter.run());
     let (results, loaded) = mpsc::unbounded_channel();
-    let condition = needs.readiness.add_check("policies", "the AdmissionPolicies are being read");
+    let condition = deps.readiness.add_check("policies", "the AdmissionPolicies are being read");
     let actor = Actor {
-        replica: needs.replica,
-        limits: needs.limits,
-        serving: needs.serving,
-        related: needs.related,
-        metrics: needs.metrics,
+        replica: deps.replica,
+        limits: deps.limits,
+        active: deps.active,
+        lookups: deps.lookups,
+        metrics: deps.metrics,
         loader,
         contents,
         results,
@@ -117,7 +117,7 @@ pub(crate) fn start(needs: Needs) -> Policies {
         demand: demand_sender,
         snapshots: snapshot_sender,
     };
-    tokio::spawn(actor.run(needs.client, loaded));
+    tokio::spawn(actor.run(deps.client, loaded));
     Policies { checker, demand }
 }
 
@@ -135,11 +135,11 @@ enum Progress {
 struct Actor {
     replica: String,
     limits: Limits,
-    serving: Arc<Serving>,
-    related: Related,
+    active: Arc<ActivePolicies>,
+    lookups: LookupCaches,
     metrics: Metrics,
     loader: Arc<Loader>,
-    contents: Contents,
+    contents: ModuleStore,
     results: mpsc::UnboundedSender<Loading>,
     entries: BTreeMap<String, Entry>,
     /// The names seen in the list that is under way.
@@ -150,15 +150,15 @@ struct Actor {
     snapshots: watch::Sender<Snapshot>,
 }
 
-/// How often is looked whether a policy that waits for look-ups has waited long enough.
-const LOOK: Duration = Duration::from_millis(250);
+/// How often a policy that waits for lookups is checked for having waited long enough.
+const POLL_INTERVAL: Duration = Duration::from_millis(250);
 
 impl Actor {
     async fn run(mut self, client: Client, mut loaded: mpsc::UnboundedReceiver<Loading>) {
         let mut changes = watch(client, target());
         let mut contents = self.contents.changed();
-        let mut related = self.related.changed();
-        let mut timer = interval(LOOK);
+        let mut lookups = self.lookups.changed();
+        let mut timer = interval(POLL_INTERVAL);
         timer.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             tokio::select! {
@@ -178,7 +178,7 @@ impl Actor {
                     }
                 }
                 _ = contents.changed() => {}
-                _ = related.changed() => {}
+                _ = lookups.changed() => {}
                 _ = timer.tick() => {}
             }
             self.settle();
@@ -216,9 +216,9 @@ impl Actor {
             }
             Event::Heartbeat => {}
             Event::Disconnected { why, .. } => {
-                tracing::warn!(why, "the AdmissionPolicies are not heard of; those loaded go on");
+                tracing::warn!(why, "lost the watch on AdmissionPolicies; keeping those loaded");
                 if self.progress == Progress::Listing {
-                    self.condition.fail(format!("the AdmissionPolicies cannot be read: {why}"));
+                    self.condition.fail(format!("failed to read the AdmissionPolicies: {why}"));
                 }
             }
         }
@@ -233,9 +233,9 @@ impl Actor {
                     self.entries.insert(name.clone(), Entry::new(object));
                 }
             },
-            // The schema of the CRD lets none of these through; what ran before goes on.
+            // The schema of the CRD lets none of these through; what ran before stays.
             Err(error) => {
-                tracing::error!(policy = name, %error, "an AdmissionPolicy is unreadable")
+                tracing::error!(policy = name, %error, "failed to read an AdmissionPolicy")
             }
         }
         Some(name)
@@ -254,7 +254,7 @@ impl Actor {
         }
     }
 
-    /// Takes every policy as far as it can go now, and tells whoever has to know.
+    /// Takes every policy as far as it can go now, and reports it.
     fn settle(&mut self) {
         let sources = self.entries.values().filter_map(|entry| entry.source().cloned()).collect();
         self.contents.want(&sources);
@@ -263,7 +263,7 @@ impl Actor {
         }
         self.want_lookups();
         for entry in self.entries.values_mut() {
-            entry.promote(|binding| lookups(binding, &self.related));
+            entry.promote(|binding| lookups(binding, &self.lookups));
         }
         self.swap_if_changed();
         self.want_lookups();
@@ -271,7 +271,7 @@ impl Actor {
         self.report();
     }
 
-    /// Asks for the look-ups of what is in force and what is about to be.
+    /// Asks for the lookups of what is in force and what is about to be.
     fn want_lookups(&self) {
         let mut indexes: Vec<Index> = Vec::new();
         for binding in self.entries.values().flat_map(Entry::bindings) {
@@ -280,12 +280,12 @@ impl Actor {
                 indexes.push(namespace_index());
             }
         }
-        self.related.want(&indexes);
+        self.lookups.want(&indexes);
     }
 
     fn swap_if_changed(&self) {
         let wanted: Vec<&Binding> = self.entries.values().filter_map(Entry::serving).collect();
-        let snapshot = self.serving.snapshot();
+        let snapshot = self.active.snapshot();
         let current: Vec<&Binding> = snapshot.set.bindings().collect();
         if wanted.len() == current.len()
             && wanted.iter().zip(&current).all(|(one, other)| entry::same(one, other))
@@ -294,19 +294,19 @@ impl Actor {
         }
         let bindings: Vec<Binding> = wanted.into_iter().cloned().collect();
         let digests: HashSet<_> = bindings.iter().map(|one| one.policy.digest()).collect();
-        tracing::info!(policies = bindings.len(), "another set of policies is in force");
+        tracing::info!(policies = bindings.len(), "policy set updated");
         let closed = CLOSED_GROUPS.map(str::to_owned).to_vec();
-        self.serving.swap(PolicySet::new(bindings, closed));
+        self.active.swap(PolicySet::new(bindings, closed));
         self.loader.forget_all_but(&digests);
     }
 
     fn get_ready(&mut self) {
         if self.progress == Progress::Loading && self.entries.values().all(Entry::is_settled) {
-            tracing::info!(policies = self.entries.len(), "the AdmissionPolicies are loaded");
+            tracing::info!(policies = self.entries.len(), "loaded the AdmissionPolicies");
             self.progress = Progress::Running;
             // Nothing in force is an answer too, and differs from not knowing yet.
-            if *self.serving.changed().borrow() == 0 {
-                self.serving.swap(PolicySet::default());
+            if *self.active.changed().borrow() == 0 {
+                self.active.swap(PolicySet::default());
             }
             self.condition.pass();
         }
@@ -326,11 +326,11 @@ impl Actor {
             changed
         });
         if self.progress == Progress::Running {
-            self.tell_demand();
+            self.publish_demand();
         }
     }
 
-    fn tell_demand(&self) {
+    fn publish_demand(&self) {
         let bindings = self.entries.values().flat_map(Entry::bindings).cloned().collect();
         let complete = self.entries.values().all(|entry| entry.bindings().next().is_some());
         let demand = Demand { bindings, complete };
@@ -348,11 +348,11 @@ impl Actor {
     }
 }
 
-/// Whether the look-ups of the binding are answered; else why not.
-fn lookups(binding: &Binding, related: &Related) -> Result<(), String> {
+/// Whether the lookups of the binding are answered; else why not.
+fn lookups(binding: &Binding, lookups: &LookupCaches) -> Result<(), String> {
     let selects = binding.scope.namespace_selector.is_some().then(namespace_index);
     let mut indexes = binding.policy.metadata().indexes.iter().chain(&selects);
-    indexes.try_for_each(|index| related.answers(index)).map_err(|error| error.0)
+    indexes.try_for_each(|index| lookups.answers(index)).map_err(|error| error.0)
 }
 
 fn target() -> WatchSpec {

@@ -1,4 +1,4 @@
-//! Which replicas of the webhook are alive: each keeps a Lease of its own, and whoever leads reads
+//! Which replicas of the webhook are alive: each keeps a Lease of its own, and the leader reads
 //! them all and clears away those that expired.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,7 +21,7 @@ const LABEL: &str = "opensdn.io/webhook-replica";
 /// Long before the Lease expires, so that a call can be repeated.
 const CALL_TIMEOUT: Duration = Duration::from_secs(4);
 /// How often the leader looks who is alive.
-const LOOK: Duration = Duration::from_secs(2);
+const POLL_INTERVAL: Duration = Duration::from_secs(2);
 
 /// The replicas that are alive, as the leader sees them; empty elsewhere. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -81,7 +81,10 @@ async fn live(api: Api<Lease>, replica: String, mut drain: Drain) {
     if let Err(failure) =
         call(Verb::Delete, &name).run(api.delete(&name, &DeleteParams::default())).await
     {
-        tracing::debug!(error = error_chain(&failure), "the Lease of this replica is left behind");
+        tracing::debug!(
+            error = error_chain(&failure),
+            "failed to delete the Lease of this replica"
+        );
     }
 }
 
@@ -100,7 +103,7 @@ async fn renew(api: &Api<Lease>, name: &str, replica: &str) {
     if let Err(failure) =
         call(Verb::Patch, name).run(api.patch(name, &params, &Patch::Apply(&lease))).await
     {
-        tracing::warn!(error = error_chain(&failure), "the Lease of this replica is not renewed");
+        tracing::warn!(error = error_chain(&failure), "failed to renew the Lease of this replica");
     }
 }
 
@@ -113,24 +116,24 @@ async fn look(
     while !sender.is_closed() {
         if !leadership.is_held() {
             known.clear();
-            tell(&sender, BTreeSet::new());
+            publish(&sender, BTreeSet::new());
             leadership.changed().await;
             continue;
         }
         match round(&api, &mut known).await {
-            Ok(alive) => tell(&sender, alive),
+            Ok(alive) => publish(&sender, alive),
             Err(failure) => {
-                tracing::warn!(error = error_chain(&failure), "who is alive cannot be read");
+                tracing::warn!(error = error_chain(&failure), "failed to list replica leases");
             }
         }
         tokio::select! {
             () = leadership.changed() => {}
-            () = sleep(LOOK) => {}
+            () = sleep(POLL_INTERVAL) => {}
         }
     }
 }
 
-/// One look: who is alive. Leases that have expired are deleted, if nobody renewed them meanwhile.
+/// One look: who is alive. Leases that have expired are deleted, unless they were renewed meanwhile.
 async fn round(
     api: &Api<Lease>,
     known: &mut BTreeMap<String, Observed>,
@@ -151,9 +154,9 @@ async fn round(
             .run(api.delete(&lease.name_any(), &params))
             .await
         {
-            Ok(_) => tracing::info!(lease = lease.name_any(), "a replica is gone"),
+            Ok(_) => tracing::info!(lease = lease.name_any(), "lost a replica: its Lease expired"),
             Err(failure) => {
-                tracing::debug!(error = error_chain(&failure), "a Lease is left behind")
+                tracing::debug!(error = error_chain(&failure), "failed to delete an expired Lease")
             }
         }
     }
@@ -188,7 +191,7 @@ fn call(verb: Verb, name: &str) -> Call {
     Call::of::<Lease>(verb).name(name).timeout(CALL_TIMEOUT)
 }
 
-fn tell(sender: &watch::Sender<Arc<BTreeSet<String>>>, alive: BTreeSet<String>) {
+fn publish(sender: &watch::Sender<Arc<BTreeSet<String>>>, alive: BTreeSet<String>) {
     sender.send_if_modified(|before| {
         let changed = **before != alive;
         if changed {

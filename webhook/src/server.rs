@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures::FutureExt;
+use opensdn_policy_host::Step;
 use opensdn_runtime::shutdown::{Drain, Phase};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::Instant;
@@ -24,15 +25,6 @@ use tokio_util::task::TaskTracker;
 use crate::metrics::ServerMetrics;
 use crate::tls::Tls;
 use registry::Registry;
-
-/// Which of the two endpoints was called.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
-    /// `/mutate`: the answer may carry a patch.
-    Mutate,
-    /// `/validate`: the answer never carries a patch.
-    Validate,
-}
 
 /// One review to be made.
 #[derive(Debug)]

@@ -1,9 +1,9 @@
-//! Which kinds the API server serves, and under which path. Read anew whenever a
+//! Which kinds the API server serves, and under which path. Read again whenever a
 //! CustomResourceDefinition changes, so that a kind that did not exist yet is known at once, and
 //! every few seconds for the sake of aggregated APIs, which announce themselves by nothing.
 //!
 //! An API server that has just started lists only some of its kinds for a moment. Taken at its
-//! word, it would empty look-up caches, and good objects would be refused. So a kind is absent
+//! word, it would empty lookup caches, and good objects would be refused. So a kind is absent
 //! only if no definition of it is stored either; which are stored is known from their watch.
 
 use std::collections::HashMap;
@@ -56,7 +56,7 @@ pub enum Resolution {
     Served(Resource),
     /// The API server serves no such kind.
     Absent,
-    /// It cannot be told, and why.
+    /// It cannot be known, and why.
     Unknown(String),
 }
 
@@ -169,7 +169,7 @@ impl Discovery {
         self.table.clone()
     }
 
-    /// Somebody met an answer that does not fit what is known: it is read again soon.
+    /// An answer does not fit what is known: it is read again soon.
     pub fn invalidate(&self) {
         self.invalidated.notify_one();
     }
@@ -235,11 +235,11 @@ async fn keep(
 }
 
 async fn read(client: &Client) -> Result<Snapshot, String> {
-    const PATIENCE: Duration = Duration::from_secs(10);
+    const TIMEOUT: Duration = Duration::from_secs(10);
     let calls = futures::future::try_join(client.list_core_api_versions_aggregated(), async {
         client.list_api_groups_aggregated().await
     });
-    match timeout(PATIENCE, calls).await {
+    match timeout(TIMEOUT, calls).await {
         Ok(Ok((core, groups))) => Ok(Snapshot::read(vec![core, groups])),
         Ok(Err(error)) => Err(error_chain(&error)),
         Err(_) => Err("the API server does not answer".to_owned()),
@@ -250,7 +250,7 @@ async fn read(client: &Client) -> Result<Snapshot, String> {
 /// list before it is believed gone: longer than an API server takes to start.
 const GRACE: Duration = Duration::from_secs(60);
 
-/// What was served stays served while nobody can say otherwise.
+/// What was served stays served until there is an answer that says otherwise.
 fn merge(
     old: &Snapshot,
     new: Result<Snapshot, String>,
@@ -259,7 +259,7 @@ fn merge(
     let mut table = match new {
         Ok(table) => table,
         Err(why) => {
-            tracing::debug!(why, "the served kinds cannot be read");
+            tracing::debug!(why, "failed to read the served kinds");
             return Snapshot { failure: Some(why), definitions, ..old.clone() };
         }
     };

@@ -75,7 +75,7 @@ impl Process {
     }
 
     /// Every part has been started: the process is ready as soon as their checks pass. `work` is
-    /// what goes on until the process has drained, and ends by itself then.
+    /// what lasts until the process has drained, and ends by itself then.
     ///
     /// # Errors
     /// The Lease was lost and that ends the process ([`crate::leader::OnLoss::End`]); `work` is

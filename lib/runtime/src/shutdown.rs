@@ -43,10 +43,10 @@ impl Shutdown {
     /// Waits for `stop`, drains until it is `enough` (only then is that future polled), closes.
     pub async fn run(self, stop: impl Future<Output = ()>, enough: impl Future<Output = ()>) {
         stop.await;
-        tracing::info!("stopping: connections are drained");
+        tracing::info!("stopping: draining connections");
         self.announce(Phase::Draining);
         enough.await;
-        tracing::info!("stopping: what is in flight is finished");
+        tracing::info!("stopping: finishing requests in flight");
         self.announce(Phase::Closing);
     }
 
@@ -68,8 +68,8 @@ impl Drain {
         *self.receiver.borrow()
     }
 
-    /// Returns when `phase` or a later one has begun. If the [`Shutdown`] is gone without having
-    /// said so, nobody would ever say so: that counts as [`Phase::Closing`].
+    /// Returns when `phase` or a later one has been reached. A [`Shutdown`] that is gone announces
+    /// nothing any more: that counts as [`Phase::Closing`].
     pub async fn reached(&mut self, phase: Phase) {
         // The error is the case described above.
         let _ = self.receiver.wait_for(|current| *current >= phase).await;
@@ -141,10 +141,10 @@ mod tests {
         let (shutdown, mut drain) = channel();
         let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
         let (last, enough) = tokio::sync::oneshot::channel::<()>();
-        let told = |receiver: tokio::sync::oneshot::Receiver<()>| async {
+        let received = |receiver: tokio::sync::oneshot::Receiver<()>| async {
             let _ = receiver.await;
         };
-        let task = tokio::spawn(shutdown.run(told(stopped), told(enough)));
+        let task = tokio::spawn(shutdown.run(received(stopped), received(enough)));
         assert_eq!(drain.phase(), Phase::Serving);
         stop.send(()).unwrap();
         drain.reached(Phase::Draining).await;

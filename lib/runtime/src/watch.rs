@@ -1,10 +1,10 @@
-//! A list and watch of one resource that says when it last heard of the API server. What is done
+//! A list and watch of one resource that reports when the API server answered last. What is done
 //! with the objects is the receiver's business; they come as JSON, so that one object that cannot
 //! be read does not end the watch of all others.
 //!
 //! kube's own watcher is silent while nothing changes, and a connection that was cut without a
 //! word looks the same for minutes. Here the API server is asked to end each watch after a few
-//! seconds; that end, like bookmarks and events, is a sign of life ([`Event::Heartbeat`]).
+//! seconds; that end, like bookmarks and events, is a heartbeat ([`Event::Heartbeat`]).
 
 use std::time::Duration;
 
@@ -46,7 +46,7 @@ pub enum Event {
     Delete(Value),
     /// Nothing changed, but the API server answered.
     Heartbeat,
-    /// It did not. The watch goes on trying.
+    /// It did not. The watch keeps trying.
     Disconnected {
         /// The API server says that it does not serve this resource.
         absent: bool,
@@ -148,13 +148,13 @@ impl Watch {
         }
     }
 
-    /// Returns when everything has to be listed anew.
+    /// Returns when everything has to be listed again.
     async fn follow(&mut self, mut version: String) {
         loop {
             match self.watch_once(&mut version).await {
                 Ok(()) => self.failures = 0,
                 Err(Failure::Expired(why)) => {
-                    tracing::debug!(path = self.spec.path, why, "a watch begins anew");
+                    tracing::debug!(path = self.spec.path, why, "restarted a watch");
                     return;
                 }
                 Err(failure) => {
@@ -169,24 +169,24 @@ impl Watch {
 
     async fn watch_once(&mut self, version: &mut String) -> Result<(), Failure> {
         let length = self.spec.heartbeat.max(Duration::from_secs(1));
-        let patience = length + length / 2;
-        let begun = Instant::now();
+        let limit = length + length / 2;
+        let started = Instant::now();
         let query = format!(
             "watch=true&allowWatchBookmarks=true&timeoutSeconds={}&resourceVersion={version}",
             length.as_secs()
         );
         let call = self.client.request_events::<Value>(self.request(&query)?);
-        let answer = timeout(patience, call).await.map_err(|_| Failure::Silent)?;
+        let answer = timeout(limit, call).await.map_err(|_| Failure::Silent)?;
         let mut events = std::pin::pin!(answer.map_err(Failure::Call)?);
         self.send(Event::Heartbeat).await;
         let mut seen = false;
         loop {
-            let event = timeout(patience, events.try_next()).await.map_err(|_| Failure::Silent)?;
+            let event = timeout(limit, events.try_next()).await.map_err(|_| Failure::Silent)?;
             let Some(event) = event.map_err(expired_or_call)? else { break };
             seen = true;
             self.event(event, version).await?;
         }
-        if !seen && begun.elapsed() < length / 2 {
+        if !seen && started.elapsed() < length / 2 {
             return Err(Failure::EndedAtOnce);
         }
         self.send(Event::Heartbeat).await;
@@ -224,7 +224,7 @@ impl Watch {
             Failure::Call(kube::Error::Api(status)) if status.code == 404
         );
         let why = error_chain(&failure);
-        tracing::debug!(path = self.spec.path, why, "a watch is interrupted");
+        tracing::debug!(path = self.spec.path, why, "lost a watch");
         self.send(Event::Disconnected { absent, why }).await;
         let pause = FIRST_PAUSE * 2_u32.saturating_pow(self.failures.min(8) - 1);
         sleep(pause.min(LONGEST_PAUSE)).await;

@@ -11,14 +11,16 @@ use opensdn_policy_host::lookup::Documents;
 use opensdn_policy_host::{
     Binding, Engine, KindRule, Limits, Mode, Operation, Policy, PolicySet, Scope,
 };
+use opensdn_runtime::discovery::Discovery;
 use opensdn_runtime::leader::{Election, Leadership};
 use opensdn_runtime::shutdown::{self, Shutdown};
 use opensdn_testing::creation_order::wait_for_next_second;
 use opensdn_testing::link_local;
 use opensdn_testing::{Failed, Outcome};
-use opensdn_webhook::audit::{Audit, Judge, REPORT, REPORT_KEY, Timing};
+use opensdn_webhook::active::ActivePolicies;
+use opensdn_webhook::audit::{Audit, REPORT, REPORT_KEY, Timing};
 use opensdn_webhook::claims::keeper::Keeper;
-use opensdn_webhook::serving::Serving;
+use opensdn_webhook::evaluate::Evaluator;
 use tokio::task::JoinHandle;
 
 use super::*;
@@ -48,10 +50,11 @@ fn binding(policy: &Policy, scope: Scope) -> Binding {
 /// One replica's background work; it ends with the test.
 struct Replica {
     claims: Claims,
-    judge: Judge,
+    judge: Evaluator,
     leadership: Leadership,
     metrics: Metrics,
-    serving: Arc<Serving>,
+    serving: Arc<ActivePolicies>,
+    discovery: Discovery,
     _shutdown: Shutdown,
 }
 
@@ -63,13 +66,13 @@ impl Replica {
         scope: Scope,
     ) -> Result<Self, Failed> {
         let metrics = Metrics::new();
-        let serving = Arc::new(Serving::new(metrics.clone()));
+        let serving = Arc::new(ActivePolicies::new(metrics.clone()));
         serving.swap(PolicySet::new(vec![binding(&policy().await?, scope)], Vec::new()));
         let lookup = Arc::new(Documents::new(Vec::new()));
         let (shutdown, drain) = shutdown::channel();
         Ok(Self {
             claims: claims(client, grace),
-            judge: Judge::new(Arc::clone(&serving), lookup, Arc::new(|_| None)),
+            judge: Evaluator::new(Arc::clone(&serving), lookup, Arc::new(|_| None)),
             leadership: Leadership::start(
                 client.clone(),
                 Election::new("default", lease, "replica"),
@@ -77,6 +80,7 @@ impl Replica {
             ),
             metrics,
             serving,
+            discovery: Discovery::start(client.clone(), Duration::from_secs(10)),
             _shutdown: shutdown,
         })
     }
@@ -86,6 +90,7 @@ impl Replica {
             client.clone(),
             self.claims.clone(),
             self.judge.clone(),
+            self.discovery.clone(),
             "replica",
             self.metrics.background(),
         );
@@ -282,7 +287,8 @@ async fn the_audit_reports_what_is_stored_and_what_it_did_not_check() -> Outcome
     let replica = Replica::start(&client, "audit", GRACE, scope).await?;
     let timing = Timing { first: Duration::ZERO, interval: TIMEOUT };
     let (judge, metrics) = (replica.judge.clone(), replica.metrics.background());
-    let audit = Audit::new(client.clone(), judge, "default", timing, metrics);
+    let audit =
+        Audit::new(client.clone(), judge, replica.discovery.clone(), "default", timing, metrics);
     let _audit = tokio::spawn(audit.run(replica.leadership.clone()));
 
     let maps: Api<ConfigMap> = Api::namespaced(client.clone(), "default");

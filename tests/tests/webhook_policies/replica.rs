@@ -13,11 +13,11 @@ use opensdn_runtime::shutdown::{self, Phase, Shutdown};
 use opensdn_testing::sandbox::Sandbox;
 use opensdn_webhook::args::Args;
 use opensdn_webhook::certificates::leaf_profile;
-use opensdn_webhook::cluster::Engines;
 use opensdn_webhook::metrics::Metrics;
-use opensdn_webhook::process::Parts;
+use opensdn_webhook::policies::engines::Engines;
+use opensdn_webhook::server;
 use opensdn_webhook::tls::Tls;
-use opensdn_webhook::{reviewing, server};
+use opensdn_webhook::wiring::{self, Context};
 use time::OffsetDateTime;
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
@@ -126,9 +126,9 @@ impl Job {
         );
         let bundle: Arc<str> = self.authority.certificate().into();
         let (_, bundle) = watch::channel(Some(bundle));
-        let engines = Engines::start(&args.cluster).map_err(|error| text(&error))?;
+        let engines = Engines::start(&args.policies).map_err(|error| text(&error))?;
         let limits = args.limits.limits();
-        let parts = Parts {
+        let context = Context {
             args,
             client: self.client,
             metrics: self.metrics.clone(),
@@ -138,7 +138,7 @@ impl Job {
             bundle,
             published: watch::channel(None).0,
         };
-        let reviewer = reviewing::start(parts, engines);
+        let reviewer = wiring::start(context, engines);
         let counts = self.metrics.server();
         tokio::spawn(server::serve(listener, tls, reviewer, limits, counts, self.drain));
         Ok(())

@@ -5,11 +5,10 @@ use std::collections::BTreeMap;
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use bytes::Bytes;
-use opensdn_policy_host::{EvalFailure, Finding, UnappliedPatch};
+use opensdn_policy_host::{EvalFailure, Finding, Step, UnappliedPatch};
 use serde::Serialize;
 
 use super::{review::Review, text};
-use crate::server::Step;
 
 /// What becomes of the request.
 #[derive(Debug, Default)]

@@ -9,9 +9,6 @@ const ANNOTATION: &str = "opensdn.io/confirm-loss";
 /// What the API server itself changes with every write.
 const BOOKKEEPING: [&str; 3] = ["generation", "managedFields", "resourceVersion"];
 
-/// Where it stands in an object.
-pub(crate) const POINTER: &str = "/metadata/annotations/opensdn.io~1confirm-loss";
-
 /// Whether nothing but the annotation differs. Both texts are JSON.
 pub(super) fn is_all_that_changes(old: &str, new: &str) -> bool {
     match (without(old), without(new)) {

@@ -4,19 +4,18 @@ use std::borrow::Cow;
 
 use bytes::Bytes;
 use opensdn_policy_host::{
-    Operation, Request,
+    Operation, Request, Step,
     scan::{self, Document, Found, ScanError, Slot},
 };
 
 use super::{Labels, answer, answer::Decision, confirmation};
 use crate::{
+    active::{ActiveSet, Places},
     claims::Holder,
     metrics,
-    server::Step,
-    serving::{Current, Places},
 };
 
-/// A body that is no review we can judge.
+/// A body that is no review.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Unreadable {
     pub(super) uid: String,
@@ -40,7 +39,12 @@ impl Unreadable {
     }
 
     pub(super) fn answer(&self) -> Bytes {
-        tracing::warn!(uid = self.uid, code = self.code, "unreadable review: {}", self.message);
+        tracing::warn!(
+            uid = self.uid,
+            code = self.code,
+            "failed to read a review: {}",
+            self.message
+        );
         answer::refusal(&self.uid, self.code, "BadRequest", &self.message)
     }
 }
@@ -58,7 +62,7 @@ fn uid_in_prefix(body: &[u8]) -> String {
     String::from_utf8(uid).unwrap_or_default()
 }
 
-pub(super) fn scan<'b>(body: &'b [u8], current: &Current) -> Result<Found<'b>, Unreadable> {
+pub(super) fn scan<'b>(body: &'b [u8], current: &ActiveSet) -> Result<Found<'b>, Unreadable> {
     scan::scan(body, &current.paths).map_err(|error: ScanError| {
         Unreadable::bad(body, format!("the AdmissionReview cannot be read: {error}"))
     })
@@ -213,16 +217,11 @@ impl<'f> Review<'f> {
         (&self.group, &self.kind)
     }
 
-    pub(super) fn operation_label(&self) -> metrics::Operation {
-        match self.operation {
-            Operation::Create => metrics::Operation::Create,
-            Operation::Update => metrics::Operation::Update,
-            Operation::Delete => metrics::Operation::Delete,
-            Operation::Connect => metrics::Operation::Connect,
-        }
+    pub(super) fn operation(&self) -> Operation {
+        self.operation
     }
 
-    /// One line per refused or unanswered review; allowed ones only where somebody looks for them.
+    /// One line per refused or unanswered review; allowed ones only at level debug.
     pub(super) fn log(&self, step: Step, verdict: metrics::Verdict, decision: &Decision) {
         let codes = || {
             let codes: Vec<&str> =
@@ -235,7 +234,7 @@ impl<'f> Review<'f> {
                 policy = failure.policy,
                 category = failure.reason.category(),
                 object = self.subject(),
-                "a policy could not judge: {}",
+                "failed to evaluate a policy: {}",
                 failure.reason
             );
         }

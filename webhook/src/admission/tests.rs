@@ -6,7 +6,7 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use bytes::Bytes;
 use opensdn_policy_host::{
     Binding, Claim, Engine, FailureMode, Finding, Limits, Mode, Policy, PolicySet, Scope, Selector,
-    Severity,
+    Severity, Step,
     lookup::{Documents, Lookup},
 };
 use serde_json::{Value, json};
@@ -14,10 +14,10 @@ use tokio::{sync::Mutex, time::Instant};
 
 use super::{Admission, Claimed, Labels, Surroundings};
 use crate::{
+    active::ActivePolicies,
     claims::Holder,
     metrics::Metrics,
-    server::{Call, Reviewer as _, Step},
-    serving::Serving,
+    server::{Call, Reviewer as _},
 };
 
 /// Notes the claims it is asked for; refuses those whose key is `held`.
@@ -92,7 +92,7 @@ async fn bench_with(policies: &[(&str, Mode)], held: bool, change: impl Fn(&mut 
         bindings.push(binding);
     }
     let metrics = Metrics::new();
-    let serving = Arc::new(Serving::new(metrics.clone()));
+    let serving = Arc::new(ActivePolicies::new(metrics.clone()));
     serving.swap(PolicySet::new(bindings, vec!["tf.tungsten.io".into(), "opensdn.io".into()]));
     let around = Arc::new(Around { held, ..Around::default() });
     Bench { admission: Admission::new(serving, Arc::clone(&around), metrics), around }

@@ -40,7 +40,7 @@ pub(super) fn line(finding: &Finding) -> String {
     one_line(&format!("[{}]{place}: {}", finding.code, problem(finding)))
 }
 
-/// A policy that could not judge, in one line.
+/// A policy that failed, in one line.
 pub(super) fn failure(failure: &EvalFailure) -> String {
     let consequence = match failure.failure_mode {
         FailureMode::Fail => {

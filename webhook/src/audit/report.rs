@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use opensdn_policy_host::{EvalFailure, Finding, Mode, PolicySet, Severity, Verdict};
 use serde::Serialize;
 
-use super::Stored;
+use crate::evaluate::StoredObject;
 
 /// Findings, and failures, that are written out per policy. All are counted.
 const EXAMPLES: usize = 20;
@@ -66,8 +66,8 @@ struct NotChecked {
 }
 
 /// An object as its user knows it.
-pub(super) fn subject(stored: &Stored) -> String {
-    let Stored { kind, namespace, name, .. } = stored;
+pub(super) fn subject(stored: &StoredObject) -> String {
+    let StoredObject { kind, namespace, name, .. } = stored;
     if namespace.is_empty() {
         format!("{kind} {name}")
     } else {
@@ -116,7 +116,7 @@ impl Report {
     }
 
     /// What an object was found to be as created and as updated: what both say counts once.
-    pub(super) fn add(&mut self, stored: &Stored, verdicts: Vec<Verdict>) {
+    pub(super) fn add(&mut self, stored: &StoredObject, verdicts: Vec<Verdict>) {
         let kind = kind_of(&stored.group, &stored.kind);
         *self.objects.entry(kind.clone()).or_default() += 1;
         let object = subject(stored);

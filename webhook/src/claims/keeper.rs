@@ -11,7 +11,6 @@ mod session;
 
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
-use std::time::Duration;
 
 use kube::Client;
 use opensdn_policy_host::{Mode, PolicySet};
@@ -20,18 +19,16 @@ use opensdn_runtime::leader::Leadership;
 
 use super::Claims;
 use super::report::Reporter;
-use crate::audit::{Judge, Subjects};
+use crate::evaluate::{Evaluator, Subjects};
 use crate::metrics::BackgroundMetrics;
 use session::Session;
-
-/// How often at least the served kinds are read.
-const POLL: Duration = Duration::from_secs(30);
 
 /// Keeps the claims in order.
 pub struct Keeper {
     client: Client,
     claims: Claims,
-    judge: Judge,
+    evaluator: Evaluator,
+    discovery: Discovery,
     reporter: Reporter,
     metrics: BackgroundMetrics,
 }
@@ -51,12 +48,13 @@ impl Keeper {
     pub fn new(
         client: Client,
         claims: Claims,
-        judge: Judge,
+        evaluator: Evaluator,
+        discovery: Discovery,
         replica: &str,
         metrics: BackgroundMetrics,
     ) -> Self {
         let reporter = Reporter::new(client.clone(), replica);
-        Self { client, claims, judge, reporter, metrics }
+        Self { client, claims, evaluator, discovery, reporter, metrics }
     }
 
     /// Works whenever this replica holds the Lease, until it is dropped.
@@ -75,14 +73,13 @@ impl Keeper {
     }
 
     async fn keep(&self) {
-        let kinds = Discovery::start(self.client.clone(), POLL);
-        let mut policies = self.judge.changed();
-        let mut served = kinds.changed();
+        let mut policies = self.evaluator.changed();
+        let mut served = self.discovery.changed();
         loop {
             // Before what is looked at, so that nothing that comes meanwhile is missed.
             policies.mark_unchanged();
             served.mark_unchanged();
-            let plan = self.plan(&kinds);
+            let plan = self.plan();
             let resources = plan.as_ref().map(|plan| plan.resources.clone());
             let work = async {
                 match plan {
@@ -96,7 +93,7 @@ impl Keeper {
                         _ = policies.changed() => return,
                         _ = served.changed() => {}
                     }
-                    if self.plan(&kinds).map(|plan| plan.resources) != resources {
+                    if self.plan().map(|plan| plan.resources) != resources {
                         return;
                     }
                 }
@@ -109,9 +106,9 @@ impl Keeper {
     }
 
     /// `None` until both the policies in force and the served kinds are known.
-    fn plan(&self, kinds: &Discovery) -> Option<Plan> {
-        let set = self.judge.in_force()?;
-        let table = kinds.snapshot();
+    fn plan(&self) -> Option<Plan> {
+        let set = self.evaluator.in_force()?;
+        let table = self.discovery.snapshot();
         table.read_at?;
         let claiming = || {
             let claims = |binding: &&opensdn_policy_host::Binding| {

@@ -28,7 +28,7 @@ pub enum Address {
 
 /// What does not depend on policies.
 #[derive(Clone, Debug)]
-pub(super) struct Setting {
+pub(super) struct WebhookEndpoint {
     pub(super) address: Address,
     /// The webhook's own namespace.
     pub(super) namespace: String,
@@ -51,11 +51,11 @@ pub(super) fn plural(step: Step) -> &'static str {
 }
 
 /// The whole configuration.
-pub(super) fn desired(step: Step, plan: &Plan, setting: &Setting, bundle: &str) -> Value {
+pub(super) fn desired(step: Step, plan: &Plan, endpoint: &WebhookEndpoint, bundle: &str) -> Value {
     let entries: Vec<Value> = plan
         .iter()
         .map(|(part, coverage)| {
-            let mut entry = entry(step, *part, setting, bundle);
+            let mut entry = entry(step, *part, endpoint, bundle);
             if let Value::Object(entry) = &mut entry {
                 entry.insert("rules".to_owned(), coverage.rules());
             }
@@ -76,11 +76,11 @@ pub(super) fn desired(step: Step, plan: &Plan, setting: &Setting, bundle: &str) 
     })
 }
 
-fn entry(step: Step, part: Part, setting: &Setting, bundle: &str) -> Value {
+fn entry(step: Step, part: Part, endpoint: &WebhookEndpoint, bundle: &str) -> Value {
     let mut entry = json!({
         "name": part.name(step),
         "admissionReviewVersions": ["v1"],
-        "clientConfig": client_config(step, &setting.address, bundle),
+        "clientConfig": client_config(step, &endpoint.address, bundle),
         "failurePolicy": part.failure_policy(),
         "matchPolicy": "Equivalent",
         "sideEffects": match step { Step::Mutate => "None", Step::Validate => "NoneOnDryRun" },
@@ -92,8 +92,8 @@ fn entry(step: Step, part: Part, setting: &Setting, bundle: &str) -> Value {
         }
         // Kinds that are not ours may be those that keep us running: our Lease, our Secret.
         if part != Part::Ours {
-            fields.insert("namespaceSelector".to_owned(), outside(&setting.namespace));
-            if let Some(user) = &setting.user {
+            fields.insert("namespaceSelector".to_owned(), outside(&endpoint.namespace));
+            if let Some(user) = &endpoint.user {
                 fields.insert("matchConditions".to_owned(), not_by(user));
             }
         }
@@ -189,14 +189,14 @@ mod tests {
     fn object(bundle: &str) -> Value {
         let address = Address::Url("https://127.0.0.1:8443/".to_owned());
         let user = Some("system:serviceaccount:opensdn:opensdn-webhook".to_owned());
-        let setting = Setting { address, namespace: "opensdn".to_owned(), user };
+        let endpoint = WebhookEndpoint { address, namespace: "opensdn".to_owned(), user };
         let plan = rules::plan(
             Step::Validate,
             &[],
             &Snapshot::default(),
             &["admissionpolicies".to_owned()],
         );
-        desired(Step::Validate, &plan, &setting, bundle)
+        desired(Step::Validate, &plan, &endpoint, bundle)
     }
 
     #[test]
@@ -225,10 +225,10 @@ mod tests {
     fn every_entry_says_how_it_is_to_be_called() {
         let address = Address::Url("https://127.0.0.1:8443/".to_owned());
         let user = Some("system:serviceaccount:opensdn:opensdn-webhook".to_owned());
-        let setting = Setting { address, namespace: "opensdn".to_owned(), user };
+        let endpoint = WebhookEndpoint { address, namespace: "opensdn".to_owned(), user };
         for step in STEPS {
             for part in Part::ALL {
-                let entry = entry(step, part, &setting, "CA");
+                let entry = entry(step, part, &endpoint, "CA");
                 assert_eq!(entry["timeoutSeconds"], 5);
                 assert_eq!(entry["matchPolicy"], "Equivalent");
                 assert_eq!(entry["admissionReviewVersions"], json!(["v1"]));

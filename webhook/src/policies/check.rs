@@ -1,4 +1,4 @@
-//! Whether an AdmissionPolicy makes sense, asked when somebody applies one. The same checks as on
+//! Whether an AdmissionPolicy makes sense, asked when one is applied. The same checks as on
 //! loading, by the same functions; codes and severities are in `sdk/admission-policy`.
 
 use std::sync::Arc;
@@ -10,18 +10,18 @@ use opensdn_policy_host::{Finding, Limits};
 use opensdn_runtime::discovery::{Discovery, Resolution};
 use tokio::time::timeout;
 
-use super::contents::Contents;
 use super::loader::Loader;
+use super::module_store::ModuleStore;
 
-/// How long reading and compiling a module may hold up the request. What takes longer goes on in
+/// How long reading and compiling a module may hold up the request. What takes longer continues in
 /// the background, is looked at when the policy is loaded, and is fast the next time.
-const PATIENCE: Duration = Duration::from_secs(2);
+const COMPILE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Checks AdmissionPolicies; cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Checker {
     loader: Arc<Loader>,
-    contents: Contents,
+    contents: ModuleStore,
     kinds: Discovery,
     limits: Limits,
 }
@@ -29,7 +29,7 @@ pub(crate) struct Checker {
 impl Checker {
     pub(super) fn new(
         loader: Arc<Loader>,
-        contents: Contents,
+        contents: ModuleStore,
         kinds: Discovery,
         limits: Limits,
     ) -> Self {
@@ -53,7 +53,7 @@ impl Checker {
     async fn problems(&self, object: &AdmissionPolicy) -> Vec<Problem> {
         let mut problems = self.absent_kinds(&object.spec);
         let name = object.metadata.name.as_deref().unwrap_or_default();
-        match timeout(PATIENCE, self.module(name, &object.spec)).await {
+        match timeout(COMPILE_TIMEOUT, self.module(name, &object.spec)).await {
             Ok(found) => problems.extend(found),
             Err(_) => problems.push(Problem::new(
                 Fault::SourceUnreachable,

@@ -1,9 +1,9 @@
 //! The compiler as a process of its own: this program once more, with other arguments. What the
 //! compiler has taken of memory the system gets back, which the webhook would keep until it ends;
-//! reviews go before it; and a module on which it crashes or finds no end costs a message.
+//! reviews go first; and a module on which it crashes or never ends costs a message.
 //!
-//! It gets the module on its standard input and puts the code into the cache folder. It is told
-//! nothing else and says nothing: why a module is refused is found out by who asked.
+//! It reads the module from its standard input and writes the code to the cache folder; the exit
+//! code is the answer. Why a module is refused is found out by the webhook.
 
 use std::ffi::OsString;
 use std::fs;
@@ -23,12 +23,12 @@ use tokio::time::timeout;
 const COMPILE: &str = "compile-module";
 /// The module is none that can be compiled.
 const REFUSED: u8 = 3;
-/// It did not come to compile: no engine, no cache.
-const NOT_TRIED: u8 = 4;
+/// It could not start to compile: no engine, no cache.
+const UNAVAILABLE: u8 = 4;
 /// No module that can be used takes so long, whatever the machine.
-const PATIENCE: Duration = Duration::from_secs(300);
+const COMPILE_TIMEOUT: Duration = Duration::from_secs(300);
 /// Each takes some 100 MiB and all cores.
-const AT_ONCE: usize = 2;
+const MAX_CONCURRENT: usize = 2;
 /// Reviews go first.
 const NICENESS: i32 = 10;
 
@@ -48,7 +48,7 @@ pub(crate) enum Compiled {
     /// The module is none.
     Refused,
     /// There is no such process; the log says why.
-    NotTried,
+    Unavailable,
     /// What it did: `was ended by signal 9`.
     Crashed(String),
 }
@@ -56,7 +56,7 @@ pub(crate) enum Compiled {
 impl Compiler {
     pub(crate) fn new(program: PathBuf, cache: &Cache) -> Self {
         let folder = cache.folder().to_owned();
-        Self { program, folder, permits: Semaphore::new(AT_ONCE) }
+        Self { program, folder, permits: Semaphore::new(MAX_CONCURRENT) }
     }
 
     pub(crate) async fn compile(&self, module: &[u8]) -> Compiled {
@@ -70,16 +70,16 @@ impl Compiler {
             .kill_on_drop(true)
             .spawn();
         let outcome = match child {
-            Ok(child) => timeout(PATIENCE, feed(child, module)).await,
+            Ok(child) => timeout(COMPILE_TIMEOUT, feed(child, module)).await,
             Err(error) => Ok(Err(error)),
         };
         match outcome {
             Ok(Ok(status)) => read(status),
             Ok(Err(error)) => {
-                tracing::warn!(%error, "no process for the compiler, so it runs in this one");
-                Compiled::NotTried
+                tracing::warn!(%error, "failed to start the compiler process; compiling in-process");
+                Compiled::Unavailable
             }
-            Err(_) => Compiled::Crashed(format!("took more than {} s", PATIENCE.as_secs())),
+            Err(_) => Compiled::Crashed(format!("took more than {} s", COMPILE_TIMEOUT.as_secs())),
         }
     }
 }
@@ -88,7 +88,7 @@ async fn feed(mut child: Child, module: &[u8]) -> io::Result<ExitStatus> {
     if let Some(mut input) = child.stdin.take() {
         // If it has ended already, its status says more than that it does not read.
         if let Err(error) = input.write_all(module).await {
-            tracing::debug!(%error, "the compiler does not read");
+            tracing::debug!(%error, "failed to write the module to the compiler");
         }
     }
     child.wait().await
@@ -99,41 +99,44 @@ fn read(status: ExitStatus) -> Compiled {
         Some(0) => Compiled::Done,
         Some(REFUSED) => Compiled::Refused,
         // It has said why.
-        Some(NOT_TRIED) => Compiled::NotTried,
+        Some(UNAVAILABLE) => Compiled::Unavailable,
         _ => Compiled::Crashed(format!("ended with {status}")),
     }
 }
 
 /// The cache folder, if this process is to be the compiler.
-pub(crate) fn asked(arguments: impl IntoIterator<Item = OsString>) -> Option<PathBuf> {
+pub(crate) fn compile_request(arguments: impl IntoIterator<Item = OsString>) -> Option<PathBuf> {
     let mut arguments = arguments.into_iter().skip(1);
-    let asked = arguments.next()? == COMPILE;
-    arguments.next().filter(|_| asked).map(PathBuf::from)
+    let is_compiler = arguments.next()? == COMPILE;
+    arguments.next().filter(|_| is_compiler).map(PathBuf::from)
 }
 
 /// The compiler's process, whole.
 pub(crate) fn run(folder: &Path) -> ExitCode {
     tracing_subscriber::fmt().json().flatten_event(true).with_writer(io::stderr).init();
-    stand_back();
+    lower_priority();
     match compile_into(folder) {
         Ok(()) => ExitCode::SUCCESS,
         Err(Failure::Compile(PrecompileError::Compile(_))) => REFUSED.into(),
         Err(error) => {
             let error = error_chain(&error);
-            tracing::warn!(error, "a module is compiled in the webhook's own process");
-            NOT_TRIED.into()
+            tracing::warn!(
+                error,
+                "failed to compile a module in a process of its own; compiling in-process"
+            );
+            UNAVAILABLE.into()
         }
     }
 }
 
-/// Neither the processor nor, when the container's memory is used up, the kernel's choice is to
-/// fall on the webhook for its sake. Where the system does not let it, it compiles all the same.
-fn stand_back() {
+/// Reviews get the processor first, and when the container's memory is used up the kernel kills the
+/// compiler, not the webhook. Where the system refuses, it compiles all the same.
+fn lower_priority() {
     if let Err(error) = rustix::process::nice(NICENESS) {
-        tracing::debug!(%error, "the compiler is not nice");
+        tracing::debug!(%error, "failed to lower the compiler's priority");
     }
     if let Err(error) = fs::write("/proc/self/oom_score_adj", "1000") {
-        tracing::debug!(%error, "the compiler is not the first to go");
+        tracing::debug!(%error, "failed to raise the compiler's OOM score");
     }
 }
 

@@ -1,5 +1,5 @@
 //! One AdmissionPolicy on its way: what is asked for, what is being loaded, what waits for its
-//! look-ups, what is in force, and what went wrong last.
+//! lookups, what is in force, and what went wrong last.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,14 +11,14 @@ use opensdn_policy_host::{Binding, Digest, Limits};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use super::contents::{Content, Contents};
 use super::loader::Loader;
+use super::module_store::{ModuleBytes, ModuleStore};
 use super::reporter::Reported;
 use super::status::{LOADING, SERVING, WAITING};
 use crate::metrics::Loaded;
 
-/// How long a policy of which no version is in force waits for its look-ups. It is then put in
-/// force without them: where it looks something up, it cannot tell, and the failure mode decides.
+/// How long a policy of which no version is in force waits for its lookups. It is then put in
+/// force without them: where it looks something up, it is inconclusive, and the failure mode decides.
 const WAIT: Duration = Duration::from_secs(3);
 
 /// One AdmissionPolicy.
@@ -28,20 +28,20 @@ pub(super) struct Entry {
     source: Result<(Source, Option<Digest>), Vec<Problem>>,
     state: State,
     /// The content that `state` is about.
-    content: Option<Content>,
+    content: Option<ModuleBytes>,
     attempt: u64,
     serving: Option<Binding>,
 }
 
 /// What became of the newest specification.
 enum State {
-    /// Nothing has been begun.
+    /// Nothing has been started.
     Fresh,
     /// The module is being read or compiled.
     Loading,
-    /// It is loaded and waits for its look-ups.
+    /// It is loaded and waits for its lookups.
     Waiting { candidate: Box<Binding>, since: Instant, why: String },
-    /// It is in force; where that was done without its look-ups, why.
+    /// It is in force; where that was done without its lookups, why.
     Serving { without: Option<String> },
     /// It is not to be used.
     Failed(Vec<Problem>),
@@ -62,10 +62,10 @@ impl Entry {
 
     /// The object as it is now. A change of the status alone begins nothing.
     pub(super) fn update(&mut self, object: AdmissionPolicy) {
-        let anew = self.object.spec != object.spec;
+        let is_new = self.object.spec != object.spec;
         // A new object of the same name: it owes nothing to the old one but continuity.
         self.object = object;
-        if anew {
+        if is_new {
             self.source = opensdn_admission_policy::parse(&self.object.spec.module);
             self.state = State::Fresh;
             self.content = None;
@@ -76,11 +76,11 @@ impl Entry {
         self.source.as_ref().ok().map(|(source, _)| source)
     }
 
-    /// Begins what can be begun: loading, when there is a content other than the last.
+    /// Starts what can be started: loading, when there is a content other than the last.
     pub(super) fn advance(
         &mut self,
         name: &str,
-        contents: &Contents,
+        contents: &ModuleStore,
         loader: &Arc<Loader>,
         limits: Limits,
         results: &mpsc::UnboundedSender<Loading>,
@@ -109,7 +109,7 @@ impl Entry {
                 let (loader, results) = (Arc::clone(loader), results.clone());
                 tokio::spawn(async move {
                     let result = load(&name, &spec, &source, pinned, bytes, &loader, limits).await;
-                    // Nobody listens when the process ends.
+                    // The receiver is gone when the process ends.
                     let _ = results.send(Loading { name, attempt, result });
                 });
             }
@@ -125,19 +125,23 @@ impl Entry {
             Ok(binding) => State::Waiting {
                 candidate: Box::new(binding),
                 since: Instant::now(),
-                why: "its look-ups are not answered yet".to_owned(),
+                why: "its lookups are not answered yet".to_owned(),
             },
             Err(problems) => {
                 for problem in &problems {
                     let text = problem.text();
-                    tracing::warn!(policy = loading.name, problem = text, "policy not loaded");
+                    tracing::warn!(
+                        policy = loading.name,
+                        problem = text,
+                        "failed to load the policy"
+                    );
                 }
                 State::Failed(problems)
             }
         };
     }
 
-    /// Puts what waits in force, when its look-ups are answered or it has waited long enough.
+    /// Puts what waits in force, when its lookups are answered or it has waited long enough.
     pub(super) fn promote(&mut self, lookups: impl Fn(&Binding) -> Result<(), String>) {
         match &mut self.state {
             State::Waiting { candidate, since, why } => {
@@ -199,7 +203,7 @@ impl Entry {
             State::Serving { without: Some(why) } => (
                 false,
                 WAITING.to_owned(),
-                format!("it runs, but cannot tell where it looks something up: {why}"),
+                format!("it runs, but is inconclusive where it looks something up: {why}"),
             ),
             State::Failed(problems) => self.failed(problems),
         };
@@ -225,7 +229,7 @@ impl Entry {
         let reason = problems.first().map(|problem| problem.fault.reason()).unwrap_or_default();
         let texts: Vec<String> = problems.iter().map(Problem::text).collect();
         let rest = if self.serving.is_some() {
-            "the version before goes on"
+            "the previous version stays in force"
         } else {
             "nothing of this policy is in force"
         };

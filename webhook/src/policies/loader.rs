@@ -55,7 +55,7 @@ impl Loader {
     }
 
     /// What the cache has, once the compiler's own process has put it there. `None` where there is
-    /// no such process, or it says that the module is none: to try it here tells why.
+    /// no such process, or it says that the module is none: to try it here shows why.
     async fn compile_apart(&self, bytes: &[u8], digest: Digest) -> Result<Option<Policy>, Problem> {
         let Some((compiler, cache)) = self.compiler.as_ref().zip(self.cache.clone()) else {
             return Ok(None);
@@ -70,7 +70,7 @@ impl Loader {
         }
         match compiler.compile(bytes).await {
             Compiled::Done => known().await,
-            Compiled::Refused | Compiled::NotTried => Ok(None),
+            Compiled::Refused | Compiled::Unavailable => Ok(None),
             Compiled::Crashed(how) => {
                 Err(Problem::unusable(format!("the compiler {how} on this module")))
             }

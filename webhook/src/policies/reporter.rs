@@ -5,16 +5,18 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
-use kube::api::{Patch, PatchParams};
-use kube::{Api, Client};
+use kube::api::{DynamicObject, Patch, PatchParams};
+use kube::{Api, Client, CustomResourceExt as _};
 use opensdn_crds::admission_policy::{AdmissionPolicy, ReplicaStatus};
+use opensdn_runtime::apply::{Context, apply_status_as};
+use opensdn_runtime::call::{Call, CallError, Verb};
 use opensdn_runtime::error_chain;
 use opensdn_runtime::leader::Leadership;
 use serde_json::{Value, json};
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 use tokio::sync::watch;
-use tokio::time::{Instant, interval, timeout};
+use tokio::time::{Instant, interval};
 
 use super::status;
 use crate::replicas::Replicas;
@@ -40,7 +42,7 @@ pub(crate) struct Reporter {
     pub(crate) snapshots: watch::Receiver<Snapshot>,
 }
 
-const PATIENCE: Duration = Duration::from_secs(5);
+const CALL_TIMEOUT: Duration = Duration::from_secs(5);
 /// What was written comes back by the watch; until then it is not written again.
 const ECHO: Duration = Duration::from_secs(5);
 
@@ -54,7 +56,7 @@ impl Reporter {
         let mut again = interval(Duration::from_secs(2));
         loop {
             tokio::select! {
-                told = self.snapshots.changed() => if told.is_err() { return },
+                alive = self.snapshots.changed() => if alive.is_err() { return },
                 () = self.leadership.changed() => {}
                 () = self.replicas.changed() => {}
                 _ = again.tick() => {}
@@ -102,41 +104,35 @@ impl Reporter {
             && is_new(sent, name, "prune", &patch)
             && let Ok(patch) = serde_json::from_value(patch)
         {
-            self.write(name, &PatchParams::default(), Patch::Json::<()>(patch)).await;
+            self.prune(name, patch).await;
         }
     }
 
     async fn apply(&self, name: &str, manager: &str, status: &Value) {
-        let object = json!({
-            "apiVersion": "opensdn.io/v1alpha1",
-            "kind": "AdmissionPolicy",
-            "metadata": {"name": name},
-            "status": status,
-        });
-        let params = PatchParams::apply(&manager.chars().take(128).collect::<String>()).force();
-        self.write(name, &params, Patch::Apply(object)).await;
+        let kind = AdmissionPolicy::api_resource();
+        let object = DynamicObject::new(name, &kind).data(json!({"status": status}));
+        let ctx = Context::new(self.client.clone(), manager).timeout(CALL_TIMEOUT);
+        log(name, apply_status_as(&ctx, &kind, &object).await);
     }
 
-    async fn write<P>(&self, name: &str, params: &PatchParams, patch: Patch<P>)
-    where
-        P: serde::Serialize + std::fmt::Debug,
-    {
+    async fn prune(&self, name: &str, patch: json_patch::Patch) {
         let api: Api<AdmissionPolicy> = Api::all(self.client.clone());
-        match timeout(PATIENCE, api.patch_status(name, params, &patch)).await {
-            Ok(Ok(_)) => {}
-            // Deleted or changed meanwhile: the watch says so, and it is decided anew.
-            Ok(Err(kube::Error::Api(status))) if [404, 409, 422].contains(&status.code) => {
-                tracing::debug!(policy = name, %status, "a status is not written");
-            }
-            Ok(Err(error)) => {
-                tracing::warn!(
-                    policy = name,
-                    error = error_chain(&error),
-                    "a status is not written"
-                );
-            }
-            Err(_) => tracing::warn!(policy = name, "a status is not written: no answer"),
-        }
+        let (params, patch) = (PatchParams::default(), Patch::Json::<()>(patch));
+        let call = Call::new(Verb::Patch, "admissionpolicies/status").name(name);
+        let result = call.timeout(CALL_TIMEOUT).run(api.patch_status(name, &params, &patch)).await;
+        log(name, result.map(drop));
+    }
+}
+
+fn log(policy: &str, result: Result<(), CallError>) {
+    let Err(error) = result else { return };
+    let code = error.status().map(|status| status.code);
+    let error = error_chain(&error);
+    // Deleted or changed meanwhile: the watch reports it, and the status is computed again.
+    if code.is_some_and(|code| [404, 409, 422].contains(&code)) {
+        tracing::debug!(policy, error, "failed to write status");
+    } else {
+        tracing::warn!(policy, error, "failed to write status");
     }
 }
 

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 pub(crate) const SERVING: &str = "Serving";
 /// The reason while a module is read or compiled.
 pub(crate) const LOADING: &str = "Loading";
-/// The reason while look-up caches are filled.
+/// The reason while lookup caches are filled.
 pub(crate) const WAITING: &str = "WaitingForLookups";
 
 /// Whether both say the same, whenever it was written.
@@ -38,7 +38,7 @@ pub(crate) fn aggregate(
     now: &str,
 ) -> Option<Value> {
     let generation = object.metadata.generation.unwrap_or_default();
-    let (status, reason, message) = judge(object, alive, generation);
+    let (status, reason, message) = ready_condition(object, alive, generation);
     let before = object.status.clone().unwrap_or_default();
     let mut wanted = vec![condition("Ready", status, &reason, &message, generation)];
     match (status, is_progress(&reason)) {
@@ -87,7 +87,7 @@ fn is_progress(reason: &str) -> bool {
 }
 
 /// Ready only when every replica that is alive runs the same module for this generation.
-fn judge(
+fn ready_condition(
     object: &AdmissionPolicy,
     alive: &BTreeSet<String>,
     generation: i64,
@@ -132,7 +132,7 @@ fn common_digest(object: &AdmissionPolicy, alive: &BTreeSet<String>) -> Option<S
 }
 
 /// A JSON Patch that removes what replicas that are gone have left, if there is any. It fails on
-/// an object that somebody changed meanwhile, and is then made anew.
+/// an object that was changed meanwhile, and is then made again.
 pub(crate) fn prune(object: &AdmissionPolicy, alive: &BTreeSet<String>) -> Option<Value> {
     let gone: Vec<usize> = replicas(object)
         .enumerate()

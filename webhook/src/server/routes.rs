@@ -15,7 +15,9 @@ use bytes::Bytes;
 use tokio::time::{Instant, timeout_at};
 
 use super::body::{self, Refused, Rest, Room};
-use super::{Call, Limits, Reviewer, Step, deadline};
+use opensdn_policy_host::Step;
+
+use super::{Call, Limits, Reviewer, deadline};
 use crate::metrics::ServerMetrics;
 
 /// What all requests share.

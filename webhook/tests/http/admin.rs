@@ -1,10 +1,10 @@
 //! `/live`, `/ready`, `/metrics`.
 
+use opensdn_policy_host::{Mode, Operation, Step};
 use opensdn_runtime::metrics::encode;
 use opensdn_runtime::shutdown::{self, Phase};
 use opensdn_runtime::{admin, readiness::Readiness};
-use opensdn_webhook::metrics::{Loaded, Metrics, Mode, Operation, Verdict};
-use opensdn_webhook::server::Step;
+use opensdn_webhook::metrics::{Loaded, Metrics, Verdict};
 use std::net::SocketAddr;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};

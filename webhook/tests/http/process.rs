@@ -8,7 +8,7 @@ use std::time::Duration;
 use clap::Parser;
 use opensdn_reserved_port::ReservedPort;
 use opensdn_webhook::args::Args;
-use opensdn_webhook::process;
+use opensdn_webhook::{startup, wiring::Context};
 use rustix::process::{Signal, getpid, kill_process};
 use tokio::sync::Semaphore;
 
@@ -57,11 +57,11 @@ async fn a_termination_signal_under_load_loses_no_call_and_ends_the_process_well
         "--drain-seconds=60".to_owned(),
         "--grace-seconds=5".to_owned(),
     ];
-    let running = tokio::spawn(process::run(
+    let running = tokio::spawn(startup::run(
         Args::try_parse_from(args).unwrap(),
         nobody(&ports[2]),
-        async |parts: process::Parts| {
-            assert!(parts.bundle.borrow().is_none(), "a given certificate's CA is not ours");
+        async |context: Context| {
+            assert!(context.bundle.borrow().is_none(), "a given certificate's CA is not ours");
             let permits = Arc::new(Semaphore::new(1 << 20));
             Echo { permits, waiting: Arc::new(AtomicUsize::new(0)) }
         },
@@ -96,13 +96,11 @@ async fn a_port_that_is_taken_is_named() {
     let address = taken.local_addr().unwrap();
     let args = ["opensdn-webhook".to_owned(), format!("--listen={address}")];
     let port = ReservedPort::new().unwrap();
-    let run = process::run(Args::try_parse_from(args).unwrap(), nobody(&port), async |_| Echo {
+    let run = startup::run(Args::try_parse_from(args).unwrap(), nobody(&port), async |_| Echo {
         permits: Arc::new(Semaphore::new(1)),
         waiting: Arc::new(AtomicUsize::new(0)),
     });
     let error = run.await.unwrap_err();
-    assert_eq!(
-        error.to_string(),
-        format!("listen on {address}; another process may have the port")
-    );
+    assert_eq!(error.to_string(), format!("listen on {address}"));
+    assert_eq!(error.hint(), Some("another process may have the port"));
 }

@@ -8,11 +8,12 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use opensdn_pki::Identity;
+use opensdn_policy_host::Step;
 use opensdn_runtime::metrics::encode;
 use opensdn_runtime::readiness::Readiness;
 use opensdn_runtime::shutdown::{self, Drain, Shutdown};
 use opensdn_webhook::metrics::Metrics;
-use opensdn_webhook::server::{self, Call, Limits, Reviewer, Step};
+use opensdn_webhook::server::{self, Call, Limits, Reviewer};
 use opensdn_webhook::tls::{Settings, Tls};
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
 use rustls::{ClientConfig, RootCertStore};

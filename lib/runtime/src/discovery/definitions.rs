@@ -50,7 +50,7 @@ fn name(object: &Value) -> Option<(&str, &str)> {
     object.pointer("/metadata/name").and_then(Value::as_str)?.split_once('.')
 }
 
-/// What the watch has told so far.
+/// What the watch has reported so far.
 #[derive(Default)]
 pub(super) struct Following {
     known: Option<Definitions>,

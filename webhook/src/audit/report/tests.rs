@@ -22,12 +22,12 @@ fn empty() -> Report {
     report
 }
 
-fn stored(name: &str) -> Stored {
+fn stored(name: &str) -> StoredObject {
     let object = json!({
         "apiVersion": "tf.tungsten.io/v1alpha1", "kind": "Zookeeper",
         "metadata": {"name": name, "namespace": "tf"},
     });
-    Stored::read(&object).unwrap()
+    StoredObject::read(&object).unwrap()
 }
 
 fn verdict(message: &str) -> Verdict {

@@ -13,13 +13,13 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::conflicts::Conflicts;
 use super::{Keeper, Plan};
-use crate::audit::{As, Stored};
 use crate::claims::decide::{Aged, Confirmed, Presence, Said, claim_name, confirm};
 use crate::claims::error::{ClaimError, Doing};
 use crate::claims::ledger::{Known, Ledger, Next, Place, WITHOUT_POLICY, Wanter, Why};
 use crate::claims::report::{self, Losses};
 use crate::claims::store::{self, Done, Lock, call};
 use crate::claims::{Inner, cache::Seen};
+use crate::evaluate::{EvaluateAs, StoredObject};
 
 /// After a call failed, or a reason was not confirmed.
 const RETRY: Duration = Duration::from_secs(5);
@@ -176,7 +176,7 @@ impl<'k> Session<'k> {
                 self.put(&object).await;
             }
             Event::Delete(object) => {
-                if let Some(stored) = Stored::read(&object) {
+                if let Some(stored) = StoredObject::read(&object) {
                     self.ledger.remove(&place_of(&stored));
                 }
             }
@@ -186,7 +186,7 @@ impl<'k> Session<'k> {
     }
 
     async fn put(&mut self, object: &Value) -> Option<Place> {
-        let stored = Stored::read(object)?;
+        let stored = StoredObject::read(object)?;
         let place = place_of(&stored);
         let known = Known {
             wants: self.claims_of(&stored).await,
@@ -206,10 +206,10 @@ impl<'k> Session<'k> {
     }
 
     /// What the object claims, as created or as updated; `None` if that cannot be told.
-    async fn claims_of(&self, stored: &Stored) -> Option<BTreeMap<String, Claim>> {
+    async fn claims_of(&self, stored: &StoredObject) -> Option<BTreeMap<String, Claim>> {
         let mut claims = BTreeMap::new();
-        for way in [As::Updated, As::Created] {
-            let verdict = match self.keeper.judge.judge(&self.plan.set, stored, way).await {
+        for way in [EvaluateAs::Updated, EvaluateAs::Created] {
+            let verdict = match self.keeper.evaluator.evaluate(&self.plan.set, stored, way).await {
                 Ok(verdict) => verdict,
                 Err(error) => {
                     let (kind, name) = (&stored.kind, &stored.name);
@@ -319,7 +319,7 @@ impl<'k> Session<'k> {
     async fn say_live(&self, name: &str, seen: &Seen) -> Result<Said, ClaimError> {
         let held = &seen.spec.holder;
         let found = call(Doing::ReadHolder, &held.name, self.inner().holders.get(held)).await?;
-        let Some(stored) = found.as_ref().and_then(|(_, object)| Stored::read(object)) else {
+        let Some(stored) = found.as_ref().and_then(|(_, object)| StoredObject::read(object)) else {
             return Ok(Said::Unknown);
         };
         Ok(match self.claims_of(&stored).await {
@@ -352,7 +352,7 @@ fn lock(name: &str, seen: &Seen) -> Lock {
     Lock { name: name.to_owned(), uid: seen.uid.clone(), version: seen.version.clone() }
 }
 
-fn place_of(stored: &Stored) -> Place {
+fn place_of(stored: &StoredObject) -> Place {
     Place {
         group: stored.group.clone(),
         kind: stored.kind.clone(),

@@ -5,23 +5,25 @@ use std::sync::Arc;
 
 use arc_swap::{ArcSwap, Guard};
 use opensdn_policy_host::{
-    Mode as HostMode, PolicySet,
+    PolicySet,
     scan::{Mount, Paths, Slot},
 };
 use tokio::sync::watch;
 
-use crate::admission::confirmation;
-use crate::metrics::{Metrics, Mode, PolicyMetrics};
+use crate::metrics::{Metrics, PolicyMetrics};
+
+/// Where an object carries the annotation that confirms a loss (policy `destructive-change`).
+const CONFIRM_LOSS: &str = "/metadata/annotations/opensdn.io~1confirm-loss";
 
 /// The policies in force.
-pub struct Serving {
-    current: ArcSwap<Current>,
+pub struct ActivePolicies {
+    current: ArcSwap<ActiveSet>,
     changed: watch::Sender<u64>,
     metrics: Metrics,
 }
 
 /// One state of the policies in force. It never changes.
-pub struct Current {
+pub struct ActiveSet {
     /// The policies.
     pub set: Arc<PolicySet>,
     /// Handles of the metrics, one per binding of the set, in its order.
@@ -56,11 +58,11 @@ pub(crate) struct Places {
     pub(crate) confirmed: [Slot; 2],
 }
 
-impl Serving {
+impl ActivePolicies {
     /// Nothing is in force yet.
     #[must_use]
     pub fn new(metrics: Metrics) -> Self {
-        let current = Current::new(PolicySet::default(), &metrics);
+        let current = ActiveSet::new(PolicySet::default(), &metrics);
         Self { current: ArcSwap::from_pointee(current), changed: watch::Sender::new(0), metrics }
     }
 
@@ -72,19 +74,19 @@ impl Serving {
             .map(|interest| format!("{}/{}", interest.group, interest.kind))
             .collect();
         self.metrics.know_kinds(kinds.iter().map(String::as_str));
-        self.current.store(Arc::new(Current::new(set, &self.metrics)));
+        self.current.store(Arc::new(ActiveSet::new(set, &self.metrics)));
         self.changed.send_modify(|generation| *generation += 1);
     }
 
     /// What is in force now.
     #[must_use]
-    pub fn current(&self) -> Guard<Arc<Current>> {
+    pub fn current(&self) -> Guard<Arc<ActiveSet>> {
         self.current.load()
     }
 
     /// What is in force now, to be kept for longer than one review.
     #[must_use]
-    pub fn snapshot(&self) -> Arc<Current> {
+    pub fn snapshot(&self) -> Arc<ActiveSet> {
         self.current.load_full()
     }
 
@@ -95,7 +97,7 @@ impl Serving {
     }
 }
 
-impl Current {
+impl ActiveSet {
     fn new(set: PolicySet, metrics: &Metrics) -> Self {
         let mut paths = Paths::new();
         // Mounted first: what is wanted of the object besides shares the slots of the policies.
@@ -122,20 +124,10 @@ impl Current {
             generate_name: paths.want("/request/object/metadata/generateName"),
             deletion: paths.want("/request/object/metadata/deletionTimestamp"),
             confirmed: ["oldObject", "object"]
-                .map(|object| paths.want(&format!("/request/{object}{}", confirmation::POINTER))),
+                .map(|object| paths.want(&format!("/request/{object}{}", CONFIRM_LOSS))),
         };
-        let metrics = set
-            .bindings()
-            .map(|binding| metrics.policy(&binding.name, mode(binding.mode)))
-            .collect();
+        let metrics =
+            set.bindings().map(|binding| metrics.policy(&binding.name, binding.mode)).collect();
         Self { set: Arc::new(set), metrics, paths, places }
-    }
-}
-
-fn mode(mode: HostMode) -> Mode {
-    match mode {
-        HostMode::Enforce => Mode::Enforce,
-        HostMode::Warn => Mode::Warn,
-        HostMode::Audit => Mode::Audit,
     }
 }

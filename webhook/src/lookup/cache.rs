@@ -1,8 +1,8 @@
-//! One watch cache: the objects of one kind in one [`Shape`], and whether they can be relied on.
+//! One watch cache: the objects of one kind in one [`IndexSchema`], and whether they can be relied on.
 //!
 //! A kind that the API server does not serve has no objects. Discovery that says so is an answer,
 //! so the cache is then empty *and* synced; it is asked again whenever a definition changes and
-//! every few seconds. Discovery that fails says nothing: look-ups are errors. Were an absent kind
+//! every few seconds. Discovery that fails says nothing: lookups are errors. Were an absent kind
 //! an error, a policy that reads an optional API (network attachments, say) would refuse every
 //! write on clusters without it.
 
@@ -19,14 +19,14 @@ use tokio::sync::watch;
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
-use super::table::{Shape, Table};
+use super::store::{IndexSchema, Store};
 
 /// How long readiness waits for a cache to be filled for the first time.
-const CHANCE: Duration = Duration::from_secs(20);
+const FIRST_FILL_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// A cache whose watch ends when it is dropped.
 pub(super) struct Cache {
-    pub(super) shared: Arc<Shared>,
+    pub(super) shared: Arc<CacheState>,
     task: AbortHandle,
 }
 
@@ -36,13 +36,13 @@ impl Drop for Cache {
     }
 }
 
-/// What the watch writes and look-ups read.
-pub(super) struct Shared {
+/// What the watch writes and lookups read.
+pub(super) struct CacheState {
     pub(super) group: String,
     pub(super) kind: String,
-    pub(super) shape: Shape,
+    pub(super) schema: IndexSchema,
     staleness: Duration,
-    table: RwLock<Table>,
+    store: RwLock<Store>,
     synced: AtomicBool,
     ever: AtomicBool,
     epoch: Instant,
@@ -53,28 +53,28 @@ pub(super) struct Shared {
 }
 
 impl Cache {
-    /// Begins to fill. `ticks` is told when look-ups begin or cease to be answered.
-    pub(super) fn start(client: Client, kinds: Discovery, shared: Shared) -> Self {
+    /// Begins to fill. `ticks` changes when lookups begin or cease to be answered.
+    pub(super) fn start(client: Client, discovery: Discovery, shared: CacheState) -> Self {
         let shared = Arc::new(shared);
-        let task = tokio::spawn(keep(client, kinds, Arc::clone(&shared))).abort_handle();
+        let task = tokio::spawn(keep(client, discovery, Arc::clone(&shared))).abort_handle();
         Self { shared, task }
     }
 }
 
-impl Shared {
+impl CacheState {
     pub(super) fn new(
         (group, kind): (&str, &str),
-        shape: Shape,
+        schema: IndexSchema,
         staleness: Duration,
         ticks: watch::Sender<u64>,
     ) -> Self {
-        let table = RwLock::new(Table::new(&shape));
+        let store = RwLock::new(Store::new(&schema));
         Self {
             group: group.to_owned(),
             kind: kind.to_owned(),
-            shape,
+            schema,
             staleness,
-            table,
+            store,
             synced: AtomicBool::new(false),
             ever: AtomicBool::new(false),
             epoch: Instant::now(),
@@ -84,7 +84,7 @@ impl Shared {
         }
     }
 
-    /// Whether look-ups are answered; else why not.
+    /// Whether lookups are answered; else why not.
     pub(super) fn usable(&self) -> Result<(), LookupError> {
         self.usable_at(Instant::now())
     }
@@ -101,12 +101,12 @@ impl Shared {
         let age = self.age_at(now);
         if age > self.staleness {
             let why = self.why.lock().unwrap_or_else(PoisonError::into_inner);
-            return error(&format!("nothing heard from the API server for {age:.0?} ({why})"));
+            return error(&format!("no answer from the API server for {age:.0?} ({why})"));
         }
         Ok(())
     }
 
-    /// How long ago the API server was last heard of.
+    /// How long ago the API server answered last.
     pub(super) fn age(&self) -> Duration {
         self.age_at(Instant::now())
     }
@@ -118,21 +118,21 @@ impl Shared {
 
     /// Whether the process should not be sent reviews while the cache cannot be relied on. One
     /// that was never filled (a kind that we may not read, for one) harms its policy only, once
-    /// it has had its chance; one that was filled and is lost would answer as if it were fresh.
+    /// that time is over; one that was filled and is lost would answer as if it were fresh.
     /// Where reviews are sent already, a new cache does not turn them away.
     pub(super) fn holds_readiness(&self, serves_already: bool) -> bool {
-        let is_new = !serves_already && self.epoch.elapsed() < CHANCE;
+        let is_new = !serves_already && self.epoch.elapsed() < FIRST_FILL_TIMEOUT;
         self.ever.load(Ordering::Acquire) || is_new
     }
 
     pub(super) fn get(&self, number: usize, namespace: &str, name: &str) -> Option<FoundObject> {
-        let entry = self.table.read().unwrap_or_else(PoisonError::into_inner).get(namespace, name);
-        entry.map(|entry| self.shape.found(number, &entry))
+        let entry = self.store.read().unwrap_or_else(PoisonError::into_inner).get(namespace, name);
+        entry.map(|entry| self.schema.found(number, &entry))
     }
 
     pub(super) fn find(&self, number: usize, key: &str) -> Vec<FoundObject> {
-        let entries = self.table.read().unwrap_or_else(PoisonError::into_inner).find(number, key);
-        entries.iter().map(|entry| self.shape.found(number, entry)).collect()
+        let entries = self.store.read().unwrap_or_else(PoisonError::into_inner).find(number, key);
+        entries.iter().map(|entry| self.schema.found(number, entry)).collect()
     }
 
     pub(super) fn is_of(&self, index: &Index) -> bool {
@@ -150,15 +150,15 @@ impl Shared {
 
     /// Puts all objects in place of those before. The old ones are freed outside the lock, for
     /// that takes time when they are many.
-    fn replace(&self, table: Table) {
+    fn replace(&self, store: Store) {
         tracing::debug!(
             group = self.group,
             kind = self.kind,
-            objects = table.len(),
-            "cache filled"
+            objects = store.len(),
+            "filled a lookup cache"
         );
-        let mut place = self.table.write().unwrap_or_else(PoisonError::into_inner);
-        let old = std::mem::replace(&mut *place, table);
+        let mut place = self.store.write().unwrap_or_else(PoisonError::into_inner);
+        let old = std::mem::replace(&mut *place, store);
         drop(place);
         drop(old);
         self.alive();
@@ -176,18 +176,18 @@ impl Shared {
     }
 }
 
-async fn keep(client: Client, kinds: Discovery, shared: Arc<Shared>) {
-    let mut changed = kinds.changed();
+async fn keep(client: Client, discovery: Discovery, shared: Arc<CacheState>) {
+    let mut changed = discovery.changed();
     loop {
         let table = Arc::clone(&changed.borrow_and_update());
         match table.find(&shared.group, &shared.kind) {
             Resolution::Served(resource) => {
-                follow(&client, &kinds, &mut changed, &shared, resource).await;
+                follow(&client, &discovery, &mut changed, &shared, resource).await;
                 continue;
             }
             Resolution::Absent => {
                 shared.explain("the cluster has no such kind");
-                shared.replace(Table::new(&shared.shape));
+                shared.replace(Store::new(&shared.schema));
             }
             // A synced cache grows stale by itself; one that never was says why.
             Resolution::Unknown(why) => shared.explain(why),
@@ -201,31 +201,31 @@ async fn keep(client: Client, kinds: Discovery, shared: Arc<Shared>) {
 /// Returns when the kind is no longer served in this way.
 async fn follow(
     client: &Client,
-    kinds: &Discovery,
+    discovery: &Discovery,
     changed: &mut watch::Receiver<Arc<opensdn_runtime::discovery::Snapshot>>,
-    shared: &Shared,
+    shared: &CacheState,
     resource: Resource,
 ) {
     let target = WatchSpec {
         path: resource.path(),
         name: None,
-        metadata_only: shared.shape.is_metadata(),
+        metadata_only: shared.schema.is_metadata(),
         heartbeat: shared.staleness / 3,
     };
     let known = Resolution::Served(resource);
     let mut changes = watch(client.clone(), target);
-    let mut filling = Table::new(&shared.shape);
+    let mut filling = Store::new(&shared.schema);
     loop {
         tokio::select! {
             change = changes.recv() => match change {
-                Some(change) => apply(kinds, shared, &mut filling, change),
+                Some(change) => apply(discovery, shared, &mut filling, change),
                 None => return,
             },
-            told = changed.changed() => {
+            alive = changed.changed() => {
                 let table = Arc::clone(&changed.borrow_and_update());
                 let found = table.find(&shared.group, &shared.kind);
-                // That it cannot be told just now does not end a watch that runs.
-                if told.is_err() || (found != known && !matches!(found, Resolution::Unknown(_))) {
+                // That it is unknown just now does not end a watch that runs.
+                if alive.is_err() || (found != known && !matches!(found, Resolution::Unknown(_))) {
                     return;
                 }
             }
@@ -233,16 +233,16 @@ async fn follow(
     }
 }
 
-fn apply(kinds: &Discovery, shared: &Shared, filling: &mut Table, change: Event) {
-    let write = || shared.table.write().unwrap_or_else(PoisonError::into_inner);
+fn apply(discovery: &Discovery, shared: &CacheState, filling: &mut Store, change: Event) {
+    let write = || shared.store.write().unwrap_or_else(PoisonError::into_inner);
     match change {
-        Event::Init => *filling = Table::new(&shared.shape),
-        Event::InitApply(object) => filling.put(&shared.shape, &object),
+        Event::Init => *filling = Store::new(&shared.schema),
+        Event::InitApply(object) => filling.put(&shared.schema, &object),
         Event::InitDone => {
-            shared.replace(std::mem::replace(filling, Table::new(&shared.shape)));
+            shared.replace(std::mem::replace(filling, Store::new(&shared.schema)));
         }
         Event::Apply(object) => {
-            write().put(&shared.shape, &object);
+            write().put(&shared.schema, &object);
             shared.alive();
         }
         Event::Delete(object) => {
@@ -252,7 +252,7 @@ fn apply(kinds: &Discovery, shared: &Shared, filling: &mut Table, change: Event)
         Event::Heartbeat => shared.alive(),
         Event::Disconnected { absent: true, why } => {
             shared.unsync(why);
-            kinds.invalidate();
+            discovery.invalidate();
         }
         Event::Disconnected { absent: false, why } => shared.explain(why),
     }
@@ -264,7 +264,7 @@ mod tests {
 
     use super::*;
 
-    fn shared(staleness: Duration) -> Shared {
+    fn shared(staleness: Duration) -> CacheState {
         let index = Index {
             name: "by-ip".into(),
             group: "g".into(),
@@ -273,7 +273,7 @@ mod tests {
             reads: vec![],
         };
         let (ticks, _) = watch::channel(0);
-        Shared::new(("g", "Thing"), Shape::new([&index]), staleness, ticks)
+        CacheState::new(("g", "Thing"), IndexSchema::new([&index]), staleness, ticks)
     }
 
     fn lost() -> Event {
@@ -283,15 +283,15 @@ mod tests {
     #[tokio::test]
     async fn answers_only_when_filled_and_while_the_api_server_is_heard_of() {
         let shared = shared(Duration::from_secs(30));
-        let (kinds, mut filling) = (Discovery::fixed(vec![]), Table::default());
+        let (discovery, mut filling) = (Discovery::fixed(vec![]), Store::default());
         assert!(shared.usable().is_err());
-        apply(&kinds, &shared, &mut filling, Event::Init);
+        apply(&discovery, &shared, &mut filling, Event::Init);
         let object = json!({"metadata": {"name": "a"}, "spec": {"ip": "1"}});
-        apply(&kinds, &shared, &mut filling, Event::InitApply(object));
+        apply(&discovery, &shared, &mut filling, Event::InitApply(object));
         assert!(shared.usable().is_err(), "half a list is no answer");
-        apply(&kinds, &shared, &mut filling, Event::InitDone);
+        apply(&discovery, &shared, &mut filling, Event::InitDone);
         assert_eq!(shared.find(0, "1").len(), 1);
-        apply(&kinds, &shared, &mut filling, lost());
+        apply(&discovery, &shared, &mut filling, lost());
         assert_eq!(shared.usable(), Ok(()), "a short interruption is forgiven");
         let later = Instant::now() + Duration::from_secs(31);
         let error = shared.usable_at(later).unwrap_err().0;
@@ -303,14 +303,14 @@ mod tests {
     #[tokio::test]
     async fn a_relist_replaces_everything_at_once() {
         let shared = shared(Duration::from_secs(30));
-        let (kinds, mut filling) = (Discovery::fixed(vec![]), Table::default());
+        let (discovery, mut filling) = (Discovery::fixed(vec![]), Store::default());
         let object = |name| json!({"metadata": {"name": name}, "spec": {"ip": "1"}});
         for change in [Event::Init, Event::InitApply(object("a")), Event::InitDone, Event::Init] {
-            apply(&kinds, &shared, &mut filling, change);
+            apply(&discovery, &shared, &mut filling, change);
         }
-        apply(&kinds, &shared, &mut filling, Event::InitApply(object("b")));
+        apply(&discovery, &shared, &mut filling, Event::InitApply(object("b")));
         assert_eq!(shared.find(0, "1").first().map(|found| found.name.clone()), Some("a".into()));
-        apply(&kinds, &shared, &mut filling, Event::InitDone);
+        apply(&discovery, &shared, &mut filling, Event::InitDone);
         let names: Vec<_> = shared.find(0, "1").into_iter().map(|found| found.name).collect();
         assert_eq!(names, ["b"]);
     }

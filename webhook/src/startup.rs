@@ -1,18 +1,16 @@
-//! The process around the reviews: log, signals, ports, certificate, and the order in which all
-//! that starts and stops. What reviews are made by is given from outside ([`run`]'s `reviewer`).
+//! The process around the reviews: log, ports, certificate, and what makes the reviews, which is
+//! given from outside ([`run`]'s `reviewer`). Signals, the admin port and the order of the end are
+//! the runtime's.
 
 use std::future::Future;
-use std::io;
-use std::net::SocketAddr;
 use std::time::Duration;
 
 use kube::Client;
 use opensdn_pki::Published;
 use opensdn_runtime::leader::{Election, Leadership};
+use opensdn_runtime::process::{self, Process};
 use opensdn_runtime::readiness::Readiness;
-use opensdn_runtime::shutdown::{self, Drain, Signals};
-use opensdn_runtime::{admin, open_files};
-use tokio::net::TcpListener;
+use opensdn_runtime::shutdown;
 use tokio::sync::watch;
 
 use crate::args::Args;
@@ -20,9 +18,10 @@ use crate::certificates::{Bundle, CertificateController, ca_secret};
 use crate::metrics::Metrics;
 use crate::server::{self, Reviewer};
 use crate::tls::{self, Tls, files};
+use crate::wiring::Context;
 
-/// How often the content of certificate files is looked at.
-const LOOK: Duration = Duration::from_secs(1);
+/// How often certificate files are read.
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// The Lease by which replicas agree on the one that acts for all.
 const LEASE: &str = "opensdn-webhook-leader";
 
@@ -30,109 +29,91 @@ const LEASE: &str = "opensdn-webhook-leader";
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say it")]
 pub enum Error {
-    #[error("listen on {address}; another process may have the port")]
-    Listen { address: SocketAddr, source: io::Error },
-    #[error("catch signals")]
-    Signals(#[source] io::Error),
-    #[error("find out how to reach the API server; outside a cluster set KUBECONFIG")]
+    #[error(transparent)]
+    Process(#[from] process::Error),
+    #[error("find out how to reach the API server")]
     Kubeconfig(#[source] Box<kube::Error>),
     #[error("load the serving certificate")]
     Certificate(#[source] tls::Error),
 }
 
-/// What the makers of reviews are given.
-pub struct Parts {
-    /// The command line.
-    pub args: Args,
-    /// The API server.
-    pub client: Client,
-    /// Where to count.
-    pub metrics: Metrics,
-    /// Where to say what is not ready yet.
-    pub readiness: Readiness,
-    /// Whether this replica acts for all.
-    pub leadership: Leadership,
-    /// When to stop.
-    pub drain: Drain,
-    /// What to write into webhook configurations as `caBundle`; none if the certificate is not
-    /// ours, and they are to be left as they are.
-    pub bundle: Bundle,
-    /// Where to say which bundle all webhook configurations carry, and since when: without it a
-    /// rotation of the CA waits.
-    pub published: watch::Sender<Option<Published>>,
+impl Error {
+    /// What to do about it.
+    #[must_use]
+    pub fn hint(&self) -> Option<&'static str> {
+        match self {
+            Self::Process(error) => error.hint(),
+            Self::Kubeconfig(_) => Some("outside a cluster set KUBECONFIG"),
+            Self::Certificate(_) => None,
+        }
+    }
 }
 
 /// A client of the API server, from `KUBECONFIG` or from inside the cluster.
+///
+/// # Errors
+/// Neither says where the API server is.
 pub async fn client() -> Result<Client, Error> {
-    opensdn_runtime::client::client().await.map_err(|source| Error::Kubeconfig(Box::new(source)))
+    let client = opensdn_runtime::client::client().await;
+    client.map_err(|source| Error::Kubeconfig(Box::new(source)))
 }
 
 /// Serves the reviews of what `reviewer` makes, until a signal says to stop; returns when
 /// everything in flight is answered.
+///
+/// # Errors
+/// A port is taken, or the certificate cannot be loaded.
 pub async fn run<R, F>(
     args: Args,
     client: Client,
-    reviewer: impl FnOnce(Parts) -> F,
+    reviewer: impl FnOnce(Context) -> F,
 ) -> Result<(), Error>
 where
     R: Reviewer,
     F: Future<Output = R>,
 {
-    let signals = Signals::install().map_err(Error::Signals)?;
-    let (metrics, readiness) = (Metrics::new(), Readiness::default());
-    let (stop, drain) = shutdown::channel();
-    tokio::spawn(signals.drive(stop, args.limits.drain_seconds));
+    let metrics = Metrics::new();
+    let listener = process::listen(args.listen).await?;
+    let drain_time = args.limits.drain_seconds;
+    let process = Process::start(&args.admin, metrics.registry(), drain_time).await?;
+    let (readiness, drain) = (process.readiness.clone(), process.drain.clone());
 
-    open_files::raise_limit();
-    // Both ports are taken first: a conflict ends the process at once instead of much later.
-    let listener = listen(args.listen).await?;
-    let admin = listen(args.admin.admin_listen).await?;
-    tokio::spawn(admin::serve(admin, metrics.registry(), readiness.clone(), drain.clone()));
-
-    let starting = readiness.add_check("start", "the parts are being started");
     let election = Election::new(&args.namespace, LEASE, &args.replica);
     let leadership = Leadership::start(client.clone(), election, drain.clone());
     let (published, seen) = watch::channel(None);
-    let outfit = Outfit { args: &args, client: &client, metrics: &metrics, readiness: &readiness };
+    let setup = TlsSetup { args: &args, client: &client, metrics: &metrics, readiness: &readiness };
     let mut stopping = drain.clone();
     let (tls, bundle) = tokio::select! {
-        made = outfit.certificate(leadership.clone(), seen) => made?,
+        made = setup.certificate(leadership.clone(), seen) => made?,
         // Nothing is in flight yet.
         () = stopping.reached(shutdown::Phase::Closing) => return Ok(()),
     };
     tokio::spawn(tls.clone().watch_expiry());
-    let limits = args.limits.limits();
-    let counts = metrics.server();
-    let parts = Parts {
+    let (limits, counts) = (args.limits.limits(), metrics.server());
+    let context = Context {
         args,
         client,
         metrics,
         readiness,
-        leadership,
+        leadership: leadership.clone(),
         drain: drain.clone(),
         bundle,
         published,
     };
-    let reviewer = reviewer(parts).await;
-    starting.pass();
-    server::serve(listener, tls, reviewer, limits, counts, drain).await;
-    tracing::info!("stopped");
-    Ok(())
-}
-
-async fn listen(address: SocketAddr) -> Result<TcpListener, Error> {
-    TcpListener::bind(address).await.map_err(|source| Error::Listen { address, source })
+    let reviewer = reviewer(context).await;
+    let serving = server::serve(listener, tls, reviewer, limits, counts, drain);
+    Ok(process.run(&leadership, serving).await?)
 }
 
 /// What the certificate is set up from.
-struct Outfit<'a> {
+struct TlsSetup<'a> {
     args: &'a Args,
     client: &'a Client,
     metrics: &'a Metrics,
     readiness: &'a Readiness,
 }
 
-impl Outfit<'_> {
+impl TlsSetup<'_> {
     /// The certificate to begin with, and the tasks that renew it.
     async fn certificate(
         &self,
@@ -152,7 +133,7 @@ impl Outfit<'_> {
             let identity = content.identity().map_err(Error::Certificate)?;
             let tls = Tls::new(settings, identity, trusted, counts, ready);
             let tls = tls.map_err(Error::Certificate)?;
-            tokio::spawn(files.watch(tls.clone(), content.digest(), LOOK));
+            tokio::spawn(files.watch(tls.clone(), content.digest(), POLL_INTERVAL));
             (tls, watch::channel(None).1)
         } else {
             let (namespace, name) = (&self.args.namespace, &args.ca_secret);
@@ -165,7 +146,7 @@ impl Outfit<'_> {
             (tls, bundle)
         };
         if let Some((path, seen)) = args.client_ca.clone().zip(client_ca) {
-            tokio::spawn(files::watch_client_ca(path, tls.clone(), seen, LOOK));
+            tokio::spawn(files::watch_client_ca(path, tls.clone(), seen, POLL_INTERVAL));
         }
         Ok((tls, bundle))
     }

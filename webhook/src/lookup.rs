@@ -2,12 +2,12 @@
 //! by the declared keys, keeping the declared parts.
 //!
 //! One watch per kind serves all indexes. When the indexes of a kind change, a cache of the new
-//! shape is filled beside the old one, which answers until the new one can. A cache that has not
-//! been filled, or has not heard of the API server for a while, is an error, never an empty answer.
+//! schema is filled beside the old one, which answers until the new one can. A cache that has not
+//! been filled, or had no answer from the API server for a while, is an error, never an empty answer.
 
 mod cache;
 #[doc(hidden)]
-pub mod table;
+pub mod store;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -23,18 +23,36 @@ use tokio::sync::watch;
 use tokio::time::{MissedTickBehavior, interval};
 
 use crate::metrics::Metrics;
-use cache::{Cache, Shared};
-use table::Shape;
+use cache::{Cache, CacheState};
+use store::IndexSchema;
+
+/// How lookups are answered.
+#[derive(Clone, Debug, clap::Args)]
+#[command(next_help_heading = "Lookups")]
+pub struct LookupArgs {
+    /// Seconds without an answer from the API server after which a lookup cache is not used any
+    /// more.
+    #[arg(long, env = "OPENSDN_WEBHOOK_LOOKUP_STALENESS_SECONDS", default_value_t = 30,
+        value_parser = clap::value_parser!(u64).range(3..=3600))]
+    pub lookup_staleness_seconds: u64,
+}
+
+impl LookupArgs {
+    /// How long a cache that had no answer from the API server is used.
+    pub(crate) fn staleness(&self) -> Duration {
+        Duration::from_secs(self.lookup_staleness_seconds)
+    }
+}
 
 /// The watch caches; cheap to clone.
 #[derive(Clone)]
-pub struct Related {
+pub struct LookupCaches {
     inner: Arc<Inner>,
 }
 
 struct Inner {
     client: Client,
-    kinds: Discovery,
+    discovery: Discovery,
     staleness: Duration,
     metrics: Metrics,
     readiness: Readiness,
@@ -45,18 +63,18 @@ struct Inner {
     ticks: watch::Sender<u64>,
 }
 
-impl Related {
-    /// No caches yet. A cache that has not heard of the API server for `staleness` is not used.
+impl LookupCaches {
+    /// No caches yet. A cache that had no answer from the API server for `staleness` is not used.
     pub(crate) fn start(
         client: Client,
-        kinds: Discovery,
+        discovery: Discovery,
         staleness: Duration,
         metrics: Metrics,
         readiness: Readiness,
     ) -> Self {
         let inner = Arc::new(Inner {
             client,
-            kinds,
+            discovery,
             staleness,
             metrics,
             readiness,
@@ -69,7 +87,7 @@ impl Related {
     }
 
     /// Says which indexes are needed, all of them. Watches for new ones begin, and those that
-    /// nobody needs any more end.
+    /// are no longer needed end.
     pub(crate) fn want<'i>(&self, indexes: impl IntoIterator<Item = &'i Index>) {
         let mut kinds: BTreeMap<(&str, &str), Vec<&Index>> = BTreeMap::new();
         for index in indexes {
@@ -79,15 +97,15 @@ impl Related {
         let current = self.inner.caches.load_full();
         let mut next = Vec::new();
         for (kind, indexes) in kinds {
-            let shape = Shape::new(indexes);
+            let schema = IndexSchema::new(indexes);
             let of_kind = || {
                 current.iter().filter(|cache| {
                     (cache.shared.group.as_str(), cache.shared.kind.as_str()) == kind
                 })
             };
-            let same = of_kind().find(|cache| cache.shared.shape.is_like(&shape)).cloned();
-            let newest = same.unwrap_or_else(|| Arc::new(self.inner.begin(kind, shape)));
-            // One that was being filled for a shape that was overtaken is not needed.
+            let same = of_kind().find(|cache| cache.shared.schema.is_like(&schema)).cloned();
+            let newest = same.unwrap_or_else(|| Arc::new(self.inner.begin(kind, schema)));
+            // One that was being filled for a schema that was overtaken is not needed.
             let other = of_kind()
                 .find(|cache| !Arc::ptr_eq(cache, &newest) && cache.shared.usable().is_ok());
             next.push(newest);
@@ -96,7 +114,7 @@ impl Related {
         self.inner.caches.store(Arc::new(next));
     }
 
-    /// Whether look-ups by the index are answered; else why not.
+    /// Whether lookups by the index are answered; else why not.
     pub(crate) fn answers(&self, index: &Index) -> Result<(), LookupError> {
         self.inner.usable(index).map(|_| ())
     }
@@ -113,10 +131,10 @@ impl Related {
         let index = namespace_index();
         let cache = caches.iter().find(|cache| {
             cache.shared.is_of(&index)
-                && cache.shared.shape.number(&index).is_some()
+                && cache.shared.schema.number(&index).is_some()
                 && cache.shared.usable().is_ok()
         })?;
-        let number = cache.shared.shape.number(&index)?;
+        let number = cache.shared.schema.number(&index)?;
         let found = cache.shared.get(number, "", namespace)?;
         let labels = found.parts.into_iter().next()??;
         serde_json::from_str(&labels).ok().map(Arc::new)
@@ -135,9 +153,9 @@ pub(crate) fn namespace_index() -> Index {
 }
 
 impl Inner {
-    fn begin(&self, kind: (&str, &str), shape: Shape) -> Cache {
-        let shared = Shared::new(kind, shape, self.staleness, self.ticks.clone());
-        Cache::start(self.client.clone(), self.kinds.clone(), shared)
+    fn begin(&self, kind: (&str, &str), schema: IndexSchema) -> Cache {
+        let shared = CacheState::new(kind, schema, self.staleness, self.ticks.clone());
+        Cache::start(self.client.clone(), self.discovery.clone(), shared)
     }
 
     /// A cache that answers the index, and the index' number there.
@@ -145,7 +163,7 @@ impl Inner {
         let caches = self.caches.load();
         let mut failure = None;
         for cache in caches.iter().filter(|cache| cache.shared.is_of(index)) {
-            if let Some(number) = cache.shared.shape.number(index) {
+            if let Some(number) = cache.shared.schema.number(index) {
                 match cache.shared.usable() {
                     Ok(()) => return Ok((Arc::clone(cache), number)),
                     Err(error) => failure = failure.or(Some(error)),
@@ -153,12 +171,12 @@ impl Inner {
             }
         }
         Err(failure.unwrap_or_else(|| {
-            LookupError(format!("the webhook keeps no cache of {} for this look-up", index.kind))
+            LookupError(format!("the webhook keeps no cache of {} for this lookup", index.kind))
         }))
     }
 }
 
-impl Lookup for Related {
+impl Lookup for LookupCaches {
     fn get<'a>(
         &'a self,
         index: &'a Index,
@@ -181,7 +199,7 @@ impl Lookup for Related {
 /// readiness.
 async fn oversee(inner: Arc<Inner>) {
     let inner = {
-        // The caches end with the last `Related`, and so does this task.
+        // The caches end with the last `LookupCaches`, and so does this task.
         let weak = Arc::downgrade(&inner);
         drop(inner);
         weak
@@ -193,7 +211,7 @@ async fn oversee(inner: Arc<Inner>) {
     loop {
         tokio::select! {
             _ = timer.tick() => {}
-            told = ticks.changed() => if told.is_err() { return },
+            changed = ticks.changed() => if changed.is_err() { return },
         }
         let Some(inner) = inner.upgrade() else { return };
         inner.retire();
@@ -234,7 +252,7 @@ impl Inner {
             self.metrics.lookup_cache_synced(name).set(i64::from(usable.is_ok()));
             self.metrics.lookup_cache_staleness(name).set(cache.shared.age().as_secs_f64());
             let condition = conditions.entry(name.clone()).or_insert_with(|| {
-                let title = format!("look-up cache of {name}");
+                let title = format!("lookup cache of {name}");
                 if self.readiness.has_reported_ready() {
                     self.readiness.initially_ready(title)
                 } else {

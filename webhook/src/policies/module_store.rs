@@ -19,15 +19,15 @@ use tokio::task::AbortHandle;
 use tokio::time::{MissedTickBehavior, interval};
 
 /// Larger files are not read.
-const MOST: u64 = 64 << 20;
-const LOOK: Duration = Duration::from_millis(400);
+const MAX_SIZE: u64 = 64 << 20;
+const POLL_INTERVAL: Duration = Duration::from_millis(400);
 
 /// What is known of one source.
-pub(crate) type Content = Result<Arc<[u8]>, Problem>;
+pub(crate) type ModuleBytes = Result<Arc<[u8]>, Problem>;
 
 /// The sources that policies name; cheap to clone.
 #[derive(Clone)]
-pub(crate) struct Contents {
+pub(crate) struct ModuleStore {
     inner: Arc<Inner>,
 }
 
@@ -39,7 +39,7 @@ struct Inner {
 }
 
 struct Item {
-    content: Option<Content>,
+    content: Option<ModuleBytes>,
     task: Option<AbortHandle>,
 }
 
@@ -51,7 +51,7 @@ impl Drop for Item {
     }
 }
 
-impl Contents {
+impl ModuleStore {
     /// Nothing is read yet. Files are only read below `folder`.
     pub(crate) fn new(client: Client, folder: Option<PathBuf>) -> Self {
         let ticks = watch::Sender::new(0);
@@ -69,7 +69,7 @@ impl Contents {
     }
 
     /// What is known of a source that is wanted; `None` while it is being read for the first time.
-    pub(crate) fn get(&self, source: &Source) -> Option<Content> {
+    pub(crate) fn get(&self, source: &Source) -> Option<ModuleBytes> {
         self.lock().get(source)?.content.clone()
     }
 
@@ -79,7 +79,7 @@ impl Contents {
     }
 
     /// Reads a source now, wanted or not.
-    pub(crate) async fn read_once(&self, source: &Source) -> Content {
+    pub(crate) async fn read_once(&self, source: &Source) -> ModuleBytes {
         if let Some(Ok(bytes)) = self.get(source) {
             return Ok(bytes);
         }
@@ -105,10 +105,10 @@ impl Contents {
             Source::BuiltIn(name) => return Item { content: Some(built_in(name)), task: None },
             Source::Folder(path) => {
                 let folder = self.inner.folder.clone();
-                tokio::spawn(look(Arc::downgrade(&self.inner), folder, path.clone()))
+                tokio::spawn(poll_file(Arc::downgrade(&self.inner), folder, path.clone()))
             }
             Source::ConfigMap { .. } => {
-                tokio::spawn(follow(Arc::downgrade(&self.inner), source.clone()))
+                tokio::spawn(watch_config_map(Arc::downgrade(&self.inner), source.clone()))
             }
         };
         Item { content: None, task: Some(task.abort_handle()) }
@@ -125,7 +125,7 @@ impl Inner {
         self.items.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn set(&self, source: &Source, content: Content) {
+    fn set(&self, source: &Source, content: ModuleBytes) {
         let mut items = self.lock();
         let Some(item) = items.get_mut(source) else { return };
         if item.content.as_ref() == Some(&content) {
@@ -150,12 +150,12 @@ fn unreachable(message: String, hint: &str) -> Problem {
     Problem::new(Fault::SourceUnreachable, "/spec/module", message, hint)
 }
 
-fn built_in(name: &str) -> Content {
+fn built_in(name: &str) -> ModuleBytes {
     let missing = || unreachable(format!("there is no built-in policy {name:?}"), "name another");
     built_in_bytes(name).map(Arc::from).ok_or_else(missing)
 }
 
-async fn follow(inner: std::sync::Weak<Inner>, source: Source) {
+async fn watch_config_map(inner: std::sync::Weak<Inner>, source: Source) {
     let Source::ConfigMap { namespace, name, key } = &source else { return };
     let Some(client) = inner.upgrade().map(|inner| inner.client.clone()) else { return };
     let target = WatchSpec {
@@ -184,7 +184,7 @@ async fn follow(inner: std::sync::Weak<Inner>, source: Source) {
     }
 }
 
-fn read_key(object: Option<&Value>, namespace: &str, name: &str, key: &str) -> Content {
+fn read_key(object: Option<&Value>, namespace: &str, name: &str, key: &str) -> ModuleBytes {
     let Some(object) = object else {
         let message = format!("there is no ConfigMap {namespace}/{name}");
         return Err(unreachable(message, "create it; the policy is then loaded by itself"));
@@ -201,12 +201,12 @@ fn read_key(object: Option<&Value>, namespace: &str, name: &str, key: &str) -> C
     })
 }
 
-/// What tells one state of a file from another.
+/// What distinguishes one state of a file from another.
 type Stamp = Option<(SystemTime, u64, PathBuf)>;
 
-async fn look(inner: std::sync::Weak<Inner>, folder: Option<PathBuf>, path: String) {
+async fn poll_file(inner: std::sync::Weak<Inner>, folder: Option<PathBuf>, path: String) {
     let source = Source::Folder(path.clone());
-    let mut timer = interval(LOOK);
+    let mut timer = interval(POLL_INTERVAL);
     timer.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut before: Option<Stamp> = None;
     loop {
@@ -230,7 +230,7 @@ async fn stamp(folder: Option<&Path>, path: &str) -> Stamp {
 }
 
 /// Reads the file, and the stamp that it had afterwards.
-async fn read_file(folder: Option<&Path>, path: &str) -> (Stamp, Content) {
+async fn read_file(folder: Option<&Path>, path: &str) -> (Stamp, ModuleBytes) {
     let Some(folder) = folder else {
         let message = "the webhook was started without a policy folder".to_owned();
         return (
@@ -255,8 +255,8 @@ async fn read_below(folder: &Path, path: &str) -> io::Result<Vec<u8>> {
     if !file.starts_with(&folder) {
         return Err(io::Error::other("it leads out of the policy folder"));
     }
-    if tokio::fs::metadata(&file).await?.len() > MOST {
-        return Err(io::Error::other(format!("it is larger than {} MiB", MOST >> 20)));
+    if tokio::fs::metadata(&file).await?.len() > MAX_SIZE {
+        return Err(io::Error::other(format!("it is larger than {} MiB", MAX_SIZE >> 20)));
     }
     tokio::fs::read(file).await
 }

@@ -1,6 +1,6 @@
-//! The objects of one kind as look-ups need them: the declared parts and the hash indexes, nothing
+//! The objects of one kind as lookups need them: the declared parts and the hash indexes, nothing
 //! else of an object. Pure data; who fills it is in `cache.rs`. Public for the benchmark of
-//! look-ups only.
+//! lookups only.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use serde_json::Value;
 
 /// Which parts are kept and which keys are indexed.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Shape {
+pub struct IndexSchema {
     /// One per distinct key and reads; the names do not matter.
     indexes: Vec<Index>,
     /// The parts that any of them returns.
@@ -19,7 +19,7 @@ pub struct Shape {
     places: Vec<Vec<usize>>,
 }
 
-impl Shape {
+impl IndexSchema {
     /// The least that answers these indexes, all of one kind, in whatever order they come.
     pub fn new<'i>(indexes: impl IntoIterator<Item = &'i Index>) -> Self {
         let mut distinct: Vec<Index> = indexes.into_iter().cloned().collect();
@@ -53,13 +53,13 @@ impl Shape {
             && self.indexes.iter().zip(&other.indexes).all(|(one, other)| same(one, other))
     }
 
-    fn entry(&self, object: &Value) -> Entry {
+    fn entry(&self, object: &Value) -> CachedObject {
         let text =
             |pointer| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default().into();
         let part = |pointer: &String| {
             object.pointer(pointer).map(|value| value.to_string().into_boxed_str())
         };
-        Entry {
+        CachedObject {
             namespace: text("/metadata/namespace"),
             name: text("/metadata/name"),
             uid: text("/metadata/uid"),
@@ -72,8 +72,8 @@ impl Shape {
         }
     }
 
-    /// What a look-up by the index of that number returns of the entry.
-    pub fn found(&self, number: usize, entry: &Entry) -> lookup::FoundObject {
+    /// What a lookup by the index of that number returns of the entry.
+    pub fn found(&self, number: usize, entry: &CachedObject) -> lookup::FoundObject {
         let places = self.places.get(number).map(Vec::as_slice).unwrap_or_default();
         let part = |place: &usize| entry.parts.get(*place).cloned().flatten().map(String::from);
         lookup::FoundObject {
@@ -91,7 +91,7 @@ fn same(one: &Index, other: &Index) -> bool {
 
 /// What is kept of one object.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Entry {
+pub struct CachedObject {
     namespace: Box<str>,
     name: Box<str>,
     uid: Box<str>,
@@ -100,7 +100,7 @@ pub struct Entry {
     keys: Box<[Box<[Arc<str>]>]>,
 }
 
-impl Entry {
+impl CachedObject {
     fn place(&self) -> (&str, &str) {
         (&self.namespace, &self.name)
     }
@@ -108,25 +108,25 @@ impl Entry {
 
 /// The objects of one kind.
 #[derive(Debug, Default)]
-pub struct Table {
-    objects: HashMap<String, Arc<Entry>>,
+pub struct Store {
+    objects: HashMap<String, Arc<CachedObject>>,
     /// Per index: key to entries, these ordered by namespace and name.
-    indexes: Vec<HashMap<Arc<str>, Vec<Arc<Entry>>>>,
+    indexes: Vec<HashMap<Arc<str>, Vec<Arc<CachedObject>>>>,
 }
 
 fn identity(namespace: &str, name: &str) -> String {
     format!("{namespace}/{name}")
 }
 
-impl Table {
-    pub fn new(shape: &Shape) -> Self {
-        let indexes = shape.indexes.iter().map(|_| HashMap::new()).collect();
+impl Store {
+    pub fn new(schema: &IndexSchema) -> Self {
+        let indexes = schema.indexes.iter().map(|_| HashMap::new()).collect();
         Self { objects: HashMap::new(), indexes }
     }
 
     /// Takes the object in, in place of its former state.
-    pub fn put(&mut self, shape: &Shape, object: &Value) {
-        let entry = Arc::new(shape.entry(object));
+    pub fn put(&mut self, schema: &IndexSchema, object: &Value) {
+        let entry = Arc::new(schema.entry(object));
         let former =
             self.objects.insert(identity(&entry.namespace, &entry.name), Arc::clone(&entry));
         if let Some(former) = former {
@@ -151,7 +151,7 @@ impl Table {
         }
     }
 
-    fn forget_keys(&mut self, former: &Entry) {
+    fn forget_keys(&mut self, former: &CachedObject) {
         for (index, keys) in self.indexes.iter_mut().zip(&former.keys) {
             for key in keys {
                 if let Some(entries) = index.get_mut(key) {
@@ -169,12 +169,12 @@ impl Table {
     }
 
     /// The object of that name.
-    pub(super) fn get(&self, namespace: &str, name: &str) -> Option<Arc<Entry>> {
+    pub(super) fn get(&self, namespace: &str, name: &str) -> Option<Arc<CachedObject>> {
         self.objects.get(&identity(namespace, name)).cloned()
     }
 
     /// The objects that have the key in the index of that number.
-    pub fn find(&self, number: usize, key: &str) -> Vec<Arc<Entry>> {
+    pub fn find(&self, number: usize, key: &str) -> Vec<Arc<CachedObject>> {
         self.indexes.get(number).and_then(|index| index.get(key)).cloned().unwrap_or_default()
     }
 
@@ -204,49 +204,49 @@ mod tests {
             "spec": {"ip": ip, "secret": "kept out"}})
     }
 
-    fn names(shape: &Shape, table: &Table, index: &Index, key: &str) -> Vec<String> {
-        let number = shape.number(index).unwrap();
-        table.find(number, key).iter().map(|entry| shape.found(number, entry).name).collect()
+    fn names(schema: &IndexSchema, table: &Store, index: &Index, key: &str) -> Vec<String> {
+        let number = schema.number(index).unwrap();
+        table.find(number, key).iter().map(|entry| schema.found(number, entry).name).collect()
     }
 
     #[test]
     fn finds_by_key_in_the_order_of_names_and_follows_changes() {
         let by_ip = index("/spec/ip", &["/spec/ip"]);
-        let shape = Shape::new([&by_ip]);
-        let mut table = Table::new(&shape);
+        let schema = IndexSchema::new([&by_ip]);
+        let mut table = Store::new(&schema);
         for object in [thing("b", "1"), thing("a", "1"), thing("c", "2")] {
-            table.put(&shape, &object);
+            table.put(&schema, &object);
         }
-        assert_eq!(names(&shape, &table, &by_ip, "1"), ["a", "b"]);
-        table.put(&shape, &thing("a", "2"));
-        assert_eq!(names(&shape, &table, &by_ip, "1"), ["b"]);
-        assert_eq!(names(&shape, &table, &by_ip, "2"), ["a", "c"]);
+        assert_eq!(names(&schema, &table, &by_ip, "1"), ["a", "b"]);
+        table.put(&schema, &thing("a", "2"));
+        assert_eq!(names(&schema, &table, &by_ip, "1"), ["b"]);
+        assert_eq!(names(&schema, &table, &by_ip, "2"), ["a", "c"]);
         table.remove(&thing("c", "whatever it was last"));
-        assert_eq!(names(&shape, &table, &by_ip, "2"), ["a"]);
+        assert_eq!(names(&schema, &table, &by_ip, "2"), ["a"]);
         assert_eq!(table.len(), 2);
     }
 
     #[test]
     fn keeps_declared_parts_only_and_returns_those_of_the_index_asked() {
         let (by_ip, all) = (index("/spec/ip", &["/metadata/uid", "/spec/ip"]), index("", &[]));
-        let shape = Shape::new([&by_ip, &all, &by_ip]);
-        let mut table = Table::new(&shape);
-        table.put(&shape, &thing("a", "1"));
+        let schema = IndexSchema::new([&by_ip, &all, &by_ip]);
+        let mut table = Store::new(&schema);
+        table.put(&schema, &thing("a", "1"));
         assert!(!format!("{table:?}").contains("kept out"));
         let entry = table.get("n", "a").unwrap();
-        let found = shape.found(shape.number(&by_ip).unwrap(), &entry);
+        let found = schema.found(schema.number(&by_ip).unwrap(), &entry);
         assert_eq!(found.parts, [Some("\"uid-a\"".to_owned()), Some("\"1\"".to_owned())]);
-        assert_eq!(shape.found(shape.number(&all).unwrap(), &entry).parts, []);
-        assert_eq!(names(&shape, &table, &all, ""), ["a"]);
+        assert_eq!(schema.found(schema.number(&all).unwrap(), &entry).parts, []);
+        assert_eq!(names(&schema, &table, &all, ""), ["a"]);
     }
 
     #[test]
     fn only_metadata_is_asked_for_where_nothing_else_is_declared() {
         let (labels, name) = (index("", &["/metadata/labels"]), index("/metadata/name", &[]));
-        assert!(Shape::new([&labels, &name]).is_metadata());
-        assert!(!Shape::new([&labels, &index("/spec/ip", &[])]).is_metadata());
-        assert!(!Shape::new([&index("", &["/type"])]).is_metadata());
-        assert!(!Shape::new([&index("", &[""])]).is_metadata(), "the whole object");
+        assert!(IndexSchema::new([&labels, &name]).is_metadata());
+        assert!(!IndexSchema::new([&labels, &index("/spec/ip", &[])]).is_metadata());
+        assert!(!IndexSchema::new([&index("", &["/type"])]).is_metadata());
+        assert!(!IndexSchema::new([&index("", &[""])]).is_metadata(), "the whole object");
     }
 
     #[test]
@@ -254,7 +254,7 @@ mod tests {
         let (one, other) = (index("/a", &["/x"]), index("/b", &[]));
         let mut renamed = one.clone();
         renamed.name = "other".into();
-        assert!(Shape::new([&one, &other]).is_like(&Shape::new([&other, &renamed])));
-        assert!(!Shape::new([&one]).is_like(&Shape::new([&one, &other])));
+        assert!(IndexSchema::new([&one, &other]).is_like(&IndexSchema::new([&other, &renamed])));
+        assert!(!IndexSchema::new([&one]).is_like(&IndexSchema::new([&one, &other])));
     }
 }

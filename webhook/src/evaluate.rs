@@ -1,5 +1,5 @@
-//! What the policies in force say of an object that is stored, by the same `evaluate` that judges
-//! requests. The audit and the keeper of claims ask here, so they cannot come to other verdicts.
+//! What the active policies find in an object that is stored, by the same `evaluate` as for requests.
+//! The audit and the claim controller ask here, so they cannot come to other verdicts.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -15,28 +15,28 @@ use serde_json::Value;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use crate::serving::Serving;
+use crate::active::ActivePolicies;
 
 /// Who asks, for policies that look at the user and for exemptions.
 pub(crate) const USER: &str = "system:opensdn-audit";
 
-/// How long all policies together may take for one object. Nobody waits for the answer.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// How long all policies together may take for one object. No request waits for the answer.
+const EVALUATION_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The labels of a namespace, where they are known.
 pub type NamespaceLabels = dyn Fn(&str) -> Option<Arc<BTreeMap<String, String>>> + Send + Sync;
 
-/// Judges stored objects; cheap to clone.
+/// Evaluates stored objects; cheap to clone.
 #[derive(Clone)]
-pub struct Judge {
-    serving: Arc<Serving>,
+pub struct Evaluator {
+    active: Arc<ActivePolicies>,
     lookup: Arc<dyn Lookup>,
     labels: Arc<NamespaceLabels>,
 }
 
-/// As what an object is judged: policies may differ between the two.
+/// As what an object is evaluated: policies may differ between the two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum As {
+pub(crate) enum EvaluateAs {
     /// As if it were created now.
     Created,
     /// As if it were updated to what it is.
@@ -45,7 +45,7 @@ pub(crate) enum As {
 
 /// A stored object.
 #[derive(Clone, Debug)]
-pub(crate) struct Stored {
+pub(crate) struct StoredObject {
     pub(crate) group: String,
     pub(crate) version: String,
     pub(crate) kind: String,
@@ -57,7 +57,7 @@ pub(crate) struct Stored {
     text: String,
 }
 
-impl Stored {
+impl StoredObject {
     /// Reads the object; `None` if it has no kind or name.
     pub(crate) fn read(object: &Value) -> Option<Self> {
         let text = |pointer| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
@@ -79,38 +79,38 @@ impl Stored {
     }
 }
 
-impl Judge {
-    /// Judges by what `serving` has in force.
+impl Evaluator {
+    /// Evaluates the `active` policies.
     #[must_use]
     pub fn new(
-        serving: Arc<Serving>,
+        active: Arc<ActivePolicies>,
         lookup: Arc<dyn Lookup>,
         labels: Arc<NamespaceLabels>,
     ) -> Self {
-        Self { serving, lookup, labels }
+        Self { active, lookup, labels }
     }
 
     /// What is in force now; `None` until that is known for the first time. Nothing in force is
     /// an answer too, so the two must not look the same.
     pub(crate) fn in_force(&self) -> Option<Arc<PolicySet>> {
-        let known = *self.serving.changed().borrow() > 0;
-        known.then(|| Arc::clone(&self.serving.current().set))
+        let known = *self.active.changed().borrow() > 0;
+        known.then(|| Arc::clone(&self.active.current().set))
     }
 
     /// Ticks when something else is in force.
     pub(crate) fn changed(&self) -> watch::Receiver<u64> {
-        self.serving.changed()
+        self.active.changed()
     }
 
     /// What the policies say of the object.
     ///
     /// # Errors
     /// Its text could be read in two ways; the API server stores no such object.
-    pub(crate) async fn judge(
+    pub(crate) async fn evaluate(
         &self,
         set: &PolicySet,
-        stored: &Stored,
-        way: As,
+        stored: &StoredObject,
+        way: EvaluateAs,
     ) -> Result<Verdict, ScanError> {
         let mut paths = Paths::new();
         let mount = paths.mount("", set.paths());
@@ -119,8 +119,8 @@ impl Judge {
         let labels = (self.labels)(&stored.namespace);
         let request = Request {
             operation: match way {
-                As::Created => Operation::Create,
-                As::Updated => Operation::Update,
+                EvaluateAs::Created => Operation::Create,
+                EvaluateAs::Updated => Operation::Update,
             },
             group: &stored.group,
             version: &stored.version,
@@ -134,9 +134,9 @@ impl Judge {
             // As for a request that counts: the verdict is to be the same.
             dry_run: false,
             object,
-            old_object: object.filter(|_| way == As::Updated),
+            old_object: object.filter(|_| way == EvaluateAs::Updated),
         };
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + EVALUATION_TIMEOUT;
         Ok(set.evaluate(&request, &Context { lookup: Arc::clone(&self.lookup), deadline }).await)
     }
 }
@@ -146,12 +146,12 @@ impl Judge {
 pub(crate) struct Subjects {
     /// Groups and kinds.
     pub(crate) kinds: BTreeSet<(String, String)>,
-    /// Policies that are about any kind, which nobody can list, with the reason in words.
+    /// Policies that are about any kind, which cannot be listed, with the reason in words.
     pub(crate) not_listed: BTreeMap<String, String>,
 }
 
 impl Subjects {
-    /// The kinds that these policies judge when an object is created or updated. `table` tells
+    /// The kinds that these policies are about when an object is created or updated. `table` shows
     /// which kinds a group has, where a policy is about all of them.
     pub(crate) fn of<'b>(bindings: impl Iterator<Item = &'b Binding>, table: &Snapshot) -> Self {
         let mut subjects = Self::default();

@@ -1,0 +1,126 @@
+//! The modules of the webhook are in an order in which each uses only those before it, so that none
+//! can be understood only together with another.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// From what knows no other module to what knows them all. The root (`lib.rs`, `main.rs`) is above.
+const ORDER: [&str; 17] = [
+    "allocator",
+    "metrics",
+    "replicas",
+    "tls",
+    "server",
+    "certificates",
+    "active",
+    "lookup",
+    "policies",
+    "configuration",
+    "evaluate",
+    "claims",
+    "audit",
+    "admission",
+    "args",
+    "wiring",
+    "startup",
+];
+
+fn source() -> PathBuf {
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../webhook/src")).to_owned()
+}
+
+/// The files of a module without its tests.
+fn files(module: &str) -> Vec<PathBuf> {
+    let mut found = vec![source().join(format!("{module}.rs"))];
+    let mut folders = vec![source().join(module)];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+            let path = entry.path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|end| end == "rs")
+                && path.file_name().is_some_and(|name| name != "tests.rs")
+            {
+                found.push(path);
+            }
+        }
+    }
+    found
+}
+
+/// The code of a file: no comments, and nothing from its tests on.
+fn code(path: &Path) -> String {
+    let text = fs::read_to_string(path).unwrap_or_else(|error| panic!("{path:?}: {error}"));
+    let code = text.lines().take_while(|line| line.trim() != "#[cfg(test)]");
+    code.filter(|line| !line.trim_start().starts_with("//")).collect::<Vec<_>>().join("\n")
+}
+
+/// The names right behind `crate::`, also those of a group in braces.
+fn used(code: &str) -> BTreeSet<String> {
+    let name = |text: &str| -> String {
+        text.trim_start().chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect()
+    };
+    let mut names = BTreeSet::new();
+    for (at, _) in code.match_indices("crate::") {
+        let is_whole = !code[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_' || c == '$');
+        let rest = &code[at + "crate::".len()..];
+        if !is_whole {
+            continue;
+        }
+        let Some(group) = rest.strip_prefix('{') else {
+            names.insert(name(rest));
+            continue;
+        };
+        let (mut depth, mut starts) = (0, true);
+        for (at, letter) in group.char_indices() {
+            if starts && depth == 0 && !letter.is_whitespace() {
+                names.insert(name(&group[at..]));
+                starts = false;
+            }
+            match letter {
+                '{' => depth += 1,
+                '}' if depth == 0 => break,
+                '}' => depth -= 1,
+                ',' => starts = true,
+                _ => {}
+            }
+        }
+    }
+    names.remove("");
+    names
+}
+
+#[test]
+fn every_module_is_in_the_order() {
+    let root = code(&source().join("lib.rs"));
+    let modules: BTreeSet<&str> = root
+        .lines()
+        .filter_map(|line| line.trim_start_matches("pub ").strip_prefix("mod ")?.strip_suffix(';'))
+        .collect();
+    assert_eq!(modules, BTreeSet::from(ORDER), "lib.rs has other modules than ORDER");
+}
+
+#[test]
+fn a_module_uses_only_those_before_it() {
+    let mut wrong = Vec::new();
+    for (at, module) in ORDER.iter().enumerate() {
+        for file in files(module) {
+            for other in used(&code(&file)) {
+                let is_before = ORDER[..=at].contains(&other.as_str());
+                if ORDER.contains(&other.as_str()) && !is_before {
+                    wrong.push(format!("{} uses crate::{other}", file.display()));
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "backwards in ORDER:\n  {}", wrong.join("\n  "));
+}
+
+#[test]
+fn names_in_groups_are_found() {
+    let code =
+        "use crate::a::B;\nuse crate::{\n    c::{D, e},\n    f,\n};\nfn g() { $crate::h(); }";
+    let expected: BTreeSet<String> = ["a", "c", "f"].map(str::to_owned).into();
+    assert_eq!(used(code), expected);
+}

@@ -1,0 +1,46 @@
+//! What policies run on: the engine, the cache of compiled modules, and the compiler's process.
+
+use std::path::PathBuf;
+
+use opensdn_policy_host::{Cache, CacheError, Engine, EngineError};
+
+use super::args::PolicyArgs;
+use super::compiler::Compiler;
+
+/// Why policies have nothing to run on.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages say it")]
+pub enum Error {
+    #[error("start the engine of the policies")]
+    Engine(#[source] EngineError),
+    #[error("open the folder of compiled policies")]
+    Cache(#[source] CacheError),
+}
+
+/// What policies run on.
+pub struct Engines {
+    pub(super) engine: Engine,
+    pub(super) cache: Option<Cache>,
+    pub(super) compiler: Option<Compiler>,
+}
+
+impl Engines {
+    /// Starts the engine and opens the cache: what can fail, before anything runs.
+    ///
+    /// # Errors
+    /// The machine does not give the engine what it needs, or the cache folder is open to others.
+    pub fn start(args: &PolicyArgs) -> Result<Self, Error> {
+        let cache = args.cache_folder.as_ref().map(Cache::open).transpose();
+        let cache = cache.map_err(Error::Cache)?;
+        let engine = Engine::start(args.evaluations).map_err(Error::Engine)?;
+        Ok(Self { engine, cache, compiler: None })
+    }
+
+    /// Modules are compiled by this program in a process of its own, which is
+    /// `policies/compiler.rs`. Without a cache folder, where the code would go, nothing changes.
+    #[must_use]
+    pub fn compiled_by(mut self, program: PathBuf) -> Self {
+        self.compiler = self.cache.as_ref().map(|cache| Compiler::new(program, cache));
+        self
+    }
+}
