@@ -1,4 +1,4 @@
-//! A file that is replaced as a whole: whoever reads it sees the old text or the new one, never a
+//! A file that is replaced as a whole: a reader sees the old text or the new one, never a
 //! part, also when the machine stops in between. What the text is, is not known here.
 
 use std::fs::{self, File, Metadata};
@@ -18,7 +18,7 @@ pub(crate) fn replace(path: &Path, text: &[u8]) -> io::Result<()> {
     let written = write(&new, text, fs::metadata(&target).ok().as_ref())
         .and_then(|()| fs::rename(&new, &target));
     if written.is_err() {
-        // What is told is why the text could not be written, not what became of the attempt.
+        // The error to report is the first one, not what became of the clean-up.
         let _ = fs::remove_file(&new);
     }
     written

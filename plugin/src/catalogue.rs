@@ -15,7 +15,7 @@ mod words;
 const POLICIES: &str = include_str!("../../policies/README.md");
 const RULES: &str = include_str!("../../crds/RULES.md");
 
-/// What a code means. Rarely more than one thing: a policy may go on where the schema's rule ends.
+/// What a code means. Rarely more than one thing: a policy may continue where the schema's rule ends.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Explanation {

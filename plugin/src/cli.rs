@@ -45,7 +45,7 @@ Examples:
 
 Exit codes:
   0  done, or nothing found
-  1  the answer is negative: findings, a difference, a failed case
+  1  findings, a difference, or a failed case
   2  the command line or an input file cannot be understood
   3  something could not be asked: no cluster, no rights, no registry
   4  waiting took too long
@@ -154,7 +154,7 @@ pub(crate) fn xdg_folder(variable: &str, in_home: &str) -> Option<PathBuf> {
 /// Whether to use colours.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum Color {
-    /// Where somebody sees them: on a terminal, unless `NO_COLOR` is set.
+    /// On a terminal, unless `NO_COLOR` is set.
     #[default]
     Auto,
     /// Always.

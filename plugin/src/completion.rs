@@ -2,7 +2,7 @@
 //! cobra's directive. Scripts for shells are in `commands/completion.rs`.
 //!
 //! kubectl runs `kubectl_complete-opensdn WORD...` with the word to complete last. It offers nothing
-//! where that fails or writes nothing, so an error here is silence: nobody could read it.
+//! where that fails or writes nothing, so an error here is silence: no user would see it.
 
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Write};
@@ -17,7 +17,7 @@ pub(crate) const WORD: &str = "__complete";
 
 /// No file names of the shell's own: where files are wanted they are among the candidates.
 const NO_FILES: u8 = 4;
-/// No blank after the candidate: a folder's name goes on.
+/// No blank after the candidate: more follows a folder's name.
 const NO_SPACE: u8 = 2;
 
 /// The words to complete, where this is a question for completion.

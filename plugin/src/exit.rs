@@ -16,13 +16,13 @@ use crate::output::Answer;
 pub enum Exit {
     /// Done, or nothing found.
     Done = 0,
-    /// It worked, and the answer is negative: findings, a difference, a failed case.
+    /// It worked, and there are findings, a difference or a failed case.
     Findings = 1,
     /// The command line, an input file or the place of the answer cannot be dealt with.
     Usage = 2,
-    /// Somebody could not be asked: no cluster, no rights.
+    /// Something could not be asked: no cluster, no rights.
     Unreachable = 3,
-    /// Waiting took too long; the work may go on.
+    /// Waiting took too long; the work may continue.
     TimedOut = 4,
     /// A safety rule, or the user, said no.
     Refused = 5,

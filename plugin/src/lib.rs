@@ -15,8 +15,6 @@ mod config;
 mod exit;
 mod live;
 mod output;
-#[cfg(test)]
-mod page;
 mod parse;
 mod plugins;
 mod policy;
@@ -31,12 +29,13 @@ pub use output::{API_VERSION, Answer, DocumentFormat, Format, Output};
 pub use ui::{Layout, Ui, style, wrap};
 
 use parse::Parsed;
+pub use parse::command;
 
 /// Runs one command line and says how the process ends.
 pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     let args: Vec<OsString> = args.into_iter().collect();
     if let Some(words) = completion::words(&args) {
-        // Nobody reads an error here: kubectl and the shell offer nothing then.
+        // An error is not shown here: kubectl and the shell offer nothing then.
         let _ = Ui::plain(anstream::ColorChoice::Never, None)
             .write(|out| completion::answer(words, out));
         return Exit::Done.into();

@@ -1,4 +1,4 @@
-//! From the words of the command line to a command, or to what the user has to be told instead.
+//! From the words of the command line to a command, or to what is reported instead.
 
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
@@ -40,18 +40,19 @@ pub(crate) enum Parsed {
         failure: Failure,
         /// Whether in colours.
         color: ColorChoice,
-        /// The document that was asked for, as far as can be told.
+        /// The document that was asked for, as far as the words show.
         document_format: Option<DocumentFormat>,
     },
 }
 
 /// The definition of the command line, as help, completion and manual show it.
-pub(crate) fn command() -> clap::Command {
+#[must_use]
+pub fn command() -> clap::Command {
     without_cluster_flags(Cli::command(), &ClusterFlags::augment_args(clap::Command::new("flags")))
 }
 
 /// Hides the flags in the commands where they are refused. An argument of the same id in a command
-/// stands for the one that would be handed down.
+/// replaces the one that would be handed down.
 fn without_cluster_flags(command: clap::Command, flags: &clap::Command) -> clap::Command {
     let names: Vec<String> =
         command.get_subcommands().map(|one| one.get_name().to_owned()).collect();
@@ -187,7 +188,7 @@ fn document_format(matches: &ArgMatches) -> Option<DocumentFormat> {
     DocumentFormat::named(values.next()?.to_str()?)
 }
 
-/// A flag that has no effect is not accepted: whoever gives `--context` believes that the cluster
+/// A flag that has no effect is not accepted: a user who gives `--context` believes that the cluster
 /// is asked.
 fn refusal(definition: &clap::Command, cli: &Cli, matches: &ArgMatches) -> Result<(), Failure> {
     cli.global.check()?;
@@ -232,7 +233,7 @@ pub(crate) fn clap_message(error: &clap::Error) -> (String, Option<String>) {
     (message.join(" "), suggestion(error))
 }
 
-/// `validate --cluster` is meant as `--live` by whoever gives it no name, or lets it take that of
+/// `validate --cluster` is meant as `--live` by a user who gives it no name, or lets it take that of
 /// the only file.
 fn meant_live(error: &clap::Error, args: &[OsString]) -> Option<String> {
     let has = |words: &[&str]| args.iter().skip(1).any(|arg| words.iter().any(|word| arg == word));

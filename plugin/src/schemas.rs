@@ -1,4 +1,4 @@
-//! The JSON Schema of every answer, by kind. A command's own answers stand in the command's file;
+//! The JSON Schema of every answer, by kind. A command's own answers are in the command's file;
 //! here is only the list.
 
 use schemars::{JsonSchema, Schema, generate::SchemaSettings};

@@ -23,7 +23,7 @@ pub struct Ui {
     document_format: Option<DocumentFormat>,
     layout: Layout,
     progress: Progress,
-    /// What stands in the changing line, and has to be wiped before anything else is written.
+    /// Whether the changing line has text, which has to be wiped before anything else is written.
     line_open: bool,
     quiet: bool,
     verbose: u8,
@@ -109,7 +109,7 @@ impl Ui {
         }
         match text(&mut self.out).and_then(|()| self.out.flush()) {
             Ok(()) => Ok(()),
-            // `| head` has read enough. That is no failure, and the exit code still tells the answer.
+            // `| head` has read enough. That is no failure, and the exit code still gives the answer.
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
                 self.closed = true;
                 Ok(())
@@ -158,7 +158,7 @@ impl Ui {
             Progress::Tty => {
                 self.wipe();
                 let text = layout::shortened(text, self.layout.width);
-                // Progress that nobody can see is not missed.
+                // Progress is not missed where stderr is gone.
                 let _ = write!(self.err, "{text}").and_then(|()| self.err.flush());
                 self.line_open = true;
             }
@@ -169,7 +169,7 @@ impl Ui {
     /// Asks before something is changed. The default is no.
     ///
     /// # Errors
-    /// The user said no, or there is nobody to ask: without a terminal a command must not wait.
+    /// The user said no, or there is no user to ask: without a terminal a command must not wait.
     pub fn confirm(&mut self, question: &str) -> Result<(), Failure> {
         if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
             let message = format!("{question} needs a yes, and there is no terminal to ask on");
@@ -186,7 +186,7 @@ impl Ui {
         Err(Failure::new(Exit::Refused, "not-confirmed", "nothing has been changed", ""))
     }
 
-    /// Tells why there is no answer: on stderr, and as the document where one was asked for.
+    /// Reports why there is no answer: on stderr, and as the document where one was asked for.
     pub fn failure(&mut self, failure: &Failure) {
         self.tell(style::ERROR, "error", &failure.message);
         for cause in &failure.causes {
@@ -197,7 +197,7 @@ impl Ui {
         }
         // A part of an answer followed by an error would be two documents.
         if self.document_format.is_some() && !self.answered {
-            // That stdout is gone as well cannot be told to anybody.
+            // That stdout is gone as well cannot be reported.
             let _ = self.answer(failure, |_| Ok(()));
         }
     }
@@ -208,7 +208,7 @@ impl Ui {
 
     fn line(&mut self, text: &str) {
         self.wipe();
-        // Where stderr is gone there is nobody to be told.
+        // Where stderr is gone there is nowhere to report to.
         let _ = writeln!(self.err, "{text}");
     }
 

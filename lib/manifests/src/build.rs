@@ -135,7 +135,7 @@ impl<'a> Builder<'a> {
         Ok(())
     }
 
-    /// Where something stands in the source.
+    /// Where something is in the source.
     pub(crate) fn span(&self, span: &granit_parser::Span) -> Span {
         let range = span.byte_range().unwrap_or(self.text.len()..self.text.len());
         Span::new(range.start, range.end).moved(self.offset)
@@ -197,7 +197,7 @@ impl<'a> Builder<'a> {
         self.deliver(leaf(value, span), anchor)
     }
 
-    /// A value that is not written stands at its key; the blank end of a block is left out.
+    /// A value that is not written is at its key; the blank end of a block is left out.
     fn visible(&self, span: Span) -> Span {
         let range = span.start.saturating_sub(self.offset)..span.end.saturating_sub(self.offset);
         let written = self.text.get(range).unwrap_or_default();
@@ -220,7 +220,7 @@ impl<'a> Builder<'a> {
         Ok(())
     }
 
-    /// Where the first `-` of a list stands: the parser may place the list behind it.
+    /// Where the first `-` of a list is: the parser may place the list behind it.
     fn dash_before(&self, start: usize) -> usize {
         let before = self.text.get(..start.saturating_sub(self.offset)).unwrap_or_default();
         let before = before.trim_end_matches([' ', '\t']);
@@ -321,7 +321,7 @@ impl<'a> Builder<'a> {
         };
         frame.weight = frame.weight.saturating_add(node.weight);
         frame.height = frame.height.max(node.height + 1);
-        // The value of a merge stands elsewhere, as does what an alias copies.
+        // The value of a merge is elsewhere, as does what an alias copies.
         frame.end = frame.end.max(node.places.span.end);
         let problems = match &mut frame.content {
             Content::List { items, places } => {
@@ -386,7 +386,7 @@ impl<'a> Builder<'a> {
         })
     }
 
-    /// Keeps a problem; a document that is wrong all over is not told in full.
+    /// Keeps a problem; a document that is wrong all over is not reported in full.
     fn report(&mut self, problem: Problem) {
         const MOST: usize = 1000;
         if self.problems.len() < MOST {

@@ -8,9 +8,9 @@ use crate::source::Span;
 pub struct Comment {
     /// From the `#` to the end of the line.
     pub span: Span,
-    /// What stands behind the `#`, without blanks around it.
+    /// What is behind the `#`, without blanks around it.
     pub text: String,
-    /// Whether something other than blanks stands before it on its line.
+    /// Whether something other than blanks is before it on its line.
     pub trailing: bool,
 }
 
@@ -19,7 +19,7 @@ pub struct Comment {
 pub struct Suppression {
     /// The codes, as written, separated by commas there.
     pub codes: Vec<String>,
-    /// Why; empty where nobody said so.
+    /// Why; empty where it is not said.
     pub reason: String,
     /// The comment.
     pub span: Span,

@@ -1,4 +1,4 @@
-//! One object of a manifest: its value, and where each of its fields stands. Documents are made by
+//! One object of a manifest: its value, and where each of its fields is. Documents are made by
 //! [`read`](crate::read) only.
 
 use std::sync::Arc;
@@ -28,14 +28,14 @@ impl Document {
         Self { value, origin, places, comments }
     }
 
-    /// Where a field stands, by its JSON pointer in [`value`](Self::value); the root is `""`.
+    /// Where a field is, by its JSON pointer in [`value`](Self::value); the root is `""`.
     /// None where the document has no such field, as with one that a default or a policy adds.
     #[must_use]
     pub fn span(&self, pointer: &str) -> Option<FieldSpan> {
         self.places.at(pointer)
     }
 
-    /// Where the field stands or, if the document has it not, the innermost field around it that
+    /// Where the field is or, if the document has it not, the innermost field around it that
     /// it has.
     #[must_use]
     pub fn nearest(&self, pointer: &str) -> FieldSpan {
@@ -51,7 +51,7 @@ impl Document {
         }
     }
 
-    /// The pointer at which the object stands in the document as written: `""`, or `/items/3` for
+    /// The pointer at which the object is in the document as written: `""`, or `/items/3` for
     /// an entry of a list of objects.
     #[must_use]
     pub fn origin(&self) -> &str {

@@ -1,7 +1,7 @@
 //! Manifests as people write them: YAML and JSON with places, checked against schemas and CEL rules.
 //!
 //! - [`Sources`] cuts a stream into the texts of single documents, [`read`] makes [`Document`]s of
-//!   a text: the value as the API server will get it, and where each field stands.
+//!   a text: the value as the API server will get it, and where each field is.
 //! - [`Schemas`] checks them as the API server would.
 //! - Everything that is wrong is a [`Problem`], and all of it is reported, never only the first.
 //!

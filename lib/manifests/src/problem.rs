@@ -90,13 +90,13 @@ pub mod codes {
         ENCODING = "not-utf-8",
         /// A document is too large, too deep, has too many values, or grows too much by its aliases.
         LIMIT = "too-large",
-        /// A key stands twice in one mapping.
+        /// A key is in one mapping twice.
         DUPLICATE_KEY = "duplicate-key",
         /// A key is no string and cannot become one.
         KEY = "key-no-string",
         /// An alias without its anchor, or within it.
         ALIAS = "alias",
-        /// A merge key whose value is no mapping, or which overrides what stands before it.
+        /// A merge key whose value is no mapping, or which overrides what is before it.
         MERGE = "merge-key",
         /// A value that JSON has not: not a number, infinite, or not of its tag.
         VALUE = "no-json-value",

@@ -6,7 +6,7 @@ pub(crate) fn is_separator(line: &[u8]) -> bool {
     line.starts_with(b"---")
 }
 
-/// What stands behind the marker on a line that separates documents, if it is more than a comment.
+/// What is behind the marker on a line that separates documents, if it is more than a comment.
 pub(crate) fn behind_separator(line: &str) -> Option<&str> {
     let rest = line.strip_prefix("---")?.trim();
     (!rest.is_empty() && !rest.starts_with('#')).then_some(rest)

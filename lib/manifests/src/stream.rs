@@ -11,7 +11,7 @@ use crate::split::is_separator;
 /// or objects of JSON that begin on a line of their own.
 ///
 /// An error of the stream ends it. What is no text, or too large, is a source all the same:
-/// [`read`](crate::read) says what is wrong with it, and the stream goes on behind it.
+/// [`read`](crate::read) says what is wrong with it, and the stream continues behind it.
 #[derive(Debug)]
 pub struct Sources<R> {
     name: String,
@@ -31,7 +31,7 @@ struct Gathered {
     length: u64,
     too_large: bool,
     /// Whether something other than blanks was seen.
-    begun: bool,
+    started: bool,
     /// Whether the last line is not complete, for it is longer than a document may be.
     within_line: bool,
     json: Option<Json>,
@@ -125,10 +125,10 @@ impl Gathered {
         self.length = self.length.saturating_add(line.len() as u64);
         self.lines += usize::from(line.ends_with(b"\n"));
         self.within_line = !line.ends_with(b"\n");
-        if !self.begun && line.starts_with(b"{") {
+        if !self.started && line.starts_with(b"{") {
             self.json = Some(Json::default());
         }
-        self.begun |= !line.iter().all(u8::is_ascii_whitespace);
+        self.started |= !line.iter().all(u8::is_ascii_whitespace);
         if let Some(json) = &mut self.json {
             json.take(line);
         }

@@ -25,7 +25,7 @@ pub(crate) fn too_deep() -> Problem {
     .hint("the webhook refuses such objects: flatten it")
 }
 
-/// A tab stands where only blanks may.
+/// A tab is where only blanks may be.
 pub(crate) fn tab() -> Problem {
     let (message, hint) = words(&ErrorKind::TabInIndentation);
     Problem::error(codes::SYNTAX, message.unwrap_or_default()).hint(hint)

@@ -47,7 +47,7 @@ impl KubernetesVersion {
 impl FromStr for KubernetesVersion {
     type Err = VersionError;
 
-    /// Reads `1.33`, `v1.33` and `1.33.2`; what stands behind the minor version does not matter.
+    /// Reads `1.33`, `v1.33` and `1.33.2`; what is behind the minor version does not matter.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let malformed = || VersionError::Malformed(text.to_owned());
         let bare = text.strip_prefix('v').unwrap_or(text);

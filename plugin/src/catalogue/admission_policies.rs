@@ -17,8 +17,8 @@ const FAULTS: [(&str, Severity, &str, &str, &str); 14] = [
         "OSDN4002",
         Severity::Deny,
         "the digest is missing or malformed",
-        "A module that does not come with the product is pinned by its digest, so that nobody who \
-         may write the ConfigMap can exchange what judges every request.",
+        "A module that does not come with the product is pinned by its digest, so that a user who \
+         may write the ConfigMap cannot exchange what judges every request.",
         "set the digest as sha256: and 64 hexadecimal digits: sha256sum MODULE.wasm",
     ),
     (

@@ -38,7 +38,7 @@ const REASONS: &[Reason] = &[
     reason(
         "OSDN1107",
         "the name of a service is too long",
-        "The names of StatefulSet or DaemonSet and pods are made from it, and a pod's name stands in \
+        "The names of StatefulSet or DaemonSet and pods are made from it, and a pod's name is also \
          a label of at most 63 characters. A longer one gives a workload whose pods are all refused.",
         "choose a shorter metadata.name; the message says how long it may be",
     ),
@@ -212,7 +212,7 @@ const REASONS: &[Reason] = &[
         "OSDN1802",
         "the gateway is not in the data network",
         "The vrouter reaches other nodes through it. An address outside of the network cannot be \
-         reached, and without the network nobody knows.",
+         reached, and without the network that cannot be checked.",
         "set dataSubnet and a vrouterGateway within it, or neither",
     ),
     reason(
@@ -238,8 +238,8 @@ const REASONS: &[Reason] = &[
     reason(
         "OSDN1806",
         "huge pages that cannot be had",
-        "A pod's request for pages of one size replaces that for the other, while the vrouter is \
-         told of both; it then waits for memory that nobody reserved.",
+        "A pod's request for pages of one size replaces that for the other, while the vrouter \
+         is given both; it then waits for memory that is not reserved.",
         "set one of hugePages2M and hugePages1G above 0, and remove the other",
     ),
     reason(
@@ -279,7 +279,7 @@ const REASONS: &[Reason] = &[
     ),
     reason(
         "OSDN1901",
-        "nobody signs the certificates",
+        "no signer signs the certificates",
         "A signer's name of Kubernetes has a domain and a slash. With any other word the requests \
          for certificates are refused, and no service starts.",
         "write SelfSignedCA or External, or the name of a signer that exists in the cluster",

@@ -198,7 +198,7 @@ pub(super) fn meanings() -> impl Iterator<Item = (&'static str, Meaning)> {
     })
 }
 
-/// What the code means, as it stands where it is given: as a part of a sentence.
+/// What the code means, as it is written where it is given: as a part of a sentence.
 fn title(code: &str) -> String {
     let text = codes::meaning(code).unwrap_or_default().trim_end_matches('.');
     let mut letters = text.chars();

@@ -135,7 +135,7 @@ fn unknown(text: &str, all: &[Explanation]) -> Failure {
 fn list(all: &[Explanation], layout: Layout, out: &mut dyn Write) -> io::Result<()> {
     let strong = style::STRONG;
     let numbered = |code: &str| code.starts_with("OSDN");
-    // Those without a number are longer, and stand in columns of their own.
+    // Those without a number are longer, and are in columns of their own.
     let width = |code: &str| {
         let alike = all.iter().filter(|one| numbered(&one.code) == numbered(code));
         alike.map(|one| one.code.len()).max().unwrap_or_default()

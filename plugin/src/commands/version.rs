@@ -1,4 +1,4 @@
-//! `version`: what this program is, what runs in the cluster, and what stands in the way on PATH.
+//! `version`: what this program is, what runs in the cluster, and which programs on PATH hide its commands.
 //! How the cluster is asked is in `version/server.rs`.
 
 use std::io::{self, Write};

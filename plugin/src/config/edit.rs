@@ -73,7 +73,7 @@ fn appended(text: &str, path: &[&str], value: &str) -> String {
     format!("{text}{line_end}{}", block(path, value, 0))
 }
 
-/// Another value for a key that has one, or that stands there without.
+/// Another value for a key, with or without one.
 fn replaced(text: &str, old: &Value, place: FieldSpan, value: &str) -> Option<String> {
     if old.is_object() || old.is_array() {
         return None;

@@ -1,5 +1,5 @@
-//! From the text of the configuration to settings. What is wrong is told with file, line and column;
-//! what is unknown is kept and told, for it may be of a newer version. Where the file is, is not
+//! From the text of the configuration to settings. What is wrong is reported with file, line and column;
+//! what is unknown is kept and reported, for it may be of a newer version. Where the file is, is not
 //! known here.
 
 use std::fs::File;
@@ -18,7 +18,7 @@ use crate::exit::{Exit, Failure};
 pub(crate) const DEFAULTS: &str = "defaults";
 /// The section of values that hold for contexts of the kubeconfig, by the context's name.
 pub(crate) const CONTEXTS: &str = "contexts";
-/// A larger file is none that somebody wrote.
+/// A larger file was not written by hand.
 const MOST: u64 = 1 << 20;
 
 /// The bytes of the file; none where there is no file and none has to be.
@@ -40,7 +40,7 @@ pub(crate) fn bytes(location: &Location) -> Result<Option<Vec<u8>>, Failure> {
     }
 }
 
-/// Whether there is no file, as far as this user can tell: in a pod the home may be somebody else's.
+/// Whether this user sees no file: in a pod the home may be another user's.
 fn is_absent(path: &Path, error: &io::Error) -> bool {
     use io::ErrorKind::{NotADirectory, NotFound};
     matches!(error.kind(), NotFound | NotADirectory) || path.symlink_metadata().is_err()

@@ -1,7 +1,7 @@
 //! The keys of the configuration: the flags whose default a user may choose. A key is called like
 //! its flag, behind the words of the command where the flag is not of all commands. Left out are
 //! flags that name input, those that take a secret, and those whose effect must not hang on a file
-//! that nobody sees.
+//! that no user sees.
 
 use clap::{Arg, Command};
 
@@ -11,7 +11,7 @@ use crate::exit::Failure;
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Key {
     pub(crate) name: &'static str,
-    /// The variable that stands for the flag.
+    /// The variable that sets the flag.
     pub(crate) variable: &'static str,
     pub(crate) takes: Takes,
     pub(crate) about: About,

@@ -1,4 +1,4 @@
-//! The command line as a whole: every command, whoever wrote it.
+//! The command line as a whole: every command.
 
 use super::*;
 

@@ -1,5 +1,5 @@
 //! What the commands about policies answer with, as far as several of them do. What only one says
-//! stands in its file.
+//! is in its file.
 
 use std::time::Duration;
 
@@ -176,7 +176,7 @@ pub(crate) fn bytes(number: usize) -> String {
     }
 }
 
-/// `sha256:3aa0f1c2d3e4`: enough to tell two apart.
+/// `sha256:3aa0f1c2d3e4`: enough to distinguish two.
 pub(crate) fn short(digest: &str) -> &str {
     digest.get(.."sha256:".len() + 12).unwrap_or(digest)
 }

@@ -30,7 +30,7 @@ pub(crate) struct Built {
 pub(crate) enum Repeatable {
     /// On any machine with the same compiler.
     Anywhere,
-    /// Only where the SDK stands in these folders.
+    /// Only where the SDK is in these folders.
     Here(Vec<PathBuf>),
     /// It is up to the project's own command.
     Unknown,

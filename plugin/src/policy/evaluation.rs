@@ -83,7 +83,7 @@ struct LookupAnswer {
     question: String,
     /// Names of the objects that were found, with their namespaces.
     found: Vec<String>,
-    /// Why it could not be told.
+    /// Why there is no answer.
     error: Option<String>,
 }
 

@@ -43,7 +43,7 @@ pub(crate) struct Installation {
 
 impl Installation {
     /// The objects for a policy named `name`. The specification says everything but the module and
-    /// the look-ups, which follow from the policy. `namespace` is the webhook's.
+    /// the lookups, which follow from the policy. `namespace` is the webhook's.
     ///
     /// # Errors
     /// The webhook would refuse it, or the module is too large for a ConfigMap.
@@ -92,7 +92,7 @@ impl Installation {
     }
 }
 
-/// The name says which bytes are in it, so that a new version is a new object: whoever still
+/// The name says which bytes are in it, so that a new version is a new object: whatever still
 /// points to the old one keeps it.
 fn config_map(
     namespace: &str,

@@ -24,7 +24,7 @@ pub(crate) struct Measurement {
     pub(crate) samples: usize,
     /// Until the fresh instance is ready.
     pub(crate) instantiate: Quantiles,
-    /// The whole evaluation, the instance and look-ups included.
+    /// The whole evaluation, the instance and lookups included.
     pub(crate) evaluate: Quantiles,
     /// How much the median wavers from one tenth of the runs to another, in percent.
     pub(crate) noise_percent: f64,
@@ -66,7 +66,7 @@ pub(crate) struct Change {
 pub(crate) enum Trend {
     /// It takes less.
     Better,
-    /// It takes as much, as far as can be told.
+    /// It takes as much, within the noise.
     Same,
     /// It takes more.
     Worse,

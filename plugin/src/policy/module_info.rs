@@ -36,9 +36,9 @@ pub(crate) struct ModuleInfo {
     pub(crate) imports: Vec<String>,
     /// What it offers to the host.
     pub(crate) exports: Vec<String>,
-    /// Who says to have made it: languages, compilers, versions. Nobody checks that.
+    /// Who says to have made it: languages, compilers, versions. It is not checked.
     pub(crate) producers: Vec<Producer>,
-    /// Why it cannot be a policy, as far as that can be told without running it.
+    /// Why it cannot be a policy, as far as the bytes show.
     pub(crate) problems: Vec<String>,
 }
 

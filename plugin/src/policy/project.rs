@@ -112,7 +112,7 @@ fn refused(message: String, hint: &str) -> Failure {
     Failure::new(Exit::Usage, "unreadable-project", message, hint)
 }
 
-/// Names that a package cannot have, or that would stand in the way of a dependency.
+/// Names that a package cannot have, or that hide a dependency.
 const TAKEN: [&str; 11] = [
     "alloc",
     "build",

@@ -225,7 +225,7 @@ pub(crate) fn write(report: &PolicyTest, columns: usize, out: &mut dyn Write) ->
     Ok(())
 }
 
-/// First what is short, so that the columns stand below each other.
+/// First what is short, so that the columns are aligned.
 fn write_case(case: &CaseAnswer, columns: usize, out: &mut dyn Write) -> io::Result<()> {
     let word = match (case.result, case.outcome) {
         (CaseResult::Passed, Some(outcome)) => outcome.word(),

@@ -5,6 +5,8 @@ mod author;
 mod config;
 mod frame;
 mod offline;
+mod page;
 mod policy;
 mod transcripts;
 mod validate;
+mod words;

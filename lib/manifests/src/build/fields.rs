@@ -1,4 +1,4 @@
-//! Fields of a mapping that is being built: keys that stand twice, and merge keys.
+//! Fields of a mapping that is being built: keys that are there twice, and merge keys.
 
 use std::collections::BTreeSet;
 
@@ -20,7 +20,7 @@ pub(super) fn insert(
 ) -> Option<Problem> {
     let again = fields.contains_key(&name) && !merged.remove(&name);
     let problem = again.then(|| {
-        let message = format!("the key `{name}` is twice in one mapping; only one would count");
+        let message = format!("the key `{name}` is in one mapping twice; only one would count");
         Problem::error(codes::DUPLICATE_KEY, message)
             .at(span)
             .pointer(join("", &name))
@@ -31,7 +31,7 @@ pub(super) fn insert(
     problem
 }
 
-/// Takes over the fields of what `<<` names. go-yaml lets them override fields that stand before
+/// Takes over the fields of what `<<` names. go-yaml lets them override fields that are before
 /// the `<<`, against the specification; the value here is what kubectl sends.
 pub(super) fn merge(
     node: Node,

@@ -95,7 +95,7 @@ fn is_date_time(text: &str) -> bool {
     let rest = time.get(8..).unwrap_or_default();
     let zone_at = rest.find(['z', '+', '-']).unwrap_or(rest.len());
     let (fraction, zone) = rest.split_at(zone_at);
-    // Any character may stand before the fraction, as in the API server's pattern.
+    // Any character may be before the fraction, as in the API server's pattern.
     let fraction_fine = fraction.is_empty()
         || fraction.chars().count() > 1 && fraction.chars().skip(1).all(|c| c.is_ascii_digit());
     let offset = zone.strip_prefix(['+', '-']).and_then(|zone| zone.split_once(':'));

@@ -163,7 +163,7 @@ fn is_qualified_name(name: &str) -> bool {
     }
 }
 
-/// The texts of a mapping of texts; anything else is told.
+/// The texts of a mapping of texts; anything else is reported.
 fn texts<'a>(
     metadata: &'a Map<String, Value>,
     field: &str,

@@ -49,7 +49,7 @@ pub(crate) enum Kind {
     Boolean,
 }
 
-/// What may stand beside the named fields.
+/// What may be beside the named fields.
 #[derive(Debug, Default)]
 pub(crate) enum Additional {
     /// Nothing: it is pruned.
@@ -61,7 +61,7 @@ pub(crate) enum Additional {
     Of(Box<Node>),
 }
 
-/// How the entries of a list are told apart.
+/// How the entries of a list are identified.
 #[derive(Debug, Default)]
 pub(crate) enum ListKind {
     #[default]

@@ -17,7 +17,7 @@ pub(crate) struct Rule {
     message_expression: Option<Arc<Cel>>,
     code: String,
     message: String,
-    /// Where the field stands that the rule blames, from the rule's own value.
+    /// Where the field is that the rule blames, from the rule's own value.
     pub(crate) field: String,
     /// The only field that the rule reads, likewise; empty if there are several.
     pub(crate) subject: String,

@@ -1,5 +1,5 @@
 //! The structural check: types, ranges, lengths, patterns, formats, required fields, alternatives,
-//! and entries of lists that must differ. All of it is told, not only the first.
+//! and entries of lists that must differ. All of it is reported, not only the first.
 
 use std::collections::HashSet;
 

@@ -1,5 +1,5 @@
 //! Fields that the schema has not. The API server prunes them and kubectl refuses them; here each
-//! is told, with the name that was probably meant, and then pruned.
+//! is reported, with the name that was probably meant, and then pruned.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use crate::source_map::join;
 /// The fields that every object has, which schemas need not name.
 const OF_OBJECTS: [&str; 3] = ["apiVersion", "kind", "metadata"];
 
-/// Removes what the schema has not, and tells it.
+/// Removes and reports what the schema has not.
 pub(crate) fn prune(value: &mut Value, node: &Node, is_object: bool, at: &str, found: &mut Found) {
     match value {
         Value::Object(fields) => prune_fields(fields, node, is_object || node.embedded, at, found),

@@ -127,7 +127,7 @@ fn write(
         let hint = "edit it yourself, with one key a line: kubectl opensdn config --help";
         return Err(Failure::new(Exit::Usage, "broken-config", message, hint));
     };
-    // What else is wrong in it would stop every command; it is told where it stands now.
+    // What else is wrong in it would stop every command; it is reported with its place now.
     let after = ConfigFile::parse(path, text.clone().into_bytes())?.settings(definition);
     if let Err(wrong) = after {
         return Err(file.settings(definition).err().unwrap_or(wrong));

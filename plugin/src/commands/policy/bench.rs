@@ -181,13 +181,13 @@ impl Bench {
         }
         let samples = usize::try_from(self.samples).unwrap_or(usize::MAX);
         let mut costs: Vec<(Step, Cost)> = Vec::new();
-        let begun = Instant::now();
+        let started = Instant::now();
         for number in 0..samples.saturating_add(WARM_UP) {
             let report = judge(timed, case, generous)?;
             if number >= WARM_UP {
                 costs.extend(report.costs);
             }
-            if begun.elapsed() > BUDGET && number > 2 * WARM_UP {
+            if started.elapsed() > BUDGET && number > 2 * WARM_UP {
                 break;
             }
         }

@@ -105,7 +105,7 @@ struct LookUpAnswer {
     index: String,
     group: String,
     kind: String,
-    /// Where an object's keys stand.
+    /// Where an object's keys are.
     key: String,
     /// What it gets to know of an object.
     reads: Vec<String>,

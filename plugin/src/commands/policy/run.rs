@@ -93,7 +93,7 @@ enum OperationFlag {
     Connect,
 }
 
-/// A file of recorded look-ups.
+/// A file of recorded lookups.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct RecordFile {
@@ -107,7 +107,7 @@ struct RecordFile {
 
 const RECORD_KIND: &str = "LookupRecord";
 
-/// What answers look-ups, and what must be done with it afterwards.
+/// What answers lookups, and what must be done with it afterwards.
 enum Source {
     Plain(Arc<dyn Lookup>),
     Recording(Arc<Recording>, PathBuf),
@@ -277,7 +277,7 @@ fn keep(dev: &DevPolicy, record: Record, path: &Path, ui: &mut Ui) -> Result<(),
     Ok(())
 }
 
-/// Parts of a cluster are nobody else's business.
+/// Parts of a cluster are not for other users' eyes.
 fn write_private(path: &Path, text: &str) -> io::Result<()> {
     use std::os::unix::fs::OpenOptionsExt as _;
     let mut file =

@@ -117,7 +117,7 @@ impl Tester<'_> {
             Err(error) => return CaseAnswer::unreadable(file, error),
         };
         let defaults = Conditions::default();
-        // More time than in the webhook, on a machine that does other things too; the fuel tells
+        // More time than in the webhook, on a machine that does other things too; the fuel shows
         // more about how long it takes.
         let time = self.limits.time.max(defaults.limits.time);
         let limits = Limits { time, ..self.limits };

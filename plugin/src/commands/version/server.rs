@@ -19,7 +19,7 @@ use crate::ui::Ui;
 /// The versions of Kubernetes that this release is tested with.
 const SUPPORTED: std::ops::RangeInclusive<u32> = 33..=36;
 /// A version is not worth waiting long for.
-const PATIENCE: Duration = Duration::from_secs(10);
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// What runs in the cluster.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -60,7 +60,7 @@ enum Webhook {
 /// Asks the cluster of the flags and kubeconfig.
 pub(super) fn ask(global: &Global, namespace: &str, ui: &mut Ui) -> Result<Server, Failure> {
     let mut global = global.clone();
-    global.cluster.request_timeout = global.cluster.request_timeout.or(Some(PATIENCE));
+    global.cluster.request_timeout = global.cluster.request_timeout.or(Some(REQUEST_TIMEOUT));
     Runtime::start(&global)?.block_on(async {
         let (client, server) = global.client_and_server().await?;
         ui.detail(&format!("asking {server}"));

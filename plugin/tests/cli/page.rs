@@ -1,18 +1,20 @@
 //! The page of the book with all commands and flags: made from the definition of the command line,
 //! and checked for being current.
 
+#![allow(clippy::unwrap_used, reason = "a test may end here, and the line says where")]
+
 use std::fmt::Write as _;
 use std::path::Path;
 
 use clap::{Arg, Command};
 
 const FILE: &str = "docs/src/reference/commands.md";
-const UPDATE: &str = "UPDATE=1 cargo test -p kubectl-opensdn --lib page";
-/// What every command has stands once, at the end.
+const UPDATE: &str = "UPDATE=1 cargo test -p kubectl-opensdn --test cli page";
+/// What every command has is on the page once, at the end.
 const SHARED: [&str; 2] = ["Global flags", "Cluster flags"];
 
 fn page() -> String {
-    let mut command = crate::parse::command().bin_name("kubectl opensdn");
+    let mut command = kubectl_opensdn::command().bin_name("kubectl opensdn");
     command.build();
     let mut text = format!(
         "<!-- Generated: {UPDATE} -->\n\n# Commands and flags\n\n{}. The same with `--help` behind \
@@ -131,5 +133,5 @@ fn every_command_and_flag_that_help_shows_is_on_the_page() {
         }
         visible(command).for_each(|within| check(within, page));
     }
-    check(&crate::parse::command(), &page());
+    check(&kubectl_opensdn::command(), &page());
 }
