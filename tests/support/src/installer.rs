@@ -24,7 +24,7 @@ pub enum InstallError {
     Render(#[from] RenderError),
     /// No client of the cluster.
     #[error(transparent)]
-    Access(#[from] AccessError),
+    Access(Box<AccessError>),
     /// A CRD is no CRD.
     #[error("read a CRD of the manifests")]
     Unreadable(#[source] serde_json::Error),
@@ -54,6 +54,12 @@ pub enum InstallError {
         /// What kubectl said.
         said: String,
     },
+}
+
+impl From<AccessError> for InstallError {
+    fn from(error: AccessError) -> Self {
+        Self::Access(Box::new(error))
+    }
 }
 
 /// Applies one step and returns when the next can be applied.
