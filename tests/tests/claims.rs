@@ -16,7 +16,9 @@ use opensdn_testing::link_local::service;
 use opensdn_testing::sandbox::Sandbox;
 use opensdn_testing::shared::Shared;
 use opensdn_testing::{Failed, Outcome};
-use opensdn_webhook::claims::{ClaimError, Claims, Conflict, GRACE, Holder, Taken, Tenure};
+use opensdn_webhook::claims::{
+    ClaimError, ClaimGuard, Claims, Conflict, GRACE, Holder, HolderState,
+};
 use opensdn_webhook::metrics::Metrics;
 use serde_json::json;
 use tokio::sync::OnceCell;
@@ -87,7 +89,7 @@ fn soon() -> Instant {
     Instant::now() + TIMEOUT
 }
 
-async fn take(claims: &Claims, name: &str, keys: &[&str]) -> Result<Taken, ClaimError> {
+async fn take(claims: &Claims, name: &str, keys: &[&str]) -> Result<ClaimGuard, ClaimError> {
     let wanted: Vec<Claim> = keys.iter().map(|key| claim(key)).collect();
     claims.take(&holder(name), &wanted, &[], soon()).await
 }
@@ -140,7 +142,7 @@ async fn of_fifty_takers_at_three_replicas_one_wins_and_all_others_learn_who() -
     let (mut winners, mut named) = (0, Vec::new());
     for taker in futures::future::join_all(takers).await {
         match taker? {
-            Ok(taken) => winners += taken.keep(),
+            Ok(taken) => winners += taken.commit(),
             lost => named.extend(conflicts(lost)?.into_iter().map(|conflict| conflict.held.name)),
         }
     }
@@ -155,7 +157,7 @@ async fn a_request_takes_all_its_keys_or_none_and_names_everything_in_the_way() 
     let client = client().await?;
     let claims = claims(&client, GRACE);
     let keys: Vec<String> = (0..6).map(|number| format!("2.0.0.{number}:80")).collect();
-    take(&claims, "first", &[&keys[1], &keys[4]]).await?.keep();
+    take(&claims, "first", &[&keys[1], &keys[4]]).await?.commit();
     let all: Vec<&str> = keys.iter().map(String::as_str).collect();
     let mut in_the_way: Vec<String> = conflicts(take(&claims, "second", &all).await)?
         .into_iter()
@@ -173,12 +175,12 @@ async fn a_request_takes_all_its_keys_or_none_and_names_everything_in_the_way() 
 async fn a_dry_run_writes_nothing_and_says_the_same() -> Outcome {
     let client = client().await?;
     let claims = claims(&client, GRACE);
-    claims.look(&holder("dry"), &[claim("3.0.0.1:80")], soon()).await?;
+    claims.check(&holder("dry"), &[claim("3.0.0.1:80")], soon()).await?;
     assert_eq!(held_by(&client, "3.0.0.1:80").await?, None);
-    take(&claims, "wet", &["3.0.0.1:80"]).await?.keep();
-    let refused = conflicts(claims.look(&holder("dry"), &[claim("3.0.0.1:80")], soon()).await)?;
+    take(&claims, "wet", &["3.0.0.1:80"]).await?.commit();
+    let refused = conflicts(claims.check(&holder("dry"), &[claim("3.0.0.1:80")], soon()).await)?;
     assert_eq!(refused[0].held.name, "wet");
-    claims.look(&holder("wet"), &[claim("3.0.0.1:80")], soon()).await?;
+    claims.check(&holder("wet"), &[claim("3.0.0.1:80")], soon()).await?;
     Ok(())
 }
 
@@ -220,8 +222,8 @@ async fn a_call_that_is_cancelled_gives_back() -> Outcome {
 async fn the_same_object_gets_its_own_claim_again_also_under_a_new_uid() -> Outcome {
     let client = client().await?;
     let claims = claims(&client, GRACE);
-    take(&claims, "again", &["5.0.0.1:80"]).await?.keep();
-    assert_eq!(take(&claims, "again", &["5.0.0.1:80"]).await?.keep(), 0);
+    take(&claims, "again", &["5.0.0.1:80"]).await?.commit();
+    assert_eq!(take(&claims, "again", &["5.0.0.1:80"]).await?.commit(), 0);
     let retry = Holder { uid: "another".into(), ..holder("again") };
     let refused = claims.take(&retry, &[claim("5.0.0.1:80")], &[], soon()).await?;
     drop(refused);
@@ -239,7 +241,7 @@ async fn many_requests_for_one_object_get_its_claim_and_not_a_refusal() -> Outco
         let claims = replicas[number % 3].clone();
         tokio::spawn(async move {
             let holder = Holder { uid: format!("uid-{number}"), ..holder("same") };
-            claims.take(&holder, &[claim("6.0.0.1:80")], &[], soon()).await.map(Taken::keep)
+            claims.take(&holder, &[claim("6.0.0.1:80")], &[], soon()).await.map(ClaimGuard::commit)
         })
     });
     let mut new = 0;
@@ -257,17 +259,17 @@ async fn a_refusal_says_whether_the_holder_is_stored() -> Outcome {
     let stored = store(&client, "stored", "7.0.0.1").await?;
     let uid = stored.metadata.uid.ok_or("no uid")?;
     let owner = Holder { uid, ..holder("stored") };
-    claims.take(&owner, &[claim("7.0.0.1:80")], &[], soon()).await?.keep();
-    take(&claims, "pending", &["7.0.0.2:80"]).await?.keep();
+    claims.take(&owner, &[claim("7.0.0.1:80")], &[], soon()).await?.commit();
+    take(&claims, "pending", &["7.0.0.2:80"]).await?.commit();
 
     let refused = conflicts(take(&claims, "other", &["7.0.0.1:80"]).await)?;
-    assert_eq!(refused[0].tenure, Tenure::Stored);
+    assert_eq!(refused[0].state, HolderState::Stored);
     assert_eq!(
         refused[0].message(),
         "7.0.0.1:80 (link-local-address) is already taken by LinkLocalService default/stored (/spec/ip)"
     );
     let refused = conflicts(take(&claims, "other", &["7.0.0.2:80"]).await)?;
-    assert!(matches!(refused[0].tenure, Tenure::Pending { .. }), "{:?}", refused[0].tenure);
+    assert!(matches!(refused[0].state, HolderState::Pending { .. }), "{:?}", refused[0].state);
     assert!(refused[0].hint().contains("try again in"), "{}", refused[0].hint());
     Ok(())
 }
@@ -277,10 +279,10 @@ async fn a_claim_without_a_holder_is_taken_over_after_the_grace_and_not_before()
     let client = client().await?;
     let claims = claims(&client, SHORT_GRACE);
     let begun = Instant::now();
-    take(&claims, "never-stored", &["8.0.0.1:80"]).await?.keep();
+    take(&claims, "never-stored", &["8.0.0.1:80"]).await?.commit();
     until("it is taken over", || async {
         match take(&claims, "next", &["8.0.0.1:80"]).await {
-            Ok(taken) => Ok(taken.keep() == 1),
+            Ok(taken) => Ok(taken.commit() == 1),
             Err(_) => Ok(false),
         }
     })
@@ -295,7 +297,7 @@ async fn an_update_that_changes_no_claim_writes_nothing() -> Outcome {
     let client = client().await?;
     let claims = claims(&client, GRACE);
     let (owner, wanted) = (holder("unchanged"), [claim("9.0.0.1:80")]);
-    claims.take(&owner, &wanted, &[], soon()).await?.keep();
+    claims.take(&owner, &wanted, &[], soon()).await?.commit();
     let version = async || {
         let listed = Api::<UniqueClaim>::all(client.clone()).list(&ListParams::default()).await?;
         let found = listed.items.into_iter().find(|found| found.spec.key == "9.0.0.1:80");
@@ -305,12 +307,12 @@ async fn an_update_that_changes_no_claim_writes_nothing() -> Outcome {
     until("nothing is written", || async {
         let before = version().await?;
         let taken = claims.take(&owner, &wanted, &wanted, soon()).await;
-        Ok(taken.is_ok_and(|taken| taken.keep() == 0) && version().await? == before)
+        Ok(taken.is_ok_and(|taken| taken.commit() == 0) && version().await? == before)
     })
     .await?;
     // Without knowing that the stored object makes it, the claim has to be made younger.
     let before = version().await?;
-    claims.take(&owner, &wanted, &[], soon()).await?.keep();
+    claims.take(&owner, &wanted, &[], soon()).await?.commit();
     assert_ne!(version().await?, before);
     Ok(())
 }

@@ -1,12 +1,12 @@
-//! Judges what is stored by the policies in force, again and again: objects that were there
-//! before a policy, or that passed while the webhook was away. Nothing is changed or deleted.
+//! Evaluates the policies in force on what is stored, at intervals: objects that were there before a
+//! policy, or that passed while the webhook was away. Nothing is changed or deleted.
 //!
-//! Each object is judged as if it were created and as if it were updated to itself, page by page,
+//! Each object is evaluated as if it were created and as if it were updated to itself, page by page,
 //! by the same function as a request. The report is one ConfigMap of bounded size: counts, the
 //! first findings of each policy, and what was not checked and why. One per pass, by the replica
 //! that holds the Lease.
 //!
-//! Deliberately not here: objects that claim one key, which `claims::keeper` watches all the time.
+//! Deliberately not here: objects that claim one key, which `claims::controller` watches all the time.
 
 pub(crate) mod args;
 mod report;
@@ -18,12 +18,12 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::jiff::Timestamp;
 use kube::api::{Patch, PatchParams};
-use kube::core::ListMeta;
 use kube::{Api, Client};
 use opensdn_policy_host::PolicySet;
+use opensdn_runtime::call::{Call, CallError, Verb};
 use opensdn_runtime::discovery::{Discovery, Resolution, Resource};
 use opensdn_runtime::leader::Leadership;
-use serde::Deserialize;
+use opensdn_runtime::list::List;
 use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};
 
@@ -39,8 +39,8 @@ pub const REPORT_KEY: &str = "report.json";
 /// Objects per page of a list.
 const PAGE: u32 = 500;
 /// How long the API server may take for one call.
-const PATIENCE: Duration = Duration::from_secs(30);
-/// A list that changes so much that its position is lost is begun anew so many times.
+const CALL_TIMEOUT: Duration = Duration::from_secs(30);
+/// A list that changes so much that its position is lost is started again so many times.
 const ATTEMPTS: u32 = 3;
 
 /// Audits what is stored.
@@ -56,9 +56,9 @@ pub struct Audit {
 /// When an audit runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timing {
-    /// How long after the Lease was won the first begins.
+    /// How long after the Lease was acquired the first starts.
     pub first: Duration,
-    /// How long after the end of one the next begins.
+    /// How long after the end of one the next starts.
     pub interval: Duration,
 }
 
@@ -71,32 +71,12 @@ impl Default for Timing {
 /// Why a pass is not reported, or a kind not checked.
 #[derive(Debug, thiserror::Error)]
 enum Error {
-    #[error("{doing}; `{verb}` on {what} has to be granted to the webhook")]
-    Call {
-        doing: &'static str,
-        verb: &'static str,
-        what: String,
-        #[source]
-        source: Box<kube::Error>,
-    },
-    #[error("{doing}: the API server does not answer")]
-    Silent { doing: &'static str },
+    #[error(transparent)]
+    Call(#[from] CallError),
     #[error("build a request")]
     Request(#[source] http::Error),
     #[error("write the report as JSON")]
     Json(#[source] serde_json::Error),
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct List {
-    #[serde(default)]
-    api_version: String,
-    #[serde(default)]
-    kind: String,
-    metadata: ListMeta,
-    #[serde(default)]
-    items: Vec<Value>,
 }
 
 impl Audit {
@@ -113,7 +93,7 @@ impl Audit {
         Self { client, evaluator, discovery, namespace: namespace.to_owned(), timing, metrics }
     }
 
-    /// Audits whenever this replica holds the Lease, until it is dropped.
+    /// Audits whenever this replica holds the Lease, until dropped.
     pub async fn run(self, mut leadership: Leadership) {
         loop {
             if !leadership.is_held() {
@@ -121,13 +101,13 @@ impl Audit {
                 continue;
             }
             tokio::select! {
-                () = self.again_and_again() => {}
+                () = self.repeat() => {}
                 () = leadership.changed() => {}
             }
         }
     }
 
-    async fn again_and_again(&self) {
+    async fn repeat(&self) {
         sleep(self.timing.first).await;
         loop {
             if let Some(set) = self.evaluator.in_force() {
@@ -138,19 +118,19 @@ impl Audit {
     }
 
     async fn pass(&self, set: &Arc<PolicySet>) {
-        let mut report = Report::begin(set, Timestamp::now().to_string());
+        let mut report = Report::start(set, Timestamp::now().to_string());
         let mut served = self.discovery.changed();
         // Where they cannot be read, each kind says so in the report.
-        let read = served.wait_for(|table| table.read_at.is_some());
-        drop(timeout(PATIENCE, read).await);
-        let table = self.discovery.snapshot();
-        let subjects = Subjects::of(set.bindings(), &table);
+        let read = served.wait_for(|snapshot| snapshot.read_at.is_some());
+        drop(timeout(CALL_TIMEOUT, read).await);
+        let snapshot = self.discovery.snapshot();
+        let subjects = Subjects::of(set.bindings(), &snapshot);
         for (policy, why) in subjects.not_listed {
             report.not_checked(format!("policy {policy}"), why);
         }
         for (group, kind) in subjects.kinds {
             let label = format!("{group}/{kind}");
-            match table.find(&group, &kind) {
+            match snapshot.find(&group, &kind) {
                 Resolution::Served(resource) => {
                     if let Err(error) = self.kind(&resource, set, &mut report).await {
                         report.not_checked(label, opensdn_runtime::error_chain(&error));
@@ -176,11 +156,8 @@ impl Audit {
         let mut next = String::new();
         loop {
             let list = match self.page(resource, &next).await {
-                Err(Error::Call { source, .. })
-                    if attempt < ATTEMPTS
-                        && matches!(&*source, kube::Error::Api(status) if status.code == 410) =>
-                {
-                    // Judged objects would count twice, so the kind begins anew.
+                Err(Error::Call(error)) if attempt < ATTEMPTS && error.is_expired() => {
+                    // Objects would count twice, so the kind starts again.
                     attempt += 1;
                     report.forget(&resource.group, &resource.kind);
                     next.clear();
@@ -188,16 +165,10 @@ impl Audit {
                 }
                 list => list?,
             };
-            let kind = list.kind.strip_suffix("List").unwrap_or(&list.kind);
-            for mut item in list.items {
-                if let Value::Object(map) = &mut item {
-                    // Objects of a list do not say what they are.
-                    map.entry("apiVersion").or_insert_with(|| list.api_version.clone().into());
-                    map.entry("kind").or_insert_with(|| kind.into());
-                }
-                self.object(&item, set, report).await;
+            list.next().clone_into(&mut next);
+            for object in list.into_objects() {
+                self.object(&object, set, report).await;
             }
-            next = list.metadata.continue_.unwrap_or_default();
             if next.is_empty() {
                 return Ok(());
             }
@@ -205,23 +176,17 @@ impl Audit {
     }
 
     async fn page(&self, resource: &Resource, next: &str) -> Result<List, Error> {
-        let doing = "list objects";
         let uri = format!("{}?limit={PAGE}&continue={next}", resource.path());
         let request = http::Request::get(uri).body(Vec::new()).map_err(Error::Request)?;
-        let answer = timeout(PATIENCE, self.client.request::<List>(request)).await;
-        answer.map_err(|_| Error::Silent { doing })?.map_err(|source| Error::Call {
-            doing,
-            verb: "list",
-            what: resource.plural.clone(),
-            source: Box::new(source),
-        })
+        let call = Call::new(Verb::List, resource.plural.clone()).timeout(CALL_TIMEOUT);
+        Ok(call.run(self.client.request::<List>(request)).await?)
     }
 
     async fn object(&self, object: &Value, set: &PolicySet, report: &mut Report) {
         let Some(stored) = StoredObject::read(object) else { return };
         let mut verdicts = Vec::new();
-        for way in [EvaluateAs::Created, EvaluateAs::Updated] {
-            match self.evaluator.evaluate(set, &stored, way).await {
+        for evaluate_as in [EvaluateAs::Created, EvaluateAs::Updated] {
+            match self.evaluator.evaluate(set, &stored, evaluate_as).await {
                 Ok(verdict) => verdicts.push(verdict),
                 Err(error) => {
                     report.not_checked(report::subject(&stored), error.to_string());
@@ -242,7 +207,7 @@ impl Audit {
         if let Err(error) = self.write(report).await {
             tracing::error!(
                 error = opensdn_runtime::error_chain(&error),
-                "the report of the audit is not written"
+                "failed to write the audit report"
             );
         }
     }
@@ -258,14 +223,8 @@ impl Audit {
         let api: Api<ConfigMap> = Api::namespaced(self.client.clone(), &self.namespace);
         let params = PatchParams::apply("opensdn-webhook-audit").force();
         let patch = Patch::Apply(&object);
-        let doing = "write the report";
-        let answer = timeout(PATIENCE, api.patch(REPORT, &params, &patch)).await;
-        let answer = answer.map_err(|_| Error::Silent { doing })?;
-        answer.map(drop).map_err(|source| Error::Call {
-            doing,
-            verb: "patch",
-            what: format!("the ConfigMap {REPORT}"),
-            source: Box::new(source),
-        })
+        let call = Call::of::<ConfigMap>(Verb::Patch).name(REPORT).timeout(CALL_TIMEOUT);
+        call.run(api.patch(REPORT, &params, &patch)).await?;
+        Ok(())
     }
 }

@@ -8,10 +8,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::StreamExt;
-use kube::Client;
-use kube::runtime::WatchStreamExt;
-use kube::runtime::watcher::{self, watch_object};
+use k8s_openapi::api::core::v1::Secret;
+use kube::{Client, Resource as _};
 use opensdn_pki::{
     Authorities, AuthorityError, CaProfile, CaSecret, Identity, Leaf, LeafProfile, Published,
     Rotation, SecretError, SecretSpec, SecretState, Snapshot, WriteOutcome, parse,
@@ -20,6 +18,8 @@ use opensdn_pki::{
 use opensdn_runtime::error_chain;
 use opensdn_runtime::leader::Leadership;
 use opensdn_runtime::readiness::ReadinessCheck;
+use opensdn_runtime::watch::{Event, WatchSpec, watch as start_watch};
+use serde_json::Value;
 use time::OffsetDateTime;
 use tokio::sync::watch;
 use tokio::time::{MissedTickBehavior, interval, sleep};
@@ -28,6 +28,8 @@ use crate::tls::{self, Tls};
 
 /// How often expiry and the phase of a rotation are checked.
 const POLL_INTERVAL: Duration = Duration::from_secs(10);
+/// How often a quiet watch has to be answered.
+const HEARTBEAT: Duration = Duration::from_secs(60);
 const RETRY_DELAY: Duration = Duration::from_secs(2);
 
 /// The `caBundle` that clients need, as it changes; none where the certificate is not ours.
@@ -110,13 +112,14 @@ impl CertificateController {
         leadership: Leadership,
         mut published: watch::Receiver<Option<Published>>,
     ) {
-        let changes = watch_object(self.secret.api().clone(), self.secret.name());
-        let mut changes = std::pin::pin!(changes.default_backoff());
+        let mut events = start_watch(self.secret.client(), self.watch_spec());
+        // Whether the Secret was in the list.
+        let mut listed = false;
         let mut tick = interval(POLL_INTERVAL);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             tokio::select! {
-                change = changes.next() => self.take(change, &tls),
+                Some(event) = events.recv() => self.take(event, &mut listed, &tls),
                 _ = tick.tick() => {}
                 Ok(()) = published.changed() => {}
             }
@@ -133,25 +136,42 @@ impl CertificateController {
         }
     }
 
+    fn watch_spec(&self) -> WatchSpec {
+        WatchSpec {
+            path: Secret::url_path(&(), Some(self.secret.namespace())),
+            name: Some(self.secret.name().to_owned()),
+            metadata_only: false,
+            heartbeat: HEARTBEAT,
+        }
+    }
+
+    fn take(&mut self, event: Event, listed: &mut bool, tls: &Tls) {
+        let name = self.secret.name();
+        match event {
+            Event::Init => *listed = false,
+            Event::InitApply(secret) => {
+                *listed = true;
+                self.take_secret(secret, tls);
+            }
+            Event::Apply(secret) => self.take_secret(secret, tls),
+            Event::InitDone if *listed => {}
+            Event::InitDone | Event::Delete(_) => {
+                tracing::error!(secret = name, "lost the CA Secret; will restore it");
+            }
+            Event::Heartbeat => {}
+            Event::Disconnected { why, .. } => {
+                let error = why;
+                tracing::warn!(secret = name, error, "lost watch on the CA Secret; will retry");
+            }
+        }
+    }
+
     /// Takes what the Secret holds now.
-    fn take(&mut self, change: Option<Change>, tls: &Tls) {
-        let secret = match change {
-            Some(Ok(Some(secret))) => secret,
-            Some(Ok(None)) => {
-                let secret = self.secret.name();
-                return tracing::error!(secret, "lost the CA Secret; will restore it");
-            }
-            Some(Err(error)) => {
-                return tracing::warn!(
-                    error = error_chain(&error),
-                    "lost watch on the CA Secret; will retry"
-                );
-            }
-            None => return,
-        };
-        match parse(&secret) {
-            SecretState::Complete { authorities, .. } => self.adopt(authorities, tls),
-            SecretState::Damaged { .. } | SecretState::Missing => tracing::error!(
+    fn take_secret(&mut self, secret: Value, tls: &Tls) {
+        let state = serde_json::from_value(secret).map(|secret| parse(&secret));
+        match state {
+            Ok(SecretState::Complete { authorities, .. }) => self.adopt(authorities, tls),
+            Ok(SecretState::Damaged { .. } | SecretState::Missing) | Err(_) => tracing::error!(
                 secret = self.secret.name(),
                 "failed to read a CA from its Secret; will restore it"
             ),
@@ -240,8 +260,6 @@ enum IssueError {
     #[error("use the certificate that was made")]
     Install(#[source] tls::Error),
 }
-
-type Change = watcher::Result<Option<k8s_openapi::api::core::v1::Secret>>;
 
 #[cfg(test)]
 mod tests {

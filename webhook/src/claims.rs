@@ -1,22 +1,22 @@
-//! Uniqueness that holds while requests run at the same time and over several replicas: whoever
-//! creates the `UniqueClaim` of a scope and key has it, because the API server lets only one
-//! create of a name succeed.
+//! Uniqueness that holds while requests run at the same time and over several replicas: the object
+//! for which the `UniqueClaim` of a scope and key is created has it, because the API server lets
+//! only one create of a name succeed.
 //!
 //! ```text
-//! review --take--> Taken --keep--> the claim stays      (the object is stored, or the claim
-//!                        --drop--> it is given back      is an orphan that the keeper releases)
+//! review --take--> ClaimGuard --commit--> the claim stays   (the object is stored, or the claim is
+//!                             --drop----> it is rolled back  an orphan that the controller releases)
 //! ```
 //!
-//! Here: taking, for a review that every policy has allowed. In `keeper`: release of orphans,
+//! Here: taking, for a review that every policy has allowed. In `controller`: release of orphans,
 //! claims of objects that were there before, and what is reported where two objects share a key.
-//! Deliberately not here: what must be unique, which is the policies' word.
+//! Deliberately not here: what must be unique, which the policies decide.
 
 pub(crate) mod args;
 mod cache;
+pub mod controller;
 mod decide;
 mod error;
 mod holder;
-pub mod keeper;
 mod ledger;
 mod report;
 mod store;
@@ -38,9 +38,9 @@ use cache::Cache;
 use holder::Holders;
 use take::Acquisition;
 
-pub use error::{ClaimError, Conflict, Doing, Tenure};
+pub use error::{ClaimError, Conflict, HolderState};
 pub use holder::Holder;
-pub use take::Taken;
+pub use take::ClaimGuard;
 
 /// How long a claim without a holder stays: longer than the longest request of the API server
 /// (60 s), so that a create in flight never loses its claim.
@@ -62,45 +62,45 @@ struct Inner {
 }
 
 impl Claims {
-    /// Begins to watch the claims that exist. `grace` is [`GRACE`], in tests less.
+    /// Starts to watch the claims that exist. `grace` is [`GRACE`], in tests less.
     #[must_use]
     pub fn start(client: Client, grace: Duration, metrics: Metrics) -> Self {
         let inner = Arc::new(Inner {
             api: Api::all(client.clone()),
-            holders: Holders::new(client),
+            holders: Holders::new(client.clone()),
             cache: Cache::default(),
             grace,
             metrics,
         });
         let watched = Arc::clone(&inner);
-        let watch = tokio::spawn(async move { watched.cache.follow(watched.api.clone()).await });
+        let watch = tokio::spawn(async move { watched.cache.watch(client).await });
         Self { inner, _watch: Arc::new(AbortOnDropHandle::new(watch)) }
     }
 
     /// Takes all claims for the holder, or none. Those that the stored object makes already
     /// (`old`, empty on create) and is known to have cost no call.
     ///
-    /// A call that is dropped, and an answer that is dropped without [`Taken::keep`], give back
+    /// A call that is dropped, and a guard that is dropped without [`ClaimGuard::commit`], roll back
     /// what they took.
     ///
     /// # Errors
-    /// [`ClaimError::Held`] names every key that somebody else has; all others mean that it
-    /// could not be told.
+    /// [`ClaimError::Held`] names every key that another object has; all others mean that it is not
+    /// known who has it.
     pub async fn take(
         &self,
         holder: &Holder,
         claims: &[Claim],
         old: &[Claim],
         deadline: Instant,
-    ) -> Result<Taken, ClaimError> {
+    ) -> Result<ClaimGuard, ClaimError> {
         let wanted = self.inner.not_settled(holder, claims, old);
         if wanted.is_empty() {
-            return Ok(Taken::nothing(&self.inner));
+            return Ok(ClaimGuard::empty(&self.inner));
         }
         let (sender, receiver) = oneshot::channel();
         let acquisition = Acquisition::new(&self.inner, holder.clone(), wanted);
         // A create that is under way when the caller gives up may succeed all the same. So it is
-        // not the caller's future that does it: the task sees it through and gives it back.
+        // not the caller's future that does it: the task finishes it and rolls it back.
         tokio::spawn(acquisition.run(sender));
         match timeout_at(deadline, receiver).await {
             Ok(Ok(result)) => result,
@@ -109,11 +109,11 @@ impl Claims {
         }
     }
 
-    /// Looks whether all claims could be taken now, for a dry run: nothing is written.
+    /// Whether all claims could be taken now, for a dry run: nothing is written.
     ///
     /// # Errors
     /// As [`Claims::take`].
-    pub async fn look(
+    pub async fn check(
         &self,
         holder: &Holder,
         claims: &[Claim],
@@ -121,12 +121,12 @@ impl Claims {
     ) -> Result<(), ClaimError> {
         let wanted = self.inner.not_settled(holder, claims, claims);
         let acquisition = Acquisition::new(&self.inner, holder.clone(), wanted);
-        timeout_at(deadline, acquisition.look()).await.map_err(|_| ClaimError::Deadline)?
+        timeout_at(deadline, acquisition.check()).await.map_err(|_| ClaimError::Deadline)?
     }
 }
 
 impl Inner {
-    /// The claims by the names of their objects, which is the order in which everybody takes
+    /// The claims by the names of their objects, which is the order in which every request takes
     /// them, without those that the stored object makes too and is known to have.
     fn not_settled(
         &self,
@@ -140,7 +140,7 @@ impl Inner {
         for claim in claims {
             let name = decide::claim_name(&claim.scope, &claim.key);
             // Only knowing that it is ours counts. If the watch is behind, the claim of a stored
-            // object that makes it still cannot have been released: see `keeper`.
+            // object that makes it still cannot have been released: see `controller`.
             if !(is_old(claim) && self.cache.is_held_by(&name, holder)) {
                 wanted.insert(name, claim.clone());
             }

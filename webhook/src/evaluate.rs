@@ -1,5 +1,6 @@
-//! What the active policies find in an object that is stored, by the same `evaluate` as for requests.
-//! The audit and the claim controller ask here, so they cannot come to other verdicts.
+//! Evaluates the active policies on an object that is stored, by the same `PolicySet::evaluate` as
+//! requests. The audit and the claim controller both use it, so they cannot come to other verdicts.
+//! Deliberately not here: what follows from a verdict.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -20,7 +21,7 @@ use crate::active::ActivePolicies;
 /// Who asks, for policies that look at the user and for exemptions.
 pub(crate) const USER: &str = "system:opensdn-audit";
 
-/// How long all policies together may take for one object. No request waits for the answer.
+/// How long all policies together may take for one object. No request waits for it.
 const EVALUATION_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The labels of a namespace, where they are known.
@@ -34,7 +35,7 @@ pub struct Evaluator {
     labels: Arc<NamespaceLabels>,
 }
 
-/// As what an object is evaluated: policies may differ between the two.
+/// For which operation an object is evaluated: policies may differ between the two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum EvaluateAs {
     /// As if it were created now.
@@ -90,8 +91,8 @@ impl Evaluator {
         Self { active, lookup, labels }
     }
 
-    /// What is in force now; `None` until that is known for the first time. Nothing in force is
-    /// an answer too, so the two must not look the same.
+    /// What is in force now; `None` until that is known for the first time. No policy in force
+    /// is an answer too, so the two must not look the same.
     pub(crate) fn in_force(&self) -> Option<Arc<PolicySet>> {
         let known = *self.active.changed().borrow() > 0;
         known.then(|| Arc::clone(&self.active.current().set))
@@ -102,7 +103,7 @@ impl Evaluator {
         self.active.changed()
     }
 
-    /// What the policies say of the object.
+    /// The verdict of the policies on the object.
     ///
     /// # Errors
     /// Its text could be read in two ways; the API server stores no such object.
@@ -110,7 +111,7 @@ impl Evaluator {
         &self,
         set: &PolicySet,
         stored: &StoredObject,
-        way: EvaluateAs,
+        evaluate_as: EvaluateAs,
     ) -> Result<Verdict, ScanError> {
         let mut paths = Paths::new();
         let mount = paths.mount("", set.paths());
@@ -118,7 +119,7 @@ impl Evaluator {
         let object = found.document(&mount);
         let labels = (self.labels)(&stored.namespace);
         let request = Request {
-            operation: match way {
+            operation: match evaluate_as {
                 EvaluateAs::Created => Operation::Create,
                 EvaluateAs::Updated => Operation::Update,
             },
@@ -134,7 +135,7 @@ impl Evaluator {
             // As for a request that counts: the verdict is to be the same.
             dry_run: false,
             object,
-            old_object: object.filter(|_| way == EvaluateAs::Updated),
+            old_object: object.filter(|_| evaluate_as == EvaluateAs::Updated),
         };
         let deadline = Instant::now() + EVALUATION_TIMEOUT;
         Ok(set.evaluate(&request, &Context { lookup: Arc::clone(&self.lookup), deadline }).await)
@@ -151,21 +152,21 @@ pub(crate) struct Subjects {
 }
 
 impl Subjects {
-    /// The kinds that these policies are about when an object is created or updated. `table` shows
-    /// which kinds a group has, where a policy is about all of them.
-    pub(crate) fn of<'b>(bindings: impl Iterator<Item = &'b Binding>, table: &Snapshot) -> Self {
+    /// The kinds that these policies evaluate when an object is created or updated. `served` has
+    /// the kinds of a group, where a policy is about all of them.
+    pub(crate) fn of<'b>(bindings: impl Iterator<Item = &'b Binding>, served: &Snapshot) -> Self {
         let mut subjects = Self::default();
         for binding in bindings {
             for interest in &binding.policy.metadata().interests {
                 if writes(interest) {
-                    subjects.add(binding, interest, table);
+                    subjects.add(binding, interest, served);
                 }
             }
         }
         subjects
     }
 
-    fn add(&mut self, binding: &Binding, interest: &Interest, table: &Snapshot) {
+    fn add(&mut self, binding: &Binding, interest: &Interest, served: &Snapshot) {
         let is = |wanted: &str, actual: &str| wanted == "*" || wanted == actual;
         let rules = &binding.scope.kinds;
         for rule in rules {
@@ -182,7 +183,7 @@ impl Subjects {
                 AdmissionPolicy to have them checked";
             self.not_listed.insert(binding.name.clone(), why.to_owned());
         } else if kind == "*" {
-            self.kinds.extend(table.of_group(group).map(|kind| (group.clone(), kind.to_owned())));
+            self.kinds.extend(served.of_group(group).map(|kind| (group.clone(), kind.to_owned())));
         } else {
             self.kinds.insert((group.clone(), kind.clone()));
         }

@@ -23,7 +23,8 @@ use crate::admission::{Admission, Claimed, Labels, Surroundings};
 use crate::args::Args;
 use crate::audit::Audit;
 use crate::certificates::Bundle;
-use crate::claims::{ClaimError, Claims, Conflict, Holder, keeper};
+use crate::claims::controller::ClaimController;
+use crate::claims::{ClaimError, Claims, Conflict, Holder};
 use crate::configuration::{self, bundle};
 use crate::evaluate::Evaluator;
 use crate::lookup::LookupCaches;
@@ -166,7 +167,7 @@ fn start_background(
         args.audit.timing(),
         counts.clone(),
     );
-    let controller = keeper::Keeper::new(
+    let controller = ClaimController::new(
         client.clone(),
         claims.clone(),
         evaluator,
@@ -188,10 +189,10 @@ impl Surroundings for ReviewContext {
         deadline: Instant,
     ) -> Claimed {
         let result = if dry_run {
-            self.claims.look(&holder, &claims, deadline).await
+            self.claims.check(&holder, &claims, deadline).await
         } else {
-            self.claims.take(&holder, &claims, &old, deadline).await.map(|taken| {
-                taken.keep();
+            self.claims.take(&holder, &claims, &old, deadline).await.map(|guard| {
+                guard.commit();
             })
         };
         match result {

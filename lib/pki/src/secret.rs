@@ -96,10 +96,16 @@ impl CaSecret {
         &self.spec.name
     }
 
-    /// To watch it.
+    /// The client by which it is read.
     #[must_use]
-    pub fn api(&self) -> &Api<Secret> {
-        &self.api
+    pub fn client(&self) -> Client {
+        self.api.clone().into_client()
+    }
+
+    /// Its namespace.
+    #[must_use]
+    pub fn namespace(&self) -> &str {
+        &self.spec.namespace
     }
 
     /// What should be stored instead of `snapshot`, if anything: [`advance`].

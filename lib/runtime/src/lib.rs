@@ -9,6 +9,7 @@ pub mod client;
 pub mod discovery;
 pub mod events;
 pub mod leader;
+pub mod list;
 pub mod log;
 pub mod metrics;
 pub mod open_files;

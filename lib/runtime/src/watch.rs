@@ -10,13 +10,13 @@ use std::time::Duration;
 
 use futures::TryStreamExt;
 use kube::Client;
-use kube::core::{ListMeta, WatchEvent};
-use serde::Deserialize;
+use kube::core::WatchEvent;
 use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::error_chain;
+use crate::list::List;
 
 /// What is watched.
 #[derive(Clone, Debug)]
@@ -98,18 +98,6 @@ enum Failure {
     Expired(String),
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct List {
-    #[serde(default)]
-    api_version: String,
-    #[serde(default)]
-    kind: String,
-    metadata: ListMeta,
-    /// An empty list of metadata has `null` here.
-    items: Option<Vec<Value>>,
-}
-
 impl Watch {
     async fn run(&mut self) {
         loop {
@@ -131,19 +119,14 @@ impl Watch {
             let call = self.client.request::<List>(self.request(&query)?);
             let answer = timeout(LIST_TIMEOUT, call).await.map_err(|_| Failure::Silent)?;
             let list = answer.map_err(Failure::Call)?;
-            let kind = list.kind.strip_suffix("List").unwrap_or(&list.kind).to_owned();
-            for mut item in list.items.into_iter().flatten() {
-                // Objects of a list do not say what they are.
-                if let Value::Object(map) = &mut item {
-                    map.entry("apiVersion").or_insert_with(|| list.api_version.clone().into());
-                    map.entry("kind").or_insert_with(|| kind.clone().into());
-                }
-                self.send(Event::InitApply(item)).await;
+            list.next().clone_into(&mut next);
+            let version = list.resource_version().to_owned();
+            for object in list.into_objects() {
+                self.send(Event::InitApply(object)).await;
             }
-            next = list.metadata.continue_.unwrap_or_default();
             if next.is_empty() {
                 self.send(Event::InitDone).await;
-                return Ok(list.metadata.resource_version.unwrap_or_default());
+                return Ok(version);
             }
         }
     }
@@ -258,22 +241,5 @@ fn expired_or_call(error: kube::Error) -> Failure {
     match error {
         kube::Error::Api(status) if status.code == 410 => Failure::Expired(status.message.clone()),
         other => Failure::Call(other),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::List;
-
-    #[test]
-    fn an_empty_list_may_say_null() {
-        for items in [json!({"items": null}), json!({"items": []}), json!({})] {
-            let mut list = json!({"kind": "PartialObjectMetadataList", "metadata": {}});
-            list.as_object_mut().unwrap().extend(items.as_object().unwrap().clone());
-            let list: List = serde_json::from_value(list).unwrap();
-            assert_eq!(list.items.into_iter().flatten().count(), 0);
-        }
     }
 }

@@ -1,4 +1,4 @@
-//! What the keeper of claims and the audit do in the background.
+//! What the claim controller and the audit do in the background.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use opensdn_testing::link_local;
 use opensdn_testing::{Failed, Outcome};
 use opensdn_webhook::active::ActivePolicies;
 use opensdn_webhook::audit::{Audit, REPORT, REPORT_KEY, Timing};
-use opensdn_webhook::claims::keeper::Keeper;
+use opensdn_webhook::claims::controller::ClaimController;
 use opensdn_webhook::evaluate::Evaluator;
 use tokio::task::JoinHandle;
 
@@ -50,7 +50,7 @@ fn binding(policy: &Policy, scope: Scope) -> Binding {
 /// One replica's background work; it ends with the test.
 struct Replica {
     claims: Claims,
-    judge: Evaluator,
+    evaluator: Evaluator,
     leadership: Leadership,
     metrics: Metrics,
     serving: Arc<ActivePolicies>,
@@ -72,7 +72,7 @@ impl Replica {
         let (shutdown, drain) = shutdown::channel();
         Ok(Self {
             claims: claims(client, grace),
-            judge: Evaluator::new(Arc::clone(&serving), lookup, Arc::new(|_| None)),
+            evaluator: Evaluator::new(Arc::clone(&serving), lookup, Arc::new(|_| None)),
             leadership: Leadership::start(
                 client.clone(),
                 Election::new("default", lease, "replica"),
@@ -85,16 +85,16 @@ impl Replica {
         })
     }
 
-    fn keep(&self, client: &Client) -> JoinHandle<()> {
-        let keeper = Keeper::new(
+    fn start_controller(&self, client: &Client) -> JoinHandle<()> {
+        let controller = ClaimController::new(
             client.clone(),
             self.claims.clone(),
-            self.judge.clone(),
+            self.evaluator.clone(),
             self.discovery.clone(),
             "replica",
             self.metrics.background(),
         );
-        tokio::spawn(keeper.run(self.leadership.clone()))
+        tokio::spawn(controller.run(self.leadership.clone()))
     }
 }
 
@@ -123,7 +123,7 @@ async fn until_held_by(client: &Client, key: &str, holder: Option<&str>) -> Outc
     until(&what, || async { Ok(held_by(client, key).await?.as_deref() == holder) }).await
 }
 
-/// A cluster whose keeper has the grace of a real one.
+/// A cluster whose claim controller has the grace of a real one.
 async fn patient() -> Result<Client, Failed> {
     static SHARED: OnceCell<Sandbox> = OnceCell::const_new();
     shared(&SHARED).await
@@ -135,7 +135,7 @@ async fn troubled() -> Result<Client, Failed> {
     shared(&SHARED).await
 }
 
-/// A cluster whose keeper waits for two seconds only.
+/// A cluster whose claim controller waits for two seconds only.
 async fn impatient() -> Result<Client, Failed> {
     static SHARED: OnceCell<Sandbox> = OnceCell::const_new();
     shared(&SHARED).await
@@ -156,7 +156,7 @@ async fn stored_objects_are_claimed_oldest_first_and_the_younger_gets_a_conditio
     let client = patient().await?;
     store_in_turn(&client, ["z-older", "a-younger"], "169.254.1.1").await?;
     let replica = Replica::start(&client, "stored", GRACE, Scope::default()).await?;
-    let _keeper = replica.keep(&client);
+    let _controller = replica.start_controller(&client);
 
     let key = "169.254.1.1:80";
     until_held_by(&client, key, Some("z-older")).await?;
@@ -225,7 +225,7 @@ async fn the_younger_gets_its_condition_as_soon_as_its_status_can_be_written() -
     .await?;
 
     let replica = Replica::start(&client, "troubled", GRACE, Scope::default()).await?;
-    let _keeper = replica.keep(&client);
+    let _controller = replica.start_controller(&client);
     until("the conflict is known", || async {
         Ok(conflicts_counted(&replica).is_ok_and(|counted| counted.as_deref() == Some("1")))
     })
@@ -244,7 +244,7 @@ async fn the_younger_gets_its_condition_as_soon_as_its_status_can_be_written() -
 async fn claims_that_no_stored_object_makes_are_released_after_the_grace() -> Outcome {
     let client = impatient().await?;
     let replica = Replica::start(&client, "orphans", SHORT_GRACE, Scope::default()).await?;
-    let _keeper = replica.keep(&client);
+    let _controller = replica.start_controller(&client);
     let stored = store(&client, "keeps", "169.254.2.1").await?;
     until_held_by(&client, "169.254.2.1:80", Some("keeps")).await?;
 
@@ -253,12 +253,12 @@ async fn claims_that_no_stored_object_makes_are_released_after_the_grace() -> Ou
     let unique = |key| Claim { policy: "unique".into(), ..claim(key) };
     // Refused by a later step: a create, and an update of an object that exists.
     let never = [unique("169.254.2.2:80")];
-    replica.claims.take(&holder("never"), &never, &[], soon()).await?.keep();
+    replica.claims.take(&holder("never"), &never, &[], soon()).await?.commit();
     let update = [unique("169.254.2.3:80")];
-    replica.claims.take(&owner, &update, &[], soon()).await?.keep();
+    replica.claims.take(&owner, &update, &[], soon()).await?.commit();
     // A create that lost to the one of the same name that is stored.
     let lost = [unique("169.254.2.1:80")];
-    replica.claims.take(&holder("keeps"), &lost, &[], soon()).await?.keep();
+    replica.claims.take(&holder("keeps"), &lost, &[], soon()).await?.commit();
 
     until_held_by(&client, "169.254.2.2:80", None).await?;
     until_held_by(&client, "169.254.2.3:80", None).await?;
@@ -286,9 +286,9 @@ async fn the_audit_reports_what_is_stored_and_what_it_did_not_check() -> Outcome
     let scope = Scope { kinds: vec![rule("LinkLocalService")], ..Scope::default() };
     let replica = Replica::start(&client, "audit", GRACE, scope).await?;
     let timing = Timing { first: Duration::ZERO, interval: TIMEOUT };
-    let (judge, metrics) = (replica.judge.clone(), replica.metrics.background());
-    let audit =
-        Audit::new(client.clone(), judge, replica.discovery.clone(), "default", timing, metrics);
+    let (evaluator, metrics) = (replica.evaluator.clone(), replica.metrics.background());
+    let discovery = replica.discovery.clone();
+    let audit = Audit::new(client.clone(), evaluator, discovery, "default", timing, metrics);
     let _audit = tokio::spawn(audit.run(replica.leadership.clone()));
 
     let maps: Api<ConfigMap> = Api::namespaced(client.clone(), "default");

@@ -22,7 +22,7 @@ const SIZE: usize = 256 << 10;
 pub(super) struct Report {
     began: String,
     ended: String,
-    /// Objects judged, by group/kind.
+    /// Objects evaluated, by group/kind.
     objects: BTreeMap<String, i64>,
     policies: BTreeMap<String, Policy>,
     not_checked_total: i64,
@@ -80,7 +80,7 @@ fn kind_of(group: &str, kind: &str) -> String {
 }
 
 impl Report {
-    pub(super) fn begin(set: &PolicySet, now: String) -> Self {
+    pub(super) fn start(set: &PolicySet, now: String) -> Self {
         let policy = |binding: &opensdn_policy_host::Binding| {
             let policy = Policy {
                 digest: binding.policy.digest().to_string(),
@@ -136,7 +136,7 @@ impl Report {
                     let (code, pointer, message) = Default::default();
                     let (object, kind) = (object.clone(), kind.clone());
                     let mut example = Example { object, code, pointer, message, kind };
-                    example.message = format!("could not be judged: {}", cut(&text));
+                    example.message = format!("could not be evaluated: {}", cut(&text));
                     self.count(&policy, 2, example);
                 }
             }
@@ -157,7 +157,7 @@ impl Report {
         policy.sum();
     }
 
-    /// A kind is judged anew.
+    /// A kind is evaluated again.
     pub(super) fn forget(&mut self, group: &str, kind: &str) {
         let kind = kind_of(group, kind);
         self.objects.remove(&kind);
@@ -188,11 +188,11 @@ impl Report {
         for (policy, found) in &self.policies {
             if found.denials + found.warnings + found.failures > 0 {
                 let Policy { denials, warnings, failures, .. } = found;
-                tracing::warn!(policy, denials, warnings, failures, "the audit has findings");
+                tracing::warn!(policy, denials, warnings, failures, "audit found problems");
             }
         }
         let (objects, not_checked) = (self.objects(), self.not_checked_total);
-        tracing::info!(objects, not_checked, "the audit has ended");
+        tracing::info!(objects, not_checked, "audit finished");
     }
 
     /// As JSON, with as many examples as fit.

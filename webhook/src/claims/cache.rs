@@ -1,22 +1,26 @@
-//! The claims that exist, as far as the watch has told, and for how long each has not changed.
+//! The claims that exist, as far as the watch has shown them, and for how long each has not changed.
 //! Nothing here proves that a claim does not exist.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
-use futures::StreamExt as _;
-use kube::runtime::{WatchStreamExt as _, watcher};
-use kube::{Api, ResourceExt as _};
+use kube::{Client, Resource as _, ResourceExt as _};
 use opensdn_crds::unique_claim::{UniqueClaim, UniqueClaimSpec};
-use tokio::sync::{Notify, watch};
+use opensdn_runtime::watch::{Event, WatchSpec, watch};
+use serde_json::Value;
+use tokio::sync::Notify;
+use tokio::sync::watch::{Receiver, Sender};
 use tokio::time::Instant;
 
 use super::Holder;
 
+/// How often a quiet watch has to be answered.
+const HEARTBEAT: Duration = Duration::from_secs(60);
+
 /// A claim as the watch showed it.
 #[derive(Clone, Debug)]
-pub(crate) struct Seen {
+pub(crate) struct CachedClaim {
     pub(crate) uid: String,
     pub(crate) version: String,
     pub(crate) spec: UniqueClaimSpec,
@@ -26,9 +30,9 @@ pub(crate) struct Seen {
 
 /// The claims that exist.
 pub(crate) struct Cache {
-    claims: RwLock<HashMap<String, Seen>>,
-    synced: watch::Sender<bool>,
-    /// Names of claims that changed since the keeper last asked; none while nobody keeps.
+    claims: RwLock<HashMap<String, CachedClaim>>,
+    synced: Sender<bool>,
+    /// Names of claims that changed since the controller last asked; none while there is none.
     journal: Mutex<Option<HashSet<String>>>,
     written: Notify,
 }
@@ -37,7 +41,7 @@ impl Default for Cache {
     fn default() -> Self {
         Self {
             claims: RwLock::default(),
-            synced: watch::Sender::new(false),
+            synced: Sender::new(false),
             journal: Mutex::default(),
             written: Notify::new(),
         }
@@ -60,18 +64,18 @@ impl Cache {
     }
 
     /// The claim as the watch showed it last.
-    pub(crate) fn get(&self, name: &str) -> Option<Seen> {
+    pub(crate) fn get(&self, name: &str) -> Option<CachedClaim> {
         self.read(name, Clone::clone)
     }
 
     /// Whether all claims have been listed.
-    pub(crate) fn synced(&self) -> watch::Receiver<bool> {
+    pub(crate) fn synced(&self) -> Receiver<bool> {
         self.synced.subscribe()
     }
 
-    /// Begins to note which claims change; all that exist count as changed. There is one keeper,
-    /// so there is one journal.
-    pub(crate) fn begin_journal(&self) {
+    /// Starts to record which claims change; all that exist count as changed. There is one
+    /// controller, so there is one journal.
+    pub(crate) fn start_journal(&self) {
         let claims = self.claims.read().unwrap_or_else(PoisonError::into_inner);
         let names = claims.keys().cloned().collect();
         drop(claims);
@@ -100,30 +104,49 @@ impl Cache {
         journal.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
-    fn read<T>(&self, name: &str, read: impl FnOnce(&Seen) -> T) -> Option<T> {
+    fn read<T>(&self, name: &str, read: impl FnOnce(&CachedClaim) -> T) -> Option<T> {
         self.claims.read().unwrap_or_else(PoisonError::into_inner).get(name).map(read)
     }
 
-    /// Follows the claims for as long as it is polled.
-    pub(crate) async fn follow(&self, api: Api<UniqueClaim>) {
+    /// Watches the claims for as long as it is polled.
+    pub(crate) async fn watch(&self, client: Client) {
+        let spec = WatchSpec {
+            path: UniqueClaim::url_path(&(), None),
+            name: None,
+            metadata_only: false,
+            heartbeat: HEARTBEAT,
+        };
         let mut listed = HashSet::new();
-        let mut events = std::pin::pin!(watcher(api, watcher::Config::default()).default_backoff());
-        while let Some(event) = events.next().await {
+        let mut events = watch(client, spec);
+        while let Some(event) = events.recv().await {
             match event {
-                Ok(watcher::Event::Init) => listed.clear(),
-                Ok(watcher::Event::InitApply(claim)) => {
-                    listed.insert(claim.name_any());
-                    self.put(claim);
+                Event::Init => listed.clear(),
+                Event::InitApply(object) => {
+                    listed.extend(read(object).map(|claim| {
+                        let name = claim.name_any();
+                        self.put(claim);
+                        name
+                    }));
                 }
-                Ok(watcher::Event::InitDone) => {
+                Event::InitDone => {
                     self.retain(&listed);
                     listed.clear();
                     self.synced.send_replace(true);
                 }
-                Ok(watcher::Event::Apply(claim)) => self.put(claim),
-                Ok(watcher::Event::Delete(claim)) => self.remove(&claim.name_any()),
-                // The watcher goes on by itself; until then every claim costs a live read.
-                Err(error) => tracing::warn!(%error, "the watch of UniqueClaims is interrupted"),
+                Event::Apply(object) => {
+                    if let Some(claim) = read(object) {
+                        self.put(claim);
+                    }
+                }
+                Event::Delete(object) => {
+                    let name = object.pointer("/metadata/name").and_then(Value::as_str);
+                    self.remove(name.unwrap_or_default());
+                }
+                Event::Heartbeat => {}
+                // Until it is back every claim costs a live read.
+                Event::Disconnected { why, .. } => {
+                    tracing::warn!(error = why, "lost watch on UniqueClaims; will retry");
+                }
             }
         }
     }
@@ -136,7 +159,10 @@ impl Cache {
         if claims.get(&name).is_some_and(|seen| seen.uid == uid && seen.version == version) {
             return;
         }
-        claims.insert(name.clone(), Seen { uid, version, spec: claim.spec, since: Instant::now() });
+        claims.insert(
+            name.clone(),
+            CachedClaim { uid, version, spec: claim.spec, since: Instant::now() },
+        );
         drop(claims);
         self.note([name]);
     }
@@ -166,4 +192,11 @@ impl Cache {
             self.written.notify_one();
         }
     }
+}
+
+/// A claim that cannot be read is none here, so that it costs a live read.
+fn read(object: Value) -> Option<UniqueClaim> {
+    serde_json::from_value(object)
+        .inspect_err(|error| tracing::warn!(%error, "failed to read a UniqueClaim"))
+        .ok()
 }

@@ -1,11 +1,11 @@
-//! What a stored claim means to whoever wants it. Pure: no client, no clock.
+//! What a stored claim means to an object that wants its key. Pure: no client, no clock.
 
 use std::time::Duration;
 
 use opensdn_crds::unique_claim::UniqueClaimSpec;
 use sha2::{Digest as _, Sha256};
 
-use super::{Holder, error::Tenure};
+use super::{Holder, error::HolderState};
 
 /// Longest part of a scope that goes into a name; with the hash it stays below 253.
 const SCOPE_IN_NAME: usize = 200;
@@ -37,7 +37,7 @@ pub(crate) fn claim_name(scope: &str, key: &str) -> String {
 
 /// Whose a stored claim is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Standing {
+pub(crate) enum Ownership {
     /// The same object's: a retry, or an update.
     Ours,
     /// Another object's.
@@ -46,14 +46,14 @@ pub(crate) enum Standing {
     Forged,
 }
 
-/// Whose the stored claim is, for whoever wants the key that the name stands for.
-pub(crate) fn standing(stored: &UniqueClaimSpec, name: &str, holder: &Holder) -> Standing {
+/// Whose the stored claim is, for an object that wants the key that the name stands for.
+pub(crate) fn ownership(stored: &UniqueClaimSpec, name: &str, holder: &Holder) -> Ownership {
     if claim_name(&stored.scope, &stored.key) != name {
-        Standing::Forged
+        Ownership::Forged
     } else if holder.is_same_object(&stored.holder) {
-        Standing::Ours
+        Ownership::Ours
     } else {
-        Standing::Others
+        Ownership::Others
     }
 }
 
@@ -72,13 +72,13 @@ pub(crate) enum Presence {
     NotServed,
 }
 
-/// What whoever wants a key may do about another holder.
+/// What an object that wants a key may do about another holder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Contest {
     /// The holder is gone for certain and no create of it can be under way: take the claim.
     TakeOver,
     /// Leave it.
-    Refuse(Tenure),
+    Refuse(HolderState),
 }
 
 /// Decides by what a live read of the holder showed. `unchanged` is for how long this process has
@@ -91,22 +91,22 @@ pub(crate) fn contest(
 ) -> Contest {
     match presence {
         Presence::Stored { uid } if held_by.is_none_or(|held_by| held_by == uid) => {
-            Contest::Refuse(Tenure::Stored)
+            Contest::Refuse(HolderState::Stored)
         }
-        // Whether the new object of that name makes the claim too, only the policies can tell.
-        Presence::Stored { .. } => Contest::Refuse(Tenure::Replaced),
-        Presence::NotServed => Contest::Refuse(Tenure::Unknown),
+        // Whether the new object of that name makes the claim too, only the policies know.
+        Presence::Stored { .. } => Contest::Refuse(HolderState::Replaced),
+        Presence::NotServed => Contest::Refuse(HolderState::Unknown),
         Presence::Absent => match unchanged {
             Some(unchanged) if unchanged >= grace => Contest::TakeOver,
             unchanged => {
                 let left = grace.saturating_sub(unchanged.unwrap_or_default());
-                Contest::Refuse(Tenure::Pending { seconds: left.as_secs().max(1) })
+                Contest::Refuse(HolderState::Pending { seconds: left.as_secs().max(1) })
             }
         },
     }
 }
 
-/// What the keeper does about a claim that it was about to release, after a live read.
+/// What the controller does about a claim that it was about to release, after a live read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Confirmed {
     /// It is released.
@@ -115,36 +115,36 @@ pub(crate) enum Confirmed {
     Later,
 }
 
-/// What the policies in force say of a holder that was read live.
+/// What the policies in force answer about a holder that was read live.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Said {
+pub(crate) enum Answer {
     /// It claims the key.
     Claims,
     /// It does not.
-    Silent,
-    /// They could not tell.
+    DoesNotClaim,
+    /// That could not be evaluated.
     Unknown,
 }
 
-/// Whether a live read of the holder confirms that the claim may go. `aged`: it has not changed
-/// for as long as a claim has to be left alone of whose holder is known what is known here.
-pub(crate) fn confirm(presence: &Presence, said: Said, aged: Aged) -> Confirmed {
-    match (presence, said, aged) {
+/// Whether a live read of the holder confirms that the claim may go. `age`: whether it
+/// has been unchanged for the grace that applies.
+pub(crate) fn confirm(presence: &Presence, answer: Answer, age: Age) -> Confirmed {
+    match (presence, answer, age) {
         (Presence::Absent, _, _)
-        | (Presence::Stored { .. }, Said::Silent, Aged::Enough)
+        | (Presence::Stored { .. }, Answer::DoesNotClaim, Age::PastGrace)
         // Its definition is gone for so long, and its objects with it.
-        | (Presence::NotServed, _, Aged::Enough) => Confirmed::Release,
+        | (Presence::NotServed, _, Age::PastGrace) => Confirmed::Release,
         (Presence::Stored { .. } | Presence::NotServed, _, _) => Confirmed::Later,
     }
 }
 
 /// Whether a claim is old enough to be taken from an object that may exist.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Aged {
+pub(crate) enum Age {
     /// It is.
-    Enough,
+    PastGrace,
     /// It is not.
-    TooYoung,
+    WithinGrace,
 }
 
 #[cfg(test)]
@@ -152,7 +152,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_dns_safe_and_tell_scope_and_key_apart() {
+    fn names_are_dns_safe_and_distinguish_scope_from_key() {
         let name = claim_name("link-local-address", "10.0.0.1:80");
         assert_eq!(name.len(), "link-local-address-".len() + 40);
         assert!(name.starts_with("link-local-address-"));
@@ -171,16 +171,16 @@ mod tests {
     fn a_claim_is_released_only_when_a_live_read_confirms_why() {
         let stored = Presence::Stored { uid: "u".into() };
         let cases = [
-            (&Presence::Absent, Said::Unknown, Aged::TooYoung, Confirmed::Release),
-            (&Presence::NotServed, Said::Unknown, Aged::TooYoung, Confirmed::Later),
-            (&Presence::NotServed, Said::Unknown, Aged::Enough, Confirmed::Release),
-            (&stored, Said::Silent, Aged::Enough, Confirmed::Release),
-            (&stored, Said::Silent, Aged::TooYoung, Confirmed::Later),
-            (&stored, Said::Claims, Aged::Enough, Confirmed::Later),
-            (&stored, Said::Unknown, Aged::Enough, Confirmed::Later),
+            (&Presence::Absent, Answer::Unknown, Age::WithinGrace, Confirmed::Release),
+            (&Presence::NotServed, Answer::Unknown, Age::WithinGrace, Confirmed::Later),
+            (&Presence::NotServed, Answer::Unknown, Age::PastGrace, Confirmed::Release),
+            (&stored, Answer::DoesNotClaim, Age::PastGrace, Confirmed::Release),
+            (&stored, Answer::DoesNotClaim, Age::WithinGrace, Confirmed::Later),
+            (&stored, Answer::Claims, Age::PastGrace, Confirmed::Later),
+            (&stored, Answer::Unknown, Age::PastGrace, Confirmed::Later),
         ];
-        for (presence, said, aged, expected) in cases {
-            assert_eq!(confirm(presence, said, aged), expected, "{presence:?} {said:?} {aged:?}");
+        for (presence, answer, age, expected) in cases {
+            assert_eq!(confirm(presence, answer, age), expected, "{presence:?} {answer:?} {age:?}");
         }
     }
 
@@ -190,12 +190,12 @@ mod tests {
         let young = Some(Duration::from_secs(30));
         let old = Some(Duration::from_secs(90));
         let stored = |uid: &str| Presence::Stored { uid: uid.into() };
-        let pending = |seconds| Contest::Refuse(Tenure::Pending { seconds });
+        let pending = |seconds| Contest::Refuse(HolderState::Pending { seconds });
         let cases = [
-            (Some("u1"), stored("u1"), old, Contest::Refuse(Tenure::Stored)),
-            (None, stored("u1"), old, Contest::Refuse(Tenure::Stored)),
-            (Some("u1"), stored("u2"), old, Contest::Refuse(Tenure::Replaced)),
-            (Some("u1"), Presence::NotServed, old, Contest::Refuse(Tenure::Unknown)),
+            (Some("u1"), stored("u1"), old, Contest::Refuse(HolderState::Stored)),
+            (None, stored("u1"), old, Contest::Refuse(HolderState::Stored)),
+            (Some("u1"), stored("u2"), old, Contest::Refuse(HolderState::Replaced)),
+            (Some("u1"), Presence::NotServed, old, Contest::Refuse(HolderState::Unknown)),
             (Some("u1"), Presence::Absent, old, Contest::TakeOver),
             (Some("u1"), Presence::Absent, young, pending(60)),
             (Some("u1"), Presence::Absent, None, pending(90)),

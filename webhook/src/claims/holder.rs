@@ -1,4 +1,5 @@
-//! The objects that hold claims, and whether they exist, by a live read.
+//! The objects that hold claims, and whether they exist, by a live read. Deliberately not here: what
+//! follows from that (`decide.rs`).
 
 use std::collections::HashMap;
 use std::sync::{PoisonError, RwLock};
@@ -7,7 +8,8 @@ use kube::core::GroupVersionKind;
 use kube::discovery::{ApiCapabilities, ApiResource, Scope};
 use kube::error::DiscoveryError;
 use kube::{Api, Client, api::DynamicObject, discovery};
-use opensdn_crds::unique_claim::Holder as Held;
+use opensdn_crds::unique_claim::Holder as StoredHolder;
+use opensdn_runtime::call::{Call, CallError, Verb};
 use serde_json::Value;
 
 use super::decide::Presence;
@@ -31,17 +33,17 @@ pub struct Holder {
 
 impl Holder {
     /// Whether the claim's holder is this object, or one of the same name.
-    pub(crate) fn is_same_object(&self, held: &Held) -> bool {
+    pub(crate) fn is_same_object(&self, held: &StoredHolder) -> bool {
         self.group == held.group
             && self.kind == held.kind
             && self.namespace == held.namespace.as_deref().unwrap_or_default()
             && self.name == held.name
     }
 
-    /// As it stands in a claim.
-    pub(crate) fn with_pointer(&self, pointer: &str) -> Held {
+    /// As it is written in a claim.
+    pub(crate) fn with_pointer(&self, pointer: &str) -> StoredHolder {
         let some = |text: &str| (!text.is_empty()).then(|| text.to_owned());
-        Held {
+        StoredHolder {
             group: self.group.clone(),
             version: some(&self.version),
             kind: self.kind.clone(),
@@ -65,8 +67,12 @@ impl Holders {
     }
 
     /// Whether the holder of a claim is stored now.
-    pub(crate) async fn presence(&self, held: &Held) -> Result<Presence, kube::Error> {
-        let Some(api) = self.api(held).await? else { return Ok(Presence::NotServed) };
+    pub(crate) async fn presence(&self, held: &StoredHolder) -> Result<Presence, CallError> {
+        read(held).run(self.read_presence(held)).await
+    }
+
+    async fn read_presence(&self, held: &StoredHolder) -> Result<Presence, kube::Error> {
+        let Some(api) = self.find_api(held).await? else { return Ok(Presence::NotServed) };
         Ok(match api.get_metadata_opt(&held.name).await? {
             Some(found) => Presence::Stored { uid: found.metadata.uid.unwrap_or_default() },
             None => self.absent(held).await?,
@@ -76,9 +82,16 @@ impl Holders {
     /// The holder as it is stored now, and how its kind is served; `None` if either is not.
     pub(crate) async fn get(
         &self,
-        held: &Held,
+        held: &StoredHolder,
+    ) -> Result<Option<(ApiResource, Value)>, CallError> {
+        read(held).run(self.read_object(held)).await
+    }
+
+    async fn read_object(
+        &self,
+        held: &StoredHolder,
     ) -> Result<Option<(ApiResource, Value)>, kube::Error> {
-        let Some(api) = self.api(held).await? else { return Ok(None) };
+        let Some(api) = self.find_api(held).await? else { return Ok(None) };
         let Some((resource, _)) = self.resource(held).await? else { return Ok(None) };
         let Some(object) = api.get_opt(&held.name).await? else { return Ok(None) };
         let object = serde_json::to_value(&object).map_err(kube::Error::SerdeError)?;
@@ -86,14 +99,24 @@ impl Holders {
     }
 
     /// A 404 for an object is a 404 for a kind that is no longer served as well.
-    async fn absent(&self, held: &Held) -> Result<Presence, kube::Error> {
+    async fn absent(&self, held: &StoredHolder) -> Result<Presence, kube::Error> {
         self.kinds.write().unwrap_or_else(PoisonError::into_inner).remove(&kind_of(held));
-        let served = self.api(held).await?.is_some();
+        let served = self.find_api(held).await?.is_some();
         Ok(if served { Presence::Absent } else { Presence::NotServed })
     }
 
     /// Where objects like the holder are read and written; `None` if the kind is not served.
-    pub(crate) async fn api(&self, held: &Held) -> Result<Option<Api<DynamicObject>>, kube::Error> {
+    pub(crate) async fn api(
+        &self,
+        held: &StoredHolder,
+    ) -> Result<Option<Api<DynamicObject>>, CallError> {
+        read(held).run(self.find_api(held)).await
+    }
+
+    async fn find_api(
+        &self,
+        held: &StoredHolder,
+    ) -> Result<Option<Api<DynamicObject>>, kube::Error> {
         let Some((resource, scope)) = self.resource(held).await? else { return Ok(None) };
         let client = self.client.clone();
         Ok(Some(match (scope, held.namespace.as_deref()) {
@@ -104,7 +127,10 @@ impl Holders {
         }))
     }
 
-    async fn resource(&self, held: &Held) -> Result<Option<(ApiResource, Scope)>, kube::Error> {
+    async fn resource(
+        &self,
+        held: &StoredHolder,
+    ) -> Result<Option<(ApiResource, Scope)>, kube::Error> {
         let kind = kind_of(held);
         let known = self.kinds.read().unwrap_or_else(PoisonError::into_inner).get(&kind).cloned();
         if known.is_some() {
@@ -119,7 +145,7 @@ impl Holders {
     /// By the version in the claim, or, where that is not served any more, by any.
     async fn discover(
         &self,
-        held: &Held,
+        held: &StoredHolder,
     ) -> Result<Option<(ApiResource, ApiCapabilities)>, kube::Error> {
         if held.version.is_some()
             && let Some(found) =
@@ -132,7 +158,12 @@ impl Holders {
     }
 }
 
-fn kind_of(held: &Held) -> GroupVersionKind {
+/// A read with everything that has to be discovered for it, within one time limit.
+fn read(held: &StoredHolder) -> Call {
+    Call::new(Verb::Get, held.kind.clone()).name(held.name.clone())
+}
+
+fn kind_of(held: &StoredHolder) -> GroupVersionKind {
     GroupVersionKind::gvk(&held.group, held.version.as_deref().unwrap_or_default(), &held.kind)
 }
 

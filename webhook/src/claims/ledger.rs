@@ -1,13 +1,14 @@
-//! What the stored objects claim, and what follows for each claim. Pure: no client, no clock.
+//! What the stored objects claim, and what has to be done about each claim. Pure: no client, no
+//! clock.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::time::Duration;
 
-use opensdn_crds::unique_claim::Holder as Held;
+use opensdn_crds::unique_claim::Holder as StoredHolder;
 use opensdn_policy_host::Claim;
 
 use super::Holder;
-use super::cache::Seen;
+use super::cache::CachedClaim;
 
 /// Claims of policies that are not in force are kept for so many times the grace: a policy whose
 /// module cannot be loaded for a while must not cost the objects their claims.
@@ -15,15 +16,15 @@ pub(crate) const WITHOUT_POLICY: u32 = 10;
 
 /// An object, whatever its UID.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) struct Place {
+pub(crate) struct ObjectRef {
     pub(crate) group: String,
     pub(crate) kind: String,
     pub(crate) namespace: String,
     pub(crate) name: String,
 }
 
-impl Place {
-    pub(crate) fn of(held: &Held) -> Self {
+impl ObjectRef {
+    pub(crate) fn of(held: &StoredHolder) -> Self {
         Self {
             group: held.group.clone(),
             kind: held.kind.clone(),
@@ -35,30 +36,31 @@ impl Place {
 
 /// What is known of a stored object.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Known {
+pub(crate) struct KnownObject {
     pub(crate) uid: String,
     pub(crate) version: String,
     /// creationTimestamp.
     pub(crate) created: String,
-    /// What it claims, by the names of the claims; `None` if the policies could not tell.
-    pub(crate) wants: Option<BTreeMap<String, Claim>>,
+    /// What it claims, by the names of the claims; `None` if that
+    /// could not be evaluated.
+    pub(crate) claims: Option<BTreeMap<String, Claim>>,
     /// What its condition about conflicts says now.
-    pub(crate) told: Option<String>,
+    pub(crate) condition: Option<String>,
 }
 
 /// A stored object that claims something. The order is that of age.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Wanter {
+pub(crate) struct Claimant {
     pub(crate) created: String,
     pub(crate) uid: String,
-    pub(crate) place: Place,
+    pub(crate) object_ref: ObjectRef,
 }
 
 /// What the stored objects claim.
 #[derive(Debug, Default)]
 pub(crate) struct Ledger {
-    objects: HashMap<Place, Known>,
-    wanters: HashMap<String, BTreeSet<Wanter>>,
+    objects: HashMap<ObjectRef, KnownObject>,
+    claimants: HashMap<String, BTreeSet<Claimant>>,
     /// UIDs that were seen alive and then gone, by the names of the claims that they made.
     gone: HashMap<String, HashSet<String>>,
     /// Kinds that are listed completely.
@@ -68,25 +70,25 @@ pub(crate) struct Ledger {
 
 /// What is to be done about one claim.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Next {
-    /// It is as it should be, or it cannot be told.
+pub(crate) enum Action {
+    /// It is as it should be, or that is not known.
     Keep,
-    /// Look again after this time, if nothing changes before.
+    /// Check again after this time, if nothing changes before.
     Wait(Duration),
     /// Claim it for this object, which is stored without its claim.
-    Take(Wanter),
+    Take(Claimant),
     /// The claim names another UID or policy than those of the stored object that makes it.
-    Adopt(Wanter),
+    Adopt(Claimant),
     /// Release it, if a live read confirms why.
-    Release(Why),
+    Release(ReleaseReason),
 }
 
 /// Why a claim is to be released.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Why {
+pub(crate) enum ReleaseReason {
     /// Its holder was stored, and was deleted.
     Deleted,
-    /// Its holder never came to be, or is gone since nobody looked.
+    /// Its holder never came to be, or is gone since no replica watched.
     Orphan,
     /// Its holder does not claim it any more.
     NotClaimed,
@@ -94,149 +96,157 @@ pub(crate) enum Why {
 
 impl Ledger {
     /// An object is stored in this state.
-    pub(crate) fn put(&mut self, place: Place, known: Known) {
-        if self.objects.get(&place).is_some_and(|old| old.uid != known.uid) {
-            self.remove(&place);
+    pub(crate) fn put(&mut self, object_ref: ObjectRef, known: KnownObject) {
+        if self.objects.get(&object_ref).is_some_and(|old| old.uid != known.uid) {
+            self.remove(&object_ref);
         }
-        let claims = known.wants.iter().flatten();
-        let wanter =
-            Wanter { created: known.created.clone(), uid: known.uid.clone(), place: place.clone() };
+        let claims = known.claims.iter().flatten();
+        let claimant = Claimant {
+            created: known.created.clone(),
+            uid: known.uid.clone(),
+            object_ref: object_ref.clone(),
+        };
         for (name, _) in claims {
-            self.wanters.entry(name.clone()).or_default().insert(wanter.clone());
+            self.claimants.entry(name.clone()).or_default().insert(claimant.clone());
             self.dirty.insert(name.clone());
         }
-        if let Some(old) = self.objects.insert(place.clone(), known) {
-            let kept = |name: &String| self.wants(&place, name).is_some();
+        if let Some(old) = self.objects.insert(object_ref.clone(), known) {
+            let kept = |name: &String| self.claim(&object_ref, name).is_some();
             let dropped: Vec<String> = old
-                .wants
+                .claims
                 .into_iter()
                 .flatten()
                 .map(|(name, _)| name)
                 .filter(|n| !kept(n))
                 .collect();
             for name in dropped {
-                self.forget(&name, &wanter);
+                self.forget(&name, &claimant);
             }
         }
     }
 
     /// An object is gone.
-    pub(crate) fn remove(&mut self, place: &Place) {
-        let Some(old) = self.objects.remove(place) else { return };
-        let wanter = Wanter { created: old.created, uid: old.uid, place: place.clone() };
-        for (name, _) in old.wants.into_iter().flatten() {
-            self.gone.entry(name.clone()).or_default().insert(wanter.uid.clone());
-            self.forget(&name, &wanter);
+    pub(crate) fn remove(&mut self, object_ref: &ObjectRef) {
+        let Some(old) = self.objects.remove(object_ref) else { return };
+        let claimant =
+            Claimant { created: old.created, uid: old.uid, object_ref: object_ref.clone() };
+        for (name, _) in old.claims.into_iter().flatten() {
+            self.gone.entry(name.clone()).or_default().insert(claimant.uid.clone());
+            self.forget(&name, &claimant);
         }
     }
 
-    fn forget(&mut self, name: &str, wanter: &Wanter) {
-        if let Some(wanters) = self.wanters.get_mut(name) {
-            wanters.remove(wanter);
-            if wanters.is_empty() {
-                self.wanters.remove(name);
+    fn forget(&mut self, name: &str, claimant: &Claimant) {
+        if let Some(claimants) = self.claimants.get_mut(name) {
+            claimants.remove(claimant);
+            if claimants.is_empty() {
+                self.claimants.remove(name);
             }
         }
         self.dirty.insert(name.to_owned());
     }
 
     /// All objects of a kind have been put, and these are all there are.
-    pub(crate) fn listed(&mut self, group: &str, kind: &str, places: &HashSet<Place>) {
-        let of_kind = |place: &&Place| place.group == group && place.kind == kind;
-        let gone: Vec<Place> = self
+    pub(crate) fn listed(&mut self, group: &str, kind: &str, object_refs: &HashSet<ObjectRef>) {
+        let of_kind =
+            |object_ref: &&ObjectRef| object_ref.group == group && object_ref.kind == kind;
+        let gone: Vec<ObjectRef> = self
             .objects
             .keys()
             .filter(of_kind)
-            .filter(|place| !places.contains(*place))
+            .filter(|object_ref| !object_refs.contains(*object_ref))
             .cloned()
             .collect();
-        for place in gone {
-            self.remove(&place);
+        for object_ref in gone {
+            self.remove(&object_ref);
         }
         self.listed.insert((group.to_owned(), kind.to_owned()));
     }
 
-    /// Looks at these claims again.
+    /// Marks these claims to be reconciled.
     pub(crate) fn touch(&mut self, names: impl IntoIterator<Item = String>) {
         self.dirty.extend(names);
     }
 
-    /// A claim that has to be looked at.
+    /// The next claim to reconcile.
     pub(crate) fn pop(&mut self) -> Option<String> {
         self.dirty.pop_first()
     }
 
     /// What is known of an object.
-    pub(crate) fn known(&self, place: &Place) -> Option<&Known> {
-        self.objects.get(place)
+    pub(crate) fn known(&self, object_ref: &ObjectRef) -> Option<&KnownObject> {
+        self.objects.get(object_ref)
     }
 
     /// What the object claims under that name.
-    pub(crate) fn wants(&self, place: &Place, name: &str) -> Option<&Claim> {
-        self.objects.get(place)?.wants.as_ref()?.get(name)
+    pub(crate) fn claim(&self, object_ref: &ObjectRef, name: &str) -> Option<&Claim> {
+        self.objects.get(object_ref)?.claims.as_ref()?.get(name)
     }
 
     /// The objects that make the claim, oldest first.
-    pub(crate) fn wanters(&self, name: &str) -> impl Iterator<Item = &Wanter> {
-        self.wanters.get(name).into_iter().flatten()
+    pub(crate) fn claimants(&self, name: &str) -> impl Iterator<Item = &Claimant> {
+        self.claimants.get(name).into_iter().flatten()
     }
 
-    /// The oldest of the objects that make the claim. Ages are whole seconds: of those of one age it
-    /// is the one that holds the claim.
-    pub(crate) fn eldest(&self, name: &str, holder: Option<&Place>) -> Option<&Wanter> {
-        let first = self.wanters(name).next()?;
-        let mut of_its_age = self.wanters(name).take_while(|other| other.created == first.created);
-        of_its_age.find(|other| Some(&other.place) == holder).or(Some(first))
+    /// The oldest of the objects that make the claim. Creation times are whole seconds: of those of
+    /// the same second it is the one that holds the claim.
+    pub(crate) fn oldest(&self, name: &str, holder: Option<&ObjectRef>) -> Option<&Claimant> {
+        let first = self.claimants(name).next()?;
+        let mut same_second =
+            self.claimants(name).take_while(|other| other.created == first.created);
+        same_second.find(|other| Some(&other.object_ref) == holder).or(Some(first))
     }
 
     /// What is to be done about the claim of that name, which is stored as `seen`.
-    pub(crate) fn next(
+    pub(crate) fn action(
         &mut self,
         name: &str,
-        seen: Option<&Seen>,
+        seen: Option<&CachedClaim>,
         unchanged: Duration,
         grace: Duration,
         policies: &HashSet<String>,
-    ) -> Next {
+    ) -> Action {
         let Some(seen) = seen else {
             self.gone.remove(name);
-            return self.wanters(name).next().cloned().map_or(Next::Keep, Next::Take);
+            return self.claimants(name).next().cloned().map_or(Action::Keep, Action::Take);
         };
         let held = &seen.spec.holder;
-        let place = Place::of(held);
-        let kind = (place.group.clone(), place.kind.clone());
+        let object_ref = ObjectRef::of(held);
+        let kind = (object_ref.group.clone(), object_ref.kind.clone());
         let in_force = seen.spec.policy.as_ref().is_some_and(|policy| policies.contains(policy));
-        let after = |patience: Duration, why| match patience.checked_sub(unchanged) {
-            None | Some(Duration::ZERO) => Next::Release(why),
-            Some(left) => Next::Wait(left),
+        let after = |grace: Duration, reason| match grace.checked_sub(unchanged) {
+            None | Some(Duration::ZERO) => Action::Release(reason),
+            Some(left) => Action::Wait(left),
         };
-        match self.objects.get(&place) {
-            Some(Known { wants: None, .. }) => Next::Keep,
-            Some(Known { wants: Some(wants), uid, created, .. }) if wants.contains_key(name) => {
+        match self.objects.get(&object_ref) {
+            Some(KnownObject { claims: None, .. }) => Action::Keep,
+            Some(KnownObject { claims: Some(claims), uid, created, .. })
+                if claims.contains_key(name) =>
+            {
                 if held.uid.as_ref() == Some(uid) && in_force {
-                    return Next::Keep;
+                    return Action::Keep;
                 }
-                Next::Adopt(Wanter { created: created.clone(), uid: uid.clone(), place })
+                Action::Adopt(Claimant { created: created.clone(), uid: uid.clone(), object_ref })
             }
-            Some(_) if in_force => after(grace, Why::NotClaimed),
-            Some(_) => after(grace * WITHOUT_POLICY, Why::NotClaimed),
-            None if self.is_gone(name, held) => Next::Release(Why::Deleted),
-            // Of a kind that is not watched, the live read before the release tells.
-            None if self.listed.contains(&kind) || !in_force => after(grace, Why::Orphan),
-            None => after(grace * 2, Why::Orphan),
+            Some(_) if in_force => after(grace, ReleaseReason::NotClaimed),
+            Some(_) => after(grace * WITHOUT_POLICY, ReleaseReason::NotClaimed),
+            None if self.is_gone(name, held) => Action::Release(ReleaseReason::Deleted),
+            // Of a kind that is not watched, the live read before the release decides.
+            None if self.listed.contains(&kind) || !in_force => after(grace, ReleaseReason::Orphan),
+            None => after(grace * 2, ReleaseReason::Orphan),
         }
     }
 
-    fn is_gone(&self, name: &str, held: &Held) -> bool {
+    fn is_gone(&self, name: &str, held: &StoredHolder) -> bool {
         let uid = held.uid.as_ref();
         uid.is_some_and(|uid| self.gone.get(name).is_some_and(|gone| gone.contains(uid)))
     }
 }
 
-impl Wanter {
+impl Claimant {
     /// As the holder of a claim.
     pub(crate) fn holder(&self, version: &str) -> Holder {
-        let Place { group, kind, namespace, name } = self.place.clone();
+        let ObjectRef { group, kind, namespace, name } = self.object_ref.clone();
         Holder { group, version: version.to_owned(), kind, namespace, name, uid: self.uid.clone() }
     }
 }

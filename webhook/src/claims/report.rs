@@ -1,19 +1,20 @@
-//! What people see where two stored objects claim one key: a condition and an Event on the
-//! younger, which name both.
+//! What people see where two stored objects claim one key: a condition and an Event on the one that
+//! was created later, which name both. Deliberately not here: which object that is.
 
 use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::jiff::Timestamp;
 use kube::api::{Patch, PatchParams};
-use kube::runtime::events::{Event, EventType, Recorder, Reporter as Reporting};
+use kube::runtime::events::{self, Event, EventType, Recorder};
 use kube::{Api, Client, api::DynamicObject};
-use opensdn_crds::unique_claim::Holder as Held;
+use opensdn_crds::unique_claim::Holder as StoredHolder;
 use opensdn_policy_host::Claim;
+use opensdn_runtime::call::{Call, CallError, Verb};
 use serde_json::{Value, json};
 
 use super::error::describe;
-use super::ledger::{Known, Place};
+use super::ledger::{KnownObject, ObjectRef};
 
 /// Type of the condition.
 const CONDITION: &str = "UniqueConflict";
@@ -22,32 +23,34 @@ const MANAGER: &str = "opensdn-webhook-unique";
 /// The API server takes notes of Events up to this many bytes.
 const LONGEST_NOTE: usize = 1000;
 
-/// Tells people about conflicts.
+/// Reports conflicts on objects.
 pub(super) struct Reporter {
     recorder: Recorder,
 }
 
-/// What an object has lost: by the names of the claims, what was claimed and the older object
+/// The conflicts of an object: by the names of the claims, what was claimed and the older object
 /// that claims it too.
-pub(super) type Losses = BTreeMap<String, (Claim, Held)>;
+pub(super) type Conflicts = BTreeMap<String, (Claim, StoredHolder)>;
 
 impl Reporter {
     pub(super) fn new(client: Client, replica: &str) -> Self {
-        let reporting =
-            Reporting { controller: "opensdn-webhook".into(), instance: Some(replica.to_owned()) };
-        Self { recorder: Recorder::new(client, reporting) }
+        let reporter = events::Reporter {
+            controller: "opensdn-webhook".into(),
+            instance: Some(replica.to_owned()),
+        };
+        Self { recorder: Recorder::new(client, reporter) }
     }
 
-    /// Makes the object's condition say this; no losses: there is no condition.
-    pub(super) async fn tell(
+    /// Makes the object's condition say this; no conflicts: there is no condition.
+    pub(super) async fn report(
         &self,
         api: &Api<DynamicObject>,
-        object: &Held,
-        known: &Known,
-        losses: &Losses,
-    ) -> Result<(), kube::Error> {
-        let text = (!losses.is_empty()).then(|| text(object, losses));
-        if known.told == text {
+        object: &StoredHolder,
+        known: &KnownObject,
+        conflicts: &Conflicts,
+    ) -> Result<(), CallError> {
+        let text = (!conflicts.is_empty()).then(|| text(object, conflicts));
+        if known.condition == text {
             return Ok(());
         }
         let status = match &text {
@@ -56,31 +59,38 @@ impl Reporter {
         };
         let patch = json!({
             "apiVersion": api_version(object), "kind": object.kind,
-            // With the UID: a new object of that name is none of this business.
+            // With the UID: a new object of that name is not meant.
             "metadata": {"name": object.name, "namespace": object.namespace, "uid": known.uid},
             "status": status,
         });
         let params = PatchParams::apply(MANAGER).force();
-        match api.patch_status(&object.name, &params, &Patch::Apply(&patch)).await {
+        let patch = Patch::Apply(&patch);
+        let call = Call::new(Verb::Patch, format!("{}/status", object.kind)).name(&object.name);
+        match call.run(api.patch_status(&object.name, &params, &patch)).await {
             Ok(_) => {}
-            // Not every kind has a status, or conditions in it; the Event tells then. 429 is none of
-            // that: the API server has no time.
-            Err(kube::Error::Api(status))
-                if (400..500).contains(&status.code) && status.code != 429 =>
-            {
-                tracing::info!(kind = object.kind, why = status.message, "no condition is set");
-            }
-            Err(error) => return Err(error),
+            Err(error) => match error.status() {
+                // Not every kind has a status, or conditions in it; then there is only the Event.
+                // 429 is none of that: the API server has no time.
+                Some(status) if (400..500).contains(&status.code) && status.code != 429 => {
+                    let (kind, error) = (&object.kind, &status.message);
+                    tracing::info!(
+                        kind,
+                        error,
+                        "failed to set the condition; sending an Event only"
+                    );
+                }
+                _ => return Err(error),
+            },
         }
         self.publish(object, known, text.as_deref()).await
     }
 
     async fn publish(
         &self,
-        object: &Held,
-        known: &Known,
+        object: &StoredHolder,
+        known: &KnownObject,
         text: Option<&str>,
-    ) -> Result<(), kube::Error> {
+    ) -> Result<(), CallError> {
         let (type_, reason, note) = match text {
             Some(text) => (EventType::Warning, CONDITION, cut(text)),
             None => (
@@ -104,12 +114,13 @@ impl Reporter {
             uid: Some(known.uid.clone()),
             ..ObjectReference::default()
         };
-        self.recorder.publish(&event, &reference).await
+        let call = Call::new(Verb::Create, "events");
+        call.run(self.recorder.publish(&event, &reference)).await
     }
 }
 
-/// What the condition of an object says that the API server has shown.
-pub(super) fn told(object: &Value) -> Option<String> {
+/// What the condition of a stored object says.
+pub(super) fn reported(object: &Value) -> Option<String> {
     let conditions = object.pointer("/status/conditions")?.as_array()?;
     let ours = conditions.iter().find(|condition| condition.get("type") == Some(&CONDITION.into()));
     Some(ours?.get("message")?.as_str()?.to_owned())
@@ -122,11 +133,12 @@ fn condition(text: &str) -> Value {
     })
 }
 
-fn text(object: &Held, losses: &Losses) -> String {
-    let lines = losses.values().map(|(claim, older)| {
-        let place = describe(&Held { pointer: Some(claim.pointer.clone()), ..object.clone() });
+fn text(object: &StoredHolder, conflicts: &Conflicts) -> String {
+    let lines = conflicts.values().map(|(claim, older)| {
+        let later =
+            describe(&StoredHolder { pointer: Some(claim.pointer.clone()), ..object.clone() });
         format!(
-            "{} ({}) is claimed by {} and by {place}, which is younger",
+            "{} ({}) is claimed by {} and by {later}, which was created later",
             claim.key,
             claim.scope,
             describe(older)
@@ -136,7 +148,7 @@ fn text(object: &Held, losses: &Losses) -> String {
     format!("{text}. Change or delete one of them.")
 }
 
-fn api_version(object: &Held) -> String {
+fn api_version(object: &StoredHolder) -> String {
     let version = object.version.as_deref().unwrap_or_default();
     if object.group.is_empty() { version.to_owned() } else { format!("{}/{version}", object.group) }
 }
@@ -149,10 +161,10 @@ fn cut(text: &str) -> &str {
     text.get(..end).unwrap_or_default()
 }
 
-impl Place {
+impl ObjectRef {
     /// As the holder of a claim, made at that field.
-    pub(super) fn held(&self, known: &Known, pointer: Option<&str>) -> Held {
-        Held {
+    pub(super) fn held(&self, known: &KnownObject, pointer: Option<&str>) -> StoredHolder {
+        StoredHolder {
             group: self.group.clone(),
             version: Some(known.version.clone()),
             kind: self.kind.clone(),

@@ -1,24 +1,14 @@
-//! The three writes of a claim: create, change, delete. The last two only as it was read.
-
-use std::future::Future;
-use std::time::Duration;
+//! The three writes of a claim: create, update, delete, the last two with the UID and version that
+//! were read. Deliberately not here: when a claim is written.
 
 use k8s_openapi::jiff::Timestamp;
 use kube::api::{DeleteParams, PostParams, Preconditions};
 use kube::{Api, ResourceExt as _};
 use opensdn_crds::unique_claim::{UniqueClaim, UniqueClaimSpec};
 use opensdn_policy_host::Claim;
-use tokio::time::timeout;
+use opensdn_runtime::call::{Call, CallError, Verb};
 
 use super::Holder;
-use super::error::{ClaimError, Doing};
-
-/// How long the API server may take for one call. The caller's deadline is another matter: this
-/// is for what goes on without a caller.
-const PATIENCE: Duration = Duration::from_secs(10);
-
-/// What is gone, or not as it was.
-const OVERTAKEN: &[u16] = &[404, 409];
 
 /// A claim in the state in which it was read or written.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,13 +28,21 @@ impl Lock {
     }
 }
 
-/// Whether a write was done.
+/// What became of a delete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Done {
-    /// It was.
-    Yes,
-    /// Somebody else changed, created or deleted the claim before.
-    Overtaken,
+pub(super) enum WriteOutcome {
+    /// It was made.
+    Written,
+    /// The claim is not the one that was read any more.
+    Conflict,
+}
+
+/// Reads the claim; `None` if there is none.
+pub(super) async fn get(
+    api: &Api<UniqueClaim>,
+    name: &str,
+) -> Result<Option<UniqueClaim>, CallError> {
+    call(Verb::Get, name).run(api.get_opt(name)).await
 }
 
 /// Creates the claim for the holder; `None` if there is one of that name.
@@ -53,34 +51,52 @@ pub(super) async fn create(
     name: &str,
     holder: &Holder,
     claim: &Claim,
-) -> Result<Option<Lock>, ClaimError> {
+) -> Result<Option<Lock>, CallError> {
     let object = UniqueClaim::new(name, spec(holder, claim));
-    unless(&[409], call(Doing::Create, name, api.create(&params(), &object)).await)
-        .map(|created| created.as_ref().map(Lock::of))
+    match call(Verb::Create, name).run(api.create(&params(), &object)).await {
+        Ok(created) => Ok(Some(Lock::of(&created))),
+        Err(error) if error.is_conflict() => Ok(None),
+        Err(error) => Err(error),
+    }
 }
 
-/// Makes the claim the holder's; `None` if it is not as it was any more.
-pub(super) async fn change(
+/// Makes the claim the holder's; `None` if it is not the one that was read any more.
+pub(super) async fn update(
     api: &Api<UniqueClaim>,
     lock: &Lock,
     holder: &Holder,
     claim: &Claim,
-) -> Result<Option<Lock>, ClaimError> {
+) -> Result<Option<Lock>, CallError> {
     let name = &lock.name;
     let mut object = UniqueClaim::new(name, spec(holder, claim));
     object.metadata.uid = Some(lock.uid.clone());
     object.metadata.resource_version = Some(lock.version.clone());
-    unless(OVERTAKEN, call(Doing::Change, name, api.replace(name, &params(), &object)).await)
-        .map(|changed| changed.as_ref().map(Lock::of))
+    match call(Verb::Update, name).run(api.replace(name, &params(), &object)).await {
+        Ok(updated) => Ok(Some(Lock::of(&updated))),
+        Err(error) if is_overtaken(&error) => Ok(None),
+        Err(error) => Err(error),
+    }
 }
 
-/// Deletes the claim, if it is still as it was.
-pub(super) async fn delete(api: &Api<UniqueClaim>, lock: &Lock) -> Result<Done, ClaimError> {
+/// Deletes the claim, if it is still the one that was read.
+pub(super) async fn delete(api: &Api<UniqueClaim>, lock: &Lock) -> Result<WriteOutcome, CallError> {
     let precondition =
         Preconditions { uid: Some(lock.uid.clone()), resource_version: Some(lock.version.clone()) };
     let params = DeleteParams { preconditions: Some(precondition), ..DeleteParams::default() };
-    let deleted = call(Doing::Delete, &lock.name, api.delete(&lock.name, &params)).await;
-    Ok(if unless(OVERTAKEN, deleted)?.is_some() { Done::Yes } else { Done::Overtaken })
+    match call(Verb::Delete, &lock.name).run(api.delete(&lock.name, &params)).await {
+        Ok(_) => Ok(WriteOutcome::Written),
+        Err(error) if is_overtaken(&error) => Ok(WriteOutcome::Conflict),
+        Err(error) => Err(error),
+    }
+}
+
+fn call(verb: Verb, name: &str) -> Call {
+    Call::of::<UniqueClaim>(verb).name(name)
+}
+
+/// It is gone, or not as it was read.
+fn is_overtaken(error: &CallError) -> bool {
+    error.is_conflict() || error.is_not_found()
 }
 
 fn spec(holder: &Holder, claim: &Claim) -> UniqueClaimSpec {
@@ -95,29 +111,4 @@ fn spec(holder: &Holder, claim: &Claim) -> UniqueClaimSpec {
 
 fn params() -> PostParams {
     PostParams { dry_run: false, field_manager: Some("opensdn-webhook".to_owned()) }
-}
-
-/// `None` where the API server refused with one of these codes.
-fn unless<T>(codes: &[u16], answer: Result<T, ClaimError>) -> Result<Option<T>, ClaimError> {
-    match answer {
-        Ok(answer) => Ok(Some(answer)),
-        Err(ClaimError::Api { source, .. }) if matches!(&*source, kube::Error::Api(status) if codes.contains(&status.code)) => {
-            Ok(None)
-        }
-        Err(error) => Err(error),
-    }
-}
-
-/// One call with its end: whatever happens to the connection, it does not last for ever.
-pub(super) async fn call<T>(
-    doing: Doing,
-    name: &str,
-    call: impl Future<Output = Result<T, kube::Error>>,
-) -> Result<T, ClaimError> {
-    let name = || name.to_owned();
-    match timeout(PATIENCE, call).await {
-        Ok(Ok(answer)) => Ok(answer),
-        Ok(Err(source)) => Err(ClaimError::Api { doing, name: name(), source: Box::new(source) }),
-        Err(_) => Err(ClaimError::NoAnswer { doing, name: name(), patience: PATIENCE }),
-    }
 }

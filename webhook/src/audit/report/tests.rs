@@ -15,7 +15,7 @@ fn empty() -> Report {
         more: false,
         by_kind: BTreeMap::new(),
     };
-    let mut report = Report::begin(&PolicySet::default(), "now".into());
+    let mut report = Report::start(&PolicySet::default(), "now".into());
     for name in ["even-quorum", "plaintext"] {
         report.policies.insert(name.into(), policy.clone());
     }
@@ -48,7 +48,7 @@ fn written(report: &Report) -> Value {
 }
 
 #[test]
-fn what_is_said_of_a_create_and_of_an_update_counts_once() {
+fn a_finding_on_create_and_on_update_counts_once() {
     let mut report = empty();
     report.add(&stored("z"), vec![verdict("even"), verdict("even")]);
     let written = written(&report);
@@ -93,7 +93,7 @@ fn the_report_stays_below_its_limit_whatever_is_found() {
 }
 
 #[test]
-fn a_kind_that_is_judged_anew_is_not_counted_twice() {
+fn a_kind_that_is_evaluated_again_is_not_counted_twice() {
     let mut report = empty();
     report.add(&stored("z"), vec![verdict("even")]);
     report.forget("tf.tungsten.io", "Zookeeper");

@@ -8,8 +8,8 @@ use opensdn_crds::unique_claim::UniqueClaimSpec;
 const GRACE: Duration = Duration::from_secs(90);
 const NOW: Duration = Duration::ZERO;
 
-fn place(name: &str) -> Place {
-    Place { group: "g".into(), kind: "Thing".into(), namespace: "n".into(), name: name.into() }
+fn object_ref(name: &str) -> ObjectRef {
+    ObjectRef { group: "g".into(), kind: "Thing".into(), namespace: "n".into(), name: name.into() }
 }
 
 fn claim(key: &str) -> Claim {
@@ -24,26 +24,26 @@ fn claim(key: &str) -> Claim {
 }
 
 /// An object that was created at that second and makes those claims.
-fn known(uid: &str, second: u32, names: &[&str]) -> Known {
-    Known {
+fn known(uid: &str, second: u32, names: &[&str]) -> KnownObject {
+    KnownObject {
         uid: uid.into(),
         version: "v1".into(),
         created: format!("2026-01-01T00:00:{second:02}Z"),
-        wants: Some(names.iter().map(|name| ((*name).to_owned(), claim(name))).collect()),
-        told: None,
+        claims: Some(names.iter().map(|name| ((*name).to_owned(), claim(name))).collect()),
+        condition: None,
     }
 }
 
-fn seen(holder: &str, uid: &str, policy: &str) -> Seen {
-    let held = Held {
+fn seen(holder: &str, uid: &str, policy: &str) -> CachedClaim {
+    let held = StoredHolder {
         group: "g".into(),
         kind: "Thing".into(),
         namespace: Some("n".into()),
         name: holder.into(),
         uid: Some(uid.into()),
-        ..Held::default()
+        ..StoredHolder::default()
     };
-    Seen {
+    CachedClaim {
         uid: "claim".into(),
         version: "1".into(),
         spec: UniqueClaimSpec {
@@ -57,140 +57,154 @@ fn seen(holder: &str, uid: &str, policy: &str) -> Seen {
     }
 }
 
-/// Objects `a` (older) and `b` claim `k`, `c` claims nothing, of `d` it cannot be told.
+/// Objects `a` (older) and `b` claim `k`, `c` claims nothing, of `d` it is not known.
 fn ledger() -> Ledger {
     let mut ledger = Ledger::default();
-    ledger.put(place("b"), known("ub", 2, &["k"]));
-    ledger.put(place("a"), known("ua", 1, &["k"]));
-    ledger.put(place("c"), known("uc", 0, &[]));
-    ledger.put(place("d"), Known { wants: None, ..known("ud", 0, &[]) });
-    ledger.listed("g", "Thing", &["a", "b", "c", "d"].map(place).into());
+    ledger.put(object_ref("b"), known("ub", 2, &["k"]));
+    ledger.put(object_ref("a"), known("ua", 1, &["k"]));
+    ledger.put(object_ref("c"), known("uc", 0, &[]));
+    ledger.put(object_ref("d"), KnownObject { claims: None, ..known("ud", 0, &[]) });
+    ledger.listed("g", "Thing", &["a", "b", "c", "d"].map(object_ref).into());
     ledger
 }
 
-fn next(ledger: &mut Ledger, seen: Option<&Seen>, unchanged: Duration) -> Next {
-    ledger.next("k", seen, unchanged, GRACE, &HashSet::from(["in-force".to_owned()]))
+fn action(ledger: &mut Ledger, seen: Option<&CachedClaim>, unchanged: Duration) -> Action {
+    ledger.action("k", seen, unchanged, GRACE, &HashSet::from(["in-force".to_owned()]))
 }
 
-fn wanter(name: &str, uid: &str, second: u32) -> Wanter {
-    Wanter { created: known(uid, second, &[]).created, uid: uid.into(), place: place(name) }
+fn claimant(name: &str, uid: &str, second: u32) -> Claimant {
+    Claimant {
+        created: known(uid, second, &[]).created,
+        uid: uid.into(),
+        object_ref: object_ref(name),
+    }
 }
 
 #[test]
 fn what_follows_for_a_claim() {
     let half = GRACE / 2;
     let cases = [
-        ("the oldest gets a free key", None, NOW, Next::Take(wanter("a", "ua", 1))),
-        ("it stays", Some(seen("a", "ua", "in-force")), GRACE, Next::Keep),
-        ("the younger keeps what it has", Some(seen("b", "ub", "in-force")), GRACE, Next::Keep),
+        ("the oldest gets a free key", None, NOW, Action::Take(claimant("a", "ua", 1))),
+        ("it stays", Some(seen("a", "ua", "in-force")), GRACE, Action::Keep),
+        (
+            "the one created later keeps what it has",
+            Some(seen("b", "ub", "in-force")),
+            GRACE,
+            Action::Keep,
+        ),
         (
             "the uid of a create that lost is replaced",
             Some(seen("a", "loser", "in-force")),
             NOW,
-            Next::Adopt(wanter("a", "ua", 1)),
+            Action::Adopt(claimant("a", "ua", 1)),
         ),
         (
             "the policy that asked has another name now",
             Some(seen("a", "ua", "renamed")),
             NOW,
-            Next::Adopt(wanter("a", "ua", 1)),
+            Action::Adopt(claimant("a", "ua", 1)),
         ),
-        ("an update may be under way", Some(seen("c", "uc", "in-force")), half, Next::Wait(half)),
+        ("an update may be under way", Some(seen("c", "uc", "in-force")), half, Action::Wait(half)),
         (
             "it is not claimed any more",
             Some(seen("c", "uc", "in-force")),
             GRACE,
-            Next::Release(Why::NotClaimed),
+            Action::Release(ReleaseReason::NotClaimed),
         ),
         (
             "its policy may come back",
             Some(seen("c", "uc", "away")),
             GRACE,
-            Next::Wait(GRACE * (WITHOUT_POLICY - 1)),
+            Action::Wait(GRACE * (WITHOUT_POLICY - 1)),
         ),
         (
             "its policy does not come back",
             Some(seen("c", "uc", "away")),
             GRACE * WITHOUT_POLICY,
-            Next::Release(Why::NotClaimed),
+            Action::Release(ReleaseReason::NotClaimed),
         ),
-        ("it cannot be told", Some(seen("d", "ud", "in-force")), GRACE * 100, Next::Keep),
+        (
+            "what it claims is not known",
+            Some(seen("d", "ud", "in-force")),
+            GRACE * 100,
+            Action::Keep,
+        ),
         (
             "a create may be under way",
             Some(seen("never", "un", "in-force")),
             half,
-            Next::Wait(half),
+            Action::Wait(half),
         ),
         (
             "it never came to be",
             Some(seen("never", "un", "in-force")),
             GRACE,
-            Next::Release(Why::Orphan),
+            Action::Release(ReleaseReason::Orphan),
         ),
     ];
     for (why, seen, unchanged, expected) in cases {
-        assert_eq!(next(&mut ledger(), seen.as_ref(), unchanged), expected, "{why}");
+        assert_eq!(action(&mut ledger(), seen.as_ref(), unchanged), expected, "{why}");
     }
 }
 
 #[test]
 fn the_claim_of_an_object_that_was_deleted_does_not_wait() {
     let mut ledger = ledger();
-    ledger.remove(&place("a"));
+    ledger.remove(&object_ref("a"));
     let claim = seen("a", "ua", "in-force");
-    assert_eq!(next(&mut ledger, Some(&claim), NOW), Next::Release(Why::Deleted));
+    assert_eq!(action(&mut ledger, Some(&claim), NOW), Action::Release(ReleaseReason::Deleted));
     // A create of that name that came after has another UID, and waits.
     let claim = seen("a", "new", "in-force");
-    assert_eq!(next(&mut ledger, Some(&claim), NOW), Next::Wait(GRACE));
+    assert_eq!(action(&mut ledger, Some(&claim), NOW), Action::Wait(GRACE));
 }
 
 #[test]
 fn objects_that_a_new_list_does_not_have_are_gone() {
     let mut ledger = ledger();
     while ledger.pop().is_some() {}
-    ledger.listed("g", "Thing", &["b", "c", "d"].map(place).into());
+    ledger.listed("g", "Thing", &["b", "c", "d"].map(object_ref).into());
     assert_eq!(ledger.pop().as_deref(), Some("k"));
     let claim = seen("a", "ua", "in-force");
-    assert_eq!(next(&mut ledger, Some(&claim), NOW), Next::Release(Why::Deleted));
+    assert_eq!(action(&mut ledger, Some(&claim), NOW), Action::Release(ReleaseReason::Deleted));
 }
 
 #[test]
 fn of_two_created_in_one_second_the_smaller_uid_is_the_older() {
     let mut ledger = Ledger::default();
-    ledger.put(place("a"), known("u2", 1, &["k"]));
-    ledger.put(place("b"), known("u1", 1, &["k"]));
-    assert_eq!(next(&mut ledger, None, NOW), Next::Take(wanter("b", "u1", 1)));
+    ledger.put(object_ref("a"), known("u2", 1, &["k"]));
+    ledger.put(object_ref("b"), known("u1", 1, &["k"]));
+    assert_eq!(action(&mut ledger, None, NOW), Action::Take(claimant("b", "u1", 1)));
 }
 
 #[test]
 fn of_objects_of_one_age_the_one_that_holds_the_key_is_the_eldest() {
     let mut ledger = Ledger::default();
     for (name, uid, second) in [("a", "u2", 1), ("b", "u1", 1), ("c", "u0", 2)] {
-        ledger.put(place(name), known(uid, second, &["k"]));
+        ledger.put(object_ref(name), known(uid, second, &["k"]));
     }
-    let eldest = |holder: Option<&str>| {
-        let holder = holder.map(place);
-        ledger.eldest("k", holder.as_ref()).map(|wanter| wanter.place.name.as_str())
+    let oldest = |holder: Option<&str>| {
+        let holder = holder.map(object_ref);
+        ledger.oldest("k", holder.as_ref()).map(|claimant| claimant.object_ref.name.as_str())
     };
-    assert_eq!(eldest(None), Some("b"), "nobody holds it: decided by UID");
-    assert_eq!(eldest(Some("a")), Some("a"));
-    assert_eq!(eldest(Some("c")), Some("b"), "the holder is younger by a second");
-    assert_eq!(eldest(Some("gone")), Some("b"), "the holder does not want it any more");
-    assert_eq!(ledger.eldest("other", None), None);
+    assert_eq!(oldest(None), Some("b"), "it has no holder: decided by UID");
+    assert_eq!(oldest(Some("a")), Some("a"));
+    assert_eq!(oldest(Some("c")), Some("b"), "the holder was created a second later");
+    assert_eq!(oldest(Some("gone")), Some("b"), "the holder does not want it any more");
+    assert_eq!(ledger.oldest("other", None), None);
 }
 
 #[test]
-fn a_key_that_is_given_up_goes_to_the_next() {
+fn a_key_that_is_released_goes_to_the_next() {
     let mut ledger = ledger();
-    ledger.put(place("a"), known("ua", 1, &["other"]));
-    assert_eq!(ledger.wanters("k").count(), 1);
-    assert_eq!(next(&mut ledger, None, NOW), Next::Take(wanter("b", "ub", 2)));
+    ledger.put(object_ref("a"), known("ua", 1, &["other"]));
+    assert_eq!(ledger.claimants("k").count(), 1);
+    assert_eq!(action(&mut ledger, None, NOW), Action::Take(claimant("b", "ub", 2)));
 }
 
 #[test]
 fn an_object_of_the_same_name_is_another_object() {
     let mut ledger = ledger();
-    ledger.put(place("a"), known("second", 9, &["k"]));
-    let wanters: Vec<_> = ledger.wanters("k").map(|wanter| wanter.uid.as_str()).collect();
-    assert_eq!(wanters, ["ub", "second"]);
+    ledger.put(object_ref("a"), known("second", 9, &["k"]));
+    let claimants: Vec<_> = ledger.claimants("k").map(|claimant| claimant.uid.as_str()).collect();
+    assert_eq!(claimants, ["ub", "second"]);
 }

@@ -1,10 +1,12 @@
-//! Keeps the claims in order; only the replica that holds the Lease does. Orphans are released,
+//! Reconciles claims with the objects that are stored, on the leader only. Orphans are released,
 //! objects that were there before get their claims, oldest first, and where two objects claim one
-//! key the younger is told.
+//! key it is reported on the one that was created later.
 //!
-//! Nothing is ever released on the word of a cache: the holder is read live, and the delete
-//! carries UID and resourceVersion, so that a claim that somebody took anew meanwhile stays.
-//! Every request that relies on a claim writes it, unless the stored object makes it already.
+//! Nothing is ever released because of a cache: the holder is read live, and the delete carries UID
+//! and resourceVersion, so that a claim that was taken again meanwhile stays. Every request that
+//! relies on a claim writes it, unless the stored object makes it already.
+//!
+//! Deliberately not here: taking claims for a request (`take.rs`).
 
 mod conflicts;
 mod session;
@@ -23,8 +25,8 @@ use crate::evaluate::{Evaluator, Subjects};
 use crate::metrics::BackgroundMetrics;
 use session::Session;
 
-/// Keeps the claims in order.
-pub struct Keeper {
+/// Reconciles the claims.
+pub struct ClaimController {
     client: Client,
     claims: Claims,
     evaluator: Evaluator,
@@ -33,7 +35,7 @@ pub struct Keeper {
     metrics: BackgroundMetrics,
 }
 
-/// What one session works by; when it changes, the next begins.
+/// What one session works by; when it changes, the next session starts.
 struct Plan {
     set: Arc<PolicySet>,
     /// Names of the policies in force that claim.
@@ -42,7 +44,7 @@ struct Plan {
     resources: Vec<Resource>,
 }
 
-impl Keeper {
+impl ClaimController {
     /// `replica` is the name of this one, for Events.
     #[must_use]
     pub fn new(
@@ -57,26 +59,26 @@ impl Keeper {
         Self { client, claims, evaluator, discovery, reporter, metrics }
     }
 
-    /// Works whenever this replica holds the Lease, until it is dropped.
+    /// Works whenever this replica holds the Lease, until dropped.
     pub async fn run(self, mut leadership: Leadership) {
         loop {
             if !leadership.is_held() {
                 leadership.changed().await;
                 continue;
             }
-            tracing::info!("claims are kept in order by this replica");
+            tracing::info!("started the claim controller");
             tokio::select! {
-                () = self.keep() => {}
+                () = self.lead() => {}
                 () = leadership.changed() => {}
             }
         }
     }
 
-    async fn keep(&self) {
+    async fn lead(&self) {
         let mut policies = self.evaluator.changed();
         let mut served = self.discovery.changed();
         loop {
-            // Before what is looked at, so that nothing that comes meanwhile is missed.
+            // Before both are read, so that no change meanwhile is missed.
             policies.mark_unchanged();
             served.mark_unchanged();
             let plan = self.plan();
@@ -108,8 +110,8 @@ impl Keeper {
     /// `None` until both the policies in force and the served kinds are known.
     fn plan(&self) -> Option<Plan> {
         let set = self.evaluator.in_force()?;
-        let table = self.discovery.snapshot();
-        table.read_at?;
+        let snapshot = self.discovery.snapshot();
+        snapshot.read_at?;
         let claiming = || {
             let claims = |binding: &&opensdn_policy_host::Binding| {
                 binding.mode == Mode::Enforce && binding.policy.metadata().claims
@@ -117,12 +119,16 @@ impl Keeper {
             set.bindings().filter(claims)
         };
         let policies = claiming().map(|binding| binding.name.clone()).collect();
-        let subjects = Subjects::of(claiming(), &table);
+        let subjects = Subjects::of(claiming(), &snapshot);
         for (policy, why) in &subjects.not_listed {
-            tracing::warn!(policy, why, "claims of existing objects are not kept in order");
+            tracing::warn!(
+                policy,
+                why,
+                "failed to list the objects of a policy; their claims are not reconciled"
+            );
         }
         let kinds: BTreeSet<(String, String)> = subjects.kinds;
-        let served = |(group, kind): (String, String)| match table.find(&group, &kind) {
+        let served = |(group, kind): (String, String)| match snapshot.find(&group, &kind) {
             Resolution::Served(resource) => Some(resource),
             // When that changes, there is another plan.
             Resolution::Absent | Resolution::Unknown(_) => None,

@@ -1,0 +1,92 @@
+//! Which objects lost a key to an older one, and on which of them that has still to be reported.
+//! Deliberately not here: how it is reported (`report.rs`).
+
+use std::collections::{BTreeSet, HashMap};
+
+use opensdn_crds::unique_claim::Holder as StoredHolder;
+use opensdn_policy_host::Claim;
+
+use crate::claims::ledger::{Claimant, Ledger, ObjectRef};
+use crate::claims::report::Conflicts;
+use crate::metrics::BackgroundMetrics;
+
+/// The conflicts that are known.
+pub(super) struct ConflictTracker {
+    metrics: BackgroundMetrics,
+    conflicts: HashMap<ObjectRef, Conflicts>,
+    /// By claim: its scope, and the objects that lost it.
+    losers: HashMap<String, (String, Vec<ObjectRef>)>,
+    unreported: BTreeSet<ObjectRef>,
+}
+
+/// However a session ends, the next one, here or elsewhere, counts them all again.
+impl Drop for ConflictTracker {
+    fn drop(&mut self) {
+        self.metrics.forget_conflicts();
+    }
+}
+
+impl ConflictTracker {
+    pub(super) fn new(metrics: BackgroundMetrics) -> Self {
+        let (conflicts, losers) = (HashMap::new(), HashMap::new());
+        Self { metrics, conflicts, losers, unreported: BTreeSet::new() }
+    }
+
+    /// What was reported on this object may not hold any more.
+    pub(super) fn recheck(&mut self, object_ref: ObjectRef) {
+        self.unreported.insert(object_ref);
+    }
+
+    /// The objects on which something has to be reported, with their conflicts; none of those: that
+    /// they are resolved.
+    pub(super) fn unreported(&mut self) -> Vec<(ObjectRef, Conflicts)> {
+        let unreported = std::mem::take(&mut self.unreported);
+        self.conflicts.retain(|_, conflicts| !conflicts.is_empty());
+        let conflicts = |object_ref: ObjectRef| {
+            let conflicts = self.conflicts.get(&object_ref).cloned().unwrap_or_default();
+            (object_ref, conflicts)
+        };
+        unreported.into_iter().map(conflicts).collect()
+    }
+
+    /// Updates which objects lost this key, which `holder` has.
+    pub(super) fn note(&mut self, ledger: &Ledger, name: &str, holder: Option<&ObjectRef>) {
+        if let Some((scope, object_refs)) = self.losers.remove(name) {
+            self.metrics.conflicts(&scope).dec();
+            for object_ref in object_refs {
+                if let Some(conflicts) = self.conflicts.get_mut(&object_ref) {
+                    conflicts.remove(name);
+                }
+                self.unreported.insert(object_ref);
+            }
+        }
+        let lost = losers_of(ledger, name, holder);
+        let Some((_, (claim, _))) = lost.first() else { return };
+        let scope = claim.scope.clone();
+        self.metrics.conflicts(&scope).inc();
+        let mut object_refs = Vec::new();
+        for (object_ref, conflict) in lost {
+            let conflicts = self.conflicts.entry(object_ref.clone()).or_default();
+            conflicts.insert(name.to_owned(), conflict);
+            self.unreported.insert(object_ref.clone());
+            object_refs.push(object_ref);
+        }
+        self.losers.insert(name.to_owned(), (scope, object_refs));
+    }
+}
+
+fn losers_of(
+    ledger: &Ledger,
+    name: &str,
+    holder: Option<&ObjectRef>,
+) -> Vec<(ObjectRef, (Claim, StoredHolder))> {
+    let Some(oldest) = ledger.oldest(name, holder) else { return Vec::new() };
+    let Some(known) = ledger.known(&oldest.object_ref) else { return Vec::new() };
+    let pointer = ledger.claim(&oldest.object_ref, name).map(|claim| claim.pointer.as_str());
+    let older = oldest.object_ref.held(known, pointer);
+    let conflict = |loser: &Claimant| {
+        let claim = ledger.claim(&loser.object_ref, name)?.clone();
+        Some((loser.object_ref.clone(), (claim, older.clone())))
+    };
+    ledger.claimants(name).filter(|claimant| *claimant != oldest).filter_map(conflict).collect()
+}
