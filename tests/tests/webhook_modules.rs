@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 /// From what knows no other module to what knows them all. The root (`lib.rs`, `main.rs`) is above.
 const ORDER: [&str; 17] = [
     "allocator",
+    "tls",
     "metrics",
     "replicas",
-    "tls",
     "server",
     "certificates",
     "active",

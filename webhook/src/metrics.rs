@@ -3,25 +3,27 @@
 //!
 //! Times are in seconds with buckets well below a millisecond. Labels are policy, kind, operation,
 //! mode, verdict and a fixed failure category; never a namespace or a name, of which there is no
-//! end.
+//! end. Deliberately not here: when something is counted.
 
 mod background;
 mod configuration;
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use opensdn_policy_host::{Mode, Operation, Step};
 use opensdn_runtime::label_values;
-use opensdn_runtime::metrics::{self, Histograms, SecondsGauge, histograms};
+use opensdn_runtime::metrics::{self, Histograms, SecondsGauge, histograms, register};
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Registry, Unit};
+
+use crate::tls::CertificateMetrics;
 
 pub use background::BackgroundMetrics;
 pub use configuration::ConfigurationMetrics;
@@ -132,47 +134,23 @@ impl ServerMetrics {
     }
 }
 
-/// What is known of the serving certificate.
-#[derive(Clone, Debug, Default)]
-pub struct CertificateMetrics {
-    /// When the certificate that is served now expires, in seconds since 1970.
-    pub expiry: SecondsGauge,
-    /// Certificates that were put in place and could not be used.
-    pub reload_failures: Counter,
-    /// Certificates that were put in place and are or were served.
-    pub reloads: Counter,
-}
-
-/// The reviews of one kind; from [`Metrics::kind`].
+/// The reviews of one kind; from [`Metrics::kind`]. A series appears with its first review: most
+/// combinations never occur, and a series of zeros costs its reader as much as any other.
 pub struct KindMetrics {
     kind: Arc<str>,
     family: Family<ReviewLabels, Counter>,
-    /// Made when first used: most combinations never occur, and a series of zeros costs its
-    /// reader as much as any other.
-    cells: [OnceLock<Counter>; 2 * 4 * 4],
 }
 
 impl KindMetrics {
     fn new(kind: &str, family: Family<ReviewLabels, Counter>) -> Arc<Self> {
-        let cells = std::array::from_fn(|_| OnceLock::new());
-        Arc::new(Self { kind: kind.into(), family, cells })
+        Arc::new(Self { kind: kind.into(), family })
     }
 
     /// Counts one review.
     pub fn reviewed(&self, step: Step, operation: Operation, verdict: Verdict) {
-        let row = match step {
-            Step::Mutate => 0,
-            Step::Validate => 1,
-        };
-        let cell = (row * 4 + operation as usize) * 4 + verdict as usize;
-        if let Some(cell) = self.cells.get(cell) {
-            cell.get_or_init(|| {
-                let (step, kind) = (step.label(), self.kind.clone());
-                let operation = operation.label();
-                self.family.get_or_create_owned(&ReviewLabels { step, kind, operation, verdict })
-            })
-            .inc();
-        }
+        let (step, operation) = (step.label(), operation.label());
+        let labels = ReviewLabels { step, kind: self.kind.clone(), operation, verdict };
+        self.family.get_or_create(&labels).inc();
     }
 }
 
@@ -186,17 +164,35 @@ impl fmt::Debug for KindMetrics {
 #[derive(Clone, Debug)]
 pub struct PolicyMetrics {
     policy: String,
-    verdicts: [Counter; 4],
+    verdicts: VerdictCounters,
     seconds: Histogram,
     failures: Family<FailureLabels, Counter>,
+}
+
+/// One counter for each [`Verdict`].
+#[derive(Clone, Debug)]
+struct VerdictCounters {
+    allowed: Counter,
+    warned: Counter,
+    denied: Counter,
+    failed: Counter,
+}
+
+impl VerdictCounters {
+    fn of(&self, verdict: Verdict) -> &Counter {
+        match verdict {
+            Verdict::Allowed => &self.allowed,
+            Verdict::Warned => &self.warned,
+            Verdict::Denied => &self.denied,
+            Verdict::Failed => &self.failed,
+        }
+    }
 }
 
 impl PolicyMetrics {
     /// Counts one evaluation and its time.
     pub fn evaluated(&self, verdict: Verdict, time: Duration) {
-        if let Some(counter) = self.verdicts.get(verdict as usize) {
-            counter.inc();
-        }
+        self.verdicts.of(verdict).inc();
         self.seconds.observe(time.as_secs_f64());
     }
 
@@ -216,12 +212,13 @@ impl Metrics {
     /// Makes and registers every metric. Names are prefixed `opensdn_webhook_`.
     pub fn new() -> Self {
         let review_seconds = histograms();
-        let seconds = |step| review_seconds.get_or_create_owned(&StepLabel { step });
+        let seconds =
+            |step: Step| review_seconds.get_or_create_owned(&StepLabel { step: step.label() });
         let server = ServerMetrics {
             connections: Gauge::default(),
             shed: Counter::default(),
-            mutate_seconds: seconds("mutate"),
-            validate_seconds: seconds("validate"),
+            mutate_seconds: seconds(Step::Mutate),
+            validate_seconds: seconds(Step::Validate),
         };
         let reviews = Family::default();
         let all = All {
@@ -255,12 +252,12 @@ impl Metrics {
         self.all.server.clone()
     }
 
-    /// What the certificate's keeper counts.
+    /// What the certificate controller counts.
     pub fn certificate(&self) -> CertificateMetrics {
         self.all.certificate.clone()
     }
 
-    /// What the keeper of the webhook configurations counts.
+    /// What the controller of the webhook configurations counts.
     pub fn configuration(&self) -> ConfigurationMetrics {
         self.all.configuration.clone()
     }
@@ -271,7 +268,7 @@ impl Metrics {
     }
 
     /// Says which kinds (`group/Kind`) have series of their own: those that loaded policies are
-    /// about. All others are counted as `other`, since anybody could invent them.
+    /// about. All others are counted as `other`, since any client could invent them.
     pub fn know_kinds<'a>(&self, labels: impl IntoIterator<Item = &'a str>) {
         let mut known = self.all.kinds.write().unwrap_or_else(PoisonError::into_inner);
         for label in labels {
@@ -289,7 +286,7 @@ impl Metrics {
         self.kind_of(group, kind)
     }
 
-    /// The same for who has no label at hand: a review makes none.
+    /// The same without a label: a review makes none.
     pub fn kind_of(&self, group: &str, kind: &str) -> Arc<KindMetrics> {
         let known = self.all.kinds.read().unwrap_or_else(PoisonError::into_inner);
         let kinds = known.get(group);
@@ -304,8 +301,12 @@ impl Metrics {
             let labels = EvaluationLabels { policy: policy.clone(), mode, verdict };
             self.all.evaluations.get_or_create_owned(&labels)
         };
-        let verdicts = [Verdict::Allowed, Verdict::Warned, Verdict::Denied, Verdict::Failed];
-        let verdicts = verdicts.map(count);
+        let verdicts = VerdictCounters {
+            allowed: count(Verdict::Allowed),
+            warned: count(Verdict::Warned),
+            denied: count(Verdict::Denied),
+            failed: count(Verdict::Failed),
+        };
         let label = PolicyLabel { policy: policy.clone() };
         let seconds = self.all.evaluation_seconds.get_or_create_owned(&label);
         PolicyMetrics { policy, verdicts, seconds, failures: self.all.failures.clone() }
@@ -326,17 +327,17 @@ impl Metrics {
         loaded.get_or_create_owned(&label).set(current);
     }
 
-    /// 1 when the look-up cache of a kind can be relied on, else 0.
+    /// 1 when the lookup cache of a kind can be relied on, else 0.
     pub fn lookup_cache_synced(&self, kind: &str) -> Gauge {
         self.all.cache_synced.get_or_create_owned(&KindLabel { kind: kind.to_owned() })
     }
 
-    /// Seconds since the API server was last heard of by the look-up cache of a kind.
+    /// Seconds since the last answer of the API server to the lookup cache of a kind.
     pub fn lookup_cache_staleness(&self, kind: &str) -> SecondsGauge {
         self.all.cache_staleness.get_or_create_owned(&KindLabel { kind: kind.to_owned() })
     }
 
-    /// Removes the series of a look-up cache that is no longer needed.
+    /// Removes the series of a lookup cache that is no longer needed.
     pub fn forget_lookup_cache(&self, kind: &str) {
         let label = KindLabel { kind: kind.to_owned() };
         self.all.cache_synced.remove(&label);
@@ -348,7 +349,7 @@ impl Metrics {
         self.all.claims_taken.get_or_create_owned(&ScopeLabel { scope: scope.to_owned() })
     }
 
-    /// Claims that somebody else held already.
+    /// Claims that another object held already.
     pub fn claim_conflicts(&self, scope: &str) -> Counter {
         self.all.claim_conflicts.get_or_create_owned(&ScopeLabel { scope: scope.to_owned() })
     }
@@ -385,77 +386,88 @@ pub enum Loaded {
 impl All {
     /// Registers what a review adds to. The registry appends `_total` and the unit.
     fn register_reviews(&self, registry: &mut Registry) {
-        registry.register("reviews", "Reviews answered", self.reviews.clone());
-        registry.register_with_unit(
-            "review_duration",
-            "Time from a request's head to its answer",
-            Unit::Seconds,
-            self.review_seconds.clone(),
-        );
-        registry.register(
-            "policy_evaluations",
-            "Evaluations of a policy",
-            self.evaluations.clone(),
-        );
-        registry.register_with_unit(
-            "policy_evaluation_duration",
-            "Time of one evaluation of a policy",
-            Unit::Seconds,
-            self.evaluation_seconds.clone(),
-        );
-        registry.register(
-            "evaluation_failures",
-            "Evaluations that could not be computed",
-            self.failures.clone(),
-        );
-        registry.register("claims_taken", "Uniqueness claims taken", self.claims_taken.clone());
-        registry.register(
-            "claim_conflicts",
-            "Uniqueness claims that another object held",
-            self.claim_conflicts.clone(),
+        let seconds = Some(Unit::Seconds);
+        register(
+            registry,
+            [
+                ("reviews", "Reviews answered", None, Box::new(self.reviews.clone())),
+                (
+                    "review_duration",
+                    "Time from a request's head to its answer",
+                    seconds.clone(),
+                    Box::new(self.review_seconds.clone()),
+                ),
+                (
+                    "policy_evaluations",
+                    "Evaluations of a policy",
+                    None,
+                    Box::new(self.evaluations.clone()),
+                ),
+                (
+                    "policy_evaluation_duration",
+                    "Time of one evaluation of a policy",
+                    seconds,
+                    Box::new(self.evaluation_seconds.clone()),
+                ),
+                (
+                    "evaluation_failures",
+                    "Evaluations that could not be computed",
+                    None,
+                    Box::new(self.failures.clone()),
+                ),
+                (
+                    "claims_taken",
+                    "Uniqueness claims taken",
+                    None,
+                    Box::new(self.claims_taken.clone()),
+                ),
+                (
+                    "claim_conflicts",
+                    "Uniqueness claims that another object held",
+                    None,
+                    Box::new(self.claim_conflicts.clone()),
+                ),
+            ],
         );
     }
 
     /// Registers what describes the process.
     fn register_state(&self, registry: &mut Registry) {
-        let (server, certificate) = (&self.server, &self.certificate);
-        registry.register(
-            "requests_shed",
-            "Calls answered 429 because too many were waiting",
-            server.shed.clone(),
-        );
-        registry.register("connections", "Open connections", server.connections.clone());
-        registry.register_with_unit(
-            "certificate_expiry_timestamp",
-            "When the serving certificate expires, since 1970",
-            Unit::Seconds,
-            certificate.expiry.clone(),
-        );
-        registry.register(
-            "certificate_reload_failures",
-            "Certificates put in place that could not be used",
-            certificate.reload_failures.clone(),
-        );
-        registry.register(
-            "certificate_reloads",
-            "Certificates put in place and served",
-            certificate.reloads.clone(),
-        );
-        registry.register(
-            "policy_loaded",
-            "1 if the newest version of the policy serves",
-            self.policy_loaded.clone(),
-        );
-        registry.register(
-            "lookup_cache_synced",
-            "1 if look-ups of the kind are answered",
-            self.cache_synced.clone(),
-        );
-        registry.register_with_unit(
-            "lookup_cache_staleness",
-            "Time since the API server was last heard of",
-            Unit::Seconds,
-            self.cache_staleness.clone(),
+        self.certificate.register(registry);
+        register(
+            registry,
+            [
+                (
+                    "requests_shed",
+                    "Calls answered 429 because too many were waiting",
+                    None,
+                    Box::new(self.server.shed.clone()),
+                ),
+                (
+                    "connections",
+                    "Open connections",
+                    None,
+                    Box::new(self.server.connections.clone()),
+                ),
+                (
+                    "policy_loaded",
+                    "1 if the newest version of the policy serves",
+                    None,
+                    Box::new(self.policy_loaded.clone()),
+                ),
+                (
+                    "lookup_cache_synced",
+                    "1 if lookups of the kind are answered",
+                    None,
+                    Box::new(self.cache_synced.clone()),
+                ),
+                (
+                    "lookup_cache_staleness",
+                    "Time since the last answer of the API server",
+                    Some(Unit::Seconds),
+                    Box::new(self.cache_staleness.clone()),
+                ),
+            ],
         );
     }
 }

@@ -1,6 +1,6 @@
-//! The HTTPS port: the accept loop, its limits, and how it ends without losing a call. What a
-//! review says is decided behind [`Reviewer`]; certificates are in `tls`, stages of one
-//! connection in `server/connection.rs`, answers to a request in `server/routes.rs`.
+//! The HTTPS port: the accept loop, its limits, and how it ends without losing a call. Stages of one
+//! connection are in `server/connection.rs`, answers to a request in `server/routes.rs`.
+//! Deliberately not here: what a review answers ([`Reviewer`]), and certificates (`tls`).
 
 mod body;
 mod connection;
@@ -29,11 +29,11 @@ use registry::Registry;
 /// One review to be made.
 #[derive(Debug)]
 pub struct Call {
-    /// The endpoint.
+    /// The endpoint: only the answer of `/mutate` may carry a patch.
     pub step: Step,
     /// The request body, whole and unparsed.
     pub body: Bytes,
-    /// When the answer has to be ready; the caller's own patience ends a little later.
+    /// When the answer has to be ready; the caller's own timeout ends a little later.
     pub deadline: Instant,
 }
 
@@ -50,7 +50,7 @@ pub trait Reviewer: Send + Sync + 'static {
 /// How much, how many and how long.
 #[derive(Clone, Debug)]
 pub struct Limits {
-    /// Open connections; beyond that the longest idle one is given up.
+    /// Open connections; beyond that the longest idle one is closed.
     pub connections: usize,
     /// Reviews under way at once; beyond that a call is answered 429.
     pub reviews: usize,
@@ -104,12 +104,14 @@ pub async fn serve<R: Reviewer>(
     let router = routes::router(reviewer, limits.clone(), metrics);
     let connections = TaskTracker::new();
     let open = |stream| {
-        let Some(place) = registry.admit() else {
-            return tracing::warn!("connection refused: all others have a request in flight");
+        let Some(slot) = registry.admit() else {
+            return tracing::warn!(
+                "failed to admit a connection: all others have a request in flight"
+            );
         };
         let acceptor = TlsAcceptor::from(tls.config());
         let (router, drain, limits) = (router.clone(), drain.clone(), limits.clone());
-        connections.spawn(connection::serve(stream, acceptor, router, place, drain, limits));
+        connections.spawn(connection::serve(stream, acceptor, router, slot, drain, limits));
     };
     let mut ends = drain.clone();
     let mut closing = std::pin::pin!(ends.reached(Phase::Closing));
@@ -127,7 +129,7 @@ pub async fn serve<R: Reviewer>(
     drop(listener);
     connections.close();
     if tokio::time::timeout(limits.grace, connections.wait()).await.is_err() {
-        tracing::warn!(connections = connections.len(), "stopped with connections still open");
+        tracing::warn!(connections = connections.len(), "failed to finish all connections in time");
     }
 }
 
@@ -140,7 +142,7 @@ async fn accept(listener: &TcpListener, registry: &Registry) -> TcpStream {
             Ok((stream, _)) => {
                 // Without it an answer may wait for the acknowledgement of the one before.
                 if let Err(error) = stream.set_nodelay(true) {
-                    tracing::debug!(%error, "TCP_NODELAY could not be set");
+                    tracing::debug!(%error, "failed to set TCP_NODELAY");
                 }
                 return stream;
             }
@@ -148,8 +150,8 @@ async fn accept(listener: &TcpListener, registry: &Registry) -> TcpStream {
             Err(error) => {
                 tracing::error!(
                     %error,
-                    "no connection can be accepted; raise the limit of open files if that is \
-                     the cause. An idle connection is given up"
+                    "failed to accept a connection; closing an idle one; raise the limit of open \
+                     files if that is the cause"
                 );
                 registry.evict();
                 tokio::time::sleep(pause).await;

@@ -9,7 +9,10 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use opensdn_pki::{Identity, IdentityError, crypto_provider};
+use opensdn_runtime::metrics::{SecondsGauge, register};
 use opensdn_runtime::readiness::ReadinessCheck;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::registry::{Registry, Unit};
 use rustls::server::danger::ClientCertVerifier;
 use rustls::server::{NoClientAuth, NoServerSessionStorage};
 use rustls::sign::SingleCertAndKey;
@@ -18,7 +21,6 @@ use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 use tokio::time::{MissedTickBehavior, interval};
 
-use crate::metrics::CertificateMetrics;
 use client_auth::NamedClientVerifier;
 
 /// Why an identity or a client CA cannot be used.
@@ -72,6 +74,45 @@ pub struct Settings {
 
 fn expires(identity: &Identity) -> String {
     identity.not_after.format(&Rfc3339).unwrap_or_default()
+}
+
+/// What is counted about the serving certificate; cheap to clone.
+#[derive(Clone, Debug, Default)]
+pub struct CertificateMetrics {
+    /// When the certificate that is served now expires, in seconds since 1970.
+    pub expiry: SecondsGauge,
+    /// Certificates that were put in place and could not be used.
+    pub reload_failures: Counter,
+    /// Certificates that were put in place and are or were served.
+    pub reloads: Counter,
+}
+
+impl CertificateMetrics {
+    pub(crate) fn register(&self, registry: &mut Registry) {
+        register(
+            registry,
+            [
+                (
+                    "certificate_expiry_timestamp",
+                    "When the serving certificate expires, since 1970",
+                    Some(Unit::Seconds),
+                    Box::new(self.expiry.clone()),
+                ),
+                (
+                    "certificate_reload_failures",
+                    "Certificates put in place that could not be used",
+                    None,
+                    Box::new(self.reload_failures.clone()),
+                ),
+                (
+                    "certificate_reloads",
+                    "Certificates put in place and served",
+                    None,
+                    Box::new(self.reloads.clone()),
+                ),
+            ],
+        );
+    }
 }
 
 /// TLS as it is now. Connections that are open keep what they were opened with.

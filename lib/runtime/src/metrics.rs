@@ -5,10 +5,12 @@ use std::fmt;
 use std::hash::Hash;
 use std::sync::atomic::AtomicU64;
 
+use prometheus_client::encoding::{EncodeMetric, MetricEncoder};
+use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
-use prometheus_client::registry::Registry;
+use prometheus_client::registry::{Metric, Registry, Unit};
 
 // For `label_values!` in crates that do not name prometheus-client themselves.
 #[doc(hidden)]
@@ -51,6 +53,34 @@ macro_rules! label_values {
 /// A registry whose metrics all begin with `prefix` and an underscore.
 pub fn registry(prefix: &'static str) -> Registry {
     Registry::with_prefix(prefix)
+}
+
+/// Registers a table of metrics: name, help, unit, metric. The registry appends the unit, and
+/// `_total` to a counter.
+pub fn register<const N: usize>(
+    registry: &mut Registry,
+    table: [(&str, &str, Option<Unit>, Box<dyn Metric>); N],
+) {
+    for (name, help, unit, metric) in table {
+        match unit {
+            Some(unit) => registry.register_with_unit(name, help, unit, Registered(metric)),
+            None => registry.register(name, help, Registered(metric)),
+        }
+    }
+}
+
+/// A metric of any type, so that metrics of several types fit into one table.
+#[derive(Debug)]
+struct Registered(Box<dyn Metric>);
+
+impl EncodeMetric for Registered {
+    fn encode(&self, encoder: MetricEncoder<'_>) -> fmt::Result {
+        self.0.encode(encoder)
+    }
+
+    fn metric_type(&self) -> MetricType {
+        self.0.metric_type()
+    }
 }
 
 /// A histogram of seconds.

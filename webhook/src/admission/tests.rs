@@ -198,7 +198,7 @@ async fn modes_warn_and_audit_let_pass() {
 }
 
 #[tokio::test]
-async fn a_policy_that_cannot_judge_is_told_in_a_review_and_refuses_by_its_failure_mode() {
+async fn a_policy_that_cannot_be_evaluated_is_reported_and_rejects_by_its_failure_mode() {
     for (mode, allowed) in [(FailureMode::Fail, false), (FailureMode::Ignore, true)] {
         let bench = bench_with(&[TLS], false, |binding| {
             binding.failure_mode = Some(mode);
@@ -221,7 +221,7 @@ async fn a_policy_that_cannot_judge_is_told_in_a_review_and_refuses_by_its_failu
     }
 }
 
-/// An update that takes the label away is judged like one that brings it.
+/// An update that removes the label is evaluated like one that adds it.
 #[tokio::test]
 async fn a_label_that_the_old_object_had_selects_the_new_one() {
     let selector: Selector = serde_json::from_str(r#"{"matchLabels":{"tier":"x"}}"#).unwrap();

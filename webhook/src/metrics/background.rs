@@ -1,7 +1,7 @@
-//! What the work in the background counts: claims that are kept in order, and the audit. Only the
-//! replica that holds the Lease does that work, so only its numbers move.
+//! What the background work counts: the claim controller and the audit. Only the leader does that
+//! work, so only its numbers move.
 
-use opensdn_runtime::metrics::SecondsGauge;
+use opensdn_runtime::metrics::{SecondsGauge, register};
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -30,7 +30,7 @@ pub struct BackgroundMetrics {
     released: Family<ReasonLabel, Counter>,
     conflicts: Family<ScopeLabel, Gauge>,
     findings: Family<FindingLabels, Gauge>,
-    /// Objects that the last audit judged.
+    /// Objects that the last audit evaluated.
     pub audited_objects: Gauge,
     /// Kinds and policies that the last audit could not check.
     pub audit_unchecked: Gauge,
@@ -49,7 +49,7 @@ impl BackgroundMetrics {
         self.conflicts.get_or_create_owned(&ScopeLabel { scope: scope.to_owned() })
     }
 
-    /// Nobody here knows about conflicts any more.
+    /// This replica does not know about conflicts any more.
     pub fn forget_conflicts(&self) {
         self.conflicts.clear();
     }
@@ -64,32 +64,46 @@ impl BackgroundMetrics {
     }
 
     pub(super) fn register(&self, registry: &mut Registry) {
-        registry.register("claims_released", "Uniqueness claims released", self.released.clone());
-        registry.register(
-            "unique_conflicts",
-            "Keys that more than one stored object claims",
-            self.conflicts.clone(),
-        );
-        registry.register(
-            "audit_findings",
-            "Findings of the last audit of stored objects",
-            self.findings.clone(),
-        );
-        registry.register(
-            "audit_objects",
-            "Objects that the last audit judged",
-            self.audited_objects.clone(),
-        );
-        registry.register(
-            "audit_unchecked",
-            "Kinds and policies that the last audit could not check",
-            self.audit_unchecked.clone(),
-        );
-        registry.register_with_unit(
-            "audit_end_timestamp",
-            "When the last audit ended, since 1970",
-            Unit::Seconds,
-            self.audit_ended.clone(),
+        register(
+            registry,
+            [
+                (
+                    "claims_released",
+                    "Uniqueness claims released",
+                    None,
+                    Box::new(self.released.clone()),
+                ),
+                (
+                    "unique_conflicts",
+                    "Keys that more than one stored object claims",
+                    None,
+                    Box::new(self.conflicts.clone()),
+                ),
+                (
+                    "audit_findings",
+                    "Findings of the last audit of stored objects",
+                    None,
+                    Box::new(self.findings.clone()),
+                ),
+                (
+                    "audit_objects",
+                    "Objects that the last audit evaluated",
+                    None,
+                    Box::new(self.audited_objects.clone()),
+                ),
+                (
+                    "audit_unchecked",
+                    "Kinds and policies that the last audit could not check",
+                    None,
+                    Box::new(self.audit_unchecked.clone()),
+                ),
+                (
+                    "audit_end_timestamp",
+                    "When the last audit ended, since 1970",
+                    Some(Unit::Seconds),
+                    Box::new(self.audit_ended.clone()),
+                ),
+            ],
         );
     }
 }

@@ -1,5 +1,6 @@
 //! What is known of the webhook configurations.
 
+use opensdn_runtime::metrics::register;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -11,7 +12,7 @@ struct KindLabel {
     kind: &'static str,
 }
 
-/// Handles of the configurations' keeper; cheap to clone.
+/// Handles of the configurations' controller; cheap to clone.
 #[derive(Clone, Debug, Default)]
 pub struct ConfigurationMetrics {
     present: Family<KindLabel, Gauge>,
@@ -24,21 +25,28 @@ impl ConfigurationMetrics {
         self.present.get_or_create_owned(&KindLabel { kind })
     }
 
-    /// How often this replica restored one that somebody had deleted.
+    /// How often this replica restored one that had been deleted.
     pub fn restored(&self, kind: &'static str) -> Counter {
         self.restored.get_or_create_owned(&KindLabel { kind })
     }
 
     pub(super) fn register(&self, registry: &mut Registry) {
-        registry.register(
-            "configuration_present",
-            "1 while the webhook configuration exists",
-            self.present.clone(),
-        );
-        registry.register(
-            "configuration_restored",
-            "Webhook configurations that were deleted and restored",
-            self.restored.clone(),
+        register(
+            registry,
+            [
+                (
+                    "configuration_present",
+                    "1 while the webhook configuration exists",
+                    None,
+                    Box::new(self.present.clone()),
+                ),
+                (
+                    "configuration_restored",
+                    "Webhook configurations that were deleted and restored",
+                    None,
+                    Box::new(self.restored.clone()),
+                ),
+            ],
         );
     }
 }
