@@ -1,5 +1,5 @@
 //! Reading a request body: into one buffer, within a limit, counted against what all requests
-//! together may hold. What is made of the bytes is not known here.
+//! together may hold. Deliberately not here: what the bytes mean.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -8,74 +8,74 @@ use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt;
 use tokio::time::Instant;
 
-/// How much of a refused body is kept, so that the answer can name what it answers.
+/// How much of a rejected body is kept, so that the answer can name what it answers.
 const PREFIX: usize = 4096;
 
 /// Why there is no body to review.
 #[derive(Debug)]
-pub(super) enum Refused {
+pub(super) enum BodyError {
     /// More than the limit; the beginning is kept.
     TooLarge(Bytes),
     /// All requests together hold as much as they may.
-    NoRoom,
+    OverBudget,
     /// The caller broke off, or what it sent is not HTTP.
     Broken,
 }
 
 /// The bytes that all requests together may hold in memory.
 #[derive(Debug)]
-pub(super) struct Room {
+pub(super) struct BodyBudget {
     held: AtomicUsize,
     capacity: usize,
 }
 
-/// A request's part of the [`Room`]; given back when dropped.
+/// A request's part of the [`BodyBudget`]; released when dropped.
 #[derive(Debug)]
-pub(super) struct Share<'a> {
-    room: &'a Room,
+pub(super) struct Reservation<'a> {
+    budget: &'a BodyBudget,
     bytes: usize,
 }
 
-impl Room {
+impl BodyBudget {
     pub(super) fn new(capacity: usize) -> Self {
         Self { held: AtomicUsize::new(0), capacity }
     }
 
-    pub(super) fn share(&self) -> Share<'_> {
-        Share { room: self, bytes: 0 }
+    pub(super) fn reserve(&self) -> Reservation<'_> {
+        Reservation { budget: self, bytes: 0 }
     }
 }
 
-impl Share<'_> {
+impl Reservation<'_> {
     /// Counts what has arrived, not what was announced: a caller that announces much and sends
-    /// nothing takes no room from the others.
-    fn grow(&mut self, bytes: usize) -> Result<(), Refused> {
-        let before = self.room.held.fetch_add(bytes, Ordering::Relaxed);
+    /// nothing takes nothing from the others.
+    fn grow(&mut self, bytes: usize) -> Result<(), BodyError> {
+        let before = self.budget.held.fetch_add(bytes, Ordering::Relaxed);
         self.bytes += bytes;
-        if before + bytes > self.room.capacity { Err(Refused::NoRoom) } else { Ok(()) }
+        if before + bytes > self.budget.capacity { Err(BodyError::OverBudget) } else { Ok(()) }
     }
 }
 
-impl Drop for Share<'_> {
+impl Drop for Reservation<'_> {
     fn drop(&mut self) {
-        self.room.held.fetch_sub(self.bytes, Ordering::Relaxed);
+        self.budget.held.fetch_sub(self.bytes, Ordering::Relaxed);
     }
 }
 
-/// Reads the whole body, at most `limit` bytes. On [`Refused`] the rest is still unread.
+/// Reads the whole body, at most `limit` bytes. On [`BodyError`] the rest is still unread.
 pub(super) async fn read(
     body: &mut Body,
     limit: usize,
-    share: &mut Share<'_>,
-) -> Result<Bytes, Refused> {
+    reservation: &mut Reservation<'_>,
+) -> Result<Bytes, BodyError> {
     let declared = body.size_hint().exact().map(|n| usize::try_from(n).unwrap_or(usize::MAX));
     let Some(first) = next(body).await? else {
         return Ok(Bytes::new());
     };
     if declared.is_some_and(|length| length > limit) || first.len() > limit {
-        return Err(Refused::TooLarge(first.slice(..first.len().min(PREFIX))));
+        return Err(BodyError::TooLarge(first.slice(..first.len().min(PREFIX))));
     }
-    share.grow(first.len())?;
+    reservation.grow(first.len())?;
     // The usual review arrives in one piece and is used where it lies.
     if body.is_end_stream() {
         return Ok(first);
@@ -86,9 +86,9 @@ pub(super) async fn read(
     while let Some(piece) = next(body).await? {
         if whole.len() + piece.len() > limit {
             whole.truncate(PREFIX);
-            return Err(Refused::TooLarge(Bytes::copy_from_slice(&whole)));
+            return Err(BodyError::TooLarge(Bytes::copy_from_slice(&whole)));
         }
-        share.grow(piece.len())?;
+        reservation.grow(piece.len())?;
         whole.extend_from_slice(&piece);
     }
     Ok(whole.freeze())
@@ -99,7 +99,7 @@ pub(super) async fn read(
 pub(super) enum Rest {
     /// The body was read to its end.
     Read,
-    /// There is more to come than anybody wants to wait for.
+    /// There is more to come than is waited for.
     Unread,
 }
 
@@ -126,11 +126,11 @@ pub(super) async fn discard(body: &mut Body, limit: usize, until: Instant) -> Re
 }
 
 /// The next piece of data; trailers are of no interest.
-async fn next(body: &mut Body) -> Result<Option<Bytes>, Refused> {
+async fn next(body: &mut Body) -> Result<Option<Bytes>, BodyError> {
     loop {
         match body.frame().await {
             None => return Ok(None),
-            Some(Err(_)) => return Err(Refused::Broken),
+            Some(Err(_)) => return Err(BodyError::Broken),
             Some(Ok(frame)) => {
                 if let Ok(data) = frame.into_data()
                     && !data.is_empty()

@@ -27,14 +27,14 @@ use tokio_rustls::server::TlsStream;
 use tower::Service;
 
 use super::Limits;
-use super::registry::{Activity, Place, Stage};
+use super::registry::{Activity, Slot, Stage};
 
 /// How long a caller is listened to after an answer that did not wait for the end of its body.
 const LINGER: Duration = Duration::from_secs(1);
 /// And how much it may send in that time.
 const LINGER_BYTES: usize = 32 << 20;
 /// How long an idle connection is still looked at before it is closed for good: a request may have
-/// arrived that the task has not been told of.
+/// arrived that the task does not know of.
 const LAST_LOOK: Duration = Duration::from_millis(100);
 /// What is taken from the socket at once: most reviews whole. rustls by itself asks for 4 KiB, and
 /// every time costs a call to the kernel.
@@ -47,11 +47,11 @@ pub(super) async fn serve(
     stream: TcpStream,
     acceptor: TlsAcceptor,
     router: Router,
-    place: Place,
+    slot: Slot,
     drain: Drain,
     limits: Arc<Limits>,
 ) {
-    let activity = &place.activity;
+    let activity = &slot.activity;
     let stream = BufReader::with_capacity(SOCKET_BUFFER, stream);
     let handshake = timeout(limits.handshake, acceptor.accept(stream));
     let stream = tokio::select! {
@@ -60,8 +60,8 @@ pub(super) async fn serve(
     };
     let stream = match stream {
         Ok(Ok(stream)) => stream,
-        Ok(Err(error)) => return tracing::debug!(%error, "TLS handshake failed"),
-        Err(_) => return tracing::debug!("TLS handshake took too long"),
+        Ok(Err(error)) => return tracing::debug!(%error, "failed TLS handshake"),
+        Err(_) => return tracing::debug!("TLS handshake timed out"),
     };
     activity.enter(Stage::Idle);
     let io =
@@ -83,12 +83,13 @@ pub(super) async fn serve(
 /// HTTP/1.1 and nothing else: what the API server speaks to a Service.
 fn protocol() -> http1::Builder {
     let mut builder = http1::Builder::new();
-    // hyper's own header timeout also runs between requests, where patience has to be long.
+    // hyper's own header timeout also runs between requests, where the timeout has to be long.
     builder.header_read_timeout(None).max_buf_size(READ_BUFFER).half_close(false);
     builder
 }
 
-/// While draining every answer asks the caller to let go of the connection.
+/// While draining every answer asks the caller to close the connection: a replica that stops must
+/// lose no call.
 fn finish(mut response: Response, activity: &Activity, drain: &Drain) -> Response {
     if response.headers().contains_key(CONNECTION) {
         activity.lingers.store(true, Ordering::Relaxed);
@@ -123,12 +124,12 @@ async fn drive<S>(
                 return;
             }
             () = poll_fn(|context| poll_expired(expiry.as_mut(), activity, limits, context)) => {
-                return tracing::debug!(stage = ?activity.stage(), "connection took too long");
+                return tracing::debug!(stage = ?activity.stage(), "connection timed out");
             }
             () = activity.evict.notified() => match activity.stage() {
                 // It was idle when it was chosen; a request in flight is never cut off.
                 Stage::Busy => {}
-                _ => return tracing::debug!("connection given up for a newer one"),
+                _ => return tracing::debug!("closed an idle connection for a newer one"),
             },
             () = closing.as_mut(), if !is_closing => {
                 is_closing = true;
@@ -167,7 +168,7 @@ fn poll_expired(
     Poll::Pending
 }
 
-/// The byte stream under HTTP. It tells the [`Activity`] when a request begins to arrive, and
+/// The byte stream under HTTP. It notes in the [`Activity`] when a request starts to arrive, and
 /// closes in such a way that the last answer arrives.
 struct Watched {
     stream: TlsStream<BufReader<TcpStream>>,

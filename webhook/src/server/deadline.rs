@@ -6,7 +6,7 @@ use std::time::Duration;
 const DEFAULT: Duration = Duration::from_secs(10);
 /// The API allows no more; a larger number is not the API server's.
 const LONGEST: Duration = Duration::from_secs(30);
-/// The least a review is given, however short the caller's patience is.
+/// The least a review is given, however short the caller's timeout is.
 const SHORTEST: Duration = Duration::from_millis(300);
 /// The API server rounds the number *up* to whole seconds, so the caller may be gone one second
 /// earlier than it says; a tenth more is for the way back.

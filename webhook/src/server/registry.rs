@@ -34,7 +34,7 @@ pub(super) struct Activity {
     state: AtomicU64,
     served: AtomicBool,
     evicted: AtomicBool,
-    /// The caller is still sending what nobody will read (see `connection::Watched`).
+    /// The caller is still sending what will not be read (see `connection::Watched`).
     pub(super) lingers: AtomicBool,
     pub(super) evict: Notify,
 }
@@ -88,21 +88,21 @@ impl Activity {
 
     /// When the connection has waited long enough in its stage.
     pub(super) fn expires(&self, limits: &Limits) -> Instant {
-        let patience = match self.stage() {
+        let timeout = match self.stage() {
             Stage::Handshake => limits.handshake,
             Stage::Idle => limits.idle,
             Stage::Head => limits.head,
             // Bounded by the request's deadline; looked at again now and then.
             Stage::Busy => limits.idle.max(Duration::from_secs(60)),
         };
-        self.epoch + Duration::from_millis(self.since()) + patience
+        self.epoch + Duration::from_millis(self.since()) + timeout
     }
 
     fn since(&self) -> u64 {
         self.state.load(Ordering::Relaxed) >> 2
     }
 
-    /// Order in which connections are given up: first those that never carried a request, then
+    /// Order in which connections are closed: first those that never carried a request, then
     /// the one that has waited longest. None for a connection with a request in flight.
     fn expendable(&self) -> Option<(bool, u64)> {
         let spared = self.stage() == Stage::Busy || self.evicted.load(Ordering::Relaxed);
@@ -126,9 +126,9 @@ struct Open {
     evicted: usize,
 }
 
-/// A place in the [`Registry`]; free again when dropped.
+/// A slot in the [`Registry`]; free again when dropped.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct Slot {
     registry: Arc<Registry>,
     id: u64,
     pub(super) activity: Arc<Activity>,
@@ -140,10 +140,10 @@ impl Registry {
         Arc::new(Self { epoch: Instant::now(), capacity, open, metrics })
     }
 
-    /// A place for a new connection. When all are taken, the most expendable connection is told
-    /// to go: refusing the newcomer instead would let anybody who opens enough idle connections
-    /// shut the API server out. None if every connection has a request in flight.
-    pub(super) fn admit(self: &Arc<Self>) -> Option<Place> {
+    /// A slot for a new connection. When all are taken, the most expendable connection is asked to
+    /// close: rejecting the new one instead would let any client that opens enough idle
+    /// connections shut the API server out. None if every connection has a request in flight.
+    pub(super) fn admit(self: &Arc<Self>) -> Option<Slot> {
         let mut open = self.lock();
         if open.connections.len().saturating_sub(open.evicted) >= self.capacity && !open.evict() {
             return None;
@@ -153,10 +153,10 @@ impl Registry {
         let activity = Arc::new(Activity::new(self.epoch));
         open.connections.insert(id, activity.clone());
         self.metrics.connections.inc();
-        Some(Place { registry: self.clone(), id, activity })
+        Some(Slot { registry: self.clone(), id, activity })
     }
 
-    /// Gives up the most expendable connection, if there is one.
+    /// Closes the most expendable connection, if there is one.
     pub(super) fn evict(&self) {
         self.lock().evict();
     }
@@ -180,7 +180,7 @@ impl Open {
     }
 }
 
-impl Drop for Place {
+impl Drop for Slot {
     fn drop(&mut self) {
         let mut open = self.registry.lock();
         open.connections.remove(&self.id);
@@ -200,12 +200,12 @@ mod tests {
         Registry::new(capacity, Metrics::new().server())
     }
 
-    fn is_evicted(place: &Place) -> bool {
-        place.activity.evicted.load(Ordering::Relaxed)
+    fn is_evicted(slot: &Slot) -> bool {
+        slot.activity.evicted.load(Ordering::Relaxed)
     }
 
     #[test]
-    fn gives_up_an_unused_connection_before_a_used_one_and_the_oldest_first() {
+    fn closes_an_unused_connection_before_a_used_one_and_the_oldest_first() {
         let registry = registry(3);
         let used = registry.admit().unwrap();
         used.activity.enter_at(Stage::Busy, 0);
@@ -220,14 +220,14 @@ mod tests {
     }
 
     #[test]
-    fn refuses_only_when_every_connection_has_a_request_in_flight() {
+    fn rejects_only_when_every_connection_has_a_request_in_flight() {
         let registry = registry(2);
-        let places = [registry.admit().unwrap(), registry.admit().unwrap()];
-        for place in &places {
-            place.activity.enter(Stage::Busy);
+        let slots = [registry.admit().unwrap(), registry.admit().unwrap()];
+        for slot in &slots {
+            slot.activity.enter(Stage::Busy);
         }
         assert!(registry.admit().is_none());
-        drop(places);
+        drop(slots);
         assert!(registry.admit().is_some());
     }
 }

@@ -1,5 +1,5 @@
 //! What a request is answered: which method, path and media type, the body limit, the deadline,
-//! shedding. What the review says is the [`Reviewer`]'s; nothing here knows an AdmissionReview.
+//! shedding. Deliberately not here: AdmissionReview, which only the [`Reviewer`] knows.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,21 +12,20 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::Response;
 use axum::routing::post;
 use bytes::Bytes;
+use opensdn_policy_host::Step;
 use tokio::time::{Instant, timeout_at};
 
-use super::body::{self, Refused, Rest, Room};
-use opensdn_policy_host::Step;
-
+use super::body::{self, BodyBudget, BodyError, Rest};
 use super::{Call, Limits, Reviewer, deadline};
 use crate::metrics::ServerMetrics;
 
 /// What all requests share.
-pub(super) struct Gate<R> {
+pub(super) struct ReviewEndpoint<R> {
     reviewer: R,
     limits: Arc<Limits>,
     metrics: ServerMetrics,
     reviewing: AtomicUsize,
-    room: Room,
+    body_budget: BodyBudget,
 }
 
 /// The routes of the HTTPS port.
@@ -35,53 +34,66 @@ pub(super) fn router<R: Reviewer>(
     limits: Arc<Limits>,
     metrics: ServerMetrics,
 ) -> Router {
-    let room = Room::new(limits.buffered);
-    let gate = Gate { reviewer, limits, metrics, reviewing: AtomicUsize::new(0), room };
+    let body_budget = BodyBudget::new(limits.buffered);
+    let endpoint =
+        ReviewEndpoint { reviewer, limits, metrics, reviewing: AtomicUsize::new(0), body_budget };
     Router::new()
         .route("/validate", post(validate::<R>).fallback(wrong_method::<R>))
         .route("/mutate", post(mutate::<R>).fallback(wrong_method::<R>))
         .fallback(unknown_path::<R>)
-        .with_state(Arc::new(gate))
+        .with_state(Arc::new(endpoint))
 }
 
-async fn validate<R: Reviewer>(State(gate): State<Arc<Gate<R>>>, request: Request) -> Response {
-    gate.review(Step::Validate, request).await
+async fn validate<R: Reviewer>(
+    State(endpoint): State<Arc<ReviewEndpoint<R>>>,
+    request: Request,
+) -> Response {
+    endpoint.review(Step::Validate, request).await
 }
 
-async fn mutate<R: Reviewer>(State(gate): State<Arc<Gate<R>>>, request: Request) -> Response {
-    gate.review(Step::Mutate, request).await
+async fn mutate<R: Reviewer>(
+    State(endpoint): State<Arc<ReviewEndpoint<R>>>,
+    request: Request,
+) -> Response {
+    endpoint.review(Step::Mutate, request).await
 }
 
-async fn wrong_method<R: Reviewer>(State(gate): State<Arc<Gate<R>>>, request: Request) -> Response {
-    gate.refuse(Refusal::METHOD, request.into_body()).await
+async fn wrong_method<R: Reviewer>(
+    State(endpoint): State<Arc<ReviewEndpoint<R>>>,
+    request: Request,
+) -> Response {
+    endpoint.reject(Rejection::METHOD, request.into_body()).await
 }
 
-async fn unknown_path<R: Reviewer>(State(gate): State<Arc<Gate<R>>>, request: Request) -> Response {
-    gate.refuse(Refusal::PATH, request.into_body()).await
+async fn unknown_path<R: Reviewer>(
+    State(endpoint): State<Arc<ReviewEndpoint<R>>>,
+    request: Request,
+) -> Response {
+    endpoint.reject(Rejection::PATH, request.into_body()).await
 }
 
-impl<R: Reviewer> Gate<R> {
+impl<R: Reviewer> ReviewEndpoint<R> {
     async fn review(&self, step: Step, request: Request) -> Response {
         let arrived = Instant::now();
         let (head, mut body) = request.into_parts();
-        if !speaks_json(&head.headers) {
-            return self.refuse(Refusal::MEDIA_TYPE, body).await;
+        if !is_json(&head.headers) {
+            return self.reject(Rejection::MEDIA_TYPE, body).await;
         }
         let deadline = arrived + deadline::budget(head.uri.query());
-        let mut share = self.room.share();
-        let body = match self.read(&mut body, &mut share, arrived, deadline).await {
+        let mut reservation = self.body_budget.reserve();
+        let body = match self.read(&mut body, &mut reservation, arrived, deadline).await {
             Ok(bytes) => bytes,
-            Err(Stopped::Late) => return self.refuse(Refusal::SLOW, body).await,
-            Err(Stopped::Refused(Refused::Broken)) => {
-                return self.refuse(Refusal::BROKEN, body).await;
+            Err(Stopped::Late) => return self.reject(Rejection::SLOW, body).await,
+            Err(Stopped::Body(BodyError::Broken)) => {
+                return self.reject(Rejection::BROKEN, body).await;
             }
-            Err(Stopped::Refused(Refused::NoRoom)) => return self.shed(body).await,
-            Err(Stopped::Refused(Refused::TooLarge(prefix))) => {
+            Err(Stopped::Body(BodyError::OverBudget)) => return self.shed(body).await,
+            Err(Stopped::Body(BodyError::TooLarge(prefix))) => {
                 let rest = self.discard(&mut body).await;
                 return answer(StatusCode::OK, self.reviewer.too_large(&prefix), rest);
             }
         };
-        let Some(_slot) = self.slot() else {
+        let Some(_permit) = self.permit() else {
             return self.shed(Body::empty()).await;
         };
         let answered = self.reviewer.review(Call { step, body, deadline }).await;
@@ -92,43 +104,43 @@ impl<R: Reviewer> Gate<R> {
     async fn read(
         &self,
         body: &mut Body,
-        share: &mut body::Share<'_>,
+        reservation: &mut body::Reservation<'_>,
         arrived: Instant,
         deadline: Instant,
     ) -> Result<Bytes, Stopped> {
-        let mut reading = std::pin::pin!(body::read(body, self.limits.body, share));
+        let mut reading = std::pin::pin!(body::read(body, self.limits.body, reservation));
         // Nearly every body is here already: only one that is not costs a timer.
         if let std::task::Poll::Ready(done) = futures::poll!(reading.as_mut()) {
-            return done.map_err(Stopped::Refused);
+            return done.map_err(Stopped::Body);
         }
         let until = deadline.min(arrived + self.limits.receive);
         match timeout_at(until, reading).await {
-            Ok(done) => done.map_err(Stopped::Refused),
+            Ok(done) => done.map_err(Stopped::Body),
             Err(_) => Err(Stopped::Late),
         }
     }
 
-    /// A place among those that wait for a review; given back when dropped, also when the caller
-    /// goes away in the middle.
-    fn slot(&self) -> Option<Slot<'_>> {
+    /// A permit for one review; released when dropped, also when the caller goes away in the
+    /// middle.
+    fn permit(&self) -> Option<ReviewPermit<'_>> {
         let before = self.reviewing.fetch_add(1, Ordering::Relaxed);
-        let slot = Slot { reviewing: &self.reviewing };
-        (before < self.limits.reviews).then_some(slot)
+        let permit = ReviewPermit { reviewing: &self.reviewing };
+        (before < self.limits.reviews).then_some(permit)
     }
 
     async fn shed(&self, body: Body) -> Response {
         self.metrics.shed.inc();
-        self.refuse(Refusal::OVERLOAD, body).await
+        self.reject(Rejection::OVERLOAD, body).await
     }
 
-    async fn refuse(&self, refusal: Refusal, mut body: Body) -> Response {
+    async fn reject(&self, rejection: Rejection, mut body: Body) -> Response {
         let rest = self.discard(&mut body).await;
-        let mut response = answer(refusal.code, Bytes::from_static(refusal.status), rest);
+        let mut response = answer(rejection.code, Bytes::from_static(rejection.status), rest);
         let headers = response.headers_mut();
-        if refusal.code == StatusCode::METHOD_NOT_ALLOWED {
+        if rejection.code == StatusCode::METHOD_NOT_ALLOWED {
             headers.insert(ALLOW, HeaderValue::from_static("POST"));
         }
-        if refusal.code == StatusCode::TOO_MANY_REQUESTS {
+        if rejection.code == StatusCode::TOO_MANY_REQUESTS {
             // Whole seconds, never a date: the API server retries on nothing else.
             headers.insert(RETRY_AFTER, HeaderValue::from_static("1"));
         }
@@ -141,29 +153,29 @@ impl<R: Reviewer> Gate<R> {
 }
 
 enum Stopped {
-    Refused(Refused),
+    Body(BodyError),
     Late,
 }
 
-struct Slot<'a> {
+struct ReviewPermit<'a> {
     reviewing: &'a AtomicUsize,
 }
 
-impl Drop for Slot<'_> {
+impl Drop for ReviewPermit<'_> {
     fn drop(&mut self) {
         self.reviewing.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
 /// An answer that is no review, as a `Status`, which the API server shows to its user.
-struct Refusal {
+struct Rejection {
     code: StatusCode,
     status: &'static [u8],
 }
 
-macro_rules! refusals {
+macro_rules! rejections {
     ($($name:ident = $code:ident $number:literal $reason:literal $message:literal;)*) => {
-        impl Refusal {
+        impl Rejection {
             $(const $name: Self = Self {
                 code: StatusCode::$code,
                 status: concat!(
@@ -175,7 +187,7 @@ macro_rules! refusals {
     };
 }
 
-refusals! {
+rejections! {
     PATH = NOT_FOUND 404 "NotFound"
         "opensdn-webhook serves /validate and /mutate only: correct clientConfig.service.path of the webhook configuration";
     METHOD = METHOD_NOT_ALLOWED 405 "MethodNotAllowed"
@@ -187,7 +199,7 @@ refusals! {
     BROKEN = BAD_REQUEST 400 "BadRequest"
         "the review broke off before its end";
     OVERLOAD = TOO_MANY_REQUESTS 429 "TooManyRequests"
-        "opensdn-webhook has too many reviews waiting: try again, and add replicas if this goes on";
+        "opensdn-webhook has too many reviews waiting: try again, and add replicas if this persists";
 }
 
 fn answer(code: StatusCode, body: Bytes, rest: Rest) -> Response {
@@ -202,7 +214,7 @@ fn answer(code: StatusCode, body: Bytes, rest: Rest) -> Response {
 
 /// Whether a request says it is plain JSON. No `Content-Type` counts as JSON, as it does for the
 /// API server itself.
-fn speaks_json(headers: &HeaderMap) -> bool {
+fn is_json(headers: &HeaderMap) -> bool {
     let is = |name, expected: &str, default| match headers.get(name) {
         None => default,
         Some(value) => value.to_str().is_ok_and(|text| {
@@ -222,13 +234,13 @@ mod tests {
         let headers = |name, value: &str| {
             HeaderMap::from_iter([(name, HeaderValue::from_str(value).unwrap())])
         };
-        assert!(speaks_json(&HeaderMap::new()));
+        assert!(is_json(&HeaderMap::new()));
         for good in ["application/json", "Application/JSON", "application/json; charset=utf-8"] {
-            assert!(speaks_json(&headers(CONTENT_TYPE, good)), "{good}");
+            assert!(is_json(&headers(CONTENT_TYPE, good)), "{good}");
         }
         for bad in ["text/plain", "application/yaml", "application/json-patch+json", "", "json"] {
-            assert!(!speaks_json(&headers(CONTENT_TYPE, bad)), "{bad}");
+            assert!(!is_json(&headers(CONTENT_TYPE, bad)), "{bad}");
         }
-        assert!(!speaks_json(&headers(CONTENT_ENCODING, "gzip")));
+        assert!(!is_json(&headers(CONTENT_ENCODING, "gzip")));
     }
 }
