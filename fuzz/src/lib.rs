@@ -9,7 +9,7 @@ pub mod run;
 
 /// What came of one input: a short text that is the same for inputs that took the same way
 /// through the code, so that a driver can tell which inputs are worth keeping.
-pub type Way = String;
+pub type Signature = String;
 
 /// Something that reads bytes from outside.
 pub trait Target {
@@ -20,13 +20,13 @@ pub trait Target {
     ///
     /// # Errors
     /// A property does not hold.
-    fn check(&self, input: &[u8]) -> Result<Way, Broken>;
+    fn check(&self, input: &[u8]) -> Result<Signature, Violation>;
 }
 
 /// A property that does not hold; the text says which, and for what.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub struct Broken(pub String);
+pub struct Violation(pub String);
 
 /// A target that cannot be made.
 #[derive(Debug, thiserror::Error)]
@@ -49,6 +49,6 @@ impl SetUpError {
 }
 
 /// Fails with the text unless the property holds.
-fn require(holds: bool, text: impl FnOnce() -> String) -> Result<(), Broken> {
-    if holds { Ok(()) } else { Err(Broken(text())) }
+fn require(holds: bool, text: impl FnOnce() -> String) -> Result<(), Violation> {
+    if holds { Ok(()) } else { Err(Violation(text())) }
 }

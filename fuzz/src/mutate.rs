@@ -69,12 +69,12 @@ const WORDS: &[u32] = &[
     0xFFFF_FFFF,
 ];
 
-/// Chance that can be repeated (SplitMix64).
+/// Random numbers that can be repeated (SplitMix64).
 #[derive(Clone, Debug)]
-pub struct Chance(u64);
+pub struct Rng(u64);
 
-impl Chance {
-    /// The same seed gives the same chance.
+impl Rng {
+    /// The same seed gives the same numbers.
     #[must_use]
     pub fn new(seed: u64) -> Self {
         Self(seed)
@@ -99,7 +99,7 @@ impl Chance {
     }
 }
 
-type Mutation = fn(&mut Vec<u8>, &[u8], &mut Chance);
+type Mutation = fn(&mut Vec<u8>, &[u8], &mut Rng);
 
 const MUTATIONS: &[Mutation] = &[
     flip_a_bit,
@@ -118,11 +118,11 @@ const MUTATIONS: &[Mutation] = &[
 /// A new input, at most `longest` bytes: `seed` changed in a few places, some of it perhaps taken
 /// from `other`.
 #[must_use]
-pub fn mutate(seed: &[u8], other: &[u8], longest: usize, chance: &mut Chance) -> Vec<u8> {
+pub fn mutate(seed: &[u8], other: &[u8], longest: usize, rng: &mut Rng) -> Vec<u8> {
     let mut input = seed.to_vec();
-    for _ in 0..=chance.below(4) {
-        if let Some(mutation) = chance.pick(MUTATIONS) {
-            mutation(&mut input, other, chance);
+    for _ in 0..=rng.below(4) {
+        if let Some(mutation) = rng.pick(MUTATIONS) {
+            mutation(&mut input, other, rng);
         }
         input.truncate(longest);
     }
@@ -130,69 +130,69 @@ pub fn mutate(seed: &[u8], other: &[u8], longest: usize, chance: &mut Chance) ->
 }
 
 /// A place and a length, mostly short.
-fn range(bytes: &[u8], chance: &mut Chance) -> std::ops::Range<usize> {
-    let start = chance.below(bytes.len());
-    let longest = if chance.below(4) == 0 { bytes.len() } else { 16 };
-    let end = start + chance.below(longest + 1);
+fn range(bytes: &[u8], rng: &mut Rng) -> std::ops::Range<usize> {
+    let start = rng.below(bytes.len());
+    let longest = if rng.below(4) == 0 { bytes.len() } else { 16 };
+    let end = start + rng.below(longest + 1);
     start..end.min(bytes.len())
 }
 
-fn flip_a_bit(input: &mut Vec<u8>, _: &[u8], chance: &mut Chance) {
-    let at = chance.below(input.len());
-    let flipped = input.get(at).map(|byte| byte ^ (1 << chance.below(8)));
+fn flip_a_bit(input: &mut Vec<u8>, _: &[u8], rng: &mut Rng) {
+    let at = rng.below(input.len());
+    let flipped = input.get(at).map(|byte| byte ^ (1 << rng.below(8)));
     input.splice(at..input.len().min(at + 1), flipped);
 }
 
-fn set_a_byte(input: &mut Vec<u8>, _: &[u8], chance: &mut Chance) {
-    let at = chance.below(input.len());
-    let [value, ..] = chance.next().to_le_bytes();
+fn set_a_byte(input: &mut Vec<u8>, _: &[u8], rng: &mut Rng) {
+    let at = rng.below(input.len());
+    let [value, ..] = rng.next().to_le_bytes();
     input.splice(at..input.len().min(at + 1), [value]);
 }
 
-fn remove_a_range(input: &mut Vec<u8>, _: &[u8], chance: &mut Chance) {
-    let range = range(input, chance);
+fn remove_a_range(input: &mut Vec<u8>, _: &[u8], rng: &mut Rng) {
+    let range = range(input, rng);
     input.drain(range);
 }
 
-fn repeat_a_range(input: &mut Vec<u8>, _: &[u8], chance: &mut Chance) {
-    let range = range(input, chance);
+fn repeat_a_range(input: &mut Vec<u8>, _: &[u8], rng: &mut Rng) {
+    let range = range(input, rng);
     let copy = input.get(range.clone()).unwrap_or_default().to_vec();
     input.splice(range.start..range.start, copy);
 }
 
-fn insert_a_token(input: &mut Vec<u8>, _: &[u8], chance: &mut Chance) {
-    let at = chance.below(input.len() + 1);
-    let token = chance.pick(TOKENS).copied().unwrap_or_default();
+fn insert_a_token(input: &mut Vec<u8>, _: &[u8], rng: &mut Rng) {
+    let at = rng.below(input.len() + 1);
+    let token = rng.pick(TOKENS).copied().unwrap_or_default();
     input.splice(at..at, token.iter().copied());
 }
 
-fn replace_by_a_token(input: &mut Vec<u8>, _: &[u8], chance: &mut Chance) {
-    let range = range(input, chance);
-    let token = chance.pick(TOKENS).copied().unwrap_or_default();
+fn replace_by_a_token(input: &mut Vec<u8>, _: &[u8], rng: &mut Rng) {
+    let range = range(input, rng);
+    let token = rng.pick(TOKENS).copied().unwrap_or_default();
     input.splice(range, token.iter().copied());
 }
 
-fn write_a_word(input: &mut Vec<u8>, _: &[u8], chance: &mut Chance) {
-    let word = chance.pick(WORDS).copied().unwrap_or_default();
-    let at = chance.below(input.len() / 4) * 4;
+fn write_a_word(input: &mut Vec<u8>, _: &[u8], rng: &mut Rng) {
+    let word = rng.pick(WORDS).copied().unwrap_or_default();
+    let at = rng.below(input.len() / 4) * 4;
     let end = (at + 4).min(input.len());
     input.splice(at..end, word.to_le_bytes());
 }
 
 /// Lets a pointer or length be another one's.
-fn move_a_word(input: &mut Vec<u8>, _: &[u8], chance: &mut Chance) {
+fn move_a_word(input: &mut Vec<u8>, _: &[u8], rng: &mut Rng) {
     let (words, _) = input.as_chunks::<4>();
-    let word = chance.pick(words).copied().unwrap_or_default();
-    let at = chance.below(words.len()) * 4;
+    let word = rng.pick(words).copied().unwrap_or_default();
+    let at = rng.below(words.len()) * 4;
     let end = (at + 4).min(input.len());
     input.splice(at..end, word);
 }
 
 /// Lets a member of a JSON object stand twice: from a quote to the next comma or brace.
-fn repeat_a_member(input: &mut Vec<u8>, _: &[u8], chance: &mut Chance) {
+fn repeat_a_member(input: &mut Vec<u8>, _: &[u8], rng: &mut Rng) {
     let quotes: Vec<usize> =
         input.iter().enumerate().filter(|(_, byte)| **byte == b'"').map(|(at, _)| at).collect();
-    let Some(&start) = chance.pick(&quotes) else { return };
+    let Some(&start) = rng.pick(&quotes) else { return };
     let rest = input.get(start..).unwrap_or_default();
     let ends = |byte: &u8| matches!(byte, b',' | b'}' | b']');
     let mut member = rest.iter().copied().take_while(|byte| !ends(byte)).collect::<Vec<_>>();
@@ -200,27 +200,27 @@ fn repeat_a_member(input: &mut Vec<u8>, _: &[u8], chance: &mut Chance) {
     input.splice(start..start, member);
 }
 
-fn splice(input: &mut Vec<u8>, other: &[u8], chance: &mut Chance) {
-    let target = range(input, chance);
-    let source = range(other, chance);
+fn splice(input: &mut Vec<u8>, other: &[u8], rng: &mut Rng) {
+    let target = range(input, rng);
+    let source = range(other, rng);
     let piece = other.get(source).unwrap_or_default();
     input.splice(target, piece.iter().copied());
 }
 
-fn cut(input: &mut Vec<u8>, _: &[u8], chance: &mut Chance) {
-    let length = chance.below(input.len() + 1);
+fn cut(input: &mut Vec<u8>, _: &[u8], rng: &mut Rng) {
+    let length = rng.below(input.len() + 1);
     input.truncate(length);
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Chance, mutate};
+    use super::{Rng, mutate};
 
     #[test]
     fn the_same_seed_gives_the_same_inputs() {
         let inputs = |seed| {
-            let mut chance = Chance::new(seed);
-            let one = || mutate(br#"{"a":[1,2],"b":null}"#, b"other", 64, &mut chance);
+            let mut rng = Rng::new(seed);
+            let one = || mutate(br#"{"a":[1,2],"b":null}"#, b"other", 64, &mut rng);
             std::iter::repeat_with(one).take(500).collect::<Vec<_>>()
         };
         assert_eq!(inputs(1), inputs(1));
@@ -230,9 +230,9 @@ mod tests {
 
     #[test]
     fn nothing_is_a_seed_too() {
-        let mut chance = Chance::new(1);
+        let mut rng = Rng::new(1);
         for _ in 0..500 {
-            let _input = mutate(b"", b"", 64, &mut chance);
+            let _input = mutate(b"", b"", 64, &mut rng);
         }
     }
 }

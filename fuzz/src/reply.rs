@@ -5,15 +5,15 @@
 
 use std::{fmt::Write as _, sync::Arc, time::Duration};
 
+use opensdn_policy_build::component_of;
 use opensdn_policy_host::{
     Binding, Context, Engine, Limits, Mode, Mutation, Operation, Policy, PolicySet, Request, Scope,
     Verdict, apply, lookup::NoLookup, scan,
 };
 use serde_json::Value;
 use tokio::{runtime::Runtime, time::Instant};
-use wit_component::{ComponentEncoder, StringEncoding, embed_component_metadata};
 
-use crate::{Broken, SetUpError, Target, Way, require};
+use crate::{SetUpError, Signature, Target, Violation, require};
 
 const OBJECT: &str = r#"{"spec":{"a":[1,{"b":2}]}}"#;
 /// Above this the guest's own arguments begin.
@@ -46,7 +46,7 @@ impl Reply {
         Ok(Self { runtime, policy })
     }
 
-    fn answers(&self, input: &[u8]) -> Result<(Verdict, Mutation), Broken> {
+    fn answers(&self, input: &[u8]) -> Result<(Verdict, Mutation), Violation> {
         let binding = Binding {
             name: "echo".to_owned(),
             policy: self.policy.clone(),
@@ -60,7 +60,7 @@ impl Reply {
         let mut paths = scan::Paths::new();
         let mount = paths.mount("", set.paths());
         let found = scan::scan(OBJECT.as_bytes(), &paths)
-            .map_err(|error| Broken(format!("the object of the request: {error}")))?;
+            .map_err(|error| Violation(format!("the object of the request: {error}")))?;
         let request = Request {
             operation: Operation::Create,
             group: "",
@@ -87,7 +87,7 @@ impl Reply {
 impl Target for Reply {
     const NAME: &'static str = "reply";
 
-    fn check(&self, input: &[u8]) -> Result<Way, Broken> {
+    fn check(&self, input: &[u8]) -> Result<Signature, Violation> {
         let started = Instant::now();
         let (verdict, mutation) = self.answers(input.get(..LONGEST).unwrap_or(input))?;
         let took = started.elapsed();
@@ -96,14 +96,14 @@ impl Target for Reply {
     }
 }
 
-fn of_verdict(verdict: &Verdict) -> Result<Way, Broken> {
+fn of_verdict(verdict: &Verdict) -> Result<Signature, Violation> {
     require(verdict.evaluations.len() == 1, || format!("not one evaluation: {verdict:?}"))?;
     let Verdict { findings, claims, failures, .. } = verdict;
     if let Some(failure) = failures.first() {
         require(verdict.denies(), || format!("a failure that passes: {failure:?}"))?;
         let silent = findings.is_empty() && claims.is_empty();
         require(silent, || format!("a failure that speaks: {verdict:?}"))?;
-        return Ok(way(failure.reason.category(), &failure.reason.to_string()));
+        return Ok(signature(failure.reason.category(), &failure.reason.to_string()));
     }
     let found = findings
         .iter()
@@ -118,27 +118,27 @@ fn of_verdict(verdict: &Verdict) -> Result<Way, Broken> {
     Ok(format!("{} {} {}", findings.len().min(3), claims.len().min(3), verdict.denies()))
 }
 
-fn of_mutation(mutation: &Mutation) -> Result<Way, Broken> {
+fn of_mutation(mutation: &Mutation) -> Result<Signature, Violation> {
     require(mutation.evaluations.len() == 1, || format!("not one evaluation: {mutation:?}"))?;
     if let Some(failure) = mutation.failures.first() {
         require(mutation.denies(), || format!("a failure that passes: {failure:?}"))?;
         require(mutation.patch.0.is_empty(), || format!("a failure that patches: {mutation:?}"))?;
-        return Ok(way(failure.reason.category(), &failure.reason.to_string()));
+        return Ok(signature(failure.reason.category(), &failure.reason.to_string()));
     }
     let size = serde_json::to_string(&mutation.patch).map(|text| text.len());
-    let size = size.map_err(|error| Broken(format!("the patch cannot be written: {error}")))?;
+    let size = size.map_err(|error| Violation(format!("the patch cannot be written: {error}")))?;
     // JSON may write one byte as six (`\u0000`), and adds the names of the fields.
     let most = 6 * LIMITS.reply + 64 * mutation.patch.0.len();
     require(size <= most, || format!("a patch of {size} bytes"))?;
     let mut object: Value = serde_json::from_str(OBJECT)
-        .map_err(|error| Broken(format!("the object of the request: {error}")))?;
+        .map_err(|error| Violation(format!("the object of the request: {error}")))?;
     apply(&mut object, &mutation.patch)
-        .map_err(|error| Broken(format!("an accepted patch does not fit: {error}")))?;
+        .map_err(|error| Violation(format!("an accepted patch does not fit: {error}")))?;
     Ok(format!("{}", mutation.patch.0.len().min(3)))
 }
 
 /// Numbers and quoted texts come from the input and say nothing of the way.
-fn way(category: &str, text: &str) -> Way {
+fn signature(category: &str, text: &str) -> Signature {
     let text: String = text.chars().filter(|c| !c.is_ascii_hexdigit()).take(160).collect();
     let unquoted: String = text.split('"').step_by(2).collect();
     format!("{category} {unquoted}")
@@ -153,10 +153,5 @@ fn hexadecimal(bytes: &[u8]) -> String {
 }
 
 fn guest() -> Result<Vec<u8>, Box<dyn std::error::Error + Send + Sync>> {
-    let mut module = wat::parse_str(include_str!("reply/guest.wat"))?;
-    let mut resolve = wit_parser::Resolve::default();
-    let package = resolve.push_str("policy.wit", include_str!("../../sdk/wit/policy.wit"))?;
-    let world = resolve.select_world(&[package], Some("policy"))?;
-    embed_component_metadata(&mut module, &resolve, world, StringEncoding::UTF8)?;
-    Ok(ComponentEncoder::default().validate(true).module(&module)?.encode()?)
+    Ok(component_of(&wat::parse_str(include_str!("reply/guest.wat"))?)?)
 }

@@ -19,7 +19,7 @@ use opensdn_webhook::{
 use serde_json::Value;
 use tokio::{runtime::Runtime, time::Instant};
 
-use crate::{Broken, SetUpError, Target, Way, require};
+use crate::{SetUpError, Signature, Target, Violation, require};
 
 /// Where the scan is held against `serde_json`.
 const POINTERS: &[&str] = &[
@@ -98,7 +98,7 @@ impl Review {
         Ok(Self { runtime, admission: Admission::new(serving, Quiet, metrics) })
     }
 
-    fn answer(&self, step: Step, input: &[u8]) -> Result<Answer, Broken> {
+    fn answer(&self, step: Step, input: &[u8]) -> Result<Answer, Violation> {
         let deadline = Instant::now() + Duration::from_secs(10);
         let call = Call { step, body: input.to_vec().into(), deadline };
         let bytes = self.runtime.block_on(self.admission.review(call));
@@ -109,22 +109,22 @@ impl Review {
 impl Target for Review {
     const NAME: &'static str = "review";
 
-    fn check(&self, input: &[u8]) -> Result<Way, Broken> {
+    fn check(&self, input: &[u8]) -> Result<Signature, Violation> {
         let parsed = serde_json::from_slice::<Value>(input);
         let accepted = agrees(input, &parsed)?;
         let validated = self.answer(Step::Validate, input)?;
         validated.fits(accepted, &parsed)?;
         if !accepted {
-            return Ok(validated.way());
+            return Ok(validated.signature());
         }
         let mutated = self.answer(Step::Mutate, input)?;
         mutated.fits(accepted, &parsed)?;
-        Ok(format!("{} | {}", validated.way(), mutated.way()))
+        Ok(format!("{} | {}", validated.signature(), mutated.signature()))
     }
 }
 
 /// Whether the scan takes the text. If so, `serde_json` takes it and has the same parts.
-fn agrees(input: &[u8], parsed: &serde_json::Result<Value>) -> Result<bool, Broken> {
+fn agrees(input: &[u8], parsed: &serde_json::Result<Value>) -> Result<bool, Violation> {
     let mut paths = Paths::new();
     let slots: Vec<_> = POINTERS.iter().map(|pointer| paths.want(pointer)).collect();
     let Ok(found) = scan(input, &paths) else { return Ok(false) };
@@ -133,12 +133,12 @@ fn agrees(input: &[u8], parsed: &serde_json::Result<Value>) -> Result<bool, Brok
         // Its limit of 128 levels is not JSON's; ours is higher.
         Err(error) if error.to_string().starts_with("recursion limit") => return Ok(true),
         Err(error) => {
-            return Err(Broken(format!("the scan takes what serde_json refuses: {error}")));
+            return Err(Violation(format!("the scan takes what serde_json refuses: {error}")));
         }
     };
     for (pointer, slot) in POINTERS.iter().zip(slots) {
         let ours = found.get(slot).map(serde_json::from_str::<Value>).transpose();
-        let ours = ours.map_err(|error| Broken(format!("the part {pointer:?}: {error}")))?;
+        let ours = ours.map_err(|error| Violation(format!("the part {pointer:?}: {error}")))?;
         require(ours.as_ref() == whole.pointer(pointer), || {
             format!("the part {pointer:?}: {ours:?} and {:?}", whole.pointer(pointer))
         })?;
@@ -155,11 +155,11 @@ struct Answer {
 }
 
 impl Answer {
-    fn read(bytes: &[u8], step: Step) -> Result<Self, Broken> {
+    fn read(bytes: &[u8], step: Step) -> Result<Self, Violation> {
         let answer: Value = serde_json::from_slice(bytes)
-            .map_err(|error| Broken(format!("the answer is not JSON: {error}")))?;
+            .map_err(|error| Violation(format!("the answer is not JSON: {error}")))?;
         let text = |pointer: &str| answer.pointer(pointer).and_then(Value::as_str);
-        let wrong = || Broken(format!("the answer is no review: {answer}"));
+        let wrong = || Violation(format!("the answer is no review: {answer}"));
         let envelope = (text("/apiVersion"), text("/kind"));
         require(envelope == (Some("admission.k8s.io/v1"), Some("AdmissionReview")), || wrong().0)?;
         let allowed = answer.pointer("/response/allowed").and_then(Value::as_bool);
@@ -179,7 +179,7 @@ impl Answer {
         Ok(Self { uid, allowed, patched: patch.is_some(), message })
     }
 
-    fn fits(&self, accepted: bool, parsed: &serde_json::Result<Value>) -> Result<(), Broken> {
+    fn fits(&self, accepted: bool, parsed: &serde_json::Result<Value>) -> Result<(), Violation> {
         require(accepted || !self.allowed, || "unreadable, and allowed".to_owned())?;
         let uid = parsed.as_ref().ok().and_then(|body| body.pointer("/request/uid")?.as_str());
         match uid {
@@ -191,7 +191,7 @@ impl Answer {
     }
 
     /// Numbers and quoted texts come from the input and say nothing of the way.
-    fn way(&self) -> Way {
+    fn signature(&self) -> Signature {
         let text: String = self.message.chars().filter(|c| !c.is_ascii_digit()).take(120).collect();
         let unquoted: String = text.split('"').step_by(2).collect();
         format!("{} {} {unquoted}", self.allowed, self.patched)

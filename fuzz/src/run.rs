@@ -8,8 +8,8 @@ use std::{
 };
 
 use crate::{
-    Broken, Target, Way,
-    mutate::{Chance, mutate},
+    Signature, Target, Violation,
+    mutate::{Rng, mutate},
 };
 
 /// Longer inputs say nothing new and cost more.
@@ -17,7 +17,7 @@ const LONGEST: usize = 5000;
 /// Seeds that the run itself found are kept up to here.
 const MOST_SEEDS: usize = 400;
 
-/// How long, and by which chance.
+/// How long, and by which rng.
 #[derive(Clone, Copy, Debug)]
 pub struct Bounds {
     /// Mutated inputs.
@@ -44,7 +44,7 @@ impl Bounds {
 #[derive(Clone, Debug)]
 pub struct Seen {
     /// Every way that an input took.
-    pub ways: HashSet<Way>,
+    pub signatures: HashSet<Signature>,
 }
 
 /// Why a run ended early.
@@ -57,14 +57,14 @@ pub enum RunError {
     #[error("find a seed in {}", .0.display())]
     NoSeed(PathBuf),
     /// An input breaks a property.
-    #[error("hold a property of {target}; the input is in {}, keep it in fuzz/corpus/{target}: {broken}", .input.display())]
-    Broken {
+    #[error("hold a property of {target}; the input is in {}, keep it in fuzz/corpus/{target}: {violation}", .input.display())]
+    Violation {
         /// The target.
         target: &'static str,
         /// The file with the input, or where it would have been written to.
         input: PathBuf,
         /// Which property.
-        broken: Broken,
+        violation: Violation,
     },
 }
 
@@ -74,29 +74,29 @@ pub enum RunError {
 /// There are no seeds, or an input breaks a property.
 pub fn run<T: Target>(target: &T, bounds: Bounds, scratch: &Path) -> Result<Seen, RunError> {
     let mut seeds = seeds(T::NAME)?;
-    let mut seen = Seen { ways: HashSet::new() };
+    let mut seen = Seen { signatures: HashSet::new() };
     for input in &seeds {
-        seen.ways.insert(check(target, input, scratch)?);
+        seen.signatures.insert(check(target, input, scratch)?);
     }
-    let mut chance = Chance::new(bounds.seed);
+    let mut rng = Rng::new(bounds.seed);
     for _ in 0..bounds.inputs {
         let none = Vec::new();
-        let seed = chance.pick(&seeds).unwrap_or(&none);
-        let other = chance.pick(&seeds).unwrap_or(&none);
-        let input = mutate(seed, other, LONGEST, &mut chance);
-        if seen.ways.insert(check(target, &input, scratch)?) && seeds.len() < MOST_SEEDS {
+        let seed = rng.pick(&seeds).unwrap_or(&none);
+        let other = rng.pick(&seeds).unwrap_or(&none);
+        let input = mutate(seed, other, LONGEST, &mut rng);
+        if seen.signatures.insert(check(target, &input, scratch)?) && seeds.len() < MOST_SEEDS {
             seeds.push(input);
         }
     }
     Ok(seen)
 }
 
-fn check<T: Target>(target: &T, input: &[u8], scratch: &Path) -> Result<Way, RunError> {
-    target.check(input).map_err(|broken| {
+fn check<T: Target>(target: &T, input: &[u8], scratch: &Path) -> Result<Signature, RunError> {
+    target.check(input).map_err(|violation| {
         let file = scratch.join(format!("{}-broken-by", T::NAME));
-        // The property that is broken is the news, also where its input cannot be kept.
+        // The property that is violation is the news, also where its input cannot be kept.
         let _kept = fs::write(&file, input);
-        RunError::Broken { target: T::NAME, input: file, broken }
+        RunError::Violation { target: T::NAME, input: file, violation }
     })
 }
 

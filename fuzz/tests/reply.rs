@@ -15,10 +15,10 @@ const MOST_MEMORY_MIB: u64 = 512;
 fn no_reply_ends_otherwise_than_as_a_value() -> Result<(), Box<dyn Error>> {
     let scratch = Path::new(env!("CARGO_TARGET_TMPDIR"));
     let seen = run(&Reply::new()?, Bounds::from_environment(10_000), scratch)?;
-    let has = |text: &str| seen.ways.iter().any(|way| way.contains(text));
+    let has = |text: &str| seen.signatures.iter().any(|way| way.contains(text));
     // Else the run would prove nothing.
     for text in ["bad_reply", "inconclusive", "reply_too_large", "bad_patch", "1 1 true"] {
-        assert!(has(text), "no input led to {text:?}: {:#?}", seen.ways);
+        assert!(has(text), "no input led to {text:?}: {:#?}", seen.signatures);
     }
     let status = fs::read_to_string("/proc/self/status")?;
     let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));

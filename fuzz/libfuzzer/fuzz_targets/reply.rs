@@ -9,7 +9,7 @@ use opensdn_fuzz::{Target as _, reply::Reply};
 static TARGET: LazyLock<Reply> = LazyLock::new(|| Reply::new().expect("the target can be made"));
 
 fuzz_target!(|input: &[u8]| {
-    if let Err(broken) = TARGET.check(input) {
-        panic!("{broken}");
+    if let Err(violation) = TARGET.check(input) {
+        panic!("{violation}");
     }
 });
