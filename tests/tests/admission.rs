@@ -258,6 +258,8 @@ async fn warnings_are_shown_and_the_object_is_stored() -> Outcome {
     let said = world.apply("samples/tf-operator-default.yaml").await?;
     said.success();
     assert!(said.err.contains("Warning: [OSDN"), "{}", said.err);
+    let warnings = said.err.lines().filter(|line| line.starts_with("Warning: ")).count();
+    assert!(warnings <= 10 && !said.err.contains("more warnings"), "{}", said.err);
     Ok(())
 }
 

@@ -16,6 +16,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
+use opensdn_policy_host::{Finding, Group, Mode, Severity, group};
 use opensdn_testing::programs::program;
 use opensdn_testing::{Failed, Outcome};
 use opensdn_testing::{
@@ -213,6 +214,7 @@ fn is_ours(line: &str) -> bool {
 /// From the report of `validate`, what is about the file.
 fn of_report(report: &Value, file: &str) -> Verdict {
     let mut verdict = Verdict::default();
+    let mut findings = Vec::new();
     for finding in report["findings"].as_array().unwrap() {
         if finding["place"]["file"] != file || finding["code"] == "defined-twice" {
             continue;
@@ -223,21 +225,42 @@ fn of_report(report: &Value, file: &str) -> Verdict {
             _ if text("code") == "policy-inconclusive" => {
                 verdict.lines.insert(format!("{} {}", text("severity"), text("message")));
             }
-            _ => {
-                let place = match field(text("pointer")) {
-                    place if place.is_empty() => String::new(),
-                    place => format!(" {place}"),
-                };
-                let hint = match text("hint") {
-                    "" => String::new(),
-                    hint => format!(" -> {hint}"),
-                };
-                let (severity, code, message) = (text("severity"), text("code"), text("message"));
-                verdict.lines.insert(format!("{severity} [{code}]{place}: {message}{hint}"));
-            }
+            _ => findings.push(Finding {
+                policy: String::new(),
+                mode: Mode::Enforce,
+                code: text("code").to_owned(),
+                severity: match text("severity") {
+                    "error" => Severity::Deny,
+                    _ => Severity::Warn,
+                },
+                pointer: text("pointer").to_owned(),
+                message: text("message").to_owned(),
+                hint: text("hint").to_owned(),
+            }),
         }
     }
+    verdict.lines.extend(group(&findings).iter().map(line));
     verdict
+}
+
+/// One mistake as the webhook writes it: a refusal has every place, a warning three.
+fn line(group: &Group<'_>) -> String {
+    let Finding { code, severity, hint, .. } = group.first;
+    let (severity, most) = match severity {
+        Severity::Deny => ("error", usize::MAX),
+        Severity::Warn => ("warning", 3),
+    };
+    let places = group.pointers.iter().map(|pointer| field(pointer));
+    let places: Vec<_> = places.filter(|place| !place.is_empty()).collect();
+    let shown = places.iter().take(most).cloned().collect::<Vec<_>>().join(", ");
+    let rest = match places.len().saturating_sub(most) {
+        0 => String::new(),
+        1 => " and 1 more place".to_owned(),
+        more => format!(" and {more} more places"),
+    };
+    let gap = if shown.is_empty() { "" } else { " " };
+    let hint = if hint.is_empty() { String::new() } else { format!(" -> {hint}") };
+    format!("{severity} [{code}]{gap}{shown}{rest}: {}{hint}", group.message)
 }
 
 /// A pointer as the webhook writes it.

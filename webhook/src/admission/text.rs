@@ -1,9 +1,13 @@
 //! Findings as a person reads them.
 
-use opensdn_policy_host::{EvalFailure, FailureMode, Finding, Mode, Severity, UnappliedPatch};
+use opensdn_policy_host::{
+    EvalFailure, FailureMode, Finding, Group, Mode, Severity, UnappliedPatch, group,
+};
 
 /// The API server cuts all warnings short once they pass 4,096 characters together.
 const WARNINGS: usize = 3_900;
+/// So many places of one mistake are written into a warning; a refusal has all.
+const PLACES: usize = 3;
 
 /// `/spec/services/vrouters/0/spec` as `spec.services.vrouters[0].spec`.
 pub(super) fn field(pointer: &str) -> String {
@@ -26,18 +30,30 @@ pub(super) fn field(pointer: &str) -> String {
 
 /// What is wrong, in one line without its place.
 pub(super) fn problem(finding: &Finding) -> String {
-    let hint =
-        if finding.hint.is_empty() { String::new() } else { format!(" -> {}", finding.hint) };
-    one_line(&format!("{}{hint}", finding.message))
+    one_line(&format!("{}{}", finding.message, hint(finding)))
 }
 
-/// A finding in one line: code, field, what is wrong, what to do.
-pub(super) fn line(finding: &Finding) -> String {
-    let place = match field(&finding.pointer) {
-        place if place.is_empty() => String::new(),
-        place => format!(" {place}"),
-    };
-    one_line(&format!("[{}]{place}: {}", finding.code, problem(finding)))
+fn hint(finding: &Finding) -> String {
+    if finding.hint.is_empty() { String::new() } else { format!(" -> {}", finding.hint) }
+}
+
+/// One mistake in one line: code, fields, what is wrong, what to do.
+fn line(group: &Group<'_>, most: usize) -> String {
+    let Group { first, message, .. } = group;
+    one_line(&format!("[{}]{}: {message}{}", first.code, places(group, most), hint(first)))
+}
+
+/// ` spec.a, spec.b and 3 more places`; nothing for the object as a whole.
+fn places(group: &Group<'_>, most: usize) -> String {
+    let all = group.pointers.iter().map(|pointer| field(pointer));
+    let all: Vec<String> = all.filter(|place| !place.is_empty()).collect();
+    let shown = all.iter().take(most).map(String::as_str).collect::<Vec<_>>().join(", ");
+    match all.len().saturating_sub(most) {
+        0 if shown.is_empty() => String::new(),
+        0 => format!(" {shown}"),
+        1 => format!(" {shown} and 1 more place"),
+        rest => format!(" {shown} and {rest} more places"),
+    }
 }
 
 /// A policy that failed, in one line.
@@ -54,10 +70,10 @@ pub(super) fn failure(failure: &EvalFailure) -> String {
 
 /// The whole refusal: every reason, one a line.
 pub(super) fn refusal(subject: &str, findings: &[Finding], failures: &[EvalFailure]) -> String {
-    let lines: Vec<String> = findings
+    let denials = group(findings.iter().filter(|finding| finding.denies()));
+    let lines: Vec<String> = denials
         .iter()
-        .filter(|finding| finding.denies())
-        .map(line)
+        .map(|group| line(group, usize::MAX))
         .chain(failures.iter().filter(|one| one.denies()).map(failure))
         .collect();
     let count = match lines.len() {
@@ -67,7 +83,7 @@ pub(super) fn refusal(subject: &str, findings: &[Finding], failures: &[EvalFailu
     format!("{count} in {}:\n  {}", one_line(subject), lines.join("\n  "))
 }
 
-/// What passes, but not without a word; as many as the API server hands on uncut.
+/// What passes with a warning, the most severe first; as many as the API server returns uncut.
 pub(super) fn warnings(
     findings: &[Finding],
     failures: &[EvalFailure],
@@ -78,8 +94,11 @@ pub(super) fn warnings(
             || (finding.mode == Mode::Enforce && finding.severity == Severity::Warn)
     };
     let silent = |failure: &&EvalFailure| !failure.denies() && failure.mode != Mode::Audit;
-    let lines = findings.iter().filter(heard).map(line);
-    let lines = lines.chain(failures.iter().filter(silent).map(failure));
+    let lines = group(findings.iter().filter(heard));
+    let lines = lines
+        .iter()
+        .map(|group| line(group, PLACES))
+        .chain(failures.iter().filter(silent).map(failure));
     let lines: Vec<String> = lines
         .chain(unapplied.iter().filter(|one| one.mode == Mode::Warn).map(
             |UnappliedPatch { policy, .. }| {
@@ -98,7 +117,7 @@ fn fit(lines: Vec<String>) -> Vec<String> {
         used += line.chars().count();
         if used > WARNINGS {
             let rest = total - kept.len();
-            kept.push(format!("{rest} more warnings; mend these and apply again to see them"));
+            kept.push(format!("{rest} more warnings; fix these and apply again to see the rest"));
             break;
         }
         kept.push(line);
@@ -129,11 +148,45 @@ mod tests {
         let said = warnings(&[finding("one\ntwo\u{7}three\r")], &[], &[]);
         assert_eq!(said, ["[C1] spec.a: one two three "]);
 
-        let many: Vec<Finding> = (0..100).map(|_| finding(&"\u{e4}".repeat(100))).collect();
+        let many: Vec<Finding> =
+            (0..100).map(|number| finding(&format!("{number}{}", "\u{e4}".repeat(100)))).collect();
         let said = warnings(&many, &[], &[]);
         let letters: usize = said.iter().map(|line| line.chars().count()).sum();
         assert!(letters < 4_096, "{letters}");
         let left_out = format!("{} more warnings; ", many.len() - (said.len() - 1));
         assert!(said.last().is_some_and(|last| last.starts_with(&left_out)), "{said:?}");
+    }
+
+    #[test]
+    fn one_mistake_at_many_places_is_one_line() {
+        let finding = |name: &str, severity| Finding {
+            policy: "p".to_owned(),
+            mode: Mode::Enforce,
+            code: "C1".to_owned(),
+            severity,
+            pointer: format!("/spec/services/redis/{name}"),
+            message: format!("Redis redis{name}: no tag"),
+            hint: "give one".to_owned(),
+        };
+        let names = ["0", "1", "2", "3", "4"];
+        let [many, denials] = [Severity::Warn, Severity::Deny]
+            .map(|severity| names.map(|name| finding(name, severity)));
+        assert_eq!(
+            warnings(&many, &[], &[]),
+            [
+                "[C1] spec.services.redis[0], spec.services.redis[1], spec.services.redis[2] and 2 more \
+              places: no tag -> give one"
+            ]
+        );
+        assert_eq!(
+            warnings(&many[..4], &[], &[]),
+            [
+                "[C1] spec.services.redis[0], spec.services.redis[1], spec.services.redis[2] and 1 more \
+              place: no tag -> give one"
+            ]
+        );
+        let refusal = refusal("Manager", &denials, &[]);
+        assert!(refusal.starts_with("1 problem in Manager:\n  [C1] spec.services.redis[0], "));
+        assert!(refusal.contains("redis[4]: no tag -> give one"), "{refusal}");
     }
 }
