@@ -2,14 +2,12 @@
 //! made it. Works for what is no policy too, so that the reason can be shown. Deliberately not
 //! here: what a policy says of itself, for which it must run.
 
+use opensdn_policy_host::ALLOWED_IMPORTS;
 use schemars::JsonSchema;
 use serde::Serialize;
 use wasmparser::{KnownCustom, Parser, Payload};
 use wit_parser::decoding::{DecodedWasm, decode};
 use wit_parser::{Resolve, WorldItem, WorldKey};
-
-/// What the contract lets a policy import.
-const ALLOWED: [&str; 2] = ["opensdn:policy/cluster@1.0.0", "opensdn:policy/types@1.0.0"];
 
 /// What every policy exports.
 const EXPORTS: [&str; 3] = ["describe", "mutate", "validate"];
@@ -92,7 +90,8 @@ impl ModuleInfo {
     }
 
     fn compare(&mut self) {
-        let foreign = self.imports.iter().filter(|import| !ALLOWED.contains(&import.as_str()));
+        let foreign =
+            self.imports.iter().filter(|import| !ALLOWED_IMPORTS.contains(&import.as_str()));
         for import in foreign {
             let why = if import.starts_with("wasi:") {
                 "; build it without WASI: a policy has no clock, files, network or randomness"

@@ -1,6 +1,5 @@
-//! How much processor time an evaluation may use. By the clock on the wall a policy that did
-//! nothing wrong would be stopped whenever the machine gives the process no time: on a busy node,
-//! in a throttled container.
+//! How much processor time an evaluation may use. Wall-clock time would stop innocent policies
+//! on a busy node and in a throttled container.
 
 use std::{
     future::{Future, poll_fn},
@@ -8,6 +7,8 @@ use std::{
     sync::atomic::{AtomicU64, Ordering},
     time::Duration,
 };
+
+use rustix::time::{ClockId, clock_gettime};
 
 use crate::engine::TICK;
 
@@ -65,12 +66,7 @@ fn nanoseconds(duration: Duration) -> u64 {
 
 /// Nanoseconds that this thread has run.
 fn thread_time() -> u64 {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: it writes to `time` and nowhere else. It cannot fail: every thread has this clock.
-    #[allow(unsafe_code, reason = "the standard library does not have this clock")]
-    unsafe {
-        libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time);
-    }
+    let time = clock_gettime(ClockId::ThreadCPUTime);
     let seconds = u64::try_from(time.tv_sec).unwrap_or_default();
     let nanoseconds = u64::try_from(time.tv_nsec).unwrap_or_default();
     seconds * 1_000_000_000 + nanoseconds

@@ -35,7 +35,7 @@ pub use engine::{Engine, EngineError, Limits, MAX_MEMORY, TICK};
 pub use group::{Group, gist, group};
 pub use metering::{Cost, Meter, Metering};
 pub use patch::apply;
-pub use policy::{LoadError, Policy, PrecompileError};
+pub use policy::{ALLOWED_IMPORTS, LoadError, Policy, PrecompileError};
 pub use request::Request;
 pub use set::{Context, Part, PolicySet, Seen};
 pub use verdict::{

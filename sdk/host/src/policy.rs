@@ -16,6 +16,10 @@ use crate::{
     verdict::FailureReason,
 };
 
+/// All that a policy may import.
+pub const ALLOWED_IMPORTS: [&str; 2] =
+    ["opensdn:policy/cluster@1.0.0", "opensdn:policy/types@1.0.0"];
+
 /// How long a policy may take to describe itself, and how much memory.
 const DESCRIBE_LIMITS: Limits =
     Limits { memory: 64 << 20, time: Duration::from_secs(1), reply: 1 << 20 };
@@ -296,9 +300,8 @@ fn map(engine: &Engine, digest: Digest, file: &Path) -> Option<Component> {
 }
 
 fn link(engine: &Engine, component: &Component) -> Result<PolicyPre<State>, LoadError> {
-    const ALLOWED: [&str; 2] = ["opensdn:policy/cluster@1.0.0", "opensdn:policy/types@1.0.0"];
     for (name, _) in component.component_type().imports(engine.inner()) {
-        if !ALLOWED.contains(&name) {
+        if !ALLOWED_IMPORTS.contains(&name) {
             return Err(LoadError::Import(name.to_owned()));
         }
     }

@@ -8,6 +8,7 @@
 
 use std::{sync::Arc, time::Duration};
 
+use opensdn_policy_build::component_of;
 use opensdn_policy_host::{
     Binding, Cache, Context, Digest, Engine, FailureReason, Limits, LoadError, Mode, Operation,
     Policy, PolicySet, Request, Scope, Verdict,
@@ -15,7 +16,6 @@ use opensdn_policy_host::{
     scan,
 };
 use tokio::time::Instant;
-use wit_component::{ComponentEncoder, StringEncoding, embed_component_metadata};
 
 const LOOP: &str = "(loop $again (br $again))";
 const GROW: &str = "(loop $again
@@ -30,16 +30,7 @@ fn guest(marks: &[(&str, &str)]) -> Vec<u8> {
     for (mark, code) in marks {
         text = text.replace(&format!("(; {mark} ;)"), code);
     }
-    componentize(&wat::parse_str(text).unwrap())
-}
-
-fn componentize(module: &[u8]) -> Vec<u8> {
-    let mut module = module.to_vec();
-    let mut resolve = wit_parser::Resolve::default();
-    let package = resolve.push_str("policy.wit", include_str!("../../wit/policy.wit")).unwrap();
-    let world = resolve.select_world(&[package], Some("policy")).unwrap();
-    embed_component_metadata(&mut module, &resolve, world, StringEncoding::UTF8).unwrap();
-    ComponentEncoder::default().validate(true).module(&module).unwrap().encode().unwrap()
+    component_of(&wat::parse_str(text).unwrap()).unwrap()
 }
 
 fn validating(code: &str) -> Vec<u8> {

@@ -1,9 +1,9 @@
 //! Modules that are not built in: a policy by hand that refuses every object of one kind, made
 //! from the guest with which the host is tested.
 
+use opensdn_policy_build::component_of;
 use opensdn_policy_host::Digest;
 use opensdn_testing::Failed;
-use wit_component::{ComponentEncoder, StringEncoding, embed_component_metadata};
 
 /// The message of its one finding.
 pub(crate) const MESSAGE: &str = "none of these";
@@ -30,17 +30,7 @@ fn refusing(kind: &str) -> Result<Vec<u8>, Failed> {
         .replace(group.0, group.1)
         .replace("\"Thing\"", &format!("\"{kind}\""))
         .replace("(func $recurse ", data);
-    componentize(&wat::parse_str(text)?)
-}
-
-fn componentize(module: &[u8]) -> Result<Vec<u8>, Failed> {
-    let mut module = module.to_vec();
-    let mut resolve = wit_parser::Resolve::default();
-    let contract = include_str!("../../../sdk/wit/policy.wit");
-    let package = resolve.push_str("policy.wit", contract)?;
-    let world = resolve.select_world(&[package], Some("policy"))?;
-    embed_component_metadata(&mut module, &resolve, world, StringEncoding::UTF8)?;
-    Ok(ComponentEncoder::default().validate(true).module(&module)?.encode()?)
+    Ok(component_of(&wat::parse_str(text)?)?)
 }
 
 /// `sha256:…` of the bytes.
