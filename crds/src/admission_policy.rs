@@ -58,7 +58,6 @@ enumeration! {
         kind = "AdmissionPolicy",
         plural = "admissionpolicies",
         shortname = "osdnpol",
-        category = "opensdn",
         status = "AdmissionPolicyStatus",
         derive = "PartialEq",
         doc = "AdmissionPolicy makes the webhook run a WebAssembly policy: which module, for which objects, with which settings, and how strictly.",

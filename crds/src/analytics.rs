@@ -18,7 +18,6 @@ use crate::status::CommonStatus;
         kind = "Analytics",
         plural = "analytics",
         shortname = "tfan",
-        category = "opensdn",
         namespaced,
         status = "AnalyticsStatus",
         derive = "PartialEq",
@@ -27,17 +26,7 @@ use crate::status::CommonStatus;
         doc = "Analytics is the collector of what happens in the network and the API to ask for it: one pod on each node that matches the node selector.",
         printcolumn(name = "Endpoint", type_ = "string", json_path = ".status.endpoint"),
         printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
-        printcolumn(name = "Active", type_ = "boolean", json_path = ".status.active"),
-        printcolumn(
-            name = "Ready",
-            type_ = "string",
-            json_path = r#".status.conditions[?(@.type=="Ready")].status"#
-        ),
-        printcolumn(
-            name = "Reason",
-            type_ = "string",
-            json_path = r#".status.conditions[?(@.type=="Ready")].reason"#
-        )
+        printcolumn(name = "Active", type_ = "boolean", json_path = ".status.active")
     )
 )]
 #[serde(rename_all = "camelCase")]

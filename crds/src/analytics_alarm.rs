@@ -18,7 +18,6 @@ use crate::status::CommonStatus;
         kind = "AnalyticsAlarm",
         plural = "analyticsalarm",
         shortname = "tfalarm",
-        category = "opensdn",
         namespaced,
         status = "AnalyticsAlarmStatus",
         derive = "PartialEq",
@@ -26,16 +25,6 @@ use crate::status::CommonStatus;
         attr = "cfg_attr(all(), serde(default))",
         doc = "AnalyticsAlarm is the alarm generator and the Kafka it reads from: one pod on each node that matches the node selector.",
         printcolumn(name = "Active", type_ = "boolean", json_path = ".status.active"),
-        printcolumn(
-            name = "Ready",
-            type_ = "string",
-            json_path = r#".status.conditions[?(@.type=="Ready")].status"#
-        ),
-        printcolumn(
-            name = "Reason",
-            type_ = "string",
-            json_path = r#".status.conditions[?(@.type=="Ready")].reason"#
-        ),
         printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
     )
 )]

@@ -31,7 +31,6 @@ enumeration! {
         kind = "Cassandra",
         plural = "cassandras",
         shortname = "tfcas",
-        category = "opensdn",
         namespaced,
         status = "CassandraStatus",
         derive = "PartialEq",
@@ -39,16 +38,6 @@ enumeration! {
         attr = "cfg_attr(all(), serde(default))",
         doc = "Cassandra is a Cassandra database, of the configuration (configdb1) or of analytics (analyticsdb1): one member on each node that matches the node selector.",
         printcolumn(name = "Active", type_ = "boolean", json_path = ".status.active"),
-        printcolumn(
-            name = "Ready",
-            type_ = "string",
-            json_path = r#".status.conditions[?(@.type=="Ready")].status"#
-        ),
-        printcolumn(
-            name = "Reason",
-            type_ = "string",
-            json_path = r#".status.conditions[?(@.type=="Ready")].reason"#
-        ),
         printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
     )
 )]

@@ -3,38 +3,22 @@
 //! rules on fields are with their types.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
-    CustomResourceDefinition, JSONSchemaProps, JSONSchemaPropsOrArray, JSONSchemaPropsOrBool,
-    ValidationRule,
+    CustomResourceColumnDefinition, CustomResourceDefinition, JSONSchemaProps,
+    JSONSchemaPropsOrArray, JSONSchemaPropsOrBool, ValidationRule,
 };
 
-use crate::{TUNGSTEN_GROUP, schema::message};
+use crate::{TUNGSTEN_GROUP, component::Component, schema::message};
 
-/// The most characters that the name of a component may have, by kind: the pods of its StatefulSet
-/// or DaemonSet are refused when the name, the kind's suffix and the ordinal do not fit into a
-/// label.
-const LONGEST_NAMES: &[(&str, u64)] = &[
-    ("Analytics", 30),
-    ("AnalyticsAlarm", 25),
-    ("AnalyticsSnmp", 26),
-    ("Cassandra", 30),
-    ("Config", 33),
-    ("Control", 32),
-    ("Kubemanager", 28),
-    ("QueryEngine", 28),
-    ("Rabbitmq", 31),
-    ("Redis", 34),
-    ("Vrouter", 45),
-    ("Webui", 34),
-    ("Zookeeper", 30),
-];
+/// All kinds of both groups: `kubectl get opensdn`.
+const CATEGORY: &str = "opensdn";
 
 /// The most characters of the names of a kind; none for a kind that is no component.
-pub(crate) fn longest_name(kind: &str) -> Option<u64> {
-    LONGEST_NAMES.iter().find(|(known, _)| *known == kind).map(|(_, longest)| *longest)
+pub(crate) fn longest_name(kind: &str) -> Option<u8> {
+    Component::of_kind(kind).map(|component| component.longest_name)
 }
 
 /// What to do about a name that is too long.
-pub(crate) fn name_text(characters: u64) -> String {
+pub(crate) fn name_text(characters: u8) -> String {
     format!(
         "metadata.name must not be longer than {characters} characters, for the names of the pods \
          are made from it: choose a shorter one"
@@ -44,12 +28,14 @@ pub(crate) fn name_text(characters: u64) -> String {
 /// The definition as it is to be installed.
 pub(crate) fn finish(mut definition: CustomResourceDefinition) -> CustomResourceDefinition {
     let ours = definition.spec.group != TUNGSTEN_GROUP;
+    definition.spec.names.categories = Some(vec![CATEGORY.to_owned()]);
     let kind = &definition.spec.names.kind;
     for version in &mut definition.spec.versions {
         let schema = version.schema.as_mut().and_then(|schema| schema.open_api_v3_schema.as_mut());
         let Some(schema) = schema else { continue };
         tidy(schema);
         if !ours {
+            add_columns(version.additional_printer_columns.get_or_insert_default());
             let rules = rules_of(kind);
             schema.x_kubernetes_validations.get_or_insert_default().extend(rules);
             leave_the_spec_out(schema);
@@ -57,6 +43,19 @@ pub(crate) fn finish(mut definition: CustomResourceDefinition) -> CustomResource
         schema.x_kubernetes_validations.take_if(|rules| rules.is_empty());
     }
     definition
+}
+
+/// The state of every component, at the end, but before an age that ends the line.
+fn add_columns(columns: &mut Vec<CustomResourceColumnDefinition>) {
+    let of_ready = |name: &str, field: &str| CustomResourceColumnDefinition {
+        name: name.to_owned(),
+        type_: "string".to_owned(),
+        json_path: format!(r#".status.conditions[?(@.type=="Ready")].{field}"#),
+        ..CustomResourceColumnDefinition::default()
+    };
+    let ends_with_age = columns.last().is_some_and(|column| column.name == "Age");
+    let at = columns.len() - usize::from(ends_with_age);
+    columns.splice(at..at, [of_ready("Ready", "status"), of_ready("Reason", "reason")]);
 }
 
 fn rules_of(kind: &str) -> Vec<ValidationRule> {

@@ -19,7 +19,6 @@ use crate::status::CommonStatus;
         kind = "Kubemanager",
         plural = "kubemanagers",
         shortname = "tfkm",
-        category = "opensdn",
         namespaced,
         status = "KubemanagerStatus",
         derive = "PartialEq",
@@ -27,16 +26,6 @@ use crate::status::CommonStatus;
         attr = "cfg_attr(all(), serde(default))",
         doc = "Kubemanager turns what Kubernetes wants (pods, services, network policies) into OpenSDN configuration: one pod on each node that matches the node selector.",
         printcolumn(name = "Active", type_ = "boolean", json_path = ".status.active"),
-        printcolumn(
-            name = "Ready",
-            type_ = "string",
-            json_path = r#".status.conditions[?(@.type=="Ready")].status"#
-        ),
-        printcolumn(
-            name = "Reason",
-            type_ = "string",
-            json_path = r#".status.conditions[?(@.type=="Ready")].reason"#
-        ),
         printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
     )
 )]

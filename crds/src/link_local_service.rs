@@ -18,7 +18,6 @@ use crate::status::Condition;
         kind = "LinkLocalService",
         plural = "linklocalservices",
         shortname = "lls",
-        category = "opensdn",
         namespaced,
         status = "LinkLocalServiceStatus",
         derive = "PartialEq",

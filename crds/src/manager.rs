@@ -35,23 +35,12 @@ use crate::zookeeper::ZookeeperSpec;
         kind = "Manager",
         plural = "managers",
         shortname = "tfmgr",
-        category = "opensdn",
         namespaced,
         status = "ManagerStatus",
         derive = "PartialEq",
         derive = "Default",
         attr = "cfg_attr(all(), serde(default))",
         doc = "Manager describes a whole OpenSDN cluster; the operator makes one object of each service in it.",
-        printcolumn(
-            name = "Ready",
-            type_ = "string",
-            json_path = r#".status.conditions[?(@.type=="Ready")].status"#
-        ),
-        printcolumn(
-            name = "Reason",
-            type_ = "string",
-            json_path = r#".status.conditions[?(@.type=="Ready")].reason"#
-        ),
         printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
     ),
     schemars(transform = constraints::manager)

@@ -18,7 +18,6 @@ use crate::status::CommonStatus;
         kind = "QueryEngine",
         plural = "queryengine",
         shortname = "tfqe",
-        category = "opensdn",
         namespaced,
         status = "QueryEngineStatus",
         derive = "PartialEq",
@@ -26,17 +25,7 @@ use crate::status::CommonStatus;
         attr = "cfg_attr(all(), serde(default))",
         doc = "QueryEngine answers queries over the analytics database: one pod on each node that matches the node selector. Useful only with a Cassandra analyticsdb1.",
         printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
-        printcolumn(name = "Active", type_ = "boolean", json_path = ".status.active"),
-        printcolumn(
-            name = "Ready",
-            type_ = "string",
-            json_path = r#".status.conditions[?(@.type=="Ready")].status"#
-        ),
-        printcolumn(
-            name = "Reason",
-            type_ = "string",
-            json_path = r#".status.conditions[?(@.type=="Ready")].reason"#
-        )
+        printcolumn(name = "Active", type_ = "boolean", json_path = ".status.active")
     )
 )]
 #[serde(rename_all = "camelCase")]

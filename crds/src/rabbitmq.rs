@@ -30,7 +30,6 @@ enumeration! {
         kind = "Rabbitmq",
         plural = "rabbitmqs",
         shortname = "tfrmq",
-        category = "opensdn",
         namespaced,
         status = "RabbitmqStatus",
         derive = "PartialEq",
@@ -38,16 +37,6 @@ enumeration! {
         attr = "cfg_attr(all(), serde(default))",
         doc = "Rabbitmq is the RabbitMQ cluster that carries the messages of the config services: one member on each node that matches the node selector.",
         printcolumn(name = "Active", type_ = "boolean", json_path = ".status.active"),
-        printcolumn(
-            name = "Ready",
-            type_ = "string",
-            json_path = r#".status.conditions[?(@.type=="Ready")].status"#
-        ),
-        printcolumn(
-            name = "Reason",
-            type_ = "string",
-            json_path = r#".status.conditions[?(@.type=="Ready")].reason"#
-        ),
         printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
     )
 )]

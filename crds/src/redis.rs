@@ -18,7 +18,6 @@ use crate::status::CommonStatus;
         kind = "Redis",
         plural = "redis",
         shortname = "tfredis",
-        category = "opensdn",
         namespaced,
         status = "RedisStatus",
         derive = "PartialEq",
@@ -26,16 +25,6 @@ use crate::status::CommonStatus;
         attr = "cfg_attr(all(), serde(default))",
         doc = "Redis is the cache that analytics and the web UI reach on their own node.",
         printcolumn(name = "Active", type_ = "boolean", json_path = ".status.active"),
-        printcolumn(
-            name = "Ready",
-            type_ = "string",
-            json_path = r#".status.conditions[?(@.type=="Ready")].status"#
-        ),
-        printcolumn(
-            name = "Reason",
-            type_ = "string",
-            json_path = r#".status.conditions[?(@.type=="Ready")].reason"#
-        ),
         printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
     )
 )]

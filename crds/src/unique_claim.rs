@@ -17,7 +17,6 @@ use serde_with::skip_serializing_none;
         kind = "UniqueClaim",
         plural = "uniqueclaims",
         shortname = "uclaim",
-        category = "opensdn",
         derive = "PartialEq",
         doc = "UniqueClaim keeps something unique in the cluster: it names who holds it. The webhook writes it; do not edit it by hand.",
         printcolumn(name = "Scope", type_ = "string", json_path = ".spec.scope"),

@@ -37,7 +37,6 @@ enumeration! {
         kind = "Vrouter",
         plural = "vrouters",
         shortname = "tfvr",
-        category = "opensdn",
         namespaced,
         status = "VrouterStatus",
         derive = "PartialEq",
@@ -50,16 +49,6 @@ enumeration! {
             type_ = "boolean",
             json_path = ".status.activeOnControllers",
             priority = 1
-        ),
-        printcolumn(
-            name = "Ready",
-            type_ = "string",
-            json_path = r#".status.conditions[?(@.type=="Ready")].status"#
-        ),
-        printcolumn(
-            name = "Reason",
-            type_ = "string",
-            json_path = r#".status.conditions[?(@.type=="Ready")].reason"#
         ),
         printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
     )

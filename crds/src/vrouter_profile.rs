@@ -20,7 +20,6 @@ use crate::status::Condition;
         kind = "VrouterProfile",
         plural = "vrouterprofiles",
         shortname = "vrp",
-        category = "opensdn",
         namespaced,
         status = "VrouterProfileStatus",
         derive = "PartialEq",

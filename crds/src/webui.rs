@@ -20,7 +20,6 @@ use crate::status::CommonStatus;
         kind = "Webui",
         plural = "webuis",
         shortname = "tfwui",
-        category = "opensdn",
         namespaced,
         status = "WebuiStatus",
         derive = "PartialEq",
@@ -29,17 +28,7 @@ use crate::status::CommonStatus;
         doc = "Webui is the web interface of OpenSDN on https port 8143: one pod on each node that matches the node selector.",
         printcolumn(name = "Endpoint", type_ = "string", json_path = ".status.endpoint"),
         printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
-        printcolumn(name = "Active", type_ = "boolean", json_path = ".status.active"),
-        printcolumn(
-            name = "Ready",
-            type_ = "string",
-            json_path = r#".status.conditions[?(@.type=="Ready")].status"#
-        ),
-        printcolumn(
-            name = "Reason",
-            type_ = "string",
-            json_path = r#".status.conditions[?(@.type=="Ready")].reason"#
-        )
+        printcolumn(name = "Active", type_ = "boolean", json_path = ".status.active")
     )
 )]
 #[serde(rename_all = "camelCase")]

@@ -18,7 +18,6 @@ use crate::status::CommonStatus;
         kind = "Zookeeper",
         plural = "zookeepers",
         shortname = "tfzk",
-        category = "opensdn",
         namespaced,
         status = "ZookeeperStatus",
         derive = "PartialEq",
@@ -26,16 +25,6 @@ use crate::status::CommonStatus;
         attr = "cfg_attr(all(), serde(default))",
         doc = "Zookeeper is the ZooKeeper ensemble that coordinates the config services: one member on each node that matches the node selector.",
         printcolumn(name = "Active", type_ = "boolean", json_path = ".status.active"),
-        printcolumn(
-            name = "Ready",
-            type_ = "string",
-            json_path = r#".status.conditions[?(@.type=="Ready")].status"#
-        ),
-        printcolumn(
-            name = "Reason",
-            type_ = "string",
-            json_path = r#".status.conditions[?(@.type=="Ready")].reason"#
-        ),
         printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
     )
 )]
