@@ -113,7 +113,9 @@ fn native(set: &PolicySet, label: &str, text: &str) -> Result<Vec<Row>, Failed> 
             object: parts.clone(),
             old_object: Vec::new(),
         };
-        std::hint::black_box(ten_fields::Component::validate(request, "{}".to_owned()).is_ok());
+        std::hint::black_box(
+            ten_fields::ExportedPolicy::validate(request, "{}".to_owned()).is_ok(),
+        );
     });
     Ok(vec![Row::new(format!("the same natively p50, {label}"), sample.percentile(0.5), "µs")])
 }

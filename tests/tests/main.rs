@@ -5,6 +5,7 @@
 mod admission;
 mod book;
 mod claims;
+mod component_facts;
 mod crds;
 mod deep_objects;
 mod deploy;

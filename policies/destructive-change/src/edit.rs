@@ -1,6 +1,6 @@
 //! Changes of what a Manager owns, which last until its operator looks.
 
-use opensdn_policy_components::find_service;
+use opensdn_policy_components::component::Component;
 use opensdn_policy_sdk::{Message, Severity, Verdict};
 use serde_json::Value;
 
@@ -30,7 +30,7 @@ pub(crate) fn takes(old: &Value, new: &Value) -> bool {
 
 pub(crate) fn judge(kind: &str, name: &str, manager: &str, verdict: &mut Verdict) {
     let text = format!("{kind} {name} belongs to Manager {manager}, whose operator undoes this");
-    let hint = match find_service(kind) {
+    let hint = match Component::of_kind(kind) {
         Some(service) => {
             format!("change spec.services.{} of Manager {manager} instead", service.key)
         }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use opensdn_policy_components::{ComponentView, or_default};
+use opensdn_policy_components::{ComponentView, null_as_default};
 use opensdn_policy_sdk::{Message, Severity, Verdict};
 use serde::Deserialize;
 
@@ -32,7 +32,7 @@ pub(crate) const VROUTERS: Message = Message {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(crate) struct Spec {
-    #[serde(deserialize_with = "or_default")]
+    #[serde(deserialize_with = "null_as_default")]
     service_configuration: Configuration,
 }
 
@@ -43,16 +43,16 @@ struct Configuration {
     user: Option<String>,
     password: Option<String>,
     // Vrouter
-    #[serde(deserialize_with = "or_default")]
+    #[serde(deserialize_with = "null_as_default")]
     containers: Vec<Container>,
-    #[serde(deserialize_with = "or_default")]
+    #[serde(deserialize_with = "null_as_default")]
     env_variables_config: BTreeMap<String, String>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 struct Container {
-    #[serde(deserialize_with = "or_default")]
+    #[serde(deserialize_with = "null_as_default")]
     name: String,
     image: Option<String>,
 }

@@ -118,21 +118,25 @@ fn is_same(one: &ComponentView<'_, Spec>, other: &ComponentView<'_, Spec>) -> bo
 
 #[derive(Reads)]
 #[reads(group = "tf.tungsten.io", kind = "*", operations(Update))]
-struct Alone {
+struct Standalone {
     #[read("/metadata/ownerReferences")]
     owners: Option<Owners>,
     #[read("/spec")]
     spec: Value,
 }
 
-fn alone(request: &Request<Alone>, settings: &Settings, verdict: &mut Verdict) -> Outcome {
+fn standalone(
+    request: &Request<Standalone>,
+    settings: &Settings,
+    verdict: &mut Verdict,
+) -> Outcome {
     let (Some(old), Some(new)) = (&request.old_object, &request.object) else { return Ok(()) };
     let unreadable = |error: serde_json::Error| Failure(format!("/spec: {error}"));
-    let spec = |of: &Alone| Option::<Spec>::deserialize(&of.spec).map_err(unreadable);
+    let spec = |of: &Standalone| Option::<Spec>::deserialize(&of.spec).map_err(unreadable);
     match new.owners.as_ref().and_then(Owners::manager) {
         None => {
             let (old, new) = (spec(old)?.unwrap_or_default(), spec(new)?.unwrap_or_default());
-            let component = ComponentView::alone(&request.kind, &request.name, &new);
+            let component = ComponentView::standalone(&request.kind, &request.name, &new);
             interruption::judge(&old, &component, verdict);
         }
         Some(manager) if edit::takes(&old.spec, &new.spec) && !settings.trusts(&request.user) => {
@@ -157,7 +161,7 @@ policy! {
     ],
     validate: [
         manager,
-        alone,
+        standalone,
         deletion::cassandra,
         deletion::config,
         deletion::manager,

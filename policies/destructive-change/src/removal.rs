@@ -1,6 +1,6 @@
 //! Services that vanish from a Manager, and with them their objects.
 
-use opensdn_policy_components::{ComponentView, find_service};
+use opensdn_policy_components::{ComponentView, component::Component};
 use opensdn_policy_sdk::{Message, Pointer, Severity, Verdict};
 
 use crate::{
@@ -36,7 +36,7 @@ pub(crate) fn judge(old: &ComponentView<'_, Spec>, losses: &Losses<'_>, verdict:
     if losses.are_meant(&item(old.kind, old.name)) {
         return;
     }
-    let key = find_service(old.kind).map_or(old.kind, |service| service.key);
+    let key = Component::of_kind(old.kind).map_or(old.kind, |service| service.key);
     let text = format!("{} would be deleted: {}", old.title(), loss(old.kind));
     let hint = format!(
         "put it back under spec.services.{key}, or, if it is meant, confirm it in the same change: \

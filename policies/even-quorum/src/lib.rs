@@ -126,7 +126,7 @@ macro_rules! stand_alone {
 
         fn $function(request: &Request<$kind>, settings: &Settings, verdict: &mut Verdict) -> Outcome {
             match &request.object {
-                Some(object) => alone(request, object.selector.as_ref(), settings, verdict),
+                Some(object) => standalone(request, object.selector.as_ref(), settings, verdict),
                 None => Ok(()),
             }
         }
@@ -139,7 +139,7 @@ stand_alone! {
     cassandra: Cassandra = "Cassandra",
 }
 
-fn alone<T>(
+fn standalone<T>(
     request: &Request<T>,
     selector: Option<&Selector>,
     settings: &Settings,

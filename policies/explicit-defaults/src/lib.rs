@@ -49,7 +49,7 @@ struct Manager {
 
 #[derive(Reads)]
 #[reads(group = "tf.tungsten.io", kind = "*")]
-struct Alone {
+struct Standalone {
     #[read("/metadata/ownerReferences")]
     owners: Option<Owners>,
     #[read("/spec/commonConfiguration")]
@@ -90,8 +90,8 @@ fn manager(request: &Request<Manager>, _: &NoSettings, patch: &mut Patch) -> Out
     Ok(())
 }
 
-fn alone(request: &Request<Alone>, _: &NoSettings, patch: &mut Patch) -> Outcome {
-    let Some(Alone { owners, common, service: Some(service) }) = &request.object else {
+fn standalone(request: &Request<Standalone>, _: &NoSettings, patch: &mut Patch) -> Outcome {
+    let Some(Standalone { owners, common, service: Some(service) }) = &request.object else {
         return Ok(());
     };
     let mut spec = json!({"commonConfiguration": common});
@@ -100,7 +100,7 @@ fn alone(request: &Request<Alone>, _: &NoSettings, patch: &mut Patch) -> Outcome
     } else {
         write_common(patch, &mut spec)?;
     }
-    let component = ComponentView::alone(&request.kind, &request.name, service);
+    let component = ComponentView::standalone(&request.kind, &request.name, service);
     write_service(patch, &component, service, request.operation)
 }
 
@@ -128,7 +128,7 @@ fn write_service<S>(
     let mut current = service.0.clone();
     let at = component.setting("");
     for (path, value) in defaults_of(component.kind, component.name, operation) {
-        patch.default_value(&mut current, &at, path, value)?;
+        patch.default_value(&mut current, &at, &path, value)?;
     }
     if component.kind == "Config"
         && current.get("linklocalServiceConfig").is_some_and(Value::is_object)
@@ -145,5 +145,5 @@ policy! {
     summary: "writes the defaults that do not depend on the cluster into the objects",
     settings: NoSettings,
     messages: [],
-    mutate: [manager, alone],
+    mutate: [manager, standalone],
 }

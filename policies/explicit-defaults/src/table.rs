@@ -1,6 +1,10 @@
-//! The defaults themselves: kind by kind, as tf-operator has them in its code.
+//! The defaults themselves: kind by kind, as tf-operator has them in its code. Those of ports are in
+//! the table of components.
 
-use opensdn_policy_components::is_analytics_database;
+use opensdn_policy_components::{
+    component::{ANALYTICS_DATABASE_PORTS, Component, Setting},
+    is_analytics_database,
+};
 use opensdn_policy_sdk::Operation;
 use serde::Serialize;
 
@@ -36,10 +40,6 @@ pub(crate) const LINK_LOCAL: Defaults = &[
 ];
 
 const ANALYTICS: Defaults = &[
-    ("/analyticsPort", Number(8081)),
-    ("/collectorPort", Number(8086)),
-    ("/analyticsIntrospectPort", Number(8090)),
-    ("/collectorIntrospectPort", Number(8089)),
     ("/analyticsDataTTL", Number(48)),
     ("/analyticsConfigAuditTTL", Number(2160)),
     ("/analyticsStatisticsTTL", Number(4)),
@@ -49,8 +49,6 @@ const ANALYTICS: Defaults = &[
 const CASSANDRA: Defaults = &[
     ("/minimumDiskGB", Number(4)),
     ("/reaperEnabled", Switch(false)),
-    ("/reaperAppPort", Number(8071)),
-    ("/reaperAdmPort", Number(8072)),
     ("/cassandraParameters/compactionThroughputMbPerSec", Number(16)),
     ("/cassandraParameters/concurrentReads", Number(32)),
     ("/cassandraParameters/concurrentWrites", Number(32)),
@@ -61,45 +59,15 @@ const CASSANDRA: Defaults = &[
     ("/cassandraParameters/memtableAllocationType", Text("heap_buffers")),
 ];
 
-const CASSANDRA_PORTS: Defaults = &[
-    ("/port", Number(9161)),
-    ("/cqlPort", Number(9041)),
-    ("/storagePort", Number(7012)),
-    ("/sslStoragePort", Number(7013)),
-    ("/jmxLocalPort", Number(7201)),
-];
-
-/// Upstream's template has these for the second Cassandra: on the host's network it cannot have
-/// those of the first.
-const ANALYTICS_DATABASE_PORTS: Defaults = &[
-    ("/port", Number(9160)),
-    ("/cqlPort", Number(9042)),
-    ("/storagePort", Number(7010)),
-    ("/sslStoragePort", Number(7011)),
-    ("/jmxLocalPort", Number(7200)),
-];
-
 const CONFIG: Defaults = &[
-    ("/apiPort", Number(8082)),
-    ("/apiAdminPort", Number(8095)),
-    ("/apiIntrospectPort", Number(8084)),
     ("/apiWorkerCount", Number(1)),
-    ("/schemaIntrospectPort", Number(8087)),
-    ("/svcMonitorIntrospectPort", Number(8088)),
-    ("/deviceManagerIntrospectPort", Number(8096)),
     ("/useExternalTFTP", Switch(false)),
     ("/bgpAutoMesh", Switch(true)),
     ("/bgpEnable4Byte", Switch(false)),
     ("/globalASNNumber", Number(64512)),
 ];
 
-const CONTROL: Defaults = &[
-    ("/asnNumber", Number(64512)),
-    ("/bgpPort", Number(179)),
-    ("/xmppPort", Number(5269)),
-    ("/dnsPort", Number(53)),
-    ("/dnsIntrospectPort", Number(8092)),
-];
+const CONTROL: Defaults = &[("/asnNumber", Number(64512))];
 
 const KUBEMANAGER: Defaults = &[
     ("/cloudOrchestrator", Text("kubernetes")),
@@ -109,14 +77,8 @@ const KUBEMANAGER: Defaults = &[
     ("/hostNetworkService", Switch(false)),
 ];
 
-const RABBITMQ: Defaults = &[
-    ("/port", Number(5673)),
-    ("/erlEpmdPort", Number(4371)),
-    ("/mirroredQueueMode", Text("all")),
-    ("/clusterPartitionHandling", Text("autoheal")),
-];
-
-const REDIS: Defaults = &[("/redisPort", Number(6389))];
+const RABBITMQ: Defaults =
+    &[("/mirroredQueueMode", Text("all")), ("/clusterPartitionHandling", Text("autoheal"))];
 
 const VROUTER: Defaults = &[
     ("/cloudOrchestrator", Text("kubernetes")),
@@ -125,41 +87,44 @@ const VROUTER: Defaults = &[
     ("/sslEnable", Switch(true)),
 ];
 
-const ZOOKEEPER: Defaults = &[
-    ("/clientPort", Number(2181)),
-    ("/electionPort", Number(2888)),
-    ("/serverPort", Number(3888)),
-    ("/adminEnabled", Switch(true)),
-    ("/adminPort", Number(2182)),
-];
+const ZOOKEEPER: Defaults = &[("/adminEnabled", Switch(true))];
 
-/// The defaults of a kind, by pointers below its serviceConfiguration.
+/// The defaults of a kind, by pointers below its serviceConfiguration: those of its ports first.
 pub(crate) fn defaults_of(
     kind: &str,
     name: &str,
     operation: Operation,
-) -> impl Iterator<Item = (&'static str, Static)> {
-    let (first, second): (Defaults, Defaults) = match kind {
-        "Analytics" => (ANALYTICS, &[]),
-        "Cassandra" => (cassandra_ports(name, operation), CASSANDRA),
-        "Config" => (CONFIG, &[]),
-        "Control" => (CONTROL, &[]),
-        "Kubemanager" => (KUBEMANAGER, &[]),
-        "Rabbitmq" => (RABBITMQ, &[]),
-        "Redis" => (REDIS, &[]),
-        "Vrouter" => (VROUTER, &[]),
-        "Zookeeper" => (ZOOKEEPER, &[]),
-        _ => (&[], &[]),
+) -> impl Iterator<Item = (String, Static)> {
+    let others = match kind {
+        "Analytics" => ANALYTICS,
+        "Cassandra" => CASSANDRA,
+        "Config" => CONFIG,
+        "Control" => CONTROL,
+        "Kubemanager" => KUBEMANAGER,
+        "Rabbitmq" => RABBITMQ,
+        "Vrouter" => VROUTER,
+        "Zookeeper" => ZOOKEEPER,
+        _ => &[],
     };
-    first.iter().chain(second).copied()
+    let ports = ports_of(kind, name, operation);
+    ports.chain(others.iter().map(|(path, value)| ((*path).to_owned(), *value)))
 }
 
-/// A database that exists and does not name its ports has been running with those of the code: to
-/// write others would move it.
-fn cassandra_ports(name: &str, operation: Operation) -> Defaults {
-    if is_analytics_database(name) && operation == Operation::Create {
-        ANALYTICS_DATABASE_PORTS
-    } else {
-        CASSANDRA_PORTS
-    }
+/// The fields that are ports, with their numbers.
+fn ports_of(
+    kind: &str,
+    name: &str,
+    operation: Operation,
+) -> impl Iterator<Item = (String, Static)> {
+    // A database that exists and does not name its ports has been running with those of the code:
+    // to write others would move it.
+    let is_second =
+        kind == "Cassandra" && is_analytics_database(name) && operation == Operation::Create;
+    let ports = Component::of_kind(kind).map(|component| component.ports).unwrap_or_default();
+    ports.iter().filter_map(move |port| {
+        let (Setting::Field(field) | Setting::ShownAs(field)) = port.setting else { return None };
+        let mut second = ANALYTICS_DATABASE_PORTS.iter().filter(|_| is_second);
+        let other = second.find(|(other, _)| *other == field).map(|(_, number)| *number);
+        Some((format!("/{field}"), Number(other.unwrap_or(port.number).into())))
+    })
 }

@@ -19,18 +19,19 @@
 //! That two services run on the same node is taken for certain only where one node selector has all
 //! labels of the other; the labels of the nodes are not looked up.
 
+mod configuration;
 mod databases;
 mod networks;
 mod placement;
 mod ports;
 mod presence;
 
-use opensdn_policy_components::{Owners, Services, or_default};
+use opensdn_policy_components::{Owners, Services, null_as_default};
 use opensdn_policy_sdk::{Index, NoSettings, Outcome, Reads, Request, Verdict, policy};
 use serde::Deserialize;
 
+use configuration::Configuration;
 use placement::Selector;
-use ports::Number;
 
 #[derive(Reads)]
 #[reads(group = "tf.tungsten.io", kind = "Manager")]
@@ -58,9 +59,9 @@ struct Vrouter {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct Spec {
-    #[serde(deserialize_with = "or_default")]
+    #[serde(deserialize_with = "null_as_default")]
     common_configuration: Common,
-    #[serde(deserialize_with = "or_default")]
+    #[serde(deserialize_with = "null_as_default")]
     service_configuration: Configuration,
 }
 
@@ -68,55 +69,6 @@ struct Spec {
 #[serde(default, rename_all = "camelCase")]
 struct Common {
     node_selector: Option<Selector>,
-}
-
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct Configuration {
-    // Vrouter
-    control_instance: Option<String>,
-    // Control, Vrouter
-    data_subnet: Option<String>,
-    subcluster: Option<String>,
-    // Kubemanager, Vrouter
-    cloud_orchestrator: Option<String>,
-    // Control
-    asn_number: Number,
-    // Config
-    #[serde(rename = "globalASNNumber")]
-    global_asn_number: Number,
-    api_worker_count: Number,
-    api_port: Number,
-    api_admin_port: Number,
-    api_introspect_port: Number,
-    schema_introspect_port: Number,
-    svc_monitor_introspect_port: Number,
-    device_manager_introspect_port: Number,
-    // Analytics
-    analytics_port: Number,
-    analytics_introspect_port: Number,
-    collector_port: Number,
-    collector_introspect_port: Number,
-    // Cassandra, Rabbitmq
-    port: Number,
-    // Cassandra
-    cql_port: Number,
-    storage_port: Number,
-    ssl_storage_port: Number,
-    jmx_local_port: Number,
-    reaper_enabled: Option<bool>,
-    reaper_app_port: Number,
-    reaper_adm_port: Number,
-    // Zookeeper
-    client_port: Number,
-    election_port: Number,
-    server_port: Number,
-    admin_enabled: Option<bool>,
-    admin_port: Number,
-    // Rabbitmq
-    erl_epmd_port: Number,
-    // Redis
-    redis_port: Number,
 }
 
 const CONTROLS: Index = Index {

@@ -75,9 +75,9 @@ pub(crate) fn judge(components: &[ComponentView<'_, Spec>], verdict: &mut Verdic
         }
     }
     if let Some(config) = of_kind("Config").next() {
-        let number = config.spec.service_configuration.global_asn_number.or(64512);
+        let number = config.spec.service_configuration.global_asn_number.number().unwrap_or(64512);
         for control in of_kind("Control") {
-            let own = control.spec.service_configuration.asn_number.or(64512);
+            let own = control.spec.service_configuration.asn_number.number().unwrap_or(64512);
             if own != number {
                 let (control_title, title) = (control.title(), config.title());
                 let text = format!("{control_title} has AS number {own}, {title} {number}");

@@ -1,16 +1,13 @@
 //! The ports of the services. All are on the network of the node, so on one node each is free for
 //! one service only.
 
-use std::fmt;
-
-use opensdn_policy_components::ComponentView;
-use opensdn_policy_sdk::{Message, Severity, Verdict};
-use serde::{
-    Deserialize, Deserializer,
-    de::{Error, Visitor},
+use opensdn_policy_components::{
+    ComponentView,
+    component::{self, Component, Open, Setting, Transport},
 };
+use opensdn_policy_sdk::{Message, Severity, Verdict};
 
-use crate::{Configuration, Spec, placement::Placed};
+use crate::{Spec, configuration::Configuration, placement::Placed};
 
 pub(crate) const OF_DATABASES: Message = Message {
     code: "OSDN1503",
@@ -31,48 +28,6 @@ pub(crate) const TAKEN: Message = Message {
     hint: "change the port of one of them, or put them on different nodes",
 };
 
-/// A number; what is none (some Vrouter fields are texts of the same name) counts as unset.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Number(Option<i64>);
-
-impl Number {
-    pub(crate) fn or(self, default: i64) -> i64 {
-        self.0.unwrap_or(default)
-    }
-}
-
-impl<'de> Deserialize<'de> for Number {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(NumberVisitor)
-    }
-}
-
-struct NumberVisitor;
-
-impl Visitor<'_> for NumberVisitor {
-    type Value = Number;
-
-    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("a number")
-    }
-
-    fn visit_i64<E: Error>(self, number: i64) -> Result<Number, E> {
-        Ok(Number(Some(number)))
-    }
-
-    fn visit_u64<E: Error>(self, number: u64) -> Result<Number, E> {
-        Ok(Number(i64::try_from(number).ok()))
-    }
-
-    fn visit_str<E: Error>(self, _: &str) -> Result<Number, E> {
-        Ok(Number(None))
-    }
-
-    fn visit_unit<E: Error>(self) -> Result<Number, E> {
-        Ok(Number(None))
-    }
-}
-
 /// A port with the field that it comes from; none for a port that no field changes.
 #[derive(Clone, Copy)]
 struct Port {
@@ -80,105 +35,38 @@ struct Port {
     field: Option<&'static str>,
 }
 
-type Fields = &'static [(&'static str, fn(&Configuration) -> Number, i64)];
-
-const ANALYTICS: Fields = &[
-    ("analyticsPort", |fields| fields.analytics_port, 8081),
-    ("analyticsIntrospectPort", |fields| fields.analytics_introspect_port, 8090),
-    ("collectorPort", |fields| fields.collector_port, 8086),
-    ("collectorIntrospectPort", |fields| fields.collector_introspect_port, 8089),
-];
-const CASSANDRA: Fields = &[
-    ("port", |fields| fields.port, 9161),
-    ("cqlPort", |fields| fields.cql_port, 9041),
-    ("storagePort", |fields| fields.storage_port, 7012),
-    ("sslStoragePort", |fields| fields.ssl_storage_port, 7013),
-    ("jmxLocalPort", |fields| fields.jmx_local_port, 7201),
-];
-const REAPER: Fields = &[
-    ("reaperAppPort", |fields| fields.reaper_app_port, 8071),
-    ("reaperAdmPort", |fields| fields.reaper_adm_port, 8072),
-];
-const CONFIG: Fields = &[
-    ("apiPort", |fields| fields.api_port, 8082),
-    ("apiIntrospectPort", |fields| fields.api_introspect_port, 8084),
-    ("apiAdminPort", |fields| fields.api_admin_port, 8095),
-    ("schemaIntrospectPort", |fields| fields.schema_introspect_port, 8087),
-    ("svcMonitorIntrospectPort", |fields| fields.svc_monitor_introspect_port, 8088),
-    ("deviceManagerIntrospectPort", |fields| fields.device_manager_introspect_port, 8096),
-];
-const RABBITMQ: Fields =
-    &[("port", |fields| fields.port, 5673), ("erlEpmdPort", |fields| fields.erl_epmd_port, 4371)];
-const REDIS: Fields = &[("redisPort", |fields| fields.redis_port, 6389)];
-const ZOOKEEPER: Fields = &[
-    ("clientPort", |fields| fields.client_port, 2181),
-    ("electionPort", |fields| fields.election_port, 2888),
-    ("serverPort", |fields| fields.server_port, 3888),
-];
-const ZOOKEEPER_ADMINISTRATION: Fields = &[("adminPort", |fields| fields.admin_port, 2182)];
-
-/// TCP ports that no field changes.
-fn fixed_ports(kind: &str) -> &'static [i64] {
-    match kind {
-        "Analytics" => &[514, 3514],
-        "AnalyticsAlarm" => &[5995, 9092],
-        "AnalyticsSnmp" => &[5920, 5921],
-        "Control" => &[179, 5269, 53, 8083, 8092, 8094],
-        "QueryEngine" => &[8091],
-        "Vrouter" => &[9091, 8085],
-        "Webui" => &[8143, 8180, 3000, 3002],
-        _ => &[],
-    }
-}
-
+/// The TCP ports that a service opens.
 fn ports(component: &ComponentView<'_, Spec>) -> Vec<Port> {
     let configuration = &component.spec.service_configuration;
-    let (first, second): (Fields, Fields) = match component.kind {
-        "Analytics" => (ANALYTICS, &[]),
-        "Cassandra" if configuration.reaper_enabled == Some(true) => (CASSANDRA, REAPER),
-        "Cassandra" => (CASSANDRA, &[]),
-        "Config" => (CONFIG, &[]),
-        "Rabbitmq" => (RABBITMQ, &[]),
-        "Redis" => (REDIS, &[]),
-        "Zookeeper" if configuration.admin_enabled != Some(false) => {
-            (ZOOKEEPER, ZOOKEEPER_ADMINISTRATION)
-        }
-        "Zookeeper" => (ZOOKEEPER, &[]),
-        _ => (&[], &[]),
-    };
-    let of_fields = first.iter().chain(second).map(|(field, read, default)| Port {
-        number: read(configuration).or(*default),
-        field: Some(field),
-    });
-    let fixed = fixed_ports(component.kind);
-    let fixed = fixed.iter().map(|number| Port { number: *number, field: None });
-    of_fields.chain(fixed).chain(derived(component.kind, configuration)).collect()
+    let ports = Component::of_kind(component.kind).map(|known| known.ports).unwrap_or_default();
+    let tcp = ports.iter().filter(|port| port.transport != Transport::Udp);
+    tcp.flat_map(|port| numbers(port, configuration)).collect()
 }
 
-/// Ports that are computed from a field.
-fn derived(kind: &str, configuration: &Configuration) -> Vec<Port> {
-    let at = |number, field| Port { number, field: Some(field) };
-    match kind {
-        "Rabbitmq" => {
-            let port = configuration.port.or(5673);
-            vec![at(port + 10_000, "port"), at(port + 20_000, "port")]
+/// A port of the table with the numbers that it has by this configuration; none if it is not open.
+fn numbers(
+    port: &component::Port,
+    configuration: &Configuration,
+) -> impl Iterator<Item = Port> + use<> {
+    let usual = i64::from(port.number);
+    let (field, first) = match port.setting {
+        Setting::Fixed | Setting::ShownAs(_) => (None, usual),
+        Setting::Field(field) => (Some(field), configuration.number(field).unwrap_or(usual)),
+        Setting::Above(field, more) => {
+            let own = configuration.number(field);
+            (Some(field), own.map_or(usual, |own| own.saturating_add(more.into())))
         }
-        "Config" => {
-            let workers = configuration.api_worker_count.or(1).clamp(0, 64);
-            let workers = if workers > 1 { 0..workers } else { 0..0 };
-            let introspection = configuration.api_introspect_port.or(8084);
-            let administration = configuration.api_admin_port.or(8095);
-            workers
-                .flat_map(|worker| {
-                    [
-                        at(10_000 + introspection + worker, "apiIntrospectPort"),
-                        at(20_000 + administration + worker, "apiAdminPort"),
-                    ]
-                })
-                .collect()
-        }
-        _ => Vec::new(),
-    }
+    };
+    let count = match port.open {
+        Open::Always => 1,
+        Open::WhenTrue(field) => i64::from(configuration.switch(field) == Some(true)),
+        Open::UnlessFalse(field) => i64::from(configuration.switch(field) != Some(false)),
+        Open::PerWorker(field) => match configuration.number(field).unwrap_or(1).clamp(0, 64) {
+            0 | 1 => 0,
+            workers => workers,
+        },
+    };
+    (0..count).map(move |above| Port { number: first.saturating_add(above), field })
 }
 
 pub(crate) fn judge(placed: &[Placed<'_>], verdict: &mut Verdict) {

@@ -1,6 +1,10 @@
 //! Services that need each other, and are not both there.
 
-use opensdn_policy_components::{ComponentView, is_analytics_database};
+use opensdn_policy_components::{
+    ComponentView,
+    component::{COMPONENTS, Component, Need, Place},
+    is_analytics_database,
+};
 use opensdn_policy_sdk::{Message, Pointer, Severity, Verdict};
 
 use crate::Spec;
@@ -50,24 +54,30 @@ pub(crate) const NO_DATA_PLANE: Message = Message {
     hint: "add vrouters, or remove kubemanager",
 };
 
-/// Key and kind of what everything else needs.
-const NEEDED: [(&str, &str); 4] = [
-    ("config", "Config"),
-    ("cassandras", "Cassandra"),
-    ("zookeeper", "Zookeeper"),
-    ("rabbitmq", "Rabbitmq"),
-];
+/// What everything else needs: Config, and what that needs.
+fn needed() -> impl Iterator<Item = &'static Component> {
+    let config = Component::of_kind("Config");
+    let below = config.into_iter().flat_map(|config| config.needs);
+    config.into_iter().chain(below.filter_map(|need| Component::of_kind(need.kind)))
+}
+
+/// What needs Redis on its own node.
+fn users_of_redis() -> impl Iterator<Item = &'static str> {
+    let need = Need { kind: "Redis", place: Place::SameNode };
+    let users = COMPONENTS.iter().filter(move |component| component.needs.contains(&need));
+    users.map(|component| component.kind)
+}
 
 pub(crate) fn judge(components: &[ComponentView<'_, Spec>], verdict: &mut Verdict) {
     let has = |kind: &str| components.iter().any(|component| component.kind == kind);
     let services = Pointer::from("/spec/services");
     let missing: Vec<_> =
-        NEEDED.iter().filter(|(_, kind)| !has(kind)).map(|(key, _)| *key).collect();
+        needed().filter(|component| !has(component.kind)).map(|component| component.key).collect();
     if !missing.is_empty() {
         let text = format!("no {}: the cluster cannot start", missing.join(", no "));
         verdict.add(MISSING.at(&services).says(text));
     }
-    let users: Vec<_> = ["Analytics", "Webui"].into_iter().filter(|kind| has(kind)).collect();
+    let users: Vec<_> = users_of_redis().filter(|kind| has(kind)).collect();
     if !users.is_empty() && !has("Redis") {
         let text = format!("no redis: {} cannot start without it", users.join(" and "));
         verdict.add(MISSING.at(&services).says(text));

@@ -1,6 +1,6 @@
 //! How the services reach Keystone: what is ignored, and what has a default that cannot work.
 
-use opensdn_policy_components::{ComponentView, or_default};
+use opensdn_policy_components::{ComponentView, null_as_default};
 use opensdn_policy_sdk::{Message, Pointer, Severity, Verdict};
 use serde::{Deserialize, de::IgnoredAny};
 
@@ -38,7 +38,7 @@ pub(crate) const IGNORED: Message = Message {
 pub(crate) struct AuthParameters {
     auth_mode: Option<String>,
     keystone_secret_name: Option<String>,
-    #[serde(deserialize_with = "or_default")]
+    #[serde(deserialize_with = "null_as_default")]
     keystone_auth_parameters: Keystone,
 }
 

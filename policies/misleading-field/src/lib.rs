@@ -21,7 +21,7 @@ mod values;
 
 use std::{collections::BTreeMap, fmt};
 
-use opensdn_policy_components::{ComponentView, Owners, Services, or_default};
+use opensdn_policy_components::{ComponentView, Owners, Services, null_as_default};
 use opensdn_policy_sdk::{NoSettings, Outcome, Pointer, Reads, Request, Verdict, policy};
 use serde::{
     Deserialize, Deserializer,
@@ -42,7 +42,7 @@ struct Manager {
 
 #[derive(Reads)]
 #[reads(group = "tf.tungsten.io", kind = "*")]
-struct Alone {
+struct Standalone {
     #[read("/metadata/ownerReferences")]
     owners: Option<Owners>,
     #[read("/spec")]
@@ -52,10 +52,10 @@ struct Alone {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct Spec {
-    #[serde(deserialize_with = "or_default")]
+    #[serde(deserialize_with = "null_as_default")]
     common_configuration: Common,
-    #[serde(deserialize_with = "or_default")]
-    service_configuration: Given,
+    #[serde(deserialize_with = "null_as_default")]
+    service_configuration: SetFields,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -67,12 +67,12 @@ struct Common {
 /// The fields of a serviceConfiguration that are given: neither null nor an empty text. The large
 /// ones, which no rule here is about, are passed over.
 #[derive(Clone, Debug, Default)]
-struct Given(BTreeMap<String, Value>);
+struct SetFields(BTreeMap<String, Value>);
 
-const PASSED_OVER: [&str; 4] =
+const IGNORED: [&str; 4] =
     ["containers", "envVariablesConfig", "linklocalServices", "tcpListenOptions"];
 
-impl Given {
+impl SetFields {
     fn has(&self, field: &str) -> bool {
         self.0.contains_key(field)
     }
@@ -90,25 +90,25 @@ impl Given {
     }
 }
 
-impl<'de> Deserialize<'de> for Given {
+impl<'de> Deserialize<'de> for SetFields {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(GivenVisitor)
+        deserializer.deserialize_map(SetFieldsVisitor)
     }
 }
 
-struct GivenVisitor;
+struct SetFieldsVisitor;
 
-impl<'de> Visitor<'de> for GivenVisitor {
-    type Value = Given;
+impl<'de> Visitor<'de> for SetFieldsVisitor {
+    type Value = SetFields;
 
     fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("an object")
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Given, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<SetFields, A::Error> {
         let mut fields = BTreeMap::new();
         while let Some(field) = map.next_key::<String>()? {
-            if PASSED_OVER.contains(&field.as_str()) {
+            if IGNORED.contains(&field.as_str()) {
                 map.next_value::<IgnoredAny>()?;
                 continue;
             }
@@ -117,7 +117,7 @@ impl<'de> Visitor<'de> for GivenVisitor {
                 fields.insert(field, value);
             }
         }
-        Ok(Given(fields))
+        Ok(SetFields(fields))
     }
 }
 
@@ -136,12 +136,12 @@ fn manager(request: &Request<Manager>, _: &NoSettings, verdict: &mut Verdict) ->
     Ok(())
 }
 
-fn alone(request: &Request<Alone>, _: &NoSettings, verdict: &mut Verdict) -> Outcome {
-    let Some(Alone { owners, spec: Some(spec) }) = &request.object else { return Ok(()) };
+fn standalone(request: &Request<Standalone>, _: &NoSettings, verdict: &mut Verdict) -> Outcome {
+    let Some(Standalone { owners, spec: Some(spec) }) = &request.object else { return Ok(()) };
     if owners.as_ref().and_then(Owners::manager).is_some() {
         return Ok(());
     }
-    let component = ComponentView::alone(&request.kind, &request.name, spec);
+    let component = ComponentView::standalone(&request.kind, &request.name, spec);
     if let Some(authentication) = &spec.common_configuration.auth_parameters {
         keystone::judge(authentication, &component.shared("/authParameters"), verdict);
     }
@@ -175,5 +175,5 @@ policy! {
         values::TIMES,
         values::FABRIC,
     ],
-    validate: [manager, alone],
+    validate: [manager, standalone],
 }

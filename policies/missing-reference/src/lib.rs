@@ -19,7 +19,7 @@ mod controls;
 mod profiles;
 mod secrets;
 
-use opensdn_policy_components::{ComponentView, Owners, Services, or_default};
+use opensdn_policy_components::{ComponentView, Owners, Services, null_as_default};
 use opensdn_policy_sdk::{Outcome, Pointer, Reads, Request, Severity, Verdict, policy};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -72,7 +72,7 @@ struct Manager {
 
 #[derive(Reads)]
 #[reads(group = "tf.tungsten.io", kind = "*")]
-struct Alone {
+struct Standalone {
     #[read("/metadata/ownerReferences")]
     owners: Option<Owners>,
     #[read("/spec")]
@@ -83,18 +83,18 @@ struct Alone {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct Spec {
-    #[serde(deserialize_with = "or_default")]
+    #[serde(deserialize_with = "null_as_default")]
     common_configuration: Common,
-    #[serde(deserialize_with = "or_default")]
+    #[serde(deserialize_with = "null_as_default")]
     service_configuration: ServiceConfiguration,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct Common {
-    #[serde(deserialize_with = "or_default")]
+    #[serde(deserialize_with = "null_as_default")]
     image_pull_secrets: Vec<String>,
-    #[serde(deserialize_with = "or_default")]
+    #[serde(deserialize_with = "null_as_default")]
     auth_parameters: AuthParameters,
 }
 
@@ -109,7 +109,7 @@ struct AuthParameters {
 #[serde(default, rename_all = "camelCase")]
 struct ServiceConfiguration {
     // Vrouter
-    #[serde(deserialize_with = "or_default")]
+    #[serde(deserialize_with = "null_as_default")]
     profiles: Vec<String>,
     // Vrouter, Webui
     control_instance: Option<String>,
@@ -136,10 +136,14 @@ fn manager(request: &Request<Manager>, settings: &Settings, verdict: &mut Verdic
     Ok(())
 }
 
-fn alone(request: &Request<Alone>, settings: &Settings, verdict: &mut Verdict) -> Outcome {
-    let Some(Alone { owners, spec: Some(spec) }) = &request.object else { return Ok(()) };
+fn standalone(
+    request: &Request<Standalone>,
+    settings: &Settings,
+    verdict: &mut Verdict,
+) -> Outcome {
+    let Some(Standalone { owners, spec: Some(spec) }) = &request.object else { return Ok(()) };
     let place = (request.namespace.as_str(), settings);
-    let component = ComponentView::alone(&request.kind, &request.name, spec);
+    let component = ComponentView::standalone(&request.kind, &request.name, spec);
     secrets::judge_common(&spec.common_configuration, &component.shared(""), place, verdict)?;
     let controls = match owners.as_ref().and_then(Owners::manager) {
         Some(_) => Controls::NotJudged,
@@ -186,5 +190,5 @@ policy! {
         SECRETS,
         VROUTERS_BY_PROFILE,
     ],
-    validate: [manager, alone, deleted_profile],
+    validate: [manager, standalone, deleted_profile],
 }

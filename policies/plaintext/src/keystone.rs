@@ -1,6 +1,6 @@
 //! A connection to Keystone that others can read or take over.
 
-use opensdn_policy_components::or_default;
+use opensdn_policy_components::null_as_default;
 use opensdn_policy_sdk::{Message, Pointer, Severity, Verdict};
 use serde::Deserialize;
 
@@ -22,7 +22,7 @@ pub(crate) const UNPROTECTED: Message = Message {
 #[serde(default, rename_all = "camelCase")]
 pub(crate) struct AuthParameters {
     auth_mode: Option<String>,
-    #[serde(deserialize_with = "or_default")]
+    #[serde(deserialize_with = "null_as_default")]
     keystone_auth_parameters: Keystone,
 }
 

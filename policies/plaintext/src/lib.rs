@@ -28,7 +28,7 @@ mod tls;
 
 use std::collections::BTreeMap;
 
-use opensdn_policy_components::{ComponentView, Profile, Services, or_default};
+use opensdn_policy_components::{ComponentView, Profile, Services, null_as_default};
 use opensdn_policy_sdk::{Outcome, Pointer, Reads, Request, Verdict, policy};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -58,7 +58,7 @@ struct Manager {
 
 #[derive(Reads)]
 #[reads(group = "tf.tungsten.io", kind = "*")]
-struct Alone {
+struct Standalone {
     #[read("/spec/commonConfiguration/authParameters")]
     authentication: Option<AuthParameters>,
     #[read("/spec")]
@@ -76,7 +76,7 @@ struct VrouterProfile {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct Spec {
-    #[serde(deserialize_with = "or_default")]
+    #[serde(deserialize_with = "null_as_default")]
     service_configuration: ServiceConfiguration,
 }
 
@@ -100,7 +100,7 @@ struct ServiceConfiguration {
     barbican_password: Option<String>,
     #[serde(rename = "k8sToken")]
     kubernetes_token: Option<String>,
-    #[serde(deserialize_with = "or_default")]
+    #[serde(deserialize_with = "null_as_default")]
     env_variables_config: Environment,
 }
 
@@ -124,14 +124,18 @@ fn manager(request: &Request<Manager>, settings: &Settings, verdict: &mut Verdic
     Ok(())
 }
 
-fn alone(request: &Request<Alone>, settings: &Settings, verdict: &mut Verdict) -> Outcome {
+fn standalone(
+    request: &Request<Standalone>,
+    settings: &Settings,
+    verdict: &mut Verdict,
+) -> Outcome {
     let Some(object) = &request.object else { return Ok(()) };
     if let Some(authentication) = &object.authentication {
         let at = Pointer::from("/spec/commonConfiguration/authParameters");
         keystone::judge(authentication, &at, settings, verdict);
     }
     if let Some(spec) = &object.spec {
-        let component = ComponentView::alone(&request.kind, &request.name, spec);
+        let component = ComponentView::standalone(&request.kind, &request.name, spec);
         judge(&component, settings, verdict);
         if component.kind == "Rabbitmq" {
             let before = request.old_object.iter().filter_map(|old| old.spec.as_ref());
@@ -195,5 +199,5 @@ policy! {
         secrets::RNDC_KEY,
         secrets::CLEAR_TEXT,
     ],
-    validate: [manager, alone, vrouter_profile],
+    validate: [manager, standalone, vrouter_profile],
 }

@@ -47,7 +47,7 @@ struct Manager {
 
 #[derive(Reads)]
 #[reads(group = "tf.tungsten.io", kind = "*")]
-struct Alone {
+struct Standalone {
     #[read("/spec/commonConfiguration/authParameters")]
     authentication: Option<AuthParameters>,
     #[read("/spec")]
@@ -83,13 +83,17 @@ fn manager(request: &Request<Manager>, settings: &Settings, verdict: &mut Verdic
     Ok(())
 }
 
-fn alone(request: &Request<Alone>, settings: &Settings, verdict: &mut Verdict) -> Outcome {
+fn standalone(
+    request: &Request<Standalone>,
+    settings: &Settings,
+    verdict: &mut Verdict,
+) -> Outcome {
     let Some(object) = &request.object else { return Ok(()) };
     if let Some(authentication) = &object.authentication {
         credentials::judge_keystone(authentication, "/spec".into(), verdict);
     }
     if let Some(spec) = &object.spec {
-        let component = ComponentView::alone(&request.kind, &request.name, spec);
+        let component = ComponentView::standalone(&request.kind, &request.name, spec);
         judge(&component, settings, verdict);
     }
     Ok(())
@@ -145,5 +149,5 @@ policy! {
         environment::RUNS_CODE,
         environment::UNPAIRED,
     ],
-    validate: [manager, alone, vrouter_profile],
+    validate: [manager, standalone, vrouter_profile],
 }

@@ -16,13 +16,17 @@
 
 mod names;
 
-use opensdn_policy_components::{ComponentView, Owners, Services, effective, or_default};
+use opensdn_policy_components::{
+    ComponentView, Owners, Services,
+    component::{Component, Containers},
+    effective, null_as_default,
+};
 use opensdn_policy_sdk::{
     Message, NoSettings, Outcome, Pointer, Reads, Request, Severity, Verdict, policy,
 };
 use serde::Deserialize;
 
-use names::{Containers, KERNEL_BUILD, KERNEL_INIT, NODE_INIT, STATUS};
+use names::{KERNEL_BUILD, KERNEL_INIT, NODE_INIT, STATUS, nearest};
 
 const UNKNOWN: Message = Message {
     code: "OSDN1301",
@@ -108,7 +112,7 @@ struct Manager {
 
 #[derive(Reads)]
 #[reads(group = "tf.tungsten.io", kind = "*")]
-struct Alone {
+struct Standalone {
     #[read("/metadata/annotations/opensdn.io~1without-containers")]
     left_out: Option<String>,
     #[read("/metadata/ownerReferences")]
@@ -120,9 +124,9 @@ struct Alone {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct Spec {
-    #[serde(deserialize_with = "or_default")]
+    #[serde(deserialize_with = "null_as_default")]
     common_configuration: Common,
-    #[serde(deserialize_with = "or_default")]
+    #[serde(deserialize_with = "null_as_default")]
     service_configuration: Service,
 }
 
@@ -135,7 +139,7 @@ struct Common {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 struct Service {
-    #[serde(deserialize_with = "or_default")]
+    #[serde(deserialize_with = "null_as_default")]
     containers: Vec<Container>,
 }
 
@@ -176,15 +180,15 @@ fn manager(request: &Request<Manager>, _: &NoSettings, verdict: &mut Verdict) ->
     Ok(())
 }
 
-fn alone(request: &Request<Alone>, _: &NoSettings, verdict: &mut Verdict) -> Outcome {
-    let Some(Alone { left_out, owners, spec }) = &request.object else { return Ok(()) };
+fn standalone(request: &Request<Standalone>, _: &NoSettings, verdict: &mut Verdict) -> Outcome {
+    let Some(Standalone { left_out, owners, spec }) = &request.object else { return Ok(()) };
     if owners.as_ref().and_then(Owners::manager).is_some() {
         return Ok(());
     }
     let nothing = Spec::default();
     let spec = spec.as_ref().unwrap_or(&nothing);
     let ubuntu = spec.common_configuration.distribution.as_deref() == Some("ubuntu");
-    let component = ComponentView::alone(&request.kind, &request.name, spec);
+    let component = ComponentView::standalone(&request.kind, &request.name, spec);
     judge(&component, left_out.as_deref(), ubuntu, verdict);
     Ok(())
 }
@@ -195,7 +199,7 @@ fn judge(
     ubuntu: bool,
     verdict: &mut Verdict,
 ) {
-    if let Some(known) = Containers::of(component.kind) {
+    if let Some(known) = Component::of_kind(component.kind).map(|component| &component.containers) {
         let judged = Judged { component, known, left_out: left_out.unwrap_or_default(), ubuntu };
         judged.names(verdict);
         judged.missing(verdict);
@@ -229,7 +233,7 @@ impl Judged<'_> {
                     format!("{title}: there is no container {name:?}")
                 };
                 let names: Vec<_> = self.known.all().collect();
-                verdict.add(finding.says(what).hint(match self.known.nearest(name) {
+                verdict.add(finding.says(what).hint(match nearest(self.known, name) {
                     Some(meant) => format!("did you mean {meant}?"),
                     None => format!("use one of: {}", names.join(", ")),
                 }));
@@ -318,5 +322,5 @@ policy! {
     summary: "every component has its containers, and each does its work",
     settings: NoSettings,
     messages: [UNKNOWN, VROUTER, MAIN, INIT, KERNEL, COMMAND, STATUS_IMAGE],
-    validate: [manager, alone],
+    validate: [manager, standalone],
 }

@@ -1,88 +1,18 @@
-//! The containers of each kind, as tf-operator names them and existing manifests give them.
+//! Names of containers: those that have a part of their own in the rules, and the one that was
+//! meant. Which containers a kind has is in the table of components.
 
-/// The containers of one kind.
-pub(crate) struct Containers {
-    /// Those that do the work.
-    pub(crate) main: &'static [&'static str],
-    /// Those that prepare the node.
-    pub(crate) init: &'static [&'static str],
-    /// Known, and needed in some cases only.
-    pub(crate) other: &'static [&'static str],
-}
+use opensdn_policy_components::component::Containers;
 
 pub(crate) const KERNEL_INIT: &str = "vrouterkernelinit";
 pub(crate) const KERNEL_BUILD: &str = "vrouterkernelbuildinit";
 pub(crate) const NODE_INIT: &str = "nodeinit";
 pub(crate) const STATUS: &str = "nodeinit-status-prefetch";
 
-const fn only(main: &'static [&'static str]) -> Containers {
-    Containers { main, init: &[], other: &[] }
-}
-
-const ANALYTICS: Containers = only(&["analyticsapi", "collector", "nodemanager", "provisioner"]);
-const ANALYTICS_ALARM: Containers =
-    only(&["analytics-alarm-gen", "kafka", "nodemanager", "provisioner"]);
-const ANALYTICS_SNMP: Containers =
-    only(&["analytics-snmp-collector", "analytics-snmp-topology", "nodemanager", "provisioner"]);
-const CASSANDRA: Containers = only(&["cassandra", "nodemanager", "provisioner"]);
-const CONFIG: Containers = Containers {
-    main: &[
-        "api",
-        "devicemanager",
-        "dnsmasq",
-        "schematransformer",
-        "servicemonitor",
-        "nodemanager",
-        "provisioner",
-    ],
-    init: &[NODE_INIT, STATUS, "nodeinit-tools-prefetch"],
-    other: &[],
-};
-const CONTROL: Containers = only(&["control", "dns", "named", "nodemanager", "provisioner"]);
-const KUBEMANAGER: Containers = only(&["kubemanager"]);
-const QUERY_ENGINE: Containers = only(&["queryengine"]);
-const RABBITMQ: Containers = only(&["rabbitmq"]);
-const REDIS: Containers = only(&["redis", "stunnel"]);
-const VROUTER: Containers = Containers {
-    main: &["provisioner", "nodemanager", "vrouteragent"],
-    init: &["vroutercni", NODE_INIT, STATUS, "nodeinit-tools-prefetch"],
-    other: &[KERNEL_INIT, KERNEL_BUILD],
-};
-const WEBUI: Containers = only(&["webuiweb", "webuijob"]);
-const ZOOKEEPER: Containers = only(&["zookeeper"]);
-
-impl Containers {
-    /// The containers of a kind; `None` for a kind that has none.
-    pub(crate) fn of(kind: &str) -> Option<&'static Self> {
-        Some(match kind {
-            "Analytics" => &ANALYTICS,
-            "AnalyticsAlarm" => &ANALYTICS_ALARM,
-            "AnalyticsSnmp" => &ANALYTICS_SNMP,
-            "Cassandra" => &CASSANDRA,
-            "Config" => &CONFIG,
-            "Control" => &CONTROL,
-            "Kubemanager" => &KUBEMANAGER,
-            "QueryEngine" => &QUERY_ENGINE,
-            "Rabbitmq" => &RABBITMQ,
-            "Redis" => &REDIS,
-            "Vrouter" => &VROUTER,
-            "Webui" => &WEBUI,
-            "Zookeeper" => &ZOOKEEPER,
-            _ => return None,
-        })
-    }
-
-    /// Every name that the kind has.
-    pub(crate) fn all(&self) -> impl Iterator<Item = &'static str> {
-        self.main.iter().chain(self.init).chain(self.other).copied()
-    }
-
-    /// The name that was meant, where a known one is near.
-    pub(crate) fn nearest(&self, name: &str) -> Option<&'static str> {
-        let limit = (name.len() / 3).max(1);
-        let distances = self.all().map(|known| (distance(&name.to_lowercase(), known), known));
-        distances.min().filter(|(distance, _)| *distance <= limit).map(|(_, known)| known)
-    }
+/// The name that was meant, where a known one is near.
+pub(crate) fn nearest(known: &Containers, name: &str) -> Option<&'static str> {
+    let limit = (name.len() / 3).max(1);
+    let distances = known.all().map(|known| (distance(&name.to_lowercase(), known), known));
+    distances.min().filter(|(distance, _)| *distance <= limit).map(|(_, known)| known)
 }
 
 /// How many characters to insert, remove or replace to make one of the other.
@@ -106,7 +36,9 @@ fn distance(left: &str, right: &str) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::{Containers, distance};
+    use opensdn_policy_components::component::Component;
+
+    use super::{KERNEL_BUILD, KERNEL_INIT, NODE_INIT, STATUS, distance, nearest};
 
     #[test]
     fn counts_edits() {
@@ -119,9 +51,17 @@ mod tests {
 
     #[test]
     fn guesses_what_is_near_only() {
-        let vrouter = Containers::of("Vrouter").unwrap();
-        assert_eq!(vrouter.nearest("vrouter-agent"), Some("vrouteragent"));
-        assert_eq!(vrouter.nearest("NodeManager"), Some("nodemanager"));
-        assert_eq!(vrouter.nearest("dpdk"), None);
+        let vrouter = Component::of_kind("Vrouter").unwrap().containers;
+        assert_eq!(nearest(&vrouter, "vrouter-agent"), Some("vrouteragent"));
+        assert_eq!(nearest(&vrouter, "NodeManager"), Some("nodemanager"));
+        assert_eq!(nearest(&vrouter, "dpdk"), None);
+    }
+
+    #[test]
+    fn the_names_in_the_rules_are_vrouters() {
+        let vrouter = Component::of_kind("Vrouter").unwrap().containers;
+        for name in [KERNEL_INIT, KERNEL_BUILD, NODE_INIT, STATUS] {
+            assert!(vrouter.all().any(|known| known == name), "{name}");
+        }
     }
 }

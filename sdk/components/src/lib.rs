@@ -2,9 +2,10 @@
 //! a Manager: where its spec stands, what it is called, what it takes from the Manager.
 //!
 //! A rule on a component is written once, as a function of a [`ComponentView`]; [`Services::walk`]
-//! feeds it from a Manager and [`ComponentView::alone`] from an object. The spec's type `S` is the
+//! feeds it from a Manager and [`ComponentView::standalone`] from an object. The spec's type `S` is the
 //! policy's own: a small struct with the few fields that it judges, for parsing is most of what an
-//! evaluation costs. That is why the full types of `opensdn-crds` are deliberately not here.
+//! evaluation costs. That is why the full types of `opensdn-crds` are deliberately not here, but for its table of
+//! components, which has no dependency.
 
 mod inheritance;
 mod nulls;
@@ -13,9 +14,10 @@ mod services;
 mod settings;
 
 pub use inheritance::{Field, Inheritable, effective};
-pub use nulls::or_default;
+/// The facts of the components.
+pub use opensdn_crds::component;
+
+pub use nulls::null_as_default;
 pub use owner::{Owner, Owners};
-pub use services::{
-    ComponentView, Item, SERVICES, Service, Services, find_service, is_analytics_database,
-};
+pub use services::{ComponentView, Item, Services, is_analytics_database};
 pub use settings::{Compatibility, Level, Profile};

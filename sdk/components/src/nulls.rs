@@ -2,12 +2,12 @@
 
 use serde::{Deserialize, Deserializer};
 
-/// Reads null as the default: `#[serde(deserialize_with = "or_default")]`, beside
+/// Reads null as the default: `#[serde(deserialize_with = "null_as_default")]`, beside
 /// `#[serde(default)]` for the key that is not there at all.
 ///
 /// # Errors
 /// What stands there is neither null nor a `T`.
-pub fn or_default<'de, D, T>(deserializer: D) -> Result<T, D::Error>
+pub fn null_as_default<'de, D, T>(deserializer: D) -> Result<T, D::Error>
 where
     D: Deserializer<'de>,
     T: Default + Deserialize<'de>,

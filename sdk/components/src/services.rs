@@ -2,53 +2,12 @@
 
 use std::{fmt, marker::PhantomData};
 
+use opensdn_crds::component::{COMPONENTS, Component, Count};
 use opensdn_policy_sdk::Pointer;
 use serde::{
     Deserialize, Deserializer,
     de::{IgnoredAny, MapAccess, Visitor},
 };
-
-/// A service of a Manager: the key under `spec.services` and the kind that it becomes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Service {
-    /// Key under `spec.services`.
-    pub key: &'static str,
-    /// Kind of the object that the operator makes of it.
-    pub kind: &'static str,
-    /// Whether a list of items stands there, or one item.
-    pub list: bool,
-}
-
-const fn one(key: &'static str, kind: &'static str) -> Service {
-    Service { key, kind, list: false }
-}
-
-const fn many(key: &'static str, kind: &'static str) -> Service {
-    Service { key, kind, list: true }
-}
-
-/// Every service of a Manager. `redis` is a list in spite of its name.
-pub const SERVICES: &[Service] = &[
-    one("analytics", "Analytics"),
-    one("analyticsAlarm", "AnalyticsAlarm"),
-    one("analyticsSnmp", "AnalyticsSnmp"),
-    many("cassandras", "Cassandra"),
-    one("config", "Config"),
-    many("controls", "Control"),
-    one("kubemanager", "Kubemanager"),
-    one("queryengine", "QueryEngine"),
-    one("rabbitmq", "Rabbitmq"),
-    many("redis", "Redis"),
-    many("vrouters", "Vrouter"),
-    one("webui", "Webui"),
-    one("zookeeper", "Zookeeper"),
-];
-
-/// The service of that key or kind.
-#[must_use]
-pub fn find_service(key_or_kind: &str) -> Option<&'static Service> {
-    SERVICES.iter().find(|service| service.key == key_or_kind || service.kind == key_or_kind)
-}
 
 /// Whether a Cassandra of that name has the analytics data. It is known by its name, as its folder
 /// on the nodes is.
@@ -72,7 +31,7 @@ pub struct ComponentView<'a, S> {
 
 impl<'a, S> ComponentView<'a, S> {
     /// The component that is an object of its own, with its spec at `/spec`.
-    pub fn alone(kind: &'a str, name: &'a str, spec: &'a S) -> Self {
+    pub fn standalone(kind: &'a str, name: &'a str, spec: &'a S) -> Self {
         Self { kind, name, at: Pointer::from("/spec"), spec }
     }
 
@@ -132,7 +91,7 @@ pub struct Services<S>(Vec<Entry<S>>);
 #[derive(Clone, Debug)]
 struct Entry<S> {
     rank: usize,
-    service: &'static Service,
+    service: &'static Component,
     index: usize,
     item: Item<S>,
 }
@@ -144,14 +103,14 @@ impl<S> Default for Services<S> {
 }
 
 impl<S> Services<S> {
-    /// Every component that is present with a spec, in the order of [`SERVICES`].
+    /// Every component that is present with a spec, in the order of [`COMPONENTS`].
     pub fn walk(&self) -> impl Iterator<Item = ComponentView<'_, S>> {
         self.0.iter().filter_map(|entry| {
             entry.item.component(entry.service.kind, &pointer(entry.service, entry.index))
         })
     }
 
-    /// Every component that is present, in the order of [`SERVICES`]; `nothing` stands for the
+    /// Every component that is present, in the order of [`COMPONENTS`]; `nothing` stands for the
     /// spec of one that has none.
     pub fn walk_all<'a>(&'a self, nothing: &'a S) -> impl Iterator<Item = ComponentView<'a, S>> {
         self.0.iter().map(move |entry| ComponentView {
@@ -168,9 +127,12 @@ impl<S> Services<S> {
     }
 }
 
-fn pointer(service: &Service, index: usize) -> Pointer {
+fn pointer(service: &Component, index: usize) -> Pointer {
     let place = Pointer::from("/spec/services").key(service.key);
-    if service.list { place.index(index) } else { place }
+    match service.count {
+        Count::Many => place.index(index),
+        Count::One => place,
+    }
 }
 
 impl<'de, S: Deserialize<'de>> Deserialize<'de> for Services<S> {
@@ -191,15 +153,16 @@ impl<'de, S: Deserialize<'de>> Visitor<'de> for ServicesVisitor<S> {
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Services<S>, A::Error> {
         let mut entries = Vec::new();
         while let Some(key) = map.next_key::<String>()? {
-            let known = SERVICES.iter().enumerate().find(|(_, service)| service.key == key);
+            let known = COMPONENTS.iter().enumerate().find(|(_, service)| service.key == key);
             let Some((rank, service)) = known else {
                 map.next_value::<IgnoredAny>()?;
                 continue;
             };
-            let items: Vec<Option<Item<S>>> = if service.list {
-                map.next_value::<Option<Vec<Option<Item<S>>>>>()?.unwrap_or_default()
-            } else {
-                vec![map.next_value()?]
+            let items: Vec<Option<Item<S>>> = match service.count {
+                Count::Many => {
+                    map.next_value::<Option<Vec<Option<Item<S>>>>>()?.unwrap_or_default()
+                }
+                Count::One => vec![map.next_value()?],
             };
             entries.extend(
                 items.into_iter().enumerate().filter_map(|(index, item)| {

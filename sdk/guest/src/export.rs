@@ -109,9 +109,9 @@ macro_rules! policy {
         $(mutate: [$($mutate:path),* $(,)?],)?
     ) => {
         /// The policy; call its [`Guest`]($crate::bindings::Guest) functions to run it natively.
-        pub struct Component;
+        pub struct ExportedPolicy;
 
-        impl $crate::bindings::Guest for Component {
+        impl $crate::bindings::Guest for ExportedPolicy {
             fn describe() -> $crate::bindings::Metadata {
                 use $crate::exported::{Step, interest};
                 let interests = vec![
@@ -166,6 +166,6 @@ macro_rules! policy {
 
         // Natively the exports would only collide with those of another policy in the program.
         #[cfg(target_arch = "wasm32")]
-        $crate::bindings::export_policy!(Component with_types_in $crate::bindings);
+        $crate::bindings::export_policy!(ExportedPolicy with_types_in $crate::bindings);
     };
 }

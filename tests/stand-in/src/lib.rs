@@ -28,11 +28,24 @@ use clap::builder::PossibleValuesParser;
 use tokio::runtime;
 use tokio::signal::unix::{SignalKind, signal};
 
+use crate::component::Endpoint;
 use crate::components::COMPONENTS;
 use crate::configuration::Configuration;
 use crate::plan::Plan;
 use crate::ports::Served;
 use crate::state::State;
+
+/// The components with the ports that they open unless their configuration says others.
+pub fn usual_ports() -> impl Iterator<Item = (&'static str, Vec<u16>)> {
+    COMPONENTS.iter().map(|component| {
+        let ports = component.ports.iter().filter_map(|port| match port.endpoint {
+            Endpoint::Fixed(number) => Some(number),
+            Endpoint::Keys { otherwise, .. } => otherwise,
+            Endpoint::Joined(_) | Endpoint::Worded(_) => None,
+        });
+        (component.name, ports.collect())
+    })
+}
 
 /// A configuration that is refused, as is a wrong command line.
 const REFUSED: u8 = 2;
