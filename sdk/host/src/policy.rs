@@ -282,7 +282,7 @@ fn compile(
         Ok(file) => Ok(map(engine, digest, &file).unwrap_or(component)),
         Err(error) => {
             // Without its cache entry a policy only starts more slowly the next time.
-            tracing::warn!(%digest, %error, "a compiled policy is not cached");
+            tracing::warn!(%digest, %error, "failed to cache a compiled policy");
             Ok(component)
         }
     }
