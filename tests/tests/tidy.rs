@@ -300,8 +300,6 @@ fn few_files_write_to_a_cluster() {
         "webhook/src/audit.rs",
         "webhook/src/claims/report.rs",
         "webhook/src/claims/store.rs",
-        "webhook/src/policies/reporter.rs",
-        "webhook/src/replicas.rs",
     ];
     let all = sources(&[".rs"]);
     check_paths(writers, &all);

@@ -5,19 +5,23 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use k8s_openapi::api::coordination::v1::Lease;
-use kube::api::{DeleteParams, ListParams, Patch, PatchParams, Preconditions};
+use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
+use k8s_openapi::jiff::Timestamp;
+use kube::api::ListParams;
 use kube::{Api, Client, ResourceExt};
+use opensdn_runtime::apply::{Context, Deletion, Exactly, apply, delete_exactly, delete_named};
 use opensdn_runtime::call::{Call, CallError, Verb};
 use opensdn_runtime::error_chain;
 use opensdn_runtime::leader::lease::Observed;
 use opensdn_runtime::leader::{LEASE_DURATION, Leadership, RENEW_PERIOD};
 use opensdn_runtime::shutdown::{Drain, Phase};
-use serde_json::json;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
 
 const LABEL: &str = "opensdn.io/webhook-replica";
+/// As whom the Leases are written.
+const MANAGER: &str = "opensdn-webhook";
 /// Long before the Lease expires, so that a call can be repeated.
 const CALL_TIMEOUT: Duration = Duration::from_secs(4);
 /// How often the leader looks who is alive.
@@ -40,9 +44,11 @@ impl Replicas {
         drain: Drain,
     ) -> Self {
         let (sender, alive) = watch::channel(Arc::default());
-        let api: Api<Lease> = Api::namespaced(client, namespace);
-        tokio::spawn(live(api.clone(), replica.to_owned(), drain));
-        tokio::spawn(look(api, leadership, sender));
+        let api: Api<Lease> = Api::namespaced(client.clone(), namespace);
+        let ctx = Context::new(client, MANAGER).timeout(CALL_TIMEOUT);
+        let (own, name) = (namespace.to_owned(), replica.to_owned());
+        tokio::spawn(live(ctx.clone(), own, name, drain));
+        tokio::spawn(watch_others(api, ctx, leadership, sender));
         Self { alive }
     }
 
@@ -65,50 +71,49 @@ fn lease_name(replica: &str) -> String {
 }
 
 /// Renews this replica's own Lease until the process drains, then removes it.
-async fn live(api: Api<Lease>, replica: String, mut drain: Drain) {
-    let name = lease_name(&replica);
+async fn live(ctx: Context, namespace: String, replica: String, mut drain: Drain) {
     loop {
         tokio::select! {
             () = drain.reached(Phase::Draining) => break,
-            () = renew(&api, &name, &replica) => {}
+            () = renew(&ctx, &namespace, &replica) => {}
         }
         tokio::select! {
             () = drain.reached(Phase::Draining) => break,
             () = sleep(RENEW_PERIOD) => {}
         }
     }
+    let name = lease_name(&replica);
     // Else it expires by itself.
-    if let Err(failure) =
-        call(Verb::Delete, &name).run(api.delete(&name, &DeleteParams::default())).await
-    {
-        tracing::debug!(
-            error = error_chain(&failure),
-            "failed to delete the Lease of this replica"
-        );
+    if let Err(error) = delete_named::<Lease>(&ctx, Some(&namespace), &name).await {
+        let error = error_chain(&error);
+        tracing::debug!(error, "failed to delete the Lease of this replica");
     }
 }
 
-async fn renew(api: &Api<Lease>, name: &str, replica: &str) {
-    let lease = json!({
-        "apiVersion": "coordination.k8s.io/v1",
-        "kind": "Lease",
-        "metadata": {"name": name, "labels": {LABEL: "true"}},
-        "spec": {
-            "holderIdentity": replica,
-            "leaseDurationSeconds": LEASE_DURATION.as_secs(),
-            "renewTime": k8s_openapi::jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%S%.6fZ").to_string(),
+async fn renew(ctx: &Context, namespace: &str, replica: &str) {
+    let lease = Lease {
+        metadata: ObjectMeta {
+            name: Some(lease_name(replica)),
+            namespace: Some(namespace.to_owned()),
+            labels: Some(BTreeMap::from([(LABEL.to_owned(), "true".to_owned())])),
+            ..ObjectMeta::default()
         },
-    });
-    let params = PatchParams::apply("opensdn-webhook").force();
-    if let Err(failure) =
-        call(Verb::Patch, name).run(api.patch(name, &params, &Patch::Apply(&lease))).await
-    {
-        tracing::warn!(error = error_chain(&failure), "failed to renew the Lease of this replica");
+        spec: Some(LeaseSpec {
+            holder_identity: Some(replica.to_owned()),
+            lease_duration_seconds: i32::try_from(LEASE_DURATION.as_secs()).ok(),
+            renew_time: Some(MicroTime(Timestamp::now())),
+            ..LeaseSpec::default()
+        }),
+    };
+    if let Err(error) = apply(ctx, &lease).await {
+        tracing::warn!(error = error_chain(&error), "failed to renew the Lease of this replica");
     }
 }
 
-async fn look(
+/// Where this replica leads: who is alive, again and again.
+async fn watch_others(
     api: Api<Lease>,
+    ctx: Context,
     mut leadership: Leadership,
     sender: watch::Sender<Arc<BTreeSet<String>>>,
 ) {
@@ -120,10 +125,10 @@ async fn look(
             leadership.changed().await;
             continue;
         }
-        match round(&api, &mut known).await {
+        match poll(&api, &ctx, &mut known).await {
             Ok(alive) => publish(&sender, alive),
-            Err(failure) => {
-                tracing::warn!(error = error_chain(&failure), "failed to list replica leases");
+            Err(error) => {
+                tracing::warn!(error = error_chain(&error), "failed to list replica leases");
             }
         }
         tokio::select! {
@@ -133,30 +138,28 @@ async fn look(
     }
 }
 
-/// One look: who is alive. Leases that have expired are deleted, unless they were renewed meanwhile.
-async fn round(
+/// Who is alive now. Leases that have expired are deleted, unless they were renewed meanwhile.
+async fn poll(
     api: &Api<Lease>,
+    ctx: &Context,
     known: &mut BTreeMap<String, Observed>,
 ) -> Result<BTreeSet<String>, CallError> {
-    let leases = Call::of::<Lease>(Verb::List)
-        .timeout(CALL_TIMEOUT)
-        .run(api.list(&ListParams::default().labels(LABEL)))
-        .await?
-        .items;
+    let params = ListParams::default().labels(LABEL);
+    let call = Call::of::<Lease>(Verb::List).timeout(CALL_TIMEOUT);
+    let leases = call.run(api.list(&params)).await?.items;
     let (alive, expired) = divide(&leases, known, Instant::now());
     for lease in expired {
-        let preconditions = Preconditions {
-            uid: lease.metadata.uid.clone(),
-            resource_version: lease.metadata.resource_version.clone(),
-        };
-        let params = DeleteParams::default().preconditions(preconditions);
-        match call(Verb::Delete, &lease.name_any())
-            .run(api.delete(&lease.name_any(), &params))
-            .await
-        {
-            Ok(_) => tracing::info!(lease = lease.name_any(), "lost a replica: its Lease expired"),
-            Err(failure) => {
-                tracing::debug!(error = error_chain(&failure), "failed to delete an expired Lease")
+        let name = lease.name_any();
+        match delete_exactly(ctx, lease, Exactly::ThisVersion).await {
+            Ok(Deletion::Deleted) => {
+                tracing::info!(lease = name, "lost a replica: its Lease expired")
+            }
+            Ok(Deletion::NotTheSame) => {
+                tracing::debug!(lease = name, "an expired Lease was renewed")
+            }
+            Err(error) => {
+                let error = error_chain(&error);
+                tracing::debug!(lease = name, error, "failed to delete an expired Lease");
             }
         }
     }
@@ -185,10 +188,6 @@ fn divide<'l>(
     }
     *known = next;
     (alive, expired)
-}
-
-fn call(verb: Verb, name: &str) -> Call {
-    Call::of::<Lease>(verb).name(name).timeout(CALL_TIMEOUT)
 }
 
 fn publish(sender: &watch::Sender<Arc<BTreeSet<String>>>, alive: BTreeSet<String>) {

@@ -196,3 +196,47 @@ where
         Err(error) => Err(error),
     }
 }
+
+/// Deletes the object of that name, whichever it is: for what only this process writes.
+///
+/// # Errors
+/// The call fails for another reason than that there is none.
+pub async fn delete_named<K>(
+    ctx: &Context,
+    namespace: Option<&str>,
+    name: &str,
+) -> Result<Deletion, CallError>
+where
+    K: Resource,
+    K::DynamicType: Default,
+{
+    let resource = ApiResource::erase::<K>(&K::DynamicType::default());
+    let api = ctx.api(&resource, namespace);
+    let call = ctx.call(Verb::Delete, resource.plural.clone(), name);
+    match call.run(api.delete(name, &DeleteParams::default())).await {
+        Ok(_) => Ok(Deletion::Deleted),
+        Err(error) if error.is_not_found() => Ok(Deletion::NotTheSame),
+        Err(error) => Err(error),
+    }
+}
+
+/// Changes parts of a status that other field managers own, which no apply can take away. `test`
+/// operations in the patch make sure that it is as it was read.
+///
+/// # Errors
+/// The call fails, or the status is not as the patch says (422).
+pub async fn patch_status<K>(
+    ctx: &Context,
+    object: &K,
+    patch: json_patch::Patch,
+) -> Result<(), CallError>
+where
+    K: Resource,
+    K::DynamicType: Default,
+{
+    let resource = ApiResource::erase::<K>(&K::DynamicType::default());
+    let (name, api) = (object.name_any(), ctx.api(&resource, object.meta().namespace.as_deref()));
+    let params = PatchParams::default();
+    let call = ctx.call(Verb::Patch, format!("{}/status", resource.plural), &name);
+    call.run(api.patch_status(&name, &params, &Patch::Json::<()>(patch))).await.map(drop)
+}

@@ -5,11 +5,11 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
-use kube::api::{DynamicObject, Patch, PatchParams};
-use kube::{Api, Client, CustomResourceExt as _};
+use kube::api::DynamicObject;
+use kube::{Client, CustomResourceExt as _, ResourceExt as _};
 use opensdn_crds::admission_policy::{AdmissionPolicy, ReplicaStatus};
-use opensdn_runtime::apply::{Context, apply_status_as};
-use opensdn_runtime::call::{Call, CallError, Verb};
+use opensdn_runtime::apply::{Context, apply_status_as, patch_status};
+use opensdn_runtime::call::CallError;
 use opensdn_runtime::error_chain;
 use opensdn_runtime::leader::Leadership;
 use serde_json::{Value, json};
@@ -42,6 +42,8 @@ pub(crate) struct Reporter {
     pub(crate) snapshots: watch::Receiver<Snapshot>,
 }
 
+/// As whom the sum of all replicas is written.
+const MANAGER: &str = "opensdn-webhook";
 const CALL_TIMEOUT: Duration = Duration::from_secs(5);
 /// What was written comes back by the watch; until then it is not written again.
 const ECHO: Duration = Duration::from_secs(5);
@@ -98,13 +100,13 @@ impl Reporter {
         if let Some(status) = status::aggregate(&reported.object, &alive, version, &now())
             && is_new(sent, name, "sum", &untimed(&status))
         {
-            self.apply(name, "opensdn-webhook", &status).await;
+            self.apply(name, MANAGER, &status).await;
         }
         if let Some(patch) = status::prune(&reported.object, &alive)
             && is_new(sent, name, "prune", &patch)
             && let Ok(patch) = serde_json::from_value(patch)
         {
-            self.prune(name, patch).await;
+            self.prune(&reported.object, patch).await;
         }
     }
 
@@ -115,12 +117,9 @@ impl Reporter {
         log(name, apply_status_as(&ctx, &kind, &object).await);
     }
 
-    async fn prune(&self, name: &str, patch: json_patch::Patch) {
-        let api: Api<AdmissionPolicy> = Api::all(self.client.clone());
-        let (params, patch) = (PatchParams::default(), Patch::Json::<()>(patch));
-        let call = Call::new(Verb::Patch, "admissionpolicies/status").name(name);
-        let result = call.timeout(CALL_TIMEOUT).run(api.patch_status(name, &params, &patch)).await;
-        log(name, result.map(drop));
+    async fn prune(&self, object: &AdmissionPolicy, patch: json_patch::Patch) {
+        let ctx = Context::new(self.client.clone(), MANAGER).timeout(CALL_TIMEOUT);
+        log(&object.name_any(), patch_status(&ctx, object, patch).await);
     }
 }
 

@@ -2,7 +2,9 @@
 
 use k8s_openapi::api::core::v1::{Pod, PodStatus};
 use kube::api::ObjectMeta;
-use opensdn_runtime::apply::{Context, Deletion, Exactly, apply, apply_status, delete_exactly};
+use opensdn_runtime::apply::{
+    Context, Deletion, Exactly, apply, apply_status, delete_exactly, delete_named, patch_status,
+};
 use serde_json::{Value, json};
 
 use crate::api_server::{ApiServer, refusal};
@@ -90,4 +92,27 @@ async fn exactly_the_object_that_was_read_is_deleted() {
     let (_, client) = ApiServer::start(|_| Some(refusal(500, "InternalError", "no"))).await;
     let ctx = Context::new(client, "operator");
     assert!(delete_exactly(&ctx, &pod(), Exactly::ThisObject).await.is_err());
+}
+
+#[tokio::test]
+async fn a_named_object_is_deleted_whichever_it_is() {
+    let (server, client) = ApiServer::start(|_| Some((200, stored()))).await;
+    let ctx = Context::new(client, "operator");
+    let deletion = delete_named::<Pod>(&ctx, Some("n"), "a").await.unwrap();
+    assert_eq!(deletion, Deletion::Deleted);
+    let seen = &server.seen()[0];
+    assert_eq!(seen.method, "DELETE");
+    assert!(seen.uri.starts_with("/api/v1/namespaces/n/pods/a"), "{}", seen.uri);
+    assert!(seen.body.get("preconditions").is_none_or(Value::is_null));
+}
+
+#[tokio::test]
+async fn a_status_is_patched_as_json() {
+    let (server, client) = ApiServer::start(|_| Some((200, stored()))).await;
+    let patch = json!([{"op": "remove", "path": "/status/replicas/0"}]);
+    let patch_of = serde_json::from_value(patch.clone()).unwrap();
+    patch_status(&Context::new(client, "operator"), &pod(), patch_of).await.unwrap();
+    let seen = &server.seen()[0];
+    assert!(seen.uri.starts_with("/api/v1/namespaces/n/pods/a/status?"), "{}", seen.uri);
+    assert_eq!(seen.body, patch);
 }
