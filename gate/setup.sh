@@ -105,7 +105,7 @@ cargo_nextest() {
 
 mdbook() {
   has_tool mdbook "mdbook v$MDBOOK" ||
-    cargo_tool mdbook "$MDBOOK" "makes the book" 2 --no-default-features
+    cargo_tool mdbook "$MDBOOK" "makes the book" 1 --debug --no-default-features
 }
 
 # What standard input says, and before its first line what it is about. Go names every module that
