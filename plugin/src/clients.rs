@@ -225,6 +225,7 @@ impl ClusterFlags {
             }
             None => self.config_of_pod()?,
         };
+        config.proxy_url = opensdn_proxy::for_server(&config.cluster_url, config.proxy_url);
         if let Some(namespace) = &self.namespace {
             config.default_namespace.clone_from(namespace);
         }

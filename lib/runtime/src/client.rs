@@ -19,7 +19,8 @@ use tower::{BoxError, ServiceBuilder, retry::RetryLayer};
 /// # Errors
 /// Neither says where the API server is, or what it says cannot be used.
 pub async fn client() -> Result<Client, Error> {
-    let config = Config::infer().await.map_err(Error::InferConfig)?;
+    let mut config = Config::infer().await.map_err(Error::InferConfig)?;
+    config.proxy_url = opensdn_proxy::for_server(&config.cluster_url, config.proxy_url);
     // A proxy is rare and kube knows its protocols.
     if config.proxy_url.is_some() { Client::try_from(config) } else { direct(config) }
 }
