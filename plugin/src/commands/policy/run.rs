@@ -28,10 +28,10 @@ Examples:
   # What does a policy say to the change of an object, and what did it see of it?
   kubectl opensdn policy run even-quorum -f new.yaml --old old.yaml
 
-  # Look-ups are answered by files
+  # Lookups are answered by files
   kubectl opensdn policy run build/mine.wasm -f vrouter.yaml --objects nodes.yaml
 
-  # Look-ups are answered by the cluster and written down, then repeated without it
+  # Lookups are answered by the cluster and written down, then repeated without it
   kubectl opensdn policy run build/mine.wasm -f vrouter.yaml --record lookups.json
   kubectl opensdn policy run build/mine.wasm -f vrouter.yaml --replay lookups.json";
 
