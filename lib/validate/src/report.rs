@@ -10,6 +10,7 @@ mod human;
 mod junit;
 mod layout;
 mod location;
+mod mistakes;
 mod sarif;
 
 #[cfg(test)]
@@ -165,7 +166,7 @@ pub struct Related {
 }
 
 /// A policy that was run.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PolicyId {
     /// Name of the AdmissionPolicy.

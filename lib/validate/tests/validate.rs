@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{LazyLock, Mutex, PoisonError};
 
 use opensdn_policy_host::{Cache, Engine, Metering};
-use opensdn_validate::report::{Finding, Severity, ValidationReport};
+use opensdn_validate::report::{Finding, Layout, Severity, ValidationReport, write_human};
 use opensdn_validate::{Error, Loader, Task, Validated, validate};
 
 /// What runs policies, as in the plugin.
@@ -197,4 +197,21 @@ fn other_kinds_are_counted_and_refused_only_when_strict() {
     assert_eq!((lenient.findings.len(), lenient.summary.ignored), (0, 1));
     let strict = run(&Task { strict: true, ..task(root.path()) }).report;
     assert_eq!(codes(&strict.findings), ["unknown-kind"]);
+}
+
+/// tf-operator's default manifest repeats each of its mistakes for many of thirteen components.
+#[test]
+fn upstreams_default_manifest_is_at_most_ten_findings_to_read() {
+    let sample =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/samples/tf-operator-default.yaml");
+    let report = run(&task(&sample)).report;
+    let mut text = Vec::new();
+    let layout = Layout { width: 80, unicode: false };
+    write_human(&report, layout, &mut anstream::StripStream::new(&mut text)).unwrap();
+    let text = String::from_utf8(text).unwrap();
+    let levels = ["error[", "warning[", "info["];
+    let is_finding = |line: &&str| levels.iter().any(|level| line.starts_with(level));
+    let findings = text.lines().filter(is_finding).count();
+    assert!((1..=10).contains(&findings), "{findings} findings:\n{text}");
+    assert!(report.findings.len() > findings, "machines get every place");
 }

@@ -1,4 +1,5 @@
-//! Findings for people, each with its line and a caret under what is meant.
+//! Findings for people, each with its line and a caret under what is meant. One mistake at many
+//! places of an object is written once, with all its places.
 
 use std::io::{self, Write};
 
@@ -10,7 +11,8 @@ use annotate_snippets::{
 
 use super::layout::{Layout, wrap};
 use super::location::{Excerpt, Location};
-use super::{Finding, Fixed, Severity, ValidationReport};
+use super::mistakes::{Mistake, mistakes};
+use super::{Fixed, Severity, ValidationReport};
 
 /// What is before the text of a note: the gutter, `= note: `.
 const NOTE_INDENT: usize = 16;
@@ -26,8 +28,8 @@ pub fn write(report: &ValidationReport, layout: Layout, out: &mut dyn Write) -> 
     if !report.fixed.is_empty() && !report.findings.is_empty() {
         writeln!(out)?;
     }
-    for finding in &report.findings {
-        writeln!(out, "{}\n", renderer.render(&[group(finding, layout)]))?;
+    for mistake in mistakes(&report.findings) {
+        writeln!(out, "{}\n", renderer.render(&[group(&mistake, layout)]))?;
     }
     if !report.suppressed.is_empty() {
         writeln!(out, "suppressed:")?;
@@ -47,14 +49,18 @@ pub fn write(report: &ValidationReport, layout: Layout, out: &mut dyn Write) -> 
     Ok(())
 }
 
-fn group(finding: &Finding, layout: Layout) -> Group<'static> {
+fn group(mistake: &Mistake<'_>, layout: Layout) -> Group<'static> {
+    let finding = mistake.first;
     let level = match finding.severity {
         Severity::Error => Level::ERROR,
         Severity::Warning => Level::WARNING,
         Severity::Info => Level::INFO,
     };
-    let message = normalize_untrusted_str(&finding.message);
-    let headline = normalize_untrusted_str(finding.headline());
+    let message = normalize_untrusted_str(mistake.message);
+    let headline = match finding.title.as_str() {
+        "" => message.clone(),
+        title => normalize_untrusted_str(title),
+    };
     let prefix = finding.code.len() + "warning[]: ".len();
     let headline = wrap(&headline, layout.width.saturating_sub(prefix)).join("\n");
     let label = (!finding.title.is_empty()).then_some(message.as_str());
@@ -74,9 +80,18 @@ fn group(finding: &Finding, layout: Layout) -> Group<'static> {
             group = group.element(Level::NOTE.message(note(&text, layout)));
         }
     }
+    let message = below.map(|message| (Level::NOTE, message.to_owned()));
+    let notes = message.into_iter().chain(notes(mistake));
+    group.elements(notes.map(|(level, text)| level.message(note(&text, layout))))
+}
+
+/// What is below the lines of the source.
+fn notes(mistake: &Mistake<'_>) -> Vec<(Level<'static>, String)> {
+    let Mistake { first: finding, others, .. } = mistake;
     let mut notes = Vec::new();
-    if let Some(message) = below {
-        notes.push((Level::NOTE, message.to_owned()));
+    if !others.is_empty() {
+        let places: Vec<String> = others.iter().map(|other| other.place.text()).collect();
+        notes.push((Level::NOTE.with_name("also at"), places.join("\n")));
     }
     if !finding.hint.is_empty() {
         notes.push((Level::HELP, finding.hint.clone()));
@@ -91,7 +106,7 @@ fn group(finding: &Finding, layout: Layout) -> Group<'static> {
         let text = format!("{} {} ({digest})", policy.name, policy.version);
         notes.push((Level::NOTE.with_name("policy"), text));
     }
-    group.elements(notes.into_iter().map(|(level, text)| level.message(note(&text, layout))))
+    notes
 }
 
 fn note(text: &str, layout: Layout) -> String {
@@ -148,16 +163,9 @@ pub fn fixed(one: &Fixed) -> String {
 /// The last line for people: `3 errors, 1 warning in 6 files, 14 objects`.
 pub fn summary(report: &ValidationReport, took: std::time::Duration) -> String {
     let summary = &report.summary;
-    let counts =
-        [(summary.errors, "error"), (summary.warnings, "warning"), (summary.infos, "note")];
-    let found: Vec<String> = counts
-        .into_iter()
-        .filter(|(number, _)| *number > 0)
-        .map(|(number, word)| plural(number, word))
-        .collect();
-    let found = if found.is_empty() { "nothing found".to_owned() } else { found.join(", ") };
     let mut text = format!(
-        "{found} in {}, {}, {}, {} ms",
+        "{} in {}, {}, {}, {} ms",
+        found(report),
         plural(summary.files, "file"),
         plural(summary.objects, "object"),
         plural(report.policies.len(), "policy"),
@@ -174,6 +182,22 @@ pub fn summary(report: &ValidationReport, took: std::time::Duration) -> String {
         text.push_str(&format!("; {objects} of other kinds ignored"));
     }
     text
+}
+
+/// `2 errors, 8 warnings at 31 places`: what people have to fix, and in how many places.
+fn found(report: &ValidationReport) -> String {
+    let mistakes = mistakes(&report.findings);
+    let words =
+        [(Severity::Error, "error"), (Severity::Warning, "warning"), (Severity::Info, "note")];
+    let of = |severity| mistakes.iter().filter(|one| one.first.severity == severity).count();
+    let counts = words.map(|(severity, word)| (of(severity), word));
+    let found = counts.into_iter().filter(|(number, _)| *number > 0);
+    let found: Vec<String> = found.map(|(number, word)| plural(number, word)).collect();
+    match report.findings.len() {
+        0 => "nothing found".to_owned(),
+        places if places == mistakes.len() => found.join(", "),
+        places => format!("{} at {places} places", found.join(", ")),
+    }
 }
 
 fn plural(number: usize, word: &str) -> String {

@@ -139,3 +139,38 @@ fn control_characters_do_not_reach_the_terminal() {
     let written = text(|out| write_human(&report, LAYOUT, &mut anstream::StripStream::new(out)));
     assert!(!written.contains('\u{1b}') && !written.contains('\u{202e}'), "{written:?}");
 }
+
+/// One mistake, at three places of an object and once in another.
+fn repeated() -> ValidationReport {
+    let at = |component: &str, line| {
+        let mut one = finding("OSDN1306", Severity::Warning);
+        one.message = format!("{component}: no tag");
+        one.place.line = Some(line);
+        one
+    };
+    let mut elsewhere = at("Webui webui1", 9);
+    elsewhere.object.as_mut().unwrap().name = "other".to_owned();
+    let findings = vec![at("Redis redis1", 3), at("Config config1", 5), at("Config config1", 7)];
+    let findings = findings.into_iter().chain([elsewhere]).collect();
+    let mut report = ValidationReport { findings, ..ValidationReport::default() };
+    report.settle();
+    report
+}
+
+#[test]
+fn people_see_one_mistake_of_an_object_once_with_its_places_and_machines_each_place() {
+    let report = repeated();
+    let written = text(|out| write_human(&report, LAYOUT, &mut anstream::StripStream::new(out)));
+    assert_eq!(written.matches("warning[OSDN1306]").count(), 2, "{written}");
+    let also = "= also at: deploy/a b,c:%.yaml:5:13\n             deploy/a b,c:%.yaml:7:13";
+    assert!(written.contains(also), "{written}");
+    assert!(written.contains("^ no tag") && written.contains("^ Webui webui1: no tag"));
+    assert!(!written.contains("redis1"), "a name for all places: {written}");
+    let last = summary(&report, std::time::Duration::ZERO);
+    assert!(last.starts_with("2 warnings at 4 places in "), "{last}");
+    assert_eq!(text(|out| write_github(&report, out)).lines().count(), 4);
+    let document: Value = serde_json::from_str(&text(|out| write_sarif(&report, out))).unwrap();
+    let results = document.pointer("/runs/0/results").and_then(Value::as_array).unwrap();
+    assert_eq!(results.len(), 4);
+    assert!(text(|out| write_junit(&report, &[], out)).contains(r#"tests="4""#));
+}
