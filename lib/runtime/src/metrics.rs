@@ -55,12 +55,11 @@ pub fn registry(prefix: &'static str) -> Registry {
     Registry::with_prefix(prefix)
 }
 
-/// Registers a table of metrics: name, help, unit, metric. The registry appends the unit, and
-/// `_total` to a counter.
-pub fn register<const N: usize>(
-    registry: &mut Registry,
-    table: [(&str, &str, Option<Unit>, Box<dyn Metric>); N],
-) {
+/// A row of [`register`]'s table: name, help, unit, metric.
+pub type Row = (&'static str, &'static str, Option<Unit>, Box<dyn Metric>);
+
+/// Registers a table of metrics. The registry appends the unit, and `_total` to a counter.
+pub fn register<const N: usize>(registry: &mut Registry, table: [Row; N]) {
     for (name, help, unit, metric) in table {
         match unit {
             Some(unit) => registry.register_with_unit(name, help, unit, Registered(metric)),
