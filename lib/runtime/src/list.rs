@@ -13,7 +13,7 @@ pub struct List {
     api_version: String,
     #[serde(default)]
     kind: String,
-    #[serde(default)]
+    /// Without it the answer is no list, however empty.
     metadata: ListMeta,
     /// An empty list of metadata has `null` here.
     #[serde(default)]

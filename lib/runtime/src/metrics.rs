@@ -80,6 +80,11 @@ impl EncodeMetric for Registered {
     fn metric_type(&self) -> MetricType {
         self.0.metric_type()
     }
+
+    /// A family without a sample is left out of the text.
+    fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
 }
 
 /// A histogram of seconds.

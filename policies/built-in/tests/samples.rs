@@ -53,7 +53,9 @@ async fn policies() -> Vec<Policy> {
     let engine = Engine::start(4).unwrap();
     let mut policies = Vec::new();
     for built_in in ALL {
-        policies.push(Policy::load(&engine, built_in.bytes, None, None).await.unwrap());
+        policies.push(
+            Policy::load(&engine, built_in.bytes, None, Some(&crate::compiled())).await.unwrap(),
+        );
     }
     policies
 }

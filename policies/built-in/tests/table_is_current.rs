@@ -94,7 +94,8 @@ async fn policies() -> Vec<Metadata> {
     let engine = Engine::start(4).unwrap();
     let mut policies = Vec::new();
     for built_in in opensdn_policies::ALL {
-        let policy = Policy::load(&engine, built_in.bytes, None, None).await.unwrap();
+        let policy =
+            Policy::load(&engine, built_in.bytes, None, Some(&crate::compiled())).await.unwrap();
         policies.push(policy.metadata().clone());
     }
     policies

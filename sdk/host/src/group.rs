@@ -1,7 +1,7 @@
 //! Findings as a person reads them: one mistake at many places is one thing to fix. Machines get
 //! the findings themselves. Pure; how a place is written is the caller's business.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use crate::{
     contract::Severity,
@@ -13,7 +13,8 @@ use crate::{
 pub struct Group<'f> {
     /// The first of them.
     pub first: &'f Finding,
-    /// The JSON Pointers of all, in their order, none twice.
+    /// The JSON Pointers of all, sorted, none twice: which are shown does not depend on who found what
+    /// first.
     pub pointers: Vec<&'f str>,
     /// What is wrong; without the name of the component where there are several.
     pub message: &'f str,
@@ -26,21 +27,27 @@ type Key<'f> = (&'f str, Mode, Severity, &'f str, &'f str);
 pub fn group<'f>(findings: impl IntoIterator<Item = &'f Finding>) -> Vec<Group<'f>> {
     let mut groups: Vec<Group<'f>> = Vec::new();
     let mut known: HashMap<Key<'f>, usize> = HashMap::new();
-    let mut places: HashSet<(usize, &'f str)> = HashSet::new();
+    let mut places: HashMap<(usize, &'f str), &'f str> = HashMap::new();
     for finding in findings {
         let Finding { code, mode, severity, message, hint, pointer, .. } = finding;
         let gist = gist(message);
         let number = *known.entry((code, *mode, *severity, gist, hint)).or_insert(groups.len());
-        match groups.get_mut(number) {
-            None => groups.push(Group { first: finding, pointers: Vec::new(), message }),
-            Some(group) if group.message != message => group.message = gist,
-            Some(_) => {}
+        let own = || Group { first: finding, pointers: vec![pointer.as_str()], message };
+        match (places.get(&(number, pointer.as_str())), groups.get_mut(number)) {
+            (Some(same), _) if same == message => {}
+            // Two subjects at one place: without their names the second would be lost.
+            (Some(_), _) | (None, None) => groups.push(own()),
+            (None, Some(group)) => {
+                group.pointers.push(pointer);
+                if group.message != message {
+                    group.message = gist;
+                }
+            }
         }
-        if let Some(group) = groups.get_mut(number)
-            && places.insert((number, pointer))
-        {
-            group.pointers.push(pointer);
-        }
+        places.entry((number, pointer)).or_insert(message);
+    }
+    for group in &mut groups {
+        group.pointers.sort_unstable();
     }
     groups.sort_by_key(|group| match group.first.severity {
         Severity::Deny => 0,
@@ -83,6 +90,22 @@ mod tests {
             message: message.to_owned(),
             hint: "change it".to_owned(),
         }
+    }
+
+    #[test]
+    fn two_subjects_at_one_place_are_both_named() {
+        let findings = ["Secret a: not found", "Secret b: not found"]
+            .map(|message| finding("A", Severity::Deny, "/spec", message));
+        let groups = group(&findings);
+        let said: Vec<_> = groups.iter().map(|group| group.message).collect();
+        assert_eq!(said, ["Secret a: not found", "Secret b: not found"]);
+    }
+
+    #[test]
+    fn places_are_sorted() {
+        let at = |pointer| finding("A", Severity::Warn, pointer, "no tag");
+        let findings = [at("/z"), at("/a"), at("/m")];
+        assert_eq!(group(&findings)[0].pointers, ["/a", "/m", "/z"]);
     }
 
     #[test]
