@@ -1,5 +1,5 @@
 //! Targets for fuzzing: what reads bytes from outside, with the properties that must hold for all
-//! bytes. A target knows nothing of who drives it: `run` drives it for a bounded number of inputs
+//! bytes. A target does not know its driver: `run` drives it for a bounded number of inputs
 //! in every test run, `libfuzzer/` for as long as a person likes.
 
 pub mod mutate;
@@ -8,7 +8,7 @@ pub mod review;
 pub mod run;
 
 /// What came of one input: a short text that is the same for inputs that took the same way
-/// through the code, so that a driver can tell which inputs are worth keeping.
+/// through the code, so that a driver knows which inputs are worth keeping.
 pub type Signature = String;
 
 /// Something that reads bytes from outside.

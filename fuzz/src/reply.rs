@@ -1,6 +1,6 @@
 //! The host's reading of what a policy returns. The input is the guest's memory from the address
 //! 2000 on, where the result of `validate` and of `mutate` begins; so it holds the pointers and
-//! lengths of everything else. Whatever stands there, the evaluation ends as a value, in time, and
+//! lengths of everything else. Whatever the bytes, the evaluation ends as a value, in time, and
 //! the host has copied no more than it may.
 
 use std::{fmt::Write as _, sync::Arc, time::Duration};
@@ -137,7 +137,7 @@ fn of_mutation(mutation: &Mutation) -> Result<Signature, Violation> {
     Ok(format!("{}", mutation.patch.0.len().min(3)))
 }
 
-/// Numbers and quoted texts come from the input and say nothing of the way.
+/// Numbers and quoted texts come from the input and do not identify the path.
 fn signature(category: &str, text: &str) -> Signature {
     let text: String = text.chars().filter(|c| !c.is_ascii_hexdigit()).take(160).collect();
     let unquoted: String = text.split('"').step_by(2).collect();

@@ -190,7 +190,7 @@ impl Answer {
         }
     }
 
-    /// Numbers and quoted texts come from the input and say nothing of the way.
+    /// Numbers and quoted texts come from the input and do not identify the path.
     fn signature(&self) -> Signature {
         let text: String = self.message.chars().filter(|c| !c.is_ascii_digit()).take(120).collect();
         let unquoted: String = text.split('"').step_by(2).collect();

@@ -12,7 +12,7 @@ use crate::{
     mutate::{Rng, mutate},
 };
 
-/// Longer inputs say nothing new and cost more.
+/// Longer inputs find nothing new and cost more.
 const LONGEST: usize = 5000;
 /// Seeds that the run itself found are kept up to here.
 const MOST_SEEDS: usize = 400;

@@ -47,7 +47,7 @@ fn words(name: &str) -> Option<Vec<String>> {
     match rest.strip_prefix('-') {
         None if rest.is_empty() => Some(Vec::new()),
         None => None,
-        // kubectl writes a dash within a word as an underscore.
+        // kubectl writes a dash within a name as an underscore.
         Some(rest) => Some(rest.split('-').map(|word| word.replace('_', "-")).collect()),
     }
 }

@@ -1,5 +1,5 @@
 //! Where a command writes: the only place that touches the standard streams. The answer goes to
-//! stdout, everything else to stderr; colours only where somebody sees them. What the answer is made
+//! stdout, everything else to stderr; colours only on a terminal. What the answer is made
 //! of is not known here.
 
 use std::io::{self, BufRead, BufWriter, IsTerminal, Write};

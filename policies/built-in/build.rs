@@ -1,4 +1,4 @@
-//! Builds every policy beside this crate and lists the components. How they are built stands in
+//! Builds every policy beside this crate and lists the components. How they are built is in
 //! `sdk/build`.
 
 use std::{

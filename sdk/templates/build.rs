@@ -1,5 +1,5 @@
 //! Embeds the templates and the SDK's source. Of the workspace's own manifest and lock file only
-//! what the SDK needs is taken, so that versions stand in one place and a new project begins with
+//! what the SDK needs is taken, so that versions are in one place and a new project begins with
 //! those that were tested here.
 
 use std::{

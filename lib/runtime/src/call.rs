@@ -255,7 +255,7 @@ impl CallError {
         }
     }
 
-    /// A fixed word for metrics.
+    /// A fixed label for metrics.
     #[must_use]
     pub fn category(&self) -> &'static str {
         match (&self.source, self.status().map(|status| status.code)) {

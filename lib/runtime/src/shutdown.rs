@@ -21,7 +21,7 @@ pub enum Phase {
     Closing,
 }
 
-/// Announces phases to everybody who holds a [`Drain`].
+/// Announces phases to every holder of a [`Drain`].
 #[derive(Debug)]
 pub struct Shutdown {
     sender: watch::Sender<Phase>,

@@ -35,7 +35,7 @@ pub(crate) struct PolicyOptions {
 /// Where modules lie that are not built in.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Modules {
-    /// The folder that stands for the webhook's.
+    /// The folder used in place of the webhook's.
     folder: Option<PathBuf>,
     /// `binaryData` by namespace and name of the ConfigMap.
     config_maps: BTreeMap<(String, String), Map<String, Value>>,

@@ -8,7 +8,7 @@ use opensdn_error_chain::error_causes;
 pub struct Error {
     /// Who has to act.
     pub category: Category,
-    /// A stable word for scripts: `unreadable-file`.
+    /// A stable code for scripts: `unreadable-file`.
     pub code: &'static str,
     /// What is wrong, and where.
     pub message: String,

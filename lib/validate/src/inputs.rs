@@ -87,10 +87,10 @@ pub(crate) fn explain(name: &str, error: &io::Error) -> (String, String) {
     (format!("{name} cannot be read: {error}"), hint.to_owned())
 }
 
-/// Finds everything that the names stand for.
+/// Finds every input that the names match.
 ///
 /// # Errors
-/// A name stands for nothing, or standard input is named twice.
+/// A name matches nothing, or standard input is named twice.
 pub(crate) fn collect(names: &[PathBuf]) -> Result<Inputs, Error> {
     let mut inputs = Inputs::default();
     let mut stdin = false;
@@ -196,7 +196,7 @@ impl Inputs {
         Ok(())
     }
 
-    /// Each file once, however often it is named.
+    /// Each file once, even if it is named twice.
     fn add_file(&mut self, path: &Path) {
         let canonical = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         if !self.seen.insert(canonical) {

@@ -35,7 +35,7 @@ pub(crate) enum KustomizeError {
     /// The file is no kustomization.
     #[error("{} is no kustomization: {}", .0.display(), .1)]
     Malformed(PathBuf, String),
-    /// Something lies elsewhere.
+    /// Something is outside of the folder.
     #[error("{:?} of {} is not on this machine, and nothing is fetched here", .1, .0.display())]
     Remote(PathBuf, String),
     /// Something is not there.

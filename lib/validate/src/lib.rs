@@ -84,7 +84,7 @@ pub struct Validated {
 /// Validates, against a live cluster where one is given.
 ///
 /// # Errors
-/// What was named stands for nothing, a policy cannot be used, or the cluster does not answer. What
+/// A name matches nothing, a policy cannot be used, or the cluster does not answer. What
 /// is wrong with the manifests is no error but in the report.
 pub async fn validate(
     loader: Loader<'_>,

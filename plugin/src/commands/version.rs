@@ -143,7 +143,7 @@ fn shadows() -> Vec<Shadow> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let externals = plugins::found_in(&path);
     if externals.iter().all(|external| external.words.is_empty()) {
-        // The common case, without building all commands for nothing.
+        // The common case, without building all commands needlessly.
         return Vec::new();
     }
     plugins::shadows(&externals, &crate::parse::command())

@@ -99,7 +99,7 @@ pub(crate) fn nearest<'a>(
     name: &str,
     known: impl Iterator<Item = &'a str> + Clone,
 ) -> Option<&'a str> {
-    // Whoever leaves out the command's words means the flag that only one command has.
+    // A name without its command means the flag that only one command has.
     let flag = |known: &&str| known.rsplit('.').next() == Some(name);
     let mut of_flag = known.clone().filter(flag);
     if let (Some(one), None) = (of_flag.next(), of_flag.next()) {

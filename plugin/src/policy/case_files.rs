@@ -73,7 +73,7 @@ pub(crate) fn of_built_in(name: &str) -> Vec<CaseFile> {
     cases.map(file).collect()
 }
 
-/// A component lies in its project's build folder; the cases lie beside that.
+/// A component is in its project's build folder; the cases are beside that.
 fn beside(component: &Path) -> PathBuf {
     let folder = component.parent().unwrap_or(Path::new(""));
     let project = if folder.file_name().is_some_and(|name| name == BUILD_FOLDER) {

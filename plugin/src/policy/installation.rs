@@ -130,7 +130,7 @@ fn config_map(
     Ok((key, object))
 }
 
-/// The kinds that the policy says it looks up. Whoever applies the object allows them.
+/// The kinds that the policy declares as lookups. Applying the object allows them.
 fn look_ups(policy: &Policy) -> Option<Vec<LookupKind>> {
     let indexes = policy.metadata().indexes.iter();
     let kinds: BTreeSet<_> =

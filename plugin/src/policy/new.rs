@@ -8,7 +8,7 @@ use opensdn_policy_templates::{Kind, Project, Sdk};
 
 use crate::exit::{Exit, Failure};
 
-/// The kinds that a word on the command line names: `apps/v1/Deployment`, or an OpenSDN kind alone.
+/// The kinds that an argument names: `apps/v1/Deployment`, or an OpenSDN kind alone.
 ///
 /// # Errors
 /// It names none.
@@ -31,7 +31,7 @@ pub(crate) fn kind(word: &str) -> Result<Kind, Failure> {
 /// Where the SDK comes from: a checkout of the product, a release, or by default this program.
 ///
 /// # Errors
-/// The word is neither.
+/// The argument is neither.
 pub(crate) fn sdk(word: Option<&str>) -> Result<Sdk, Failure> {
     let Some(word) = word else { return Ok(Sdk::Embedded) };
     let checkout = Path::new(word);
@@ -61,7 +61,7 @@ pub(crate) fn write(project: &Project, folder: &Path) -> Result<Vec<PathBuf>, Fa
     let written = files.iter().try_for_each(|(path, text)| write_new(&folder.join(path), text));
     if let Err(error) = written {
         if made == Made::New {
-            // It held nothing but what was written here; if it stays, that does no harm.
+            // It held only what was written here; if it stays, that does no harm.
             let _ = fs::remove_dir_all(folder);
         }
         return Err(unwritable(folder, &error));

@@ -120,7 +120,7 @@ fn what_is_for_a_context_holds_where_its_cluster_is_asked() {
         .replace("current-context: near", "current-context: far");
     fs::write(&kubeconfig, text).unwrap();
     assert!(escape("version"));
-    // Whoever asks nobody reads no kubeconfig.
+    // A command that asks no server reads no kubeconfig.
     fs::write(&kubeconfig, "{ this is no kubeconfig").unwrap();
     assert_eq!(home.run("version --client", &[]).status.code(), Some(0));
     assert_eq!(home.run("explain OSDN4001", &[]).status.code(), Some(0));

@@ -1,5 +1,5 @@
-//! Commands that ask no cluster ask nobody: they open no socket and read no kubeconfig, although
-//! there is one, and proxies, and somebody who listens.
+//! Commands that need no cluster stay offline: they open no socket and read no kubeconfig, although
+//! there is one, and proxies, and a server that listens.
 
 #![allow(
     clippy::unwrap_used,
@@ -55,14 +55,14 @@ struct Surroundings {
 }
 
 impl Surroundings {
-    /// A kubeconfig that names a server which listens, and nobody else does.
+    /// A kubeconfig that names the only server that listens.
     fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         listener.set_nonblocking(true).unwrap();
         fs::create_dir(folder.path().join(".kube")).unwrap();
         fs::write(folder.path().join("a.yaml"), MANIFEST).unwrap();
-        // What holds for a context must not make anybody look for it.
+        // Defaults for a context must not make a command read the kubeconfig.
         let config = folder.path().join(".config/kubectl-opensdn");
         fs::create_dir_all(&config).unwrap();
         fs::write(config.join("config.yaml"), "contexts: {c: {request-timeout: 1s}}\n").unwrap();
@@ -105,7 +105,7 @@ fn commands_without_a_cluster_call_nobody_and_read_no_kubeconfig() {
     let usable = format!(
         "apiVersion: v1\nkind: Config\ncurrent-context: c\ncontexts: [{{name: c, context: {{cluster: c, user: u}}}}]\nclusters: [{{name: c, cluster: {{server: 'http://{server}'}}}}]\nusers: [{{name: u, user: {{token: t}}}}]\n"
     );
-    // Whoever reads the second one fails.
+    // A command that reads the second one fails.
     for kubeconfig in [usable.as_str(), "{ this is no kubeconfig"] {
         fs::write(around.kubeconfig(), kubeconfig).unwrap();
         for (arguments, code) in commands(&around.manifest()) {

@@ -197,7 +197,7 @@ fn a_benchmark_is_compared_with_an_earlier_one() {
         let measured = &mut before["measurements"][0];
         let fuel = measured["fuel"].as_f64().unwrap();
         measured["fuel"] = json!((fuel * part).round() as u64);
-        // Times say nothing on a machine that does other things too.
+        // Times mean nothing on a busy machine.
         measured["noisePercent"] = json!(1e9);
         fs::write(folder.path().join("before.json"), before.to_string()).unwrap();
         policy(folder.path(), &compare)

@@ -1,5 +1,5 @@
 //! The transcripts: what each command writes and with which code it ends. A transcript is made, and
-//! made anew, with `TRYCMD=overwrite cargo test -p kubectl-opensdn --test cli`; then read it.
+//! updated, with `TRYCMD=overwrite cargo test -p kubectl-opensdn --test cli`; then read it.
 
 #[test]
 fn commands_write_and_end_as_in_their_transcripts() {

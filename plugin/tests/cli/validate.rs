@@ -81,11 +81,11 @@ fn a_file_without_the_right_to_read_it_ends_with_2_and_hides_nothing() {
     fs::set_permissions(root.path(), fs::Permissions::from_mode(0o755)).unwrap();
     let mut command = program();
     command.args(["validate", "-o", "github", "."]).current_dir(root.path());
-    // Root may read everything, so it is somebody else who tries.
+    // Root may read everything, so another user tries.
     if fs::read(&secret).is_ok() {
         command.uid(65534).gid(65534);
         let Ok(probe) = Command::new(PROGRAM).arg("--version").uid(65534).output() else {
-            // Somebody else cannot reach the program here.
+            // Other users cannot reach the program here.
             return;
         };
         assert!(probe.status.success());

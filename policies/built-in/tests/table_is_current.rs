@@ -17,7 +17,7 @@ its settings stand in `spec.settings`. How to write one: CONTRIBUTING.md.
 
 ";
 
-/// Kept by hand; the test below tells what it forgets.
+/// Kept by hand; the test below reports what is missing.
 const NOT_CHECKED: &str = include_str!("../not-checked-yet.md");
 
 /// How many rules the groups A to H of the catalogue have. The codes of a group begin with 11 to

@@ -1,4 +1,4 @@
-//! The link-local services of one object, with their defaults filled in, and what each can tell
+//! The link-local services of one object, with their defaults filled in, and what each shows
 //! by itself.
 
 use std::net::Ipv4Addr;
@@ -58,7 +58,7 @@ impl Table {
         self.services.iter()
     }
 
-    /// Adds the entry that stands at `at`.
+    /// Adds the entry at `at`.
     pub(crate) fn add(&mut self, entry: &Entry, at: &Pointer, source: &Source) {
         let given = |text: &Option<String>| text.clone().filter(|text| !text.is_empty());
         let name = given(&entry.name).unwrap_or_else(|| METADATA_NAME.to_owned());

@@ -16,11 +16,11 @@
 //!
 //! Uniqueness is claimed, not looked up, so it holds for creates at the same moment. What the
 //! operator makes of a Manager's Config claims nothing: the Manager does. That it is the
-//! Manager's is looked up, for anybody can write an ownerReference.
+//! Manager's is looked up, since any user can write an ownerReference.
 //!
 //! A service's address is taken from every network of the cloud, on all ports. So it must be of
-//! no use to anybody else: not in a network of pods, services, nodes or the fabric, as far as the
-//! cluster and the settings tell.
+//! no use to anything else: not in a network of pods, services, nodes or the fabric, as far as the
+//! cluster and the settings say.
 
 mod entries;
 mod networks;

@@ -1,4 +1,4 @@
-//! Who has an address already, as far as the settings and the cluster tell.
+//! What has an address already, as far as the settings and the cluster say.
 
 use std::net::Ipv4Addr;
 
@@ -45,7 +45,7 @@ struct Network {
 }
 
 impl Network {
-    /// `None` for what is no IPv4 network; it may well be an IPv6 one.
+    /// `None` for what is no IPv4 network; it may be an IPv6 one.
     fn parse(text: &str) -> Option<Self> {
         let (address, length) = text.trim().split_once('/')?;
         let length: u32 = length.parse().ok().filter(|length| *length <= 32)?;
@@ -85,7 +85,7 @@ impl Networks {
     /// Whose the address is, in words.
     ///
     /// # Errors
-    /// The cluster cannot tell.
+    /// The cluster does not say.
     pub(crate) fn owner_of(&self, ip: Ipv4Addr) -> Result<Option<String>, Failure> {
         let set = self.0.iter().find(|(_, _, network)| network.contains(ip));
         if let Some((setting, text, _)) = set {

@@ -2,7 +2,7 @@
 //!
 //! There is no replicas field: one member runs on each node that the node selector matches. Of
 //! four members three must be alive, so four survive the loss of one, as three do, and there is
-//! one more to lose; when the network parts two from two, nobody has a majority.
+//! one more to lose; when the network parts two from two, neither side has a majority.
 //!
 //! ```yaml
 //! spec:

@@ -1,4 +1,4 @@
-//! Defaults that nobody sees: writes them into the objects.
+//! Defaults that are invisible: writes them into the objects.
 //!
 //! tf-operator has its defaults in its code: `kubectl get -o yaml` does not show on which port a
 //! service listens, a new version may have another, and where the code forgets one (reaperEnabled,
@@ -20,7 +20,7 @@
 //! - secrets and names of users: there is no default that may be known;
 //! - what a component takes from its Manager (authentication, log level, node selector);
 //! - `insecure` and `adminPort` of Keystone: their defaults are bad, and a bad value should not
-//!   look as if somebody had chosen it;
+//!   look as if it had been chosen;
 //! - what is computed: node selector, tolerations, aaaMode, addresses, public pool, pod subnet;
 //! - fields without effect.
 //!
@@ -104,7 +104,7 @@ fn standalone(request: &Request<Standalone>, _: &NoSettings, patch: &mut Patch) 
     write_service(patch, &component, service, request.operation)
 }
 
-/// What stands in the commonConfiguration of a Manager, and of a component that has none.
+/// What is in the commonConfiguration of a Manager, and of a component that has none.
 fn write_common(patch: &mut Patch, spec: &mut Value) -> Outcome {
     let at = Pointer::from("/spec");
     patch.default_value(spec, &at, "/commonConfiguration/logLevel", "info")?;

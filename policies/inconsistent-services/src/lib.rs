@@ -3,7 +3,7 @@
 //! ```yaml
 //! kind: Manager
 //! spec:
-//!   services:                       # no zookeeper, no rabbitmq: config waits for ever
+//!   services:                       # no zookeeper, no rabbitmq: config waits forever
 //!     config: …
 //!     cassandras:
 //!       - metadata: {name: configdb1}
@@ -12,7 +12,7 @@
 //!     vrouters: [{spec: {serviceConfiguration: {dataSubnet: 10.2.0.0/24}}}]   # no control node
 //! ```
 //!
-//! Each service is right by itself, so nothing but the network tells. What one field refers to
+//! Each service is right by itself, so only the network would show it. What one field refers to
 //! is there is judged by `missing-reference`. A Manager without any service is not judged: it
 //! starts nothing.
 //!

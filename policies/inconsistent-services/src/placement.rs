@@ -1,4 +1,4 @@
-//! On which nodes the services run, as far as their node selectors tell.
+//! On which nodes the services run, as far as their node selectors say.
 
 use std::collections::BTreeMap;
 

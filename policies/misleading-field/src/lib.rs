@@ -9,7 +9,7 @@
 //! ```
 //!
 //! tf-operator accepts 75 fields that it never reads, gives others a meaning of its own, and
-//! ignores one of two that contradict each other. Nothing tells the administrator, who sees the
+//! ignores one of two that contradict each other. Nothing warns the administrator, who sees the
 //! value in the object and believes it.
 //!
 //! What the operator makes of a Manager is not judged: the Manager has been. Fields that switch

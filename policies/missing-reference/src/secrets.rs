@@ -58,7 +58,7 @@ pub(crate) fn judge_common(
     judge_pull_secrets(&common.image_pull_secrets, &at.key("imagePullSecrets"), place, verdict)
 }
 
-/// `names` stand at `at`.
+/// `names` are at `at`.
 pub(crate) fn judge_pull_secrets(
     names: &[String],
     at: &Pointer,

@@ -43,7 +43,7 @@ pub(crate) fn judge(
     let keystone = &authentication.keystone_auth_parameters;
     let at = at.key("keystoneAuthParameters");
     if keystone.admin_password.as_ref().is_some_and(|password| !password.is_empty()) {
-        // Whatever the mode: the password stands in the resource.
+        // Whatever the mode: the password is in the resource.
         secrets::clear_text(&at.key("adminPassword"), "adminPassword", settings, verdict);
     }
     if authentication.auth_mode.as_deref() != Some("keystone") {

@@ -1,4 +1,4 @@
-//! Traffic without TLS, keys that everybody knows, secrets in clear text.
+//! Traffic without TLS, well-known keys, secrets in clear text.
 //!
 //! ```yaml
 //! spec:

@@ -1,4 +1,4 @@
-//! Secrets that everybody knows, and secrets that everybody can read. No message repeats one.
+//! Well-known secrets, and secrets that any user can read. No message repeats one.
 
 use opensdn_policy_components::ComponentView;
 use opensdn_policy_sdk::{Message, Pointer, Severity, Verdict};

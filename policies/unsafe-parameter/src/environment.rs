@@ -53,7 +53,7 @@ pub(crate) const UNPAIRED: Message = Message {
 const SET_BY_THE_OPERATOR: &[&str] =
     &["CONFIG_NODES", "CONTROL_NODES", "LOG_LEVEL", "NODE_TYPE", "POD_IP", "VROUTER_HOSTNAME"];
 
-/// With these, whoever may set a variable runs code even where every value is quoted.
+/// With these, any user who may set a variable runs code, even where every value is quoted.
 const READ_BY_THE_SHELL: &[&str] = &[
     "BASHOPTS",
     "BASH_ENV",

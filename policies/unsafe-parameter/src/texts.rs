@@ -25,7 +25,7 @@ impl Texts {
         })
     }
 
-    /// The string at `path`, if one stands there.
+    /// The string at `path`, if there is one.
     pub(crate) fn get(&self, path: &str) -> Option<&str> {
         self.iter().find(|(at, _)| *at == path).map(|(_, value)| value)
     }

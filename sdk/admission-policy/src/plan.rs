@@ -12,7 +12,7 @@ use std::time::Duration;
 use crate::problem::{Fault, Problem};
 use crate::source::Source;
 
-/// The groups whose requests a policy that cannot tell refuses.
+/// The groups whose requests are refused when a policy is inconclusive.
 pub const CLOSED_GROUPS: [&str; 2] = [opensdn_crds::TUNGSTEN_GROUP, opensdn_crds::OPENSDN_GROUP];
 
 /// Puts the policy in force under this name.
@@ -127,8 +127,8 @@ fn subjects(metadata: &Metadata) -> String {
     format!("it is about {}", titles.join(", "))
 }
 
-/// A policy about any kind at all has to be told which: "all of the cluster's" is never meant,
-/// and Pods, Nodes and Leases must not come into reach by a module's own word.
+/// A policy about any kind at all needs spec.kinds: "all of the cluster's" is never meant,
+/// and Pods, Nodes and Leases must not come into reach because a module says so.
 fn unnamed(metadata: &Metadata, kinds: &[crd::KindRule]) -> Option<Problem> {
     let any = metadata.interests.iter().any(|interest| {
         interest.group == "*"
@@ -141,8 +141,8 @@ fn unnamed(metadata: &Metadata, kinds: &[crd::KindRule]) -> Option<Problem> {
     })
 }
 
-/// Look-ups that the administrator has not allowed. What is to be judged may be looked up too,
-/// if the administrator named it or it is OpenSDN's: not on a module's own word.
+/// Lookups that the administrator has not allowed. What is to be judged may be looked up too,
+/// if the administrator named it or it is OpenSDN's: not because a module says so.
 fn forbidden_lookups(metadata: &Metadata, spec: &AdmissionPolicySpec) -> Vec<Problem> {
     let allowed = |index: &&Index| {
         let is = |group: &str, kind: &str| group == index.group && kind == index.kind;

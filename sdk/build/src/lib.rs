@@ -25,7 +25,7 @@ pub enum BuildError {
     /// A folder or file cannot be used.
     #[error("read {}", .0.display())]
     Read(PathBuf, #[source] io::Error),
-    /// A program cannot be started, or says nothing of use.
+    /// A program cannot be started, or prints nothing usable.
     #[error("run {}; is Rust installed, and `cargo` in the PATH?", .0.display())]
     Run(PathBuf, #[source] io::Error),
     /// Neither `CARGO_HOME` nor `HOME` says where cargo keeps its sources.

@@ -134,7 +134,7 @@ fn sysroot(workspace: &Path) -> Result<PathBuf, BuildError> {
     Ok(String::from_utf8_lossy(&output.stdout).trim().into())
 }
 
-/// Bytes of a policy's stack. All memory that an instance begins with is made anew for each
+/// Bytes of a policy's stack. All memory that an instance begins with is set up again for each
 /// evaluation, and a mebibyte, which is what the linker gives, takes longer than most policies run.
 /// This is enough to read and walk JSON as deep as the parser takes it (a test sends such objects).
 const STACK: u32 = 64 * 1024;

@@ -6,7 +6,7 @@ use serde::{Deserialize, Deserializer};
 /// `#[serde(default)]` for the key that is not there at all.
 ///
 /// # Errors
-/// What stands there is neither null nor a `T`.
+/// The value is neither null nor a `T`.
 pub fn null_as_default<'de, D, T>(deserializer: D) -> Result<T, D::Error>
 where
     D: Deserializer<'de>,

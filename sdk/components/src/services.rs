@@ -110,7 +110,7 @@ impl<S> Services<S> {
         })
     }
 
-    /// Every component that is present, in the order of [`COMPONENTS`]; `nothing` stands for the
+    /// Every component that is present, in the order of [`COMPONENTS`]; `nothing` replaces the
     /// spec of one that has none.
     pub fn walk_all<'a>(&'a self, nothing: &'a S) -> impl Iterator<Item = ComponentView<'a, S>> {
         self.0.iter().map(move |entry| ComponentView {

@@ -1,4 +1,4 @@
-//! Settings that several policies have, so that one word means the same in each.
+//! Settings that several policies have, so that one name means the same in each.
 
 use opensdn_policy_sdk::Severity;
 use schemars::JsonSchema;

@@ -51,7 +51,7 @@ pub fn metadata<S: JsonSchema>(
 /// Runs one validating function.
 ///
 /// # Errors
-/// The settings or the object are unreadable, or the function could not tell.
+/// The settings or the object are unreadable, or the function was inconclusive.
 pub fn run_validate<T: Reads, S: DeserializeOwned>(
     function: fn(&Request<T>, &S, &mut Verdict) -> Outcome,
     request: wire::Request,
@@ -70,7 +70,7 @@ pub fn run_validate<T: Reads, S: DeserializeOwned>(
 /// validation, whose message is better than ours.
 ///
 /// # Errors
-/// The settings are unreadable, or the function could not tell.
+/// The settings are unreadable, or the function was inconclusive.
 pub fn run_mutate<T: Reads, S: DeserializeOwned>(
     function: fn(&Request<T>, &S, &mut Patch) -> Outcome,
     request: wire::Request,

@@ -1,4 +1,4 @@
-//! What a policy says: messages, findings, claims, and why it could not tell.
+//! What a policy returns: messages, findings, claims, and why it was inconclusive.
 
 use std::fmt;
 
@@ -127,7 +127,7 @@ impl Verdict {
     }
 }
 
-/// The policy could not tell. The host never takes that for a pass.
+/// The policy was inconclusive. The host never takes that for a pass.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure(pub String);
 
@@ -139,7 +139,7 @@ impl fmt::Display for Failure {
 
 impl std::error::Error for Failure {}
 
-/// What a policy's function returns: `Ok(())` when it could tell.
+/// What a policy's function returns: `Ok(())` when it reached a verdict.
 pub type Outcome = Result<(), Failure>;
 
 pub(crate) fn severity_into_wire(severity: Severity) -> wire::Severity {

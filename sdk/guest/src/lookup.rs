@@ -8,7 +8,7 @@ use crate::{
 };
 
 /// An index over the objects of one kind: a constant, listed in `policy!`. The host keeps it
-/// current, so a look-up costs the same with ten objects and with a hundred thousand.
+/// current, so a lookup costs the same with ten objects and with a hundred thousand.
 #[derive(Clone, Copy, Debug)]
 pub struct Index {
     /// A name of your choice, unique in the policy.
@@ -20,7 +20,7 @@ pub struct Index {
     /// Where an object's keys stand; a segment `*` means every element. `""` puts every object
     /// under the key `""`.
     pub key: &'static str,
-    /// What a look-up returns of each object.
+    /// What a lookup returns of each object.
     pub reads: &'static [&'static str],
 }
 
@@ -60,7 +60,7 @@ impl Index {
     }
 }
 
-/// An object that a look-up found.
+/// An object that a lookup found.
 #[derive(Clone, Debug)]
 pub struct Found(cluster::Found);
 

@@ -1,7 +1,7 @@
 //! What a policy allocates from. Rust's own allocator asks the host for pages at its first
 //! allocation, and the host then changes the protection of memory, twice for each evaluation in a
 //! fresh instance. This one first uses what the module begins with beyond its data (how much that
-//! is, the linker is told by `opensdn-policy-build`) and asks only then.
+//! is, `opensdn-policy-build` passes to the linker) and asks only then.
 
 use core::{alloc::Layout, arch::wasm32, ptr::NonNull};
 
@@ -50,7 +50,7 @@ unsafe impl Source for Pages {
             return Err(());
         }
         if let Some(end) = talc.source.end {
-            // SAFETY: the pages are new and lie behind the heap, for nobody else grows the memory.
+            // SAFETY: the pages are new and right behind the heap: nothing else grows the memory.
             talc.source.end = Some(unsafe { talc.extend(end, (size + pages * PAGE) as *mut u8) });
         }
         Ok(())

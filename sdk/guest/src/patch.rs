@@ -25,7 +25,7 @@ impl Patch {
         Self::default()
     }
 
-    /// Fills in `value` at `pointer` if nothing stands there, with the objects on the way.
+    /// Fills in `value` at `pointer` if nothing is there, with the objects on the way.
     ///
     /// `part` is the current value at `at`, as the policy read it; it is changed too, so that a
     /// later call sees what an earlier one filled in. Where something else than an object stands
@@ -68,7 +68,7 @@ impl Patch {
         self.operations.push(Operation::Replace(pointer.into(), old, new));
     }
 
-    /// Takes away `old`; the host refuses the patch if something else stands there.
+    /// Removes `old`; the host refuses the patch if the value is another one.
     pub fn remove(&mut self, pointer: impl Into<Pointer>, old: Value) {
         self.operations.push(Operation::Remove(pointer.into(), old));
     }
@@ -84,7 +84,7 @@ fn nest(segments: &[String], value: Value) -> Value {
     })
 }
 
-/// A change of something that stands there is guarded by a `test` of what was seen.
+/// A change of an existing value is guarded by a `test` of what was seen.
 fn operation_into_wire(operation: Operation) -> Vec<wire::PatchOperation> {
     use wire::PatchOperation as Wire;
     match operation {

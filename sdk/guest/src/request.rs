@@ -50,7 +50,7 @@ impl<T: Reads> Request<T> {
     }
 }
 
-/// An empty list stands for "no such object": a declaration has at least one part.
+/// An empty list means "no such object": a declaration has at least one part.
 fn read<T: Reads>(parts: &[Option<String>]) -> Result<Option<T>, Unreadable> {
     if parts.is_empty() { Ok(None) } else { T::from_parts(parts).map(Some) }
 }

@@ -1,4 +1,4 @@
-//! How a policy is put in force: which requests it sees, and what its word is worth.
+//! How a policy is put in force: which requests it sees, and what its findings do.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +21,7 @@ pub struct Binding {
     pub policy: Policy,
     /// Its settings as JSON text; `{}` for none.
     pub settings: String,
-    /// What its word is worth.
+    /// What its findings do.
     pub mode: Mode,
     /// What becomes of a request that it cannot judge; by default that depends on the kind's group.
     pub failure_mode: Option<FailureMode>,

@@ -33,7 +33,7 @@ impl Budget {
         let used = self.used.load(Ordering::Relaxed);
         if used == 0 {
             // The first tick that interrupts is the second that passes: one has passed whole, and
-            // of the other nobody knows. No policy is stopped before its time.
+            // an unknown part of the other. No policy is stopped before its time.
             self.used.store(nanoseconds(TICK), Ordering::Relaxed);
             self.turn.store(thread_time(), Ordering::Relaxed);
             return TICK >= self.limit;

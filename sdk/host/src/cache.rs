@@ -44,7 +44,7 @@ impl Cache {
     /// Uses `folder`, which is made if it is absent.
     ///
     /// # Errors
-    /// The folder cannot be made, or somebody else can write to it.
+    /// The folder cannot be made, or other users can write to it.
     pub fn open(folder: impl Into<PathBuf>) -> Result<Self, CacheError> {
         let folder = folder.into();
         let failed = |error| CacheError::Folder(folder.clone(), error);

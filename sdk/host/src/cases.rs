@@ -30,7 +30,7 @@ pub struct Case {
     /// Settings of the policy.
     #[serde(default = "empty")]
     pub settings: Value,
-    /// Who asks for what; by default a user creates, updates or deletes, as the objects tell.
+    /// Who asks for what; by default a user creates, updates or deletes, as the objects imply.
     #[serde(default)]
     pub request: CaseRequest,
     /// The object as it will be.
@@ -39,7 +39,7 @@ pub struct Case {
     /// The object as it is stored.
     #[serde(default)]
     pub old_object: Option<Value>,
-    /// Other objects, which answer look-ups.
+    /// Other objects, which answer lookups.
     #[serde(default)]
     pub cluster: Vec<Value>,
     /// What the policy must say.
@@ -81,7 +81,7 @@ pub struct Expected {
     /// The object after the mutating step.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub object: Option<Value>,
-    /// A part of the reason why the policy cannot tell.
+    /// A part of the reason why the policy is inconclusive.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failure: Option<String>,
 }
@@ -119,7 +119,7 @@ pub struct ExpectedClaim {
 /// How a case is run.
 #[derive(Clone)]
 pub struct Conditions {
-    /// Answers look-ups; by default the case's own objects do.
+    /// Answers lookups; by default the case's own objects do.
     pub lookup: Option<Arc<dyn Lookup>>,
     /// Limits of each evaluation.
     pub limits: Limits,
@@ -214,7 +214,7 @@ pub async fn judge(
 
 impl Expected {
     /// What the policy said, as an expectation. Where an expected finding still fits, it stays as
-    /// it was written: its texts are parts that somebody chose.
+    /// it was written: its texts are parts that the author chose.
     #[must_use]
     pub fn accepting(&self, report: &Report) -> Self {
         compare::accept(self, report)

@@ -131,7 +131,7 @@ pub struct Index {
     pub kind: String,
     /// Where an object's keys stand; a segment `*` means every element, `""` the key `""`.
     pub key: String,
-    /// JSON Pointers of the parts that a look-up returns.
+    /// JSON Pointers of the parts that a lookup returns.
     pub reads: Vec<String>,
 }
 

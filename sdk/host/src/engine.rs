@@ -36,7 +36,7 @@ const FIBER_STACK: usize = 1 << 20;
 pub struct Limits {
     /// Linear memory in bytes.
     pub memory: usize,
-    /// Processor time; waiting for look-ups may take as long again.
+    /// Processor time; waiting for lookups may take as long again.
     pub time: Duration,
     /// Bytes that the host copies out of the evaluation.
     pub reply: usize,

@@ -8,7 +8,7 @@ use crate::{
     verdict::{Finding, Mode},
 };
 
-/// Findings that differ in nothing but where they are.
+/// Findings that differ only in where they are.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Group<'f> {
     /// The first of them.

@@ -1,4 +1,4 @@
-//! One evaluation in a fresh instance: its state, the limits on it, the look-ups it makes, and what
+//! One evaluation in a fresh instance: its state, the limits on it, the lookups it makes, and what
 //! its end means.
 
 use std::{sync::Arc, time::Duration};
@@ -19,7 +19,7 @@ use crate::{
 pub(crate) struct State {
     limits: Limits,
     started: Instant,
-    /// When the answer must be there, whatever the processor was given to.
+    /// Wall-clock deadline of the answer.
     deadline: Instant,
     budget: Arc<Budget>,
     out_of_memory: bool,
@@ -39,7 +39,7 @@ impl State {
         Self { limits, started, deadline, budget, out_of_memory: false, memory: 0, indexes, lookup }
     }
 
-    /// Look-ups wait, they do not work, so for them the clock on the wall counts.
+    /// Lookups wait rather than compute, so they are limited by wall-clock time.
     fn waits_until(&self) -> Instant {
         self.deadline.min(self.started + self.limits.time)
     }

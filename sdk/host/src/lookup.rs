@@ -12,7 +12,7 @@ pub use record::{Answered, Call, Question, Record, Recording, Replay};
 
 pub use crate::contract::Index;
 
-/// An object that a look-up found.
+/// An object that a lookup found.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FoundObject {
@@ -26,7 +26,7 @@ pub struct FoundObject {
     pub parts: Vec<Option<String>>,
 }
 
-/// Why a look-up cannot be answered. That is never the same as "nothing found".
+/// Why a lookup cannot be answered. That is never the same as "nothing found".
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct LookupError(pub String);
@@ -34,7 +34,7 @@ pub struct LookupError(pub String);
 /// An answer that may take a while. The evaluation's deadline ends the wait.
 pub type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, LookupError>> + Send + 'a>>;
 
-/// Answers the look-ups of policies.
+/// Answers the lookups of policies.
 pub trait Lookup: Send + Sync {
     /// The object of that name among those of the index' kind.
     fn get<'a>(
@@ -48,7 +48,7 @@ pub trait Lookup: Send + Sync {
     fn find<'a>(&'a self, index: &'a Index, key: &'a str) -> Answer<'a, Vec<FoundObject>>;
 }
 
-/// No cluster at hand: every look-up is an error.
+/// No cluster at hand: every lookup is an error.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoLookup;
 
@@ -121,7 +121,7 @@ fn is_of_kind(object: &Value, index: &Index) -> bool {
     object.get("kind").and_then(Value::as_str) == Some(&index.kind) && group == index.group
 }
 
-/// What a look-up by this index returns of the object.
+/// What a lookup by this index returns of the object.
 #[must_use]
 pub fn extract(index: &Index, object: &Value) -> FoundObject {
     let text =
@@ -138,7 +138,7 @@ fn part(object: &Value, pointer: &str) -> Option<String> {
     object.pointer(pointer).map(Value::to_string)
 }
 
-/// The keys under which the index has the object. Strings stand for themselves, other scalars for
+/// The keys under which the index has the object. Strings are used as they are, other scalars as
 /// their JSON text; objects and arrays are no keys.
 #[must_use]
 pub fn keys(index: &Index, object: &Value) -> Vec<String> {

@@ -1,4 +1,4 @@
-//! What evaluations cost, for those who develop a policy: the webhook's engine keeps no count.
+//! What evaluations cost, for policy authors: the webhook's engine keeps no count.
 //! Deliberately not here: the limits, which hold in every engine (`engine.rs`).
 
 use std::{
@@ -27,7 +27,7 @@ pub enum Metering {
 pub struct Cost {
     /// Until the fresh instance was ready.
     pub instantiate: Duration,
-    /// All of it, the instance and look-ups included.
+    /// All of it, the instance and lookups included.
     pub total: Duration,
     /// Instructions, where they are counted.
     pub fuel: Option<u64>,

@@ -51,7 +51,7 @@ pub(crate) struct Merging<'n> {
 
 /// A patch that fits beside those before it.
 pub(crate) struct Fitting {
-    /// What nobody has asked for yet.
+    /// What has not been asked for yet.
     new: Patch,
     changed: Value,
 }
@@ -154,7 +154,7 @@ fn is_number(segment: &str) -> bool {
     !segment.is_empty() && segment.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// Whether one place is the other or lies within it.
+/// Whether one place is the other or within it.
 fn overlap(one: &PatchOperation, other: &PatchOperation) -> bool {
     let (one, other) = (one.path().as_str(), other.path().as_str());
     let (short, long) = if one.len() <= other.len() { (one, other) } else { (other, one) };

@@ -236,7 +236,7 @@ impl Policy {
         instance::run(engine, ready, state, run).await
     }
 
-    /// A finding must be one that the policy declared, else nobody could look its code up.
+    /// A finding must be one that the policy declared, else its code could not be explained.
     fn check_verdict(&self, verdict: &wire::Verdict, limits: Limits) -> Result<(), FailureReason> {
         let text =
             verdict.findings.iter().map(|finding| finding.message.len() + finding.hint.len());
@@ -291,7 +291,7 @@ fn compile(
 /// The component in a file of the cache. One that cannot be used is compiled again and overwritten.
 fn map(engine: &Engine, digest: Digest, file: &Path) -> Option<Component> {
     // SAFETY: the cache only names files with what this program wrote for this engine, in a folder
-    // where nobody else can write, and it never changes one that is there.
+    // where no other user can write, and it never changes one that is there.
     #[allow(unsafe_code, reason = "the only way to load our own precompiled artefact")]
     let component = unsafe { Component::deserialize_file(engine.inner(), file) };
     component

@@ -21,8 +21,8 @@ pub struct Request<'r> {
     pub name: &'r str,
     /// Namespace; empty for a cluster-scoped object.
     pub namespace: &'r str,
-    /// Labels of the namespace, where they are known. Unknown labels match every selector: what
-    /// cannot be told is not taken for a reason to look away.
+    /// Labels of the namespace, where they are known. Unknown labels match every selector: a
+    /// policy is not skipped for lack of knowledge.
     pub namespace_labels: Option<&'r BTreeMap<String, String>>,
     /// Name of the user.
     pub user: &'r str,

@@ -1,6 +1,6 @@
 //! One strict pass over a JSON text that finds all wanted parts.
 //!
-//! Strict means: whatever two parsers could read differently is refused: a key that stands twice in
+//! Strict means: whatever two parsers could read differently is refused: a key that is twice in
 //! one object, a lone surrogate, anything after the end. So what a policy saw is what the API
 //! server stores. The pass allocates per object depth, not per value.
 
@@ -28,7 +28,7 @@ pub enum ScanError {
     Syntax {
         /// Offset into the text.
         at: usize,
-        /// What could have stood there.
+        /// What would have been valid here.
         expected: &'static str,
     },
     /// A key stands twice in one object, so two parsers may read different values.

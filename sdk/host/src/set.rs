@@ -41,7 +41,7 @@ struct Entry {
 /// What an evaluation may use besides the request.
 #[derive(Clone)]
 pub struct Context {
-    /// Answers look-ups.
+    /// Answers lookups.
     pub lookup: Arc<dyn Lookup>,
     /// When the answer must be there.
     pub deadline: Instant,
@@ -55,7 +55,7 @@ struct Match<'s> {
 }
 
 impl PolicySet {
-    /// Puts these policies in force. For the kinds of `closed_groups` a policy that cannot tell
+    /// Puts these policies in force. For the kinds of `closed_groups` an inconclusive policy
     /// refuses the request, for all others it does not, unless its binding says otherwise.
     #[must_use]
     pub fn new(mut bindings: Vec<Binding>, closed_groups: Vec<String>) -> Self {
@@ -256,8 +256,8 @@ fn add(verdict: &mut Verdict, binding: &Binding, said: wire::Verdict) -> Outcome
     outcome
 }
 
-/// The patch that a policy asks for; one that enforces gets it, if it fits the object and nobody
-/// else changes the same place differently.
+/// The patch that a policy asks for; one that enforces gets it, if it fits the object and no
+/// other policy changes the same place differently.
 fn accept<'b>(
     operations: Vec<wire::PatchOperation>,
     request: &Request<'_>,

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::contract::Severity;
 
-/// What a policy's word is worth.
+/// What a policy's findings do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Mode {

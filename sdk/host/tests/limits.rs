@@ -1,4 +1,4 @@
-//! Whatever a policy does, it ends as a value that names it, and its neighbours go on.
+//! Whatever a policy does, it ends as a value that names it, and other policies are not affected.
 
 #![allow(
     clippy::unwrap_used,
@@ -228,7 +228,7 @@ async fn a_neighbour_is_judged_while_another_loops() {
     slow.limits.time = Duration::from_secs(1);
     let slow = PolicySet::new(vec![slow], Vec::new());
     let quick = PolicySet::new(vec![binding("harmless", harmless)], Vec::new());
-    // As many loops as there are threads: without yielding, nobody else would get one.
+    // As many loops as there are threads: without yielding, no other task would get one.
     let loops = async {
         let one = || evaluate(&slow, Arc::new(NoLookup));
         tokio::join!(one(), one(), one())

@@ -6,7 +6,7 @@ use crate::kind::Kind;
 const BEGIN: &str = "{{#kinds}}";
 const END: &str = "{{/kinds}}";
 
-/// What stands in the places of a template: name and text.
+/// What replaces the placeholders of a template: name and text.
 pub(crate) type Places = Vec<(&'static str, String)>;
 
 /// The text with its places filled in.

@@ -24,7 +24,7 @@ pub enum KindError {
     Part {
         /// Which part.
         part: &'static str,
-        /// What stands there.
+        /// What is there.
         found: String,
         /// The whole.
         text: String,

@@ -299,8 +299,8 @@ fn one_document_that_is_no_text_leaves_the_others() {
     assert_eq!(read[2].documents[0].value, json!({"c": 3}));
 }
 
-/// Each sample cut at every byte, and with each byte changed: whatever comes out, there is no panic,
-/// and every place lies within the text.
+/// Each sample cut at every byte, and with each byte changed: there is no panic, and every
+/// location is within the text.
 #[test]
 fn no_cut_and_no_flipped_byte_is_a_panic() {
     let samples = [

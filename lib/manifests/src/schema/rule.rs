@@ -35,7 +35,7 @@ pub(crate) struct Cel {
 #[derive(Debug)]
 pub(crate) struct Compiled {
     pub(crate) expression: Expression,
-    /// It compares with the object as it was, so it says nothing of a new one.
+    /// It compares with the object as it was, so it does not apply to a new one.
     pub(crate) transition: bool,
 }
 

@@ -162,7 +162,7 @@ fn check_items(
     }
 }
 
-/// Tells each entry whose key an earlier one has.
+/// Reports each entry whose key an earlier one has.
 fn check_different(items: &[Value], at: &str, found: &mut Found, key: impl Fn(&Value) -> String) {
     let mut seen = HashSet::new();
     for (index, item) in items.iter().enumerate() {

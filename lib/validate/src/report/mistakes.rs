@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use super::{Finding, ObjectId, PolicyId, Severity};
 use opensdn_policy_host::gist;
 
-/// Findings of one object that differ in nothing but where they are.
+/// Findings of one object that differ only in where they are.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Mistake<'f> {
     /// The first of them.

@@ -118,7 +118,7 @@ impl<'c> Judge<'c> {
     }
 }
 
-/// What the request is about, as its object tells.
+/// What the request is about, according to its object.
 struct Subject {
     operation: Operation,
     group: String,

@@ -1,4 +1,4 @@
-//! Look-ups that were written down, and answered from that later: an evaluation is then repeated
+//! Lookups that were recorded, and are answered from the record later: an evaluation is repeated
 //! without the cluster. Deliberately not here: where a record is kept.
 
 use std::{
@@ -55,7 +55,7 @@ pub enum Question {
 pub enum Answered {
     /// The objects; none is an answer too.
     Found(Vec<FoundObject>),
-    /// Why it could not be told.
+    /// Why it could not be answered.
     Error(String),
 }
 
@@ -71,7 +71,7 @@ impl fmt::Display for Question {
     }
 }
 
-/// Answers as another look-up does, and writes it down.
+/// Answers as another lookup does, and records the answers.
 pub struct Recording {
     inner: Arc<dyn Lookup>,
     record: Mutex<Record>,

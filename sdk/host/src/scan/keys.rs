@@ -6,7 +6,7 @@ use std::{borrow::Cow, collections::HashSet};
 /// here it is faster to look at each hash.
 const LINEAR: usize = 256;
 
-/// A key as it stands in the text, without its quotes.
+/// A key as written in the text, without its quotes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Key {
     pub(crate) start: usize,
@@ -78,7 +78,7 @@ impl<'t> Keys<'t> {
         self.large.last().is_some_and(|(start, _)| *start == scope.0)
     }
 
-    /// The standard hasher is keyed by chance: nobody can prepare keys that collide in it.
+    /// The standard hasher has random keys: no sender can prepare keys that collide in it.
     fn seen_in_large(&mut self, scope: Scope, text: &'t str, key: Key) -> bool {
         if !self.is_large(scope) {
             let known = self.keys.get(scope.0..).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! What policies see of a request, for those who develop or review one. Deliberately not here: how
+//! What policies see of a request, for policy authors and reviewers. Deliberately not here: how
 //! it is handed to them (`set.rs`), which copies nothing.
 
 use serde::Serialize;
