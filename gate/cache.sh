@@ -9,7 +9,7 @@ export NO_PROXY=${NO_PROXY:+$NO_PROXY,}localhost,127.0.0.1,::1
 export no_proxy=$NO_PROXY
 
 # Gives this run a build folder of its own until it ends: a second run at the same time takes
-# the next one. File descriptor 8 is the lock; whatever outlives the run must not inherit it,
+# the next one. File descriptor 8 is the lock; processes that outlive the run must not inherit it,
 # so commands are run with 8>&-.
 take_build_slot() {
   local number slot
@@ -46,7 +46,7 @@ adopt_build_slot() { # adopt_build_slot FOLDER
     ! is_clean_checkout || restore_times "$slot/sources"
     echo "$owner" >"$slot/owner"
   fi
-  # Until this run has built: an interrupted build is made of nobody knows what.
+  # Until this run has built: the sources of an interrupted build are unknown.
   rm -f "$slot/sources"
 }
 

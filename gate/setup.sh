@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs what building and testing needs. Says in one line per step what it does and how
-# long that takes; a step whose work is done says nothing and takes no time.
+# long that takes; a step whose work is done is silent and takes no time.
 #
 #   setup.sh              Rust, which everything needs
 #   setup.sh cluster      and the programs of a control plane

@@ -5,7 +5,7 @@ passed=0
 failed=0
 
 # Runs a command quietly; its output is shown when it fails. Later steps run all the same, so
-# that one run tells everything that is wrong.
+# that one run reports everything that is wrong.
 step() { # step NAME COMMAND...
   local name=$1 started=$SECONDS log
   shift

@@ -11,7 +11,7 @@ known=$(cd tests/control-plane && echo [0-9]*)
   exit 2
 }
 export OPENSDN_KUBERNETES=$1
-# Given programs would be used whatever the version says.
+# Given programs would be used regardless of the version.
 unset KUBEBUILDER_ASSETS
 gate/setup.sh cluster gate
 take_build_slot

@@ -32,7 +32,7 @@ tools() { # tools LANGUAGE
   esac
 }
 
-# Begins the project anew, but keeps what the language's tools installed in it, as long as they
+# Starts the project from scratch, but keeps what the language's tools installed in it, as long as they
 # are asked for the same.
 begin() { # begin LANGUAGE PROJECT
   local new=$WORK/new kept

@@ -1,7 +1,7 @@
 //! The product in pods on three real nodes, as `lab_webhook` tests it: how long until it refuses,
 //! how long until a change is everywhere, what it adds to an apply, what each fault costs, and
 //! whether memory and open files stay what they were. `LAB_MINUTES` says how long the last is
-//! looked at (default 10), `LAB_WITHOUT_FAULTS` goes on to it at once. Deliberately not here: reviews per second (`webhook`).
+//! looked at (default 10), `LAB_WITHOUT_FAULTS` skips to it. Deliberately not here: reviews per second (`webhook`).
 
 use std::fs;
 use std::time::Duration;

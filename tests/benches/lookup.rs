@@ -10,7 +10,7 @@ use opensdn_testing::measure::{Row, Sample, report};
 use opensdn_webhook::lookup::store::{IndexSchema, Store};
 use serde_json::json;
 
-/// Look-ups that are timed together: one is as short as the clock is coarse.
+/// Lookups that are timed together: one is as short as the clock is coarse.
 const BATCH: u32 = 1_000;
 const BATCHES: usize = 400;
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Builds the image of a real service as an OCI archive, and prints the archive's path. The
-# services stand in for OpenSDN's own images in the lab; only tests use them, which is why
+# services replace OpenSDN's own images in the lab; only tests use them, which is why
 # they are not in deploy/. Programs come from Debian's archive, jars from Maven's; what has been
 # built before is found again.
 #

@@ -310,7 +310,7 @@ async fn an_update_that_changes_no_claim_writes_nothing() -> Outcome {
         Ok(taken.is_ok_and(|taken| taken.commit() == 0) && version().await? == before)
     })
     .await?;
-    // Without knowing that the stored object makes it, the claim has to be made younger.
+    // Without knowing that the stored object makes it, the claim has to be made newer.
     let before = version().await?;
     claims.take(&owner, &wanted, &[], soon()).await?.commit();
     assert_ne!(version().await?, before);

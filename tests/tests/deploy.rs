@@ -10,7 +10,7 @@ mod rights;
 
 use serde_json::{Value, json};
 
-/// As whom the webhook is known to the API server.
+/// The user that the webhook is to the API server.
 const ACCOUNT: &str = opensdn_deploy::names::webhook::USER;
 
 fn service(name: &str, ip: &str) -> Value {

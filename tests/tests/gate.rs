@@ -79,7 +79,7 @@ fn clone_never_takes_anothers_build_for_its_own() -> Outcome {
 fn second_run_at_the_same_time_takes_another_slot() -> Outcome {
     let (parent, cache) = (TempDir::new()?, TempDir::new()?);
     let clone = clone_that_says("one", parent.path())?;
-    // The outer one must go on after the inner one, else bash ends it first.
+    // The outer one must outlive the inner one, else bash ends it first.
     let script = "source $GATE/cache.sh; take_build_slot; echo ${CARGO_BUILD_BUILD_DIR##*/}
         bash -c 'source $GATE/cache.sh; take_build_slot; echo ${CARGO_BUILD_BUILD_DIR##*/}'
         exit 0";

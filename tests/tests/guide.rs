@@ -46,7 +46,7 @@ fn steps(page: &str) -> Vec<Step> {
     steps
 }
 
-/// What of the shown lines is not in the answer, in this order; `...` stands for any lines.
+/// The first shown line missing in the answer, in this order; `...` matches any lines.
 fn missing<'a>(shown: &'a [String], answer: &str) -> Option<&'a str> {
     let mut rest = answer.lines();
     let mut is_there = |shown: &str| shown == "..." || rest.any(|line| line.contains(shown));

@@ -13,7 +13,7 @@ use tempfile::TempDir;
 
 const BUILD: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../deploy/images/build.sh");
 const KUSTOMIZATION: &str = include_str!("../../deploy/webhook/kustomization.yaml");
-/// As it lies on a node, and all the more as a registry keeps it.
+/// As it is stored on a node, and all the more in a registry.
 const MOST_BYTES: u64 = 30_000_000;
 
 /// The archive; `folder` is where it is kept, if not where it always is.

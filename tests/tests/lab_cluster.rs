@@ -1,4 +1,4 @@
-//! What the lab promises to those who test with it: a cluster of real nodes that works as any
+//! What the lab promises to its tests: a cluster of real nodes that works as any
 //! does, and faults that do what they say and are undone. Its beginning and end are in
 //! `lab_ends.rs`.
 
@@ -326,7 +326,7 @@ async fn bad_link_loses_and_delays(world: &World) -> Outcome {
     Ok(())
 }
 
-/// The least time that ping tells, in milliseconds.
+/// The least time that ping reports, in milliseconds.
 fn fastest(said: &str) -> f64 {
     let line = said.lines().find_map(|line| line.strip_prefix("round-trip min/avg/max = "));
     let least = line.and_then(|line| line.split('/').next());

@@ -100,7 +100,7 @@ fn cgroups(id: &str) -> Vec<PathBuf> {
     paths.filter(|path| path.to_string_lossy().contains(&prefix)).collect()
 }
 
-/// The process and all that it has begun, directly or not.
+/// The process and all that it has started, directly or not.
 fn family(head: u32) -> BTreeSet<u32> {
     let parents: Vec<(u32, u32)> = fs::read_dir("/proc")
         .into_iter()

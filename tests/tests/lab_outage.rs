@@ -1,5 +1,5 @@
 //! The webhook is not there at all: before it starts, when all replicas are down, and after its
-//! namespace was deleted. Everything else in the cluster goes on, and the way back is open.
+//! namespace was deleted. Everything else in the cluster works, and recovery is possible.
 //! Deliberately not here: what breaks while some of it is there (`lab_webhook`).
 
 use opensdn_deploy::names::NAMESPACE;

@@ -83,7 +83,7 @@ impl<'s> World<'s> {
         eventually(&format!("{ip} is held by {holder:?}"), held).await;
     }
 
-    /// Two stored objects want one address: the older has it, the younger gets a condition.
+    /// Two stored objects want one address: the older has it, the newer gets a condition.
     async fn younger_is_told(&self, ip: &str, older: &str, younger: &str) -> Outcome {
         self.until_held_by(ip, Some(older)).await;
         let is_reported =
@@ -109,7 +109,7 @@ impl<'s> World<'s> {
         Ok(())
     }
 
-    /// Removes both, the younger last: it gets what the older had.
+    /// Removes both, the newer last: it gets what the older had.
     async fn younger_inherits(&self, ip: &str, older: &str, younger: &str) -> Outcome {
         self.remove(older).await?;
         self.until_held_by(ip, Some(younger)).await;
@@ -236,7 +236,7 @@ impl<'s> World<'s> {
     async fn claims_are_seen_by_all_and_written_by_the_webhook_only(&self) -> Outcome {
         let seen = self.product.kubectl(&["get", "uniqueclaims"]).await?;
         assert!(seen.contains("169.254.8.21:80") && seen.contains("again"), "{seen}");
-        // An administrator's, whom RBAC allows everything.
+        // An administrator's, to which RBAC allows everything.
         let create = ["create", "-f", "-"];
         let output = self.sandbox.kubectl_with_input(&create, HAND_MADE).await?;
         let said = String::from_utf8_lossy(&output.stderr);

@@ -14,7 +14,7 @@ use opensdn_testing::sandbox::lab::node_of;
 const ROOT: &str = r#"{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "root"},
     "spec": {"containers": [{"name": "c", "image": "opensdn-webhook:0.1.0"}]}}"#;
 
-/// More requests than that are never without a verdict, whatever breaks. How many it were is
+/// More requests than that are never without a verdict, whatever breaks. How many there were is
 /// measured by the bench `lab`: up to 12.
 pub(crate) const MOST_FAILED: usize = 50;
 

@@ -61,7 +61,7 @@ fn a_policy_built_in_another_folder_has_the_same_digest() -> Outcome {
 fn no_policy_says_where_it_was_built() -> Outcome {
     let mut places = vec![workspace()?.display().to_string(), env!("CARGO_TARGET_TMPDIR").into()];
     places.extend(std::env::var("CARGO_HOME"));
-    // With the slash, as a user's name alone may well stand in a text.
+    // With the slash, as a user's name alone may well be in a text.
     places.extend(std::env::var("HOME").ok().filter(|home| home.len() > 1).map(|home| home + "/"));
     for BuiltIn { name, bytes } in opensdn_policies::ALL {
         for place in &places {

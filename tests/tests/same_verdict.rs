@@ -2,8 +2,8 @@
 //! same codes at the same fields in the same words, for every sample as it is, and for every case of
 //! every built-in policy in a cluster whose schemas let any values pass, so that the cases, which
 //! have only what their policy reads, get as far as the webhook (`cases`). Of a deletion, which no file
-//! says, the webhook says what the case expects. Deliberately not here: who changes an object, for of
-//! files nobody does.
+//! says, the webhook says what the case expects. Deliberately not here: who changes an object, since
+//! files have no user.
 
 #![allow(
     clippy::unwrap_used,
@@ -49,7 +49,7 @@ struct Verdict {
 }
 
 /// Codes of what an AdmissionPolicy finds in its cluster (a module, a kind that is not there yet),
-/// which files cannot tell; `validate` lists it as not checked.
+/// which files do not show; `validate` lists it as not checked.
 const OF_CLUSTER: [&str; 3] = ["[OSDN4003]", "[OSDN4010]", "[OSDN4011]"];
 
 /// What is said over the wire and of files where that is not the same.
@@ -330,7 +330,7 @@ async fn samples(world: &World) -> Outcome {
             match text(&document, "/kind") {
                 // Only the webhook may write these, so no user's files have them.
                 "UniqueClaim" => continue,
-                // One of that name is in force already.
+                // One with that name is in force already.
                 "AdmissionPolicy" => document["metadata"]["name"] = "sample".into(),
                 _ => {}
             }

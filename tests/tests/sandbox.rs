@@ -1,4 +1,4 @@
-//! What the sandbox promises to those who test with it. Its command line is in
+//! What the sandbox promises to its tests. Its command line is in
 //! `sandbox_command_line.rs`.
 
 use std::fs;
@@ -62,7 +62,7 @@ async fn admin_may_do_everything_and_others_what_rbac_says() -> Outcome {
         let output = sandbox.kubectl(&created).await?;
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     }
-    // The API server learns of a new binding by a watch, as everybody does.
+    // The API server learns of a new binding by a watch, as all clients do.
     let lists = async || maps.list(&ListParams::default()).await.is_ok();
     eventually("bob lists what the binding lets him", lists).await;
     Ok(())

@@ -114,7 +114,7 @@ async fn metadata_is_judged_as_by_the_api_server() -> Outcome {
     compare(metadata.iter().map(object).collect::<Result<_, _>>()?).await
 }
 
-/// Asks both sides about each object, and tells all differences at once.
+/// Asks both sides about each object, and reports all differences at once.
 async fn compare(documents: Vec<Document>) -> Outcome {
     let client = server().await?.client()?;
     let schemas = &*SCHEMAS;

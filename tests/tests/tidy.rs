@@ -80,7 +80,7 @@ impl Source {
             .map(|(at, line)| (at + 1, line))
     }
 
-    /// Where a text stands in the code.
+    /// Where a text is in the code.
     fn places_of(&self, text: &str) -> Vec<String> {
         let hits = self.code().filter(|(_, line)| line.contains(text));
         hits.map(|(number, _)| format!("{}:{number}: {text}", self.path)).collect()
@@ -198,7 +198,7 @@ fn versions_stand_in_the_root_only() {
     check(wrong, "write `name.workspace = true`, and the version in the root's Cargo.toml");
 }
 
-/// Fails when a rule is about a path that is not there: it would hold for nothing.
+/// Fails when a rule is about a path that is not there: it would check nothing.
 fn check_paths<'p>(paths: impl IntoIterator<Item = &'p str>, all: &[Source]) {
     let gone = paths.into_iter().filter(|path| !all.iter().any(|one| one.path.starts_with(path)));
     check(gone.map(str::to_owned).collect(), "this rule is about a path that is not there");
@@ -231,7 +231,7 @@ fn crates_know_only_whom_they_may_know() {
     check(wrong, "ARCHITECTURE.md says who may know whom");
 }
 
-/// What several programs are made of must not bring a third in, by whatever way.
+/// What several programs are made of must not bring a third in, directly or not.
 #[test]
 fn libraries_of_several_programs_bring_neither_policies_nor_their_engine() {
     let policies = ["wasmtime", "opensdn-policies", "opensdn-policy-host", "opensdn-webhook"];

@@ -1,4 +1,4 @@
-//! Modules are compiled by a process of their own, which is the webhook's program once more: what
+//! Modules are compiled by a process of their own, which is the webhook's program again: what
 //! it takes and leaves, and that a webhook over the wire uses it. What becomes of a compiler that
 //! crashes is tested beside the webhook's loader, which starts it.
 

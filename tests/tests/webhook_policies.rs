@@ -219,7 +219,7 @@ fn from_config_map(name: &str, module: &[u8], further: Value) -> Value {
     spec
 }
 
-/// Bad objects, created again and again while other things happen; none may be admitted.
+/// Bad objects, created repeatedly while other things happen; none may be admitted.
 struct Window {
     tried: Arc<AtomicUsize>,
     admitted: Arc<AtomicUsize>,
@@ -260,7 +260,7 @@ async fn try_vrouter(client: &Client, namespace: &str) -> Result<(), String> {
     create(&Api::namespaced_with(client.clone(), namespace, &resource), &bad_vrouter()).await
 }
 
-/// A world that serves Gizmos, and the module that refuses them, which lies in a ConfigMap.
+/// A world that serves Gizmos, and the module that refuses them, which is in a ConfigMap.
 async fn with_gizmos() -> Result<(World, Vec<u8>), Failed> {
     let (world, gizmos) = (World::start().await?, modules::gizmos()?);
     world.install_gizmos().await?;
@@ -446,7 +446,7 @@ async fn the_first_configuration_is_written_by_a_replica_that_is_ready() -> Outc
     let readiness = Readiness::default();
     let missing = readiness.add_check("test", "it is not to be ready yet");
     let _replica = world.start_replica("a", &[], readiness).await?;
-    // Told by the replica that leads, and that could write the configuration as well.
+    // Reported by the leader, which could write the configuration as well.
     world.apply("unsafe", unsafe_parameter(json!({}))).await?;
     world.becomes("unsafe", "True", "Serving").await;
     // The configurations are looked at every two seconds.
@@ -490,7 +490,7 @@ async fn settings_that_came_in_unseen_are_told_and_nothing_else_suffers() -> Out
     world.becomes("good", "True", "Serving").await;
     refused(&world, "plain").await;
     assert_eq!(replica.metric("opensdn_webhook_policy_loaded{policy=\"bad\"}"), Some(0.0));
-    // Put right, the same object is in force.
+    // Once fixed, the same object is in force.
     world.apply("bad", unsafe_parameter(json!({"settings": null}))).await?;
     world.becomes("bad", "True", "Serving").await;
     Ok(())

@@ -128,7 +128,7 @@ const BLOCKS: [&str; 24] = [
     "    - a\n    -\n    - - b\n      - c\n",
 ];
 
-/// What kubectl takes without a word, and is nearly always a mistake, or what YAML forbids: reported as
+/// What kubectl takes silently, and is nearly always a mistake, or what YAML forbids: reported as
 /// an error here.
 const STRICTER: [&str; 3] =
     ["    a: {b: 1,\n\tc: 2}\n", "    a: 1\n    a: 2\n", "    1: a\n    \"1\": b\n"];

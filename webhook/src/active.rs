@@ -90,7 +90,7 @@ impl ActivePolicies {
         self.current.load_full()
     }
 
-    /// Ticks when another set is put in force.
+    /// Ticks when the active set changes.
     #[must_use]
     pub fn changed(&self) -> watch::Receiver<u64> {
         self.changed.subscribe()

@@ -32,7 +32,7 @@ use review::{Review, Unreadable};
 
 /// What the review needs from the rest of the webhook, besides policies and lookups.
 pub trait Surroundings: Send + Sync + 'static {
-    /// Takes the claims, all or none; whatever is in the way comes back as a finding or failure.
+    /// Takes the claims, all or none; what prevents it is returned as a finding or failure.
     /// Called only when every policy has allowed the request. `old` are those that the stored
     /// object makes.
     fn claim(

@@ -107,7 +107,7 @@ struct ConfigurationController {
 }
 
 const GROUP: &str = "admissionregistration.k8s.io";
-/// As whom the configurations are written.
+/// Field manager of the configurations.
 const MANAGER: &str = "opensdn-webhook";
 const CALL_TIMEOUT: Duration = Duration::from_secs(5);
 /// How often a write that failed is repeated.

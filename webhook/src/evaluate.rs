@@ -98,7 +98,7 @@ impl Evaluator {
         known.then(|| Arc::clone(&self.active.current().set))
     }
 
-    /// Ticks when something else is in force.
+    /// Ticks when the active set changes.
     pub(crate) fn changed(&self) -> watch::Receiver<u64> {
         self.active.changed()
     }

@@ -20,11 +20,11 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
 
 const LABEL: &str = "opensdn.io/webhook-replica";
-/// As whom the Leases are written.
+/// Field manager of the Leases.
 const MANAGER: &str = "opensdn-webhook";
 /// Long before the Lease expires, so that a call can be repeated.
 const CALL_TIMEOUT: Duration = Duration::from_secs(4);
-/// How often the leader looks who is alive.
+/// How often the leader lists the live replicas.
 const POLL_INTERVAL: Duration = Duration::from_secs(2);
 
 /// The replicas that are alive, as the leader sees them; empty elsewhere. Cheap to clone.
@@ -34,7 +34,7 @@ pub(crate) struct Replicas {
 }
 
 impl Replicas {
-    /// Begins to show that this replica is alive and, where it leads, to watch the others.
+    /// Starts to renew this replica's Lease and, where it leads, to watch the others.
     #[must_use]
     pub(crate) fn start(
         client: Client,
@@ -58,7 +58,7 @@ impl Replicas {
         self.alive.borrow().clone()
     }
 
-    /// Returns when another set is alive; never, once the process ends.
+    /// Returns when the set of live replicas changes; never, once the process ends.
     pub(crate) async fn changed(&mut self) {
         if self.alive.changed().await.is_err() {
             std::future::pending::<()>().await;
@@ -110,7 +110,7 @@ async fn renew(ctx: &Context, namespace: &str, replica: &str) {
     }
 }
 
-/// Where this replica leads: who is alive, again and again.
+/// Where this replica leads: polls the live replicas.
 async fn watch_others(
     api: Api<Lease>,
     ctx: Context,
@@ -138,7 +138,7 @@ async fn watch_others(
     }
 }
 
-/// Who is alive now. Leases that have expired are deleted, unless they were renewed meanwhile.
+/// The live replicas. Leases that have expired are deleted, unless they were renewed meanwhile.
 async fn poll(
     api: &Api<Lease>,
     ctx: &Context,
@@ -166,7 +166,7 @@ async fn poll(
     Ok(alive)
 }
 
-/// Who is alive, and which Leases have expired.
+/// The live replicas, and which Leases have expired.
 fn divide<'l>(
     leases: &'l [Lease],
     known: &mut BTreeMap<String, Observed>,

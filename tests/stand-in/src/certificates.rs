@@ -73,7 +73,7 @@ pub(crate) fn server(files: Files<'_>) -> Result<Arc<ServerConfig>, Error> {
     Ok(Arc::new(configuration.map_err(refused(files))?))
 }
 
-/// TLS towards a service. Without authorities, anybody is taken for it.
+/// TLS towards a service. Without authorities, any server is trusted.
 ///
 /// # Errors
 /// A file cannot be used, or certificate and key do not belong together.
@@ -124,7 +124,7 @@ fn private_key(path: &Path) -> Result<PrivateKeyDer<'static>, Error> {
         .map_err(|source| Error::Read { path: path.to_owned(), source })
 }
 
-/// Takes a certificate that an authority has signed, whatever name it is for: upstream's clients
+/// Accepts a certificate that an authority has signed, whatever name it is for: upstream's clients
 /// of the databases do not compare names, and their certificates need not have the right ones.
 #[derive(Debug)]
 struct SignedBy {

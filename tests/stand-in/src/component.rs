@@ -183,7 +183,7 @@ pub(crate) struct Need {
     pub(crate) tls: Option<ClientTls>,
 }
 
-/// A component of OpenSDN that no real service stands in for.
+/// A component of OpenSDN for which no real service is used.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Component {
     /// Its container's, by which it is started.

@@ -6,7 +6,7 @@
 //! `containers/status/contrail-status.py`. A key that none of them has is not required here, and
 //! what they leave open is said where it is.
 //!
-//! Deliberately not here: components that a real program stands in for (ZooKeeper, RabbitMQ,
+//! Deliberately not here: components for which a real program runs (ZooKeeper, RabbitMQ,
 //! Redis, Cassandra, dnsmasq), and Kafka, whose keystore is Java's.
 
 mod needs;
@@ -129,7 +129,7 @@ pub(crate) static COMPONENTS: &[Component] = &[
                 answers: Answers::Nothing,
                 tls: Some(SANDESH_SERVER),
             },
-            // Which of the four take TCP as well is nowhere said but of the last: both.
+            // Which of the four take TCP as well is documented for the last only: both.
             datagrams("protobuf", key("COLLECTOR", "protobuf_port")),
             datagrams("syslog", key(CPLUSPLUS, "syslog_port")),
             datagrams("sFlow", key(CPLUSPLUS, "sflow_port")),
@@ -336,7 +336,7 @@ pub(crate) static COMPONENTS: &[Component] = &[
         "contrail-config-database-nodemgr",
         CONFIG_DATABASE_NODE,
     ),
-    // The ports of these two are nowhere said, so they open none.
+    // The ports of these two are undocumented, so they open none.
     node_manager("nodemanager-analytics-alarm", "contrail-analytics-alarm-nodemgr", &[]),
     node_manager("nodemanager-analytics-snmp", "contrail-analytics-snmp-nodemgr", &[]),
     Component {

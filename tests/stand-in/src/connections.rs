@@ -1,4 +1,4 @@
-//! Connections to the services that a component needs: each server is asked again and again, so
+//! Connections to the services that a component needs: each server is asked repeatedly, so
 //! that a process that hangs or is cut off is noticed as well as one that has ended.
 
 use std::convert::Infallible;

@@ -1,6 +1,6 @@
-//! How one tells that a server is what it should be: the first words of its protocol. Nothing logs
+//! Checks that a server is what it should be by the first bytes of its protocol. Nothing logs
 //! in, so no password is ever sent. Deliberately not here: Kafka, XMPP and Sandesh, of which
-//! nothing is said but that they take a connection.
+//! it is only checked that they take a connection.
 
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 

@@ -1,4 +1,4 @@
-//! Stands in for a component of OpenSDN in the lab, where its own image cannot be had: reads the
+//! Replaces a component of OpenSDN in the lab, where its own image cannot be had: reads the
 //! configuration that was rendered for it, refuses what the component could not live with, opens
 //! its ports, connects to what it needs, and says in introspect how it is. It does nothing of what
 //! the component is for.
@@ -52,7 +52,7 @@ const REFUSED: u8 = 2;
 /// What may still be under way at the end: a name that is being resolved, say.
 const LAST_MOMENT: Duration = Duration::from_millis(200);
 
-/// Stands in for a component of OpenSDN.
+/// Replaces a component of OpenSDN.
 #[derive(Debug, Parser)]
 #[command(name = "opensdn-stand-in", version)]
 pub struct Arguments {

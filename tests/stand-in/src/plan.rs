@@ -1,4 +1,4 @@
-//! What one component is to do with one configuration: where to listen and whom to connect to,
+//! What one component is to do with one configuration: where to listen and what to connect to,
 //! everything looked up and every file read. With a plan, only the world can go wrong.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -23,7 +23,7 @@ pub(crate) struct Plan {
     pub(crate) worker: u16,
     /// Where to listen.
     pub(crate) listeners: Vec<Listener>,
-    /// Whom to connect to.
+    /// What to connect to.
     pub(crate) connections: Vec<Connection>,
 }
 

@@ -1,5 +1,5 @@
 //! What an administrator changes while the product is in use: policies, the webhook's CA.
-//! Deliberately not here: the requests that go on meanwhile (`steady_load`).
+//! Deliberately not here: the requests that run meanwhile (`steady_load`).
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -45,7 +45,7 @@ impl AdminChanges {
         Self { client, replicas }
     }
 
-    /// AdminChanges policies to and fro; each change is in force in every replica before the next.
+    /// Changes policies back and forth; each change is in force in every replica before the next.
     ///
     /// # Errors
     /// The API server does not take it.
@@ -69,7 +69,7 @@ impl AdminChanges {
         Ok(())
     }
 
-    /// AdminChanges this policy's spec, and waits until the change is in force in every replica.
+    /// Changes this policy's spec, and waits until the change is in force in every replica.
     ///
     /// # Errors
     /// The API server does not take it.

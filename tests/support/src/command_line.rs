@@ -154,7 +154,7 @@ pub async fn main() -> ExitCode {
     match run(CommandLine::parse()).await {
         Ok(code) => code,
         Err(error) => {
-            // Standard error may be closed; the exit code tells it then.
+            // Standard error may be closed; the exit code is enough then.
             let _ = writeln!(io::stderr(), "opensdn-sandbox: failed to {}", error_chain(&error));
             ExitCode::FAILURE
         }

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-/// Returns when whatever is stored next is younger than all that is stored already.
+/// Returns when the next object stored will be newer than all that are stored already.
 pub async fn wait_for_next_second() {
     // Whole seconds are the API server's resolution: nothing shows when the next one begins there.
     tokio::time::sleep(Duration::from_millis(1_100)).await;

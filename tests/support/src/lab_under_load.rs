@@ -51,7 +51,7 @@ pub struct Cost {
 pub async fn users_of(sandbox: &Sandbox, product: &LabProduct<'_>) -> Result<SteadyLoad, Failed> {
     product.kubectl(&["create", "namespace", "tf"]).await?;
     product.kubectl(&["apply", "-f", CONTROL]).await?;
-    // The replicas hear of it by their watches, and nothing shows when each has.
+    // The replicas learn of it by their watches, and nothing shows when each has.
     sleep(Duration::from_secs(2)).await;
     let clients = (0..USERS).map(|_| sandbox.client()).collect::<Result<_, _>>()?;
     Ok(SteadyLoad::start(clients, "tf").await?)

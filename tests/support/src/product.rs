@@ -202,7 +202,7 @@ impl Product {
         self.balancer.address()
     }
 
-    /// Where each replica serves and tells how it is.
+    /// Where each replica serves requests and its readiness.
     #[must_use]
     pub fn backends(&self) -> &[Backend] {
         &self.backends

@@ -152,7 +152,7 @@ fn config(name: &str, ip: &str) -> Value {
             {"linklocalServiceConfig": entry, "containers": containers}}})
 }
 
-/// One older service and, of every kind that can, a younger object with the same address, stored
+/// One older service and, of every kind that can, a newer object with the same address, stored
 /// while no webhook was there to refuse it.
 async fn conflicts(sandbox: &Sandbox) -> Outcome {
     install_crds(&sandbox.client()?, &opensdn_crds::all()).await?;

@@ -1,4 +1,4 @@
-//! Who stores what a case finds in its cluster: a user whom no policy judges. By the API itself,
+//! Who stores what a case finds in its cluster: a user that no policy judges. By the API itself,
 //! for with a kubectl each they would take most of the test's time.
 
 use std::collections::{HashMap, HashSet};

@@ -1,5 +1,5 @@
 //! One replica of the webhook in a runtime of its own, so that it can be stopped as by SIGTERM or
-//! as by SIGKILL while the test goes on.
+//! as by SIGKILL while the test continues.
 
 use opensdn_testing::Failed;
 use std::sync::Arc;

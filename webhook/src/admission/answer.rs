@@ -150,7 +150,7 @@ fn encode(patch: &json_patch::Patch) -> Option<JsonPatch> {
     Some(JsonPatch { patch_type: "JSONPatch", patch: STANDARD.encode(text) })
 }
 
-/// For the audit log: which policies spoke or could not. Texts stay out of it.
+/// For the audit log: which policies reported or were inconclusive. Texts stay out of it.
 fn annotations(decision: &Decision) -> BTreeMap<&'static str, String> {
     let Decision { findings, failures, unapplied, .. } = decision;
     let mut annotations = BTreeMap::new();

@@ -9,7 +9,7 @@ const ANNOTATION: &str = "opensdn.io/confirm-loss";
 /// What the API server itself changes with every write.
 const BOOKKEEPING: [&str; 3] = ["generation", "managedFields", "resourceVersion"];
 
-/// Whether nothing but the annotation differs. Both texts are JSON.
+/// Whether only the annotation differs. Both texts are JSON.
 pub(super) fn is_all_that_changes(old: &str, new: &str) -> bool {
     match (without(old), without(new)) {
         (Some(old), Some(new)) => old == new,

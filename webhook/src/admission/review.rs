@@ -266,7 +266,7 @@ impl<'f> Fields<'f, '_> {
         let Some(raw) = self.found.get(slot).filter(|raw| *raw != "null") else {
             return Ok(Cow::Borrowed(""));
         };
-        // The scan has checked the string, so one without an escape is what stands there.
+        // The scan has checked the string, so one without an escape is its own value.
         let inner = raw.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
         match inner {
             Some(inner) if !inner.contains('\\') => Ok(Cow::Borrowed(inner)),

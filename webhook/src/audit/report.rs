@@ -1,4 +1,4 @@
-//! What an audit found, of bounded size whatever is stored. Pure.
+//! What an audit found, bounded in size. Pure.
 
 use std::collections::{BTreeMap, BTreeSet};
 

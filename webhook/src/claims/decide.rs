@@ -10,7 +10,7 @@ use super::{Holder, error::HolderState};
 /// Longest part of a scope that goes into a name; with the hash it stays below 253.
 const SCOPE_IN_NAME: usize = 200;
 
-/// The name of the claim on a key: `<scope>-<40 hexadecimal digits>`. The digits stand for scope
+/// The name of the claim on a key: `<scope>-<40 hexadecimal digits>`. The digits identify scope
 /// and key; the scope before them, with `-` for what no name may have, is for people.
 pub(crate) fn claim_name(scope: &str, key: &str) -> String {
     use std::fmt::Write as _;
@@ -46,7 +46,7 @@ pub(crate) enum Ownership {
     Forged,
 }
 
-/// Whose the stored claim is, for an object that wants the key that the name stands for.
+/// Whose the stored claim is, for an object that wants the key that the name identifies.
 pub(crate) fn ownership(stored: &UniqueClaimSpec, name: &str, holder: &Holder) -> Ownership {
     if claim_name(&stored.scope, &stored.key) != name {
         Ownership::Forged

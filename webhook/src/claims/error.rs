@@ -11,16 +11,16 @@ pub enum ClaimError {
     /// Another object has them. The only variant that is about the object in review.
     #[error("{}", .0.iter().map(Conflict::message).collect::<Vec<_>>().join("; "))]
     Held(Vec<Conflict>),
-    /// A claim has the name that stands for another scope and key, so no object could take it.
+    /// A claim has the name that identifies another scope and key, so no object could take it.
     #[error(
         "take {key:?} ({scope}): the UniqueClaim {name} is about something else, so it was made by hand; delete it with `kubectl delete uniqueclaim {name}`"
     )]
     Forged {
         /// Name of the claim.
         name: String,
-        /// Scope that the name stands for.
+        /// Scope that the name identifies.
         scope: String,
-        /// Key that the name stands for.
+        /// Key that the name identifies.
         key: String,
     },
     /// A call to the API server failed.

@@ -2,7 +2,7 @@
 //!
 //! A kind that the API server does not serve has no objects. Discovery that says so is an answer,
 //! so the cache is then empty *and* synced; it is asked again whenever a definition changes and
-//! every few seconds. Discovery that fails says nothing: lookups are errors. Were an absent kind
+//! every few seconds. Discovery that fails proves nothing: lookups are errors. Were an absent kind
 //! an error, a policy that reads an optional API (network attachments, say) would refuse every
 //! write on clusters without it.
 

@@ -39,7 +39,7 @@ pub struct BackgroundMetrics {
 }
 
 impl BackgroundMetrics {
-    /// Claims released for a reason, which is a fixed word.
+    /// Claims released for a reason, which is a fixed label.
     pub fn released(&self, reason: &'static str) -> Counter {
         self.released.get_or_create_owned(&ReasonLabel { reason })
     }

@@ -75,7 +75,7 @@ impl Checker {
             Err(problem) => return vec![problem],
         };
         let loader = Arc::clone(&self.loader);
-        // A task of its own, so that a compilation that takes too long is not for nothing.
+        // A task of its own, so that a compilation that takes too long is not wasted.
         let loading = tokio::spawn(async move { loader.load(bytes, pinned).await });
         match loading.await {
             Ok(Ok(policy)) => {

@@ -1,4 +1,4 @@
-//! The compiler as a process of its own: this program once more, with other arguments. What the
+//! The compiler as a process of its own: this program again, with other arguments. What the
 //! compiler has taken of memory the system gets back, which the webhook would keep until it ends;
 //! reviews go first; and a module on which it crashes or never ends costs a message.
 //!
@@ -25,7 +25,7 @@ const COMPILE: &str = "compile-module";
 const REFUSED: u8 = 3;
 /// It could not start to compile: no engine, no cache.
 const UNAVAILABLE: u8 = 4;
-/// No module that can be used takes so long, whatever the machine.
+/// No usable module takes so long on any machine.
 const COMPILE_TIMEOUT: Duration = Duration::from_secs(300);
 /// Each takes some 100 MiB and all cores.
 const MAX_CONCURRENT: usize = 2;

@@ -85,7 +85,7 @@ impl Loader {
         .await
     }
 
-    /// Forgets what is not in force, when it has become much.
+    /// Forgets what is not in force, when there is too much of it.
     pub(crate) fn forget_all_but(&self, in_force: &HashSet<Digest>) {
         let mut compiled = self.lock();
         if compiled.len() > KEPT {

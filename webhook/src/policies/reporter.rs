@@ -42,7 +42,7 @@ pub(crate) struct Reporter {
     pub(crate) snapshots: watch::Receiver<Snapshot>,
 }
 
-/// As whom the sum of all replicas is written.
+/// Field manager of the sum of all replicas.
 const MANAGER: &str = "opensdn-webhook";
 const CALL_TIMEOUT: Duration = Duration::from_secs(5);
 /// What was written comes back by the watch; until then it is not written again.
@@ -89,7 +89,7 @@ impl Reporter {
 
     async fn sum(&self, name: &str, reported: &Reported, sent: &mut Sent) {
         let alive = self.replicas.alive();
-        // Until the first look at who is alive nothing can be said of all.
+        // Until the live replicas are known nothing can be reported for all.
         if alive.is_empty() {
             return;
         }

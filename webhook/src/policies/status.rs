@@ -86,7 +86,7 @@ fn is_progress(reason: &str) -> bool {
     [LOADING, WAITING, "WaitingForReplicas"].contains(&reason)
 }
 
-/// Ready only when every replica that is alive runs the same module for this generation.
+/// Ready only when every live replica runs the same module for this generation.
 fn ready_condition(
     object: &AdmissionPolicy,
     alive: &BTreeSet<String>,
@@ -123,7 +123,7 @@ fn ready_condition(
     ("True", SERVING.to_owned(), format!("{} replicas run it", alive.len()))
 }
 
-/// The digest that every replica that is alive runs.
+/// The digest that every live replica runs.
 fn common_digest(object: &AdmissionPolicy, alive: &BTreeSet<String>) -> Option<String> {
     let mut digests =
         alive.iter().map(|name| entry(object, name).and_then(|entry| entry.digest.clone()));

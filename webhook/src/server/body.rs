@@ -76,7 +76,7 @@ pub(super) async fn read(
         return Err(BodyError::TooLarge(first.slice(..first.len().min(PREFIX))));
     }
     reservation.grow(first.len())?;
-    // The usual review arrives in one piece and is used where it lies.
+    // The usual review arrives in one piece and is used without a copy.
     if body.is_end_stream() {
         return Ok(first);
     }

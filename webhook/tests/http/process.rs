@@ -21,8 +21,8 @@ fn nobody(port: &ReservedPort) -> kube::Client {
     kube::Client::try_from(kube::Config::new(uri)).unwrap()
 }
 
-/// Calls until the server has asked five times to let go of the connection: the API server goes
-/// on until the endpoint is gone, and may well begin anew.
+/// Calls until the server has asked five times to close the connection: the API server keeps
+/// calling until the endpoint is gone, and may well reconnect.
 async fn calls(address: SocketAddr, config: Arc<rustls::ClientConfig>) -> usize {
     let (mut served, mut closed) = (0, 0);
     let mut connection = Connection::open(address, config.clone()).await.unwrap();
@@ -84,7 +84,7 @@ async fn a_termination_signal_under_load_loses_no_call_and_ends_the_process_well
     }
     let answer = get(admin, "/ready").await;
     assert!(answer.contains("shutdown: the process is stopping"), "{answer}");
-    // The second one means that nobody is left who might still call.
+    // The second one means that no caller is left.
     kill_process(getpid(), Signal::TERM).unwrap();
     let ended = tokio::time::timeout(Duration::from_secs(60), running).await.unwrap();
     ended.unwrap().unwrap();

@@ -117,7 +117,7 @@ pub(super) const fn redis(servers: &'static str, port: Option<Key>, secured: Key
 
 const API_AUTHORITIES: &[Key] = &[key("global", "cafile")];
 
-/// Whom to trust is said in `vnc_api_lib.ini`, if that is given.
+/// The authorities to trust are in `vnc_api_lib.ini`, if that is given.
 pub(super) const fn api(servers: Key, secured: Key) -> Need {
     let tls =
         ClientTls { secured: Secured::When(secured), authorities: API_AUTHORITIES, pairs: &[] };

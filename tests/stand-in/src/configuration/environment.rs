@@ -33,7 +33,7 @@ fn is_name(text: &str) -> bool {
     begins && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
 }
 
-/// One word with its quotes taken off and its variables filled in.
+/// One word with its quotes removed and its variables expanded.
 fn word(text: &str, known: impl Fn(&str) -> Option<String>) -> Result<String, String> {
     let (mut value, mut quote) = (String::new(), None);
     let mut rest = text.chars().peekable();

@@ -1,5 +1,5 @@
 //! INI as OpenSDN's daemons read it: keys are case-sensitive, `=` is the only separator, comments
-//! stand on lines of their own. A line that is neither section, setting nor comment is refused.
+//! are on lines of their own. A line that is neither section, setting nor comment is refused.
 
 use configparser::ini::Ini;
 

@@ -1,4 +1,4 @@
-//! The web UI's configuration: a JavaScript file of nothing but assignments of literals to members
+//! The web UI's configuration: a JavaScript file of only assignments of literals to members
 //! of one object, which is all that is read here; everything else is refused, a string that ends
 //! too early first of all. `config.cnfg.server_ip = ['a', 'b'];` is the key `server_ip` of the
 //! section `config.cnfg` with the value `a b`.

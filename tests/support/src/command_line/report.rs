@@ -1,4 +1,4 @@
-//! What a running sandbox tells about itself, for people and for the next `status`.
+//! What a running sandbox reports about itself, for people and for the next `status`.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -46,7 +46,7 @@ impl fmt::Display for Report {
     }
 }
 
-/// What the supervisor tells `up`, as one line of JSON on its standard output.
+/// What the supervisor reports to `up`, as one line of JSON on its standard output.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum Started {
     Ready(Box<Report>),

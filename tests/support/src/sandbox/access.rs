@@ -35,7 +35,7 @@ pub enum AccessError {
     /// The client library refused the configuration.
     #[error("make a client for {name}")]
     Client {
-        /// For whom.
+        /// Whose access it is.
         name: String,
         /// What the kube library said.
         #[source]

@@ -133,7 +133,7 @@ impl NodeBinaries {
     }
 }
 
-/// The version that a program tells with `--version`; none when it does not.
+/// The version that a program prints with `--version`; none when it does not.
 pub(super) async fn version_of(program: &Path) -> Option<String> {
     let output = Command::new(program).arg("--version").env_clear().output().await.ok()?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -150,7 +150,7 @@ fn assets_folder() -> Option<PathBuf> {
     Some(std::path::absolute(&folder).unwrap_or_else(|_| PathBuf::from(folder)))
 }
 
-/// The pinned module that a version stands for: `1.36.3`, `v1.36` and `1.36` are one.
+/// The pinned module that a version selects: `1.36.3`, `v1.36` and `1.36` are one.
 fn pinned(version: &str) -> Result<String, BinariesError> {
     let bare = version.strip_prefix('v').unwrap_or(version);
     let minor: String = bare.split('.').take(2).collect::<Vec<_>>().join(".");

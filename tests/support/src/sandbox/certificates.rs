@@ -1,4 +1,4 @@
-//! The sandbox's own certificate authority: who may prove to be whom, and the files that
+//! The sandbox's own certificate authority: who gets which certificate, and the files that
 //! the programs read it from. Deliberately not here: certificates of our webhook, which the
 //! product makes itself, as it does on any cluster.
 

@@ -216,7 +216,7 @@ impl ControlPlane {
         &self.etcd
     }
 
-    /// Every program, for those who count processes.
+    /// Every program, to count processes.
     pub(super) fn programs(&self) -> impl Iterator<Item = &Program> {
         self.controllers.iter().chain([&self.api_server, &self.etcd])
     }

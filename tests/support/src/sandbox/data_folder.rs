@@ -139,7 +139,7 @@ pub(crate) enum Owner {
     Dead,
 }
 
-/// Tells who owns the folder.
+/// Finds out who owns the folder.
 pub(crate) fn owner(folder: &Path) -> Owner {
     let path = folder.join(OWNER);
     let Ok(file) = File::open(&path) else { return Owner::None };

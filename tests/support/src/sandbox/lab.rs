@@ -292,7 +292,7 @@ impl Lab {
     /// A node by name.
     ///
     /// # Errors
-    /// When there is none; the error tells which there are.
+    /// When there is none; the error lists which there are.
     pub fn node(&self, name: &str) -> Result<&Node, LabError> {
         self.nodes().find(|node| node.name() == name).ok_or_else(|| LabError::UnknownNode {
             node: name.to_owned(),

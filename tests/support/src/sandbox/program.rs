@@ -227,7 +227,7 @@ impl Program {
                 status,
                 log: Box::new(LogTail::read(&self.log)),
             }),
-            // Not started, running, or a state that cannot be asked: readiness will tell.
+            // Not started, running, or in an unknown state: readiness will show.
             _ => Ok(()),
         }
     }
@@ -242,7 +242,7 @@ impl Program {
         }
     }
 
-    /// Lets a process go on that was stopped by a signal.
+    /// Resumes a process that was stopped by a signal.
     pub(super) fn resume(&self) {
         self.wake_go_between();
         self.signal(Signal::CONT);

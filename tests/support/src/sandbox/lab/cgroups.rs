@@ -119,7 +119,7 @@ fn hierarchies() -> Vec<PathBuf> {
 }
 
 /// Where the kernel's hierarchies are mounted: one for each controller of version 1, and that
-/// of version 2. Others may be mounted elsewhere once more.
+/// of version 2. Others may be mounted elsewhere as well.
 fn mounted(mounts: &str) -> Vec<PathBuf> {
     let is_cgroup = |kind: &str| kind == "cgroup" || kind == "cgroup2";
     let fields = mounts.lines().map(|line| line.split(' ').collect::<Vec<_>>());

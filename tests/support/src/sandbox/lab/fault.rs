@@ -79,7 +79,7 @@ impl Fault {
         Self { what: what.into(), undo: Some(Box::new(undo)) }
     }
 
-    /// Mends it, and tells when that does not work.
+    /// Repairs it, and reports when that fails.
     ///
     /// # Errors
     /// When the machine in question is gone.

@@ -52,7 +52,7 @@ impl Forwarder {
 
 impl Drop for Forwarder {
     fn drop(&mut self) {
-        // Either tells it to end; then there is nothing to wait for but its last step.
+        // Either makes it end; then only its last step is left to wait for.
         drop(self.end.take());
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();

@@ -148,7 +148,7 @@ fn talk(mut command: Command, input: &str) -> io::Result<Output> {
         .stderr(Stdio::piped());
     let mut child = command.spawn()?;
     if let Some(mut stdin) = child.stdin.take() {
-        // A shell that has ended at an error reads no further; its exit code tells.
+        // A shell that has ended at an error reads no further; its exit code is reported.
         let _ = stdin.write_all(input.as_bytes());
     }
     child.wait_with_output()
@@ -181,7 +181,7 @@ pub(super) fn inhabitants(machines: &[u32]) -> Vec<u32> {
     };
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     let processes = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    // Pods have process namespaces of their own, below their machine's: their parents tell.
+    // Pods have process namespaces of their own, below their machine's: their parents show it.
     let mut found: Vec<u32> = Vec::new();
     let mut others: Vec<u32> = Vec::new();
     for process in processes {

@@ -8,7 +8,7 @@ use std::sync::mpsc::channel;
 use std::thread::{self, JoinHandle};
 
 /// Starts a thread in the network of that process, lets it prepare there, and returns when
-/// that has worked; then it goes on with what it has prepared.
+/// that has worked; then the thread runs with what it has prepared.
 pub(super) fn spawn<T: 'static>(
     name: &str,
     process: u32,

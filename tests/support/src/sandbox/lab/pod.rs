@@ -1,4 +1,4 @@
-//! Where a pod is, as the API server tells it.
+//! Where a pod is, according to the API server.
 
 use std::net::Ipv4Addr;
 

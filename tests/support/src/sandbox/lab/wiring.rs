@@ -41,7 +41,7 @@ pub(super) fn control(nodes: &[NodePlan]) -> String {
 pub(super) fn node(node: &NodePlan, all: &[NodePlan]) -> String {
     let mut text = address(&node.address.to_string());
     text.push_str(&routes(all.iter().filter(|other| *other != node)));
-    // Without a route a process of the node would hear "network unreachable" before
+    // Without a route a process of the node would get "network unreachable" before
     // kube-proxy's rule can turn the address into a pod's.
     let _ = writeln!(text, "ip route add {SERVICE_RANGE} dev eth0");
     text.push_str("echo 1 >/proc/sys/net/ipv4/ip_forward\n");

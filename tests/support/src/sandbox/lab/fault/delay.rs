@@ -1,4 +1,4 @@
-//! Packets held up: the kernel hands each to a queue (NFQUEUE), and we let it go on when its time
+//! Delayed packets: the kernel hands each to a queue (NFQUEUE), and we release it when its time
 //! has come. Deliberately not here: which packets, which the rules in `network` say.
 
 use std::collections::VecDeque;
@@ -65,7 +65,7 @@ impl Drop for Delay {
     fn drop(&mut self) {
         self.ended.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
-            // It has ended either way; packets go on without it.
+            // It has ended either way; packets pass without it.
             let _ = thread.join();
         }
     }
@@ -113,7 +113,7 @@ fn ask(queue: &UnixDatagram, message: &[u8]) -> io::Result<()> {
     }
 }
 
-/// Lets packets go on in the order in which they came, each after its time.
+/// Releases packets in the order in which they came, each after its time.
 fn hold_up(queue: &UnixDatagram, delay: Duration, ended: &AtomicBool) {
     let mut waiting: VecDeque<(Instant, u32)> = VecDeque::new();
     let mut buffer = [0; 4096];

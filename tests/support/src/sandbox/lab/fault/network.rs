@@ -88,7 +88,7 @@ impl Lab {
         if link.delay.is_zero() {
             return Ok(lossy);
         }
-        // In this order: without someone who takes it from the queue, a packet goes on at once.
+        // In this order: while nothing reads the queue, a packet passes at once.
         let late = Delay::start(&machine, link.delay)?;
         let queued = apply(machine, what.clone(), queue_rules())?;
         Ok(Fault::new(what, move || {

@@ -1,4 +1,4 @@
-//! A NetworkPolicy enforced, which the lab's plain bridges do not. Only what says nothing about
+//! A NetworkPolicy enforced, which the lab's plain bridges do not. Only what does not mention
 //! peers can be: its ports, both ways. Deliberately not here: what the policy should say.
 
 use k8s_openapi::api::core::v1::Pod;

@@ -13,7 +13,7 @@ use crate::signal as os;
 /// A program that each node has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Daemon {
-    /// It tells the API server of the node, and starts and ends pods.
+    /// It reports the node to the API server, and starts and ends pods.
     Kubelet,
     /// It keeps the containers. They live on without it.
     Containerd,
