@@ -1,5 +1,5 @@
 //! Makes new inputs of known ones, the same from the same seed. It knows a little of what the
-//! targets read: JSON (keys that stand twice, cut texts) and the memory of a guest (words that
+//! targets read: JSON (duplicate keys, cut texts) and the memory of a guest (words that
 //! are pointers and lengths).
 
 /// Texts on which parsers stumble.
@@ -188,7 +188,7 @@ fn move_a_word(input: &mut Vec<u8>, _: &[u8], rng: &mut Rng) {
     input.splice(at..end, word);
 }
 
-/// Lets a member of a JSON object stand twice: from a quote to the next comma or brace.
+/// Duplicates a member of a JSON object: from a quote to the next comma or brace.
 fn repeat_a_member(input: &mut Vec<u8>, _: &[u8], rng: &mut Rng) {
     let quotes: Vec<usize> =
         input.iter().enumerate().filter(|(_, byte)| **byte == b'"').map(|(at, _)| at).collect();

@@ -176,7 +176,7 @@ impl ClusterFlags {
 }
 
 impl ClusterFlags {
-    /// The context by which a cluster is asked: that of the flag, else the kubeconfig's current one.
+    /// The context that is used: that of the flag, else the kubeconfig's current one.
     /// Nothing where there is none, or no kubeconfig that can be read: asking says why.
     pub(crate) fn context_in_use(&self) -> Option<String> {
         self.context.clone().or_else(|| kubeconfig::current_context(self))

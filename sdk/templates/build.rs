@@ -91,7 +91,7 @@ fn sdk_workspace(manifest: &str) -> Outcome<String> {
         };
         if taken && !line.is_empty() {
             let gap = if line.starts_with('[') { "\n" } else { "" };
-            // Its crates stand beside each other, without the folder that they have here.
+            // Its crates are beside each other, without the folder that they have here.
             writeln!(text, "{gap}{}", line.replace("path = \"sdk/", "path = \""))?;
         }
     }

@@ -40,7 +40,7 @@ fn links(text: &str) -> Vec<String> {
     prose(text).flat_map(in_line).collect()
 }
 
-/// What can stand after `#`, as mdBook and GitHub make it from headings.
+/// What can be after `#`, as mdBook and GitHub make it from headings.
 fn anchors(text: &str) -> BTreeSet<String> {
     let heading = |line: &str| {
         let title = line.trim_start_matches('#').strip_prefix(' ')?;

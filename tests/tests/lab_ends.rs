@@ -1,4 +1,4 @@
-//! How labs begin and end: two side by side, ended, interrupted, killed. Nothing may be left,
+//! How labs start and end: two side by side, ended, interrupted, killed. Nothing may be left,
 //! and no other's may be touched. What a lab does in between is in `lab_cluster.rs`.
 
 use std::collections::BTreeSet;

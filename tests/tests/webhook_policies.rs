@@ -382,7 +382,7 @@ async fn a_broken_module_leaves_its_previous_version_and_all_others_in_force() -
     assert!(world.try_gizmo("plain").await.is_err());
     assert!(world.try_vrouter("plain").await.is_err());
 
-    // Put right, it is loaded by itself.
+    // Once fixed, it is loaded by itself.
     world.config_map("module", &gizmos).await?;
     world.becomes("gizmos", "True", "Serving").await;
 

@@ -8,7 +8,7 @@ use opensdn_testing::shared::Shared;
 use opensdn_testing::{Failed, Outcome};
 use serde_json::Value;
 
-/// What stands before each text: an object that takes anything in its settings.
+/// What precedes each text: an object that takes anything in its settings.
 const OBJECT: &str =
     "apiVersion: opensdn.io/v1alpha1\nkind: AdmissionPolicy\nmetadata: {name: a}\n";
 

@@ -1,5 +1,5 @@
 //! The policies in force, with what a review must be searched for on their behalf. They are
-//! swapped as a whole; a review under way keeps those that it began with.
+//! swapped as a whole; a review in progress keeps those that it started with.
 
 use std::sync::Arc;
 

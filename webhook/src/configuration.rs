@@ -63,7 +63,7 @@ pub(crate) struct Deps {
     pub(crate) metrics: ConfigurationMetrics,
 }
 
-/// Begins to keep the configurations. Every replica watches them.
+/// Starts to reconcile the configurations. Every replica watches them.
 pub(crate) fn start(deps: Deps) {
     let own = rules::own();
     let Deps { address, namespace, user, .. } = &deps;

@@ -57,7 +57,7 @@ pub fn main() -> ExitCode {
 }
 
 /// The whole webhook: starts the log and [`run`]s to the end. Not in the binary, because what the
-/// runtime drives would be compiled there once more (2 MB).
+/// runtime drives would be compiled there again (2 MB).
 #[tokio::main]
 async fn run_to_completion(args: Args) -> ExitCode {
     log::start(&args.log);

@@ -86,7 +86,7 @@ impl LookupCaches {
         Self { inner }
     }
 
-    /// Says which indexes are needed, all of them. Watches for new ones begin, and those that
+    /// Sets which indexes are needed, all of them. Watches for new ones start, and those that
     /// are no longer needed end.
     pub(crate) fn want<'i>(&self, indexes: impl IntoIterator<Item = &'i Index>) {
         let mut kinds: BTreeMap<(&str, &str), Vec<&Index>> = BTreeMap::new();
@@ -119,7 +119,7 @@ impl LookupCaches {
         self.inner.usable(index).map(|_| ())
     }
 
-    /// Ticks when a cache begins or ceases to answer.
+    /// Ticks when a cache starts or stops answering.
     pub(crate) fn changed(&self) -> watch::Receiver<u64> {
         self.inner.ticks.subscribe()
     }

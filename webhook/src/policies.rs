@@ -82,7 +82,7 @@ pub(crate) struct Policies {
     pub(crate) demand: watch::Receiver<Option<Arc<Demand>>>,
 }
 
-/// Begins to watch and load.
+/// Starts to watch and load.
 pub(crate) fn start(deps: Deps) -> Policies {
     let loader =
         Arc::new(Loader::new(deps.engines.engine, deps.engines.cache, deps.engines.compiler));
@@ -142,7 +142,7 @@ struct Actor {
     contents: ModuleStore,
     results: mpsc::UnboundedSender<Loading>,
     entries: BTreeMap<String, Entry>,
-    /// The names seen in the list that is under way.
+    /// The names seen in the list in progress.
     listed: Option<BTreeSet<String>>,
     progress: Progress,
     condition: ReadinessCheck,

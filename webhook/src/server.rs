@@ -40,7 +40,7 @@ pub struct Call {
 /// Makes reviews. Every answer is an AdmissionReview in JSON, sent with status 200.
 pub trait Reviewer: Send + Sync + 'static {
     /// Answers one call. It never fails: a fault is a denial or an allowance in the answer. The
-    /// future is dropped where it stands when the caller goes away.
+    /// future is dropped at its next await when the caller goes away.
     fn review(&self, call: Call) -> impl Future<Output = Bytes> + Send;
 
     /// Answers a body over [`Limits::body`]; `prefix` is its beginning, in which the uid is.

@@ -114,7 +114,7 @@ struct TlsSetup<'a> {
 }
 
 impl TlsSetup<'_> {
-    /// The certificate to begin with, and the tasks that renew it.
+    /// The first certificate, and the tasks that renew it.
     async fn certificate(
         &self,
         leadership: Leadership,

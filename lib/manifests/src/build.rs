@@ -22,7 +22,7 @@ mod fields;
 /// the largest document, and far from what nested aliases can reach.
 const MAX_EXPANSION: usize = 32 << 20;
 
-/// What a value weighs besides its text.
+/// The memory of a value besides its text.
 const VALUE_WEIGHT: usize = 32;
 
 type Step = Result<(), Box<Problem>>;

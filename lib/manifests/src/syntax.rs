@@ -1,4 +1,4 @@
-//! Errors of syntax in words for people who do not know the terms of the YAML specification.
+//! Syntax errors in words that need no knowledge of the YAML specification.
 
 use granit_parser::{ErrorKind, ScanError};
 use serde_json::Value;

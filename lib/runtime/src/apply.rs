@@ -220,7 +220,7 @@ where
     }
 }
 
-/// Changes parts of a status that other field managers own, which no apply can take away. `test`
+/// Changes parts of a status that other field managers own, which no apply can remove. `test`
 /// operations in the patch make sure that it is as it was read.
 ///
 /// # Errors

@@ -1,7 +1,7 @@
 //! The client of the API server. kube's own leaves Nagle's algorithm on: on a new connection the
 //! first request then waits behind the end of the TLS handshake for a delayed acknowledgement,
 //! 40 ms on Linux, which a start or a claim would wait too. So this is kube's stack on a connector
-//! that sends at once. Deliberately not here: what is asked of the API server.
+//! that sends at once. Deliberately not here: which requests are sent.
 
 use hyper_timeout::TimeoutConnector;
 use hyper_util::{

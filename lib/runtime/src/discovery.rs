@@ -151,7 +151,7 @@ pub struct Discovery {
 }
 
 impl Discovery {
-    /// Begins to read. `poll` is how often at least.
+    /// Starts to read, at least every `poll`.
     pub fn start(client: Client, poll: Duration) -> Self {
         let (sender, table) = watch::channel(Arc::default());
         let invalidated = Arc::new(Notify::new());

@@ -1,5 +1,6 @@
 //! What every server process of OpenSDN is made of: log, client, admin port with readiness, metrics,
-//! shutdown, leader election, watch and discovery, and calls of the API server. Each part stands alone and brings its own flags.
+//! shutdown, leader election, watch and discovery, and calls of the API server. Each part is
+//! independent and brings its own flags.
 //! Deliberately not here: any kind of OpenSDN, policies, and what a process serves.
 
 pub mod admin;

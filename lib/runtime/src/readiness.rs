@@ -23,7 +23,7 @@ pub struct ReadinessCheck {
 }
 
 impl Readiness {
-    /// Adds a check that does not pass yet, and why. It does not begin to pass when its handle is
+    /// Adds a check that does not pass yet, and why. It does not start to pass when its handle is
     /// dropped: a part that died must not look like one that is ready.
     pub fn add_check(&self, name: impl Into<String>, why: impl Into<String>) -> ReadinessCheck {
         let check = ReadinessCheck { name: name.into(), readiness: self.clone() };
@@ -41,7 +41,7 @@ impl Readiness {
         self.lock().iter().map(|(name, why)| (name.clone(), why.clone())).collect()
     }
 
-    /// Changes whenever a check begins to pass or to fail.
+    /// Changes whenever a check starts to pass or to fail.
     pub fn changes(&self) -> watch::Receiver<()> {
         self.changes.subscribe()
     }

@@ -1,5 +1,5 @@
 //! Findings that were there before, by an earlier report (`-o json`). They are listed as
-//! suppressed and do not count, so that a team can begin with what is new. Lines may have moved;
+//! suppressed and do not count, so that a team can start with what is new. Lines may have moved;
 //! code, object, field and message identify a finding.
 
 use std::collections::HashSet;

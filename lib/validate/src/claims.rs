@@ -18,7 +18,7 @@ pub(crate) struct Claimant {
     /// What the code means in general.
     pub(crate) title: String,
     pub(crate) policy: Option<PolicyId>,
-    /// Whether the finding that may come of it is suppressed.
+    /// Whether the finding that may result is suppressed.
     pub(crate) granted: Option<Granted>,
 }
 

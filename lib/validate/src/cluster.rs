@@ -1,6 +1,6 @@
 //! What a live cluster adds, read only: objects for lookups, the stored version of an object, claims
-//! that are taken. How a cluster is asked is not known here; who validates against one implements
-//! [`Cluster`].
+//! that are taken. How a cluster is queried is not known here; callers that validate
+//! against one implement [`Cluster`].
 
 use std::collections::HashMap;
 use std::future::Future;

@@ -1,4 +1,4 @@
-//! What has been found so far, and the report that comes of it. What is wrong with one object is
+//! What has been found so far, and the report made of it. What is wrong with one object is
 //! found elsewhere (`judge.rs`).
 
 use std::collections::BTreeSet;

@@ -1,4 +1,4 @@
-//! What is wrong and has one right form, put right in the file: the name of a field, the case of a
+//! Fixes in the file what is wrong and has one right form: the name of a field, the case of a
 //! value. Only the bytes that are wrong change; comments and everything else stay. What is right is
 //! the schema's to say (`opensdn_manifests`).
 
@@ -16,7 +16,7 @@ use crate::loader::Loader;
 use crate::report::{Finding, Fix, Fixed, Location, Origin};
 use crate::{Task, Validated, validate};
 
-/// A name that is put right may show that something within is wrong; no schema is as deep as this.
+/// A name that is fixed may show that something within is wrong; no schema is as deep as this.
 const ROUNDS: usize = 32;
 
 /// The fix of a problem, where the text is one that can be changed without a doubt.

@@ -3,7 +3,7 @@
 use anstyle::{AnsiColor, Style};
 use opensdn_validate::report::Layout;
 
-/// The colours of the words that stand out; everything is readable without them.
+/// The colours of the words that are highlighted; everything is readable without them.
 pub mod style {
     use super::{AnsiColor, Style};
 

@@ -22,7 +22,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// A case that shows a code: what is stored, what comes of it, and what is found.
+/// A case that shows a code: what is stored, what is requested, and what is found.
 struct Example {
     stored: Option<Value>,
     object: Option<Value>,

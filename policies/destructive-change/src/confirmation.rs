@@ -16,7 +16,7 @@ impl Confirmed {
     }
 }
 
-/// Everything that a change of a Manager takes away, and what the annotation says of it.
+/// Everything that a change of a Manager removes, and what the annotation says of it.
 pub(crate) struct Losses<'a> {
     /// Namespace and name of the Manager.
     pub(crate) manager: (&'a str, &'a str),

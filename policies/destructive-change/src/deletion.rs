@@ -1,4 +1,4 @@
-//! The end of an object on which a whole cluster stands.
+//! The deletion of an object on which a whole cluster depends.
 
 use opensdn_policy_components::Owners;
 use opensdn_policy_sdk::{Message, Outcome, Reads, Request, Severity, Verdict};

@@ -18,7 +18,7 @@ pub(crate) struct Entry {
 
 /// What kind of object an entry comes from.
 pub(crate) enum Source {
-    /// An object of its own, whose name may stand elsewhere.
+    /// An object of its own, whose name may be elsewhere.
     Object { name_at: Pointer },
     /// Config: its entries are the metadata service unless they say otherwise.
     Config,
@@ -76,7 +76,7 @@ impl Table {
         });
     }
 
-    /// Adds the entries of a Config; `at` is where its serviceConfiguration stands.
+    /// Adds the entries of a Config; `at` is where its serviceConfiguration is.
     pub(crate) fn add_config(
         &mut self,
         first: Option<&Entry>,

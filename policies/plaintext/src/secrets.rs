@@ -116,7 +116,7 @@ pub(crate) fn judge_variable(name: &str, at: &Pointer, settings: &Settings, verd
     }
 }
 
-/// A finding about the secret in `field`, wherever it stands.
+/// A finding about the secret in `field`, wherever it is.
 pub(crate) fn clear_text(at: &Pointer, field: &str, settings: &Settings, verdict: &mut Verdict) {
     let hint = match field {
         "adminPassword" => {

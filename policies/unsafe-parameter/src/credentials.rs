@@ -69,7 +69,7 @@ pub(crate) struct AuthParameters {
     keystone_auth_parameters: Texts,
 }
 
-/// Every string of `keystoneAuthParameters`; `spec` is where the spec stands.
+/// Every string of `keystoneAuthParameters`; `spec` is where the spec is.
 pub(crate) fn judge_keystone(
     authentication: &AuthParameters,
     spec: Pointer,

@@ -114,7 +114,7 @@ fn judge_lists(lists: [Option<usize>; 3], at: &Pointer, verdict: &mut Verdict) {
     }
 }
 
-/// Judges every value; `at` is where `texts` stand.
+/// Judges every value; `at` is where `texts` are.
 pub(crate) fn judge_values(
     texts: &Texts,
     at: &Pointer,

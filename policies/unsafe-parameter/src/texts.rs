@@ -1,4 +1,4 @@
-//! All strings of a part of an object, with where they stand, in one pass and without the rest.
+//! All strings of a part of an object, with where they are, in one pass and without the rest.
 
 use std::fmt;
 

@@ -11,7 +11,7 @@ const CONTRACT: &str = include_str!("../../wit/policy.wit");
 /// Whether these bytes are a component already; if not, they may be a core module.
 #[must_use]
 pub fn is_component(bytes: &[u8]) -> bool {
-    // After the magic number stand version and layer: 1 and 0 in a module, 13 and 1 in a component.
+    // After the magic number come version and layer: 1 and 0 in a module, 13 and 1 in a component.
     bytes.starts_with(b"\0asm") && bytes.get(6..8) == Some(&[1, 0])
 }
 

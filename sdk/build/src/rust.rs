@@ -73,7 +73,7 @@ impl Build<'_> {
     }
 }
 
-/// Folders of packages that the one in `project` is built with and that stand outside of it. Their
+/// Folders of packages that the one in `project` is built with and that are outside of it. Their
 /// paths go into the module, so it has another digest on another machine.
 ///
 /// # Errors

@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 
 use opensdn_policy_sdk::Pointer;
 
-/// A field's value and where it stands.
+/// A field's value and where it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Field<T> {
     /// The value.
     pub value: T,
-    /// Where it stands.
+    /// Where it is.
     pub at: Pointer,
 }
 
@@ -39,7 +39,7 @@ impl Inheritable for String {
 }
 
 /// The value that counts: the component's own, else the Manager's. `own` and `inherited` say
-/// where each stands or would stand.
+/// where each is or would be.
 pub fn effective<'a, T: Inheritable>(
     own: (Option<&'a T>, Pointer),
     inherited: Option<(Option<&'a T>, Pointer)>,

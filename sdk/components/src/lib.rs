@@ -1,5 +1,5 @@
 //! One view of an OpenSDN component for policies, whether it is an object of its own or nested in
-//! a Manager: where its spec stands, what it is called, what it takes from the Manager.
+//! a Manager: where its spec is, what it is called, what it inherits from the Manager.
 //!
 //! A rule on a component is written once, as a function of a [`ComponentView`]; [`Services::walk`]
 //! feeds it from a Manager and [`ComponentView::standalone`] from an object. The spec's type `S` is the

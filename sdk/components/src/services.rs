@@ -23,7 +23,7 @@ pub struct ComponentView<'a, S> {
     pub kind: &'a str,
     /// Name; empty where none is given yet.
     pub name: &'a str,
-    /// Where its spec stands: `/spec`, or `/spec/services/zookeeper/spec`.
+    /// Where its spec is: `/spec`, or `/spec/services/zookeeper/spec`.
     pub at: Pointer,
     /// The part of the spec that the policy reads.
     pub spec: &'a S,

@@ -17,7 +17,7 @@ pub struct Index {
     pub group: &'static str,
     /// Kind.
     pub kind: &'static str,
-    /// Where an object's keys stand; a segment `*` means every element. `""` puts every object
+    /// Where an object's keys are; a segment `*` means every element. `""` puts every object
     /// under the key `""`.
     pub key: &'static str,
     /// What a lookup returns of each object.

@@ -28,7 +28,7 @@ impl Patch {
     /// Fills in `value` at `pointer` if nothing is there, with the objects on the way.
     ///
     /// `part` is the current value at `at`, as the policy read it; it is changed too, so that a
-    /// later call sees what an earlier one filled in. Where something else than an object stands
+    /// later call sees what an earlier one filled in. Where something else than an object is
     /// in the way nothing is done: the schema will refuse it with a better message.
     ///
     /// # Errors
@@ -63,7 +63,7 @@ impl Patch {
         }
     }
 
-    /// Puts `new` where `old` stands; the host refuses the patch if something else does.
+    /// Replaces `old` by `new`; the host refuses the patch if the value is another one.
     pub fn replace(&mut self, pointer: impl Into<Pointer>, old: Value, new: Value) {
         self.operations.push(Operation::Replace(pointer.into(), old, new));
     }

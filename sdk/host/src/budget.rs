@@ -88,7 +88,7 @@ mod tests {
         let outcome = budget
             .over(async {
                 assert!(!budget.is_used_up());
-                // The thread stands still, as one that gets no processor does.
+                // The thread is idle, as one that gets no processor.
                 thread::sleep(2 * LIMIT);
                 assert!(!budget.is_used_up());
                 yield_now().await;

@@ -100,7 +100,7 @@ impl Cache {
     }
 }
 
-/// Whether the file ends with the digest of what stands before.
+/// Whether the file ends with the digest of what is before it.
 fn is_sound(mut file: File) -> io::Result<bool> {
     const DIGEST: u64 = "sha256:".len() as u64 + 64;
     let Some(length) = file.metadata()?.len().checked_sub(DIGEST) else { return Ok(false) };

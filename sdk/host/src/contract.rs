@@ -129,7 +129,7 @@ pub struct Index {
     pub group: String,
     /// Kind.
     pub kind: String,
-    /// Where an object's keys stand; a segment `*` means every element, `""` the key `""`.
+    /// Where an object's keys are; a segment `*` means every element, `""` the key `""`.
     pub key: String,
     /// JSON Pointers of the parts that a lookup returns.
     pub reads: Vec<String>,

@@ -1,5 +1,5 @@
 //! The one wasmtime engine of a process: its configuration, its limits, and the clock that makes
-//! the time limit hold. Switch and mechanism stand together here.
+//! the time limit hold. Switch and mechanism are both here.
 
 use std::{
     hash::{Hash, Hasher},

@@ -76,7 +76,7 @@ pub(crate) async fn run<T>(
     let mut store = Store::new(engine.inner(), state);
     store.limiter(|state| state);
     store.set_hostcall_fuel(reply);
-    // The first tick may come at once. Who yielded to it would wait for everybody else's
+    // The first tick may come at once. Yielding to it would mean waiting for all others'
     // evaluation, although nearly all of them end within a fraction of a tick.
     store.set_epoch_deadline(2);
     store.epoch_deadline_callback(|store| {

@@ -57,7 +57,7 @@ pub(crate) struct Fitting {
 }
 
 impl Merging<'_> {
-    /// Begins with the object as it came.
+    /// Starts with the object as received.
     ///
     /// # Errors
     /// The text is not JSON.

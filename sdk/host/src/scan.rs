@@ -31,7 +31,7 @@ pub enum ScanError {
         /// What would have been valid here.
         expected: &'static str,
     },
-    /// A key stands twice in one object, so two parsers may read different values.
+    /// A key is twice in one object, so two parsers may read different values.
     #[error("the key {key:?} stands twice in one object (byte {at})")]
     DuplicateKey {
         /// Offset of the second key.
@@ -56,7 +56,7 @@ pub enum ScanError {
     TooLong,
 }
 
-/// Where a part stands: byte offsets into the text.
+/// Where a part is: byte offsets into the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Span {
     start: u32,

@@ -87,7 +87,7 @@ impl PolicySet {
         self.entries.iter().map(|entry| &entry.binding)
     }
 
-    /// Whether any policy would look at the request.
+    /// Whether any policy would be evaluated on the request.
     #[must_use]
     pub fn concerns(&self, step: Step, request: &Request<'_>) -> bool {
         self.matches(step, request).next().is_some()

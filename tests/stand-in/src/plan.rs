@@ -1,5 +1,5 @@
 //! What one component is to do with one configuration: where to listen and what to connect to,
-//! everything looked up and every file read. With a plan, only the world can go wrong.
+//! everything looked up and every file read. With a plan, only the environment can fail.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::Path;
@@ -30,9 +30,9 @@ pub(crate) struct Plan {
 /// A port to open.
 #[derive(Debug)]
 pub(crate) struct Listener {
-    /// In messages.
+    /// Its name in messages.
     pub(crate) name: &'static str,
-    /// Where.
+    /// The address to listen on.
     pub(crate) address: SocketAddr,
     /// TCP, or UDP as well.
     pub(crate) transport: Transport,
@@ -58,7 +58,7 @@ pub(crate) enum Reply {
 /// A service to connect to.
 #[derive(Debug)]
 pub(crate) struct Connection {
-    /// Which.
+    /// Its name.
     pub(crate) service: Service,
     /// One of them is enough.
     pub(crate) servers: Vec<Server>,
@@ -85,7 +85,7 @@ impl Plan {
     /// Looks everything up.
     ///
     /// # Errors
-    /// The first thing that is missing or makes no sense.
+    /// The first value that is missing or invalid.
     pub(crate) fn of(
         component: &'static Component,
         configuration: &Configuration,

@@ -42,7 +42,7 @@ pub(crate) struct Served {
     pub(crate) state: Arc<State>,
 }
 
-/// Opens all ports, and only then begins to answer.
+/// Opens all ports, and only then starts to answer.
 pub(crate) async fn open(listeners: Vec<Listener>, served: Arc<Served>) -> Result<(), Error> {
     let mut opened = Vec::new();
     for listener in listeners {
@@ -70,7 +70,7 @@ pub(crate) async fn open(listeners: Vec<Listener>, served: Arc<Served>) -> Resul
 async fn swallow(socket: &UdpSocket) -> Infallible {
     let mut datagram = [0; 2048];
     loop {
-        // What went wrong with one of them is no matter of the next.
+        // A failure of one of them does not concern the next.
         if socket.recv(&mut datagram).await.is_err() {
             time::sleep(Duration::from_millis(100)).await;
         }
@@ -86,7 +86,7 @@ async fn accept(tcp: &TcpListener, listener: &Arc<Listener>, served: &Arc<Served
         };
         let (listener, served) = (Arc::clone(listener), Arc::clone(served));
         tokio::spawn(async move {
-            // A peer that goes away, or is none of ours, is its own matter: no other connection is hurt.
+            // A peer that goes away, or is none of ours, does not affect other connections.
             let _ = serve(stream, &listener, &served).await;
         });
     }

@@ -1,4 +1,4 @@
-//! How it is with the services that a component needs, and with the component because of them.
+//! The state of the services that a component needs, and of the component because of them.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -56,7 +56,7 @@ impl State {
         self.connections.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Notes what became of a server; returns whether that is new.
+    /// Records the state of a server; returns whether that is new.
     pub(crate) fn note(&self, connection: usize, server: usize, link: Link) -> Change {
         let mut connections = self.connections.lock().unwrap_or_else(PoisonError::into_inner);
         let before = down(&connections);

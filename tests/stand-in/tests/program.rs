@@ -28,7 +28,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const NODE_STATUS: &str = "/Snh_SandeshUVECacheReq?x=NodeStatus";
 const PASSWORD: &str = "correct-horse";
 
-/// A server that begins as ZooKeeper, RabbitMQ or Cassandra do, until it is dropped.
+/// A server that greets as ZooKeeper, RabbitMQ or Cassandra do, until it is dropped.
 struct Played {
     ended: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
@@ -43,7 +43,7 @@ fn play(port: u16, answer: &'static [u8]) -> Result<Played, Box<dyn Error>> {
             if until.load(Ordering::Relaxed) {
                 break;
             }
-            // One that only looks whether the port is open is none of ours.
+            // A client that only checks whether the port is open is none of ours.
             let _ = stream.read(&mut [0; 64]).and_then(|_| stream.write_all(answer));
         }
     });
@@ -184,7 +184,7 @@ fn get(
 ) -> Result<String, Box<dyn Error>> {
     write!(stream, "GET {path} HTTP/1.1\r\nHost: it\r\nConnection: close\r\n\r\n")?;
     let mut answer = Vec::new();
-    // A peer that closes without TLS' own farewell has still said all.
+    // A peer that closes without TLS' close_notify has still sent everything.
     let _ = stream.read_to_end(&mut answer);
     Ok(String::from_utf8(answer)?)
 }
@@ -212,7 +212,7 @@ fn node_status(port: u16) -> Result<Status, Box<dyn Error>> {
     assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
     let (_, body) = answer.split_once("\r\n\r\n").ok_or("no body")?;
     let page = roxmltree::Document::parse(body)?;
-    // The way that contrail-status goes.
+    // As contrail-status does.
     let path = ["process_status", "list", "ProcessStatus"];
     let mut at = page.descendants().find(|it| it.has_tag_name("NodeStatus")).ok_or("no status")?;
     for name in path {

@@ -31,7 +31,7 @@ pub enum Answer {
     Refused(String),
 }
 
-/// All users begin at once, over these connections; each tries until it has an answer about its
+/// All users start at once, over these connections; each tries until it has an answer about its
 /// key. `meanwhile` happens when some have one.
 ///
 /// # Errors

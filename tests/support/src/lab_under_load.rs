@@ -67,7 +67,7 @@ pub struct LabUnderLoad<'s> {
 }
 
 impl<'s> LabUnderLoad<'s> {
-    /// Begins the load on an installed product.
+    /// Starts the load on an installed product.
     ///
     /// # Errors
     /// Good objects cannot be stored.

@@ -349,7 +349,7 @@ impl Sandbox {
         self.wait_until_ready().await
     }
 
-    /// Lets etcd stand still, its connections open, until the fault is dropped. Nothing can be
+    /// Pauses etcd, its connections open, until the fault is dropped. Nothing can be
     /// stored meanwhile, and what was stored can hardly be read.
     ///
     /// # Errors
@@ -358,7 +358,7 @@ impl Sandbox {
         fault::pause("etcd", self.control_plane.etcd())
     }
 
-    /// Lets the API server stand still, its connections open, until the fault is dropped.
+    /// Pauses the API server, its connections open, until the fault is dropped.
     ///
     /// # Errors
     /// When it does not run.

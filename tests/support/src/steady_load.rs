@@ -16,7 +16,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
 
 use crate::eventually::{TIMEOUT, eventually};
 
-/// A user begins its next round so long after the one before, at the earliest.
+/// The least time between the starts of two rounds of one user.
 const PACE: Duration = Duration::from_millis(250);
 /// Requests of one round that have a verdict.
 const ROUND: usize = 8;

@@ -113,7 +113,7 @@ impl Load<'_> {
     }
 }
 
-/// Looks at every answer. `setup` and `done` run in one Lua state, the rest in the thread's.
+/// Checks every answer. `setup` and `done` run in one Lua state, the rest in the thread's.
 const SCRIPT: &str = r#"
 local file = io.open(path, "rb")
 wrk.method = "POST"

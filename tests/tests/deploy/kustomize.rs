@@ -208,7 +208,7 @@ async fn claims_are_the_webhooks(sandbox: &Sandbox) -> Outcome {
         },
     });
     let reason = ["written by the webhook of OpenSDN only", "to free an address"];
-    // The API server begins to enforce the policy some time after it was stored.
+    // The API server starts to enforce the policy some time after it was stored.
     let enforced = async || {
         let said = send(sandbox, &["create", "--dry-run=server"], &claim).await;
         said.is_ok_and(|said| !said.ok)

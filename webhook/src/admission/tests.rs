@@ -20,7 +20,7 @@ use crate::{
     server::{Call, Reviewer as _},
 };
 
-/// Notes the claims it is asked for; refuses those whose key is `held`.
+/// Records the claims it is asked for; refuses those whose key is `held`.
 #[derive(Default)]
 struct Around {
     taken: Mutex<Vec<(Holder, Vec<Claim>, bool)>>,

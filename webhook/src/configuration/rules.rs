@@ -161,7 +161,7 @@ fn resources(subject: &Subject<'_>, table: &Snapshot, own: &[String]) -> Vec<Str
     }
 }
 
-/// The resource of a kind and the version that is asked for. One that is not served would match no
+/// The resource of a kind and the requested version. One that is not served would match no
 /// request at all.
 fn version(subject: &Subject<'_>, table: &Snapshot) -> Option<(String, String)> {
     let wanted = subject.version?;

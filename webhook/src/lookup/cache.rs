@@ -1,7 +1,7 @@
 //! One watch cache: the objects of one kind in one [`IndexSchema`], and whether they can be relied on.
 //!
 //! A kind that the API server does not serve has no objects. Discovery that says so is an answer,
-//! so the cache is then empty *and* synced; it is asked again whenever a definition changes and
+//! so the cache is then empty *and* synced; it is queried again whenever a definition changes and
 //! every few seconds. Discovery that fails proves nothing: lookups are errors. Were an absent kind
 //! an error, a policy that reads an optional API (network attachments, say) would refuse every
 //! write on clusters without it.
@@ -53,7 +53,7 @@ pub(super) struct CacheState {
 }
 
 impl Cache {
-    /// Begins to fill. `ticks` changes when lookups begin or cease to be answered.
+    /// Starts to fill. `ticks` changes when lookups start or stop being answered.
     pub(super) fn start(client: Client, discovery: Discovery, shared: CacheState) -> Self {
         let shared = Arc::new(shared);
         let task = tokio::spawn(keep(client, discovery, Arc::clone(&shared))).abort_handle();

@@ -15,7 +15,7 @@ pub struct IndexSchema {
     indexes: Vec<Index>,
     /// The parts that any of them returns.
     pointers: Vec<String>,
-    /// Per index, where its parts stand among all parts.
+    /// Per index, where its parts are among all parts.
     places: Vec<Vec<usize>>,
 }
 

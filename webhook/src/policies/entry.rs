@@ -60,7 +60,7 @@ impl Entry {
         Self { object, source, state: State::Fresh, content: None, attempt: 0, serving: None }
     }
 
-    /// The object as it is now. A change of the status alone begins nothing.
+    /// The object as it is now. A change of the status alone starts nothing.
     pub(super) fn update(&mut self, object: AdmissionPolicy) {
         let is_new = self.object.spec != object.spec;
         // A new object of the same name: it owes nothing to the old one but continuity.
@@ -180,7 +180,7 @@ impl Entry {
         self.serving().into_iter().chain(candidate)
     }
 
-    /// Whether nothing is under way any more.
+    /// Whether nothing is in progress any more.
     pub(super) fn is_settled(&self) -> bool {
         matches!(self.state, State::Serving { .. } | State::Failed(_))
     }

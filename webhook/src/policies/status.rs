@@ -7,7 +7,7 @@ use opensdn_crds::admission_policy::{AdmissionPolicy, AdmissionPolicyStatus, Rep
 use opensdn_crds::status::Condition;
 use serde_json::{Value, json};
 
-/// The reason of a replica that runs what is asked for.
+/// The reason of a replica that runs what the spec says.
 pub(crate) const SERVING: &str = "Serving";
 /// The reason while a module is read or compiled.
 pub(crate) const LOADING: &str = "Loading";

@@ -5,7 +5,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 
 use crate::version::KubernetesVersion;
 
-/// What comes of a text that should have a format.
+/// The result of checking a text that should have a format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     /// It has it, or the API server does not know the format.

@@ -72,7 +72,7 @@ impl Found {
             let place = document.nearest(shown.unwrap_or_default());
             let is_key = [codes::UNKNOWN_FIELD, codes::REQUIRED].contains(&problem.code.as_str());
             problem.span = Some(place.key.filter(|_| is_key).unwrap_or(place.value));
-            // Nothing is put right but at the very place that is wrong.
+            // Only the exact place that is wrong is fixed.
             let exact = problem.pointer.as_deref().and_then(|pointer| document.span(pointer));
             problem.fix = problem.fix.take().filter(|_| exact == Some(place));
         }

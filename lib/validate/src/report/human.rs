@@ -17,7 +17,7 @@ use super::{Fixed, Severity, ValidationReport};
 /// What is before the text of a note: the gutter, `= note: `.
 const NOTE_INDENT: usize = 16;
 
-/// Writes what was put right, every finding, then what was suppressed.
+/// Writes what was fixed, every finding, then what was suppressed.
 pub fn write(report: &ValidationReport, layout: Layout, out: &mut dyn Write) -> io::Result<()> {
     let decor = if layout.unicode { DecorStyle::Unicode } else { DecorStyle::Ascii };
     // Whether colours are wanted is the stream's business, which strips them where they are not.
@@ -153,7 +153,7 @@ fn label_fits(place: &Location, label: &str, width: usize) -> bool {
     gutter + before.chars().count() + 1 + label.chars().count() <= width
 }
 
-/// What was put right, in one line.
+/// What was fixed, in one line.
 pub fn fixed(one: &Fixed) -> String {
     let Fixed { code, place, fix } = one;
     let text = format!("fixed {}: {} is {} now ({code})", place.text(), fix.before, fix.after);

@@ -31,7 +31,7 @@ pub struct Call {
     pub answer: Answered,
 }
 
-/// What an index is asked.
+/// A query of an index.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Question {

@@ -27,7 +27,7 @@ impl Key {
     }
 }
 
-/// The keys of all objects that are open, innermost last. Hashes stand apart from the keys: they
+/// The keys of all objects that are open, innermost last. Hashes are kept apart from the keys: they
 /// are what is searched.
 #[derive(Debug, Default)]
 pub(crate) struct Keys<'t> {
@@ -106,7 +106,7 @@ fn hash(bytes: &[u8]) -> u64 {
 mod tests {
     use super::*;
 
-    /// Three keys of 16 bytes with one hash: what the second half takes away, the first has added.
+    /// Three keys of 16 bytes with one hash: what the second half subtracts, the first has added.
     fn colliding() -> Vec<String> {
         let start = |word: u64| (16_u64.rotate_left(5) ^ word).wrapping_mul(FACTOR);
         let first = u64::from_le_bytes(*b"aaaaaaaa");

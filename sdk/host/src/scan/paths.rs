@@ -29,7 +29,7 @@ impl Slot {
     }
 }
 
-/// Where the paths of a document stand within those of the text around it.
+/// Where the paths of a document are within those of the text around it.
 #[derive(Clone, Debug)]
 pub struct Mount {
     whole: Slot,

@@ -4,7 +4,7 @@
 //! packet can leave. It needs Linux and root.
 //!
 //! Everything of a machine ends with its first process, and that with the lab's owner, also when
-//! the owner is killed. What the kernel does not take away by itself (cgroups, files) carries
+//! the owner is killed. What the kernel does not remove by itself (cgroups, files) carries
 //! the lab's id, and the next start sweeps it.
 //!
 //! Deliberately not here: our product and its images. [`Lab::load_image`] takes any archive.

@@ -165,7 +165,7 @@ impl Program {
         command
             .args(&self.arguments)
             // A stray ETCD_NAME or HTTPS_PROXY of the caller would change what the programs
-            // do; a proxy would stand between the API server and our webhook.
+            // do; a proxy would be between the API server and our webhook.
             .env_clear()
             .env("HOME", &self.folder)
             .env("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin")
@@ -273,7 +273,7 @@ impl Program {
 
     /// Ends the process with SIGKILL and waits until it is gone.
     pub(crate) fn kill(&self) {
-        // Who stands between us and the process ends with it, and only then it is gone.
+        // A wrapper between us and the process ends with it, and only then it is gone.
         if self.surroundings.has_go_between() {
             self.signal(Signal::KILL);
             self.wake_go_between();

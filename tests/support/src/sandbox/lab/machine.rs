@@ -69,7 +69,7 @@ impl Machine {
         programs: &Path,
         folder: &Path,
     ) -> Result<Self, MachineError> {
-        // The arguments are for people who look at a list of processes.
+        // The arguments identify it in a list of processes.
         let arguments = vec![format!("opensdn-lab-{lab}"), name.to_owned()];
         let log_name = format!("{name}-machine");
         let init = Program::new(&log_name, programs.join(PAUSE), arguments, folder)

@@ -176,7 +176,7 @@ pub(super) fn fill(volume: &str) -> String {
     )
 }
 
-/// Takes away what [`fill`] wrote.
+/// Removes what [`fill`] wrote.
 pub(super) fn empty(volume: &str) -> String {
     format!("rm -f {MOUNTS}/{volume}/{FILL}-*\n")
 }

@@ -24,7 +24,7 @@ impl Lab {
     }
 }
 
-/// The one that is inserted last is asked first.
+/// The one that is inserted last is matched first.
 fn rules(policy: &NetworkPolicy, pod: &Pod) -> Result<Vec<String>, &'static str> {
     let spec = policy.spec.as_ref().ok_or("the policy has no spec")?;
     let address = address_of(pod).ok_or("it has no address")?;

@@ -24,7 +24,7 @@ pub enum Daemon {
 /// What happens to a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Signal {
-    /// It stands still, its connections open: SIGSTOP. Undone by SIGCONT.
+    /// It is paused, its connections open: SIGSTOP. Undone by SIGCONT.
     Stop,
     /// It is gone at once: SIGKILL. Undone by another start; a pod's is kubelet's to start.
     Kill,
