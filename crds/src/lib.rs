@@ -9,7 +9,7 @@
 //!   misspelt names included (the right spelling is accepted beside each). What is optional there
 //!   is `Option` here. An empty string counts as unset, for templates render it so. An object
 //!   without a spec is read as one with an empty spec (the `serde(default)` of each kind; it
-//!   stands in a `cfg_attr` because kube's derive takes no serde attribute for the object).
+//!   is in a `cfg_attr` because kube's derive takes no serde attribute for the object).
 //! - *Unknown fields* are pruned by the API server, as with tf-operator; kubectl warns of them.
 //! - *No defaults* are in the schemas of `tf.tungsten.io`: the policy `explicit-defaults` writes
 //!   them, where an administrator sees who did it. Our own kinds have theirs in the schema.

@@ -1,6 +1,6 @@
 //! Manager: the whole cluster in one object. Each service here becomes an object of its own kind.
-//! Rules over several services are here where one Manager alone can tell; everything that a
-//! service can tell by itself is with its kind.
+//! Rules over several services are here where one Manager is enough to judge them; rules about a
+//! single service are with its kind.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,5 @@
 //! The webhook as a process: reviews per second and their latencies through TLS, memory, start-up;
-//! and first what the machine itself takes away. The API server is real, the load is wrk's and goes
+//! and first what the machine itself costs. The API server is real, the load is wrk's and goes
 //! straight to the webhook's port; where there is `taskset`, each of both has a core of its own.
 //! Every review is a dry run, so that no claim is stored. Deliberately not here: what one evaluation
 //! costs (`evaluate`).

@@ -1,5 +1,5 @@
 //! A steady load through a real API server while all that may change under it does: policies, the
-//! CA, replicas; and while the API server and etcd are away. Deliberately not here: what single
+//! CA, replicas; and while the API server and etcd are down. Deliberately not here: what single
 //! policies find, the rules of a rotation (the webhook's `certificates`), clients that want the
 //! same keys (`uniqueness`).
 

@@ -25,7 +25,7 @@ pub const LEASE_DURATION: Duration = Duration::from_secs(15);
 pub const RENEW_DEADLINE: Duration = Duration::from_secs(10);
 /// How often the holder renews.
 pub const RENEW_PERIOD: Duration = Duration::from_secs(5);
-/// How often the others look whether the Lease is free.
+/// How often the others check whether the Lease is free.
 pub const RETRY_PERIOD: Duration = Duration::from_secs(2);
 /// One call must end long before the deadline, so that it can be repeated.
 const CALL_TIMEOUT: Duration = Duration::from_secs(4);

@@ -15,7 +15,7 @@ pub enum Phase {
     /// Nothing has asked for a stop.
     Serving,
     /// Not ready any more, but still accepting: the API server keeps using its open connections
-    /// until it has learned of the endpoint's removal, so answers only ask it to let go of them.
+    /// until it has learned of the endpoint's removal, so answers only ask it to close them.
     Draining,
     /// No new connection is accepted; idle ones are closed, requests in flight are finished.
     Closing,

@@ -130,7 +130,7 @@ fn names<'w>(
 }
 
 /// The producers of the component and of all modules in it, each once. A section that cannot be
-/// read says nothing; it is for information only.
+/// read is left out; it is for information only.
 fn producers(bytes: &[u8]) -> Vec<Producer> {
     let mut found = Vec::new();
     for payload in Parser::new(0).parse_all(bytes) {

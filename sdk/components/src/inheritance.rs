@@ -14,9 +14,9 @@ pub struct Field<T> {
     pub at: Pointer,
 }
 
-/// A value that may be there and still say nothing.
+/// A value that may be there and still be empty.
 pub trait Inheritable {
-    /// Whether it says nothing, so that the Manager's value counts.
+    /// Whether it is empty, so that the Manager's value counts.
     fn says_nothing(&self) -> bool;
 }
 

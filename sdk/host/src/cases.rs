@@ -151,7 +151,7 @@ fn empty() -> Value {
 }
 
 impl Default for Case {
-    /// Nothing is asked and nothing expected.
+    /// It has neither a request nor an expectation.
     fn default() -> Self {
         Self {
             description: String::new(),

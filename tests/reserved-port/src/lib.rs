@@ -1,6 +1,6 @@
 //! A port for a server that opens it itself: a program of its own, or one that goes and returns.
 //!
-//! To look for a free port and let go of it again is a race: until the server listens, and each
+//! To find a free port and close it again is a race: until the server listens, and each
 //! time it is down, the kernel may give the port to any process that connects somewhere. So the port
 //! is bound here all the time, without listening. Linux lets a server bind it beside us if both
 //! set `SO_REUSEADDR`, as the listeners of Rust's standard library, tokio and Go do, and gives it

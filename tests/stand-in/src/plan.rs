@@ -58,7 +58,7 @@ pub(crate) enum Reply {
 /// A service to connect to.
 #[derive(Debug)]
 pub(crate) struct Connection {
-    /// Its name.
+    /// Which service.
     pub(crate) service: Service,
     /// One of them is enough.
     pub(crate) servers: Vec<Server>,

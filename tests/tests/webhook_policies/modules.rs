@@ -1,4 +1,4 @@
-//! Modules that are not built in: a policy by hand that refuses every object of one kind, made
+//! Modules that are not built in: a handwritten policy that refuses every object of one kind, made
 //! from the guest with which the host is tested.
 
 use opensdn_policy_build::component_of;

@@ -1,4 +1,4 @@
-//! What a replica does that loses its Lease. The server keeps one Lease, and is away on demand.
+//! What a replica does that loses its Lease. The server keeps one Lease, and is down on demand.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};

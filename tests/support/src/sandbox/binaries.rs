@@ -8,7 +8,7 @@ use std::process::{ExitStatus, Stdio};
 
 use tokio::process::Command;
 
-/// The Kubernetes that is used when nothing else is asked for.
+/// The default version of Kubernetes.
 pub const DEFAULT_KUBERNETES: &str = "1.35";
 /// Names another default, for `make test-kubernetes`.
 pub const KUBERNETES_VARIABLE: &str = "OPENSDN_KUBERNETES";

@@ -82,7 +82,7 @@ async fn forward(listener: TcpListener, target: SocketAddr, ended: oneshot::Rece
 }
 
 async fn carry(mut client: TcpStream, target: SocketAddr) {
-    // A server that is away is a closed connection to the client, as it would be without us.
+    // A server that is down is a closed connection to the client, as it would be without us.
     let Ok(mut server) = TcpStream::connect(target).await else { return };
     let _ = client.set_nodelay(true);
     let _ = server.set_nodelay(true);
