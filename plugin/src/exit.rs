@@ -41,7 +41,7 @@ pub struct Failure {
     #[serde(skip)]
     #[schemars(skip)]
     pub exit: Exit,
-    /// A stable code for scripts: `unreadable-file`.
+    /// A stable word for scripts: `unreadable-file`.
     pub code: &'static str,
     /// What is wrong, and where.
     pub message: String,

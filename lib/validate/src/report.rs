@@ -187,7 +187,7 @@ pub struct Granted {
     pub by: By,
 }
 
-/// How a suppression is written.
+/// How a suppression is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum By {

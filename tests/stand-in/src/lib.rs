@@ -52,7 +52,7 @@ const REFUSED: u8 = 2;
 /// What may still be under way at the end: a name that is being resolved, say.
 const LAST_MOMENT: Duration = Duration::from_millis(200);
 
-/// Replaces a component of OpenSDN.
+/// Stands in for a component of OpenSDN.
 #[derive(Debug, Parser)]
 #[command(name = "opensdn-stand-in", version)]
 pub struct Arguments {
