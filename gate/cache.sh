@@ -38,6 +38,7 @@ adopt_build_slot() { # adopt_build_slot FOLDER
   owner="$PWD $(stat -c '%d:%i:%W' .)"
   mkdir -p "$slot"
   if [ "$(cat "$slot/owner" 2>/dev/null)" != "$owner" ]; then
+    [ ! -s "$slot/owner" ] || forget_paths_of "$slot" "$(sed 's/ [^ ]*$//' "$slot/owner")"
     rm -f "$slot/owner"
     [ -s "$slot/sources" ] && is_clean_checkout || {
       forget_workspace "$slot"
@@ -79,6 +80,21 @@ restore_times() { # restore_times RECORD
     awk -v time="$time" '$1 == time {print $2}' "$times" | xargs -r touch -c -d "$time"
   done
   rm -f "$times"
+}
+
+# What has the other clone's path in it would read that clone's files: what was compiled with the path of
+# its crate, and what includes files of other crates, which cargo records by their whole paths.
+forget_paths_of() { # forget_paths_of FOLDER CLONE
+  local file hash
+  {
+    find "$1" -type f -path '*/.fingerprint/*/dep-*' -exec grep -lF --null -- "$2/" {} + |
+      xargs -0 -r -n 1 dirname
+    find "$1" -type f -name '*.d' -exec grep -l --null '^# env-dep:CARGO_MANIFEST_DIR' {} + |
+      while IFS= read -r -d '' file; do
+        hash=${file##*-}
+        find "$1" -type d -path "*/.fingerprint/*-${hash%.d}"
+      done
+  } | sort -u | tr '\n' '\0' | xargs -0 -r rm -rf
 }
 
 forget_workspace() { # forget_workspace FOLDER

@@ -34,6 +34,7 @@ tests() { # tests NAME COMMAND...
     failed=$((failed + 1))
   fi
   flaky+=$(sed -n 's/^ *FLAKY [0-9/]* \[[^]]*\] *\(([^)]*)\)\? */flaky: /p' "$log" | sort -u)
+  flaky=${flaky:+${flaky%$'\n'}$'\n'}
   rm -f "$log"
   [ "$failed" = "$before" ] || failed_steps+=("$name")
   printf '%-28s %-7s %4d s\n' "$name" "$([ "$failed" = "$before" ] && echo ok || echo FAILED)" $((SECONDS - started))
@@ -42,7 +43,7 @@ flaky=
 
 # Ends the script with `N passed, N failed`.
 finish() { # finish [WHAT-WAS-LEFT-OUT]
-  [ -z "$flaky" ] || echo "$flaky"
+  printf '%s' "$flaky"
   [ "${#failed_steps[@]}" = 0 ] || echo "failed: ${failed_steps[*]}"
   [ -z "${1:-}" ] || echo "$1"
   echo "$passed passed, $failed failed"

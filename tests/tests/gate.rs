@@ -134,6 +134,44 @@ fn fresh_clone_builds_only_what_differs_from_the_last_build() -> Outcome {
 }
 
 #[test]
+fn what_names_the_path_of_another_clone_is_built_again() -> Outcome {
+    let (parent, cache) = (TempDir::new()?, TempDir::new()?);
+    let first = clone_that_says("one", parent.path())?;
+    fs::write(first.join(".gitignore"), "target\nCargo.lock\n")?;
+    fs::write(first.join("page.txt"), "first page")?;
+    let main = "fn main() {\n    println!(\"{}\", env!(\"CARGO_MANIFEST_DIR\"));\n    \
+        println!(\"{} {}\", said::WORD, include_str!(\"../../page.txt\"));\n}\n";
+    fs::write(first.join("say/src/main.rs"), main)?;
+    commit(&first)?;
+    let said = build(&first, cache.path())?;
+    assert!(said.contains("/one/say\none first page\n"), "{said}");
+    let clone = bash("git clone -q one second", parent.path(), cache.path())?;
+    assert!(clone.status.success(), "{}", text(&clone));
+    let second = parent.path().join("second");
+    // Nothing that cargo takes for a source of the second clone differs.
+    fs::write(second.join("page.txt"), "second page")?;
+    commit(&second)?;
+    let said = build(&second, cache.path())?;
+    assert!(said.contains("/second/say\none second page\n"), "{said}");
+    let said = build(&first, cache.path())?;
+    assert!(said.contains("/one/say\none first page\n"), "{said}");
+    Ok(())
+}
+
+#[test]
+fn overrides_for_all_tests_of_the_system_come_after_the_special_ones() {
+    let text = include_str!("../../.config/nextest.toml");
+    let filters: Vec<&str> =
+        text.lines().filter_map(|line| line.strip_prefix("filter = ")).collect();
+    let general = filters.iter().position(|filter| *filter == "'package(opensdn-tests)'");
+    assert_eq!(
+        general,
+        Some(filters.len() - 1),
+        "nextest takes the first that matches: {filters:?}"
+    );
+}
+
+#[test]
 fn interrupted_build_is_no_record_for_the_next_clone() -> Outcome {
     let (parent, cache) = (TempDir::new()?, TempDir::new()?);
     let clones = [clone_that_says("one", parent.path())?, clone_that_says("two", parent.path())?];

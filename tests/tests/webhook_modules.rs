@@ -54,8 +54,10 @@ fn code(path: &Path) -> String {
     let text = fs::read_to_string(path);
     assert!(text.is_ok(), "{path:?}: {text:?}");
     let text = text.unwrap_or_default();
-    let code = text.lines().take_while(|line| line.trim() != "#[cfg(test)]");
-    code.filter(|line| !line.trim_start().starts_with("//")).collect::<Vec<_>>().join("\n")
+    // A file's own tests come last; `mod tests;` may be anywhere.
+    let code = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
+    let code = code.lines().filter(|line| !line.trim_start().starts_with("//"));
+    code.collect::<Vec<_>>().join("\n")
 }
 
 /// The names right behind `crate::`, also those of a group in braces.
@@ -91,6 +93,12 @@ fn used(code: &str) -> BTreeSet<String> {
     }
     names.remove("");
     names
+}
+
+#[test]
+fn what_a_file_uses_is_read_to_its_end() {
+    let admission = used(&code(&source().join("admission.rs")));
+    assert!(admission.contains("active"), "{admission:?}");
 }
 
 #[test]
