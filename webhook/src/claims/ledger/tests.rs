@@ -82,64 +82,50 @@ fn claimant(name: &str, uid: &str, second: u32) -> Claimant {
 
 #[test]
 fn what_follows_for_a_claim() {
+    use Action::{Adopt, Keep, Release, Take, Wait};
     let half = GRACE / 2;
     let cases = [
-        ("the oldest gets a free key", None, NOW, Action::Take(claimant("a", "ua", 1))),
-        ("it stays", Some(seen("a", "ua", "in-force")), GRACE, Action::Keep),
-        (
-            "the one created later keeps what it has",
-            Some(seen("b", "ub", "in-force")),
-            GRACE,
-            Action::Keep,
-        ),
+        ("the oldest gets a free key", None, NOW, Take(claimant("a", "ua", 1))),
+        ("it stays", Some(seen("a", "ua", "in-force")), GRACE, Keep),
+        ("the newer keeps what it has", Some(seen("b", "ub", "in-force")), GRACE, Keep),
         (
             "the uid of a create that lost is replaced",
             Some(seen("a", "loser", "in-force")),
             NOW,
-            Action::Adopt(claimant("a", "ua", 1)),
+            Adopt(claimant("a", "ua", 1)),
         ),
         (
-            "the policy that asked has another name now",
+            "its policy has another name",
             Some(seen("a", "ua", "renamed")),
             NOW,
-            Action::Adopt(claimant("a", "ua", 1)),
+            Adopt(claimant("a", "ua", 1)),
         ),
-        ("an update may be under way", Some(seen("c", "uc", "in-force")), half, Action::Wait(half)),
+        ("an update may be under way", Some(seen("c", "uc", "in-force")), half, Wait(half)),
         (
-            "it is not claimed any more",
+            "it is no longer claimed",
             Some(seen("c", "uc", "in-force")),
             GRACE,
-            Action::Release(ReleaseReason::NotClaimed),
+            Release(ReleaseReason::NotClaimed),
         ),
         (
             "its policy may come back",
             Some(seen("c", "uc", "away")),
             GRACE,
-            Action::Wait(GRACE * (WITHOUT_POLICY - 1)),
+            Wait(GRACE * (WITHOUT_POLICY - 1)),
         ),
         (
             "its policy does not come back",
             Some(seen("c", "uc", "away")),
             GRACE * WITHOUT_POLICY,
-            Action::Release(ReleaseReason::NotClaimed),
+            Release(ReleaseReason::NotClaimed),
         ),
-        (
-            "what it claims is not known",
-            Some(seen("d", "ud", "in-force")),
-            GRACE * 100,
-            Action::Keep,
-        ),
-        (
-            "a create may be under way",
-            Some(seen("never", "un", "in-force")),
-            half,
-            Action::Wait(half),
-        ),
+        ("what it claims is not known", Some(seen("d", "ud", "in-force")), GRACE * 100, Keep),
+        ("a create may be under way", Some(seen("never", "un", "in-force")), half, Wait(half)),
         (
             "it never came to be",
             Some(seen("never", "un", "in-force")),
             GRACE,
-            Action::Release(ReleaseReason::Orphan),
+            Release(ReleaseReason::Orphan),
         ),
     ];
     for (why, seen, unchanged, expected) in cases {
