@@ -87,9 +87,10 @@ restore_times() { # restore_times RECORD
 forget_paths_of() { # forget_paths_of FOLDER CLONE
   local file hash
   {
-    find "$1" -type f -path '*/.fingerprint/*/dep-*' -exec grep -lF --null -- "$2/" {} + |
+    # grep ends with 1 where there is nothing to forget.
+    { find "$1" -type f -path '*/.fingerprint/*/dep-*' -exec grep -lF --null -- "$2/" {} + || true; } |
       xargs -0 -r -n 1 dirname
-    find "$1" -type f -name '*.d' -exec grep -l --null '^# env-dep:CARGO_MANIFEST_DIR' {} + |
+    { find "$1" -type f -name '*.d' -exec grep -l --null '^# env-dep:CARGO_MANIFEST_DIR' {} + || true; } |
       while IFS= read -r -d '' file; do
         hash=${file##*-}
         find "$1" -type d -path "*/.fingerprint/*-${hash%.d}"
