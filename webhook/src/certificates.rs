@@ -158,11 +158,7 @@ impl CertificateController {
             Event::InitDone | Event::Delete(_) => {
                 tracing::error!(secret = name, "lost the CA Secret; will restore it");
             }
-            Event::Heartbeat => {}
-            Event::Disconnected { why, .. } => {
-                let error = why;
-                tracing::warn!(secret = name, error, "lost watch on the CA Secret; will retry");
-            }
+            Event::Heartbeat | Event::Disconnected { .. } => {}
         }
     }
 

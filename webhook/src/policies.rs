@@ -216,7 +216,6 @@ impl Actor {
             }
             Event::Heartbeat => {}
             Event::Disconnected { why, .. } => {
-                tracing::warn!(why, "lost the watch on AdmissionPolicies; keeping those loaded");
                 if self.progress == Progress::Listing {
                     self.condition.fail(format!("failed to read the AdmissionPolicies: {why}"));
                 }

@@ -12,7 +12,7 @@ use k8s_openapi::api::coordination::v1::Lease;
 use kube::api::PostParams;
 use kube::{Api, Client};
 use tokio::sync::watch;
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep_until, timeout_at};
 
 use crate::call::{Call, CallError, Verb};
 use crate::error_chain;
@@ -158,27 +158,46 @@ struct Candidate {
 impl Candidate {
     async fn run(mut self, mut drain: Drain) {
         loop {
-            tokio::select! {
+            let renewed = tokio::select! {
                 () = drain.reached(Phase::Draining) => break,
-                () = self.try_acquire_or_renew() => {}
-            }
+                renewed = self.try_acquire_or_renew() => renewed,
+            };
             if *self.sender.borrow() == State::Ended {
                 return;
             }
             let timing = self.election.timing;
-            let pause = if self.leads() { timing.renew_period } else { timing.retry_period };
+            let pause = if renewed { timing.renew_period } else { timing.retry_period };
+            let next = Instant::now() + pause;
+            let next = self.deadline().map_or(next, |deadline| deadline.min(next));
             tokio::select! {
                 () = drain.reached(Phase::Draining) => break,
-                () = sleep(pause) => {}
+                () = sleep_until(next) => {}
             }
         }
         self.release().await;
     }
 
-    async fn try_acquire_or_renew(&mut self) {
+    /// When a leader that has not renewed the Lease stops acting as one; none while it does not lead.
+    fn deadline(&self) -> Option<Instant> {
+        let renewed = self.renewed.filter(|_| self.leads())?;
+        Some(renewed + self.election.timing.renew_deadline)
+    }
+
+    /// Whether the Lease is held and was renewed. Gives up at the deadline, also while a call hangs:
+    /// another replica may lead soon after.
+    async fn try_acquire_or_renew(&mut self) -> bool {
+        let Some(deadline) = self.deadline() else { return self.try_once().await };
+        if let Ok(renewed) = timeout_at(deadline, self.try_once()).await {
+            return renewed;
+        }
+        self.lose("it was not renewed in time");
+        false
+    }
+
+    async fn try_once(&mut self) -> bool {
         let lease = self.election.lease.clone();
         match self.step().await {
-            Ok(()) => {}
+            Ok(()) => return self.leads(),
             Err(error) if error.is_conflict() => {
                 tracing::debug!(lease, "another replica wrote the Lease first");
             }
@@ -186,11 +205,7 @@ impl Candidate {
                 tracing::warn!(lease, error = error_chain(&error), "failed to renew the Lease");
             }
         }
-        let deadline = self.election.timing.renew_deadline;
-        let overdue = self.renewed.is_none_or(|renewed| renewed.elapsed() >= deadline);
-        if self.leads() && overdue {
-            self.lose("it was not renewed in time");
-        }
+        false
     }
 
     async fn step(&mut self) -> Result<(), CallError> {

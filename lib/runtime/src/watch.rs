@@ -5,9 +5,12 @@
 //! kube's own watcher is silent while nothing changes, and a connection that was cut without a
 //! word looks the same for minutes. Here the API server is asked to end each watch after a few
 //! seconds; that end, like bookmarks and events, is a heartbeat ([`Event::Heartbeat`]).
+//!
+//! An outage is logged here, once, as is its end; each failure in between is a debug line.
 
 use std::time::Duration;
 
+use backon::{BackoffBuilder as _, ExponentialBackoff, ExponentialBuilder};
 use futures::TryStreamExt;
 use kube::Client;
 use kube::core::WatchEvent;
@@ -57,8 +60,16 @@ pub enum Event {
 
 const PAGE: u32 = 500;
 const LIST_TIMEOUT: Duration = Duration::from_secs(30);
-const FIRST_PAUSE: Duration = Duration::from_millis(100);
-const LONGEST_PAUSE: Duration = Duration::from_secs(3);
+/// A watch without an event that ends so early was not ended by its own time limit.
+const AT_ONCE: Duration = Duration::from_millis(500);
+/// With jitter, which at most doubles each: all replicas lose their watches in the same moment.
+const RETRY: ExponentialBuilder = ExponentialBuilder::new()
+    .with_min_delay(Duration::from_millis(100))
+    .with_max_delay(Duration::from_secs(2))
+    .without_max_times()
+    .with_jitter();
+/// Used only if the back-off above ended, which it does not.
+const RETRY_DELAY: Duration = Duration::from_secs(2);
 /// After so many failures in a row the position in the history is given up: it may be from a
 /// future that the API server has lost with its etcd.
 const FAILURES_BEFORE_LIST: u32 = 5;
@@ -68,7 +79,7 @@ pub fn watch(client: Client, spec: WatchSpec) -> mpsc::Receiver<Event> {
     let (sender, receiver) = mpsc::channel(256);
     tokio::spawn(async move {
         let closed = sender.clone();
-        let mut watch = Watch { client, spec, sender, failures: 0 };
+        let mut watch = Watch { client, spec, sender, outage: None };
         tokio::select! {
             () = closed.closed() => {}
             () = watch.run() => {}
@@ -81,7 +92,14 @@ struct Watch {
     client: Client,
     spec: WatchSpec,
     sender: mpsc::Sender<Event>,
+    /// None while the API server answers.
+    outage: Option<Outage>,
+}
+
+/// Failures in a row.
+struct Outage {
     failures: u32,
+    retry: ExponentialBackoff,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -103,10 +121,12 @@ impl Watch {
         loop {
             match self.list().await {
                 Ok(version) => {
-                    self.failures = 0;
+                    self.recovered();
                     self.follow(version).await;
                 }
-                Err(failure) => self.lost(failure).await,
+                Err(failure) => {
+                    self.lost(failure).await;
+                }
             }
         }
     }
@@ -135,14 +155,13 @@ impl Watch {
     async fn follow(&mut self, mut version: String) {
         loop {
             match self.watch_once(&mut version).await {
-                Ok(()) => self.failures = 0,
+                Ok(()) => self.recovered(),
                 Err(Failure::Expired(why)) => {
-                    tracing::debug!(path = self.spec.path, why, "restarted a watch");
+                    tracing::debug!(path = self.spec.path, why, "restarted a watch from a new list");
                     return;
                 }
                 Err(failure) => {
-                    self.lost(failure).await;
-                    if self.failures >= FAILURES_BEFORE_LIST {
+                    if self.lost(failure).await >= FAILURES_BEFORE_LIST {
                         return;
                     }
                 }
@@ -169,7 +188,7 @@ impl Watch {
             seen = true;
             self.event(event, version).await?;
         }
-        if !seen && started.elapsed() < length / 2 {
+        if !seen && started.elapsed() < AT_ONCE {
             return Err(Failure::EndedAtOnce);
         }
         self.send(Event::Heartbeat).await;
@@ -200,17 +219,32 @@ impl Watch {
         Ok(())
     }
 
-    async fn lost(&mut self, failure: Failure) {
-        self.failures += 1;
+    /// Returns how many failures there were in a row.
+    async fn lost(&mut self, failure: Failure) -> u32 {
         let absent = matches!(
             &failure,
             Failure::Call(kube::Error::Api(status)) if status.code == 404
         );
-        let why = error_chain(&failure);
-        tracing::debug!(path = self.spec.path, why, "lost a watch");
-        self.send(Event::Disconnected { absent, why }).await;
-        let pause = FIRST_PAUSE * 2_u32.saturating_pow(self.failures.min(8) - 1);
-        sleep(pause.min(LONGEST_PAUSE)).await;
+        let (path, error) = (self.spec.path.clone(), error_chain(&failure));
+        let outage =
+            self.outage.get_or_insert_with(|| Outage { failures: 0, retry: RETRY.build() });
+        outage.failures += 1;
+        let (failures, pause) = (outage.failures, outage.retry.next().unwrap_or(RETRY_DELAY));
+        // That a kind is not served is an ordinary answer.
+        if failures == 1 && !absent {
+            tracing::warn!(path, error, "lost a watch; will retry");
+        } else {
+            tracing::debug!(path, error, failures, "failed to restart a watch; will retry");
+        }
+        self.send(Event::Disconnected { absent, why: error }).await;
+        sleep(pause).await;
+        failures
+    }
+
+    fn recovered(&mut self) {
+        if let Some(Outage { failures, .. }) = self.outage.take() {
+            tracing::info!(path = self.spec.path, failures, "restarted a watch");
+        }
     }
 
     fn request(&self, query: &str) -> Result<http::Request<Vec<u8>>, Failure> {
@@ -241,5 +275,21 @@ fn expired_or_call(error: kube::Error) -> Failure {
     match error {
         kube::Error::Api(status) if status.code == 410 => Failure::Expired(status.message.clone()),
         other => Failure::Call(other),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn retries_back_off_to_a_few_seconds_and_differ_between_replicas() {
+        let delays = |count| RETRY.build().take(count).collect::<Vec<_>>();
+        let some = delays(50);
+        assert_eq!(some.len(), 50, "it never gives up");
+        let bounds = Duration::from_millis(100)..=Duration::from_secs(4);
+        assert!(some.iter().all(|delay| bounds.contains(delay)), "{some:?}");
+        assert!(some.iter().skip(10).all(|delay| *delay >= Duration::from_secs(2)), "{some:?}");
+        assert_ne!(some, delays(50));
     }
 }

@@ -142,11 +142,8 @@ impl Cache {
                     let name = object.pointer("/metadata/name").and_then(Value::as_str);
                     self.remove(name.unwrap_or_default());
                 }
-                Event::Heartbeat => {}
-                // Until it is back every claim costs a live read.
-                Event::Disconnected { why, .. } => {
-                    tracing::warn!(error = why, "lost watch on UniqueClaims; will retry");
-                }
+                // While disconnected every claim costs a live read.
+                Event::Heartbeat | Event::Disconnected { .. } => {}
             }
         }
     }

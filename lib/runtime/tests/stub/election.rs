@@ -19,12 +19,16 @@ const LONG: Duration = Duration::from_secs(30);
 struct Store {
     lease: Arc<Mutex<Option<Value>>>,
     is_away: Arc<AtomicBool>,
+    hangs: Arc<AtomicBool>,
 }
 
 impl Store {
-    fn answer(&self, seen: &Seen) -> (u16, Value) {
+    fn answer(&self, seen: &Seen) -> Option<(u16, Value)> {
+        if self.hangs.load(Ordering::Acquire) {
+            return None;
+        }
         if self.is_away.load(Ordering::Acquire) {
-            return refusal(503, "ServiceUnavailable", "away");
+            return Some(refusal(503, "ServiceUnavailable", "away"));
         }
         let mut lease = self.lease.lock().unwrap();
         if seen.method != "GET" {
@@ -33,10 +37,10 @@ impl Store {
             written["metadata"]["resourceVersion"] = json!(format!("{version}"));
             *lease = Some(written);
         }
-        match &*lease {
+        Some(match &*lease {
             Some(lease) => (200, lease.clone()),
             None => refusal(404, "NotFound", "none"),
-        }
+        })
     }
 
     fn holder(&self) -> Option<String> {
@@ -59,7 +63,7 @@ fn election(on_loss: OnLoss) -> Election {
 async fn leader(on_loss: OnLoss) -> (Store, Leadership, Shutdown) {
     let store = Store::default();
     let answers = store.clone();
-    let (_, client): (_, Client) = ApiServer::start(move |seen| Some(answers.answer(seen))).await;
+    let (_, client): (_, Client) = ApiServer::start(move |seen| answers.answer(seen)).await;
     let (shutdown, drain) = shutdown::channel();
     let mut leadership = Leadership::start(client, election(on_loss), drain);
     until(&mut leadership, true).await;
@@ -96,6 +100,16 @@ async fn a_controller_that_loses_the_lease_never_leads_again() {
     *store.lease.lock().unwrap() = None;
     assert!(timeout(Duration::from_millis(300), leadership.changed()).await.is_err());
     assert_eq!(store.holder(), None);
+}
+
+#[tokio::test]
+async fn a_call_that_hangs_does_not_extend_the_renew_deadline() {
+    let (store, mut leadership, _shutdown) = leader(OnLoss::End).await;
+    store.hangs.store(true, Ordering::Release);
+    // The deadline is 100 ms; the call itself would be given up after 4 s.
+    let lost = timeout(Duration::from_secs(3), until(&mut leadership, false)).await;
+    assert!(lost.is_ok(), "it led on while the call hung");
+    timeout(LONG, leadership.ended()).await.unwrap();
 }
 
 #[tokio::test]

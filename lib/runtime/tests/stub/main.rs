@@ -11,4 +11,5 @@
 mod api_server;
 mod calls;
 mod election;
+mod watching;
 mod writes;

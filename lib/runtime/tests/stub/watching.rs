@@ -1,0 +1,103 @@
+//! What a watch says of an outage, and that it comes back by itself. The server lists one object, ends
+//! no watch, and is down on demand.
+
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use opensdn_runtime::watch::{Event, WatchSpec, watch};
+use serde_json::json;
+use tokio::sync::mpsc::Receiver;
+use tokio::time::timeout;
+use tracing::subscriber::DefaultGuard;
+
+use crate::api_server::{ApiServer, refusal};
+
+/// Generous on a slow machine.
+const LONG: Duration = Duration::from_secs(60);
+
+/// What was logged, line by line.
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl Log {
+    /// What this thread logs, until the guard is dropped.
+    fn start() -> (Self, DefaultGuard) {
+        let log = Self::default();
+        let writer = log.clone();
+        let subscriber = tracing_subscriber::fmt()
+            .with_max_level(tracing::Level::INFO)
+            .with_writer(move || writer.clone())
+            .finish();
+        (log, tracing::subscriber::set_default(subscriber))
+    }
+
+    fn lines_with(&self, text: &str) -> usize {
+        let log = self.0.lock().unwrap();
+        String::from_utf8_lossy(&log).lines().filter(|line| line.contains(text)).count()
+    }
+}
+
+impl io::Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+fn spec() -> WatchSpec {
+    WatchSpec {
+        path: "/api/v1/things".to_owned(),
+        name: None,
+        metadata_only: false,
+        heartbeat: Duration::from_secs(1),
+    }
+}
+
+async fn until(events: &mut Receiver<Event>, is_it: impl Fn(&Event) -> bool) {
+    let wait = async {
+        while !is_it(&events.recv().await.unwrap()) {}
+    };
+    timeout(LONG, wait).await.unwrap();
+}
+
+// On one thread, so that the subscriber of this thread sees what the watch's task logs.
+#[tokio::test]
+async fn an_outage_is_logged_once_and_so_is_its_end() {
+    let (log, _guard) = Log::start();
+    let is_away = Arc::new(AtomicBool::new(true));
+    let down = Arc::clone(&is_away);
+    let (_, client) = ApiServer::start(move |seen| {
+        if down.load(Ordering::Acquire) {
+            return Some(refusal(503, "ServiceUnavailable", "away"));
+        }
+        let list = json!({"metadata": {"resourceVersion": "1"}, "items": [{"metadata": {}}]});
+        (!seen.uri.contains("watch=true")).then_some((200, list))
+    })
+    .await;
+    let mut events = watch(client, spec());
+    for _ in 0..3 {
+        until(&mut events, |event| matches!(event, Event::Disconnected { .. })).await;
+    }
+    assert_eq!(log.lines_with("lost a watch"), 1);
+    is_away.store(false, Ordering::Release);
+    until(&mut events, |event| matches!(event, Event::InitDone)).await;
+    // The watch that follows is never answered: another outage.
+    until(&mut events, |event| matches!(event, Event::Disconnected { .. })).await;
+    assert_eq!(log.lines_with("restarted a watch"), 1);
+    assert_eq!(log.lines_with("lost a watch"), 2);
+}
+
+#[tokio::test]
+async fn a_kind_that_is_not_served_is_said_to_be_absent_and_not_logged() {
+    let (log, _guard) = Log::start();
+    let (_, client) = ApiServer::start(|_| Some(refusal(404, "NotFound", "no such kind"))).await;
+    let mut events = watch(client, spec());
+    until(&mut events, |event| matches!(event, Event::Disconnected { absent: true, .. })).await;
+    assert_eq!(log.lines_with("lost a watch"), 0);
+}
