@@ -23,6 +23,8 @@ pub mod webhook {
     pub const REPLICA_LEASE_PREFIX: &str = "opensdn-webhook-replica-";
     /// The Secret of its CA.
     pub const CA_SECRET: &str = "opensdn-webhook-ca";
+    /// The Secret of the tokens in its paths.
+    pub const PATH_SECRET: &str = "opensdn-webhook-paths";
     /// The ConfigMap that the background audit reports to, and the field manager of that.
     pub const AUDIT_REPORT: &str = "opensdn-webhook-audit";
     /// The field manager of the condition about shared addresses.

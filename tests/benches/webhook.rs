@@ -107,6 +107,8 @@ struct Bench {
     product: Product,
     sandbox: Sandbox,
     folder: TempDir,
+    /// Where reviews go, with its token.
+    path: String,
     pinned: bool,
 }
 
@@ -122,7 +124,8 @@ impl Bench {
             .without_policies()
             .install(&sandbox)
             .await?;
-        let bench = Self { product, sandbox, folder, pinned };
+        let path = product.validate_path(&sandbox).await?;
+        let bench = Self { product, sandbox, folder, path, pinned };
         bench.kubectl(&["create", "namespace", "tf"], "").await?;
         bench.kubectl(&["apply", "-f", "-"], SURROUNDINGS).await?;
         for file in ["control.yaml", "vrouter-profile.yaml"] {
@@ -183,7 +186,8 @@ impl Bench {
         pause: Duration,
         seconds: u32,
     ) -> Outcome<Answers> {
-        let url = format!("https://{}/validate?timeout=10s", self.backend()?.serve);
+        let (address, path) = (self.backend()?.serve, &self.path);
+        let url = format!("https://{address}{path}?timeout=10s");
         let core = self.pinned.then_some(1);
         Ok(Load { url: &url, body, connections, seconds, pause, core }.run()?)
     }

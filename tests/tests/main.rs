@@ -31,6 +31,7 @@ mod service_images;
 mod tidy;
 mod under_load;
 mod uniqueness;
+mod webhook_callers;
 mod webhook_certificates;
 mod webhook_compiler;
 mod webhook_modules;

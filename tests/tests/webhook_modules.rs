@@ -6,11 +6,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// From what knows no other module to what knows them all. The root (`lib.rs`, `main.rs`) is above.
-const ORDER: [&str; 17] = [
+const ORDER: [&str; 19] = [
     "allocator",
+    "memory",
     "tls",
     "metrics",
     "replicas",
+    "path_tokens",
     "server",
     "certificates",
     "active",

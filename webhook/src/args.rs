@@ -9,12 +9,15 @@ use clap::Parser;
 use opensdn_pki::LeafProfile;
 use opensdn_runtime::admin::AdminArgs;
 use opensdn_runtime::log::LogArgs;
+use opensdn_runtime::serve::ConnectionLimits;
 
 use crate::audit::args::AuditArgs;
 use crate::certificates::leaf_profile;
 use crate::claims::args::ClaimArgs;
 use crate::configuration::args::ConfigurationArgs;
 use crate::lookup::LookupArgs;
+use crate::memory::Shares;
+use crate::path_tokens::args::PathTokenArgs;
 use crate::policies::args::PolicyArgs;
 use crate::server::Limits;
 use crate::tls::{MinVersion, Settings, files::Files};
@@ -27,7 +30,7 @@ use crate::tls::{MinVersion, Settings, files::Files};
 #[derive(Clone, Debug, Parser)]
 #[command(name = "opensdn-webhook", version)]
 pub struct Args {
-    /// Address of the HTTPS port (/validate, /mutate).
+    /// Address of the HTTPS port (/validate/TOKEN, /mutate/TOKEN).
     #[arg(long, env = "OPENSDN_WEBHOOK_LISTEN", default_value = "0.0.0.0:8443")]
     pub listen: SocketAddr,
 
@@ -46,6 +49,10 @@ pub struct Args {
     /// Where the certificate comes from, and who may connect.
     #[command(flatten)]
     pub certificate: CertificateArgs,
+
+    /// By what callers are known.
+    #[command(flatten)]
+    pub callers: PathTokenArgs,
 
     /// Where policies come from, and what an evaluation may take.
     #[command(flatten)]
@@ -140,6 +147,16 @@ pub struct CertificateArgs {
     pub client_name: Vec<String>,
 }
 
+impl Args {
+    /// How many evaluations there may be at once.
+    #[must_use]
+    pub fn evaluations(&self) -> u32 {
+        let shares = Shares::of(self.limits.memory(), self.policies.policy_mebibytes);
+        let share = u32::try_from(shares.evaluations).unwrap_or(u32::MAX);
+        self.limits.evaluations.unwrap_or(share)
+    }
+}
+
 impl CertificateArgs {
     /// The files, if the certificate comes from files.
     #[must_use]
@@ -166,9 +183,15 @@ impl CertificateArgs {
 #[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "Limits")]
 pub struct LimitArgs {
-    /// Open connections, of 8 KiB and more each; beyond that the longest idle one is closed.
-    #[arg(long, env = "OPENSDN_WEBHOOK_MAX_CONNECTIONS", default_value_t = 10_000)]
-    pub max_connections: usize,
+    /// Memory that the webhook may take, in MiB. What follows below without a number gets an eighth of it
+    /// each. Default: the limit of its container, if it has one.
+    #[arg(long, env = "OPENSDN_WEBHOOK_MEMORY_MIB")]
+    pub memory_mib: Option<u64>,
+
+    /// Open connections, of up to 48 KiB each; beyond that the longest idle one is closed. Default: as
+    /// many as its share of the memory has room for, at most 10,000.
+    #[arg(long, env = "OPENSDN_WEBHOOK_MAX_CONNECTIONS")]
+    pub max_connections: Option<usize>,
 
     /// Reviews under way at once; beyond that a call is answered 429, which the API server
     /// repeats.
@@ -176,8 +199,15 @@ pub struct LimitArgs {
     pub max_reviews: usize,
 
     /// Memory for the bodies of all reviews under way, in MiB; beyond that a call is answered 429.
-    #[arg(long, env = "OPENSDN_WEBHOOK_MAX_BODIES_MIB", default_value_t = 256)]
-    pub max_bodies_mib: usize,
+    /// Default: its share of the memory, at most 256.
+    #[arg(long, env = "OPENSDN_WEBHOOK_MAX_BODIES_MIB")]
+    pub max_bodies_mib: Option<usize>,
+
+    /// Evaluations at once; others wait for one to end. Default: as many as their share of the memory has
+    /// room for, at most 64.
+    #[arg(long, env = "OPENSDN_WEBHOOK_EVALUATIONS",
+        value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub evaluations: Option<u32>,
 
     /// Seconds for which an unused connection is kept. Keep it above the 90 seconds of the API
     /// server: who closes first may close on a request that is on its way.
@@ -206,16 +236,31 @@ pub struct LimitArgs {
 }
 
 impl LimitArgs {
+    fn memory(&self) -> Option<u64> {
+        let given = self.memory_mib.map(|mib| mib.saturating_mul(1 << 20));
+        given.or_else(opensdn_runtime::memory::limit)
+    }
+
     /// The server's limits.
     #[must_use]
     pub fn limits(&self) -> Limits {
-        Limits {
-            connections: self.max_connections,
-            reviews: self.max_reviews,
-            buffered: self.max_bodies_mib.saturating_mul(1 << 20),
+        let default = Limits::default();
+        let shares = Shares::of(self.memory(), 1);
+        let share = |share: u64| usize::try_from(share).unwrap_or(usize::MAX);
+        let connection = ConnectionLimits {
+            connections: self.max_connections.unwrap_or(share(shares.connections)),
             idle: Duration::from_secs(self.idle_seconds),
             grace: self.grace_seconds,
-            ..Limits::default()
+            ..default.connection
+        };
+        Limits {
+            connection,
+            reviews: self.max_reviews,
+            buffered: self
+                .max_bodies_mib
+                .unwrap_or(share(shares.bodies_mib))
+                .saturating_mul(1 << 20),
+            ..default
         }
     }
 }
@@ -257,9 +302,26 @@ mod tests {
     }
 
     #[test]
+    fn what_may_be_held_at_once_fits_the_memory_unless_it_is_said_otherwise() {
+        let limits = |flags: &[&str]| {
+            let args =
+                Args::try_parse_from(["opensdn-webhook", "--memory-mib=512"].iter().chain(flags));
+            let args = args.unwrap();
+            let limits = args.limits.limits();
+            (limits.connection.connections, limits.buffered >> 20, args.evaluations())
+        };
+        assert_eq!(limits(&[]), (1_365, 64, 4));
+        assert_eq!(limits(&["--policy-mebibytes=8"]), (1_365, 64, 8));
+        let given = ["--max-connections=7", "--max-bodies-mib=8", "--evaluations=9"];
+        assert_eq!(limits(&given), (7, 8, 9));
+    }
+
+    #[test]
     fn the_defaults_are_those_of_the_server() {
-        let args = Args::try_parse_from(["opensdn-webhook"]).unwrap();
+        let much = ["opensdn-webhook", "--memory-mib=1000000"];
+        let args = Args::try_parse_from(much).unwrap();
         assert_eq!(format!("{:?}", args.limits.limits()), format!("{:?}", Limits::default()));
+        assert_eq!(args.evaluations(), 64);
         assert!(args.certificate.files().is_none());
         assert_eq!(args.certificate.tls_min_version, MinVersion::Tls13);
     }

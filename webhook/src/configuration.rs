@@ -39,6 +39,7 @@ use tokio::time::{MissedTickBehavior, interval};
 
 use crate::certificates::Bundle;
 use crate::metrics::ConfigurationMetrics;
+use crate::path_tokens::PathToken;
 use crate::policies::Demand;
 use object::{STEPS, WebhookEndpoint};
 use rules::{Part, Plan};
@@ -57,6 +58,10 @@ pub(crate) struct Deps {
     pub(crate) bundle: Bundle,
     /// Where to say which bundle all configurations carry, and since when.
     pub(crate) published: watch::Sender<Option<Published>>,
+    /// What is in the paths that API servers are told.
+    pub(crate) path_token: watch::Receiver<PathToken>,
+    /// Where to say which one all configurations carry.
+    pub(crate) published_path: watch::Sender<Option<PathToken>>,
     pub(crate) leadership: Leadership,
     pub(crate) drain: Drain,
     pub(crate) readiness: Readiness,
@@ -71,6 +76,7 @@ pub(crate) fn start(deps: Deps) {
         address: address.clone(),
         namespace: namespace.clone(),
         user: user.clone(),
+        token: deps.path_token.borrow().clone(),
     };
     let observed = STEPS.map(|_| Observed::Unknown);
     tokio::spawn(ConfigurationController { deps, endpoint, own, observed }.run());
@@ -129,6 +135,7 @@ impl ConfigurationController {
                 () = change(&mut kinds) => {}
                 () = change(&mut readiness) => {}
                 () = change(&mut self.deps.bundle) => {}
+                () = change(&mut self.deps.path_token) => {}
                 () = self.deps.leadership.changed() => {}
                 _ = timer.tick() => {}
             }
@@ -174,7 +181,7 @@ impl ConfigurationController {
         self.deps.metrics.present(object::kind(*step)).set(i64::from(present));
     }
 
-    /// Says which bundle all configurations carry.
+    /// Says which bundle and which path all configurations carry.
     fn publish(&self) {
         let objects: Vec<&Value> = self
             .observed
@@ -184,6 +191,12 @@ impl ConfigurationController {
                 _ => None,
             })
             .collect();
+        let token = object::path_token(&objects);
+        self.deps.published_path.send_if_modified(|before| {
+            let changed = *before != token;
+            *before = token;
+            changed
+        });
         let bundle = object::bundle(&objects);
         self.deps.published.send_if_modified(|before| {
             if before.as_ref().map(|before| &before.bundle) == bundle.as_ref() {
@@ -203,6 +216,7 @@ impl ConfigurationController {
         if !self.deps.leadership.is_held() || self.deps.drain.phase() != Phase::Serving {
             return;
         }
+        self.endpoint.token = self.deps.path_token.borrow_and_update().clone();
         let table = self.deps.discovery.snapshot();
         for (number, step) in STEPS.into_iter().enumerate() {
             let Some(observed) = self.observed.get(number) else { continue };

@@ -11,7 +11,9 @@ pub mod claims;
 pub mod configuration;
 pub mod evaluate;
 pub mod lookup;
+mod memory;
 pub mod metrics;
+pub mod path_tokens;
 pub mod policies;
 mod replicas;
 pub mod server;
@@ -75,7 +77,7 @@ async fn run_to_completion(args: Args) -> ExitCode {
 /// # Errors
 /// Something that is needed from the start is missing: a port, a file, a way to the API server.
 pub async fn run(args: Args) -> Result<(), Error> {
-    let mut engines = Engines::start(&args.policies)?;
+    let mut engines = Engines::start(&args.policies, args.evaluations())?;
     match std::env::current_exe() {
         Ok(program) => engines = engines.compiled_by(program),
         Err(error) => tracing::warn!(%error, "no compiler process; compiling in-process"),

@@ -120,6 +120,8 @@ pub struct ServerMetrics {
     pub connections: Gauge,
     /// Calls answered 429.
     pub shed: Counter,
+    /// Calls to paths that are not served, which no API server makes.
+    pub unknown_paths: Counter,
     mutate_seconds: Histogram,
     validate_seconds: Histogram,
 }
@@ -217,6 +219,7 @@ impl Metrics {
         let server = ServerMetrics {
             connections: Gauge::default(),
             shed: Counter::default(),
+            unknown_paths: Counter::default(),
             mutate_seconds: seconds(Step::Mutate),
             validate_seconds: seconds(Step::Validate),
         };
@@ -442,6 +445,12 @@ impl All {
                     "Calls answered 429 because too many were waiting",
                     None,
                     Box::new(self.server.shed.clone()),
+                ),
+                (
+                    "unknown_paths",
+                    "Calls answered 404: the path has no token that is accepted",
+                    None,
+                    Box::new(self.server.unknown_paths.clone()),
                 ),
                 (
                     "connections",

@@ -16,6 +16,7 @@ use tokio::sync::watch;
 use crate::args::Args;
 use crate::certificates::{Bundle, CertificateController, ca_secret};
 use crate::metrics::Metrics;
+use crate::path_tokens::{PathToken, PathTokenController, PathTokens, file};
 use crate::server::{self, Reviewer};
 use crate::tls::{self, Tls, files};
 use crate::wiring::Context;
@@ -35,6 +36,8 @@ pub enum Error {
     Kubeconfig(#[source] Box<kube::Error>),
     #[error("load the serving certificate")]
     Certificate(#[source] tls::Error),
+    #[error("load the path tokens")]
+    PathTokens(#[source] file::FileError),
 }
 
 impl Error {
@@ -44,6 +47,9 @@ impl Error {
         match self {
             Self::Process(error) => error.hint(),
             Self::Kubeconfig(_) => Some("outside a cluster set KUBECONFIG"),
+            Self::PathTokens(_) => {
+                Some("write one a line, for example from `openssl rand -hex 32`")
+            }
             Self::Certificate(_) => None,
         }
     }
@@ -81,10 +87,11 @@ where
     let election = Election::new(&args.namespace, LEASE, &args.replica);
     let leadership = Leadership::start(client.clone(), election, drain.clone());
     let (published, seen) = watch::channel(None);
-    let setup = TlsSetup { args: &args, client: &client, metrics: &metrics, readiness: &readiness };
+    let (published_path, seen_path) = watch::channel(None);
+    let setup = Setup { args: &args, client: &client, metrics: &metrics, readiness: &readiness };
     let mut stopping = drain.clone();
-    let (tls, bundle) = tokio::select! {
-        made = setup.certificate(leadership.clone(), seen) => made?,
+    let (tls, bundle, path_tokens) = tokio::select! {
+        made = setup.all(leadership.clone(), seen, seen_path) => made?,
         // Nothing is in flight yet.
         () = stopping.reached(shutdown::Phase::Closing) => return Ok(()),
     };
@@ -99,21 +106,53 @@ where
         drain: drain.clone(),
         bundle,
         published,
+        path_tokens: path_tokens.clone(),
+        published_path,
     };
     let reviewer = reviewer(context).await;
-    let serving = server::serve(listener, tls, reviewer, limits, counts, drain);
+    let serving = server::serve(listener, tls, path_tokens, reviewer, limits, counts, drain);
     Ok(process.run(&leadership, serving).await?)
 }
 
-/// What the certificate is set up from.
-struct TlsSetup<'a> {
+/// What certificate and path tokens are set up from.
+struct Setup<'a> {
     args: &'a Args,
     client: &'a Client,
     metrics: &'a Metrics,
     readiness: &'a Readiness,
 }
 
-impl TlsSetup<'_> {
+impl Setup<'_> {
+    async fn all(
+        &self,
+        leadership: Leadership,
+        published: watch::Receiver<Option<Published>>,
+        published_path: watch::Receiver<Option<PathToken>>,
+    ) -> Result<(Tls, Bundle, PathTokens), Error> {
+        let path_tokens = self.path_tokens(leadership.clone(), published_path).await?;
+        let (tls, bundle) = self.certificate(leadership, published).await?;
+        Ok((tls, bundle, path_tokens))
+    }
+
+    /// The first path tokens, and the task that replaces them.
+    async fn path_tokens(
+        &self,
+        leadership: Leadership,
+        published: watch::Receiver<Option<PathToken>>,
+    ) -> Result<PathTokens, Error> {
+        let args = &self.args.callers;
+        if let Some(path) = &args.path_tokens {
+            return file::follow(path.clone()).await.map_err(Error::PathTokens);
+        }
+        let ready = self.readiness.add_check("path-tokens", "none yet");
+        let (namespace, name, period) = (&self.args.namespace, &args.path_secret, args.rotation());
+        let client = self.client.clone();
+        let controller = PathTokenController::start(client, namespace, name, period, &ready).await;
+        let tokens = controller.tokens();
+        tokio::spawn(controller.run(leadership, published));
+        Ok(tokens)
+    }
+
     /// The first certificate, and the tasks that renew it.
     async fn certificate(
         &self,

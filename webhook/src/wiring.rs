@@ -29,6 +29,7 @@ use crate::configuration::{self, bundle};
 use crate::evaluate::Evaluator;
 use crate::lookup::LookupCaches;
 use crate::metrics::Metrics;
+use crate::path_tokens::{PathToken, PathTokens};
 use crate::policies::check::Checker;
 use crate::policies::engines::Engines;
 use crate::policies::{self, Demand};
@@ -54,6 +55,10 @@ pub struct Context {
     /// Where to say which bundle all webhook configurations carry, and since when: without it a
     /// rotation of the CA waits.
     pub published: watch::Sender<Option<Published>>,
+    /// What callers show in their paths.
+    pub path_tokens: PathTokens,
+    /// Where to say which one all webhook configurations carry: without it none is replaced.
+    pub published_path: watch::Sender<Option<PathToken>>,
 }
 
 /// What a review asks besides policies.
@@ -137,6 +142,8 @@ fn start_configuration(
             None => context.bundle.clone(),
         },
         published: context.published.clone(),
+        path_token: context.path_tokens.current(),
+        published_path: context.published_path.clone(),
         leadership: context.leadership.clone(),
         drain: context.drain.clone(),
         readiness: context.readiness.clone(),

@@ -1,21 +1,23 @@
 //! The admin port, plain HTTP, for the kubelet and Prometheus: `/live`, `/ready`, `/metrics`.
 
 use std::fmt::Write as _;
-use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Router;
 use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
+use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 use tokio::net::TcpListener;
 
 use crate::metrics;
 use crate::readiness::Readiness;
-use crate::shutdown::{Drain, Phase};
+use crate::serve::{self, ConnectionLimits, Transport};
+use crate::shutdown::{self, Drain, Phase};
 
 /// Where the admin port is.
 #[derive(Clone, Debug, clap::Args)]
@@ -32,23 +34,33 @@ struct Admin {
     drain: Drain,
 }
 
+/// Anybody who reaches the pod may connect: the kubelet has no credentials. What they can make the
+/// process hold is bounded by this, some 2 MiB in all; a newcomer takes the place of who has waited
+/// longest, so that strangers do not keep the kubelet out.
+const LIMITS: ConnectionLimits = ConnectionLimits {
+    connections: 64,
+    head_bytes: 8 << 10,
+    handshake: Duration::from_secs(5),
+    head: Duration::from_secs(5),
+    idle: Duration::from_secs(90),
+    grace: Duration::ZERO,
+};
+
 /// Serves the admin port until the process ends: also while it drains, so that its last metrics
 /// can be read.
-///
-/// # Errors
-/// The listener fails.
 pub async fn serve(
     listener: TcpListener,
     registry: Arc<Registry>,
     readiness: Readiness,
     drain: Drain,
-) -> io::Result<()> {
+) {
     let router = Router::new()
         .route("/live", get(async || "alive\n"))
         .route("/ready", get(ready))
         .route("/metrics", get(scrape))
         .with_state(Admin { registry, readiness, drain });
-    axum::serve(listener, router).await
+    let (_never, not_draining) = shutdown::channel();
+    serve::serve(listener, Transport::Plain, router, LIMITS, Gauge::default(), not_draining).await;
 }
 
 async fn ready(State(admin): State<Admin>) -> Response {

@@ -12,10 +12,12 @@ pub mod events;
 pub mod leader;
 pub mod list;
 pub mod log;
+pub mod memory;
 pub mod metrics;
 pub mod open_files;
 pub mod process;
 pub mod readiness;
+pub mod serve;
 pub mod shutdown;
 pub mod watch;
 

@@ -157,7 +157,11 @@ impl Watch {
             match self.watch_once(&mut version).await {
                 Ok(()) => self.recovered(),
                 Err(Failure::Expired(why)) => {
-                    tracing::debug!(path = self.spec.path, why, "restarted a watch from a new list");
+                    tracing::debug!(
+                        path = self.spec.path,
+                        why,
+                        "restarted a watch from a new list"
+                    );
                     return;
                 }
                 Err(failure) => {

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use k8s_openapi::api::admissionregistration::v1::{
     MutatingWebhookConfiguration, ValidatingWebhookConfiguration,
 };
+use k8s_openapi::api::core::v1::Secret;
 use kube::{Api, Client};
 use opensdn_deploy::Phase;
 use opensdn_deploy::names::{NAMESPACE, webhook};
@@ -46,6 +47,9 @@ pub enum ProductError {
     /// The API server does not answer.
     #[error("read the webhook configurations")]
     Configuration(#[source] kube::Error),
+    /// The API server does not answer, or the webhook has made no token.
+    #[error("read the token in the webhook's paths")]
+    PathToken(#[source] kube::Error),
     /// No free port, or no balancer.
     #[error("listen on 127.0.0.1")]
     Listen(#[from] std::io::Error),
@@ -206,6 +210,18 @@ impl Product {
     #[must_use]
     pub fn backends(&self) -> &[Backend] {
         &self.backends
+    }
+
+    /// The path of validating reviews, as API servers are told it now: for a test that calls a replica
+    /// itself.
+    ///
+    /// # Errors
+    /// There is no Secret with its token.
+    pub async fn validate_path(&self, cluster: &Cluster) -> Result<String, ProductError> {
+        let secrets: Api<Secret> = Api::namespaced(cluster.client()?, NAMESPACE);
+        let secret = secrets.get(webhook::PATH_SECRET).await.map_err(ProductError::PathToken)?;
+        let token = secret.data.unwrap_or_default().remove("current").unwrap_or_default();
+        Ok(format!("/validate/{}", String::from_utf8_lossy(&token.0)))
     }
 
     /// The process of a replica, while it runs.

@@ -194,11 +194,14 @@ async fn use_it(sandbox: &Sandbox, product: &Product) -> Outcome {
     let selector = r#"{"spec":{"namespaceSelector":{"matchLabels":{"judge":"yes"}}}}"#;
     let patch = ["patch", "admissionpolicy", "plaintext", "--type=merge", "-p", selector];
     kubectl(sandbox, &patch).await?.success();
-    // What is restored: a configuration. What is rotated: the CA.
+    // What is restored: a configuration. What is rotated: the CA and the paths.
     let kind = "validatingwebhookconfiguration";
     kubectl(sandbox, &["delete", kind, "opensdn-webhook"]).await?.success();
     let secret = ["secret", "opensdn-webhook-ca", "-n", "opensdn-system"];
     let ask = [&["annotate"][..], &secret, &["opensdn.io/rotate-ca=now"]].concat();
+    kubectl(sandbox, &ask).await?.success();
+    let secret = ["secret", "opensdn-webhook-paths", "-n", "opensdn-system"];
+    let ask = [&["annotate"][..], &secret, &["opensdn.io/rotate-paths=now"]].concat();
     kubectl(sandbox, &ask).await?.success();
     product.drain_replica(1).await;
     product.start_replica(1)?;

@@ -14,6 +14,7 @@ use opensdn_testing::sandbox::Sandbox;
 use opensdn_webhook::args::Args;
 use opensdn_webhook::certificates::leaf_profile;
 use opensdn_webhook::metrics::Metrics;
+use opensdn_webhook::path_tokens::{PathToken, PathTokens};
 use opensdn_webhook::policies::engines::Engines;
 use opensdn_webhook::server;
 use opensdn_webhook::tls::Tls;
@@ -24,6 +25,8 @@ use tokio::runtime::Runtime;
 use tokio::sync::watch;
 
 pub(crate) const NAMESPACE: &str = "opensdn";
+/// The same in all replicas, as if from one Secret.
+const PATH_TOKEN: &str = "a-token-for-tests-only";
 
 /// A running replica.
 pub(crate) struct Replica {
@@ -126,8 +129,11 @@ impl Job {
         );
         let bundle: Arc<str> = self.authority.certificate().into();
         let (_, bundle) = watch::channel(Some(bundle));
-        let engines = Engines::start(&args.policies).map_err(|error| text(&error))?;
+        let engines =
+            Engines::start(&args.policies, args.evaluations()).map_err(|error| text(&error))?;
         let limits = args.limits.limits();
+        let token = PathToken::parse(PATH_TOKEN).map_err(|error| text(&error))?;
+        let path_tokens = PathTokens::new(token, []);
         let context = Context {
             args,
             client: self.client,
@@ -137,10 +143,20 @@ impl Job {
             drain: self.drain.clone(),
             bundle,
             published: watch::channel(None).0,
+            path_tokens: path_tokens.clone(),
+            published_path: watch::channel(None).0,
         };
         let reviewer = wiring::start(context, engines);
         let counts = self.metrics.server();
-        tokio::spawn(server::serve(listener, tls, reviewer, limits, counts, self.drain));
+        tokio::spawn(server::serve(
+            listener,
+            tls,
+            path_tokens,
+            reviewer,
+            limits,
+            counts,
+            self.drain,
+        ));
         Ok(())
     }
 }

@@ -5,6 +5,7 @@ use opensdn_policy_host::Step;
 use serde_json::{Value, json};
 
 use super::rules::{Part, Plan};
+use crate::path_tokens::PathToken;
 
 /// Name of both configurations.
 pub(super) const NAME: &str = "opensdn-webhook";
@@ -34,6 +35,8 @@ pub(super) struct WebhookEndpoint {
     pub(super) namespace: String,
     /// The user as which the webhook is known to the API server.
     pub(super) user: Option<String>,
+    /// What is in the paths that API servers are told.
+    pub(super) token: PathToken,
 }
 
 pub(super) fn kind(step: Step) -> &'static str {
@@ -80,7 +83,7 @@ fn entry(step: Step, part: Part, endpoint: &WebhookEndpoint, bundle: &str) -> Va
     let mut entry = json!({
         "name": part.name(step),
         "admissionReviewVersions": ["v1"],
-        "clientConfig": client_config(step, &endpoint.address, bundle),
+        "clientConfig": client_config(step, endpoint, bundle),
         "failurePolicy": part.failure_policy(),
         "matchPolicy": "Equivalent",
         "sideEffects": match step { Step::Mutate => "None", Step::Validate => "NoneOnDryRun" },
@@ -112,13 +115,13 @@ fn not_by(user: &str) -> Value {
     json!([{"name": "not-the-webhook-itself", "expression": expression}])
 }
 
-fn client_config(step: Step, address: &Address, bundle: &str) -> Value {
+fn client_config(step: Step, endpoint: &WebhookEndpoint, bundle: &str) -> Value {
     let path = match step {
-        Step::Mutate => "/mutate",
-        Step::Validate => "/validate",
+        Step::Mutate => format!("/mutate/{}", endpoint.token.as_str()),
+        Step::Validate => format!("/validate/{}", endpoint.token.as_str()),
     };
     let bundle = base64::engine::general_purpose::STANDARD.encode(bundle);
-    match address {
+    match &endpoint.address {
         Address::Service { namespace, name } => json!({
             "caBundle": bundle,
             "service": {"namespace": namespace, "name": name, "path": path, "port": 443},
@@ -164,20 +167,35 @@ fn covers(observed: &Value, desired: &Value) -> bool {
 
 /// The bundle that all our entries of the objects carry, if it is one and the same.
 pub(super) fn bundle(objects: &[&Value]) -> Option<String> {
+    let first =
+        common(objects, |entry| entry.pointer("/clientConfig/caBundle").and_then(Value::as_str))?;
+    let bytes = base64::engine::general_purpose::STANDARD.decode(first).ok()?;
+    String::from_utf8(bytes).ok()
+}
+
+/// The token in the paths of all our entries of the objects, if it is one and the same.
+pub(super) fn path_token(objects: &[&Value]) -> Option<PathToken> {
+    let path = |entry| {
+        let path = Value::pointer(entry, "/clientConfig/service/path");
+        path.or_else(|| entry.pointer("/clientConfig/url"))?.as_str()
+    };
+    PathToken::parse(common(objects, |entry| Some(path(entry)?.rsplit_once('/')?.1))?).ok()
+}
+
+/// What `read` finds in all our entries of the objects, if it is one and the same.
+fn common<'o>(
+    objects: &[&'o Value],
+    read: impl Fn(&'o Value) -> Option<&'o str>,
+) -> Option<&'o str> {
     let entries = objects.iter().flat_map(|object| {
         object.get("webhooks").and_then(Value::as_array).into_iter().flatten().filter(|entry| {
             let name = entry.get("name").and_then(Value::as_str).unwrap_or_default();
             name.ends_with(".opensdn.io")
         })
     });
-    let mut bundles =
-        entries.map(|entry| entry.pointer("/clientConfig/caBundle").and_then(Value::as_str));
-    let first = bundles.next()??;
-    if !bundles.all(|bundle| bundle == Some(first)) {
-        return None;
-    }
-    let bytes = base64::engine::general_purpose::STANDARD.decode(first).ok()?;
-    String::from_utf8(bytes).ok()
+    let mut found = entries.map(read);
+    let first = found.next()??;
+    found.all(|other| other == Some(first)).then_some(first)
 }
 
 #[cfg(test)]
@@ -186,17 +204,25 @@ mod tests {
     use super::*;
     use opensdn_runtime::discovery::Snapshot;
 
+    const TOKEN: &str = "a-token-of-some-length";
+
+    fn endpoint() -> WebhookEndpoint {
+        WebhookEndpoint {
+            address: Address::Url("https://127.0.0.1:8443/".to_owned()),
+            namespace: "opensdn".to_owned(),
+            user: Some("system:serviceaccount:opensdn:opensdn-webhook".to_owned()),
+            token: PathToken::parse(TOKEN).unwrap(),
+        }
+    }
+
     fn object(bundle: &str) -> Value {
-        let address = Address::Url("https://127.0.0.1:8443/".to_owned());
-        let user = Some("system:serviceaccount:opensdn:opensdn-webhook".to_owned());
-        let endpoint = WebhookEndpoint { address, namespace: "opensdn".to_owned(), user };
         let plan = rules::plan(
             Step::Validate,
             &[],
             &Snapshot::default(),
             &["admissionpolicies".to_owned()],
         );
-        desired(Step::Validate, &plan, &endpoint, bundle)
+        desired(Step::Validate, &plan, &endpoint(), bundle)
     }
 
     #[test]
@@ -222,10 +248,22 @@ mod tests {
     }
 
     #[test]
+    fn the_published_path_token_is_that_of_all_entries_by_service_or_url() {
+        let by_url = object("CA");
+        let mut by_service = object("CA");
+        let path = |token| json!({"service": {"path": format!("/validate/{token}")}});
+        by_service["webhooks"][0]["clientConfig"] = path(TOKEN);
+        let token = PathToken::parse(TOKEN).unwrap();
+        assert_eq!(path_token(&[&by_url, &by_service]), Some(token));
+        by_service["webhooks"][0]["clientConfig"] = path("another-token-0123456789");
+        assert_eq!(path_token(&[&by_url, &by_service]), None);
+        by_service["webhooks"][0]["clientConfig"] = json!({"service": {"path": "/validate"}});
+        assert_eq!(path_token(&[&by_service]), None);
+    }
+
+    #[test]
     fn every_entry_says_how_it_is_to_be_called() {
-        let address = Address::Url("https://127.0.0.1:8443/".to_owned());
-        let user = Some("system:serviceaccount:opensdn:opensdn-webhook".to_owned());
-        let endpoint = WebhookEndpoint { address, namespace: "opensdn".to_owned(), user };
+        let endpoint = endpoint();
         for step in STEPS {
             for part in Part::ALL {
                 let entry = entry(step, part, &endpoint, "CA");
@@ -254,7 +292,8 @@ mod tests {
     fn our_own_entry_fails_closed_and_is_called_under_its_own_path() {
         let object = object("CA");
         let entry = find(&object, "ours.validate.opensdn.io").unwrap();
-        assert_eq!(entry["clientConfig"]["url"], "https://127.0.0.1:8443/validate");
+        let url = format!("https://127.0.0.1:8443/validate/{TOKEN}");
+        assert_eq!(entry["clientConfig"]["url"], url);
         assert_eq!(entry["failurePolicy"], "Fail");
         assert_eq!(entry["sideEffects"], "NoneOnDryRun");
     }

@@ -29,11 +29,6 @@ pub struct PolicyArgs {
     #[arg(long, env = "OPENSDN_WEBHOOK_POLICY_MEBIBYTES", default_value_t = 16,
         value_parser = clap::value_parser!(u64).range(1..=256))]
     pub policy_mebibytes: u64,
-
-    /// Evaluations at once; others wait for one to end.
-    #[arg(long, env = "OPENSDN_WEBHOOK_EVALUATIONS", default_value_t = 64,
-        value_parser = clap::value_parser!(u32).range(1..=1000))]
-    pub evaluations: u32,
 }
 
 impl PolicyArgs {

@@ -25,14 +25,15 @@ pub struct Engines {
 }
 
 impl Engines {
-    /// Starts the engine and opens the cache: what can fail, before anything runs.
+    /// Starts the engine, for so many evaluations at once, and opens the cache: what can fail, before
+    /// anything runs.
     ///
     /// # Errors
     /// The machine does not give the engine what it needs, or the cache folder is open to others.
-    pub fn start(args: &PolicyArgs) -> Result<Self, Error> {
+    pub fn start(args: &PolicyArgs, evaluations: u32) -> Result<Self, Error> {
         let cache = args.cache_folder.as_ref().map(Cache::open).transpose();
         let cache = cache.map_err(Error::Cache)?;
-        let engine = Engine::start(args.evaluations).map_err(Error::Engine)?;
+        let engine = Engine::start(evaluations).map_err(Error::Engine)?;
         Ok(Self { engine, cache, compiler: None })
     }
 

@@ -8,9 +8,8 @@ use axum::Router;
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::header::{ALLOW, CONNECTION, CONTENT_ENCODING, CONTENT_TYPE, RETRY_AFTER};
-use axum::http::{HeaderMap, HeaderValue, StatusCode};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
 use axum::response::Response;
-use axum::routing::post;
 use bytes::Bytes;
 use opensdn_policy_host::Step;
 use tokio::time::{Instant, timeout_at};
@@ -18,10 +17,12 @@ use tokio::time::{Instant, timeout_at};
 use super::body::{self, BodyBudget, BodyError, Rest};
 use super::{Call, Limits, Reviewer, deadline};
 use crate::metrics::ServerMetrics;
+use crate::path_tokens::PathTokens;
 
 /// What all requests share.
 pub(super) struct ReviewEndpoint<R> {
     reviewer: R,
+    path_tokens: PathTokens,
     limits: Arc<Limits>,
     metrics: ServerMetrics,
     reviewing: AtomicUsize,
@@ -31,48 +32,44 @@ pub(super) struct ReviewEndpoint<R> {
 /// The routes of the HTTPS port.
 pub(super) fn router<R: Reviewer>(
     reviewer: R,
+    path_tokens: PathTokens,
     limits: Arc<Limits>,
     metrics: ServerMetrics,
 ) -> Router {
     let body_budget = BodyBudget::new(limits.buffered);
+    let reviewing = AtomicUsize::new(0);
     let endpoint =
-        ReviewEndpoint { reviewer, limits, metrics, reviewing: AtomicUsize::new(0), body_budget };
-    Router::new()
-        .route("/validate", post(validate::<R>).fallback(wrong_method::<R>))
-        .route("/mutate", post(mutate::<R>).fallback(wrong_method::<R>))
-        .fallback(unknown_path::<R>)
-        .with_state(Arc::new(endpoint))
+        ReviewEndpoint { reviewer, path_tokens, limits, metrics, reviewing, body_budget };
+    Router::new().fallback(serve::<R>).with_state(Arc::new(endpoint))
 }
 
-async fn validate<R: Reviewer>(
+async fn serve<R: Reviewer>(
     State(endpoint): State<Arc<ReviewEndpoint<R>>>,
     request: Request,
 ) -> Response {
-    endpoint.review(Step::Validate, request).await
-}
-
-async fn mutate<R: Reviewer>(
-    State(endpoint): State<Arc<ReviewEndpoint<R>>>,
-    request: Request,
-) -> Response {
-    endpoint.review(Step::Mutate, request).await
-}
-
-async fn wrong_method<R: Reviewer>(
-    State(endpoint): State<Arc<ReviewEndpoint<R>>>,
-    request: Request,
-) -> Response {
-    endpoint.reject(Rejection::METHOD, request.into_body()).await
-}
-
-async fn unknown_path<R: Reviewer>(
-    State(endpoint): State<Arc<ReviewEndpoint<R>>>,
-    request: Request,
-) -> Response {
-    endpoint.reject(Rejection::PATH, request.into_body()).await
+    let Some(step) = endpoint.step(request.uri().path()) else {
+        endpoint.metrics.unknown_paths.inc();
+        // Nothing of its body is read.
+        return reply(&Rejection::PATH, Rest::Unread);
+    };
+    if request.method() != Method::POST {
+        return endpoint.reject(Rejection::METHOD, request.into_body()).await;
+    }
+    endpoint.review(step, request).await
 }
 
 impl<R: Reviewer> ReviewEndpoint<R> {
+    /// What is asked for, if the path has a token that is accepted.
+    fn step(&self, path: &str) -> Option<Step> {
+        let (step, token) = path.strip_prefix('/')?.split_once('/')?;
+        let step = match step {
+            "validate" => Step::Validate,
+            "mutate" => Step::Mutate,
+            _ => return None,
+        };
+        self.path_tokens.accepts(token).then_some(step)
+    }
+
     async fn review(&self, step: Step, request: Request) -> Response {
         let arrived = Instant::now();
         let (head, mut body) = request.into_parts();
@@ -134,17 +131,7 @@ impl<R: Reviewer> ReviewEndpoint<R> {
     }
 
     async fn reject(&self, rejection: Rejection, mut body: Body) -> Response {
-        let rest = self.discard(&mut body).await;
-        let mut response = answer(rejection.code, Bytes::from_static(rejection.status), rest);
-        let headers = response.headers_mut();
-        if rejection.code == StatusCode::METHOD_NOT_ALLOWED {
-            headers.insert(ALLOW, HeaderValue::from_static("POST"));
-        }
-        if rejection.code == StatusCode::TOO_MANY_REQUESTS {
-            // Whole seconds, never a date: the API server retries on nothing else.
-            headers.insert(RETRY_AFTER, HeaderValue::from_static("1"));
-        }
-        response
+        reply(&rejection, self.discard(&mut body).await)
     }
 
     async fn discard(&self, body: &mut Body) -> Rest {
@@ -189,7 +176,7 @@ macro_rules! rejections {
 
 rejections! {
     PATH = NOT_FOUND 404 "NotFound"
-        "opensdn-webhook serves /validate and /mutate only: correct clientConfig.service.path of the webhook configuration";
+        "this path is not served: reviews go to the paths in the webhook configurations opensdn-webhook, which its leader writes";
     METHOD = METHOD_NOT_ALLOWED 405 "MethodNotAllowed"
         "opensdn-webhook takes reviews by POST only";
     MEDIA_TYPE = UNSUPPORTED_MEDIA_TYPE 415 "UnsupportedMediaType"
@@ -200,6 +187,19 @@ rejections! {
         "the review broke off before its end";
     OVERLOAD = TOO_MANY_REQUESTS 429 "TooManyRequests"
         "opensdn-webhook has too many reviews waiting: try again, and add replicas if this persists";
+}
+
+fn reply(rejection: &Rejection, rest: Rest) -> Response {
+    let mut response = answer(rejection.code, Bytes::from_static(rejection.status), rest);
+    let headers = response.headers_mut();
+    if rejection.code == StatusCode::METHOD_NOT_ALLOWED {
+        headers.insert(ALLOW, HeaderValue::from_static("POST"));
+    }
+    if rejection.code == StatusCode::TOO_MANY_REQUESTS {
+        // Whole seconds, never a date: the API server retries on nothing else.
+        headers.insert(RETRY_AFTER, HeaderValue::from_static("1"));
+    }
+    response
 }
 
 fn answer(code: StatusCode, body: Bytes, rest: Rest) -> Response {

@@ -116,3 +116,54 @@ fn kinds_that_no_policy_is_about_share_one_series() {
     let labels = r#"{step="validate",kind="other",operation="update",verdict="denied"}"#;
     assert_eq!(metric(&text, &format!("opensdn_webhook_reviews_total{labels}")), 1000.0);
 }
+
+/// A kubelet's probe, which has one second.
+async fn probe(address: SocketAddr) {
+    let answer = tokio::time::timeout(Duration::from_secs(10), get(address, "/live")).await;
+    assert!(answer.unwrap().starts_with("HTTP/1.1 200"));
+}
+
+#[tokio::test]
+async fn strangers_hold_few_connections_of_the_admin_port_and_do_not_keep_the_kubelet_out() {
+    let (_shutdown, drain) = shutdown::channel();
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(admin::serve(listener, Metrics::new().registry(), Readiness::default(), drain));
+    // Some send nothing, some half a head; all stay.
+    let mut crowd = Vec::new();
+    for number in 0..300 {
+        let mut stream = TcpStream::connect(address).await.unwrap();
+        if number % 2 == 0 {
+            stream.write_all(b"GET /live HTTP/1.1\r\nx: ").await.unwrap();
+        }
+        crowd.push(stream);
+        if number % 100 == 99 {
+            probe(address).await;
+        }
+    }
+    // Those that had to go see it; at most 64 are still held.
+    let mut open = 0;
+    for stream in &mut crowd {
+        let ended = tokio::time::timeout(Duration::from_millis(20), stream.read(&mut [0; 1])).await;
+        open += usize::from(ended.is_err());
+    }
+    assert!(open <= 64, "{open} connections are held");
+    probe(address).await;
+}
+
+#[tokio::test]
+async fn a_head_that_has_no_end_is_cut_off_at_8_kib() {
+    let (_shutdown, drain) = shutdown::channel();
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(admin::serve(listener, Metrics::new().registry(), Readiness::default(), drain));
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    let head = [b"GET /live HTTP/1.1\r\nx: ".as_slice(), &[b'x'; 64 << 10]].concat();
+    // The server may have gone before all is sent.
+    let _ = stream.write_all(&head).await;
+    let mut answer = Vec::new();
+    let _ = stream.read_to_end(&mut answer).await;
+    let answer = String::from_utf8_lossy(&answer);
+    assert!(answer.is_empty() || answer.starts_with("HTTP/1.1 431"), "{answer}");
+    probe(address).await;
+}

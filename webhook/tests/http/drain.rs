@@ -5,7 +5,7 @@ use std::time::Duration;
 use opensdn_runtime::shutdown::Phase;
 use opensdn_webhook::server::Limits;
 
-use crate::stage::{Connection, Stage, client, request};
+use crate::stage::{Connection, MUTATE, Stage, VALIDATE, client, connection_limits, request};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn draining_under_load_fails_no_call() {
@@ -26,7 +26,10 @@ async fn draining_under_load_fails_no_call() {
                         }
                         None => break,
                     };
-                    let answer = open.review("/validate?timeout=5s", b"{}").await.unwrap();
+                    let answer = open
+                        .review("/validate/a-token-for-tests-only?timeout=5s", b"{}")
+                        .await
+                        .unwrap();
                     assert_eq!(answer.status, 200);
                     served += 1;
                     if answer.closes() {
@@ -57,11 +60,13 @@ async fn closing_finishes_what_is_in_flight_and_ends_idle_connections() {
     stage.hold();
     let mut idle = stage.connect().await;
     let mut busy = stage.connect().await;
-    busy.send(&request("POST", "/validate?timeout=30s", "", b"{}")).await.unwrap();
+    busy.send(&request("POST", "/validate/a-token-for-tests-only?timeout=30s", "", b"{}"))
+        .await
+        .unwrap();
     stage.until_waiting(1).await;
     // A request of which half the head has come is in flight too.
     let mut half = stage.connect().await;
-    let bytes = request("POST", "/mutate", "", b"{}");
+    let bytes = request("POST", MUTATE, "", b"{}");
     half.send(&bytes[..20]).await.unwrap();
     let mut late_body = stage.connect().await;
     late_body.send(&bytes[..bytes.len() - 1]).await.unwrap();
@@ -85,11 +90,13 @@ async fn closing_finishes_what_is_in_flight_and_ends_idle_connections() {
 
 #[tokio::test]
 async fn what_never_ends_is_given_up_after_the_grace_time() {
-    let limits = Limits { grace: Duration::from_millis(100), ..Limits::default() };
+    let limits = connection_limits(|limits| limits.grace = Duration::from_millis(100));
     let stage = Stage::start(limits).await;
     stage.hold();
     let mut busy = stage.connect().await;
-    busy.send(&request("POST", "/validate?timeout=30s", "", b"{}")).await.unwrap();
+    busy.send(&request("POST", "/validate/a-token-for-tests-only?timeout=30s", "", b"{}"))
+        .await
+        .unwrap();
     stage.until_waiting(1).await;
     stage.shutdown.announce(Phase::Closing);
     tokio::time::timeout(Duration::from_secs(5), stage.task).await.unwrap().unwrap();
@@ -100,7 +107,7 @@ async fn a_draining_server_still_takes_new_connections() {
     let stage = Stage::start(Limits::default()).await;
     stage.shutdown.announce(Phase::Draining);
     let mut connection = stage.connect().await;
-    let answer = connection.review("/validate", b"{}").await.unwrap();
+    let answer = connection.review(VALIDATE, b"{}").await.unwrap();
     assert_eq!(answer.status, 200);
     assert!(answer.closes());
 }

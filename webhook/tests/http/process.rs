@@ -13,7 +13,7 @@ use rustix::process::{Signal, getpid, kill_process};
 use tokio::sync::Semaphore;
 
 use crate::admin::get;
-use crate::stage::{Ca, Connection, Echo, NAME, client};
+use crate::stage::{Ca, Connection, Echo, NAME, TOKEN, VALIDATE, client};
 
 /// A client of an API server that is not there.
 fn nobody(port: &ReservedPort) -> kube::Client {
@@ -27,7 +27,7 @@ async fn calls(address: SocketAddr, config: Arc<rustls::ClientConfig>) -> usize 
     let (mut served, mut closed) = (0, 0);
     let mut connection = Connection::open(address, config.clone()).await.unwrap();
     while closed < 5 {
-        let answer = connection.review("/validate", b"{}").await.unwrap();
+        let answer = connection.review(VALIDATE, b"{}").await.unwrap();
         assert_eq!(answer.status, 200);
         served += 1;
         if answer.closes() {
@@ -46,6 +46,8 @@ async fn a_termination_signal_under_load_loses_no_call_and_ends_the_process_well
     let (chain, key) = (folder.path().join("tls.crt"), folder.path().join("tls.key"));
     std::fs::write(&chain, &pair.chain).unwrap();
     std::fs::write(&key, &pair.key).unwrap();
+    let tokens = folder.path().join("tokens");
+    std::fs::write(&tokens, TOKEN).unwrap();
     let ports = [(); 3].map(|()| ReservedPort::new().unwrap());
     let [listen, admin, _] = ports.each_ref().map(ReservedPort::address);
     let args = [
@@ -54,6 +56,7 @@ async fn a_termination_signal_under_load_loses_no_call_and_ends_the_process_well
         format!("--admin-listen={admin}"),
         format!("--tls-cert={}", chain.display()),
         format!("--tls-key={}", key.display()),
+        format!("--path-tokens={}", tokens.display()),
         "--drain-seconds=60".to_owned(),
         "--grace-seconds=5".to_owned(),
     ];

@@ -1,19 +1,21 @@
 //! What a well-behaved caller is answered.
 
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use opensdn_webhook::path_tokens::PathToken;
 use opensdn_webhook::server::Limits;
 
-use crate::stage::{Stage, request};
+use crate::stage::{MUTATE, NAME, Stage, TOKEN, VALIDATE, request};
 
 #[tokio::test]
 async fn answers_both_steps_in_json_with_status_200() {
     let stage = Stage::start(Limits::default()).await;
     let mut connection = stage.connect().await;
     for (path, body) in [
-        ("/validate", r#"{"reviewed":"validate","bytes":2}"#),
-        ("/mutate", r#"{"reviewed":"mutate","bytes":2}"#),
-        ("/validate?timeout=5s", r#"{"reviewed":"validate","bytes":2}"#),
+        (VALIDATE, r#"{"reviewed":"validate","bytes":2}"#),
+        (MUTATE, r#"{"reviewed":"mutate","bytes":2}"#),
+        ("/validate/a-token-for-tests-only?timeout=5s", r#"{"reviewed":"validate","bytes":2}"#),
     ] {
         let answer = connection.review(path, b"{}").await.unwrap();
         assert_eq!((answer.status, answer.body.as_str()), (200, body));
@@ -35,19 +37,65 @@ async fn speaks_http_1_1_also_to_a_caller_that_would_rather_speak_http_2() {
 }
 
 #[tokio::test]
-async fn refuses_other_methods_paths_and_media_types_and_keeps_the_connection() {
+async fn a_path_without_an_accepted_token_is_answered_404_before_its_body_is_read() {
+    let stage = Stage::start(Limits::default()).await;
+    stage.hold();
+    for path in [
+        "/",
+        "/validate",
+        "/validate/",
+        "/mutate",
+        "/validate/a-token-for-tests-onlY",
+        "/validate/a-token-for-tests-only/",
+        "/validate/a-token-for-tests-only-longer",
+        "/audit/a-token-for-tests-only",
+        "//validate/a-token-for-tests-only",
+    ] {
+        let mut connection = stage.connect().await;
+        // Its body is announced and never sent.
+        let head = format!(
+            "POST {path} HTTP/1.1\r\nhost: {NAME}\r\ncontent-type: application/json\r\n\
+             content-length: 1000000\r\n\r\n"
+        );
+        connection.send(head.as_bytes()).await.unwrap();
+        let answer = connection.answer().await.unwrap();
+        assert_eq!(answer.status, 404, "{path}");
+        assert!(answer.closes(), "{path}");
+        assert!(answer.body.contains(r#""kind":"Status""#), "{}", answer.body);
+    }
+    assert_eq!(stage.waiting.load(Ordering::SeqCst), 0, "nothing was reviewed");
+    assert_eq!(stage.metric("opensdn_webhook_unknown_paths_total"), 9.0);
+}
+
+#[tokio::test]
+async fn while_tokens_are_replaced_the_one_before_and_the_new_one_are_both_accepted() {
+    let stage = Stage::start(Limits::default()).await;
+    let [second, third] = [(); 2].map(|()| PathToken::random().unwrap());
+    let path = |token: &PathToken| format!("/mutate/{}", token.as_str());
+    let first = PathToken::parse(TOKEN).unwrap();
+    let mut connection = stage.connect().await;
+    stage.path_tokens.replace(second.clone(), [first.clone()]);
+    for token in [&first, &second] {
+        let answer = connection.review(&path(token), b"{}").await.unwrap();
+        assert_eq!(answer.status, 200);
+    }
+    stage.path_tokens.replace(third, [second.clone()]);
+    assert_eq!(connection.review(&path(&second), b"{}").await.unwrap().status, 200);
+    assert_eq!(connection.review(&path(&first), b"{}").await.unwrap().status, 404);
+}
+
+#[tokio::test]
+async fn refuses_other_methods_and_media_types_and_keeps_the_connection() {
     let stage = Stage::start(Limits::default()).await;
     let mut connection = stage.connect().await;
     let large = vec![b' '; 3 << 20];
     for body in [b"".as_slice(), b"{}", &large] {
         for (method, path, headers, status) in [
-            ("GET", "/validate", "", 405),
-            ("PUT", "/mutate", "content-type: application/json\r\n", 405),
-            ("POST", "/", "content-type: application/json\r\n", 404),
-            ("POST", "/validate/", "content-type: application/json\r\n", 404),
-            ("POST", "/validate", "content-type: application/yaml\r\n", 415),
-            ("POST", "/validate", "content-type: ;;;\r\n", 415),
-            ("POST", "/mutate", "content-encoding: gzip\r\n", 415),
+            ("GET", VALIDATE, "", 405),
+            ("PUT", MUTATE, "content-type: application/json\r\n", 405),
+            ("POST", VALIDATE, "content-type: application/yaml\r\n", 415),
+            ("POST", VALIDATE, "content-type: ;;;\r\n", 415),
+            ("POST", MUTATE, "content-encoding: gzip\r\n", 415),
         ] {
             connection.send(&request(method, path, headers, body)).await.unwrap();
             let answer = connection.answer().await.unwrap();
@@ -58,14 +106,14 @@ async fn refuses_other_methods_paths_and_media_types_and_keeps_the_connection() 
             assert!(!answer.closes());
         }
     }
-    assert_eq!(connection.review("/validate", b"{}").await.unwrap().status, 200);
+    assert_eq!(connection.review(VALIDATE, b"{}").await.unwrap().status, 200);
 }
 
 #[tokio::test]
 async fn takes_a_missing_content_type_for_json_and_needs_no_user_agent() {
     let stage = Stage::start(Limits::default()).await;
     let mut connection = stage.connect().await;
-    connection.send(&request("POST", "/validate", "", b"{}")).await.unwrap();
+    connection.send(&request("POST", VALIDATE, "", b"{}")).await.unwrap();
     assert_eq!(connection.answer().await.unwrap().status, 200);
 }
 
@@ -74,7 +122,7 @@ async fn answers_pipelined_requests_in_their_order() {
     let stage = Stage::start(Limits::default()).await;
     let mut connection = stage.connect().await;
     let all: Vec<u8> =
-        (0..50).flat_map(|n| request("POST", "/validate", "", &vec![b'x'; n * 100])).collect();
+        (0..50).flat_map(|n| request("POST", VALIDATE, "", &vec![b'x'; n * 100])).collect();
     connection.send(&all).await.unwrap();
     for n in 0..50 {
         let answer = connection.answer().await.unwrap();
@@ -87,24 +135,24 @@ async fn takes_bodies_up_to_the_limit_whole_and_refuses_one_byte_more_in_review_
     let stage = Stage::start(Limits::default()).await;
     let mut connection = stage.connect().await;
     for bytes in [3 << 20, 69 * (1 << 20) / 10, 8 << 20] {
-        let answer = connection.review("/validate", &vec![b'x'; bytes]).await.unwrap();
+        let answer = connection.review(VALIDATE, &vec![b'x'; bytes]).await.unwrap();
         assert_eq!(answer.status, 200);
         assert_eq!(answer.body, format!(r#"{{"reviewed":"validate","bytes":{bytes}}}"#));
     }
     let mut body = vec![b' '; (8 << 20) + 1];
     body[..16].copy_from_slice(b"{'uid':'0123456'");
-    let answer = connection.review("/validate", &body).await.unwrap();
+    let answer = connection.review(VALIDATE, &body).await.unwrap();
     assert_eq!(answer.status, 200);
     assert_eq!(answer.body, r#"{"too_large":"{'uid':'0123456'"}"#);
     assert!(!answer.closes());
-    assert_eq!(connection.review("/validate", b"{}").await.unwrap().status, 200);
+    assert_eq!(connection.review(VALIDATE, b"{}").await.unwrap().status, 200);
 }
 
 #[tokio::test]
 async fn takes_chunked_bodies() {
     let stage = Stage::start(Limits::default()).await;
     let mut connection = stage.connect().await;
-    let head = "POST /validate HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n";
+    let head = "POST /validate/a-token-for-tests-only HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n";
     for chunks in [0, 1, 2, 300] {
         connection.send(head.as_bytes()).await.unwrap();
         for _ in 0..chunks {
@@ -123,7 +171,8 @@ async fn answers_a_call_with_one_second_left_before_it_is_over() {
     stage.hold();
     let mut connection = stage.connect().await;
     let began = std::time::Instant::now();
-    let answer = connection.review("/validate?timeout=1s", b"{}").await.unwrap();
+    let answer =
+        connection.review("/validate/a-token-for-tests-only?timeout=1s", b"{}").await.unwrap();
     assert!(answer.body.contains("deadline"), "{}", answer.body);
     assert!(began.elapsed() >= Duration::from_millis(250), "{:?}", began.elapsed());
 }
@@ -134,12 +183,12 @@ async fn sheds_what_is_too_much_with_429_and_a_whole_second_to_wait() {
     stage.hold();
     let mut waiting = [stage.connect().await, stage.connect().await];
     for connection in &mut waiting {
-        connection.send(&request("POST", "/validate", "", b"{}")).await.unwrap();
+        connection.send(&request("POST", VALIDATE, "", b"{}")).await.unwrap();
     }
     stage.until_waiting(2).await;
     let mut third = stage.connect().await;
     for _ in 0..3 {
-        let answer = third.review("/validate", &[b'x'; 100_000]).await.unwrap();
+        let answer = third.review(VALIDATE, &[b'x'; 100_000]).await.unwrap();
         assert_eq!((answer.status, answer.header("retry-after")), (429, Some("1")));
         assert!(!answer.closes());
     }
@@ -148,7 +197,7 @@ async fn sheds_what_is_too_much_with_429_and_a_whole_second_to_wait() {
     for connection in &mut waiting {
         assert_eq!(connection.answer().await.unwrap().status, 200);
     }
-    assert_eq!(third.review("/validate", b"{}").await.unwrap().status, 200);
+    assert_eq!(third.review(VALIDATE, b"{}").await.unwrap().status, 200);
 }
 
 #[tokio::test]
@@ -156,14 +205,14 @@ async fn sheds_when_all_bodies_together_are_too_much() {
     let stage = Stage::start(Limits { buffered: 1 << 20, ..Limits::default() }).await;
     stage.hold();
     let mut first = stage.connect().await;
-    first.send(&request("POST", "/validate", "", &vec![b'x'; 900_000])).await.unwrap();
+    first.send(&request("POST", VALIDATE, "", &vec![b'x'; 900_000])).await.unwrap();
     stage.until_waiting(1).await;
     let mut second = stage.connect().await;
-    let answer = second.review("/validate", &vec![b'x'; 900_000]).await.unwrap();
+    let answer = second.review(VALIDATE, &vec![b'x'; 900_000]).await.unwrap();
     assert_eq!((answer.status, answer.header("retry-after")), (429, Some("1")));
     stage.release();
     assert_eq!(first.answer().await.unwrap().status, 200);
-    assert_eq!(second.review("/validate", &vec![b'x'; 900_000]).await.unwrap().status, 200);
+    assert_eq!(second.review(VALIDATE, &vec![b'x'; 900_000]).await.unwrap().status, 200);
 }
 
 #[tokio::test]
@@ -171,11 +220,13 @@ async fn a_caller_that_goes_away_gives_its_place_back() {
     let stage = Stage::start(Limits { reviews: 1, ..Limits::default() }).await;
     stage.hold();
     let mut gone = stage.connect().await;
-    gone.send(&request("POST", "/validate?timeout=30s", "", b"{}")).await.unwrap();
+    gone.send(&request("POST", "/validate/a-token-for-tests-only?timeout=30s", "", b"{}"))
+        .await
+        .unwrap();
     stage.until_waiting(1).await;
     drop(gone);
     stage.until_waiting(0).await;
     stage.release();
     let mut next = stage.connect().await;
-    assert_eq!(next.review("/validate", b"{}").await.unwrap().status, 200);
+    assert_eq!(next.review(VALIDATE, b"{}").await.unwrap().status, 200);
 }

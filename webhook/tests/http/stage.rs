@@ -11,8 +11,10 @@ use opensdn_pki::Identity;
 use opensdn_policy_host::Step;
 use opensdn_runtime::metrics::encode;
 use opensdn_runtime::readiness::Readiness;
+use opensdn_runtime::serve::ConnectionLimits;
 use opensdn_runtime::shutdown::{self, Drain, Shutdown};
 use opensdn_webhook::metrics::Metrics;
+use opensdn_webhook::path_tokens::{PathToken, PathTokens};
 use opensdn_webhook::server::{self, Call, Limits, Reviewer};
 use opensdn_webhook::tls::{Settings, Tls};
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
@@ -26,6 +28,17 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
 pub(crate) const NAME: &str = "opensdn-webhook.opensdn.svc";
+/// The path token that the server of a [`Stage`] accepts.
+pub(crate) const TOKEN: &str = "a-token-for-tests-only";
+pub(crate) const VALIDATE: &str = "/validate/a-token-for-tests-only";
+pub(crate) const MUTATE: &str = "/mutate/a-token-for-tests-only";
+
+/// The default limits, but those of connections changed.
+pub(crate) fn connection_limits(change: impl FnOnce(&mut ConnectionLimits)) -> Limits {
+    let mut limits = Limits::default();
+    change(&mut limits.connection);
+    limits
+}
 
 /// A CA that signs what a test needs.
 pub(crate) struct Ca {
@@ -118,6 +131,7 @@ pub(crate) struct Stage {
     pub(crate) address: SocketAddr,
     pub(crate) ca: Ca,
     pub(crate) tls: Tls,
+    pub(crate) path_tokens: PathTokens,
     pub(crate) metrics: Metrics,
     pub(crate) readiness: Readiness,
     pub(crate) permits: Arc<Semaphore>,
@@ -157,10 +171,30 @@ impl Stage {
         let permits = Arc::new(Semaphore::new(Semaphore::MAX_PERMITS));
         let waiting = Arc::new(AtomicUsize::new(0));
         let echo = Echo { permits: permits.clone(), waiting: waiting.clone() };
-        let server =
-            server::serve(listener, tls.clone(), echo, limits, metrics.server(), drain.clone());
-        let task = tokio::spawn(server);
-        Self { address, ca, tls, metrics, readiness, permits, waiting, shutdown, drain, task }
+        let path_tokens = PathTokens::new(PathToken::parse(TOKEN).unwrap(), []);
+        let (counts, tokens) = (metrics.server(), path_tokens.clone());
+        let task = tokio::spawn(server::serve(
+            listener,
+            tls.clone(),
+            tokens,
+            echo,
+            limits,
+            counts,
+            drain.clone(),
+        ));
+        Self {
+            address,
+            ca,
+            tls,
+            path_tokens,
+            metrics,
+            readiness,
+            permits,
+            waiting,
+            shutdown,
+            drain,
+            task,
+        }
     }
 
     /// A connection that trusts the server's CA and shows no certificate.

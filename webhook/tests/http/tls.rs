@@ -11,7 +11,7 @@ use opensdn_webhook::tls::{MinVersion, Settings};
 use rustls::RootCertStore;
 use rustls::version::{TLS12, TLS13};
 
-use crate::stage::{Ca, Connection, NAME, Pair, Stage, client, client_with, until};
+use crate::stage::{Ca, Connection, NAME, Pair, Stage, VALIDATE, client, client_with, until};
 
 /// What the kubelet does with a mounted Secret: a new folder, and one rename of a symbolic link.
 struct SecretVolume {
@@ -85,7 +85,7 @@ async fn a_thousand_rotations_under_load_fail_no_request() {
                         Some(open) => open,
                         None => Connection::open(address, config.clone()).await.unwrap(),
                     };
-                    let answer = open.review("/validate", b"{}").await.unwrap();
+                    let answer = open.review(VALIDATE, b"{}").await.unwrap();
                     assert_eq!(answer.status, 200);
                     served += 1;
                     // Half of the callers keep their connection, half open one for each call.
@@ -166,7 +166,7 @@ async fn a_chain_is_served_whole() {
     pair.chain.push_str(&intermediate.pem);
     let stage = Stage::serving(Limits::default(), Settings::default(), None, root, &pair).await;
     let mut connection = stage.connect().await;
-    assert_eq!(connection.review("/validate", b"{}").await.unwrap().status, 200);
+    assert_eq!(connection.review(VALIDATE, b"{}").await.unwrap().status, 200);
 }
 
 #[tokio::test]
@@ -204,9 +204,8 @@ async fn a_caller_needs_the_right_ca_and_the_right_name() {
     ] {
         let config = client(&stage.ca, certificate.as_ref());
         // With TLS 1.3 the client learns of the refusal when it first reads.
-        let answer = async {
-            Connection::open(stage.address, config).await?.review("/validate", b"{}").await
-        };
+        let answer =
+            async { Connection::open(stage.address, config).await?.review(VALIDATE, b"{}").await };
         assert_eq!(answer.await.is_ok(), accepted);
     }
 }
@@ -222,9 +221,8 @@ async fn a_new_client_ca_counts_from_the_next_connection_on_and_a_broken_one_cha
     tokio::spawn(watch_client_ca(path.clone(), stage.tls.clone(), old.pem.clone().into(), every));
     let accepted = async |ca: &Ca| {
         let config = client(&stage.ca, Some(&ca.sign("anybody")));
-        let answer = async {
-            Connection::open(stage.address, config).await?.review("/validate", b"{}").await
-        };
+        let answer =
+            async { Connection::open(stage.address, config).await?.review(VALIDATE, b"{}").await };
         answer.await.is_ok()
     };
     assert!(accepted(&old).await && !accepted(&new).await);

@@ -60,9 +60,7 @@ fn spec() -> WatchSpec {
 }
 
 async fn until(events: &mut Receiver<Event>, is_it: impl Fn(&Event) -> bool) {
-    let wait = async {
-        while !is_it(&events.recv().await.unwrap()) {}
-    };
+    let wait = async { while !is_it(&events.recv().await.unwrap()) {} };
     timeout(LONG, wait).await.unwrap();
 }
 

@@ -6,11 +6,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use prometheus_client::metrics::gauge::Gauge;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use super::Limits;
-use crate::metrics::ServerMetrics;
+use super::ConnectionLimits;
 
 /// What a connection is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,7 +87,7 @@ impl Activity {
     }
 
     /// When the connection has waited long enough in its stage.
-    pub(super) fn expires(&self, limits: &Limits) -> Instant {
+    pub(super) fn expires(&self, limits: &ConnectionLimits) -> Instant {
         let timeout = match self.stage() {
             Stage::Handshake => limits.handshake,
             Stage::Idle => limits.idle,
@@ -116,7 +116,7 @@ pub(super) struct Registry {
     epoch: Instant,
     capacity: usize,
     open: Mutex<Open>,
-    metrics: ServerMetrics,
+    gauge: Gauge,
 }
 
 #[derive(Debug, Default)]
@@ -135,9 +135,9 @@ pub(super) struct Slot {
 }
 
 impl Registry {
-    pub(super) fn new(capacity: usize, metrics: ServerMetrics) -> Arc<Self> {
+    pub(super) fn new(capacity: usize, gauge: Gauge) -> Arc<Self> {
         let open = Mutex::new(Open::default());
-        Arc::new(Self { epoch: Instant::now(), capacity, open, metrics })
+        Arc::new(Self { epoch: Instant::now(), capacity, open, gauge })
     }
 
     /// A slot for a new connection. When all are taken, the most expendable connection is asked to
@@ -152,7 +152,7 @@ impl Registry {
         open.next += 1;
         let activity = Arc::new(Activity::new(self.epoch));
         open.connections.insert(id, activity.clone());
-        self.metrics.connections.inc();
+        self.gauge.inc();
         Some(Slot { registry: self.clone(), id, activity })
     }
 
@@ -187,17 +187,16 @@ impl Drop for Slot {
         if self.activity.evicted.load(Ordering::Relaxed) {
             open.evicted -= 1;
         }
-        self.registry.metrics.connections.dec();
+        self.registry.gauge.dec();
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::metrics::Metrics;
 
     fn registry(capacity: usize) -> Arc<Registry> {
-        Registry::new(capacity, Metrics::new().server())
+        Registry::new(capacity, Gauge::default())
     }
 
     fn is_evicted(slot: &Slot) -> bool {

@@ -1,5 +1,5 @@
 //! One connection from accept to close: the TLS handshake, HTTP/1.1, and how long each stage may
-//! take. What a request means is in `routes`; which connections there may be is in `registry`.
+//! take. Which connections there may be is in `registry`.
 
 use std::convert::Infallible;
 use std::future::{Future, poll_fn};
@@ -18,16 +18,16 @@ use hyper::header::{CONNECTION, HeaderValue};
 use hyper::server::conn::http1;
 use hyper::service::{HttpService, service_fn};
 use hyper_util::rt::TokioIo;
-use opensdn_runtime::shutdown::{Drain, Phase};
 use tokio::io::{AsyncRead, AsyncWrite, BufReader, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, Sleep, sleep, sleep_until, timeout};
 use tokio_rustls::TlsAcceptor;
-use tokio_rustls::server::TlsStream;
 use tower::Service;
 
-use super::Limits;
 use super::registry::{Activity, Slot, Stage};
+use super::stream::Stream;
+use super::{ConnectionLimits, Transport};
+use crate::shutdown::{Drain, Phase};
 
 /// How long a caller is listened to after an answer that did not wait for the end of its body.
 const LINGER: Duration = Duration::from_secs(1);
@@ -39,21 +39,18 @@ const LAST_LOOK: Duration = Duration::from_millis(100);
 /// What is taken from the socket at once: most reviews whole. rustls by itself asks for 4 KiB, and
 /// every time costs a call to the kernel.
 const SOCKET_BUFFER: usize = 8 * 1024;
-/// The largest head, and the largest piece in which a body arrives.
-const READ_BUFFER: usize = 64 * 1024;
 
 /// Serves one connection to its end. Faults of the caller end the connection and nothing else.
 pub(super) async fn serve(
     stream: TcpStream,
-    acceptor: TlsAcceptor,
+    transport: Transport,
     router: Router,
     slot: Slot,
     drain: Drain,
-    limits: Arc<Limits>,
+    limits: Arc<ConnectionLimits>,
 ) {
     let activity = &slot.activity;
-    let stream = BufReader::with_capacity(SOCKET_BUFFER, stream);
-    let handshake = timeout(limits.handshake, acceptor.accept(stream));
+    let handshake = timeout(limits.handshake, handshake(stream, &transport));
     let stream = tokio::select! {
         stream = handshake => stream,
         () = activity.evict.notified() => return,
@@ -76,15 +73,26 @@ pub(super) async fn serve(
             Ok::<_, Infallible>(finish(response, activity, drain))
         }
     });
-    let connection = protocol().serve_connection(io, service);
+    let connection = protocol(limits.head_bytes).serve_connection(io, service);
     drive(pin!(connection), activity, drain.clone(), &limits).await;
 }
 
+async fn handshake(stream: TcpStream, transport: &Transport) -> io::Result<Stream> {
+    let stream = BufReader::with_capacity(SOCKET_BUFFER, stream);
+    match transport {
+        Transport::Plain => Ok(Stream::Plain(stream)),
+        Transport::Tls(config) => {
+            let stream = TlsAcceptor::from(config()).accept(stream).await?;
+            Ok(Stream::Tls(Box::new(stream)))
+        }
+    }
+}
+
 /// HTTP/1.1 and nothing else: what the API server speaks to a Service.
-fn protocol() -> http1::Builder {
+fn protocol(head_bytes: usize) -> http1::Builder {
     let mut builder = http1::Builder::new();
     // hyper's own header timeout also runs between requests, where the timeout has to be long.
-    builder.header_read_timeout(None).max_buf_size(READ_BUFFER).half_close(false);
+    builder.header_read_timeout(None).max_buf_size(head_bytes).half_close(false);
     builder
 }
 
@@ -103,7 +111,7 @@ async fn drive<S>(
     mut connection: Pin<&mut http1::Connection<TokioIo<Watched>, S>>,
     activity: &Activity,
     mut drain: Drain,
-    limits: &Limits,
+    limits: &ConnectionLimits,
 ) where
     S: HttpService<Incoming, ResBody = Body, Error = Infallible>,
 {
@@ -147,7 +155,7 @@ async fn drive<S>(
 fn poll_expired(
     mut timer: Pin<&mut Sleep>,
     activity: &Activity,
-    limits: &Limits,
+    limits: &ConnectionLimits,
     context: &mut Context<'_>,
 ) -> Poll<()> {
     let expires = activity.expires(limits);
@@ -171,7 +179,7 @@ fn poll_expired(
 /// The byte stream under HTTP. It notes in the [`Activity`] when a request starts to arrive, and
 /// closes in such a way that the last answer arrives.
 struct Watched {
-    stream: TlsStream<BufReader<TcpStream>>,
+    stream: Stream,
     activity: Arc<Activity>,
     linger: Option<Pin<Box<Sleep>>>,
     lingered: usize,
@@ -230,7 +238,7 @@ impl AsyncWrite for Watched {
         while until.as_mut().poll(context).is_pending() {
             let mut buffer = ReadBuf::new(&mut scratch);
             // Below TLS: nothing of what comes is looked at.
-            let socket = this.stream.get_mut().0;
+            let socket = this.stream.socket();
             let read = ready!(Pin::new(socket).poll_read(context, &mut buffer));
             this.lingered += buffer.filled().len();
             let ended = read.is_err() || buffer.filled().is_empty();

@@ -1,0 +1,213 @@
+//! A replica's path tokens: taken from the Secret that all replicas share, and, on the leader, replaced
+//! when it is time. Every write carries the resourceVersion that was read, so of two replicas that write
+//! at once one loses and takes what the other wrote.
+
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::Secret;
+use kube::api::{ObjectMeta, PostParams};
+use kube::{Api, Client, Resource as _};
+use opensdn_runtime::call::{Call, CallError, Verb};
+use opensdn_runtime::error_chain;
+use opensdn_runtime::leader::Leadership;
+use opensdn_runtime::readiness::ReadinessCheck;
+use opensdn_runtime::watch::{Event, WatchSpec, watch as start_watch};
+use time::OffsetDateTime;
+use tokio::sync::watch;
+use tokio::time::{MissedTickBehavior, interval, sleep};
+
+use super::secret::{ROTATE, Stored};
+use super::{PathToken, PathTokens, TokenError};
+
+/// How often their age is checked.
+const POLL_INTERVAL: Duration = Duration::from_secs(10);
+const CALL_TIMEOUT: Duration = Duration::from_secs(5);
+const RETRY_DELAY: Duration = Duration::from_secs(2);
+/// How often a quiet watch has to be answered.
+const HEARTBEAT: Duration = Duration::from_secs(60);
+const MANAGER: &str = "opensdn-webhook";
+
+/// Why the Secret was not read or written.
+#[derive(Debug, thiserror::Error)]
+enum Error {
+    #[error(transparent)]
+    Call(#[from] CallError),
+    #[error("make a path token")]
+    Make(#[from] TokenError),
+}
+
+/// Keeps a replica's tokens those of the Secret, and on the leader replaces them.
+pub struct PathTokenController {
+    api: Api<Secret>,
+    namespace: String,
+    name: String,
+    period: Duration,
+    stored: Stored,
+    tokens: PathTokens,
+}
+
+impl PathTokenController {
+    /// Gets or makes the tokens, trying until it succeeds; `waiting` says why it has not.
+    pub async fn start(
+        client: Client,
+        namespace: &str,
+        name: &str,
+        period: Duration,
+        waiting: &ReadinessCheck,
+    ) -> Self {
+        let api = Api::namespaced(client, namespace);
+        loop {
+            match obtain(&api, name).await {
+                Ok(stored) => {
+                    waiting.pass();
+                    let tokens = PathTokens::new(stored.current.clone(), stored.others());
+                    let (namespace, name) = (namespace.to_owned(), name.to_owned());
+                    return Self { api, namespace, name, period, stored, tokens };
+                }
+                Err(error) => {
+                    let error = error_chain(&error);
+                    tracing::error!(error, "failed to obtain the path tokens; will retry");
+                    waiting.fail(format!("no path tokens yet: {error}"));
+                    sleep(RETRY_DELAY).await;
+                }
+            }
+        }
+    }
+
+    /// What is accepted, now and later.
+    #[must_use]
+    pub fn tokens(&self) -> PathTokens {
+        self.tokens.clone()
+    }
+
+    /// Runs until dropped. `published` is what all webhook configurations carry; while that is not the
+    /// current token, none is replaced.
+    pub async fn run(
+        mut self,
+        leadership: Leadership,
+        mut published: watch::Receiver<Option<PathToken>>,
+    ) {
+        let mut events = start_watch(self.api.clone().into_client(), self.watch_spec());
+        let mut tick = interval(POLL_INTERVAL);
+        tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            tokio::select! {
+                Some(event) = events.recv() => self.observe(event),
+                _ = tick.tick() => {}
+                Ok(()) = published.changed() => {}
+            }
+            if !leadership.is_held() {
+                continue;
+            }
+            let published = published.borrow_and_update().clone();
+            if let Err(error) = self.reconcile(published.as_ref()).await {
+                let error = error_chain(&error);
+                tracing::warn!(error, "failed to reconcile the Secret of the path tokens");
+            }
+        }
+    }
+
+    fn watch_spec(&self) -> WatchSpec {
+        WatchSpec {
+            path: Secret::url_path(&(), Some(&self.namespace)),
+            name: Some(self.name.clone()),
+            metadata_only: false,
+            heartbeat: HEARTBEAT,
+        }
+    }
+
+    fn observe(&mut self, event: Event) {
+        if let Event::InitApply(object) | Event::Apply(object) = event
+            && let Some(stored) =
+                serde_json::from_value(object).ok().as_ref().and_then(Stored::read)
+        {
+            self.adopt(stored);
+        }
+    }
+
+    fn adopt(&mut self, stored: Stored) {
+        self.tokens.replace(stored.current.clone(), stored.others());
+        self.stored = stored;
+    }
+
+    /// Replaces the tokens when it is time, and restores those that this replica knows where the Secret
+    /// was deleted or damaged.
+    async fn reconcile(&mut self, published: Option<&PathToken>) -> Result<(), Error> {
+        let found = get(&self.api, &self.name).await?;
+        let Some(stored) = found.as_ref().and_then(Stored::read) else {
+            tracing::error!(secret = self.name, "lost the path tokens; restoring their Secret");
+            write(&self.api, &self.name, found, &self.stored).await?;
+            return Ok(());
+        };
+        let requested = found.as_ref().is_some_and(is_requested);
+        let period = time::Duration::try_from(self.period).unwrap_or(time::Duration::MAX);
+        let now = OffsetDateTime::now_utc();
+        let next = stored.advance(published, requested, period, now)?;
+        self.adopt(stored);
+        if let Some(next) = next
+            && write(&self.api, &self.name, found, &next).await?
+        {
+            tracing::info!(secret = self.name, "replaced the path tokens");
+            self.adopt(next);
+        }
+        Ok(())
+    }
+}
+
+fn is_requested(secret: &Secret) -> bool {
+    secret.metadata.annotations.as_ref().is_some_and(|all| all.contains_key(ROTATE))
+}
+
+/// The tokens of the Secret; made if there are none. However many replicas do this at once, all get the
+/// same.
+async fn obtain(api: &Api<Secret>, name: &str) -> Result<Stored, Error> {
+    loop {
+        let found = get(api, name).await?;
+        if let Some(stored) = found.as_ref().and_then(Stored::read) {
+            return Ok(stored);
+        }
+        let made = Stored::first(OffsetDateTime::now_utc())?;
+        if write(api, name, found, &made).await? {
+            return Ok(made);
+        }
+    }
+}
+
+async fn get(api: &Api<Secret>, name: &str) -> Result<Option<Secret>, CallError> {
+    call(Verb::Get, name).run(api.get_opt(name)).await
+}
+
+/// Whether it was written; not, where another replica was faster.
+async fn write(
+    api: &Api<Secret>,
+    name: &str,
+    found: Option<Secret>,
+    stored: &Stored,
+) -> Result<bool, CallError> {
+    let params = PostParams { field_manager: Some(MANAGER.to_owned()), ..PostParams::default() };
+    let is_new = found.is_none();
+    let mut secret = found.unwrap_or_else(|| Secret {
+        metadata: ObjectMeta { name: Some(name.to_owned()), ..ObjectMeta::default() },
+        ..Secret::default()
+    });
+    if let Some(annotations) = &mut secret.metadata.annotations {
+        annotations.remove(ROTATE);
+    }
+    secret.data = Some(stored.data());
+    let written = if is_new {
+        call(Verb::Create, name).run(api.create(&params, &secret)).await
+    } else {
+        // It carries the resourceVersion that was read.
+        call(Verb::Update, name).run(api.replace(name, &params, &secret)).await
+    };
+    match written {
+        Ok(_) => Ok(true),
+        // Changed, created or deleted meanwhile.
+        Err(error) if error.is_conflict() || (error.is_not_found() && !is_new) => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+fn call(verb: Verb, name: &str) -> Call {
+    Call::of::<Secret>(verb).name(name).timeout(CALL_TIMEOUT)
+}
