@@ -34,6 +34,7 @@ mod uniqueness;
 mod webhook_callers;
 mod webhook_certificates;
 mod webhook_compiler;
+mod webhook_memory;
 mod webhook_modules;
 mod webhook_policies;
 mod yaml_like_kubectl;
