@@ -26,7 +26,7 @@ async fn costs_little(
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn installed_as_shipped_it_refuses_through_an_update_and_lost_pods_and_nodes() -> Outcome {
+async fn installed_by_kubectl_it_refuses_through_an_update_and_lost_pods_and_nodes() -> Outcome {
     let sandbox = Sandbox::with_real_nodes(3).await?;
     let product = LabProduct::install(&sandbox, Build::Development).await?;
     is_installed_as_promised(&sandbox, &product).await?;

@@ -259,3 +259,29 @@ fn behind_a_proxy_the_product_works_and_refuses() -> Outcome {
     assert!(text(&refused).contains("denied the request"), "{}", text(&refused));
     Ok(())
 }
+
+#[test]
+fn what_cannot_be_had_is_refused_in_one_sentence() -> Outcome {
+    let dir = TempDir::new()?;
+    let too_many = command()?.args(["up", "--nodes=200", "--dir"]).arg(dir.path()).output()?;
+    assert!(text(&too_many).contains("have 200 real and 0 simulated nodes"), "{}", text(&too_many));
+    let both = ["up", "--nodes=1", "--simulated-nodes=1", "--dir"];
+    let both = command()?.args(both).arg(dir.path()).output()?;
+    assert!(text(&both).contains("cannot be used with"), "{}", text(&both));
+
+    // Without root it is refused.
+    let without_root = Command::new("setpriv")
+        .args(["--reuid=65534", "--clear-groups"])
+        .arg(program("opensdn-sandbox")?)
+        .arg("lab-check")
+        .output();
+    // The program may be where only its owner can read it; then nothing is proven.
+    if let Ok(output) = without_root
+        && !text(&output).contains("Permission denied")
+    {
+        let said =
+            "opensdn-sandbox: failed to start real nodes: that needs root, so run it with sudo\n";
+        assert_eq!((output.status.code(), text(&output).as_str()), (Some(1), said));
+    }
+    Ok(())
+}

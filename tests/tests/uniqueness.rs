@@ -8,7 +8,6 @@ use opensdn_testing::contention::{CLIENTS, contend, one_per_key, until_claims_fi
 use opensdn_testing::product::{Installation, Product};
 use opensdn_testing::sandbox::Sandbox;
 use opensdn_testing::{Failed, Outcome};
-use tokio::sync::Mutex;
 
 /// Short, but longer than any request of this test takes.
 const GRACE: Duration = Duration::from_secs(20);
@@ -20,9 +19,6 @@ struct World {
 
 impl World {
     async fn start() -> Result<Self, Failed> {
-        // One after the other: the first compiles the policies, all others find them in the cache.
-        static STARTING: Mutex<()> = Mutex::const_new(());
-        let _starting = STARTING.lock().await;
         let sandbox = Sandbox::builder().only_api_server().start().await?;
         let grace = format!("--claim-grace={}", GRACE.as_secs());
         let installation = Installation::built()?.replicas(3).argument(grace);

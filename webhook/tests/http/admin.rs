@@ -25,7 +25,7 @@ pub(crate) async fn get(address: SocketAddr, path: &str) -> String {
 async fn is_ready_when_every_condition_holds_and_not_while_stopping() {
     let (readiness, metrics) = (Readiness::default(), Metrics::new());
     let policies = readiness.add_check("policies", "3 of 6 are compiled");
-    let caches = readiness.add_check("look-ups", "Secrets are being listed");
+    let caches = readiness.add_check("lookups", "Secrets are being listed");
     let (shutdown, drain) = shutdown::channel();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -36,14 +36,14 @@ async fn is_ready_when_every_condition_holds_and_not_while_stopping() {
     assert!(answer.starts_with("HTTP/1.1 503"), "{answer}");
     assert!(
         answer.ends_with(
-            "not ready\nlook-ups: Secrets are being listed\npolicies: 3 of 6 are compiled\n"
+            "not ready\nlookups: Secrets are being listed\npolicies: 3 of 6 are compiled\n"
         ),
         "{answer}"
     );
     policies.pass();
     drop(caches);
     assert!(get(address, "/ready").await.starts_with("HTTP/1.1 503"), "a dead part is not ready");
-    readiness.add_check("look-ups", "listed again").pass();
+    readiness.add_check("lookups", "listed again").pass();
     assert!(get(address, "/ready").await.starts_with("HTTP/1.1 200"));
     shutdown.announce(Phase::Draining);
     let answer = get(address, "/ready").await;
