@@ -20,6 +20,7 @@ mod lab_short;
 mod lab_uniqueness;
 mod lab_webhook;
 mod policy_author;
+mod promises;
 mod reproducible;
 mod same_verdict;
 mod sandbox;
