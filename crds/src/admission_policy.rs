@@ -41,7 +41,8 @@ enumeration! {
         Update = "UPDATE",
         /// Delete it.
         Delete = "DELETE",
-        /// Connect to it, as exec does to a pod.
+        /// Connect to it, as exec does to a pod. The schema does not take it, since no policy is
+        /// asked about connections; it is here for what was stored before.
         Connect = "CONNECT",
     }
 }
@@ -174,7 +175,8 @@ pub struct KindRule {
     pub version: Option<String>,
     /// Kind, such as Manager.
     pub kind: String,
-    /// What is judged. Default: CREATE and UPDATE.
+    /// What is judged: CREATE, UPDATE, DELETE. Default: CREATE and UPDATE. Connections, as of
+    /// kubectl exec, are not judged, nor is the deletion of AdmissionPolicies.
     #[serde(default = "create_and_update")]
     pub operations: Vec<Operation>,
 }
@@ -362,7 +364,12 @@ mod constraints {
             .longest(&["group", "version", "kind"], HOST)
             .set("kind", "minLength", json!(1))
             .set("operations", "minItems", json!(1))
-            .set("operations", "maxItems", json!(4))
+            .set("operations", "maxItems", json!(3))
+            .set(
+                "operations",
+                "items",
+                json!({"type": "string", "enum": ["CREATE", "UPDATE", "DELETE"]}),
+            )
             .set("operations", "x-kubernetes-list-type", json!("set"));
     }
 

@@ -4,7 +4,7 @@
 use super::{Finder, Meaning, Severity};
 
 /// Code, what is wrong, why, what to do; the warnings are about the state of the cluster.
-const FAULTS: [(&str, Severity, &str, &str, &str); 14] = [
+const FAULTS: [(&str, Severity, &str, &str, &str); 15] = [
     (
         "OSDN4001",
         Severity::Deny,
@@ -116,6 +116,15 @@ const FAULTS: [(&str, Severity, &str, &str, &str); 14] = [
         "A module that judges whatever it is given would be asked about every request to the API \
          server. Which kinds it judges has to be said.",
         "name the kinds in spec.kinds",
+    ),
+    (
+        "OSDN4015",
+        Severity::Deny,
+        "no policy is asked about the operation",
+        "A connection (CONNECT), as of kubectl exec, is one to a subresource and has no object that a \
+         policy could judge. And no policy is asked whether an AdmissionPolicy may be deleted: it \
+         could keep itself in force.",
+        "take the operation out of spec.kinds, or build the policy without it",
     ),
 ];
 

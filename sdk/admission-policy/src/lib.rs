@@ -2,6 +2,7 @@
 //! that the host can put in force. The webhook and the plugin read AdmissionPolicies here, so that
 //! both say the same of them. Deliberately not here: reading bytes, compiling, any client.
 
+mod never_judged;
 mod plan;
 mod problem;
 mod source;

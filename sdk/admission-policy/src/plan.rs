@@ -9,6 +9,7 @@ use opensdn_policy_host::{
 };
 use std::time::Duration;
 
+use crate::never_judged::never_judged;
 use crate::problem::{Fault, Problem};
 use crate::source::Source;
 
@@ -36,6 +37,7 @@ pub fn bind(
     let kinds = spec.kinds.as_deref().unwrap_or_default();
     problems.extend(uncovered(metadata, kinds));
     problems.extend(unnamed(metadata, kinds));
+    problems.extend(never_judged(metadata, kinds));
     if !source.is_built_in() {
         problems.extend(forbidden_lookups(metadata, spec));
     }
@@ -104,6 +106,10 @@ fn uncovered(metadata: &Metadata, kinds: &[crd::KindRule]) -> Vec<Problem> {
             continue;
         }
         for operation in rule.operations.iter().map(|operation| self::operation(*operation)) {
+            // Said by `never_judged`.
+            if operation == Operation::Connect {
+                continue;
+            }
             if !about.iter().any(|interest| interest.operations.contains(&operation)) {
                 let message = format!("{} does not judge {operation:?} of {title}", metadata.name);
                 let hint = "take the operation out of the list";
@@ -115,7 +121,7 @@ fn uncovered(metadata: &Metadata, kinds: &[crd::KindRule]) -> Vec<Problem> {
     problems
 }
 
-fn title(group: &str, kind: &str) -> String {
+pub(crate) fn title(group: &str, kind: &str) -> String {
     if group.is_empty() { kind.to_owned() } else { format!("{kind}.{group}") }
 }
 
@@ -190,7 +196,7 @@ fn failure_mode(mode: crd::FailureMode) -> FailureMode {
     }
 }
 
-fn operation(operation: crd::Operation) -> Operation {
+pub(crate) fn operation(operation: crd::Operation) -> Operation {
     match operation {
         crd::Operation::Create => Operation::Create,
         crd::Operation::Update => Operation::Update,
@@ -280,13 +286,13 @@ fn limit(limits: Option<&crd::Limits>, default: Limits) -> (Limits, Vec<Problem>
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use opensdn_policy_host::Step;
     use serde_json::{Value, json};
 
     use super::*;
 
-    fn metadata(group: &str, kind: &str) -> Metadata {
+    pub(crate) fn metadata(group: &str, kind: &str) -> Metadata {
         Metadata {
             name: "some-policy".into(),
             version: "1".into(),

@@ -17,6 +17,7 @@
 //! | OSDN4012 | SourceInvalid | refused | not exactly one source of the module, or a bad one |
 //! | OSDN4013 | Unreadable | refused | the object is not an AdmissionPolicy |
 //! | OSDN4014 | KindsRequired | refused | the policy is about any kind, and `kinds` names none |
+//! | OSDN4015 | OperationNotJudged | refused | no policy is asked about the operation |
 //!
 //! Warnings are about the state of the cluster, which may change in any order: a policy may be
 //! applied before its ConfigMap or its kind.
@@ -55,6 +56,8 @@ pub enum Fault {
     Unreadable,
     /// The policy is about any kind, and `kinds` names none.
     KindsRequired,
+    /// No policy is asked about the operation.
+    OperationNotJudged,
 }
 
 impl Fault {
@@ -76,6 +79,7 @@ impl Fault {
             Self::SourceInvalid => "OSDN4012",
             Self::Unreadable => "OSDN4013",
             Self::KindsRequired => "OSDN4014",
+            Self::OperationNotJudged => "OSDN4015",
         }
     }
 

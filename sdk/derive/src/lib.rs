@@ -11,7 +11,7 @@ use syn::{
 /// Makes a struct the declaration of what a policy reads of one kind of object.
 ///
 /// - on the struct: `#[reads(group = "…", kind = "…")]`, optionally
-///   `operations(Create, Update, Delete, Connect)` (default: create and update)
+///   `operations(Create, Update, Delete)` (default: create and update)
 /// - on each field: `#[read("/json/pointer")]`; a part that may be absent is an `Option`
 #[proc_macro_derive(Reads, attributes(reads, read))]
 pub fn derive_reads(input: TokenStream) -> TokenStream {

@@ -15,7 +15,7 @@ pub enum Operation {
     Update,
     /// The end of an object.
     Delete,
-    /// A connection to an object's subresource.
+    /// A connection to an object's subresource. No policy is asked about it.
     Connect,
 }
 

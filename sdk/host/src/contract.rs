@@ -33,7 +33,7 @@ pub enum Operation {
     Update,
     /// The end of an object.
     Delete,
-    /// A connection to an object's subresource.
+    /// A connection to an object's subresource, of which no policy is asked.
     Connect,
 }
 

@@ -90,7 +90,6 @@ enum OperationFlag {
     Create,
     Update,
     Delete,
-    Connect,
 }
 
 /// A file of recorded lookups.
@@ -160,7 +159,6 @@ impl Run {
             OperationFlag::Create => Operation::Create,
             OperationFlag::Update => Operation::Update,
             OperationFlag::Delete => Operation::Delete,
-            OperationFlag::Connect => Operation::Connect,
         });
         Ok(Case {
             description: String::new(),
