@@ -94,6 +94,10 @@ pub struct AdmissionPolicySpec {
     /// What happens to a request when the policy cannot answer. Default: fail for the kinds of
     /// OpenSDN, ignore for all others.
     pub failure_mode: Option<FailureMode>,
+    /// Whether an update passes, with a warning, for what the stored object has wrong already: the
+    /// field that is named in the finding is unchanged, and so is what is wrong with it. Some
+    /// policies name codes that are refused all the same, such as what runs code. Default true.
+    pub ratcheting: Option<bool>,
     /// Namespaces whose objects are judged. Unset: all.
     pub namespace_selector: Option<LabelSelector>,
     /// Objects that are judged, by their labels. Unset: all.

@@ -7,8 +7,8 @@ use std::{fmt::Write as _, sync::Arc, time::Duration};
 
 use opensdn_policy_build::component_of;
 use opensdn_policy_host::{
-    Binding, Context, Engine, Limits, Mode, Mutation, Operation, Policy, PolicySet, Request, Scope,
-    Verdict, apply, lookup::NoLookup, scan,
+    Binding, Context, Engine, Limits, Mode, Mutation, Operation, Policy, PolicySet, Ratcheting,
+    Request, Scope, Verdict, apply, lookup::NoLookup, scan,
 };
 use serde_json::Value;
 use tokio::{runtime::Runtime, time::Instant};
@@ -53,6 +53,7 @@ impl Reply {
             settings: hexadecimal(input),
             mode: Mode::Enforce,
             failure_mode: None,
+            ratcheting: Ratcheting::Enabled,
             scope: Scope::default(),
             limits: LIMITS,
         };

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use opensdn_policy_host::{
-    Binding, Claim, Engine, Finding, Limits, Mode, Policy, PolicySet, Scope, Step,
+    Binding, Claim, Engine, Finding, Limits, Mode, Policy, PolicySet, Ratcheting, Scope, Step,
     lookup::{Documents, Lookup},
     scan::{Paths, scan},
 };
@@ -88,6 +88,7 @@ impl Review {
                 settings: "{}".to_owned(),
                 mode: Mode::Enforce,
                 failure_mode: None,
+                ratcheting: Ratcheting::Enabled,
                 scope: Scope::default(),
                 limits: Limits { time: Duration::from_secs(2), ..Limits::default() },
             });

@@ -6,7 +6,8 @@ use std::{fs, path::Path, sync::Arc, time::Duration};
 use opensdn_policies::ALL;
 use opensdn_policy_build::Build;
 use opensdn_policy_host::{
-    Binding, Context, Engine, Limits, Mode, Operation, Policy, PolicySet, Request, Scope, Step,
+    Binding, Context, Engine, Limits, Mode, Operation, Policy, PolicySet, Ratcheting, Request,
+    Scope, Step,
     lookup::{Documents, NoLookup},
     scan::{self, Document},
 };
@@ -190,6 +191,7 @@ fn bind(policy: &Policy) -> Binding {
         settings: "{}".to_owned(),
         mode: Mode::Enforce,
         failure_mode: None,
+        ratcheting: Ratcheting::Enabled,
         scope: Scope::default(),
         limits: Limits::default(),
     }

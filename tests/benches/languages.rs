@@ -13,8 +13,8 @@ use std::{
 };
 
 use opensdn_policy_host::{
-    Binding, Context, Engine, Limits, Mode, Operation, Policy, PolicySet, Request, Scope,
-    lookup::NoLookup, scan,
+    Binding, Context, Engine, Limits, Mode, Operation, Policy, PolicySet, Ratcheting, Request,
+    Scope, lookup::NoLookup, scan,
 };
 use opensdn_testing::Failed;
 use opensdn_testing::measure::{Row, Sample, report};
@@ -109,6 +109,7 @@ fn measure(
         settings: "{}".to_owned(),
         mode: Mode::Enforce,
         failure_mode: None,
+        ratcheting: Ratcheting::Enabled,
         scope: Scope::default(),
         // It is measured how long it takes, not whether that is too long.
         limits: Limits { time: Duration::from_secs(5), ..Limits::default() },

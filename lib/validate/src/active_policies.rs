@@ -11,7 +11,7 @@ use opensdn_admission_policy::{
 };
 use opensdn_crds::admission_policy::AdmissionPolicy;
 use opensdn_manifests::Source as Text;
-use opensdn_policy_host::{Binding, Finding, Limits, Mode, Policy, PolicySet, Scope};
+use opensdn_policy_host::{Binding, Finding, Limits, Mode, Policy, PolicySet, Ratcheting, Scope};
 use serde_json::{Map, Value};
 
 use crate::error::Error;
@@ -281,6 +281,7 @@ impl One {
                     settings: settings.to_string(),
                     mode: Mode::Enforce,
                     failure_mode: None,
+                    ratcheting: Ratcheting::Enabled,
                     scope: Scope::default(),
                     limits: limits(),
                 })

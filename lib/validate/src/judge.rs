@@ -184,7 +184,9 @@ impl Judge<'_> {
             Context { lookup: Arc::new(view), deadline: Instant::now() + EVALUATION_TIMEOUT };
         let set = &self.active.set;
         let evaluate = async |request: &Request<'_>| {
-            let Verdict { findings, claims, failures, .. } = set.evaluate(request, &context).await;
+            let mut verdict = set.evaluate(request, &context).await;
+            set.ratchet(&mut verdict, request, &context).await;
+            let Verdict { findings, claims, failures, .. } = verdict;
             Answers { findings, claims, failures }
         };
         // Most objects are not changed, so that one scan of their text serves both steps.

@@ -159,6 +159,15 @@ policy! {
         interruption::CREDENTIALS,
         interruption::VROUTERS,
     ],
+    // They are about the change itself.
+    never_ratchets: [
+        deletion::DELETED,
+        removal::REMOVED,
+        edit::UNDONE,
+        databases::MOVED,
+        interruption::CREDENTIALS,
+        interruption::VROUTERS,
+    ],
     validate: [
         manager,
         standalone,

@@ -149,5 +149,12 @@ policy! {
         environment::RUNS_CODE,
         environment::UNPAIRED,
     ],
+    // Whoever wrote it may run code wherever it is written to, until it is gone.
+    never_ratchets: [
+        credentials::UNSAFE_CREDENTIAL,
+        environment::BAD_NAME,
+        environment::BREAKS_THE_FILE,
+        environment::RUNS_CODE,
+    ],
     validate: [manager, standalone, vrouter_profile],
 }

@@ -5,7 +5,7 @@ use opensdn_crds::admission_policy as crd;
 use opensdn_crds::admission_policy::AdmissionPolicySpec;
 use opensdn_policy_host::{
     Binding, Exemptions, FailureMode, Index, Interest, KindRule, Limits, MAX_MEMORY, Metadata,
-    Mode, Operation, Policy, Requirement, Scope, Selector, SelectorOperator,
+    Mode, Operation, Policy, Ratcheting, Requirement, Scope, Selector, SelectorOperator,
 };
 use std::time::Duration;
 
@@ -56,6 +56,7 @@ pub fn bind(
         settings: settings.to_string(),
         mode: mode(spec.mode),
         failure_mode: spec.failure_mode.map(failure_mode),
+        ratcheting: ratcheting(spec.ratcheting),
         scope: Scope {
             kinds: kinds.iter().map(kind_rule).collect(),
             namespace_selector,
@@ -193,6 +194,13 @@ fn failure_mode(mode: crd::FailureMode) -> FailureMode {
     match mode {
         crd::FailureMode::Fail => FailureMode::Fail,
         crd::FailureMode::Ignore => FailureMode::Ignore,
+    }
+}
+
+fn ratcheting(setting: Option<bool>) -> Ratcheting {
+    match setting {
+        None | Some(true) => Ratcheting::Enabled,
+        Some(false) => Ratcheting::Disabled,
     }
 }
 

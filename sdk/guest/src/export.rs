@@ -28,14 +28,23 @@ pub fn interest<T: Reads, S, O>(
     }
 }
 
+/// Where the host reads which codes refuse an update also for what is stored already.
+const NEVER_RATCHETS: &str = "x-opensdn-never-ratchets";
+
 /// The metadata of a policy.
 pub fn metadata<S: JsonSchema>(
     (name, version, summary): (&str, &str, &str),
     interests: Vec<wire::Interest>,
     indexes: &[Index],
     messages: &[Message],
+    never_ratchets: &[Message],
     claims: bool,
 ) -> wire::Metadata {
+    let mut settings = schemars::schema_for!(S);
+    if !never_ratchets.is_empty() {
+        let codes: Vec<&str> = never_ratchets.iter().map(|message| message.code).collect();
+        settings.insert(NEVER_RATCHETS.to_owned(), codes.into());
+    }
     wire::Metadata {
         name: name.to_owned(),
         version: version.to_owned(),
@@ -43,7 +52,7 @@ pub fn metadata<S: JsonSchema>(
         interests,
         indexes: indexes.iter().map(|index| index.into_wire()).collect(),
         messages: messages.iter().map(message_into_wire).collect(),
-        settings_schema: schemars::schema_for!(S).as_value().to_string(),
+        settings_schema: settings.as_value().to_string(),
         claims,
     }
 }
@@ -95,7 +104,9 @@ fn parse_settings<S: DeserializeOwned>(settings: &str) -> Result<S, String> {
 
 /// Makes the component of a policy's functions. One call per crate, at its root.
 ///
-/// `indexes`, `claims`, `validate` and `mutate` may be left out.
+/// `never_ratchets`, `indexes`, `claims`, `validate` and `mutate` may be left out. An update is not
+/// refused for what the stored object has wrong already, except by the messages in
+/// `never_ratchets`: for what must go whenever it is seen.
 #[macro_export]
 macro_rules! policy {
     (
@@ -103,6 +114,7 @@ macro_rules! policy {
         summary: $summary:expr,
         settings: $settings:ty,
         messages: [$($message:expr),* $(,)?],
+        $(never_ratchets: [$($lasting:expr),* $(,)?],)?
         $(indexes: [$($index:expr),* $(,)?],)?
         $(claims: $claims:expr,)?
         $(validate: [$($validate:path),* $(,)?],)?
@@ -123,6 +135,7 @@ macro_rules! policy {
                     interests,
                     &[$($($index),*)?],
                     &[$($message),*],
+                    &[$($($lasting),*)?],
                     false $(|| $claims)?,
                 )
             }

@@ -25,10 +25,23 @@ pub struct Binding {
     pub mode: Mode,
     /// What becomes of a request that it cannot judge; by default that depends on the kind's group.
     pub failure_mode: Option<FailureMode>,
+    /// What becomes of an update for what the stored object has wrong already.
+    pub ratcheting: Ratcheting,
     /// Which requests it sees.
     pub scope: Scope,
     /// Limits of one evaluation.
     pub limits: Limits,
+}
+
+/// Whether an update is refused for what the stored object has wrong already.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Ratcheting {
+    /// It is not: that is a warning, unless the policy says otherwise of the code.
+    #[default]
+    Enabled,
+    /// It is, as a new object would be.
+    Disabled,
 }
 
 /// Which requests a policy in force sees.
@@ -174,10 +187,10 @@ impl Exemptions {
     }
 }
 
-/// The number of the first interest that fits. A subresource is not the object itself: its
-/// requests are left alone, except connections, which have nothing else.
+/// The number of the first interest that fits. A subresource is not the object itself, so its
+/// requests are left alone. A connection is always one to a subresource.
 pub(crate) fn interest(interests: &[Interest], step: Step, request: &Request<'_>) -> Option<usize> {
-    if !request.subresource.is_empty() && request.operation != Operation::Connect {
+    if !request.subresource.is_empty() || request.operation == Operation::Connect {
         return None;
     }
     let is = |wanted: &str, actual: &str| wanted == "*" || wanted == actual;

@@ -27,7 +27,9 @@ pub mod scan;
 mod set;
 mod verdict;
 
-pub use binding::{Binding, Exemptions, KindRule, Requirement, Scope, Selector, SelectorOperator};
+pub use binding::{
+    Binding, Exemptions, KindRule, Ratcheting, Requirement, Scope, Selector, SelectorOperator,
+};
 pub use cache::{Cache, CacheError};
 pub use contract::{Index, Interest, Message, Metadata, Operation, Severity, Step};
 pub use digest::{Digest, DigestError};
@@ -37,7 +39,7 @@ pub use metering::{Cost, Meter, Metering};
 pub use patch::apply;
 pub use policy::{ALLOWED_IMPORTS, LoadError, Policy, PrecompileError};
 pub use request::Request;
-pub use set::{Context, Part, PolicySet, Seen};
+pub use set::{Context, NEVER_RATCHETS, Part, PolicySet, Seen, ratchet};
 pub use verdict::{
     Claim, EvalFailure, Evaluation, FailureMode, FailureReason, Finding, Mode, Mutation, Outcome,
     UnappliedPatch, Verdict,

@@ -18,8 +18,10 @@ use crate::{
     },
 };
 
+mod ratchet;
 mod seen;
 
+pub use ratchet::{NEVER_RATCHETS, ratchet};
 pub use seen::{Part, Seen};
 
 /// All policies in force. It never changes; another one takes its place.
@@ -235,15 +237,7 @@ impl Match<'_> {
 
 fn add(verdict: &mut Verdict, binding: &Binding, said: wire::Verdict) -> Outcome {
     let outcome = if said.findings.is_empty() { Outcome::Passed } else { Outcome::Reported };
-    verdict.findings.extend(said.findings.into_iter().map(|finding| Finding {
-        policy: binding.name.clone(),
-        mode: binding.mode,
-        code: finding.code,
-        severity: Severity::from(finding.severity),
-        pointer: finding.pointer,
-        message: finding.message,
-        hint: finding.hint,
-    }));
+    verdict.findings.extend(findings(binding, said.findings));
     if binding.mode == Mode::Enforce {
         verdict.claims.extend(said.claims.into_iter().map(|claim| Claim {
             scope: claim.scope,
@@ -254,6 +248,18 @@ fn add(verdict: &mut Verdict, binding: &Binding, said: wire::Verdict) -> Outcome
         }));
     }
     outcome
+}
+
+fn findings(binding: &Binding, said: Vec<wire::Finding>) -> impl Iterator<Item = Finding> {
+    said.into_iter().map(|finding| Finding {
+        policy: binding.name.clone(),
+        mode: binding.mode,
+        code: finding.code,
+        severity: Severity::from(finding.severity),
+        pointer: finding.pointer,
+        message: finding.message,
+        hint: finding.hint,
+    })
 }
 
 /// The patch that a policy asks for; one that enforces gets it, if it fits the object and no

@@ -11,7 +11,7 @@ use std::{sync::Arc, time::Duration};
 use opensdn_policy_build::component_of;
 use opensdn_policy_host::{
     Binding, Cache, Context, Digest, Engine, FailureReason, Limits, LoadError, Mode, Operation,
-    Policy, PolicySet, Request, Scope, Verdict,
+    Policy, PolicySet, Ratcheting, Request, Scope, Verdict,
     lookup::{Answer, FoundObject, Index, Lookup, NoLookup},
     scan,
 };
@@ -52,6 +52,7 @@ fn binding(name: &str, policy: Policy) -> Binding {
         settings: "{}".to_owned(),
         mode: Mode::Enforce,
         failure_mode: None,
+        ratcheting: Ratcheting::Enabled,
         scope: Scope::default(),
         limits: Limits::default(),
     }

@@ -9,7 +9,7 @@ use k8s_openapi::api::events::v1::Event;
 use kube::api::{DeleteParams, Patch, PatchParams};
 use opensdn_policy_host::lookup::Documents;
 use opensdn_policy_host::{
-    Binding, Engine, KindRule, Limits, Mode, Operation, Policy, PolicySet, Scope,
+    Binding, Engine, KindRule, Limits, Mode, Operation, Policy, PolicySet, Ratcheting, Scope,
 };
 use opensdn_runtime::discovery::Discovery;
 use opensdn_runtime::leader::{Election, Leadership};
@@ -42,6 +42,7 @@ fn binding(policy: &Policy, scope: Scope) -> Binding {
         settings: "{}".into(),
         mode: Mode::Enforce,
         failure_mode: None,
+        ratcheting: Ratcheting::Enabled,
         scope,
         limits: Limits { time: TIMEOUT, ..Limits::default() },
     }

@@ -252,12 +252,13 @@ async fn load(
 
 /// Whether both put the same in force.
 pub(super) fn same(one: &Binding, other: &Binding) -> bool {
-    let Binding { name, policy, settings, mode, failure_mode, scope, limits } = one;
+    let Binding { name, policy, settings, mode, failure_mode, ratcheting, scope, limits } = one;
     *name == other.name
         && policy.digest() == other.policy.digest()
         && *settings == other.settings
         && *mode == other.mode
         && *failure_mode == other.failure_mode
+        && *ratcheting == other.ratcheting
         && *scope == other.scope
         && *limits == other.limits
 }

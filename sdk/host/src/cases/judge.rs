@@ -7,7 +7,7 @@ use tokio::time::Instant;
 
 use super::{Case, CaseRequest, Conditions, Report};
 use crate::{
-    binding::{Binding, Scope},
+    binding::{Binding, Ratcheting, Scope},
     contract::{Operation, Step},
     lookup::Lookup,
     patch,
@@ -40,6 +40,7 @@ impl<'c> Judge<'c> {
             settings: case.settings.to_string(),
             mode: Mode::Enforce,
             failure_mode: None,
+            ratcheting: Ratcheting::Enabled,
             scope: Scope::default(),
             limits: conditions.limits,
         };

@@ -59,7 +59,7 @@ typedef struct {
   } val;
 } opensdn_policy_cluster_result_list_found_string_t;
 
-// What the user asks the API server to do.
+// What the user asks the API server to do. No policy is asked about connections (`connect`).
 typedef uint8_t opensdn_policy_types_operation_t;
 
 #define OPENSDN_POLICY_TYPES_OPERATION_CREATE 0
@@ -155,7 +155,8 @@ typedef struct opensdn_policy_types_metadata_t {
   opensdn_policy_types_list_interest_t   interests;
   opensdn_policy_types_list_index_t   indexes;
   opensdn_policy_types_list_message_t   messages;
-  // A JSON Schema of the settings.
+  // A JSON Schema of the settings. An update is not refused for what the stored object has
+  // wrong already, except for the codes in the list `x-opensdn-never-ratchets` at its root.
   policy_string_t   settings_schema;
   // Whether `validate` may return claims.
   bool   claims;
