@@ -8,12 +8,16 @@ use serde::Deserialize;
 
 use crate::{ADDRESS, ADDRESS_TAKEN, METADATA, NAME_TAKEN, networks::Networks};
 
-/// An entry as it is written, without its target.
-#[derive(Clone, Debug, Deserialize)]
+/// An entry as it is written.
+#[derive(Clone, Debug, Default, Deserialize)]
 pub(crate) struct Entry {
     pub(crate) name: Option<String>,
     pub(crate) ip: Option<String>,
     pub(crate) port: Option<i64>,
+    #[serde(rename = "ipFabricServiceHost")]
+    pub(crate) fabric_host: Option<String>,
+    #[serde(rename = "ipFabricServicePort")]
+    pub(crate) fabric_port: Option<i64>,
 }
 
 /// What kind of object an entry comes from.
@@ -32,6 +36,8 @@ pub(crate) struct Service {
     ip: Result<Ipv4Addr, String>,
     port: i64,
     pub(crate) address_at: Pointer,
+    /// Where vrouters send what comes for it, as far as the entry says.
+    target: (String, i64),
     of_config: bool,
 }
 
@@ -44,6 +50,8 @@ pub(crate) struct Table {
 const METADATA_NAME: &str = "metadata";
 const METADATA_ADDRESS: Ipv4Addr = Ipv4Addr::new(169, 254, 169, 254);
 const METADATA_PORT: i64 = 80;
+/// Of an entry of Config that names none.
+const FABRIC_PORT: i64 = 8775;
 
 impl Table {
     pub(crate) fn new(namespace: &str, name: &str) -> Self {
@@ -52,6 +60,11 @@ impl Table {
 
     pub(crate) fn is_empty(&self) -> bool {
         self.services.is_empty()
+    }
+
+    /// Whether an entry that means the same is among them.
+    pub(crate) fn has(&self, service: &Service) -> bool {
+        self.services.iter().any(|own| own.means_the_same(service))
     }
 
     pub(crate) fn services(&self) -> impl Iterator<Item = &Service> {
@@ -72,6 +85,10 @@ impl Table {
             ip: ip.parse().map_err(|_| ip),
             port: entry.port.unwrap_or(METADATA_PORT),
             address_at: at.key("ip"),
+            target: (
+                entry.fabric_host.clone().unwrap_or_default(),
+                entry.fabric_port.unwrap_or(FABRIC_PORT),
+            ),
             of_config: matches!(source, Source::Config),
         });
     }
@@ -119,6 +136,11 @@ impl Service {
     /// The key of the vrouters' table; none for an address that cannot be.
     pub(crate) fn key(&self) -> Option<String> {
         self.ip.as_ref().ok().map(|ip| format!("{ip}:{}", self.port))
+    }
+
+    fn means_the_same(&self, other: &Self) -> bool {
+        (&self.name, &self.ip, self.port) == (&other.name, &other.ip, other.port)
+            && self.target == other.target
     }
 
     pub(crate) fn judge_name(&self, verdict: &mut Verdict) {
@@ -193,7 +215,7 @@ mod tests {
     #[test]
     fn unset_means_the_metadata_service() {
         let mut table = Table::new("tf", "config1");
-        let entry = Entry { name: Some(String::new()), ip: None, port: None };
+        let entry = Entry { name: Some(String::new()), ..Entry::default() };
         table.add(&entry, &"/spec".into(), &Source::Config);
         let service = table.services().next().unwrap();
         assert_eq!(service.name, "metadata");
@@ -203,10 +225,9 @@ mod tests {
     #[test]
     fn addresses_are_compared_as_addresses() {
         let mut table = Table::new("tf", "a");
-        let entry = Entry { name: None, ip: Some("169.254.1.1".into()), port: Some(443) };
-        table.add(&entry, &"/spec".into(), &Source::Config);
-        let entry = Entry { name: None, ip: Some("169.254.1".into()), port: Some(443) };
-        table.add(&entry, &"/spec".into(), &Source::Config);
+        let at = |ip: &str| Entry { ip: Some(ip.into()), port: Some(443), ..Entry::default() };
+        table.add(&at("169.254.1.1"), &"/spec".into(), &Source::Config);
+        table.add(&at("169.254.1"), &"/spec".into(), &Source::Config);
         let keys: Vec<_> = table.services().map(super::Service::key).collect();
         assert_eq!(keys, [Some("169.254.1.1:443".to_owned()), None]);
     }

@@ -14,9 +14,10 @@
 //! spec: {ip: 169.254.10.1, port: 123, fabric: {addresses: [10.0.0.6], port: 123}}
 //! ```
 //!
-//! Uniqueness is claimed, not looked up, so it holds for creates at the same moment. What the
-//! operator makes of a Manager's Config claims nothing: the Manager does. That it is the
-//! Manager's is looked up, since any user can write an ownerReference.
+//! Uniqueness is claimed, not looked up, so it holds for creates at the same moment. A Config that
+//! the operator makes of a Manager claims nothing that the Manager has: the Manager claims it. Which
+//! entries those are is looked up in the Manager itself, since any user can write an
+//! ownerReference; every other entry is the Config's own.
 //!
 //! A service's address is taken from every network of the cloud, on all ports. So it must be of
 //! no use to anything else: not in a network of pods, services, nodes or the fabric, as far as the
@@ -25,14 +26,14 @@
 mod entries;
 mod networks;
 
-use opensdn_policy_components::{Item, Owners};
+use opensdn_policy_components::{Item, Owner, Owners};
 use opensdn_policy_sdk::{
     Failure, Index, Message, Outcome, Pointer, Reads, Request, Severity, Verdict, policy,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use entries::{Entry, Source, Table};
+use entries::{Entry, Service, Source, Table};
 use networks::{KUBEMANAGERS, NODES, NODES_BY_ADDRESS, Networks, SERVICE_CIDRS};
 
 /// Settings of the policy `duplicate-link-local`.
@@ -133,7 +134,7 @@ const MANAGERS: Index = Index {
     group: "tf.tungsten.io",
     kind: "Manager",
     key: "",
-    reads: &["/metadata/name"],
+    reads: &["/spec/services/config"],
 };
 
 fn link_local_service(
@@ -144,12 +145,12 @@ fn link_local_service(
     let Some(LinkLocalService { name, ip, port }) = &request.object else { return Ok(()) };
     let named = name.as_ref().is_some_and(|name| !name.is_empty());
     let name = if named { name.clone() } else { Some(request.name.clone()) };
-    let entry = Entry { name, ip: ip.clone(), port: *port };
+    let entry = Entry { name, ip: ip.clone(), port: *port, ..Entry::default() };
     let name_at = if named { "/spec/name" } else { "/metadata/name" };
     let source = Source::Object { name_at: name_at.into() };
     let mut table = Table::new(&request.namespace, &request.name);
     table.add(&entry, &"/spec".into(), &source);
-    judge(&table, settings, true, verdict)
+    judge(&table, settings, None, verdict)
 }
 
 fn config(request: &Request<Config>, settings: &Settings, verdict: &mut Verdict) -> Outcome {
@@ -160,47 +161,65 @@ fn config(request: &Request<Config>, settings: &Settings, verdict: &mut Verdict)
     if table.is_empty() {
         return Ok(());
     }
-    let owners = config.owners.as_ref();
-    let claims = !belongs_to_a_manager(owners, &request.namespace)?;
-    judge(&table, settings, claims, verdict)
+    let owner = config.owners.as_ref().and_then(Owners::manager);
+    let owned = owner.map(|owner| entries_of(owner, request)).transpose()?;
+    judge(&table, settings, owned.as_ref(), verdict)
 }
 
 fn manager(request: &Request<Manager>, settings: &Settings, verdict: &mut Verdict) -> Outcome {
-    let config = request.object.as_ref().and_then(|manager| manager.config.as_ref());
-    let component =
-        config.and_then(|item| item.component("Config", &"/spec/services/config".into()));
-    let Some(component) = component else { return Ok(()) };
-    let Some(services) = &component.spec.service_configuration else { return Ok(()) };
     let mut table = Table::new(&request.namespace, &request.name);
+    if let Some(item) = request.object.as_ref().and_then(|manager| manager.config.as_ref()) {
+        add_item(&mut table, item);
+    }
+    judge(&table, settings, None, verdict)
+}
+
+/// Adds the entries of a Manager's Config.
+fn add_item(table: &mut Table, item: &Item<Spec>) {
+    let component = item.component("Config", &"/spec/services/config".into());
+    let Some(component) = component else { return };
+    let Some(services) = &component.spec.service_configuration else { return };
     table.add_config(
         services.linklocal_service_config.as_ref(),
         services.linklocal_services.as_deref(),
         &component.setting(""),
     );
-    judge(&table, settings, true, verdict)
 }
 
-fn belongs_to_a_manager(owners: Option<&Owners>, namespace: &str) -> Result<bool, Failure> {
-    let Some(owner) = owners.and_then(Owners::manager) else { return Ok(false) };
-    let manager = MANAGERS.get(namespace, &owner.name)?;
-    Ok(manager.is_some_and(|manager| manager.uid() == owner.uid))
+/// What the Manager has of which the operator makes this Config: none, where there is no such
+/// Manager or it makes another Config.
+fn entries_of(owner: &Owner, request: &Request<Config>) -> Result<Table, Failure> {
+    let mut table = Table::new(&request.namespace, &owner.name);
+    let manager = MANAGERS.get(&request.namespace, &owner.name)?;
+    if let Some(manager) = manager.filter(|manager| manager.uid() == owner.uid)
+        && let Some(item) = manager.part::<Item<Spec>>(0)?
+        && (item.name().is_empty() || item.name() == request.name)
+    {
+        add_item(&mut table, &item);
+    }
+    Ok(table)
 }
 
-fn judge(table: &Table, settings: &Settings, claims: bool, verdict: &mut Verdict) -> Outcome {
+/// Judges the services and claims them, except those that the `owner` has and claims.
+fn judge(
+    table: &Table,
+    settings: &Settings,
+    owner: Option<&Table>,
+    verdict: &mut Verdict,
+) -> Outcome {
     let networks = Networks::of_settings(settings)?;
     for service in table.services() {
         service.judge_name(verdict);
         service.judge_address(&networks, verdict)?;
     }
     table.find_duplicates(verdict);
-    if claims {
-        for service in table.services() {
-            if let Some(key) = service.key() {
-                verdict.claim(&ADDRESS_TAKEN, "link-local-address", key, &service.address_at);
-            }
-            if !service.name.is_empty() {
-                verdict.claim(&NAME_TAKEN, "link-local-name", &service.name, &service.name_at);
-            }
+    let is_owned = |service: &&Service| owner.is_some_and(|owner| owner.has(service));
+    for service in table.services().filter(|service| !is_owned(service)) {
+        if let Some(key) = service.key() {
+            verdict.claim(&ADDRESS_TAKEN, "link-local-address", key, &service.address_at);
+        }
+        if !service.name.is_empty() {
+            verdict.claim(&NAME_TAKEN, "link-local-name", &service.name, &service.name_at);
         }
     }
     Ok(())
@@ -211,6 +230,8 @@ policy! {
     summary: "address and name of a link-local service are unique in the cluster and free",
     settings: Settings,
     messages: [ADDRESS_TAKEN, NAME_TAKEN, METADATA, ADDRESS],
+    // One object with an entry twice is as wrong as two objects that claim it.
+    never_ratchets: [ADDRESS_TAKEN, NAME_TAKEN],
     indexes: [KUBEMANAGERS, MANAGERS, NODES, NODES_BY_ADDRESS, SERVICE_CIDRS],
     claims: true,
     validate: [link_local_service, config, manager],
