@@ -5,6 +5,7 @@
 
 use std::io::Write as _;
 use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use opensdn_testing::eventually::eventually;
 use opensdn_testing::kubectl::{self, Said};
@@ -67,6 +68,18 @@ fn vrouter(name: &str, service: Value) -> Value {
         "metadata": {"name": name},
         "spec": {"serviceConfiguration": merged(service)},
     })
+}
+
+/// Returns when an update of the Vrouter, whose Control is gone, passes with a warning: the webhook
+/// hears of the deletion some time later.
+async fn until_warned(world: &World, name: &str) {
+    let tries = AtomicUsize::new(0);
+    let is_warned = async || {
+        let label = format!("a={}", tries.fetch_add(1, Ordering::Relaxed));
+        let said = world.kubectl(&["label", "--overwrite", "vrouter", name, &label]).await;
+        said.is_ok_and(|said| said.success().contains("labeled") && said.err.contains("[OSDN1801]"))
+    };
+    eventually("the Vrouter names a Control that is gone", is_warned).await;
 }
 
 /// The configuration with the containers that the schema asks for.
@@ -168,7 +181,7 @@ async fn the_sample_cluster_is_stored_and_a_service_that_vanishes_from_it_is_con
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_other_policies_refuse_can_be_confirmed_and_deleted() -> Outcome {
+async fn what_is_stored_and_wrong_can_be_changed_elsewhere_confirmed_and_deleted() -> Outcome {
     let world = World::start().await?;
     world.apply("samples/control.yaml").await?.success();
     let service = json!({"controlInstance": "control1", "dataSubnet": "10.1.0.0/24"});
@@ -177,16 +190,87 @@ async fn what_other_policies_refuse_can_be_confirmed_and_deleted() -> Outcome {
     eventually("the control instance is known", passes).await;
     world.kubectl(&["delete", "control", "control1"]).await?.success();
 
-    let annotate = |what: &'static str| ["annotate", "vrouter", "wrong", what];
-    // The webhook hears of the deletion some time later.
-    let is_wrong = async || {
-        let said = world.kubectl(&annotate("a=b")).await;
-        said.is_ok_and(|said| said.err.contains("[OSDN1801]"))
-    };
-    eventually("the vrouter names a control that is gone", is_wrong).await;
-    let confirm = annotate("opensdn.io/confirm-loss=Vrouter/wrong");
+    until_warned(&world, "wrong").await;
+    let other = r#"{"spec":{"serviceConfiguration":{"controlInstance":"none-of-these"}}}"#;
+    let patch = ["patch", "vrouter", "wrong", "--type=merge", "-p", other];
+    world.kubectl(&patch).await?.denied(&["[OSDN1801]"]);
+    let confirm = ["annotate", "vrouter", "wrong", "opensdn.io/confirm-loss=Vrouter/wrong"];
     world.kubectl(&confirm).await?.success();
     world.kubectl(&["delete", "vrouters", "--all"]).await?.success();
+    Ok(())
+}
+
+/// A Config that says to be of the Manager `cluster1`, with one link-local service.
+fn config(name: &str, uid: &Value, service: &Value) -> Value {
+    let containers: Vec<Value> = ["api", "devicemanager", "dnsmasq", "schematransformer"]
+        .into_iter()
+        .chain(["servicemonitor", "nodemanager", "provisioner"])
+        .map(|name| json!({"name": name, "image": format!("registry.example.com/{name}:R24.1")}))
+        .collect();
+    json!({"apiVersion": "tf.tungsten.io/v1alpha1", "kind": "Config",
+        "metadata": {"name": name, "ownerReferences": [{"apiVersion": "tf.tungsten.io/v1alpha1",
+            "kind": "Manager", "name": "cluster1", "uid": uid, "controller": true}]},
+        "spec": {"serviceConfiguration":
+            {"linklocalServices": [service], "containers": containers}}})
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_owner_reference_takes_no_address_that_the_owner_does_not_have() -> Outcome {
+    let world = World::start().await?;
+    world.send(&["create"], &link_local("holder", "169.254.8.3")).await?.success();
+    let service = |name: &str, ip: &str| json!({"ipFabricServiceHost": "10.0.0.10", "name": name, "ip": ip, "port": 9100});
+    let owned = service("owned", "169.254.8.4");
+    world.apply("samples/vrouter-profile.yaml").await?.success();
+    let file = world.manifest("samples/manager.yaml")?;
+    let print = ["create", "--dry-run=client", "-o", "json", "-f", &file.path().to_string_lossy()];
+    let mut owner: Value = serde_json::from_str(world.kubectl(&print).await?.success())?;
+    let of_manager = config("config1", &Value::Null, &owned)["spec"].clone();
+    owner["spec"]["services"]["config"] =
+        json!({"metadata": {"name": "config1"}, "spec": of_manager});
+    world.send(&["create"], &owner).await?.success();
+    let uid = world.stored("manager", "cluster1").await?["metadata"]["uid"].clone();
+    let taken = config("config1", &uid, &service("other", "169.254.8.3"));
+    let holder = format!("LinkLocalService {}/holder", world.namespace);
+    world.send(&["create"], &taken).await?.denied(&["[OSDN3009]", &holder]);
+    // The webhook hears of the Manager some time later.
+    let good = config("config1", &uid, &owned);
+    let dry_run = ["create", "--dry-run=server"];
+    let passes = async || world.send(&dry_run, &good).await.is_ok_and(|said| said.ok);
+    eventually("what the Manager has is its Config's too", passes).await;
+    let mut elsewhere = owned.clone();
+    elsewhere["ipFabricServiceHost"] = json!("10.0.0.66");
+    let manager = format!("Manager {}/cluster1", world.namespace);
+    for (why, config) in [
+        ("another object of that name", config("config1", &json!("made-up"), &owned)),
+        ("another Config", config("config2", &uid, &owned)),
+        ("another target", config("config1", &uid, &elsewhere)),
+    ] {
+        let said = world.send(&dry_run, &config).await?;
+        assert!(!said.ok && said.err.contains(&manager), "{why}: {}", said.err);
+    }
+    world.send(&["create"], &good).await?.success();
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_waits_for_its_finalizers_is_judged_unless_only_its_metadata_change() -> Outcome {
+    let world = World::start().await?;
+    world.send(&["create"], &link_local("held", "169.254.8.1")).await?.success();
+    let mut leaving = link_local("leaving", "169.254.8.2");
+    leaving["metadata"]["finalizers"] = json!(["example.io/wait"]);
+    world.send(&["create"], &leaving).await?.success();
+    world.kubectl(&["delete", "linklocalservice", "leaving", "--wait=false"]).await?.success();
+
+    let patch = async |change: &str| {
+        let merge = ["patch", "linklocalservice", "leaving", "--type=merge", "-p", change];
+        world.kubectl(&merge).await
+    };
+    let holder = format!("LinkLocalService {}/held", world.namespace);
+    patch(r#"{"spec":{"ip":"169.254.8.1"}}"#).await?.denied(&["[OSDN3009]", &holder]);
+    patch(r#"{"spec":{"ip":"127.0.0.1"}}"#).await?.denied(&["[OSDN1604]"]);
+    patch(r#"{"metadata":{"finalizers":null,"labels":{"a":"b"}}}"#).await?.success();
+    let gone = ["wait", "--for=delete", "linklocalservice/leaving", "--timeout=60s"];
+    world.kubectl(&gone).await?.success();
     Ok(())
 }
 

@@ -55,6 +55,8 @@ pub(crate) struct Places {
     pub(crate) object_name: Slot,
     pub(crate) generate_name: Slot,
     pub(crate) deletion: Slot,
+    pub(crate) request_version: Slot,
+    pub(crate) request_kind: Slot,
     pub(crate) confirmed: [Slot; 2],
 }
 
@@ -123,6 +125,8 @@ impl ActiveSet {
             object_name: paths.want("/request/object/metadata/name"),
             generate_name: paths.want("/request/object/metadata/generateName"),
             deletion: paths.want("/request/object/metadata/deletionTimestamp"),
+            request_version: paths.want("/request/requestKind/version"),
+            request_kind: paths.want("/request/requestKind/kind"),
             confirmed: ["oldObject", "object"]
                 .map(|object| paths.want(&format!("/request/{object}{}", CONFIRM_LOSS))),
         };

@@ -6,18 +6,23 @@
 //! a fault of ours included, is an answer with status 200.
 
 mod answer;
-pub(crate) mod confirmation;
+mod members;
 mod review;
 mod text;
+mod unjudged;
 
+#[cfg(all(test, not(target_env = "musl")))]
+mod allocated;
 #[cfg(test)]
 mod tests;
 
 use std::{future::Future, sync::Arc};
 
 use bytes::Bytes;
+use opensdn_admission_policy::{Fault, Problem};
 use opensdn_policy_host::{
-    Claim, Context, EvalFailure, Finding, Mutation, Outcome, Step, Verdict, lookup::Lookup,
+    Claim, Context, EvalFailure, FailureMode, Finding, Mutation, Outcome, Severity, Step, Verdict,
+    lookup::Lookup, ratchet,
 };
 use tokio::time::Instant;
 
@@ -66,6 +71,10 @@ pub struct Claimed {
     pub failures: Vec<EvalFailure>,
 }
 
+/// An AdmissionPolicy is read as a whole, and as a tree its settings can become sixteen times as
+/// large.
+const LARGEST_ADMISSION_POLICY: usize = 1 << 20;
+
 /// Reviews requests by the policies in force.
 pub struct Admission<S> {
     active: Arc<ActivePolicies>,
@@ -86,34 +95,64 @@ impl<S: Surroundings> Admission<S> {
         step: Step,
         deadline: Instant,
     ) -> Decision {
-        if review.is_being_deleted() || review.only_confirms() {
+        if review.passes_unjudged() {
             return Decision::default();
         }
         let labels = self.surroundings.namespace_labels(review.namespace());
-        let request = review.request(labels.as_deref());
+        let labels = labels.as_deref();
         let context = Context { lookup: self.surroundings.lookup(), deadline };
         match step {
+            // A module could switch it on again.
+            Step::Mutate if review.switches_policy_off() => Decision::default(),
             Step::Mutate => {
-                let mutation = current.set.mutate(&request, &context).await;
+                let mutation = current.set.mutate(&review.request(labels), &context).await;
                 count(current, &mutation.evaluations, &mutation.failures);
                 from_mutation(mutation)
             }
-            Step::Validate => {
-                let mut verdict = current.set.evaluate(&request, &context).await;
-                count(current, &verdict.evaluations, &verdict.failures);
-                if let Some(policy) = review.admission_policy() {
-                    verdict.findings.extend(self.surroundings.check_policy(policy).await);
-                }
-                let old = match review.request_of_old(labels.as_deref()) {
-                    Some(old) if !verdict.claims.is_empty() && !verdict.denies() => {
-                        current.set.evaluate(&old, &context).await.claims
-                    }
-                    _ => Vec::new(),
-                };
-                self.take_claims(review, &mut verdict, old, deadline).await;
-                Decision::of(verdict.findings, verdict.failures)
-            }
+            Step::Validate => self.validate(current, review, labels, &context).await,
         }
+    }
+
+    async fn validate(
+        &self,
+        current: &ActiveSet,
+        review: &Review<'_>,
+        labels: Option<&Labels>,
+        context: &Context,
+    ) -> Decision {
+        let request = review.request(labels);
+        let mut verdict = current.set.evaluate(&request, context).await;
+        count(current, &verdict.evaluations, &verdict.failures);
+        current.set.ratchet(&mut verdict, &request, context).await;
+        verdict.findings.extend(self.check_policy(review).await);
+        if review.switches_policy_off() {
+            only_warn(&mut verdict);
+        }
+        let old = match review.request_of_old(labels) {
+            Some(old) if !verdict.claims.is_empty() && !verdict.denies() => {
+                current.set.evaluate(&old, context).await.claims
+            }
+            _ => Vec::new(),
+        };
+        self.take_claims(review, &mut verdict, old, context.deadline).await;
+        Decision::of(verdict.findings, verdict.failures)
+    }
+
+    /// What is wrong with the object, if it is an AdmissionPolicy, and was not before.
+    async fn check_policy(&self, review: &Review<'_>) -> Vec<Finding> {
+        let Some(object) = review.admission_policy() else { return Vec::new() };
+        if object.len() > LARGEST_ADMISSION_POLICY {
+            let message = format!("it is larger than {} KiB", LARGEST_ADMISSION_POLICY >> 10);
+            let hint = "keep the settings small; a module belongs into a ConfigMap or a file";
+            return vec![Problem::new(Fault::Unreadable, "", message, hint).finding()];
+        }
+        let mut findings = self.surroundings.check_policy(object).await;
+        let old = review.old_admission_policy();
+        if let Some(old) = old.filter(|_| findings.iter().any(Finding::denies)) {
+            let stored = self.surroundings.check_policy(old).await;
+            ratchet(&mut findings, &stored, object, old);
+        }
+        findings
     }
 
     async fn take_claims(
@@ -171,6 +210,18 @@ impl<S: Surroundings> Reviewer for Admission<S> {
     fn too_large(&self, prefix: &[u8]) -> Bytes {
         Unreadable::too_large(prefix).answer()
     }
+}
+
+/// To switch a policy off is never refused, whoever says so: else a policy about AdmissionPolicies
+/// could keep itself in force.
+fn only_warn(verdict: &mut Verdict) {
+    for finding in verdict.findings.iter_mut().filter(|finding| finding.denies()) {
+        finding.severity = Severity::Warn;
+    }
+    for failure in &mut verdict.failures {
+        failure.failure_mode = FailureMode::Ignore;
+    }
+    verdict.claims.clear();
 }
 
 fn from_mutation(mutation: Mutation) -> Decision {

@@ -3,17 +3,21 @@
 use std::borrow::Cow;
 
 use bytes::Bytes;
+use opensdn_admission_policy::CLOSED_GROUPS;
 use opensdn_policy_host::{
     Operation, Request, Step,
     scan::{self, Document, Found, ScanError, Slot},
 };
 
-use super::{Labels, answer, answer::Decision, confirmation};
+use super::{Labels, answer, answer::Decision, members::member, unjudged};
 use crate::{
     active::{ActiveSet, Places},
     claims::Holder,
     metrics,
 };
+
+/// As a list, empty names take eight times as much.
+const LARGEST_GROUPS: usize = 1 << 20;
 
 /// A body that is no review.
 #[derive(Debug, PartialEq, Eq)]
@@ -75,6 +79,9 @@ pub(super) struct Review<'f> {
     group: Cow<'f, str>,
     version: Cow<'f, str>,
     kind: Cow<'f, str>,
+    /// What the user wrote; the API server converts it to `kind` and `version`.
+    written_kind: Cow<'f, str>,
+    written_version: Cow<'f, str>,
     subresource: Cow<'f, str>,
     name: Cow<'f, str>,
     namespace: Cow<'f, str>,
@@ -100,6 +107,9 @@ impl<'f> Review<'f> {
         fields.check_version(places).map_err(bad)?;
         let text = |slot, name| fields.optional(slot, name).map_err(bad);
         let groups = found.get(places.groups).unwrap_or("null");
+        if groups.len() > LARGEST_GROUPS {
+            return Err(bad("request.userInfo.groups is longer than 1 MiB".to_owned()));
+        }
         let groups: Option<Vec<String>> = serde_json::from_str(groups)
             .map_err(|_| bad("request.userInfo.groups is not a list of names".to_owned()))?;
         let name = text(places.name, "request.name")?;
@@ -109,6 +119,8 @@ impl<'f> Review<'f> {
             group: text(places.group, "request.kind.group")?,
             version: text(places.version, "request.kind.version")?,
             kind: fields.required(places.kind, "request.kind.kind").map_err(bad)?,
+            written_kind: text(places.request_kind, "request.requestKind.kind")?,
+            written_version: text(places.request_version, "request.requestKind.version")?,
             subresource: text(places.subresource, "request.subResource")?,
             name: if name.is_empty() { object_name } else { name },
             namespace: text(places.namespace, "request.namespace")?,
@@ -156,18 +168,28 @@ impl<'f> Review<'f> {
         Some(Request { operation: Operation::Create, object, old_object: None, ..request })
     }
 
-    /// Whether the object only waits for its finalizers. What is left of it must stay changeable
-    /// even if it is wrong, else it could never go.
-    pub(super) fn is_being_deleted(&self) -> bool {
-        self.is_being_deleted && self.operation == Operation::Update
+    /// Whether nobody may refuse the request, because a wrong object could never go then: it waits
+    /// for its finalizers and nothing but its metadata changes, or a loss is confirmed and nothing
+    /// else, or it is the deletion of an AdmissionPolicy.
+    pub(super) fn passes_unjudged(&self) -> bool {
+        let (old, new) = match (self.operation, self.old_object, self.object) {
+            (Operation::Delete, ..) => return self.is_admission_policy(),
+            (Operation::Update, Some(old), Some(new)) => (old.text(), new.text()),
+            _ => return false,
+        };
+        let confirms = self.confirms && CLOSED_GROUPS.contains(&&*self.group);
+        (self.is_being_deleted && unjudged::only_metadata_change(old, new))
+            || (confirms && unjudged::only_confirms(old, new))
     }
 
-    /// Whether all that changes is that a loss is confirmed, which is never refused.
-    pub(super) fn only_confirms(&self) -> bool {
-        let (Some(old), Some(new)) = (self.old_object, self.object) else { return false };
-        self.confirms
-            && self.operation == Operation::Update
-            && confirmation::is_all_that_changes(old.text(), new.text())
+    /// Whether an AdmissionPolicy that refuses requests is to refuse none any more.
+    pub(super) fn switches_policy_off(&self) -> bool {
+        let is_off = |object: &str| {
+            let mode = member(object, "spec").and_then(|spec| member(spec, "mode"));
+            matches!(mode, Some("\"warn\"" | "\"audit\""))
+        };
+        let (old, new) = (self.old_admission_policy(), self.admission_policy());
+        old.zip(new).is_some_and(|(old, new)| is_off(new) && !is_off(old))
     }
 
     pub(super) fn namespace(&self) -> &str {
@@ -193,23 +215,40 @@ impl<'f> Review<'f> {
 
     /// The text of the object, if it is an AdmissionPolicy that is written.
     pub(super) fn admission_policy(&self) -> Option<&'f str> {
-        let is_one = self.group == "opensdn.io"
-            && self.kind == "AdmissionPolicy"
-            && self.subresource.is_empty()
-            && matches!(self.operation, Operation::Create | Operation::Update);
+        let is_written = matches!(self.operation, Operation::Create | Operation::Update);
+        let is_one = is_written && self.is_admission_policy();
         self.object.filter(|_| is_one).map(|object| object.text())
     }
 
-    /// The object as its user knows it: `Manager tf/cluster1`.
+    /// The text of the AdmissionPolicy that is stored.
+    pub(super) fn old_admission_policy(&self) -> Option<&'f str> {
+        self.old_object.filter(|_| self.is_admission_policy()).map(|object| object.text())
+    }
+
+    fn is_admission_policy(&self) -> bool {
+        self.group == opensdn_crds::OPENSDN_GROUP
+            && self.kind == "AdmissionPolicy"
+            && self.subresource.is_empty()
+    }
+
+    /// The object as its user knows it: `Manager tf/cluster1`, or `Widget tf/a (judged as v1)` for one
+    /// that is written in another version than the policies are about.
     pub(super) fn subject(&self) -> String {
+        let kind = if self.written_kind.is_empty() { &self.kind } else { &self.written_kind };
+        let version = &self.version;
+        let judged_as = if self.written_version.is_empty() || self.written_version == *version {
+            String::new()
+        } else {
+            format!(" (judged as {version})")
+        };
         let name = match (&*self.name, &*self.generate_name) {
             ("", "") => String::new(),
             ("", prefix) => format!("{prefix}*"),
             (name, _) => name.to_owned(),
         };
         match &*self.namespace {
-            "" => format!("{} {name}", self.kind),
-            namespace => format!("{} {namespace}/{name}", self.kind),
+            "" => format!("{kind} {name}{judged_as}"),
+            namespace => format!("{kind} {namespace}/{name}{judged_as}"),
         }
     }
 
