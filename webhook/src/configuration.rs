@@ -1,9 +1,11 @@
 //! The two webhook configurations, `opensdn-webhook`: written by the replica that leads, in one
 //! apply each, whenever the policies, the served kinds or the CA bundle change, and restored when
-//! they are changed or deleted. What they should say is in `configuration/rules.rs`.
+//! they are changed or deleted. Their entries are ours alone: what others add there, a condition that
+//! is never true for one, is removed by an update, since an apply leaves it. What they should say is
+//! in `configuration/rules.rs`.
 //!
 //! The API server calls no webhook about webhook configurations, so no user can be kept from
-//! deleting ours; it is noticed (metric, event, log) and undone within a second. To uninstall,
+//! deleting or changing ours; it is noticed (metric, event, log) and undone within a second. To uninstall,
 //! remove the webhook first and the configurations then; a webhook that drains restores nothing.
 //!
 //! Where there has been none, as at the first start, it is made by a replica that is ready, so that
@@ -23,7 +25,7 @@ use kube::api::{ApiResource, DynamicObject, GroupVersionKind};
 use kube::runtime::events::{self, EventType};
 use opensdn_pki::Published;
 use opensdn_policy_host::Step;
-use opensdn_runtime::apply::{Context, apply_as};
+use opensdn_runtime::apply::{Context, apply_as, replace_as};
 use opensdn_runtime::call::CallError;
 use opensdn_runtime::discovery::Discovery;
 use opensdn_runtime::error_chain;
@@ -79,7 +81,8 @@ pub(crate) fn start(deps: Deps) {
         token: deps.path_token.borrow().clone(),
     };
     let observed = STEPS.map(|_| Observed::Unknown);
-    tokio::spawn(ConfigurationController { deps, endpoint, own, observed }.run());
+    let accepted = [None, None];
+    tokio::spawn(ConfigurationController { deps, endpoint, own, observed, accepted }.run());
 }
 
 /// Why a configuration was not written.
@@ -104,12 +107,50 @@ enum Observed {
     Present(Value),
 }
 
+/// How a configuration was written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Written {
+    /// By an apply.
+    Applied,
+    /// As a whole, because there was something of others in it.
+    Replaced,
+}
+
 struct ConfigurationController {
     deps: Deps,
     endpoint: WebhookEndpoint,
     own: Vec<String>,
     /// In the order of [`STEPS`].
     observed: [Observed; 2],
+    /// What they should have said when they last said so, while this replica leads.
+    accepted: [Option<Value>; 2],
+}
+
+impl Observed {
+    fn object(&self) -> Option<&Value> {
+        match self {
+            Self::Present(object) => Some(object),
+            Self::Unknown | Self::Absent | Self::Deleted => None,
+        }
+    }
+
+    fn is_newer_than(&self, object: &Value) -> bool {
+        let version = |object: &Value| -> Option<u64> {
+            object.pointer("/metadata/resourceVersion")?.as_str()?.parse().ok()
+        };
+        self.object().is_some_and(|observed| version(object) < version(observed))
+    }
+}
+
+/// Why a configuration is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Cause {
+    /// What it should say is another, or there never was one.
+    Change,
+    /// It was deleted.
+    Deleted,
+    /// Somebody changed it.
+    Tampered,
 }
 
 const GROUP: &str = "admissionregistration.k8s.io";
@@ -161,6 +202,8 @@ impl ConfigurationController {
             return;
         };
         match change {
+            // What this replica has written since is newer than what the watch still has to tell.
+            Some(Event::Apply(object)) if observed.is_newer_than(&object) => {}
             Some(Event::InitApply(object) | Event::Apply(object)) => {
                 *observed = Observed::Present(object);
             }
@@ -183,14 +226,7 @@ impl ConfigurationController {
 
     /// Says which bundle and which path all configurations carry.
     fn publish(&self) {
-        let objects: Vec<&Value> = self
-            .observed
-            .iter()
-            .filter_map(|observed| match observed {
-                Observed::Present(object) => Some(object),
-                _ => None,
-            })
-            .collect();
+        let objects: Vec<&Value> = self.observed.iter().filter_map(Observed::object).collect();
         let token = object::path_token(&objects);
         self.deps.published_path.send_if_modified(|before| {
             let changed = *before != token;
@@ -214,6 +250,8 @@ impl ConfigurationController {
         let demand = self.deps.demand.borrow().clone();
         let (Some(bundle), Some(demand)) = (bundle, demand) else { return };
         if !self.deps.leadership.is_held() || self.deps.drain.phase() != Phase::Serving {
+            // Meanwhile another replica decides what they say.
+            self.accepted = [None, None];
             return;
         }
         self.endpoint.token = self.deps.path_token.borrow_and_update().clone();
@@ -229,32 +267,66 @@ impl ConfigurationController {
             // A rule must not go before its policy has: a replica of which we do not know may
             // have it in force, or the kind may be unknown for a moment only.
             if !demand.complete || table.read_at.is_none() {
-                retain_rules(&mut plan, step, observed);
+                let accepted = self.accepted.get(number).and_then(Option::as_ref);
+                if let Some(known) = accepted.or(observed.object()) {
+                    retain_rules(&mut plan, step, known);
+                }
             }
             let desired = object::desired(step, &plan, &self.endpoint, &bundle);
+            let cause = self.cause(number, observed);
             match observed {
-                Observed::Present(object) if object::is_as(object, &desired) => {}
-                observed => {
-                    let deleted = matches!(observed, Observed::Deleted);
-                    self.apply(number, step, &desired, deleted).await;
+                Observed::Present(object) if object::is_as(object, &desired) => {
+                    self.accept(number, desired);
                 }
+                _ => self.apply(number, step, desired, cause).await,
             }
         }
     }
 
-    async fn apply(&mut self, number: usize, step: Step, desired: &Value, deleted: bool) {
+    /// Why it is not as it should be. Whoever changes our policies does not change what was accepted;
+    /// whoever changes the configuration does.
+    fn cause(&self, number: usize, observed: &Observed) -> Cause {
+        match (observed, self.accepted.get(number)) {
+            (Observed::Deleted, _) => Cause::Deleted,
+            (Observed::Present(object), Some(Some(accepted)))
+                if !object::is_as(object, accepted) =>
+            {
+                Cause::Tampered
+            }
+            _ => Cause::Change,
+        }
+    }
+
+    fn accept(&mut self, number: usize, desired: Value) {
+        if let Some(accepted) = self.accepted.get_mut(number) {
+            *accepted = Some(desired);
+        }
+    }
+
+    async fn apply(&mut self, number: usize, step: Step, desired: Value, cause: Cause) {
         let kind = object::kind(step);
-        match self.write(step, desired).await {
-            Ok(object) => {
+        match self.write(step, &desired).await {
+            Ok((object, written)) => {
                 tracing::info!(kind, "webhook configuration updated");
+                let cause = if written == Written::Replaced { Cause::Tampered } else { cause };
                 if let Some(observed) = self.observed.get_mut(number) {
                     *observed = Observed::Present(object);
                     self.deps.metrics.present(kind).set(1);
                 }
-                if deleted {
-                    self.deps.metrics.restored(kind).inc();
-                    self.publish_restored(kind).await;
-                }
+                self.accept(number, desired);
+                match cause {
+                    Cause::Change => return,
+                    Cause::Deleted => self.deps.metrics.restored(kind).inc(),
+                    Cause::Tampered => {
+                        tracing::error!(
+                            kind,
+                            "lost what the webhook configuration said: somebody changed it, and \
+                             requests may have passed without a review; it is put right"
+                        );
+                        self.deps.metrics.tampered(kind).inc()
+                    }
+                };
+                self.publish_restored(kind, cause).await;
             }
             Err(error) => {
                 let error = error_chain(&error);
@@ -263,24 +335,39 @@ impl ConfigurationController {
         }
     }
 
-    async fn write(&self, step: Step, desired: &Value) -> Result<Value, Error> {
+    async fn write(&self, step: Step, desired: &Value) -> Result<(Value, Written), Error> {
         let gvk = GroupVersionKind::gvk(GROUP, "v1", object::kind(step));
         let resource = ApiResource::from_gvk_with_plural(&gvk, object::plural(step));
-        let desired: DynamicObject = serde_json::from_value(desired.clone())?;
+        let object: DynamicObject = serde_json::from_value(desired.clone())?;
         let ctx = Context::new(self.deps.client.clone(), MANAGER).timeout(CALL_TIMEOUT);
-        Ok(serde_json::to_value(apply_as(&ctx, &resource, &desired).await?)?)
+        let stored = serde_json::to_value(apply_as(&ctx, &resource, &object).await?)?;
+        if object::is_as(&stored, desired) {
+            return Ok((stored, Written::Applied));
+        }
+        let object: DynamicObject = serde_json::from_value(object::put_right(&stored, desired))?;
+        let replaced = serde_json::to_value(replace_as(&ctx, &resource, &object).await?)?;
+        Ok((replaced, Written::Replaced))
     }
 
     /// Leaves an event at the configuration.
-    async fn publish_restored(&self, kind: &str) {
+    async fn publish_restored(&self, kind: &str, cause: Cause) {
+        let (reason, note) = match cause {
+            Cause::Tampered => (
+                "ConfigurationTampered",
+                "it was changed by somebody else than the webhook and has been put right; \
+                 meanwhile requests may not have been reviewed. What is judged, AdmissionPolicies \
+                 say; the audit log says who changed it",
+            ),
+            Cause::Change | Cause::Deleted => (
+                "ConfigurationDeleted",
+                "it was deleted and has been restored; meanwhile requests were not reviewed. To \
+                 uninstall, remove the webhook's Deployment first",
+            ),
+        };
         let event = events::Event {
             type_: EventType::Warning,
-            reason: "ConfigurationDeleted".to_owned(),
-            note: Some(
-                "it was deleted and has been restored; meanwhile requests were not reviewed. To \
-                 uninstall, remove the webhook's Deployment first"
-                    .to_owned(),
-            ),
+            reason: reason.to_owned(),
+            note: Some(note.to_owned()),
             action: "Restore".to_owned(),
             secondary: None,
         };
@@ -304,13 +391,10 @@ async fn change<T>(receiver: &mut watch::Receiver<T>) {
     }
 }
 
-/// Adds to the plan what the configuration covers now.
-fn retain_rules(plan: &mut Plan, step: Step, observed: &Observed) {
-    let Observed::Present(object) = observed else { return };
-    for part in Part::ALL {
-        if let Some(rules) =
-            object::find(object, &part.name(step)).and_then(|entry| entry.get("rules"))
-        {
+/// Adds to the plan what the configuration covers.
+fn retain_rules(plan: &mut Plan, step: Step, object: &Value) {
+    for (name, entry) in object::entries(object) {
+        if let (Some(part), Some(rules)) = (Part::of(name, step), entry.get("rules")) {
             plan.entry(part).or_default().add_rules(rules);
         }
     }

@@ -1,6 +1,6 @@
-//! Writes to a cluster: server-side apply of an object or of its status, and deletion of exactly
-//! the object that was read. Each is one bounded [`Call`]; conflicts between field managers are
-//! forced, as the objects are ours. Deliberately not here: what an object should say.
+//! Writes to a cluster: server-side apply of an object or of its status, replacement and deletion of
+//! exactly the object that was read. Each is one bounded [`Call`]; conflicts between field managers
+//! are forced, as the objects are ours. Deliberately not here: what an object should say.
 //!
 //! ```no_run
 //! # use k8s_openapi::api::core::v1::ConfigMap;
@@ -16,7 +16,9 @@
 use std::fmt::Debug;
 use std::time::Duration;
 
-use kube::api::{ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, Preconditions};
+use kube::api::{
+    ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, PostParams, Preconditions,
+};
 use kube::{Api, Client, Resource, ResourceExt};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -111,6 +113,29 @@ where
         serde_json::from_value(stored).map_err(kube::Error::SerdeError)
     };
     ctx.call(Verb::Patch, resource.plural.clone(), &name).run(request).await
+}
+
+/// Writes an object as a whole, which removes what other field managers have added; an apply leaves
+/// it. It is a conflict, if the object is not the one any more that was read.
+///
+/// # Errors
+/// The call fails, or the answer is no such object.
+pub async fn replace_as<K>(ctx: &Context, kind: &K::DynamicType, object: &K) -> Result<K, CallError>
+where
+    K: Resource + Serialize + DeserializeOwned + Debug,
+{
+    let resource = ApiResource::erase::<K>(kind);
+    let (name, api) = (object.name_any(), ctx.api(&resource, object.meta().namespace.as_deref()));
+    let field_manager = Some(ctx.field_manager.clone());
+    let params = PostParams { field_manager, ..PostParams::default() };
+    let request = async {
+        let object = serde_json::to_value(object).map_err(kube::Error::SerdeError)?;
+        let object = serde_json::from_value(object).map_err(kube::Error::SerdeError)?;
+        let stored = api.replace(&name, &params, &object).await?;
+        let stored = serde_json::to_value(stored).map_err(kube::Error::SerdeError)?;
+        serde_json::from_value(stored).map_err(kube::Error::SerdeError)
+    };
+    ctx.call(Verb::Update, resource.plural.clone(), &name).run(request).await
 }
 
 /// Applies the status of an object and nothing else of it. An object with a UID is meant alone:

@@ -194,6 +194,13 @@ async fn use_it(sandbox: &Sandbox, product: &Product) -> Outcome {
     let selector = r#"{"spec":{"namespaceSelector":{"matchLabels":{"judge":"yes"}}}}"#;
     let patch = ["patch", "admissionpolicy", "plaintext", "--type=merge", "-p", selector];
     kubectl(sandbox, &patch).await?.success();
+    // What is put right: what others have added to the configurations.
+    let condition = r#"[{"op":"add","path":"/webhooks/0/matchConditions",
+        "value":[{"name":"off","expression":"false"}]}]"#;
+    for kind in ["validatingwebhookconfiguration", "mutatingwebhookconfiguration"] {
+        let tamper = ["patch", kind, "opensdn-webhook", "--type=json", "-p", condition];
+        kubectl(sandbox, &tamper).await?.success();
+    }
     // What is restored: a configuration. What is rotated: the CA and the paths.
     let kind = "validatingwebhookconfiguration";
     kubectl(sandbox, &["delete", kind, "opensdn-webhook"]).await?.success();

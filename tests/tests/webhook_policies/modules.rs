@@ -8,28 +8,33 @@ use opensdn_testing::Failed;
 /// The message of its one finding.
 pub(crate) const MESSAGE: &str = "none of these";
 
-/// Refuses every object of `kind` in the group `example.io`. The kind has 5 letters.
-fn refusing(kind: &str) -> Result<Vec<u8>, Failed> {
-    assert_eq!(kind.len(), 5, "{kind}");
+/// Refuses every object of `kind` in the group. The group has 10 letters.
+fn refusing(group: &str, kind: &str) -> Result<Vec<u8>, Failed> {
+    assert_eq!(group.len(), 10, "{group}");
     let text = include_str!("../../../sdk/host/tests/guests/policy.wat");
-    // Step validate, then the group: now a string of 10 letters at 170.
-    let group = (
-        r#""\01\00\00\00" "\00\00\00\00\00\00\00\00""#,
-        r#""\01\00\00\00" "\aa\00\00\00\0a\00\00\00""#,
+    // Step validate, then the group: now a string of 10 letters at 170, and the kind: at 210.
+    let interest = (
+        r#""\01\00\00\00" "\00\00\00\00\00\00\00\00" "\78\00\00\00\05\00\00\00""#,
+        format!(
+            r#""\01\00\00\00" "\aa\00\00\00\0a\00\00\00" "\d2\00\00\00\{:02x}\00\00\00""#,
+            kind.len()
+        ),
+    );
+    let names = format!(
+        r#"
+      (data (i32.const 170) "{group}")
+      (data (i32.const 210) "{kind}")"#
     );
     let data = r#"
-      (data (i32.const 170) "example.io")
       (data (i32.const 190) "none of these")
       ;; one finding: code, severity deny, pointer, message, hint
       (data (i32.const 2000) "\00\00\00\00\34\08\00\00\01\00\00\00")
       (data (i32.const 2100) "\8c\00\00\00\02\00\00\00" "\00\00\00\00"
         "\00\00\00\00\00\00\00\00" "\be\00\00\00\0d\00\00\00" "\00\00\00\00\00\00\00\00")
       (func $recurse "#;
-    assert!(text.contains(group.0), "the guest is laid out differently now");
-    let text = text
-        .replace(group.0, group.1)
-        .replace("\"Thing\"", &format!("\"{kind}\""))
-        .replace("(func $recurse ", data);
+    assert!(text.contains(interest.0), "the guest is laid out differently now");
+    let text =
+        text.replace(interest.0, &interest.1).replace("(func $recurse ", &format!("{names}{data}"));
     Ok(component_of(&wat::parse_str(text)?)?)
 }
 
@@ -40,5 +45,10 @@ pub(crate) fn digest(bytes: &[u8]) -> String {
 
 /// Refuses Gizmos.
 pub(crate) fn gizmos() -> Result<Vec<u8>, Failed> {
-    refusing("Gizmo")
+    refusing("example.io", "Gizmo")
+}
+
+/// Refuses AdmissionPolicies.
+pub(crate) fn admission_policies() -> Result<Vec<u8>, Failed> {
+    refusing("opensdn.io", "AdmissionPolicy")
 }

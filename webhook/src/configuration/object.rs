@@ -1,5 +1,7 @@
 //! The webhook configurations as they should be, and whether one is so. Pure.
 
+use std::collections::BTreeMap;
+
 use base64::Engine as _;
 use opensdn_policy_host::Step;
 use serde_json::{Value, json};
@@ -57,12 +59,15 @@ pub(super) fn plural(step: Step) -> &'static str {
 pub(super) fn desired(step: Step, plan: &Plan, endpoint: &WebhookEndpoint, bundle: &str) -> Value {
     let entries: Vec<Value> = plan
         .iter()
-        .map(|(part, coverage)| {
-            let mut entry = entry(step, *part, endpoint, bundle);
-            if let Value::Object(entry) = &mut entry {
-                entry.insert("rules".to_owned(), coverage.rules());
-            }
-            entry
+        .flat_map(|(part, coverage)| {
+            coverage.entries().into_iter().enumerate().map(|(number, rules)| {
+                let mut entry = entry(step, *part, endpoint, bundle);
+                if let Value::Object(entry) = &mut entry {
+                    entry.insert("name".to_owned(), part.name(step, number).into());
+                    entry.insert("rules".to_owned(), rules);
+                }
+                entry
+            })
         })
         .collect();
     json!({
@@ -81,11 +86,13 @@ pub(super) fn desired(step: Step, plan: &Plan, endpoint: &WebhookEndpoint, bundl
 
 fn entry(step: Step, part: Part, endpoint: &WebhookEndpoint, bundle: &str) -> Value {
     let mut entry = json!({
-        "name": part.name(step),
         "admissionReviewVersions": ["v1"],
         "clientConfig": client_config(step, endpoint, bundle),
         "failurePolicy": part.failure_policy(),
         "matchPolicy": "Equivalent",
+        // Named also where they select everything: what others put here is then theirs no more.
+        "namespaceSelector": {},
+        "objectSelector": {},
         "sideEffects": match step { Step::Mutate => "None", Step::Validate => "NoneOnDryRun" },
         "timeoutSeconds": 5,
     });
@@ -133,36 +140,46 @@ fn client_config(step: Step, endpoint: &WebhookEndpoint, bundle: &str) -> Value 
     }
 }
 
-/// Whether the object is as it should be; what others added to it does not matter.
+/// Whether the object is as it should be. Its metadata may have more; of the entries each field
+/// counts, since one more condition or selector is enough to keep requests from us.
 pub(super) fn is_as(observed: &Value, desired: &Value) -> bool {
-    let labels = |object: &Value| object.pointer("/metadata/labels").cloned();
-    covers(&labels(observed).unwrap_or_default(), &labels(desired).unwrap_or_default())
-        && Part::ALL.iter().flat_map(|part| STEPS.map(|step| part.name(step))).all(|name| {
-            match (find(observed, &name), find(desired, &name)) {
-                (Some(observed), Some(desired)) => covers(observed, desired),
-                (None, None) => true,
-                _ => false,
-            }
-        })
+    let label = |object: &Value, key: &str| object.pointer("/metadata/labels")?.get(key).cloned();
+    let labels = desired.pointer("/metadata/labels").and_then(Value::as_object);
+    let mut keys = labels.into_iter().flat_map(|labels| labels.keys());
+    keys.all(|key| label(observed, key) == label(desired, key))
+        && normal_entries(observed) == normal_entries(desired)
 }
 
-/// The webhook entry of that name.
-pub(super) fn find<'o>(object: &'o Value, name: &str) -> Option<&'o Value> {
-    let entries = object.get("webhooks")?.as_array()?;
-    entries.iter().find(|entry| entry.get("name").and_then(Value::as_str) == Some(name))
-}
-
-fn covers(observed: &Value, desired: &Value) -> bool {
-    match (observed, desired) {
-        (Value::Object(observed), Value::Object(desired)) => desired
-            .iter()
-            .all(|(key, value)| observed.get(key).is_some_and(|observed| covers(observed, value))),
-        (Value::Array(observed), Value::Array(desired)) => {
-            observed.len() == desired.len()
-                && observed.iter().zip(desired).all(|(one, other)| covers(one, other))
-        }
-        (observed, desired) => observed == desired,
+/// The object with our entries, and nothing left of what others put there.
+pub(super) fn put_right(observed: &Value, desired: &Value) -> Value {
+    let mut object = observed.clone();
+    if let (Some(fields), Some(webhooks)) = (object.as_object_mut(), desired.get("webhooks")) {
+        fields.insert("webhooks".to_owned(), webhooks.clone());
     }
+    object
+}
+
+/// The entries by their names.
+pub(super) fn entries(object: &Value) -> impl Iterator<Item = (&str, &Value)> {
+    let entries = object.get("webhooks").and_then(Value::as_array).into_iter().flatten();
+    entries.map(|entry| (entry.get("name").and_then(Value::as_str).unwrap_or_default(), entry))
+}
+
+/// The entries without what says nothing, which the API server writes in some places and leaves out
+/// in others. Their order means nothing: no two of them are asked about the same object.
+fn normal_entries(object: &Value) -> BTreeMap<&str, Value> {
+    let says_something = |field: &Value| match field {
+        Value::Null => false,
+        Value::Array(items) => !items.is_empty(),
+        Value::Object(fields) => !fields.is_empty(),
+        _ => true,
+    };
+    let normal = |entry: &Value| -> Value {
+        let fields = entry.as_object().into_iter().flatten();
+        let fields = fields.filter(|(_, field)| says_something(field));
+        fields.map(|(key, field)| (key.clone(), field.clone())).collect()
+    };
+    entries(object).map(|(name, entry)| (name, normal(entry))).collect()
 }
 
 /// The bundle that all our entries of the objects carry, if it is one and the same.
@@ -187,13 +204,9 @@ fn common<'o>(
     objects: &[&'o Value],
     read: impl Fn(&'o Value) -> Option<&'o str>,
 ) -> Option<&'o str> {
-    let entries = objects.iter().flat_map(|object| {
-        object.get("webhooks").and_then(Value::as_array).into_iter().flatten().filter(|entry| {
-            let name = entry.get("name").and_then(Value::as_str).unwrap_or_default();
-            name.ends_with(".opensdn.io")
-        })
-    });
-    let mut found = entries.map(read);
+    let entries = objects.iter().flat_map(|object| entries(object));
+    let entries = entries.filter(|(name, _)| name.ends_with(".opensdn.io"));
+    let mut found = entries.map(|(_, entry)| read(entry));
     let first = found.next()??;
     found.all(|other| other == Some(first)).then_some(first)
 }
@@ -226,17 +239,46 @@ mod tests {
     }
 
     #[test]
-    fn additions_of_others_do_not_matter_and_changes_do() {
+    fn whatever_keeps_requests_from_us_is_noticed_and_put_right() {
+        let desired = object("CA");
+        assert!(is_as(&desired, &desired));
+        assert!(!is_as(&desired, &object("another CA")));
+        let never = json!([{"name": "off", "expression": "false"}]);
+        for (field, value) in [
+            ("matchConditions", never),
+            ("objectSelector", json!({"matchLabels": {"a": "b"}})),
+            (
+                "namespaceSelector",
+                json!({"matchExpressions": [{"key": "a", "operator": "Exists"}]}),
+            ),
+            ("matchPolicy", json!("Exact")),
+            ("failurePolicy", json!("Ignore")),
+            ("timeoutSeconds", json!(1)),
+            ("rules", json!([])),
+            ("aFieldOfTheFuture", json!("that leaves requests out")),
+        ] {
+            let mut observed = desired.clone();
+            observed["metadata"]["annotations"] = json!({"of": "another"});
+            assert!(is_as(&observed, &desired), "metadata of others do not matter");
+            observed["webhooks"][0][field] = value;
+            assert!(!is_as(&observed, &desired), "{field}");
+            let put_right = put_right(&observed, &desired);
+            assert_eq!(put_right["webhooks"], desired["webhooks"]);
+            assert_eq!(put_right["metadata"]["annotations"], json!({"of": "another"}));
+        }
+        for webhooks in [json!([]), json!([desired["webhooks"][0], {"name": "of.another.io"}])] {
+            let mut observed = desired.clone();
+            observed["webhooks"] = webhooks;
+            assert!(!is_as(&observed, &desired), "{observed}");
+        }
+    }
+
+    #[test]
+    fn what_the_api_server_fills_in_or_leaves_out_is_no_change() {
         let mut observed = object("CA");
+        observed["webhooks"][0]["matchConditions"] = json!([]);
+        observed["webhooks"][0].as_object_mut().unwrap().remove("objectSelector");
         assert!(is_as(&observed, &object("CA")));
-        assert!(!is_as(&observed, &object("another CA")));
-        let defaulted = observed["webhooks"][0].as_object_mut().unwrap();
-        defaulted.insert("objectSelector".to_owned(), json!({}));
-        assert!(is_as(&observed, &object("CA")));
-        observed["webhooks"][0]["failurePolicy"] = json!("Ignore");
-        assert!(!is_as(&observed, &object("CA")));
-        observed["webhooks"] = json!([]);
-        assert!(!is_as(&observed, &object("CA")));
     }
 
     #[test]
@@ -279,7 +321,8 @@ mod tests {
                 let open = if part == Part::Others { "Ignore" } else { "Fail" };
                 assert_eq!(entry["failurePolicy"], open);
                 let ours = part == Part::Ours;
-                assert_eq!(entry["namespaceSelector"].is_null(), ours);
+                assert_eq!(entry["namespaceSelector"] == json!({}), ours);
+                assert_eq!(entry["objectSelector"], json!({}));
                 let condition = &entry["matchConditions"][0]["expression"];
                 let user = "request.userInfo.username != \
                             \"system:serviceaccount:opensdn:opensdn-webhook\"";
@@ -291,7 +334,8 @@ mod tests {
     #[test]
     fn our_own_entry_fails_closed_and_is_called_under_its_own_path() {
         let object = object("CA");
-        let entry = find(&object, "ours.validate.opensdn.io").unwrap();
+        let (_, entry) =
+            entries(&object).find(|(name, _)| *name == "ours.validate.opensdn.io").unwrap();
         let url = format!("https://127.0.0.1:8443/validate/{TOKEN}");
         assert_eq!(entry["clientConfig"]["url"], url);
         assert_eq!(entry["failurePolicy"], "Fail");

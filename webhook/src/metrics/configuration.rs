@@ -17,6 +17,7 @@ struct KindLabel {
 pub struct ConfigurationMetrics {
     present: Family<KindLabel, Gauge>,
     restored: Family<KindLabel, Counter>,
+    tampered: Family<KindLabel, Counter>,
 }
 
 impl ConfigurationMetrics {
@@ -28,6 +29,11 @@ impl ConfigurationMetrics {
     /// How often this replica restored one that had been deleted.
     pub fn restored(&self, kind: &'static str) -> Counter {
         self.restored.get_or_create_owned(&KindLabel { kind })
+    }
+
+    /// How often this replica put one right that others had changed.
+    pub fn tampered(&self, kind: &'static str) -> Counter {
+        self.tampered.get_or_create_owned(&KindLabel { kind })
     }
 
     pub(super) fn register(&self, registry: &mut Registry) {
@@ -45,6 +51,12 @@ impl ConfigurationMetrics {
                     "Webhook configurations that were deleted and restored",
                     None,
                     Box::new(self.restored.clone()),
+                ),
+                (
+                    "configuration_tampered",
+                    "Webhook configurations that others had changed and that were put right",
+                    None,
+                    Box::new(self.tampered.clone()),
                 ),
             ],
         );

@@ -1,0 +1,61 @@
+//! The webhook configurations are changed by somebody else.
+
+use k8s_openapi::api::events::v1::Event;
+use kube::api::ListParams;
+
+use super::*;
+
+const OURS: &str = "ours.validate.opensdn.io";
+
+/// The entry for our own kinds, and where it is.
+fn ours(object: &Value) -> Option<(usize, &Value)> {
+    let entries = object["webhooks"].as_array()?;
+    entries.iter().enumerate().find(|(_, entry)| entry["name"] == OURS)
+}
+
+async fn read(world: &World) -> Result<Value, Failed> {
+    Ok(serde_json::to_value(world.validating().get(CONFIGURATION).await?)?)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_keeps_requests_from_the_webhook_is_noticed_and_removed() -> Outcome {
+    let world = World::start().await?;
+    let replica = world.replica("a", &[]).await?;
+    world.apply("unsafe", unsafe_parameter(json!({}))).await?;
+    refused(&world, "plain").await;
+    let metric = "opensdn_webhook_configuration_tampered_total\
+        {kind=\"ValidatingWebhookConfiguration\"}";
+    assert_eq!(replica.metric(metric), None);
+    let never = json!([{"name": "off", "expression": "false"}]);
+    let nothing = json!({"matchLabels": {"no": "such"}});
+    let ways = [
+        ("matchConditions", never),
+        ("objectSelector", nothing.clone()),
+        ("namespaceSelector", nothing),
+    ];
+    for (number, (field, value)) in ways.into_iter().enumerate() {
+        let mut object = read(&world).await?;
+        let (place, before) = ours(&object).ok_or("no entry")?;
+        let before = before.clone();
+        object["webhooks"][place][field] = value;
+        let change = Patch::Merge(json!({"webhooks": object["webhooks"]}));
+        world.validating().patch(CONFIGURATION, &PatchParams::default(), &change).await?;
+        let is = async || {
+            let now = read(&world).await.unwrap_or_default();
+            ours(&now).is_some_and(|(_, entry)| *entry == before)
+        };
+        eventually(&format!("{field} is as it was"), is).await;
+        refused(&world, "plain").await;
+        let counted = async || replica.metric(metric) == Some((number + 1) as f64);
+        eventually(&format!("{field} is counted"), counted).await;
+    }
+    let events: Api<Event> = Api::all(world.client.clone());
+    let told = async || {
+        let events = events.list(&ListParams::default()).await;
+        events.is_ok_and(|events| {
+            events.iter().any(|event| event.reason.as_deref() == Some("ConfigurationTampered"))
+        })
+    };
+    eventually("there is an event", told).await;
+    Ok(())
+}
