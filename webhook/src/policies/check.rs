@@ -81,7 +81,7 @@ impl Checker {
             Ok(Ok(policy)) => {
                 bind(name, spec, &source, policy, self.limits).err().unwrap_or_default()
             }
-            Ok(Err(problem)) => vec![problem],
+            Ok(Err(error)) => vec![error.into_problem()],
             Err(_) => Vec::new(),
         }
     }

@@ -246,7 +246,7 @@ async fn load(
     loader: &Loader,
     limits: Limits,
 ) -> Result<Binding, Vec<Problem>> {
-    let policy = loader.load(bytes, pinned).await.map_err(|problem| vec![problem])?;
+    let policy = loader.load(bytes, pinned).await.map_err(|error| vec![error.into_problem()])?;
     opensdn_admission_policy::bind(name, spec, source, policy, limits)
 }
 

@@ -13,6 +13,37 @@ use super::compiler::{Compiled, Compiler};
 /// More modules than this are only kept compiled while they are in force.
 const KEPT: usize = 64;
 
+/// Why a module is not loaded.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum LoaderError {
+    /// The module is to blame: the same bytes would fail again.
+    #[error("{}", .0.message)]
+    Refused(Problem),
+    /// The machine is: the compiler was killed, or could not be started.
+    #[error("{}", .0.message)]
+    Interrupted(Problem),
+}
+
+impl LoaderError {
+    /// Whether it is no use to try the same content again.
+    pub(crate) fn is_final(&self) -> bool {
+        matches!(self, Self::Refused(_))
+    }
+
+    /// What to say of it.
+    pub(crate) fn into_problem(self) -> Problem {
+        match self {
+            Self::Refused(problem) | Self::Interrupted(problem) => problem,
+        }
+    }
+}
+
+impl From<&LoadError> for LoaderError {
+    fn from(error: &LoadError) -> Self {
+        Self::Refused(Problem::from(error))
+    }
+}
+
 /// Loads modules.
 pub(crate) struct Loader {
     engine: Engine,
@@ -36,10 +67,10 @@ impl Loader {
         &self,
         bytes: Arc<[u8]>,
         pinned: Option<Digest>,
-    ) -> Result<Policy, Problem> {
+    ) -> Result<Policy, LoaderError> {
         let digest = Digest::of(&bytes);
         if let Some(expected) = pinned.filter(|pinned| *pinned != digest) {
-            return Err(Problem::from(&LoadError::Digest { expected, found: digest }));
+            return Err(LoaderError::from(&LoadError::Digest { expected, found: digest }));
         }
         // The semaphore is never closed; a permit more or less is no reason to fail.
         let _permit = self.permits.acquire().await;
@@ -56,7 +87,11 @@ impl Loader {
 
     /// What the cache has, once the compiler's own process has put it there. `None` where there is
     /// no such process, or it says that the module is none: to try it here shows why.
-    async fn compile_apart(&self, bytes: &[u8], digest: Digest) -> Result<Option<Policy>, Problem> {
+    async fn compile_apart(
+        &self,
+        bytes: &[u8],
+        digest: Digest,
+    ) -> Result<Option<Policy>, LoaderError> {
         let Some((compiler, cache)) = self.compiler.as_ref().zip(self.cache.clone()) else {
             return Ok(None);
         };
@@ -72,12 +107,13 @@ impl Loader {
             Compiled::Done => known().await,
             Compiled::Refused | Compiled::Unavailable => Ok(None),
             Compiled::Crashed(how) => {
-                Err(Problem::unusable(format!("the compiler {how} on this module")))
+                let said = format!("the compiler {how} on this module");
+                Err(LoaderError::Refused(Problem::unusable(said)))
             }
         }
     }
 
-    async fn compile_here(&self, bytes: Arc<[u8]>, digest: Digest) -> Result<Policy, Problem> {
+    async fn compile_here(&self, bytes: Arc<[u8]>, digest: Digest) -> Result<Policy, LoaderError> {
         let (engine, cache) = (self.engine.clone(), self.cache.clone());
         off_the_path(
             async move { Policy::load(&engine, &bytes, Some(digest), cache.as_ref()).await },
@@ -102,11 +138,14 @@ impl Loader {
 /// Runs what takes long where no review waits for it.
 async fn off_the_path<T: Send + 'static>(
     work: impl Future<Output = Result<T, LoadError>> + Send + 'static,
-) -> Result<T, Problem> {
+) -> Result<T, LoaderError> {
     let runtime = tokio::runtime::Handle::current();
     match tokio::task::spawn_blocking(move || runtime.block_on(work)).await {
-        Ok(outcome) => outcome.map_err(|error| Problem::from(&error)),
-        Err(_) => Err(Problem::unusable("the compiler crashed on it".to_owned())),
+        Ok(outcome) => outcome.map_err(|error| LoaderError::from(&error)),
+        Err(_) => {
+            let said = "the compiler crashed on it".to_owned();
+            Err(LoaderError::Refused(Problem::unusable(said)))
+        }
     }
 }
 
