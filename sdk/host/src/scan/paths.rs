@@ -11,6 +11,7 @@ pub struct Paths {
 
 #[derive(Clone, Debug, Default)]
 struct Entry {
+    /// In the order of their keys.
     children: Vec<(Box<str>, Node)>,
     slot: Option<usize>,
 }
@@ -93,14 +94,17 @@ impl Paths {
         }
     }
 
+    /// A loop, not a recursion: how deep the pointers are is not ours to say.
     fn graft(&mut self, at: Node, other: &Self, from: Node, first: usize) {
-        let Some(entry) = other.nodes.get(from.0) else { return };
-        if let (Some(slot), Some(here)) = (entry.slot, self.nodes.get_mut(at.0)) {
-            here.slot = Some(first + slot);
-        }
-        for (key, child) in &entry.children {
-            let next = self.step(at, key);
-            self.graft(next, other, *child, first);
+        let mut open = vec![(at, from)];
+        while let Some((at, from)) = open.pop() {
+            let Some(entry) = other.nodes.get(from.0) else { continue };
+            if let (Some(slot), Some(here)) = (entry.slot, self.nodes.get_mut(at.0)) {
+                here.slot = Some(first + slot);
+            }
+            for (key, child) in &entry.children {
+                open.push((self.step(at, key), *child));
+            }
         }
     }
 
@@ -118,7 +122,8 @@ impl Paths {
             let child = Node(self.nodes.len());
             self.nodes.push(Entry::default());
             if let Some(entry) = self.nodes.get_mut(node.0) {
-                entry.children.push((key.into(), child));
+                let at = entry.children.partition_point(|(name, _)| **name < *key);
+                entry.children.insert(at, (key.into(), child));
             }
             child
         })
@@ -143,8 +148,16 @@ impl Paths {
     }
 }
 
+/// Up to as many children, to compare one after the other is faster than to halve.
+const FEW: usize = 8;
+
 impl Entry {
+    /// In an object with many keys, below which much is wanted, each key is asked for.
     fn find(&self, key: &str) -> Option<Node> {
-        self.children.iter().find(|(name, _)| **name == *key).map(|(_, node)| *node)
+        if self.children.len() <= FEW {
+            return self.children.iter().find(|(name, _)| **name == *key).map(|(_, node)| *node);
+        }
+        let at = self.children.binary_search_by(|(name, _)| (**name).cmp(key)).ok()?;
+        self.children.get(at).map(|(_, node)| *node)
     }
 }

@@ -41,6 +41,27 @@ fn the_same_pointer_has_one_slot() {
 }
 
 #[test]
+fn a_pointer_of_any_depth_can_be_mounted() {
+    let mut object = Paths::new();
+    object.want(&"/a".repeat(200_000));
+    let mut review = Paths::new();
+    let mount = review.mount("/object", &object);
+    assert!(scan(b"{}", &review).unwrap().document(&mount).is_none());
+}
+
+#[test]
+fn many_keys_among_many_wanted_ones_are_each_found() {
+    let mut paths = Paths::new();
+    let slots: Vec<_> = (0..20_000).map(|number| paths.want(&format!("/k{number}"))).collect();
+    let keys: Vec<_> = (0..20_000).rev().map(|number| format!("\"k{number}\":{number}")).collect();
+    let text = format!("{{{}}}", keys.join(","));
+    let found = scan(text.as_bytes(), &paths).unwrap();
+    for (number, slot) in slots.into_iter().enumerate() {
+        assert_eq!(found.get(slot), Some(number.to_string().as_str()));
+    }
+}
+
+#[test]
 fn documents_are_found_where_they_are_mounted() {
     let mut object = Paths::new();
     let name = object.want("/metadata/name");
