@@ -6,7 +6,7 @@ use serde::{Deserialize, de::DeserializeOwned};
 pub use crate::bindings::opensdn::policy::types::Step;
 use crate::{
     Failure, Index, Message, Outcome, Patch, Reads, Request, Verdict,
-    bindings::opensdn::policy::types as wire, finding::message_into_wire,
+    bindings::opensdn::policy::types as wire, finding::message_into_wire, reads::without_value,
 };
 
 /// The settings of a policy that has none.
@@ -99,7 +99,8 @@ pub fn unknown_interest(number: u32) -> Failure {
 }
 
 fn parse_settings<S: DeserializeOwned>(settings: &str) -> Result<S, String> {
-    serde_json::from_str(settings).map_err(|error| format!("the settings are unreadable: {error}"))
+    serde_json::from_str(settings)
+        .map_err(|error| format!("the settings are unreadable: {}", without_value(&error)))
 }
 
 /// Makes the component of a policy's functions. One call per crate, at its root.

@@ -5,6 +5,7 @@ use serde::de::DeserializeOwned;
 use crate::{
     Failure,
     bindings::opensdn::policy::{cluster, types as wire},
+    reads::without_value,
 };
 
 /// An index over the objects of one kind: a constant, listed in `policy!`. The host keeps it
@@ -93,9 +94,9 @@ impl Found {
             .parts
             .get(number)
             .ok_or_else(|| Failure(format!("the index declares no part {number}")))?;
-        part.as_deref()
-            .map(serde_json::from_str)
-            .transpose()
-            .map_err(|error| Failure(format!("object {} is unreadable: {error}", self.name())))
+        part.as_deref().map(serde_json::from_str).transpose().map_err(|error| {
+            let why = without_value(&error);
+            Failure(format!("object {} is unreadable: {why}", self.name()))
+        })
     }
 }
