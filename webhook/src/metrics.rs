@@ -8,9 +8,9 @@
 mod background;
 mod configuration;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
 use opensdn_policy_host::{Mode, Operation, Step};
@@ -27,6 +27,13 @@ use crate::tls::CertificateMetrics;
 
 pub use background::BackgroundMetrics;
 pub use configuration::ConfigurationMetrics;
+
+/// Scopes of claims that have series of their own.
+const MAX_SCOPES: usize = 64;
+/// Bytes of such a scope.
+const MAX_SCOPE_BYTES: usize = 63;
+/// What everything else is counted as.
+const OTHER: &str = "other";
 
 /// How a review, or the evaluation of one policy, came out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -104,6 +111,8 @@ struct All {
     cache_staleness: Family<KindLabel, SecondsGauge>,
     claims_taken: Family<ScopeLabel, Counter>,
     claim_conflicts: Family<ScopeLabel, Counter>,
+    /// The scopes with series of their own.
+    scopes: Mutex<HashSet<String>>,
     server: ServerMetrics,
     certificate: CertificateMetrics,
     background: BackgroundMetrics,
@@ -225,7 +234,7 @@ impl Metrics {
         };
         let reviews = Family::default();
         let all = All {
-            other_kinds: KindMetrics::new("other", reviews.clone()),
+            other_kinds: KindMetrics::new(OTHER, reviews.clone()),
             reviews,
             review_seconds,
             evaluations: Family::default(),
@@ -236,6 +245,7 @@ impl Metrics {
             cache_staleness: Family::default(),
             claims_taken: Family::default(),
             claim_conflicts: Family::default(),
+            scopes: Mutex::default(),
             server,
             certificate: CertificateMetrics::default(),
             background: BackgroundMetrics::default(),
@@ -347,14 +357,28 @@ impl Metrics {
         self.all.cache_staleness.remove(&label);
     }
 
-    /// Claims taken in a scope. Scopes are declared by policies, so they are few.
+    /// Claims taken in a scope.
     pub fn claims_taken(&self, scope: &str) -> Counter {
-        self.all.claims_taken.get_or_create_owned(&ScopeLabel { scope: scope.to_owned() })
+        self.all.claims_taken.get_or_create_owned(&self.scope(scope))
     }
 
     /// Claims that another object held already.
     pub fn claim_conflicts(&self, scope: &str) -> Counter {
-        self.all.claim_conflicts.get_or_create_owned(&ScopeLabel { scope: scope.to_owned() })
+        self.all.claim_conflicts.get_or_create_owned(&self.scope(scope))
+    }
+
+    /// A scope is free text of a policy, and an evaluation may make it of what it was given: the
+    /// first [`MAX_SCOPES`] have series of their own.
+    fn scope(&self, scope: &str) -> ScopeLabel {
+        let mut known = self.all.scopes.lock().unwrap_or_else(PoisonError::into_inner);
+        let fits = scope.len() <= MAX_SCOPE_BYTES && known.len() < MAX_SCOPES;
+        if !known.contains(scope) {
+            if !fits {
+                return ScopeLabel { scope: OTHER.to_owned() };
+            }
+            known.insert(scope.to_owned());
+        }
+        ScopeLabel { scope: scope.to_owned() }
     }
 
     /// What the admin port shows.
@@ -478,5 +502,29 @@ impl All {
                 ),
             ],
         );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use opensdn_runtime::metrics::encode;
+
+    use super::*;
+
+    #[test]
+    fn scopes_of_claims_have_a_bounded_number_of_series() {
+        let metrics = Metrics::new();
+        for number in 0..1_000 {
+            metrics.claims_taken(&format!("scope-{number}")).inc();
+            metrics.claim_conflicts(&format!("scope-{number}")).inc();
+        }
+        metrics.claims_taken(&"x".repeat(MAX_SCOPE_BYTES + 1)).inc();
+        metrics.claims_taken("scope-0").inc();
+        let text = encode(&metrics.registry()).unwrap();
+        let series = |name: &str| text.lines().filter(|line| line.starts_with(name)).count();
+        assert_eq!(series("opensdn_webhook_claims_taken_total{"), MAX_SCOPES + 1);
+        assert_eq!(series("opensdn_webhook_claim_conflicts_total{"), MAX_SCOPES + 1);
+        assert!(text.contains(r#"claims_taken_total{scope="scope-0"} 2"#), "{text}");
+        assert!(text.contains(r#"claims_taken_total{scope="other"} 937"#), "{text}");
     }
 }
