@@ -21,6 +21,10 @@ pub const TICK: Duration = Duration::from_millis(2);
 /// The most memory that any evaluation may be given.
 pub const MAX_MEMORY: usize = 256 << 20;
 
+/// Bytes of all objects that the lookups of one evaluation find. They are copied before the policy's
+/// memory can say no.
+pub const MAX_LOOKUP_BYTES: usize = 4 << 20;
+
 /// Core instances of one component: the policy's own, and small ones that wire it up. A program in
 /// Python is linked at run time and has about forty.
 const INSTANCES: u32 = 64;

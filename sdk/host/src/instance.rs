@@ -9,7 +9,7 @@ use wasmtime::{ResourceLimiter, Store, Trap, UpdateDeadline};
 use crate::{
     budget::Budget,
     contract::{Index, PolicyPre, cluster, generated, wire},
-    engine::{Engine, Limits},
+    engine::{Engine, Limits, MAX_LOOKUP_BYTES},
     lookup::{FoundObject, Lookup},
     metering::{Cost, Metering},
     verdict::FailureReason,
@@ -24,6 +24,8 @@ pub(crate) struct State {
     budget: Arc<Budget>,
     out_of_memory: bool,
     memory: usize,
+    /// Bytes of what its lookups have found.
+    found: usize,
     indexes: Arc<[Index]>,
     lookup: Arc<dyn Lookup>,
 }
@@ -36,7 +38,8 @@ impl State {
         lookup: Arc<dyn Lookup>,
     ) -> Self {
         let (started, budget) = (Instant::now(), Arc::new(Budget::new(limits.time)));
-        Self { limits, started, deadline, budget, out_of_memory: false, memory: 0, indexes, lookup }
+        let (out_of_memory, memory, found) = (false, 0, 0);
+        Self { limits, started, deadline, budget, out_of_memory, memory, found, indexes, lookup }
     }
 
     /// Lookups wait rather than compute, so they are limited by wall-clock time.
@@ -48,6 +51,13 @@ impl State {
         let undeclared = || Stop::UndeclaredLookup(name.to_owned());
         self.indexes.iter().find(|index| index.name == name).ok_or_else(undeclared)
     }
+
+    /// Counts what a lookup found, before any of it is copied for the policy.
+    fn count<'f>(&mut self, found: impl IntoIterator<Item = &'f FoundObject>) -> Result<(), Stop> {
+        let size = found.into_iter().map(FoundObject::size).fold(self.found, usize::saturating_add);
+        self.found = size;
+        if size > MAX_LOOKUP_BYTES { Err(Stop::FoundTooMuch) } else { Ok(()) }
+    }
 }
 
 /// Why a host function ends the evaluation.
@@ -57,6 +67,8 @@ enum Stop {
     UndeclaredLookup(String),
     #[error("a look-up took longer than the evaluation may")]
     Deadline,
+    #[error("the look-ups found more than an evaluation may have")]
+    FoundTooMuch,
 }
 
 /// Runs `run` in a fresh instance, under all limits.
@@ -108,6 +120,7 @@ fn reason(error: &wasmtime::Error, state: &State) -> FailureReason {
     match error.downcast_ref::<Stop>() {
         Some(Stop::UndeclaredLookup(name)) => return FailureReason::UndeclaredLookup(name.clone()),
         Some(Stop::Deadline) => return FailureReason::Deadline(elapsed),
+        Some(Stop::FoundTooMuch) => return FailureReason::LookupTooLarge(MAX_LOOKUP_BYTES),
         None => {}
     }
     // A guest that is denied memory aborts, so this comes before the trap that follows from it.
@@ -163,6 +176,7 @@ impl cluster::Host for State {
         let index = self.index(&index)?;
         let answer = self.lookup.get(index, &namespace, &name);
         let answer = timeout_at(self.waits_until(), answer).await.map_err(|_| Stop::Deadline)?;
+        self.count(answer.iter().flatten())?;
         Ok(answer.map(|found| found.map(into_wire)).map_err(|error| error.0))
     }
 
@@ -174,6 +188,7 @@ impl cluster::Host for State {
         let index = self.index(&index)?;
         let answer = self.lookup.find(index, &key);
         let answer = timeout_at(self.waits_until(), answer).await.map_err(|_| Stop::Deadline)?;
+        self.count(answer.iter().flatten())?;
         let answer = answer.map(|found| found.into_iter().map(into_wire).collect());
         Ok(answer.map_err(|error| error.0))
     }

@@ -25,6 +25,7 @@ mod policy;
 mod request;
 pub mod scan;
 mod set;
+mod text;
 mod verdict;
 
 pub use binding::{
@@ -33,13 +34,14 @@ pub use binding::{
 pub use cache::{Cache, CacheError};
 pub use contract::{Index, Interest, Message, Metadata, Operation, Severity, Step};
 pub use digest::{Digest, DigestError};
-pub use engine::{Engine, EngineError, Limits, MAX_MEMORY, TICK};
+pub use engine::{Engine, EngineError, Limits, MAX_LOOKUP_BYTES, MAX_MEMORY, TICK};
 pub use group::{Group, gist, group};
 pub use metering::{Cost, Meter, Metering};
 pub use patch::apply;
 pub use policy::{ALLOWED_IMPORTS, LoadError, Policy, PrecompileError};
 pub use request::Request;
 pub use set::{Context, NEVER_RATCHETS, Part, PolicySet, Seen, ratchet};
+pub use text::{MAX_TEXT_BYTES, cut};
 pub use verdict::{
     Claim, EvalFailure, Evaluation, FailureMode, FailureReason, Finding, Mode, Mutation, Outcome,
     UnappliedPatch, Verdict,

@@ -11,6 +11,7 @@ mod record;
 pub use record::{Answered, Call, Question, Record, Recording, Replay};
 
 pub use crate::contract::Index;
+use crate::engine::MAX_LOOKUP_BYTES;
 
 /// An object that a lookup found.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -24,6 +25,30 @@ pub struct FoundObject {
     pub uid: String,
     /// JSON text of the parts, in the order of [`Index::reads`].
     pub parts: Vec<Option<String>>,
+}
+
+impl FoundObject {
+    /// Bytes of its texts.
+    #[must_use]
+    pub fn size(&self) -> usize {
+        let parts = self.parts.iter().flatten().map(String::len);
+        self.namespace.len() + self.name.len() + self.uid.len() + parts.sum::<usize>()
+    }
+}
+
+/// The objects up to the one with which they are more than an evaluation may look up: it ends with
+/// that, so the rest need not be copied.
+pub fn up_to_the_limit(objects: impl Iterator<Item = FoundObject>) -> Vec<FoundObject> {
+    let mut size = 0_usize;
+    let mut found = Vec::new();
+    for object in objects {
+        size = size.saturating_add(object.size());
+        found.push(object);
+        if size > MAX_LOOKUP_BYTES {
+            break;
+        }
+    }
+    found
 }
 
 /// Why a lookup cannot be answered. That is never the same as "nothing found".
@@ -44,7 +69,8 @@ pub trait Lookup: Send + Sync {
         name: &'a str,
     ) -> Answer<'a, Option<FoundObject>>;
 
-    /// All objects that have the key, ordered by namespace and name.
+    /// All objects that have the key, ordered by namespace and name; those of
+    /// [`up_to_the_limit`] are enough.
     fn find<'a>(&'a self, index: &'a Index, key: &'a str) -> Answer<'a, Vec<FoundObject>>;
 }
 
@@ -110,7 +136,7 @@ impl Lookup for Documents {
     fn find<'a>(&'a self, index: &'a Index, key: &'a str) -> Answer<'a, Vec<FoundObject>> {
         let has_key = move |object: &&Value| keys(index, object).iter().any(|other| other == key);
         let found = self.of_kind(index).filter(has_key).map(|object| extract(index, object));
-        let found = found.collect();
+        let found = up_to_the_limit(found);
         Box::pin(async move { Ok(found) })
     }
 }

@@ -12,6 +12,7 @@ use crate::{
     policy::Call,
     request::Request,
     scan::{Document, Paths, Slot},
+    text::shorten,
     verdict::{
         Claim, EvalFailure, Evaluation, FailureMode, FailureReason, Finding, Mode, Mutation,
         Outcome, UnappliedPatch, Verdict,
@@ -186,7 +187,7 @@ impl PolicySet {
             policy: binding.name.clone(),
             mode: binding.mode,
             failure_mode: binding.failure_mode.unwrap_or(default),
-            reason,
+            reason: reason.shortened(),
         }
     }
 }
@@ -256,9 +257,9 @@ fn findings(binding: &Binding, said: Vec<wire::Finding>) -> impl Iterator<Item =
         mode: binding.mode,
         code: finding.code,
         severity: Severity::from(finding.severity),
-        pointer: finding.pointer,
-        message: finding.message,
-        hint: finding.hint,
+        pointer: shorten(finding.pointer),
+        message: shorten(finding.message),
+        hint: shorten(finding.hint),
     })
 }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::contract::Severity;
+use crate::{contract::Severity, text::shorten};
 
 /// What a policy's findings do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -126,6 +126,9 @@ pub enum FailureReason {
     /// The answer is too large.
     #[error("the answer of the policy is larger than {} KiB", .0 >> 10)]
     ReplyTooLarge(usize),
+    /// What it looked up is too large.
+    #[error("the look-ups of the policy found more than {} MiB", .0 >> 20)]
+    LookupTooLarge(usize),
     /// It looked up what it had not declared, or what the administrator has not allowed.
     #[error("the policy looked up {0:?}, which it has not declared")]
     UndeclaredLookup(String),
@@ -144,6 +147,24 @@ pub enum FailureReason {
 }
 
 impl FailureReason {
+    /// The same with no more of the policy's own text than a log line can take.
+    #[must_use]
+    pub(crate) fn shortened(self) -> Self {
+        match self {
+            Self::Trap(text) => Self::Trap(shorten(text)),
+            Self::UndeclaredLookup(name) => Self::UndeclaredLookup(shorten(name)),
+            Self::Inconclusive(text) => Self::Inconclusive(shorten(text)),
+            Self::BadReply(text) => Self::BadReply(shorten(text)),
+            Self::BadPatch(text) => Self::BadPatch(shorten(text)),
+            Self::Deadline(_)
+            | Self::Memory(_)
+            | Self::Stack
+            | Self::ReplyTooLarge(_)
+            | Self::LookupTooLarge(_)
+            | Self::Overloaded => self,
+        }
+    }
+
     /// A short static name, for metrics.
     #[must_use]
     pub fn category(&self) -> &'static str {
@@ -153,6 +174,7 @@ impl FailureReason {
             Self::Memory(_) => "memory",
             Self::Stack => "stack",
             Self::ReplyTooLarge(_) => "reply_too_large",
+            Self::LookupTooLarge(_) => "lookup_too_large",
             Self::UndeclaredLookup(_) => "undeclared_lookup",
             Self::Inconclusive(_) => "inconclusive",
             Self::BadReply(_) => "bad_reply",

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use kube::Client;
 use opensdn_policy_host::Index;
-use opensdn_policy_host::lookup::{FoundObject, LookupError};
+use opensdn_policy_host::lookup::{FoundObject, LookupError, up_to_the_limit};
 use opensdn_runtime::discovery::{Discovery, Resolution, Resource};
 use opensdn_runtime::watch::{Event, WatchSpec, watch};
 use tokio::sync::watch;
@@ -132,7 +132,7 @@ impl CacheState {
 
     pub(super) fn find(&self, number: usize, key: &str) -> Vec<FoundObject> {
         let entries = self.store.read().unwrap_or_else(PoisonError::into_inner).find(number, key);
-        entries.iter().map(|entry| self.schema.found(number, entry)).collect()
+        up_to_the_limit(entries.iter().map(|entry| self.schema.found(number, entry)))
     }
 
     pub(super) fn is_of(&self, index: &Index) -> bool {

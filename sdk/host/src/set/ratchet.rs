@@ -14,6 +14,7 @@ use crate::{
     contract::{Metadata, Operation, Severity, Step},
     request::Request,
     scan::{Paths, scan},
+    text::MAX_TEXT_BYTES,
     verdict::{Finding, Verdict},
 };
 
@@ -71,7 +72,13 @@ fn never_ratchets(metadata: &Metadata) -> impl Iterator<Item = &str> {
 /// them, if the field has the same value in both. `object` and `old` are their JSON texts.
 pub fn ratchet(findings: &mut [Finding], stored: &[Finding], object: &str, old: &str) {
     let known: HashSet<_> = stored.iter().map(identity).collect();
-    let same = |finding: &&mut Finding| finding.denies() && known.contains(&identity(finding));
+    // Of two texts that were cut nobody can say that they are the same.
+    let is_whole = |finding: &Finding| {
+        finding.pointer.len().max(finding.message.len()) <= MAX_TEXT_BYTES
+    };
+    let same = |finding: &&mut Finding| {
+        finding.denies() && is_whole(finding) && known.contains(&identity(finding))
+    };
     let mut paths = Paths::new();
     let metadata = paths.want("/metadata");
     let candidates: Vec<_> = findings
@@ -152,6 +159,8 @@ mod tests {
         assert!(refuses(x(), &[finding("/spec/y", "x is 7")], other, OLD), "another field");
         let changed = r#"{"metadata":{"a":1},"spec":{"x":9,"y":1}}"#;
         assert!(refuses(x(), &[x()], changed, OLD), "the same words about another value");
+        let long = || finding("/spec/x", &format!("{}… (501 bytes)", "x".repeat(500)));
+        assert!(refuses(long(), &[long()], other, OLD), "it was cut");
         let absent = || finding("/spec/z", "z is missing");
         assert!(!refuses(absent(), &[absent()], other, OLD));
     }
