@@ -53,7 +53,7 @@ impl Error {
 /// What the binary does: it is the webhook or, asked by the webhook, its compiler.
 pub fn main() -> ExitCode {
     match policies::compiler::compile_request(std::env::args_os()) {
-        Some(folder) => policies::compiler::run(&folder),
+        Some(request) => policies::compiler::run(&request),
         None => run_to_completion(Args::parse()),
     }
 }

@@ -84,8 +84,8 @@ pub(crate) struct Policies {
 
 /// Starts to watch and load.
 pub(crate) fn start(deps: Deps) -> Policies {
-    let loader =
-        Arc::new(Loader::new(deps.engines.engine, deps.engines.cache, deps.engines.compiler));
+    let Engines { engine, cache, cache_bytes, compiler, .. } = deps.engines;
+    let loader = Arc::new(Loader::new(engine, cache, cache_bytes, compiler));
     let contents = ModuleStore::new(deps.client.clone(), deps.folder);
     let checker =
         Checker::new(Arc::clone(&loader), contents.clone(), deps.discovery.clone(), deps.limits);

@@ -9,11 +9,15 @@
 //! place, only replaced, so what is mapped stays as it was.
 
 use std::{
+    collections::HashSet,
     fs::{self, File},
     io::{self, Read as _, Seek as _, SeekFrom, Write as _},
     os::unix::fs::{MetadataExt as _, PermissionsExt as _},
     path::{Path, PathBuf},
+    time::SystemTime,
 };
+
+use tempfile::NamedTempFile;
 
 use crate::{digest::Digest, engine::Engine};
 
@@ -65,8 +69,51 @@ impl Cache {
     /// The file with the precompiled code of the module, if it is there and is what was written.
     pub(crate) fn find(&self, engine: &Engine, module: Digest) -> Option<PathBuf> {
         let path = self.entry(engine, module);
-        let sound = File::open(&path).and_then(is_sound).unwrap_or(false);
-        sound.then_some(path)
+        let file = File::open(&path).ok()?;
+        // The oldest go first. Where the time cannot be set, one that is used may go.
+        let _touched = file.set_modified(SystemTime::now());
+        is_sound(file).unwrap_or(false).then_some(path)
+    }
+
+    /// Removes the oldest entries until all take no more than `most` bytes, but none of `kept`. What
+    /// is mapped from an entry that is removed stays as it is.
+    ///
+    /// # Errors
+    /// The folder cannot be read, or an entry not removed.
+    pub fn trim(
+        &self,
+        engine: &Engine,
+        most: u64,
+        kept: &HashSet<Digest>,
+    ) -> Result<(), CacheError> {
+        let failed = |error| CacheError::Folder(self.folder.clone(), error);
+        let kept: HashSet<PathBuf> = kept.iter().map(|one| self.entry(engine, *one)).collect();
+        let mut entries = self.entries().map_err(failed)?;
+        entries.sort();
+        let mut total: u64 = entries.iter().map(|(_, length, _)| length).sum();
+        for (_, length, path) in entries {
+            if total <= most {
+                break;
+            }
+            if !kept.contains(&path) {
+                fs::remove_file(&path).map_err(failed)?;
+                total = total.saturating_sub(length);
+            }
+        }
+        Ok(())
+    }
+
+    /// When each was used last, its bytes, its file.
+    fn entries(&self) -> io::Result<Vec<(SystemTime, u64, PathBuf)>> {
+        let mut entries = Vec::new();
+        for file in fs::read_dir(&self.folder)? {
+            let path = file?.path();
+            if path.extension().is_some_and(|extension| extension == "code") {
+                let metadata = fs::metadata(&path)?;
+                entries.push((metadata.modified()?, metadata.len(), path));
+            }
+        }
+        Ok(entries)
     }
 
     /// Keeps the precompiled code. A reader sees all of it or nothing.
@@ -76,16 +123,25 @@ impl Cache {
         module: Digest,
         code: &[u8],
     ) -> Result<PathBuf, CacheError> {
+        self.stage(engine, module, code)?.keep()
+    }
+
+    /// Writes the precompiled code beside the entries: nobody finds it until it is kept.
+    pub(crate) fn stage(
+        &self,
+        engine: &Engine,
+        module: Digest,
+        code: &[u8],
+    ) -> Result<Staged, CacheError> {
         let entry = self.entry(engine, module);
-        let write = || -> io::Result<()> {
-            let mut file = tempfile::NamedTempFile::new_in(&self.folder)?;
+        let write = || -> io::Result<NamedTempFile> {
+            let mut file = NamedTempFile::new_in(&self.folder)?;
             file.write_all(code)?;
             file.write_all(Digest::of(code).to_string().as_bytes())?;
-            file.persist(&entry).map_err(|error| error.error)?;
-            Ok(())
+            Ok(file)
         };
-        write().map_err(|error| CacheError::Write(entry.clone(), error))?;
-        Ok(entry)
+        let file = write().map_err(|error| CacheError::Write(entry.clone(), error))?;
+        Ok(Staged { file, entry })
     }
 
     fn entry(&self, engine: &Engine, module: Digest) -> PathBuf {
@@ -97,6 +153,26 @@ impl Cache {
     #[must_use]
     pub fn folder(&self) -> &Path {
         &self.folder
+    }
+}
+
+/// Code that is in the folder and not yet an entry; gone with this.
+pub(crate) struct Staged {
+    file: NamedTempFile,
+    entry: PathBuf,
+}
+
+impl Staged {
+    pub(crate) fn path(&self) -> &Path {
+        self.file.path()
+    }
+
+    pub(crate) fn keep(self) -> Result<PathBuf, CacheError> {
+        let Self { file, entry } = self;
+        match file.persist(&entry) {
+            Ok(_) => Ok(entry),
+            Err(error) => Err(CacheError::Write(entry, error.error)),
+        }
     }
 }
 

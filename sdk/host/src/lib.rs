@@ -14,6 +14,7 @@ mod budget;
 mod cache;
 pub mod cases;
 mod contract;
+mod description;
 mod digest;
 mod engine;
 mod group;
@@ -33,6 +34,11 @@ pub use binding::{
 };
 pub use cache::{Cache, CacheError};
 pub use contract::{Index, Interest, Message, Metadata, Operation, Severity, Step};
+pub use description::{
+    DescriptionError, MAX_INDEXES, MAX_INTERESTS, MAX_MESSAGES, MAX_NAME_BYTES, MAX_PATTERN_BYTES,
+    MAX_POINTER_BYTES, MAX_POINTER_SEGMENTS, MAX_READS, MAX_SCHEMA_BYTES, MAX_SCHEMA_DEPTH,
+    MAX_SCHEMA_VALUES, MAX_SETTINGS_STEPS, SchemaError,
+};
 pub use digest::{Digest, DigestError};
 pub use engine::{Engine, EngineError, Limits, MAX_LOOKUP_BYTES, MAX_MEMORY, TICK};
 pub use group::{Group, gist, group};

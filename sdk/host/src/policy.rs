@@ -7,8 +7,9 @@ use tokio::time::Instant;
 use wasmtime::component::{Component, HasSelf, Linker};
 
 use crate::{
-    cache::{Cache, CacheError},
+    cache::{Cache, CacheError, Staged},
     contract::{Index, Message, Metadata, PolicyPre, wire},
+    description::{self, DescriptionError, SettingsSchema},
     digest::Digest,
     engine::{Engine, Limits},
     instance::{self, State},
@@ -54,16 +55,16 @@ pub enum LoadError {
     #[error("the module cannot describe itself: {0}")]
     Describe(FailureReason),
     /// What it says of itself cannot be.
-    #[error("the module describes itself wrongly: {0}")]
-    Metadata(String),
+    #[error("the module describes itself wrongly")]
+    Metadata(#[source] DescriptionError),
 }
 
 /// Why a module is not in the cache afterwards.
 #[derive(Debug, thiserror::Error)]
 pub enum PrecompileError {
-    /// Not a component.
-    #[error("the module is not a WebAssembly component that can be compiled")]
-    Compile(#[source] wasmtime::Error),
+    /// It is no policy that can be used.
+    #[error(transparent)]
+    Module(LoadError),
     /// No place for it.
     #[error(transparent)]
     Cache(CacheError),
@@ -82,7 +83,8 @@ struct Inner {
     metadata: Metadata,
     indexes: Arc<[Index]>,
     codes: HashSet<String>,
-    settings: jsonschema::Validator,
+    settings: SettingsSchema,
+    code_size: usize,
     from_cache: bool,
 }
 
@@ -132,14 +134,31 @@ impl Policy {
         }
     }
 
-    /// Compiles the component into the cache, and runs nothing of it.
+    /// Compiles the component, asks it what it is, and puts it into the cache if that can be: what
+    /// is in the cache has been loaded once. For a process that may die of it.
     ///
     /// # Errors
-    /// The bytes are not a component, or the cache cannot be written.
-    pub fn precompile(engine: &Engine, bytes: &[u8], cache: &Cache) -> Result<(), PrecompileError> {
-        let code = engine.inner().precompile_component(bytes).map_err(PrecompileError::Compile)?;
-        cache.write(engine, Digest::of(bytes), &code).map_err(PrecompileError::Cache)?;
+    /// The bytes are no policy, or the cache cannot be written.
+    pub async fn precompile(
+        engine: &Engine,
+        bytes: Vec<u8>,
+        cache: &Cache,
+    ) -> Result<(), PrecompileError> {
+        let digest = Digest::of(&bytes);
+        let staged = {
+            let compiled = engine.inner().precompile_component(&bytes);
+            drop(bytes);
+            let code = compiled.map_err(LoadError::Compile).map_err(PrecompileError::Module)?;
+            cache.stage(engine, digest, &code).map_err(PrecompileError::Cache)?
+        };
+        Self::try_out(engine, digest, &staged).await.map_err(PrecompileError::Module)?;
+        staged.keep().map_err(PrecompileError::Cache)?;
         Ok(())
+    }
+
+    async fn try_out(engine: &Engine, digest: Digest, staged: &Staged) -> Result<(), LoadError> {
+        let component = deserialize(engine, staged.path()).map_err(LoadError::Compile)?;
+        Self::from_component(engine, component, digest, false).await.map(|_| ())
     }
 
     async fn from_component(
@@ -150,11 +169,22 @@ impl Policy {
     ) -> Result<Self, LoadError> {
         let ready = link(engine, &component)?;
         let metadata = describe(engine, &ready).await?;
-        let settings = check(&metadata)?;
+        let settings = SettingsSchema::new(&metadata.settings_schema)
+            .map_err(|error| LoadError::Metadata(error.into()))?;
         let codes = metadata.messages.iter().map(|message| message.code.clone()).collect();
-        let engine = engine.clone();
         let indexes = metadata.indexes.clone().into();
-        let inner = Inner { engine, ready, digest, metadata, indexes, codes, settings, from_cache };
+        let image = component.image_range();
+        let inner = Inner {
+            engine: engine.clone(),
+            ready,
+            digest,
+            metadata,
+            indexes,
+            codes,
+            settings,
+            code_size: image.end.addr().saturating_sub(image.start.addr()),
+            from_cache,
+        };
         Ok(Self { inner: Arc::new(inner) })
     }
 
@@ -182,14 +212,17 @@ impl Policy {
         self.inner.from_cache
     }
 
-    /// Everything that is wrong with the settings, by the policy's own schema; empty if nothing.
+    /// What is wrong with the settings by the policy's own schema, in bounded time and words; empty
+    /// if nothing.
     #[must_use]
     pub fn check_settings(&self, settings: &serde_json::Value) -> Vec<String> {
-        let describe = |error: jsonschema::ValidationError<'_>| {
-            let place = error.instance_path().to_string();
-            if place.is_empty() { error.to_string() } else { format!("{place}: {error}") }
-        };
-        self.inner.settings.iter_errors(settings).map(describe).collect()
+        self.inner.settings.check(settings)
+    }
+
+    /// Bytes of its compiled code.
+    #[must_use]
+    pub fn code_size(&self) -> usize {
+        self.inner.code_size
     }
 
     pub(crate) async fn validate(
@@ -290,13 +323,18 @@ fn compile(
 
 /// The component in a file of the cache. One that cannot be used is compiled again and overwritten.
 fn map(engine: &Engine, digest: Digest, file: &Path) -> Option<Component> {
+    deserialize(engine, file)
+        .inspect_err(|error| tracing::warn!(%digest, %error, "failed to load a cached policy"))
+        .ok()
+}
+
+fn deserialize(engine: &Engine, file: &Path) -> wasmtime::Result<Component> {
     // SAFETY: the cache only names files with what this program wrote for this engine, in a folder
     // where no other user can write, and it never changes one that is there.
     #[allow(unsafe_code, reason = "the only way to load our own precompiled artefact")]
-    let component = unsafe { Component::deserialize_file(engine.inner(), file) };
-    component
-        .inspect_err(|error| tracing::warn!(%digest, %error, "a cached policy cannot be loaded"))
-        .ok()
+    unsafe {
+        Component::deserialize_file(engine.inner(), file)
+    }
 }
 
 fn link(engine: &Engine, component: &Component) -> Result<PolicyPre<State>, LoadError> {
@@ -318,34 +356,6 @@ async fn describe(engine: &Engine, ready: &PolicyPre<State>) -> Result<Metadata,
         policy.call_describe(store).await
     })
     .await
-    .map_err(LoadError::Describe)?;
-    Metadata::try_from(metadata)
-        .map_err(|error| LoadError::Metadata(format!("its settings schema is not JSON: {error}")))
-}
-
-fn check(metadata: &Metadata) -> Result<jsonschema::Validator, LoadError> {
-    let wrong = |text: String| Err(LoadError::Metadata(text));
-    let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
-    if metadata.name.is_empty() || !metadata.name.bytes().all(plain) {
-        return wrong(format!("its name {:?} is not lower case words with `-`", metadata.name));
-    }
-    if metadata.interests.is_empty() {
-        return wrong("it is about no kind of object".to_owned());
-    }
-    let pointers = metadata.interests.iter().flat_map(|interest| &interest.reads);
-    let indexed = metadata.indexes.iter().flat_map(|index| index.reads.iter().chain([&index.key]));
-    for pointer in pointers.chain(indexed) {
-        if !pointer.is_empty() && !pointer.starts_with('/') {
-            return wrong(format!("{pointer:?} is not a JSON Pointer"));
-        }
-    }
-    if let Some(interest) = metadata.interests.iter().find(|interest| interest.reads.is_empty()) {
-        return wrong(format!("it reads nothing of {}", interest.kind));
-    }
-    let mut codes = HashSet::new();
-    if let Some(twice) = metadata.messages.iter().find(|message| !codes.insert(&message.code)) {
-        return wrong(format!("the code {:?} stands for two messages", twice.code));
-    }
-    jsonschema::validator_for(&metadata.settings_schema)
-        .map_err(|error| LoadError::Metadata(format!("its settings schema is wrong: {error}")))
+    .map_err(|reason| LoadError::Describe(reason.shortened()))?;
+    description::read(metadata).map_err(LoadError::Metadata)
 }

@@ -6,13 +6,19 @@
     reason = "a test may end here, and the line says where"
 )]
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
 
 use opensdn_policy_build::component_of;
 use opensdn_policy_host::{
-    Binding, Cache, Context, Digest, Engine, FailureReason, Limits, LoadError, Mode, Operation,
-    Policy, PolicySet, Ratcheting, Request, Scope, Verdict,
-    lookup::{Answer, FoundObject, Index, Lookup, NoLookup},
+    Binding, Cache, Context, Digest, Engine, FailureReason, Limits, LoadError, MAX_LOOKUP_BYTES,
+    MAX_TEXT_BYTES, Mode, Operation, Policy, PolicySet, Ratcheting, Request, Scope, Verdict,
+    lookup::{Answer, FoundObject, Index, Lookup, NoLookup, up_to_the_limit},
     scan,
 };
 use tokio::time::Instant;
@@ -165,6 +171,35 @@ async fn a_reply_that_points_outside_the_memory_breaks_the_contract() {
     assert_eq!(reason.category(), "bad_reply", "{reason}");
 }
 
+/// The message of a finding, and the reason of a policy that is inconclusive, of 100,000 bytes.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_text_of_a_policy_is_cut_before_anybody_sees_it() {
+    let finding = "
+        (drop (memory.grow (i32.const 4)))
+        (memory.fill (i32.const 131072) (i32.const 97) (i32.const 100000))
+        (i32.store (i32.const 2004) (i32.const 3000))
+        (i32.store (i32.const 2008) (i32.const 1))
+        (i32.store (i32.const 3000) (i32.const 140))
+        (i32.store (i32.const 3004) (i32.const 2))
+        (i32.store (i32.const 3020) (i32.const 131072))
+        (i32.store (i32.const 3024) (i32.const 100000))";
+    let engine = engine();
+    let policy = load(&engine, &validating(finding)).await.unwrap();
+    let set = PolicySet::new(vec![binding("talkative", policy)], Vec::new());
+    let verdict = evaluate(&set, Arc::new(NoLookup)).await;
+    let said = &verdict.findings.first().unwrap().message;
+    assert!(said.len() < MAX_TEXT_BYTES + 30 && said.ends_with("… (100000 bytes)"), "{said}");
+    let inconclusive = "
+        (drop (memory.grow (i32.const 4)))
+        (memory.fill (i32.const 131072) (i32.const 97) (i32.const 100000))
+        (i32.store (i32.const 2000) (i32.const 1))
+        (i32.store (i32.const 2004) (i32.const 131072))
+        (i32.store (i32.const 2008) (i32.const 100000))";
+    let reason = failure_of(&validating(inconclusive)).await;
+    assert_eq!(reason.category(), "inconclusive");
+    assert!(reason.to_string().len() < MAX_TEXT_BYTES + 80, "{reason}");
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_undeclared_look_up_ends_the_evaluation() {
     let reason = failure_of(&validating(FIND)).await;
@@ -181,6 +216,81 @@ async fn a_start_function_that_never_ends_is_not_loaded() {
 async fn a_module_that_cannot_say_what_it_is_is_not_loaded() {
     let error = load(&engine(), &guest(&[("DESCRIBE", "unreachable")])).await.unwrap_err();
     assert!(matches!(error, LoadError::Describe(FailureReason::Trap(_))), "{error:?}");
+}
+
+/// A guest that says this of its settings.
+fn with_schema(schema: &str) -> Vec<u8> {
+    let escaped: String = schema.bytes().map(|byte| format!("\\{byte:02x}")).collect();
+    let data = format!("(data $schema \"{escaped}\")");
+    let length = schema.len();
+    let describe = format!(
+        "(drop (memory.grow (i32.const {})))
+        (memory.init $schema (i32.const 131072) (i32.const 0) (i32.const {length}))
+        (i32.store (i32.const 1048) (i32.const 131072))
+        (i32.store (i32.const 1052) (i32.const {length}))",
+        length / (64 << 10) + 1
+    );
+    guest(&[("DATA", &data), ("DESCRIBE", &describe)])
+}
+
+/// A schema of definitions, each made of the name of the one before.
+fn definitions(count: usize, one: impl Fn(&str) -> String) -> String {
+    let mut text = r#"{"$defs":{"d0":{}"#.to_owned();
+    for number in 1..=count {
+        let before = one(&format!("#/$defs/d{}", number - 1));
+        text.push_str(&format!(",\"d{number}\":{before}"));
+    }
+    format!("{text}}},\"$ref\":\"#/$defs/d{count}\"}}")
+}
+
+async fn said_of(bytes: &[u8]) -> String {
+    let error = load(&engine(), bytes).await.unwrap_err();
+    assert!(matches!(error, LoadError::Metadata(_)), "{error:?}");
+    let mut said = String::new();
+    let mut cause: Option<&dyn std::error::Error> = Some(&error);
+    while let Some(error) = cause {
+        said.push_str(&format!("{error}: "));
+        cause = error.source();
+    }
+    said
+}
+
+/// Each ended the process, or a thread of it for ever, when its settings were checked.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_schema_whose_references_are_deep_or_double_is_not_loaded() {
+    let chain = |count| definitions(count, |before| format!(r#"{{"$ref":"{before}"}}"#));
+    let long = said_of(&with_schema(&chain(20_000))).await;
+    assert!(long.contains("32768 are possible"), "{long}");
+    let deep = said_of(&with_schema(&chain(900))).await;
+    assert!(deep.contains("deeper than 64 levels"), "{deep}");
+    let doubling = definitions(60, |before| {
+        format!(r#"{{"allOf":[{{"$ref":"{before}"}},{{"$ref":"{before}"}}]}}"#)
+    });
+    let doubling = said_of(&with_schema(&doubling)).await;
+    assert!(doubling.contains("levels") || doubling.contains("values"), "{doubling}");
+    let itself = said_of(&with_schema(r##"{"properties":{"a":{"$ref":"#"}}}"##)).await;
+    assert!(itself.contains("refers to itself"), "{itself}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn settings_are_checked_by_the_schema_that_the_module_brings() {
+    let schema = definitions(3, |before| format!(r#"{{"allOf":[{{"$ref":"{before}"}}]}}"#));
+    let schema = schema.replace(r#""d0":{}"#, r#""d0":{"type":"object"}"#);
+    let policy = load(&engine(), &with_schema(&schema)).await.unwrap();
+    assert_eq!(policy.check_settings(&serde_json::json!({})), [""; 0]);
+    assert_eq!(policy.check_settings(&serde_json::json!(1)).len(), 1);
+}
+
+/// Putting it in force overflowed the stack, at each start of the webhook.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_pointer_of_200_000_segments_is_not_loaded() {
+    let describe = "(drop (memory.grow (i32.const 4)))
+        (memory.fill (i32.const 131072) (i32.const 47) (i32.const 200000))
+        (i32.store (i32.const 1300) (i32.const 131072))
+        (i32.store (i32.const 1304) (i32.const 200000))";
+    let said = said_of(&guest(&[("DESCRIBE", describe)])).await;
+    assert!(said.contains("may have 256 bytes; this one has 200000"), "{said}");
+    assert!(said.len() < 300, "{said}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -300,18 +410,69 @@ impl Lookup for Silent {
     }
 }
 
+/// One index, named "undeclared", of the kind Thing by the key "".
+const DECLARED: &str = "
+    (i32.store (i32.const 1032) (i32.const 3000))
+    (i32.store (i32.const 1036) (i32.const 1))
+    (i32.store (i32.const 3000) (i32.const 160))
+    (i32.store (i32.const 3004) (i32.const 10))
+    (i32.store (i32.const 3016) (i32.const 120))
+    (i32.store (i32.const 3020) (i32.const 5))";
+
+/// A cluster with a number of objects, each of so many bytes.
+struct Crowd {
+    objects: usize,
+    bytes: usize,
+    copied: AtomicUsize,
+}
+
+impl Lookup for Crowd {
+    fn get<'a>(&'a self, _: &'a Index, _: &'a str, _: &'a str) -> Answer<'a, Option<FoundObject>> {
+        Box::pin(async { Ok(None) })
+    }
+
+    fn find<'a>(&'a self, _: &'a Index, _: &'a str) -> Answer<'a, Vec<FoundObject>> {
+        let found = up_to_the_limit((0..self.objects).map(|number| {
+            self.copied.fetch_add(1, Ordering::Relaxed);
+            let (namespace, uid) = (String::new(), String::new());
+            let parts = vec![Some("x".repeat(self.bytes))];
+            FoundObject { namespace, name: number.to_string(), uid, parts }
+        }));
+        Box::pin(async move { Ok(found) })
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn look_ups_that_find_more_than_an_evaluation_may_have_end_it_before_they_are_copied() {
+    let engine = engine();
+    let judge = async |validate: &str, objects: usize, bytes: usize| {
+        let guest = guest(&[("DESCRIBE", DECLARED), ("VALIDATE", validate)]);
+        let policy = load(&engine, &guest).await.unwrap();
+        let mut binding = binding("curious", policy);
+        // What is measured is not time.
+        binding.limits.time = Duration::from_secs(10);
+        let set = PolicySet::new(vec![binding], Vec::new());
+        let crowd = Arc::new(Crowd { objects, bytes, copied: AtomicUsize::new(0) });
+        let verdict = evaluate(&set, Arc::clone(&crowd) as Arc<dyn Lookup>).await;
+        let reason = verdict.failures.into_iter().next().map(|failure| failure.reason);
+        (reason, crowd.copied.load(Ordering::Relaxed))
+    };
+    let too_large = Some(FailureReason::LookupTooLarge(MAX_LOOKUP_BYTES));
+    let (reason, copied) = judge(FIND, 1_000_000, 64 << 10).await;
+    assert_eq!(reason, too_large);
+    assert!(copied <= MAX_LOOKUP_BYTES / (64 << 10) + 1, "{copied} objects were copied");
+    // What an evaluation looks up one after the other counts together.
+    let twice = format!("(drop (memory.grow (i32.const 200))) {FIND} {FIND}");
+    let (reason, _) = judge(&twice, 1, MAX_LOOKUP_BYTES / 2).await;
+    assert_eq!(reason, too_large);
+    let (reason, copied) = judge(FIND, 100, 1_000).await;
+    assert_eq!((reason, copied), (None, 100));
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_look_up_that_never_answers_ends_at_the_time_limit() {
     let engine = engine();
-    // One index, named "undeclared", of the kind Thing by the key "".
-    let declared = "
-        (i32.store (i32.const 1032) (i32.const 3000))
-        (i32.store (i32.const 1036) (i32.const 1))
-        (i32.store (i32.const 3000) (i32.const 160))
-        (i32.store (i32.const 3004) (i32.const 10))
-        (i32.store (i32.const 3016) (i32.const 120))
-        (i32.store (i32.const 3020) (i32.const 5))";
-    let bytes = guest(&[("DESCRIBE", declared), ("VALIDATE", FIND)]);
+    let bytes = guest(&[("DESCRIBE", DECLARED), ("VALIDATE", FIND)]);
     let policy = load(&engine, &bytes).await.unwrap();
     assert_eq!(policy.metadata().indexes.len(), 1);
     let set = PolicySet::new(vec![binding("waiting", policy)], Vec::new());

@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use opensdn_policy_host::Limits;
 
+use super::compiler::DEFAULT_MEBIBYTES;
+
 /// Where policies come from, and what an evaluation may take.
 #[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "Policies")]
@@ -14,9 +16,22 @@ pub struct PolicyArgs {
     #[arg(long, env = "OPENSDN_WEBHOOK_POLICY_FOLDER", value_name = "FOLDER")]
     pub policy_folder: Option<PathBuf>,
 
-    /// Folder for compiled policies, which no other user may write to; makes a restart fast.
+    /// Folder for compiled policies, which no other user may write to. With it, modules are compiled
+    /// by a process of their own, with a limit of memory, and a restart is fast.
     #[arg(long, env = "OPENSDN_WEBHOOK_CACHE_FOLDER", value_name = "FOLDER")]
     pub cache_folder: Option<PathBuf>,
+
+    /// Mebibytes of compiled policies in that folder; beyond, those that have not been used for
+    /// longest are removed, but none that is active.
+    #[arg(long, env = "OPENSDN_WEBHOOK_CACHE_MEBIBYTES", default_value_t = 96,
+        value_parser = clap::value_parser!(u64).range(1..=65_536))]
+    pub cache_mebibytes: u64,
+
+    /// Mebibytes of memory that the process that compiles a module may take; a module that needs
+    /// more is refused.
+    #[arg(long, env = "OPENSDN_WEBHOOK_COMPILER_MEBIBYTES", default_value_t = DEFAULT_MEBIBYTES,
+        value_parser = clap::value_parser!(u64).range(32..=65_536))]
+    pub compiler_mebibytes: u64,
 
     /// Milliseconds that one evaluation of a policy may take, unless its AdmissionPolicy says
     /// otherwise.

@@ -8,6 +8,7 @@ use opensdn_admission_policy::{Fault, Problem, bind, parse};
 use opensdn_crds::admission_policy::{AdmissionPolicy, AdmissionPolicySpec};
 use opensdn_policy_host::{Finding, Limits};
 use opensdn_runtime::discovery::{Discovery, Resolution};
+use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
 use super::loader::Loader;
@@ -17,6 +18,10 @@ use super::module_store::ModuleStore;
 /// the background, is looked at when the policy is loaded, and is fast the next time.
 const COMPILE_TIMEOUT: Duration = Duration::from_secs(2);
 
+/// Modules that are checked at once. Each holds its bytes until it is compiled, also when nobody
+/// waits for the answer any more.
+const MAX_CHECKS: usize = 4;
+
 /// Checks AdmissionPolicies; cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Checker {
@@ -24,6 +29,7 @@ pub(crate) struct Checker {
     contents: ModuleStore,
     kinds: Discovery,
     limits: Limits,
+    slots: Arc<Semaphore>,
 }
 
 impl Checker {
@@ -33,7 +39,8 @@ impl Checker {
         kinds: Discovery,
         limits: Limits,
     ) -> Self {
-        Self { loader, contents, kinds, limits }
+        let slots = Arc::new(Semaphore::new(MAX_CHECKS));
+        Self { loader, contents, kinds, limits, slots }
     }
 
     /// Everything that is wrong with the AdmissionPolicy, given as JSON text.
@@ -70,13 +77,24 @@ impl Checker {
             Ok(source) => source,
             Err(problems) => return problems,
         };
+        let Ok(slot) = Arc::clone(&self.slots).try_acquire_owned() else {
+            return vec![Problem::new(
+                Fault::SourceUnreachable,
+                "/spec/module",
+                format!("{MAX_CHECKS} other modules are being checked"),
+                "it is checked when it is loaded: see the condition Ready",
+            )];
+        };
         let bytes = match self.contents.read_once(&source).await {
             Ok(bytes) => bytes,
             Err(problem) => return vec![problem],
         };
         let loader = Arc::clone(&self.loader);
         // A task of its own, so that a compilation that takes too long is not wasted.
-        let loading = tokio::spawn(async move { loader.load(bytes, pinned).await });
+        let loading = tokio::spawn(async move {
+            let _slot = slot;
+            loader.load(bytes, pinned).await
+        });
         match loading.await {
             Ok(Ok(policy)) => {
                 bind(name, spec, &source, policy, self.limits).err().unwrap_or_default()

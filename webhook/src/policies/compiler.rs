@@ -1,43 +1,58 @@
-//! The compiler as a process of its own: this program again, with other arguments. What the
-//! compiler has taken of memory the system gets back, which the webhook would keep until it ends;
-//! reviews go first; and a module on which it crashes or never ends costs a message.
+//! The compiler as a process of its own: this program again, with other arguments. A module is
+//! compiled there, asked what it is, and that is checked, before anything of it is used here: what a
+//! module does to the compiler it cannot do to the webhook. The system gets the memory back, reviews
+//! go first, and a module on which it crashes, or that takes too much, costs a message.
 //!
 //! It reads the module from its standard input and writes the code to the cache folder; the exit
-//! code is the answer. Why a module is refused is found out by the webhook.
+//! code is the answer, and standard error has the reason. Memory and processor time are limited by
+//! the process itself: were the container's limit the first to hold, the kernel would end the webhook
+//! with its compiler, as all of a container ends together (`memory.oom.group`).
 
 use std::ffi::OsString;
 use std::fs;
-use std::io::{self, Read as _};
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{ExitCode, ExitStatus, Stdio};
 use std::time::Duration;
 
-use opensdn_policy_host::{Cache, Engine, Policy, PrecompileError};
+use opensdn_policy_host::{Cache, Engine, MAX_TEXT_BYTES, Policy, PrecompileError, cut};
 use opensdn_runtime::error_chain;
-use tokio::io::AsyncWriteExt as _;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::process::{Child, Command};
-use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
-/// The argument that makes this program the compiler; the cache folder follows.
+/// The argument that makes this program the compiler; the cache folder and the mebibytes of memory
+/// that it may take follow.
 const COMPILE: &str = "compile-module";
-/// The module is none that can be compiled.
+/// The module is no policy that can be used.
 const REFUSED: u8 = 3;
 /// It could not start to compile: no engine, no cache.
 const UNAVAILABLE: u8 = 4;
-/// No usable module takes so long on any machine.
-const COMPILE_TIMEOUT: Duration = Duration::from_secs(300);
-/// Each takes some 100 MiB and all cores.
-const MAX_CONCURRENT: usize = 2;
+/// What it may take unless the arguments say otherwise.
+pub(super) const DEFAULT_MEBIBYTES: u64 = 256;
+/// No usable module takes so much of all processors.
+const PROCESSOR_SECONDS: u64 = 240;
+/// How long it may take where the processors work for others too.
+const COMPILE_TIMEOUT: Duration = Duration::from_secs(600);
+/// Each takes memory of its own, and more than these are not much faster.
+const THREADS: usize = 4;
 /// Reviews go first.
 const NICENESS: i32 = 10;
+/// SIGHUP, SIGINT, SIGKILL and SIGTERM: another process or the kernel has ended it, whatever it
+/// was doing.
+const FROM_OUTSIDE: [i32; 4] = [1, 2, 9, 15];
+const SIGXCPU: i32 = 24;
+/// Bytes of its standard error that are read.
+const MAX_SAID: u64 = 4 << 10;
 
 /// Compiles modules into a cache folder, each in a process of its own.
 #[derive(Debug)]
 pub(crate) struct Compiler {
     program: PathBuf,
     folder: PathBuf,
-    permits: Semaphore,
+    mebibytes: u64,
 }
 
 /// What came of it.
@@ -45,28 +60,29 @@ pub(crate) struct Compiler {
 pub(crate) enum Compiled {
     /// The cache has it.
     Done,
-    /// The module is none.
-    Refused,
-    /// There is no such process; the log says why.
-    Unavailable,
-    /// What it did: `was ended by signal 9`.
-    Crashed(String),
+    /// The module is to blame, and would be again; why.
+    Refused(String),
+    /// The machine is to blame; why.
+    Interrupted(String),
 }
 
 impl Compiler {
-    pub(crate) fn new(program: PathBuf, cache: &Cache) -> Self {
-        let folder = cache.folder().to_owned();
-        Self { program, folder, permits: Semaphore::new(MAX_CONCURRENT) }
+    /// Compiles by `program`, which may take so many mebibytes of memory.
+    pub(crate) fn new(program: PathBuf, cache: &Cache, mebibytes: u64) -> Self {
+        Self { program, folder: cache.folder().to_owned(), mebibytes }
     }
 
     pub(crate) async fn compile(&self, module: &[u8]) -> Compiled {
-        // The semaphore is never closed; a permit more or less is no reason to fail.
-        let _permit = self.permits.acquire().await;
         let child = Command::new(&self.program)
             .arg(COMPILE)
             .arg(&self.folder)
+            .arg(self.mebibytes.to_string())
+            .env("RAYON_NUM_THREADS", threads().to_string())
+            // Of the static program: memory then counts when it is used, not when it is reserved.
+            .env("MIMALLOC_ARENA_EAGER_COMMIT", "0")
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
+            .stderr(Stdio::piped())
             .kill_on_drop(true)
             .spawn();
         let outcome = match child {
@@ -74,76 +90,139 @@ impl Compiler {
             Err(error) => Ok(Err(error)),
         };
         match outcome {
-            Ok(Ok(status)) => read(status),
+            Ok(Ok((status, said))) => self.read(status, &said),
             Ok(Err(error)) => {
-                tracing::warn!(%error, "failed to start the compiler process; compiling in-process");
-                Compiled::Unavailable
+                Compiled::Interrupted(format!("the compiler could not be started: {error}"))
             }
-            Err(_) => Compiled::Crashed(format!("took more than {} s", COMPILE_TIMEOUT.as_secs())),
+            Err(_) => {
+                let seconds = COMPILE_TIMEOUT.as_secs();
+                Compiled::Interrupted(format!("the compiler did not end within {seconds} s"))
+            }
         }
+    }
+
+    fn read(&self, status: ExitStatus, said: &str) -> Compiled {
+        let (code, signal) = (status.code(), status.signal());
+        let has = |text: &str| said.contains(text);
+        if status.success() {
+            return Compiled::Done;
+        }
+        // A process that the system does not give is no property of the module.
+        if code == Some(UNAVAILABLE.into()) || has("Resource temporarily unavailable") {
+            return Compiled::Interrupted(said.to_owned());
+        }
+        if signal.is_some_and(|signal| FROM_OUTSIDE.contains(&signal)) {
+            return Compiled::Interrupted(format!("the compiler was ended from outside: {status}"));
+        }
+        // What Rust's runtime and the system say when the limit of memory holds.
+        if has("memory allocation of") || has("Cannot allocate memory") || has("Out of memory") {
+            return Compiled::Refused(format!(
+                "the module is too large to compile: it needs more than {} MiB",
+                self.mebibytes
+            ));
+        }
+        if signal == Some(SIGXCPU) {
+            return Compiled::Refused(format!(
+                "to compile the module takes more than {PROCESSOR_SECONDS} s of processor time"
+            ));
+        }
+        if code == Some(REFUSED.into()) {
+            return Compiled::Refused(said.to_owned());
+        }
+        let said = if said.is_empty() { String::new() } else { format!(": {said}") };
+        Compiled::Refused(format!("the compiler ended with {status} on this module{said}"))
     }
 }
 
-async fn feed(mut child: Child, module: &[u8]) -> io::Result<ExitStatus> {
-    if let Some(mut input) = child.stdin.take() {
+fn threads() -> usize {
+    std::thread::available_parallelism().map_or(1, std::num::NonZero::get).min(THREADS)
+}
+
+/// How it ended, and what it said.
+async fn feed(mut child: Child, module: &[u8]) -> io::Result<(ExitStatus, String)> {
+    let (input, errors) = (child.stdin.take(), child.stderr.take());
+    let write = async {
+        let Some(mut input) = input else { return };
         // If it has ended already, its status says more than that it does not read.
         if let Err(error) = input.write_all(module).await {
             tracing::debug!(%error, "failed to write the module to the compiler");
         }
-    }
-    child.wait().await
+    };
+    let read = async {
+        let mut said = Vec::new();
+        if let Some(errors) = errors {
+            errors.take(MAX_SAID).read_to_end(&mut said).await?;
+        }
+        io::Result::Ok(said)
+    };
+    let ((), said) = tokio::join!(write, read);
+    let said = String::from_utf8_lossy(&said?).trim().to_owned();
+    Ok((child.wait().await?, cut(&said, MAX_TEXT_BYTES).into_owned()))
 }
 
-fn read(status: ExitStatus) -> Compiled {
-    match status.code().and_then(|code| u8::try_from(code).ok()) {
-        Some(0) => Compiled::Done,
-        Some(REFUSED) => Compiled::Refused,
-        // It has said why.
-        Some(UNAVAILABLE) => Compiled::Unavailable,
-        _ => Compiled::Crashed(format!("ended with {status}")),
-    }
+/// What this process is to do if it is to be the compiler.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct CompileRequest {
+    folder: PathBuf,
+    mebibytes: u64,
 }
 
-/// The cache folder, if this process is to be the compiler.
-pub(crate) fn compile_request(arguments: impl IntoIterator<Item = OsString>) -> Option<PathBuf> {
+/// The request, if this process is to be the compiler.
+pub(crate) fn compile_request(
+    arguments: impl IntoIterator<Item = OsString>,
+) -> Option<CompileRequest> {
     let mut arguments = arguments.into_iter().skip(1);
     let is_compiler = arguments.next()? == COMPILE;
-    arguments.next().filter(|_| is_compiler).map(PathBuf::from)
+    let folder = arguments.next().filter(|_| is_compiler).map(PathBuf::from)?;
+    let mebibytes = arguments.next().and_then(|text| text.to_str()?.parse().ok());
+    Some(CompileRequest { folder, mebibytes: mebibytes.unwrap_or(DEFAULT_MEBIBYTES) })
 }
 
 /// The compiler's process, whole.
-pub(crate) fn run(folder: &Path) -> ExitCode {
-    tracing_subscriber::fmt().json().flatten_event(true).with_writer(io::stderr).init();
+pub(crate) fn run(request: &CompileRequest) -> ExitCode {
     lower_priority();
-    match compile_into(folder) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(Failure::Compile(PrecompileError::Compile(_))) => REFUSED.into(),
-        Err(error) => {
-            let error = error_chain(&error);
-            tracing::warn!(
-                error,
-                "failed to compile a module in a process of its own; compiling in-process"
-            );
-            UNAVAILABLE.into()
-        }
+    let outcome = limit(request.mebibytes).and_then(|()| compile_into(&request.folder));
+    let Err(failure) = outcome else { return ExitCode::SUCCESS };
+    // Where nobody reads it, the exit code still says the most.
+    let _said = writeln!(io::stderr(), "{}", error_chain(&failure));
+    match failure {
+        Failure::Compile(PrecompileError::Module(_)) => REFUSED.into(),
+        _ => UNAVAILABLE.into(),
     }
 }
 
-/// Reviews get the processor first, and when the container's memory is used up the kernel kills the
-/// compiler, not the webhook. Where the system refuses, it compiles all the same.
+/// Reviews get the processor first, and when the container's memory is used up all the same, the
+/// kernel takes the compiler first where it can. Where the system refuses, it compiles all the same.
 fn lower_priority() {
-    if let Err(error) = rustix::process::nice(NICENESS) {
-        tracing::debug!(%error, "failed to lower the compiler's priority");
+    let _niceness = rustix::process::nice(NICENESS);
+    let _score = fs::write("/proc/self/oom_score_adj", "1000");
+}
+
+/// Memory that is only reserved does not count, as the engine reserves gigabytes; what could be
+/// written to does. Whoever takes more dies of it, so there are no core files.
+fn limit(mebibytes: u64) -> Result<(), Failure> {
+    let limits = [
+        (Resource::Data, mebibytes << 20, mebibytes << 20),
+        // At the first it is told by a signal, which says why it died.
+        (Resource::Cpu, PROCESSOR_SECONDS, PROCESSOR_SECONDS + 10),
+        (Resource::Core, 0, 0),
+    ];
+    for (resource, soft, hard) in limits {
+        let most = getrlimit(resource).maximum.unwrap_or(u64::MAX);
+        let limit = Rlimit { current: Some(soft.min(most)), maximum: Some(hard.min(most)) };
+        setrlimit(resource, limit).map_err(|error| Failure::Limit(error.into()))?;
     }
-    if let Err(error) = fs::write("/proc/self/oom_score_adj", "1000") {
-        tracing::debug!(%error, "failed to raise the compiler's OOM score");
-    }
+    Ok(())
 }
 
 #[derive(Debug, thiserror::Error)]
 enum Failure {
+    #[error("limit what the compiler may take")]
+    Limit(#[source] io::Error),
     #[error("read the module")]
     Read(#[source] io::Error),
+    #[error("start the runtime of the compiler")]
+    Runtime(#[source] io::Error),
     #[error(transparent)]
     Engine(#[from] opensdn_policy_host::EngineError),
     #[error(transparent)]
@@ -157,6 +236,9 @@ fn compile_into(folder: &Path) -> Result<(), Failure> {
     io::stdin().read_to_end(&mut module).map_err(Failure::Read)?;
     // How many evaluations there may be at once is nothing to the code.
     let (cache, engine) = (Cache::open(folder)?, Engine::start(1)?);
-    Policy::precompile(&engine, &module, &cache)?;
-    Ok(())
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .build()
+        .map_err(Failure::Runtime)?;
+    Ok(runtime.block_on(Policy::precompile(&engine, module, &cache))?)
 }

@@ -21,6 +21,10 @@ pub enum Error {
 pub struct Engines {
     pub(super) engine: Engine,
     pub(super) cache: Option<Cache>,
+    /// Bytes that the cache may have.
+    pub(super) cache_bytes: u64,
+    /// Mebibytes of memory that the compiler may take.
+    compiler_mebibytes: u64,
     pub(super) compiler: Option<Compiler>,
 }
 
@@ -34,14 +38,17 @@ impl Engines {
         let cache = args.cache_folder.as_ref().map(Cache::open).transpose();
         let cache = cache.map_err(Error::Cache)?;
         let engine = Engine::start(evaluations).map_err(Error::Engine)?;
-        Ok(Self { engine, cache, compiler: None })
+        let (cache_bytes, compiler_mebibytes) =
+            (args.cache_mebibytes << 20, args.compiler_mebibytes);
+        Ok(Self { engine, cache, cache_bytes, compiler_mebibytes, compiler: None })
     }
 
     /// Modules are compiled by this program in a process of its own, which is
     /// `policies/compiler.rs`. Without a cache folder, where the code would go, nothing changes.
     #[must_use]
     pub fn compiled_by(mut self, program: PathBuf) -> Self {
-        self.compiler = self.cache.as_ref().map(|cache| Compiler::new(program, cache));
+        let mebibytes = self.compiler_mebibytes;
+        self.compiler = self.cache.as_ref().map(|cache| Compiler::new(program, cache, mebibytes));
         self
     }
 }

@@ -1,17 +1,21 @@
 //! Loads modules off the threads that answer reviews, each of them once. Where the bytes come from
-//! is in `contents.rs`, the process that compiles them in `compiler.rs`.
+//! is in `module_store.rs`, the process that compiles them in `compiler.rs`, what is remembered of
+//! them in `loader/table.rs`.
 
-use std::collections::{HashMap, HashSet};
+mod table;
+
+use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use opensdn_admission_policy::Problem;
+use opensdn_admission_policy::{Fault, Problem};
 use opensdn_policy_host::{Cache, Digest, Engine, LoadError, Policy};
 use tokio::sync::Semaphore;
 
 use super::compiler::{Compiled, Compiler};
+use table::Table;
 
-/// More modules than this are only kept compiled while they are in force.
-const KEPT: usize = 64;
+/// Compilers at once, as each may take as much memory as it may.
+const MAX_COMPILERS: usize = 1;
 
 /// Why a module is not loaded.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -38,6 +42,17 @@ impl LoaderError {
     }
 }
 
+impl LoaderError {
+    fn refused(why: String) -> Self {
+        Self::Refused(Problem::unusable(why))
+    }
+
+    fn interrupted(why: String) -> Self {
+        let hint = "nothing needs to be done: it is tried again";
+        Self::Interrupted(Problem::new(Fault::SourceUnreachable, "/spec/module", why, hint))
+    }
+}
+
 impl From<&LoadError> for LoaderError {
     fn from(error: &LoadError) -> Self {
         Self::Refused(Problem::from(error))
@@ -48,18 +63,26 @@ impl From<&LoadError> for LoaderError {
 pub(crate) struct Loader {
     engine: Engine,
     cache: Option<Cache>,
+    /// Bytes that the cache may have.
+    cache_bytes: u64,
     compiler: Option<Compiler>,
-    compiled: Mutex<HashMap<Digest, Policy>>,
-    permits: Semaphore,
+    known: Mutex<Table>,
+    /// Who may compile. The built-in modules have a way of their own: they wait for no other.
+    built_in: Semaphore,
+    others: Semaphore,
 }
 
 impl Loader {
     /// Without a compiler of its own, and without a cache to hand over what that has made, it
     /// compiles in this process.
-    pub(crate) fn new(engine: Engine, cache: Option<Cache>, compiler: Option<Compiler>) -> Self {
-        let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-        let permits = Semaphore::new(cores);
-        Self { engine, cache, compiler, compiled: Mutex::default(), permits }
+    pub(crate) fn new(
+        engine: Engine,
+        cache: Option<Cache>,
+        cache_bytes: u64,
+        compiler: Option<Compiler>,
+    ) -> Self {
+        let (built_in, others) = (Semaphore::new(MAX_COMPILERS), Semaphore::new(MAX_COMPILERS));
+        Self { engine, cache, cache_bytes, compiler, known: Mutex::default(), built_in, others }
     }
 
     /// The policy of these bytes.
@@ -72,43 +95,50 @@ impl Loader {
         if let Some(expected) = pinned.filter(|pinned| *pinned != digest) {
             return Err(LoaderError::from(&LoadError::Digest { expected, found: digest }));
         }
-        // The semaphore is never closed; a permit more or less is no reason to fail.
-        let _permit = self.permits.acquire().await;
-        if let Some(policy) = self.lock().get(&digest) {
-            return Ok(policy.clone());
+        if let Some(known) = self.find(digest).await {
+            return known;
         }
-        let policy = match self.compile_apart(&bytes, digest).await? {
-            Some(policy) => policy,
-            None => self.compile_here(bytes, digest).await?,
-        };
-        self.lock().insert(digest, policy.clone());
-        Ok(policy)
+        let is_built_in = opensdn_policies::ALL.iter().any(|built_in| *built_in.bytes == *bytes);
+        let way = if is_built_in { &self.built_in } else { &self.others };
+        // The semaphore is never closed; a permit more or less is no reason to fail.
+        let _permit = way.acquire().await;
+        // Somebody else may have waited for the same.
+        if let Some(known) = self.find(digest).await {
+            return known;
+        }
+        let outcome = self.compile(bytes, digest).await;
+        self.remember(digest, &outcome);
+        self.trim_cache(digest).await;
+        outcome
     }
 
-    /// What the cache has, once the compiler's own process has put it there. `None` where there is
-    /// no such process, or it says that the module is none: to try it here shows why.
-    async fn compile_apart(
-        &self,
-        bytes: &[u8],
-        digest: Digest,
-    ) -> Result<Option<Policy>, LoaderError> {
-        let Some((compiler, cache)) = self.compiler.as_ref().zip(self.cache.clone()) else {
-            return Ok(None);
-        };
-        let engine = self.engine.clone();
-        let known = move || {
-            let (engine, cache) = (engine.clone(), cache.clone());
-            off_the_path(async move { Policy::load_compiled(&engine, digest, &cache).await })
-        };
-        if let Some(policy) = known().await? {
-            return Ok(Some(policy));
+    /// What is known of the module without its bytes: it is loaded, it cannot be, or the cache has
+    /// its code.
+    pub(crate) async fn find(&self, digest: Digest) -> Option<Result<Policy, LoaderError>> {
+        if let Some(known) = self.lock().get(digest) {
+            return Some(known.map_err(LoaderError::Refused));
         }
-        match compiler.compile(bytes).await {
-            Compiled::Done => known().await,
-            Compiled::Refused | Compiled::Unavailable => Ok(None),
-            Compiled::Crashed(how) => {
-                let said = format!("the compiler {how} on this module");
-                Err(LoaderError::Refused(Problem::unusable(said)))
+        let outcome = self.load_compiled(digest).await.transpose()?;
+        self.remember(digest, &outcome);
+        Some(outcome)
+    }
+
+    async fn load_compiled(&self, digest: Digest) -> Result<Option<Policy>, LoaderError> {
+        let Some(cache) = self.cache.clone() else { return Ok(None) };
+        let engine = self.engine.clone();
+        off_the_path(async move { Policy::load_compiled(&engine, digest, &cache).await }).await
+    }
+
+    async fn compile(&self, bytes: Arc<[u8]>, digest: Digest) -> Result<Policy, LoaderError> {
+        let Some(compiler) = &self.compiler else { return self.compile_here(bytes, digest).await };
+        match compiler.compile(&bytes).await {
+            Compiled::Done => self.load_compiled(digest).await?.ok_or_else(|| {
+                LoaderError::interrupted("the compiled module is not in the cache".to_owned())
+            }),
+            Compiled::Refused(why) => Err(LoaderError::refused(why)),
+            Compiled::Interrupted(why) => {
+                tracing::warn!(%digest, why, "failed to compile a module; it is tried again");
+                Err(LoaderError::interrupted(why))
             }
         }
     }
@@ -121,17 +151,36 @@ impl Loader {
         .await
     }
 
-    /// Forgets what is not in force, when there is too much of it.
-    pub(crate) fn forget_all_but(&self, in_force: &HashSet<Digest>) {
-        let mut compiled = self.lock();
-        if compiled.len() > KEPT {
-            compiled.retain(|digest, _| in_force.contains(digest));
+    fn remember(&self, digest: Digest, outcome: &Result<Policy, LoaderError>) {
+        let known = match outcome {
+            Ok(policy) => Ok(policy.clone()),
+            Err(error) if error.is_final() => Err(error.clone().into_problem()),
+            Err(_) => return,
+        };
+        self.lock().put(digest, known);
+    }
+
+    /// Removes the oldest of the cache where there is too much, but nothing that is in force.
+    async fn trim_cache(&self, newest: Digest) {
+        let Some(cache) = self.cache.clone() else { return };
+        let mut kept = self.lock().in_force().clone();
+        kept.insert(newest);
+        let (engine, most) = (self.engine.clone(), self.cache_bytes);
+        let trimmed = tokio::task::spawn_blocking(move || cache.trim(&engine, most, &kept)).await;
+        // It only takes more room then.
+        if let Ok(Err(error)) = trimmed {
+            tracing::warn!(%error, "failed to remove old compiled modules");
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<Digest, Policy>> {
-        // A map of finished policies cannot be left half changed.
-        self.compiled.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Says what is in force, all of it. Other modules are forgotten when there is too much of them.
+    pub(crate) fn forget_all_but(&self, in_force: &HashSet<Digest>) {
+        self.lock().keep(in_force.clone());
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Table> {
+        // A table of whole entries cannot be left half changed.
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -142,10 +191,7 @@ async fn off_the_path<T: Send + 'static>(
     let runtime = tokio::runtime::Handle::current();
     match tokio::task::spawn_blocking(move || runtime.block_on(work)).await {
         Ok(outcome) => outcome.map_err(|error| LoaderError::from(&error)),
-        Err(_) => {
-            let said = "the compiler crashed on it".to_owned();
-            Err(LoaderError::Refused(Problem::unusable(said)))
-        }
+        Err(_) => Err(LoaderError::refused("the compiler crashed on it".to_owned())),
     }
 }
 

@@ -1,5 +1,5 @@
 ;; A policy by hand: it is about the kind Thing, knows the message X1, and does in `validate`,
-;; `describe` and its start function what a test puts in place of the marks.
+;; `describe` and its start function what a test puts in place of the marks, with data of its own.
 (module
   (import "opensdn:policy/cluster@1.0.0" "find"
     (func $find (param i32 i32 i32 i32 i32)))
@@ -30,6 +30,7 @@
   ;; reads: one pointer, ""
   (data (i32.const 1300) "\00\00\00\00\00\00\00\00")
   ;; at 2000 stands the result of `validate`: no findings, no claims
+  (; DATA ;)
 
   (func $cabi_realloc (export "cabi_realloc") (param i32 i32 i32 i32) (result i32)
     (local $at i32)

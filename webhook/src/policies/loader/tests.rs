@@ -1,5 +1,9 @@
 //! The loader with compilers that fail, and with nothing for one to do.
 
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::PathBuf;
+
 use opensdn_policies::BuiltIn;
 use tempfile::TempDir;
 
@@ -19,44 +23,132 @@ impl Setting {
         Ok(Self { folder: tempfile::tempdir()?, engine: Engine::start(1)?, module })
     }
 
+    fn cache(&self) -> Result<Cache, Box<dyn std::error::Error>> {
+        Ok(Cache::open(self.folder.path().join("cache"))?)
+    }
+
     /// With a compiler that is another program.
-    fn loader(&self, program: &str) -> Result<Loader, Box<dyn std::error::Error>> {
-        let cache = Cache::open(self.folder.path().join("cache"))?;
-        let compiler = Compiler::new(program.into(), &cache);
-        Ok(Loader::new(self.engine.clone(), Some(cache), Some(compiler)))
+    fn loader(&self, program: impl Into<PathBuf>) -> Result<Loader, Box<dyn std::error::Error>> {
+        let cache = self.cache()?;
+        let compiler = Compiler::new(program.into(), &cache, 256);
+        Ok(Loader::new(self.engine.clone(), Some(cache), 1 << 30, Some(compiler)))
+    }
+
+    /// A compiler that takes note of each run, reads the module and then does this.
+    fn script(&self, end: &str) -> Result<PathBuf, Box<dyn std::error::Error>> {
+        let path = self.folder.path().join("compiler");
+        let runs = self.runs();
+        let text = format!("#!/bin/sh\necho run >> {}\ncat > /dev/null\n{end}\n", runs.display());
+        fs::write(&path, text)?;
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o700))?;
+        Ok(path)
+    }
+
+    fn runs(&self) -> PathBuf {
+        self.folder.path().join("runs")
+    }
+
+    /// What two loads of the module say, and how often the compiler ran.
+    async fn twice(&self, loader: &Loader) -> Result<(LoaderError, usize), &'static str> {
+        let load = async || loader.load(self.module.bytes.into(), None).await.err();
+        let first = load().await.ok_or("it is loaded")?;
+        let second = load().await.ok_or("it is loaded")?;
+        let runs = fs::read_to_string(self.runs()).unwrap_or_default().lines().count();
+        if first == second { Ok((second, runs)) } else { Err("they say different things") }
     }
 }
 
 #[tokio::test]
-async fn a_compiler_that_crashes_costs_a_message_and_nothing_is_cached() -> Outcome {
-    let setting = Setting::new()?;
-    let loader = setting.loader("/bin/false")?;
-    let Err(problem) = loader.load(setting.module.bytes.into(), None).await else {
-        return Err("it is loaded".into());
-    };
-    let said = format!("{problem:?}");
-    assert!(said.contains("the compiler ended with exit status: 1 on this module"), "{said}");
-    assert_eq!(std::fs::read_dir(setting.folder.path().join("cache"))?.count(), 0);
+async fn a_module_on_which_the_compiler_crashes_is_refused_with_the_reason_and_never_compiled_again()
+-> Outcome {
+    for (end, said) in [
+        ("exit 1", "the compiler ended with exit status: 1 on this module"),
+        ("kill -ABRT $$", "the compiler ended with signal: 6"),
+        ("echo 'it imports a clock' >&2; exit 3", "it imports a clock"),
+        ("echo 'memory allocation of 9 bytes failed' >&2; kill -ABRT $$", "more than 256 MiB"),
+        ("kill -XCPU $$", "of processor time"),
+    ] {
+        let setting = Setting::new()?;
+        let loader = setting.loader(setting.script(end)?)?;
+        let (error, runs) = setting.twice(&loader).await?;
+        assert!(error.is_final(), "{end}");
+        assert!(error.to_string().contains(said), "{end}: {error}");
+        assert_eq!(runs, 1, "{end}");
+        assert_eq!(fs::read_dir(setting.folder.path().join("cache"))?.count(), 0);
+    }
     Ok(())
 }
 
 #[tokio::test]
-async fn without_a_process_for_the_compiler_it_runs_in_this_one() -> Outcome {
+async fn a_compiler_that_was_killed_from_outside_says_nothing_of_the_module() -> Outcome {
+    for end in ["kill -KILL $$", "kill -TERM $$", "echo 'no cache' >&2; exit 4"] {
+        let setting = Setting::new()?;
+        let loader = setting.loader(setting.script(end)?)?;
+        let (error, runs) = setting.twice(&loader).await?;
+        assert!(!error.is_final(), "{end}: {error}");
+        assert_eq!(runs, 2, "{end}: it is tried again");
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn without_a_process_for_the_compiler_nothing_is_compiled_in_this_one() -> Outcome {
     let setting = Setting::new()?;
     let loader = setting.loader("/nowhere/opensdn-webhook")?;
-    let loaded = loader.load(setting.module.bytes.into(), None).await;
-    let policy = loaded.map_err(|problem| format!("{problem:?}"))?;
-    assert!(!policy.is_from_cache());
+    let (error, _) = setting.twice(&loader).await?;
+    assert!(!error.is_final());
+    assert!(error.to_string().contains("could not be started"), "{error}");
     Ok(())
 }
 
 #[tokio::test]
 async fn what_is_in_the_cache_needs_no_compiler() -> Outcome {
     let setting = Setting::new()?;
-    let cache = Cache::open(setting.folder.path().join("cache"))?;
-    Policy::precompile(&setting.engine, setting.module.bytes, &cache)?;
+    Policy::precompile(&setting.engine, setting.module.bytes.to_vec(), &setting.cache()?).await?;
     let loader = setting.loader("/bin/false")?;
     let loaded = loader.load(setting.module.bytes.into(), None).await;
-    assert!(loaded.map_err(|problem| format!("{problem:?}"))?.is_from_cache());
+    assert!(loaded?.is_from_cache());
+    let found = loader.find(Digest::of(setting.module.bytes)).await;
+    assert!(found.ok_or("its bytes are not needed")??.is_from_cache());
+    Ok(())
+}
+
+#[tokio::test]
+async fn what_is_known_and_what_is_built_in_wait_for_no_other_module() -> Outcome {
+    let setting = Setting::new()?;
+    let known = Digest::of(setting.module.bytes);
+    let loader = setting.loader(setting.script("exit 1")?)?;
+    // Somebody else's module is being compiled all the while.
+    let _compiling = loader.others.acquire().await?;
+    assert!(loader.load(setting.module.bytes.into(), None).await.is_err_and(|one| one.is_final()));
+    let _built_in = loader.built_in.acquire().await?;
+    assert!(loader.load(setting.module.bytes.into(), Some(known)).await.is_err());
+    assert!(loader.find(known).await.is_some());
+    Ok(())
+}
+
+#[tokio::test]
+async fn the_cache_is_bounded_and_what_is_in_force_stays_in_it() -> Outcome {
+    let setting = Setting::new()?;
+    let cache = setting.cache()?;
+    let mut digests = Vec::new();
+    for number in 0..3 {
+        let mut bytes = setting.module.bytes.to_vec();
+        // An empty custom section makes it another module.
+        bytes.extend([0, 2, 1, b'0' + number]);
+        digests.push(Digest::of(&bytes));
+        Policy::precompile(&setting.engine, bytes, &cache).await?;
+    }
+    let compiler = Compiler::new("/bin/false".into(), &cache, 256);
+    let loader = Loader::new(setting.engine.clone(), Some(cache.clone()), 1, Some(compiler));
+    let [first, second, third] = digests.try_into().map_err(|_| "there are three")?;
+    loader.forget_all_but(&HashSet::from([first]));
+    loader.trim_cache(third).await;
+    let is_there = async |digest| {
+        Policy::load_compiled(&setting.engine, digest, &cache).await.is_ok_and(|one| one.is_some())
+    };
+    assert!(is_there(first).await, "it is in force");
+    assert!(!is_there(second).await, "it is neither in force nor new");
+    assert!(is_there(third).await, "it is new");
     Ok(())
 }
