@@ -2,6 +2,7 @@
 //! bytes. A target does not know its driver: `run` drives it for a bounded number of inputs
 //! in every test run, `libfuzzer/` for as long as a person likes.
 
+pub mod describe;
 pub mod mutate;
 pub mod reply;
 pub mod review;
