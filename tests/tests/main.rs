@@ -11,6 +11,7 @@ mod deep_objects;
 mod deploy;
 mod gate;
 mod guide;
+mod hostile_modules;
 mod images;
 mod kubectl_plugin;
 mod lab_cluster;

@@ -1,0 +1,117 @@
+//! Modules made to end whoever looks at them, and the plugin, which looks at what its user was sent.
+//! Deliberately not here: the webhook's compiler (`webhook_compiler`), and the bounds themselves,
+//! which are tested in the host.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use opensdn_policy_build::component_of;
+use opensdn_testing::programs::program;
+use opensdn_testing::{Failed, Outcome};
+
+/// A module and what is said of it.
+pub(crate) struct Hostile {
+    pub(crate) name: &'static str,
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) said: &'static str,
+}
+
+/// Each ended a process, or kept a thread of it for ever.
+pub(crate) fn hostile_modules() -> Result<Vec<Hostile>, Failed> {
+    let chain = |before: String| format!(r#"{{"$ref":"{before}"}}"#);
+    let double =
+        |before: String| format!(r#"{{"allOf":[{{"$ref":"{before}"}},{{"$ref":"{before}"}}]}}"#);
+    let pointer = "(drop (memory.grow (i32.const 4)))
+        (memory.fill (i32.const 131072) (i32.const 47) (i32.const 200000))
+        (i32.store (i32.const 1300) (i32.const 131072))
+        (i32.store (i32.const 1304) (i32.const 200000))";
+    let hostile =
+        |name, bytes: Result<Vec<u8>, Failed>, said| Ok(Hostile { name, bytes: bytes?, said });
+    [
+        hostile("long-chain", with_schema(&definitions(20_000, chain)), "32768 are possible"),
+        hostile("chain", with_schema(&definitions(900, chain)), "deeper than 64 levels"),
+        hostile("doubling", with_schema(&definitions(60, double)), "more than 10000 values"),
+        hostile("pointer", guest("", pointer), "a JSON Pointer may have 256 bytes"),
+        hostile("crash", guest("", "unreachable"), "cannot describe itself"),
+        hostile("loop", guest("", "(loop $again (br $again))"), "cannot describe itself"),
+    ]
+    .into_iter()
+    .collect()
+}
+
+/// A module that describes itself so.
+fn guest(data: &str, describe: &str) -> Result<Vec<u8>, Failed> {
+    let text = include_str!("../../sdk/host/tests/guests/policy.wat");
+    let text = text.replace("(; DATA ;)", data).replace("(; DESCRIBE ;)", describe);
+    Ok(component_of(&wat::parse_str(text)?)?)
+}
+
+fn with_schema(schema: &str) -> Result<Vec<u8>, Failed> {
+    let escaped: String = schema.bytes().map(|byte| format!("\\{byte:02x}")).collect();
+    let (length, pages) = (schema.len(), schema.len() / (64 << 10) + 1);
+    let describe = format!(
+        "(drop (memory.grow (i32.const {pages})))
+        (memory.init $schema (i32.const 131072) (i32.const 0) (i32.const {length}))
+        (i32.store (i32.const 1048) (i32.const 131072))
+        (i32.store (i32.const 1052) (i32.const {length}))"
+    );
+    guest(&format!("(data $schema \"{escaped}\")"), &describe)
+}
+
+/// Definitions, each made of the name of the one before.
+fn definitions(count: usize, one: impl Fn(String) -> String) -> String {
+    let mut text = r#"{"$defs":{"d0":{}"#.to_owned();
+    for number in 1..=count {
+        let before = one(format!("#/$defs/d{}", number - 1));
+        text.push_str(&format!(",\"d{number}\":{before}"));
+    }
+    format!("{text}}},\"$ref\":\"#/$defs/d{count}\"}}")
+}
+
+/// A small module that takes the more memory to compile, by the square, the more loops it has
+/// within each other: each hands on as many locals.
+pub(crate) fn nested_loops(count: usize) -> Result<Vec<u8>, Failed> {
+    let mut text = format!("(component (core module (func (local {})", "i32 ".repeat(count));
+    text.push_str(&"loop ".repeat(count));
+    for local in 0..count {
+        text.push_str(&format!("local.get {local} i32.const 1 i32.add local.set {local} "));
+    }
+    for local in 0..count {
+        text.push_str(&format!("local.get {local} br_if 0 end "));
+    }
+    Ok(wat::parse_str(text + ")))")?)
+}
+
+fn policy(folder: &Path, arguments: &[&str]) -> Result<Output, Failed> {
+    let mut command = Command::new(program("kubectl-opensdn")?);
+    command.arg("policy").args(arguments).current_dir(folder).stdin(Stdio::null());
+    command.env_clear().env("HOME", "/nonexistent").env("XDG_CACHE_HOME", folder.join("cache"));
+    Ok(command.output()?)
+}
+
+fn text(bytes: &[u8]) -> String {
+    // Lines are broken to the width of a terminal.
+    String::from_utf8_lossy(bytes).split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn the_plugin_says_why_a_hostile_module_is_no_policy_and_ends_as_ever() -> Outcome {
+    let folder = tempfile::tempdir()?;
+    fs::create_dir(folder.path().join("cases"))?;
+    fs::write(
+        folder.path().join("cases/case.yaml"),
+        "object: {apiVersion: v1, kind: Thing, metadata: {name: x}}\nexpect: {findings: []}\n",
+    )?;
+    for Hostile { name, bytes, said } in hostile_modules()? {
+        let file = format!("{name}.wasm");
+        fs::write(folder.path().join(&file), bytes)?;
+        let inspected = policy(folder.path(), &["inspect", &file])?;
+        assert_eq!(inspected.status.code(), Some(1), "{name}: {inspected:?}");
+        assert!(text(&inspected.stdout).contains(said), "{name}: {}", text(&inspected.stdout));
+        let tested = policy(folder.path(), &["test", &file, "--cases", "cases"])?;
+        assert_eq!(tested.status.code(), Some(2), "{name}: {tested:?}");
+        assert!(text(&tested.stderr).contains(said), "{name}: {}", text(&tested.stderr));
+    }
+    Ok(())
+}
