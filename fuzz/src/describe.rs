@@ -12,7 +12,7 @@ use opensdn_policy_build::component_of;
 use opensdn_policy_host::{
     Binding, Digest, Engine, Limits, LoadError, MAX_INDEXES, MAX_INTERESTS, MAX_MESSAGES,
     MAX_NAME_BYTES, MAX_POINTER_BYTES, MAX_POINTER_SEGMENTS, MAX_READS, MAX_SCHEMA_BYTES, Metadata,
-    Mode, Policy, PolicySet, Scope, scan,
+    Mode, Policy, PolicySet, Ratcheting, Scope, scan,
 };
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
@@ -136,6 +136,7 @@ fn put_in_force(policy: &Policy) -> Result<usize, Violation> {
         failure_mode: None,
         scope: Scope::default(),
         limits: Limits::default(),
+        ratcheting: Ratcheting::Enabled,
     };
     let set = PolicySet::new(vec![binding("one"), binding("other")], vec![String::new()]);
     let mut paths = scan::Paths::new();

@@ -73,9 +73,8 @@ fn never_ratchets(metadata: &Metadata) -> impl Iterator<Item = &str> {
 pub fn ratchet(findings: &mut [Finding], stored: &[Finding], object: &str, old: &str) {
     let known: HashSet<_> = stored.iter().map(identity).collect();
     // Of two texts that were cut nobody can say that they are the same.
-    let is_whole = |finding: &Finding| {
-        finding.pointer.len().max(finding.message.len()) <= MAX_TEXT_BYTES
-    };
+    let is_whole =
+        |finding: &Finding| finding.pointer.len().max(finding.message.len()) <= MAX_TEXT_BYTES;
     let same = |finding: &&mut Finding| {
         finding.denies() && is_whole(finding) && known.contains(&identity(finding))
     };
