@@ -9,10 +9,10 @@ use std::{
 };
 
 use sha2::{Digest as _, Sha256};
-use tokio::sync::Semaphore;
 use wasmtime::{Config, InstanceAllocationStrategy, PoolingAllocationConfig};
 
 use crate::metering::{Meter, Metering};
+use crate::slots::Slots;
 
 /// How often a running evaluation is interrupted: it then yields to others or, past its deadline,
 /// ends.
@@ -67,7 +67,7 @@ pub enum EngineError {
 #[derive(Clone)]
 pub struct Engine {
     inner: wasmtime::Engine,
-    slots: Arc<Semaphore>,
+    slots: Arc<Slots>,
     fingerprint: Arc<str>,
     metering: Metering,
     meter: Meter,
@@ -98,7 +98,7 @@ impl Engine {
         let inner = wasmtime::Engine::new(&config).map_err(EngineError::Start)?;
         start_clock(&inner)?;
         let fingerprint = fingerprint(&inner).into();
-        let slots = Arc::new(Semaphore::new(concurrent as usize));
+        let slots = Arc::new(Slots::new(concurrent));
         Ok(Self { inner, slots, fingerprint, metering, meter: Meter::default() })
     }
 
@@ -116,7 +116,7 @@ impl Engine {
         &self.inner
     }
 
-    pub(crate) fn slots(&self) -> &Semaphore {
+    pub(crate) fn slots(&self) -> &Slots {
         &self.slots
     }
 

@@ -12,6 +12,7 @@ use crate::{
     engine::{Engine, Limits, MAX_LOOKUP_BYTES},
     lookup::{FoundObject, Lookup},
     metering::{Cost, Metering},
+    slots::SlotClass,
     verdict::FailureReason,
 };
 
@@ -75,15 +76,14 @@ enum Stop {
 pub(crate) async fn run<T>(
     engine: &Engine,
     ready: &PolicyPre<State>,
+    class: SlotClass,
     state: State,
     run: impl AsyncFnOnce(&mut Store<State>, generated::Policy) -> wasmtime::Result<T>,
 ) -> Result<T, FailureReason> {
     let deadline = state.deadline;
-    let slot = match engine.slots().try_acquire() {
-        Ok(slot) => Ok(Ok(slot)),
-        Err(_) => timeout_at(deadline, engine.slots().acquire()).await,
+    let Some(_slot) = engine.slots().acquire(class, deadline).await else {
+        return Err(FailureReason::Overloaded);
     };
-    let Ok(Ok(_slot)) = slot else { return Err(FailureReason::Overloaded) };
     let (reply, budget) = (state.limits.reply, Arc::clone(&state.budget));
     let mut store = Store::new(engine.inner(), state);
     store.limiter(|state| state);

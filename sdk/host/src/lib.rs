@@ -26,6 +26,7 @@ mod policy;
 mod request;
 pub mod scan;
 mod set;
+mod slots;
 mod text;
 mod verdict;
 

@@ -14,6 +14,7 @@ use crate::{
     engine::{Engine, Limits},
     instance::{self, State},
     lookup::{Lookup, NoLookup},
+    slots::SlotClass,
     verdict::FailureReason,
 };
 
@@ -266,7 +267,7 @@ impl Policy {
         let Inner { engine, ready, .. } = &*self.inner;
         let indexes = Arc::clone(&self.inner.indexes);
         let state = State::new(call.limits, call.deadline, indexes, call.lookup);
-        instance::run(engine, ready, state, run).await
+        instance::run(engine, ready, call.class, state, run).await
     }
 
     /// A finding must be one that the policy declared, else its code could not be explained.
@@ -292,6 +293,8 @@ impl Policy {
 /// What one evaluation may use.
 pub(crate) struct Call {
     pub(crate) limits: Limits,
+    /// Which slots it may take.
+    pub(crate) class: SlotClass,
     pub(crate) deadline: Instant,
     pub(crate) lookup: Arc<dyn Lookup>,
 }
@@ -352,7 +355,7 @@ fn link(engine: &Engine, component: &Component) -> Result<PolicyPre<State>, Load
 async fn describe(engine: &Engine, ready: &PolicyPre<State>) -> Result<Metadata, LoadError> {
     let deadline = Instant::now() + DESCRIBE_PATIENCE;
     let state = State::new(DESCRIBE_LIMITS, deadline, Arc::new([]), Arc::new(NoLookup));
-    let metadata = instance::run(engine, ready, state, async |store, policy| {
+    let metadata = instance::run(engine, ready, SlotClass::Kept, state, async |store, policy| {
         policy.call_describe(store).await
     })
     .await

@@ -12,6 +12,7 @@ use crate::{
     policy::Call,
     request::Request,
     scan::{Document, Paths, Slot},
+    slots::SlotClass,
     text::shorten,
     verdict::{
         Claim, EvalFailure, Evaluation, FailureMode, FailureReason, Finding, Mode, Mutation,
@@ -102,7 +103,7 @@ impl PolicySet {
         for matched in self.matches(Step::Validate, request) {
             let started = Instant::now();
             let Entry { binding, .. } = matched.entry;
-            let call = call(binding, context);
+            let call = self.call(binding, request, context);
             let parts = matched.parts(request);
             let wire = matched.request(request, &parts);
             let result = binding.policy.validate(call, wire, &binding.settings).await;
@@ -128,7 +129,7 @@ impl PolicySet {
         for matched in self.matches(Step::Mutate, request) {
             let started = Instant::now();
             let Entry { binding, .. } = matched.entry;
-            let call = call(binding, context);
+            let call = self.call(binding, request, context);
             let parts = matched.parts(request);
             let wire = matched.request(request, &parts);
             let patch = binding.policy.mutate(call, wire, &binding.settings).await;
@@ -175,13 +176,24 @@ impl PolicySet {
         request.object.iter().chain(&request.old_object).map(read).collect()
     }
 
+    /// An object of a closed group is refused where no slot becomes free, so those have slots that
+    /// nobody else can take.
+    fn call(&self, binding: &Binding, request: &Request<'_>, context: &Context) -> Call {
+        let class = match self.is_closed(request.group) {
+            true => SlotClass::Kept,
+            false => SlotClass::Shared,
+        };
+        let Context { deadline, .. } = *context;
+        Call { limits: binding.limits, class, deadline, lookup: Arc::clone(&context.lookup) }
+    }
+
     fn failure(
         &self,
         binding: &Binding,
         request: &Request<'_>,
         reason: FailureReason,
     ) -> EvalFailure {
-        let closed = self.closed_groups.iter().any(|group| group == request.group);
+        let closed = self.is_closed(request.group);
         let default = if closed { FailureMode::Fail } else { FailureMode::Ignore };
         EvalFailure {
             policy: binding.name.clone(),
@@ -190,11 +202,10 @@ impl PolicySet {
             reason: reason.shortened(),
         }
     }
-}
 
-fn call(binding: &Binding, context: &Context) -> Call {
-    let Context { deadline, .. } = *context;
-    Call { limits: binding.limits, deadline, lookup: Arc::clone(&context.lookup) }
+    fn is_closed(&self, group: &str) -> bool {
+        self.closed_groups.iter().any(|closed| closed == group)
+    }
 }
 
 /// What a policy sees of a request as lists, which its record only borrows.

@@ -472,7 +472,7 @@ async fn look_ups_that_find_more_than_an_evaluation_may_have_end_it_before_they_
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_look_up_that_never_answers_ends_at_the_time_limit() {
     let engine = engine();
-    let bytes = guest(&[("DESCRIBE", DECLARED), ("VALIDATE", FIND)]);
+    let bytes = asking();
     let policy = load(&engine, &bytes).await.unwrap();
     assert_eq!(policy.metadata().indexes.len(), 1);
     let set = PolicySet::new(vec![binding("waiting", policy)], Vec::new());
@@ -506,4 +506,46 @@ fn a_folder_that_others_write_to_is_no_cache() {
     std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o777)).unwrap();
     let error = Cache::open(folder.path()).unwrap_err().to_string();
     assert!(error.contains("chmod 700"), "{error}");
+}
+
+/// A policy that looks something up by the index "undeclared", which it declares: of the kind Thing
+/// by the key "".
+fn asking() -> Vec<u8> {
+    guest(&[("DESCRIBE", DECLARED), ("VALIDATE", FIND)])
+}
+
+/// A cluster that never answers, with a permit for each question.
+struct Asked(tokio::sync::Semaphore);
+
+impl Lookup for Asked {
+    fn get<'a>(&'a self, _: &'a Index, _: &'a str, _: &'a str) -> Answer<'a, Option<FoundObject>> {
+        Box::pin(std::future::pending())
+    }
+
+    fn find<'a>(&'a self, _: &'a Index, _: &'a str) -> Answer<'a, Vec<FoundObject>> {
+        self.0.add_permits(1);
+        Box::pin(std::future::pending())
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn policies_that_take_all_slots_for_open_groups_leave_some_for_the_closed_ones() {
+    let engine = engine();
+    let mut slow = binding("slow", load(&engine, &asking()).await.unwrap());
+    slow.limits.time = Duration::from_secs(60);
+    let busy = Arc::new(PolicySet::new(vec![slow], Vec::new()));
+    let harmless = load(&engine, &validating("")).await.unwrap();
+    let ours = PolicySet::new(vec![binding("harmless", harmless)], vec![String::new()]);
+    let asked = Arc::new(Asked(tokio::sync::Semaphore::new(0)));
+    // More than the engine's eight slots.
+    let crowd: Vec<_> = (0..16)
+        .map(|_| (Arc::clone(&busy), Arc::clone(&asked)))
+        .map(|(busy, asked)| tokio::spawn(async move { evaluate(&busy, asked).await }))
+        .collect();
+    let _six_are_running = asked.0.acquire_many(6).await.unwrap();
+    let verdict = evaluate(&ours, Arc::new(NoLookup)).await;
+    assert_eq!(verdict.failures, [], "a closed group has slots of its own");
+    for one in crowd {
+        one.abort();
+    }
 }

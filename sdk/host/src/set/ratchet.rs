@@ -8,7 +8,7 @@
 
 use std::collections::HashSet;
 
-use super::{Context, PolicySet, call, findings};
+use super::{Context, PolicySet, findings};
 use crate::{
     binding::{Binding, Ratcheting},
     contract::{Metadata, Operation, Severity, Step},
@@ -45,7 +45,7 @@ impl PolicySet {
             }
             let parts = matched.parts(&stored);
             let wire = matched.request(&stored, &parts);
-            let call = call(binding, context);
+            let call = self.call(binding, request, context);
             // Not counted as an evaluation: in metrics it would be a second verdict on one request.
             if let Ok(said) = binding.policy.validate(call, wire, &binding.settings).await {
                 let said = findings(binding, said.findings);
