@@ -39,4 +39,5 @@ mod webhook_compiler;
 mod webhook_memory;
 mod webhook_modules;
 mod webhook_policies;
+mod webhook_secrets;
 mod yaml_like_kubectl;

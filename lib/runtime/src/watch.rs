@@ -19,7 +19,12 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::error_chain;
-use crate::list::List;
+
+mod parts;
+
+use parts::{Page, PageError};
+
+pub use parts::Parts;
 
 /// What is watched.
 #[derive(Clone, Debug)]
@@ -58,7 +63,6 @@ pub enum Event {
     },
 }
 
-const PAGE: u32 = 500;
 const LIST_TIMEOUT: Duration = Duration::from_secs(30);
 /// A watch without an event that ends so early was not ended by its own time limit.
 const AT_ONCE: Duration = Duration::from_millis(500);
@@ -76,10 +80,17 @@ const FAILURES_BEFORE_LIST: u32 = 5;
 
 /// Watches until the receiver is dropped.
 pub fn watch(client: Client, spec: WatchSpec) -> mpsc::Receiver<Event> {
+    let parts = if spec.metadata_only { Parts::Metadata } else { Parts::All };
+    watch_parts(client, spec, parts)
+}
+
+/// Watches these parts of the objects until the receiver is dropped, whatever the `spec` says of
+/// metadata.
+pub fn watch_parts(client: Client, spec: WatchSpec, parts: Parts) -> mpsc::Receiver<Event> {
     let (sender, receiver) = mpsc::channel(256);
     tokio::spawn(async move {
         let closed = sender.clone();
-        let mut watch = Watch { client, spec, sender, outage: None };
+        let mut watch = Watch { client, spec, parts, sender, outage: None };
         tokio::select! {
             () = closed.closed() => {}
             () = watch.run() => {}
@@ -91,6 +102,7 @@ pub fn watch(client: Client, spec: WatchSpec) -> mpsc::Receiver<Event> {
 struct Watch {
     client: Client,
     spec: WatchSpec,
+    parts: Parts,
     sender: mpsc::Sender<Event>,
     /// None while the API server answers.
     outage: Option<Outage>,
@@ -106,6 +118,8 @@ struct Outage {
 enum Failure {
     #[error("ask the API server")]
     Call(#[source] kube::Error),
+    #[error("ask the API server for a list")]
+    Page(#[source] PageError),
     #[error("build a request")]
     Request(#[source] http::Error),
     #[error("the API server does not answer")]
@@ -135,13 +149,12 @@ impl Watch {
         self.send(Event::Init).await;
         let mut next = String::new();
         loop {
-            let query = format!("limit={PAGE}&continue={next}");
-            let call = self.client.request::<List>(self.request(&query)?);
+            let query = format!("limit={}&continue={next}", self.parts.page());
+            let call = self.parts.read_page(&self.client, self.request(&query)?);
             let answer = timeout(LIST_TIMEOUT, call).await.map_err(|_| Failure::Silent)?;
-            let list = answer.map_err(Failure::Call)?;
-            list.next().clone_into(&mut next);
-            let version = list.resource_version().to_owned();
-            for object in list.into_objects() {
+            let Page { next: continue_at, version, objects } = answer.map_err(page_or_call)?;
+            next = continue_at;
+            for object in objects {
                 self.send(Event::InitApply(object)).await;
             }
             if next.is_empty() {
@@ -205,8 +218,10 @@ impl Watch {
         version: &mut String,
     ) -> Result<(), Failure> {
         let change = match event {
-            WatchEvent::Added(object) | WatchEvent::Modified(object) => Event::Apply(object),
-            WatchEvent::Deleted(object) => Event::Delete(object),
+            WatchEvent::Added(object) | WatchEvent::Modified(object) => {
+                Event::Apply(self.parts.object(object))
+            }
+            WatchEvent::Deleted(object) => Event::Delete(self.parts.object(object)),
             WatchEvent::Bookmark(bookmark) => {
                 *version = bookmark.metadata.resource_version;
                 self.send(Event::Heartbeat).await;
@@ -253,18 +268,12 @@ impl Watch {
 
     fn request(&self, query: &str) -> Result<http::Request<Vec<u8>>, Failure> {
         use std::fmt::Write as _;
-        let mut uri = format!("{}?{query}", self.spec.path);
+        let mut uri = format!("{}?{query}{}", self.spec.path, self.parts.query());
         if let Some(name) = &self.spec.name {
             // Names of objects need no escape. Writing to a String cannot fail.
             let _ = write!(uri, "&fieldSelector=metadata.name%3D{name}");
         }
-        let accept = if self.spec.metadata_only && !query.starts_with("watch") {
-            "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
-        } else if self.spec.metadata_only {
-            "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
-        } else {
-            "application/json"
-        };
+        let accept = self.parts.accept(!query.starts_with("watch"));
         let request = http::Request::get(uri).header(http::header::ACCEPT, accept);
         request.body(Vec::new()).map_err(Failure::Request)
     }
@@ -272,6 +281,13 @@ impl Watch {
     async fn send(&self, event: Event) {
         // A receiver that is gone ends the whole task.
         let _ = self.sender.send(event).await;
+    }
+}
+
+fn page_or_call(error: PageError) -> Failure {
+    match error {
+        PageError::Call(error) => Failure::Call(error),
+        other => Failure::Page(other),
     }
 }
 

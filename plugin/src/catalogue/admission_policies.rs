@@ -4,7 +4,7 @@
 use super::{Finder, Meaning, Severity};
 
 /// Code, what is wrong, why, what to do; the warnings are about the state of the cluster.
-const FAULTS: [(&str, Severity, &str, &str, &str); 15] = [
+const FAULTS: [(&str, Severity, &str, &str, &str); 16] = [
     (
         "OSDN4001",
         Severity::Deny,
@@ -125,6 +125,16 @@ const FAULTS: [(&str, Severity, &str, &str, &str); 15] = [
          policy could judge. And no policy is asked whether an AdmissionPolicy may be deleted: it \
          could keep itself in force.",
         "take the operation out of spec.kinds, or build the policy without it",
+    ),
+    (
+        "OSDN4016",
+        Severity::Deny,
+        "the policy looks up more of Secrets than may ever be known",
+        "Whoever may write AdmissionPolicies could else read every Secret: what a policy looks up \
+         may stand in its messages. So no policy, wherever its module comes from, sees more of a \
+         Secret than its name, namespace, labels, type and the names of its keys.",
+        "read nothing of a Secret but /metadata/name, /metadata/namespace, /metadata/labels, /type \
+         and /data, which has the names of the keys with null in place of each value",
     ),
 ];
 

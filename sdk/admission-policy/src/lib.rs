@@ -5,6 +5,7 @@
 mod never_judged;
 mod plan;
 mod problem;
+mod secrets;
 mod source;
 
 pub use plan::{CLOSED_GROUPS, bind};

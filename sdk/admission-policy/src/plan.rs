@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use crate::never_judged::never_judged;
 use crate::problem::{Fault, Problem};
+use crate::secrets;
 use crate::source::Source;
 
 /// The groups whose requests are refused when a policy is inconclusive.
@@ -38,6 +39,7 @@ pub fn bind(
     problems.extend(uncovered(metadata, kinds));
     problems.extend(unnamed(metadata, kinds));
     problems.extend(never_judged(metadata, kinds));
+    problems.extend(secrets::problems(metadata));
     if !source.is_built_in() {
         problems.extend(forbidden_lookups(metadata, spec));
     }
@@ -151,6 +153,8 @@ fn unnamed(metadata: &Metadata, kinds: &[crd::KindRule]) -> Option<Problem> {
 /// Lookups that the administrator has not allowed. What is to be judged may be looked up too,
 /// if the administrator named it or it is OpenSDN's: not because a module says so.
 fn forbidden_lookups(metadata: &Metadata, spec: &AdmissionPolicySpec) -> Vec<Problem> {
+    // What is never allowed is not proposed either.
+    let possible = |index: &&Index| secrets::is_allowed(index);
     let allowed = |index: &&Index| {
         let is = |group: &str, kind: &str| group == index.group && kind == index.kind;
         let lookups = spec.allowed_lookups.as_deref().unwrap_or_default();
@@ -165,7 +169,7 @@ fn forbidden_lookups(metadata: &Metadata, spec: &AdmissionPolicySpec) -> Vec<Pro
     let mut titles: Vec<(String, &Index)> = metadata
         .indexes
         .iter()
-        .filter(|index| !allowed(index))
+        .filter(|index| possible(index) && !allowed(index))
         .map(|index| (title(&index.group, &index.kind), index))
         .collect();
     titles.dedup_by(|one, other| one.0 == other.0);
@@ -363,6 +367,18 @@ pub(crate) mod tests {
         assert_eq!(forbidden("Secret", json!({})), 1, "being about Secrets is its own word only");
         assert_eq!(forbidden("Pod", json!({"allowedLookups": [{"kind": "Secret"}]})), 0);
         assert_eq!(forbidden("Secret", json!({"kinds": [{"kind": "Secret"}]})), 0);
+    }
+
+    #[test]
+    fn what_is_never_allowed_is_not_proposed_to_be_allowed() {
+        let mut metadata = metadata("", "Pod");
+        metadata.indexes[0].reads = vec!["/data".into(), "/metadata/annotations".into()];
+        assert_eq!(forbidden_lookups(&metadata, &spec(&json!({}))), []);
+        let problems: Vec<Problem> = secrets::problems(&metadata).collect();
+        assert_eq!(problems.len(), 1);
+        let text = problems[0].text();
+        assert!(text.starts_with("OSDN4016: /spec/module: "), "{text}");
+        assert!(text.contains("/metadata/annotations") && text.contains("/type"), "{text}");
     }
 
     #[test]

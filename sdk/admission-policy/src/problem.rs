@@ -18,6 +18,7 @@
 //! | OSDN4013 | Unreadable | refused | the object is not an AdmissionPolicy |
 //! | OSDN4014 | KindsRequired | refused | the policy is about any kind, and `kinds` names none |
 //! | OSDN4015 | OperationNotJudged | refused | no policy is asked about the operation |
+//! | OSDN4016 | SecretNotAllowed | refused | the policy looks up more of Secrets than may ever be known |
 //!
 //! Warnings are about the state of the cluster, which may change in any order: a policy may be
 //! applied before its ConfigMap or its kind.
@@ -58,6 +59,8 @@ pub enum Fault {
     KindsRequired,
     /// No policy is asked about the operation.
     OperationNotJudged,
+    /// The policy looks up more of Secrets than may ever be known.
+    SecretNotAllowed,
 }
 
 impl Fault {
@@ -80,6 +83,7 @@ impl Fault {
             Self::Unreadable => "OSDN4013",
             Self::KindsRequired => "OSDN4014",
             Self::OperationNotJudged => "OSDN4015",
+            Self::SecretNotAllowed => "OSDN4016",
         }
     }
 

@@ -7,8 +7,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 mod record;
+mod secret;
 
 pub use record::{Answered, Call, Question, Record, Recording, Replay};
+pub use secret::{is_secret, without_secrets};
 
 pub use crate::contract::Index;
 use crate::engine::MAX_LOOKUP_BYTES;
@@ -150,6 +152,7 @@ fn is_of_kind(object: &Value, index: &Index) -> bool {
 /// What a lookup by this index returns of the object.
 #[must_use]
 pub fn extract(index: &Index, object: &Value) -> FoundObject {
+    let object = &*without_secrets(&index.group, &index.kind, object);
     let text =
         |pointer| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
     FoundObject {
@@ -171,6 +174,7 @@ pub fn keys(index: &Index, object: &Value) -> Vec<String> {
     if index.key.is_empty() {
         return vec![String::new()];
     }
+    let object = &*without_secrets(&index.group, &index.kind, object);
     let mut found = Vec::new();
     let segments: Vec<String> = index
         .key
@@ -234,6 +238,24 @@ mod tests {
         assert_eq!(keys(&index("/spec/items/*/ip"), &object), ["a", "b"]);
         assert_eq!(keys(&index("/spec/*/1/ip"), &object), ["b"]);
         assert_eq!(keys(&index(""), &object), [""]);
+    }
+
+    #[tokio::test]
+    async fn of_a_secret_no_lookup_returns_a_value() {
+        let secret = json!({"apiVersion": "v1", "kind": "Secret",
+            "metadata": {"name": "a", "namespace": "n"}, "data": {"key": "value"}});
+        let documents = Documents::new(vec![secret]);
+        let index = |key: &str| Index {
+            name: "i".into(),
+            group: String::new(),
+            kind: "Secret".into(),
+            key: key.into(),
+            reads: vec![String::new(), "/data".into(), "/data/key".into()],
+        };
+        let found = documents.get(&index(""), "n", "a").await.unwrap().unwrap();
+        assert!(!format!("{found:?}").contains("value"), "{found:?}");
+        assert_eq!(found.parts[1..], [Some(r#"{"key":null}"#.into()), Some("null".into())]);
+        assert_eq!(documents.find(&index("/data/key"), "value").await.unwrap(), []);
     }
 
     #[tokio::test]

@@ -14,7 +14,7 @@ use kube::Client;
 use opensdn_policy_host::Index;
 use opensdn_policy_host::lookup::{FoundObject, LookupError, up_to_the_limit};
 use opensdn_runtime::discovery::{Discovery, Resolution, Resource};
-use opensdn_runtime::watch::{Event, WatchSpec, watch};
+use opensdn_runtime::watch::{Event, WatchSpec, watch_parts};
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
@@ -209,11 +209,11 @@ async fn follow(
     let target = WatchSpec {
         path: resource.path(),
         name: None,
-        metadata_only: shared.schema.is_metadata(),
+        metadata_only: false,
         heartbeat: shared.staleness / 3,
     };
     let known = Resolution::Served(resource);
-    let mut changes = watch(client.clone(), target);
+    let mut changes = watch_parts(client.clone(), target, shared.schema.parts());
     let mut filling = Store::new(&shared.schema);
     loop {
         tokio::select! {

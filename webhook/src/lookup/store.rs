@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use opensdn_policy_host::{Index, lookup};
+use opensdn_runtime::watch::Parts;
 use serde_json::Value;
 
 /// Which parts are kept and which keys are indexed.
@@ -41,10 +42,25 @@ impl IndexSchema {
 
     /// Whether everything that is kept or indexed is metadata, so that nothing else of an object
     /// need ever come here: neither the status of a Node nor the data of a Secret.
-    pub(super) fn is_metadata(&self) -> bool {
+    fn is_metadata(&self) -> bool {
         let keys = self.indexes.iter().map(|index| &index.key);
         let mut pointers = self.pointers.iter().chain(keys.filter(|key| !key.is_empty()));
         pointers.all(|pointer| pointer.starts_with("/metadata/"))
+    }
+
+    /// How much of the objects the watch has to bring.
+    pub(super) fn parts(&self) -> Parts {
+        let any = |test: fn(&str) -> bool| {
+            self.pointers.iter().chain(self.indexes.iter().map(|index| &index.key)).any(|p| test(p))
+        };
+        let is_secret =
+            self.indexes.iter().any(|index| lookup::is_secret(&index.group, &index.kind));
+        match is_secret {
+            _ if self.is_metadata() => Parts::Metadata,
+            true if any(|pointer| pointer.starts_with("/data")) => Parts::SecretKeys,
+            true => Parts::SecretType,
+            false => Parts::All,
+        }
     }
 
     /// Whether both keep and index the same.
@@ -54,6 +70,9 @@ impl IndexSchema {
     }
 
     fn entry(&self, object: &Value) -> CachedObject {
+        let of = self.indexes.first().map(|index| (index.group.as_str(), index.kind.as_str()));
+        let (group, kind) = of.unwrap_or_default();
+        let object = &*lookup::without_secrets(group, kind, object);
         let text =
             |pointer| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default().into();
         let part = |pointer: &String| {
@@ -247,6 +266,26 @@ mod tests {
         assert!(!IndexSchema::new([&labels, &index("/spec/ip", &[])]).is_metadata());
         assert!(!IndexSchema::new([&index("", &["/type"])]).is_metadata());
         assert!(!IndexSchema::new([&index("", &[""])]).is_metadata(), "the whole object");
+    }
+
+    #[test]
+    fn of_a_secret_no_more_comes_here_than_what_is_declared_and_values_are_never_kept() {
+        let of_secrets = |reads: &[&str]| {
+            IndexSchema::new([&Index {
+                group: String::new(),
+                kind: "Secret".into(),
+                ..index("", reads)
+            }])
+        };
+        assert_eq!(of_secrets(&["/metadata/labels"]).parts(), Parts::Metadata);
+        assert_eq!(of_secrets(&["/type"]).parts(), Parts::SecretType);
+        assert_eq!(of_secrets(&["/type", "/data"]).parts(), Parts::SecretKeys);
+        assert_eq!(IndexSchema::new([&index("", &["/data"])]).parts(), Parts::All);
+        let schema = of_secrets(&["", "/data"]);
+        let mut store = Store::new(&schema);
+        store.put(&schema, &json!({"metadata": {"name": "a"}, "data": {"key": "hunter2"}}));
+        let text = format!("{store:?}");
+        assert!(text.contains("key") && !text.contains("hunter2"), "{text}");
     }
 
     #[test]
