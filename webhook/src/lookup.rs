@@ -6,10 +6,11 @@
 //! been filled, or had no answer from the API server for a while, is an error, never an empty answer.
 
 mod cache;
+mod health;
 #[doc(hidden)]
 pub mod store;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -18,12 +19,13 @@ use kube::Client;
 use opensdn_policy_host::Index;
 use opensdn_policy_host::lookup::{Answer, FoundObject, Lookup, LookupError};
 use opensdn_runtime::discovery::Discovery;
-use opensdn_runtime::readiness::{Readiness, ReadinessCheck};
+use opensdn_runtime::readiness::Readiness;
 use tokio::sync::watch;
 use tokio::time::{MissedTickBehavior, interval};
 
 use crate::metrics::Metrics;
 use cache::{Cache, CacheState};
+use health::Health;
 use store::IndexSchema;
 
 /// How lookups are answered.
@@ -54,8 +56,6 @@ struct Inner {
     client: Client,
     discovery: Discovery,
     staleness: Duration,
-    metrics: Metrics,
-    readiness: Readiness,
     /// Newest first: where there are two of a kind, the newer one is being filled.
     caches: ArcSwap<Vec<Arc<Cache>>>,
     /// Held while `caches` is changed.
@@ -72,17 +72,16 @@ impl LookupCaches {
         metrics: Metrics,
         readiness: Readiness,
     ) -> Self {
+        let health = Health::new(metrics, readiness, discovery.clone(), staleness);
         let inner = Arc::new(Inner {
             client,
             discovery,
             staleness,
-            metrics,
-            readiness,
             caches: ArcSwap::default(),
             change: Mutex::new(()),
             ticks: watch::Sender::new(0),
         });
-        tokio::spawn(oversee(Arc::clone(&inner)));
+        tokio::spawn(oversee(Arc::clone(&inner), health));
         Self { inner }
     }
 
@@ -195,16 +194,14 @@ impl Lookup for LookupCaches {
     }
 }
 
-/// Retires caches whose successor is filled, and says what can be relied on: by metrics and
-/// readiness.
-async fn oversee(inner: Arc<Inner>) {
+/// Retires caches whose successor is filled, and reports what can be relied on.
+async fn oversee(inner: Arc<Inner>, mut health: Health) {
     let inner = {
         // The caches end with the last `LookupCaches`, and so does this task.
         let weak = Arc::downgrade(&inner);
         drop(inner);
         weak
     };
-    let mut conditions: HashMap<String, ReadinessCheck> = HashMap::new();
     let mut timer = interval(Duration::from_millis(500));
     timer.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let Some(mut ticks) = inner.upgrade().map(|inner| inner.ticks.subscribe()) else { return };
@@ -215,7 +212,7 @@ async fn oversee(inner: Arc<Inner>) {
         }
         let Some(inner) = inner.upgrade() else { return };
         inner.retire();
-        inner.report(&mut conditions);
+        health.report(&inner.caches.load());
     }
 }
 
@@ -234,45 +231,6 @@ impl Inner {
         }
         if kept.len() != caches.len() {
             self.caches.store(Arc::new(kept));
-        }
-    }
-
-    fn report(&self, conditions: &mut HashMap<String, ReadinessCheck>) {
-        let caches = self.caches.load_full();
-        let mut seen: BTreeMap<String, Arc<Cache>> = BTreeMap::new();
-        for cache in caches.iter() {
-            let name = format!("{}/{}", cache.shared.group, cache.shared.kind);
-            // Of two caches the one counts that answers.
-            if seen.get(&name).is_none_or(|other| other.shared.usable().is_err()) {
-                seen.insert(name, Arc::clone(cache));
-            }
-        }
-        for (name, cache) in &seen {
-            let usable = cache.shared.usable();
-            self.metrics.lookup_cache_synced(name).set(i64::from(usable.is_ok()));
-            self.metrics.lookup_cache_staleness(name).set(cache.shared.age().as_secs_f64());
-            let condition = conditions.entry(name.clone()).or_insert_with(|| {
-                let title = format!("lookup cache of {name}");
-                if self.readiness.has_reported_ready() {
-                    self.readiness.initially_ready(title)
-                } else {
-                    self.readiness.add_check(title, "it has not been filled yet")
-                }
-            });
-            let holds = cache.shared.holds_readiness(self.readiness.has_reported_ready());
-            match usable {
-                Ok(()) => condition.pass(),
-                Err(error) if holds => condition.fail(error.0),
-                Err(_) => condition.pass(),
-            }
-        }
-        let gone: Vec<String> =
-            conditions.keys().filter(|name| !seen.contains_key(*name)).cloned().collect();
-        for name in gone {
-            if let Some(condition) = conditions.remove(&name) {
-                condition.remove();
-            }
-            self.metrics.forget_lookup_cache(&name);
         }
     }
 }

@@ -116,13 +116,12 @@ impl CacheState {
         now.saturating_duration_since(self.epoch).saturating_sub(heard)
     }
 
-    /// Whether the process should not be sent reviews while the cache cannot be relied on. One
-    /// that was never filled (a kind that we may not read, for one) harms its policy only, once
-    /// that time is over; one that was filled and is lost would answer as if it were fresh.
-    /// Where reviews are sent already, a new cache does not turn them away.
-    pub(super) fn holds_readiness(&self, serves_already: bool) -> bool {
+    /// Whether the process should not be sent reviews before the cache is filled for the first
+    /// time. One that is not filled by then (of a kind that we may not read, for one) harms its
+    /// policies only. Where reviews are sent already, a new cache does not turn them away.
+    pub(super) fn is_awaited(&self, serves_already: bool) -> bool {
         let is_new = !serves_already && self.epoch.elapsed() < FIRST_FILL_TIMEOUT;
-        self.ever.load(Ordering::Acquire) || is_new
+        is_new && !self.ever.load(Ordering::Acquire)
     }
 
     pub(super) fn get(&self, number: usize, namespace: &str, name: &str) -> Option<FoundObject> {
