@@ -316,3 +316,86 @@ async fn an_update_that_changes_no_claim_writes_nothing() -> Outcome {
     assert_ne!(version().await?, before);
     Ok(())
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn hundreds_of_keys_are_taken_all_or_none_and_again() -> Outcome {
+    let client = client().await?;
+    let claims = claims(&client, GRACE);
+    let keys: Vec<String> =
+        (0..514).map(|number| format!("11.0.{}.{}:80", number / 256, number % 256)).collect();
+    let all: Vec<&str> = keys.iter().map(String::as_str).collect();
+    let held = async |by: &str| {
+        let listed = Api::<UniqueClaim>::all(client.clone()).list(&ListParams::default()).await?;
+        let is_theirs = |found: &&UniqueClaim| found.spec.holder.name == by;
+        Ok::<_, kube::Error>(listed.items.iter().filter(is_theirs).count())
+    };
+    take(&claims, "in-the-way", &[all[300]]).await?.commit();
+    let conflicts = conflicts(take(&claims, "many", &all).await)?;
+    assert_eq!(conflicts.len(), 1);
+    assert_eq!(held("many").await?, 0, "none of the others stays");
+
+    let rest: Vec<&str> = all.iter().copied().filter(|key| *key != all[300]).collect();
+    assert_eq!(take(&claims, "many", &rest).await?.commit(), 513);
+    assert_eq!(held("many").await?, 513);
+    assert_eq!(take(&claims, "many", &rest).await?.commit(), 0, "they are its own");
+    assert_eq!(held("many").await?, 513);
+    Ok(())
+}
+
+/// They take them in waves, at the same time and from several replicas.
+#[tokio::test(flavor = "multi_thread")]
+async fn of_objects_that_want_the_same_keys_at_most_one_gets_them_and_none_gets_a_part() -> Outcome
+{
+    let client = client().await?;
+    let replicas = [(); 3].map(|()| claims(&client, GRACE));
+    let keys: Vec<String> = (0..40).map(|number| format!("12.0.0.{number}:80")).collect();
+    let mut won = 0;
+    for round in 0..10 {
+        let takers = replicas.iter().enumerate().map(|(number, claims)| {
+            let (claims, mut keys) = (claims.clone(), keys.clone());
+            // Each wants them in another order, and one key of its own.
+            keys.rotate_left(number * 13);
+            keys.push(format!("12.0.{}.{number}:80", 1 + round));
+            tokio::spawn(async move {
+                let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
+                take(&claims, &format!("crossing-{round}-{number}"), &keys).await
+            })
+        });
+        let mut winners = Vec::new();
+        for taker in futures::future::join_all(takers).await {
+            match taker? {
+                Ok(guard) => winners.push(guard),
+                lost => drop(conflicts(lost)?),
+            }
+        }
+        assert!(winners.len() <= 1, "{winners:?}");
+        won += winners.len();
+        drop(winners);
+        until("nothing is left", || async {
+            let listed =
+                Api::<UniqueClaim>::all(client.clone()).list(&ListParams::default()).await?;
+            Ok(listed.items.iter().all(|found| !found.spec.key.starts_with("12.0.")))
+        })
+        .await?;
+    }
+    assert!(won > 0, "nobody ever gets through");
+    Ok(())
+}
+
+#[tokio::test]
+async fn an_object_whose_name_is_none_takes_nothing() -> Outcome {
+    let client = client().await?;
+    let claims = claims(&client, GRACE);
+    for nobody in [
+        Holder { name: "a b".into(), ..holder("x") },
+        Holder { name: String::new(), ..holder("x") },
+        Holder { namespace: "n/m".into(), ..holder("x") },
+    ] {
+        let refused = claims.take(&nobody, &[claim("13.0.0.1:80")], &[], soon()).await;
+        assert!(matches!(refused, Err(ClaimError::NoName { .. })), "{refused:?}");
+        let checked = claims.check(&nobody, &[claim("13.0.0.1:80")], soon()).await;
+        assert!(matches!(checked, Err(ClaimError::NoName { .. })), "{checked:?}");
+    }
+    assert_eq!(held_by(&client, "13.0.0.1:80").await?, None);
+    Ok(())
+}

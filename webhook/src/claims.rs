@@ -18,6 +18,7 @@ mod decide;
 mod error;
 mod holder;
 mod ledger;
+mod name;
 mod report;
 mod store;
 mod take;
@@ -38,6 +39,7 @@ use cache::Cache;
 use holder::Holders;
 use take::Acquisition;
 
+pub use decide::claim_name;
 pub use error::{ClaimError, Conflict, HolderState};
 pub use holder::Holder;
 pub use take::ClaimGuard;
@@ -93,6 +95,7 @@ impl Claims {
         old: &[Claim],
         deadline: Instant,
     ) -> Result<ClaimGuard, ClaimError> {
+        name::check(holder)?;
         let wanted = self.inner.not_settled(holder, claims, old);
         if wanted.is_empty() {
             return Ok(ClaimGuard::empty(&self.inner));
@@ -119,6 +122,7 @@ impl Claims {
         claims: &[Claim],
         deadline: Instant,
     ) -> Result<(), ClaimError> {
+        name::check(holder)?;
         let wanted = self.inner.not_settled(holder, claims, claims);
         let acquisition = Acquisition::new(&self.inner, holder.clone(), wanted);
         timeout_at(deadline, acquisition.check()).await.map_err(|_| ClaimError::Deadline)?

@@ -119,32 +119,37 @@ impl Cache {
         let mut listed = HashSet::new();
         let mut events = watch(client, spec);
         while let Some(event) = events.recv().await {
-            match event {
-                Event::Init => listed.clear(),
-                Event::InitApply(object) => {
-                    listed.extend(read(object).map(|claim| {
-                        let name = claim.name_any();
-                        self.put(claim);
-                        name
-                    }));
-                }
-                Event::InitDone => {
-                    self.retain(&listed);
-                    listed.clear();
-                    self.synced.send_replace(true);
-                }
-                Event::Apply(object) => {
-                    if let Some(claim) = read(object) {
-                        self.put(claim);
-                    }
-                }
-                Event::Delete(object) => {
-                    let name = object.pointer("/metadata/name").and_then(Value::as_str);
-                    self.remove(name.unwrap_or_default());
-                }
-                // While disconnected every claim costs a live read.
-                Event::Heartbeat | Event::Disconnected { .. } => {}
+            self.apply(event, &mut listed);
+        }
+    }
+
+    /// Takes in what the watch shows. `listed` are the names of a list in progress.
+    fn apply(&self, event: Event, listed: &mut HashSet<String>) {
+        match event {
+            Event::Init => listed.clear(),
+            Event::InitApply(object) => {
+                listed.extend(read(object).map(|claim| {
+                    let name = claim.name_any();
+                    self.put(claim);
+                    name
+                }));
             }
+            Event::InitDone => {
+                self.retain(listed);
+                listed.clear();
+                self.synced.send_replace(true);
+            }
+            Event::Apply(object) => {
+                let name = name(&object);
+                match read(object) {
+                    Some(claim) => self.put(claim),
+                    // What it was before proves nothing about what it is now.
+                    None => self.remove(&name),
+                }
+            }
+            Event::Delete(object) => self.remove(&name(&object)),
+            // While disconnected every claim costs a live read.
+            Event::Heartbeat | Event::Disconnected { .. } => {}
         }
     }
 
@@ -191,9 +196,43 @@ impl Cache {
     }
 }
 
+fn name(object: &Value) -> String {
+    let name = object.pointer("/metadata/name").and_then(Value::as_str);
+    name.unwrap_or_default().to_owned()
+}
+
 /// A claim that cannot be read is none here, so that it costs a live read.
 fn read(object: Value) -> Option<UniqueClaim> {
     serde_json::from_value(object)
         .inspect_err(|error| tracing::warn!(%error, "failed to read a UniqueClaim"))
         .ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_claim_that_cannot_be_read_any_more_is_not_known_to_be_anybodys() {
+        let (cache, mut listed) = (Cache::default(), HashSet::new());
+        let claim = |spec: Value| {
+            Event::Apply(json!({"apiVersion": "opensdn.io/v1alpha1", "kind": "UniqueClaim",
+                "metadata": {"name": "c", "uid": "u", "resourceVersion": "1"}, "spec": spec}))
+        };
+        let holder = json!({"group": "g", "kind": "Thing", "name": "a", "uid": "ua"});
+        cache.apply(claim(json!({"scope": "s", "key": "k", "holder": holder})), &mut listed);
+        let holder = Holder {
+            group: "g".into(),
+            kind: "Thing".into(),
+            name: "a".into(),
+            uid: "ua".into(),
+            ..Holder::default()
+        };
+        assert!(cache.is_held_by("c", &holder));
+        cache.apply(claim(json!({"scope": 7})), &mut listed);
+        assert!(!cache.is_held_by("c", &holder));
+        assert!(cache.get("c").is_none());
+    }
 }

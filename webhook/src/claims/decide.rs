@@ -12,7 +12,8 @@ const SCOPE_IN_NAME: usize = 200;
 
 /// The name of the claim on a key: `<scope>-<40 hexadecimal digits>`. The digits identify scope
 /// and key; the scope before them, with `-` for what no name may have, is for people.
-pub(crate) fn claim_name(scope: &str, key: &str) -> String {
+#[must_use]
+pub fn claim_name(scope: &str, key: &str) -> String {
     use std::fmt::Write as _;
     let mut hash = Sha256::new();
     hash.update(scope.as_bytes());

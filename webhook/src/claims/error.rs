@@ -23,6 +23,14 @@ pub enum ClaimError {
         /// Key that the name identifies.
         key: String,
     },
+    /// The object cannot be called that, so it is never stored.
+    #[error("take claims for an object whose {what} is {text:?}: no object can have it")]
+    NoName {
+        /// Which of its parts: name, namespace, group, version.
+        what: &'static str,
+        /// The beginning of it.
+        text: String,
+    },
     /// A call to the API server failed.
     #[error(transparent)]
     Call(#[from] CallError),

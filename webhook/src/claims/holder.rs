@@ -13,6 +13,7 @@ use opensdn_runtime::call::{Call, CallError, Verb};
 use serde_json::Value;
 
 use super::decide::Presence;
+use super::name;
 
 /// The object that a claim would belong to.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -68,6 +69,10 @@ impl Holders {
 
     /// Whether the holder of a claim is stored now.
     pub(crate) async fn presence(&self, held: &StoredHolder) -> Result<Presence, CallError> {
+        // Else no call about it would ever be answered, and its claim never released.
+        if !name::is_addressable(held) {
+            return Ok(Presence::Absent);
+        }
         read(held).run(self.read_presence(held)).await
     }
 
@@ -84,6 +89,9 @@ impl Holders {
         &self,
         held: &StoredHolder,
     ) -> Result<Option<(ApiResource, Value)>, CallError> {
+        if !name::is_addressable(held) {
+            return Ok(None);
+        }
         read(held).run(self.read_object(held)).await
     }
 

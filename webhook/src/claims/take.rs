@@ -1,5 +1,10 @@
-//! Taking claims one after the other, and rolling back those of a request that is not allowed.
-//! Deliberately not here: release of claims that are left behind (`controller.rs`).
+//! Taking claims, a wave of them at a time in the order of their names, and rolling back those of a
+//! request that is not allowed.
+//!
+//! Where two requests want some of the same keys, one of them gets through: what a request has taken
+//! beyond the first key that another has, it gives back before it waits for that key. So it waits
+//! only while it holds what comes before, as if it took one after the other, and the two cannot wait
+//! for each other. Deliberately not here: release of claims that are left behind (`controller.rs`).
 
 use std::collections::BTreeMap;
 use std::collections::hash_map::RandomState;
@@ -7,11 +12,14 @@ use std::hash::BuildHasher as _;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::future::join_all;
+use futures::{StreamExt as _, TryStreamExt as _, stream};
 use opensdn_crds::unique_claim::UniqueClaim;
 use opensdn_policy_host::Claim;
 use tokio::sync::oneshot;
 use tokio::time::sleep;
 
+use super::cache::CachedClaim;
 use super::decide::{Contest, Ownership, contest, ownership};
 use super::error::{ClaimError, Conflict, HolderState};
 use super::store::{self, Lock};
@@ -19,6 +27,12 @@ use super::{Holder, Inner};
 
 /// How often a claim that others change at the same time is tried.
 const ATTEMPTS: u32 = 8;
+/// So many claims are taken at once. The order holds between waves and, by what is given back, in them.
+const WAVE: usize = 16;
+/// How often a key is tried again that a request has which may be about to give it back; about a
+/// third of a second in all.
+const ROUNDS: u32 = 5;
+const ROUND_DELAY: Duration = Duration::from_millis(10);
 
 /// Claims that were taken. Dropped without [`ClaimGuard::commit`], those that are new are rolled
 /// back.
@@ -40,16 +54,22 @@ impl ClaimGuard {
 
     /// Only as they were taken: if another request for the same object relies on one, it stays.
     async fn roll_back(&mut self) {
-        for lock in std::mem::take(&mut self.new) {
-            // What is left is an orphan now, and the controller releases those.
-            if let Err(error) = store::delete(&self.inner.api, &lock).await {
-                tracing::warn!(
-                    error = opensdn_runtime::error_chain(&error),
-                    "failed to roll back a claim; the claim controller will release it"
-                );
-            }
-        }
+        let new = std::mem::take(&mut self.new);
+        give_back(&self.inner, new).await;
     }
+}
+
+async fn give_back(inner: &Inner, locks: Vec<Lock>) {
+    let delete = async |lock: Lock| {
+        // What is left is an orphan now, and the controller releases those.
+        if let Err(error) = store::delete(&inner.api, &lock).await {
+            tracing::warn!(
+                error = opensdn_runtime::error_chain(&error),
+                "failed to roll back a claim; the claim controller will release it"
+            );
+        }
+    };
+    stream::iter(locks).for_each_concurrent(WAVE, delete).await;
 }
 
 impl Drop for ClaimGuard {
@@ -109,24 +129,60 @@ impl Acquisition {
         &mut self,
         answer: &oneshot::Sender<Result<ClaimGuard, ClaimError>>,
     ) -> Result<(), ClaimError> {
-        for (name, claim) in self.wanted.clone() {
+        let wanted: Vec<(String, Claim)> = self.wanted.clone().into_iter().collect();
+        for wave in wanted.chunks(WAVE) {
+            self.take_wave(wave, answer).await?;
+        }
+        Ok(())
+    }
+
+    async fn take_wave(
+        &mut self,
+        wave: &[(String, Claim)],
+        answer: &oneshot::Sender<Result<ClaimGuard, ClaimError>>,
+    ) -> Result<(), ClaimError> {
+        // With one key there is nobody that could wait for this request in turn.
+        let rounds = if self.wanted.len() > 1 { ROUNDS } else { 0 };
+        let mut rest = wave;
+        let mut round = 0;
+        loop {
             if answer.is_closed() {
                 return Err(ClaimError::Deadline);
             }
-            match self.take_one(&name, &claim).await? {
-                Acquired::New(lock) => {
+            let Some((place, conflict)) = self.take_at_once(rest).await? else { return Ok(()) };
+            if round == rounds || !matches!(conflict.state, HolderState::Pending { .. }) {
+                self.inner().metrics.claim_conflicts(&conflict.claim.scope).inc();
+                // The request is denied; what follows names everything in the way at once.
+                return Err(ClaimError::Held(self.others_too(conflict).await));
+            }
+            rest = rest.get(place..).unwrap_or_default();
+            sleep(ROUND_DELAY * 2_u32.pow(round)).await;
+            round += 1;
+        }
+    }
+
+    /// Takes these claims up to the first that another object has, and says which that is.
+    async fn take_at_once(
+        &mut self,
+        claims: &[(String, Claim)],
+    ) -> Result<Option<(usize, Conflict)>, ClaimError> {
+        let all = claims.iter().map(|(name, claim)| self.take_one(name, claim));
+        let acquired = join_all(all).await;
+        let (mut first, mut failure, mut beyond) = (None, None, Vec::new());
+        for (place, (acquired, (_, claim))) in acquired.into_iter().zip(claims).enumerate() {
+            match acquired {
+                Ok(Acquired::New(lock)) if first.is_some() => beyond.push(lock),
+                Ok(Acquired::New(lock)) => {
                     self.guard.new.push(lock);
                     self.inner().metrics.claims_taken(&claim.scope).inc();
                 }
-                Acquired::Ours => {}
-                Acquired::Others(conflict) => {
-                    self.inner().metrics.claim_conflicts(&claim.scope).inc();
-                    // The request is denied; what follows names everything in the way at once.
-                    return Err(ClaimError::Held(self.others_too(*conflict).await));
-                }
+                Ok(Acquired::Ours) => {}
+                Ok(Acquired::Others(conflict)) => first = first.or(Some((place, *conflict))),
+                Err(error) => failure = failure.or(Some(error)),
             }
         }
-        Ok(())
+        give_back(self.inner(), beyond).await;
+        failure.map_or(Ok(first), Err)
     }
 
     async fn others_too(&self, first: Conflict) -> Vec<Conflict> {
@@ -144,9 +200,16 @@ impl Acquisition {
     }
 
     async fn take_one(&self, name: &str, claim: &Claim) -> Result<Acquired, ClaimError> {
-        let api = &self.inner().api;
+        let (api, seen) = (&self.inner().api, self.inner().cache.get(name));
+        if let Some(seen) = &seen
+            && let Some(acquired) = self.renew(name, claim, seen).await?
+        {
+            return Ok(acquired);
+        }
         for attempt in 0..ATTEMPTS {
-            if let Some(lock) = store::create(api, name, &self.holder, claim).await? {
+            // One that the watch has shown is read first: to create it would be in vain.
+            let is_new = attempt > 0 || seen.is_none();
+            if is_new && let Some(lock) = store::create(api, name, &self.holder, claim).await? {
                 return Ok(Acquired::New(lock));
             }
             // None: it has been released since.
@@ -159,6 +222,23 @@ impl Acquisition {
             sleep(Duration::from_millis(1 + RandomState::new().hash_one(attempt) % longest)).await;
         }
         Err(ClaimError::Contended { name: name.to_owned() })
+    }
+
+    /// Writes the claim if the watch has shown it to be this object's, as on a retry. `None`: it is
+    /// not, or not as it was shown.
+    async fn renew(
+        &self,
+        name: &str,
+        claim: &Claim,
+        seen: &CachedClaim,
+    ) -> Result<Option<Acquired>, ClaimError> {
+        if ownership(&seen.spec, name, &self.holder) != Ownership::Ours {
+            return Ok(None);
+        }
+        let (uid, version) = (seen.uid.clone(), seen.version.clone());
+        let lock = Lock { name: name.to_owned(), uid, version };
+        let written = store::update(&self.inner().api, &lock, &self.holder, claim).await?;
+        Ok(written.map(|_| Acquired::Ours))
     }
 
     /// The claim exists. `None`: it changed meanwhile, and has to be read again.
@@ -200,21 +280,28 @@ impl Acquisition {
     }
 
     async fn check_from(&self, after: &str) -> Result<(), ClaimError> {
-        let mut conflicts = Vec::new();
-        for (name, claim) in self.wanted.iter().filter(|(name, _)| name.as_str() > after) {
-            let api = &self.inner().api;
-            let Some(stored) = store::get(api, name).await? else { continue };
-            match ownership(&stored.spec, name, &self.holder) {
-                Ownership::Ours => {}
-                Ownership::Forged => return Err(forged(name, claim)),
-                Ownership::Others => {
-                    if let Contest::Refuse(state) = self.contest(&stored).await? {
-                        conflicts.push(conflict(name, claim, stored, state));
-                    }
-                }
+        let mut read = Vec::new();
+        for (name, claim) in &self.wanted {
+            if name.as_str() > after {
+                read.push(self.conflict_of(name, claim));
             }
         }
+        let found: Vec<Option<Conflict>> = stream::iter(read).buffered(WAVE).try_collect().await?;
+        let conflicts: Vec<Conflict> = found.into_iter().flatten().collect();
         if conflicts.is_empty() { Ok(()) } else { Err(ClaimError::Held(conflicts)) }
+    }
+
+    /// Who has the claim now, if it is another object that keeps it.
+    async fn conflict_of(&self, name: &str, claim: &Claim) -> Result<Option<Conflict>, ClaimError> {
+        let Some(stored) = store::get(&self.inner().api, name).await? else { return Ok(None) };
+        match ownership(&stored.spec, name, &self.holder) {
+            Ownership::Ours => Ok(None),
+            Ownership::Forged => Err(forged(name, claim)),
+            Ownership::Others => Ok(match self.contest(&stored).await? {
+                Contest::Refuse(state) => Some(conflict(name, claim, stored, state)),
+                Contest::TakeOver => None,
+            }),
+        }
     }
 }
 
