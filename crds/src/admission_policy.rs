@@ -280,6 +280,9 @@ pub struct AdmissionPolicyStatus {
     pub digest: Option<String>,
     /// Version that the module says it has.
     pub version: Option<String>,
+    /// Kinds and operations that the module says it judges. A replica that cannot load it knows by
+    /// this what is not judged.
+    pub judges: Option<Vec<KindRule>>,
     /// What runs on each replica of the webhook.
     pub replicas: Option<Vec<ReplicaStatus>>,
 }

@@ -2,6 +2,8 @@
 //! a user is answered. Deliberately not here: what single policies find (their cases), the protocol
 //! (the webhook's HTTP tests), claims.
 
+mod lookups;
+mod lost_modules;
 mod modules;
 mod repair;
 mod replica;
@@ -40,6 +42,8 @@ struct World {
     sandbox: Sandbox,
     authority: Authority,
     client: Client,
+    /// As whom replicas act.
+    user: User,
 }
 
 impl World {
@@ -49,7 +53,7 @@ impl World {
         install_crds(&client, &opensdn_crds::all()).await?;
         let now = OffsetDateTime::now_utc();
         let authority = Authority::create(&CaProfile::new("test CA"), now)?;
-        let world = Self { sandbox, authority, client };
+        let world = Self { sandbox, authority, client, user: User::admin() };
         for name in [NAMESPACE, "plain", "judged"] {
             world.namespace(name).await?;
         }
@@ -81,7 +85,7 @@ impl World {
         further: &[&str],
         readiness: Readiness,
     ) -> Result<Replica, Failed> {
-        Replica::start(&self.sandbox, &self.authority, name, further, readiness).await
+        Replica::start(&self.sandbox, &self.user, &self.authority, name, further, readiness).await
     }
 
     fn policies(&self) -> Api<AdmissionPolicy> {
@@ -484,41 +488,6 @@ async fn settings_that_came_in_unseen_are_told_and_nothing_else_suffers() -> Out
     // Once fixed, the same object is in force.
     world.apply("bad", unsafe_parameter(json!({"settings": null}))).await?;
     world.becomes("bad", "True", "Serving").await;
-    Ok(())
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn look_ups_follow_the_cluster_and_fail_when_it_is_not_heard_of() -> Outcome {
-    let world = World::start().await?;
-    let replica = world.replica("a", &["--lookup-staleness-seconds", "4"]).await?;
-    let spec = json!({"module": {"builtIn": "even-quorum"}, "settings": {"severity": "deny"}});
-    world.apply("even", spec).await?;
-    world.becomes("even", "True", "Serving").await;
-    for name in ["n1", "n2"] {
-        world.node(name).await?;
-    }
-    let even = async || world.try_zookeeper().await.is_err_and(|text| text.contains("OSDN1205"));
-    eventually("two members are refused", even).await;
-    world.node("n3").await?;
-    let odd = async || world.try_zookeeper().await.is_ok();
-    eventually("three members are accepted", odd).await;
-
-    world.sandbox.kill_api_server();
-    let named = async || {
-        replica.readiness.missing().iter().any(|(name, _)| name.contains("lookup cache of /Node"))
-    };
-    eventually("readiness names the cache", named).await;
-    let synced = "opensdn_webhook_lookup_cache_synced{kind=\"/Node\"}";
-    assert_eq!(replica.metric(synced), Some(0.0));
-    world.sandbox.start_api_server().await?;
-    let ready = async || replica.readiness.missing().is_empty();
-    eventually("it recovers by itself", ready).await;
-    eventually("three members are accepted again", odd).await;
-    assert_eq!(replica.metric(synced), Some(1.0));
-
-    // No policy needs the cache any more.
-    world.policies().delete("even", &DeleteParams::default()).await?;
-    eventually("the cache ends", async || replica.metric(synced).is_none()).await;
     Ok(())
 }
 

@@ -1,11 +1,12 @@
 //! The policies in force, with what a review must be searched for on their behalf. They are
 //! swapped as a whole; a review in progress keeps those that it started with.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use arc_swap::{ArcSwap, Guard};
 use opensdn_policy_host::{
-    PolicySet,
+    Mode, PolicySet,
     scan::{Mount, Paths, Slot},
 };
 use tokio::sync::watch;
@@ -26,6 +27,9 @@ pub struct ActivePolicies {
 pub struct ActiveSet {
     /// The policies.
     pub set: Arc<PolicySet>,
+    /// Names of the AdmissionPolicies that enforce by what the objects say. One that is not in the
+    /// set could not be loaded here, or not yet; that says nothing about other replicas.
+    pub enforcing: BTreeSet<String>,
     /// Handles of the metrics, one per binding of the set, in its order.
     pub metrics: Vec<PolicyMetrics>,
     /// What a review is searched for.
@@ -64,19 +68,33 @@ impl ActivePolicies {
     /// Nothing is in force yet.
     #[must_use]
     pub fn new(metrics: Metrics) -> Self {
-        let current = ActiveSet::new(PolicySet::default(), &metrics);
+        let current = ActiveSet::new(PolicySet::default(), BTreeSet::new(), &metrics);
         Self { current: ArcSwap::from_pointee(current), changed: watch::Sender::new(0), metrics }
     }
 
-    /// Puts another set in force, from the next review on.
+    /// Puts another set in force, from the next review on. Those of its policies that enforce are
+    /// all that do.
     pub fn swap(&self, set: PolicySet) {
+        let active = set.bindings().map(|binding| (&binding.name, binding.mode));
+        let inactive = set.inactive().iter().map(|policy| (&policy.name, policy.mode));
+        let enforcing = active
+            .chain(inactive)
+            .filter(|(_, mode)| *mode == Mode::Enforce)
+            .map(|(name, _)| name.clone())
+            .collect();
+        self.swap_with(set, enforcing);
+    }
+
+    /// Puts another set in force, from the next review on. `enforcing` are the AdmissionPolicies
+    /// that enforce by what the objects say, in the set or not.
+    pub fn swap_with(&self, set: PolicySet, enforcing: BTreeSet<String>) {
         let kinds: Vec<String> = set
             .bindings()
             .flat_map(|binding| &binding.policy.metadata().interests)
             .map(|interest| format!("{}/{}", interest.group, interest.kind))
             .collect();
         self.metrics.know_kinds(kinds.iter().map(String::as_str));
-        self.current.store(Arc::new(ActiveSet::new(set, &self.metrics)));
+        self.current.store(Arc::new(ActiveSet::new(set, enforcing, &self.metrics)));
         self.changed.send_modify(|generation| *generation += 1);
     }
 
@@ -100,7 +118,7 @@ impl ActivePolicies {
 }
 
 impl ActiveSet {
-    fn new(set: PolicySet, metrics: &Metrics) -> Self {
+    fn new(set: PolicySet, enforcing: BTreeSet<String>, metrics: &Metrics) -> Self {
         let mut paths = Paths::new();
         // Mounted first: what is wanted of the object besides shares the slots of the policies.
         let object = paths.mount("/request/object", set.paths());
@@ -132,6 +150,6 @@ impl ActiveSet {
         };
         let metrics =
             set.bindings().map(|binding| metrics.policy(&binding.name, binding.mode)).collect();
-        Self { set: Arc::new(set), metrics, paths, places }
+        Self { set: Arc::new(set), enforcing, metrics, paths, places }
     }
 }

@@ -19,6 +19,7 @@ mod error;
 mod holder;
 mod ledger;
 mod name;
+mod policies;
 mod report;
 mod store;
 mod take;

@@ -16,7 +16,7 @@ use serde_json::Value;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use crate::active::ActivePolicies;
+use crate::active::{ActivePolicies, ActiveSet};
 
 /// Who asks, for policies that look at the user and for exemptions.
 pub(crate) const USER: &str = "system:opensdn-audit";
@@ -96,6 +96,12 @@ impl Evaluator {
     pub(crate) fn in_force(&self) -> Option<Arc<PolicySet>> {
         let known = *self.active.changed().borrow() > 0;
         known.then(|| Arc::clone(&self.active.current().set))
+    }
+
+    /// What is active now, with what the objects say; `None` until it is known for the first time.
+    pub(crate) fn active_set(&self) -> Option<Arc<ActiveSet>> {
+        let known = *self.active.changed().borrow() > 0;
+        known.then(|| self.active.snapshot())
     }
 
     /// Ticks when the active set changes.

@@ -6,7 +6,8 @@
 //! ```
 //!
 //! Each policy goes this way by itself: one that cannot be loaded leaves its own previous version
-//! in force and says so, and the others are not affected. Here: one actor that owns the state and decides
+//! in force and says so, and the others are not affected. Where there is no previous version, as after
+//! a restart, what an enforcing policy is about is inconclusive, and its failure mode decides. Here: one actor that owns the state and decides
 //! what is next. Deliberately not here: evaluation (the host), who calls us (`configuration`).
 
 pub mod args;
@@ -17,6 +18,7 @@ mod entry;
 mod loader;
 mod module_store;
 mod reporter;
+mod rollout;
 mod status;
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
@@ -27,7 +29,7 @@ use std::time::Duration;
 use kube::Client;
 use opensdn_admission_policy::CLOSED_GROUPS;
 use opensdn_crds::admission_policy::AdmissionPolicy;
-use opensdn_policy_host::{Binding, Index, Limits, PolicySet};
+use opensdn_policy_host::{Binding, InactivePolicy, Index, Limits, PolicySet};
 use opensdn_runtime::discovery::Discovery;
 use opensdn_runtime::leader::Leadership;
 use opensdn_runtime::readiness::{Readiness, ReadinessCheck};
@@ -47,6 +49,8 @@ use loader::Loader;
 use module_store::ModuleStore;
 use reporter::{Reporter, Snapshot};
 
+pub(crate) use rollout::Rollout;
+
 /// What the policies need from the rest of the process.
 pub(crate) struct Deps {
     pub(crate) client: Client,
@@ -59,6 +63,8 @@ pub(crate) struct Deps {
     pub(crate) discovery: Discovery,
     pub(crate) leadership: Leadership,
     pub(crate) replicas: Replicas,
+    /// The number of the active set by which all claims of what is stored have been made.
+    pub(crate) claimed: watch::Receiver<Option<u64>>,
     pub(crate) metrics: Metrics,
     pub(crate) readiness: Readiness,
 }
@@ -80,6 +86,8 @@ pub(crate) struct Policies {
     /// What the webhook configurations have to cover; `None` until everything that was there at
     /// the start has been dealt with.
     pub(crate) demand: watch::Receiver<Option<Arc<Demand>>>,
+    /// On which replicas policies are active.
+    pub(crate) rollout: Rollout,
 }
 
 /// Starts to watch and load.
@@ -91,12 +99,15 @@ pub(crate) fn start(deps: Deps) -> Policies {
         Checker::new(Arc::clone(&loader), contents.clone(), deps.discovery.clone(), deps.limits);
     let (demand_sender, demand) = watch::channel(None);
     let (snapshot_sender, snapshots) = watch::channel(Snapshot::default());
+    let rollout = Rollout { snapshots: snapshots.clone(), replicas: deps.replicas.clone() };
     let reporter = Reporter {
         client: deps.client.clone(),
         replica: deps.replica.clone(),
         leadership: deps.leadership,
         replicas: deps.replicas,
         snapshots,
+        claimed: deps.claimed,
+        active: deps.active.changed(),
     };
     tokio::spawn(reporter.run());
     let (results, loaded) = mpsc::unbounded_channel();
@@ -118,7 +129,7 @@ pub(crate) fn start(deps: Deps) -> Policies {
         snapshots: snapshot_sender,
     };
     tokio::spawn(actor.run(deps.client, loaded));
-    Policies { checker, demand }
+    Policies { checker, demand, rollout }
 }
 
 /// How far the start has got.
@@ -283,19 +294,38 @@ impl Actor {
     }
 
     fn swap_if_changed(&self) {
+        // What has not been read yet would look as if it were not there.
+        if self.progress == Progress::Listing {
+            return;
+        }
+        let is_starting = self.progress == Progress::Loading;
+        let inactive: Vec<InactivePolicy> = self
+            .entries
+            .iter()
+            .filter_map(|(name, entry)| entry.inactive(name, is_starting))
+            .collect();
+        let enforcing: BTreeSet<String> = self
+            .entries
+            .iter()
+            .filter(|(_, entry)| entry.enforces())
+            .map(|(name, _)| name.clone())
+            .collect();
         let wanted: Vec<&Binding> = self.entries.values().filter_map(Entry::serving).collect();
         let snapshot = self.active.snapshot();
         let current: Vec<&Binding> = snapshot.set.bindings().collect();
         if wanted.len() == current.len()
             && wanted.iter().zip(&current).all(|(one, other)| entry::same(one, other))
+            && snapshot.set.inactive() == inactive
+            && snapshot.enforcing == enforcing
         {
             return;
         }
         let bindings: Vec<Binding> = wanted.into_iter().cloned().collect();
         let digests: HashSet<_> = bindings.iter().map(|one| one.policy.digest()).collect();
-        tracing::info!(policies = bindings.len(), "policy set updated");
+        tracing::info!(policies = bindings.len(), inactive = inactive.len(), "policy set updated");
         let closed = CLOSED_GROUPS.map(str::to_owned).to_vec();
-        self.active.swap(PolicySet::new(bindings, closed));
+        let set = PolicySet::new(bindings, closed).with_inactive(inactive);
+        self.active.swap_with(set, enforcing);
         self.loader.forget_all_but(&digests);
     }
 

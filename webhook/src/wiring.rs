@@ -32,7 +32,7 @@ use crate::metrics::Metrics;
 use crate::path_tokens::{PathToken, PathTokens};
 use crate::policies::check::Checker;
 use crate::policies::engines::Engines;
-use crate::policies::{self, Demand};
+use crate::policies::{self, Demand, Rollout};
 use crate::replicas::Replicas;
 
 /// What the parts are started from.
@@ -83,9 +83,12 @@ pub fn start(context: Context, engines: Engines) -> Admission<ReviewContext> {
         context.readiness.clone(),
     );
     let active = Arc::new(ActivePolicies::new(metrics.clone()));
-    let checker = start_policies(&context, engines, &active, &lookups, &discovery);
+    let claimed = watch::Sender::new(None);
+    let (checker, rollout) =
+        start_policies(&context, engines, &active, &lookups, &discovery, claimed.subscribe());
     let claims = Claims::start(client.clone(), args.claims.grace(), metrics.clone());
-    start_background(&context, &active, &lookups, discovery, &claims);
+    let progress = ClaimProgress { rollout, claimed };
+    start_background(&context, &active, &lookups, discovery, &claims, progress);
     Admission::new(active, ReviewContext { lookups, checker, claims }, context.metrics)
 }
 
@@ -96,7 +99,8 @@ fn start_policies(
     active: &Arc<ActivePolicies>,
     lookups: &LookupCaches,
     discovery: &Discovery,
-) -> Checker {
+    claimed: watch::Receiver<Option<u64>>,
+) -> (Checker, Rollout) {
     let Context { args, client, metrics, readiness, leadership, drain, .. } = context;
     let replicas = Replicas::start(
         client.clone(),
@@ -116,11 +120,12 @@ fn start_policies(
         discovery: discovery.clone(),
         leadership: leadership.clone(),
         replicas,
+        claimed,
         metrics: metrics.clone(),
         readiness: readiness.clone(),
     });
     start_configuration(context, discovery.clone(), policies.demand);
-    policies.checker
+    (policies.checker, policies.rollout)
 }
 
 fn start_configuration(
@@ -151,6 +156,12 @@ fn start_configuration(
     });
 }
 
+/// What the claim controller asks of the policies, and what it tells them.
+struct ClaimProgress {
+    rollout: Rollout,
+    claimed: watch::Sender<Option<u64>>,
+}
+
 /// What only the leader does: the audit and the claim controller.
 fn start_background(
     context: &Context,
@@ -158,6 +169,7 @@ fn start_background(
     lookups: &LookupCaches,
     discovery: Discovery,
     claims: &Claims,
+    ClaimProgress { rollout, claimed }: ClaimProgress,
 ) {
     let Context { args, client, leadership, .. } = context;
     let labels = {
@@ -181,7 +193,9 @@ fn start_background(
         discovery,
         &args.replica,
         counts,
-    );
+    )
+    .waiting_for(Arc::new(move |policy: &str| rollout.is_complete(policy)))
+    .reporting_to(claimed);
     tokio::spawn(audit.run(leadership.clone()));
     tokio::spawn(controller.run(leadership.clone()));
 }

@@ -186,7 +186,7 @@ fn forbidden_lookups(metadata: &Metadata, spec: &AdmissionPolicySpec) -> Vec<Pro
         .collect()
 }
 
-fn mode(mode: crd::Mode) -> Mode {
+pub(crate) fn mode(mode: crd::Mode) -> Mode {
     match mode {
         crd::Mode::Enforce => Mode::Enforce,
         crd::Mode::Warn => Mode::Warn,
@@ -194,7 +194,7 @@ fn mode(mode: crd::Mode) -> Mode {
     }
 }
 
-fn failure_mode(mode: crd::FailureMode) -> FailureMode {
+pub(crate) fn failure_mode(mode: crd::FailureMode) -> FailureMode {
     match mode {
         crd::FailureMode::Fail => FailureMode::Fail,
         crd::FailureMode::Ignore => FailureMode::Ignore,
@@ -217,7 +217,7 @@ pub(crate) fn operation(operation: crd::Operation) -> Operation {
     }
 }
 
-fn kind_rule(rule: &crd::KindRule) -> KindRule {
+pub(crate) fn kind_rule(rule: &crd::KindRule) -> KindRule {
     let crd::KindRule { group, version, kind, operations } = rule;
     KindRule {
         group: group.clone(),
@@ -227,7 +227,7 @@ fn kind_rule(rule: &crd::KindRule) -> KindRule {
     }
 }
 
-fn exemptions(exemptions: Option<&crd::Exemptions>) -> Exemptions {
+pub(crate) fn exemptions(exemptions: Option<&crd::Exemptions>) -> Exemptions {
     let Some(crd::Exemptions { users, groups, namespaces }) = exemptions else {
         return Exemptions::default();
     };
@@ -235,7 +235,7 @@ fn exemptions(exemptions: Option<&crd::Exemptions>) -> Exemptions {
     Exemptions { users: list(users), groups: list(groups), namespaces: list(namespaces) }
 }
 
-fn selector(
+pub(crate) fn selector(
     selector: Option<&crd::LabelSelector>,
     place: &str,
 ) -> Result<Option<Selector>, Problem> {

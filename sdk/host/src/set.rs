@@ -20,9 +20,11 @@ use crate::{
     },
 };
 
+mod inactive;
 mod ratchet;
 mod seen;
 
+pub use inactive::InactivePolicy;
 pub use ratchet::{NEVER_RATCHETS, ratchet};
 pub use seen::{Part, Seen};
 
@@ -30,6 +32,7 @@ pub use seen::{Part, Seen};
 #[derive(Clone, Debug, Default)]
 pub struct PolicySet {
     entries: Vec<Entry>,
+    inactive: Vec<InactivePolicy>,
     paths: Paths,
     labels: Option<Slot>,
     closed_groups: Vec<String>,
@@ -77,7 +80,21 @@ impl PolicySet {
                 Entry { slots, binding }
             })
             .collect();
-        Self { entries, paths, labels, closed_groups }
+        Self { entries, inactive: Vec::new(), paths, labels, closed_groups }
+    }
+
+    /// With policies that should judge too and cannot: what they are about is inconclusive.
+    #[must_use]
+    pub fn with_inactive(mut self, mut inactive: Vec<InactivePolicy>) -> Self {
+        inactive.sort_by(|one, other| one.name.cmp(&other.name));
+        self.inactive = inactive;
+        self
+    }
+
+    /// The policies that should judge and cannot, in the order of their names.
+    #[must_use]
+    pub fn inactive(&self) -> &[InactivePolicy] {
+        &self.inactive
     }
 
     /// What a scan must look for in an object that this set is to judge.
@@ -95,6 +112,7 @@ impl PolicySet {
     #[must_use]
     pub fn concerns(&self, step: Step, request: &Request<'_>) -> bool {
         self.matches(step, request).next().is_some()
+            || (step == Step::Validate && self.inactive_for(request).next().is_some())
     }
 
     /// Runs every validating policy that the request concerns and reports all that they find.
@@ -110,13 +128,17 @@ impl PolicySet {
             let outcome = match result {
                 Ok(said) => add(&mut verdict, binding, said),
                 Err(reason) => {
-                    verdict.failures.push(self.failure(binding, request, reason));
+                    verdict.failures.push(self.failure_of(binding, request, reason));
                     Outcome::Failed
                 }
             };
             let duration = started.elapsed();
             verdict.evaluations.push(Evaluation { binding: matched.number, duration, outcome });
         }
+        verdict.failures.extend(self.inactive_for(request).map(|policy| {
+            let reason = FailureReason::Inactive(policy.why.clone());
+            self.failure(&policy.name, policy.mode, policy.failure_mode, request, reason)
+        }));
         verdict.claims.sort();
         verdict.claims.dedup_by(|one, other| one.scope == other.scope && one.key == other.key);
         verdict
@@ -143,7 +165,7 @@ impl PolicySet {
                     Outcome::Reported
                 }
                 Err(reason) => {
-                    mutation.failures.push(self.failure(binding, request, reason));
+                    mutation.failures.push(self.failure_of(binding, request, reason));
                     Outcome::Failed
                 }
             };
@@ -187,18 +209,43 @@ impl PolicySet {
         Call { limits: binding.limits, class, deadline, lookup: Arc::clone(&context.lookup) }
     }
 
-    fn failure(
+    /// The policies that should judge the request and cannot. One refusal is enough, so they are
+    /// asked for in the validating step only, whichever they have.
+    fn inactive_for<'s>(
+        &'s self,
+        request: &'s Request<'_>,
+    ) -> impl Iterator<Item = &'s InactivePolicy> {
+        let labels = || self.labels(request);
+        self.inactive
+            .iter()
+            .filter(move |policy| policy.concerns(request, &self.closed_groups, labels))
+    }
+
+    fn failure_of(
         &self,
         binding: &Binding,
         request: &Request<'_>,
         reason: FailureReason,
     ) -> EvalFailure {
-        let closed = self.is_closed(request.group);
-        let default = if closed { FailureMode::Fail } else { FailureMode::Ignore };
+        self.failure(&binding.name, binding.mode, binding.failure_mode, request, reason)
+    }
+
+    fn failure(
+        &self,
+        policy: &str,
+        mode: Mode,
+        failure_mode: Option<FailureMode>,
+        request: &Request<'_>,
+        reason: FailureReason,
+    ) -> EvalFailure {
+        let default = match self.is_closed(request.group) {
+            true => FailureMode::Fail,
+            false => FailureMode::Ignore,
+        };
         EvalFailure {
-            policy: binding.name.clone(),
-            mode: binding.mode,
-            failure_mode: binding.failure_mode.unwrap_or(default),
+            policy: policy.to_owned(),
+            mode,
+            failure_mode: failure_mode.unwrap_or(default),
             reason: reason.shortened(),
         }
     }

@@ -141,6 +141,9 @@ pub enum FailureReason {
     /// Two policies patch the same place, or a patch does not fit the object.
     #[error("the patch of the policy cannot be used: {0}")]
     BadPatch(String),
+    /// It should judge, and its module could not be loaded.
+    #[error("the policy is not active: {0}")]
+    Inactive(String),
     /// No evaluation slot became free in time.
     #[error("too many evaluations at once; none became free in time")]
     Overloaded,
@@ -156,6 +159,7 @@ impl FailureReason {
             Self::Inconclusive(text) => Self::Inconclusive(shorten(text)),
             Self::BadReply(text) => Self::BadReply(shorten(text)),
             Self::BadPatch(text) => Self::BadPatch(shorten(text)),
+            Self::Inactive(text) => Self::Inactive(shorten(text)),
             Self::Deadline(_)
             | Self::Memory(_)
             | Self::Stack
@@ -179,6 +183,7 @@ impl FailureReason {
             Self::Inconclusive(_) => "inconclusive",
             Self::BadReply(_) => "bad_reply",
             Self::BadPatch(_) => "bad_patch",
+            Self::Inactive(_) => "inactive",
             Self::Overloaded => "overloaded",
         }
     }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use k8s_openapi::api::admissionregistration::v1::ValidatingWebhookConfiguration;
 use k8s_openapi::api::core::v1::ConfigMap;
@@ -86,16 +87,19 @@ impl Replica {
         })
     }
 
-    fn start_controller(&self, client: &Client) -> JoinHandle<()> {
-        let controller = ClaimController::new(
+    fn controller(&self, client: &Client) -> ClaimController {
+        ClaimController::new(
             client.clone(),
             self.claims.clone(),
             self.evaluator.clone(),
             self.discovery.clone(),
             "replica",
             self.metrics.background(),
-        );
-        tokio::spawn(controller.run(self.leadership.clone()))
+        )
+    }
+
+    fn start_controller(&self, client: &Client) -> JoinHandle<()> {
+        tokio::spawn(self.controller(client).run(self.leadership.clone()))
     }
 }
 
@@ -126,6 +130,12 @@ async fn until_held_by(client: &Client, key: &str, holder: Option<&str>) -> Outc
 
 /// A cluster whose claim controller has the grace of a real one.
 async fn patient() -> Result<Client, Failed> {
+    static SHARED: OnceCell<Sandbox> = OnceCell::const_new();
+    shared(&SHARED).await
+}
+
+/// A cluster in which claims are made by policies that this replica does not have.
+async fn unloaded() -> Result<Client, Failed> {
     static SHARED: OnceCell<Sandbox> = OnceCell::const_new();
     shared(&SHARED).await
 }
@@ -271,6 +281,86 @@ async fn claims_that_no_stored_object_makes_are_released_after_the_grace() -> Ou
         Ok(found.is_some_and(|found| found.spec.holder.uid == stored.metadata.uid))
     })
     .await
+}
+
+/// As an older version of the webhook could take it for a forged review.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_claim_whose_holder_cannot_be_asked_for_is_released() -> Outcome {
+    let client = impatient().await?;
+    let replica = Replica::start(&client, "unaddressable", SHORT_GRACE, Scope::default()).await?;
+    let api: Api<UniqueClaim> = Api::all(client.clone());
+    let forged = claim_object("169.254.5.1:80", "no name at all", "unique")?;
+    api.create(&PostParams::default(), &forged).await?;
+    let _controller = replica.start_controller(&client);
+    until_held_by(&client, "169.254.5.1:80", None).await
+}
+
+/// The claim of an object that is stored, made by a policy. Its name is the webhook's own for it.
+fn claim_object(key: &str, holder: &str, policy: &str) -> Result<UniqueClaim, Failed> {
+    Ok(serde_json::from_value(json!({
+        "apiVersion": "opensdn.io/v1alpha1", "kind": "UniqueClaim",
+        "metadata": {"name": opensdn_webhook::claims::claim_name("link-local-address", key)},
+        "spec": {"scope": "link-local-address", "key": key, "policy": policy, "holder": {
+            "group": "opensdn.io", "version": "v1alpha1", "kind": "LinkLocalService",
+            "namespace": "default", "name": holder}}}))?)
+}
+
+/// The object does not make the claim by the policy that is active here; but it was made by another,
+/// which is enforced and could not be loaded here.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_leader_without_the_policy_does_not_release_its_claims() -> Outcome {
+    let client = unloaded().await?;
+    let replica =
+        Replica::start(&client, "unloaded", Duration::from_secs(1), Scope::default()).await?;
+    let active = PolicySet::new(vec![binding(&policy().await?, Scope::default())], Vec::new());
+    let enforcing = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
+    replica.serving.swap_with(active.clone(), enforcing(&["unique", "not-loaded"]));
+    let _controller = replica.start_controller(&client);
+    store(&client, "stored", "169.254.6.1").await?;
+    until_held_by(&client, "169.254.6.1:80", Some("stored")).await?;
+    let claims: Api<UniqueClaim> = Api::all(client.clone());
+    let of = |key: &str, policy: &str| claim_object(key, "stored", policy);
+    for made in [of("kept", "not-loaded")?, of("released", "unique")?] {
+        claims.create(&PostParams::default(), &made).await?;
+    }
+    // It was made at the same time, and is of the same age.
+    until_held_by(&client, "released", None).await?;
+    assert_eq!(held_by(&client, "kept").await?.as_deref(), Some("stored"));
+
+    // Once no object says that it is enforced, it goes, if later than others.
+    replica.serving.swap_with(active, enforcing(&["unique"]));
+    until_held_by(&client, "kept", None).await
+}
+
+/// Another replica may still rely on the keys that the version before made.
+#[tokio::test(flavor = "multi_thread")]
+async fn claims_under_old_keys_stay_until_all_replicas_run_the_new_policy() -> Outcome {
+    let client = unloaded().await?;
+    let replica = Replica::start(&client, "rollout", SHORT_GRACE, Scope::default()).await?;
+    let (all_run_it, asked) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
+    let claimed = tokio::sync::watch::Sender::new(None);
+    let mut done = claimed.subscribe();
+    let controller = {
+        let (all_run_it, asked) = (Arc::clone(&all_run_it), Arc::clone(&asked));
+        let rolled_out = move |policy: &str| {
+            assert_eq!(policy, "unique");
+            asked.fetch_add(1, Ordering::Relaxed);
+            all_run_it.load(Ordering::Relaxed)
+        };
+        replica.controller(&client).waiting_for(Arc::new(rolled_out)).reporting_to(claimed)
+    };
+    let _controller = tokio::spawn(controller.run(replica.leadership.clone()));
+    store(&client, "moved", "169.254.7.1").await?;
+    until_held_by(&client, "169.254.7.1:80", Some("moved")).await?;
+    timeout(TIMEOUT, done.wait_for(Option::is_some)).await??;
+    let claims: Api<UniqueClaim> = Api::all(client.clone());
+    let old = claim_object("an-old-key", "moved", "unique")?;
+    claims.create(&PostParams::default(), &old).await?;
+    until("its release is considered twice", || async { Ok(asked.load(Ordering::Relaxed) > 1) })
+        .await?;
+    assert_eq!(held_by(&client, "an-old-key").await?.as_deref(), Some("moved"));
+    all_run_it.store(true, Ordering::Relaxed);
+    until_held_by(&client, "an-old-key", None).await
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -10,7 +10,7 @@ use opensdn_pki::Authority;
 use opensdn_runtime::leader::{Election, Leadership};
 use opensdn_runtime::readiness::Readiness;
 use opensdn_runtime::shutdown::{self, Phase, Shutdown};
-use opensdn_testing::sandbox::Sandbox;
+use opensdn_testing::sandbox::{Sandbox, User};
 use opensdn_webhook::args::Args;
 use opensdn_webhook::certificates::leaf_profile;
 use opensdn_webhook::metrics::Metrics;
@@ -37,9 +37,10 @@ pub(crate) struct Replica {
 }
 
 impl Replica {
-    /// Starts one; `further` are flags, and it is ready when all of `readiness` is.
+    /// Starts one that acts as `user`; `further` are flags, and it is ready when all of `readiness` is.
     pub(crate) async fn start(
         sandbox: &Sandbox,
+        user: &User,
         authority: &Authority,
         name: &str,
         further: &[&str],
@@ -49,7 +50,7 @@ impl Replica {
             tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
         let client = {
             let _inside = runtime.enter();
-            sandbox.client()?
+            sandbox.client_for(user)?
         };
         let metrics = Metrics::new();
         let (shutdown, drain) = shutdown::channel();

@@ -4,26 +4,33 @@
 //!
 //! Nothing is ever released because of a cache: the holder is read live, and the delete carries UID
 //! and resourceVersion, so that a claim that was taken again meanwhile stays. Every request that
-//! relies on a claim writes it, unless the stored object makes it already.
+//! relies on a claim writes it, unless the stored object makes it already. That this replica has not
+//! loaded a policy is no reason to release its claims, and neither is that it runs a version of it
+//! which makes others, until all replicas do.
 //!
 //! Deliberately not here: taking claims for a request (`take.rs`).
 
 mod conflicts;
 mod session;
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use kube::Client;
 use opensdn_policy_host::{Mode, PolicySet};
 use opensdn_runtime::discovery::{Discovery, Resolution, Resource};
 use opensdn_runtime::leader::Leadership;
+use tokio::sync::watch;
 
 use super::Claims;
+use super::policies::ClaimingPolicies;
 use super::report::Reporter;
 use crate::evaluate::{Evaluator, Subjects};
 use crate::metrics::BackgroundMetrics;
 use session::Session;
+
+/// Whether every live replica runs the policy of that name as its AdmissionPolicy is now.
+pub type RolledOut = dyn Fn(&str) -> bool + Send + Sync;
 
 /// Reconciles the claims.
 pub struct ClaimController {
@@ -33,13 +40,16 @@ pub struct ClaimController {
     discovery: Discovery,
     reporter: Reporter,
     metrics: BackgroundMetrics,
+    rolled_out: Arc<RolledOut>,
+    claimed: watch::Sender<Option<u64>>,
 }
 
 /// What one session works by; when it changes, the next session starts.
 struct Plan {
     set: Arc<PolicySet>,
-    /// Names of the policies in force that claim.
-    policies: HashSet<String>,
+    /// The number of that set.
+    number: u64,
+    policies: ClaimingPolicies,
     /// The kinds that they are about, as far as those are served.
     resources: Vec<Resource>,
 }
@@ -56,7 +66,22 @@ impl ClaimController {
         metrics: BackgroundMetrics,
     ) -> Self {
         let reporter = Reporter::new(client.clone(), replica);
-        Self { client, claims, evaluator, discovery, reporter, metrics }
+        let (rolled_out, claimed) = (Arc::new(|_: &str| true), watch::Sender::new(None));
+        Self { client, claims, evaluator, discovery, reporter, metrics, rolled_out, claimed }
+    }
+
+    /// Waits with the release of what a policy no longer claims until all replicas run it.
+    #[must_use]
+    pub fn waiting_for(mut self, rolled_out: Arc<RolledOut>) -> Self {
+        self.rolled_out = rolled_out;
+        self
+    }
+
+    /// Says of which active set all claims of what is stored have been made, by its number.
+    #[must_use]
+    pub fn reporting_to(mut self, claimed: watch::Sender<Option<u64>>) -> Self {
+        self.claimed = claimed;
+        self
     }
 
     /// Works whenever this replica holds the Lease, until dropped.
@@ -81,7 +106,7 @@ impl ClaimController {
             // Before both are read, so that no change meanwhile is missed.
             policies.mark_unchanged();
             served.mark_unchanged();
-            let plan = self.plan();
+            let plan = self.plan(*policies.borrow());
             let resources = plan.as_ref().map(|plan| plan.resources.clone());
             let work = async {
                 match plan {
@@ -95,7 +120,7 @@ impl ClaimController {
                         _ = policies.changed() => return,
                         _ = served.changed() => {}
                     }
-                    if self.plan().map(|plan| plan.resources) != resources {
+                    if self.plan(0).map(|plan| plan.resources) != resources {
                         return;
                     }
                 }
@@ -108,8 +133,9 @@ impl ClaimController {
     }
 
     /// `None` until both the policies in force and the served kinds are known.
-    fn plan(&self) -> Option<Plan> {
-        let set = self.evaluator.in_force()?;
+    fn plan(&self, number: u64) -> Option<Plan> {
+        let active = self.evaluator.active_set()?;
+        let set = Arc::clone(&active.set);
         let snapshot = self.discovery.snapshot();
         snapshot.read_at?;
         let claiming = || {
@@ -118,7 +144,7 @@ impl ClaimController {
             };
             set.bindings().filter(claims)
         };
-        let policies = claiming().map(|binding| binding.name.clone()).collect();
+        let policies = ClaimingPolicies::new(&set, &active.enforcing);
         let subjects = Subjects::of(claiming(), &snapshot);
         for (policy, why) in &subjects.not_listed {
             tracing::warn!(
@@ -134,6 +160,6 @@ impl ClaimController {
             Resolution::Absent | Resolution::Unknown(_) => None,
         };
         let resources = kinds.into_iter().filter_map(served).collect();
-        Some(Plan { set, policies, resources })
+        Some(Plan { set, number, policies, resources })
     }
 }

@@ -1,7 +1,7 @@
 //! What the stored objects claim, and what has to be done about each claim. Pure: no client, no
 //! clock.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::time::Duration;
 
 use opensdn_crds::unique_claim::Holder as StoredHolder;
@@ -9,10 +9,14 @@ use opensdn_policy_host::Claim;
 
 use super::Holder;
 use super::cache::CachedClaim;
+use super::policies::{ClaimingPolicies, Standing};
 
-/// Claims of policies that are not in force are kept for so many times the grace: a policy whose
-/// module cannot be loaded for a while must not cost the objects their claims.
+/// Claims of policies that are gone, or enforce no more, are kept for so many times the grace: a
+/// policy that is deleted and made again must not cost the objects their claims.
 pub(crate) const WITHOUT_POLICY: u32 = 10;
+/// How many UIDs that are gone are remembered of one claim. An object may be made and deleted under
+/// one name for as long as the claim lives; the claim of one that was forgotten waits for the grace.
+const GONE: usize = 8;
 
 /// An object, whatever its UID.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -61,8 +65,9 @@ pub(crate) struct Claimant {
 pub(crate) struct Ledger {
     objects: HashMap<ObjectRef, KnownObject>,
     claimants: HashMap<String, BTreeSet<Claimant>>,
-    /// UIDs that were seen alive and then gone, by the names of the claims that they made.
-    gone: HashMap<String, HashSet<String>>,
+    /// UIDs that were seen alive and then gone, by the names of the claims that they made; the last
+    /// few of each.
+    gone: HashMap<String, VecDeque<String>>,
     /// Kinds that are listed completely.
     listed: HashSet<(String, String)>,
     dirty: BTreeSet<String>,
@@ -131,7 +136,11 @@ impl Ledger {
         let claimant =
             Claimant { created: old.created, uid: old.uid, object_ref: object_ref.clone() };
         for (name, _) in old.claims.into_iter().flatten() {
-            self.gone.entry(name.clone()).or_default().insert(claimant.uid.clone());
+            let gone = self.gone.entry(name.clone()).or_default();
+            if gone.len() >= GONE {
+                gone.pop_front();
+            }
+            gone.push_back(claimant.uid.clone());
             self.forget(&name, &claimant);
         }
     }
@@ -204,7 +213,7 @@ impl Ledger {
         seen: Option<&CachedClaim>,
         unchanged: Duration,
         grace: Duration,
-        policies: &HashSet<String>,
+        policies: &ClaimingPolicies,
     ) -> Action {
         let Some(seen) = seen else {
             self.gone.remove(name);
@@ -213,7 +222,8 @@ impl Ledger {
         let held = &seen.spec.holder;
         let object_ref = ObjectRef::of(held);
         let kind = (object_ref.group.clone(), object_ref.kind.clone());
-        let in_force = seen.spec.policy.as_ref().is_some_and(|policy| policies.contains(policy));
+        let standing = policies.standing(seen.spec.policy.as_deref());
+        let is_active = standing == Standing::Active;
         let after = |grace: Duration, reason| match grace.checked_sub(unchanged) {
             None | Some(Duration::ZERO) => Action::Release(reason),
             Some(left) => Action::Wait(left),
@@ -223,16 +233,20 @@ impl Ledger {
             Some(KnownObject { claims: Some(claims), uid, created, .. })
                 if claims.contains_key(name) =>
             {
-                if held.uid.as_ref() == Some(uid) && in_force {
+                if held.uid.as_ref() == Some(uid) && is_active {
                     return Action::Keep;
                 }
                 Action::Adopt(Claimant { created: created.clone(), uid: uid.clone(), object_ref })
             }
-            Some(_) if in_force => after(grace, ReleaseReason::NotClaimed),
+            // What it claims by that policy is not known either.
+            Some(_) if standing == Standing::Unavailable => Action::Keep,
+            Some(_) if is_active => after(grace, ReleaseReason::NotClaimed),
             Some(_) => after(grace * WITHOUT_POLICY, ReleaseReason::NotClaimed),
             None if self.is_gone(name, held) => Action::Release(ReleaseReason::Deleted),
             // Of a kind that is not watched, the live read before the release decides.
-            None if self.listed.contains(&kind) || !in_force => after(grace, ReleaseReason::Orphan),
+            None if self.listed.contains(&kind) || !is_active => {
+                after(grace, ReleaseReason::Orphan)
+            }
             None => after(grace * 2, ReleaseReason::Orphan),
         }
     }

@@ -5,21 +5,31 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use opensdn_admission_policy::{Problem, Source};
-use opensdn_crds::admission_policy::{AdmissionPolicy, AdmissionPolicySpec, ReplicaStatus};
-use opensdn_policy_host::{Binding, Digest, Limits};
+use opensdn_admission_policy::{Fault, Problem, Source};
+use opensdn_crds::admission_policy::{AdmissionPolicy, Mode, ReplicaStatus};
+use opensdn_policy_host::{Binding, Digest, InactivePolicy, Interest, Limits, Metadata};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use super::loader::Loader;
 use super::module_store::{ModuleBytes, ModuleStore};
 use super::reporter::Reported;
-use super::status::{LOADING, SERVING, WAITING};
-use crate::metrics::Loaded;
+use super::status::{LOADING, ModuleFacts, SERVING, WAITING};
+use crate::metrics::Loaded as LoadedMetric;
+
+mod loading;
+
+use loading::{Failed, Job, Loaded, Retry};
+
+pub(super) use loading::Loading;
 
 /// How long a policy of which no version is in force waits for its lookups. It is then put in
 /// force without them: where it looks something up, it is inconclusive, and the failure mode decides.
 const WAIT: Duration = Duration::from_secs(3);
+/// How long after a failure that is not the module's the same content is loaded again; each time
+/// twice as long.
+const RETRY_DELAY: Duration = Duration::from_secs(5);
+const LONGEST_RETRY_DELAY: Duration = Duration::from_secs(300);
 
 /// One AdmissionPolicy.
 pub(super) struct Entry {
@@ -30,6 +40,16 @@ pub(super) struct Entry {
     /// The content that `state` is about.
     content: Option<ModuleBytes>,
     attempt: u64,
+    /// Whether the attempt of that number is under way.
+    is_loading: bool,
+    /// When the same content is to be loaded again.
+    retry_at: Option<Instant>,
+    retry_delay: Duration,
+    /// What the module says that it is about, where it has been asked.
+    interests: Option<Vec<Interest>>,
+    /// Why nothing is in force, from the first failure on. Not undone by what may become of the next
+    /// attempt: until that is in force, nobody judges.
+    failure: Option<Vec<Problem>>,
     serving: Option<Binding>,
 }
 
@@ -39,36 +59,45 @@ enum State {
     Fresh,
     /// The module is being read or compiled.
     Loading,
-    /// It is loaded and waits for its lookups.
-    Waiting { candidate: Box<Binding>, since: Instant, why: String },
+    /// It is loaded and waits for its lookups. `despite`: what is wrong with its source.
+    Waiting { candidate: Box<Binding>, since: Instant, why: String, despite: Vec<Problem> },
     /// It is in force; where that was done without its lookups, why.
     Serving { without: Option<String> },
-    /// It is not to be used.
+    /// It is not to be used, or not as it is now: what was loaded before may be in force.
     Failed(Vec<Problem>),
-}
-
-/// What came of loading.
-pub(super) struct Loading {
-    pub(super) name: String,
-    attempt: u64,
-    result: Result<Binding, Vec<Problem>>,
 }
 
 impl Entry {
     pub(super) fn new(object: AdmissionPolicy) -> Self {
         let source = opensdn_admission_policy::parse(&object.spec.module);
-        Self { object, source, state: State::Fresh, content: None, attempt: 0, serving: None }
+        Self {
+            object,
+            source,
+            state: State::Fresh,
+            content: None,
+            attempt: 0,
+            is_loading: false,
+            retry_at: None,
+            retry_delay: RETRY_DELAY,
+            interests: None,
+            failure: None,
+            serving: None,
+        }
     }
 
     /// The object as it is now. A change of the status alone starts nothing.
     pub(super) fn update(&mut self, object: AdmissionPolicy) {
         let is_new = self.object.spec != object.spec;
+        if self.object.spec.module != object.spec.module {
+            self.interests = None;
+        }
         // A new object of the same name: it owes nothing to the old one but continuity.
         self.object = object;
         if is_new {
             self.source = opensdn_admission_policy::parse(&self.object.spec.module);
             self.state = State::Fresh;
             self.content = None;
+            self.is_loading = false;
         }
     }
 
@@ -76,7 +105,13 @@ impl Entry {
         self.source.as_ref().ok().map(|(source, _)| source)
     }
 
-    /// Starts what can be started: loading, when there is a content other than the last.
+    /// Whether the object says that the policy enforces.
+    pub(super) fn enforces(&self) -> bool {
+        self.object.spec.mode == Mode::Enforce
+    }
+
+    /// Starts what can be started: loading, when there is a content other than the last, or when
+    /// the last is to be tried again.
     pub(super) fn advance(
         &mut self,
         name: &str,
@@ -89,62 +124,78 @@ impl Entry {
             Ok(source) => source.clone(),
             Err(problems) => {
                 if matches!(self.state, State::Fresh) {
+                    self.failure = Some(problems.clone());
                     self.state = State::Failed(problems.clone());
                 }
                 return;
             }
         };
         let Some(content) = contents.get(&source) else { return };
-        if self.content.as_ref() == Some(&content) {
+        if self.content.as_ref() != Some(&content) {
+            self.content = Some(content.clone());
+            self.state = State::Loading;
+            self.retry_delay = RETRY_DELAY;
+        } else if !self.is_due() {
             return;
         }
-        self.content = Some(content.clone());
         self.attempt += 1;
-        match content {
-            Err(problem) => self.state = State::Failed(vec![problem]),
-            Ok(bytes) => {
-                self.state = State::Loading;
-                let (name, attempt) = (name.to_owned(), self.attempt);
-                let spec = self.object.spec.clone();
-                let (loader, results) = (Arc::clone(loader), results.clone());
-                tokio::spawn(async move {
-                    let result = load(&name, &spec, &source, pinned, bytes, &loader, limits).await;
-                    // The receiver is gone when the process ends.
-                    let _ = results.send(Loading { name, attempt, result });
-                });
-            }
-        }
+        (self.is_loading, self.retry_at) = (true, None);
+        let (attempt, spec) = (self.attempt, self.object.spec.clone());
+        let job = Job { name: name.to_owned(), attempt, spec, source, pinned, content, limits };
+        let (loader, results) = (Arc::clone(loader), results.clone());
+        tokio::spawn(async move {
+            // The receiver is gone when the process ends.
+            let _ = results.send(job.run(&loader).await);
+        });
+    }
+
+    fn is_due(&self) -> bool {
+        !self.is_loading && self.retry_at.is_some_and(|at| at <= Instant::now())
     }
 
     /// Takes the result of loading, unless it has been overtaken.
     pub(super) fn finish(&mut self, loading: Loading) {
-        if loading.attempt != self.attempt || !matches!(self.state, State::Loading) {
+        if loading.attempt != self.attempt || !self.is_loading {
             return;
         }
-        self.state = match loading.result {
-            Ok(binding) => State::Waiting {
-                candidate: Box::new(binding),
-                since: Instant::now(),
-                why: "its lookups are not answered yet".to_owned(),
-            },
-            Err(problems) => {
-                for problem in &problems {
-                    let text = problem.text();
-                    tracing::warn!(
-                        policy = loading.name,
-                        problem = text,
-                        "failed to load the policy"
-                    );
-                }
-                State::Failed(problems)
+        self.is_loading = false;
+        match loading.result {
+            Ok(Loaded { binding, despite }) => {
+                self.interests = Some(binding.policy.metadata().interests.clone());
+                let despite = despite.map(|failed| self.fail(&loading.name, failed));
+                self.state = State::Waiting {
+                    candidate: Box::new(binding),
+                    since: Instant::now(),
+                    why: "its lookups are not answered yet".to_owned(),
+                    despite: despite.unwrap_or_default(),
+                };
             }
-        };
+            Err(failed) => {
+                let problems = self.fail(&loading.name, failed);
+                self.failure = Some(problems.clone());
+                self.state = State::Failed(problems);
+            }
+        }
+    }
+
+    /// Notes and logs what went wrong, and whether it is tried again.
+    fn fail(&mut self, name: &str, failed: Failed) -> Vec<Problem> {
+        let Failed { problems, interests, retry } = failed;
+        self.interests = interests.or(self.interests.take());
+        if retry == Retry::Later {
+            self.retry_at = Some(Instant::now() + self.retry_delay);
+            self.retry_delay = (self.retry_delay * 2).min(LONGEST_RETRY_DELAY);
+        }
+        for problem in &problems {
+            tracing::warn!(policy = name, problem = problem.text(), "failed to load the policy");
+        }
+        problems
     }
 
     /// Puts what waits in force, when its lookups are answered or it has waited long enough.
     pub(super) fn promote(&mut self, lookups: impl Fn(&Binding) -> Result<(), String>) {
         match &mut self.state {
-            State::Waiting { candidate, since, why } => {
+            State::Waiting { candidate, since, why, .. } => {
                 let without = lookups(candidate).err();
                 if let Some(reason) = &without {
                     why.clone_from(reason);
@@ -154,8 +205,11 @@ impl Entry {
                     }
                 }
                 let state = std::mem::replace(&mut self.state, State::Serving { without });
-                if let State::Waiting { candidate, .. } = state {
+                if let State::Waiting { candidate, despite, .. } = state {
                     self.serving = Some(*candidate);
+                    if !despite.is_empty() {
+                        self.state = State::Failed(despite);
+                    }
                 }
             }
             State::Serving { without } => {
@@ -169,6 +223,21 @@ impl Entry {
     /// What is in force.
     pub(super) fn serving(&self) -> Option<&Binding> {
         self.serving.as_ref()
+    }
+
+    /// The policy as one that should judge and cannot, if it is that. A policy that is new is not
+    /// missed while it is loaded; one that was there when the process started is.
+    pub(super) fn inactive(&self, name: &str, is_starting: bool) -> Option<InactivePolicy> {
+        let problems = match &self.failure {
+            _ if self.serving.is_some() => return None,
+            Some(problems) => problems.clone(),
+            None if is_starting => vec![just_started()],
+            None => return None,
+        };
+        let status = self.object.status.as_ref();
+        let last_known = || status?.judges.as_deref().map(opensdn_admission_policy::interests);
+        let interests = self.interests.clone().or_else(last_known);
+        opensdn_admission_policy::inactive(name, &self.object.spec, interests, &problems)
     }
 
     /// What is in force, and what waits to be.
@@ -185,10 +254,10 @@ impl Entry {
         matches!(self.state, State::Serving { .. } | State::Failed(_))
     }
 
-    pub(super) fn metric(&self) -> Loaded {
+    pub(super) fn metric(&self) -> LoadedMetric {
         match self.state {
-            State::Serving { .. } => Loaded::Current,
-            _ => Loaded::Broken,
+            State::Serving { .. } => LoadedMetric::Current,
+            _ => LoadedMetric::Broken,
         }
     }
 
@@ -209,10 +278,10 @@ impl Entry {
         };
         let policy = self.serving().map(|binding| &binding.policy);
         let digest = policy.map(|policy| policy.digest().to_string());
-        let version = policy.map(|policy| policy.metadata().version.clone());
         Reported {
             object: self.object.clone(),
-            version: digest.clone().zip(version),
+            module: digest.clone().zip(policy.map(|policy| facts(policy.metadata()))),
+            claims: self.enforces() && policy.is_some_and(|policy| policy.metadata().claims),
             replica: ReplicaStatus {
                 name: replica.to_owned(),
                 ready,
@@ -230,6 +299,8 @@ impl Entry {
         let texts: Vec<String> = problems.iter().map(Problem::text).collect();
         let rest = if self.serving.is_some() {
             "the previous version stays in force"
+        } else if self.enforces() {
+            "nothing of this policy is in force, and what it is about is inconclusive"
         } else {
             "nothing of this policy is in force"
         };
@@ -237,17 +308,15 @@ impl Entry {
     }
 }
 
-async fn load(
-    name: &str,
-    spec: &AdmissionPolicySpec,
-    source: &Source,
-    pinned: Option<Digest>,
-    bytes: Arc<[u8]>,
-    loader: &Loader,
-    limits: Limits,
-) -> Result<Binding, Vec<Problem>> {
-    let policy = loader.load(bytes, pinned).await.map_err(|error| vec![error.into_problem()])?;
-    opensdn_admission_policy::bind(name, spec, source, policy, limits)
+fn just_started() -> Problem {
+    let message = "the webhook has just started and loads the module";
+    Problem::new(Fault::SourceUnreachable, "/spec/module", message, "try again")
+}
+
+/// What the status has of a module, so that a replica that cannot load it knows what it is about.
+fn facts(metadata: &Metadata) -> ModuleFacts {
+    let judges = opensdn_admission_policy::judges(&metadata.interests);
+    ModuleFacts { version: metadata.version.clone(), judges }
 }
 
 /// Whether both put the same in force.

@@ -18,7 +18,7 @@ use time::format_description::well_known::Rfc3339;
 use tokio::sync::watch;
 use tokio::time::{Instant, interval};
 
-use super::status;
+use super::status::{self, ModuleFacts, Uniqueness};
 use crate::replicas::Replicas;
 
 /// One policy: as the API server has it, and what this replica makes of it.
@@ -26,8 +26,10 @@ use crate::replicas::Replicas;
 pub(crate) struct Reported {
     pub(crate) object: AdmissionPolicy,
     pub(crate) replica: ReplicaStatus,
-    /// Digest and version of the module that this replica runs.
-    pub(crate) version: Option<(String, String)>,
+    /// Digest of the module that this replica runs, and what it says of itself.
+    pub(crate) module: Option<(String, ModuleFacts)>,
+    /// Whether that module enforces that something is unique.
+    pub(crate) claims: bool,
 }
 
 /// All policies by name.
@@ -40,6 +42,10 @@ pub(crate) struct Reporter {
     pub(crate) leadership: Leadership,
     pub(crate) replicas: Replicas,
     pub(crate) snapshots: watch::Receiver<Snapshot>,
+    /// The number of the active set by which all claims of what is stored have been made.
+    pub(crate) claimed: watch::Receiver<Option<u64>>,
+    /// The number of the set that is active now.
+    pub(crate) active: watch::Receiver<u64>,
 }
 
 /// Field manager of the sum of all replicas.
@@ -61,6 +67,7 @@ impl Reporter {
                 alive = self.snapshots.changed() => if alive.is_err() { return },
                 () = self.leadership.changed() => {}
                 () = self.replicas.changed() => {}
+                claimed = self.claimed.changed() => if claimed.is_err() { return },
                 _ = again.tick() => {}
             }
             let snapshot = Arc::clone(&self.snapshots.borrow_and_update());
@@ -93,11 +100,13 @@ impl Reporter {
         if alive.is_empty() {
             return;
         }
-        let version = |digest: &str| {
-            let own = reported.version.as_ref().filter(|(own, _)| own == digest);
-            own.map(|(_, version)| version.clone())
+        let facts = |digest: &str| {
+            let own = reported.module.as_ref().filter(|(own, _)| own == digest);
+            own.map(|(_, facts)| facts.clone())
         };
-        if let Some(status) = status::aggregate(&reported.object, &alive, version, &now())
+        let uniqueness = self.uniqueness(reported);
+        let object = &reported.object;
+        if let Some(status) = status::aggregate(object, &alive, facts, uniqueness, &now())
             && is_new(sent, name, "sum", &untimed(&status))
         {
             self.apply(name, MANAGER, &status).await;
@@ -107,6 +116,16 @@ impl Reporter {
             && let Ok(patch) = serde_json::from_value(patch)
         {
             self.prune(&reported.object, patch).await;
+        }
+    }
+
+    /// Whether what is stored has been claimed by the policy as it is now.
+    fn uniqueness(&self, reported: &Reported) -> Uniqueness {
+        let is_claimed = *self.claimed.borrow() == Some(*self.active.borrow());
+        match reported.claims {
+            false => Uniqueness::NotClaimed,
+            true if is_claimed && reported.replica.ready => Uniqueness::Holds,
+            true => Uniqueness::Pending,
         }
     }
 

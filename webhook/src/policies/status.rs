@@ -3,7 +3,9 @@
 
 use std::collections::BTreeSet;
 
-use opensdn_crds::admission_policy::{AdmissionPolicy, AdmissionPolicyStatus, ReplicaStatus};
+use opensdn_crds::admission_policy::{
+    AdmissionPolicy, AdmissionPolicyStatus, KindRule, ReplicaStatus,
+};
 use opensdn_crds::status::Condition;
 use serde_json::{Value, json};
 
@@ -13,6 +15,27 @@ pub(crate) const SERVING: &str = "Serving";
 pub(crate) const LOADING: &str = "Loading";
 /// The reason while lookup caches are filled.
 pub(crate) const WAITING: &str = "WaitingForLookups";
+
+/// Whether no new object gets a key that a stored one has and that the policy makes unique.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Uniqueness {
+    /// The policy makes nothing unique.
+    NotClaimed,
+    /// What is stored has not all been claimed, as far as this leader knows.
+    Pending,
+    /// It has.
+    Holds,
+}
+
+/// What a module says of itself, as far as the status has it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct ModuleFacts {
+    pub(crate) version: String,
+    pub(crate) judges: Vec<KindRule>,
+}
+
+/// Type of the condition that says since when.
+const UNIQUENESS: &str = "UniquenessHolds";
 
 /// Whether both say the same, whenever it was written.
 pub(crate) fn says_the_same(one: &ReplicaStatus, other: &ReplicaStatus) -> bool {
@@ -30,11 +53,12 @@ fn replicas(object: &AdmissionPolicy) -> impl Iterator<Item = &ReplicaStatus> {
 }
 
 /// What the leader has to write, if anything: conditions, digest, version, generation.
-/// `version` is what the leader's own module of a digest says of itself.
+/// `facts` is what the leader's own module of a digest says of itself.
 pub(crate) fn aggregate(
     object: &AdmissionPolicy,
     alive: &BTreeSet<String>,
-    version: impl Fn(&str) -> Option<String>,
+    facts: impl Fn(&str) -> Option<ModuleFacts>,
+    uniqueness: Uniqueness,
     now: &str,
 ) -> Option<Value> {
     let generation = object.metadata.generation.unwrap_or_default();
@@ -48,6 +72,7 @@ pub(crate) fn aggregate(
         }
         (_, false) => wanted.push(condition("Stalled", "True", &reason, &message, generation)),
     }
+    wanted.extend(uniqueness_condition(&before, uniqueness, generation));
     for condition in &mut wanted {
         let same = before
             .conditions
@@ -58,16 +83,52 @@ pub(crate) fn aggregate(
         condition.last_transition_time = Some(since.unwrap_or_else(|| now.to_owned()));
     }
     let digest = common_digest(object, alive);
-    let version = digest.as_deref().and_then(version);
+    let facts = digest.as_deref().and_then(facts);
+    // Kept while it is not known: then it is needed.
+    let judges = facts.as_ref().map(|facts| facts.judges.clone()).or(before.judges.clone());
     let after = AdmissionPolicyStatus {
         observed_generation: Some(generation),
         conditions: Some(wanted),
         digest,
-        version,
+        version: facts.map(|facts| facts.version),
+        judges,
         replicas: None,
     };
     let unchanged = AdmissionPolicyStatus { replicas: None, ..before } == after;
     (!unchanged).then(|| json!(after))
+}
+
+/// What a former leader has found holds until the specification changes.
+fn uniqueness_condition(
+    before: &AdmissionPolicyStatus,
+    uniqueness: Uniqueness,
+    generation: i64,
+) -> Option<Condition> {
+    let held = before.conditions.iter().flatten().any(|one| {
+        one.type_ == UNIQUENESS
+            && one.status == "True"
+            && one.observed_generation == Some(generation)
+    });
+    let (status, reason, message) = match uniqueness {
+        Uniqueness::NotClaimed => return None,
+        Uniqueness::Pending if !held => {
+            let message = "what is stored is being claimed; until then a new object may get a key \
+                           that an older one has";
+            ("False", "ClaimingStoredObjects", message)
+        }
+        Uniqueness::Pending | Uniqueness::Holds => {
+            let message = "what is stored has been claimed; where two of those have one key, the \
+                           later one has the condition UniqueConflict";
+            ("True", "StoredObjectsClaimed", message)
+        }
+    };
+    Some(condition(UNIQUENESS, status, reason, message, generation))
+}
+
+/// Whether every live replica runs what the object says now.
+pub(crate) fn is_rolled_out(object: &AdmissionPolicy, alive: &BTreeSet<String>) -> bool {
+    let generation = object.metadata.generation.unwrap_or_default();
+    ready_condition(object, alive, generation).0 == "True"
 }
 
 fn condition(type_: &str, status: &str, reason: &str, message: &str, generation: i64) -> Condition {
@@ -174,7 +235,8 @@ mod tests {
 
     fn ready(object: &AdmissionPolicy, alive: &[&str]) -> (String, String) {
         let alive = alive.iter().map(|&name| name.to_owned()).collect();
-        let status = aggregate(object, &alive, |_| None, "now").unwrap();
+        let none = Uniqueness::NotClaimed;
+        let status = aggregate(object, &alive, |_| None, none, "now").unwrap();
         let text = |key: &str| status["conditions"][0][key].as_str().unwrap().to_owned();
         (text("status"), text("reason"))
     }
@@ -198,19 +260,48 @@ mod tests {
     fn nothing_is_written_when_nothing_changed_and_times_are_kept() {
         let mut object = object(&[replica("a", true, "x", 2)]);
         let alive = BTreeSet::from(["a".to_owned()]);
-        let version = |digest: &str| Some(format!("version of {digest}"));
-        let first = aggregate(&object, &alive, version, "first").unwrap();
+        let judges = vec![KindRule { kind: "Thing".to_owned(), ..KindRule::default() }];
+        let version = |digest: &str| {
+            let version = format!("version of {digest}");
+            Some(ModuleFacts { version, judges: judges.clone() })
+        };
+        let none = Uniqueness::NotClaimed;
+        let first = aggregate(&object, &alive, version, none, "first").unwrap();
         assert_eq!(first["digest"], "x");
         assert_eq!(first["version"], "version of x");
         let replicas = object.status.take().unwrap().replicas;
         let mut status: AdmissionPolicyStatus = serde_json::from_value(first).unwrap();
         status.replicas = replicas;
         object.status = Some(status);
-        assert_eq!(aggregate(&object, &alive, version, "second"), None);
+        assert_eq!(aggregate(&object, &alive, version, none, "second"), None);
         object.metadata.generation = Some(3);
-        let later = aggregate(&object, &alive, version, "third").unwrap();
+        let later = aggregate(&object, &alive, version, none, "third").unwrap();
         assert_eq!(later["conditions"][0]["lastTransitionTime"], "third");
         assert_eq!(later["conditions"][1]["type"], "Reconciling");
+        // A replica that cannot load the module reads there what it is about.
+        let lost = aggregate(&object, &alive, |_| None, none, "fourth").unwrap();
+        assert_eq!(lost["judges"], json!(judges));
+    }
+
+    #[test]
+    fn the_status_says_since_when_uniqueness_holds_over_leaders_until_the_policy_changes() {
+        let mut object = object(&[replica("a", true, "x", 2)]);
+        let alive = BTreeSet::from(["a".to_owned()]);
+        let mut next = |generation: i64, uniqueness, now: &str| {
+            object.metadata.generation = Some(generation);
+            if let Some(status) = aggregate(&object, &alive, |_| None, uniqueness, now) {
+                object.status = serde_json::from_value(status).unwrap();
+            }
+            let conditions = object.status.clone().unwrap().conditions.unwrap_or_default();
+            let found = conditions.into_iter().find(|one| one.type_ == UNIQUENESS);
+            found.map(|one| (one.status, one.last_transition_time.unwrap()))
+        };
+        let is = |status: &str, since: &str| Some((status.to_owned(), since.to_owned()));
+        assert_eq!(next(2, Uniqueness::Pending, "1"), is("False", "1"));
+        assert_eq!(next(2, Uniqueness::Holds, "2"), is("True", "2"));
+        assert_eq!(next(2, Uniqueness::Pending, "3"), is("True", "2"), "another leads");
+        assert_eq!(next(3, Uniqueness::Pending, "4"), is("False", "4"), "it is another policy");
+        assert_eq!(next(3, Uniqueness::NotClaimed, "5"), None);
     }
 
     #[test]

@@ -19,6 +19,7 @@ use crate::claims::error::ClaimError;
 use crate::claims::ledger::{
     Action, Claimant, KnownObject, Ledger, ObjectRef, ReleaseReason, WITHOUT_POLICY,
 };
+use crate::claims::policies::Standing;
 use crate::claims::report::{self, Conflicts};
 use crate::claims::store::{self, Lock, WriteOutcome};
 use crate::claims::{Inner, cache::CachedClaim};
@@ -45,6 +46,8 @@ pub(super) struct Session<'k> {
     unreported: BTreeSet<ObjectRef>,
     /// Objects of which it is not known what they claim: a policy could not be evaluated.
     not_evaluated: BTreeSet<ObjectRef>,
+    /// Claims that could not be made or released as they should be.
+    failed: HashSet<String>,
     reevaluate: Instant,
 }
 
@@ -69,6 +72,7 @@ impl<'k> Session<'k> {
             conflicts: ConflictTracker::new(controller.metrics.clone()),
             unreported: BTreeSet::new(),
             not_evaluated: BTreeSet::new(),
+            failed: HashSet::new(),
             reevaluate: Instant::now() + REEVALUATE_INTERVAL,
         }
     }
@@ -89,6 +93,7 @@ impl<'k> Session<'k> {
         loop {
             if *cache_synced.borrow() && self.synced.len() == self.plan.resources.len() {
                 self.reconcile_all().await;
+                self.say_claimed();
             }
             let due = self.due.keys().next().copied();
             let in_time = due.unwrap_or(self.reevaluate).min(self.reevaluate);
@@ -221,7 +226,8 @@ impl<'k> Session<'k> {
                     return None;
                 }
             };
-            if verdict.failures.iter().any(|failure| self.plan.policies.contains(&failure.policy)) {
+            if verdict.failures.iter().any(|failure| self.plan.policies.is_active(&failure.policy))
+            {
                 return None;
             }
             let named = |claim: Claim| (claim_name(&claim.scope, &claim.key), claim);
@@ -232,16 +238,25 @@ impl<'k> Session<'k> {
 
     async fn reconcile_all(&mut self) {
         while let Some(name) = self.ledger.pop() {
+            self.failed.remove(&name);
             if let Err(error) = self.reconcile(&name).await {
                 let error = opensdn_runtime::error_chain(&error);
                 tracing::warn!(claim = name, error, "failed to reconcile a claim; will retry");
                 self.requeue(&name, RETRY_DELAY);
+                self.failed.insert(name.clone());
             }
             let holder = self.inner().cache.get(&name).map(|seen| ObjectRef::of(&seen.spec.holder));
             self.conflicts.note(&self.ledger, &name, holder.as_ref());
         }
         for (object_ref, conflicts) in self.conflicts.unreported() {
             self.report(&object_ref, &conflicts).await;
+        }
+    }
+
+    /// From now on no new object can take a key that an older one has, by these policies.
+    fn say_claimed(&self) {
+        if self.failed.is_empty() && self.not_evaluated.is_empty() {
+            self.controller.claimed.send_replace(Some(self.plan.number));
         }
     }
 
@@ -299,6 +314,13 @@ impl<'k> Session<'k> {
         let held = &seen.spec.holder;
         let presence = inner.holders.presence(held).await?;
         let answer = self.evaluate_live(name, seen).await?;
+        let policy = held_for(seen);
+        if answer == Answer::DoesNotClaim
+            && policy.is_some_and(|one| !(self.controller.rolled_out)(one))
+        {
+            self.requeue(name, RETRY_DELAY);
+            return Ok(());
+        }
         if confirm(&presence, answer, self.age(seen, &presence, reason)) == Confirmed::Later {
             self.requeue(name, inner.grace);
             return Ok(());
@@ -314,11 +336,10 @@ impl<'k> Session<'k> {
     /// Whether a claim is old enough to be released although its holder may exist: the grace is
     /// longer if its policy is not in force or its kind not served, since both may come back.
     fn age(&self, seen: &CachedClaim, presence: &Presence, reason: ReleaseReason) -> Age {
-        let in_force =
-            seen.spec.policy.as_ref().is_some_and(|policy| self.plan.policies.contains(policy));
+        let is_active = self.plan.policies.standing(held_for(seen)) == Standing::Active;
         let grace = self.inner().grace;
         let grace = match reason {
-            _ if !in_force || *presence == Presence::NotServed => grace * WITHOUT_POLICY,
+            _ if !is_active || *presence == Presence::NotServed => grace * WITHOUT_POLICY,
             ReleaseReason::Deleted => Duration::ZERO,
             ReleaseReason::Orphan | ReleaseReason::NotClaimed => grace,
         };
@@ -326,6 +347,9 @@ impl<'k> Session<'k> {
     }
 
     async fn evaluate_live(&self, name: &str, seen: &CachedClaim) -> Result<Answer, ClaimError> {
+        if self.plan.policies.standing(held_for(seen)) == Standing::Unavailable {
+            return Ok(Answer::Unknown);
+        }
         let held = &seen.spec.holder;
         let found = self.inner().holders.get(held).await?;
         let Some(stored) = found.as_ref().and_then(|(_, object)| StoredObject::read(object)) else {
@@ -359,6 +383,11 @@ impl<'k> Session<'k> {
 
 fn lock(name: &str, seen: &CachedClaim) -> Lock {
     Lock { name: name.to_owned(), uid: seen.uid.clone(), version: seen.version.clone() }
+}
+
+/// The policy by which a claim was made.
+fn held_for(seen: &CachedClaim) -> Option<&str> {
+    seen.spec.policy.as_deref()
 }
 
 fn object_ref_of(stored: &StoredObject) -> ObjectRef {

@@ -69,7 +69,8 @@ fn ledger() -> Ledger {
 }
 
 fn action(ledger: &mut Ledger, seen: Option<&CachedClaim>, unchanged: Duration) -> Action {
-    ledger.action("k", seen, unchanged, GRACE, &HashSet::from(["in-force".to_owned()]))
+    let policies = ClaimingPolicies::of(&["in-force"], &["not-loaded"]);
+    ledger.action("k", seen, unchanged, GRACE, &policies)
 }
 
 fn claimant(name: &str, uid: &str, second: u32) -> Claimant {
@@ -119,6 +120,12 @@ fn what_follows_for_a_claim() {
             GRACE * WITHOUT_POLICY,
             Release(ReleaseReason::NotClaimed),
         ),
+        (
+            "its policy is only not loaded here",
+            Some(seen("c", "uc", "not-loaded")),
+            GRACE * WITHOUT_POLICY * 100,
+            Keep,
+        ),
         ("what it claims is not known", Some(seen("d", "ud", "in-force")), GRACE * 100, Keep),
         ("a create may be under way", Some(seen("never", "un", "in-force")), half, Wait(half)),
         (
@@ -142,6 +149,18 @@ fn the_claim_of_an_object_that_was_deleted_does_not_wait() {
     // A create of that name that came after has another UID, and waits.
     let claim = seen("a", "new", "in-force");
     assert_eq!(action(&mut ledger, Some(&claim), NOW), Action::Wait(GRACE));
+}
+
+#[test]
+fn however_often_an_object_is_made_again_little_is_remembered_of_it() {
+    let mut ledger = Ledger::default();
+    for number in 0..1000 {
+        ledger.put(object_ref("a"), known(&format!("u{number}"), 1, &["k"]));
+        ledger.remove(&object_ref("a"));
+    }
+    assert!(ledger.gone.values().map(VecDeque::len).sum::<usize>() <= GONE);
+    let claim = seen("a", "u999", "in-force");
+    assert_eq!(action(&mut ledger, Some(&claim), NOW), Action::Release(ReleaseReason::Deleted));
 }
 
 #[test]
