@@ -5,8 +5,10 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use arc_swap::{ArcSwap, Guard};
+use opensdn_admission_policy::CLOSED_GROUPS;
+use opensdn_crds::OPENSDN_GROUP;
 use opensdn_policy_host::{
-    Mode, PolicySet,
+    InactivePolicy, Mode, PolicySet, Scope,
     scan::{Mount, Paths, Slot},
 };
 use tokio::sync::watch;
@@ -65,10 +67,13 @@ pub(crate) struct Places {
 }
 
 impl ActivePolicies {
-    /// Nothing is in force yet.
+    /// Nothing is in force yet: what comes to a replica that is not ready is not judged, and that is
+    /// no pass.
     #[must_use]
     pub fn new(metrics: Metrics) -> Self {
-        let current = ActiveSet::new(PolicySet::default(), BTreeSet::new(), &metrics);
+        let closed = CLOSED_GROUPS.map(str::to_owned).to_vec();
+        let set = PolicySet::new(Vec::new(), closed).with_inactive(vec![not_read_yet()]);
+        let current = ActiveSet::new(set, BTreeSet::new(), &metrics);
         Self { current: ArcSwap::from_pointee(current), changed: watch::Sender::new(0), metrics }
     }
 
@@ -117,6 +122,19 @@ impl ActivePolicies {
     }
 }
 
+/// Stands for all policies until they have been read.
+fn not_read_yet() -> InactivePolicy {
+    InactivePolicy {
+        name: "(all)".to_owned(),
+        mode: Mode::Enforce,
+        failure_mode: None,
+        scope: Scope::default(),
+        interests: None,
+        never: vec![(OPENSDN_GROUP.to_owned(), "AdmissionPolicy".to_owned())],
+        why: "the webhook has just started and reads the AdmissionPolicies; try again".to_owned(),
+    }
+}
+
 impl ActiveSet {
     fn new(set: PolicySet, enforcing: BTreeSet<String>, metrics: &Metrics) -> Self {
         let mut paths = Paths::new();
@@ -151,5 +169,45 @@ impl ActiveSet {
         let metrics =
             set.bindings().map(|binding| metrics.policy(&binding.name, binding.mode)).collect();
         Self { set: Arc::new(set), enforcing, metrics, paths, places }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use opensdn_policy_host::{Context, Operation, Request, lookup::NoLookup};
+    use tokio::time::Instant;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn before_the_policies_are_read_our_kinds_are_refused_and_other_kinds_pass() {
+        let active = ActivePolicies::new(Metrics::new());
+        let denies = async |group, kind| {
+            let request = Request {
+                operation: Operation::Update,
+                group,
+                version: "v1alpha1",
+                kind,
+                subresource: "",
+                name: "n",
+                namespace: "ns",
+                namespace_labels: None,
+                user: "u",
+                groups: &[],
+                dry_run: false,
+                object: None,
+                old_object: None,
+            };
+            let deadline = Instant::now() + Duration::from_secs(60);
+            let context = Context { lookup: Arc::new(NoLookup), deadline };
+            active.snapshot().set.evaluate(&request, &context).await.denies()
+        };
+        assert!(denies("tf.tungsten.io", "Vrouter").await);
+        assert!(!denies("opensdn.io", "AdmissionPolicy").await);
+        assert!(!denies("", "Pod").await);
+        active.swap(PolicySet::default());
+        assert!(!denies("tf.tungsten.io", "Vrouter").await, "there are none");
     }
 }

@@ -344,3 +344,6 @@ pub(super) fn same_report(
                 && one.object.metadata.resource_version == other.object.metadata.resource_version
         })
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,100 @@
+//! What an entry makes of a module that cannot be loaded.
+
+use opensdn_policy_host::{Engine, Policy};
+use serde_json::{Value, json};
+
+use super::*;
+
+fn object(spec: Value, status: Value) -> AdmissionPolicy {
+    let mut object = json!({"apiVersion": "opensdn.io/v1alpha1", "kind": "AdmissionPolicy",
+        "metadata": {"name": "p"}, "spec": {"module": {"builtIn": "unversioned-image"}},
+        "status": status});
+    object["spec"].as_object_mut().unwrap().extend(spec.as_object().unwrap().clone());
+    serde_json::from_value(object).unwrap()
+}
+
+fn problem() -> Problem {
+    Problem::new(Fault::ModuleUnusable, "/spec/module", "the compiler was killed", "wait")
+}
+
+/// An attempt that ended so.
+fn end(entry: &mut Entry, result: Result<Loaded, Failed>) {
+    entry.is_loading = true;
+    let (name, attempt) = ("p".to_owned(), entry.attempt);
+    entry.finish(Loading { name, attempt, result });
+}
+
+fn failed(retry: Retry) -> Failed {
+    Failed { problems: vec![problem()], interests: None, retry }
+}
+
+async fn binding() -> Binding {
+    let built_in = opensdn_policies::find("unversioned-image").unwrap();
+    let policy = Policy::load(&Engine::start(1).unwrap(), built_in.bytes, None, None).await;
+    let (source, _) =
+        opensdn_admission_policy::parse(&object(json!({}), json!({})).spec.module).unwrap();
+    let spec = object(json!({}), json!({})).spec;
+    opensdn_admission_policy::bind("p", &spec, &source, policy.unwrap(), Limits::default()).unwrap()
+}
+
+#[test]
+fn a_failure_that_is_not_the_modules_is_tried_again_and_ever_later() {
+    let mut entry = Entry::new(object(json!({}), json!({})));
+    end(&mut entry, Err(failed(Retry::Useless)));
+    assert!(entry.retry_at.is_none(), "the same content would fail again");
+    let mut delays = Vec::new();
+    for _ in 0..8 {
+        delays.push(entry.retry_delay.as_secs());
+        end(&mut entry, Err(failed(Retry::Later)));
+        assert!(entry.retry_at.is_some());
+        assert!(entry.is_settled(), "the others do not wait for it");
+        assert!(entry.inactive("p", false).is_some(), "it is missed all the time");
+    }
+    assert_eq!(delays, [5, 10, 20, 40, 80, 160, 300, 300]);
+    entry.retry_at = Some(Instant::now());
+    assert!(entry.is_due());
+}
+
+#[tokio::test]
+async fn what_enforces_is_missed_from_its_first_failure_until_it_is_in_force() {
+    let mut entry = Entry::new(object(json!({}), json!({})));
+    assert!(entry.inactive("p", false).is_none(), "it is new, and being loaded");
+    assert!(entry.inactive("p", true).is_some(), "it was there before this process");
+    end(&mut entry, Err(failed(Retry::Later)));
+    let why = entry.inactive("p", false).unwrap().why;
+    assert!(why.contains("the compiler was killed"), "{why}");
+    // Another content, or another specification: until one is in force nobody judges.
+    entry.state = State::Loading;
+    assert!(entry.inactive("p", false).is_some());
+    let binding = binding().await;
+    end(&mut entry, Ok(Loaded { binding, despite: None }));
+    assert!(entry.inactive("p", false).is_some(), "its lookups are not answered yet");
+    entry.promote(|_| Ok(()));
+    assert!(entry.inactive("p", false).is_none());
+}
+
+#[tokio::test]
+async fn what_is_loaded_although_its_source_is_gone_is_in_force_and_not_ready() {
+    let mut entry = Entry::new(object(json!({}), json!({})));
+    let despite = Some(failed(Retry::Useless));
+    end(&mut entry, Ok(Loaded { binding: binding().await, despite }));
+    entry.promote(|_| Ok(()));
+    assert!(entry.serving().is_some() && entry.inactive("p", false).is_none());
+    let reported = entry.report("a");
+    assert!(!reported.replica.ready);
+    let message = reported.replica.message.unwrap();
+    assert!(message.contains("the compiler was killed"), "{message}");
+    assert!(message.contains("the previous version stays in force"), "{message}");
+}
+
+#[test]
+fn what_a_module_was_about_is_known_from_the_status() {
+    let status = json!({"judges": [{"group": "g", "kind": "Thing", "operations": ["DELETE"]}]});
+    let mut entry = Entry::new(object(json!({}), status.clone()));
+    end(&mut entry, Err(failed(Retry::Useless)));
+    let interests = entry.inactive("p", false).unwrap().interests.unwrap();
+    assert_eq!((interests.len(), interests[0].kind.as_str()), (1, "Thing"));
+    let audits = object(json!({"mode": "audit"}), status);
+    entry.update(audits);
+    assert!(entry.inactive("p", false).is_none(), "nobody depends on it");
+}
