@@ -43,6 +43,7 @@ use take::Acquisition;
 pub use decide::claim_name;
 pub use error::{ClaimError, Conflict, HolderState};
 pub use holder::Holder;
+pub use name::NoName;
 pub use take::ClaimGuard;
 
 /// How long a claim without a holder stays: longer than the longest request of the API server

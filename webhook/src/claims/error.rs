@@ -5,6 +5,8 @@ use opensdn_crds::unique_claim::Holder as StoredHolder;
 use opensdn_policy_host::Claim;
 use opensdn_runtime::call::CallError;
 
+use super::name::NoName;
+
 /// Why claims were not taken.
 #[derive(Debug, thiserror::Error)]
 pub enum ClaimError {
@@ -24,13 +26,8 @@ pub enum ClaimError {
         key: String,
     },
     /// The object cannot be called that, so it is never stored.
-    #[error("take claims for an object whose {what} is {text:?}: no object can have it")]
-    NoName {
-        /// Which of its parts: name, namespace, group, version.
-        what: &'static str,
-        /// The beginning of it.
-        text: String,
-    },
+    #[error(transparent)]
+    NoName(#[from] NoName),
     /// A call to the API server failed.
     #[error(transparent)]
     Call(#[from] CallError),

@@ -4,7 +4,6 @@
 use opensdn_crds::unique_claim::Holder as StoredHolder;
 
 use super::Holder;
-use super::error::ClaimError;
 
 /// Longest DNS subdomain.
 const SUBDOMAIN: usize = 253;
@@ -13,12 +12,22 @@ const LABEL: usize = 63;
 /// So much of what is no name is repeated.
 const SHOWN: usize = 100;
 
+/// The object cannot be called that, so it is never stored.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("take claims for an object whose {what} is {text:?}: no object can have it")]
+pub struct NoName {
+    /// Which of its parts: name, namespace, group, version.
+    pub what: &'static str,
+    /// The beginning of it.
+    pub text: String,
+}
+
 /// Refuses a holder that no API server stores.
-pub(super) fn check(holder: &Holder) -> Result<(), ClaimError> {
+pub(super) fn check(holder: &Holder) -> Result<(), NoName> {
     let Holder { group, version, namespace, name, .. } = holder;
     let refuse = |what, text: &str| {
         let text = text.chars().take(SHOWN).collect();
-        Err(ClaimError::NoName { what, text })
+        Err(NoName { what, text })
     };
     match holder {
         _ if !is_subdomain(name) => refuse("name", name),

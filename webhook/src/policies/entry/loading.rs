@@ -55,7 +55,7 @@ impl Job {
     }
 
     async fn load(&self, loader: &Loader) -> Result<Loaded, Failed> {
-        let (policy, despite) = match self.from_source(loader).await {
+        let (policy, despite) = match self.load_source(loader).await {
             Ok(policy) => (policy, None),
             Err(failed) => match self.known(loader).await {
                 Some(policy) => (policy, Some(failed)),
@@ -71,7 +71,7 @@ impl Job {
         }
     }
 
-    async fn from_source(&self, loader: &Loader) -> Result<Policy, Failed> {
+    async fn load_source(&self, loader: &Loader) -> Result<Policy, Failed> {
         let failed = |problem, retry| Failed { problems: vec![problem], interests: None, retry };
         // A source that comes back is another content.
         let bytes = self.content.clone().map_err(|problem| failed(problem, Retry::Useless))?;
