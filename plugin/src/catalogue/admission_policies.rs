@@ -118,7 +118,7 @@ const FAULTS: [(&str, Severity, &str, &str, &str); 16] = [
         "name the kinds in spec.kinds",
     ),
     (
-        "OSDN4016",
+        "OSDN4015",
         Severity::Deny,
         "no policy is asked about the operation",
         "A connection (CONNECT), as of kubectl exec, is one to a subresource and has no object that a \
