@@ -2,6 +2,8 @@
 //! namespace was deleted. Everything else in the cluster works, and recovery is possible.
 //! Deliberately not here: what breaks while some of it is there (`lab_webhook`).
 
+use std::time::Duration;
+
 use opensdn_deploy::names::NAMESPACE;
 use opensdn_testing::eventually::eventually;
 use opensdn_testing::lab_product::{Build, CONFIGURATIONS, LabProduct, REPLICAS};
@@ -105,6 +107,26 @@ impl World<'_> {
         Ok(())
     }
 
+    /// What the book says to do when nothing can be written any more, in one command.
+    async fn pod_network_is_broken(&self) -> Outcome {
+        let fault = self.sandbox.lab().ok_or("a lab")?.keep_api_server_from_pods()?;
+        self.until_missed().await;
+        self.product.kubectl(&["delete", CONFIGURATIONS, "opensdn-webhook"]).await?;
+        let unjudged = GOOD.replace("NAME", "unjudged");
+        let stored = async || self.refused(&unjudged).await.is_ok_and(|said| said.is_none());
+        eventually("an object is stored that no policy judged", stored).await;
+        self.product.kubectl(&["delete", "linklocalservice", "unjudged"]).await?;
+        // The leader sees the deletion at once and tries again every few seconds.
+        for _ in 0..20 {
+            let found = self.product.kubectl(&["get", CONFIGURATIONS, "-o", "name"]).await?;
+            assert!(!found.contains("opensdn-webhook"), "restored, and the way out is closed");
+            tokio::time::sleep(Duration::from_secs(1)).await;
+        }
+        fault.undo()?;
+        self.until_judged("the configuration is restored when the network is back").await;
+        Ok(())
+    }
+
     async fn namespace_deleted(&self) -> Outcome {
         self.product.kubectl(&["delete", "namespace", NAMESPACE, "--timeout=120s"]).await?;
         self.is_missed().await?;
@@ -125,6 +147,7 @@ async fn without_any_replica_nothing_unjudged_is_stored_and_the_cluster_goes_on(
     assert_eq!(world.refused(&GOOD.replace("NAME", "first")).await?, None);
     world.until_judged("a second one is refused").await;
     world.emergency().await?;
+    world.pod_network_is_broken().await?;
     // While users work, to the end.
     let load = users_of(&sandbox, &world.product).await?;
     load.recovers("all replicas are down", Box::pin(world.all_replicas_down())).await?;

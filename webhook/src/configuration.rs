@@ -8,12 +8,14 @@
 //! deleting or changing ours; it is noticed (metric, event, log) and undone within a second. To uninstall,
 //! remove the webhook first and the configurations then; a webhook that drains restores nothing.
 //!
-//! Where there has been none, as at the first start, it is made by a replica that is ready, so that
-//! no request waits for a webhook that cannot answer yet.
+//! Where there is none, and where somebody has changed one, it is written only if an API server says
+//! that it reaches the webhook (`configuration/reach.rs`): no request waits for a webhook that cannot
+//! answer, and who has switched a broken one off has it off until it is repaired.
 
 pub mod args;
 pub(crate) mod bundle;
 mod object;
+mod reach;
 mod rules;
 
 use std::sync::Arc;
@@ -37,13 +39,14 @@ use opensdn_runtime::watch::{Event, WatchSpec, watch};
 use serde_json::Value;
 use time::OffsetDateTime;
 use tokio::sync::{mpsc, watch};
-use tokio::time::{MissedTickBehavior, interval};
+use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use crate::certificates::Bundle;
 use crate::metrics::ConfigurationMetrics;
 use crate::path_tokens::PathToken;
 use crate::policies::Demand;
 use object::{STEPS, WebhookEndpoint};
+use reach::Reach;
 use rules::{Part, Plan};
 
 pub use object::Address;
@@ -82,7 +85,8 @@ pub(crate) fn start(deps: Deps) {
     };
     let observed = STEPS.map(|_| Observed::Unknown);
     let accepted = [None, None];
-    tokio::spawn(ConfigurationController { deps, endpoint, own, observed, accepted }.run());
+    let reach = None;
+    tokio::spawn(ConfigurationController { deps, endpoint, own, observed, accepted, reach }.run());
 }
 
 /// Why a configuration was not written.
@@ -124,6 +128,8 @@ struct ConfigurationController {
     observed: [Observed; 2],
     /// What they should have said when they last said so, while this replica leads.
     accepted: [Option<Value>; 2],
+    /// Whether API servers reach us, and when one was asked.
+    reach: Option<(Instant, Reach)>,
 }
 
 impl Observed {
@@ -145,8 +151,10 @@ impl Observed {
 /// Why a configuration is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Cause {
-    /// What it should say is another, or there never was one.
+    /// What it should say is another.
     Change,
+    /// There never was one, as far as this process knows.
+    Absent,
     /// It was deleted.
     Deleted,
     /// Somebody changed it.
@@ -274,13 +282,36 @@ impl ConfigurationController {
             }
             let desired = object::desired(step, &plan, &self.endpoint, &bundle);
             let cause = self.cause(number, observed);
-            match observed {
-                Observed::Present(object) if object::is_as(object, &desired) => {
-                    self.accept(number, desired);
-                }
-                _ => self.apply(number, step, desired, cause).await,
+            let is_right = observed.object().is_some_and(|object| object::is_as(object, &desired));
+            if is_right {
+                self.accept(number, desired);
+            } else if cause == Cause::Change || self.is_reached().await {
+                self.apply(number, step, desired, cause).await;
             }
         }
+    }
+
+    /// Whether an API server reaches the webhook, as far as can be known.
+    async fn is_reached(&mut self) -> bool {
+        if let Some((asked, reach)) = &self.reach
+            && asked.elapsed() < RETRY_DELAY
+        {
+            return reach.may_write();
+        }
+        let reach = reach::ask(&self.deps.client, &self.endpoint.address).await;
+        let before = self.reach.as_ref().is_none_or(|(_, reach)| reach.may_write());
+        if let Reach::NotReached(error) = &reach
+            && before
+        {
+            tracing::warn!(
+                error,
+                "failed to reach the webhook through its Service: its configurations are not \
+                 written, and nothing is reviewed, until the API server gets an answer"
+            );
+        }
+        let may_write = reach.may_write();
+        self.reach = Some((Instant::now(), reach));
+        may_write
     }
 
     /// Why it is not as it should be. Whoever changes our policies does not change what was accepted;
@@ -288,6 +319,7 @@ impl ConfigurationController {
     fn cause(&self, number: usize, observed: &Observed) -> Cause {
         match (observed, self.accepted.get(number)) {
             (Observed::Deleted, _) => Cause::Deleted,
+            (Observed::Absent, _) => Cause::Absent,
             (Observed::Present(object), Some(Some(accepted)))
                 if !object::is_as(object, accepted) =>
             {
@@ -315,7 +347,7 @@ impl ConfigurationController {
                 }
                 self.accept(number, desired);
                 match cause {
-                    Cause::Change => return,
+                    Cause::Change | Cause::Absent => return,
                     Cause::Deleted => self.deps.metrics.restored(kind).inc(),
                     Cause::Tampered => {
                         tracing::error!(
@@ -358,7 +390,7 @@ impl ConfigurationController {
                  meanwhile requests may not have been reviewed. What is judged, AdmissionPolicies \
                  say; the audit log says who changed it",
             ),
-            Cause::Change | Cause::Deleted => (
+            Cause::Change | Cause::Absent | Cause::Deleted => (
                 "ConfigurationDeleted",
                 "it was deleted and has been restored; meanwhile requests were not reviewed. To \
                  uninstall, remove the webhook's Deployment first",

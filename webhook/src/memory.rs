@@ -48,7 +48,7 @@ mod tests {
     fn the_shares_of_a_pod_fit_its_limit_and_leave_half_of_it() {
         let shares = Shares::of(Some(512 << 20), 16);
         assert_eq!(shares, Shares { connections: 1_365, bodies_mib: 64, evaluations: 4 });
-        let connections = shares.connections * CONNECTION_BYTES >> 20;
+        let connections = (shares.connections * CONNECTION_BYTES) >> 20;
         assert!(connections + shares.bodies_mib + shares.evaluations * 16 <= 256);
     }
 

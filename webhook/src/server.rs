@@ -5,6 +5,10 @@ mod body;
 mod deadline;
 mod routes;
 
+pub(crate) use routes::UNKNOWN_PATH;
+#[cfg(test)]
+pub(crate) use routes::unknown_path_message;
+
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;

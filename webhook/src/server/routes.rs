@@ -19,6 +19,9 @@ use super::{Call, Limits, Reviewer, deadline};
 use crate::metrics::ServerMetrics;
 use crate::path_tokens::PathTokens;
 
+/// How the answer to a path that is not served begins, by which we know ourselves.
+pub(crate) const UNKNOWN_PATH: &str = "this path is not served";
+
 /// What all requests share.
 pub(super) struct ReviewEndpoint<R> {
     reviewer: R,
@@ -187,6 +190,12 @@ rejections! {
         "the review broke off before its end";
     OVERLOAD = TOO_MANY_REQUESTS 429 "TooManyRequests"
         "opensdn-webhook has too many reviews waiting: try again, and add replicas if this persists";
+}
+
+/// The whole of that answer.
+#[cfg(test)]
+pub(crate) fn unknown_path_message() -> &'static str {
+    std::str::from_utf8(Rejection::PATH.status).unwrap()
 }
 
 fn reply(rejection: &Rejection, rest: Rest) -> Response {

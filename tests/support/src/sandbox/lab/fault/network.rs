@@ -76,6 +76,23 @@ impl Lab {
         apply(machine, format!("cut heartbeats of {node}"), vec![rule])
     }
 
+    /// The API server reaches no pod, as where the network of the pods is broken; pods reach it still.
+    ///
+    /// # Errors
+    /// When the control plane does not run.
+    pub fn keep_api_server_from_pods(&self) -> Result<Fault, FaultError> {
+        let rules = self.nodes().map(|node| {
+            let pods = &node.plan().pods;
+            // What it answers to pods passes.
+            format!(
+                "mangle POSTROUTING --destination {pods} --protocol tcp ! --sport \
+                 {LAB_API_SERVER_PORT} --jump DROP"
+            )
+        });
+        let (control, rules) = (Arc::clone(&self.network.control), rules.collect());
+        apply(control, "broken network of the pods".to_owned(), rules)
+    }
+
     /// Makes a node's link slow and lossy, for its pods too. Not by `tc netem`, which few small
     /// kernels have.
     ///

@@ -1,0 +1,89 @@
+//! Whether API servers reach the webhook, asked of an API server, which calls it through the Service as for
+//! a review.
+//!
+//! A configuration that is deleted while they do not is left as it is: somebody has switched the webhook off
+//! because nothing could be written any more, and to restore it would close the way out again.
+
+use kube::Client;
+use opensdn_runtime::call::{Call, CallError, Verb};
+use opensdn_runtime::error_chain;
+
+use super::object::Address;
+use crate::server::UNKNOWN_PATH;
+
+/// What is known of the way to the webhook.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Reach {
+    /// An API server got an answer of a replica.
+    Reached,
+    /// It did not, and why.
+    NotReached(String),
+    /// It cannot be known: the webhook is not behind a Service, or may not ask.
+    Unknown,
+}
+
+impl Reach {
+    /// Whether a configuration that sends requests here may be written.
+    pub(super) fn may_write(&self) -> bool {
+        !matches!(self, Self::NotReached(_))
+    }
+}
+
+/// Asks an API server to call a path that is not served.
+pub(super) async fn ask(client: &Client, address: &Address) -> Reach {
+    let Address::Service { namespace, name } = address else { return Reach::Unknown };
+    let path = format!("/api/v1/namespaces/{namespace}/services/https:{name}:443/proxy/");
+    let Ok(request) = http::Request::get(path).body(Vec::new()) else { return Reach::Unknown };
+    let call = Call::new(Verb::Get, "services/proxy").name(name);
+    meaning(call.timeout(super::CALL_TIMEOUT).run(client.request_text(request)).await)
+}
+
+fn meaning(answer: Result<String, CallError>) -> Reach {
+    let error = match answer {
+        Ok(_) => return Reach::Reached,
+        Err(error) => error,
+    };
+    if error.missing_grant().is_some() {
+        tracing::warn!(error = error_chain(&error), "failed to ask whether API servers reach us");
+        return Reach::Unknown;
+    }
+    match error.status() {
+        // The answer of our own port, passed on.
+        Some(status) if status.message.contains(UNKNOWN_PATH) => Reach::Reached,
+        _ => Reach::NotReached(error_chain(&error)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kube::core::Status;
+
+    use super::*;
+
+    async fn answered(code: u16, message: &str) -> Reach {
+        let status = Status { code, message: message.to_owned(), ..Status::default() };
+        let answer = async { Err::<String, _>(kube::Error::Api(status.boxed())) };
+        meaning(Call::new(Verb::Get, "services/proxy").run(answer).await)
+    }
+
+    #[tokio::test]
+    async fn only_the_answer_of_our_own_port_shows_that_it_is_reached() {
+        let ours = crate::server::unknown_path_message();
+        assert_eq!(answered(404, ours).await, Reach::Reached);
+        for (code, message) in [
+            (404, r#"services "opensdn-webhook" not found"#),
+            (503, "no endpoints available for service \"opensdn-webhook\""),
+            (503, "error trying to reach service: dial tcp 10.0.0.1:8443: i/o timeout"),
+        ] {
+            let reach = answered(code, message).await;
+            assert!(matches!(&reach, Reach::NotReached(why) if why.contains(message)), "{reach:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn who_may_not_ask_knows_nothing() {
+        let forbidden = "services \"https:opensdn-webhook:443\" is forbidden: User \"x\" cannot get \
+                         resource \"services/proxy\" in API group \"\" in the namespace \"n\"";
+        assert_eq!(answered(403, forbidden).await, Reach::Unknown);
+    }
+}
