@@ -14,8 +14,6 @@ use std::fmt;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use opensdn_pki::crypto_provider;
 use subtle::ConstantTimeEq as _;
 use tokio::sync::watch;
@@ -32,7 +30,9 @@ const LONGEST: usize = 128;
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say it")]
 pub enum TokenError {
-    #[error("a path token is {SHORTEST} to {LONGEST} letters, digits, `-` or `_`")]
+    #[error(
+        "a path token is {SHORTEST} to {LONGEST} lower-case letters, digits or, between them, `-`"
+    )]
     Malformed,
     #[error("the system gives no random bytes")]
     Random,
@@ -50,7 +50,8 @@ impl PathToken {
     pub fn random() -> Result<Self, TokenError> {
         let mut bytes = [0; RANDOM_BYTES];
         crypto_provider().secure_random.fill(&mut bytes).map_err(|_| TokenError::Random)?;
-        Ok(Self(URL_SAFE_NO_PAD.encode(bytes).into()))
+        let hexadecimal: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+        Ok(Self(hexadecimal.into()))
     }
 
     /// One that was made before.
@@ -58,8 +59,14 @@ impl PathToken {
     /// # Errors
     /// It is none.
     pub fn parse(text: &str) -> Result<Self, TokenError> {
-        let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
-        let fits = (SHORTEST..=LONGEST).contains(&text.len()) && text.bytes().all(is_allowed);
+        // The API server takes DNS names only as segments of clientConfig.service.path.
+        let is_alphanumeric = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+        let fits = (SHORTEST..=LONGEST).contains(&text.len())
+            && text.bytes().all(|byte| is_alphanumeric(byte) || byte == b'-')
+            && [text.bytes().next(), text.bytes().last()]
+                .into_iter()
+                .flatten()
+                .all(is_alphanumeric);
         if fits { Ok(Self(text.into())) } else { Err(TokenError::Malformed) }
     }
 
@@ -67,6 +74,12 @@ impl PathToken {
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+
+    /// The text of others without the token, for a log: the API server quotes what it refuses.
+    #[must_use]
+    pub fn masked_in(&self, text: &str) -> String {
+        text.replace(&*self.0, "TOKEN")
     }
 
     fn is(&self, text: &str) -> bool {
@@ -139,12 +152,17 @@ mod tests {
     fn tokens_are_long_random_and_fit_into_a_path() {
         let (one, other) = (PathToken::random().unwrap(), PathToken::random().unwrap());
         assert_ne!(one, other);
-        // 32 bytes in base64 without padding.
-        assert_eq!(one.as_str().len(), 43);
+        assert_eq!(one.as_str().len(), 2 * RANDOM_BYTES);
         assert_eq!(PathToken::parse(one.as_str()).unwrap(), one);
-        for none in
-            ["", "short", "with/slash/and-more-text", "a space is not allowed", &"x".repeat(129)]
-        {
+        for none in [
+            "",
+            "short",
+            "with/slash/and-more-text",
+            "a space is not allowed",
+            "Upper-case-letters-are-none",
+            "ends-with-a-hyphen-here-",
+            &"x".repeat(129),
+        ] {
             assert!(PathToken::parse(none).is_err(), "{none}");
         }
     }
@@ -153,6 +171,8 @@ mod tests {
     fn a_token_is_never_printed() {
         let token = PathToken::parse("a-token-that-nobody-may-see").unwrap();
         assert!(!format!("{token:?}").contains("nobody"));
+        let said = token.masked_in("Invalid value: \"/validate/a-token-that-nobody-may-see\"");
+        assert_eq!(said, "Invalid value: \"/validate/TOKEN\"");
     }
 
     #[test]

@@ -138,6 +138,7 @@ fn start_configuration(
         client: context.client.clone(),
         replica: args.replica.clone(),
         address: args.configuration.address(&args.namespace, &args.certificate.service),
+        has_client_auth: args.certificate.client_ca.is_some(),
         namespace: args.namespace.clone(),
         user: args.configuration.user(&args.namespace),
         discovery,

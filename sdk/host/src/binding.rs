@@ -206,12 +206,41 @@ pub(crate) fn interest(interests: &[Interest], step: Step, request: &Request<'_>
 mod tests {
     use std::collections::BTreeMap;
 
-    use super::Selector;
+    use super::{Scope, Selector};
+    use crate::{contract::Operation, request::Request};
 
     fn matches(selector: &str, labels: &[(&str, &str)]) -> bool {
         let labels: BTreeMap<_, _> =
             labels.iter().map(|(key, value)| ((*key).into(), (*value).into())).collect();
         serde_json::from_str::<Selector>(selector).unwrap().matches(&labels)
+    }
+
+    #[test]
+    fn unknown_labels_of_a_namespace_match_every_selector() {
+        let text = r#"{"matchLabels":{"judge":"yes"}}"#;
+        let namespace_selector = Some(serde_json::from_str::<Selector>(text).unwrap());
+        let scope = Scope { namespace_selector, ..Scope::default() };
+        let covers = |labels: Option<&BTreeMap<String, String>>| {
+            let request = Request {
+                operation: Operation::Create,
+                group: "g",
+                version: "v1",
+                kind: "Thing",
+                subresource: "",
+                name: "a",
+                namespace: "n",
+                namespace_labels: labels,
+                user: "",
+                groups: &[],
+                dry_run: false,
+                object: None,
+                old_object: None,
+            };
+            scope.covers(&request, Vec::new)
+        };
+        assert!(covers(None));
+        assert!(!covers(Some(&BTreeMap::new())));
+        assert!(covers(Some(&[("judge".to_owned(), "yes".to_owned())].into())));
     }
 
     #[test]

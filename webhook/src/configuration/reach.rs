@@ -18,7 +18,8 @@ pub(super) enum Reach {
     Reached,
     /// It did not, and why.
     NotReached(String),
-    /// It cannot be known: the webhook is not behind a Service, or may not ask.
+    /// It cannot be known: the webhook is not behind a Service, wants a certificate of its callers, or may
+    /// not ask.
     Unknown,
 }
 

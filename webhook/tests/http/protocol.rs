@@ -174,7 +174,9 @@ async fn answers_a_call_with_one_second_left_before_it_is_over() {
     let answer =
         connection.review("/validate/a-token-for-tests-only?timeout=1s", b"{}").await.unwrap();
     assert!(answer.body.contains("deadline"), "{}", answer.body);
-    assert!(began.elapsed() >= Duration::from_millis(250), "{:?}", began.elapsed());
+    // Without the caller's word it would be ten seconds; the rest is for a busy machine.
+    let bounds = Duration::from_millis(250)..Duration::from_secs(3);
+    assert!(bounds.contains(&began.elapsed()), "{:?}", began.elapsed());
 }
 
 #[tokio::test]
