@@ -88,7 +88,10 @@ pub(crate) fn start(deps: Deps) {
     let observed = STEPS.map(|_| Observed::Unknown);
     let accepted = [None, None];
     let reach = None;
-    tokio::spawn(ConfigurationController { deps, endpoint, own, observed, accepted, reach }.run());
+    let listed = [false; 2];
+    let controller =
+        ConfigurationController { deps, endpoint, own, observed, listed, accepted, reach };
+    tokio::spawn(controller.run());
 }
 
 /// Why a configuration was not written.
@@ -128,6 +131,8 @@ struct ConfigurationController {
     own: Vec<String>,
     /// In the order of [`STEPS`].
     observed: [Observed; 2],
+    /// Whether the list in progress has them.
+    listed: [bool; 2],
     /// What they should have said when they last said so, while this replica leads.
     accepted: [Option<Value>; 2],
     /// Whether API servers reach us, and when one was asked.
@@ -135,6 +140,15 @@ struct ConfigurationController {
 }
 
 impl Observed {
+    fn delete(&mut self, step: Step) {
+        tracing::error!(
+            kind = object::kind(step),
+            "lost the webhook configuration: it was deleted, and requests pass without a review until \
+             it is restored"
+        );
+        *self = Self::Deleted;
+    }
+
     fn object(&self) -> Option<&Value> {
         match self {
             Self::Present(object) => Some(object),
@@ -207,28 +221,32 @@ impl ConfigurationController {
     }
 
     fn observe(&mut self, number: usize, change: Option<Event>) {
-        let (Some(observed), Some(step)) = (self.observed.get_mut(number), STEPS.get(number))
+        let (observed, listed) = (self.observed.get_mut(number), self.listed.get_mut(number));
+        let (Some(observed), Some(listed), Some(step)) = (observed, listed, STEPS.get(number))
         else {
             return;
         };
         match change {
             // What this replica has written since is newer than what the watch still has to tell.
             Some(Event::Apply(object)) if observed.is_newer_than(&object) => {}
-            Some(Event::InitApply(object) | Event::Apply(object)) => {
+            Some(Event::Init) => *listed = false,
+            Some(Event::InitApply(object)) => {
+                *listed = true;
                 *observed = Observed::Present(object);
             }
-            Some(Event::Delete(_)) => {
-                tracing::error!(
-                    kind = object::kind(*step),
-                    "lost the webhook configuration: it was deleted, and requests pass without a \
-                     review until it is restored"
-                );
-                *observed = Observed::Deleted;
-            }
+            Some(Event::Apply(object)) => *observed = Observed::Present(object),
+            Some(Event::InitDone) if *listed => {}
             Some(Event::InitDone) if matches!(observed, Observed::Unknown) => {
                 *observed = Observed::Absent;
             }
-            _ => {}
+            // Also where it went while the watch was lost.
+            Some(Event::Delete(_)) => observed.delete(*step),
+            Some(Event::InitDone) => {
+                if matches!(observed, Observed::Present(_)) {
+                    observed.delete(*step);
+                }
+            }
+            Some(Event::Heartbeat | Event::Disconnected { .. }) | None => {}
         }
         let present = matches!(observed, Observed::Present(_));
         self.deps.metrics.present(object::kind(*step)).set(i64::from(present));
@@ -287,7 +305,9 @@ impl ConfigurationController {
             let is_right = observed.object().is_some_and(|object| object::is_as(object, &desired));
             if is_right {
                 self.accept(number, desired);
-            } else if cause == Cause::Change || self.is_reached().await {
+            } else if (cause == Cause::Change && self.has_accepted(number))
+                || self.is_reached().await
+            {
                 self.apply(number, step, desired, cause).await;
             }
         }
@@ -332,6 +352,12 @@ impl ConfigurationController {
             }
             _ => Cause::Change,
         }
+    }
+
+    /// Whether this replica knows what it said. One that leads only since a moment does not know whether it
+    /// was changed by the one before it or by somebody else.
+    fn has_accepted(&self, number: usize) -> bool {
+        self.accepted.get(number).is_some_and(Option::is_some)
     }
 
     fn accept(&mut self, number: usize, desired: Value) {

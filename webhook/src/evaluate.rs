@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use opensdn_policy_host::lookup::Lookup;
+use opensdn_policy_host::lookup::{Lookup, is_secret};
 use opensdn_policy_host::scan::{self, Paths, ScanError};
 use opensdn_policy_host::{
     Binding, Context, Interest, Operation, PolicySet, Request, Step, Verdict,
@@ -169,6 +169,8 @@ impl Subjects {
                 }
             }
         }
+        // Whatever a policy may read of them, no list of Secrets is to hold their values.
+        subjects.kinds.retain(|(group, kind)| !is_secret(group, kind));
         subjects
     }
 

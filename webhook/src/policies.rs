@@ -36,7 +36,7 @@ use opensdn_runtime::readiness::{Readiness, ReadinessCheck};
 use opensdn_runtime::watch::{Event, WatchSpec, watch};
 use serde_json::Value;
 use tokio::sync::{mpsc, watch};
-use tokio::time::{MissedTickBehavior, interval};
+use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use crate::active::ActivePolicies;
 use crate::lookup::{LookupCaches, namespace_index};
@@ -124,6 +124,7 @@ pub(crate) fn start(deps: Deps) -> Policies {
         entries: BTreeMap::new(),
         listed: None,
         progress: Progress::Listing,
+        started: Instant::now(),
         condition,
         demand: demand_sender,
         snapshots: snapshot_sender,
@@ -156,11 +157,16 @@ struct Actor {
     /// The names seen in the list in progress.
     listed: Option<BTreeSet<String>>,
     progress: Progress,
+    started: Instant,
     condition: ReadinessCheck,
     demand: watch::Sender<Option<Arc<Demand>>>,
     snapshots: watch::Sender<Snapshot>,
 }
 
+/// For so long a replica that starts is not ready while a policy that cannot be loaded just now is tried
+/// again: on a full disk, a rolling update would replace the replicas that have it. Then it serves, and
+/// refuses what that policy is about, so that AdmissionPolicies can be repaired.
+const START_TIMEOUT: Duration = Duration::from_secs(120);
 /// How often a policy that waits for lookups is checked for having waited long enough.
 const POLL_INTERVAL: Duration = Duration::from_millis(250);
 
@@ -330,7 +336,10 @@ impl Actor {
     }
 
     fn get_ready(&mut self) {
-        if self.progress == Progress::Loading && self.entries.values().all(Entry::is_settled) {
+        let waits = self.started.elapsed() < START_TIMEOUT;
+        let is_dealt_with =
+            |entry: &Entry| entry.is_settled() && !(waits && entry.is_worth_waiting_for());
+        if self.progress == Progress::Loading && self.entries.values().all(is_dealt_with) {
             tracing::info!(policies = self.entries.len(), "loaded the AdmissionPolicies");
             self.progress = Progress::Running;
             // Nothing in force is an answer too, and differs from not knowing yet.

@@ -50,12 +50,15 @@ pub fn judges(interests: &[Interest]) -> Vec<crd::KindRule> {
     let mut rules: BTreeMap<(&str, &str), Vec<crd::Operation>> = BTreeMap::new();
     for interest in interests {
         let operations = rules.entry((&interest.group, &interest.kind)).or_default();
-        for operation in interest.operations.iter().map(|one| stored_operation(*one)) {
+        // No policy is asked about connections, and a status that names one is refused.
+        let judged = interest.operations.iter().filter(|one| **one != Operation::Connect);
+        for operation in judged.map(|one| stored_operation(*one)) {
             if !operations.contains(&operation) {
                 operations.push(operation);
             }
         }
     }
+    rules.retain(|_, operations| !operations.is_empty());
     let rule = |((group, kind), operations): ((&str, &str), _)| {
         let (group, kind) = (group.to_owned(), kind.to_owned());
         crd::KindRule { group, version: None, kind, operations }

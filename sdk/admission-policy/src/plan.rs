@@ -40,6 +40,7 @@ pub fn bind(
     problems.extend(unnamed(metadata, kinds));
     problems.extend(never_judged(metadata, kinds));
     problems.extend(secrets::problems(metadata));
+    problems.extend(secrets::judged(metadata, kinds));
     if !source.is_built_in() {
         problems.extend(forbidden_lookups(metadata, spec));
     }

@@ -1,13 +1,14 @@
-//! What an index may have of Secrets: name, namespace, labels, type and the names of the keys of
-//! `data`. For every source of a module, and whatever the administrator allows: what a policy looks
+//! What a policy may have of Secrets: name, namespace, labels and type; by an index also the names of the
+//! keys of `data`. For every source of a module, and whatever the administrator allows: what a policy looks
 //! up may stand in its messages, and those are read by everybody who creates an object.
 //!
 //! Annotations are not among it, for `kubectl apply` writes the whole Secret into one. The host
 //! drops the values besides (`opensdn_policy_host::lookup::without_secrets`), so that a gap here would
 //! show nulls.
 
+use opensdn_crds::admission_policy::KindRule;
 use opensdn_policy_host::lookup::is_secret;
-use opensdn_policy_host::{Index, Metadata};
+use opensdn_policy_host::{Index, Interest, Metadata};
 
 use crate::problem::{Fault, Problem};
 
@@ -31,6 +32,29 @@ pub(crate) fn problems(metadata: &Metadata) -> impl Iterator<Item = Problem> {
             /metadata/labels, /type and /data, which has the names of the keys without their values";
         Problem::new(Fault::SecretNotAllowed, "/spec/module", message, hint)
     })
+}
+
+/// One problem per interest that would have more of the Secrets that it is about, at a review or in the
+/// background, where all that are stored are judged. Of these no value is left out, so `/data` is not
+/// among what they may read.
+pub(crate) fn judged(metadata: &Metadata, kinds: &[KindRule]) -> Vec<Problem> {
+    let is = |wanted: &str, actual: &str| wanted == "*" || wanted == actual;
+    let is_asked_for = kinds.is_empty()
+        || kinds.iter().any(|rule| is(&rule.group, "") && is(&rule.kind, "Secret"));
+    let may_read = |pointer: &String| ALLOWED.iter().any(|place| is_at_or_below(pointer, place));
+    let wants_more = |interest: &&Interest| {
+        is_asked_for
+            && is(&interest.group, "")
+            && is(&interest.kind, "Secret")
+            && !interest.reads.iter().all(may_read)
+    };
+    let problem = |_: &Interest| {
+        let message = format!("{} wants to judge what Secrets hold", metadata.name);
+        let hint = "of a Secret that it judges a policy may read /metadata/name, \
+            /metadata/namespace, /metadata/labels and /type; name other kinds in spec.kinds";
+        Problem::new(Fault::SecretNotAllowed, "/spec/module", message, hint)
+    };
+    metadata.interests.iter().filter(wants_more).take(1).map(problem).collect()
 }
 
 /// Whether the index has no more than what may be known.
@@ -67,6 +91,36 @@ mod tests {
             key: key.into(),
             reads: reads.iter().map(|&read| read.into()).collect(),
         }
+    }
+
+    #[test]
+    fn no_policy_judges_what_secrets_hold() {
+        let metadata = |group: &str, kind: &str, reads: &[&str]| Metadata {
+            interests: vec![Interest {
+                step: opensdn_policy_host::Step::Validate,
+                group: group.into(),
+                kind: kind.into(),
+                operations: vec![opensdn_policy_host::Operation::Create],
+                reads: reads.iter().map(|&read| read.into()).collect(),
+            }],
+            ..crate::plan::tests::metadata(group, kind)
+        };
+        let rule = |kind: &str| KindRule {
+            group: String::new(),
+            version: None,
+            kind: kind.into(),
+            operations: Vec::new(),
+        };
+        let refused = |metadata: &Metadata, kinds: &[KindRule]| !judged(metadata, kinds).is_empty();
+        for pointer in
+            ["", "/data", "/data/password", "/metadata", "/metadata/annotations", "/stringData"]
+        {
+            assert!(refused(&metadata("", "Secret", &[pointer]), &[]), "{pointer}");
+            assert!(refused(&metadata("*", "*", &[pointer]), &[rule("Secret")]), "{pointer}");
+            assert!(!refused(&metadata("*", "*", &[pointer]), &[rule("Pod")]), "{pointer}");
+            assert!(!refused(&metadata("", "Pod", &[pointer]), &[]), "{pointer}");
+        }
+        assert!(!refused(&metadata("", "Secret", &["/type", "/metadata/labels/app"]), &[]));
     }
 
     #[test]

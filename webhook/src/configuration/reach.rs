@@ -1,5 +1,6 @@
-//! Whether API servers reach the webhook, asked of an API server, which calls it through the Service as for
-//! a review.
+//! Whether API servers reach the webhook, asked of one of them, which calls a ready pod of the Service. For a
+//! review it calls the Service's address, so this shows that the network of the pods works, not that
+//! every API server's way does.
 //!
 //! A configuration that is deleted while they do not is left as it is: somebody has switched the webhook off
 //! because nothing could be written any more, and to restore it would close the way out again.
@@ -44,7 +45,8 @@ fn meaning(answer: Result<String, CallError>) -> Reach {
         Ok(_) => return Reach::Reached,
         Err(error) => error,
     };
-    if error.missing_grant().is_some() {
+    // Our own port answers none of these: RBAC, or an admission policy about connections.
+    if error.status().is_some_and(|status| [401, 403, 405].contains(&status.code)) {
         tracing::warn!(error = error_chain(&error), "failed to ask whether API servers reach us");
         return Reach::Unknown;
     }
@@ -86,5 +88,7 @@ mod tests {
         let forbidden = "services \"https:opensdn-webhook:443\" is forbidden: User \"x\" cannot get \
                          resource \"services/proxy\" in API group \"\" in the namespace \"n\"";
         assert_eq!(answered(403, forbidden).await, Reach::Unknown);
+        let denied = "admission webhook \"x\" denied the request: no connections to services";
+        assert_eq!(answered(403, denied).await, Reach::Unknown);
     }
 }

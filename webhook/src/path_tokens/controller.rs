@@ -125,8 +125,14 @@ impl PathTokenController {
         }
     }
 
+    /// Takes what the Secret has. What API servers are told now is accepted further, also where it is not
+    /// in the Secret any more: somebody has made that anew, or restored an old one.
     fn adopt(&mut self, stored: Stored) {
-        self.tokens.replace(stored.current.clone(), stored.others());
+        if stored == self.stored {
+            return;
+        }
+        let others = stored.others().chain([self.stored.current.clone()]);
+        self.tokens.replace(stored.current.clone(), others);
         self.stored = stored;
     }
 

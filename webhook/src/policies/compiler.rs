@@ -107,6 +107,10 @@ impl Compiler {
         if status.success() {
             return Compiled::Done;
         }
+        // What a refusal says are the module's own words: they are not read.
+        if code == Some(REFUSED.into()) {
+            return Compiled::Refused(said.to_owned());
+        }
         // A process that the system does not give is no property of the module.
         if code == Some(UNAVAILABLE.into()) || has("Resource temporarily unavailable") {
             return Compiled::Interrupted(said.to_owned());
@@ -125,9 +129,6 @@ impl Compiler {
             return Compiled::Refused(format!(
                 "to compile the module takes more than {PROCESSOR_SECONDS} s of processor time"
             ));
-        }
-        if code == Some(REFUSED.into()) {
-            return Compiled::Refused(said.to_owned());
         }
         let said = if said.is_empty() { String::new() } else { format!(": {said}") };
         Compiled::Refused(format!("the compiler ended with {status} on this module{said}"))

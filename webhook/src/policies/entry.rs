@@ -249,6 +249,13 @@ impl Entry {
         self.serving().into_iter().chain(candidate)
     }
 
+    /// Whether nothing of it is in force here although it enforces, and it is tried again: a replica that
+    /// starts had better not take the place of one that runs it.
+    pub(super) fn is_worth_waiting_for(&self) -> bool {
+        let is_tried_again = self.retry_at.is_some() || self.is_loading;
+        matches!(self.state, State::Failed(_)) && is_tried_again && self.serving().is_none()
+    }
+
     /// Whether nothing is in progress any more.
     pub(super) fn is_settled(&self) -> bool {
         matches!(self.state, State::Serving { .. } | State::Failed(_))

@@ -84,8 +84,15 @@ pub(crate) fn aggregate(
     }
     let digest = common_digest(object, alive);
     let facts = digest.as_deref().and_then(facts);
-    // Kept while it is not known: then it is needed.
-    let judges = facts.as_ref().map(|facts| facts.judges.clone()).or(before.judges.clone());
+    // Of the module that the specification asks for and of no other. Kept while it is not known: then it
+    // is needed.
+    let pinned = object.spec.module.digest.as_deref();
+    let is_asked_for = pinned.is_none() || pinned == digest.as_deref();
+    let judges = match &facts {
+        Some(facts) => is_asked_for.then(|| facts.judges.clone()),
+        None if before.observed_generation == Some(generation) => before.judges.clone(),
+        None => None,
+    };
     let after = AdmissionPolicyStatus {
         observed_generation: Some(generation),
         conditions: Some(wanted),

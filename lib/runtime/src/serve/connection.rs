@@ -52,6 +52,8 @@ pub(super) async fn serve(
     let activity = &slot.activity;
     let handshake = timeout(limits.handshake, handshake(stream, &transport));
     let stream = tokio::select! {
+        // Without TLS it is over at once, and a caller who is served so is worth more than the slot.
+        biased;
         stream = handshake => stream,
         () = activity.evict.notified() => return,
     };

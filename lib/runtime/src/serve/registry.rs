@@ -102,13 +102,24 @@ impl Activity {
         self.state.load(Ordering::Relaxed) >> 2
     }
 
-    /// Order in which connections are closed: first those that never carried a request, then
-    /// the one that has waited longest. None for a connection with a request in flight.
-    fn expendable(&self) -> Option<(bool, u64)> {
+    /// Order in which connections are closed: first those that only linger, then those that never carried
+    /// a request, then the others, of each the one that has waited longest; newcomers last. None for a connection with a request in flight.
+    fn expendable(&self) -> Option<(u8, u64)> {
         let spared = self.stage() == Stage::Busy || self.evicted.load(Ordering::Relaxed);
-        (!spared).then(|| (self.served.load(Ordering::Relaxed), self.since()))
+        let age = self.epoch.elapsed().saturating_sub(Duration::from_millis(self.since()));
+        let class = match self.served.load(Ordering::Relaxed) {
+            _ if self.lingers.load(Ordering::Relaxed) => 0,
+            false if age >= NEWCOMER => 1,
+            true => 2,
+            false => 3,
+        };
+        (!spared).then(|| (class, self.since()))
     }
 }
+
+/// So long a connection that has not carried a request yet is the last one to go: else who connects again
+/// and again would always take the place of the caller who came just before.
+const NEWCOMER: Duration = Duration::from_secs(1);
 
 /// All open connections.
 #[derive(Debug)]
@@ -196,7 +207,9 @@ mod tests {
     use super::*;
 
     fn registry(capacity: usize) -> Arc<Registry> {
-        Registry::new(capacity, Gauge::default())
+        // What enters a stage at 0 has been there for a minute.
+        let epoch = Instant::now() - Duration::from_secs(60);
+        Arc::new(Registry { epoch, capacity, open: Mutex::default(), gauge: Gauge::default() })
     }
 
     fn is_evicted(slot: &Slot) -> bool {
@@ -216,6 +229,19 @@ mod tests {
         let newcomer = registry.admit().unwrap();
         assert!(is_evicted(&oldest));
         assert!(!is_evicted(&used) && !is_evicted(&youngest) && !is_evicted(&newcomer));
+    }
+
+    #[test]
+    fn a_newcomer_does_not_give_way_to_the_next_one() {
+        let registry = registry(2);
+        let served = registry.admit().unwrap();
+        served.activity.enter_at(Stage::Busy, 0);
+        served.activity.enter_at(Stage::Idle, 1);
+        let probe = registry.admit().unwrap();
+        probe.activity.enter(Stage::Idle);
+        let stranger = registry.admit().unwrap();
+        assert!(is_evicted(&served));
+        assert!(!is_evicted(&probe) && !is_evicted(&stranger));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Ratcheting: an update is not refused for what the stored object has wrong already. Rules come
 //! later than objects do; whoever changes one field is not made to put right all others first.
 //!
-//! A finding becomes a warning if the stored object, judged as an update that changes nothing, has
+//! A finding becomes a warning if the stored object, judged as if nobody in particular created it, has
 //! the same one: same policy, code, field and message, and the field has the same value. What the
 //! update itself does wrong is no finding about the stored object, so it is refused all the same.
 //! Deliberately not here: the verdict, which is `PolicySet::evaluate`'s; this only makes it milder.
@@ -36,9 +36,18 @@ impl PolicySet {
         if request.operation != Operation::Update {
             return;
         }
-        let stored = Request { object: Some(old), ..request.clone() };
+        // As if nobody in particular created it: a rule about who may change what, or about what must not
+        // change at all, says nothing of what is stored.
+        let stored = Request {
+            operation: Operation::Create,
+            object: Some(old),
+            old_object: None,
+            user: "",
+            groups: &[],
+            ..request.clone()
+        };
         let mut before = Vec::new();
-        for matched in self.matches(Step::Validate, request) {
+        for matched in self.matches(Step::Validate, &stored) {
             let binding = &matched.entry.binding;
             if !verdict.findings.iter().any(|finding| may_ratchet(binding, finding)) {
                 continue;

@@ -42,12 +42,14 @@ fn a_failure_that_is_not_the_modules_is_tried_again_and_ever_later() {
     let mut entry = Entry::new(object(json!({}), json!({})));
     end(&mut entry, Err(failed(Retry::Useless)));
     assert!(entry.retry_at.is_none(), "the same content would fail again");
+    assert!(!entry.is_worth_waiting_for());
     let mut delays = Vec::new();
     for _ in 0..8 {
         delays.push(entry.retry_delay.as_secs());
         end(&mut entry, Err(failed(Retry::Later)));
         assert!(entry.retry_at.is_some());
         assert!(entry.is_settled(), "the others do not wait for it");
+        assert!(entry.is_worth_waiting_for(), "a replica that starts does, for a while");
         assert!(entry.inactive("p", false).is_some(), "it is missed all the time");
     }
     assert_eq!(delays, [5, 10, 20, 40, 80, 160, 300, 300]);
