@@ -90,8 +90,12 @@ pub(crate) fn aggregate(
     let is_asked_for = pinned.is_none() || pinned == digest.as_deref();
     let judges = match &facts {
         Some(facts) => is_asked_for.then(|| facts.judges.clone()),
-        None if before.observed_generation == Some(generation) => before.judges.clone(),
-        None => None,
+        None => {
+            let is_of_the_same = before.observed_generation == Some(generation)
+                || pinned.is_none()
+                || pinned == before.digest.as_deref();
+            is_of_the_same.then(|| before.judges.clone()).flatten()
+        }
     };
     let after = AdmissionPolicyStatus {
         observed_generation: Some(generation),
@@ -288,6 +292,12 @@ mod tests {
         // A replica that cannot load the module reads there what it is about.
         let lost = aggregate(&object, &alive, |_| None, none, "fourth").unwrap();
         assert_eq!(lost["judges"], json!(judges));
+        // But not what another one was about.
+        object.spec.module.digest = Some("y".to_owned());
+        let other = aggregate(&object, &alive, |_| None, none, "fifth").unwrap();
+        assert_eq!(other["judges"], Value::Null);
+        let former = aggregate(&object, &alive, version, none, "fifth").unwrap();
+        assert_eq!(former["judges"], Value::Null, "the one before runs still");
     }
 
     #[test]
