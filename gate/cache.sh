@@ -90,7 +90,7 @@ forget_paths_of() { # forget_paths_of FOLDER CLONE
     # grep ends with 1 where there is nothing to forget.
     { find "$1" -type f -path '*/.fingerprint/*/dep-*' -exec grep -lF --null -- "$2/" {} + || true; } |
       xargs -0 -r -n 1 dirname
-    { find "$1" -type f -name '*.d' -exec grep -l --null '^# env-dep:CARGO_MANIFEST_DIR' {} + || true; } |
+    { find "$1" -type f -name '*.d' -exec grep -l --null '^# env-dep:CARGO_\(MANIFEST_DIR\|BIN_EXE_\)' {} + || true; } |
       while IFS= read -r -d '' file; do
         hash=${file##*-}
         find "$1" -type d -path "*/.fingerprint/*-${hash%.d}"

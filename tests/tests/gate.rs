@@ -159,6 +159,26 @@ fn what_names_the_path_of_another_clone_is_built_again() -> Outcome {
 }
 
 #[test]
+fn what_names_the_program_of_another_clone_is_built_again() -> Outcome {
+    let (parent, cache) = (TempDir::new()?, TempDir::new()?);
+    let first = clone_that_says("one", parent.path())?;
+    fs::write(first.join(".gitignore"), "target\nCargo.lock\n")?;
+    fs::create_dir_all(first.join("say/tests"))?;
+    let program = "#[test]\nfn program() { println!(\"{}\", env!(\"CARGO_BIN_EXE_say\")); }\n";
+    fs::write(first.join("say/tests/program.rs"), program)?;
+    commit(&first)?;
+    let clone = bash("git clone -q one second", parent.path(), cache.path())?;
+    assert!(clone.status.success(), "{}", text(&clone));
+    for name in ["one", "second", "one"] {
+        let script = "source $GATE/cache.sh; take_build_slot
+            cargo test --quiet --offline --test program -- --nocapture 8>&-; record_sources";
+        let said = text(&bash(script, &parent.path().join(name), cache.path())?);
+        assert!(said.contains(&format!("/{name}/target/debug/say\n")), "{said}");
+    }
+    Ok(())
+}
+
+#[test]
 fn overrides_for_all_tests_of_the_system_come_after_the_special_ones() {
     let text = include_str!("../../.config/nextest.toml");
     let filters: Vec<&str> =
