@@ -17,14 +17,14 @@ use opensdn_policy_host::{
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 
-use crate::{SetUpError, Signature, Target, Violation, require};
+use crate::{SetUpError, Signature, Target, Violation, host, require};
 
 /// Above this nothing of the guest stands.
 const LONGEST: usize = 5000;
 /// A byte that stands so often nowhere else in the component.
 const MARK: u8 = 0xA5;
 /// To describe itself and be checked, on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A policy that says of itself what the input says.
 pub struct Describe {
@@ -41,11 +41,7 @@ impl Describe {
     /// # Errors
     /// The runtime or the engine does not start, or the guest cannot be built.
     pub fn new() -> Result<Self, SetUpError> {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .map_err(SetUpError::at(Self::NAME, "start the runtime"))?;
-        let engine = Engine::start(2).map_err(SetUpError::at(Self::NAME, "start the engine"))?;
+        let (runtime, engine) = host(Self::NAME)?;
         let component = guest().map_err(SetUpError::at(Self::NAME, "build the guest"))?;
         let at = component
             .windows(LONGEST)
@@ -79,7 +75,7 @@ impl Target for Describe {
             Err(error) => refusal(error)?,
         };
         let took = started.elapsed();
-        require(took < PATIENCE, || format!("an answer after {took:?}"))?;
+        require(took < TIMEOUT, || format!("an answer after {took:?}"))?;
         Ok(signature)
     }
 }

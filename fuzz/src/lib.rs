@@ -8,6 +8,9 @@ pub mod reply;
 pub mod review;
 pub mod run;
 
+use opensdn_policy_host::Engine;
+use tokio::runtime::Runtime;
+
 /// What came of one input: a short text that is the same for inputs that took the same way
 /// through the code, so that a driver knows which inputs are worth keeping.
 pub type Signature = String;
@@ -47,6 +50,16 @@ impl SetUpError {
     ) -> impl FnOnce(E) -> Self {
         move |cause| Self { target, step, cause: cause.into() }
     }
+}
+
+/// What a target runs policies on.
+fn host(target: &'static str) -> Result<(Runtime, Engine), SetUpError> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(SetUpError::at(target, "start the runtime"))?;
+    let engine = Engine::start(2).map_err(SetUpError::at(target, "start the engine"))?;
+    Ok((runtime, engine))
 }
 
 /// Fails with the text unless the property holds.

@@ -7,13 +7,13 @@ use std::{fmt::Write as _, sync::Arc, time::Duration};
 
 use opensdn_policy_build::component_of;
 use opensdn_policy_host::{
-    Binding, Context, Engine, Limits, Mode, Mutation, Operation, Policy, PolicySet, Ratcheting,
-    Request, Scope, Verdict, apply, lookup::NoLookup, scan,
+    Binding, Context, Limits, Mode, Mutation, Operation, Policy, PolicySet, Ratcheting, Request,
+    Scope, Verdict, apply, lookup::NoLookup, scan,
 };
 use serde_json::Value;
 use tokio::{runtime::Runtime, time::Instant};
 
-use crate::{SetUpError, Signature, Target, Violation, require};
+use crate::{SetUpError, Signature, Target, Violation, host, require};
 
 const OBJECT: &str = r#"{"spec":{"a":[1,{"b":2}]}}"#;
 /// Above this the guest's own arguments begin.
@@ -34,11 +34,7 @@ impl Reply {
     /// # Errors
     /// The runtime or the engine does not start, or the guest does not load.
     pub fn new() -> Result<Self, SetUpError> {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .map_err(SetUpError::at(Self::NAME, "start the runtime"))?;
-        let engine = Engine::start(2).map_err(SetUpError::at(Self::NAME, "start the engine"))?;
+        let (runtime, engine) = host(Self::NAME)?;
         let bytes = guest().map_err(SetUpError::at(Self::NAME, "build the guest"))?;
         let policy = runtime
             .block_on(Policy::load(&engine, &bytes, None, None))

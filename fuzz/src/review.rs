@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use opensdn_policy_host::{
-    Binding, Claim, Engine, Finding, Limits, Mode, Policy, PolicySet, Ratcheting, Scope, Step,
+    Binding, Claim, Finding, Limits, Mode, Policy, PolicySet, Ratcheting, Scope, Step,
     lookup::{Documents, Lookup},
     scan::{Paths, scan},
 };
@@ -19,7 +19,7 @@ use opensdn_webhook::{
 use serde_json::Value;
 use tokio::{runtime::Runtime, time::Instant};
 
-use crate::{SetUpError, Signature, Target, Violation, require};
+use crate::{SetUpError, Signature, Target, Violation, host, require};
 
 /// Where the scan is held against `serde_json`.
 const POINTERS: &[&str] = &[
@@ -69,11 +69,7 @@ impl Review {
     /// # Errors
     /// The runtime or the engine does not start, or a built-in policy does not load.
     pub fn new() -> Result<Self, SetUpError> {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .map_err(SetUpError::at(Self::NAME, "start the runtime"))?;
-        let engine = Engine::start(2).map_err(SetUpError::at(Self::NAME, "start the engine"))?;
+        let (runtime, engine) = host(Self::NAME)?;
         let mut bindings = Vec::new();
         for built_in in opensdn_policies::ALL
             .iter()
