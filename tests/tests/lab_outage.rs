@@ -93,14 +93,20 @@ impl World<'_> {
         Ok(())
     }
 
-    async fn emergency(&self) -> Outcome {
-        self.product.scale(0).await?;
+    /// By the command that the book gives; then nothing is judged.
+    async fn switch_off(&self) -> Outcome {
         self.until_missed().await;
         self.product.kubectl(&["delete", CONFIGURATIONS, "opensdn-webhook"]).await?;
         let unjudged = GOOD.replace("NAME", "unjudged");
         let stored = async || self.refused(&unjudged).await.is_ok_and(|said| said.is_none());
         eventually("an object is stored that no policy judged", stored).await;
         self.product.kubectl(&["delete", "linklocalservice", "unjudged"]).await?;
+        Ok(())
+    }
+
+    async fn emergency(&self) -> Outcome {
+        self.product.scale(0).await?;
+        self.switch_off().await?;
         self.product.scale(REPLICAS).await?;
         self.product.wait_until_in_force().await?;
         self.until_judged("the webhook has put its configuration back").await;
@@ -110,12 +116,7 @@ impl World<'_> {
     /// What the book says to do when nothing can be written any more, in one command.
     async fn pod_network_is_broken(&self) -> Outcome {
         let fault = self.sandbox.lab().ok_or("a lab")?.keep_api_server_from_pods()?;
-        self.until_missed().await;
-        self.product.kubectl(&["delete", CONFIGURATIONS, "opensdn-webhook"]).await?;
-        let unjudged = GOOD.replace("NAME", "unjudged");
-        let stored = async || self.refused(&unjudged).await.is_ok_and(|said| said.is_none());
-        eventually("an object is stored that no policy judged", stored).await;
-        self.product.kubectl(&["delete", "linklocalservice", "unjudged"]).await?;
+        self.switch_off().await?;
         // The leader sees the deletion at once and tries again every few seconds.
         for _ in 0..20 {
             let found = self.product.kubectl(&["get", CONFIGURATIONS, "-o", "name"]).await?;
