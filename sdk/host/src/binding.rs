@@ -207,7 +207,10 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::{Scope, Selector};
-    use crate::{contract::Operation, request::Request};
+    use crate::{
+        contract::Operation,
+        request::{Request, tests::request},
+    };
 
     fn matches(selector: &str, labels: &[(&str, &str)]) -> bool {
         let labels: BTreeMap<_, _> =
@@ -221,21 +224,8 @@ mod tests {
         let namespace_selector = Some(serde_json::from_str::<Selector>(text).unwrap());
         let scope = Scope { namespace_selector, ..Scope::default() };
         let covers = |labels: Option<&BTreeMap<String, String>>| {
-            let request = Request {
-                operation: Operation::Create,
-                group: "g",
-                version: "v1",
-                kind: "Thing",
-                subresource: "",
-                name: "a",
-                namespace: "n",
-                namespace_labels: labels,
-                user: "",
-                groups: &[],
-                dry_run: false,
-                object: None,
-                old_object: None,
-            };
+            let request =
+                Request { namespace_labels: labels, ..request("g", "Thing", Operation::Create) };
             scope.covers(&request, Vec::new)
         };
         assert!(covers(None));

@@ -35,3 +35,27 @@ pub struct Request<'r> {
     /// The object as it is stored; absent on create.
     pub old_object: Option<Document<'r>>,
 }
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// A request without an object.
+    pub(crate) fn request<'r>(group: &'r str, kind: &'r str, operation: Operation) -> Request<'r> {
+        Request {
+            operation,
+            group,
+            version: "v1",
+            kind,
+            subresource: "",
+            name: "n",
+            namespace: "ns",
+            namespace_labels: None,
+            user: "u",
+            groups: &[],
+            dry_run: false,
+            object: None,
+            old_object: None,
+        }
+    }
+}

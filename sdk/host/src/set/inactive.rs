@@ -68,7 +68,7 @@ impl InactivePolicy {
 mod tests {
     use crate::{
         Context, FailureReason, InactivePolicy, Interest, KindRule, Mode, Operation, PolicySet,
-        Request, Scope, Step, lookup::NoLookup, verdict::EvalFailure,
+        Request, Scope, Step, lookup::NoLookup, request::tests::request, verdict::EvalFailure,
     };
     use std::{sync::Arc, time::Duration};
     use tokio::time::Instant;
@@ -82,24 +82,6 @@ mod tests {
             interests: None,
             never: vec![("ours".into(), "Policy".into())],
             why: "its file is gone".into(),
-        }
-    }
-
-    fn request<'r>(group: &'r str, kind: &'r str, operation: Operation) -> Request<'r> {
-        Request {
-            operation,
-            group,
-            version: "v1",
-            kind,
-            subresource: "",
-            name: "n",
-            namespace: "ns",
-            namespace_labels: None,
-            user: "u",
-            groups: &[],
-            dry_run: false,
-            object: None,
-            old_object: None,
         }
     }
 
