@@ -16,7 +16,7 @@ use crate::certificates::leaf_profile;
 use crate::claims::args::ClaimArgs;
 use crate::configuration::args::ConfigurationArgs;
 use crate::lookup::LookupArgs;
-use crate::memory::Shares;
+use crate::memory::Share;
 use crate::path_tokens::args::PathTokenArgs;
 use crate::policies::args::PolicyArgs;
 use crate::server::Limits;
@@ -151,8 +151,8 @@ impl Args {
     /// How many evaluations there may be at once.
     #[must_use]
     pub fn evaluations(&self) -> u32 {
-        let shares = Shares::of(self.limits.memory(), self.policies.policy_mebibytes);
-        let share = u32::try_from(shares.evaluations).unwrap_or(u32::MAX);
+        let share = self.limits.share().evaluations(self.policies.policy_mebibytes);
+        let share = u32::try_from(share).unwrap_or(u32::MAX);
         self.limits.evaluations.unwrap_or(share)
     }
 }
@@ -236,19 +236,20 @@ pub struct LimitArgs {
 }
 
 impl LimitArgs {
-    fn memory(&self) -> Option<u64> {
+    /// What connections, bodies and evaluations get of the memory each.
+    fn share(&self) -> Share {
         let given = self.memory_mib.map(|mib| mib.saturating_mul(1 << 20));
-        given.or_else(opensdn_runtime::memory::limit)
+        Share::of(given.or_else(opensdn_runtime::memory::limit))
     }
 
     /// The server's limits.
     #[must_use]
     pub fn limits(&self) -> Limits {
         let default = Limits::default();
-        let shares = Shares::of(self.memory(), 1);
-        let share = |share: u64| usize::try_from(share).unwrap_or(usize::MAX);
+        let share = self.share();
+        let count = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
         let connection = ConnectionLimits {
-            connections: self.max_connections.unwrap_or(share(shares.connections)),
+            connections: self.max_connections.unwrap_or(count(share.connections())),
             idle: Duration::from_secs(self.idle_seconds),
             grace: self.grace_seconds,
             ..default.connection
@@ -258,7 +259,7 @@ impl LimitArgs {
             reviews: self.max_reviews,
             buffered: self
                 .max_bodies_mib
-                .unwrap_or(share(shares.bodies_mib))
+                .unwrap_or(count(share.bodies_mib()))
                 .saturating_mul(1 << 20),
             ..default
         }

@@ -12,31 +12,29 @@
 /// `a_crowd_of_half_sent_heads_stays_within_its_share` measures it.
 pub(crate) const CONNECTION_BYTES: u64 = 48 << 10;
 const SHARE: u64 = 8;
-/// What is enough for any API server where memory is no limit.
-const MOST: Shares = Shares { connections: 10_000, bodies_mib: 256, evaluations: 64 };
-/// Less than this does not serve one API server.
-const LEAST: Shares = Shares { connections: 256, bodies_mib: 16, evaluations: 2 };
 
-/// How much of what may be held at once.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Shares {
-    pub(crate) connections: u64,
-    pub(crate) bodies_mib: u64,
-    pub(crate) evaluations: u64,
-}
+/// One eighth of the memory. Below the lower bounds one API server is not served; above the upper ones
+/// more is of no use.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Share(u64);
 
-impl Shares {
-    /// Of `limit` bytes in all, none meaning no limit; one evaluation takes `evaluation_mib` at most.
-    pub(crate) fn of(limit: Option<u64>, evaluation_mib: u64) -> Self {
-        let Some(limit) = limit else { return MOST };
-        let share = limit / SHARE;
-        let share_mib = share >> 20;
-        Self {
-            connections: (share / CONNECTION_BYTES).clamp(LEAST.connections, MOST.connections),
-            bodies_mib: share_mib.clamp(LEAST.bodies_mib, MOST.bodies_mib),
-            evaluations: (share_mib / evaluation_mib.max(1))
-                .clamp(LEAST.evaluations, MOST.evaluations),
-        }
+impl Share {
+    /// Of `limit` bytes in all; none means no limit.
+    pub(crate) fn of(limit: Option<u64>) -> Self {
+        Self(limit.unwrap_or(u64::MAX) / SHARE)
+    }
+
+    pub(crate) fn connections(self) -> u64 {
+        (self.0 / CONNECTION_BYTES).clamp(256, 10_000)
+    }
+
+    pub(crate) fn bodies_mib(self) -> u64 {
+        (self.0 >> 20).clamp(16, 256)
+    }
+
+    /// Each of which takes so much at most.
+    pub(crate) fn evaluations(self, evaluation_mib: u64) -> u64 {
+        ((self.0 >> 20) / evaluation_mib.max(1)).clamp(2, 64)
     }
 }
 
@@ -44,18 +42,24 @@ impl Shares {
 mod tests {
     use super::*;
 
+    /// Connections, MiB of bodies, evaluations of 16 MiB.
+    fn shares(limit: Option<u64>) -> (u64, u64, u64) {
+        let share = Share::of(limit);
+        (share.connections(), share.bodies_mib(), share.evaluations(16))
+    }
+
     #[test]
     fn the_shares_of_a_pod_fit_its_limit_and_leave_half_of_it() {
-        let shares = Shares::of(Some(512 << 20), 16);
-        assert_eq!(shares, Shares { connections: 1_365, bodies_mib: 64, evaluations: 4 });
-        let connections = (shares.connections * CONNECTION_BYTES) >> 20;
-        assert!(connections + shares.bodies_mib + shares.evaluations * 16 <= 256);
+        let (connections, bodies_mib, evaluations) = shares(Some(512 << 20));
+        assert_eq!((connections, bodies_mib, evaluations), (1_365, 64, 4));
+        let connections_mib = (connections * CONNECTION_BYTES) >> 20;
+        assert!(connections_mib + bodies_mib + evaluations * 16 <= 256);
     }
 
     #[test]
     fn much_memory_gives_no_more_than_is_useful_and_little_no_less_than_works() {
-        assert_eq!(Shares::of(None, 16), MOST);
-        assert_eq!(Shares::of(Some(1 << 40), 16), MOST);
-        assert_eq!(Shares::of(Some(1 << 20), 16), LEAST);
+        assert_eq!(shares(None), (10_000, 256, 64));
+        assert_eq!(shares(Some(1 << 40)), (10_000, 256, 64));
+        assert_eq!(shares(Some(1 << 20)), (256, 16, 2));
     }
 }
