@@ -18,7 +18,7 @@ use opensdn_pki::{
 use opensdn_runtime::error_chain;
 use opensdn_runtime::leader::Leadership;
 use opensdn_runtime::readiness::ReadinessCheck;
-use opensdn_runtime::watch::{Event, WatchSpec, watch as start_watch};
+use opensdn_runtime::watch::{SingleObject, WatchSpec, watch as start_watch};
 use serde_json::Value;
 use time::OffsetDateTime;
 use tokio::sync::watch;
@@ -113,13 +113,19 @@ impl CertificateController {
         mut published: watch::Receiver<Option<Published>>,
     ) {
         let mut events = start_watch(self.secret.client(), self.watch_spec());
-        // Whether the Secret was in the list.
-        let mut listed = false;
+        let mut watched = SingleObject::default();
         let mut tick = interval(POLL_INTERVAL);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             tokio::select! {
-                Some(event) = events.recv() => self.take(event, &mut listed, &tls),
+                Some(event) = events.recv() => match watched.read(event) {
+                    Some(Some(secret)) => self.take_secret(secret, &tls),
+                    Some(None) => {
+                        let secret = self.secret.name();
+                        tracing::error!(secret, "lost the CA Secret; will restore it");
+                    }
+                    None => {}
+                },
                 _ = tick.tick() => {}
                 Ok(()) = published.changed() => {}
             }
@@ -142,23 +148,6 @@ impl CertificateController {
             name: Some(self.secret.name().to_owned()),
             metadata_only: false,
             heartbeat: HEARTBEAT,
-        }
-    }
-
-    fn take(&mut self, event: Event, listed: &mut bool, tls: &Tls) {
-        let name = self.secret.name();
-        match event {
-            Event::Init => *listed = false,
-            Event::InitApply(secret) => {
-                *listed = true;
-                self.take_secret(secret, tls);
-            }
-            Event::Apply(secret) => self.take_secret(secret, tls),
-            Event::InitDone if *listed => {}
-            Event::InitDone | Event::Delete(_) => {
-                tracing::error!(secret = name, "lost the CA Secret; will restore it");
-            }
-            Event::Heartbeat | Event::Disconnected { .. } => {}
         }
     }
 

@@ -35,7 +35,7 @@ use opensdn_runtime::events::Events;
 use opensdn_runtime::leader::Leadership;
 use opensdn_runtime::readiness::Readiness;
 use opensdn_runtime::shutdown::{Drain, Phase};
-use opensdn_runtime::watch::{Event, WatchSpec, watch};
+use opensdn_runtime::watch::{Event, SingleObject, WatchSpec, watch};
 use serde_json::Value;
 use time::OffsetDateTime;
 use tokio::sync::{mpsc, watch};
@@ -88,9 +88,9 @@ pub(crate) fn start(deps: Deps) {
     let observed = STEPS.map(|_| Observed::Unknown);
     let accepted = [None, None];
     let reach = None;
-    let listed = [false; 2];
+    let watched = <[SingleObject; 2]>::default();
     let controller =
-        ConfigurationController { deps, endpoint, own, observed, listed, accepted, reach };
+        ConfigurationController { deps, endpoint, own, observed, watched, accepted, reach };
     tokio::spawn(controller.run());
 }
 
@@ -131,8 +131,8 @@ struct ConfigurationController {
     own: Vec<String>,
     /// In the order of [`STEPS`].
     observed: [Observed; 2],
-    /// Whether the list in progress has them.
-    listed: [bool; 2],
+    /// Their watches.
+    watched: [SingleObject; 2],
     /// What they should have said when they last said so, while this replica leads.
     accepted: [Option<Value>; 2],
     /// Whether API servers reach us, and when one was asked.
@@ -140,13 +140,20 @@ struct ConfigurationController {
 }
 
 impl Observed {
-    fn delete(&mut self, step: Step) {
-        tracing::error!(
-            kind = object::kind(step),
-            "lost the webhook configuration: it was deleted, and requests pass without a review until \
-             it is restored"
-        );
-        *self = Self::Deleted;
+    /// There is none, says the watch.
+    fn remove(&mut self, step: Step) {
+        match self {
+            Self::Unknown => *self = Self::Absent,
+            Self::Absent | Self::Deleted => {}
+            Self::Present(_) => {
+                tracing::error!(
+                    kind = object::kind(step),
+                    "lost the webhook configuration: it was deleted, and requests pass without a \
+                     review until it is restored"
+                );
+                *self = Self::Deleted;
+            }
+        }
     }
 
     fn object(&self) -> Option<&Value> {
@@ -221,32 +228,19 @@ impl ConfigurationController {
     }
 
     fn observe(&mut self, number: usize, change: Option<Event>) {
-        let (observed, listed) = (self.observed.get_mut(number), self.listed.get_mut(number));
-        let (Some(observed), Some(listed), Some(step)) = (observed, listed, STEPS.get(number))
+        let (observed, watched) = (self.observed.get_mut(number), self.watched.get_mut(number));
+        let (Some(observed), Some(watched), Some(step)) = (observed, watched, STEPS.get(number))
         else {
             return;
         };
-        match change {
+        let is_known =
+            matches!(&change, Some(Event::Apply(object)) if observed.is_newer_than(object));
+        match change.and_then(|change| watched.read(change)) {
             // What this replica has written since is newer than what the watch still has to tell.
-            Some(Event::Apply(object)) if observed.is_newer_than(&object) => {}
-            Some(Event::Init) => *listed = false,
-            Some(Event::InitApply(object)) => {
-                *listed = true;
-                *observed = Observed::Present(object);
-            }
-            Some(Event::Apply(object)) => *observed = Observed::Present(object),
-            Some(Event::InitDone) if *listed => {}
-            Some(Event::InitDone) if matches!(observed, Observed::Unknown) => {
-                *observed = Observed::Absent;
-            }
-            // Also where it went while the watch was lost.
-            Some(Event::Delete(_)) => observed.delete(*step),
-            Some(Event::InitDone) => {
-                if matches!(observed, Observed::Present(_)) {
-                    observed.delete(*step);
-                }
-            }
-            Some(Event::Heartbeat | Event::Disconnected { .. }) | None => {}
+            Some(Some(_)) if is_known => {}
+            Some(Some(object)) => *observed = Observed::Present(object),
+            Some(None) => observed.remove(*step),
+            None => {}
         }
         let present = matches!(observed, Observed::Present(_));
         self.deps.metrics.present(object::kind(*step)).set(i64::from(present));

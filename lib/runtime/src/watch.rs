@@ -63,6 +63,33 @@ pub enum Event {
     },
 }
 
+/// Reads the events of a watch on one object by name: it is there, or it is not, also where it went
+/// while the watch was lost.
+#[derive(Debug, Default)]
+pub struct SingleObject {
+    is_listed: bool,
+}
+
+impl SingleObject {
+    /// The object, `None` in it where there is none; nothing where the event says neither.
+    pub fn read(&mut self, event: Event) -> Option<Option<Value>> {
+        match event {
+            Event::Init => {
+                self.is_listed = false;
+                None
+            }
+            Event::InitApply(object) => {
+                self.is_listed = true;
+                Some(Some(object))
+            }
+            Event::Apply(object) => Some(Some(object)),
+            Event::InitDone => (!self.is_listed).then_some(None),
+            Event::Delete(_) => Some(None),
+            Event::Heartbeat | Event::Disconnected { .. } => None,
+        }
+    }
+}
+
 const LIST_TIMEOUT: Duration = Duration::from_secs(30);
 /// A watch without an event that ends so early was not ended by its own time limit.
 const AT_ONCE: Duration = Duration::from_millis(500);
@@ -301,6 +328,22 @@ fn expired_or_call(error: kube::Error) -> Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_object_that_went_while_the_watch_was_lost_is_seen_to_be_gone() {
+        let mut watched = SingleObject::default();
+        let mut read = |event| watched.read(event);
+        assert_eq!(read(Event::Init), None);
+        assert_eq!(read(Event::InitDone), Some(None), "there is none at first");
+        assert_eq!(read(Event::Apply(Value::from(1))), Some(Some(Value::from(1))));
+        assert_eq!(read(Event::Init), None);
+        assert_eq!(read(Event::InitApply(Value::from(2))), Some(Some(Value::from(2))));
+        assert_eq!(read(Event::InitDone), None, "it was in the list");
+        assert_eq!(read(Event::Heartbeat), None);
+        assert_eq!(read(Event::Init), None);
+        assert_eq!(read(Event::InitDone), Some(None), "it is not in the next list");
+        assert_eq!(read(Event::Delete(Value::Null)), Some(None));
+    }
 
     #[test]
     fn retries_back_off_to_a_few_seconds_and_differ_between_replicas() {

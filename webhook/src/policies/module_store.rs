@@ -12,7 +12,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{Api, Client};
 use opensdn_admission_policy::{Fault, Problem, Source, built_in_bytes};
 use opensdn_runtime::error_chain;
-use opensdn_runtime::watch::{Event, WatchSpec, watch};
+use opensdn_runtime::watch::{Event, SingleObject, WatchSpec, watch};
 use serde_json::Value;
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
@@ -165,21 +165,15 @@ async fn watch_config_map(inner: std::sync::Weak<Inner>, source: Source) {
         heartbeat: Duration::from_secs(10),
     };
     let mut changes = watch(client, target);
-    let mut listed = None;
+    let mut watched = SingleObject::default();
     while let Some(change) = changes.recv().await {
         let Some(inner) = inner.upgrade() else { return };
-        let read = |object: Option<&Value>| read_key(object, namespace, name, key);
-        match change {
-            Event::Init => listed = None,
-            Event::InitApply(object) => listed = Some(object),
-            Event::InitDone => inner.set(&source, read(listed.take().as_ref())),
-            Event::Apply(object) => inner.set(&source, read(Some(&object))),
-            Event::Delete(_) => inner.set(&source, read(None)),
-            Event::Heartbeat => {}
-            Event::Disconnected { why, .. } => {
-                let message = format!("the ConfigMap {namespace}/{name} cannot be read: {why}");
-                inner.doubt(&source, unreachable(message, GRANT));
-            }
+        if let Event::Disconnected { why, .. } = &change {
+            let message = format!("the ConfigMap {namespace}/{name} cannot be read: {why}");
+            inner.doubt(&source, unreachable(message, GRANT));
+        }
+        if let Some(object) = watched.read(change) {
+            inner.set(&source, read_key(object.as_ref(), namespace, name, key));
         }
     }
 }
