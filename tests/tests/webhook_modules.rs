@@ -6,9 +6,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// From what knows no other module to what knows them all. The root (`lib.rs`, `main.rs`) is above.
-const ORDER: [&str; 19] = [
+const ORDER: [&str; 20] = [
     "allocator",
     "memory",
+    "poll_file",
     "tls",
     "metrics",
     "replicas",

@@ -15,6 +15,7 @@ mod memory;
 pub mod metrics;
 pub mod path_tokens;
 pub mod policies;
+mod poll_file;
 mod replicas;
 pub mod server;
 pub mod startup;

@@ -2,15 +2,11 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use opensdn_runtime::error_chain;
-use tokio::time::{MissedTickBehavior, interval};
 
 use super::{PathToken, PathTokens, TokenError};
-
-/// A mounted Secret changes without an event that is the same everywhere.
-const POLL_INTERVAL: Duration = Duration::from_secs(1);
+use crate::poll_file;
 
 /// Why the tokens of a file cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -30,39 +26,26 @@ pub enum FileError {
 /// # Errors
 /// It cannot be read at first.
 pub async fn follow(path: PathBuf) -> Result<PathTokens, FileError> {
-    let (current, others) = read(&path).await?;
+    let (current, others) = parse(&path, tokio::fs::read_to_string(&path).await)?;
     let tokens = PathTokens::new(current, others);
     let followed = tokens.clone();
     tokio::spawn(async move {
-        let mut timer = interval(POLL_INTERVAL);
-        timer.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut has_warned = false;
-        loop {
-            timer.tick().await;
-            match read(&path).await {
-                Ok((current, others)) => {
-                    has_warned = false;
-                    followed.replace(current, others);
-                }
-                Err(error) if !has_warned => {
-                    has_warned = true;
-                    let error = error_chain(&error);
-                    tracing::error!(error, "failed to read the path tokens; keeping the last ones");
-                }
-                Err(_) => {}
-            }
-        }
+        let take = |text| {
+            let (current, others) = parse(&path, text)?;
+            followed.replace(current, others);
+            Ok(())
+        };
+        let failed = |error: &FileError| {
+            let error = error_chain(error);
+            tracing::error!(error, "failed to read the path tokens; keeping the last ones");
+        };
+        poll_file::poll(&path, take, failed).await;
     });
     Ok(tokens)
 }
 
-async fn read(path: &Path) -> Result<(PathToken, Vec<PathToken>), FileError> {
-    let text = tokio::fs::read_to_string(path).await;
+fn parse(path: &Path, text: io::Result<String>) -> Result<(PathToken, Vec<PathToken>), FileError> {
     let text = text.map_err(|source| FileError::Read { path: path.to_owned(), source })?;
-    parse(path, &text)
-}
-
-fn parse(path: &Path, text: &str) -> Result<(PathToken, Vec<PathToken>), FileError> {
     let lines = text.lines().enumerate().map(|(number, line)| (number + 1, line.trim()));
     let tokens = lines.filter(|(_, line)| !line.is_empty()).map(|(line, text)| {
         let path = path.to_owned();
@@ -80,7 +63,7 @@ mod tests {
     #[test]
     fn the_first_line_is_the_current_token_and_every_line_is_accepted() {
         let text = "current-token-0123456789\n\n  older-token-0123456789ab  \n";
-        let (current, others) = parse(Path::new("f"), text).unwrap();
+        let (current, others) = parse(Path::new("f"), Ok(text.to_owned())).unwrap();
         assert_eq!(current.as_str(), "current-token-0123456789");
         assert_eq!(others.len(), 1);
     }
@@ -91,7 +74,7 @@ mod tests {
             ("current-token-0123456789\nsecret but bad\n", "read line 2 of f: a path token is"),
             ("\n\n", "f has no path token"),
         ] {
-            let error = error_chain(&parse(Path::new("f"), text).unwrap_err());
+            let error = error_chain(&parse(Path::new("f"), Ok(text.to_owned())).unwrap_err());
             assert!(error.starts_with(expected) && !error.contains("bad"), "{error}");
         }
     }
