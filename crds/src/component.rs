@@ -16,8 +16,9 @@ pub struct Component {
     pub key: &'static str,
     /// How many a Manager has under the key.
     pub count: Count,
-    /// The most characters of its name: the pods are refused when the name, the kind's suffix and
-    /// the ordinal do not fit into a label.
+    /// The most characters of its name. What is made of it must fit into the 63 of a label: for most kinds the
+    /// name and suffix of the StatefulSet with the hash of its revision, for Vrouter a volume,
+    /// `NAME-cni-config-cni-volume` (tf-operator, `pkg/controller/vrouter/vrouter_controller.go:279`).
     pub longest_name: u8,
     /// The containers of its pods.
     pub containers: Containers,
@@ -71,7 +72,8 @@ pub enum Setting {
     Field(&'static str),
     /// The number is so much above that of the field.
     Above(&'static str, u16),
-    /// Nothing does in tf-operator, although there is a field: status and web UI show its value.
+    /// Nothing does in tf-operator, although there is a field: others are told its value, which is where they
+    /// look for it.
     ShownAs(&'static str),
 }
 
@@ -95,7 +97,8 @@ pub enum Open {
     WhenTrue(&'static str),
     /// Unless the field is false.
     UnlessFalse(&'static str),
-    /// When the field is greater than 1: as many ports as it says, each one above the one before.
+    /// When the field is greater than 1: one port less than it says, each one above the one before; the
+    /// first worker has the port itself (tf-operator, `pkg/apis/tf/v1alpha1/config_types.go:190`).
     PerWorker(&'static str),
 }
 
@@ -136,9 +139,10 @@ pub static COMPONENTS: &[Component] = &[
         longest_name: 30,
         containers: main(&["analyticsapi", "collector", "nodemanager", "provisioner"]),
         ports: &[
-            set_by("analyticsPort", 8081, "analyticsapi"),
+            // Hard-coded in pkg/apis/tf/v1alpha1/templates/analytics_config.go:10 and :81.
+            shown_as("analyticsPort", 8081, "analyticsapi"),
             set_by("analyticsIntrospectPort", 8090, "analyticsapi"),
-            set_by("collectorPort", 8086, "collector"),
+            shown_as("collectorPort", 8086, "collector"),
             set_by("collectorIntrospectPort", 8089, "collector"),
             // Syslog, structured syslog, sFlow, IPFIX, protobuf.
             Port { transport: Transport::TcpAndUdp, ..fixed(514, "collector") },
@@ -343,7 +347,7 @@ pub static COMPONENTS: &[Component] = &[
         kind: "Vrouter",
         key: "vrouters",
         count: Count::Many,
-        longest_name: 45,
+        longest_name: 41,
         containers: Containers {
             main: &["provisioner", "nodemanager", "vrouteragent"],
             init: &[

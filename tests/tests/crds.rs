@@ -118,7 +118,7 @@ async fn largest_manager_stays_within_the_budget_of_rules() -> Outcome {
     let toleration = json!({ "key": "k", "operator": "Equal", "value": "v" });
     let group = |index: usize| {
         json!({
-            "metadata": { "name": format!("{index:045}") },
+            "metadata": { "name": format!("{index:041}") },
             "spec": {
                 "commonConfiguration": { "tolerations": vec![toleration.clone(); 16] },
                 "serviceConfiguration": {

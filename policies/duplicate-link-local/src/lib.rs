@@ -230,8 +230,9 @@ policy! {
     summary: "address and name of a link-local service are unique in the cluster and free",
     settings: Settings,
     messages: [ADDRESS_TAKEN, NAME_TAKEN, METADATA, ADDRESS],
-    // One object with an entry twice is as wrong as two objects that claim it.
-    never_ratchets: [ADDRESS_TAKEN, NAME_TAKEN],
+    // One object with an entry twice is as wrong as two objects that claim it. And an entry that takes the
+    // address of something else does more harm with another port or another target than it did.
+    never_ratchets: [ADDRESS_TAKEN, NAME_TAKEN, ADDRESS],
     indexes: [KUBEMANAGERS, MANAGERS, NODES, NODES_BY_ADDRESS, SERVICE_CIDRS],
     claims: true,
     validate: [link_local_service, config, manager],

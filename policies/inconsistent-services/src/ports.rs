@@ -61,10 +61,7 @@ fn numbers(
         Open::Always => 1,
         Open::WhenTrue(field) => i64::from(configuration.switch(field) == Some(true)),
         Open::UnlessFalse(field) => i64::from(configuration.switch(field) != Some(false)),
-        Open::PerWorker(field) => match configuration.number(field).unwrap_or(1).clamp(0, 64) {
-            0 | 1 => 0,
-            workers => workers,
-        },
+        Open::PerWorker(field) => configuration.number(field).unwrap_or(1).clamp(1, 64) - 1,
     };
     (0..count).map(move |above| Port { number: first.saturating_add(above), field })
 }

@@ -1,16 +1,21 @@
 //! Fields that no process ever sees.
 
-use opensdn_policy_components::ComponentView;
+use opensdn_policy_components::{
+    ComponentView,
+    component::{Component, Setting},
+};
 use opensdn_policy_sdk::{Message, Severity, Verdict};
 
 use crate::Spec;
 
-pub(crate) const CONTROL: Message = Message {
+pub(crate) const PORT: Message = Message {
     code: "OSDN1608",
     severity: Severity::Warn,
-    title: "a port of the control nodes cannot be changed",
-    explanation: "The daemons listen on 179 (BGP), 5269 (XMPP), 53 (DNS) and 8092 (introspection \
-        of DNS) whatever stands here; only the status and the web UI show the other port.",
+    title: "a port of Control or Analytics cannot be changed",
+    explanation: "The daemons listen on 179 (BGP), 5269 (XMPP), 53 (DNS), 8092 (introspection of \
+        DNS), 8081 (Analytics API) and 8086 (collector) whatever is written here. Others are told \
+        the other port: status and web UI show it, and every daemon sends its analytics to a \
+        collectorPort on which nobody listens.",
     hint: "remove the field",
 };
 
@@ -40,10 +45,6 @@ pub(crate) const VROUTER: Message = Message {
         agent. A variable in envVariablesConfig does reach it.",
     hint: "remove the fields, and set the variables in envVariablesConfig instead",
 };
-
-/// Fields of Control with the ports that count.
-const CONTROL_PORTS: [(&str, i64); 4] =
-    [("bgpPort", 179), ("xmppPort", 5269), ("dnsPort", 53), ("dnsIntrospectPort", 8092)];
 
 const ALARM_FIELDS: &[&str] = &[
     "logFilePath",
@@ -126,13 +127,13 @@ const VROUTER_FIELDS: &[&str] = &[
 ];
 
 pub(crate) fn judge(component: &ComponentView<'_, Spec>, verdict: &mut Verdict) {
+    judge_ports(component, verdict);
     let (message, fields) = match component.kind {
         "AnalyticsAlarm" => (&ANALYTICS, ALARM_FIELDS),
         "AnalyticsSnmp" => (&ANALYTICS, SNMP_FIELDS),
         "QueryEngine" => (&ANALYTICS, QUERY_FIELDS),
         "Kubemanager" => (&KUBEMANAGER, KUBEMANAGER_FIELDS),
         "Vrouter" => (&VROUTER, VROUTER_FIELDS),
-        "Control" => return judge_control(component, verdict),
         _ => return,
     };
     let given = &component.spec.service_configuration;
@@ -151,15 +152,19 @@ pub(crate) fn judge(component: &ComponentView<'_, Spec>, verdict: &mut Verdict) 
     });
 }
 
-fn judge_control(component: &ComponentView<'_, Spec>, verdict: &mut Verdict) {
-    for (field, port) in CONTROL_PORTS {
+fn judge_ports(component: &ComponentView<'_, Spec>, verdict: &mut Verdict) {
+    let ports = Component::of_kind(component.kind).map_or(&[][..], |known| known.ports);
+    for (field, port) in ports.iter().filter_map(|port| match port.setting {
+        Setting::ShownAs(field) => Some((field, i64::from(port.number))),
+        Setting::Fixed | Setting::Field(_) | Setting::Above(..) => None,
+    }) {
         let given = component.spec.service_configuration.number(field);
         if let Some(other) = given.filter(|given| *given != port) {
             let text = format!(
                 "{}: {field} is {other}, and the daemon stays on {port}",
                 component.title()
             );
-            verdict.add(CONTROL.at(component.setting("").key(field)).says(text));
+            verdict.add(PORT.at(component.setting("").key(field)).says(text));
         }
     }
 }

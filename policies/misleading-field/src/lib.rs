@@ -167,7 +167,7 @@ policy! {
         keystone::TWO_PASSWORDS,
         keystone::ADMIN_PORT,
         keystone::IGNORED,
-        dead::CONTROL,
+        dead::PORT,
         dead::ANALYTICS,
         dead::KUBEMANAGER,
         dead::VROUTER,
