@@ -220,7 +220,15 @@ async fn claims_are_the_webhooks(sandbox: &Sandbox) -> Outcome {
     let holder = r#"{"spec":{"holder":{"name":"yours"}}}"#;
     let patch = ["patch", "uniqueclaim", "by-hand", "--type=merge", "-p", holder];
     kubectl(sandbox, &patch).await?.refused(&reason);
-    kubectl(sandbox, &["label", "uniqueclaim", "by-hand", "a=b"]).await?.refused(&reason);
-    kubectl(sandbox, &["delete", "uniqueclaim", "by-hand"]).await?.success();
+    // A claim that waits for a finalizer, as after `--cascade=foreground`, can be cleaned up all the same.
+    let finalizers = async |names: &str| {
+        let patch = format!(r#"{{"metadata":{{"finalizers":{names}}}}}"#);
+        kubectl(sandbox, &["patch", "uniqueclaim", "by-hand", "--type=merge", "-p", &patch]).await
+    };
+    finalizers(r#"["example.com/wait"]"#).await?.success();
+    kubectl(sandbox, &["delete", "uniqueclaim", "by-hand", "--wait=false"]).await?.success();
+    finalizers("[]").await?.success();
+    let get = ["get", "uniqueclaim", "by-hand", "--ignore-not-found", "-o", "name"];
+    assert_eq!(kubectl(sandbox, &get).await?.success(), "");
     Ok(())
 }
