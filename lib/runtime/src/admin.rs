@@ -23,7 +23,7 @@ use crate::shutdown::{self, Drain, Phase};
 #[derive(Clone, Debug, clap::Args)]
 pub struct AdminArgs {
     /// Address of the plain HTTP port (/live, /ready, /metrics).
-    #[arg(long, env = "OPENSDN_ADMIN_LISTEN", default_value = "0.0.0.0:8080")]
+    #[arg(long, env = "OPENSDN_ADMIN_LISTEN", default_value = "[::]:8080")]
     pub admin_listen: SocketAddr,
 }
 

@@ -3,7 +3,7 @@
 //! served or reconciled.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -95,10 +95,43 @@ impl Process {
     }
 }
 
-/// Takes a port. A process takes all of its ports first, so that a conflict ends it at once.
+/// Takes a port. A process takes all of its ports first, so that a conflict ends it at once. `[::]` is both
+/// protocols' unspecified address; where the kernel has no IPv6 it is 0.0.0.0.
 ///
 /// # Errors
 /// The port is taken.
 pub async fn listen(address: SocketAddr) -> Result<TcpListener, Error> {
-    TcpListener::bind(address).await.map_err(|source| Error::Listen { address, source })
+    let failed = |source| Error::Listen { address, source };
+    match TcpListener::bind(address).await {
+        Err(error) if address.ip() == Ipv6Addr::UNSPECIFIED && lacks_ipv6(&error) => {
+            let address = (Ipv4Addr::UNSPECIFIED, address.port());
+            TcpListener::bind(address).await.map_err(failed)
+        }
+        bound => bound.map_err(failed),
+    }
+}
+
+fn lacks_ipv6(error: &io::Error) -> bool {
+    // EAFNOSUPPORT: the kernel was built or started without it; EADDRNOTAVAIL: a sysctl disables it.
+    matches!(error.kind(), io::ErrorKind::Unsupported | io::ErrorKind::AddrNotAvailable)
+        || error.raw_os_error() == Some(rustix::io::Errno::AFNOSUPPORT.raw_os_error())
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::net::TcpStream;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn the_unspecified_address_is_that_of_both_protocols() {
+        let listener = listen((Ipv6Addr::UNSPECIFIED, 0).into()).await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await.unwrap();
+        if std::net::TcpListener::bind((Ipv6Addr::LOCALHOST, 0)).is_ok() {
+            TcpStream::connect((Ipv6Addr::LOCALHOST, port)).await.unwrap();
+        }
+        let taken = listen((Ipv4Addr::UNSPECIFIED, port).into()).await;
+        assert!(matches!(taken, Err(Error::Listen { .. })), "{taken:?}");
+    }
 }
