@@ -76,7 +76,7 @@ pub(super) async fn serve(
         }
     });
     let connection = protocol(limits.head_bytes).serve_connection(io, service);
-    drive(pin!(connection), activity, drain.clone(), &limits).await;
+    drive(pin!(connection), &slot, drain.clone(), &limits).await;
 }
 
 async fn handshake(stream: TcpStream, transport: &Transport) -> io::Result<Stream> {
@@ -111,12 +111,13 @@ fn finish(mut response: Response, activity: &Activity, drain: &Drain) -> Respons
 
 async fn drive<S>(
     mut connection: Pin<&mut http1::Connection<TokioIo<Watched>, S>>,
-    activity: &Activity,
+    slot: &Slot,
     mut drain: Drain,
     limits: &ConnectionLimits,
 ) where
     S: HttpService<Incoming, ResBody = Body, Error = Infallible>,
 {
+    let activity = &slot.activity;
     let mut expiry = pin!(sleep_until(activity.expires(limits)));
     let mut closing = pin!(async {
         drain.reached(Phase::Closing).await;
@@ -138,7 +139,7 @@ async fn drive<S>(
             }
             () = activity.evict.notified() => match activity.stage() {
                 // It was idle when it was chosen; a request in flight is never cut off.
-                Stage::Busy => {}
+                Stage::Busy => slot.stay(),
                 _ => return tracing::debug!("closed an idle connection for a newer one"),
             },
             () = closing.as_mut(), if !is_closing => {
@@ -249,5 +250,72 @@ impl AsyncWrite for Watched {
             }
         }
         Poll::Ready(Ok(()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicBool;
+
+    use axum::routing::get;
+    use prometheus_client::metrics::gauge::Gauge;
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::net::TcpListener;
+    use tokio::sync::Notify;
+    use tokio::task::yield_now;
+
+    use super::super::registry::Registry;
+    use super::*;
+    use crate::shutdown;
+
+    const LIMITS: ConnectionLimits = ConnectionLimits {
+        connections: 1,
+        head_bytes: 8 << 10,
+        handshake: Duration::from_secs(60),
+        head: Duration::from_secs(60),
+        idle: Duration::from_secs(60),
+        grace: Duration::from_secs(60),
+    };
+
+    /// It is chosen while it is idle, and busy before it hears of that.
+    #[tokio::test]
+    async fn a_request_that_comes_while_its_connection_is_to_close_is_answered_and_counts() {
+        let registry = Registry::new(LIMITS.connections, Gauge::default());
+        let slot = registry.admit().unwrap();
+        let (chosen, finish) = (Arc::new(AtomicBool::new(false)), Arc::new(Notify::new()));
+        let router = Router::new().route("/", {
+            let (registry, activity) = (registry.clone(), slot.activity.clone());
+            let (chosen, finish) = (chosen.clone(), finish.clone());
+            let answer = move || async move {
+                activity.enter(Stage::Idle);
+                registry.evict();
+                activity.enter(Stage::Busy);
+                chosen.store(true, Ordering::Relaxed);
+                finish.notified().await;
+                "done"
+            };
+            get(answer)
+        });
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let mut client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        let (stream, _) = listener.accept().await.unwrap();
+        let (_shutdown, drain) = shutdown::channel();
+        let limits = Arc::new(LIMITS);
+        let served = tokio::spawn(serve(stream, Transport::Plain, router, slot, drain, limits));
+
+        let request = b"GET / HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n";
+        client.write_all(request).await.unwrap();
+        while !chosen.load(Ordering::Relaxed) {
+            yield_now().await;
+        }
+        // On one thread the connection has heard of it by now.
+        assert_eq!(registry.evicted(), 0);
+        assert!(registry.admit().is_none(), "its place is taken");
+        finish.notify_one();
+        let mut answer = String::new();
+        client.read_to_string(&mut answer).await.unwrap();
+        assert!(answer.starts_with("HTTP/1.1 200") && answer.ends_with("done"), "{answer}");
+        served.await.unwrap();
+        assert!(registry.admit().is_some());
     }
 }

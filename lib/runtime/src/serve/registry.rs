@@ -156,7 +156,7 @@ impl Registry {
     /// connections shut the API server out. None if every connection has a request in flight.
     pub(super) fn admit(self: &Arc<Self>) -> Option<Slot> {
         let mut open = self.lock();
-        if open.connections.len().saturating_sub(open.evicted) >= self.capacity && !open.evict() {
+        if open.staying() >= self.capacity && !open.evict() {
             return None;
         }
         let id = open.next;
@@ -172,6 +172,12 @@ impl Registry {
         self.lock().evict();
     }
 
+    /// How many are asked to close.
+    #[cfg(test)]
+    pub(super) fn evicted(&self) -> usize {
+        self.lock().evicted
+    }
+
     fn lock(&self) -> MutexGuard<'_, Open> {
         // Nothing between lock and unlock can leave the map half changed.
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
@@ -179,6 +185,11 @@ impl Registry {
 }
 
 impl Open {
+    /// How many there are besides those that are asked to close.
+    fn staying(&self) -> usize {
+        self.connections.len().saturating_sub(self.evicted)
+    }
+
     fn evict(&mut self) -> bool {
         let candidates = self.connections.values().filter_map(|a| a.expendable().map(|o| (o, a)));
         let Some((_, activity)) = candidates.min_by_key(|(order, _)| *order) else {
@@ -188,6 +199,21 @@ impl Open {
         activity.evict.notify_one();
         self.evicted += 1;
         true
+    }
+}
+
+impl Slot {
+    /// The connection was chosen to be closed, and has a request in flight now, which is never cut off:
+    /// it stays and counts again, and another one goes for it.
+    pub(super) fn stay(&self) {
+        let mut open = self.registry.lock();
+        if !self.activity.evicted.swap(false, Ordering::Relaxed) {
+            return;
+        }
+        open.evicted -= 1;
+        if open.staying() > self.registry.capacity {
+            open.evict();
+        }
     }
 }
 
@@ -254,5 +280,28 @@ mod tests {
         assert!(registry.admit().is_none());
         drop(slots);
         assert!(registry.admit().is_some());
+    }
+
+    #[test]
+    fn one_that_has_a_request_when_it_is_to_close_stays_and_another_goes_for_it() {
+        let registry = registry(2);
+        let chosen = registry.admit().unwrap();
+        chosen.activity.enter_at(Stage::Idle, 1);
+        let other = registry.admit().unwrap();
+        other.activity.enter_at(Stage::Idle, 2);
+        let newcomer = registry.admit().unwrap();
+        newcomer.activity.enter(Stage::Busy);
+        assert!(is_evicted(&chosen));
+        chosen.activity.enter(Stage::Busy);
+        chosen.stay();
+        assert!(!is_evicted(&chosen) && is_evicted(&other));
+        drop(other);
+        assert!(registry.admit().is_none(), "there are two, as many as may be");
+        drop(newcomer);
+        chosen.activity.enter_at(Stage::Idle, 3);
+        let slots = [registry.admit().unwrap(), registry.admit().unwrap()];
+        assert!(is_evicted(&chosen), "it can be chosen again");
+        drop((slots, chosen));
+        assert_eq!(registry.evicted(), 0);
     }
 }
