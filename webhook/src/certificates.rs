@@ -10,11 +10,12 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Secret;
 use kube::{Client, Resource as _};
+use opensdn_deploy::names::webhook::NAME;
 use opensdn_pki::{
     Authorities, AuthorityError, CaProfile, CaSecret, Identity, Leaf, LeafProfile, Published,
-    Rotation, SecretError, SecretSpec, SecretState, Snapshot, WriteOutcome, parse,
-    service_dns_names,
+    Rotation, SecretError, SecretSpec, SecretState, Snapshot, parse, service_dns_names,
 };
+use opensdn_runtime::apply::WriteOutcome;
 use opensdn_runtime::error_chain;
 use opensdn_runtime::leader::Leadership;
 use opensdn_runtime::readiness::ReadinessCheck;
@@ -42,9 +43,9 @@ pub fn ca_secret(client: Client, namespace: &str, name: &str) -> CaSecret {
         namespace: namespace.to_owned(),
         name: name.to_owned(),
         labels: [].into(),
-        field_manager: "opensdn-webhook".to_owned(),
+        field_manager: NAME.to_owned(),
     };
-    CaSecret::new(client, spec, Rotation::new(CaProfile::new("opensdn-webhook CA")))
+    CaSecret::new(client, spec, Rotation::new(CaProfile::new(&format!("{NAME} CA"))))
 }
 
 /// A replica's certificate: for the Service, for a webhook that is reached by URL on the same
@@ -54,7 +55,7 @@ pub fn leaf_profile(service: &str, namespace: &str, further: &[String]) -> LeafP
     let mut names = service_dns_names(service, namespace);
     names.extend(["localhost", "127.0.0.1", "::1"].map(str::to_owned));
     names.extend(further.iter().cloned());
-    LeafProfile::server("opensdn-webhook", names)
+    LeafProfile::server(NAME, names)
 }
 
 /// Reconciles a replica's certificate, and on the leader the CA Secret.

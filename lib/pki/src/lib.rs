@@ -15,4 +15,4 @@ pub use authority::{Authority, AuthorityError, Leaf};
 pub use identity::{Identity, IdentityError, crypto_provider, parse_certificates};
 pub use profile::{CaProfile, KeyKind, LeafProfile, Usage, service_dns_names};
 pub use rotation::{Authorities, Published, Request, Rotation, SecretState};
-pub use secret::{CaSecret, ROTATE, SecretError, SecretSpec, Snapshot, WriteOutcome, parse};
+pub use secret::{CaSecret, ROTATE, SecretError, SecretSpec, Snapshot, parse};

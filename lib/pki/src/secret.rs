@@ -1,17 +1,16 @@
-//! The CAs in a Secret: reading, and writing on condition that nothing has changed since it was
-//! read, so that of two replicas that write at once one loses and takes what the other wrote.
-//! Deliberately not here: when it is written.
+//! The CAs in a Secret: what it means, and what is written into it, on condition that nothing has changed
+//! since it was read. Deliberately not here: when it is written.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
-use kube::api::PostParams;
-use kube::{Api, Client};
+use kube::Client;
+use opensdn_runtime::apply::{Context, WriteOutcome, read, write_as_read};
+use opensdn_runtime::call::CallError;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
-use tokio::time::timeout;
 
 use crate::authority::{Authority, AuthorityError, read_certificate};
 use crate::rotation::{Authorities, Published, Request, Rotation, SecretState, advance};
@@ -34,12 +33,8 @@ const ATTEMPTS: usize = 10;
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say it")]
 pub enum SecretError {
-    #[error(
-        "read or write Secret {name}; `get`, `watch`, `create` and `update` on it have to be granted"
-    )]
-    Call { name: String, source: kube::Error },
-    #[error("read or write Secret {name}: no answer from the API server")]
-    Timeout { name: String },
+    #[error("obtain the CA")]
+    Call(#[from] CallError),
     #[error("write Secret {name}: other writers changed it {ATTEMPTS} times in a row")]
     Contended { name: String },
     #[error("make a CA")]
@@ -62,7 +57,8 @@ pub struct SecretSpec {
 /// The Secret that holds the CAs.
 #[derive(Clone)]
 pub struct CaSecret {
-    api: Api<Secret>,
+    client: Client,
+    ctx: Context,
     spec: SecretSpec,
     rotation: Rotation,
 }
@@ -74,20 +70,12 @@ pub struct Snapshot {
     secret: Option<Secret>,
 }
 
-/// What became of an attempt to write.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum WriteOutcome {
-    /// It is stored.
-    Stored,
-    /// Another replica was faster.
-    Conflict,
-}
-
 impl CaSecret {
     /// The Secret of `spec`, with CAs made and rotated by `rotation`.
     #[must_use]
     pub fn new(client: Client, spec: SecretSpec, rotation: Rotation) -> Self {
-        Self { api: Api::namespaced(client, &spec.namespace), spec, rotation }
+        let ctx = Context::new(client.clone(), &spec.field_manager).timeout(CALL_TIMEOUT);
+        Self { client, ctx, spec, rotation }
     }
 
     /// Its name.
@@ -99,7 +87,7 @@ impl CaSecret {
     /// The client by which it is read.
     #[must_use]
     pub fn client(&self) -> Client {
-        self.api.clone().into_client()
+        self.client.clone()
     }
 
     /// Its namespace.
@@ -147,7 +135,8 @@ impl CaSecret {
     /// # Errors
     /// The call fails.
     pub async fn read(&self) -> Result<Snapshot, SecretError> {
-        let secret = self.call(self.api.get_opt(&self.spec.name)).await?;
+        let secret: Option<Secret> =
+            read(&self.ctx, Some(&self.spec.namespace), &self.spec.name).await?;
         let state = secret.as_ref().map_or(SecretState::Missing, parse);
         Ok(Snapshot { state, secret })
     }
@@ -164,6 +153,7 @@ impl CaSecret {
     ) -> Result<WriteOutcome, SecretError> {
         let mut secret = snapshot.secret.clone().unwrap_or_default();
         secret.metadata.name = Some(self.spec.name.clone());
+        secret.metadata.namespace = Some(self.spec.namespace.clone());
         if snapshot.secret.is_none() && !self.spec.labels.is_empty() {
             secret.metadata.labels = Some(self.spec.labels.clone());
         }
@@ -171,33 +161,7 @@ impl CaSecret {
             annotations.remove(ROTATE);
         }
         secret.data = Some(render(authorities, now));
-        let field_manager = Some(self.spec.field_manager.clone());
-        let params = PostParams { field_manager, ..PostParams::default() };
-        let written = if snapshot.secret.is_some() {
-            // It carries the resourceVersion that was read.
-            self.call(self.api.replace(&self.spec.name, &params, &secret)).await
-        } else {
-            self.call(self.api.create(&params, &secret)).await
-        };
-        match written {
-            Ok(_) => Ok(WriteOutcome::Stored),
-            // Changed, created or deleted meanwhile.
-            Err(SecretError::Call { source: kube::Error::Api(status), .. })
-                if status.code == 409 || (status.code == 404 && snapshot.secret.is_some()) =>
-            {
-                Ok(WriteOutcome::Conflict)
-            }
-            Err(error) => Err(error),
-        }
-    }
-
-    async fn call<T>(&self, call: impl Future<Output = kube::Result<T>>) -> Result<T, SecretError> {
-        let name = || self.spec.name.clone();
-        match timeout(CALL_TIMEOUT, call).await {
-            Ok(Ok(value)) => Ok(value),
-            Ok(Err(source)) => Err(SecretError::Call { name: name(), source }),
-            Err(_) => Err(SecretError::Timeout { name: name() }),
-        }
+        Ok(write_as_read(&self.ctx, &secret).await?)
     }
 }
 

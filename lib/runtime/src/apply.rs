@@ -1,5 +1,5 @@
 //! Writes to a cluster: server-side apply of an object or of its status, replacement and deletion of
-//! exactly the object that was read. Each is one bounded [`Call`]; conflicts between field managers
+//! exactly the object that was read, and the change of an object that several replicas share. Each is one bounded [`Call`]; conflicts between field managers
 //! are forced, as the objects are ours. Deliberately not here: what an object should say.
 //!
 //! ```no_run
@@ -25,6 +25,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use crate::call::{CALL_TIMEOUT, Call, CallError, Verb};
+use crate::path::segment;
 
 /// The API server takes no longer name.
 const LONGEST_FIELD_MANAGER: usize = 128;
@@ -85,6 +86,82 @@ pub enum Exactly {
     ThisVersion,
 }
 
+/// What became of the write of an object that others write too.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WriteOutcome {
+    /// It is stored.
+    Stored,
+    /// Another writer was faster: it is not as it was read.
+    Conflict,
+}
+
+/// Reads an object by name; `None` if there is none.
+///
+/// # Errors
+/// The call fails.
+pub async fn read<K>(
+    ctx: &Context,
+    namespace: Option<&str>,
+    name: &str,
+) -> Result<Option<K>, CallError>
+where
+    K: Resource + DeserializeOwned,
+    K::DynamicType: Default,
+{
+    let resource = ApiResource::erase::<K>(&K::DynamicType::default());
+    let api = ctx.api(&resource, namespace);
+    let request = async {
+        let Some(found) = api.get_opt(&segment(name)).await? else { return Ok(None) };
+        let found = serde_json::to_value(found).map_err(kube::Error::SerdeError)?;
+        serde_json::from_value(found).map_err(kube::Error::SerdeError)
+    };
+    ctx.call(Verb::Get, resource.plural.clone(), name).run(request).await
+}
+
+/// Stores an object that was made from the one that was [`read`]: replaces that if it carries its
+/// resourceVersion, else creates it. So of several that write at once one succeeds, and the others
+/// read what it wrote.
+///
+/// # Errors
+/// The call fails for another reason than that another writer was faster.
+pub async fn write_as_read<K>(ctx: &Context, object: &K) -> Result<WriteOutcome, CallError>
+where
+    K: Resource + Serialize + DeserializeOwned + Debug,
+    K::DynamicType: Default,
+{
+    let kind = K::DynamicType::default();
+    let is_new = object.meta().resource_version.is_none();
+    let written = if is_new {
+        create_as(ctx, &kind, object).await
+    } else {
+        replace_as(ctx, &kind, object).await.map(drop)
+    };
+    match written {
+        Ok(()) => Ok(WriteOutcome::Stored),
+        // Changed, created or deleted meanwhile.
+        Err(error) if error.is_conflict() || (error.is_not_found() && !is_new) => {
+            Ok(WriteOutcome::Conflict)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+async fn create_as<K>(ctx: &Context, kind: &K::DynamicType, object: &K) -> Result<(), CallError>
+where
+    K: Resource + Serialize,
+{
+    let resource = ApiResource::erase::<K>(kind);
+    let (name, api) = (object.name_any(), ctx.api(&resource, object.meta().namespace.as_deref()));
+    let field_manager = Some(ctx.field_manager.clone());
+    let params = PostParams { field_manager, ..PostParams::default() };
+    let request = async {
+        let object = serde_json::to_value(object).map_err(kube::Error::SerdeError)?;
+        let object = serde_json::from_value(object).map_err(kube::Error::SerdeError)?;
+        api.create(&params, &object).await
+    };
+    ctx.call(Verb::Create, resource.plural.clone(), &name).run(request).await.map(drop)
+}
+
 /// Applies an object of a kind that is known when this is compiled. Returns it as it is stored.
 ///
 /// # Errors
@@ -108,7 +185,7 @@ where
     let resource = ApiResource::erase::<K>(kind);
     let (name, api) = (object.name_any(), ctx.api(&resource, object.meta().namespace.as_deref()));
     let request = async {
-        let stored = api.patch(&name, &ctx.params(), &Patch::Apply(object)).await?;
+        let stored = api.patch(&segment(&name), &ctx.params(), &Patch::Apply(object)).await?;
         let stored = serde_json::to_value(stored).map_err(kube::Error::SerdeError)?;
         serde_json::from_value(stored).map_err(kube::Error::SerdeError)
     };
@@ -131,7 +208,7 @@ where
     let request = async {
         let object = serde_json::to_value(object).map_err(kube::Error::SerdeError)?;
         let object = serde_json::from_value(object).map_err(kube::Error::SerdeError)?;
-        let stored = api.replace(&name, &params, &object).await?;
+        let stored = api.replace(&segment(&name), &params, &object).await?;
         let stored = serde_json::to_value(stored).map_err(kube::Error::SerdeError)?;
         serde_json::from_value(stored).map_err(kube::Error::SerdeError)
     };
@@ -168,7 +245,7 @@ where
     let request = async {
         let object = serde_json::to_value(object).map_err(kube::Error::SerdeError)?;
         let patch = status_only(&resource, &object);
-        api.patch_status(&name, &ctx.params(), &Patch::Apply(patch)).await
+        api.patch_status(&segment(&name), &ctx.params(), &Patch::Apply(patch)).await
     };
     let plural = format!("{}/status", resource.plural);
     ctx.call(Verb::Patch, plural, &name).run(request).await.map(drop)
@@ -215,7 +292,7 @@ where
     };
     let params = DeleteParams::default().preconditions(preconditions);
     let call = ctx.call(Verb::Delete, resource.plural.clone(), &name);
-    match call.run(api.delete(&name, &params)).await {
+    match call.run(api.delete(&segment(&name), &params)).await {
         Ok(_) => Ok(Deletion::Deleted),
         Err(error) if error.is_not_found() || error.is_conflict() => Ok(Deletion::NotTheSame),
         Err(error) => Err(error),
@@ -238,7 +315,7 @@ where
     let resource = ApiResource::erase::<K>(&K::DynamicType::default());
     let api = ctx.api(&resource, namespace);
     let call = ctx.call(Verb::Delete, resource.plural.clone(), name);
-    match call.run(api.delete(name, &DeleteParams::default())).await {
+    match call.run(api.delete(&segment(name), &DeleteParams::default())).await {
         Ok(_) => Ok(Deletion::Deleted),
         Err(error) if error.is_not_found() => Ok(Deletion::NotTheSame),
         Err(error) => Err(error),
@@ -263,5 +340,5 @@ where
     let (name, api) = (object.name_any(), ctx.api(&resource, object.meta().namespace.as_deref()));
     let params = PatchParams::default();
     let call = ctx.call(Verb::Patch, format!("{}/status", resource.plural), &name);
-    call.run(api.patch_status(&name, &params, &Patch::Json::<()>(patch))).await.map(drop)
+    call.run(api.patch_status(&segment(&name), &params, &Patch::Json::<()>(patch))).await.map(drop)
 }

@@ -15,6 +15,7 @@ pub mod log;
 pub mod memory;
 pub mod metrics;
 pub mod open_files;
+pub mod path;
 pub mod process;
 pub mod readiness;
 pub mod serve;

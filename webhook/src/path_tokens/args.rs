@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use opensdn_deploy::names::webhook::PATH_SECRET;
+
 /// By what callers are known.
 #[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "Callers")]
@@ -12,7 +14,7 @@ pub struct PathTokenArgs {
         long,
         env = "OPENSDN_WEBHOOK_PATH_SECRET",
         value_name = "NAME",
-        default_value = "opensdn-webhook-paths"
+        default_value = PATH_SECRET
     )]
     pub path_secret: String,
 

@@ -5,9 +5,10 @@
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Secret;
-use kube::api::{ObjectMeta, PostParams};
-use kube::{Api, Client, Resource as _};
-use opensdn_runtime::call::{Call, CallError, Verb};
+use kube::{Client, Resource as _};
+use opensdn_deploy::names::webhook::NAME;
+use opensdn_runtime::apply::{Context, WriteOutcome, read, write_as_read};
+use opensdn_runtime::call::CallError;
 use opensdn_runtime::error_chain;
 use opensdn_runtime::leader::Leadership;
 use opensdn_runtime::readiness::ReadinessCheck;
@@ -25,7 +26,6 @@ const CALL_TIMEOUT: Duration = Duration::from_secs(5);
 const RETRY_DELAY: Duration = Duration::from_secs(2);
 /// How often a quiet watch has to be answered.
 const HEARTBEAT: Duration = Duration::from_secs(60);
-const MANAGER: &str = "opensdn-webhook";
 
 /// Why the Secret was not read or written.
 #[derive(Debug, thiserror::Error)]
@@ -38,9 +38,8 @@ enum Error {
 
 /// Keeps a replica's tokens those of the Secret, and on the leader replaces them.
 pub struct PathTokenController {
-    api: Api<Secret>,
-    namespace: String,
-    name: String,
+    client: Client,
+    secret: SharedSecret,
     period: Duration,
     stored: Stored,
     tokens: PathTokens,
@@ -55,14 +54,13 @@ impl PathTokenController {
         period: Duration,
         waiting: &ReadinessCheck,
     ) -> Self {
-        let api = Api::namespaced(client, namespace);
+        let secret = SharedSecret::new(client.clone(), namespace, name);
         loop {
-            match obtain(&api, name).await {
+            match secret.obtain().await {
                 Ok(stored) => {
                     waiting.pass();
                     let tokens = PathTokens::new(stored.current.clone(), stored.others());
-                    let (namespace, name) = (namespace.to_owned(), name.to_owned());
-                    return Self { api, namespace, name, period, stored, tokens };
+                    return Self { client, secret, period, stored, tokens };
                 }
                 Err(error) => {
                     let error = error_chain(&error);
@@ -87,7 +85,7 @@ impl PathTokenController {
         leadership: Leadership,
         mut published: watch::Receiver<Option<PathToken>>,
     ) {
-        let mut events = start_watch(self.api.clone().into_client(), self.watch_spec());
+        let mut events = start_watch(self.client.clone(), self.watch_spec());
         let mut tick = interval(POLL_INTERVAL);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
@@ -109,8 +107,8 @@ impl PathTokenController {
 
     fn watch_spec(&self) -> WatchSpec {
         WatchSpec {
-            path: Secret::url_path(&(), Some(&self.namespace)),
-            name: Some(self.name.clone()),
+            path: Secret::url_path(&(), Some(&self.secret.namespace)),
+            name: Some(self.secret.name.clone()),
             metadata_only: false,
             heartbeat: HEARTBEAT,
         }
@@ -139,10 +137,11 @@ impl PathTokenController {
     /// Replaces the tokens when it is time, and restores those that this replica knows where the Secret
     /// was deleted or damaged.
     async fn reconcile(&mut self, published: Option<&PathToken>) -> Result<(), Error> {
-        let found = get(&self.api, &self.name).await?;
+        let found = self.secret.find().await?;
+        let name = &self.secret.name;
         let Some(stored) = found.as_ref().and_then(Stored::read) else {
-            tracing::error!(secret = self.name, "lost the path tokens; restoring their Secret");
-            write(&self.api, &self.name, found, &self.stored).await?;
+            tracing::error!(secret = name, "lost the path tokens; restoring their Secret");
+            self.secret.write(found, &self.stored).await?;
             return Ok(());
         };
         let requested = found.as_ref().is_some_and(is_requested);
@@ -151,9 +150,9 @@ impl PathTokenController {
         let next = stored.advance(published, requested, period, now)?;
         self.adopt(stored);
         if let Some(next) = next
-            && write(&self.api, &self.name, found, &next).await?
+            && self.secret.write(found, &next).await? == WriteOutcome::Stored
         {
-            tracing::info!(secret = self.name, "replaced the path tokens");
+            tracing::info!(secret = self.secret.name, "replaced the path tokens");
             self.adopt(next);
         }
         Ok(())
@@ -164,56 +163,50 @@ fn is_requested(secret: &Secret) -> bool {
     secret.metadata.annotations.as_ref().is_some_and(|all| all.contains_key(ROTATE))
 }
 
-/// The tokens of the Secret; made if there are none. However many replicas do this at once, all get the
-/// same.
-async fn obtain(api: &Api<Secret>, name: &str) -> Result<Stored, Error> {
-    loop {
-        let found = get(api, name).await?;
-        if let Some(stored) = found.as_ref().and_then(Stored::read) {
-            return Ok(stored);
+/// The Secret that all replicas share.
+struct SharedSecret {
+    ctx: Context,
+    namespace: String,
+    name: String,
+}
+
+impl SharedSecret {
+    fn new(client: Client, namespace: &str, name: &str) -> Self {
+        let ctx = Context::new(client, NAME).timeout(CALL_TIMEOUT);
+        Self { ctx, namespace: namespace.to_owned(), name: name.to_owned() }
+    }
+
+    /// Its tokens; made if there are none. However many replicas do this at once, all get the same.
+    async fn obtain(&self) -> Result<Stored, Error> {
+        loop {
+            let found = self.find().await?;
+            if let Some(stored) = found.as_ref().and_then(Stored::read) {
+                return Ok(stored);
+            }
+            let made = Stored::first(OffsetDateTime::now_utc())?;
+            if self.write(found, &made).await? == WriteOutcome::Stored {
+                return Ok(made);
+            }
         }
-        let made = Stored::first(OffsetDateTime::now_utc())?;
-        if write(api, name, found, &made).await? {
-            return Ok(made);
+    }
+
+    async fn find(&self) -> Result<Option<Secret>, CallError> {
+        read(&self.ctx, Some(&self.namespace), &self.name).await
+    }
+
+    /// Stores these tokens, if the Secret is still the one that was found.
+    async fn write(
+        &self,
+        found: Option<Secret>,
+        stored: &Stored,
+    ) -> Result<WriteOutcome, CallError> {
+        let mut secret = found.unwrap_or_default();
+        secret.metadata.namespace = Some(self.namespace.clone());
+        secret.metadata.name = Some(self.name.clone());
+        if let Some(annotations) = &mut secret.metadata.annotations {
+            annotations.remove(ROTATE);
         }
+        secret.data = Some(stored.data());
+        write_as_read(&self.ctx, &secret).await
     }
-}
-
-async fn get(api: &Api<Secret>, name: &str) -> Result<Option<Secret>, CallError> {
-    call(Verb::Get, name).run(api.get_opt(name)).await
-}
-
-/// Whether it was written; not, where another replica was faster.
-async fn write(
-    api: &Api<Secret>,
-    name: &str,
-    found: Option<Secret>,
-    stored: &Stored,
-) -> Result<bool, CallError> {
-    let params = PostParams { field_manager: Some(MANAGER.to_owned()), ..PostParams::default() };
-    let is_new = found.is_none();
-    let mut secret = found.unwrap_or_else(|| Secret {
-        metadata: ObjectMeta { name: Some(name.to_owned()), ..ObjectMeta::default() },
-        ..Secret::default()
-    });
-    if let Some(annotations) = &mut secret.metadata.annotations {
-        annotations.remove(ROTATE);
-    }
-    secret.data = Some(stored.data());
-    let written = if is_new {
-        call(Verb::Create, name).run(api.create(&params, &secret)).await
-    } else {
-        // It carries the resourceVersion that was read.
-        call(Verb::Update, name).run(api.replace(name, &params, &secret)).await
-    };
-    match written {
-        Ok(_) => Ok(true),
-        // Changed, created or deleted meanwhile.
-        Err(error) if error.is_conflict() || (error.is_not_found() && !is_new) => Ok(false),
-        Err(error) => Err(error),
-    }
-}
-
-fn call(verb: Verb, name: &str) -> Call {
-    Call::of::<Secret>(verb).name(name).timeout(CALL_TIMEOUT)
 }

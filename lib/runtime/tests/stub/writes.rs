@@ -3,7 +3,8 @@
 use k8s_openapi::api::core::v1::{Pod, PodStatus};
 use kube::api::ObjectMeta;
 use opensdn_runtime::apply::{
-    Context, Deletion, Exactly, apply, apply_status, delete_exactly, delete_named, patch_status,
+    Context, Deletion, Exactly, WriteOutcome, apply, apply_status, delete_exactly, delete_named,
+    patch_status, read, write_as_read,
 };
 use serde_json::{Value, json};
 
@@ -115,4 +116,49 @@ async fn a_status_is_patched_as_json() {
     let seen = &server.seen()[0];
     assert!(seen.uri.starts_with("/api/v1/namespaces/n/pods/a/status?"), "{}", seen.uri);
     assert_eq!(seen.body, patch);
+}
+
+#[tokio::test]
+async fn what_was_read_is_replaced_and_what_was_not_there_is_created() {
+    for (version, method, path) in [
+        (Some("7"), "PUT", "/api/v1/namespaces/n/pods/a"),
+        (None, "POST", "/api/v1/namespaces/n/pods"),
+    ] {
+        let (server, client) = ApiServer::start(|_| Some((200, stored()))).await;
+        let mut pod = pod();
+        pod.metadata.resource_version = version.map(str::to_owned);
+        let written = write_as_read(&Context::new(client, "operator"), &pod).await.unwrap();
+        assert_eq!(written, WriteOutcome::Stored);
+        let seen = &server.seen()[0];
+        assert_eq!((seen.method.as_str(), seen.uri.split('?').next()), (method, Some(path)));
+        assert!(seen.uri.contains("fieldManager=operator"), "{}", seen.uri);
+        let sent = seen.body["metadata"].get("resourceVersion");
+        assert_eq!(sent.and_then(Value::as_str), version);
+    }
+}
+
+#[tokio::test]
+async fn a_faster_writer_is_a_conflict_and_no_error() {
+    for (code, version, expected) in [
+        (409, Some("7"), Some(WriteOutcome::Conflict)),
+        (409, None, Some(WriteOutcome::Conflict)),
+        (404, Some("7"), Some(WriteOutcome::Conflict)),
+        (404, None, None),
+        (500, Some("7"), None),
+    ] {
+        let (_server, client) =
+            ApiServer::start(move |_| Some(refusal(code, "Refused", "no"))).await;
+        let mut pod = pod();
+        pod.metadata.resource_version = version.map(str::to_owned);
+        let written = write_as_read(&Context::new(client, "operator"), &pod).await;
+        assert_eq!(written.ok(), expected, "{code} {version:?}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_not_there_is_read_as_nothing() {
+    let (server, client) = ApiServer::start(|_| Some(refusal(404, "NotFound", "none"))).await;
+    let found: Option<Pod> = read(&Context::new(client, "o"), Some("n"), "a b").await.unwrap();
+    assert_eq!(found, None);
+    assert_eq!(server.seen()[0].uri, "/api/v1/namespaces/n/pods/a%20b");
 }
