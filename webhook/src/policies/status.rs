@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use opensdn_crds::admission_policy::{
     AdmissionPolicy, AdmissionPolicyStatus, KindRule, ReplicaStatus,
 };
-use opensdn_crds::status::Condition;
+use opensdn_crds::status::{ConditionStatus, Conditions};
 use serde_json::{Value, json};
 
 /// The reason of a replica that runs what the spec says.
@@ -64,23 +64,16 @@ pub(crate) fn aggregate(
     let generation = object.metadata.generation.unwrap_or_default();
     let (status, reason, message) = ready_condition(object, alive, generation);
     let before = object.status.clone().unwrap_or_default();
-    let mut wanted = vec![condition("Ready", status, &reason, &message, generation)];
+    let known = before.conditions.clone().unwrap_or_default();
+    let mut wanted = Conditions::after(&known);
+    let current = Some(generation);
     match (status, is_progress(&reason)) {
-        ("True", _) => {}
-        (_, true) => {
-            wanted.push(condition("Reconciling", "True", &reason, &message, generation));
-        }
-        (_, false) => wanted.push(condition("Stalled", "True", &reason, &message, generation)),
+        ("True", _) => wanted.ready(&reason, &message, current, now),
+        (_, true) => wanted.reconciling(&reason, &message, current, now),
+        (_, false) => wanted.stalled(&reason, &message, current, now),
     }
-    wanted.extend(uniqueness_condition(&before, uniqueness, generation));
-    for condition in &mut wanted {
-        let same = before
-            .conditions
-            .iter()
-            .flatten()
-            .find(|other| other.type_ == condition.type_ && other.status == condition.status);
-        let since = same.and_then(|other| other.last_transition_time.clone());
-        condition.last_transition_time = Some(since.unwrap_or_else(|| now.to_owned()));
+    if let Some((status, reason, message)) = uniqueness_condition(&before, uniqueness, generation) {
+        wanted.set(UNIQUENESS, status, reason, message, current, now);
     }
     let digest = common_digest(object, alive);
     let facts = digest.as_deref().and_then(facts);
@@ -99,7 +92,7 @@ pub(crate) fn aggregate(
     };
     let after = AdmissionPolicyStatus {
         observed_generation: Some(generation),
-        conditions: Some(wanted),
+        conditions: Some(wanted.into_vec()),
         digest,
         version: facts.map(|facts| facts.version),
         judges,
@@ -114,43 +107,31 @@ fn uniqueness_condition(
     before: &AdmissionPolicyStatus,
     uniqueness: Uniqueness,
     generation: i64,
-) -> Option<Condition> {
+) -> Option<(ConditionStatus, &'static str, &'static str)> {
     let held = before.conditions.iter().flatten().any(|one| {
         one.type_ == UNIQUENESS
             && one.status == "True"
             && one.observed_generation == Some(generation)
     });
-    let (status, reason, message) = match uniqueness {
-        Uniqueness::NotClaimed => return None,
+    match uniqueness {
+        Uniqueness::NotClaimed => None,
         Uniqueness::Pending if !held => {
             let message = "what is stored is being claimed; until then a new object may get a key \
                            that an older one has";
-            ("False", "ClaimingStoredObjects", message)
+            Some((ConditionStatus::False, "ClaimingStoredObjects", message))
         }
         Uniqueness::Pending | Uniqueness::Holds => {
             let message = "what is stored has been claimed; where two of those have one key, the \
                            later one has the condition UniqueConflict";
-            ("True", "StoredObjectsClaimed", message)
+            Some((ConditionStatus::True, "StoredObjectsClaimed", message))
         }
-    };
-    Some(condition(UNIQUENESS, status, reason, message, generation))
+    }
 }
 
 /// Whether every live replica runs what the object says now.
 pub(crate) fn is_rolled_out(object: &AdmissionPolicy, alive: &BTreeSet<String>) -> bool {
     let generation = object.metadata.generation.unwrap_or_default();
     ready_condition(object, alive, generation).0 == "True"
-}
-
-fn condition(type_: &str, status: &str, reason: &str, message: &str, generation: i64) -> Condition {
-    Condition {
-        type_: type_.to_owned(),
-        status: status.to_owned(),
-        reason: Some(reason.to_owned()),
-        message: Some(message.to_owned()),
-        last_transition_time: None,
-        observed_generation: Some(generation),
-    }
 }
 
 /// Whether waiting alone may help.
