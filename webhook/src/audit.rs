@@ -17,22 +17,24 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::jiff::Timestamp;
-use kube::api::{Patch, PatchParams};
-use kube::{Api, Client};
+use kube::Client;
+use kube::api::ObjectMeta;
 use opensdn_policy_host::PolicySet;
+use opensdn_runtime::apply::{Context, apply};
 use opensdn_runtime::call::{Call, CallError, Verb};
 use opensdn_runtime::discovery::{Discovery, Resolution, Resource};
 use opensdn_runtime::leader::Leadership;
 use opensdn_runtime::list::List;
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::time::{sleep, timeout};
 
 use crate::evaluate::{EvaluateAs, Evaluator, StoredObject, Subjects};
 use crate::metrics::BackgroundMetrics;
 use report::Report;
 
-/// Name of the ConfigMap with the report.
-pub const REPORT: &str = "opensdn-webhook-audit";
+/// Name of the ConfigMap with the report, and of who writes it.
+pub use opensdn_deploy::names::webhook::AUDIT_REPORT as REPORT;
+
 /// Its key.
 pub const REPORT_KEY: &str = "report.json";
 
@@ -214,17 +216,17 @@ impl Audit {
 
     async fn write(&self, report: &Report) -> Result<(), Error> {
         let text = report.text().map_err(Error::Json)?;
-        let data = BTreeMap::from([(REPORT_KEY, text)]);
-        let object = json!({
-            "apiVersion": "v1", "kind": "ConfigMap",
-            "metadata": {"name": REPORT, "namespace": self.namespace},
-            "data": data,
-        });
-        let api: Api<ConfigMap> = Api::namespaced(self.client.clone(), &self.namespace);
-        let params = PatchParams::apply("opensdn-webhook-audit").force();
-        let patch = Patch::Apply(&object);
-        let call = Call::of::<ConfigMap>(Verb::Patch).name(REPORT).timeout(CALL_TIMEOUT);
-        call.run(api.patch(REPORT, &params, &patch)).await?;
+        let object = ConfigMap {
+            metadata: ObjectMeta {
+                name: Some(REPORT.to_owned()),
+                namespace: Some(self.namespace.clone()),
+                ..ObjectMeta::default()
+            },
+            data: Some(BTreeMap::from([(REPORT_KEY.to_owned(), text)])),
+            ..ConfigMap::default()
+        };
+        let ctx = Context::new(self.client.clone(), REPORT).timeout(CALL_TIMEOUT);
+        apply(&ctx, &object).await?;
         Ok(())
     }
 }

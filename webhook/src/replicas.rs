@@ -10,6 +10,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
 use k8s_openapi::jiff::Timestamp;
 use kube::api::ListParams;
 use kube::{Api, Client, ResourceExt};
+use opensdn_deploy::names::webhook::{NAME, REPLICA_LEASE_PREFIX};
 use opensdn_runtime::apply::{Context, Deletion, Exactly, apply, delete_exactly, delete_named};
 use opensdn_runtime::call::{Call, CallError, Verb};
 use opensdn_runtime::error_chain;
@@ -20,8 +21,6 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
 
 const LABEL: &str = "opensdn.io/webhook-replica";
-/// Field manager of the Leases.
-const MANAGER: &str = "opensdn-webhook";
 /// Long before the Lease expires, so that a call can be repeated.
 const CALL_TIMEOUT: Duration = Duration::from_secs(4);
 /// How often the leader lists the live replicas.
@@ -45,7 +44,7 @@ impl Replicas {
     ) -> Self {
         let (sender, alive) = watch::channel(Arc::default());
         let api: Api<Lease> = Api::namespaced(client.clone(), namespace);
-        let ctx = Context::new(client, MANAGER).timeout(CALL_TIMEOUT);
+        let ctx = Context::new(client, NAME).timeout(CALL_TIMEOUT);
         let (own, name) = (namespace.to_owned(), replica.to_owned());
         tokio::spawn(live(ctx.clone(), own, name, drain));
         tokio::spawn(watch_others(api, ctx, leadership, sender));
@@ -67,7 +66,7 @@ impl Replicas {
 }
 
 fn lease_name(replica: &str) -> String {
-    format!("opensdn-webhook-replica-{replica}")
+    format!("{REPLICA_LEASE_PREFIX}{replica}")
 }
 
 /// Renews this replica's own Lease until the process drains, then removes it.

@@ -8,6 +8,7 @@ use std::time::Duration;
 use kube::api::DynamicObject;
 use kube::{Client, CustomResourceExt as _, ResourceExt as _};
 use opensdn_crds::admission_policy::{AdmissionPolicy, ReplicaStatus};
+use opensdn_deploy::names::webhook::NAME;
 use opensdn_runtime::apply::{Context, apply_status_as, patch_status};
 use opensdn_runtime::call::CallError;
 use opensdn_runtime::error_chain;
@@ -48,8 +49,6 @@ pub(crate) struct Reporter {
     pub(crate) active: watch::Receiver<u64>,
 }
 
-/// Field manager of the sum of all replicas.
-const MANAGER: &str = "opensdn-webhook";
 const CALL_TIMEOUT: Duration = Duration::from_secs(5);
 /// What was written comes back by the watch; until then it is not written again.
 const ECHO: Duration = Duration::from_secs(5);
@@ -90,7 +89,7 @@ impl Reporter {
             return;
         }
         let entry = ReplicaStatus { updated_at: Some(now()), ..reported.replica.clone() };
-        let manager = format!("opensdn-webhook/{}", self.replica);
+        let manager = format!("{NAME}/{}", self.replica);
         self.apply(name, &manager, &json!({"replicas": [entry]})).await;
     }
 
@@ -109,7 +108,7 @@ impl Reporter {
         if let Some(status) = status::aggregate(object, &alive, facts, uniqueness, &now())
             && is_new(sent, name, "sum", &untimed(&status))
         {
-            self.apply(name, MANAGER, &status).await;
+            self.apply(name, NAME, &status).await;
         }
         if let Some(patch) = status::prune(&reported.object, &alive)
             && is_new(sent, name, "prune", &patch)
@@ -137,7 +136,7 @@ impl Reporter {
     }
 
     async fn prune(&self, object: &AdmissionPolicy, patch: json_patch::Patch) {
-        let ctx = Context::new(self.client.clone(), MANAGER).timeout(CALL_TIMEOUT);
+        let ctx = Context::new(self.client.clone(), NAME).timeout(CALL_TIMEOUT);
         log(&object.name_any(), patch_status(&ctx, object, patch).await);
     }
 }
