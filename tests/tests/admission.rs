@@ -201,7 +201,7 @@ async fn what_is_stored_and_wrong_can_be_changed_elsewhere_confirmed_and_deleted
 }
 
 /// A Config that says to be of the Manager `cluster1`, with one link-local service.
-fn config(name: &str, uid: &Value, service: &Value) -> Value {
+pub(crate) fn config(name: &str, uid: &Value, service: &Value) -> Value {
     let containers: Vec<Value> = ["api", "devicemanager", "dnsmasq", "schematransformer"]
         .into_iter()
         .chain(["servicemonitor", "nodemanager", "provisioner"])

@@ -2,15 +2,18 @@
 //! Without a webhook in between: that is `uniqueness.rs`.
 
 mod controller;
+mod inheritance;
 
 use std::future::Future;
 use std::time::Duration;
 
-use kube::api::{ListParams, PostParams};
+use k8s_openapi::api::rbac::v1::ClusterRole;
+use kube::api::{DeleteParams, ListParams, ObjectMeta, PostParams};
 use kube::{Api, Client};
 use opensdn_crds::link_local_service::LinkLocalService;
 use opensdn_crds::unique_claim::UniqueClaim;
 use opensdn_policy_host::Claim;
+use opensdn_runtime::path::segment;
 use opensdn_testing::installer::install_crds;
 use opensdn_testing::link_local::service;
 use opensdn_testing::sandbox::Sandbox;
@@ -379,6 +382,40 @@ async fn of_objects_that_want_the_same_keys_at_most_one_gets_them_and_none_gets_
         .await?;
     }
     assert!(won > 0, "nobody ever gets through");
+    Ok(())
+}
+
+/// RBAC's names are no DNS names: they may have colons, spaces, and whatever else is one segment of a
+/// path.
+#[tokio::test]
+async fn an_object_of_another_kind_holds_a_key_whatever_its_name_is() -> Outcome {
+    let client = client().await?;
+    let claims = claims(&client, SHORT_GRACE);
+    let roles: Api<ClusterRole> = Api::all(client.clone());
+    for (number, name) in ["system:x y", "ä?b#c&d", "A+B;c=1,(d)"].into_iter().enumerate() {
+        let role = ClusterRole {
+            metadata: ObjectMeta { name: Some(name.into()), ..ObjectMeta::default() },
+            ..ClusterRole::default()
+        };
+        let stored = roles.create(&PostParams::default(), &role).await?;
+        let owner = Holder {
+            group: "rbac.authorization.k8s.io".into(),
+            version: "v1".into(),
+            kind: "ClusterRole".into(),
+            namespace: String::new(),
+            name: name.into(),
+            uid: stored.metadata.uid.unwrap_or_default(),
+        };
+        let key = format!("14.0.0.{number}:80");
+        claims.take(&owner, &[claim(&key)], &[], soon()).await?.commit();
+        let refused = conflicts(take(&claims, "other", &[&key]).await)?;
+        assert_eq!((&refused[0].state, &*refused[0].held.name), (&HolderState::Stored, name));
+        roles.delete(&segment(name), &DeleteParams::default()).await?;
+        until("a role that is gone loses it", || async {
+            Ok(take(&claims, "other", &[&key]).await.is_ok())
+        })
+        .await?;
+    }
     Ok(())
 }
 

@@ -19,6 +19,7 @@ mod error;
 mod holder;
 mod ledger;
 mod name;
+mod owner;
 mod policies;
 mod report;
 mod store;

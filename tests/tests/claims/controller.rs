@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use k8s_openapi::api::admissionregistration::v1::ValidatingWebhookConfiguration;
 use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::api::events::v1::Event;
-use kube::api::{DeleteParams, Patch, PatchParams};
+use kube::api::{Patch, PatchParams};
 use opensdn_policy_host::lookup::Documents;
 use opensdn_policy_host::{
     Binding, Engine, KindRule, Limits, Mode, Operation, Policy, PolicySet, Ratcheting, Scope,
@@ -50,8 +50,8 @@ fn binding(policy: &Policy, scope: Scope) -> Binding {
 }
 
 /// One replica's background work; it ends with the test.
-struct Replica {
-    claims: Claims,
+pub(super) struct Replica {
+    pub(super) claims: Claims,
     evaluator: Evaluator,
     leadership: Leadership,
     metrics: Metrics,
@@ -61,16 +61,27 @@ struct Replica {
 }
 
 impl Replica {
-    async fn start(
+    pub(super) async fn start(
         client: &Client,
         lease: &str,
         grace: Duration,
         scope: Scope,
     ) -> Result<Self, Failed> {
+        Self::with_lookup(client, lease, grace, scope, Documents::new(Vec::new())).await
+    }
+
+    /// One whose policies find these objects.
+    pub(super) async fn with_lookup(
+        client: &Client,
+        lease: &str,
+        grace: Duration,
+        scope: Scope,
+        lookup: Documents,
+    ) -> Result<Self, Failed> {
         let metrics = Metrics::new();
         let serving = Arc::new(ActivePolicies::new(metrics.clone()));
         serving.swap(PolicySet::new(vec![binding(&policy().await?, scope)], Vec::new()));
-        let lookup = Arc::new(Documents::new(Vec::new()));
+        let lookup = Arc::new(lookup);
         let (shutdown, drain) = shutdown::channel();
         Ok(Self {
             claims: claims(client, grace),
@@ -98,7 +109,7 @@ impl Replica {
         )
     }
 
-    fn start_controller(&self, client: &Client) -> JoinHandle<()> {
+    pub(super) fn start_controller(&self, client: &Client) -> JoinHandle<()> {
         tokio::spawn(self.controller(client).run(self.leadership.clone()))
     }
 }
@@ -107,12 +118,12 @@ fn services(client: &Client) -> Api<LinkLocalService> {
     Api::namespaced(client.clone(), "default")
 }
 
-async fn remove(client: &Client, name: &str) -> Outcome {
+pub(super) async fn remove(client: &Client, name: &str) -> Outcome {
     services(client).delete(name, &DeleteParams::default()).await?;
     Ok(())
 }
 
-async fn reported(client: &Client, name: &str) -> Result<Option<String>, kube::Error> {
+pub(super) async fn reported(client: &Client, name: &str) -> Result<Option<String>, kube::Error> {
     link_local::reported(&services(client), name).await
 }
 
@@ -123,7 +134,7 @@ fn conflicts_counted(replica: &Replica) -> Result<Option<String>, std::fmt::Erro
     Ok(metrics.lines().find_map(|line| line.strip_prefix(name)).map(str::to_owned))
 }
 
-async fn until_held_by(client: &Client, key: &str, holder: Option<&str>) -> Outcome {
+pub(super) async fn until_held_by(client: &Client, key: &str, holder: Option<&str>) -> Outcome {
     let what = format!("{key} is held by {holder:?}");
     until(&what, || async { Ok(held_by(client, key).await?.as_deref() == holder) }).await
 }
@@ -289,10 +300,13 @@ async fn a_claim_whose_holder_cannot_be_asked_for_is_released() -> Outcome {
     let client = impatient().await?;
     let replica = Replica::start(&client, "unaddressable", SHORT_GRACE, Scope::default()).await?;
     let api: Api<UniqueClaim> = Api::all(client.clone());
-    let forged = claim_object("169.254.5.1:80", "no name at all", "unique")?;
-    api.create(&PostParams::default(), &forged).await?;
+    for (key, name) in [("169.254.5.1:80", "no name at all"), ("169.254.5.2:80", "nor/this")] {
+        let forged = claim_object(key, name, "unique")?;
+        api.create(&PostParams::default(), &forged).await?;
+    }
     let _controller = replica.start_controller(&client);
-    until_held_by(&client, "169.254.5.1:80", None).await
+    until_held_by(&client, "169.254.5.1:80", None).await?;
+    until_held_by(&client, "169.254.5.2:80", None).await
 }
 
 /// The claim of an object that is stored, made by a policy. Its name is the webhook's own for it.

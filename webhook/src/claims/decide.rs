@@ -65,6 +65,8 @@ pub(crate) enum Presence {
     Stored {
         /// Its UID.
         uid: String,
+        /// The UID of the object that controls it.
+        controller: Option<String>,
     },
     /// There is no object of that name.
     Absent,
@@ -78,20 +80,29 @@ pub(crate) enum Presence {
 pub(crate) enum Contest {
     /// The holder is gone for certain and no create of it can be under way: take the claim.
     TakeOver,
+    /// The holder is stored, and it is controlled by the object that wants the key: take the claim, and
+    /// give it back to that holder if the request is refused.
+    TakeFromOwned,
     /// Leave it.
     Refuse(HolderState),
 }
 
-/// Decides by what a live read of the holder showed. `unchanged` is for how long this process has
-/// seen the claim as it is: unlike `takenAt` it does not depend on other clocks.
+/// Decides by what a live read of the holder showed. `claimant` is the UID of the object that wants the
+/// key. `unchanged` is for how long this process has seen the claim as it is: unlike `takenAt` it does
+/// not depend on other clocks.
 pub(crate) fn contest(
+    claimant: &str,
     held_by: Option<&str>,
     presence: &Presence,
     unchanged: Option<Duration>,
     grace: Duration,
 ) -> Contest {
     match presence {
-        Presence::Stored { uid } if held_by.is_none_or(|held_by| held_by == uid) => {
+        // It inherited the key when its owner gave it up. What it is made of is the owner's.
+        Presence::Stored { controller: Some(controller), .. } if controller == claimant => {
+            Contest::TakeFromOwned
+        }
+        Presence::Stored { uid, .. } if held_by.is_none_or(|held_by| held_by == uid) => {
             Contest::Refuse(HolderState::Stored)
         }
         // Whether the new object of that name makes the claim too, only the policies know.
@@ -170,7 +181,7 @@ mod tests {
 
     #[test]
     fn a_claim_is_released_only_when_a_live_read_confirms_why() {
-        let stored = Presence::Stored { uid: "u".into() };
+        let stored = Presence::Stored { uid: "u".into(), controller: None };
         let cases = [
             (&Presence::Absent, Answer::Unknown, Age::WithinGrace, Confirmed::Release),
             (&Presence::NotServed, Answer::Unknown, Age::WithinGrace, Confirmed::Later),
@@ -190,19 +201,22 @@ mod tests {
         let grace = Duration::from_secs(90);
         let young = Some(Duration::from_secs(30));
         let old = Some(Duration::from_secs(90));
-        let stored = |uid: &str| Presence::Stored { uid: uid.into() };
+        let stored = |uid: &str| Presence::Stored { uid: uid.into(), controller: None };
+        let owned = |by: &str| Presence::Stored { uid: "u1".into(), controller: Some(by.into()) };
         let pending = |seconds| Contest::Refuse(HolderState::Pending { seconds });
         let cases = [
             (Some("u1"), stored("u1"), old, Contest::Refuse(HolderState::Stored)),
             (None, stored("u1"), old, Contest::Refuse(HolderState::Stored)),
             (Some("u1"), stored("u2"), old, Contest::Refuse(HolderState::Replaced)),
             (Some("u1"), Presence::NotServed, old, Contest::Refuse(HolderState::Unknown)),
+            (Some("u1"), owned("another"), old, Contest::Refuse(HolderState::Stored)),
+            (Some("u1"), owned("claimant"), young, Contest::TakeFromOwned),
             (Some("u1"), Presence::Absent, old, Contest::TakeOver),
             (Some("u1"), Presence::Absent, young, pending(60)),
             (Some("u1"), Presence::Absent, None, pending(90)),
         ];
         for (held_by, presence, unchanged, expected) in cases {
-            let contest = contest(held_by, &presence, unchanged, grace);
+            let contest = contest("claimant", held_by, &presence, unchanged, grace);
             assert_eq!(contest, expected, "{held_by:?} {presence:?} {unchanged:?}");
         }
     }

@@ -10,10 +10,12 @@ use kube::error::DiscoveryError;
 use kube::{Api, Client, api::DynamicObject, discovery};
 use opensdn_crds::unique_claim::Holder as StoredHolder;
 use opensdn_runtime::call::{Call, CallError, Verb};
+use opensdn_runtime::path::segment;
 use serde_json::Value;
 
 use super::decide::Presence;
 use super::name;
+use super::owner::controller_uid;
 
 /// The object that a claim would belong to.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -78,8 +80,11 @@ impl Holders {
 
     async fn read_presence(&self, held: &StoredHolder) -> Result<Presence, kube::Error> {
         let Some(api) = self.find_api(held).await? else { return Ok(Presence::NotServed) };
-        Ok(match api.get_metadata_opt(&held.name).await? {
-            Some(found) => Presence::Stored { uid: found.metadata.uid.unwrap_or_default() },
+        Ok(match api.get_metadata_opt(&segment(&held.name)).await? {
+            Some(found) => Presence::Stored {
+                controller: controller_uid(&found.metadata).map(str::to_owned),
+                uid: found.metadata.uid.unwrap_or_default(),
+            },
             None => self.absent(held).await?,
         })
     }
@@ -101,7 +106,7 @@ impl Holders {
     ) -> Result<Option<(ApiResource, Value)>, kube::Error> {
         let Some(api) = self.find_api(held).await? else { return Ok(None) };
         let Some((resource, _)) = self.resource(held).await? else { return Ok(None) };
-        let Some(object) = api.get_opt(&held.name).await? else { return Ok(None) };
+        let Some(object) = api.get_opt(&segment(&held.name)).await? else { return Ok(None) };
         let object = serde_json::to_value(&object).map_err(kube::Error::SerdeError)?;
         Ok(Some((resource, object)))
     }
@@ -113,12 +118,13 @@ impl Holders {
         Ok(if served { Presence::Absent } else { Presence::NotServed })
     }
 
-    /// Where objects like the holder are read and written; `None` if the kind is not served.
-    pub(crate) async fn api(
+    /// How objects like the holder are served; `None` if they are not.
+    pub(crate) async fn served(
         &self,
         held: &StoredHolder,
-    ) -> Result<Option<Api<DynamicObject>>, CallError> {
-        read(held).run(self.find_api(held)).await
+    ) -> Result<Option<ApiResource>, CallError> {
+        let found = read(held).run(self.resource(held)).await?;
+        Ok(found.map(|(resource, _)| resource))
     }
 
     async fn find_api(

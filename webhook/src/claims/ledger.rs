@@ -9,6 +9,7 @@ use opensdn_policy_host::Claim;
 
 use super::Holder;
 use super::cache::CachedClaim;
+use super::owner::Owner;
 use super::policies::{ClaimingPolicies, Standing};
 
 /// Claims of policies that are gone, or enforce no more, are kept for so many times the grace: a
@@ -50,6 +51,8 @@ pub(crate) struct KnownObject {
     pub(crate) claims: Option<BTreeMap<String, Claim>>,
     /// What its condition about conflicts says now.
     pub(crate) condition: Option<String>,
+    /// Who controls it.
+    pub(crate) owner: Option<Owner>,
 }
 
 /// A stored object that claims something. The order is that of age.
@@ -68,6 +71,10 @@ pub(crate) struct Ledger {
     /// UIDs that were seen alive and then gone, by the names of the claims that they made; the last
     /// few of each.
     gone: HashMap<String, VecDeque<String>>,
+    /// The objects that have an owner, by its UID.
+    owned: HashMap<String, BTreeSet<ObjectRef>>,
+    /// Objects whose claims may depend on an owner that has changed since they were evaluated.
+    outdated: BTreeSet<ObjectRef>,
     /// Kinds that are listed completely.
     listed: HashSet<(String, String)>,
     dirty: BTreeSet<String>,
@@ -105,6 +112,7 @@ impl Ledger {
         if self.objects.get(&object_ref).is_some_and(|old| old.uid != known.uid) {
             self.remove(&object_ref);
         }
+        self.set_owner(&object_ref, known.owner.as_ref());
         let claims = known.claims.iter().flatten();
         let claimant = Claimant {
             created: known.created.clone(),
@@ -133,6 +141,8 @@ impl Ledger {
     /// An object is gone.
     pub(crate) fn remove(&mut self, object_ref: &ObjectRef) {
         let Some(old) = self.objects.remove(object_ref) else { return };
+        self.disown(object_ref, old.owner.as_ref());
+        self.outdated.remove(object_ref);
         let claimant =
             Claimant { created: old.created, uid: old.uid, object_ref: object_ref.clone() };
         for (name, _) in old.claims.into_iter().flatten() {
@@ -143,6 +153,56 @@ impl Ledger {
             gone.push_back(claimant.uid.clone());
             self.forget(&name, &claimant);
         }
+    }
+
+    fn set_owner(&mut self, object_ref: &ObjectRef, owner: Option<&Owner>) {
+        let before = self.objects.get(object_ref).and_then(|old| old.owner.clone());
+        self.disown(object_ref, before.as_ref());
+        if let Some(owner) = owner {
+            self.owned.entry(owner.uid.clone()).or_default().insert(object_ref.clone());
+        }
+    }
+
+    fn disown(&mut self, object_ref: &ObjectRef, owner: Option<&Owner>) {
+        let Some(owner) = owner else { return };
+        if let Some(owned) = self.owned.get_mut(&owner.uid) {
+            owned.remove(object_ref);
+            if owned.is_empty() {
+                self.owned.remove(&owner.uid);
+            }
+        }
+    }
+
+    /// The objects that the object of that UID controls.
+    pub(crate) fn owned_by(&self, uid: &str) -> impl Iterator<Item = &ObjectRef> {
+        self.owned.get(uid).into_iter().flatten()
+    }
+
+    /// This object has changed: what it owns, or it if a known object owns it, may have been evaluated
+    /// with a lookup that did not show the change yet.
+    pub(crate) fn mark_outdated(&mut self, object_ref: &ObjectRef) {
+        let Some(known) = self.objects.get(object_ref) else { return };
+        let owned: Vec<ObjectRef> = self.owned_by(&known.uid).cloned().collect();
+        let owner = known.owner.as_ref().map(|owner| owner.object_ref(&object_ref.namespace));
+        if owner.is_some_and(|owner| self.objects.contains_key(&owner)) {
+            self.outdated.insert(object_ref.clone());
+        }
+        self.outdated.extend(owned);
+    }
+
+    /// The objects that have to be evaluated again.
+    pub(crate) fn take_outdated(&mut self) -> BTreeSet<ObjectRef> {
+        let outdated = std::mem::take(&mut self.outdated);
+        // What is reported of them had to wait.
+        let claims = outdated.iter().filter_map(|one| self.objects.get(one)?.claims.as_ref());
+        self.dirty.extend(claims.flat_map(BTreeMap::keys).cloned());
+        outdated
+    }
+
+    /// Whether it is not known yet that an object claims what its owner claims too.
+    pub(crate) fn may_be_exempt(&self, object_ref: &ObjectRef, owner: &Claimant) -> bool {
+        let known = self.objects.get(object_ref).and_then(|known| known.owner.as_ref());
+        self.outdated.contains(object_ref) && known.is_some_and(|known| known.uid == owner.uid)
     }
 
     fn forget(&mut self, name: &str, claimant: &Claimant) {
@@ -190,6 +250,13 @@ impl Ledger {
     /// What the object claims under that name.
     pub(crate) fn claim(&self, object_ref: &ObjectRef, name: &str) -> Option<&Claim> {
         self.objects.get(object_ref)?.claims.as_ref()?.get(name)
+    }
+
+    /// It is certain that the object claims this.
+    pub(crate) fn add_claim(&mut self, object_ref: &ObjectRef, name: &str, claim: &Claim) {
+        let Some(mut known) = self.objects.get(object_ref).cloned() else { return };
+        known.claims.get_or_insert_default().insert(name.to_owned(), claim.clone());
+        self.put(object_ref.clone(), known);
     }
 
     /// The objects that make the claim, oldest first.

@@ -1,7 +1,12 @@
 //! Whether an object can have a name at all, and whether it can be asked for. The names in a review
 //! are a caller's word: a claim for what is no name could never be checked against what is stored.
+//!
+//! Objects of our kinds have DNS names. Which rule other kinds have, only their API server knows; what
+//! all of them have in common is that the name is one segment of a path.
 
+use opensdn_admission_policy::CLOSED_GROUPS;
 use opensdn_crds::unique_claim::Holder as StoredHolder;
+use opensdn_runtime::path::segment;
 
 use super::Holder;
 
@@ -9,6 +14,9 @@ use super::Holder;
 const SUBDOMAIN: usize = 253;
 /// Longest DNS label.
 const LABEL: usize = 63;
+/// Longest name of an object of a kind that is not ours. The API server has no limit for some of them,
+/// but their names are in a claim and in a URL.
+const SEGMENT: usize = 1024;
 /// So much of what is no name is repeated.
 const SHOWN: usize = 100;
 
@@ -30,12 +38,25 @@ pub(super) fn check(holder: &Holder) -> Result<(), NoName> {
         Err(NoName { what, text })
     };
     match holder {
-        _ if !is_subdomain(name) => refuse("name", name),
+        _ if !is_name(group, name) => refuse("name", name),
         _ if !namespace.is_empty() && !is_label(namespace) => refuse("namespace", namespace),
         _ if !group.is_empty() && !is_subdomain(group) => refuse("group", group),
         _ if !is_label(version) => refuse("version", version),
         _ => Ok(()),
     }
+}
+
+fn is_name(group: &str, name: &str) -> bool {
+    if CLOSED_GROUPS.contains(&group) {
+        is_subdomain(name)
+    } else {
+        name.len() <= SEGMENT && is_path_segment(name)
+    }
+}
+
+/// The rule that the API server has for every name.
+fn is_path_segment(name: &str) -> bool {
+    !["", ".", ".."].contains(&name) && !name.contains(['/', '%'])
 }
 
 fn is_subdomain(text: &str) -> bool {
@@ -51,20 +72,14 @@ fn is_label_of_any_length(text: &str) -> bool {
     !text.is_empty() && !text.starts_with('-') && !text.ends_with('-') && text.bytes().all(plain)
 }
 
-/// Whether the holder of a stored claim can be put into a URL. What cannot is not stored: nobody
-/// could have created it.
+/// Whether the holder of a stored claim can be asked for. What cannot is not stored: nobody could have
+/// created it. Its name is escaped in the URL, the rest is not.
 pub(super) fn is_addressable(held: &StoredHolder) -> bool {
-    let optional = |text: Option<&str>| text.is_none_or(|text| text.is_empty() || is_segment(text));
-    is_segment(&held.name)
-        && optional(Some(&held.group))
-        && optional(held.version.as_deref())
-        && optional(held.namespace.as_deref())
-}
-
-/// What a path may have between two slashes, unescaped.
-fn is_segment(text: &str) -> bool {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=:@".contains(&byte);
-    !text.is_empty() && text != "." && text != ".." && text.bytes().all(plain)
+    let plain = |text: Option<&str>| text.is_none_or(|text| segment(text) == text);
+    is_path_segment(&held.name)
+        && plain(Some(&held.group))
+        && plain(held.version.as_deref())
+        && plain(held.namespace.as_deref())
 }
 
 #[cfg(test)]
@@ -103,12 +118,25 @@ mod tests {
     }
 
     #[test]
-    fn a_holder_whose_name_cannot_be_in_a_url_cannot_be_addressed() {
+    fn a_kind_that_is_not_ours_may_have_any_name_that_the_api_server_takes() {
+        let role =
+            |name: &str| Holder { group: "rbac.authorization.k8s.io".into(), ..holder(name) };
+        for good in ["system:node", "A b", "ä", "a?b#c", "-", &"a".repeat(1024)] {
+            assert!(check(&role(good)).is_ok(), "{good}");
+            assert!(check(&holder(good)).is_err(), "ours have DNS names: {good}");
+        }
+        for bad in ["", ".", "..", "a/b", "50%", &"a".repeat(1025)] {
+            assert!(check(&role(bad)).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_holder_whose_name_no_object_can_have_cannot_be_addressed() {
         let held = |name: &str| StoredHolder { name: name.into(), ..StoredHolder::default() };
-        for good in ["a", "system:node", "A.b"] {
+        for good in ["a", "system:node", "A.b", "a b", "a?b", "a#b", "ä"] {
             assert!(is_addressable(&held(good)), "{good}");
         }
-        for bad in ["", "a b", "a/b", "..", "a?b", "a#b", "a%20b", "ä"] {
+        for bad in ["", "a/b", ".", "..", "a%20b"] {
             assert!(!is_addressable(&held(bad)), "{bad:?}");
         }
         let nowhere = StoredHolder { namespace: Some("n m".into()), ..held("a") };

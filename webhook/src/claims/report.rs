@@ -5,11 +5,14 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::jiff::Timestamp;
-use kube::api::{Patch, PatchParams};
+use kube::Client;
+use kube::api::{ApiResource, DynamicObject};
 use kube::runtime::events::{self, Event, EventType, Recorder};
-use kube::{Api, Client, api::DynamicObject};
+use opensdn_crds::status::{Condition, ConditionStatus, Conditions};
 use opensdn_crds::unique_claim::Holder as StoredHolder;
+use opensdn_deploy::names::webhook::{NAME, UNIQUE_MANAGER};
 use opensdn_policy_host::Claim;
+use opensdn_runtime::apply::{Context, apply_status_as};
 use opensdn_runtime::call::{Call, CallError, Verb};
 use serde_json::{Value, json};
 
@@ -18,13 +21,12 @@ use super::ledger::{KnownObject, ObjectRef};
 
 /// Type of the condition.
 const CONDITION: &str = "UniqueConflict";
-/// Whose the condition is, in server-side apply.
-const MANAGER: &str = "opensdn-webhook-unique";
 /// The API server takes notes of Events up to this many bytes.
 const LONGEST_NOTE: usize = 1000;
 
 /// Reports conflicts on objects.
 pub(super) struct Reporter {
+    ctx: Context,
     recorder: Recorder,
 }
 
@@ -34,17 +36,16 @@ pub(super) type Conflicts = BTreeMap<String, (Claim, StoredHolder)>;
 
 impl Reporter {
     pub(super) fn new(client: Client, replica: &str) -> Self {
-        let reporter = events::Reporter {
-            controller: "opensdn-webhook".into(),
-            instance: Some(replica.to_owned()),
-        };
-        Self { recorder: Recorder::new(client, reporter) }
+        let reporter =
+            events::Reporter { controller: NAME.into(), instance: Some(replica.to_owned()) };
+        let ctx = Context::new(client.clone(), UNIQUE_MANAGER);
+        Self { ctx, recorder: Recorder::new(client, reporter) }
     }
 
     /// Makes the object's condition say this; no conflicts: there is no condition.
     pub(super) async fn report(
         &self,
-        api: &Api<DynamicObject>,
+        resource: &ApiResource,
         object: &StoredHolder,
         known: &KnownObject,
         conflicts: &Conflicts,
@@ -53,22 +54,8 @@ impl Reporter {
         if known.condition == text {
             return Ok(());
         }
-        let status = match &text {
-            Some(text) => json!({"conditions": [condition(text)]}),
-            None => json!({}),
-        };
-        let patch = json!({
-            "apiVersion": api_version(object), "kind": object.kind,
-            // With the UID: a new object of that name is not meant.
-            "metadata": {"name": object.name, "namespace": object.namespace, "uid": known.uid},
-            "status": status,
-        });
-        let params = PatchParams::apply(MANAGER).force();
-        let patch = Patch::Apply(&patch);
-        let call = Call::new(Verb::Patch, format!("{}/status", object.kind)).name(&object.name);
-        match call.run(api.patch_status(&object.name, &params, &patch)).await {
-            Ok(_) => {}
-            Err(error) => match error.status() {
+        if let Err(error) = self.set_condition(resource, object, text.as_deref()).await {
+            match error.status() {
                 // Not every kind has a status, or conditions in it; then there is only the Event.
                 // 429 is none of that: the API server has no time.
                 Some(status) if (400..500).contains(&status.code) && status.code != 429 => {
@@ -80,9 +67,26 @@ impl Reporter {
                     );
                 }
                 _ => return Err(error),
-            },
+            }
         }
         self.publish(object, known, text.as_deref()).await
+    }
+
+    async fn set_condition(
+        &self,
+        resource: &ApiResource,
+        object: &StoredHolder,
+        text: Option<&str>,
+    ) -> Result<(), CallError> {
+        let mut written = DynamicObject::new(&object.name, resource);
+        written.metadata.namespace.clone_from(&object.namespace);
+        // With the UID: a new object of that name is not meant.
+        written.metadata.uid.clone_from(&object.uid);
+        written.data = match text {
+            Some(text) => json!({"status": {"conditions": conditions(text)}}),
+            None => json!({"status": {}}),
+        };
+        apply_status_as(&self.ctx, resource, &written).await
     }
 
     async fn publish(
@@ -126,11 +130,11 @@ pub(super) fn reported(object: &Value) -> Option<String> {
     Some(ours?.get("message")?.as_str()?.to_owned())
 }
 
-fn condition(text: &str) -> Value {
-    json!({
-        "type": CONDITION, "status": "True", "reason": "KeyTaken", "message": text,
-        "lastTransitionTime": Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
-    })
+fn conditions(text: &str) -> Vec<Condition> {
+    let now = Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
+    let mut conditions = Conditions::after(&[]);
+    conditions.set(CONDITION, ConditionStatus::True, "KeyTaken", text, None, &now);
+    conditions.into_vec()
 }
 
 fn text(object: &StoredHolder, conflicts: &Conflicts) -> String {

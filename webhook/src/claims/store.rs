@@ -5,6 +5,7 @@ use k8s_openapi::jiff::Timestamp;
 use kube::api::{DeleteParams, PostParams, Preconditions};
 use kube::{Api, ResourceExt as _};
 use opensdn_crds::unique_claim::{UniqueClaim, UniqueClaimSpec};
+use opensdn_deploy::names::webhook::NAME;
 use opensdn_policy_host::Claim;
 use opensdn_runtime::call::{Call, CallError, Verb};
 
@@ -67,8 +68,26 @@ pub(super) async fn update(
     holder: &Holder,
     claim: &Claim,
 ) -> Result<Option<Lock>, CallError> {
+    replace(api, lock, spec(holder, claim)).await
+}
+
+/// Makes the claim what it was before, if it is still the one that was written.
+pub(super) async fn restore(
+    api: &Api<UniqueClaim>,
+    lock: &Lock,
+    before: UniqueClaimSpec,
+) -> Result<WriteOutcome, CallError> {
+    let written = replace(api, lock, before).await?;
+    Ok(if written.is_some() { WriteOutcome::Written } else { WriteOutcome::Conflict })
+}
+
+async fn replace(
+    api: &Api<UniqueClaim>,
+    lock: &Lock,
+    spec: UniqueClaimSpec,
+) -> Result<Option<Lock>, CallError> {
     let name = &lock.name;
-    let mut object = UniqueClaim::new(name, spec(holder, claim));
+    let mut object = UniqueClaim::new(name, spec);
     object.metadata.uid = Some(lock.uid.clone());
     object.metadata.resource_version = Some(lock.version.clone());
     match call(Verb::Update, name).run(api.replace(name, &params(), &object)).await {
@@ -110,5 +129,5 @@ fn spec(holder: &Holder, claim: &Claim) -> UniqueClaimSpec {
 }
 
 fn params() -> PostParams {
-    PostParams { dry_run: false, field_manager: Some("opensdn-webhook".to_owned()) }
+    PostParams { dry_run: false, field_manager: Some(NAME.to_owned()) }
 }

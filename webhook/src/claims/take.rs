@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use futures::future::join_all;
 use futures::{StreamExt as _, TryStreamExt as _, stream};
-use opensdn_crds::unique_claim::UniqueClaim;
+use opensdn_crds::unique_claim::{UniqueClaim, UniqueClaimSpec};
 use opensdn_policy_host::Claim;
 use tokio::sync::oneshot;
 use tokio::time::sleep;
@@ -39,7 +39,14 @@ const ROUND_DELAY: Duration = Duration::from_millis(10);
 #[must_use = "claims that are not committed are rolled back"]
 pub struct ClaimGuard {
     inner: Arc<Inner>,
-    new: Vec<Lock>,
+    new: Vec<Taken>,
+}
+
+/// A claim that a request has taken, and what it was before.
+struct Taken {
+    lock: Lock,
+    /// What it was, where it was that of an object which is stored.
+    before: Option<UniqueClaimSpec>,
 }
 
 impl ClaimGuard {
@@ -59,17 +66,21 @@ impl ClaimGuard {
     }
 }
 
-async fn give_back(inner: &Inner, locks: Vec<Lock>) {
-    let delete = async |lock: Lock| {
-        // What is left is an orphan now, and the controller releases those.
-        if let Err(error) = store::delete(&inner.api, &lock).await {
+async fn give_back(inner: &Inner, taken: Vec<Taken>) {
+    let give_back = async |Taken { lock, before }: Taken| {
+        let written = match before {
+            Some(before) => store::restore(&inner.api, &lock, before).await,
+            None => store::delete(&inner.api, &lock).await,
+        };
+        // What is left is an orphan now, and the controller releases those or hands them over.
+        if let Err(error) = written {
             tracing::warn!(
                 error = opensdn_runtime::error_chain(&error),
                 "failed to roll back a claim; the claim controller will release it"
             );
         }
     };
-    stream::iter(locks).for_each_concurrent(WAVE, delete).await;
+    stream::iter(taken).for_each_concurrent(WAVE, give_back).await;
 }
 
 impl Drop for ClaimGuard {
@@ -86,7 +97,7 @@ impl Drop for ClaimGuard {
 
 impl std::fmt::Debug for ClaimGuard {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.debug_list().entries(self.new.iter().map(|lock| &lock.name)).finish()
+        formatter.debug_list().entries(self.new.iter().map(|taken| &taken.lock.name)).finish()
     }
 }
 
@@ -100,7 +111,7 @@ pub(super) struct Acquisition {
 /// What came of one claim.
 enum Acquired {
     /// It is new.
-    New(Lock),
+    New(Taken),
     /// The object had it before.
     Ours,
     /// Another object has it.
@@ -171,9 +182,9 @@ impl Acquisition {
         let (mut first, mut failure, mut beyond) = (None, None, Vec::new());
         for (place, (acquired, (_, claim))) in acquired.into_iter().zip(claims).enumerate() {
             match acquired {
-                Ok(Acquired::New(lock)) if first.is_some() => beyond.push(lock),
-                Ok(Acquired::New(lock)) => {
-                    self.guard.new.push(lock);
+                Ok(Acquired::New(taken)) if first.is_some() => beyond.push(taken),
+                Ok(Acquired::New(taken)) => {
+                    self.guard.new.push(taken);
                     self.inner().metrics.claims_taken(&claim.scope).inc();
                 }
                 Ok(Acquired::Ours) => {}
@@ -210,7 +221,7 @@ impl Acquisition {
             // One that the watch has shown is read first: to create it would be in vain.
             let is_new = attempt > 0 || seen.is_none();
             if is_new && let Some(lock) = store::create(api, name, &self.holder, claim).await? {
-                return Ok(Acquired::New(lock));
+                return Ok(Acquired::New(Taken { lock, before: None }));
             }
             // None: it has been released since.
             if let Some(stored) = store::get(api, name).await?
@@ -251,13 +262,15 @@ impl Acquisition {
         let rewrite = async || {
             store::update(&self.inner().api, &Lock::of(&stored), &self.holder, claim).await
         };
+        let new = |before| move |lock| Acquired::New(Taken { lock, before });
         match ownership(&stored.spec, name, &self.holder) {
             // Written also when nothing would change: the controller counts a claim's age from its
             // last change, and must not release it while this request is under way.
             Ownership::Ours => Ok(rewrite().await?.map(|_| Acquired::Ours)),
             Ownership::Forged => Err(forged(name, claim)),
             Ownership::Others => match self.contest(&stored).await? {
-                Contest::TakeOver => Ok(rewrite().await?.map(Acquired::New)),
+                Contest::TakeOver => Ok(rewrite().await?.map(new(None))),
+                Contest::TakeFromOwned => Ok(rewrite().await?.map(new(Some(stored.spec.clone())))),
                 Contest::Refuse(state) => {
                     Ok(Some(Acquired::Others(Box::new(conflict(name, claim, stored, state)))))
                 }
@@ -271,7 +284,8 @@ impl Acquisition {
         let presence = inner.holders.presence(held).await?;
         let lock = Lock::of(stored);
         let unchanged = inner.cache.unchanged(&lock.name, &lock.version);
-        Ok(contest(held.uid.as_deref(), &presence, unchanged, inner.grace))
+        let claimant = &self.holder.uid;
+        Ok(contest(claimant, held.uid.as_deref(), &presence, unchanged, inner.grace))
     }
 
     /// Whether all could be taken now; nothing is written.
@@ -299,7 +313,7 @@ impl Acquisition {
             Ownership::Forged => Err(forged(name, claim)),
             Ownership::Others => Ok(match self.contest(&stored).await? {
                 Contest::Refuse(state) => Some(conflict(name, claim, stored, state)),
-                Contest::TakeOver => None,
+                Contest::TakeOver | Contest::TakeFromOwned => None,
             }),
         }
     }

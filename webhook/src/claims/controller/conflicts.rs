@@ -88,5 +88,8 @@ fn losers_of(
         let claim = ledger.claim(&loser.object_ref, name)?.clone();
         Some((loser.object_ref.clone(), (claim, older.clone())))
     };
-    ledger.claimants(name).filter(|claimant| *claimant != oldest).filter_map(conflict).collect()
+    let is_loser = |claimant: &&Claimant| {
+        *claimant != oldest && !ledger.may_be_exempt(&claimant.object_ref, oldest)
+    };
+    ledger.claimants(name).filter(is_loser).filter_map(conflict).collect()
 }

@@ -1,5 +1,8 @@
-//! Reconciling claims by one set of policies and over one set of kinds. Deliberately not here: what
-//! follows for a claim (`ledger.rs`, `decide.rs`).
+//! Reconciling claims by one set of policies and over one set of kinds: what is watched, what it
+//! claims, and what is reported. How a claim is given up is in `session/release.rs`. Deliberately not
+//! here: what follows for a claim (`ledger.rs`, `decide.rs`).
+
+mod release;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::time::Duration;
@@ -14,14 +17,12 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::conflicts::ConflictTracker;
 use super::{ClaimController, Plan};
-use crate::claims::decide::{Age, Answer, Confirmed, Presence, claim_name, confirm};
+use crate::claims::decide::claim_name;
 use crate::claims::error::ClaimError;
-use crate::claims::ledger::{
-    Action, Claimant, KnownObject, Ledger, ObjectRef, ReleaseReason, WITHOUT_POLICY,
-};
-use crate::claims::policies::Standing;
+use crate::claims::ledger::{Action, Claimant, KnownObject, Ledger, ObjectRef};
+use crate::claims::owner::Owner;
 use crate::claims::report::{self, Conflicts};
-use crate::claims::store::{self, Lock, WriteOutcome};
+use crate::claims::store::{self, Lock};
 use crate::claims::{Inner, cache::CachedClaim};
 use crate::evaluate::{EvaluateAs, StoredObject};
 
@@ -39,6 +40,8 @@ pub(super) struct Session<'k> {
     /// What a kind's watch has listed since it was started again.
     listing: HashMap<usize, HashSet<ObjectRef>>,
     synced: HashSet<usize>,
+    /// Kinds of which the API server does not answer.
+    disconnected: HashSet<usize>,
     due: BTreeMap<Instant, Vec<String>>,
     conflicts: ConflictTracker,
     /// Objects on which conflicts could not be reported, as while the API server, or a webhook that it
@@ -68,6 +71,7 @@ impl<'k> Session<'k> {
             ledger: Ledger::default(),
             listing: HashMap::new(),
             synced: HashSet::new(),
+            disconnected: HashSet::new(),
             due: BTreeMap::new(),
             conflicts: ConflictTracker::new(controller.metrics.clone()),
             unreported: BTreeSet::new(),
@@ -141,7 +145,9 @@ impl<'k> Session<'k> {
         }
         if self.reevaluate <= now {
             self.reevaluate = now + REEVALUATE_INTERVAL;
-            for object_ref in std::mem::take(&mut self.not_evaluated) {
+            let mut again = std::mem::take(&mut self.not_evaluated);
+            again.append(&mut self.ledger.take_outdated());
+            for object_ref in again {
                 self.reevaluate(object_ref).await;
             }
         }
@@ -165,11 +171,17 @@ impl<'k> Session<'k> {
 
     async fn apply(&mut self, kind: usize, change: Event) {
         match change {
+            // Everything that is given up is confirmed by live reads, but not which objects there are
+            // that could take it.
+            Event::Disconnected { .. } => self.disconnected.insert(kind),
+            _ => self.disconnected.remove(&kind),
+        };
+        match change {
             Event::Init => {
                 self.listing.insert(kind, HashSet::new());
             }
             Event::InitApply(object) => {
-                if let Some(object_ref) = self.put(&object).await {
+                if let Some(object_ref) = self.put_changed(&object).await {
                     self.listing.entry(kind).or_default().insert(object_ref);
                 }
             }
@@ -181,16 +193,24 @@ impl<'k> Session<'k> {
                 }
             }
             Event::Apply(object) => {
-                self.put(&object).await;
+                self.put_changed(&object).await;
             }
             Event::Delete(object) => {
                 if let Some(stored) = StoredObject::read(&object) {
-                    self.ledger.remove(&object_ref_of(&stored));
+                    let object_ref = object_ref_of(&stored);
+                    self.ledger.mark_outdated(&object_ref);
+                    self.ledger.remove(&object_ref);
                 }
             }
-            // What is known stays right enough: everything is confirmed by live reads.
             Event::Heartbeat | Event::Disconnected { .. } => {}
         }
+    }
+
+    /// Takes in what a watch has shown.
+    async fn put_changed(&mut self, object: &Value) -> Option<ObjectRef> {
+        let object_ref = self.put(object).await?;
+        self.ledger.mark_outdated(&object_ref);
+        Some(object_ref)
     }
 
     async fn put(&mut self, object: &Value) -> Option<ObjectRef> {
@@ -199,6 +219,7 @@ impl<'k> Session<'k> {
         let known = KnownObject {
             claims: self.claims_of(&stored).await,
             condition: report::reported(object),
+            owner: Owner::of(object),
             uid: stored.uid,
             version: stored.version,
             created: stored.created,
@@ -304,72 +325,12 @@ impl<'k> Session<'k> {
         Ok(())
     }
 
-    async fn release(
-        &mut self,
-        name: &str,
-        seen: &CachedClaim,
-        reason: ReleaseReason,
-    ) -> Result<(), ClaimError> {
-        let inner = self.inner();
-        let held = &seen.spec.holder;
-        let presence = inner.holders.presence(held).await?;
-        let answer = self.evaluate_live(name, seen).await?;
-        let policy = held_for(seen);
-        if answer == Answer::DoesNotClaim
-            && policy.is_some_and(|one| !(self.controller.rolled_out)(one))
-        {
-            self.requeue(name, RETRY_DELAY);
-            return Ok(());
-        }
-        if confirm(&presence, answer, self.age(seen, &presence, reason)) == Confirmed::Later {
-            self.requeue(name, inner.grace);
-            return Ok(());
-        }
-        if store::delete(&inner.api, &lock(name, seen)).await? == WriteOutcome::Written {
-            self.controller.metrics.released(label(reason)).inc();
-            let (kind, holder) = (&held.kind, &held.name);
-            tracing::info!(claim = name, kind, holder, reason = label(reason), "released a claim");
-        }
-        Ok(())
-    }
-
-    /// Whether a claim is old enough to be released although its holder may exist: the grace is
-    /// longer if its policy is not in force or its kind not served, since both may come back.
-    fn age(&self, seen: &CachedClaim, presence: &Presence, reason: ReleaseReason) -> Age {
-        let is_active = self.plan.policies.standing(held_for(seen)) == Standing::Active;
-        let grace = self.inner().grace;
-        let grace = match reason {
-            _ if !is_active || *presence == Presence::NotServed => grace * WITHOUT_POLICY,
-            ReleaseReason::Deleted => Duration::ZERO,
-            ReleaseReason::Orphan | ReleaseReason::NotClaimed => grace,
-        };
-        if seen.since.elapsed() >= grace { Age::PastGrace } else { Age::WithinGrace }
-    }
-
-    async fn evaluate_live(&self, name: &str, seen: &CachedClaim) -> Result<Answer, ClaimError> {
-        if self.plan.policies.standing(held_for(seen)) == Standing::Unavailable {
-            return Ok(Answer::Unknown);
-        }
-        let held = &seen.spec.holder;
-        let found = self.inner().holders.get(held).await?;
-        let Some(stored) = found.as_ref().and_then(|(_, object)| StoredObject::read(object)) else {
-            return Ok(Answer::Unknown);
-        };
-        Ok(match self.claims_of(&stored).await {
-            Some(claims) if claims.contains_key(name) => Answer::Claims,
-            Some(_) => Answer::DoesNotClaim,
-            None => Answer::Unknown,
-        })
-    }
-
     async fn report(&mut self, object_ref: &ObjectRef, conflicts: &Conflicts) {
         let Some(known) = self.ledger.known(object_ref) else { return };
         let held = object_ref.held(known, None);
         let reported = async {
-            match self.inner().holders.api(&held).await? {
-                Some(api) => self.controller.reporter.report(&api, &held, known, conflicts).await,
-                None => Ok(()),
-            }
+            let Some(resource) = self.inner().holders.served(&held).await? else { return Ok(()) };
+            self.controller.reporter.report(&resource, &held, known, conflicts).await
         };
         if let Err(error) = reported.await {
             let error = opensdn_runtime::error_chain(&error);
@@ -385,24 +346,11 @@ fn lock(name: &str, seen: &CachedClaim) -> Lock {
     Lock { name: name.to_owned(), uid: seen.uid.clone(), version: seen.version.clone() }
 }
 
-/// The policy by which a claim was made.
-fn held_for(seen: &CachedClaim) -> Option<&str> {
-    seen.spec.policy.as_deref()
-}
-
 fn object_ref_of(stored: &StoredObject) -> ObjectRef {
     ObjectRef {
         group: stored.group.clone(),
         kind: stored.kind.clone(),
         namespace: stored.namespace.clone(),
         name: stored.name.clone(),
-    }
-}
-
-fn label(reason: ReleaseReason) -> &'static str {
-    match reason {
-        ReleaseReason::Deleted => "deleted",
-        ReleaseReason::Orphan => "orphan",
-        ReleaseReason::NotClaimed => "not_claimed",
     }
 }

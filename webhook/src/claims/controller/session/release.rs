@@ -1,0 +1,239 @@
+//! How a claim is given up. Its holder is read live, and so is every object that could need the key
+//! after it: one that claims it too, and what the holder controls or is controlled by, which a policy
+//! may have exempted. If there is one, the claim becomes that object's by one write on condition that
+//! nothing has changed; only if there is none it is deleted, on the same condition. So the key is
+//! free at no moment while a stored object needs it, wherever this process ends and whoever else
+//! takes itself for the leader.
+//!
+//! Lookups of policies may lag behind. So where an object is exempt by them, it counts as exempt only
+//! if its owner, read live, does claim the key.
+
+use std::time::Duration;
+
+use opensdn_crds::unique_claim::Holder as StoredHolder;
+use opensdn_policy_host::Claim;
+use serde_json::Value;
+
+use super::{RETRY_DELAY, Session, lock, object_ref_of};
+use crate::claims::cache::CachedClaim;
+use crate::claims::decide::{Age, Answer, Confirmed, Presence, confirm};
+use crate::claims::error::ClaimError;
+use crate::claims::holder::Holder;
+use crate::claims::ledger::{ObjectRef, ReleaseReason, WITHOUT_POLICY};
+use crate::claims::owner::{Owner, without_owners};
+use crate::claims::policies::Standing;
+use crate::claims::store::{self, WriteOutcome};
+use crate::evaluate::StoredObject;
+
+/// Whether a stored object needs a key.
+enum Need {
+    /// It does, by this claim.
+    Claims(Box<Claim>),
+    /// It does not, or its owner claims it.
+    DoesNotClaim,
+    /// That could not be evaluated.
+    Unknown,
+}
+
+/// Who has a key after its holder.
+enum Heir {
+    /// This stored object, by this claim.
+    Object(Box<(Value, Claim)>),
+    /// No object.
+    None,
+    /// That could not be evaluated.
+    Unknown,
+}
+
+impl Session<'_> {
+    pub(super) async fn release(
+        &mut self,
+        name: &str,
+        seen: &CachedClaim,
+        reason: ReleaseReason,
+    ) -> Result<(), ClaimError> {
+        let inner = self.inner();
+        let held = &seen.spec.holder;
+        let presence = inner.holders.presence(held).await?;
+        let answer = self.evaluate_holder(name, seen).await?;
+        let policy = held_for(seen);
+        let is_rolled_out = || policy.is_none_or(|policy| (self.controller.rolled_out)(policy));
+        let may_be_needed = answer == Answer::DoesNotClaim && !is_rolled_out();
+        if may_be_needed || !self.disconnected.is_empty() {
+            self.requeue(name, RETRY_DELAY);
+            return Ok(());
+        }
+        if confirm(&presence, answer, self.age(seen, &presence, reason)) == Confirmed::Later {
+            self.requeue(name, inner.grace);
+            return Ok(());
+        }
+        match self.heir(name, held).await? {
+            Heir::Object(heir) => self.hand_over(name, seen, &heir).await,
+            Heir::None => self.delete(name, seen, reason).await,
+            Heir::Unknown => {
+                self.requeue(name, RETRY_DELAY);
+                Ok(())
+            }
+        }
+    }
+
+    async fn delete(
+        &self,
+        name: &str,
+        seen: &CachedClaim,
+        reason: ReleaseReason,
+    ) -> Result<(), ClaimError> {
+        if store::delete(&self.inner().api, &lock(name, seen)).await? == WriteOutcome::Written {
+            self.controller.metrics.released(label(reason)).inc();
+            let StoredHolder { kind, name: holder, .. } = &seen.spec.holder;
+            tracing::info!(claim = name, kind, holder, reason = label(reason), "released a claim");
+        }
+        Ok(())
+    }
+
+    async fn hand_over(
+        &mut self,
+        name: &str,
+        seen: &CachedClaim,
+        (object, claim): &(Value, Claim),
+    ) -> Result<(), ClaimError> {
+        let Some(stored) = StoredObject::read(object) else { return Ok(()) };
+        let heir = holder_of(&stored);
+        let written = store::update(&self.inner().api, &lock(name, seen), &heir, claim).await?;
+        if written.is_none() {
+            // It was taken again, or another replica was faster; the watch will show it.
+            return Ok(());
+        }
+        let (kind, holder) = (&heir.kind, &heir.name);
+        tracing::info!(claim = name, kind, holder, "handed over a claim");
+        self.put(object).await;
+        self.ledger.add_claim(&object_ref_of(&stored), name, claim);
+        Ok(())
+    }
+
+    /// Who needs the key when its holder does not.
+    async fn heir(&self, name: &str, held: &StoredHolder) -> Result<Heir, ClaimError> {
+        let mut none = Heir::None;
+        for candidate in self.candidates(name, held).await? {
+            let found = self.inner().holders.get(&candidate).await?;
+            let Some((_, object)) = found else { continue };
+            match self.need(name, &object).await? {
+                Need::Claims(claim) => return Ok(Heir::Object(Box::new((object, *claim)))),
+                Need::DoesNotClaim => {}
+                Need::Unknown => none = Heir::Unknown,
+            }
+        }
+        Ok(none)
+    }
+
+    /// The objects that could need the key: the holder's owner first, the others by age.
+    async fn candidates(
+        &self,
+        name: &str,
+        held: &StoredHolder,
+    ) -> Result<Vec<StoredHolder>, ClaimError> {
+        let holder = ObjectRef::of(held);
+        let stored = self.inner().holders.get(held).await?.map(|(_, object)| object);
+        // Another object of its name may be stored now.
+        let uid = |object: &Value| Some(object.pointer("/metadata/uid")?.as_str()?.to_owned());
+        let uids = [held.uid.clone(), stored.as_ref().and_then(uid)];
+        let claimants = self.ledger.claimants(name).map(|claimant| &claimant.object_ref);
+        let owned = uids.iter().flatten().flat_map(|uid| self.ledger.owned_by(uid));
+        let mut others: Vec<_> = claimants
+            .chain(owned)
+            .filter(|other| **other != holder)
+            .filter_map(|other| Some((other, self.ledger.known(other)?)))
+            .collect();
+        others.sort_by_key(|(other, known)| (&known.created, &known.uid, *other));
+        others.dedup_by_key(|(other, _)| *other);
+        let owner = stored.as_ref().and_then(Owner::of);
+        let owner = owner.map(|owner| owner.held(&holder.namespace));
+        let others = others.into_iter().map(|(other, known)| other.held(known, None));
+        Ok(owner.into_iter().chain(others).collect())
+    }
+
+    async fn evaluate_holder(&self, name: &str, seen: &CachedClaim) -> Result<Answer, ClaimError> {
+        if self.plan.policies.standing(held_for(seen)) == Standing::Unavailable {
+            return Ok(Answer::Unknown);
+        }
+        let found = self.inner().holders.get(&seen.spec.holder).await?;
+        let Some((_, object)) = found else { return Ok(Answer::Unknown) };
+        Ok(match self.need(name, &object).await? {
+            Need::Claims(_) => Answer::Claims,
+            Need::DoesNotClaim => Answer::DoesNotClaim,
+            Need::Unknown => Answer::Unknown,
+        })
+    }
+
+    /// Whether an object that was read live needs the key.
+    async fn need(&self, name: &str, object: &Value) -> Result<Need, ClaimError> {
+        match self.claimed_by(name, object).await {
+            Need::DoesNotClaim => {}
+            known => return Ok(known),
+        }
+        let Some(owner) = Owner::of(object) else { return Ok(Need::DoesNotClaim) };
+        let alone = self.claimed_by(name, &without_owners(object)).await;
+        if matches!(alone, Need::DoesNotClaim) {
+            return Ok(alone);
+        }
+        let namespace = object.pointer("/metadata/namespace").and_then(Value::as_str);
+        let held = owner.held(namespace.unwrap_or_default());
+        let Some((_, found)) = self.inner().holders.get(&held).await? else { return Ok(alone) };
+        let uid = found.pointer("/metadata/uid").and_then(Value::as_str);
+        if uid != Some(owner.uid.as_str()) {
+            return Ok(alone);
+        }
+        Ok(match self.claimed_by(name, &found).await {
+            Need::Claims(_) => Need::DoesNotClaim,
+            Need::DoesNotClaim => alone,
+            Need::Unknown => Need::Unknown,
+        })
+    }
+
+    /// Whether an object claims the key, as far as lookups show.
+    async fn claimed_by(&self, name: &str, object: &Value) -> Need {
+        let Some(stored) = StoredObject::read(object) else { return Need::Unknown };
+        match self.claims_of(&stored).await.map(|mut claims| claims.remove(name)) {
+            Some(Some(claim)) => Need::Claims(Box::new(claim)),
+            Some(None) => Need::DoesNotClaim,
+            None => Need::Unknown,
+        }
+    }
+
+    /// Whether a claim is old enough to be released although its holder may exist: the grace is
+    /// longer if its policy is not in force or its kind not served, since both may come back.
+    fn age(&self, seen: &CachedClaim, presence: &Presence, reason: ReleaseReason) -> Age {
+        let is_active = self.plan.policies.standing(held_for(seen)) == Standing::Active;
+        let grace = self.inner().grace;
+        let grace = match reason {
+            _ if !is_active || *presence == Presence::NotServed => grace * WITHOUT_POLICY,
+            ReleaseReason::Deleted => Duration::ZERO,
+            ReleaseReason::Orphan | ReleaseReason::NotClaimed => grace,
+        };
+        if seen.since.elapsed() >= grace { Age::PastGrace } else { Age::WithinGrace }
+    }
+}
+
+/// The policy by which a claim was made.
+fn held_for(seen: &CachedClaim) -> Option<&str> {
+    seen.spec.policy.as_deref()
+}
+
+fn holder_of(stored: &StoredObject) -> Holder {
+    Holder {
+        group: stored.group.clone(),
+        version: stored.version.clone(),
+        kind: stored.kind.clone(),
+        namespace: stored.namespace.clone(),
+        name: stored.name.clone(),
+        uid: stored.uid.clone(),
+    }
+}
+
+fn label(reason: ReleaseReason) -> &'static str {
+    match reason {
+        ReleaseReason::Deleted => "deleted",
+        ReleaseReason::Orphan => "orphan",
+        ReleaseReason::NotClaimed => "not_claimed",
+    }
+}
