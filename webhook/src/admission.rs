@@ -7,6 +7,7 @@
 
 mod answer;
 mod members;
+mod owner_lag;
 mod review;
 mod text;
 mod unjudged;
@@ -33,6 +34,7 @@ use crate::{
     server::{Call, Reviewer},
 };
 use answer::{Answer, Decision};
+use owner_lag::OwnerLag;
 use review::{Review, Unreadable};
 
 /// What the review needs from the rest of the webhook, besides policies and lookups.
@@ -67,6 +69,8 @@ pub type Labels = std::collections::BTreeMap<String, String>;
 pub struct Claimed {
     /// Keys that another object holds.
     pub findings: Vec<Finding>,
+    /// The UIDs of the objects that hold them.
+    pub held_by: Vec<Option<String>>,
     /// Claims that could not be taken for another reason.
     pub failures: Vec<EvalFailure>,
 }
@@ -80,12 +84,13 @@ pub struct Admission<S> {
     active: Arc<ActivePolicies>,
     surroundings: S,
     metrics: Metrics,
+    owner_lag: OwnerLag,
 }
 
 impl<S: Surroundings> Admission<S> {
     /// Reviews by the `active` policies.
     pub fn new(active: Arc<ActivePolicies>, surroundings: S, metrics: Metrics) -> Self {
-        Self { active, surroundings, metrics }
+        Self { active, surroundings, metrics, owner_lag: OwnerLag::default() }
     }
 
     async fn decide(
@@ -120,6 +125,30 @@ impl<S: Surroundings> Admission<S> {
         labels: Option<&Labels>,
         context: &Context,
     ) -> Decision {
+        let mut retry = self.owner_lag.begin(review.controller_uid());
+        loop {
+            let mut verdict = self.judge(current, review, labels, context).await;
+            let old = match review.request_of_old(labels) {
+                Some(old) if !verdict.claims.is_empty() && !verdict.denies() => {
+                    current.set.evaluate(&old, context).await.claims
+                }
+                _ => Vec::new(),
+            };
+            let held_by = self.take_claims(review, &mut verdict, old, context.deadline).await;
+            if !retry.wait(&held_by, context.deadline).await {
+                return Decision::of(verdict.findings, verdict.failures);
+            }
+        }
+    }
+
+    /// What policies say, with the claims that are to be taken if none of them refuses.
+    async fn judge(
+        &self,
+        current: &ActiveSet,
+        review: &Review<'_>,
+        labels: Option<&Labels>,
+        context: &Context,
+    ) -> Verdict {
         let request = review.request(labels);
         let mut verdict = current.set.evaluate(&request, context).await;
         count(current, &verdict.evaluations, &verdict.failures);
@@ -128,14 +157,7 @@ impl<S: Surroundings> Admission<S> {
         if review.switches_policy_off() {
             only_warn(&mut verdict);
         }
-        let old = match review.request_of_old(labels) {
-            Some(old) if !verdict.claims.is_empty() && !verdict.denies() => {
-                current.set.evaluate(&old, context).await.claims
-            }
-            _ => Vec::new(),
-        };
-        self.take_claims(review, &mut verdict, old, context.deadline).await;
-        Decision::of(verdict.findings, verdict.failures)
+        verdict
     }
 
     /// What is wrong with the object, if it is an AdmissionPolicy, and was not before.
@@ -155,22 +177,24 @@ impl<S: Surroundings> Admission<S> {
         findings
     }
 
+    /// Returns who holds those that other objects have.
     async fn take_claims(
         &self,
         review: &Review<'_>,
         verdict: &mut Verdict,
         old: Vec<Claim>,
         deadline: Instant,
-    ) {
+    ) -> Vec<Option<String>> {
         let claims = std::mem::take(&mut verdict.claims);
         let Some(holder) = review.holder().filter(|_| !claims.is_empty() && !verdict.denies())
         else {
-            return;
+            return Vec::new();
         };
         let claimed =
             self.surroundings.claim(holder, claims, old, review.is_dry_run(), deadline).await;
         verdict.findings.extend(claimed.findings);
         verdict.failures.extend(claimed.failures);
+        claimed.held_by
     }
 
     fn record(&self, review: &Review<'_>, step: Step, decision: &Decision) {

@@ -220,10 +220,13 @@ impl Surroundings for ReviewContext {
         match result {
             Ok(()) => Claimed::default(),
             Err(ClaimError::Held(conflicts)) => {
-                Claimed { findings: conflicts.iter().map(finding).collect(), failures: Vec::new() }
+                let findings = conflicts.iter().map(finding).collect();
+                let held_by = conflicts.into_iter().map(|conflict| conflict.held.uid).collect();
+                Claimed { findings, held_by, failures: Vec::new() }
             }
             Err(error) => {
-                Claimed { findings: Vec::new(), failures: failures(&claims, &error_chain(&error)) }
+                let failures = failures(&claims, &error_chain(&error));
+                Claimed { failures, ..Claimed::default() }
             }
         }
     }

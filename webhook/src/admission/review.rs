@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use bytes::Bytes;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use opensdn_admission_policy::CLOSED_GROUPS;
 use opensdn_policy_host::{
     Operation, Request, Step,
@@ -18,6 +19,8 @@ use crate::{
 
 /// As a list, empty names take eight times as much.
 const LARGEST_GROUPS: usize = 1 << 20;
+/// Of an object with more owners than fit into it none is looked for.
+const LARGEST_OWNERS: usize = 1 << 16;
 
 /// A body that is no review.
 #[derive(Debug, PartialEq, Eq)]
@@ -211,6 +214,17 @@ impl<'f> Review<'f> {
             name: self.name.to_string(),
             uid: self.object_uid.to_string(),
         })
+    }
+
+    /// The UID of the object that controls this one, as it is written.
+    pub(super) fn controller_uid(&self) -> Option<String> {
+        let metadata = member(self.object?.text(), "metadata")?;
+        let owners = member(metadata, "ownerReferences")?;
+        if owners.len() > LARGEST_OWNERS {
+            return None;
+        }
+        let owners: Vec<OwnerReference> = serde_json::from_str(owners).ok()?;
+        owners.into_iter().find(|owner| owner.controller == Some(true)).map(|owner| owner.uid)
     }
 
     /// The text of the object, if it is an AdmissionPolicy that is written.

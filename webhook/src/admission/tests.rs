@@ -1,5 +1,6 @@
 //! Reviews as bytes in, answers as bytes out: every row of the protocol that does not need HTTP.
 
+mod owners;
 mod updates;
 
 use std::{sync::Arc, time::Duration};
@@ -27,6 +28,9 @@ use crate::{
 struct Around {
     taken: Mutex<Vec<(Holder, Vec<Claim>, bool)>>,
     held: bool,
+    /// The UID of who holds them.
+    held_by: Option<String>,
+    lookup: owners::Lagging,
 }
 
 impl Surroundings for Arc<Around> {
@@ -47,9 +51,12 @@ impl Surroundings for Arc<Around> {
             message: format!("{} is held by another", claim.key),
             hint: String::new(),
         });
-        let findings = findings.collect();
-        self.taken.lock().await.push((holder, claims, dry_run));
-        Claimed { findings, failures: Vec::new() }
+        let findings: Vec<Finding> = findings.collect();
+        let held_by = findings.iter().map(|_| self.held_by.clone()).collect();
+        let mut taken = self.taken.lock().await;
+        taken.push((holder, claims, dry_run));
+        self.lookup.asked(taken.len());
+        Claimed { findings, held_by, failures: Vec::new() }
     }
 
     async fn check_policy(&self, object: &str) -> Vec<Finding> {
@@ -71,7 +78,7 @@ impl Surroundings for Arc<Around> {
     }
 
     fn lookup(&self) -> Arc<dyn Lookup> {
-        Arc::new(Documents::default())
+        Arc::new(self.lookup.clone())
     }
 }
 
@@ -85,6 +92,14 @@ async fn bench(policies: &[(&str, Mode)], held: bool) -> Bench {
 }
 
 async fn bench_with(policies: &[(&str, Mode)], held: bool, change: impl Fn(&mut Binding)) -> Bench {
+    bench_around(policies, Around { held, ..Around::default() }, change).await
+}
+
+async fn bench_around(
+    policies: &[(&str, Mode)],
+    around: Around,
+    change: impl Fn(&mut Binding),
+) -> Bench {
     let engine = Engine::start(4).unwrap();
     let mut bindings = Vec::new();
     for (name, mode) in policies {
@@ -106,7 +121,7 @@ async fn bench_with(policies: &[(&str, Mode)], held: bool, change: impl Fn(&mut 
     let metrics = Metrics::new();
     let serving = Arc::new(ActivePolicies::new(metrics.clone()));
     serving.swap(PolicySet::new(bindings, vec!["tf.tungsten.io".into(), "opensdn.io".into()]));
-    let around = Arc::new(Around { held, ..Around::default() });
+    let around = Arc::new(around);
     Bench { admission: Admission::new(serving, Arc::clone(&around), metrics), around }
 }
 
