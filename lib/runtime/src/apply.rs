@@ -14,6 +14,7 @@
 //! ```
 
 use std::fmt::Debug;
+use std::hash::{BuildHasher as _, RandomState};
 use std::time::Duration;
 
 use kube::api::{
@@ -146,20 +147,27 @@ where
     }
 }
 
+/// Creates an object by an apply that is not forced. A POST has no name when the right is checked, and
+/// who may create Secrets of any name in a namespace may make himself a token of each ServiceAccount
+/// there. As a field manager of this call alone, so that what another writer has created meanwhile is a
+/// conflict and not overwritten.
 async fn create_as<K>(ctx: &Context, kind: &K::DynamicType, object: &K) -> Result<(), CallError>
 where
-    K: Resource + Serialize,
+    K: Resource + Serialize + Debug,
 {
     let resource = ApiResource::erase::<K>(kind);
     let (name, api) = (object.name_any(), ctx.api(&resource, object.meta().namespace.as_deref()));
-    let field_manager = Some(ctx.field_manager.clone());
-    let params = PostParams { field_manager, ..PostParams::default() };
-    let request = async {
-        let object = serde_json::to_value(object).map_err(kube::Error::SerdeError)?;
-        let object = serde_json::from_value(object).map_err(kube::Error::SerdeError)?;
-        api.create(&params, &object).await
-    };
+    let params = PatchParams::apply(&own_field_manager(&ctx.field_manager));
+    let name_in_path = segment(&name);
+    let request = api.patch(&name_in_path, &params, &Patch::Apply(object));
     ctx.call(Verb::Create, resource.plural.clone(), &name).run(request).await.map(drop)
+}
+
+fn own_field_manager(of: &str) -> String {
+    let number = RandomState::new().hash_one(of);
+    let suffix = format!("-{number:016x}");
+    let most = LONGEST_FIELD_MANAGER - suffix.len();
+    of.chars().take(most).chain(suffix.chars()).collect()
 }
 
 /// Applies an object of a kind that is known when this is compiled. Returns it as it is stored.

@@ -122,7 +122,8 @@ async fn a_status_is_patched_as_json() {
 async fn what_was_read_is_replaced_and_what_was_not_there_is_created() {
     for (version, method, path) in [
         (Some("7"), "PUT", "/api/v1/namespaces/n/pods/a"),
-        (None, "POST", "/api/v1/namespaces/n/pods"),
+        // Not by POST, of which RBAC cannot know the name.
+        (None, "PATCH", "/api/v1/namespaces/n/pods/a"),
     ] {
         let (server, client) = ApiServer::start(|_| Some((200, stored()))).await;
         let mut pod = pod();
@@ -132,6 +133,7 @@ async fn what_was_read_is_replaced_and_what_was_not_there_is_created() {
         let seen = &server.seen()[0];
         assert_eq!((seen.method.as_str(), seen.uri.split('?').next()), (method, Some(path)));
         assert!(seen.uri.contains("fieldManager=operator"), "{}", seen.uri);
+        assert!(!seen.uri.contains("force"), "{}", seen.uri);
         let sent = seen.body["metadata"].get("resourceVersion");
         assert_eq!(sent.and_then(Value::as_str), version);
     }
