@@ -8,17 +8,20 @@
 //! Each policy goes this way by itself: one that cannot be loaded leaves its own previous version
 //! in force and says so, and the others are not affected. Where there is no previous version, as after
 //! a restart, what an enforcing policy is about is inconclusive, and its failure mode decides. Here: one actor that owns the state and decides
-//! what is next. Deliberately not here: evaluation (the host), who calls us (`configuration`).
+//! what is next. A process that answers no reviews loads all of this only to know what policies judge
+//! (`demand.rs`). Deliberately not here: evaluation (the host), who calls us (`configuration`).
 
 pub mod args;
 pub(crate) mod check;
 pub(crate) mod compiler;
+mod demand;
 pub mod engines;
 mod entry;
 mod loader;
 mod module_store;
 mod reporter;
 mod rollout;
+mod serving;
 mod status;
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
@@ -27,9 +30,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kube::Client;
-use opensdn_admission_policy::CLOSED_GROUPS;
 use opensdn_crds::admission_policy::AdmissionPolicy;
-use opensdn_policy_host::{Binding, InactivePolicy, Index, Limits, PolicySet};
+use opensdn_policy_host::Limits;
 use opensdn_runtime::discovery::Discovery;
 use opensdn_runtime::leader::Leadership;
 use opensdn_runtime::readiness::{Readiness, ReadinessCheck};
@@ -39,7 +41,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use crate::active::ActivePolicies;
-use crate::lookup::{LookupCaches, namespace_index};
+use crate::lookup::LookupCaches;
 use crate::metrics::{Loaded, Metrics};
 use crate::replicas::Replicas;
 use check::Checker;
@@ -48,16 +50,24 @@ use entry::{Entry, Loading};
 use loader::Loader;
 use module_store::ModuleStore;
 use reporter::{Reporter, Snapshot};
+use serving::Serving;
 
+pub(crate) use demand::{Demand, Judged};
 pub(crate) use rollout::Rollout;
 
-/// What the policies need from the rest of the process.
-pub(crate) struct Deps {
+/// What modules are loaded by, in every process.
+pub(crate) struct LoaderDeps {
     pub(crate) client: Client,
-    pub(crate) replica: String,
     pub(crate) engines: Engines,
     pub(crate) folder: Option<PathBuf>,
     pub(crate) limits: Limits,
+    pub(crate) metrics: Metrics,
+    pub(crate) readiness: Readiness,
+}
+
+/// What policies that are put in force need from the rest of the process.
+pub(crate) struct Deps {
+    pub(crate) replica: String,
     pub(crate) active: Arc<ActivePolicies>,
     pub(crate) lookups: LookupCaches,
     pub(crate) discovery: Discovery,
@@ -65,43 +75,28 @@ pub(crate) struct Deps {
     pub(crate) replicas: Replicas,
     /// The number of the active set by which all claims of what is stored have been made.
     pub(crate) claimed: watch::Receiver<Option<u64>>,
-    pub(crate) metrics: Metrics,
-    pub(crate) readiness: Readiness,
-}
-
-/// What the API server has to send us.
-#[derive(Debug)]
-pub(crate) struct Demand {
-    /// The policies that are in force or about to be.
-    pub(crate) bindings: Vec<Binding>,
-    /// Whether these are all. Of a policy that cannot be loaded here another replica may have a
-    /// version in force, so what is sent for it must not be cut off.
-    pub(crate) complete: bool,
 }
 
 /// The running part.
 pub(crate) struct Policies {
     /// Checks AdmissionPolicies at admission.
     pub(crate) checker: Checker,
-    /// What the webhook configurations have to cover; `None` until everything that was there at
-    /// the start has been dealt with.
-    pub(crate) demand: watch::Receiver<Option<Arc<Demand>>>,
+    /// What the webhook configurations have to cover.
+    pub(crate) demand: Demanded,
     /// On which replicas policies are active.
     pub(crate) rollout: Rollout,
 }
 
-/// Starts to watch and load.
-pub(crate) fn start(deps: Deps) -> Policies {
-    let Engines { engine, cache, cache_bytes, compiler, .. } = deps.engines;
-    let loader = Arc::new(Loader::new(engine, cache, cache_bytes, compiler));
-    let contents = ModuleStore::new(deps.client.clone(), deps.folder);
-    let checker =
-        Checker::new(Arc::clone(&loader), contents.clone(), deps.discovery.clone(), deps.limits);
-    let (demand_sender, demand) = watch::channel(None);
+/// What the webhook configurations have to cover; `None` until everything that was there at the start
+/// has been dealt with.
+pub(crate) type Demanded = watch::Receiver<Option<Arc<Demand>>>;
+
+/// Starts to watch and load, and to put in force what is loaded.
+pub(crate) fn start(loader: LoaderDeps, deps: Deps) -> Policies {
     let (snapshot_sender, snapshots) = watch::channel(Snapshot::default());
     let rollout = Rollout { snapshots: snapshots.clone(), replicas: deps.replicas.clone() };
     let reporter = Reporter {
-        client: deps.client.clone(),
+        client: loader.client.clone(),
         replica: deps.replica.clone(),
         leadership: deps.leadership,
         replicas: deps.replicas,
@@ -110,27 +105,52 @@ pub(crate) fn start(deps: Deps) -> Policies {
         active: deps.active.changed(),
     };
     tokio::spawn(reporter.run());
-    let (results, loaded) = mpsc::unbounded_channel();
-    let condition = deps.readiness.add_check("policies", "the AdmissionPolicies are being read");
-    let actor = Actor {
+    let serving = Serving {
         replica: deps.replica,
-        limits: deps.limits,
         active: deps.active,
         lookups: deps.lookups,
-        metrics: deps.metrics,
-        loader,
-        contents,
+        snapshots: snapshot_sender,
+    };
+    let limits = loader.limits;
+    let started = start_actor(loader, Some(serving));
+    let checker = Checker::new(started.loader, started.contents, deps.discovery, limits);
+    Policies { checker, demand: started.demand, rollout }
+}
+
+/// Starts to watch and load, only to know what is asked for: nothing is put in force or reported.
+pub(crate) fn start_demand(loader: LoaderDeps) -> Demanded {
+    start_actor(loader, None).demand
+}
+
+struct Started {
+    loader: Arc<Loader>,
+    contents: ModuleStore,
+    demand: Demanded,
+}
+
+fn start_actor(deps: LoaderDeps, serving: Option<Serving>) -> Started {
+    let LoaderDeps { client, engines, folder, limits, metrics, readiness } = deps;
+    let Engines { engine, cache, cache_bytes, compiler, .. } = engines;
+    let loader = Arc::new(Loader::new(engine, cache, cache_bytes, compiler));
+    let contents = ModuleStore::new(client.clone(), folder);
+    let (demand_sender, demand) = watch::channel(None);
+    let (results, loaded) = mpsc::unbounded_channel();
+    let actor = Actor {
+        limits,
+        serving,
+        metrics,
+        loader: Arc::clone(&loader),
+        contents: contents.clone(),
         results,
         entries: BTreeMap::new(),
         listed: None,
         progress: Progress::Listing,
         started: Instant::now(),
-        condition,
+        condition: readiness.add_check("policies", "the AdmissionPolicies are being read"),
         demand: demand_sender,
-        snapshots: snapshot_sender,
     };
-    tokio::spawn(actor.run(deps.client, loaded));
-    Policies { checker, demand, rollout }
+    tokio::spawn(actor.run(client, loaded));
+    Started { loader, contents, demand }
 }
 
 /// How far the start has got.
@@ -145,10 +165,9 @@ enum Progress {
 }
 
 struct Actor {
-    replica: String,
     limits: Limits,
-    active: Arc<ActivePolicies>,
-    lookups: LookupCaches,
+    /// Where what is loaded is put in force.
+    serving: Option<Serving>,
     metrics: Metrics,
     loader: Arc<Loader>,
     contents: ModuleStore,
@@ -160,7 +179,6 @@ struct Actor {
     started: Instant,
     condition: ReadinessCheck,
     demand: watch::Sender<Option<Arc<Demand>>>,
-    snapshots: watch::Sender<Snapshot>,
 }
 
 /// For so long a replica that starts is not ready while a policy that cannot be loaded just now is tried
@@ -174,7 +192,7 @@ impl Actor {
     async fn run(mut self, client: Client, mut loaded: mpsc::UnboundedReceiver<Loading>) {
         let mut changes = watch(client, target());
         let mut contents = self.contents.changed();
-        let mut lookups = self.lookups.changed();
+        let mut lookups = self.serving.as_ref().map(|serving| serving.lookups.changed());
         let mut timer = interval(POLL_INTERVAL);
         timer.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
@@ -195,7 +213,7 @@ impl Actor {
                     }
                 }
                 _ = contents.changed() => {}
-                _ = lookups.changed() => {}
+                () = change(&mut lookups) => {}
                 _ = timer.tick() => {}
             }
             self.settle();
@@ -277,62 +295,30 @@ impl Actor {
         for (name, entry) in &mut self.entries {
             entry.advance(name, &self.contents, &self.loader, self.limits, &self.results);
         }
-        self.want_lookups();
-        for entry in self.entries.values_mut() {
-            entry.promote(|binding| lookups(binding, &self.lookups));
+        if let Some(serving) = &self.serving {
+            serving.want_lookups(&self.entries);
         }
-        self.swap_if_changed();
-        self.want_lookups();
+        for entry in self.entries.values_mut() {
+            entry.promote(|binding| {
+                self.serving.as_ref().map_or(Ok(()), |one| one.answers(binding))
+            });
+        }
+        self.put_in_force();
         self.get_ready();
         self.report();
     }
 
-    /// Asks for the lookups of what is in force and what is about to be.
-    fn want_lookups(&self) {
-        let mut indexes: Vec<Index> = Vec::new();
-        for binding in self.entries.values().flat_map(Entry::bindings) {
-            indexes.extend(binding.policy.metadata().indexes.iter().cloned());
-            if binding.scope.namespace_selector.is_some() {
-                indexes.push(namespace_index());
-            }
-        }
-        self.lookups.want(&indexes);
-    }
-
-    fn swap_if_changed(&self) {
-        // What has not been read yet would look as if it were not there.
-        if self.progress == Progress::Listing {
-            return;
-        }
-        let is_starting = self.progress == Progress::Loading;
-        let inactive: Vec<InactivePolicy> = self
-            .entries
-            .iter()
-            .filter_map(|(name, entry)| entry.inactive(name, is_starting))
-            .collect();
-        let enforcing: BTreeSet<String> = self
-            .entries
-            .iter()
-            .filter(|(_, entry)| entry.enforces())
-            .map(|(name, _)| name.clone())
-            .collect();
-        let wanted: Vec<&Binding> = self.entries.values().filter_map(Entry::serving).collect();
-        let snapshot = self.active.snapshot();
-        let current: Vec<&Binding> = snapshot.set.bindings().collect();
-        if wanted.len() == current.len()
-            && wanted.iter().zip(&current).all(|(one, other)| entry::same(one, other))
-            && snapshot.set.inactive() == inactive
-            && snapshot.enforcing == enforcing
-        {
-            return;
-        }
-        let bindings: Vec<Binding> = wanted.into_iter().cloned().collect();
-        let digests: HashSet<_> = bindings.iter().map(|one| one.policy.digest()).collect();
-        tracing::info!(policies = bindings.len(), inactive = inactive.len(), "policy set updated");
-        let closed = CLOSED_GROUPS.map(str::to_owned).to_vec();
-        let set = PolicySet::new(bindings, closed).with_inactive(inactive);
-        self.active.swap_with(set, enforcing);
+    fn put_in_force(&self) {
+        let bindings = self.entries.values().filter_map(Entry::serving);
+        let digests: HashSet<_> = bindings.map(|one| one.policy.digest()).collect();
         self.loader.forget_all_but(&digests);
+        // What has not been read yet would look as if it were not there.
+        if let Some(serving) = &self.serving
+            && self.progress != Progress::Listing
+        {
+            serving.swap_if_changed(&self.entries, self.progress == Progress::Loading);
+            serving.want_lookups(&self.entries);
+        }
     }
 
     fn get_ready(&mut self) {
@@ -342,42 +328,33 @@ impl Actor {
         if self.progress == Progress::Loading && self.entries.values().all(is_dealt_with) {
             tracing::info!(policies = self.entries.len(), "loaded the AdmissionPolicies");
             self.progress = Progress::Running;
-            // Nothing in force is an answer too, and differs from not knowing yet.
-            if *self.active.changed().borrow() == 0 {
-                self.active.swap(PolicySet::default());
+            if let Some(serving) = &self.serving {
+                serving.all_are_read();
             }
             self.condition.pass();
         }
     }
 
     fn report(&self) {
-        let mut snapshot = BTreeMap::new();
         for (name, entry) in &self.entries {
             self.metrics.policy_loaded(name, entry.metric());
-            snapshot.insert(name.clone(), entry.report(&self.replica));
         }
-        self.snapshots.send_if_modified(|before| {
-            let changed = !entry::same_report(before, &snapshot);
-            if changed {
-                *before = Arc::new(snapshot);
-            }
-            changed
-        });
+        if let Some(serving) = &self.serving {
+            serving.report(&self.entries);
+        }
         if self.progress == Progress::Running {
             self.publish_demand();
         }
     }
 
     fn publish_demand(&self) {
-        let bindings = self.entries.values().flat_map(Entry::bindings).cloned().collect();
-        let complete = self.entries.values().all(|entry| entry.bindings().next().is_some());
-        let demand = Demand { bindings, complete };
+        let demand = Demand {
+            bindings: self.entries.values().flat_map(Entry::bindings).cloned().collect(),
+            lost: self.entries.values().filter_map(Entry::lost).collect(),
+            complete: self.entries.values().all(|entry| entry.bindings().next().is_some()),
+        };
         self.demand.send_if_modified(|before| {
-            let changed = !before.as_ref().is_some_and(|before| {
-                before.complete == demand.complete
-                    && before.bindings.len() == demand.bindings.len()
-                    && before.bindings.iter().zip(&demand.bindings).all(|(a, b)| entry::same(a, b))
-            });
+            let changed = !before.as_ref().is_some_and(|before| before.is_same(&demand));
             if changed {
                 *before = Some(Arc::new(demand));
             }
@@ -386,11 +363,15 @@ impl Actor {
     }
 }
 
-/// Whether the lookups of the binding are answered; else why not.
-fn lookups(binding: &Binding, lookups: &LookupCaches) -> Result<(), String> {
-    let selects = binding.scope.namespace_selector.is_some().then(namespace_index);
-    let mut indexes = binding.policy.metadata().indexes.iter().chain(&selects);
-    indexes.try_for_each(|index| lookups.answers(index)).map_err(|error| error.0)
+/// Returns when there is another value; never, where there is nothing to change.
+async fn change(receiver: &mut Option<watch::Receiver<u64>>) {
+    let changed = match receiver {
+        Some(receiver) => receiver.changed().await.is_ok(),
+        None => false,
+    };
+    if !changed {
+        std::future::pending::<()>().await;
+    }
 }
 
 fn target() -> WatchSpec {

@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 
 use opensdn_crds::admission_policy as crd;
 use opensdn_crds::admission_policy::AdmissionPolicySpec;
-use opensdn_policy_host::{InactivePolicy, Interest, Operation, Scope, Step};
+use opensdn_policy_host::{
+    FailureMode, InactivePolicy, Interest, KindRule, Operation, Scope, Step,
+};
 
 use crate::plan::{exemptions, failure_mode, kind_rule, mode, operation, selector};
 use crate::problem::Problem;
@@ -42,6 +44,13 @@ pub fn inactive(
         never: vec![(REPAIR.0.to_owned(), REPAIR.1.to_owned())],
         why: why.join("; "),
     })
+}
+
+/// The kinds that an AdmissionPolicy names, and what becomes of requests that it cannot judge: what is
+/// known of it without its module.
+#[must_use]
+pub fn named(spec: &AdmissionPolicySpec) -> (Vec<KindRule>, Option<FailureMode>) {
+    (spec.kinds.iter().flatten().map(kind_rule).collect(), spec.failure_mode.map(failure_mode))
 }
 
 /// What a module is about, as the status of its AdmissionPolicy has it: each kind once.

@@ -9,7 +9,7 @@ mod problem;
 mod secrets;
 mod source;
 
-pub use inactive::{inactive, interests, judges};
+pub use inactive::{inactive, interests, judges, named};
 pub use plan::{CLOSED_GROUPS, bind};
 pub use problem::{Fault, Problem};
 pub use source::{Source, built_in_bytes, parse};

@@ -1,4 +1,4 @@
-//! Which requests the API server has to send us: from the policies in force to the rules of the
+//! Which requests the API server has to send us: from the policies, in force or lost, to the rules of the
 //! webhook configurations. Pure.
 //!
 //! | entry | about | failurePolicy |
@@ -23,9 +23,11 @@ use opensdn_admission_policy::CLOSED_GROUPS;
 use opensdn_crds::admission_policy::AdmissionPolicy;
 use opensdn_crds::link_local_service::LinkLocalService;
 use opensdn_crds::vrouter_profile::VrouterProfile;
-use opensdn_policy_host::{Binding, FailureMode, Interest, Operation, Step};
+use opensdn_policy_host::{FailureMode, Interest, Operation, Step};
 use opensdn_runtime::discovery::{Resolution, Snapshot};
 use serde_json::{Value, json};
+
+use crate::policies::Judged;
 
 /// The webhook entries of a configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -95,7 +97,7 @@ struct Covered {
 pub(super) type Plan = BTreeMap<Part, Coverage>;
 
 /// What has to be covered for a step. `own` are our resources of the group `opensdn.io`.
-pub(super) fn plan(step: Step, bindings: &[Binding], table: &Snapshot, own: &[String]) -> Plan {
+pub(super) fn plan(step: Step, judged: &[Judged<'_>], table: &Snapshot, own: &[String]) -> Plan {
     let mut plan = Plan::new();
     if step == Step::Validate {
         let ours = plan.entry(Part::Ours).or_default();
@@ -107,10 +109,10 @@ pub(super) fn plan(step: Step, bindings: &[Binding], table: &Snapshot, own: &[St
         }
     }
     let mut named: BTreeMap<(String, String), BTreeSet<String>> = BTreeMap::new();
-    for binding in bindings {
-        for subject in subjects(step, binding) {
+    for judged in judged {
+        for subject in subjects(step, judged) {
             let closed = CLOSED_GROUPS.contains(&subject.group);
-            let part = match (closed, binding.failure_mode) {
+            let part = match (closed, judged.failure_mode) {
                 (true, _) => Part::Ours,
                 (false, Some(FailureMode::Fail)) => Part::OthersFail,
                 (false, _) => Part::Others,
@@ -135,7 +137,7 @@ pub(super) fn plan(step: Step, bindings: &[Binding], table: &Snapshot, own: &[St
     plan
 }
 
-/// A kind that a policy in force judges.
+/// A kind that a policy judges.
 struct Subject<'b> {
     group: &'b str,
     kind: &'b str,
@@ -143,17 +145,26 @@ struct Subject<'b> {
     operations: Vec<Operation>,
 }
 
-fn subjects(step: Step, binding: &Binding) -> Vec<Subject<'_>> {
+fn subjects<'b>(step: Step, judged: &Judged<'b>) -> Vec<Subject<'b>> {
     let is = |wanted: &str, actual: &str| wanted == "*" || wanted == actual;
     let mut subjects = Vec::new();
-    let interests = &binding.policy.metadata().interests;
+    let Some(interests) = judged.interests else {
+        // Its steps are not known: a rule too many costs a call.
+        let named = judged.kinds.iter().map(|rule| Subject {
+            group: &rule.group,
+            kind: &rule.kind,
+            version: rule.version.as_deref(),
+            operations: rule.operations.clone(),
+        });
+        return named.collect();
+    };
     for interest in interests.iter().filter(|interest| interest.step == step) {
         let Interest { group, kind, operations, .. } = interest;
-        if binding.scope.kinds.is_empty() {
+        if judged.kinds.is_empty() {
             let operations = operations.clone();
             subjects.push(Subject { group, kind, version: None, operations });
         }
-        for rule in &binding.scope.kinds {
+        for rule in judged.kinds {
             if is(group, &rule.group) && is(kind, &rule.kind) {
                 let both = rule.operations.iter().filter(|one| operations.contains(one));
                 let operations = both.copied().collect();
@@ -297,6 +308,8 @@ pub(super) fn own() -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use opensdn_policy_host::KindRule;
+
     use super::*;
 
     #[test]
@@ -323,6 +336,24 @@ mod tests {
             ])]
         );
         assert!(super::plan(Step::Mutate, &[], &Snapshot::default(), &own).is_empty());
+    }
+
+    #[test]
+    fn a_policy_that_was_never_loaded_has_rules_for_the_kinds_that_its_administrator_named() {
+        let kinds = [KindRule {
+            group: opensdn_crds::TUNGSTEN_GROUP.to_owned(),
+            version: None,
+            kind: "*".to_owned(),
+            operations: vec![Operation::Delete],
+        }];
+        let lost = Judged { interests: None, kinds: &kinds, failure_mode: None };
+        for step in [Step::Mutate, Step::Validate] {
+            let plan = plan(step, &[lost], &Snapshot::default(), &[]);
+            let rules = json!(plan[&Part::Ours].entries());
+            assert!(rules.to_string().contains("DELETE"), "{rules}");
+        }
+        let nothing = Judged { interests: None, kinds: &[], failure_mode: None };
+        assert!(plan(Step::Mutate, &[nothing], &Snapshot::default(), &[]).is_empty());
     }
 
     #[test]

@@ -11,6 +11,7 @@ use opensdn_policy_host::{Binding, Digest, InactivePolicy, Interest, Limits, Met
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
+use super::demand::LostPolicy;
 use super::loader::Loader;
 use super::module_store::{ModuleBytes, ModuleStore};
 use super::reporter::Reported;
@@ -238,6 +239,16 @@ impl Entry {
         let last_known = || status?.judges.as_deref().map(opensdn_admission_policy::interests);
         let interests = self.interests.clone().or_else(last_known);
         opensdn_admission_policy::inactive(name, &self.object.spec, interests, &problems)
+    }
+
+    /// What is known of the policy without its module, if nothing of it is in force or about to be because
+    /// it could not be loaded. Its status may know more, but is not to say what is asked of us.
+    pub(super) fn lost(&self) -> Option<LostPolicy> {
+        if self.failure.is_none() || self.bindings().next().is_some() {
+            return None;
+        }
+        let (kinds, failure_mode) = opensdn_admission_policy::named(&self.object.spec);
+        Some(LostPolicy { interests: self.interests.clone(), kinds, failure_mode })
     }
 
     /// What is in force, and what waits to be.

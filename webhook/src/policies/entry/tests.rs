@@ -1,6 +1,6 @@
 //! What an entry makes of a module that cannot be loaded.
 
-use opensdn_policy_host::{Engine, Policy};
+use opensdn_policy_host::{Engine, FailureMode, Operation, Policy, Step};
 use serde_json::{Value, json};
 
 use super::*;
@@ -87,6 +87,30 @@ async fn what_is_loaded_although_its_source_is_gone_is_in_force_and_not_ready() 
     let message = reported.replica.message.unwrap();
     assert!(message.contains("the compiler was killed"), "{message}");
     assert!(message.contains("the previous version stays in force"), "{message}");
+}
+
+#[test]
+fn of_a_lost_policy_is_asked_what_its_administrator_or_its_module_says_and_never_its_status() {
+    let status = json!({"judges": [{"group": "g", "kind": "Thing", "operations": ["DELETE"]}]});
+    let spec = json!({"kinds": [{"group": "g", "kind": "Named"}], "failureMode": "fail"});
+    let mut entry = Entry::new(object(spec, status));
+    assert_eq!(entry.lost(), None, "it may still be loaded");
+    end(&mut entry, Err(failed(Retry::Later)));
+    let lost = entry.lost().unwrap();
+    assert_eq!(lost.interests, None);
+    assert_eq!(lost.failure_mode, Some(FailureMode::Fail));
+    assert_eq!(lost.kinds.iter().map(|rule| &*rule.kind).collect::<Vec<_>>(), ["Named"]);
+
+    let interest = Interest {
+        step: Step::Validate,
+        group: "g".to_owned(),
+        kind: "Named".to_owned(),
+        operations: vec![Operation::Create],
+        reads: Vec::new(),
+    };
+    let interests = Some(vec![interest]);
+    end(&mut entry, Err(Failed { interests: interests.clone(), ..failed(Retry::Useless) }));
+    assert_eq!(entry.lost().unwrap().interests, interests);
 }
 
 #[test]
