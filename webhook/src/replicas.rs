@@ -1,5 +1,6 @@
-//! Which replicas of the webhook are alive: each keeps a Lease of its own, and the leader reads
-//! them all and clears away those that expired.
+//! Which replicas of the webhook are alive: each keeps a Lease of its own, which also says whether it is
+//! ready, and the leader reads them all and clears away those that expired. Who writes the webhook
+//! configurations reads them, too, where nothing else shows that a replica may be called.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -16,11 +17,14 @@ use opensdn_runtime::call::{Call, CallError, Verb};
 use opensdn_runtime::error_chain;
 use opensdn_runtime::leader::lease::Observed;
 use opensdn_runtime::leader::{LEASE_DURATION, Leadership, RENEW_PERIOD};
+use opensdn_runtime::readiness::Readiness;
 use opensdn_runtime::shutdown::{Drain, Phase};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
 
 const LABEL: &str = "opensdn.io/webhook-replica";
+/// The annotation of a replica that is ready.
+const READY: &str = "opensdn.io/ready";
 /// Long before the Lease expires, so that a call can be repeated.
 const CALL_TIMEOUT: Duration = Duration::from_secs(4);
 /// How often the leader lists the live replicas.
@@ -40,13 +44,14 @@ impl Replicas {
         namespace: &str,
         replica: &str,
         leadership: Leadership,
+        readiness: Readiness,
         drain: Drain,
     ) -> Self {
         let (sender, alive) = watch::channel(Arc::default());
         let api: Api<Lease> = Api::namespaced(client.clone(), namespace);
         let ctx = Context::new(client, NAME).timeout(CALL_TIMEOUT);
         let (own, name) = (namespace.to_owned(), replica.to_owned());
-        tokio::spawn(live(ctx.clone(), own, name, drain));
+        tokio::spawn(live(ctx.clone(), own, name, readiness, drain));
         tokio::spawn(watch_others(api, ctx, leadership, sender));
         Self { alive }
     }
@@ -70,14 +75,23 @@ fn lease_name(replica: &str) -> String {
 }
 
 /// Renews this replica's own Lease until the process drains, then removes it.
-async fn live(ctx: Context, namespace: String, replica: String, mut drain: Drain) {
+async fn live(
+    ctx: Context,
+    namespace: String,
+    replica: String,
+    readiness: Readiness,
+    mut drain: Drain,
+) {
+    let mut checks = readiness.changes();
     loop {
+        let is_ready = readiness.missing().is_empty();
         tokio::select! {
             () = drain.reached(Phase::Draining) => break,
-            () = renew(&ctx, &namespace, &replica) => {}
+            () = renew(&ctx, &namespace, &replica, is_ready) => {}
         }
         tokio::select! {
             () = drain.reached(Phase::Draining) => break,
+            () = turned(&mut checks, &readiness, is_ready) => {}
             () = sleep(RENEW_PERIOD) => {}
         }
     }
@@ -89,12 +103,22 @@ async fn live(ctx: Context, namespace: String, replica: String, mut drain: Drain
     }
 }
 
-async fn renew(ctx: &Context, namespace: &str, replica: &str) {
+/// Returns when this replica is ready and was not, or the other way round.
+async fn turned(checks: &mut watch::Receiver<()>, readiness: &Readiness, was_ready: bool) {
+    while readiness.missing().is_empty() == was_ready {
+        if checks.changed().await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    }
+}
+
+async fn renew(ctx: &Context, namespace: &str, replica: &str, is_ready: bool) {
     let lease = Lease {
         metadata: ObjectMeta {
             name: Some(lease_name(replica)),
             namespace: Some(namespace.to_owned()),
             labels: Some(BTreeMap::from([(LABEL.to_owned(), "true".to_owned())])),
+            annotations: Some(BTreeMap::from([(READY.to_owned(), is_ready.to_string())])),
             ..ObjectMeta::default()
         },
         spec: Some(LeaseSpec {
@@ -143,9 +167,7 @@ async fn poll(
     ctx: &Context,
     known: &mut BTreeMap<String, Observed>,
 ) -> Result<BTreeSet<String>, CallError> {
-    let params = ListParams::default().labels(LABEL);
-    let call = Call::of::<Lease>(Verb::List).timeout(CALL_TIMEOUT);
-    let leases = call.run(api.list(&params)).await?.items;
+    let leases = list(api).await?;
     let (alive, expired) = divide(&leases, known, Instant::now());
     for lease in expired {
         let name = lease.name_any();
@@ -163,6 +185,12 @@ async fn poll(
         }
     }
     Ok(alive)
+}
+
+async fn list(api: &Api<Lease>) -> Result<Vec<Lease>, CallError> {
+    let params = ListParams::default().labels(LABEL);
+    let call = Call::of::<Lease>(Verb::List).timeout(CALL_TIMEOUT);
+    Ok(call.run(api.list(&params)).await?.items)
 }
 
 /// The live replicas, and which Leases have expired.
@@ -199,6 +227,59 @@ fn publish(sender: &watch::Sender<Arc<BTreeSet<String>>>, alive: BTreeSet<String
     });
 }
 
+/// Whether any replica is ready, by the Leases, for a process that is none.
+pub(crate) struct ReadyReplicas {
+    api: Api<Lease>,
+    known: BTreeMap<String, Seen>,
+    asked: Option<Instant>,
+}
+
+/// A Lease of another process.
+#[derive(Debug)]
+struct Seen {
+    version: Option<String>,
+    since: Instant,
+    /// One that was left behind by a process that is gone is not.
+    is_renewed: bool,
+}
+
+impl ReadyReplicas {
+    /// Of the replicas in this namespace.
+    pub(crate) fn new(client: Client, namespace: &str) -> Self {
+        Self { api: Api::namespaced(client, namespace), known: BTreeMap::new(), asked: None }
+    }
+
+    /// Whether one is, as its Lease says, which has been renewed since this was asked first: to be asked
+    /// again and again until then.
+    pub(crate) async fn any(&mut self) -> Result<bool, CallError> {
+        let leases = list(&self.api).await?;
+        let now = Instant::now();
+        // What was renewed since may have been renewed for the last time long ago.
+        if self.asked.is_some_and(|asked| now.duration_since(asked) >= LEASE_DURATION) {
+            self.known.clear();
+        }
+        self.asked = Some(now);
+        Ok(is_any_ready(&leases, &mut self.known, now))
+    }
+}
+
+fn is_any_ready(leases: &[Lease], known: &mut BTreeMap<String, Seen>, now: Instant) -> bool {
+    let mut next = BTreeMap::new();
+    let mut is_any = false;
+    for lease in leases {
+        let (name, version) = (lease.name_any(), lease.metadata.resource_version.clone());
+        let seen = match known.remove(&name) {
+            Some(seen) if seen.version == version => seen,
+            before => Seen { version, since: now, is_renewed: before.is_some() },
+        };
+        let is_alive = seen.is_renewed && now.duration_since(seen.since) < LEASE_DURATION;
+        is_any |= is_alive && lease.annotations().get(READY).is_some_and(|ready| ready == "true");
+        next.insert(name, seen);
+    }
+    *known = next;
+    is_any
+}
+
 #[cfg(test)]
 mod tests {
 
@@ -223,5 +304,29 @@ mod tests {
         let (alive, expired) = divide(&later, &mut known, now + LEASE_DURATION);
         assert_eq!(alive.into_iter().collect::<Vec<_>>(), ["a"]);
         assert_eq!(expired.len(), 1);
+    }
+
+    #[test]
+    fn a_replica_is_ready_if_it_has_said_so_while_somebody_looked() {
+        let now = Instant::now();
+        let lease = |version: &str, ready: &str| {
+            let mut lease = lease("a", version);
+            lease.annotations_mut().insert(READY.to_owned(), ready.to_owned());
+            [lease]
+        };
+        let mut known = BTreeMap::new();
+        assert!(!is_any_ready(&lease("1", "true"), &mut known, now), "it may be long dead");
+        assert!(!is_any_ready(&lease("1", "true"), &mut known, now + RENEW_PERIOD));
+        assert!(is_any_ready(&lease("2", "true"), &mut known, now + RENEW_PERIOD));
+        assert!(is_any_ready(&lease("2", "true"), &mut known, now + RENEW_PERIOD * 2));
+        assert!(!is_any_ready(
+            &lease("2", "true"),
+            &mut known,
+            now + RENEW_PERIOD + LEASE_DURATION
+        ));
+        assert!(!is_any_ready(&lease("3", "false"), &mut known, now + LEASE_DURATION * 2));
+        assert!(is_any_ready(&lease("4", "true"), &mut known, now + LEASE_DURATION * 2));
+        assert!(!is_any_ready(&[], &mut known, now + LEASE_DURATION * 2));
+        assert!(!is_any_ready(&lease("5", "true"), &mut known, now + LEASE_DURATION * 2));
     }
 }

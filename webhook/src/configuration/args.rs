@@ -14,9 +14,9 @@ pub struct ConfigurationArgs {
     pub webhook_url: Option<String>,
 
     /// PEM file with the CAs by which the API server knows the webhook's certificate, to be
-    /// written into the webhook configurations. Needed only with --tls-cert; without it the
-    /// configurations are then left alone. Read again whenever its content changes.
-    #[arg(long, env = "OPENSDN_WEBHOOK_CA_BUNDLE", value_name = "FILE", requires = "tls_cert")]
+    /// written into the webhook configurations. Needed only where that comes from --tls-cert; without
+    /// it the configurations are then left alone. Read again whenever its content changes.
+    #[arg(long, env = "OPENSDN_WEBHOOK_CA_BUNDLE", value_name = "FILE")]
     pub ca_bundle: Option<PathBuf>,
 
     /// The webhook's ServiceAccount; what it does itself to kinds that are not OpenSDN's is not

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use base64::Engine as _;
-use opensdn_policy_host::Step;
+use opensdn_policy_host::{Digest, Step};
 use serde_json::{Value, json};
 
 use super::rules::{Part, Plan};
@@ -11,6 +11,11 @@ use crate::path_tokens::PathToken;
 
 /// Name of both configurations.
 pub(super) const NAME: &str = "opensdn-webhook";
+/// Field manager of the configurations.
+pub(super) const MANAGER: &str = "opensdn-webhook";
+/// The annotation with the digest of the entries as we have written them: one that leads only since a
+/// moment knows by it whether somebody else has changed them.
+const ENTRIES: &str = "opensdn.io/entries";
 
 /// There is one configuration for each.
 pub(super) const STEPS: [Step; 2] = [Step::Mutate, Step::Validate];
@@ -70,7 +75,7 @@ pub(super) fn desired(step: Step, plan: &Plan, endpoint: &WebhookEndpoint, bundl
             })
         })
         .collect();
-    json!({
+    signed(json!({
         "apiVersion": "admissionregistration.k8s.io/v1",
         "kind": kind(step),
         "metadata": {
@@ -81,7 +86,54 @@ pub(super) fn desired(step: Step, plan: &Plan, endpoint: &WebhookEndpoint, bundl
             },
         },
         "webhooks": entries,
-    })
+    }))
+}
+
+/// The object with the digest of its entries.
+pub(super) fn signed(mut object: Value) -> Value {
+    let digest = entries_digest(&object);
+    if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+        metadata.insert("annotations".to_owned(), json!({ENTRIES: digest}));
+    }
+    object
+}
+
+fn entries_digest(object: &Value) -> String {
+    let entries: BTreeMap<&str, Value> =
+        normal_entries(object).into_iter().map(|(name, entry)| (name, sorted(&entry))).collect();
+    // A map of JSON values is JSON.
+    Digest::of(&serde_json::to_vec(&entries).unwrap_or_default()).to_string()
+}
+
+/// The same with the keys of all objects in their order.
+fn sorted(value: &Value) -> Value {
+    match value {
+        Value::Object(fields) => {
+            let fields: BTreeMap<&String, Value> =
+                fields.iter().map(|(key, field)| (key, sorted(field))).collect();
+            fields.into_iter().map(|(key, field)| (key.clone(), field)).collect()
+        }
+        Value::Array(items) => items.iter().map(sorted).collect(),
+        other => other.clone(),
+    }
+}
+
+/// Whether somebody else than us has written entries of the object since we did: they are not those of
+/// the digest, or another field manager has some of them. One that was written before there were digests
+/// has only its managers.
+pub(super) fn is_changed_by_others(object: &Value) -> bool {
+    let digest = metadata(object, "annotations", ENTRIES).and_then(Value::as_str);
+    let managers = object.pointer("/metadata/managedFields").and_then(Value::as_array);
+    let mut managers = managers.into_iter().flatten();
+    digest.is_some_and(|digest| digest != entries_digest(object))
+        || managers.any(|manager| {
+            manager.get("manager").and_then(Value::as_str) != Some(MANAGER)
+                && manager.pointer("/fieldsV1/f:webhooks").is_some()
+        })
+}
+
+fn metadata<'o>(object: &'o Value, part: &str, key: &str) -> Option<&'o Value> {
+    object.get("metadata")?.get(part)?.get(key)
 }
 
 fn entry(step: Step, part: Part, endpoint: &WebhookEndpoint, bundle: &str) -> Value {
@@ -143,10 +195,13 @@ fn client_config(step: Step, endpoint: &WebhookEndpoint, bundle: &str) -> Value 
 /// Whether the object is as it should be. Its metadata may have more; of the entries each field
 /// counts, since one more condition or selector is enough to keep requests from us.
 pub(super) fn is_as(observed: &Value, desired: &Value) -> bool {
-    let label = |object: &Value, key: &str| object.pointer("/metadata/labels")?.get(key).cloned();
-    let labels = desired.pointer("/metadata/labels").and_then(Value::as_object);
-    let mut keys = labels.into_iter().flat_map(|labels| labels.keys());
-    keys.all(|key| label(observed, key) == label(desired, key))
+    let is_in_metadata = |part: &str| {
+        let wanted = desired.get("metadata").and_then(|metadata| metadata.get(part)?.as_object());
+        let mut wanted = wanted.into_iter().flatten();
+        wanted.all(|(key, value)| metadata(observed, part, key) == Some(value))
+    };
+    is_in_metadata("labels")
+        && is_in_metadata("annotations")
         && normal_entries(observed) == normal_entries(desired)
 }
 
@@ -258,13 +313,13 @@ mod tests {
             ("aFieldOfTheFuture", json!("that leaves requests out")),
         ] {
             let mut observed = desired.clone();
-            observed["metadata"]["annotations"] = json!({"of": "another"});
+            observed["metadata"]["annotations"]["of"] = json!("another");
             assert!(is_as(&observed, &desired), "metadata of others do not matter");
             observed["webhooks"][0][field] = value;
             assert!(!is_as(&observed, &desired), "{field}");
             let put_right = put_right(&observed, &desired);
             assert_eq!(put_right["webhooks"], desired["webhooks"]);
-            assert_eq!(put_right["metadata"]["annotations"], json!({"of": "another"}));
+            assert_eq!(put_right["metadata"]["annotations"]["of"], "another");
         }
         for webhooks in [json!([]), json!([desired["webhooks"][0], {"name": "of.another.io"}])] {
             let mut observed = desired.clone();
@@ -278,7 +333,19 @@ mod tests {
         let mut observed = object("CA");
         observed["webhooks"][0]["matchConditions"] = json!([]);
         observed["webhooks"][0].as_object_mut().unwrap().remove("objectSelector");
+        let ours = json!([{"manager": MANAGER, "fieldsV1": {"f:webhooks": {}}},
+            {"manager": "another", "fieldsV1": {"f:metadata": {}}}]);
+        observed["metadata"]["managedFields"] = ours;
         assert!(is_as(&observed, &object("CA")));
+        assert!(!is_changed_by_others(&observed));
+    }
+
+    #[test]
+    fn without_the_digest_of_the_entries_it_is_not_as_it_should_be() {
+        let mut observed = object("CA");
+        observed["metadata"].as_object_mut().unwrap().remove("annotations");
+        assert!(!is_as(&observed, &object("CA")));
+        assert!(!is_changed_by_others(&observed), "an older version of ours wrote none");
     }
 
     #[test]

@@ -1,20 +1,97 @@
 //! Whether API servers reach the webhook, asked of one of them, which calls a ready pod of the Service. For a
 //! review it calls the Service's address, so this shows that the network of the pods works, not that
-//! every API server's way does.
+//! every API server's way does. Where it cannot be asked, a replica that is ready has to be known.
 //!
 //! A configuration that is deleted while they do not is left as it is: somebody has switched the webhook off
 //! because nothing could be written any more, and to restore it would close the way out again.
+
+use std::time::Duration;
 
 use kube::Client;
 use opensdn_runtime::call::{Call, CallError, Verb};
 use opensdn_runtime::error_chain;
 
+use tokio::time::Instant;
+
 use super::object::Address;
+use crate::replicas::ReadyReplicas;
 use crate::server::UNKNOWN_PATH;
+
+const CALL_TIMEOUT: Duration = Duration::from_secs(5);
+/// For so long an answer is taken for the present.
+const VALID: Duration = Duration::from_secs(2);
+
+/// Where reviews are answered.
+pub(crate) enum Serving {
+    /// By this process, which knows itself when it is ready.
+    Here,
+    /// By other processes, which say in their Leases when they are.
+    Elsewhere(ReadyReplicas),
+}
+
+/// Whether a configuration may send requests to the webhook, asked when one is to be written.
+pub(super) struct Reachability {
+    client: Client,
+    address: Address,
+    has_client_auth: bool,
+    serving: Serving,
+    /// The last answer, and when it was given.
+    last: Option<(Instant, bool)>,
+}
+
+impl Reachability {
+    pub(super) fn new(
+        client: Client,
+        address: Address,
+        has_client_auth: bool,
+        serving: Serving,
+    ) -> Self {
+        Self { client, address, has_client_auth, serving, last: None }
+    }
+
+    /// Whether an API server reaches a replica that is ready, as far as can be known.
+    pub(super) async fn may_write(&mut self) -> bool {
+        if let Some((asked, answer)) = self.last
+            && asked.elapsed() < VALID
+        {
+            return answer;
+        }
+        let refused = self.refusal().await;
+        let was_allowed = self.last.is_none_or(|(_, answer)| answer);
+        if let Some(error) = &refused
+            && was_allowed
+        {
+            tracing::warn!(
+                error,
+                "failed to reach the webhook: its configurations are not written, and nothing is \
+                 reviewed, until a replica can be called"
+            );
+        }
+        self.last = Some((Instant::now(), refused.is_none()));
+        refused.is_none()
+    }
+
+    /// Why nothing may be written.
+    async fn refusal(&mut self) -> Option<String> {
+        let reach = match self.has_client_auth {
+            true => Reach::Unknown,
+            false => ask(&self.client, &self.address).await,
+        };
+        match (reach, &mut self.serving) {
+            (Reach::Reached, _) | (Reach::Unknown, Serving::Here) => None,
+            (Reach::NotReached(error), _) => Some(error),
+            (Reach::Unknown, Serving::Elsewhere(replicas)) => match replicas.any().await {
+                Ok(true) => None,
+                Ok(false) => Some("no replica has said in its Lease that it is ready".to_owned()),
+                Err(error) => Some(error_chain(&error)),
+            },
+        }
+    }
+}
 
 /// What is known of the way to the webhook.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Reach {
+enum Reach {
     /// An API server got an answer of a replica.
     Reached,
     /// It did not, and why.
@@ -24,20 +101,13 @@ pub(super) enum Reach {
     Unknown,
 }
 
-impl Reach {
-    /// Whether a configuration that sends requests here may be written.
-    pub(super) fn may_write(&self) -> bool {
-        !matches!(self, Self::NotReached(_))
-    }
-}
-
 /// Asks an API server to call a path that is not served.
-pub(super) async fn ask(client: &Client, address: &Address) -> Reach {
+async fn ask(client: &Client, address: &Address) -> Reach {
     let Address::Service { namespace, name } = address else { return Reach::Unknown };
     let path = format!("/api/v1/namespaces/{namespace}/services/https:{name}:443/proxy/");
     let Ok(request) = http::Request::get(path).body(Vec::new()) else { return Reach::Unknown };
     let call = Call::new(Verb::Get, "services/proxy").name(name);
-    meaning(call.timeout(super::CALL_TIMEOUT).run(client.request_text(request)).await)
+    meaning(call.timeout(CALL_TIMEOUT).run(client.request_text(request)).await)
 }
 
 fn meaning(answer: Result<String, CallError>) -> Reach {
