@@ -22,6 +22,18 @@ use crate::policies::args::PolicyArgs;
 use crate::server::Limits;
 use crate::tls::{MinVersion, Settings, files::Files};
 
+/// What of the webhook a process does.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum Run {
+    /// All of it.
+    #[default]
+    All,
+    /// Answers reviews, and what belongs to that; writes no webhook configuration.
+    Reviews,
+    /// Writes the webhook configurations; answers no reviews.
+    Configuration,
+}
+
 /// Validates and mutates OpenSDN resources at admission.
 ///
 /// It serves reviews by HTTPS on one port, and liveness, readiness and metrics by plain HTTP on a
@@ -30,6 +42,11 @@ use crate::tls::{MinVersion, Settings, files::Files};
 #[derive(Clone, Debug, Parser)]
 #[command(name = "opensdn-webhook", version)]
 pub struct Args {
+    /// What of the webhook this process does. Apart, the process that parses what is sent to it needs no
+    /// right to say what is sent.
+    #[arg(long, env = "OPENSDN_WEBHOOK_RUN", value_name = "PART", value_enum, default_value_t)]
+    pub run: Run,
+
     /// Address of the HTTPS port (/validate/TOKEN, /mutate/TOKEN).
     #[arg(long, env = "OPENSDN_WEBHOOK_LISTEN", default_value = "0.0.0.0:8443")]
     pub listen: SocketAddr,
@@ -151,6 +168,10 @@ impl Args {
     /// How many evaluations there may be at once.
     #[must_use]
     pub fn evaluations(&self) -> u32 {
+        if self.run == Run::Configuration {
+            // It asks modules what they are about, and nothing else.
+            return 1;
+        }
         let share = self.limits.share().evaluations(self.policies.policy_mebibytes);
         let share = u32::try_from(share).unwrap_or(u32::MAX);
         self.limits.evaluations.unwrap_or(share)
@@ -315,6 +336,19 @@ mod tests {
         assert_eq!(limits(&["--policy-mebibytes=8"]), (1_365, 64, 8));
         let given = ["--max-connections=7", "--max-bodies-mib=8", "--evaluations=9"];
         assert_eq!(limits(&given), (7, 8, 9));
+    }
+
+    #[test]
+    fn a_process_does_everything_unless_it_is_told_what() {
+        let run = |flags: &[&str]| {
+            let args = ["opensdn-webhook", "--memory-mib=512"].iter().chain(flags);
+            let args = Args::try_parse_from(args).unwrap();
+            (args.run, args.evaluations())
+        };
+        assert_eq!(run(&[]), (Run::All, 4));
+        assert_eq!(run(&["--run=reviews"]), (Run::Reviews, 4));
+        let bundle_alone = ["--run=configuration", "--ca-bundle=f"];
+        assert_eq!(run(&bundle_alone), (Run::Configuration, 1));
     }
 
     #[test]

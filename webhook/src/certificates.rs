@@ -27,6 +27,10 @@ use tokio::time::{MissedTickBehavior, interval, sleep};
 
 use crate::tls::{self, Tls};
 
+mod follow;
+
+pub use follow::follow_secret;
+
 /// How often expiry and the phase of a rotation are checked.
 const POLL_INTERVAL: Duration = Duration::from_secs(10);
 /// How often a quiet watch has to be answered.
@@ -113,7 +117,8 @@ impl CertificateController {
         leadership: Leadership,
         mut published: watch::Receiver<Option<Published>>,
     ) {
-        let mut events = start_watch(self.secret.client(), self.watch_spec());
+        let spec = watch_spec(self.secret.namespace(), self.secret.name());
+        let mut events = start_watch(self.secret.client(), spec);
         let mut watched = SingleObject::default();
         let mut tick = interval(POLL_INTERVAL);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -140,15 +145,6 @@ impl CertificateController {
                     );
                 }
             }
-        }
-    }
-
-    fn watch_spec(&self) -> WatchSpec {
-        WatchSpec {
-            path: Secret::url_path(&(), Some(self.secret.namespace())),
-            name: Some(self.secret.name().to_owned()),
-            metadata_only: false,
-            heartbeat: HEARTBEAT,
         }
     }
 
@@ -235,6 +231,15 @@ impl CertificateController {
             self.adopt(next, tls);
         }
         Ok(())
+    }
+}
+
+fn watch_spec(namespace: &str, name: &str) -> WatchSpec {
+    WatchSpec {
+        path: Secret::url_path(&(), Some(namespace)),
+        name: Some(name.to_owned()),
+        metadata_only: false,
+        heartbeat: HEARTBEAT,
     }
 }
 

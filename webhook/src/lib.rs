@@ -27,7 +27,7 @@ use std::process::ExitCode;
 use clap::Parser as _;
 use opensdn_runtime::{error_chain, log};
 
-pub use args::Args;
+pub use args::{Args, Run};
 use policies::engines::Engines;
 
 /// Why the webhook could not start.
@@ -73,7 +73,7 @@ async fn run_to_completion(args: Args) -> ExitCode {
     }
 }
 
-/// Starts everything, serves until a signal says to stop, and finishes what is in flight.
+/// Starts what this process is to do, does it until a signal says to stop, and finishes what is in flight.
 ///
 /// # Errors
 /// Something that is needed from the start is missing: a port, a file, a way to the API server.
@@ -84,6 +84,14 @@ pub async fn run(args: Args) -> Result<(), Error> {
         Err(error) => tracing::warn!(%error, "no compiler process; compiling in-process"),
     }
     let client = startup::client().await?;
-    startup::run(args, client, async |context| wiring::start(context, engines)).await?;
+    match args.run {
+        Run::All | Run::Reviews => {
+            startup::run(args, client, async |context| wiring::start(context, engines)).await?;
+        }
+        Run::Configuration => {
+            let start = |context| wiring::start_configuration_only(context, engines);
+            startup::configuration_only::run(args, client, start).await?;
+        }
+    }
     Ok(())
 }

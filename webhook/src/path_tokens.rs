@@ -8,6 +8,7 @@
 pub mod args;
 mod controller;
 pub mod file;
+mod follow;
 mod secret;
 
 use std::fmt;
@@ -19,6 +20,7 @@ use subtle::ConstantTimeEq as _;
 use tokio::sync::watch;
 
 pub use controller::PathTokenController;
+pub use follow::follow_secret;
 
 /// Bytes of randomness in a token.
 const RANDOM_BYTES: usize = 32;

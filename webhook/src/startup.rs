@@ -1,6 +1,8 @@
 //! The process around the reviews: log, ports, certificate, and what makes the reviews, which is
 //! given from outside ([`run`]'s `reviewer`). Signals, the admin port and the order of the end are
-//! the runtime's.
+//! the runtime's. The process that answers no reviews is in `startup/configuration_only.rs`.
+
+pub mod configuration_only;
 
 use std::future::Future;
 use std::time::Duration;

@@ -1,6 +1,9 @@
 //! Which parts the webhook has, and what each is given: discovery, lookup caches, policies, webhook
 //! configurations, claims, audit. Joins `admission` to what a review asks besides policies. What
-//! each part does is in its own module; signals, ports and certificates are in `startup`.
+//! each part does is in its own module; signals, ports and certificates are in `startup`; the process that
+//! only writes the webhook configurations is in `wiring/configuration_only.rs`.
+
+mod configuration_only;
 
 use std::sync::Arc;
 
@@ -20,20 +23,22 @@ use tokio::time::Instant;
 
 use crate::active::ActivePolicies;
 use crate::admission::{Admission, Claimed, Labels, Surroundings};
-use crate::args::Args;
+use crate::args::{Args, Run};
 use crate::audit::Audit;
 use crate::certificates::Bundle;
 use crate::claims::controller::ClaimController;
 use crate::claims::{ClaimError, Claims, Conflict, Holder};
-use crate::configuration::{self, bundle};
+use crate::configuration::{self, Serving, WriterDeps, bundle};
 use crate::evaluate::Evaluator;
 use crate::lookup::LookupCaches;
 use crate::metrics::Metrics;
 use crate::path_tokens::{PathToken, PathTokens};
 use crate::policies::check::Checker;
 use crate::policies::engines::Engines;
-use crate::policies::{self, Demand, Rollout};
+use crate::policies::{self, Demanded, Rollout};
 use crate::replicas::Replicas;
+
+pub use configuration_only::{ConfigurationContext, start as start_configuration_only};
 
 /// What the parts are started from.
 pub struct Context {
@@ -107,54 +112,62 @@ fn start_policies(
         &args.namespace,
         &args.replica,
         leadership.clone(),
+        readiness.clone(),
         drain.clone(),
     );
-    let policies = policies::start(policies::Deps {
+    let loader = policies::LoaderDeps {
         client: client.clone(),
-        replica: args.replica.clone(),
         engines,
         folder: args.policies.policy_folder.clone(),
         limits: args.policies.limits(),
+        metrics: metrics.clone(),
+        readiness: readiness.clone(),
+    };
+    let deps = policies::Deps {
+        replica: args.replica.clone(),
         active: Arc::clone(active),
         lookups: lookups.clone(),
         discovery: discovery.clone(),
         leadership: leadership.clone(),
         replicas,
         claimed,
-        metrics: metrics.clone(),
-        readiness: readiness.clone(),
-    });
+    };
+    let policies = policies::start(loader, deps);
     start_configuration(context, discovery.clone(), policies.demand);
     (policies.checker, policies.rollout)
 }
 
-fn start_configuration(
-    context: &Context,
-    discovery: Discovery,
-    demand: watch::Receiver<Option<Arc<Demand>>>,
-) {
+/// The webhook configurations, which are only watched where another process writes them.
+fn start_configuration(context: &Context, discovery: Discovery, demand: Demanded) {
     let args = &context.args;
-    configuration::start(configuration::Deps {
+    let deps = configuration::Deps {
+        client: context.client.clone(),
+        published: context.published.clone(),
+        published_path: context.published_path.clone(),
+        drain: context.drain.clone(),
+        metrics: context.metrics.configuration(),
+    };
+    let writer = (args.run == Run::All).then(|| WriterDeps {
         client: context.client.clone(),
         replica: args.replica.clone(),
         address: args.configuration.address(&args.namespace, &args.certificate.service),
         has_client_auth: args.certificate.client_ca.is_some(),
         namespace: args.namespace.clone(),
         user: args.configuration.user(&args.namespace),
+        serving: Serving::Here,
         discovery,
         demand,
         bundle: match &args.configuration.ca_bundle {
             Some(path) => bundle::follow_file(path.clone()),
             None => context.bundle.clone(),
         },
-        published: context.published.clone(),
         path_token: context.path_tokens.current(),
-        published_path: context.published_path.clone(),
         leadership: context.leadership.clone(),
         drain: context.drain.clone(),
         readiness: context.readiness.clone(),
         metrics: context.metrics.configuration(),
     });
+    configuration::start(deps, writer);
 }
 
 /// What the claim controller asks of the policies, and what it tells them.

@@ -85,7 +85,8 @@ impl PathTokenController {
         leadership: Leadership,
         mut published: watch::Receiver<Option<PathToken>>,
     ) {
-        let mut events = start_watch(self.client.clone(), self.watch_spec());
+        let spec = watch_spec(&self.secret.namespace, &self.secret.name);
+        let mut events = start_watch(self.client.clone(), spec);
         let mut tick = interval(POLL_INTERVAL);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
@@ -102,15 +103,6 @@ impl PathTokenController {
                 let error = error_chain(&error);
                 tracing::warn!(error, "failed to reconcile the Secret of the path tokens");
             }
-        }
-    }
-
-    fn watch_spec(&self) -> WatchSpec {
-        WatchSpec {
-            path: Secret::url_path(&(), Some(&self.secret.namespace)),
-            name: Some(self.secret.name.clone()),
-            metadata_only: false,
-            heartbeat: HEARTBEAT,
         }
     }
 
@@ -156,6 +148,15 @@ impl PathTokenController {
             self.adopt(next);
         }
         Ok(())
+    }
+}
+
+pub(super) fn watch_spec(namespace: &str, name: &str) -> WatchSpec {
+    WatchSpec {
+        path: Secret::url_path(&(), Some(namespace)),
+        name: Some(name.to_owned()),
+        metadata_only: false,
+        heartbeat: HEARTBEAT,
     }
 }
 
