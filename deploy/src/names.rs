@@ -13,7 +13,8 @@ pub const MANAGED_BY_LABEL: &str = "app.kubernetes.io/managed-by";
 /// The webhook's.
 pub mod webhook {
     /// Its Deployment, Service, ServiceAccount and roles, both of its webhook configurations, and
-    /// by which field manager and event controller it is known.
+    /// by which field manager and event controller it is known. Who writes the configurations has a
+    /// name of its own ([`super::configuration`]).
     pub const NAME: &str = "opensdn-webhook";
     /// Its user, as RBAC and the audit log have it.
     pub const USER: &str = "system:serviceaccount:opensdn-system:opensdn-webhook";
@@ -29,4 +30,14 @@ pub mod webhook {
     pub const AUDIT_REPORT: &str = "opensdn-webhook-audit";
     /// The field manager of the condition about shared addresses.
     pub const UNIQUE_MANAGER: &str = "opensdn-webhook-unique";
+}
+
+/// That of the process that writes the webhook configurations.
+pub mod configuration {
+    /// Its Deployment, ServiceAccount and roles.
+    pub const NAME: &str = "opensdn-webhook-configuration";
+    /// Its user, as RBAC and the audit log have it.
+    pub const USER: &str = "system:serviceaccount:opensdn-system:opensdn-webhook-configuration";
+    /// The Lease of the one that writes.
+    pub const LEADER_LEASE: &str = "opensdn-webhook-configuration-leader";
 }

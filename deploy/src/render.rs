@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 
 /// The kustomization and the files that it names, as they were when this was built.
 const KUSTOMIZATION: &str = include_str!("../webhook/kustomization.yaml");
-const FILES: [(&str, &str); 8] = [
+const FILES: [(&str, &str); 9] = [
+    ("configuration.yaml", include_str!("../webhook/configuration.yaml")),
     ("deployment.yaml", include_str!("../webhook/deployment.yaml")),
     ("namespace.yaml", include_str!("../webhook/namespace.yaml")),
     ("network-policy.yaml", include_str!("../webhook/network-policy.yaml")),
@@ -194,49 +195,74 @@ mod tests {
         };
         assert!(named("Namespace", names::NAMESPACE));
         assert!(named("ServiceAccount", names::webhook::NAME));
+        assert!(named("ServiceAccount", names::configuration::NAME));
         assert!(named("ValidatingAdmissionPolicy", names::UNIQUE_CLAIMS_POLICY));
         let all = json!(access).to_string();
         use names::webhook::{AUDIT_REPORT, CA_SECRET, NAME, USER};
-        for name in [USER, CA_SECRET, AUDIT_REPORT] {
+        for name in [USER, CA_SECRET, AUDIT_REPORT, names::configuration::LEADER_LEASE] {
             assert!(all.contains(name), "{name} is in no object");
         }
-        let program = objects(Phase::Program);
-        for object in &program {
-            assert_eq!(object["metadata"]["name"], NAME);
+        for object in objects(Phase::Program) {
+            assert!(PROGRAMS.map(Value::from).contains(&object["metadata"]["name"]), "{object}");
             assert_eq!(object["metadata"]["namespace"], names::NAMESPACE);
         }
-        let deployment = program.iter().find(|object| object["kind"] == "Deployment").unwrap();
-        let labels = &deployment["spec"]["template"]["metadata"]["labels"];
-        assert_eq!(labels[names::NAME_LABEL], NAME);
+        for name in PROGRAMS {
+            let deployment = program("Deployment", name);
+            let labels = &deployment["spec"]["template"]["metadata"]["labels"];
+            assert_eq!(labels[names::NAME_LABEL], name);
+            assert_eq!(deployment["spec"]["template"]["spec"]["serviceAccountName"], name);
+        }
+        assert_eq!(names::configuration::USER, USER.replace(NAME, names::configuration::NAME));
     }
 
-    fn program(kind: &str) -> Value {
-        let found = objects(Phase::Program).into_iter().find(|object| object["kind"] == kind);
-        found.unwrap()
+    const PROGRAMS: [&str; 2] = [names::webhook::NAME, names::configuration::NAME];
+
+    fn program(kind: &str, name: &str) -> Value {
+        let is = |object: &Value| object["kind"] == kind && object["metadata"]["name"] == name;
+        objects(Phase::Program).into_iter().find(is).unwrap()
     }
 
     /// What a pod listens on is what the network lets in, and the Service sends to one of them.
     #[test]
     fn the_network_policy_lets_in_what_the_pods_listen_on() {
-        let names = |ports: &Value, key: &str| -> Vec<String> {
+        let names_of = |ports: &Value, key: &str| -> Vec<String> {
             let ports = ports.as_array().unwrap().iter();
             ports.map(|port| port[key].as_str().unwrap().to_owned()).collect()
         };
-        let deployment = program("Deployment");
-        let listens =
-            names(&deployment["spec"]["template"]["spec"]["containers"][0]["ports"], "name");
-        let policy = program("NetworkPolicy");
-        assert_eq!(names(&policy["spec"]["ingress"][0]["ports"], "port"), listens);
-        let service = program("Service");
-        let sends_to = names(&service["spec"]["ports"], "targetPort");
-        assert!(sends_to.iter().all(|port| listens.contains(port)), "{sends_to:?}");
+        for name in PROGRAMS {
+            let deployment = program("Deployment", name);
+            let container = &deployment["spec"]["template"]["spec"]["containers"][0];
+            let listens = names_of(&container["ports"], "name");
+            let policy = program("NetworkPolicy", name);
+            assert_eq!(names_of(&policy["spec"]["ingress"][0]["ports"], "port"), listens);
+            let service = program("Service", names::webhook::NAME);
+            let sends_to = names_of(&service["spec"]["ports"], "targetPort");
+            let is_sent_to = sends_to.iter().all(|port| listens.contains(port));
+            assert_eq!(is_sent_to, name == names::webhook::NAME, "{sends_to:?}");
+        }
+    }
+
+    /// Both run the same image, as careful as each other, and differ in what they do.
+    #[test]
+    fn both_deployments_run_the_same_program_with_the_same_care() {
+        let [reviews, configuration] =
+            PROGRAMS.map(|name| program("Deployment", name)["spec"]["template"]["spec"].clone());
+        for part in ["securityContext", "priorityClassName", "tolerations", "volumes"] {
+            assert_eq!(reviews[part], configuration[part], "{part}");
+        }
+        let [one, other] = [&reviews["containers"][0], &configuration["containers"][0]];
+        for part in ["image", "securityContext", "readinessProbe", "livenessProbe", "env"] {
+            assert_eq!(one[part], other[part], "{part}");
+        }
+        assert_eq!(one["args"][0], "--run=reviews");
+        assert_eq!(other["args"][0], "--run=configuration");
     }
 
     /// The image is named as the Deployment names it, and made for the user that it is run as.
     #[test]
     fn the_image_is_what_the_deployment_runs() {
         let dockerfile = include_str!("../images/webhook/Dockerfile");
-        let deployment = program("Deployment");
+        let deployment = program("Deployment", names::webhook::NAME);
         let pod = &deployment["spec"]["template"]["spec"];
         let user = &pod["securityContext"];
         let user = format!("USER {}:{}", user["runAsUser"], user["runAsGroup"]);

@@ -4,6 +4,7 @@
 
 #![allow(clippy::indexing_slicing, reason = "JSON of a test, and the line says where")]
 
+mod apart;
 mod kustomize;
 mod removal;
 mod rights;
@@ -12,6 +13,8 @@ use serde_json::{Value, json};
 
 /// The user that the webhook is to the API server.
 const ACCOUNT: &str = opensdn_deploy::names::webhook::USER;
+/// The user that writes the webhook configurations.
+const WRITER: &str = opensdn_deploy::names::configuration::USER;
 
 fn service(name: &str, ip: &str) -> Value {
     json!({

@@ -117,7 +117,7 @@ impl World<'_> {
     async fn pod_network_is_broken(&self) -> Outcome {
         let fault = self.sandbox.lab().ok_or("a lab")?.keep_api_server_from_pods()?;
         self.switch_off().await?;
-        // The leader sees the deletion at once and tries again every few seconds.
+        // What writes them sees the deletion at once and tries again every few seconds.
         for _ in 0..20 {
             let found = self.product.kubectl(&["get", CONFIGURATIONS, "-o", "name"]).await?;
             assert!(!found.contains("opensdn-webhook"), "restored, and the way out is closed");

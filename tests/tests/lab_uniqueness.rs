@@ -251,7 +251,7 @@ impl<'s> World<'s> {
         self.product.scale(0).await?;
         let gone = async || self.product.pods().await.is_ok_and(|pods| pods.is_empty());
         eventually("no replica is left", gone).await;
-        // A replica on its way out may still put them back.
+        // While a replica on its way out still answers, they may be put back.
         let bypassed = async || {
             let delete = ["delete", "--ignore-not-found", CONFIGURATIONS, "opensdn-webhook"];
             drop(self.product.kubectl(&delete).await);

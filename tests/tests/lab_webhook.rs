@@ -71,6 +71,9 @@ async fn whatever_breaks_in_the_cluster_no_verdict_is_wrong() -> Outcome {
     is_spread(world.product()).await?;
 
     costs_little(&world, "a replica is killed", world.kill_a_replica()).await?;
+    let killed = world.amid_changes(world.kill_the_writers());
+    let what = "what writes the webhook configurations is killed";
+    world.unnoticed(what, killed).await?;
     let restart = async { Ok(sandbox.restart_api_server().await?) };
     costs_little(&world, "the API server is restarted", restart).await?;
     let what = "a replica and the API server are cut off from each other";

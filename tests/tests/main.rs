@@ -33,6 +33,7 @@ mod service_images;
 mod tidy;
 mod under_load;
 mod uniqueness;
+mod webhook_apart;
 mod webhook_callers;
 mod webhook_certificates;
 mod webhook_compiler;

@@ -94,7 +94,7 @@ fn is_among(ready: &Ready, backend: &Backend) -> bool {
 
 /// Whether `/ready` answers 200. None, if there is no answer in time: on a busy machine that says
 /// nothing, and the kubelet, too, would ask several times.
-async fn is_ready(admin: SocketAddr) -> Option<bool> {
+pub(crate) async fn is_ready(admin: SocketAddr) -> Option<bool> {
     let ask = async {
         let mut stream = TcpStream::connect(admin).await?;
         stream.write_all(b"GET /ready HTTP/1.0\r\nHost: replica\r\n\r\n").await?;

@@ -9,7 +9,7 @@ use futures::future::join_all;
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::ListParams;
 use kube::{Api, Client, ResourceExt as _};
-use opensdn_deploy::names::{NAMESPACE, webhook};
+use opensdn_deploy::names::{NAME_LABEL, NAMESPACE, configuration, webhook};
 use tokio::process::Command;
 use tokio::time::{Instant, sleep, timeout};
 
@@ -31,8 +31,10 @@ const RETRY_DELAY: Duration = Duration::from_millis(300);
 /// How long a replica may take for an answer: one that is cut off has none.
 const CALL_TIMEOUT: Duration = Duration::from_secs(5);
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+/// What answers reviews.
 const DEPLOYMENT: &str = "deployment/opensdn-webhook";
-const SELECTOR: &str = "app.kubernetes.io/name=opensdn-webhook";
+/// What writes the webhook configurations.
+const WRITERS: &str = "deployment/opensdn-webhook-configuration";
 
 /// Why the product is not installed, or does not answer.
 #[derive(Debug, thiserror::Error)]
@@ -156,13 +158,25 @@ impl<'s> LabProduct<'s> {
         self.kubectl_until(&[&ready[..], &["--timeout=20s"]].concat()).await
     }
 
-    /// Waits until every replica is ready.
+    /// Waits until every replica is ready, and what writes the webhook configurations is.
     ///
     /// # Errors
     /// They are not.
     pub async fn wait_until_rolled_out(&self) -> Result<(), LabProductError> {
-        let status = ["-n", NAMESPACE, "rollout", "status", DEPLOYMENT];
-        self.kubectl_until(&[&status[..], &["--timeout=30s"]].concat()).await
+        for deployment in [DEPLOYMENT, WRITERS] {
+            let status = ["-n", NAMESPACE, "rollout", "status", deployment, "--timeout=30s"];
+            self.kubectl_until(&status).await?;
+        }
+        Ok(())
+    }
+
+    /// Replaces every pod, as an upgrade does.
+    ///
+    /// # Errors
+    /// The API server does not take it, or it does not come to its end.
+    pub async fn restart(&self) -> Result<(), LabProductError> {
+        self.kubectl(&["-n", NAMESPACE, "rollout", "restart", DEPLOYMENT, WRITERS]).await?;
+        self.wait_until_rolled_out().await
     }
 
     /// Runs kubectl once.
@@ -193,8 +207,21 @@ impl<'s> LabProduct<'s> {
     /// # Errors
     /// The API server does not list them.
     pub async fn pods(&self) -> Result<Vec<Pod>, LabProductError> {
+        self.pods_of(webhook::NAME).await
+    }
+
+    /// The pods that write the webhook configurations, and are not on their way out.
+    ///
+    /// # Errors
+    /// The API server does not list them.
+    pub async fn writers(&self) -> Result<Vec<Pod>, LabProductError> {
+        self.pods_of(configuration::NAME).await
+    }
+
+    async fn pods_of(&self, name: &str) -> Result<Vec<Pod>, LabProductError> {
         let pods: Api<Pod> = Api::namespaced(self.client.clone(), NAMESPACE);
-        let listed = pods.list(&ListParams::default().labels(SELECTOR)).await;
+        let selector = format!("{NAME_LABEL}={name}");
+        let listed = pods.list(&ListParams::default().labels(&selector)).await;
         let listed = listed.map_err(|source| LabProductError::ApiServer {
             what: "list the webhook's pods",
             source: Box::new(source),
@@ -236,7 +263,8 @@ impl<'s> LabProduct<'s> {
     /// # Errors
     /// They cannot be read.
     pub async fn logs(&self) -> Result<String, LabProductError> {
-        self.kubectl(&["-n", NAMESPACE, "logs", "--prefix", "--tail=200", "-l", SELECTOR]).await
+        let selector = format!("{NAME_LABEL} in ({}, {})", webhook::NAME, configuration::NAME);
+        self.kubectl(&["-n", NAMESPACE, "logs", "--prefix", "--tail=200", "-l", &selector]).await
     }
 
     /// When the certificates of the replicas that answer expire, as they say themselves.

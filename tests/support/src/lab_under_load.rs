@@ -22,7 +22,7 @@ use crate::sandbox::lab::fault::{Party, Signal};
 use crate::sandbox::lab::{Lab, address_of, node_of};
 use crate::steady_load::SteadyLoad;
 use crate::{Failed, Outcome};
-use opensdn_deploy::names::{NAMESPACE, webhook};
+use opensdn_deploy::names::{NAMESPACE, configuration, webhook};
 
 const USERS: usize = 3;
 const CONTROL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy/samples/control.yaml");
@@ -144,9 +144,7 @@ impl<'s> LabUnderLoad<'s> {
     /// # Errors
     /// It does not come to its end.
     pub async fn rolling_update(&self) -> Outcome {
-        let restart = ["-n", NAMESPACE, "rollout", "restart", "deployment/opensdn-webhook"];
-        self.product.kubectl(&restart).await?;
-        Ok(self.product.wait_until_rolled_out().await?)
+        Ok(self.product.restart().await?)
     }
 
     /// AdminChanges policies to and fro.
@@ -218,15 +216,20 @@ impl<'s> LabUnderLoad<'s> {
     /// It is not enforced, or they need more.
     pub async fn within_the_network_policy(&self) -> Outcome {
         let policies: Api<NetworkPolicy> = Api::namespaced(self.client.clone(), NAMESPACE);
-        let policy = policies.get(webhook::NAME).await?;
-        let pods = self.product.pods().await?;
-        let enforced: Vec<_> =
-            pods.iter().map(|pod| self.lab.enforce(&policy, pod)).collect::<Result<_, _>>()?;
-        for pod in &pods {
-            // Nothing listens there: without a policy the refusal comes at once.
-            match self.product.ask(&pod.name_any(), 8081, "/").await {
-                Err(LabProductError::Silent { .. }) => {}
-                other => return Err(format!("the policy is not enforced: {other:?}").into()),
+        let parts = [
+            (webhook::NAME, self.product.pods().await?),
+            (configuration::NAME, self.product.writers().await?),
+        ];
+        let mut enforced = Vec::new();
+        for (name, pods) in parts {
+            let policy = policies.get(name).await?;
+            for pod in &pods {
+                enforced.push(self.lab.enforce(&policy, pod)?);
+                // Nothing listens there: without a policy the refusal comes at once.
+                match self.product.ask(&pod.name_any(), 8081, "/").await {
+                    Err(LabProductError::Silent { .. }) => {}
+                    other => return Err(format!("the policy is not enforced: {other:?}").into()),
+                }
             }
         }
         self.amid_changes(async { Ok(()) }).await?;
@@ -266,6 +269,20 @@ impl<'s> LabUnderLoad<'s> {
         let killed =
             self.lab.signal_container(&self.client, NAMESPACE, &pod, "webhook", Signal::Kill);
         Ok(killed.await?.undo()?)
+    }
+
+    /// Kills the processes that write the webhook configurations, all of them.
+    ///
+    /// # Errors
+    /// There is none, or they do not come back.
+    pub async fn kill_the_writers(&self) -> Outcome {
+        for pod in self.product.writers().await? {
+            let (name, signal) = (pod.name_any(), Signal::Kill);
+            let killed =
+                self.lab.signal_container(&self.client, NAMESPACE, &name, "configuration", signal);
+            killed.await?.undo()?;
+        }
+        Ok(self.product.wait_until_rolled_out().await?)
     }
 
     /// Cuts a replica off from the API server, until no request is sent to it any more.

@@ -11,11 +11,12 @@ use k8s_openapi::api::admissionregistration::v1::{
 };
 use k8s_openapi::api::core::v1::Secret;
 use kube::{Api, Client};
-use opensdn_deploy::Phase;
-use opensdn_deploy::names::{NAMESPACE, webhook};
+use opensdn_deploy::names::{NAMESPACE, configuration, webhook};
+use opensdn_deploy::{Phase, Step};
 use opensdn_reserved_port::ReservedPort;
+use serde_json::{Value, json};
 
-use crate::balancer::{Backend, Balancer};
+use crate::balancer::{self, Backend, Balancer};
 use crate::installer::{self, InstallError};
 use crate::programs::{ProgramsError, program};
 use crate::sandbox::{AccessError, Cluster, KubectlError, Program, ProgramError};
@@ -71,6 +72,8 @@ pub enum ProductError {
 pub struct Installation {
     program: PathBuf,
     replicas: usize,
+    /// Processes that write the webhook configurations; none: each replica does everything.
+    writers: usize,
     arguments: Vec<String>,
     cache: Option<PathBuf>,
     policies: bool,
@@ -80,6 +83,7 @@ pub struct Installation {
 pub struct Product {
     webhooks: Vec<Program>,
     backends: Vec<Backend>,
+    writers: Vec<(Program, SocketAddr)>,
     balancer: Balancer,
     _ports: Vec<ReservedPort>,
 }
@@ -91,6 +95,7 @@ impl Installation {
         Self {
             program: program.into(),
             replicas: 1,
+            writers: 0,
             arguments: Vec::new(),
             cache: None,
             policies: true,
@@ -125,6 +130,14 @@ impl Installation {
         self
     }
 
+    /// As a cluster has it: who answers reviews does not write the webhook configurations, and so many
+    /// processes of another account do.
+    #[must_use]
+    pub fn apart(mut self, writers: usize) -> Self {
+        self.writers = writers;
+        self
+    }
+
     /// A further flag of the webhook.
     #[must_use]
     pub fn argument(mut self, argument: impl Into<String>) -> Self {
@@ -152,12 +165,15 @@ impl Installation {
     /// # Errors
     /// Names the part that could not be installed.
     pub async fn install(self, cluster: &Cluster) -> Result<Product, ProductError> {
-        let steps = opensdn_deploy::webhook().map_err(InstallError::from)?;
-        for step in steps.iter().filter(|step| step.phase < Phase::Program) {
-            installer::apply(cluster, step).await?;
+        let product = self.prepare(cluster).await?;
+        for number in 0..self.replicas {
+            product.start_replica(number)?;
         }
-        let product = self.start(cluster).await?;
+        for number in 0..self.writers {
+            product.start_writer(number)?;
+        }
         product.wait_until_ready(cluster).await?;
+        let steps = opensdn_deploy::webhook().map_err(InstallError::from)?;
         for step in steps.iter().filter(|step| step.phase > Phase::Program && self.policies) {
             installer::apply(cluster, step).await?;
             wait_for_policies(cluster).await?;
@@ -165,7 +181,18 @@ impl Installation {
         Ok(product)
     }
 
-    async fn start(&self, cluster: &Cluster) -> Result<Product, ProductError> {
+    /// Installs what comes before the processes, and starts none of them.
+    ///
+    /// # Errors
+    /// Names the part that could not be installed.
+    pub async fn prepare(&self, cluster: &Cluster) -> Result<Product, ProductError> {
+        let steps = opensdn_deploy::webhook().map_err(InstallError::from)?;
+        for step in steps.iter().filter(|step| step.phase < Phase::Program) {
+            installer::apply(cluster, step).await?;
+        }
+        if self.writers == 0 {
+            installer::apply(cluster, &rights_of_both(&steps)).await?;
+        }
         let (mut backends, mut ports) = (Vec::new(), Vec::new());
         for _ in 0..self.replicas {
             let (serve, admin) = (ReservedPort::new()?, ReservedPort::new()?);
@@ -173,30 +200,74 @@ impl Installation {
             ports.extend([serve, admin]);
         }
         let balancer = Balancer::start(backends.clone()).await?;
-        let kubeconfig = cluster.kubeconfig_for_service_account(NAMESPACE, webhook::NAME).await?;
-        let cache = self.cache.clone().unwrap_or_else(|| cache_folder(cluster));
-        let mut webhooks = Vec::new();
-        for (number, backend) in backends.iter().enumerate() {
-            let replica = format!("webhook-{number}");
-            let mut arguments = vec![
+        let account = cluster.kubeconfig_for_service_account(NAMESPACE, webhook::NAME).await?;
+        let webhooks = backends.iter().enumerate().map(|(number, backend)| {
+            let run = if self.writers == 0 { "all" } else { "reviews" };
+            let ports = [
                 format!("--listen={}", backend.serve),
                 format!("--admin-listen={}", backend.admin),
-                format!("--namespace={NAMESPACE}"),
-                format!("--replica={replica}"),
-                format!("--webhook-url=https://{}", balancer.address()),
+                format!("--run={run}"),
                 "--tls-name=127.0.0.1".to_owned(),
-                format!("--cache-folder={}", cache.display()),
-                "--log-format=text".to_owned(),
             ];
-            arguments.extend(self.arguments.iter().cloned());
-            let folder = cluster.data_folder();
-            let program = Program::new(replica, self.program.clone(), arguments, folder)
-                .variable("KUBECONFIG", kubeconfig.as_os_str());
-            program.start()?;
-            webhooks.push(program);
+            self.program(cluster, format!("webhook-{number}"), &balancer, &account, &ports)
+        });
+        let webhooks = webhooks.collect();
+        let account =
+            cluster.kubeconfig_for_service_account(NAMESPACE, configuration::NAME).await?;
+        let mut writers = Vec::new();
+        for number in 0..self.writers {
+            let admin = ReservedPort::new()?;
+            let flags =
+                [format!("--admin-listen={}", admin.address()), "--run=configuration".to_owned()];
+            let name = format!("configuration-{number}");
+            let program = self.program(cluster, name, &balancer, &account, &flags);
+            writers.push((program, admin.address()));
+            ports.push(admin);
         }
-        Ok(Product { webhooks, backends, balancer, _ports: ports })
+        Ok(Product { webhooks, backends, writers, balancer, _ports: ports })
     }
+
+    fn program(
+        &self,
+        cluster: &Cluster,
+        name: String,
+        balancer: &Balancer,
+        account: &Path,
+        flags: &[String],
+    ) -> Program {
+        let cache = self.cache.clone().unwrap_or_else(|| cache_folder(cluster));
+        let mut arguments = vec![
+            format!("--namespace={NAMESPACE}"),
+            format!("--replica={name}"),
+            format!("--webhook-url=https://{}", balancer.address()),
+            format!("--cache-folder={}", cache.display()),
+            "--log-format=text".to_owned(),
+        ];
+        arguments.extend(flags.iter().chain(&self.arguments).cloned());
+        Program::new(name, self.program.clone(), arguments, cluster.data_folder())
+            .variable("KUBECONFIG", account.as_os_str())
+    }
+}
+
+/// Lets one process do everything: the account of those that answer reviews gets the rights of those that
+/// write the webhook configurations as well.
+fn rights_of_both(steps: &[Step]) -> Step {
+    let bindings = steps.iter().flat_map(|step| &step.objects).filter(|object| {
+        let kind = object.get("kind").and_then(Value::as_str).unwrap_or_default();
+        kind.ends_with("RoleBinding")
+            && object.pointer("/metadata/name") == Some(&json!(configuration::NAME))
+    });
+    let objects = bindings.cloned().map(|mut binding| {
+        for (pointer, name) in
+            [("/metadata/name", "opensdn-webhook-all"), ("/subjects/0/name", webhook::NAME)]
+        {
+            if let Some(value) = binding.pointer_mut(pointer) {
+                *value = json!(name);
+            }
+        }
+        binding
+    });
+    Step { phase: Phase::Access, objects: objects.collect() }
 }
 
 impl Product {
@@ -252,7 +323,46 @@ impl Product {
         self.webhooks.get(number).map_or(Ok(()), |program| Ok(program.start()?))
     }
 
-    async fn wait_until_ready(&self, cluster: &Cluster) -> Result<(), ProductError> {
+    /// Starts a process that writes the webhook configurations, or starts it again.
+    ///
+    /// # Errors
+    /// It does not start.
+    pub fn start_writer(&self, number: usize) -> Result<(), ProductError> {
+        self.writers.get(number).map_or(Ok(()), |(program, _)| Ok(program.start()?))
+    }
+
+    /// Kills such a process at once.
+    pub fn kill_writer(&self, number: usize) {
+        if let Some((program, _)) = self.writers.get(number) {
+            program.kill();
+        }
+    }
+
+    /// Where such a process shows its metrics.
+    #[must_use]
+    pub fn writer_admin(&self, number: usize) -> Option<SocketAddr> {
+        self.writers.get(number).map(|(_, admin)| *admin)
+    }
+
+    /// Whether such a process says that it is ready.
+    pub async fn is_writer_ready(&self, number: usize) -> bool {
+        match self.writer_admin(number) {
+            Some(admin) => balancer::is_ready(admin).await == Some(true),
+            None => false,
+        }
+    }
+
+    /// Whether a replica gets new connections.
+    #[must_use]
+    pub fn is_replica_ready(&self, number: usize) -> bool {
+        self.backends.get(number).is_some_and(|backend| self.balancer.sends_to(backend))
+    }
+
+    /// Waits until every replica is ready and the API server calls them.
+    ///
+    /// # Errors
+    /// They are not, or it does not.
+    pub async fn wait_until_ready(&self, cluster: &Cluster) -> Result<(), ProductError> {
         let deadline = Instant::now() + READY;
         for backend in &self.backends {
             while !self.balancer.sends_to(backend) {
@@ -265,7 +375,7 @@ impl Product {
                 tokio::time::sleep(Duration::from_millis(50)).await;
             }
         }
-        // Made by the leading replica as soon as it is ready.
+        // Made by the process that leads as soon as it and a replica are ready.
         let client = cluster.client()?;
         while !is_called(&client).await? {
             if Instant::now() > deadline {

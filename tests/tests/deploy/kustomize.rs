@@ -7,14 +7,14 @@ use std::process::Command;
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{EvictParams, ListParams};
 use kube::{Api, ResourceExt as _};
-use opensdn_deploy::names::NAMESPACE;
+use opensdn_deploy::names::{NAME_LABEL, NAMESPACE, configuration, webhook};
 use opensdn_testing::eventually::eventually;
 use opensdn_testing::kubectl::{kubectl, read, send};
 use opensdn_testing::sandbox::{Binaries, Sandbox};
 use opensdn_testing::{Failed, Outcome};
 use serde_json::{Value, json};
 
-use super::ACCOUNT;
+use super::{ACCOUNT, WRITER};
 
 const BASE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../deploy/webhook");
 const APPLY: [&str; 4] = ["apply", "--server-side", "-k", BASE];
@@ -54,8 +54,14 @@ async fn a_second_apply_changes_nothing_and_the_pod_passes_restricted_security()
     kubectl(&sandbox, &APPLY).await?.success();
     assert_eq!(stored(&sandbox).await?, before);
 
-    let place = ["-n", "opensdn-system", "deployment", "opensdn-webhook"];
-    let deployment = read(&sandbox, &place).await?;
+    for name in [webhook::NAME, configuration::NAME] {
+        passes_restricted_security(&sandbox, name).await?;
+    }
+    Ok(())
+}
+
+async fn passes_restricted_security(sandbox: &Sandbox, name: &str) -> Outcome {
+    let deployment = read(sandbox, &["-n", NAMESPACE, "deployment", name]).await?;
     let template = &deployment["spec"]["template"];
     let labels = &template["metadata"]["labels"];
     let pod = |spec: &Value| {
@@ -63,14 +69,14 @@ async fn a_second_apply_changes_nothing_and_the_pod_passes_restricted_security()
             {"name": "webhook", "namespace": "opensdn-system", "labels": labels}})
     };
     let create = ["create", "--dry-run=server"];
-    let said = send(&sandbox, &create, &pod(&template["spec"])).await?;
+    let said = send(sandbox, &create, &pod(&template["spec"])).await?;
     said.success();
     assert!(!said.err.contains("Warning"), "{}", said.err);
     let mut careless = template["spec"].clone();
     careless["containers"][0]["securityContext"]["allowPrivilegeEscalation"] = json!(true);
-    send(&sandbox, &create, &pod(&careless)).await?.refused(&["violates PodSecurity"]);
+    send(sandbox, &create, &pod(&careless)).await?.refused(&["violates PodSecurity"]);
 
-    selects(&sandbox, labels).await
+    selects(sandbox, name, labels).await
 }
 
 /// What we render is what kubectl renders, object by object.
@@ -117,16 +123,18 @@ fn plain(value: Value) -> Value {
     }
 }
 
-/// Service, budget and network policy are about the pods of the Deployment.
-async fn selects(sandbox: &Sandbox, labels: &Value) -> Outcome {
+/// Budget and network policy of that name are about the pods of the Deployment; the Service is about
+/// those that answer reviews, and no others.
+async fn selects(sandbox: &Sandbox, name: &str, labels: &Value) -> Outcome {
     for (kind, pointer) in [
-        ("service", "/spec/selector"),
         ("poddisruptionbudget", "/spec/selector/matchLabels"),
         ("networkpolicy", "/spec/podSelector/matchLabels"),
     ] {
-        let object = read(sandbox, &["-n", "opensdn-system", kind, "opensdn-webhook"]).await?;
+        let object = read(sandbox, &["-n", NAMESPACE, kind, name]).await?;
         assert_eq!(object.pointer(pointer), Some(labels), "{kind}");
     }
+    let service = read(sandbox, &["-n", NAMESPACE, "service", webhook::NAME]).await?;
+    assert_eq!(&service["spec"]["selector"] == labels, name == webhook::NAME);
     Ok(())
 }
 
@@ -140,7 +148,8 @@ async fn a_second_replica_is_not_evicted_while_the_first_is_away() -> Outcome {
         ["-n", NAMESPACE, "rollout", "status", "deployment/opensdn-webhook", "--timeout=60s"];
     kubectl(&sandbox, &status).await?.success();
     let pods: Api<Pod> = Api::namespaced(sandbox.client()?, NAMESPACE);
-    let listed = pods.list(&ListParams::default()).await?;
+    let replicas = format!("{NAME_LABEL}={}", webhook::NAME);
+    let listed = pods.list(&ListParams::default().labels(&replicas)).await?;
     let names: Vec<String> = listed.into_iter().map(|pod| pod.name_any()).collect();
     let [first, second, _] = names.as_slice() else {
         return Err(format!("not three replicas: {names:?}").into());
@@ -159,13 +168,18 @@ async fn a_second_replica_is_not_evicted_while_the_first_is_away() -> Outcome {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_the_webhooks_account_and_an_administrator_must_not_do_is_refused() -> Outcome {
     let sandbox = applied().await?;
-    let account = format!("--as={ACCOUNT}");
-    let groups = "--as-group=system:serviceaccounts:opensdn-system";
     for refused in [
         "patch validatingwebhookconfigurations/other",
         "create validatingwebhookconfigurations",
+        "create validatingwebhookconfigurations/opensdn-webhook",
+        "update validatingwebhookconfigurations/opensdn-webhook",
+        "patch validatingwebhookconfigurations/opensdn-webhook",
         "delete validatingwebhookconfigurations/opensdn-webhook",
         "patch mutatingwebhookconfigurations/other",
+        "create mutatingwebhookconfigurations/opensdn-webhook",
+        "update mutatingwebhookconfigurations/opensdn-webhook",
+        "patch mutatingwebhookconfigurations/opensdn-webhook",
+        "delete mutatingwebhookconfigurations/opensdn-webhook",
         "patch validatingadmissionpolicies/opensdn-unique-claims",
         "create admissionpolicies.opensdn.io",
         "update admissionpolicies.opensdn.io",
@@ -188,12 +202,40 @@ async fn what_the_webhooks_account_and_an_administrator_must_not_do_is_refused()
         "patch leases -n kube-system",
         "create serviceaccounts --subresource=token",
     ] {
-        let mut arguments = vec!["auth", "can-i", account.as_str(), groups];
-        arguments.extend(refused.split(' '));
-        let said = kubectl(&sandbox, &arguments).await?;
-        assert_eq!(said.out.trim(), "no", "{refused}: {}", said.err);
+        is_refused(&sandbox, ACCOUNT, refused).await?;
+    }
+    for refused in [
+        "patch validatingwebhookconfigurations/other",
+        "create mutatingwebhookconfigurations",
+        "delete validatingwebhookconfigurations/opensdn-webhook",
+        "list secrets",
+        "list secrets -n opensdn-system",
+        "create secrets -n opensdn-system",
+        "update secrets/opensdn-webhook-ca -n opensdn-system",
+        "update secrets/opensdn-webhook-paths -n opensdn-system",
+        "patch admissionpolicies.opensdn.io",
+        "patch admissionpolicies.opensdn.io --subresource=status",
+        "create uniqueclaims.opensdn.io",
+        "list vrouters.tf.tungsten.io",
+        "update leases/opensdn-webhook-leader -n opensdn-system",
+        "patch leases -n opensdn-system",
+        "create pods -n opensdn-system",
+        "patch clusterroles/opensdn-webhook-configuration",
+        "create serviceaccounts --subresource=token",
+    ] {
+        is_refused(&sandbox, WRITER, refused).await?;
     }
     claims_are_the_webhooks(&sandbox).await
+}
+
+async fn is_refused(sandbox: &Sandbox, account: &str, refused: &str) -> Outcome {
+    let account = format!("--as={account}");
+    let groups = "--as-group=system:serviceaccounts:opensdn-system";
+    let mut arguments = vec!["auth", "can-i", account.as_str(), groups];
+    arguments.extend(refused.split(' '));
+    let said = kubectl(sandbox, &arguments).await?;
+    assert_eq!(said.out.trim(), "no", "{account} {refused}: {}", said.err);
+    Ok(())
 }
 
 /// The ValidatingAdmissionPolicy holds while no webhook runs, and for the administrator too.

@@ -1,9 +1,10 @@
-//! The RBAC of `deploy/webhook/rbac.yaml` is what the webhook uses, by the API server's audit log:
-//! nothing that it does is forbidden, and nothing is granted that it does not do.
+//! The RBAC of `deploy/webhook` is what each account uses, by the API server's audit log: nothing that it
+//! does is forbidden, and nothing is granted that it does not do.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use opensdn_deploy::names::{configuration, webhook};
 use opensdn_testing::creation_order::wait_for_next_second;
 use opensdn_testing::eventually::TIMEOUT;
 use opensdn_testing::installer::install_crds;
@@ -14,7 +15,12 @@ use opensdn_testing::{Failed, Outcome};
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
-use super::{ACCOUNT, service};
+use super::service;
+
+/// The accounts, by the names of their roles: who answers reviews, and who writes the webhook
+/// configurations.
+const ACCOUNTS: [(&str, &str); 2] =
+    [(webhook::NAME, webhook::USER), (configuration::NAME, configuration::USER)];
 
 /// What is granted, but not done in this test, and when it is.
 const NOT_SEEN: [(&str, &str); 2] = [
@@ -77,13 +83,13 @@ impl Right {
     }
 }
 
-/// The requests of the webhook, and those that were forbidden.
-fn requests(sandbox: &Sandbox) -> Result<(BTreeSet<Request>, Vec<String>), Failed> {
+/// The requests of an account, and those that were forbidden.
+fn requests(sandbox: &Sandbox, user: &str) -> Result<(BTreeSet<Request>, Vec<String>), Failed> {
     let (mut seen, mut forbidden) = (BTreeSet::new(), Vec::new());
     for line in std::fs::read_to_string(sandbox.audit_log())?.lines() {
         // The API server may be writing the last one.
         let Ok(event) = serde_json::from_str::<Value>(line) else { continue };
-        if event["user"]["username"] != ACCOUNT {
+        if event["user"]["username"] != user {
             continue;
         }
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
@@ -111,10 +117,10 @@ fn requests(sandbox: &Sandbox) -> Result<(BTreeSet<Request>, Vec<String>), Faile
     Ok((seen, forbidden))
 }
 
-async fn rights(sandbox: &Sandbox) -> Result<Vec<Right>, Failed> {
+async fn rights(sandbox: &Sandbox, account: &str) -> Result<Vec<Right>, Failed> {
     let mut rights = Vec::new();
     for (kind, namespace) in [("clusterrole", None), ("role", Some("opensdn-system"))] {
-        let role = read(sandbox, &["-n", "opensdn-system", kind, "opensdn-webhook"]).await?;
+        let role = read(sandbox, &["-n", "opensdn-system", kind, account]).await?;
         for rule in role["rules"].as_array().into_iter().flatten() {
             let names = match texts(&rule["resourceNames"]) {
                 none if none.is_empty() => vec![None],
@@ -221,29 +227,35 @@ async fn use_it(sandbox: &Sandbox, product: &Product) -> Outcome {
     Ok(())
 }
 
+/// What is granted to the account and has not been seen yet.
+async fn unused(sandbox: &Sandbox, account: &str, user: &str) -> Result<Vec<String>, Failed> {
+    let (seen, _) = requests(sandbox, user)?;
+    let rights = rights(sandbox, account).await?;
+    let unused = rights.iter().filter(|right| !seen.iter().any(|one| right.allows(one)));
+    let known = |text: &String| !NOT_SEEN.iter().any(|(known, _)| known == text);
+    Ok(unused.map(Right::text).filter(known).collect())
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn all_that_the_webhook_does_is_granted_and_all_that_is_granted_it_does() -> Outcome {
     let sandbox = Sandbox::builder().only_api_server().start().await?;
     conflicts(&sandbox).await?;
-    let installation = Installation::built()?.replicas(2);
+    let installation = Installation::built()?.replicas(2).apart(2);
     let installation = installation.argument("--audit-delay=1").argument("--claim-grace=3");
     let product = installation.install(&sandbox).await?;
     use_it(&sandbox, &product).await?;
 
-    let rights = rights(&sandbox).await?;
-    let unused = || -> Result<Vec<String>, Failed> {
-        let (seen, _) = requests(&sandbox)?;
-        let unused = rights.iter().filter(|right| !seen.iter().any(|one| right.allows(one)));
-        let known = |text: &String| !NOT_SEEN.iter().any(|(known, _)| known == text);
-        Ok(unused.map(Right::text).filter(known).collect())
-    };
     let deadline = Instant::now() + TIMEOUT;
-    while !unused()?.is_empty() && Instant::now() < deadline {
-        sleep(Duration::from_millis(500)).await;
+    for (account, user) in ACCOUNTS {
+        while !unused(&sandbox, account, user).await?.is_empty() && Instant::now() < deadline {
+            sleep(Duration::from_millis(500)).await;
+        }
     }
-    let (_, forbidden) = requests(&sandbox)?;
-    assert!(forbidden.is_empty(), "not granted in rbac.yaml: {forbidden:#?}");
-    let unused = unused()?;
-    assert!(unused.is_empty(), "granted in rbac.yaml, but never used: {unused:#?}");
+    for (account, user) in ACCOUNTS {
+        let (_, forbidden) = requests(&sandbox, user)?;
+        assert!(forbidden.is_empty(), "not granted to {account}: {forbidden:#?}");
+        let unused = unused(&sandbox, account, user).await?;
+        assert!(unused.is_empty(), "granted to {account}, but never used: {unused:#?}");
+    }
     Ok(())
 }

@@ -56,6 +56,31 @@ async fn a_bad_object_is_refused_also_by_a_replica_that_starts_when_the_module_i
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_lost_policy_is_in_the_rules_also_when_these_are_written_from_nothing() -> Outcome {
+    let (world, gizmos) = with_gizmos().await?;
+    let mut replica = world.replica("a", &[]).await?;
+    let kinds = json!([{"group": "example.io", "kind": "Gizmo"}]);
+    let spec = from_config_map("module", &gizmos, json!({"failureMode": "fail", "kinds": kinds}));
+    world.apply("gizmos", spec).await?;
+    refused_with(&world, modules::MESSAGE).await;
+    world.becomes("gizmos", "True", "Serving").await;
+    remove_module(&world).await?;
+
+    replica.stop();
+    replica.kill();
+    let mutating: Api<MutatingWebhookConfiguration> = Api::all(world.client.clone());
+    mutating.delete(CONFIGURATION, &DeleteParams::default()).await?;
+    world.validating().delete(CONFIGURATION, &DeleteParams::default()).await?;
+    let passes = async || world.try_gizmo("plain").await.is_ok();
+    eventually("nothing is judged", passes).await;
+
+    let _replica = world.replica("a", &[]).await?;
+    refused_with(&world, "policy gizmos: the policy is not active: OSDN4010").await;
+    assert_eq!(world.try_vrouter("plain").await, Ok(()), "it is not about others");
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_policy_that_was_never_loaded_refuses_our_kinds_until_it_is_repaired() -> Outcome {
     let (world, gizmos) = with_gizmos().await?;
     let _replica = world.replica("a", &[]).await?;
