@@ -53,9 +53,8 @@ async fn try_all(api: &Api<DynamicObject>, kind: &str) -> Outcome {
     let webhooks = Patch::Merge(json!({"webhooks": wide["webhooks"]}));
     is_forbidden("patch", api.patch(webhook::NAME, &merge, &webhooks).await)?;
     is_forbidden("delete", api.delete(webhook::NAME, &DeleteParams::default()).await)?;
-    let all = api.delete_collection(&DeleteParams::default(), &ListParams::default());
-    is_forbidden("delete all", all.await)?;
-    Ok(())
+    let (delete, all) = (DeleteParams::default(), ListParams::default());
+    is_forbidden("delete all", api.delete_collection(&delete, &all).await)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
