@@ -49,7 +49,7 @@ pub fn ca_secret(client: Client, namespace: &str, name: &str) -> CaSecret {
         labels: [].into(),
         field_manager: NAME.to_owned(),
     };
-    CaSecret::new(client, spec, Rotation::new(CaProfile::new(&format!("{NAME} CA"))))
+    CaSecret::new(client, spec, Rotation::new(CaProfile::new(format!("{NAME} CA"))))
 }
 
 /// A replica's certificate: for the Service, for a webhook that is reached by URL on the same

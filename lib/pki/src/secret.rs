@@ -34,11 +34,17 @@ const ATTEMPTS: usize = 10;
 #[allow(missing_docs, reason = "the messages say it")]
 pub enum SecretError {
     #[error("obtain the CA")]
-    Call(#[from] CallError),
+    Call(#[source] Box<CallError>),
     #[error("write Secret {name}: other writers changed it {ATTEMPTS} times in a row")]
     Contended { name: String },
     #[error("make a CA")]
     Make(#[source] AuthorityError),
+}
+
+impl From<CallError> for SecretError {
+    fn from(error: CallError) -> Self {
+        Self::Call(Box::new(error))
+    }
 }
 
 /// Which Secret holds the CAs, and how it is written.

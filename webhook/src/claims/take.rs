@@ -46,7 +46,7 @@ pub struct ClaimGuard {
 struct Taken {
     lock: Lock,
     /// What it was, where it was that of an object which is stored.
-    before: Option<UniqueClaimSpec>,
+    before: Option<Box<UniqueClaimSpec>>,
 }
 
 impl ClaimGuard {
@@ -69,7 +69,7 @@ impl ClaimGuard {
 async fn give_back(inner: &Inner, taken: Vec<Taken>) {
     let give_back = async |Taken { lock, before }: Taken| {
         let written = match before {
-            Some(before) => store::restore(&inner.api, &lock, before).await,
+            Some(before) => store::restore(&inner.api, &lock, *before).await,
             None => store::delete(&inner.api, &lock).await,
         };
         // What is left is an orphan now, and the controller releases those or hands them over.
@@ -270,7 +270,9 @@ impl Acquisition {
             Ownership::Forged => Err(forged(name, claim)),
             Ownership::Others => match self.contest(&stored).await? {
                 Contest::TakeOver => Ok(rewrite().await?.map(new(None))),
-                Contest::TakeFromOwned => Ok(rewrite().await?.map(new(Some(stored.spec.clone())))),
+                Contest::TakeFromOwned => {
+                    Ok(rewrite().await?.map(new(Some(Box::new(stored.spec.clone())))))
+                }
                 Contest::Refuse(state) => {
                     Ok(Some(Acquired::Others(Box::new(conflict(name, claim, stored, state)))))
                 }
