@@ -89,8 +89,9 @@ impl Drop for ClaimGuard {
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
         let new = std::mem::take(&mut self.new);
         if !new.is_empty() {
-            let mut guard = Self { inner: Arc::clone(&self.inner), new };
-            runtime.spawn(async move { guard.roll_back().await });
+            let inner = Arc::clone(&self.inner);
+            // Not a guard: a runtime that ends drops the task at once, and would come here again.
+            runtime.spawn(async move { give_back(&inner, new).await });
         }
     }
 }
@@ -328,4 +329,40 @@ fn conflict(name: &str, claim: &Claim, stored: UniqueClaim, state: HolderState) 
 fn forged(name: &str, claim: &Claim) -> ClaimError {
     let (scope, key) = (claim.scope.clone(), claim.key.clone());
     ClaimError::Forged { name: name.to_owned(), scope, key }
+}
+
+#[cfg(test)]
+mod tests {
+    use kube::{Api, Client, Config};
+
+    use super::*;
+    use crate::claims::cache::Cache;
+    use crate::claims::holder::Holders;
+    use crate::metrics::Metrics;
+
+    fn guard() -> ClaimGuard {
+        let config = Config::new("http://127.0.0.1:1".parse().unwrap());
+        let client = Client::try_from(config).unwrap();
+        let inner = Arc::new(Inner {
+            api: Api::all(client.clone()),
+            holders: Holders::new(client),
+            cache: Cache::default(),
+            grace: Duration::ZERO,
+            metrics: Metrics::new(),
+        });
+        let lock = Lock { name: "c".into(), uid: "u".into(), version: "1".into() };
+        ClaimGuard { inner, new: vec![Taken { lock, before: None }] }
+    }
+
+    #[test]
+    fn claims_that_are_given_back_while_the_process_ends_are_left_to_the_controller() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let guard = runtime.block_on(async { guard() });
+        runtime.spawn(async move {
+            let _guard = guard;
+            std::future::pending::<()>().await;
+        });
+        // It drops its tasks, and starts none any more.
+        drop(runtime);
+    }
 }
