@@ -49,7 +49,8 @@ impl Pair {
             Api::<Manager>::namespaced(client.clone(), namespace),
             Api::<Config>::namespaced(client.clone(), namespace),
         );
-        let of_manager = config("config1", &Value::Null, &service)["spec"].clone();
+        let of_manager = config("config1", &Value::Null, &service);
+        let of_manager = of_manager.get("spec").ok_or("a Config without a spec")?;
         let manager = serde_json::from_value(json!({
             "apiVersion": "tf.tungsten.io/v1alpha1", "kind": "Manager",
             "metadata": {"name": "cluster1"},
@@ -128,7 +129,7 @@ async fn grace_passes(client: &Client, replica: &Replica, key: &str) -> Outcome 
 async fn an_entry_that_a_manager_gives_up_stays_claimed_while_its_config_has_it() -> Outcome {
     let client = cluster().await?;
     let key = "169.254.20.1:80";
-    let pair = Pair::store(&client, "gives-up", "169.254.20.1").await?;
+    let pair = Box::pin(Pair::store(&client, "gives-up", "169.254.20.1")).await?;
     let replica = pair.replica(&client, "gives-up").await?;
     let _controller = replica.start_controller(&client);
     until_held_by(&client, key, Some("cluster1")).await?;
@@ -156,7 +157,7 @@ async fn an_entry_that_a_manager_gives_up_stays_claimed_while_its_config_has_it(
 async fn the_config_of_a_deleted_manager_keeps_its_key() -> Outcome {
     let client = cluster().await?;
     let key = "169.254.21.1:80";
-    let pair = Pair::store(&client, "deleted", "169.254.21.1").await?;
+    let pair = Box::pin(Pair::store(&client, "deleted", "169.254.21.1")).await?;
     let replica = pair.replica(&client, "deleted").await?;
     let _controller = replica.start_controller(&client);
     until_held_by(&client, key, Some("cluster1")).await?;
@@ -173,7 +174,7 @@ async fn the_config_of_a_deleted_manager_keeps_its_key() -> Outcome {
 async fn a_manager_gets_an_entry_back_that_its_config_has_inherited() -> Outcome {
     let client = cluster().await?;
     let key = "169.254.22.1:80";
-    let pair = Pair::store(&client, "returns", "169.254.22.1").await?;
+    let pair = Box::pin(Pair::store(&client, "returns", "169.254.22.1")).await?;
     let replica = pair.replica(&client, "returns").await?;
     let controller = replica.start_controller(&client);
     until_held_by(&client, key, Some("cluster1")).await?;
