@@ -26,7 +26,7 @@ pub(crate) enum Serving {
     /// By this process, which knows itself when it is ready.
     Here,
     /// By other processes, which say in their Leases when they are.
-    Elsewhere(ReadyReplicas),
+    Elsewhere(Box<ReadyReplicas>),
 }
 
 /// Whether a configuration may send requests to the webhook, asked when one is to be written.

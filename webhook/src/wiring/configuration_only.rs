@@ -57,8 +57,9 @@ pub fn start(context: ConfigurationContext, engines: Engines) {
         drain: drain.clone(),
         metrics: metrics.configuration(),
     };
+    let replicas = ReadyReplicas::new(client.clone(), &args.namespace);
     let writer = WriterDeps {
-        serving: Serving::Elsewhere(ReadyReplicas::new(client.clone(), &args.namespace)),
+        serving: Serving::Elsewhere(Box::new(replicas)),
         client,
         replica: args.replica.clone(),
         address: args.configuration.address(&args.namespace, &args.certificate.service),
