@@ -158,8 +158,7 @@ where
     let resource = ApiResource::erase::<K>(kind);
     let (name, api) = (object.name_any(), ctx.api(&resource, object.meta().namespace.as_deref()));
     let params = PatchParams::apply(&own_field_manager(&ctx.field_manager));
-    let name_in_path = segment(&name);
-    let request = api.patch(&name_in_path, &params, &Patch::Apply(object));
+    let request = async { api.patch(&segment(&name), &params, &Patch::Apply(object)).await };
     ctx.call(Verb::Create, resource.plural.clone(), &name).run(request).await.map(drop)
 }
 

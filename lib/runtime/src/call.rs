@@ -11,10 +11,12 @@
 //!
 //! Deliberately not here: retries. What can be tried again, and when, is known to the caller only.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::time::Duration;
 
 use kube::Resource;
+use kube::core::Status;
 use tokio::time::timeout;
 
 /// How long a call may take, unless its caller says otherwise.
@@ -130,17 +132,35 @@ pub enum CallFailure {
     #[error("no answer from the API server within {} s", .0.as_secs_f64())]
     Timeout(Duration),
     /// RBAC forbids it.
-    #[error("missing RBAC rule: {grant}")]
+    #[error("missing RBAC rule: {grant}: {}", said(.status))]
     Forbidden {
         /// The rule that would allow it.
         grant: Grant,
         /// What the API server says.
-        #[source]
-        source: Box<kube::Error>,
+        status: Box<Status>,
     },
-    /// Any other answer, or no connection.
+    /// The API server refuses it. Only its message is text for people: kube's own error says it three times,
+    /// once as Rust would.
+    #[error("{}", said(.0))]
+    Refused(Box<Status>),
+    /// No connection, or no answer that can be read.
     #[error(transparent)]
     Kube(Box<kube::Error>),
+}
+
+/// What an answer says to people.
+fn said(status: &Status) -> Cow<'_, str> {
+    match status.code {
+        // Of a kind that is served the answer is a Status, which names the object.
+        404 if status.message.starts_with("404 page not found") => {
+            "the API server does not serve this kind: its CustomResourceDefinition is missing, or the \
+             API server that serves it"
+                .into()
+        }
+        401 => "the API server does not accept our credentials (401): is our ServiceAccount there?".into(),
+        code if status.message.is_empty() => format!("the API server answered {code}").into(),
+        _ => status.message.as_str().into(),
+    }
 }
 
 /// The rule that is missing in a Role or ClusterRole.
@@ -192,13 +212,13 @@ fn quoted(text: &str) -> Option<(&str, &str)> {
 
 impl From<kube::Error> for CallFailure {
     fn from(error: kube::Error) -> Self {
-        let grant = match &error {
-            kube::Error::Api(status) if status.code == 403 => Grant::from_message(&status.message),
-            _ => None,
+        let status = match error {
+            kube::Error::Api(status) => status,
+            other => return Self::Kube(Box::new(other)),
         };
-        match grant {
-            Some(grant) => Self::Forbidden { grant, source: Box::new(error) },
-            None => Self::Kube(Box::new(error)),
+        match (status.code == 403).then(|| Grant::from_message(&status.message)).flatten() {
+            Some(grant) => Self::Forbidden { grant, status },
+            None => Self::Refused(status),
         }
     }
 }
@@ -212,13 +232,10 @@ impl CallError {
 
     /// The status with which the API server answered, if it did.
     #[must_use]
-    pub fn status(&self) -> Option<&kube::core::Status> {
+    pub fn status(&self) -> Option<&Status> {
         match &self.source {
-            CallFailure::Timeout(_) => None,
-            CallFailure::Forbidden { source, .. } | CallFailure::Kube(source) => match &**source {
-                kube::Error::Api(status) => Some(status),
-                _ => None,
-            },
+            CallFailure::Timeout(_) | CallFailure::Kube(_) => None,
+            CallFailure::Forbidden { status, .. } | CallFailure::Refused(status) => Some(status),
         }
     }
 
@@ -251,7 +268,7 @@ impl CallError {
     pub fn missing_grant(&self) -> Option<&Grant> {
         match &self.source {
             CallFailure::Forbidden { grant, .. } => Some(grant),
-            CallFailure::Timeout(_) | CallFailure::Kube(_) => None,
+            CallFailure::Timeout(_) | CallFailure::Refused(_) | CallFailure::Kube(_) => None,
         }
     }
 

@@ -16,6 +16,7 @@ use tokio::time::{Instant, sleep_until, timeout_at};
 
 use crate::call::{Call, CallError, Verb};
 use crate::error_chain;
+use crate::readiness::Readiness;
 use crate::shutdown::{Drain, Phase};
 use lease::{Action, Observed};
 
@@ -108,20 +109,36 @@ pub struct Leadership {
 }
 
 impl Leadership {
+    /// As [`Self::start`], once `readiness` has said for the first time that nothing is missing: who cannot do
+    /// the work yet would keep those who can from doing it.
+    #[must_use]
+    pub fn start_when_ready(
+        client: Client,
+        election: Election,
+        readiness: Readiness,
+        mut drain: Drain,
+    ) -> Self {
+        let (candidate, leadership) = Candidate::new(client, election);
+        tokio::spawn(async move {
+            let mut changes = readiness.changes();
+            while !readiness.missing().is_empty() {
+                tokio::select! {
+                    changed = changes.changed() => if changed.is_err() { return },
+                    () = drain.reached(Phase::Draining) => return,
+                }
+            }
+            candidate.run(drain).await;
+        });
+        leadership
+    }
+
     /// Competes for the Lease until the process drains; then it is released, so that another replica
     /// need not wait for it to expire.
     #[must_use]
     pub fn start(client: Client, election: Election, drain: Drain) -> Self {
-        let (sender, state) = watch::channel(State::Follower);
-        let candidate = Candidate {
-            api: Api::namespaced(client, &election.namespace),
-            election,
-            observed: None,
-            renewed: None,
-            sender,
-        };
+        let (candidate, leadership) = Candidate::new(client, election);
         tokio::spawn(candidate.run(drain));
-        Self { state }
+        leadership
     }
 
     /// Whether it is held now.
@@ -156,6 +173,18 @@ struct Candidate {
 }
 
 impl Candidate {
+    fn new(client: Client, election: Election) -> (Self, Leadership) {
+        let (sender, state) = watch::channel(State::Follower);
+        let candidate = Self {
+            api: Api::namespaced(client, &election.namespace),
+            election,
+            observed: None,
+            renewed: None,
+            sender,
+        };
+        (candidate, Leadership { state })
+    }
+
     async fn run(mut self, mut drain: Drain) {
         loop {
             let renewed = tokio::select! {

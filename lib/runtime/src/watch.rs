@@ -18,6 +18,7 @@ use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep, timeout};
 
+use crate::call::CallFailure;
 use crate::error_chain;
 
 mod parts;
@@ -144,7 +145,7 @@ struct Outage {
 #[derive(Debug, thiserror::Error)]
 enum Failure {
     #[error("ask the API server")]
-    Call(#[source] kube::Error),
+    Call(#[source] CallFailure),
     #[error("ask the API server for a list")]
     Page(#[source] PageError),
     #[error("build a request")]
@@ -223,7 +224,7 @@ impl Watch {
         );
         let call = self.client.request_events::<Value>(self.request(&query)?);
         let answer = timeout(limit, call).await.map_err(|_| Failure::Silent)?;
-        let mut events = std::pin::pin!(answer.map_err(Failure::Call)?);
+        let mut events = std::pin::pin!(answer.map_err(|error| Failure::Call(error.into()))?);
         self.send(Event::Heartbeat).await;
         let mut seen = false;
         loop {
@@ -269,7 +270,7 @@ impl Watch {
     async fn lost(&mut self, failure: Failure) -> u32 {
         let absent = matches!(
             &failure,
-            Failure::Call(kube::Error::Api(status)) if status.code == 404
+            Failure::Call(CallFailure::Refused(status)) if status.code == 404
         );
         let (path, error) = (self.spec.path.clone(), error_chain(&failure));
         let outage =
@@ -313,7 +314,7 @@ impl Watch {
 
 fn page_or_call(error: PageError) -> Failure {
     match error {
-        PageError::Call(error) => Failure::Call(error),
+        PageError::Call(error) => Failure::Call(error.into()),
         other => Failure::Page(other),
     }
 }
@@ -321,7 +322,7 @@ fn page_or_call(error: PageError) -> Failure {
 fn expired_or_call(error: kube::Error) -> Failure {
     match error {
         kube::Error::Api(status) if status.code == 410 => Failure::Expired(status.message.clone()),
-        other => Failure::Call(other),
+        other => Failure::Call(other.into()),
     }
 }
 

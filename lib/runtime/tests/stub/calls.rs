@@ -54,7 +54,24 @@ async fn a_forbidden_call_names_the_rule_that_is_missing() {
     assert_eq!(error.category(), "forbidden");
     let text = error_chain(&error);
     let rule = r#"apiGroups: [""], resources: ["secrets"], verbs: ["get"] in namespace opensdn"#;
-    assert!(text.starts_with(&format!("get secrets ca: missing RBAC rule: {rule}")), "{text}");
+    let said = r#"secrets "ca" is forbidden: User "system:serviceaccount:opensdn:webhook" cannot get resource "secrets" in API group "" in the namespace "opensdn""#;
+    assert_eq!(text, format!("get secrets ca: missing RBAC rule: {rule}: {said}"));
+}
+
+#[tokio::test]
+async fn an_answer_is_told_once_and_in_words() {
+    for (code, message, said) in [
+        (409, "it was changed", "it was changed"),
+        (404, "404 page not found\n", "the API server does not serve this kind"),
+        (404, "secrets \"ca\" not found", "secrets \"ca\" not found"),
+        (401, "Unauthorized", "the API server does not accept our credentials (401)"),
+    ] {
+        let text = error_chain(&get(code, "Reason", message).await);
+        let told = text.strip_prefix("get secrets ca: ").unwrap();
+        assert!(told.starts_with(said), "{text}");
+        assert_eq!(told.matches(said).count(), 1, "{text}");
+        assert!(!text.contains("Status {") && !text.contains("ApiError"), "{text}");
+    }
 }
 
 #[tokio::test]

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use kube::Client;
 use opensdn_runtime::leader::{Election, Leadership, OnLoss, Timing};
+use opensdn_runtime::readiness::Readiness;
 use opensdn_runtime::shutdown::{self, Phase, Shutdown};
 use serde_json::{Value, json};
 use tokio::time::timeout;
@@ -77,6 +78,26 @@ async fn until(leadership: &mut Leadership, held: bool) {
         }
     };
     timeout(LONG, wait).await.unwrap();
+}
+
+#[tokio::test]
+async fn who_is_not_ready_yet_does_not_compete() {
+    let store = Store::default();
+    let answers = store.clone();
+    let (server, client) = ApiServer::start(move |seen| answers.answer(seen)).await;
+    let (_shutdown, drain) = shutdown::channel();
+    let readiness = Readiness::default();
+    let (one, other) = (readiness.add_check("one", "not yet"), readiness.add_check("other", "no"));
+    let mut leadership =
+        Leadership::start_when_ready(client, election(OnLoss::Continue), readiness, drain);
+    one.pass();
+    // Longer than many retry periods.
+    assert!(timeout(Duration::from_millis(200), leadership.changed()).await.is_err());
+    assert!(server.seen().is_empty(), "not even the Lease was read");
+    other.pass();
+    until(&mut leadership, true).await;
+    one.fail("again");
+    assert!(leadership.is_held(), "who leads goes on until the Lease is lost");
 }
 
 #[tokio::test]
