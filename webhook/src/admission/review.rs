@@ -6,7 +6,7 @@ use bytes::Bytes;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use opensdn_admission_policy::CLOSED_GROUPS;
 use opensdn_policy_host::{
-    Operation, Request, Step,
+    Operation, Request, Step, cut,
     scan::{self, Document, Found, ScanError, Slot},
 };
 
@@ -17,6 +17,8 @@ use crate::{
     metrics,
 };
 
+/// Of names in messages and logs; the API server takes no longer one.
+const LONGEST_NAME: usize = 253;
 /// As a list, empty names take eight times as much.
 const LARGEST_GROUPS: usize = 1 << 20;
 /// Of an object with more owners than fit into it none is looked for.
@@ -227,6 +229,16 @@ impl<'f> Review<'f> {
         owners.into_iter().find(|owner| owner.controller == Some(true)).map(|owner| owner.uid)
     }
 
+    /// Whether the update changes who owns the object, or what it waits for, and nothing else.
+    pub(super) fn changes_only_owners(&self) -> bool {
+        match (self.operation, self.old_object, self.object) {
+            (Operation::Update, Some(old), Some(new)) => {
+                unjudged::only_owners_change(old.text(), new.text())
+            }
+            _ => false,
+        }
+    }
+
     /// The text of the object, if it is an AdmissionPolicy that is written.
     pub(super) fn admission_policy(&self) -> Option<&'f str> {
         let is_written = matches!(self.operation, Operation::Create | Operation::Update);
@@ -246,21 +258,22 @@ impl<'f> Review<'f> {
     }
 
     /// The object as its user knows it: `Manager tf/cluster1`, or `Widget tf/a (judged as v1)` for one
-    /// that is written in another version than the policies are about.
+    /// that is written in another version than the policies are about. No name is longer than an API server
+    /// takes: whoever calls us may send any.
     pub(super) fn subject(&self) -> String {
         let kind = if self.written_kind.is_empty() { &self.kind } else { &self.written_kind };
-        let version = &self.version;
-        let judged_as = if self.written_version.is_empty() || self.written_version == *version {
+        let (kind, version) = (cut(kind, LONGEST_NAME), cut(&self.version, LONGEST_NAME));
+        let judged_as = if self.written_version.is_empty() || self.written_version == self.version {
             String::new()
         } else {
             format!(" (judged as {version})")
         };
         let name = match (&*self.name, &*self.generate_name) {
             ("", "") => String::new(),
-            ("", prefix) => format!("{prefix}*"),
-            (name, _) => name.to_owned(),
+            ("", prefix) => format!("{}*", cut(prefix, LONGEST_NAME)),
+            (name, _) => cut(name, LONGEST_NAME).into_owned(),
         };
-        match &*self.namespace {
+        match &*cut(&self.namespace, LONGEST_NAME) {
             "" => format!("{kind} {name}{judged_as}"),
             namespace => format!("{kind} {namespace}/{name}{judged_as}"),
         }
@@ -299,10 +312,10 @@ impl<'f> Review<'f> {
         let quiet = matches!(verdict, metrics::Verdict::Allowed);
         if quiet {
             tracing::debug!(uid = &*self.uid, ?step, operation = ?self.operation,
-                object = self.subject(), user = &*self.user, "allowed");
+                object = self.subject(), user = &*cut(&self.user, LONGEST_NAME), "allowed");
         } else {
             tracing::info!(uid = &*self.uid, ?step, operation = ?self.operation,
-                object = self.subject(), user = &*self.user, dry_run = self.dry_run,
+                object = self.subject(), user = &*cut(&self.user, LONGEST_NAME), dry_run = self.dry_run,
                 codes = codes(), unapplied = unapplied(), "{verdict:?}");
         }
     }

@@ -29,6 +29,15 @@ pub(super) fn only_confirms(old: &str, new: &str) -> bool {
             .eq(without(annotations(after), &[ANNOTATION]))
 }
 
+/// Whether only owners and finalizers differ, as where the garbage collector lets an object go whose owner is
+/// deleted with `--cascade=orphan`. Both texts are JSON.
+pub(super) fn only_owners_change(old: &str, new: &str) -> bool {
+    const OWNERS: [&str; 5] =
+        ["finalizers", "generation", "managedFields", "ownerReferences", "resourceVersion"];
+    let (Some(before), Some(after)) = (metadata(old), metadata(new)) else { return false };
+    only_metadata_change(old, new) && without(before, &OWNERS).eq(without(after, &OWNERS))
+}
+
 fn metadata(object: &str) -> Option<&str> {
     member(object, "metadata")
 }
@@ -41,7 +50,7 @@ fn without<'t>(object: &'t str, names: &[&str]) -> impl Iterator<Item = (&'t str
 mod tests {
     use serde_json::{Value, json};
 
-    use super::{only_confirms, only_metadata_change};
+    use super::{only_confirms, only_metadata_change, only_owners_change};
 
     fn object(annotations: Value, spec: u8) -> String {
         json!({"metadata": {"name": "a", "annotations": annotations, "generation": spec,
@@ -85,6 +94,22 @@ mod tests {
         assert!(!only_metadata_change(&old, &hidden), "another spelling is judged");
         let more = old.replace("\"status\"", "\"metadat\\u0061\":{},\"status\"");
         assert!(!only_metadata_change(&old, &more));
+    }
+
+    #[test]
+    fn owners_may_change_alone() {
+        let object =
+            |metadata: Value, spec: u8| json!({"metadata": metadata, "spec": spec}).to_string();
+        let old = object(
+            json!({"name": "a", "labels": {"x": "y"},
+            "ownerReferences": [{"uid": "u"}], "resourceVersion": "1"}),
+            1,
+        );
+        let orphan = json!({"name": "a", "labels": {"x": "y"}, "resourceVersion": "1"});
+        assert!(only_owners_change(&old, &object(orphan.clone(), 1)));
+        assert!(!only_owners_change(&old, &object(orphan, 2)));
+        let labelled = json!({"name": "a", "labels": {"x": "z"}, "resourceVersion": "1"});
+        assert!(!only_owners_change(&old, &object(labelled, 1)));
     }
 
     #[test]

@@ -51,6 +51,21 @@ async fn an_object_that_waits_for_its_finalizers_claims_what_it_takes() {
 }
 
 #[tokio::test]
+async fn an_object_that_its_owner_lets_go_claims_nothing() {
+    let bench = bench(&[CLAIMS], true).await;
+    let mut old = link_local("metrics");
+    old["metadata"]["ownerReferences"] =
+        json!([{"apiVersion": "v1", "kind": "ConfigMap", "name": "a", "uid": "u"}]);
+    let mut new = old.clone();
+    new["metadata"]["ownerReferences"] = json!([]);
+    let response = bench.update(&old, &new).await;
+    assert_eq!(response["allowed"], true, "{response}");
+    new["metadata"]["labels"] = json!({"a": "b"});
+    let response = bench.update(&old, &new).await;
+    assert_eq!(response["allowed"], false, "with anything else it does: {response}");
+}
+
+#[tokio::test]
 async fn an_update_is_not_refused_for_what_is_stored_already() {
     let bench = bench(&[TLS], false).await;
     let old = vrouter(json!({"sslEnable": false}));
