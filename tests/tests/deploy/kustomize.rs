@@ -196,6 +196,8 @@ async fn what_the_webhooks_account_and_an_administrator_must_not_do_is_refused()
         "create pods",
         "get secrets/other",
         "create secrets -n kube-system",
+        // By one of type service-account-token he would be any account of the namespace.
+        "create secrets -n opensdn-system",
         "update secrets -n opensdn-system",
         "delete secrets/opensdn-webhook-ca -n opensdn-system",
         "update configmaps -n opensdn-system",
