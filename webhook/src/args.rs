@@ -48,7 +48,7 @@ pub struct Args {
     pub run: Run,
 
     /// Address of the HTTPS port (/validate/TOKEN, /mutate/TOKEN).
-    #[arg(long, env = "OPENSDN_WEBHOOK_LISTEN", default_value = "0.0.0.0:8443")]
+    #[arg(long, env = "OPENSDN_WEBHOOK_LISTEN", default_value = "[::]:8443")]
     pub listen: SocketAddr,
 
     /// Where the admin port is.

@@ -87,7 +87,8 @@ where
     let (readiness, drain) = (process.readiness.clone(), process.drain.clone());
 
     let election = Election::new(&args.namespace, LEASE, &args.replica);
-    let leadership = Leadership::start(client.clone(), election, drain.clone());
+    let leadership =
+        Leadership::start_when_ready(client.clone(), election, readiness.clone(), drain.clone());
     let (published, seen) = watch::channel(None);
     let (published_path, seen_path) = watch::channel(None);
     let setup = Setup { args: &args, client: &client, metrics: &metrics, readiness: &readiness };

@@ -89,11 +89,16 @@ pub(super) fn desired(step: Step, plan: &Plan, endpoint: &WebhookEndpoint, bundl
     }))
 }
 
+/// Without it a controller of AKS writes a namespaceSelector of its own into every webhook, and would go on doing
+/// so as often as ours is restored (https://learn.microsoft.com/azure/aks/faq, Admissions Enforcer).
+const LEAVE_ALONE: (&str, &str) = ("admissions.enforcer/disabled", "true");
+
 /// The object with the digest of its entries.
 pub(super) fn signed(mut object: Value) -> Value {
     let digest = entries_digest(&object);
     if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
-        metadata.insert("annotations".to_owned(), json!({ENTRIES: digest}));
+        let annotations = json!({ENTRIES: digest, LEAVE_ALONE.0: LEAVE_ALONE.1});
+        metadata.insert("annotations".to_owned(), annotations);
     }
     object
 }

@@ -29,12 +29,13 @@ pub struct PathTokenArgs {
     pub path_tokens: Option<PathBuf>,
 
     /// How often the tokens of the Secret are replaced, in minutes. An API server shows the path to its
-    /// users when a call fails.
+    /// users when a call fails; and up to Kubernetes 1.35 it keeps some memory for each path that it has
+    /// called, until it ends.
     #[arg(
         long,
         env = "OPENSDN_WEBHOOK_PATH_ROTATION_MINUTES",
         value_name = "MINUTES",
-        default_value_t = 60,
+        default_value_t = 60 * 24,
         value_parser = clap::value_parser!(u64).range(1..=60 * 24 * 365)
     )]
     pub path_rotation_minutes: u64,

@@ -33,7 +33,8 @@ pub async fn run(
         Process::start(&args.admin, metrics.registry(), args.limits.drain_seconds).await?;
     let (readiness, mut drain) = (process.readiness.clone(), process.drain.clone());
     let election = Election::new(&args.namespace, LEASE, &args.replica);
-    let leadership = Leadership::start(client.clone(), election, drain.clone());
+    let leadership =
+        Leadership::start_when_ready(client.clone(), election, readiness.clone(), drain.clone());
     let bundle = ca_bundle(&args, &client, &readiness);
     let path_token = tokio::select! {
         found = path_token(&args, &client, &readiness) => found?,
