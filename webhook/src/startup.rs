@@ -8,6 +8,7 @@ use std::future::Future;
 use std::time::Duration;
 
 use kube::Client;
+use opensdn_deploy::names::webhook::LEADER_LEASE;
 use opensdn_pki::Published;
 use opensdn_runtime::leader::{Election, Leadership};
 use opensdn_runtime::process::{self, Process};
@@ -25,8 +26,6 @@ use crate::wiring::Context;
 
 /// How often certificate files are read.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
-/// The Lease by which replicas agree on the one that acts for all.
-const LEASE: &str = "opensdn-webhook-leader";
 
 /// Why the process could not start.
 #[derive(Debug, thiserror::Error)]
@@ -86,7 +85,7 @@ where
     let process = Process::start(&args.admin, metrics.registry(), drain_time).await?;
     let (readiness, drain) = (process.readiness.clone(), process.drain.clone());
 
-    let election = Election::new(&args.namespace, LEASE, &args.replica);
+    let election = Election::new(&args.namespace, LEADER_LEASE, &args.replica);
     let leadership =
         Leadership::start_when_ready(client.clone(), election, readiness.clone(), drain.clone());
     let (published, seen) = watch::channel(None);

@@ -2,6 +2,7 @@
 //! besides the rules. It reads what the replicas have made, and makes none of it.
 
 use kube::Client;
+use opensdn_deploy::names::configuration::LEADER_LEASE;
 use opensdn_runtime::leader::{Election, Leadership};
 use opensdn_runtime::process::Process;
 use opensdn_runtime::readiness::Readiness;
@@ -16,9 +17,6 @@ use crate::metrics::Metrics;
 use crate::path_tokens::{PathToken, file, follow_secret};
 use crate::wiring::ConfigurationContext;
 
-/// The Lease by which such processes agree on the one that writes.
-const LEASE: &str = "opensdn-webhook-configuration-leader";
-
 /// Writes, by what `start` starts, until a signal says to stop.
 ///
 /// # Errors
@@ -32,7 +30,7 @@ pub async fn run(
     let process =
         Process::start(&args.admin, metrics.registry(), args.limits.drain_seconds).await?;
     let (readiness, mut drain) = (process.readiness.clone(), process.drain.clone());
-    let election = Election::new(&args.namespace, LEASE, &args.replica);
+    let election = Election::new(&args.namespace, LEADER_LEASE, &args.replica);
     let leadership =
         Leadership::start_when_ready(client.clone(), election, readiness.clone(), drain.clone());
     let bundle = ca_bundle(&args, &client, &readiness);
