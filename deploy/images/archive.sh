@@ -49,9 +49,13 @@ image_archive() { # image_archive NAME VERSION DIGEST MAKE DOCKERFILE [BUILDAH-A
 
 # What a killed run left, and archives that have not been made for long. The lock is held.
 sweep_images() { # sweep_images NAME
+  local archive
   rm -rf "$IMAGES/.making-$1-"*
   find "$IMAGES" -maxdepth 1 -name "$1-*.tar" -printf '%T@ %p\n' | sort -rn |
-    tail -n "+$ARCHIVES_KEPT" | cut -d' ' -f2- | xargs -r rm -f
+    tail -n "+$ARCHIVES_KEPT" | cut -d' ' -f2- | while read -r archive; do
+    # With what stands beside it.
+    rm -f "$archive" "${archive%.tar}".*.json
+  done
 }
 
 # With a storage of its own, since another's may be locked, full, or of another driver. The

@@ -1,7 +1,10 @@
 //! The webhook's image, as `deploy/images/build.sh` makes it and nodes run it: what is in it, what
-//! it says of itself, and that its program needs nothing else. What it does in pods is tested in
-//! the lab.
+//! it says of itself and what the files beside it say, and that its program needs nothing else. What it
+//! does in pods is tested in the lab; what the records name, in `deploy/records`.
 
+#![allow(clippy::indexing_slicing, reason = "JSON of a test, and the line says where")]
+
+use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -9,6 +12,7 @@ use std::process::Command;
 
 use opensdn_testing::image::{Container, Image};
 use opensdn_testing::{Failed, Outcome};
+use serde_json::Value;
 use tempfile::TempDir;
 
 const BUILD: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../deploy/images/build.sh");
@@ -105,5 +109,74 @@ fn packing_again_gives_the_same_digest() -> Outcome {
     let (first, again) = (webhook(None)?, webhook(Some(folder.path()))?);
     assert_ne!(first, again);
     assert_eq!(Image::open(&first)?.digest, Image::open(&again)?.digest);
+    let (bill, same) = (first.with_extension("cdx.json"), again.with_extension("cdx.json"));
+    assert_eq!(fs::read(bill)?, fs::read(same)?);
+    Ok(())
+}
+
+fn json(path: &Path) -> Result<Value, Failed> {
+    Ok(serde_json::from_slice(&fs::read(path)?)?)
+}
+
+/// As the system's own program says it.
+fn sha256(path: &Path) -> Result<String, Failed> {
+    let output = Command::new("sha256sum").arg(path).output()?;
+    let said = String::from_utf8(output.stdout)?;
+    Ok(said.split(' ').next().unwrap_or_default().to_owned())
+}
+
+/// The program as it is in the image, in this folder.
+fn program(archive: &Path, folder: &Path) -> Result<PathBuf, Failed> {
+    Image::open(archive)?.unpack(folder)?;
+    Ok(folder.join("opensdn-webhook"))
+}
+
+#[test]
+fn the_provenance_beside_the_archive_has_the_digests_of_its_files() -> Outcome {
+    let (archive, folder) = (webhook(None)?, TempDir::new()?);
+    let said = json(&archive.with_extension("provenance.json"))?;
+    let digests = |list: &Value| -> Vec<String> {
+        let all = list.as_array().into_iter().flatten();
+        all.map(|one| one["digest"]["sha256"].as_str().unwrap_or_default().to_owned()).collect()
+    };
+    let image = Image::open(&archive)?;
+    let digest = image.digest.trim_start_matches("sha256:").to_owned();
+    let program = sha256(&program(&archive, folder.path())?)?;
+    assert_eq!(digests(&said["subject"]), [sha256(&archive)?, digest, program]);
+    let run = &said["predicate"]["runDetails"];
+    let bill = archive.with_extension("cdx.json");
+    assert_eq!(digests(&run["byproducts"]), [sha256(&bill)?]);
+    let sources = &said["predicate"]["buildDefinition"]["resolvedDependencies"];
+    let lock = Path::new(env!("CARGO_MANIFEST_DIR")).join("../Cargo.lock");
+    assert_eq!(digests(sources).get(1), Some(&sha256(&lock)?));
+    let revision = &image.configuration.labels["org.opencontainers.image.revision"];
+    let commit = sources[0]["digest"]["gitCommit"].as_str().unwrap_or("unknown");
+    assert_eq!(revision.trim_end_matches("-modified"), commit);
+    Ok(())
+}
+
+/// `NAME-VERSION` of each package of which the program says in which file it panics.
+fn packages_in(program: &[u8]) -> BTreeSet<String> {
+    let text = String::from_utf8_lossy(program);
+    let places = text.split("/cargo/registry/src/").skip(1);
+    let package = |place: &str| Some(place.split('/').nth(1)?.to_owned());
+    places.filter_map(package).filter(|name| name.contains('-')).collect()
+}
+
+#[test]
+fn what_the_program_itself_says_that_it_is_made_of_is_in_the_bill() -> Outcome {
+    let (archive, folder) = (webhook(None)?, TempDir::new()?);
+    let bytes = fs::read(program(&archive, folder.path())?)?;
+    let bill = json(&archive.with_extension("cdx.json"))?;
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let components = bill["components"].as_array().into_iter().flatten();
+    let named: BTreeSet<String> =
+        components.map(|one| format!("{}-{}", text(&one["name"]), text(&one["version"]))).collect();
+    let found = packages_in(&bytes);
+    assert!(found.len() > 30, "{found:?}");
+    assert_eq!(found.difference(&named).collect::<Vec<_>>(), Vec::<&String>::new());
+    // For scanners that have the program alone.
+    let list = br#"{"packages":[{"#;
+    assert!(bytes.windows(list.len()).any(|window| window == list));
     Ok(())
 }
