@@ -40,5 +40,7 @@ mod webhook_compiler;
 mod webhook_memory;
 mod webhook_modules;
 mod webhook_policies;
+mod webhook_redirects;
+mod webhook_secret_values;
 mod webhook_secrets;
 mod yaml_like_kubectl;

@@ -2,6 +2,7 @@
 //! a user is answered. Deliberately not here: what single policies find (their cases), the protocol
 //! (the webhook's HTTP tests), claims.
 
+mod failures;
 mod lookups;
 mod lost_modules;
 mod modules;

@@ -10,6 +10,11 @@ pub(crate) const MESSAGE: &str = "none of these";
 
 /// Refuses every object of `kind` in the group. The group has 10 letters.
 fn refusing(group: &str, kind: &str) -> Result<Vec<u8>, Failed> {
+    judging(group, kind, "")
+}
+
+/// Does this before it refuses.
+fn judging(group: &str, kind: &str, validate: &str) -> Result<Vec<u8>, Failed> {
     assert_eq!(group.len(), 10, "{group}");
     let text = include_str!("../../../sdk/host/tests/guests/policy.wat");
     // Step validate, then the group: now a string of 10 letters at 170, and the kind: at 210.
@@ -33,9 +38,16 @@ fn refusing(group: &str, kind: &str) -> Result<Vec<u8>, Failed> {
         "\00\00\00\00\00\00\00\00" "\be\00\00\00\0d\00\00\00" "\00\00\00\00\00\00\00\00")
       (func $recurse "#;
     assert!(text.contains(interest.0), "the guest is laid out differently now");
-    let text =
-        text.replace(interest.0, &interest.1).replace("(func $recurse ", &format!("{names}{data}"));
+    let text = text
+        .replace(interest.0, &interest.1)
+        .replace("(; VALIDATE ;)", validate)
+        .replace("(func $recurse ", &format!("{names}{data}"));
     Ok(component_of(&wat::parse_str(text)?)?)
+}
+
+/// Crashes on every object of `kind`.
+pub(crate) fn crashing(group: &str, kind: &str) -> Result<Vec<u8>, Failed> {
+    judging(group, kind, "unreachable")
 }
 
 /// `sha256:…` of the bytes.

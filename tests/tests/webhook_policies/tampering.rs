@@ -49,13 +49,31 @@ async fn what_keeps_requests_from_the_webhook_is_noticed_and_removed() -> Outcom
         let counted = async || replica.metric(metric) == Some((number + 1) as f64);
         eventually(&format!("{field} is counted"), counted).await;
     }
+    reported(&world, "ConfigurationTampered", CONFIGURATION).await;
+    Ok(())
+}
+
+/// Waits for an Event with this reason about an object of this name.
+async fn reported(world: &World, reason: &str, name: &str) {
     let events: Api<Event> = Api::all(world.client.clone());
+    let is_it = |event: &Event| {
+        let about = event.regarding.as_ref().and_then(|about| about.name.as_deref());
+        event.reason.as_deref() == Some(reason) && about == Some(name)
+    };
     let told = async || {
         let events = events.list(&ListParams::default()).await;
-        events.is_ok_and(|events| {
-            events.iter().any(|event| event.reason.as_deref() == Some("ConfigurationTampered"))
-        })
+        events.is_ok_and(|events| events.iter().any(is_it))
     };
-    eventually("there is an event", told).await;
+    eventually(&format!("there is an Event {reason} about {name}"), told).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_configuration_that_was_deleted_is_restored_with_an_event() -> Outcome {
+    let world = World::start().await?;
+    let _replica = world.replica("a", &[]).await?;
+    world.validating().delete(CONFIGURATION, &DeleteParams::default()).await?;
+    let is = async || world.validating().get(CONFIGURATION).await.is_ok();
+    eventually("it is restored", is).await;
+    reported(&world, "ConfigurationDeleted", CONFIGURATION).await;
     Ok(())
 }
