@@ -1,24 +1,33 @@
 //! What callers can make a replica hold: ten thousand connections, half-sent heads and bodies of the worst
-//! shapes do not take it beyond the memory of its pod, and it judges meanwhile. Each limit by itself is
-//! tested in `webhook/tests/http/abuse.rs`.
+//! shapes do not take it beyond the memory of its pod, and it judges meanwhile. Where a cgroup can be had it
+//! is in one of that size, with the compiler that it starts, as in a pod; elsewhere what it had resident is
+//! looked at. Each limit by itself is tested in `webhook/tests/http/abuse.rs`.
 
+use std::io::Write as _;
 use std::net::SocketAddr;
+use std::path::Path;
 use std::time::Duration;
 
 use futures::future::join_all;
 use kube::api::PostParams;
 use kube::{Api, Client, Config};
 use opensdn_crds::link_local_service::LinkLocalService;
-use opensdn_runtime::open_files;
+use opensdn_policy_host::Digest;
+use opensdn_runtime::{error_chain, open_files};
 use opensdn_testing::eventually::eventually;
+use opensdn_testing::kubectl::send;
 use opensdn_testing::link_local::service;
+use opensdn_testing::memory_cgroup::MemoryCgroup;
 use opensdn_testing::product::{Installation, Product};
+use opensdn_testing::programs::program;
 use opensdn_testing::sandbox::Sandbox;
 use opensdn_testing::{Failed, Outcome};
 use serde_json::json;
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
+
+use crate::hostile_modules::nested_loops;
 
 /// The memory limit in `deploy/webhook/deployment.yaml`.
 const LIMIT_MIB: u64 = 512;
@@ -28,10 +37,60 @@ const BODY: usize = (8 << 20) - (64 << 10);
 /// Bodies of each shape at once.
 const BODIES: usize = 12;
 
+/// So many loops take most of what a compilation may have to compile (256 MiB).
+const LOOPS: usize = 1_400;
+
+/// What holds the webhook to its limit.
+enum Limit {
+    /// The kernel. The compiler counts, too.
+    Cgroup(MemoryCgroup),
+    /// We look at it; the webhook is told by a flag.
+    Looked,
+}
+
+impl Limit {
+    fn new() -> Self {
+        match MemoryCgroup::new(LIMIT_MIB << 20) {
+            Ok(group) => Self::Cgroup(group),
+            Err(why) => {
+                // Whether anybody reads it is not the test's subject.
+                let why = error_chain(&why);
+                let _ = writeln!(std::io::stderr(), "no cgroup, VmHWM is looked at: {why}");
+                Self::Looked
+            }
+        }
+    }
+
+    fn installation(&self, folder: &Path) -> Result<Installation, Failed> {
+        let program = program("opensdn-webhook")?;
+        match self {
+            Self::Cgroup(group) => Ok(Installation::of(group.starter(&program, folder)?)),
+            Self::Looked => {
+                let limit = format!("--memory-mib={LIMIT_MIB}");
+                Ok(Installation::of(program).argument(limit))
+            }
+        }
+    }
+
+    fn check(&self, product: &Product, after: &str) -> Outcome {
+        let id = product.process_id(0).ok_or_else(|| format!("it has ended after {after}"))?;
+        match self {
+            Self::Cgroup(group) => {
+                assert!(group.has(id), "it is not in the group");
+                assert_eq!(group.kills()?, 0, "killed for memory after {after}");
+            }
+            Self::Looked => {
+                let most = most_resident(id)?;
+                assert!(most < LIMIT_MIB, "{most} MiB after {after}");
+            }
+        }
+        Ok(())
+    }
+}
+
 /// What the process had resident at most, in MiB.
-fn most_resident(product: &Product) -> Result<u64, Failed> {
-    let id = product.process_id(0).ok_or("the replica has ended")?;
-    let status = std::fs::read_to_string(format!("/proc/{id}/status"))?;
+fn most_resident(process: u32) -> Result<u64, Failed> {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status"))?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).ok_or("no VmHWM")?;
     let kib: u64 = line.trim().trim_end_matches(" kB").parse()?;
     Ok(kib >> 10)
@@ -85,47 +144,88 @@ async fn is_alive(admin: SocketAddr) -> bool {
     matches!(answer, Ok(Ok(text)) if text == "alive\n")
 }
 
+/// Has a module compiled that takes much to compile, and is none in the end.
+async fn compile(sandbox: &Sandbox, folder: &Path) -> Outcome {
+    let module = nested_loops(LOOPS)?;
+    std::fs::write(folder.join("loops.wasm"), &module)?;
+    let digest = Digest::of(&module).to_string();
+    let module = json!({"folder": {"path": "loops.wasm"}, "digest": digest});
+    let policy = json!({"apiVersion": "opensdn.io/v1alpha1", "kind": "AdmissionPolicy",
+        "metadata": {"name": "loops"}, "spec": {"module": module}});
+    // What takes too long is not refused, so a busy machine may take it once.
+    let answered = async || {
+        let said = send(sandbox, &["apply", "--dry-run=server"], &policy).await;
+        said.is_ok_and(|said| !said.ok && said.err.contains("OSDN4004"))
+    };
+    eventually("it is compiled, and refused for what it lacks", answered).await;
+    Ok(())
+}
+
+/// Twelve bodies of each shape, all at once.
+async fn send_bodies(caller: &Client, path: &str, filler: &str) -> Outcome {
+    let send = |number: usize| {
+        let (caller, path) = (caller.clone(), format!("{path}?timeout=30s"));
+        let body = body(&format!("large-{number}"), filler);
+        async move {
+            let request = http::Request::post(path).header("content-type", "application/json");
+            // Answered, shed or given up: what it takes is asked, not what it says.
+            let answer = caller.request_text(request.body(body)?).await;
+            Ok::<_, http::Error>(answer.is_ok())
+        }
+    };
+    for sent in join_all((0..BODIES).map(send)).await {
+        sent?;
+    }
+    Ok(())
+}
+
+async fn a_good_review_passes(sandbox: &Sandbox, name: &str, ip: &str) -> Outcome {
+    let services: Api<LinkLocalService> = Api::namespaced(sandbox.client()?, "default");
+    let good = service(&json!({"name": name}), ip)?;
+    eventually("a good review passes", async || {
+        services.create(&PostParams::default(), &good).await.is_ok()
+    })
+    .await;
+    Ok(())
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn ten_thousand_connections_and_the_worst_bodies_stay_within_the_pods_memory() -> Outcome {
     open_files::raise_limit();
+    let folder = tempfile::tempdir()?;
+    // Before the product, which ends first then.
+    let limit = Limit::new();
     let sandbox = Sandbox::builder().only_api_server().start().await?;
-    let limit = format!("--memory-mib={LIMIT_MIB}");
-    let product = Installation::built()?.argument(limit).install(&sandbox).await?;
+    // Its policies are compiled in the group, too: none is in the cache.
+    let product = limit
+        .installation(folder.path())?
+        .cache_folder(folder.path().join("cache"))
+        .argument(format!("--policy-folder={}", folder.path().display()))
+        .install(&sandbox)
+        .await?;
     let backend = *product.backends().first().ok_or("a replica")?;
     let path = product.validate_path(&sandbox).await?;
     let crowd = crowd(backend.serve).await;
     assert!(crowd.len() > CROWD / 2, "{} connections were made", crowd.len());
     assert!(is_alive(backend.admin).await);
+    limit.check(&product, "ten thousand connections that say nothing")?;
+    a_good_review_passes(&sandbox, "meanwhile", "169.254.9.2").await?;
 
     let mut config = Config::new(format!("https://{}", backend.serve).parse()?);
     config.accept_invalid_certs = true;
     config.proxy_url = None;
     let caller = Client::try_from(config)?;
     for filler in ["0,", "{},", r#""","#, "[[[[[]]]]],"] {
-        let send = |number: usize| {
-            let (caller, path) = (caller.clone(), format!("{path}?timeout=30s"));
-            let body = body(&format!("large-{number}"), filler);
-            async move {
-                let request = http::Request::post(path).header("content-type", "application/json");
-                // Answered, shed or given up: what it takes is asked, not what it says.
-                let answer = caller.request_text(request.body(body)?).await;
-                Ok::<_, http::Error>(answer.is_ok())
-            }
-        };
-        for sent in join_all((0..BODIES).map(send)).await {
-            sent?;
-        }
+        send_bodies(&caller, &path, filler).await?;
         assert!(is_alive(backend.admin).await, "{filler}");
-        let most = most_resident(&product)?;
-        assert!(most < LIMIT_MIB, "{most} MiB after bodies of {filler}");
+        limit.check(&product, filler)?;
     }
-
-    let services: Api<LinkLocalService> = Api::namespaced(sandbox.client()?, "default");
-    let good = service(&json!({"name": "good"}), "169.254.9.1")?;
-    eventually("a good review passes", async || {
-        services.create(&PostParams::default(), &good).await.is_ok()
-    })
-    .await;
-    drop(crowd);
+    let (compiled, sent) =
+        tokio::join!(compile(&sandbox, folder.path()), send_bodies(&caller, &path, "0,"));
+    compiled.and(sent)?;
+    assert!(is_alive(backend.admin).await);
+    limit.check(&product, "a compilation beside the bodies")?;
+    a_good_review_passes(&sandbox, "good", "169.254.9.1").await?;
+    drop((crowd, product));
     Ok(())
 }
