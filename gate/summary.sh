@@ -16,6 +16,7 @@ step() { # step NAME COMMAND...
     printf '%-28s FAILED  %4d s\n' "$name" $((SECONDS - started))
     sed 's/^/    /' "$log"
     failed_steps+=("$name")
+    broken+="FAILED: $name: $(grep -m1 '^error' "$log" || tail -n 1 "$log")"$'\n'
   fi
   rm -f "$log"
 }
@@ -35,17 +36,42 @@ tests() { # tests NAME COMMAND...
   fi
   flaky+=$(sed -n 's/^ *FLAKY [0-9/]* \[[^]]*\] *\(([^)]*)\)\? */flaky: /p' "$log" | sort -u)
   flaky=${flaky:+${flaky%$'\n'}$'\n'}
+  [ "$status" = 0 ] || broken+=$(broken_tests "$log")$'\n'
   rm -f "$log"
   [ "$failed" = "$before" ] || failed_steps+=("$name")
   printf '%-28s %-7s %4d s\n' "$name" "$([ "$failed" = "$before" ] && echo ok || echo FAILED)" $((SECONDS - started))
 }
 flaky=
+broken=
+
+# The tests that cargo-nextest lists as failed after its summary, each with the first thing that its last try
+# said of it: of a run elsewhere one may see no more than the last lines.
+broken_tests() { # broken_tests LOG
+  awk '
+    function name_in(line) {sub(/^[^]]*\] *(\([^)]*\) *)?/, "", line); return line}
+    /^ *(TRY [0-9]+ )?(FAIL|TIMEOUT|ABORT|LEAK-FAIL|SIG[A-Z]+|XFAIL) .*\]/ {
+      current = name_in($0)
+      if (!after) delete reason[current]
+      else if (!(current in told)) {told[current] = 1; names[++count] = current}
+      next
+    }
+    /^ *Summary \[/ {after = 1}
+    wanted {sub(/^ */, ""); reason[current] = reason[current] " " $0; wanted = 0}
+    current != "" && !(current in reason) && /panicked at |^ *Error: |^error/ {
+      sub(/^ */, ""); reason[current] = $0; wanted = /panicked at /
+    }
+    END {
+      for (i = 1; i <= count && i <= 10; i++) printf "FAILED: %s: %.300s\n", names[i], reason[names[i]]
+      if (count > 10) printf "FAILED: and %d more\n", count - 10
+    }' "$1"
+}
 
 # Ends the script with `N passed, N failed`.
 finish() { # finish [WHAT-WAS-LEFT-OUT]
   printf '%s' "$flaky"
   [ "${#failed_steps[@]}" = 0 ] || echo "failed: ${failed_steps[*]}"
   [ -z "${1:-}" ] || echo "$1"
+  printf '%s' "$broken" | sed '/^$/d'
   echo "$passed passed, $failed failed"
   [ "${#failed_steps[@]}" = 0 ]
 }

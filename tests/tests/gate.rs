@@ -262,6 +262,37 @@ fn test_that_passes_at_the_second_try_is_named_in_the_last_lines() -> Outcome {
 }
 
 #[test]
+fn test_that_failed_is_named_with_its_reason_in_the_last_lines() -> Outcome {
+    let log = "  TRY 1 FAIL [   0.012s] (1/3) opensdn-tests::tests lab::update
+  stderr ───
+    thread 'lab::update' (7) panicked at tests/lab.rs:9:1:
+    the first try
+  TRY 2 FAIL [   0.012s] (1/3) opensdn-tests::tests lab::update
+  stderr ───
+    thread 'lab::update' (8) panicked at tests/lab.rs:10:1:
+    no node is ready
+        FAIL [   0.012s] (2/3) opensdn-pki leaf::name
+  stdout ───
+    Error: NoName
+  TRY 1 FAIL [   0.012s] (3/3) opensdn-pki leaf::late
+    Error: Late
+  TRY 2 PASS [   0.012s] (3/3) opensdn-pki leaf::late
+     Summary [   1.2s] 3 tests run: 1 passed (1 flaky), 2 failed, 0 skipped
+  TRY 2 FAIL [   0.012s] (1/3) opensdn-tests::tests lab::update
+        FAIL [   0.012s] (2/3) opensdn-pki leaf::name";
+    let folder = TempDir::new()?;
+    fs::write(folder.path().join("log"), log)?;
+    let command = format!("cat {}; return 100", folder.path().join("log").display());
+    let (code, said) = finish(&command)?;
+    let end = "left out: some
+FAILED: opensdn-tests::tests lab::update: thread 'lab::update' (8) panicked at tests/lab.rs:10:1: no node is ready
+FAILED: opensdn-pki leaf::name: Error: NoName
+1 passed, 2 failed\n";
+    assert!(code == 1 && said.ends_with(end), "{said}");
+    Ok(())
+}
+
+#[test]
 fn failed_step_is_shown_and_fails_the_gate_though_all_tests_pass() -> Outcome {
     let folder = TempDir::new()?;
     let script = "source $GATE/summary.sh
@@ -271,7 +302,7 @@ fn failed_step_is_shown_and_fails_the_gate_though_all_tests_pass() -> Outcome {
     let said = text(&output);
     assert_eq!(output.status.code(), Some(1), "{said}");
     assert!(said.contains("    the reason\n") && said.contains("later "), "{said}");
-    assert!(said.ends_with("failed: bad\n1 passed, 0 failed\n"), "{said}");
+    assert!(said.ends_with("failed: bad\nFAILED: bad: the reason\n1 passed, 0 failed\n"), "{said}");
     Ok(())
 }
 
