@@ -150,16 +150,16 @@ fn offset(text: &str, place: &Location) -> Option<usize> {
 
 #[cfg(test)]
 mod tests {
-    use opensdn_manifests::{Schemas, read};
+    use opensdn_manifests::read;
 
     use super::*;
+    use crate::schemas::compiled;
 
     /// What would be written in the place of what.
     fn fixes(text: &str) -> Vec<(String, String)> {
         let source = Source::new("f", text);
-        let schemas = Schemas::new(opensdn_crds::all());
         let documents = read(&source).documents;
-        let problems = documents.iter().flat_map(|document| schemas.check(document, None));
+        let problems = documents.iter().flat_map(|document| compiled().check(document, None));
         let found = problems.filter_map(|problem| of_problem(&source, &problem));
         found.map(|fix| (fix.before, fix.after)).collect()
     }
