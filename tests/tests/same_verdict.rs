@@ -25,15 +25,18 @@ use opensdn_testing::{
     product::{Installation, Product},
     sandbox::Sandbox,
 };
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::process::Command;
 use tokio::time::Instant;
 
 use builder::Builder;
 use cases::Compared;
+use direct::Direct;
 
 mod builder;
 mod cases;
+mod direct;
+mod kinds;
 
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
 
@@ -134,28 +137,46 @@ impl World {
         }
     }
 
-    /// What `validate` says of the first of the documents, with the others to look things up in.
-    async fn offline(&self, documents: &[&Value], settings: &Value) -> Result<Verdict, Failed> {
+    /// What `validate` says of the document.
+    async fn offline(&self, document: &Value) -> Result<Verdict, Failed> {
+        let names = self.write_files(&[document])?;
+        let report = self.validate(&names, &[]).await?;
+        Ok(of_report(&report, &first(&names)))
+    }
+
+    fn write_files(&self, documents: &[&Value]) -> Result<Vec<PathBuf>, Failed> {
         let mut names = Vec::new();
         for (number, document) in documents.iter().enumerate() {
             let name = self.folder.path().join(format!("{number:03}.json"));
             std::fs::write(&name, document.to_string())?;
             names.push(name);
         }
-        let settings_file = self.folder.path().join("settings.json");
-        std::fs::write(&settings_file, settings.to_string())?;
-        let first = names.first().map(|name| name.display().to_string()).unwrap_or_default();
-        let report =
-            self.validate(&names, &["--settings".as_ref(), settings_file.as_ref()]).await?;
-        Ok(of_report(&report, &first))
+        Ok(names)
+    }
+
+    fn write_settings(&self, settings: &Value) -> Result<PathBuf, Failed> {
+        let file = self.folder.path().join("settings.json");
+        std::fs::write(&file, settings.to_string())?;
+        Ok(file)
+    }
+
+    /// What `validate` would say of the first of the documents, with the others to look things up in.
+    async fn judged(
+        &self,
+        direct: &Direct,
+        documents: &[&Value],
+        settings: &Value,
+    ) -> Result<Verdict, Failed> {
+        let names = self.write_files(documents)?;
+        let report = direct.report(&names, self.write_settings(settings)?).await?;
+        Ok(of_report(&report, &first(&names)))
     }
 
     /// What `validate --live` says of the object, as a change of the one that is stored.
     async fn offline_change(&self, object: &Value, settings: &Value) -> Result<Verdict, Failed> {
         let file = self.folder.path().join("changed.json");
         std::fs::write(&file, object.to_string())?;
-        let settings_file = self.folder.path().join("settings.json");
-        std::fs::write(&settings_file, settings.to_string())?;
+        let settings_file = self.write_settings(settings)?;
         let kubeconfig = self.sandbox.kubeconfig();
         let flags: [&Path; 5] = [
             "--live".as_ref(),
@@ -164,8 +185,8 @@ impl World {
             "--settings".as_ref(),
             &settings_file,
         ];
-        let first = file.display().to_string();
-        Ok(of_report(&self.validate(&[file], &flags).await?, &first))
+        let names = [file];
+        Ok(of_report(&self.validate(&names, &flags).await?, &first(&names)))
     }
 
     async fn validate(&self, names: &[PathBuf], more: &[&Path]) -> Result<Value, Failed> {
@@ -179,6 +200,10 @@ impl World {
         serde_json::from_slice(&output.stdout)
             .map_err(|error| format!("{error}: {}", String::from_utf8_lossy(&output.stderr)).into())
     }
+}
+
+fn first(names: &[PathBuf]) -> String {
+    names.first().map(|name| name.display().to_string()).unwrap_or_default()
 }
 
 /// From kubectl's standard error: warnings one a line, a refusal with its reasons in lines.
@@ -308,9 +333,13 @@ async fn every_sample_and_every_case_gets_the_same_verdict() -> Outcome {
     let mut left_out = Vec::new();
     let mut different = Vec::new();
     let cases = cases::all();
-    let mut builder = Builder::of(&world.sandbox)?;
+    let mut stage = cases::Stage {
+        builder: Builder::of(&world.sandbox)?,
+        direct: Direct::of(&world)?,
+        world: &world,
+    };
     for (name, policy, case) in &cases {
-        match cases::compare(&world, &mut builder, policy, case).await? {
+        match cases::compare(&mut stage, policy, case).await? {
             Compared::Same => {}
             Compared::Different(how) => different.push(format!("{name}: {how}")),
             Compared::LeftOut(why) => left_out.push((name.as_str(), why)),
@@ -335,7 +364,7 @@ async fn samples(world: &World) -> Outcome {
                 _ => {}
             }
             let wire = world.wire("create", &document).await?;
-            let offline = world.offline(&[&document], &json!({})).await?;
+            let offline = world.offline(&document).await?;
             // Over the wire the schema's refusal comes before the policies'; files get both.
             if wire.schema {
                 assert!(offline.schema, "{}: only the API server refuses it", file.display());

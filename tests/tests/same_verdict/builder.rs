@@ -1,38 +1,37 @@
 //! Who stores what a case finds in its cluster: a user that no policy judges. By the API itself,
 //! for with a kubectl each they would take most of the test's time.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
 use k8s_openapi::api::core::v1::Namespace;
-use kube::api::{DeleteParams, DynamicObject, GroupVersionKind, PostParams};
-use kube::discovery::{self, ApiResource, Scope};
-use kube::{Api, Client, ResourceExt};
+use kube::api::{DeleteParams, DynamicObject, PostParams};
+use kube::{Api, ResourceExt};
 use opensdn_testing::eventually::eventually;
 use opensdn_testing::sandbox::{Sandbox, User};
 use serde_json::Value;
 
+use super::kinds::Kinds;
 use super::{Failed, Outcome};
 
 /// No policy judges this user.
 pub(crate) const NAME: &str = "builder";
 
-/// The user, and what it has learnt of the cluster.
+/// The user, and the namespaces that are there.
 pub(crate) struct Builder {
-    client: Client,
-    kinds: HashMap<GroupVersionKind, (ApiResource, Scope)>,
+    kinds: Kinds,
     namespaces: HashSet<String>,
 }
 
 impl Builder {
     pub(crate) fn of(sandbox: &Sandbox) -> Result<Self, Failed> {
         let client = sandbox.client_for(&User::new(NAME).in_group("system:masters"))?;
-        Ok(Self { client, kinds: HashMap::new(), namespaces: HashSet::new() })
+        Ok(Self { kinds: Kinds::of(client), namespaces: HashSet::new() })
     }
 
     /// Stores the object; what the API server says against it otherwise.
     pub(crate) async fn create(&mut self, object: &Value) -> Result<Result<Value, String>, Failed> {
         let object: DynamicObject = serde_json::from_value(object.clone())?;
-        let api = self.api(&object).await?;
+        let api = self.kinds.api(&object).await?;
         match api.create(&PostParams::default(), &object).await {
             Ok(stored) => Ok(Ok(serde_json::to_value(stored)?)),
             Err(kube::Error::Api(refusal)) => Ok(Err(refusal.message)),
@@ -43,7 +42,7 @@ impl Builder {
     /// Deletes the object and waits until it is gone.
     pub(crate) async fn delete(&mut self, object: &Value) -> Outcome {
         let object: DynamicObject = serde_json::from_value(object.clone())?;
-        let (api, name) = (self.api(&object).await?, object.name_any());
+        let (api, name) = (self.kinds.api(&object).await?, object.name_any());
         match api.delete(&name, &DeleteParams::default()).await {
             Ok(_) => {}
             Err(kube::Error::Api(refusal)) if refusal.code == 404 => return Ok(()),
@@ -61,7 +60,7 @@ impl Builder {
         }
         let mut namespace = Namespace::default();
         namespace.metadata.name = Some(name.to_owned());
-        let api: Api<Namespace> = Api::all(self.client.clone());
+        let api: Api<Namespace> = Api::all(self.kinds.client().clone());
         match api.create(&PostParams::default(), &namespace).await {
             Ok(_) => {}
             Err(kube::Error::Api(refusal)) if refusal.code == 409 => {}
@@ -69,23 +68,5 @@ impl Builder {
         }
         self.namespaces.insert(name.to_owned());
         Ok(())
-    }
-
-    async fn api(&mut self, object: &DynamicObject) -> Result<Api<DynamicObject>, Failed> {
-        let types = object.types.as_ref().ok_or("an object without a kind")?;
-        let kind = GroupVersionKind::try_from(types)?;
-        if !self.kinds.contains_key(&kind) {
-            let (resource, capabilities) = discovery::pinned_kind(&self.client, &kind).await?;
-            self.kinds.insert(kind.clone(), (resource, capabilities.scope));
-        }
-        let (resource, scope) = self.kinds.get(&kind).ok_or("a kind that was just found")?;
-        let client = self.client.clone();
-        Ok(match scope {
-            Scope::Cluster => Api::all_with(client, resource),
-            Scope::Namespaced => {
-                let namespace = object.namespace().unwrap_or_else(|| "default".to_owned());
-                Api::namespaced_with(client, &namespace, resource)
-            }
-        })
     }
 }

@@ -8,15 +8,22 @@ use kube::Api;
 use kube::api::{Patch, PatchParams};
 use opensdn_policy_host::cases::{Case, ExpectedFinding};
 use opensdn_testing::admin_changes::AdminChanges;
-use opensdn_testing::kubectl;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
 use super::builder::{self, Builder};
+use super::direct::{Direct, Write};
 use super::{Failed, Outcome, Verdict, World, difference, files, of_wire, text};
 
 /// How long the webhook's watches may be behind what was stored a moment ago.
 const TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Where cases are brought about, and those who are asked about them.
+pub(crate) struct Stage<'w> {
+    pub(crate) world: &'w World,
+    pub(crate) builder: Builder,
+    pub(crate) direct: Direct,
+}
 
 /// What came of a case.
 pub(crate) enum Compared {
@@ -102,8 +109,7 @@ struct Scene {
 
 /// Brings the case about, compares what is said, and removes all traces.
 pub(crate) async fn compare(
-    world: &World,
-    builder: &mut Builder,
+    stage: &mut Stage<'_>,
     policy: &str,
     case: &Case,
 ) -> Result<Compared, Failed> {
@@ -123,22 +129,22 @@ pub(crate) async fn compare(
     }
     let all = std::iter::once(object).chain(&case.cluster).chain(&case.old_object);
     for namespace in all.map(|one| text(one, "/metadata/namespace")) {
-        builder.namespace(namespace).await?;
+        stage.builder.namespace(namespace).await?;
     }
     if has_settings {
-        settings(world, policy, Some(&case.settings)).await?;
+        settings(stage.world, policy, Some(&case.settings)).await?;
     }
     let mut scene = Scene::default();
-    let outcome = match build(builder, case, object, &mut scene).await? {
-        Ok(()) if case.object.is_none() => judge_deletion(world, case, &scene).await,
-        Ok(()) => judge(world, policy, case, &scene).await,
+    let outcome = match build(&mut stage.builder, case, object, &mut scene).await? {
+        Ok(()) if case.object.is_none() => judge_deletion(stage, case, &scene).await,
+        Ok(()) => judge(stage, policy, case, &scene).await,
         Err(why) => Ok(Compared::LeftOut(why)),
     };
     for one in scene.stored.iter().chain(&scene.cluster) {
-        builder.delete(one).await?;
+        stage.builder.delete(one).await?;
     }
     if has_settings {
-        settings(world, policy, None).await?;
+        settings(stage.world, policy, None).await?;
     }
     outcome
 }
@@ -208,15 +214,15 @@ async fn settings(world: &World, policy: &str, settings: Option<&Value>) -> Outc
 }
 
 /// Deletes, and nothing goes, until the webhook says what the case expects.
-async fn judge_deletion(world: &World, case: &Case, scene: &Scene) -> Result<Compared, Failed> {
-    let mut arguments = vec!["delete", "--dry-run=server"];
-    if !case.request.user.is_empty() {
-        arguments.extend(["--as", &case.request.user, "--as-group=system:masters"]);
-    }
+async fn judge_deletion(
+    stage: &mut Stage<'_>,
+    case: &Case,
+    scene: &Scene,
+) -> Result<Compared, Failed> {
     let expected = &case.expect.findings;
     let until = Instant::now() + TIMEOUT;
     loop {
-        let said = kubectl::send(&world.sandbox, &arguments, &scene.object).await?;
+        let said = stage.direct.wire(Write::Delete(&case.request.user), &scene.object).await?;
         let Verdict { lines, .. } = of_wire(&said);
         let is_said = |finding: &ExpectedFinding| {
             let code = format!("[{}] ", finding.code);
@@ -238,7 +244,7 @@ async fn judge_deletion(world: &World, case: &Case, scene: &Scene) -> Result<Com
 
 /// Asks both until they agree: the webhook's watches may be behind.
 async fn judge(
-    world: &World,
+    stage: &mut Stage<'_>,
     policy: &str,
     case: &Case,
     scene: &Scene,
@@ -247,18 +253,19 @@ async fn judge(
         true => json!({policy: case.settings}),
         false => json!({}),
     };
-    let (verb, offline) = if scene.stored.is_some() {
-        ("replace", world.offline_change(&scene.object, &settings).await?)
+    let world = stage.world;
+    let (write, offline) = if scene.stored.is_some() {
+        (Write::Replace, world.offline_change(&scene.object, &settings).await?)
     } else {
         let documents: Vec<&Value> = std::iter::once(&scene.object)
             .chain(&scene.cluster)
             .chain([&world.service_cidrs])
             .collect();
-        ("create", world.offline(&documents, &settings).await?)
+        (Write::Create, world.judged(&stage.direct, &documents, &settings).await?)
     };
     let until = Instant::now() + TIMEOUT;
     loop {
-        let wire = world.wire(verb, &scene.object).await?;
+        let wire = of_wire(&stage.direct.wire(write, &scene.object).await?);
         if wire.schema {
             return Ok(Compared::LeftOut("the API server refuses its types".to_owned()));
         }
