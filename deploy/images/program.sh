@@ -36,7 +36,8 @@ build_program() { # build_program NAME MESSAGES
   # Pointers that the program fixes as it starts are listed in bits instead of 24 bytes each
   # (1.7 MB): musl understands that since 1.2.4.
   flags+=" -Clink-arg=-Wl,-z,pack-relative-relocs"
-  env "CARGO_TARGET_$(tr 'a-z-' 'A-Z_' <<<"$PROGRAM_TARGET")_RUSTFLAGS=$flags" \
+  # Generics that several crates use would be in it once for each (6 MB).
+  env CARGO_PROFILE_RELEASE_LTO=fat "CARGO_TARGET_$(tr 'a-z-' 'A-Z_' <<<"$PROGRAM_TARGET")_RUSTFLAGS=$flags" \
     cargo build --quiet --release --target "$PROGRAM_TARGET" --package "$1" --locked \
     --message-format json-render-diagnostics 8>&- >"$2" ||
     image_stop "$1 was not built"
