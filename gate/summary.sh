@@ -36,7 +36,8 @@ tests() { # tests NAME COMMAND...
   fi
   flaky+=$(sed -n 's/^ *FLAKY [0-9/]* \[[^]]*\] *\(([^)]*)\)\? */flaky: /p' "$log" | sort -u)
   flaky=${flaky:+${flaky%$'\n'}$'\n'}
-  [ "$status" = 0 ] || broken+=$(broken_tests "$log")$'\n'
+  [ "$status" = 0 ] || broken+=$(broken_tests "$log"
+    sed -n "s/^warning: \(.* tests were not run\)/FAILED: $name: \1/p" "$log")$'\n'
   rm -f "$log"
   [ "$failed" = "$before" ] || failed_steps+=("$name")
   printf '%-28s %-7s %4d s\n' "$name" "$([ "$failed" = "$before" ] && echo ok || echo FAILED)" $((SECONDS - started))

@@ -192,6 +192,14 @@ fn overrides_for_all_tests_of_the_system_come_after_the_special_ones() {
 }
 
 #[test]
+fn no_test_needs_several_threads() {
+    let text = include_str!("../../.config/nextest.toml");
+    let lines = text.lines().filter(|line| !line.trim_start().starts_with('#'));
+    let several: Vec<&str> = lines.filter(|line| line.contains("threads-required")).collect();
+    assert!(several.is_empty(), "the runner forgets the tests that wait behind: {several:?}");
+}
+
+#[test]
 fn interrupted_build_is_no_record_for_the_next_clone() -> Outcome {
     let (parent, cache) = (TempDir::new()?, TempDir::new()?);
     let clones = [clone_that_says("one", parent.path())?, clone_that_says("two", parent.path())?];
@@ -216,6 +224,14 @@ fn finish(command: &str) -> Result<(i32, String), Failed> {
     );
     let output = bash(&script, folder.path(), folder.path())?;
     Ok((output.status.code().unwrap_or(-1), text(&output)))
+}
+
+/// The same of a runner that printed this and failed.
+fn finish_after(log: &str) -> Result<(i32, String), Failed> {
+    let folder = TempDir::new()?;
+    let file = folder.path().join("log");
+    fs::write(&file, log)?;
+    finish(&format!("cat {}; return 100", file.display()))
 }
 
 #[test]
@@ -280,14 +296,22 @@ fn test_that_failed_is_named_with_its_reason_in_the_last_lines() -> Outcome {
      Summary [   1.2s] 3 tests run: 1 passed (1 flaky), 2 failed, 0 skipped
   TRY 2 FAIL [   0.012s] (1/3) opensdn-tests::tests lab::update
         FAIL [   0.012s] (2/3) opensdn-pki leaf::name";
-    let folder = TempDir::new()?;
-    fs::write(folder.path().join("log"), log)?;
-    let command = format!("cat {}; return 100", folder.path().join("log").display());
-    let (code, said) = finish(&command)?;
+    let (code, said) = finish_after(log)?;
     let end = "left out: some
 FAILED: opensdn-tests::tests lab::update: thread 'lab::update' (8) panicked at tests/lab.rs:10:1: no node is ready
 FAILED: opensdn-pki leaf::name: Error: NoName
 1 passed, 2 failed\n";
+    assert!(code == 1 && said.ends_with(end), "{said}");
+    Ok(())
+}
+
+#[test]
+fn tests_that_were_not_run_are_a_failure_and_named_as_one() -> Outcome {
+    let log = "     Summary [   1.2s] 709/875 tests run: 709 passed (3 slow), 13 skipped
+warning: 166/875 tests were not run
+error: test run failed";
+    let (code, said) = finish_after(log)?;
+    let end = "FAILED: all: 166/875 tests were not run\n709 passed, 1 failed\n";
     assert!(code == 1 && said.ends_with(end), "{said}");
     Ok(())
 }
