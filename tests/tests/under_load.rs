@@ -4,15 +4,13 @@
 //! same keys (`uniqueness`).
 
 use opensdn_testing::admin_changes::{AdminChanges, certificate_expiry};
-use opensdn_testing::eventually::{TIMEOUT, eventually};
+use opensdn_testing::admin_port;
+use opensdn_testing::eventually::eventually;
 use opensdn_testing::installer::install_crds;
 use opensdn_testing::product::{Installation, Product};
 use opensdn_testing::sandbox::Sandbox;
 use opensdn_testing::steady_load::SteadyLoad;
 use opensdn_testing::{Failed, Outcome};
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::TcpStream;
-use tokio::time::timeout;
 
 const CONTROL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../deploy/samples/control.yaml");
 const REPLICAS: usize = 3;
@@ -46,7 +44,7 @@ impl World {
     async fn expiries(&self) -> Vec<String> {
         let mut expiries = Vec::new();
         for backend in self.product.backends() {
-            let metrics = get(backend.admin, "/metrics").await.unwrap_or_default();
+            let metrics = admin_port::get(backend.admin, "/metrics").await.unwrap_or_default();
             expiries.extend(certificate_expiry(&metrics));
         }
         expiries
@@ -57,22 +55,11 @@ impl World {
         for (number, backend) in self.product.backends().iter().enumerate() {
             self.product.drain_replica(number).await;
             self.product.start_replica(number)?;
-            let ready = async || {
-                let answer = get(backend.admin, "/ready").await.unwrap_or_default();
-                answer.lines().next().is_some_and(|line| line.contains(" 200 "))
-            };
+            let ready = async || admin_port::get(backend.admin, "/ready").await.is_ok();
             eventually(&format!("replica {number} is ready again"), ready).await;
         }
         Ok(())
     }
-}
-
-async fn get(address: std::net::SocketAddr, path: &str) -> Result<String, Failed> {
-    let mut stream = TcpStream::connect(address).await?;
-    stream.write_all(format!("GET {path} HTTP/1.0\r\nHost: replica\r\n\r\n").as_bytes()).await?;
-    let mut answer = String::new();
-    timeout(TIMEOUT, stream.read_to_string(&mut answer)).await??;
-    Ok(answer)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -4,17 +4,16 @@
 
 #![allow(clippy::indexing_slicing, reason = "JSON of a test, and the line says where")]
 
-use std::net::SocketAddr;
-
 use k8s_openapi::api::admissionregistration::v1::ValidatingWebhookConfiguration;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::api::events::v1::Event;
 use kube::api::{ListParams, Patch, PatchParams, PostParams};
-use kube::{Api, Client, Config};
+use kube::{Api, Client};
 use opensdn_crds::admission_policy::AdmissionPolicy;
 use opensdn_crds::link_local_service::LinkLocalService;
 use opensdn_deploy::names::{NAMESPACE, configuration, webhook};
+use opensdn_testing::admin_port;
 use opensdn_testing::eventually::eventually;
 use opensdn_testing::link_local::service;
 use opensdn_testing::product::{Installation, Product};
@@ -64,7 +63,7 @@ impl World {
 
     /// The value of a metric of such a process, by the beginning of its line.
     async fn metric(&self, writer: usize, beginning: &str) -> Option<f64> {
-        let text = metrics(self.product.writer_admin(writer)?).await.ok()?;
+        let text = admin_port::get(self.product.writer_admin(writer)?, "/metrics").await.ok()?;
         let line = text.lines().find(|line| line.starts_with(beginning))?;
         line.rsplit(' ').next()?.parse().ok()
     }
@@ -112,12 +111,6 @@ impl World {
             has("resources", resource) && has("operations", "DELETE")
         })
     }
-}
-
-async fn metrics(admin: SocketAddr) -> Result<String, Failed> {
-    let client = Client::try_from(Config::new(format!("http://{admin}").parse()?))?;
-    let request = http::Request::get("/metrics").body(Vec::new())?;
-    Ok(client.request_text(request).await?)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

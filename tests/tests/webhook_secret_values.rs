@@ -10,9 +10,9 @@ use std::path::Path;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use kube::{Client, Config};
 use opensdn_policy_build::Build;
 use opensdn_policy_host::Digest;
+use opensdn_testing::admin_port;
 use opensdn_testing::eventually::eventually;
 use opensdn_testing::kubectl::{kubectl, read, send};
 use opensdn_testing::product::{Installation, Product};
@@ -191,9 +191,8 @@ async fn gather(world: &mut World) -> Outcome {
     assert!(log.contains("DEBUG"), "it does not log all that it can");
     world.outputs.insert("log".to_owned(), log);
     let admin = world.product.backends().first().ok_or("a replica")?.admin;
-    let admin = Client::try_from(Config::new(format!("http://{admin}").parse()?))?;
     for path in ["/metrics", "/ready"] {
-        let text = admin.request_text(http::Request::get(path).body(Vec::new())?).await?;
+        let text = admin_port::get(admin, path).await?;
         world.outputs.insert(path.to_owned(), text);
     }
     let patched = read(&world.sandbox, &["-n", NAMESPACE, "secret", "secret-patch"]).await?;

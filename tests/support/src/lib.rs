@@ -4,6 +4,7 @@
 //! processes to this crate.
 
 pub mod admin_changes;
+pub mod admin_port;
 pub mod balancer;
 pub mod command_line;
 pub mod contention;
