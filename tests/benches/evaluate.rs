@@ -1,10 +1,11 @@
 //! What one evaluation costs: a fresh instance each time, against the same rule compiled natively;
 //! and what each built-in policy costs, its lookups answered from documents.
 
-use std::{fs, path::Path, sync::Arc, time::Duration};
+mod guests;
+
+use std::{fs, sync::Arc, time::Duration};
 
 use opensdn_policies::ALL;
-use opensdn_policy_build::Build;
 use opensdn_policy_host::{
     Binding, Context, Engine, Limits, Mode, Operation, Policy, PolicySet, Ratcheting, Request,
     Scope, Step,
@@ -23,15 +24,16 @@ const SAMPLES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../deploy/samples");
 fn main() -> Result<(), Failed> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let engine = Engine::start(16)?;
-    let bytes = build("ten-fields")?;
+    let bytes = guests::build("ten-fields")?;
     let policy = runtime.block_on(Policy::load(&engine, &bytes, None, None))?;
     let mut rows = Vec::new();
     for (label, size) in [("4 KiB", 4 << 10), ("64 KiB", 64 << 10)] {
         let object = object(size).to_string();
         let set = PolicySet::new(vec![bind(&policy)], Vec::new());
-        rows.extend(host(&runtime, &set, label, &object)?);
+        rows.extend(host(&runtime, &set, label, ("Vrouter", &object), "25 µs")?);
         rows.extend(native(&set, label, &object)?);
     }
+    rows.extend(pods(&runtime, &engine)?);
     rows.extend(built_in(&runtime, &engine)?);
     report("evaluate", &rows)?;
     Ok(())
@@ -63,7 +65,22 @@ fn object(size: usize) -> Value {
     })
 }
 
-fn host(runtime: &Runtime, set: &PolicySet, label: &str, text: &str) -> Result<Vec<Row>, Failed> {
+/// The rule about Pods that engines of policies are compared by.
+fn pods(runtime: &Runtime, engine: &Engine) -> Result<Vec<Row>, Failed> {
+    let bytes = guests::build("unprivileged-pods")?;
+    let policy = runtime.block_on(Policy::load(engine, &bytes, None, None))?;
+    let set = PolicySet::new(vec![bind(&policy)], Vec::new());
+    let pod = guests::pod().to_string();
+    host(runtime, &set, "privileged containers, a Pod of two", ("Pod", &pod), "15 µs")
+}
+
+fn host(
+    runtime: &Runtime,
+    set: &PolicySet,
+    label: &str,
+    (kind, text): (&str, &str),
+    aim: &str,
+) -> Result<Vec<Row>, Failed> {
     let mut paths = scan::Paths::new();
     let mount = paths.mount("", set.paths());
     let scans = Sample::of(RUNS, || {
@@ -71,13 +88,17 @@ fn host(runtime: &Runtime, set: &PolicySet, label: &str, text: &str) -> Result<V
     });
     let found = scan::scan(text.as_bytes(), &paths)?;
     let document = found.document(&mount).ok_or("the object")?;
-    let request = request("Vrouter", "vrouter1", document);
+    let request = match kind {
+        "Pod" => Request { group: "", version: "v1", ..request(kind, "web", document) },
+        _ => request(kind, "vrouter1", document),
+    };
     let evaluate = || async {
         let deadline = Instant::now() + Duration::from_secs(1);
         set.evaluate(&request, &Context { lookup: Arc::new(NoLookup), deadline }).await
     };
     let verdict = runtime.block_on(evaluate());
     assert!(verdict.failures.is_empty() && verdict.findings.is_empty(), "{verdict:?}");
+    assert_eq!(verdict.evaluations.len(), 1, "the policy is not asked: {verdict:?}");
     let evaluations = Sample::of(RUNS, || {
         std::hint::black_box(runtime.block_on(evaluate()));
     });
@@ -86,7 +107,7 @@ fn host(runtime: &Runtime, set: &PolicySet, label: &str, text: &str) -> Result<V
     };
     Ok(vec![
         row("scan p50", &scans, 0.5),
-        row("evaluate, fresh instance p50", &evaluations, 0.5).aim("25 µs"),
+        row("evaluate, fresh instance p50", &evaluations, 0.5).aim(aim),
         row("evaluate, fresh instance p99", &evaluations, 0.99),
     ])
 }
@@ -195,15 +216,4 @@ fn bind(policy: &Policy) -> Binding {
         scope: Scope::default(),
         limits: Limits::default(),
     }
-}
-
-/// Builds a guest of `tests/guests` as the built-in policies are built.
-fn build(name: &str) -> Result<Vec<u8>, Failed> {
-    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    let target = workspace.join("target/guests");
-    let packages = [name.to_owned()];
-    let cargo = Path::new(env!("CARGO"));
-    let build = Build { workspace: &workspace, cargo, target: &target, packages: &packages };
-    let component = build.run()?.pop().ok_or("one package is one component")?;
-    Ok(component.bytes)
 }

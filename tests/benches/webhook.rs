@@ -2,7 +2,9 @@
 //! and first what the machine itself costs. The API server is real, the load is wrk's and goes
 //! straight to the webhook's port; where there is `taskset`, each of both has a core of its own.
 //! Every review is a dry run, so that no claim is stored. Deliberately not here: what one evaluation
-//! costs (`evaluate`).
+//! costs (`evaluate`), nor a write through the API server (`create`).
+
+mod guests;
 
 use std::{
     fs,
@@ -14,11 +16,16 @@ use std::{
     time::{Duration, Instant},
 };
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use opensdn_deploy::names::NAMESPACE;
 use opensdn_policies::ALL;
+use opensdn_policy_host::Digest;
 use opensdn_testing::Failed;
 use opensdn_testing::{
     balancer::Backend,
     measure::{Row, Sample, report},
+    oha::OpenLoad,
     product::{Installation, Product},
     programs,
     sandbox::Sandbox,
@@ -34,8 +41,8 @@ const SAMPLES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../deploy/samples");
 const REVIEW: usize = 5 << 10;
 /// How long each load lasts.
 const SECONDS: u32 = 5;
-/// The pause of a connection at part load is 0 to this, by chance.
-const PAUSE: Duration = Duration::from_millis(20);
+/// What share of full load is part load, in percent.
+const PART_LOADS: [u32; 2] = [40, 60];
 /// How long the webhook may take to be ready.
 const READY: Duration = Duration::from_secs(60);
 /// Policies that all judge a new Vrouter.
@@ -71,8 +78,14 @@ async fn main() -> Outcome<()> {
     let manager = review("manager.yaml", "managers")?;
 
     rows.extend(stalls()?);
-    bench.enforce(&["unsafe-parameter"]).await?;
     bench.restart(Cores::One)?;
+    rows.extend(bench.load("no policy", "Vrouter", &vrouter, None)?);
+    bench.enforce_guest("unprivileged-pods").await?;
+    let pod = envelope("", "v1", "pods", &guests::pod()).to_string();
+    rows.extend(bench.load("privileged containers", "Pod", &pod, None)?);
+    bench.kubectl(&["delete", "admissionpolicy", "unprivileged-pods"], "").await?;
+
+    bench.enforce(&["unsafe-parameter"]).await?;
     rows.extend(bench.load("one policy", "Vrouter", &vrouter, Some("22,000"))?);
 
     bench.enforce(&SIX).await?;
@@ -87,8 +100,8 @@ async fn main() -> Outcome<()> {
     rows.extend(bench.start_up()?);
     bench.restart(Cores::All)?;
     rows.extend(bench.memory("idle, warm start")?);
-    bench.send(&vrouter, 64, Duration::ZERO, SECONDS)?;
-    bench.send(&manager, 64, Duration::ZERO, SECONDS)?;
+    bench.send(&vrouter, 64, SECONDS)?;
+    bench.send(&manager, 64, SECONDS)?;
     rows.extend(bench.memory("after load")?);
     report("webhook", &rows)?;
     Ok(())
@@ -157,6 +170,26 @@ impl Bench {
         self.kubectl(&[&ready[..], &["--timeout=120s"]].concat(), "").await
     }
 
+    /// Puts a policy of `tests/guests` in force.
+    async fn enforce_guest(&self, name: &str) -> Outcome<()> {
+        let module = guests::build(name)?;
+        let place = json!({"namespace": NAMESPACE, "name": name, "key": "policy.wasm"});
+        let stored = json!({
+            "apiVersion": "v1", "kind": "ConfigMap",
+            "metadata": {"name": name, "namespace": NAMESPACE},
+            "binaryData": {"policy.wasm": STANDARD.encode(&module)},
+        });
+        let policy = json!({
+            "apiVersion": "opensdn.io/v1alpha1", "kind": "AdmissionPolicy", "metadata": {"name": name},
+            "spec": {"module": {"configMap": place, "digest": Digest::of(&module).to_string()}},
+        });
+        for object in [stored, policy] {
+            self.kubectl(&["create", "-f", "-"], &object.to_string()).await?;
+        }
+        let ready = ["wait", "--for=condition=Ready", "--timeout=120s", "admissionpolicy", name];
+        self.kubectl(&ready, "").await
+    }
+
     fn backend(&self) -> Outcome<Backend> {
         Ok(*self.product.backends().first().ok_or("a replica")?)
     }
@@ -179,17 +212,21 @@ impl Bench {
         Ok(started.elapsed())
     }
 
-    fn send(
-        &self,
-        body: &str,
-        connections: u32,
-        pause: Duration,
-        seconds: u32,
-    ) -> Outcome<Answers> {
-        let (address, path) = (self.backend()?.serve, &self.path);
-        let url = format!("https://{address}{path}?timeout=10s");
+    fn url(&self) -> Outcome<String> {
+        Ok(format!("https://{}{}?timeout=10s", self.backend()?.serve, self.path))
+    }
+
+    /// At full load: each connection sends its next review when it has the answer to the last.
+    fn send(&self, body: &str, connections: u32, seconds: u32) -> Outcome<Answers> {
         let core = self.pinned.then_some(1);
-        Ok(Load { url: &url, body, connections, seconds, pause, core }.run()?)
+        Ok(Load { url: &self.url()?, body, connections, seconds, core }.run()?)
+    }
+
+    /// So many reviews each second, from independent callers.
+    fn send_open(&self, body: &str, per_second: u32) -> Outcome<Answers> {
+        let core = self.pinned.then_some(1);
+        let (url, seconds) = (self.url()?, SECONDS);
+        Ok(OpenLoad { url: &url, body, per_second, seconds, core }.run()?)
     }
 
     /// The rows of one set of policies and one review.
@@ -198,9 +235,9 @@ impl Bench {
         let what = format!("{policies}, {kind} review of {} bytes, {cores}", body.len());
         let mut rows = Vec::new();
         let mut most = 0.0_f64;
-        self.send(body, 8, Duration::ZERO, 1)?;
+        self.send(body, 8, 1)?;
         for connections in [1, 8, 64] {
-            let answers = self.send(body, connections, Duration::ZERO, SECONDS)?;
+            let answers = self.send(body, connections, SECONDS)?;
             let name = format!("{what}, {connections} connections, closed loop");
             let reviews = Row::new(format!("{name}: reviews"), answers.per_second, "1/s");
             rows.push(match aim {
@@ -211,16 +248,15 @@ impl Bench {
             rows.push(Row::new(format!("{name}: p99"), answers.p99, "µs"));
             most = most.max(answers.per_second);
         }
-        // Connections that pause by chance, so many that together they ask for 80 %: nearly
-        // what many independent callers do.
-        let mean = PAUSE.as_secs_f64() / 2.0;
-        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "some hundreds")]
-        let connections = (most * 0.8 * mean).round().max(1.0) as u32;
-        let answers = self.send(body, connections, PAUSE, SECONDS)?;
-        let share = answers.per_second / most * 100.0;
-        let name = format!("{what}, {connections} connections that pause, at {share:.0} % load");
-        rows.push(Row::new(format!("{name}: p50"), answers.p50, "µs"));
-        rows.push(Row::new(format!("{name}: p99"), answers.p99, "µs").aim("2,000"));
+        for share in PART_LOADS {
+            #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "thousands")]
+            let per_second = (most * f64::from(share) / 100.0).round() as u32;
+            let answers = self.send_open(body, per_second)?;
+            let name = format!("{what}, {per_second} a second ({share} %), open loop");
+            rows.push(Row::new(format!("{name}: reviews"), answers.per_second, "1/s"));
+            rows.push(Row::new(format!("{name}: p50"), answers.p50, "µs"));
+            rows.push(Row::new(format!("{name}: p99"), answers.p99, "µs").aim("2,000"));
+        }
         Ok(rows)
     }
 
@@ -329,8 +365,6 @@ fn is_ready(admin: std::net::SocketAddr) -> bool {
 fn review(sample: &str, plural: &str) -> Outcome<String> {
     let text = fs::read_to_string(format!("{SAMPLES}/{sample}"))?;
     let mut object: Value = serde_saphyr::from_str(&text)?;
-    let text = |pointer: &str| object.pointer(pointer).cloned().unwrap_or_default();
-    let (kind, name) = (text("/kind"), text("/metadata/name"));
     let mut fields = Map::new();
     loop {
         let managed = json!([{
@@ -341,7 +375,7 @@ fn review(sample: &str, plural: &str) -> Outcome<String> {
         if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
             metadata.insert("managedFields".to_owned(), managed);
         }
-        let body = envelope(&kind, &name, plural, &object).to_string();
+        let body = envelope("tf.tungsten.io", "v1alpha1", plural, &object).to_string();
         if body.len() >= REVIEW {
             return Ok(body);
         }
@@ -349,16 +383,16 @@ fn review(sample: &str, plural: &str) -> Outcome<String> {
     }
 }
 
-fn envelope(kind: &Value, name: &Value, plural: &str, object: &Value) -> Value {
-    let group = "tf.tungsten.io";
-    let kind = json!({"group": group, "version": "v1alpha1", "kind": kind});
-    let resource = json!({"group": group, "version": "v1alpha1", "resource": plural});
+fn envelope(group: &str, version: &str, plural: &str, object: &Value) -> Value {
+    let text = |pointer: &str| object.pointer(pointer).cloned().unwrap_or_default();
+    let kind = json!({"group": group, "version": version, "kind": text("/kind")});
+    let resource = json!({"group": group, "version": version, "resource": plural});
     json!({
         "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
         "request": {
             "uid": "5a9a3a4c-6e0c-4d3e-9b55-0f7c8e0f3b11",
             "kind": kind, "resource": resource, "requestKind": kind, "requestResource": resource,
-            "name": name, "namespace": "tf", "operation": "CREATE",
+            "name": text("/metadata/name"), "namespace": "tf", "operation": "CREATE",
             "userInfo": {
                 "username": "kubernetes-admin", "groups": ["system:masters", "system:authenticated"],
             },

@@ -19,6 +19,7 @@ pub mod lab_under_load;
 pub mod link_local;
 pub mod measure;
 pub mod memory_cgroup;
+pub mod oha;
 pub mod product;
 pub mod programs;
 pub mod sandbox;

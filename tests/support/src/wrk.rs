@@ -6,7 +6,6 @@
 use std::{
     fs, io,
     process::{Command, Stdio},
-    time::Duration,
 };
 
 use tempfile::TempDir;
@@ -52,8 +51,6 @@ pub struct Load<'l> {
     pub connections: u32,
     /// For how long.
     pub seconds: u32,
-    /// The longest pause before each request on a connection; each is as long as chance says.
-    pub pause: Duration,
     /// The core that wrk runs on, where it is pinned.
     pub core: Option<u32>,
 }
@@ -104,11 +101,7 @@ impl Load<'_> {
         let body = folder.path().join("body.json");
         fs::write(&body, self.body)?;
         let script = folder.path().join("review.lua");
-        let pause = match self.pause.as_millis() {
-            0 => String::new(),
-            longest => format!("function delay() return math.random(0, {longest}) end\n"),
-        };
-        fs::write(&script, format!("local path = {body:?}\n{SCRIPT}{pause}"))?;
+        fs::write(&script, format!("local path = {body:?}\n{SCRIPT}"))?;
         Ok(script.display().to_string())
     }
 }
