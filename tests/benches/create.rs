@@ -2,6 +2,8 @@
 //! without a webhook, with one that has no policy, with all built-in ones; and how much of that the webhook
 //! itself takes. Deliberately not here: reviews per second (`webhook`).
 
+mod surroundings;
+
 use std::time::Duration;
 
 use kube::Api;
@@ -27,11 +29,13 @@ const CREATES: usize = 300;
 async fn main() -> Outcome<()> {
     let bare = Sandbox::builder().only_api_server().start().await?;
     opensdn_testing::installer::install_crds(&bare.client()?, &opensdn_crds::all()).await?;
+    surroundings::create(&bare).await?;
     let without = creates(&bare).await?;
     drop(bare);
 
     let sandbox = Sandbox::builder().only_api_server().start().await?;
     let product = Installation::built()?.without_policies().install(&sandbox).await?;
+    surroundings::create(&sandbox).await?;
     let mut rows = rows("without the webhook", &without);
     rows.extend(with(&sandbox, &product, "with it and no policy").await?);
     enforce_all(&sandbox).await?;
@@ -68,18 +72,19 @@ fn rows(how: &str, sample: &Sample) -> Vec<Row> {
 
 /// One after the other, as one user waits for them.
 async fn creates(sandbox: &Sandbox) -> Outcome<Sample> {
-    kubectl::kubectl(sandbox, &["create", "namespace", "tf"]).await?;
     let kind = GroupVersionKind::gvk("tf.tungsten.io", "v1alpha1", "Vrouter");
     let resource = ApiResource::from_gvk_with_plural(&kind, "vrouters");
     let api: Api<DynamicObject> = Api::namespaced_with(sandbox.client()?, "tf", &resource);
     let text = std::fs::read_to_string(format!("{SAMPLES}/vrouter.yaml"))?;
     let sample: Value = serde_saphyr::from_str(&text)?;
-    // What it refers to is not there: that is a warning, and looking it up costs the same.
     let mut took = Vec::new();
     for number in 0..CREATES + CREATES / 10 {
         let mut object = sample.clone();
         let name = format!("bench-{number}");
-        *object.pointer_mut("/metadata/name").ok_or("a name")? = json!(name);
+        let metadata = object.get_mut("metadata").ok_or("metadata")?;
+        *metadata.get_mut("name").ok_or("a name")? = json!(name);
+        // So that it may be deleted again.
+        metadata["annotations"] = json!({"opensdn.io/confirm-loss": format!("Vrouter/{name}")});
         let object: DynamicObject = serde_json::from_value(object)?;
         let begun = Instant::now();
         api.create(&PostParams::default(), &object).await?;

@@ -5,6 +5,7 @@
 //! costs (`evaluate`), nor a write through the API server (`create`).
 
 mod guests;
+mod surroundings;
 
 use std::{
     fs,
@@ -56,19 +57,6 @@ const SIX: [&str; 6] = [
 ];
 /// How many AdmissionPolicies "20 policies" are.
 const POLICIES: usize = 20;
-
-/// What the samples refer to.
-const SURROUNDINGS: &str = r#"
-{"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "keystone-admin", "namespace": "tf"}}
----
-{"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "rabbitmq1-secret", "namespace": "tf"}}
----
-{"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "registry", "namespace": "tf"},
- "type": "kubernetes.io/dockerconfigjson", "stringData": {".dockerconfigjson": "{\"auths\":{}}"}}
----
-{"apiVersion": "v1", "kind": "Node",
- "metadata": {"name": "node-0", "labels": {"node-role.kubernetes.io/control-plane": ""}}}
-"#;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Outcome<()> {
@@ -139,11 +127,7 @@ impl Bench {
             .await?;
         let path = product.validate_path(&sandbox).await?;
         let bench = Self { product, sandbox, folder, path, pinned };
-        bench.kubectl(&["create", "namespace", "tf"], "").await?;
-        bench.kubectl(&["apply", "-f", "-"], SURROUNDINGS).await?;
-        for file in ["control.yaml", "vrouter-profile.yaml"] {
-            bench.kubectl(&["apply", "-f", &format!("{SAMPLES}/{file}")], "").await?;
-        }
+        surroundings::create(&bench.sandbox).await?;
         Ok(bench)
     }
 
