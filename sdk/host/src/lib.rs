@@ -48,7 +48,7 @@ pub use patch::apply;
 pub use policy::{ALLOWED_IMPORTS, LoadError, Policy, PrecompileError};
 pub use request::Request;
 pub use set::{Context, InactivePolicy, NEVER_RATCHETS, Part, PolicySet, Seen, ratchet};
-pub use text::{MAX_TEXT_BYTES, cut};
+pub use text::{MAX_TEXT_BYTES, beginning, cut};
 pub use verdict::{
     Claim, EvalFailure, Evaluation, FailureMode, FailureReason, Finding, Mode, Mutation, Outcome,
     UnappliedPatch, Verdict,

@@ -14,8 +14,9 @@ pub fn cut(text: &str, most: usize) -> Cow<'_, str> {
     Cow::Owned(format!("{}… ({} bytes)", beginning(text, most), text.len()))
 }
 
-/// As much of the text as these bytes hold.
-pub(crate) fn beginning(text: &str, most: usize) -> &str {
+/// As much of the text as these bytes hold, in whole characters.
+#[must_use]
+pub fn beginning(text: &str, most: usize) -> &str {
     text.get(..text.floor_char_boundary(most)).unwrap_or_default()
 }
 
@@ -26,7 +27,14 @@ pub(crate) fn shorten(text: String) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::cut;
+    use super::{beginning, cut};
+
+    #[test]
+    fn the_beginning_of_a_text_ends_between_two_characters() {
+        assert_eq!(beginning("short", 500), "short");
+        assert_eq!(beginning("ééé", 3), "é");
+        assert_eq!(beginning("é", 1), "");
+    }
 
     #[test]
     fn a_long_text_is_cut_between_two_characters_and_a_short_one_is_left_alone() {

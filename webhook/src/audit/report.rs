@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use opensdn_policy_host::{EvalFailure, Finding, Mode, PolicySet, Severity, Verdict};
+use opensdn_policy_host::{EvalFailure, Finding, Mode, PolicySet, Severity, Verdict, beginning};
 use serde::Serialize;
 
 use crate::evaluate::StoredObject;
@@ -111,7 +111,7 @@ impl Report {
     pub(super) fn not_checked(&mut self, what: String, why: String) {
         self.not_checked_total += 1;
         if self.not_checked.len() < NOT_CHECKED {
-            self.not_checked.push(NotChecked { what, why: cut(&why).to_owned() });
+            self.not_checked.push(NotChecked { what, why: beginning(&why, MESSAGE).to_owned() });
         }
     }
 
@@ -125,7 +125,7 @@ impl Report {
             for Finding { policy, code, severity, pointer, message, .. } in findings {
                 if seen.insert((policy.clone(), code.clone(), pointer.clone(), message.clone())) {
                     let sort = if severity == Severity::Deny { 0 } else { 1 };
-                    let message = cut(&message).to_owned();
+                    let message = beginning(&message, MESSAGE).to_owned();
                     let (object, kind) = (object.clone(), kind.clone());
                     self.count(&policy, sort, Example { object, code, pointer, message, kind });
                 }
@@ -136,7 +136,8 @@ impl Report {
                     let (code, pointer, message) = Default::default();
                     let (object, kind) = (object.clone(), kind.clone());
                     let mut example = Example { object, code, pointer, message, kind };
-                    example.message = format!("could not be evaluated: {}", cut(&text));
+                    example.message =
+                        format!("could not be evaluated: {}", beginning(&text, MESSAGE));
                     self.count(&policy, 2, example);
                 }
             }
@@ -223,14 +224,6 @@ impl Policy {
         }
         (self.denials, self.warnings, self.failures) = (denials, warnings, failures);
     }
-}
-
-fn cut(text: &str) -> &str {
-    let mut end = text.len().min(MESSAGE);
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    text.get(..end).unwrap_or_default()
 }
 
 #[cfg(test)]

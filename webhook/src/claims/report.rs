@@ -11,7 +11,7 @@ use kube::runtime::events::{self, Event, EventType, Recorder};
 use opensdn_crds::status::{Condition, ConditionStatus, Conditions};
 use opensdn_crds::unique_claim::Holder as StoredHolder;
 use opensdn_deploy::names::webhook::{NAME, UNIQUE_MANAGER};
-use opensdn_policy_host::Claim;
+use opensdn_policy_host::{Claim, beginning};
 use opensdn_runtime::apply::{Context, apply_status_as};
 use opensdn_runtime::call::{Call, CallError, Verb};
 use serde_json::{Value, json};
@@ -96,7 +96,7 @@ impl Reporter {
         text: Option<&str>,
     ) -> Result<(), CallError> {
         let (type_, reason, note) = match text {
-            Some(text) => (EventType::Warning, CONDITION, cut(text)),
+            Some(text) => (EventType::Warning, CONDITION, beginning(text, LONGEST_NOTE)),
             None => (
                 EventType::Normal,
                 "UniqueConflictSolved",
@@ -155,14 +155,6 @@ fn text(object: &StoredHolder, conflicts: &Conflicts) -> String {
 fn api_version(object: &StoredHolder) -> String {
     let version = object.version.as_deref().unwrap_or_default();
     if object.group.is_empty() { version.to_owned() } else { format!("{}/{version}", object.group) }
-}
-
-fn cut(text: &str) -> &str {
-    let mut end = text.len().min(LONGEST_NOTE);
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    text.get(..end).unwrap_or_default()
 }
 
 impl ObjectRef {
