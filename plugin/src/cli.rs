@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use anstream::ColorChoice;
 use clap::builder::FalseyValueParser;
 use clap::{Args, Parser, ValueEnum};
+use opensdn_policy_host::{Cache, CacheError};
 
 use crate::clients::ClusterFlags;
 use crate::commands::Command;
@@ -134,21 +135,17 @@ impl Global {
         Ok(())
     }
 
-    /// The folder for what can be made again: `--cache-dir`, else `$XDG_CACHE_HOME/opensdn`, else
-    /// `~/.cache/opensdn`. Nothing where there is no home.
-    #[must_use]
-    pub fn cache_dir(&self) -> Option<PathBuf> {
-        let caches = || Some(xdg_folder("XDG_CACHE_HOME", ".cache")?.join("opensdn"));
-        self.cache_dir.clone().or_else(caches)
+    /// Where compiled policies are kept: below `--cache-dir`, else where all of this user's programs
+    /// keep theirs. Nowhere where there is no home.
+    ///
+    /// # Errors
+    /// The folder cannot be used.
+    pub(crate) fn cache(&self) -> Result<Option<Cache>, CacheError> {
+        match &self.cache_dir {
+            Some(folder) => Cache::below(folder).map(Some),
+            None => Cache::of_user(),
+        }
     }
-}
-
-/// The folder that the variable names, else the one of that name in the home; nothing where there
-/// is no home either. The specification of XDG has relative paths ignored.
-pub(crate) fn xdg_folder(variable: &str, in_home: &str) -> Option<PathBuf> {
-    let folder =
-        |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    folder(variable).or_else(|| Some(folder("HOME")?.join(in_home)))
 }
 
 /// Whether to use colours.

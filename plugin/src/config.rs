@@ -13,7 +13,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::cli::{Global, xdg_folder};
+use crate::cli::Global;
 use crate::exit::Failure;
 
 pub(crate) mod edit;
@@ -57,7 +57,7 @@ impl Location {
         if let Some(path) = &global.config {
             return Some(Self { path: path.clone(), named: true });
         }
-        let folder = xdg_folder("XDG_CONFIG_HOME", ".config")?;
+        let folder = opensdn_user_folders::configuration()?;
         Some(Self { path: folder.join("kubectl-opensdn").join("config.yaml"), named: false })
     }
 }

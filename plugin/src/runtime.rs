@@ -5,6 +5,7 @@
 use std::cell::OnceCell;
 use std::future::Future;
 
+use opensdn_error_chain::error_chain;
 use opensdn_policy_host::{Cache, Digest, Engine, LoadError, Metering, Policy};
 use opensdn_validate::Loader;
 
@@ -40,15 +41,9 @@ impl Runtime {
                 Failure::new(Exit::Unreachable, "no-threads", "no thread can be started", hint)
                     .because(&error)
             })?;
-        let opened = global.cache_dir().map(|folder| Cache::open(folder.join("compiled")));
-        let (cache, uncached) = match opened {
-            Some(Ok(cache)) => (Some(cache), None),
-            Some(Err(error)) => {
-                let cause = std::error::Error::source(&error).map(ToString::to_string);
-                let cause = cause.map(|cause| format!(": {cause}")).unwrap_or_default();
-                (None, Some(format!("{error}{cause}")))
-            }
-            None => (None, None),
+        let (cache, uncached) = match global.cache() {
+            Ok(cache) => (cache, None),
+            Err(error) => (None, Some(error_chain(&error))),
         };
         Ok(Self { tokio, engine: OnceCell::new(), metering: Metering::Off, cache, uncached })
     }

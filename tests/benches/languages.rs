@@ -52,9 +52,7 @@ fn main() -> Result<(), Failed> {
 
 /// Where `gate/test-languages.sh` has its projects.
 fn projects() -> Option<PathBuf> {
-    let home = || Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache"));
-    let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from).or_else(home)?;
-    Some(cache.join("opensdn/languages"))
+    Some(opensdn_user_folders::cache()?.join("languages"))
 }
 
 /// The module of the language's template; `Err` says why there is none.

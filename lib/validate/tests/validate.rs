@@ -23,11 +23,11 @@ struct World {
 
 /// One for all tests. What it compiles is there for the plugin's transcripts too.
 static WORLD: LazyLock<Mutex<World>> = LazyLock::new(|| {
-    let folder = concat!(env!("CARGO_TARGET_TMPDIR"), "/cache/opensdn/compiled");
+    let folder = concat!(env!("CARGO_TARGET_TMPDIR"), "/cache/opensdn");
     Mutex::new(World {
         tokio: tokio::runtime::Runtime::new().unwrap(),
         engine: Engine::start_metered(4, Metering::Off).unwrap(),
-        cache: Cache::open(folder).unwrap(),
+        cache: Cache::below(folder.as_ref()).unwrap(),
     })
 });
 

@@ -12,7 +12,7 @@ use std::{
     collections::HashSet,
     fs::{self, File},
     io::{self, Read as _, Seek as _, SeekFrom, Write as _},
-    os::unix::fs::{MetadataExt as _, PermissionsExt as _},
+    os::unix::fs::{DirBuilderExt as _, MetadataExt as _},
     path::{Path, PathBuf},
     time::SystemTime,
 };
@@ -45,6 +45,23 @@ pub enum CacheError {
 }
 
 impl Cache {
+    /// The one that this user's programs share, which is [`below`](Self::below) the user's own cache
+    /// folder; none where there is no home.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn of_user() -> Result<Option<Self>, CacheError> {
+        opensdn_user_folders::cache().map(|folder| Self::below(&folder)).transpose()
+    }
+
+    /// The one in a folder for all that can be made again.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn below(folder: &Path) -> Result<Self, CacheError> {
+        Self::open(folder.join("compiled"))
+    }
+
     /// Uses `folder`, which is made if it is absent.
     ///
     /// # Errors
@@ -52,10 +69,8 @@ impl Cache {
     pub fn open(folder: impl Into<PathBuf>) -> Result<Self, CacheError> {
         let folder = folder.into();
         let failed = |error| CacheError::Folder(folder.clone(), error);
-        if !folder.exists() {
-            fs::create_dir_all(&folder).map_err(failed)?;
-            fs::set_permissions(&folder, fs::Permissions::from_mode(0o700)).map_err(failed)?;
-        }
+        // At no moment may others write there: another process may open it in that moment.
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder).map_err(failed)?;
         let metadata = fs::metadata(&folder).map_err(failed)?;
         // A file made now shows who we are, without a call to libc.
         let probe = tempfile::tempfile_in(&folder).map_err(failed)?;

@@ -518,6 +518,16 @@ async fn compiled_code_is_taken_from_the_cache_only_if_it_is_ours() {
 
 #[test]
 fn a_folder_that_others_write_to_is_no_cache() {
+#[test]
+fn a_cache_is_made_below_a_folder_and_for_its_user_alone() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let folder = tempfile::tempdir().unwrap();
+    let cache = Cache::below(&folder.path().join("new")).unwrap();
+    assert_eq!(cache.folder(), folder.path().join("new/compiled"));
+    let mode = std::fs::metadata(cache.folder()).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o700);
+}
+
     use std::os::unix::fs::PermissionsExt as _;
     let folder = tempfile::tempdir().unwrap();
     std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o777)).unwrap();

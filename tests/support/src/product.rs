@@ -389,10 +389,8 @@ impl Product {
 
 /// Compiled policies are kept over sandboxes: compiling all of them takes seconds.
 fn cache_folder(cluster: &Cluster) -> PathBuf {
-    let home = std::env::var_os("HOME").map(|home| Path::new(&home).join(".cache"));
-    let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from).or(home);
-    let folder = cache.unwrap_or_else(|| cluster.data_folder().to_owned());
-    folder.join("opensdn/policies")
+    let cache = opensdn_user_folders::cache();
+    cache.unwrap_or_else(|| cluster.data_folder().join("opensdn")).join("policies")
 }
 
 async fn wait_for_policies(cluster: &Cluster) -> Result<(), ProductError> {

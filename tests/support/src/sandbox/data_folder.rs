@@ -156,12 +156,8 @@ pub(crate) fn owner(folder: &Path) -> Owner {
 
 /// Where folders without a given path are made.
 fn base() -> PathBuf {
-    let given = |name| std::env::var_os(name).filter(|value| !value.is_empty());
-    given("XDG_CACHE_HOME")
-        .map(PathBuf::from)
-        .or_else(|| given("HOME").map(|home| PathBuf::from(home).join(".cache")))
-        .unwrap_or_else(std::env::temp_dir)
-        .join("opensdn/sandboxes")
+    let cache = opensdn_user_folders::cache();
+    cache.unwrap_or_else(|| std::env::temp_dir().join("opensdn")).join("sandboxes")
 }
 
 fn sweep(base: &Path) {
