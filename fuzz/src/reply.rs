@@ -7,8 +7,8 @@ use std::{fmt::Write as _, sync::Arc, time::Duration};
 
 use opensdn_policy_build::component_of;
 use opensdn_policy_host::{
-    Binding, Context, Limits, Mode, Mutation, Operation, Policy, PolicySet, Ratcheting, Request,
-    Scope, Verdict, apply, lookup::NoLookup, scan,
+    Binding, Cache, Context, Limits, Mode, Mutation, Operation, Policy, PolicySet, Ratcheting,
+    Request, Scope, Verdict, apply, lookup::NoLookup, scan,
 };
 use serde_json::Value;
 use tokio::{runtime::Runtime, time::Instant};
@@ -36,8 +36,9 @@ impl Reply {
     pub fn new() -> Result<Self, SetUpError> {
         let (runtime, engine) = host(Self::NAME)?;
         let bytes = guest().map_err(SetUpError::at(Self::NAME, "build the guest"))?;
+        let cache = Cache::of_user().map_err(SetUpError::at(Self::NAME, "open the cache"))?;
         let policy = runtime
-            .block_on(Policy::load(&engine, &bytes, None, None))
+            .block_on(Policy::load(&engine, &bytes, None, cache.as_ref()))
             .map_err(SetUpError::at(Self::NAME, "load the guest"))?;
         Ok(Self { runtime, policy })
     }

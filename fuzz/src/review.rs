@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use opensdn_policy_host::{
-    Binding, Claim, Finding, Limits, Mode, Policy, PolicySet, Ratcheting, Scope, Step,
+    Binding, Cache, Claim, Finding, Limits, Mode, Policy, PolicySet, Ratcheting, Scope, Step,
     lookup::{Documents, Lookup},
     scan::{Paths, scan},
 };
@@ -70,13 +70,14 @@ impl Review {
     /// The runtime or the engine does not start, or a built-in policy does not load.
     pub fn new() -> Result<Self, SetUpError> {
         let (runtime, engine) = host(Self::NAME)?;
+        let cache = Cache::of_user().map_err(SetUpError::at(Self::NAME, "open the cache"))?;
         let mut bindings = Vec::new();
         for built_in in opensdn_policies::ALL
             .iter()
             .filter(|one| ["plaintext", "explicit-defaults"].contains(&one.name))
         {
             let policy = runtime
-                .block_on(Policy::load(&engine, built_in.bytes, None, None))
+                .block_on(Policy::load(&engine, built_in.bytes, None, cache.as_ref()))
                 .map_err(SetUpError::at(Self::NAME, "load a policy"))?;
             bindings.push(Binding {
                 name: built_in.name.to_owned(),

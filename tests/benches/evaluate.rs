@@ -7,8 +7,8 @@ use std::{fs, sync::Arc, time::Duration};
 
 use opensdn_policies::ALL;
 use opensdn_policy_host::{
-    Binding, Context, Engine, Limits, Mode, Operation, Policy, PolicySet, Ratcheting, Request,
-    Scope, Step,
+    Binding, Cache, Context, Engine, Limits, Mode, Operation, Policy, PolicySet, Ratcheting,
+    Request, Scope, Step,
     lookup::{Documents, NoLookup},
     scan::{self, Document},
 };
@@ -151,8 +151,10 @@ fn built_in(runtime: &Runtime, engine: &Engine) -> Result<Vec<Row>, Failed> {
     let documents = Documents::new(vec![sample("control")?, sample("vrouter")?]);
     let lookup = Arc::new(documents);
     let mut rows = Vec::new();
+    let cache = Cache::of_user()?;
     for built_in in ALL {
-        let policy = runtime.block_on(Policy::load(engine, built_in.bytes, None, None))?;
+        let policy =
+            runtime.block_on(Policy::load(engine, built_in.bytes, None, cache.as_ref()))?;
         let set = PolicySet::new(vec![bind(&policy)], Vec::new());
         let mut paths = scan::Paths::new();
         let mount = paths.mount("", set.paths());

@@ -13,8 +13,8 @@ use std::{
 };
 
 use opensdn_policy_host::{
-    Binding, Context, Engine, Limits, Mode, Operation, Policy, PolicySet, Ratcheting, Request,
-    Scope, lookup::NoLookup, scan,
+    Binding, Cache, Context, Engine, Limits, Mode, Operation, Policy, PolicySet, Ratcheting,
+    Request, Scope, lookup::NoLookup, scan,
 };
 use opensdn_testing::Failed;
 use opensdn_testing::measure::{Row, Sample, report};
@@ -100,7 +100,8 @@ fn measure(
     bytes: &[u8],
     runs: usize,
 ) -> Result<Vec<Row>, Failed> {
-    let policy = runtime.block_on(Policy::load(engine, bytes, None, None))?;
+    let cache = Cache::of_user()?;
+    let policy = runtime.block_on(Policy::load(engine, bytes, None, cache.as_ref()))?;
     let binding = Binding {
         name: "no-owner".to_owned(),
         policy,

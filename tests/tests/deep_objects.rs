@@ -7,7 +7,7 @@ use std::path::Path;
 
 use opensdn_policy_build::Build;
 use opensdn_policy_host::cases::{self, Case};
-use opensdn_policy_host::{Engine, Policy};
+use opensdn_policy_host::{Cache, Engine, Policy};
 use serde_json::{Value, json};
 
 fn policy() -> Vec<u8> {
@@ -34,8 +34,8 @@ fn deep(levels: usize) -> Case {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_policy_walks_as_deep_as_its_parser_reads_and_deeper_is_a_failure_not_a_pass() {
-    let engine = Engine::start(2).unwrap();
-    let policy = Policy::load(&engine, &policy(), None, None).await.unwrap();
+    let (engine, cache) = (Engine::start(2).unwrap(), Cache::of_user().unwrap());
+    let policy = Policy::load(&engine, &policy(), None, cache.as_ref()).await.unwrap();
     for levels in [1, 10, 60, 120] {
         let report = cases::run(&policy, &deep(levels)).await.unwrap();
         let codes: Vec<_> =

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use opensdn_policy_host::{Engine, Policy};
+use opensdn_policy_host::{Cache, Engine, Policy};
 
 use super::*;
 
@@ -15,9 +15,11 @@ fn code_of(text: &str) -> Option<&str> {
 fn every_message_of_every_built_in_policy_is_explained_as_the_policy_says() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let engine = runtime.block_on(async { Engine::start(2) }).unwrap();
+    let cache = Cache::of_user().unwrap();
     let all = all();
     for built_in in opensdn_policies::ALL {
-        let policy = runtime.block_on(Policy::load(&engine, built_in.bytes, None, None)).unwrap();
+        let loading = Policy::load(&engine, built_in.bytes, None, cache.as_ref());
+        let policy = runtime.block_on(loading).unwrap();
         for message in &policy.metadata().messages {
             let explained = all.iter().find(|one| one.code == message.code);
             let explained = explained.unwrap_or_else(|| panic!("{} is missing", message.code));

@@ -36,7 +36,7 @@ fn read(file: &Path) -> Case {
 
 /// Problems of all cases of one policy, and what its cases do not show.
 async fn problems(engine: &Engine, name: &str, bytes: &[u8]) -> Vec<String> {
-    let policy = Policy::load(engine, bytes, None, Some(&crate::compiled())).await.unwrap();
+    let policy = Policy::load(engine, bytes, None, crate::compiled().as_ref()).await.unwrap();
     let mut problems = Vec::new();
     let (mut given, mut silent) = (BTreeSet::new(), 0);
     for file in case_files(name) {
@@ -77,7 +77,7 @@ async fn a_code_belongs_to_one_policy_and_every_message_helps() {
     let mut seen = BTreeSet::new();
     for built_in in opensdn_policies::ALL {
         let policy =
-            Policy::load(&engine, built_in.bytes, None, Some(&crate::compiled())).await.unwrap();
+            Policy::load(&engine, built_in.bytes, None, crate::compiled().as_ref()).await.unwrap();
         assert_eq!(policy.metadata().name, built_in.name, "a policy is named after its folder");
         for message in &policy.metadata().messages {
             assert!(seen.insert(message.code.clone()), "{} stands in two policies", message.code);

@@ -38,7 +38,7 @@ struct Page {
 
 impl Page {
     async fn of(engine: &Engine, name: &str, bytes: &[u8]) -> Self {
-        let policy = Policy::load(engine, bytes, None, Some(&crate::compiled())).await.unwrap();
+        let policy = Policy::load(engine, bytes, None, crate::compiled().as_ref()).await.unwrap();
         let mut examples = BTreeMap::new();
         let cases = std::fs::read_dir(root().join("policies").join(name).join("cases")).unwrap();
         let mut files: Vec<PathBuf> = cases.map(|entry| entry.unwrap().path()).collect();

@@ -54,7 +54,7 @@ async fn policies() -> Vec<Policy> {
     let mut policies = Vec::new();
     for built_in in ALL {
         policies.push(
-            Policy::load(&engine, built_in.bytes, None, Some(&crate::compiled())).await.unwrap(),
+            Policy::load(&engine, built_in.bytes, None, crate::compiled().as_ref()).await.unwrap(),
         );
     }
     policies

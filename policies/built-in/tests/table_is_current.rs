@@ -95,7 +95,7 @@ async fn policies() -> Vec<Metadata> {
     let mut policies = Vec::new();
     for built_in in opensdn_policies::ALL {
         let policy =
-            Policy::load(&engine, built_in.bytes, None, Some(&crate::compiled())).await.unwrap();
+            Policy::load(&engine, built_in.bytes, None, crate::compiled().as_ref()).await.unwrap();
         policies.push(policy.metadata().clone());
     }
     policies

@@ -10,7 +10,7 @@ use k8s_openapi::api::events::v1::Event;
 use kube::api::{Patch, PatchParams};
 use opensdn_policy_host::lookup::Documents;
 use opensdn_policy_host::{
-    Binding, Engine, KindRule, Limits, Mode, Operation, Policy, PolicySet, Ratcheting, Scope,
+    Binding, Cache, Engine, KindRule, Limits, Mode, Operation, Policy, PolicySet, Ratcheting, Scope,
 };
 use opensdn_runtime::discovery::Discovery;
 use opensdn_runtime::leader::{Election, Leadership};
@@ -26,12 +26,13 @@ use tokio::task::JoinHandle;
 
 use super::*;
 
-/// The built-in policy, compiled once for all tests.
+/// The built-in policy, loaded once for all tests.
 async fn policy() -> Result<Policy, Failed> {
     static LOADED: OnceCell<Policy> = OnceCell::const_new();
     let load = async || -> Result<Policy, Failed> {
         let built_in = opensdn_policies::find("duplicate-link-local").ok_or("no such policy")?;
-        Ok(Policy::load(&Engine::start(8)?, built_in.bytes, None, None).await?)
+        let (engine, cache) = (Engine::start(8)?, Cache::of_user()?);
+        Ok(Policy::load(&engine, built_in.bytes, None, cache.as_ref()).await?)
     };
     Ok(LOADED.get_or_try_init(load).await?.clone())
 }

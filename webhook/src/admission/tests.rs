@@ -8,8 +8,8 @@ use std::{sync::Arc, time::Duration};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use bytes::Bytes;
 use opensdn_policy_host::{
-    Binding, Claim, Engine, FailureMode, Finding, Limits, Mode, Policy, PolicySet, Ratcheting,
-    Scope, Selector, Severity, Step,
+    Binding, Cache, Claim, Engine, FailureMode, Finding, Limits, Mode, Policy, PolicySet,
+    Ratcheting, Scope, Selector, Severity, Step,
     lookup::{Documents, Lookup},
 };
 use serde_json::{Value, json};
@@ -100,11 +100,11 @@ async fn bench_around(
     around: Around,
     change: impl Fn(&mut Binding),
 ) -> Bench {
-    let engine = Engine::start(4).unwrap();
+    let (engine, cache) = (Engine::start(4).unwrap(), Cache::of_user().unwrap());
     let mut bindings = Vec::new();
     for (name, mode) in policies {
         let built_in = opensdn_policies::find(name).unwrap();
-        let policy = Policy::load(&engine, built_in.bytes, None, None).await.unwrap();
+        let policy = Policy::load(&engine, built_in.bytes, None, cache.as_ref()).await.unwrap();
         let mut binding = Binding {
             name: (*name).to_owned(),
             policy,

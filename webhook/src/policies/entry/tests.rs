@@ -1,6 +1,6 @@
 //! What an entry makes of a module that cannot be loaded.
 
-use opensdn_policy_host::{Engine, FailureMode, Operation, Policy, Step};
+use opensdn_policy_host::{Cache, Engine, FailureMode, Operation, Policy, Step};
 use serde_json::{Value, json};
 
 use super::*;
@@ -30,7 +30,8 @@ fn failed(retry: Retry) -> Failed {
 
 async fn binding() -> Binding {
     let built_in = opensdn_policies::find("unversioned-image").unwrap();
-    let policy = Policy::load(&Engine::start(1).unwrap(), built_in.bytes, None, None).await;
+    let (engine, cache) = (Engine::start(1).unwrap(), Cache::of_user().unwrap());
+    let policy = Policy::load(&engine, built_in.bytes, None, cache.as_ref()).await;
     let (source, _) =
         opensdn_admission_policy::parse(&object(json!({}), json!({})).spec.module).unwrap();
     let spec = object(json!({}), json!({})).spec;
