@@ -43,6 +43,7 @@ pub(crate) struct Service {
 
 /// The services of one object.
 pub(crate) struct Table {
+    namespace: String,
     owner: String,
     services: Vec<Service>,
 }
@@ -55,7 +56,13 @@ const FABRIC_PORT: i64 = 8775;
 
 impl Table {
     pub(crate) fn new(namespace: &str, name: &str) -> Self {
-        Self { owner: format!("{namespace}/{name}"), services: Vec::new() }
+        let owner = format!("{namespace}/{name}");
+        Self { namespace: namespace.to_owned(), owner, services: Vec::new() }
+    }
+
+    /// The namespace of the object.
+    pub(crate) fn namespace(&self) -> &str {
+        &self.namespace
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -160,7 +167,7 @@ impl Service {
 
     pub(crate) fn judge_address(
         &self,
-        networks: &Networks,
+        networks: &Networks<'_>,
         verdict: &mut Verdict,
     ) -> Result<(), Failure> {
         let ip = match &self.ip {

@@ -21,7 +21,9 @@
 //!
 //! A service's address is taken from every network of the cloud, on all ports. So it must be of
 //! no use to anything else: not in a network of pods, services, nodes or the fabric, as far as the
-//! cluster and the settings say.
+//! cluster and the settings say. What a Kubemanager calls the fabric's counts in its own namespace:
+//! that is where tf-operator looks for the Config that gets its networks, and who may write one there
+//! decides nothing for others. For the whole cluster the settings say it.
 
 mod entries;
 mod networks;
@@ -44,7 +46,8 @@ pub struct Settings {
     pub pod_subnets: Vec<String>,
     /// IPv4 networks of Services that the ServiceCIDR objects do not tell.
     pub service_subnets: Vec<String>,
-    /// IPv4 networks of nodes, gateways and other machines of the fabric.
+    /// IPv4 networks of nodes, gateways and other machines of the fabric, for every namespace. Those
+    /// of a Kubemanager (`ipFabricSubnets`) count in its own namespace without being named here.
     pub fabric_subnets: Vec<String>,
 }
 
@@ -207,7 +210,7 @@ fn judge(
     owner: Option<&Table>,
     verdict: &mut Verdict,
 ) -> Outcome {
-    let networks = Networks::of_settings(settings)?;
+    let networks = Networks::new(settings, table.namespace())?;
     for service in table.services() {
         service.judge_name(verdict);
         service.judge_address(&networks, verdict)?;

@@ -26,11 +26,13 @@ pub(crate) const SERVICE_CIDRS: Index = Index {
     reads: &["/spec/cidrs"],
 };
 
+/// By namespace: a Kubemanager gives its networks to the Config of its own namespace, so it says
+/// nothing of what the Config of another one has.
 pub(crate) const KUBEMANAGERS: Index = Index {
     name: "kubemanagers",
     group: "tf.tungsten.io",
     kind: "Kubemanager",
-    key: "",
+    key: "/metadata/namespace",
     reads: &["/spec/serviceConfiguration/ipFabricSubnets"],
 };
 
@@ -59,13 +61,17 @@ impl Network {
     }
 }
 
-/// The networks that the settings name; the cluster's are looked up.
-pub(crate) struct Networks(Vec<(&'static str, String, Network)>);
+/// The networks that the settings name; the cluster's are looked up, those of Kubemanagers in the
+/// namespace of the object that is judged.
+pub(crate) struct Networks<'a> {
+    of_settings: Vec<(&'static str, String, Network)>,
+    namespace: &'a str,
+}
 
-impl Networks {
+impl<'a> Networks<'a> {
     /// # Errors
     /// A setting is no IPv4 network.
-    pub(crate) fn of_settings(settings: &Settings) -> Result<Self, Failure> {
+    pub(crate) fn new(settings: &Settings, namespace: &'a str) -> Result<Self, Failure> {
         let mut networks = Vec::new();
         for (setting, subnets) in [
             ("podSubnets", &settings.pod_subnets),
@@ -79,7 +85,7 @@ impl Networks {
                 networks.push((setting, text.clone(), network));
             }
         }
-        Ok(Self(networks))
+        Ok(Self { of_settings: networks, namespace })
     }
 
     /// Whose the address is, in words.
@@ -87,7 +93,7 @@ impl Networks {
     /// # Errors
     /// The cluster does not say.
     pub(crate) fn owner_of(&self, ip: Ipv4Addr) -> Result<Option<String>, Failure> {
-        let set = self.0.iter().find(|(_, _, network)| network.contains(ip));
+        let set = self.of_settings.iter().find(|(_, _, network)| network.contains(ip));
         if let Some((setting, text, _)) = set {
             return Ok(Some(format!("the network {text} (setting {setting})")));
         }
@@ -98,13 +104,13 @@ impl Networks {
         if let Some(node) = NODES_BY_ADDRESS.find(&ip.to_string())?.first() {
             return Ok(Some(format!("the node {}", node.name())));
         }
-        if let Some((text, name)) = listed(&SERVICE_CIDRS, ip)? {
+        if let Some((text, name)) = listed(&SERVICE_CIDRS, "", ip)? {
             return Ok(Some(format!("the Services' network {text} (ServiceCIDR {name})")));
         }
-        if let Some((text, name)) = listed(&NODES, ip)? {
+        if let Some((text, name)) = listed(&NODES, "", ip)? {
             return Ok(Some(format!("the pods' network {text} (node {name})")));
         }
-        Ok(listed(&KUBEMANAGERS, ip)?.map(|(text, name)| {
+        Ok(listed(&KUBEMANAGERS, self.namespace, ip)?.map(|(text, name)| {
             format!("the fabric's network {text} (ipFabricSubnets of Kubemanager {name})")
         }))
     }
@@ -119,8 +125,8 @@ enum Subnets {
 }
 
 /// The first network that contains the address, and the object that says so.
-fn listed(index: &Index, ip: Ipv4Addr) -> Result<Option<(String, String)>, Failure> {
-    for object in index.find("")? {
+fn listed(index: &Index, key: &str, ip: Ipv4Addr) -> Result<Option<(String, String)>, Failure> {
+    for object in index.find(key)? {
         let subnets = match object.part::<Subnets>(0)? {
             Some(Subnets::List(subnets)) => subnets,
             Some(Subnets::Text(text)) if !text.is_empty() => {
