@@ -157,7 +157,9 @@ fn said(status: &Status) -> Cow<'_, str> {
              API server that serves it"
                 .into()
         }
-        401 => "the API server does not accept our credentials (401): is our ServiceAccount there?".into(),
+        401 => "the API server refuses our token (401): check that our ServiceAccount exists, that the token is its \
+                own and not older than it, and that the clocks of this node and the API server agree"
+            .into(),
         code if status.message.is_empty() => format!("the API server answered {code}").into(),
         _ => status.message.as_str().into(),
     }

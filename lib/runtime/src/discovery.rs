@@ -15,6 +15,7 @@ use kube::core::discovery::v2::APIGroupDiscoveryList;
 use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, sleep_until, timeout};
 
+use crate::call::CallFailure;
 use crate::error_chain;
 use crate::watch::{WatchSpec, watch as start_watch};
 
@@ -241,7 +242,7 @@ async fn read(client: &Client) -> Result<Snapshot, String> {
     });
     match timeout(TIMEOUT, calls).await {
         Ok(Ok((core, groups))) => Ok(Snapshot::read(vec![core, groups])),
-        Ok(Err(error)) => Err(error_chain(&error)),
+        Ok(Err(error)) => Err(error_chain(&CallFailure::from(error))),
         Err(_) => Err("the API server does not answer".to_owned()),
     }
 }

@@ -96,14 +96,19 @@ impl CacheState {
             Err(LookupError(format!("the webhook's cache of {name} cannot be relied on: {why}")))
         };
         if !self.synced.load(Ordering::Acquire) {
-            return error(&self.why.lock().unwrap_or_else(PoisonError::into_inner));
+            return error(&self.why());
         }
         let age = self.age_at(now);
         if age > self.staleness {
-            let why = self.why.lock().unwrap_or_else(PoisonError::into_inner);
+            let why = self.why();
             return error(&format!("no answer from the API server for {age:.0?} ({why})"));
         }
         Ok(())
+    }
+
+    /// What was wrong last.
+    pub(super) fn why(&self) -> String {
+        self.why.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// How long ago the API server answered last.

@@ -64,8 +64,8 @@ impl Health {
         let discovered = self.discovery.snapshot().read_at.map(|at| Instant::now() - at);
         match silent_for(ages, discovered, self.staleness) {
             Some(age) => {
-                self.api_server
-                    .fail(format!("nothing was heard from the API server for {age:.0?}"));
+                let why = caches.first().map(|cache| cache.shared.why()).unwrap_or_default();
+                self.api_server.fail(silence(age, &why));
             }
             None => self.api_server.pass(),
         }
@@ -90,6 +90,12 @@ impl Health {
     }
 }
 
+/// That the API server has given no answer that could be used, and what a cache knows of it: it may be
+/// away, or it may answer all the time and refuse.
+fn silence(age: Duration, why: &str) -> String {
+    format!("no usable answer from the API server for {age:.0?}: {why}")
+}
+
 /// For how long the API server has been silent, if that is too long. The `ages` are of what the
 /// caches heard last, `discovered` of when the served kinds were read last. Without a cache nothing
 /// depends on it.
@@ -106,6 +112,15 @@ fn silent_for(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_refused_token_is_not_called_silence() {
+        let said = silence(Duration::from_secs(31), "the API server refuses our token (401)");
+        assert_eq!(
+            said,
+            "no usable answer from the API server for 31s: the API server refuses our token (401)"
+        );
+    }
 
     #[test]
     fn the_replica_leaves_only_when_nothing_at_all_was_heard() {

@@ -5,6 +5,7 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::{Api, Resource as _};
 use opensdn_runtime::call::{Call, CallError, Verb};
+use opensdn_runtime::discovery::{Discovery, Resolution};
 use opensdn_runtime::error_chain;
 use serde_json::json;
 
@@ -64,7 +65,7 @@ async fn an_answer_is_told_once_and_in_words() {
         (409, "it was changed", "it was changed"),
         (404, "404 page not found\n", "the API server does not serve this kind"),
         (404, "secrets \"ca\" not found", "secrets \"ca\" not found"),
-        (401, "Unauthorized", "the API server does not accept our credentials (401)"),
+        (401, "Unauthorized", "the API server refuses our token (401): check that"),
     ] {
         let text = error_chain(&get(code, "Reason", message).await);
         let told = text.strip_prefix("get secrets ca: ").unwrap();
@@ -128,4 +129,15 @@ async fn an_api_server_that_is_away_is_unreachable() {
         Call::of::<Secret>(Verb::List).run(api.list(&Default::default())).await.unwrap_err();
     assert_eq!(error.category(), "unreachable");
     assert!(error.status().is_none());
+}
+
+#[tokio::test]
+async fn where_the_token_is_refused_discovery_says_so_and_what_to_check() {
+    let refused = refusal(401, "Unauthorized", "Unauthorized");
+    let (_, client) = ApiServer::start(move |_| Some(refused.clone())).await;
+    let discovery = Discovery::start(client, Duration::from_secs(10));
+    discovery.changed().changed().await.unwrap();
+    let found = discovery.snapshot().find("tf.tungsten.io", "Manager");
+    let Resolution::Unknown(why) = found else { panic!("{found:?}") };
+    assert!(why.contains("refuses our token (401): check that our ServiceAccount exists"), "{why}");
 }
