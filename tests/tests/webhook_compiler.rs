@@ -134,7 +134,7 @@ async fn modules_that_cannot_be_compiled_or_checked_are_refused_and_the_webhook_
 {
     let (folder, modules) = (tempfile::tempdir()?, tempfile::tempdir()?);
     let mut hostile = hostile_modules()?;
-    let (name, said) = ("too-large", "too large to compile: it needs more than 64 MiB");
+    let (name, said) = ("too-large", "to compile the module takes more than the 64 MiB");
     hostile.push(Hostile { name, bytes: nested_loops(1_500)?, said });
     for Hostile { name, bytes, .. } in &hostile {
         fs::write(modules.path().join(format!("{name}.wasm")), bytes)?;

@@ -44,6 +44,15 @@ pub enum CacheError {
     Write(PathBuf, #[source] io::Error),
 }
 
+impl CacheError {
+    /// Whether there is no room left, which somebody can make.
+    #[must_use]
+    pub fn is_full(&self) -> bool {
+        let (Self::Folder(_, error) | Self::Write(_, error)) = self else { return false };
+        matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+    }
+}
+
 impl Cache {
     /// The one that this user's programs share, which is [`below`](Self::below) the user's own cache
     /// folder; none where there is no home.

@@ -1,8 +1,9 @@
 //! One policy: compiled or taken from the cache, checked against the contract, described, and then
 //! evaluated, each time in a fresh instance.
 
-use std::{collections::HashSet, path::Path, sync::Arc, time::Duration};
+use std::{collections::HashSet, error::Error, io, path::Path, sync::Arc, time::Duration};
 
+use rustix::io::Errno;
 use tokio::time::Instant;
 use wasmtime::component::{Component, HasSelf, Linker};
 
@@ -58,6 +59,22 @@ pub enum LoadError {
     /// What it says of itself cannot be.
     #[error("the module describes itself wrongly")]
     Metadata(#[source] DescriptionError),
+}
+
+impl LoadError {
+    /// Whether the system gave no memory for it: then it says nothing of the module, whatever its text.
+    /// By the types of its causes, since their texts may be the module's own words.
+    #[must_use]
+    pub fn is_out_of_memory(&self) -> bool {
+        let causes =
+            std::iter::successors(Some(self as &(dyn Error + 'static)), |&one| one.source());
+        causes.into_iter().any(|cause| {
+            let of_system = cause.downcast_ref::<io::Error>().map(io::Error::kind);
+            of_system == Some(io::ErrorKind::OutOfMemory)
+                || cause.downcast_ref::<Errno>() == Some(&Errno::NOMEM)
+                || cause.is::<wasmtime::OutOfMemory>()
+        })
+    }
 }
 
 /// Why a module is not in the cache afterwards.
@@ -361,4 +378,20 @@ async fn describe(engine: &Engine, ready: &PolicyPre<State>) -> Result<Metadata,
     .await
     .map_err(|reason| LoadError::Describe(reason.shortened()))?;
     description::read(metadata).map_err(LoadError::Metadata)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn that_memory_ran_out_is_known_by_the_cause_and_not_by_words_of_the_module() {
+        let compile = |error: wasmtime::Error| LoadError::Compile(error.context("make code"));
+        assert!(compile(wasmtime::Error::new(Errno::NOMEM)).is_out_of_memory());
+        let of_system = io::Error::from(io::ErrorKind::OutOfMemory);
+        assert!(compile(wasmtime::Error::new(of_system)).is_out_of_memory());
+        let words = wasmtime::Error::msg("unknown import Cannot allocate memory (os error 12)");
+        assert!(!compile(words).is_out_of_memory());
+        assert!(!compile(wasmtime::Error::new(Errno::INVAL)).is_out_of_memory());
+    }
 }

@@ -7,6 +7,7 @@
 )]
 
 use std::{
+    io::ErrorKind,
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering},
@@ -16,8 +17,9 @@ use std::{
 
 use opensdn_policy_build::component_of;
 use opensdn_policy_host::{
-    Binding, Cache, Context, Digest, Engine, FailureReason, Limits, LoadError, MAX_LOOKUP_BYTES,
-    MAX_TEXT_BYTES, Mode, Operation, Policy, PolicySet, Ratcheting, Request, Scope, Verdict,
+    Binding, Cache, CacheError, Context, Digest, Engine, FailureReason, Limits, LoadError,
+    MAX_LOOKUP_BYTES, MAX_TEXT_BYTES, Mode, Operation, Policy, PolicySet, Ratcheting, Request,
+    Scope, Verdict,
     lookup::{Answer, FoundObject, Index, Lookup, NoLookup, up_to_the_limit},
     scan,
 };
@@ -517,8 +519,6 @@ async fn compiled_code_is_taken_from_the_cache_only_if_it_is_ours() {
 }
 
 #[test]
-fn a_folder_that_others_write_to_is_no_cache() {
-#[test]
 fn a_cache_is_made_below_a_folder_and_for_its_user_alone() {
     use std::os::unix::fs::PermissionsExt as _;
     let folder = tempfile::tempdir().unwrap();
@@ -528,11 +528,21 @@ fn a_cache_is_made_below_a_folder_and_for_its_user_alone() {
     assert_eq!(mode & 0o777, 0o700);
 }
 
+#[test]
+fn a_folder_that_others_write_to_is_no_cache() {
     use std::os::unix::fs::PermissionsExt as _;
     let folder = tempfile::tempdir().unwrap();
     std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o777)).unwrap();
     let error = Cache::open(folder.path()).unwrap_err().to_string();
     assert!(error.contains("chmod 700"), "{error}");
+}
+
+#[test]
+fn a_full_disk_is_known_from_other_errors_of_the_cache() {
+    let error = |kind: ErrorKind| CacheError::Write("code".into(), kind.into());
+    assert!(error(ErrorKind::StorageFull).is_full() && error(ErrorKind::QuotaExceeded).is_full());
+    assert!(!error(ErrorKind::PermissionDenied).is_full());
+    assert!(!CacheError::Shared("cache".into()).is_full());
 }
 
 /// A policy that looks something up by the index "undeclared", which it declares: of the kind Thing

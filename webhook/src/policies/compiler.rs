@@ -30,6 +30,10 @@ const COMPILE: &str = "compile-module";
 const REFUSED: u8 = 3;
 /// It could not start to compile: no engine, no cache.
 const UNAVAILABLE: u8 = 4;
+/// There is no room for the code in the cache folder.
+const FULL: u8 = 5;
+/// The system gave it no more memory.
+const OUT_OF_MEMORY: u8 = 6;
 /// What it may take unless the arguments say otherwise.
 pub(super) const DEFAULT_MEBIBYTES: u64 = 256;
 /// No usable module takes so much of all processors.
@@ -62,8 +66,12 @@ pub(crate) enum Compiled {
     Done,
     /// The module is to blame, and would be again; why.
     Refused(String),
+    /// It takes more memory than the compiler may have; how much that is.
+    OutOfMemory { mebibytes: u64 },
     /// The machine is to blame; why.
     Interrupted(String),
+    /// So is the disk: there is no room in this folder; why.
+    Full { folder: PathBuf, why: String },
 }
 
 impl Compiler {
@@ -111,6 +119,9 @@ impl Compiler {
         if code == Some(REFUSED.into()) {
             return Compiled::Refused(said.to_owned());
         }
+        if code == Some(FULL.into()) {
+            return Compiled::Full { folder: self.folder.clone(), why: said.to_owned() };
+        }
         // A process that the system does not give is no property of the module.
         if code == Some(UNAVAILABLE.into()) || has("Resource temporarily unavailable") {
             return Compiled::Interrupted(said.to_owned());
@@ -119,11 +130,9 @@ impl Compiler {
             return Compiled::Interrupted(format!("the compiler was ended from outside: {status}"));
         }
         // What Rust's runtime and the system say when the limit of memory holds.
-        if has("memory allocation of") || has("Cannot allocate memory") || has("Out of memory") {
-            return Compiled::Refused(format!(
-                "the module is too large to compile: it needs more than {} MiB",
-                self.mebibytes
-            ));
+        let is_said = ["memory allocation of", "Cannot allocate memory", "Out of memory"];
+        if code == Some(OUT_OF_MEMORY.into()) || is_said.into_iter().any(has) {
+            return Compiled::OutOfMemory { mebibytes: self.mebibytes };
         }
         if signal == Some(SIGXCPU) {
             return Compiled::Refused(format!(
@@ -186,9 +195,21 @@ pub(crate) fn run(request: &CompileRequest) -> ExitCode {
     let Err(failure) = outcome else { return ExitCode::SUCCESS };
     // Where nobody reads it, the exit code still says the most.
     let _said = writeln!(io::stderr(), "{}", error_chain(&failure));
+    exit_code(&failure).into()
+}
+
+fn exit_code(failure: &Failure) -> u8 {
     match failure {
-        Failure::Compile(PrecompileError::Module(_)) => REFUSED.into(),
-        _ => UNAVAILABLE.into(),
+        Failure::Compile(PrecompileError::Module(error)) if error.is_out_of_memory() => {
+            OUT_OF_MEMORY
+        }
+        Failure::Compile(PrecompileError::Module(_)) => REFUSED,
+        Failure::Compile(PrecompileError::Cache(error)) | Failure::Cache(error)
+            if error.is_full() =>
+        {
+            FULL
+        }
+        _ => UNAVAILABLE,
     }
 }
 
@@ -242,4 +263,20 @@ fn compile_into(folder: &Path) -> Result<(), Failure> {
         .build()
         .map_err(Failure::Runtime)?;
     Ok(runtime.block_on(Policy::precompile(&engine, module, &cache))?)
+}
+
+#[cfg(test)]
+mod tests {
+    use opensdn_policy_host::CacheError;
+
+    use super::*;
+
+    #[test]
+    fn a_full_disk_is_another_answer_than_any_other_trouble_with_the_cache() {
+        let of_cache = |kind: io::ErrorKind| CacheError::Write("code".into(), kind.into());
+        let of_compilation = |kind| Failure::Compile(PrecompileError::Cache(of_cache(kind)));
+        assert_eq!(exit_code(&of_compilation(io::ErrorKind::StorageFull)), FULL);
+        assert_eq!(exit_code(&Failure::Cache(of_cache(io::ErrorKind::QuotaExceeded))), FULL);
+        assert_eq!(exit_code(&of_compilation(io::ErrorKind::PermissionDenied)), UNAVAILABLE);
+    }
 }

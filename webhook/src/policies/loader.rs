@@ -5,6 +5,7 @@
 mod table;
 
 use std::collections::HashSet;
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use opensdn_admission_policy::{Fault, Problem};
@@ -49,6 +50,23 @@ impl LoaderError {
 
     fn interrupted(why: String) -> Self {
         let hint = "nothing needs to be done: it is tried again";
+        Self::Interrupted(Problem::new(Fault::SourceUnreachable, "/spec/module", why, hint))
+    }
+
+    fn out_of_memory(mebibytes: u64) -> Self {
+        let why = format!(
+            "memory ran out: to compile the module takes more than the {mebibytes} MiB of the compiler"
+        );
+        let hint = "raise --compiler-mebibytes of the webhook, and the memory limit of its pods by as \
+                    much, or make the module smaller";
+        Self::Refused(Problem::new(Fault::ModuleUnusable, "/spec/module", why, hint))
+    }
+
+    fn full(folder: &Path, why: String) -> Self {
+        let hint = format!(
+            "free space in {} (--cache-folder) or give its volume more; the module is tried again then",
+            folder.display()
+        );
         Self::Interrupted(Problem::new(Fault::SourceUnreachable, "/spec/module", why, hint))
     }
 }
@@ -136,6 +154,12 @@ impl Loader {
                 LoaderError::interrupted("the compiled module is not in the cache".to_owned())
             }),
             Compiled::Refused(why) => Err(LoaderError::refused(why)),
+            Compiled::OutOfMemory { mebibytes } => Err(LoaderError::out_of_memory(mebibytes)),
+            Compiled::Full { folder, why } => {
+                let folder_name = folder.display();
+                tracing::warn!(%digest, why, folder = %folder_name, "failed to cache a module: disk full");
+                Err(LoaderError::full(&folder, why))
+            }
             Compiled::Interrupted(why) => {
                 tracing::warn!(%digest, why, "failed to compile a module; it is tried again");
                 Err(LoaderError::interrupted(why))

@@ -65,7 +65,8 @@ async fn a_module_on_which_the_compiler_crashes_is_refused_with_the_reason_and_n
         ("exit 1", "the compiler ended with exit status: 1 on this module"),
         ("kill -ABRT $$", "the compiler ended with signal: 6"),
         ("echo 'it imports a clock' >&2; exit 3", "it imports a clock"),
-        ("echo 'memory allocation of 9 bytes failed' >&2; kill -ABRT $$", "more than 256 MiB"),
+        ("echo 'memory allocation of 9 bytes failed' >&2; kill -ABRT $$", "more than the 256 MiB"),
+        ("echo 'not a component' >&2; exit 6", "memory ran out"),
         ("kill -XCPU $$", "of processor time"),
     ] {
         let setting = Setting::new()?;
@@ -88,6 +89,28 @@ async fn a_compiler_that_was_killed_from_outside_says_nothing_of_the_module() ->
         assert!(!error.is_final(), "{end}: {error}");
         assert_eq!(runs, 2, "{end}: it is tried again");
     }
+    Ok(())
+}
+
+#[tokio::test]
+async fn of_a_full_disk_is_said_where_to_free_space_and_of_missing_memory_which_flag() -> Outcome {
+    let full = "echo 'write code: No space left on device' >&2; exit 5";
+    let setting = Setting::new()?;
+    let (error, runs) = setting.twice(&setting.loader(setting.script(full)?)?).await?;
+    assert!(!error.is_final() && runs == 2, "it is tried again: {error}");
+    let problem = error.into_problem();
+    let folder = setting.folder.path().join("cache").display().to_string();
+    assert!(
+        problem.hint.starts_with("free space") && problem.hint.contains(&folder),
+        "{problem:?}"
+    );
+    assert!(!problem.hint.contains("nothing needs to be done"), "{problem:?}");
+
+    let setting = Setting::new()?;
+    let (error, _) = setting.twice(&setting.loader(setting.script("exit 6")?)?).await?;
+    let problem = error.into_problem();
+    assert!(problem.hint.contains("--compiler-mebibytes"), "{problem:?}");
+    assert!(problem.message.contains("256 MiB"), "{problem:?}");
     Ok(())
 }
 
