@@ -1,10 +1,14 @@
 //! Whether an AdmissionPolicy makes sense, asked when one is applied. The same checks as on
 //! loading, by the same functions; codes and severities are in `sdk/admission-policy`.
+//!
+//! Who knows the path of reviews can ask without any right in the cluster. So whether a module is
+//! absent, may not be read or is another one is in the condition `Ready` alone, and nothing is
+//! compiled whose digest is not given.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use opensdn_admission_policy::{Fault, Problem, bind, parse};
+use opensdn_admission_policy::{Fault, Problem, Source, bind, parse};
 use opensdn_crds::admission_policy::{AdmissionPolicy, AdmissionPolicySpec};
 use opensdn_policy_host::{Finding, Limits};
 use opensdn_runtime::discovery::{Discovery, Resolution};
@@ -87,7 +91,7 @@ impl Checker {
         };
         let bytes = match self.contents.read_once(&source).await {
             Ok(bytes) => bytes,
-            Err(problem) => return vec![problem],
+            Err(problem) => return vec![not_found(&source, problem)],
         };
         let loader = Arc::clone(&self.loader);
         // A task of its own, so that a compilation that takes too long is not wasted.
@@ -99,7 +103,10 @@ impl Checker {
             Ok(Ok(policy)) => {
                 bind(name, spec, &source, policy, self.limits).err().unwrap_or_default()
             }
-            Ok(Err(error)) => vec![error.into_problem()],
+            Ok(Err(error)) => vec![match error.into_problem() {
+                problem if problem.fault == Fault::DigestMismatch => not_found(&source, problem),
+                problem => problem,
+            }],
             Err(_) => Vec::new(),
         }
     }
@@ -118,5 +125,45 @@ impl Checker {
             }
         }
         problems
+    }
+}
+
+/// What is said of a module that is not where it should be, whatever is there instead. Built-in ones
+/// are no secret.
+fn not_found(source: &Source, problem: Problem) -> Problem {
+    let place = match source {
+        Source::BuiltIn(_) => return problem,
+        Source::ConfigMap { namespace, name, key } => {
+            format!("under {key:?} in the ConfigMap {namespace}/{name}")
+        }
+        Source::Folder(path) => format!("in {path:?} of the policy folder"),
+    };
+    Problem::new(
+        Fault::SourceUnreachable,
+        "/spec/module",
+        format!("no module with that digest can be read {place}"),
+        "put it there, and it is loaded by itself; until then the condition Ready says what is wrong",
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whether_a_module_is_absent_unreadable_or_another_one_is_not_told_to_who_asks() {
+        let source = Source::ConfigMap { namespace: "n".into(), name: "c".into(), key: "k".into() };
+        let problem = |fault, message: &str| Problem::new(fault, "/spec/module", message, "a hint");
+        let said = not_found(&source, problem(Fault::SourceUnreachable, "there is no ConfigMap"));
+        assert!(said.message.contains("n/c"), "{said:?}");
+        for (fault, message) in [
+            (Fault::SourceUnreachable, "it has no key"),
+            (Fault::SourceUnreachable, "it is forbidden"),
+            (Fault::DigestMismatch, "the digest is another"),
+        ] {
+            assert_eq!(not_found(&source, problem(fault, message)), said, "{message}");
+        }
+        let built_in = problem(Fault::DigestMismatch, "the digest is another");
+        assert_eq!(not_found(&Source::BuiltIn("plaintext"), built_in.clone()), built_in);
     }
 }
