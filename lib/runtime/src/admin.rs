@@ -14,10 +14,13 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 use tokio::net::TcpListener;
 
-use crate::metrics;
 use crate::readiness::Readiness;
 use crate::serve::{self, ConnectionLimits, Transport};
 use crate::shutdown::{self, Drain, Phase};
+
+mod rendering;
+
+use rendering::Rendering;
 
 /// Where the admin port is.
 #[derive(Clone, Debug, clap::Args)]
@@ -29,7 +32,7 @@ pub struct AdminArgs {
 
 #[derive(Clone)]
 struct Admin {
-    registry: Arc<Registry>,
+    metrics: Rendering,
     readiness: Readiness,
     drain: Drain,
 }
@@ -58,7 +61,7 @@ pub async fn serve(
         .route("/live", get(async || "alive\n"))
         .route("/ready", get(ready))
         .route("/metrics", get(scrape))
-        .with_state(Admin { registry, readiness, drain });
+        .with_state(Admin { metrics: Rendering::new(registry), readiness, drain });
     let (_never, not_draining) = shutdown::channel();
     serve::serve(listener, Transport::Plain, router, LIMITS, Gauge::default(), not_draining).await;
 }
@@ -82,7 +85,7 @@ async fn ready(State(admin): State<Admin>) -> Response {
 
 async fn scrape(State(admin): State<Admin>) -> Response {
     const TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-    match metrics::encode(&admin.registry) {
+    match admin.metrics.text().await {
         Ok(text) => ([(header::CONTENT_TYPE, TYPE)], text).into_response(),
         Err(error) => {
             tracing::error!(%error, "failed to encode metrics");
