@@ -84,6 +84,23 @@ impl Pair {
         Ok(())
     }
 
+    async fn give_to_manager(&self) -> Outcome {
+        let at = "/spec/services/config/spec/serviceConfiguration/linklocalServices";
+        let manager = serde_json::to_value(&self.manager)?;
+        let services = manager.pointer(at).ok_or("the Manager had none at first")?;
+        let with = json!({"spec": {"services": {"config": {"spec":
+            {"serviceConfiguration": {"linklocalServices": services}}}}}});
+        self.managers.patch("cluster1", &PatchParams::default(), &Patch::Merge(with)).await?;
+        Ok(())
+    }
+
+    /// Writes the ownerReferences of the Config.
+    async fn set_owners(&self, references: &Value) -> Outcome {
+        let owners = Patch::Merge(json!({"metadata": {"ownerReferences": references}}));
+        self.configs.patch("config1", &PatchParams::default(), &owners).await?;
+        Ok(())
+    }
+
     fn holder(&self) -> Holder {
         Holder {
             group: "tf.tungsten.io".into(),
@@ -198,6 +215,39 @@ async fn a_manager_gets_an_entry_back_that_its_config_has_inherited() -> Outcome
     replica.claims.take(&manager, &wanted, &[], soon()).await?.commit();
     let claim = claim_of(&client, key).await?;
     assert_eq!((claim.spec.holder.kind.as_str(), claim.uid()), ("Manager", inherited.uid()));
+    Ok(())
+}
+
+/// By an ownerReference a policy may exempt an object whose owner claims the key, as far as lookups show.
+/// Whether the owner does is read live before the claim goes, and then it is handed over.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_owner_reference_that_is_added_to_a_holder_frees_no_key() -> Outcome {
+    let client = cluster().await?;
+    let key = "169.254.24.1:80";
+    let pair = Box::pin(Pair::store(&client, "gets-owner", "169.254.24.1")).await?;
+    let owners = json!(pair.config.owner_references());
+    pair.set_owners(&Value::Null).await?;
+    pair.take_from_manager().await?;
+    // Its lookups show the Manager with the entry.
+    let replica = pair.replica(&client, "gets-owner").await?;
+    let _controller = replica.start_controller(&client);
+    until_held_by(&client, key, Some("config1")).await?;
+    let claim = claim_of(&client, key).await?;
+
+    let stop = Arc::new(AtomicBool::new(false));
+    let thief = thief(&replica.claims, key, &stop);
+    pair.set_owners(&owners).await?;
+    grace_passes(&client, &replica, "169.254.24.2:80").await?;
+    grace_passes(&client, &replica, "169.254.24.3:80").await?;
+    assert_eq!(held_by(&client, key).await?.as_deref(), Some("config1"));
+    assert_eq!(claim_of(&client, key).await?.uid(), claim.uid(), "it was deleted and made again");
+
+    pair.give_to_manager().await?;
+    until_held_by(&client, key, Some("cluster1")).await?;
+    assert_eq!(claim_of(&client, key).await?.uid(), claim.uid(), "it was deleted and made again");
+    stop.store(true, Ordering::Relaxed);
+    let (asked, got) = thief.await?;
+    assert!(asked > 0 && got == 0, "another object got the key {got} of {asked} times");
     Ok(())
 }
 
