@@ -24,7 +24,7 @@ use crate::status::CommonStatus;
         derive = "PartialEq",
         derive = "Default",
         attr = "cfg_attr(all(), serde(default))",
-        doc = "Control is a group of control nodes, which tell the vrouters their routes: one pod on each node that matches the node selector.",
+        doc = "Control is a group of control nodes, which send the vrouters their routes: one pod on each node that matches the node selector.",
         printcolumn(name = "Active", type_ = "boolean", json_path = ".status.active"),
         printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
     )

@@ -75,7 +75,7 @@ pub struct Toleration {
     pub key: Option<String>,
     /// Equal (default) compares the value, Exists does not.
     pub operator: Option<String>,
-    /// Seconds for which a NoExecute taint is tolerated. Unset: for ever.
+    /// Seconds for which a NoExecute taint is tolerated. Unset: without limit.
     pub toleration_seconds: Option<i64>,
     /// Value of the taint, with operator Equal.
     pub value: Option<String>,

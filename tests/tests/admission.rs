@@ -291,7 +291,7 @@ async fn what_goes_with_its_owner_or_its_namespace_is_not_held_up() -> Outcome {
     world.send(&["create"], &child).await?.success();
     world.send(&["create"], &zookeeper("other")).await?.success();
     let delete = ["delete", "zookeeper", "child"];
-    let made_again = ["[OSDN1111]", "Manager cluster1 would make it anew"];
+    let made_again = ["[OSDN1111]", "Manager cluster1 would make it again"];
     world.kubectl(&delete).await?.denied(&made_again);
 
     world.kubectl(&["delete", "manager", "cluster1"]).await?.success();

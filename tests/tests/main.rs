@@ -43,4 +43,5 @@ mod webhook_policies;
 mod webhook_redirects;
 mod webhook_secret_values;
 mod webhook_secrets;
+mod words;
 mod yaml_like_kubectl;

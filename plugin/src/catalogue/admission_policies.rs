@@ -123,14 +123,14 @@ const FAULTS: [(&str, Severity, &str, &str, &str); 16] = [
         "no policy is asked about the operation",
         "A connection (CONNECT), as of kubectl exec, is one to a subresource and has no object that a \
          policy could judge. And no policy is asked whether an AdmissionPolicy may be deleted: it \
-         could keep itself in force.",
+         could keep itself active.",
         "take the operation out of spec.kinds, or build the policy without it",
     ),
     (
         "OSDN4016",
         Severity::Deny,
         "the policy looks up more of Secrets than may ever be known",
-        "Whoever may write AdmissionPolicies could else read every Secret: what a policy looks up \
+        "Anyone who may write AdmissionPolicies could else read every Secret: what a policy looks up \
          may stand in its messages. So no policy, wherever its module comes from, sees more of a \
          Secret than its name, namespace, labels, type and the names of its keys.",
         "read nothing of a Secret but /metadata/name, /metadata/namespace, /metadata/labels, /type \

@@ -142,8 +142,8 @@ const REASONS: &[Reason] = &[
     reason(
         "OSDN1602",
         "the Config API has no worker",
-        "One configuration file is written per worker. With none the API waits for its file for \
-         ever.",
+        "One configuration file is written per worker. With none the API waits for its file \
+         without limit.",
         "use 1 or more, at most the number of the node's cores",
     ),
     reason(

@@ -176,7 +176,7 @@ const WORDS: [(&str, Severity, &str, &str); 30] = [
     (
         codes::WITHOUT_REASON,
         Warn,
-        "Whoever reads the file later cannot judge whether the suppression is still right.",
+        "A later reader of the file cannot judge whether the suppression is still right.",
         "write why: # opensdn-ignore: CODE reason",
     ),
     (codes::UNUSED, Info, "It would hide the finding, should it ever come back.", "remove it"),

@@ -9,4 +9,3 @@ mod page;
 mod policy;
 mod transcripts;
 mod validate;
-mod words;

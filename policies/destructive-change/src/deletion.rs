@@ -83,7 +83,7 @@ fn judge(target: &Target<'_>, verdict: &mut Verdict) {
     }
     let mut text = format!("{kind} {name} would be deleted: {}", loss(kind));
     if let Some(manager) = target.owners.and_then(Owners::manager) {
-        text.push_str(&format!("; Manager {} would make it anew", manager.name));
+        text.push_str(&format!("; Manager {} would make it again", manager.name));
     }
     let hint = format!("if it is meant, confirm it first: {}", by_command(namespace, kind, name));
     verdict.add(DELETED.at("/metadata/name").says(text).hint(hint));

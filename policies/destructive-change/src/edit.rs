@@ -9,7 +9,7 @@ pub(crate) const UNDONE: Message = Message {
     severity: Severity::Warn,
     title: "the operator will undo the change",
     explanation: "The spec of what a Manager owns is written from the Manager again and again. What \
-        is changed here is in force for a moment, or until the operator is started anew.",
+        is changed here holds for a moment, or until the operator restarts.",
     hint: "change it in the Manager, under spec.services",
 };
 

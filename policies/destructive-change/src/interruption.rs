@@ -11,9 +11,9 @@ pub(crate) const CREDENTIALS: Message = Message {
     severity: Severity::Warn,
     title: "the user or password of RabbitMQ changes",
     explanation: "RabbitMQ reads them when it starts, its clients when they do. Until both have \
-        started anew they do not get in.",
+        restarted they do not get in.",
     hint: "change it when Config and the services that use it may reconnect, and see that the pods \
-        of RabbitMQ are started anew",
+        of RabbitMQ are restarted",
 };
 
 pub(crate) const VROUTERS: Message = Message {

@@ -15,7 +15,7 @@ pub(crate) const MISSING: Message = Message {
     title: "a service that others wait for is missing",
     explanation: "Config needs its database, ZooKeeper and RabbitMQ, and everything else needs \
         Config. Analytics and the web UI need Redis on their nodes. What waits for a service that \
-        is not there waits for ever, with a line in a log at most. A key that is misspelt, such \
+        is not there waits without limit, with a line in a log at most. A key that is misspelt, such \
         as zookeepers, counts as none: the API server drops it.",
     hint: "add the services to spec.services",
 };

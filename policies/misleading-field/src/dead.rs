@@ -13,9 +13,9 @@ pub(crate) const PORT: Message = Message {
     severity: Severity::Warn,
     title: "a port of Control or Analytics cannot be changed",
     explanation: "The daemons listen on 179 (BGP), 5269 (XMPP), 53 (DNS), 8092 (introspection of \
-        DNS), 8081 (Analytics API) and 8086 (collector) whatever is written here. Others are told \
+        DNS), 8081 (Analytics API) and 8086 (collector) whatever is written here. Others are given \
         the other port: status and web UI show it, and every daemon sends its analytics to a \
-        collectorPort on which nobody listens.",
+        collectorPort on which no daemon listens.",
     hint: "remove the field",
 };
 
@@ -33,7 +33,7 @@ pub(crate) const KUBEMANAGER: Message = Message {
     severity: Severity::Warn,
     title: "a setting of kube-manager has no effect",
     explanation: "The API server, the networks of pods and Services and the token are taken from \
-        the cluster. A value here that differs deceives whoever reads it.",
+        the cluster. A value here that differs deceives its readers.",
     hint: "remove the fields",
 };
 

@@ -18,8 +18,8 @@ pub(crate) const OF_WEBUI: Message = Message {
     code: "OSDN1616",
     severity: Severity::Deny,
     title: "the web UI names a Control that is not there",
-    explanation: "The web UI is configured with the nodes of that Control, and waits for it for \
-        ever, for the empty name too.",
+    explanation: "The web UI is configured with the nodes of that Control, and waits for it without \
+        limit, for the empty name too.",
     hint: "set controlInstance to the name of a Control: kubectl get controls",
 };
 

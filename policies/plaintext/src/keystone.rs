@@ -10,7 +10,7 @@ pub(crate) const UNPROTECTED: Message = Message {
     code: "OSDN1406",
     severity: Severity::Warn,
     title: "the connection to Keystone is not protected",
-    explanation: "Over http, or when the certificate is not verified, whoever is on the way \
+    explanation: "Over http, or when the certificate is not verified, anyone on the way \
         reads the administrator's password and every token. Verification is off unless it is \
         switched on: upstream's default of insecure is true. With insecure false, the CA of \
         Keystone's certificate must be the CA of the cluster.",

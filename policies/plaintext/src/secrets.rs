@@ -9,7 +9,7 @@ pub(crate) const ERLANG_COOKIE: Message = Message {
     code: "OSDN1515",
     severity: Severity::Warn,
     title: "RabbitMQ has the erlang cookie that everybody knows",
-    explanation: "Whoever knows the cookie and reaches the distribution port runs code on the \
+    explanation: "Anyone who knows the cookie and reaches the distribution port runs code on the \
         RabbitMQ nodes. tf-operator has one constant cookie in its source, and uses it where \
         erlangCookie is unset. Members with different cookies do not speak with each other, so a \
         change parts a running cluster.",
@@ -21,7 +21,7 @@ pub(crate) const RNDC_KEY: Message = Message {
     code: "OSDN1612",
     severity: Severity::Warn,
     title: "the name servers have no rndc key of their own",
-    explanation: "Whoever knows the key can stop and reconfigure the name server of a control \
+    explanation: "Anyone who knows the key can stop and reconfigure the name server of a control \
         node. tf-operator has one constant key in its source, and uses it where rndckey is unset.",
     hint: "set rndckey to a value of your own, made for instance by: openssl rand -base64 16",
 };
@@ -29,7 +29,7 @@ pub(crate) const RNDC_KEY: Message = Message {
 pub(crate) const CLEAR_TEXT: Message = Message {
     code: "OSDN1409",
     severity: Severity::Warn,
-    title: "a password stands in the resource in clear text",
+    title: "a password is in the resource in clear text",
     explanation: "Everybody who may read the resource reads the password, and it is kept in etcd, \
         in backups and in the repository that the manifest comes from.",
     hint: "put it into a Secret and name that",

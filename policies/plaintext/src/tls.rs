@@ -11,7 +11,7 @@ pub(crate) const OFF: Message = Message {
     title: "TLS is switched off",
     explanation: "The control nodes, the collector and the Config API accept TLS only, so an \
         agent that speaks plain text reaches none of them and the node has no network. Where the \
-        other side does not insist (introspection, the metadata service), whoever is on the wire \
+        other side does not insist (introspection, the metadata service), anyone on the wire \
         can read and change the traffic.",
     hint: "remove the field; TLS is the default",
 };

@@ -35,7 +35,7 @@ pub(crate) const RUNS_CODE: Message = Message {
     title: "the value runs code on every node",
     explanation: "params.env is sourced by root's bash in a privileged container on the host's \
         network. Within double quotes, $ and backticks are still substituted: the value is a \
-        program, and whoever may write it owns every node.",
+        program, and anyone who may write it owns every node.",
     hint: "remove $ and backticks; write the value out that was meant",
 };
 

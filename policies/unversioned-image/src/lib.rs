@@ -30,7 +30,7 @@ const UNVERSIONED: Message = Message {
     code: "OSDN1306",
     severity: Severity::Warn,
     title: "a container image has no version",
-    explanation: "With the tag latest, or none, two nodes may run two versions, nobody can say \
+    explanation: "With the tag latest, or none, two nodes may run two versions, it is not known \
         which, and an upgrade is not noticed because the name of the image stays the same. Without \
         an image, or with what is no name of one, the pods are refused.",
     hint: "give the tag of a release, or a digest: registry/image:TAG, registry/image@sha256:…",

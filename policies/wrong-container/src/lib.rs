@@ -88,7 +88,7 @@ const COMMAND: Message = Message {
 const STATUS_IMAGE: Message = Message {
     code: "OSDN1311",
     severity: Severity::Warn,
-    title: "the image of contrail-status cannot be told",
+    title: "the image of contrail-status is not known",
     explanation: "It is derived from the image of nodeinit by replacing contrail-node-init in its \
         name. With another name, the wrong image is pulled.",
     hint: "add the container nodeinit-status-prefetch with its image",

@@ -40,7 +40,7 @@ fn why_never(operation: Operation, group: &str, kind: &str) -> Option<String> {
             Some(format!("a connection to {title} has no object that a policy could judge"))
         }
         Operation::Delete if (group, kind) == (opensdn_crds::OPENSDN_GROUP, "AdmissionPolicy") => {
-            let why = "else it could keep itself in force";
+            let why = "else it could keep itself active";
             Some(format!("no policy is asked whether an AdmissionPolicy may be deleted, {why}"))
         }
         Operation::Create | Operation::Update | Operation::Delete => None,

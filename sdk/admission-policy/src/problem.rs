@@ -129,7 +129,7 @@ impl Problem {
     /// The module is no policy that can be used.
     #[must_use]
     pub fn unusable(why: String) -> Self {
-        let hint = "build it anew with the SDK of this version and try it with `kubectl opensdn \
+        let hint = "rebuild it with the SDK of this version and try it with `kubectl opensdn \
                     policy test`";
         Self::new(Fault::ModuleUnusable, "/spec/module", why, hint)
     }

@@ -208,7 +208,7 @@ impl Writer {
             Cause::Tampered => {
                 tracing::error!(
                     kind,
-                    "lost what the webhook configuration said: somebody changed it, and requests \
+                    "lost what the webhook configuration said: another client changed it, and requests \
                      may have passed without a review; it is put right"
                 );
                 self.deps.metrics.tampered(kind).inc()
