@@ -25,7 +25,7 @@ build_all() {
 started=()
 start_shared_clusters() {
   local what
-  trap end_all EXIT
+  trap end_shared_clusters EXIT
   trap 'exit 130' INT TERM
   for what in product crds; do
     "$OPENSDN_PROGRAMS/opensdn-sandbox" up --dir "$PWD/target/test-$what" "--$what" >/dev/null 8>&- || return
@@ -40,35 +40,6 @@ end_shared_clusters() {
     "$OPENSDN_PROGRAMS/opensdn-sandbox" down --dir "$PWD/target/test-$what" >/dev/null 2>&1 || true
   done
   started=()
-}
-
-end_all() {
-  if [ -n "$lab" ]; then
-    kill "$lab" 2>/dev/null || true
-    wait "$lab" || true
-  fi
-  end_shared_clusters
-}
-
-# Beside the other tests, and before them where both want a core: nodes wait more than they work, and have
-# time limits of their own.
-lab=
-start_lab() {
-  nice -n -5 "${nextest[@]}" "${tests[@]}" -E 'test(/^lab_short::/)' >target/lab.log 2>&1 8>&- &
-  lab=$!
-}
-
-finish_lab() {
-  local status=0
-  [ -n "$lab" ] || return 0
-  wait "$lab" || status=$?
-  lab=
-  tests "short run on real nodes" show target/lab.log "$status"
-}
-
-show() { # show LOG STATUS
-  cat "$1"
-  return "$2"
 }
 
 has_lab() {
@@ -98,13 +69,13 @@ record_sources
 left_out="left out: the long tests on real nodes, the images as shipped (make test-lab)"
 # Where they do not start, each test starts its own and says why it cannot.
 start_shared_clusters || echo "started no shared clusters: each test starts its own"
+tests "tests" "${nextest[@]}" "${tests[@]}" -E 'not test(/^(lab_|images::)/)'
+end_shared_clusters
+# By itself: three nodes and a control plane need both cores, and have time limits of their own.
 if has_lab; then
-  start_lab
+  tests "short run on real nodes" "${nextest[@]}" "${tests[@]}" -E 'test(/^lab_short::/)'
 else
   left_out="left out: all tests on real nodes (make setup-lab says what they need)"
 fi
-tests "tests" "${nextest[@]}" "${tests[@]}" -E 'not test(/^(lab_|images::)/)'
-end_shared_clusters
-finish_lab
 tests "examples in the documentation" cargo test --quiet --locked --workspace --doc
 finish "$left_out"
