@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
+use futures::{StreamExt as _, TryStreamExt as _, stream};
 use k8s_openapi::api::admissionregistration::v1::ValidatingWebhookConfiguration;
 use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::api::events::v1::Event;
@@ -158,6 +159,12 @@ async fn troubled() -> Result<Client, Failed> {
     shared(&SHARED).await
 }
 
+/// A cluster with hundreds of claims that nobody holds.
+async fn crowded() -> Result<Client, Failed> {
+    static SHARED: OnceCell<Sandbox> = OnceCell::const_new();
+    shared(&SHARED).await
+}
+
 /// A cluster whose claim controller waits for two seconds only.
 async fn impatient() -> Result<Client, Failed> {
     static SHARED: OnceCell<Sandbox> = OnceCell::const_new();
@@ -293,6 +300,39 @@ async fn claims_that_no_stored_object_makes_are_released_after_the_grace() -> Ou
         Ok(found.is_some_and(|found| found.spec.holder.uid == stored.metadata.uid))
     })
     .await
+}
+
+/// Where something creates objects that are never stored, one after the other.
+#[tokio::test(flavor = "multi_thread")]
+async fn hundreds_of_orphans_do_not_delay_the_release_of_a_deleted_objects_key() -> Outcome {
+    const ORPHANS: usize = 600;
+    let client = crowded().await?;
+    let key = "169.254.8.1:80";
+    store(&client, "deleted", "169.254.8.1").await?;
+    let api: Api<UniqueClaim> = Api::all(client.clone());
+    let create = async |number: usize| -> Outcome {
+        let name = format!("never-{number}");
+        let orphan = claim_object(&format!("orphan-{number}"), &name, "unique")?;
+        api.create(&PostParams::default(), &orphan).await?;
+        Ok(())
+    };
+    let created = stream::iter(0..ORPHANS).map(create).buffer_unordered(16);
+    created.try_collect::<Vec<()>>().await?;
+    let orphans = async || -> Result<usize, kube::Error> {
+        let listed = api.list(&ListParams::default()).await?;
+        Ok(listed.items.iter().filter(|claim| claim.spec.key.starts_with("orphan")).count())
+    };
+
+    // It sees them all at once, and so they are all to be released at once.
+    let replica = Replica::start(&client, "crowded", SHORT_GRACE, Scope::default()).await?;
+    let _controller = replica.start_controller(&client);
+    until_held_by(&client, key, Some("deleted")).await?;
+    until("it has begun", || async { Ok(orphans().await? < ORPHANS) }).await?;
+    remove(&client, "deleted").await?;
+    until_held_by(&client, key, None).await?;
+    let left = orphans().await?;
+    assert!(left > 0, "the key was free only after all of them");
+    until("they go, too", || async { Ok(orphans().await? == 0) }).await
 }
 
 /// As an older version of the webhook could take it for a forged review.

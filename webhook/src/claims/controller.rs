@@ -110,7 +110,7 @@ impl ClaimController {
             let resources = plan.as_ref().map(|plan| plan.resources.clone());
             let work = async {
                 match plan {
-                    Some(plan) => Session::new(self, plan).run().await,
+                    Some(plan) => Session::new(self, &plan).run().await,
                     None => std::future::pending().await,
                 }
             };

@@ -44,6 +44,7 @@ impl ObjectRef {
 pub(crate) struct KnownObject {
     pub(crate) uid: String,
     pub(crate) version: String,
+    pub(crate) resource_version: String,
     /// creationTimestamp.
     pub(crate) created: String,
     /// What it claims, by the names of the claims; `None` if that
@@ -55,6 +56,15 @@ pub(crate) struct KnownObject {
     pub(crate) owner: Option<Owner>,
 }
 
+impl KnownObject {
+    /// Whether this is the same object in a state that is not older. The API server's versions of a
+    /// resource are numbers that grow.
+    pub(crate) fn is_as_new_as(&self, other: &Self) -> bool {
+        let number = |known: &Self| known.resource_version.parse::<u64>().ok();
+        self.uid == other.uid && number(self) >= number(other)
+    }
+}
+
 /// A stored object that claims something. The order is that of age.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Claimant {
@@ -62,6 +72,10 @@ pub(crate) struct Claimant {
     pub(crate) uid: String,
     pub(crate) object_ref: ObjectRef,
 }
+
+/// Since which change an object is outdated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Mark(u64);
 
 /// What the stored objects claim.
 #[derive(Debug, Default)]
@@ -73,8 +87,10 @@ pub(crate) struct Ledger {
     gone: HashMap<String, VecDeque<String>>,
     /// The objects that have an owner, by its UID.
     owned: HashMap<String, BTreeSet<ObjectRef>>,
-    /// Objects whose claims may depend on an owner that has changed since they were evaluated.
-    outdated: BTreeSet<ObjectRef>,
+    /// Objects whose claims may depend on an owner that has changed since they were evaluated, and
+    /// which change that was.
+    outdated: BTreeMap<ObjectRef, Mark>,
+    marks: u64,
     /// Kinds that are listed completely.
     listed: HashSet<(String, String)>,
     dirty: BTreeSet<String>,
@@ -182,27 +198,41 @@ impl Ledger {
     /// with a lookup that did not show the change yet.
     pub(crate) fn mark_outdated(&mut self, object_ref: &ObjectRef) {
         let Some(known) = self.objects.get(object_ref) else { return };
-        let owned: Vec<ObjectRef> = self.owned_by(&known.uid).cloned().collect();
+        let mut outdated: Vec<ObjectRef> = self.owned_by(&known.uid).cloned().collect();
         let owner = known.owner.as_ref().map(|owner| owner.object_ref(&object_ref.namespace));
         if owner.is_some_and(|owner| self.objects.contains_key(&owner)) {
-            self.outdated.insert(object_ref.clone());
+            outdated.push(object_ref.clone());
         }
-        self.outdated.extend(owned);
+        self.marks += 1;
+        self.outdated.extend(outdated.into_iter().map(|one| (one, Mark(self.marks))));
     }
 
     /// The objects that have to be evaluated again.
-    pub(crate) fn take_outdated(&mut self) -> BTreeSet<ObjectRef> {
-        let outdated = std::mem::take(&mut self.outdated);
-        // What is reported of them had to wait.
-        let claims = outdated.iter().filter_map(|one| self.objects.get(one)?.claims.as_ref());
-        self.dirty.extend(claims.flat_map(BTreeMap::keys).cloned());
-        outdated
+    pub(crate) fn outdated(&self) -> impl Iterator<Item = &ObjectRef> {
+        self.outdated.keys()
+    }
+
+    /// Since which change the object has to be evaluated again, if it has to.
+    pub(crate) fn mark_of(&self, object_ref: &ObjectRef) -> Option<Mark> {
+        self.outdated.get(object_ref).copied()
+    }
+
+    /// The object has been evaluated again because of this change; if there was another one since, that
+    /// has to be done once more.
+    pub(crate) fn evaluated_again(&mut self, object_ref: &ObjectRef, mark: Mark) {
+        if self.mark_of(object_ref) != Some(mark) {
+            return;
+        }
+        self.outdated.remove(object_ref);
+        // What is reported of it had to wait.
+        let claims = self.objects.get(object_ref).and_then(|known| known.claims.as_ref());
+        self.dirty.extend(claims.into_iter().flat_map(BTreeMap::keys).cloned());
     }
 
     /// Whether it is not known yet that an object claims what its owner claims too.
     pub(crate) fn may_be_exempt(&self, object_ref: &ObjectRef, owner: &Claimant) -> bool {
         let known = self.objects.get(object_ref).and_then(|known| known.owner.as_ref());
-        self.outdated.contains(object_ref) && known.is_some_and(|known| known.uid == owner.uid)
+        self.outdated.contains_key(object_ref) && known.is_some_and(|known| known.uid == owner.uid)
     }
 
     fn forget(&mut self, name: &str, claimant: &Claimant) {

@@ -37,16 +37,19 @@ impl ConflictTracker {
         self.unreported.insert(object_ref);
     }
 
-    /// The objects on which something has to be reported, with their conflicts; none of those: that
-    /// they are resolved.
-    pub(super) fn unreported(&mut self) -> Vec<(ObjectRef, Conflicts)> {
-        let unreported = std::mem::take(&mut self.unreported);
-        self.conflicts.retain(|_, conflicts| !conflicts.is_empty());
-        let conflicts = |object_ref: ObjectRef| {
-            let conflicts = self.conflicts.get(&object_ref).cloned().unwrap_or_default();
-            (object_ref, conflicts)
-        };
-        unreported.into_iter().map(conflicts).collect()
+    /// Another object on which something has to be reported, of those that are `settled`, with its
+    /// conflicts; none of those: that they are resolved.
+    pub(super) fn next_unreported(
+        &mut self,
+        is_settled: impl Fn(&ObjectRef) -> bool,
+    ) -> Option<(ObjectRef, Conflicts)> {
+        let object_ref = self.unreported.iter().find(|one| is_settled(one))?.clone();
+        self.unreported.remove(&object_ref);
+        let conflicts = self.conflicts.get(&object_ref).cloned().unwrap_or_default();
+        if conflicts.is_empty() {
+            self.conflicts.remove(&object_ref);
+        }
+        Some((object_ref, conflicts))
     }
 
     /// Updates which objects lost this key, which `holder` has.

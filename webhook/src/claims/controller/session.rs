@@ -1,13 +1,16 @@
-//! Reconciling claims by one set of policies and over one set of kinds: what is watched, what it
-//! claims, and what is reported. How a claim is given up is in `session/release.rs`. Deliberately not
-//! here: what follows for a claim (`ledger.rs`, `decide.rs`).
+//! Reconciling claims by one set of policies and over one set of kinds: what is watched, and what the
+//! stored objects claim by it. What is done about each claim is in `session/reconcile.rs`, the calls
+//! for it in `session/calls.rs` and `session/release.rs`, how many of them run at once in
+//! `session/work.rs`. Deliberately not here: what follows for a claim (`ledger.rs`, `decide.rs`).
 
+mod calls;
+mod reconcile;
 mod release;
+mod work;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::time::Duration;
 
-use opensdn_policy_host::Claim;
 use opensdn_runtime::discovery::Resource;
 use opensdn_runtime::watch::{Event, WatchSpec, watch};
 use serde_json::Value;
@@ -17,14 +20,12 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::conflicts::ConflictTracker;
 use super::{ClaimController, Plan};
-use crate::claims::decide::claim_name;
-use crate::claims::error::ClaimError;
-use crate::claims::ledger::{Action, Claimant, KnownObject, Ledger, ObjectRef};
-use crate::claims::owner::Owner;
-use crate::claims::report::{self, Conflicts};
-use crate::claims::store::{self, Lock};
-use crate::claims::{Inner, cache::CachedClaim};
-use crate::evaluate::{EvaluateAs, StoredObject};
+use crate::claims::Inner;
+use crate::claims::ledger::{KnownObject, Ledger, ObjectRef};
+use crate::evaluate::StoredObject;
+use calls::Calls;
+use reconcile::{ClaimOutcome, ObjectOutcome};
+use work::{Queue, Running};
 
 /// After a call failed, or a reason was not confirmed.
 const RETRY_DELAY: Duration = Duration::from_secs(5);
@@ -32,10 +33,13 @@ const RETRY_DELAY: Duration = Duration::from_secs(5);
 const REEVALUATE_INTERVAL: Duration = Duration::from_secs(30);
 /// How often a quiet watch has to be answered.
 const HEARTBEAT: Duration = Duration::from_secs(60);
+/// So many claims are worked at once, each by one call at a time.
+const CLAIMS_AT_ONCE: usize = 12;
+/// And so many objects, which are read to be evaluated again or have something reported on them.
+const OBJECTS_AT_ONCE: usize = 4;
 
 pub(super) struct Session<'k> {
-    controller: &'k ClaimController,
-    plan: Plan,
+    calls: Calls<'k>,
     ledger: Ledger,
     /// What a kind's watch has listed since it was started again.
     listing: HashMap<usize, HashSet<ObjectRef>>,
@@ -49,8 +53,15 @@ pub(super) struct Session<'k> {
     unreported: BTreeSet<ObjectRef>,
     /// Objects of which it is not known what they claim: a policy could not be evaluated.
     not_evaluated: BTreeSet<ObjectRef>,
-    /// Claims that could not be made or released as they should be.
-    failed: HashSet<String>,
+    /// Objects that are to be read and evaluated again.
+    to_evaluate: BTreeSet<ObjectRef>,
+    /// Claims of stored objects that are not written yet, as they should be.
+    unwritten: BTreeSet<String>,
+    queue: Queue,
+    claims: Running<'k, String, ClaimOutcome>,
+    /// Claims of which something has changed while they were worked.
+    changed: HashSet<String>,
+    objects: Running<'k, ObjectRef, ObjectOutcome>,
     reevaluate: Instant,
 }
 
@@ -64,10 +75,9 @@ impl Drop for Journal<'_> {
 }
 
 impl<'k> Session<'k> {
-    pub(super) fn new(controller: &'k ClaimController, plan: Plan) -> Self {
+    pub(super) fn new(controller: &'k ClaimController, plan: &'k Plan) -> Self {
         Self {
-            controller,
-            plan,
+            calls: Calls { controller, plan },
             ledger: Ledger::default(),
             listing: HashMap::new(),
             synced: HashSet::new(),
@@ -76,27 +86,28 @@ impl<'k> Session<'k> {
             conflicts: ConflictTracker::new(controller.metrics.clone()),
             unreported: BTreeSet::new(),
             not_evaluated: BTreeSet::new(),
-            failed: HashSet::new(),
+            to_evaluate: BTreeSet::new(),
+            unwritten: BTreeSet::new(),
+            queue: Queue::default(),
+            claims: Running::new(CLAIMS_AT_ONCE),
+            changed: HashSet::new(),
+            objects: Running::new(OBJECTS_AT_ONCE),
             reevaluate: Instant::now() + REEVALUATE_INTERVAL,
         }
     }
 
-    fn inner(&self) -> &'k Inner {
-        &self.controller.claims.inner
-    }
-
-    /// Works for as long as it is polled.
+    /// Works for as long as it is polled. What is under way never keeps it from its watches.
     pub(super) async fn run(mut self) {
-        let cache = &self.inner().cache;
-        let _journal = Journal(self.inner());
+        let cache = &self.calls.inner().cache;
+        let _journal = Journal(self.calls.inner());
         cache.start_journal();
         let mut cache_synced = cache.synced();
         // While one sender is left, the channel stays open also when there is nothing to watch.
         let (_open, mut objects) = mpsc::channel(256);
         let _watches = self.watch_all(&_open);
         loop {
-            if *cache_synced.borrow() && self.synced.len() == self.plan.resources.len() {
-                self.reconcile_all().await;
+            if *cache_synced.borrow() && self.synced.len() == self.calls.plan.resources.len() {
+                self.start_work();
                 self.say_claimed();
             }
             let due = self.due.keys().next().copied();
@@ -108,8 +119,12 @@ impl<'k> Session<'k> {
                     }
                 }
                 names = cache.changed() => self.ledger.touch(names),
+                (name, outcome) = self.claims.next() => self.finish_claim(name, outcome),
+                (object_ref, outcome) = self.objects.next() => {
+                    self.finish_object(object_ref, outcome);
+                }
                 _ = cache_synced.changed() => {}
-                () = sleep_until(in_time) => self.wake().await,
+                () = sleep_until(in_time) => self.wake(),
             }
         }
     }
@@ -122,7 +137,7 @@ impl<'k> Session<'k> {
                 metadata_only: false,
                 heartbeat: HEARTBEAT,
             };
-            let mut changes = watch(self.controller.client.clone(), target);
+            let mut changes = watch(self.calls.controller.client.clone(), target);
             let sender = sender.clone();
             AbortOnDropHandle::new(tokio::spawn(async move {
                 while let Some(change) = changes.recv().await {
@@ -132,10 +147,10 @@ impl<'k> Session<'k> {
                 }
             }))
         };
-        self.plan.resources.iter().enumerate().map(follow).collect()
+        self.calls.plan.resources.iter().enumerate().map(follow).collect()
     }
 
-    async fn wake(&mut self) {
+    fn wake(&mut self) {
         let now = Instant::now();
         let later = self.due.split_off(&now);
         let names = std::mem::replace(&mut self.due, later);
@@ -145,27 +160,9 @@ impl<'k> Session<'k> {
         }
         if self.reevaluate <= now {
             self.reevaluate = now + REEVALUATE_INTERVAL;
-            let mut again = std::mem::take(&mut self.not_evaluated);
-            again.append(&mut self.ledger.take_outdated());
-            for object_ref in again {
-                self.reevaluate(object_ref).await;
-            }
-        }
-    }
-
-    async fn reevaluate(&mut self, object_ref: ObjectRef) {
-        let Some(known) = self.ledger.known(&object_ref) else { return };
-        let held = object_ref.held(known, None);
-        match self.inner().holders.get(&held).await {
-            Ok(Some((_, object))) => {
-                self.put(&object).await;
-            }
-            // The watch will report that it is gone.
-            Ok(None) => {}
-            Err(error) => {
-                tracing::debug!(%error, kind = object_ref.kind, "failed to read an object to evaluate it again");
-                self.not_evaluated.insert(object_ref);
-            }
+            self.not_evaluated.retain(|object_ref| self.ledger.known(object_ref).is_some());
+            self.to_evaluate.extend(self.not_evaluated.iter().cloned());
+            self.to_evaluate.extend(self.ledger.outdated().cloned());
         }
     }
 
@@ -174,6 +171,8 @@ impl<'k> Session<'k> {
             // Everything that is given up is confirmed by live reads, but not which objects there are
             // that could take it.
             Event::Disconnected { .. } => self.disconnected.insert(kind),
+            // A list that begins has not been answered yet.
+            Event::Init => false,
             _ => self.disconnected.remove(&kind),
         };
         match change {
@@ -187,7 +186,7 @@ impl<'k> Session<'k> {
             }
             Event::InitDone => {
                 let object_refs = self.listing.remove(&kind).unwrap_or_default();
-                if let Some(resource) = self.plan.resources.get(kind) {
+                if let Some(resource) = self.calls.plan.resources.get(kind) {
                     self.ledger.listed(&resource.group, &resource.kind, &object_refs);
                     self.synced.insert(kind);
                 }
@@ -197,7 +196,7 @@ impl<'k> Session<'k> {
             }
             Event::Delete(object) => {
                 if let Some(stored) = StoredObject::read(&object) {
-                    let object_ref = object_ref_of(&stored);
+                    let object_ref = ObjectRef::of_stored(&stored);
                     self.ledger.mark_outdated(&object_ref);
                     self.ledger.remove(&object_ref);
                 }
@@ -208,149 +207,45 @@ impl<'k> Session<'k> {
 
     /// Takes in what a watch has shown.
     async fn put_changed(&mut self, object: &Value) -> Option<ObjectRef> {
-        let object_ref = self.put(object).await?;
+        let (object_ref, known) = self.calls.evaluate(object).await?;
+        self.put(object_ref.clone(), known);
         self.ledger.mark_outdated(&object_ref);
         Some(object_ref)
     }
 
-    async fn put(&mut self, object: &Value) -> Option<ObjectRef> {
-        let stored = StoredObject::read(object)?;
-        let object_ref = object_ref_of(&stored);
-        let known = KnownObject {
-            claims: self.claims_of(&stored).await,
-            condition: report::reported(object),
-            owner: Owner::of(object),
-            uid: stored.uid,
-            version: stored.version,
-            created: stored.created,
-        };
+    /// Takes in what a live read has shown, unless the watches have shown something newer since, be it
+    /// that the object is gone.
+    fn put_read(&mut self, object_ref: &ObjectRef, known: KnownObject) -> bool {
+        let is_current = self.ledger.known(object_ref).is_some_and(|old| known.is_as_new_as(old));
+        if is_current {
+            self.put(object_ref.clone(), known);
+        }
+        is_current
+    }
+
+    fn put(&mut self, object_ref: ObjectRef, known: KnownObject) {
         if known.condition.is_some() {
             self.conflicts.recheck(object_ref.clone());
         }
-        if known.claims.is_none() {
-            self.not_evaluated.insert(object_ref.clone());
-        }
-        self.ledger.put(object_ref.clone(), known);
-        Some(object_ref)
-    }
-
-    /// What the object claims, as created or as updated; `None` if that could not be evaluated.
-    async fn claims_of(&self, stored: &StoredObject) -> Option<BTreeMap<String, Claim>> {
-        let mut claims = BTreeMap::new();
-        for evaluate_as in [EvaluateAs::Updated, EvaluateAs::Created] {
-            let evaluator = &self.controller.evaluator;
-            let verdict = match evaluator.evaluate(&self.plan.set, stored, evaluate_as).await {
-                Ok(verdict) => verdict,
-                Err(error) => {
-                    let (kind, name) = (&stored.kind, &stored.name);
-                    tracing::warn!(kind, name, %error, "failed to read a stored object");
-                    return None;
-                }
-            };
-            if verdict.failures.iter().any(|failure| self.plan.policies.is_active(&failure.policy))
-            {
-                return None;
-            }
-            let named = |claim: Claim| (claim_name(&claim.scope, &claim.key), claim);
-            claims.extend(verdict.claims.into_iter().map(named));
-        }
-        Some(claims)
-    }
-
-    async fn reconcile_all(&mut self) {
-        while let Some(name) = self.ledger.pop() {
-            self.failed.remove(&name);
-            if let Err(error) = self.reconcile(&name).await {
-                let error = opensdn_runtime::error_chain(&error);
-                tracing::warn!(claim = name, error, "failed to reconcile a claim; will retry");
-                self.requeue(&name, RETRY_DELAY);
-                self.failed.insert(name.clone());
-            }
-            let holder = self.inner().cache.get(&name).map(|seen| ObjectRef::of(&seen.spec.holder));
-            self.conflicts.note(&self.ledger, &name, holder.as_ref());
-        }
-        for (object_ref, conflicts) in self.conflicts.unreported() {
-            self.report(&object_ref, &conflicts).await;
-        }
-    }
-
-    /// From now on no new object can take a key that an older one has, by these policies.
-    fn say_claimed(&self) {
-        if self.failed.is_empty() && self.not_evaluated.is_empty() {
-            self.controller.claimed.send_replace(Some(self.plan.number));
-        }
+        match known.claims {
+            Some(_) => self.not_evaluated.remove(&object_ref),
+            None => self.not_evaluated.insert(object_ref.clone()),
+        };
+        self.ledger.put(object_ref, known);
     }
 
     fn requeue(&mut self, name: &str, after: Duration) {
         self.due.entry(Instant::now() + after).or_default().push(name.to_owned());
     }
-
-    async fn reconcile(&mut self, name: &str) -> Result<(), ClaimError> {
-        let inner = self.inner();
-        let seen = inner.cache.get(name);
-        let unchanged = seen.as_ref().map(|seen| seen.since.elapsed()).unwrap_or_default();
-        let policies = &self.plan.policies;
-        match (self.ledger.action(name, seen.as_ref(), unchanged, inner.grace, policies), seen) {
-            (Action::Keep, _) => {}
-            (Action::Wait(left), _) => self.requeue(name, left),
-            (Action::Take(claimant), _) => self.write(name, &claimant, None).await?,
-            (Action::Adopt(claimant), seen) => self.write(name, &claimant, seen).await?,
-            (Action::Release(reason), Some(seen)) => self.release(name, &seen, reason).await?,
-            // There is none to release.
-            (Action::Release(_), None) => {}
-        }
-        Ok(())
-    }
-
-    /// Makes the claim the stored object's; `seen` is the claim if there is one.
-    async fn write(
-        &self,
-        name: &str,
-        claimant: &Claimant,
-        seen: Option<CachedClaim>,
-    ) -> Result<(), ClaimError> {
-        let Some(known) = self.ledger.known(&claimant.object_ref) else { return Ok(()) };
-        let Some(claim) = self.ledger.claim(&claimant.object_ref, name) else { return Ok(()) };
-        let holder = claimant.holder(&known.version);
-        let api = &self.inner().api;
-        let written = match seen {
-            Some(seen) => store::update(api, &lock(name, &seen), &holder, claim).await?,
-            None => store::create(api, name, &holder, claim).await?,
-        };
-        // Else another writer was faster, and the watch will show it.
-        if written.is_some() {
-            let (kind, holder) = (&holder.kind, &holder.name);
-            tracing::info!(claim = name, kind, holder, "took a claim for a stored object");
-        }
-        Ok(())
-    }
-
-    async fn report(&mut self, object_ref: &ObjectRef, conflicts: &Conflicts) {
-        let Some(known) = self.ledger.known(object_ref) else { return };
-        let held = object_ref.held(known, None);
-        let reported = async {
-            let Some(resource) = self.inner().holders.served(&held).await? else { return Ok(()) };
-            self.controller.reporter.report(&resource, &held, known, conflicts).await
-        };
-        if let Err(error) = reported.await {
-            let error = opensdn_runtime::error_chain(&error);
-            let (kind, name) = (&object_ref.kind, &object_ref.name);
-            tracing::warn!(kind, name, error, "failed to report conflict; will retry");
-            self.unreported.insert(object_ref.clone());
-            self.due.entry(Instant::now() + RETRY_DELAY).or_default();
-        }
-    }
 }
 
-fn lock(name: &str, seen: &CachedClaim) -> Lock {
-    Lock { name: name.to_owned(), uid: seen.uid.clone(), version: seen.version.clone() }
-}
-
-fn object_ref_of(stored: &StoredObject) -> ObjectRef {
-    ObjectRef {
-        group: stored.group.clone(),
-        kind: stored.kind.clone(),
-        namespace: stored.namespace.clone(),
-        name: stored.name.clone(),
+impl ObjectRef {
+    fn of_stored(stored: &StoredObject) -> Self {
+        Self {
+            group: stored.group.clone(),
+            kind: stored.kind.clone(),
+            namespace: stored.namespace.clone(),
+            name: stored.name.clone(),
+        }
     }
 }

@@ -28,6 +28,7 @@ fn known(uid: &str, second: u32, names: &[&str]) -> KnownObject {
     KnownObject {
         uid: uid.into(),
         version: "v1".into(),
+        resource_version: "1".into(),
         created: format!("2026-01-01T00:00:{second:02}Z"),
         claims: Some(names.iter().map(|name| ((*name).to_owned(), claim(name))).collect()),
         condition: None,

@@ -14,7 +14,9 @@ use opensdn_crds::unique_claim::Holder as StoredHolder;
 use opensdn_policy_host::Claim;
 use serde_json::Value;
 
-use super::{RETRY_DELAY, Session, lock, object_ref_of};
+use super::calls::{Calls, lock};
+use super::reconcile::Step;
+use super::{RETRY_DELAY, Session};
 use crate::claims::cache::CachedClaim;
 use crate::claims::decide::{Age, Answer, Confirmed, Presence, confirm};
 use crate::claims::error::ClaimError;
@@ -45,77 +47,146 @@ enum Heir {
     Unknown,
 }
 
+/// A claim that is to be given up.
+pub(super) struct Release {
+    pub(super) name: String,
+    pub(super) seen: CachedClaim,
+    pub(super) reason: ReleaseReason,
+}
+
+/// What live reads have shown of its holder.
+pub(super) struct Inspected {
+    presence: Presence,
+    answer: Answer,
+    /// The UID of the object of its name, which may be another one, and what controls that.
+    uid: Option<String>,
+    owner: Option<Owner>,
+}
+
 impl Session<'_> {
-    pub(super) async fn release(
-        &mut self,
-        name: &str,
-        seen: &CachedClaim,
-        reason: ReleaseReason,
-    ) -> Result<(), ClaimError> {
-        let inner = self.inner();
-        let held = &seen.spec.holder;
-        let presence = inner.holders.presence(held).await?;
-        let answer = self.evaluate_holder(name, seen).await?;
+    /// What follows when the holder has been read; whether something is under way for the claim.
+    pub(super) fn go_on(&mut self, release: &Release, inspected: &Inspected) -> bool {
+        let Release { name, seen, reason } = release;
+        let calls = self.calls;
         let policy = held_for(seen);
-        let is_rolled_out = || policy.is_none_or(|policy| (self.controller.rolled_out)(policy));
-        let may_be_needed = answer == Answer::DoesNotClaim && !is_rolled_out();
+        let is_rolled_out = || policy.is_none_or(|policy| (calls.controller.rolled_out)(policy));
+        let may_be_needed = inspected.answer == Answer::DoesNotClaim && !is_rolled_out();
         if may_be_needed || !self.disconnected.is_empty() {
             self.requeue(name, RETRY_DELAY);
-            return Ok(());
+            return false;
         }
-        if confirm(&presence, answer, self.age(seen, &presence, reason)) == Confirmed::Later {
-            self.requeue(name, inner.grace);
-            return Ok(());
+        let age = calls.age(seen, &inspected.presence, *reason);
+        if confirm(&inspected.presence, inspected.answer, age) == Confirmed::Later {
+            self.requeue(name, calls.inner().grace);
+            return false;
         }
-        match self.heir(name, held).await? {
-            Heir::Object(heir) => self.hand_over(name, seen, &heir).await,
-            Heir::None => self.delete(name, seen, reason).await,
-            Heir::Unknown => {
-                self.requeue(name, RETRY_DELAY);
-                Ok(())
-            }
+        let candidates = self.candidates(name, &seen.spec.holder, inspected);
+        let release = Release { name: name.clone(), seen: seen.clone(), reason: *reason };
+        self.claims.start(name.clone(), async move { calls.give_up(&release, &candidates).await });
+        true
+    }
+
+    /// The objects that could need the key: the holder's owner first, the others by age.
+    fn candidates(
+        &self,
+        name: &str,
+        held: &StoredHolder,
+        inspected: &Inspected,
+    ) -> Vec<StoredHolder> {
+        let holder = ObjectRef::of(held);
+        // Another object of its name may be stored now.
+        let uids = [&held.uid, &inspected.uid];
+        let claimants = self.ledger.claimants(name).map(|claimant| &claimant.object_ref);
+        let owned = uids.into_iter().flatten().flat_map(|uid| self.ledger.owned_by(uid));
+        let mut others: Vec<_> = claimants
+            .chain(owned)
+            .filter(|other| **other != holder)
+            .filter_map(|other| Some((other, self.ledger.known(other)?)))
+            .collect();
+        others.sort_by_key(|(other, known)| (&known.created, &known.uid, *other));
+        others.dedup_by_key(|(other, _)| *other);
+        let owner = inspected.owner.as_ref().map(|owner| owner.held(&holder.namespace));
+        let others = others.into_iter().map(|(other, known)| other.held(known, None));
+        owner.into_iter().chain(others).collect()
+    }
+}
+
+impl Calls<'_> {
+    /// Reads the holder of a claim that is to be given up.
+    pub(super) async fn inspect(self, release: &Release) -> Result<Inspected, ClaimError> {
+        let Release { name, seen, .. } = release;
+        let (holders, held) = (&self.inner().holders, &seen.spec.holder);
+        let presence = holders.presence(held).await?;
+        let found = match presence {
+            Presence::Absent => None,
+            Presence::Stored { .. } | Presence::NotServed => holders.get(held).await?,
+        };
+        let object = found.map(|(_, object)| object);
+        let is_unavailable = self.plan.policies.standing(held_for(seen)) == Standing::Unavailable;
+        let answer = match &object {
+            Some(object) if !is_unavailable => match self.need(name, object).await? {
+                Need::Claims(_) => Answer::Claims,
+                Need::DoesNotClaim => Answer::DoesNotClaim,
+                Need::Unknown => Answer::Unknown,
+            },
+            _ => Answer::Unknown,
+        };
+        let uid = object.as_ref().and_then(|object| object.pointer("/metadata/uid")?.as_str());
+        let uid = uid.map(str::to_owned);
+        let owner = object.as_ref().and_then(Owner::of);
+        Ok(Inspected { presence, answer, uid, owner })
+    }
+
+    /// Makes the claim that of the first candidate that needs the key; if there is none, deletes it.
+    pub(super) async fn give_up(
+        self,
+        release: &Release,
+        candidates: &[StoredHolder],
+    ) -> Result<Step, ClaimError> {
+        match self.heir(&release.name, candidates).await? {
+            Heir::Object(heir) => self.hand_over(release, *heir).await,
+            Heir::None => self.delete(release).await,
+            Heir::Unknown => Ok(Step::NotKnown),
         }
     }
 
-    async fn delete(
-        &self,
-        name: &str,
-        seen: &CachedClaim,
-        reason: ReleaseReason,
-    ) -> Result<(), ClaimError> {
+    async fn delete(self, release: &Release) -> Result<Step, ClaimError> {
+        let Release { name, seen, reason } = release;
         if store::delete(&self.inner().api, &lock(name, seen)).await? == WriteOutcome::Written {
-            self.controller.metrics.released(label(reason)).inc();
+            let reason = label(*reason);
+            self.controller.metrics.released(reason).inc();
             let StoredHolder { kind, name: holder, .. } = &seen.spec.holder;
-            tracing::info!(claim = name, kind, holder, reason = label(reason), "released a claim");
+            tracing::info!(claim = name, kind, holder, reason, "released a claim");
         }
-        Ok(())
+        Ok(Step::Done)
     }
 
     async fn hand_over(
-        &mut self,
-        name: &str,
-        seen: &CachedClaim,
-        (object, claim): &(Value, Claim),
-    ) -> Result<(), ClaimError> {
-        let Some(stored) = StoredObject::read(object) else { return Ok(()) };
+        self,
+        release: &Release,
+        (object, claim): (Value, Claim),
+    ) -> Result<Step, ClaimError> {
+        let Release { name, seen, .. } = release;
+        let Some(stored) = StoredObject::read(&object) else { return Ok(Step::Done) };
         let heir = holder_of(&stored);
-        let written = store::update(&self.inner().api, &lock(name, seen), &heir, claim).await?;
+        let written = store::update(&self.inner().api, &lock(name, seen), &heir, &claim).await?;
         if written.is_none() {
             // It was taken again, or another replica was faster; the watch will show it.
-            return Ok(());
+            return Ok(Step::Done);
         }
         let (kind, holder) = (&heir.kind, &heir.name);
         tracing::info!(claim = name, kind, holder, "handed over a claim");
-        self.put(object).await;
-        self.ledger.add_claim(&object_ref_of(&stored), name, claim);
-        Ok(())
+        let evaluated = self.evaluate(&object).await;
+        Ok(evaluated.map_or(Step::Done, |(object_ref, known)| {
+            Step::HandedOver(Box::new((object_ref, known, claim)))
+        }))
     }
 
     /// Who needs the key when its holder does not.
-    async fn heir(&self, name: &str, held: &StoredHolder) -> Result<Heir, ClaimError> {
+    async fn heir(self, name: &str, candidates: &[StoredHolder]) -> Result<Heir, ClaimError> {
         let mut none = Heir::None;
-        for candidate in self.candidates(name, held).await? {
-            let found = self.inner().holders.get(&candidate).await?;
+        for candidate in candidates {
+            let found = self.inner().holders.get(candidate).await?;
             let Some((_, object)) = found else { continue };
             match self.need(name, &object).await? {
                 Need::Claims(claim) => return Ok(Heir::Object(Box::new((object, *claim)))),
@@ -126,47 +197,8 @@ impl Session<'_> {
         Ok(none)
     }
 
-    /// The objects that could need the key: the holder's owner first, the others by age.
-    async fn candidates(
-        &self,
-        name: &str,
-        held: &StoredHolder,
-    ) -> Result<Vec<StoredHolder>, ClaimError> {
-        let holder = ObjectRef::of(held);
-        let stored = self.inner().holders.get(held).await?.map(|(_, object)| object);
-        // Another object of its name may be stored now.
-        let uid = |object: &Value| Some(object.pointer("/metadata/uid")?.as_str()?.to_owned());
-        let uids = [held.uid.clone(), stored.as_ref().and_then(uid)];
-        let claimants = self.ledger.claimants(name).map(|claimant| &claimant.object_ref);
-        let owned = uids.iter().flatten().flat_map(|uid| self.ledger.owned_by(uid));
-        let mut others: Vec<_> = claimants
-            .chain(owned)
-            .filter(|other| **other != holder)
-            .filter_map(|other| Some((other, self.ledger.known(other)?)))
-            .collect();
-        others.sort_by_key(|(other, known)| (&known.created, &known.uid, *other));
-        others.dedup_by_key(|(other, _)| *other);
-        let owner = stored.as_ref().and_then(Owner::of);
-        let owner = owner.map(|owner| owner.held(&holder.namespace));
-        let others = others.into_iter().map(|(other, known)| other.held(known, None));
-        Ok(owner.into_iter().chain(others).collect())
-    }
-
-    async fn evaluate_holder(&self, name: &str, seen: &CachedClaim) -> Result<Answer, ClaimError> {
-        if self.plan.policies.standing(held_for(seen)) == Standing::Unavailable {
-            return Ok(Answer::Unknown);
-        }
-        let found = self.inner().holders.get(&seen.spec.holder).await?;
-        let Some((_, object)) = found else { return Ok(Answer::Unknown) };
-        Ok(match self.need(name, &object).await? {
-            Need::Claims(_) => Answer::Claims,
-            Need::DoesNotClaim => Answer::DoesNotClaim,
-            Need::Unknown => Answer::Unknown,
-        })
-    }
-
     /// Whether an object that was read live needs the key.
-    async fn need(&self, name: &str, object: &Value) -> Result<Need, ClaimError> {
+    async fn need(self, name: &str, object: &Value) -> Result<Need, ClaimError> {
         match self.claimed_by(name, object).await {
             Need::DoesNotClaim => {}
             known => return Ok(known),
@@ -191,7 +223,7 @@ impl Session<'_> {
     }
 
     /// Whether an object claims the key, as far as lookups show.
-    async fn claimed_by(&self, name: &str, object: &Value) -> Need {
+    async fn claimed_by(self, name: &str, object: &Value) -> Need {
         let Some(stored) = StoredObject::read(object) else { return Need::Unknown };
         match self.claims_of(&stored).await.map(|mut claims| claims.remove(name)) {
             Some(Some(claim)) => Need::Claims(Box::new(claim)),
@@ -202,7 +234,7 @@ impl Session<'_> {
 
     /// Whether a claim is old enough to be released although its holder may exist: the grace is
     /// longer if its policy is not in force or its kind not served, since both may come back.
-    fn age(&self, seen: &CachedClaim, presence: &Presence, reason: ReleaseReason) -> Age {
+    fn age(self, seen: &CachedClaim, presence: &Presence, reason: ReleaseReason) -> Age {
         let is_active = self.plan.policies.standing(held_for(seen)) == Standing::Active;
         let grace = self.inner().grace;
         let grace = match reason {
