@@ -7,9 +7,10 @@ use serde_json::{Value, json};
 
 /// The kustomization and the files that it names, as they were when this was built.
 const KUSTOMIZATION: &str = include_str!("../webhook/kustomization.yaml");
-const FILES: [(&str, &str); 9] = [
+const FILES: [(&str, &str); 10] = [
     ("configuration.yaml", include_str!("../webhook/configuration.yaml")),
     ("deployment.yaml", include_str!("../webhook/deployment.yaml")),
+    ("leases.yaml", include_str!("../webhook/leases.yaml")),
     ("namespace.yaml", include_str!("../webhook/namespace.yaml")),
     ("network-policy.yaml", include_str!("../webhook/network-policy.yaml")),
     ("pod-disruption-budget.yaml", include_str!("../webhook/pod-disruption-budget.yaml")),
@@ -196,10 +197,16 @@ mod tests {
         assert!(named("Namespace", names::NAMESPACE));
         assert!(named("ServiceAccount", names::webhook::NAME));
         assert!(named("ServiceAccount", names::configuration::NAME));
-        assert!(named("ValidatingAdmissionPolicy", names::UNIQUE_CLAIMS_POLICY));
+        for name in [names::UNIQUE_CLAIMS_POLICY, names::LEASES_POLICY] {
+            assert!(named("ValidatingAdmissionPolicy", name));
+            assert!(named("ValidatingAdmissionPolicyBinding", name));
+        }
         let all = json!(access).to_string();
-        use names::webhook::{AUDIT_REPORT, CA_SECRET, NAME, USER};
-        for name in [USER, CA_SECRET, AUDIT_REPORT, names::configuration::LEADER_LEASE] {
+        use names::webhook::{
+            AUDIT_REPORT, CA_SECRET, LEADER_LEASE, NAME, REPLICA_LEASE_PREFIX, USER,
+        };
+        let leases = [LEADER_LEASE, REPLICA_LEASE_PREFIX, names::configuration::LEADER_LEASE];
+        for name in [USER, CA_SECRET, AUDIT_REPORT].into_iter().chain(leases) {
             assert!(all.contains(name), "{name} is in no object");
         }
         for object in objects(Phase::Program) {

@@ -165,6 +165,28 @@ async fn a_second_replica_is_not_evicted_while_the_first_is_away() -> Outcome {
     }
 }
 
+/// What who writes the webhook configurations must not do.
+const REFUSED_TO_THE_WRITER: [&str; 18] = [
+    "patch validatingwebhookconfigurations/other",
+    "create mutatingwebhookconfigurations",
+    "delete validatingwebhookconfigurations/opensdn-webhook",
+    "list secrets",
+    "list secrets -n opensdn-system",
+    "create secrets -n opensdn-system",
+    "update secrets/opensdn-webhook-ca -n opensdn-system",
+    "update secrets/opensdn-webhook-paths -n opensdn-system",
+    "patch admissionpolicies.opensdn.io",
+    "patch admissionpolicies.opensdn.io --subresource=status",
+    "create uniqueclaims.opensdn.io",
+    "list vrouters.tf.tungsten.io",
+    "update leases/opensdn-webhook-leader -n opensdn-system",
+    "patch leases -n opensdn-system",
+    "create pods -n opensdn-system",
+    "patch clusterroles/opensdn-webhook-configuration",
+    "create serviceaccounts --subresource=token",
+    "delete validatingadmissionpolicybindings/opensdn-webhook-leases",
+];
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_the_webhooks_account_and_an_administrator_must_not_do_is_refused() -> Outcome {
     let sandbox = applied().await?;
@@ -181,6 +203,8 @@ async fn what_the_webhooks_account_and_an_administrator_must_not_do_is_refused()
         "patch mutatingwebhookconfigurations/opensdn-webhook",
         "delete mutatingwebhookconfigurations/opensdn-webhook",
         "patch validatingadmissionpolicies/opensdn-unique-claims",
+        "patch validatingadmissionpolicies/opensdn-webhook-leases",
+        "delete validatingadmissionpolicybindings/opensdn-webhook-leases",
         "create admissionpolicies.opensdn.io",
         "update admissionpolicies.opensdn.io",
         "patch admissionpolicies.opensdn.io",
@@ -206,25 +230,7 @@ async fn what_the_webhooks_account_and_an_administrator_must_not_do_is_refused()
     ] {
         is_refused(&sandbox, ACCOUNT, refused).await?;
     }
-    for refused in [
-        "patch validatingwebhookconfigurations/other",
-        "create mutatingwebhookconfigurations",
-        "delete validatingwebhookconfigurations/opensdn-webhook",
-        "list secrets",
-        "list secrets -n opensdn-system",
-        "create secrets -n opensdn-system",
-        "update secrets/opensdn-webhook-ca -n opensdn-system",
-        "update secrets/opensdn-webhook-paths -n opensdn-system",
-        "patch admissionpolicies.opensdn.io",
-        "patch admissionpolicies.opensdn.io --subresource=status",
-        "create uniqueclaims.opensdn.io",
-        "list vrouters.tf.tungsten.io",
-        "update leases/opensdn-webhook-leader -n opensdn-system",
-        "patch leases -n opensdn-system",
-        "create pods -n opensdn-system",
-        "patch clusterroles/opensdn-webhook-configuration",
-        "create serviceaccounts --subresource=token",
-    ] {
+    for refused in REFUSED_TO_THE_WRITER {
         is_refused(&sandbox, WRITER, refused).await?;
     }
     claims_are_the_webhooks(&sandbox).await
