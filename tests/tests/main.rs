@@ -20,6 +20,7 @@ mod lab_outage;
 mod lab_short;
 mod lab_uniqueness;
 mod lab_webhook;
+mod metrics_page;
 mod policy_author;
 mod promises;
 mod reproducible;

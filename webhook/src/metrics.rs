@@ -14,8 +14,8 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
 use opensdn_policy_host::{Mode, Operation, Step};
-use opensdn_runtime::label_values;
 use opensdn_runtime::metrics::{self, Histograms, SecondsGauge, histograms, register};
+use opensdn_runtime::{counts, label_values};
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -257,6 +257,7 @@ impl Metrics {
         all.register_state(&mut registry);
         all.background.register(&mut registry);
         all.configuration.register(&mut registry);
+        counts::register_all(&mut registry);
         Self { all: Arc::new(all), registry: Arc::new(registry) }
     }
 

@@ -210,6 +210,7 @@ fn start_background(
     )
     .waiting_for(Arc::new(move |policy: &str| rollout.is_complete(policy)))
     .reporting_to(claimed);
+    tokio::spawn(context.metrics.background().follow(leadership.clone()));
     tokio::spawn(audit.run(leadership.clone()));
     tokio::spawn(controller.run(leadership.clone()));
 }

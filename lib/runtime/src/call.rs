@@ -19,6 +19,8 @@ use kube::Resource;
 use kube::core::Status;
 use tokio::time::timeout;
 
+use crate::counts;
+
 /// How long a call may take, unless its caller says otherwise.
 pub const CALL_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -111,7 +113,11 @@ impl Call {
     }
 
     fn failed(self, source: CallFailure) -> CallError {
-        CallError { verb: self.verb, resource: self.resource, name: self.name, source }
+        let Self { verb, resource, name, .. } = self;
+        let operation = format!("{verb} {resource}");
+        let error = CallError { verb, resource, name, source };
+        counts::call_failed(operation, error.category());
+        error
     }
 }
 

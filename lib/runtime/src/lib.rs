@@ -7,6 +7,7 @@ pub mod admin;
 pub mod apply;
 pub mod call;
 pub mod client;
+pub mod counts;
 pub mod discovery;
 pub mod events;
 pub mod leader;

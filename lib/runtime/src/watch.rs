@@ -19,6 +19,7 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::call::CallFailure;
+use crate::counts::DisconnectedWatch;
 use crate::error_chain;
 
 mod parts;
@@ -140,6 +141,8 @@ struct Watch {
 struct Outage {
     failures: u32,
     retry: ExponentialBackoff,
+    /// None where the API server answers that it does not serve the resource.
+    counted: Option<DisconnectedWatch>,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -273,9 +276,17 @@ impl Watch {
             Failure::Call(CallFailure::Refused(status)) if status.code == 404
         );
         let (path, error) = (self.spec.path.clone(), error_chain(&failure));
-        let outage =
-            self.outage.get_or_insert_with(|| Outage { failures: 0, retry: RETRY.build() });
+        let outage = self.outage.get_or_insert_with(|| Outage {
+            failures: 0,
+            retry: RETRY.build(),
+            counted: None,
+        });
         outage.failures += 1;
+        if absent {
+            outage.counted = None;
+        } else {
+            outage.counted.get_or_insert_with(DisconnectedWatch::new);
+        }
         let (failures, pause) = (outage.failures, outage.retry.next().unwrap_or(RETRY_DELAY));
         // That a kind is not served is an ordinary answer.
         if failures == 1 && !absent {

@@ -1,6 +1,7 @@
-//! What the background work counts: the claim controller and the audit. Only the leader does that
-//! work, so only its numbers move.
+//! What the background work counts: who leads, the claim controller and the audit. Only the leader does
+//! that work, so only its numbers move.
 
+use opensdn_runtime::leader::Leadership;
 use opensdn_runtime::metrics::{SecondsGauge, register};
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
@@ -30,6 +31,7 @@ pub struct BackgroundMetrics {
     released: Family<ReasonLabel, Counter>,
     conflicts: Family<ScopeLabel, Gauge>,
     findings: Family<FindingLabels, Gauge>,
+    leader: Gauge,
     /// Objects that the last audit evaluated.
     pub audited_objects: Gauge,
     /// Kinds and policies that the last audit could not check.
@@ -39,6 +41,14 @@ pub struct BackgroundMetrics {
 }
 
 impl BackgroundMetrics {
+    /// Says whether this process leads, for as long as it is polled.
+    pub async fn follow(self, mut leadership: Leadership) {
+        loop {
+            self.leader.set(i64::from(leadership.is_held()));
+            leadership.changed().await;
+        }
+    }
+
     /// Claims released for a reason, which is a fixed label.
     pub fn released(&self, reason: &'static str) -> Counter {
         self.released.get_or_create_owned(&ReasonLabel { reason })
@@ -67,6 +77,7 @@ impl BackgroundMetrics {
         register(
             registry,
             [
+                ("leader", "1 while this process leads", None, Box::new(self.leader.clone())),
                 (
                     "claims_released",
                     "Uniqueness claims released",

@@ -40,6 +40,7 @@ pub struct ConfigurationContext {
 /// Starts them.
 pub fn start(context: ConfigurationContext, engines: Engines) {
     let ConfigurationContext { args, client, metrics, readiness, leadership, drain, .. } = context;
+    tokio::spawn(metrics.background().follow(leadership.clone()));
     let discovery = Discovery::start(client.clone(), args.lookup.staleness() / 3);
     let demand = policies::start_demand(policies::LoaderDeps {
         client: client.clone(),

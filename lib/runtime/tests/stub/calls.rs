@@ -6,7 +6,7 @@ use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::{Api, Resource as _};
 use opensdn_runtime::call::{Call, CallError, Verb};
 use opensdn_runtime::discovery::{Discovery, Resolution};
-use opensdn_runtime::error_chain;
+use opensdn_runtime::{counts, error_chain, metrics};
 use serde_json::json;
 
 use crate::api_server::{ApiServer, refusal};
@@ -140,4 +140,21 @@ async fn where_the_token_is_refused_discovery_says_so_and_what_to_check() {
     let found = discovery.snapshot().find("tf.tungsten.io", "Manager");
     let Resolution::Unknown(why) = found else { panic!("{found:?}") };
     assert!(why.contains("refuses our token (401): check that our ServiceAccount exists"), "{why}");
+}
+
+/// That there is no such object, or that another writer was faster, is an answer.
+#[tokio::test]
+async fn calls_that_fail_are_counted_and_answers_are_not() {
+    for (code, reason) in [(403, "Forbidden"), (503, "Away"), (404, "NotFound"), (409, "Conflict")]
+    {
+        get(code, reason, "why").await;
+    }
+    let mut registry = metrics::registry("test");
+    counts::register_all(&mut registry);
+    let text = metrics::encode(&registry).unwrap();
+    let counted = r#"test_api_calls_failed_total{operation="get secrets",reason="refused"} "#;
+    assert!(text.contains(counted), "{text}");
+    for reason in ["not_found", "conflict"] {
+        assert!(!text.contains(reason), "{text}");
+    }
 }

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use opensdn_runtime::watch::{Event, WatchSpec, watch};
+use opensdn_runtime::{counts, metrics};
 use serde_json::json;
 use tokio::sync::mpsc::Receiver;
 use tokio::time::timeout;
@@ -89,6 +90,29 @@ async fn an_outage_is_logged_once_and_so_is_its_end() {
     until(&mut events, |event| matches!(event, Event::Disconnected { .. })).await;
     assert_eq!(log.lines_with("restarted a watch"), 1);
     assert_eq!(log.lines_with("lost a watch"), 2);
+}
+
+/// How many are counted.
+fn disconnected() -> i64 {
+    let mut registry = metrics::registry("test");
+    counts::register_all(&mut registry);
+    let text = metrics::encode(&registry).unwrap();
+    let found = text.lines().find_map(|line| line.strip_prefix("test_watches_disconnected "));
+    found.unwrap().parse().unwrap()
+}
+
+/// In a process of its own, as every test.
+#[tokio::test]
+async fn a_watch_is_counted_as_disconnected_until_it_ends() {
+    let before = disconnected();
+    let (_, client) = ApiServer::start(|_| Some(refusal(503, "ServiceUnavailable", "away"))).await;
+    let mut events = watch(client, spec());
+    until(&mut events, |event| matches!(event, Event::Disconnected { .. })).await;
+    assert_eq!(disconnected(), before + 1);
+    drop(events);
+    while disconnected() > before {
+        tokio::task::yield_now().await;
+    }
 }
 
 #[tokio::test]
