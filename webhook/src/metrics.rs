@@ -107,6 +107,7 @@ struct All {
     evaluation_seconds: Histograms<PolicyLabel>,
     failures: Family<FailureLabels, Counter>,
     policy_loaded: Family<PolicyLabel, Gauge>,
+    policies_outdated: Gauge,
     cache_synced: Family<KindLabel, Gauge>,
     cache_staleness: Family<KindLabel, SecondsGauge>,
     claims_taken: Family<ScopeLabel, Counter>,
@@ -241,6 +242,7 @@ impl Metrics {
             evaluation_seconds: histograms(),
             failures: Family::default(),
             policy_loaded: Family::default(),
+            policies_outdated: Gauge::default(),
             cache_synced: Family::default(),
             cache_staleness: Family::default(),
             claims_taken: Family::default(),
@@ -339,6 +341,11 @@ impl Metrics {
             Loaded::Broken => 0,
         };
         loaded.get_or_create_owned(&label).set(current);
+    }
+
+    /// 1 while the AdmissionPolicies cannot be read, so that what is active may be outdated.
+    pub fn policies_outdated(&self) -> &Gauge {
+        &self.all.policies_outdated
     }
 
     /// 1 when the lookup cache of a kind can be relied on, else 0.
@@ -488,6 +495,12 @@ impl All {
                     "1 if the newest version of the policy serves",
                     None,
                     Box::new(self.policy_loaded.clone()),
+                ),
+                (
+                    "policies_outdated",
+                    "1 while the AdmissionPolicies cannot be read",
+                    None,
+                    Box::new(self.policies_outdated.clone()),
                 ),
                 (
                     "lookup_cache_synced",

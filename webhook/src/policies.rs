@@ -19,10 +19,12 @@ pub mod engines;
 mod entry;
 mod loader;
 mod module_store;
+mod outdated;
 mod reporter;
 mod rollout;
 mod serving;
 mod status;
+mod uniqueness;
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::PathBuf;
@@ -49,11 +51,13 @@ use engines::Engines;
 use entry::{Entry, Loading};
 use loader::Loader;
 use module_store::ModuleStore;
+use outdated::Silence;
 use reporter::{Reporter, Snapshot};
 use serving::Serving;
 
 pub(crate) use demand::{Demand, Judged};
 pub(crate) use rollout::Rollout;
+pub use uniqueness::ClaimsProgress;
 
 /// What modules are loaded by, in every process.
 pub(crate) struct LoaderDeps {
@@ -73,8 +77,8 @@ pub(crate) struct Deps {
     pub(crate) discovery: Discovery,
     pub(crate) leadership: Leadership,
     pub(crate) replicas: Replicas,
-    /// The number of the active set by which all claims of what is stored have been made.
-    pub(crate) claimed: watch::Receiver<Option<u64>>,
+    /// How far the claims of what is stored are.
+    pub(crate) claims: watch::Receiver<ClaimsProgress>,
 }
 
 /// The running part.
@@ -94,6 +98,7 @@ pub(crate) type Demanded = watch::Receiver<Option<Arc<Demand>>>;
 /// Starts to watch and load, and to put in force what is loaded.
 pub(crate) fn start(loader: LoaderDeps, deps: Deps) -> Policies {
     let (snapshot_sender, snapshots) = watch::channel(Snapshot::default());
+    let (outdated_sender, outdated) = watch::channel(None);
     let rollout = Rollout { snapshots: snapshots.clone(), replicas: deps.replicas.clone() };
     let reporter = Reporter {
         client: loader.client.clone(),
@@ -101,8 +106,9 @@ pub(crate) fn start(loader: LoaderDeps, deps: Deps) -> Policies {
         leadership: deps.leadership,
         replicas: deps.replicas,
         snapshots,
-        claimed: deps.claimed,
+        claims: deps.claims,
         active: deps.active.changed(),
+        outdated,
     };
     tokio::spawn(reporter.run());
     let serving = Serving {
@@ -110,6 +116,7 @@ pub(crate) fn start(loader: LoaderDeps, deps: Deps) -> Policies {
         active: deps.active,
         lookups: deps.lookups,
         snapshots: snapshot_sender,
+        outdated: outdated_sender,
     };
     let limits = loader.limits;
     let started = start_actor(loader, Some(serving));
@@ -146,6 +153,7 @@ fn start_actor(deps: LoaderDeps, serving: Option<Serving>) -> Started {
         listed: None,
         progress: Progress::Listing,
         started: Instant::now(),
+        silence: Silence::default(),
         condition: readiness.add_check("policies", "the AdmissionPolicies are being read"),
         demand: demand_sender,
     };
@@ -177,6 +185,7 @@ struct Actor {
     listed: Option<BTreeSet<String>>,
     progress: Progress,
     started: Instant,
+    silence: Silence,
     condition: ReadinessCheck,
     demand: watch::Sender<Option<Arc<Demand>>>,
 }
@@ -221,6 +230,7 @@ impl Actor {
     }
 
     fn observe(&mut self, change: Event) {
+        self.silence.observe(&change, Instant::now());
         match change {
             Event::Init => self.listed = Some(BTreeSet::new()),
             Event::InitApply(object) => {
@@ -335,12 +345,14 @@ impl Actor {
         }
     }
 
-    fn report(&self) {
+    fn report(&mut self) {
+        let outdated = self.silence.reason(Instant::now());
+        self.metrics.policies_outdated().set(i64::from(outdated.is_some()));
         for (name, entry) in &self.entries {
             self.metrics.policy_loaded(name, entry.metric());
         }
         if let Some(serving) = &self.serving {
-            serving.report(&self.entries);
+            serving.report(&self.entries, outdated);
         }
         if self.progress == Progress::Running {
             self.publish_demand();

@@ -35,7 +35,7 @@ use crate::metrics::Metrics;
 use crate::path_tokens::{PathToken, PathTokens};
 use crate::policies::check::Checker;
 use crate::policies::engines::Engines;
-use crate::policies::{self, Demanded, Rollout};
+use crate::policies::{self, ClaimsProgress, Demanded, Rollout};
 use crate::replicas::Replicas;
 
 pub use configuration_only::{ConfigurationContext, start as start_configuration_only};
@@ -88,7 +88,7 @@ pub fn start(context: Context, engines: Engines) -> Admission<ReviewContext> {
         context.readiness.clone(),
     );
     let active = Arc::new(ActivePolicies::new(metrics.clone()));
-    let claimed = watch::Sender::new(None);
+    let claimed = watch::Sender::new(ClaimsProgress::default());
     let (checker, rollout) =
         start_policies(&context, engines, &active, &lookups, &discovery, claimed.subscribe());
     let claims = Claims::start(client.clone(), args.claims.grace(), metrics.clone());
@@ -104,7 +104,7 @@ fn start_policies(
     active: &Arc<ActivePolicies>,
     lookups: &LookupCaches,
     discovery: &Discovery,
-    claimed: watch::Receiver<Option<u64>>,
+    claims: watch::Receiver<ClaimsProgress>,
 ) -> (Checker, Rollout) {
     let Context { args, client, metrics, readiness, leadership, drain, .. } = context;
     let replicas = Replicas::start(
@@ -130,7 +130,7 @@ fn start_policies(
         discovery: discovery.clone(),
         leadership: leadership.clone(),
         replicas,
-        claimed,
+        claims,
     };
     let policies = policies::start(loader, deps);
     start_configuration(context, discovery.clone(), policies.demand);
@@ -173,7 +173,7 @@ fn start_configuration(context: &Context, discovery: Discovery, demand: Demanded
 /// What the claim controller asks of the policies, and what it tells them.
 struct ClaimProgress {
     rollout: Rollout,
-    claimed: watch::Sender<Option<u64>>,
+    claimed: watch::Sender<ClaimsProgress>,
 }
 
 /// What only the leader does: the audit and the claim controller.

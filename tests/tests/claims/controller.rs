@@ -23,6 +23,7 @@ use opensdn_webhook::active::ActivePolicies;
 use opensdn_webhook::audit::{Audit, REPORT, REPORT_KEY, Timing};
 use opensdn_webhook::claims::controller::ClaimController;
 use opensdn_webhook::evaluate::Evaluator;
+use opensdn_webhook::policies::ClaimsProgress;
 use tokio::task::JoinHandle;
 
 use super::*;
@@ -393,7 +394,7 @@ async fn claims_under_old_keys_stay_until_all_replicas_run_the_new_policy() -> O
     let client = unloaded().await?;
     let replica = Replica::start(&client, "rollout", SHORT_GRACE, Scope::default()).await?;
     let (all_run_it, asked) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
-    let claimed = tokio::sync::watch::Sender::new(None);
+    let claimed = tokio::sync::watch::Sender::new(ClaimsProgress::default());
     let mut done = claimed.subscribe();
     let controller = {
         let (all_run_it, asked) = (Arc::clone(&all_run_it), Arc::clone(&asked));
@@ -407,7 +408,7 @@ async fn claims_under_old_keys_stay_until_all_replicas_run_the_new_policy() -> O
     let _controller = tokio::spawn(controller.run(replica.leadership.clone()));
     store(&client, "moved", "169.254.7.1").await?;
     until_held_by(&client, "169.254.7.1:80", Some("moved")).await?;
-    timeout(TIMEOUT, done.wait_for(Option::is_some)).await??;
+    timeout(TIMEOUT, done.wait_for(|progress| progress.claimed.is_some())).await??;
     let claims: Api<UniqueClaim> = Api::all(client.clone());
     let old = claim_object("an-old-key", "moved", "unique")?;
     claims.create(&PostParams::default(), &old).await?;

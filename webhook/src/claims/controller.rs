@@ -27,6 +27,7 @@ use super::policies::ClaimingPolicies;
 use super::report::Reporter;
 use crate::evaluate::{Evaluator, Subjects};
 use crate::metrics::BackgroundMetrics;
+use crate::policies::ClaimsProgress;
 use session::Session;
 
 /// Whether every live replica runs the policy of that name as its AdmissionPolicy is now.
@@ -41,7 +42,7 @@ pub struct ClaimController {
     reporter: Reporter,
     metrics: BackgroundMetrics,
     rolled_out: Arc<RolledOut>,
-    claimed: watch::Sender<Option<u64>>,
+    progress: watch::Sender<ClaimsProgress>,
 }
 
 /// What one session works by; when it changes, the next session starts.
@@ -66,8 +67,9 @@ impl ClaimController {
         metrics: BackgroundMetrics,
     ) -> Self {
         let reporter = Reporter::new(client.clone(), replica);
-        let (rolled_out, claimed) = (Arc::new(|_: &str| true), watch::Sender::new(None));
-        Self { client, claims, evaluator, discovery, reporter, metrics, rolled_out, claimed }
+        let rolled_out = Arc::new(|_: &str| true);
+        let progress = watch::Sender::new(ClaimsProgress::default());
+        Self { client, claims, evaluator, discovery, reporter, metrics, rolled_out, progress }
     }
 
     /// Waits with the release of what a policy no longer claims until all replicas run it.
@@ -77,10 +79,10 @@ impl ClaimController {
         self
     }
 
-    /// Says of which active set all claims of what is stored have been made, by its number.
+    /// Says of which active set all claims of what is stored have been made, and why none can be.
     #[must_use]
-    pub fn reporting_to(mut self, claimed: watch::Sender<Option<u64>>) -> Self {
-        self.claimed = claimed;
+    pub fn reporting_to(mut self, progress: watch::Sender<ClaimsProgress>) -> Self {
+        self.progress = progress;
         self
     }
 

@@ -11,6 +11,9 @@ use opensdn_runtime::call::{Call, CallError, Verb};
 
 use super::Holder;
 
+/// Name of the claim that is asked for and never stored.
+const PROBE: &str = "opensdn-webhook-probe";
+
 /// A claim in the state in which it was read or written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Lock {
@@ -58,6 +61,23 @@ pub(super) async fn create(
         Ok(created) => Ok(Some(Lock::of(&created))),
         Err(error) if error.is_conflict() => Ok(None),
         Err(error) => Err(error),
+    }
+}
+
+/// Asks the API server whether it would take a claim. Nothing is stored.
+///
+/// # Errors
+/// It would not.
+pub(super) async fn probe(api: &Api<UniqueClaim>) -> Result<(), CallError> {
+    let holder = Holder { kind: PROBE.to_owned(), name: PROBE.to_owned(), ..Holder::default() };
+    let text = || PROBE.to_owned();
+    let claim = Claim { scope: text(), key: text(), pointer: text(), policy: text(), code: text() };
+    let object = UniqueClaim::new(PROBE, spec(&holder, &claim));
+    let params = PostParams { dry_run: true, ..params() };
+    match call(Verb::Create, PROBE).run(api.create(&params, &object)).await {
+        Err(error) if !error.is_conflict() => Err(error),
+        // Also where there is one: then it may be asked.
+        Ok(_) | Err(_) => Ok(()),
     }
 }
 

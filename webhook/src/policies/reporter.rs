@@ -1,7 +1,9 @@
 //! Writes the status of AdmissionPolicies: this replica's entry always, the sum where it leads.
-//! What is written is decided in `status.rs`.
+//! What is written is decided in `status.rs`, what was written already known in `reporter/sent.rs`.
 
-use std::collections::{BTreeMap, HashMap};
+mod sent;
+
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,8 +21,10 @@ use time::format_description::well_known::Rfc3339;
 use tokio::sync::watch;
 use tokio::time::{Instant, interval};
 
-use super::status::{self, ModuleFacts, Uniqueness};
+use super::status::{self, LeaderView, ModuleFacts};
+use super::uniqueness::{ClaimsProgress, Uniqueness};
 use crate::replicas::Replicas;
+use sent::{Outcome, Sent, Watched};
 
 /// One policy: as the API server has it, and what this replica makes of it.
 #[derive(Clone, Debug)]
@@ -43,34 +47,33 @@ pub(crate) struct Reporter {
     pub(crate) leadership: Leadership,
     pub(crate) replicas: Replicas,
     pub(crate) snapshots: watch::Receiver<Snapshot>,
-    /// The number of the active set by which all claims of what is stored have been made.
-    pub(crate) claimed: watch::Receiver<Option<u64>>,
+    /// How far the claims of what is stored are.
+    pub(crate) claims: watch::Receiver<ClaimsProgress>,
     /// The number of the set that is active now.
     pub(crate) active: watch::Receiver<u64>,
+    /// Why the AdmissionPolicies cannot be read; none while they can.
+    pub(crate) outdated: watch::Receiver<Option<String>>,
 }
 
 const CALL_TIMEOUT: Duration = Duration::from_secs(5);
-/// What was written comes back by the watch; until then it is not written again.
-const ECHO: Duration = Duration::from_secs(5);
-
-/// What was written last, per policy and part, and when.
-type Sent = HashMap<(String, &'static str), (Value, Instant)>;
-
 impl Reporter {
     /// Writes until the snapshots end.
     pub(crate) async fn run(mut self) {
-        let mut sent = Sent::new();
+        let mut sent = Sent::default();
         let mut again = interval(Duration::from_secs(2));
         loop {
             tokio::select! {
                 alive = self.snapshots.changed() => if alive.is_err() { return },
                 () = self.leadership.changed() => {}
                 () = self.replicas.changed() => {}
-                claimed = self.claimed.changed() => if claimed.is_err() { return },
+                claims = self.claims.changed() => if claims.is_err() { return },
+                alive = self.outdated.changed() => if alive.is_err() { return },
                 _ = again.tick() => {}
             }
             let snapshot = Arc::clone(&self.snapshots.borrow_and_update());
-            sent.retain(|(name, _), (_, at)| snapshot.contains_key(name) && at.elapsed() < ECHO);
+            let is_lost = self.outdated.borrow_and_update().is_some();
+            let watched = if is_lost { Watched::Lost } else { Watched::Yes };
+            sent.forget(|name| snapshot.contains_key(name), watched, Instant::now());
             for (name, reported) in snapshot.iter() {
                 self.own(name, reported, &mut sent).await;
                 if self.leadership.is_held() {
@@ -85,12 +88,14 @@ impl Reporter {
         if before.is_some_and(|before| status::says_the_same(before, &reported.replica)) {
             return;
         }
-        if !is_new(sent, name, "own", &json!(reported.replica)) {
+        let value = json!(reported.replica);
+        if !sent.is_new(name, "own", &value) {
             return;
         }
         let entry = ReplicaStatus { updated_at: Some(now()), ..reported.replica.clone() };
         let manager = format!("{NAME}/{}", self.replica);
-        self.apply(name, &manager, &json!({"replicas": [entry]})).await;
+        let outcome = self.apply(name, &manager, &json!({"replicas": [entry]})).await;
+        sent.note(name, "own", value, outcome);
     }
 
     async fn sum(&self, name: &str, reported: &Reported, sent: &mut Sent) {
@@ -103,46 +108,51 @@ impl Reporter {
             let own = reported.module.as_ref().filter(|(own, _)| own == digest);
             own.map(|(_, facts)| facts.clone())
         };
+        let outdated = self.outdated.borrow().clone();
         let uniqueness = self.uniqueness(reported);
-        let object = &reported.object;
-        if let Some(status) = status::aggregate(object, &alive, facts, uniqueness, &now())
-            && is_new(sent, name, "sum", &untimed(&status))
-        {
-            self.apply(name, NAME, &status).await;
+        let view =
+            LeaderView { alive: &alive, uniqueness: &uniqueness, outdated: outdated.as_deref() };
+        if let Some(status) = status::aggregate(&reported.object, &view, facts, &now()) {
+            let value = untimed(&status);
+            if sent.is_new(name, "sum", &value) {
+                let outcome = self.apply(name, NAME, &status).await;
+                sent.note(name, "sum", value, outcome);
+            }
         }
         if let Some(patch) = status::prune(&reported.object, &alive)
-            && is_new(sent, name, "prune", &patch)
-            && let Ok(patch) = serde_json::from_value(patch)
+            && sent.is_new(name, "prune", &patch)
+            && let Ok(operations) = serde_json::from_value(patch.clone())
         {
-            self.prune(&reported.object, patch).await;
+            let outcome = self.prune(&reported.object, operations).await;
+            sent.note(name, "prune", patch, outcome);
         }
     }
 
     /// Whether what is stored has been claimed by the policy as it is now.
     fn uniqueness(&self, reported: &Reported) -> Uniqueness {
-        let is_claimed = *self.claimed.borrow() == Some(*self.active.borrow());
+        let active = reported.replica.ready.then(|| *self.active.borrow());
         match reported.claims {
             false => Uniqueness::NotClaimed,
-            true if is_claimed && reported.replica.ready => Uniqueness::Holds,
-            true => Uniqueness::Pending,
+            true => Uniqueness::of_claiming(&self.claims.borrow(), active),
         }
     }
 
-    async fn apply(&self, name: &str, manager: &str, status: &Value) {
+    async fn apply(&self, name: &str, manager: &str, status: &Value) -> Outcome {
         let kind = AdmissionPolicy::api_resource();
         let object = DynamicObject::new(name, &kind).data(json!({"status": status}));
         let ctx = Context::new(self.client.clone(), manager).timeout(CALL_TIMEOUT);
-        log(name, apply_status_as(&ctx, &kind, &object).await);
+        outcome(name, apply_status_as(&ctx, &kind, &object).await)
     }
 
-    async fn prune(&self, object: &AdmissionPolicy, patch: json_patch::Patch) {
+    async fn prune(&self, object: &AdmissionPolicy, patch: json_patch::Patch) -> Outcome {
         let ctx = Context::new(self.client.clone(), NAME).timeout(CALL_TIMEOUT);
-        log(&object.name_any(), patch_status(&ctx, object, patch).await);
+        outcome(&object.name_any(), patch_status(&ctx, object, patch).await)
     }
 }
 
-fn log(policy: &str, result: Result<(), CallError>) {
-    let Err(error) = result else { return };
+/// What became of the write; a failure is logged.
+fn outcome(policy: &str, result: Result<(), CallError>) -> Outcome {
+    let Err(error) = result else { return Outcome::Stored };
     let code = error.status().map(|status| status.code);
     let error = error_chain(&error);
     // Deleted or changed meanwhile: the watch reports it, and the status is computed again.
@@ -151,16 +161,7 @@ fn log(policy: &str, result: Result<(), CallError>) {
     } else {
         tracing::warn!(policy, error, "failed to write status");
     }
-}
-
-/// Whether this was not written just now; it is then remembered.
-fn is_new(sent: &mut Sent, name: &str, part: &'static str, value: &Value) -> bool {
-    let key = (name.to_owned(), part);
-    if sent.get(&key).is_some_and(|(before, _)| before == value) {
-        return false;
-    }
-    sent.insert(key, (value.clone(), Instant::now()));
-    true
+    Outcome::Failed
 }
 
 /// The status without the times in it.

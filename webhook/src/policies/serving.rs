@@ -19,6 +19,8 @@ pub(super) struct Serving {
     pub(super) active: Arc<ActivePolicies>,
     pub(super) lookups: LookupCaches,
     pub(super) snapshots: watch::Sender<Snapshot>,
+    /// Why the AdmissionPolicies cannot be read; none while they can.
+    pub(super) outdated: watch::Sender<Option<String>>,
 }
 
 impl Serving {
@@ -74,8 +76,15 @@ impl Serving {
         }
     }
 
-    /// Says what became of each policy.
-    pub(super) fn report(&self, entries: &BTreeMap<String, Entry>) {
+    /// Says what became of each policy, and why that may be outdated, if it may.
+    pub(super) fn report(&self, entries: &BTreeMap<String, Entry>, outdated: Option<&str>) {
+        self.outdated.send_if_modified(|before| {
+            let changed = before.as_deref() != outdated;
+            if changed {
+                *before = outdated.map(str::to_owned);
+            }
+            changed
+        });
         let report = |(name, entry): (&String, &Entry)| (name.clone(), entry.report(&self.replica));
         let snapshot = entries.iter().map(report).collect();
         self.snapshots.send_if_modified(|before| {

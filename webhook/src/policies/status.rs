@@ -1,13 +1,16 @@
 //! What is written into the status of an AdmissionPolicy: by each replica its own entry, by the
 //! leader the sum of them. Pure; who writes is in `reporter.rs`.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use opensdn_crds::admission_policy::{
     AdmissionPolicy, AdmissionPolicyStatus, KindRule, ReplicaStatus,
 };
-use opensdn_crds::status::{ConditionStatus, Conditions};
+use opensdn_crds::status::{ConditionStatus, Conditions, READY};
 use serde_json::{Value, json};
+
+use super::uniqueness::Uniqueness;
 
 /// The reason of a replica that runs what the spec says.
 pub(crate) const SERVING: &str = "Serving";
@@ -15,16 +18,17 @@ pub(crate) const SERVING: &str = "Serving";
 pub(crate) const LOADING: &str = "Loading";
 /// The reason while lookup caches are filled.
 pub(crate) const WAITING: &str = "WaitingForLookups";
+/// The reason of the leader while it cannot read AdmissionPolicies.
+const OUTDATED: &str = "Outdated";
 
-/// Whether no new object gets a key that a stored one has and that the policy makes unique.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Uniqueness {
-    /// The policy makes nothing unique.
-    NotClaimed,
-    /// What is stored has not all been claimed, as far as this leader knows.
-    Pending,
-    /// It has.
-    Holds,
+/// What the leader knows besides what replicas have written.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LeaderView<'v> {
+    /// The replicas that are alive.
+    pub(crate) alive: &'v BTreeSet<String>,
+    pub(super) uniqueness: &'v Uniqueness,
+    /// Why the AdmissionPolicies cannot be read; none while they can.
+    pub(crate) outdated: Option<&'v str>,
 }
 
 /// What a module says of itself, as far as the status has it.
@@ -56,24 +60,28 @@ fn replicas(object: &AdmissionPolicy) -> impl Iterator<Item = &ReplicaStatus> {
 /// `facts` is what the leader's own module of a digest says of itself.
 pub(crate) fn aggregate(
     object: &AdmissionPolicy,
-    alive: &BTreeSet<String>,
+    view: &LeaderView<'_>,
     facts: impl Fn(&str) -> Option<ModuleFacts>,
-    uniqueness: Uniqueness,
     now: &str,
 ) -> Option<Value> {
+    let LeaderView { alive, uniqueness, outdated } = *view;
     let generation = object.metadata.generation.unwrap_or_default();
-    let (status, reason, message) = ready_condition(object, alive, generation);
     let before = object.status.clone().unwrap_or_default();
     let known = before.conditions.clone().unwrap_or_default();
     let mut wanted = Conditions::after(&known);
     let current = Some(generation);
-    match (status, is_progress(&reason)) {
-        ("True", _) => wanted.ready(&reason, &message, current, now),
-        (_, true) => wanted.reconciling(&reason, &message, current, now),
-        (_, false) => wanted.stalled(&reason, &message, current, now),
+    let (status, reason, message) = ready_condition(object, alive, generation);
+    match (outdated, status, is_progress(&reason)) {
+        (Some(why), ..) => {
+            let message = outdated_message(why);
+            wanted.set(READY, ConditionStatus::Unknown, OUTDATED, &message, current, now);
+        }
+        (None, "True", _) => wanted.ready(&reason, &message, current, now),
+        (None, _, true) => wanted.reconciling(&reason, &message, current, now),
+        (None, _, false) => wanted.stalled(&reason, &message, current, now),
     }
     if let Some((status, reason, message)) = uniqueness_condition(&before, uniqueness, generation) {
-        wanted.set(UNIQUENESS, status, reason, message, current, now);
+        wanted.set(UNIQUENESS, status, reason, &message, current, now);
     }
     let digest = common_digest(object, alive);
     let facts = digest.as_deref().and_then(facts);
@@ -102,12 +110,19 @@ pub(crate) fn aggregate(
     (!unchanged).then(|| json!(after))
 }
 
-/// What a former leader has found holds until the specification changes.
+fn outdated_message(why: &str) -> String {
+    format!(
+        "the webhook cannot read AdmissionPolicies, and runs them as it read them last, whatever they \
+         say now: {why}"
+    )
+}
+
+/// What a former leader has found holds until the specification changes, or claims cannot be written.
 fn uniqueness_condition(
     before: &AdmissionPolicyStatus,
-    uniqueness: Uniqueness,
+    uniqueness: &Uniqueness,
     generation: i64,
-) -> Option<(ConditionStatus, &'static str, &'static str)> {
+) -> Option<(ConditionStatus, &'static str, Cow<'static, str>)> {
     let held = before.conditions.iter().flatten().any(|one| {
         one.type_ == UNIQUENESS
             && one.status == "True"
@@ -115,15 +130,23 @@ fn uniqueness_condition(
     });
     match uniqueness {
         Uniqueness::NotClaimed => None,
+        Uniqueness::Refused(why) => {
+            let message = format!(
+                "claims cannot be written, so objects that need a key are refused, and what is stored \
+                 may be without its claims: {why}. The webhook tries again by itself; its rights are \
+                 in deploy/webhook/rbac.yaml"
+            );
+            Some((ConditionStatus::False, "ClaimsNotWritten", message.into()))
+        }
         Uniqueness::Pending if !held => {
             let message = "what is stored is being claimed; until then a new object may get a key \
                            that an older one has";
-            Some((ConditionStatus::False, "ClaimingStoredObjects", message))
+            Some((ConditionStatus::False, "ClaimingStoredObjects", message.into()))
         }
         Uniqueness::Pending | Uniqueness::Holds => {
             let message = "what is stored has been claimed; where two of those have one key, the \
                            later one has the condition UniqueConflict";
-            Some((ConditionStatus::True, "StoredObjectsClaimed", message))
+            Some((ConditionStatus::True, "StoredObjectsClaimed", message.into()))
         }
     }
 }
@@ -225,10 +248,13 @@ mod tests {
         .unwrap()
     }
 
+    fn view(alive: &BTreeSet<String>) -> LeaderView<'_> {
+        LeaderView { alive, uniqueness: &Uniqueness::NotClaimed, outdated: None }
+    }
+
     fn ready(object: &AdmissionPolicy, alive: &[&str]) -> (String, String) {
         let alive = alive.iter().map(|&name| name.to_owned()).collect();
-        let none = Uniqueness::NotClaimed;
-        let status = aggregate(object, &alive, |_| None, none, "now").unwrap();
+        let status = aggregate(object, &view(&alive), |_| None, "now").unwrap();
         let text = |key: &str| status["conditions"][0][key].as_str().unwrap().to_owned();
         (text("status"), text("reason"))
     }
@@ -257,27 +283,27 @@ mod tests {
             let version = format!("version of {digest}");
             Some(ModuleFacts { version, judges: judges.clone() })
         };
-        let none = Uniqueness::NotClaimed;
-        let first = aggregate(&object, &alive, version, none, "first").unwrap();
+        let view = view(&alive);
+        let first = aggregate(&object, &view, version, "first").unwrap();
         assert_eq!(first["digest"], "x");
         assert_eq!(first["version"], "version of x");
         let replicas = object.status.take().unwrap().replicas;
         let mut status: AdmissionPolicyStatus = serde_json::from_value(first).unwrap();
         status.replicas = replicas;
         object.status = Some(status);
-        assert_eq!(aggregate(&object, &alive, version, none, "second"), None);
+        assert_eq!(aggregate(&object, &view, version, "second"), None);
         object.metadata.generation = Some(3);
-        let later = aggregate(&object, &alive, version, none, "third").unwrap();
+        let later = aggregate(&object, &view, version, "third").unwrap();
         assert_eq!(later["conditions"][0]["lastTransitionTime"], "third");
         assert_eq!(later["conditions"][1]["type"], "Reconciling");
         // A replica that cannot load the module reads there what it is about.
-        let lost = aggregate(&object, &alive, |_| None, none, "fourth").unwrap();
+        let lost = aggregate(&object, &view, |_| None, "fourth").unwrap();
         assert_eq!(lost["judges"], json!(judges));
         // But not what another one was about.
         object.spec.module.digest = Some("y".to_owned());
-        let other = aggregate(&object, &alive, |_| None, none, "fifth").unwrap();
+        let other = aggregate(&object, &view, |_| None, "fifth").unwrap();
         assert_eq!(other["judges"], Value::Null);
-        let former = aggregate(&object, &alive, version, none, "fifth").unwrap();
+        let former = aggregate(&object, &view, version, "fifth").unwrap();
         assert_eq!(former["judges"], Value::Null, "the one before runs still");
     }
 
@@ -285,9 +311,10 @@ mod tests {
     fn the_status_says_since_when_uniqueness_holds_over_leaders_until_the_policy_changes() {
         let mut object = object(&[replica("a", true, "x", 2)]);
         let alive = BTreeSet::from(["a".to_owned()]);
-        let mut next = |generation: i64, uniqueness, now: &str| {
+        let mut next = |generation: i64, uniqueness: Uniqueness, now: &str| {
             object.metadata.generation = Some(generation);
-            if let Some(status) = aggregate(&object, &alive, |_| None, uniqueness, now) {
+            let view = LeaderView { uniqueness: &uniqueness, ..view(&alive) };
+            if let Some(status) = aggregate(&object, &view, |_| None, now) {
                 object.status = serde_json::from_value(status).unwrap();
             }
             let conditions = object.status.clone().unwrap().conditions.unwrap_or_default();
@@ -295,11 +322,38 @@ mod tests {
             found.map(|one| (one.status, one.last_transition_time.unwrap()))
         };
         let is = |status: &str, since: &str| Some((status.to_owned(), since.to_owned()));
+        let refused = || Uniqueness::Refused("uniqueclaims is forbidden".to_owned());
         assert_eq!(next(2, Uniqueness::Pending, "1"), is("False", "1"));
         assert_eq!(next(2, Uniqueness::Holds, "2"), is("True", "2"));
         assert_eq!(next(2, Uniqueness::Pending, "3"), is("True", "2"), "another leads");
-        assert_eq!(next(3, Uniqueness::Pending, "4"), is("False", "4"), "it is another policy");
-        assert_eq!(next(3, Uniqueness::NotClaimed, "5"), None);
+        assert_eq!(next(2, refused(), "4"), is("False", "4"), "claims cannot be written");
+        assert_eq!(next(2, refused(), "5"), is("False", "4"));
+        assert_eq!(next(2, Uniqueness::Pending, "6"), is("False", "4"), "not claimed again yet");
+        assert_eq!(next(2, Uniqueness::Holds, "7"), is("True", "7"));
+        assert_eq!(next(3, Uniqueness::Pending, "8"), is("False", "8"), "it is another policy");
+        assert_eq!(next(3, Uniqueness::NotClaimed, "9"), None);
+    }
+
+    #[test]
+    fn a_leader_that_cannot_read_policies_does_not_say_that_they_are_ready() {
+        let (mut object, alive) =
+            (object(&[replica("a", true, "x", 2)]), BTreeSet::from(["a".to_owned()]));
+        let replicas = object.status.clone().unwrap().replicas;
+        let mut next = |outdated, now: &str| {
+            let view = LeaderView { outdated, ..view(&alive) };
+            let status = aggregate(&object, &view, |_| None, now)?;
+            let read: AdmissionPolicyStatus = serde_json::from_value(status.clone()).unwrap();
+            object.status = Some(AdmissionPolicyStatus { replicas: replicas.clone(), ..read });
+            Some(status["conditions"].clone())
+        };
+        assert_eq!(next(None, "1").unwrap()[0]["status"], "True");
+        let outdated = next(Some("missing RBAC rule"), "2").unwrap();
+        assert_eq!(outdated.as_array().map(Vec::len), Some(1), "{outdated}");
+        assert_eq!(outdated[0]["status"], "Unknown");
+        assert_eq!(outdated[0]["reason"], "Outdated");
+        assert!(outdated[0]["message"].as_str().unwrap().ends_with("missing RBAC rule"));
+        assert_eq!(next(Some("missing RBAC rule"), "3"), None, "it is not written again");
+        assert_eq!(next(None, "4").unwrap()[0]["status"], "True");
     }
 
     #[test]

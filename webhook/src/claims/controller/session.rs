@@ -5,12 +5,14 @@
 
 mod calls;
 mod reconcile;
+mod refusal;
 mod release;
 mod work;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::time::Duration;
 
+use opensdn_runtime::call::CallError;
 use opensdn_runtime::discovery::Resource;
 use opensdn_runtime::watch::{Event, WatchSpec, watch};
 use serde_json::Value;
@@ -25,6 +27,7 @@ use crate::claims::ledger::{KnownObject, Ledger, ObjectRef};
 use crate::evaluate::StoredObject;
 use calls::Calls;
 use reconcile::{ClaimOutcome, ObjectOutcome};
+use refusal::Refusals;
 use work::{Queue, Running};
 
 /// After a call failed, or a reason was not confirmed.
@@ -55,8 +58,9 @@ pub(super) struct Session<'k> {
     not_evaluated: BTreeSet<ObjectRef>,
     /// Objects that are to be read and evaluated again.
     to_evaluate: BTreeSet<ObjectRef>,
-    /// Claims of stored objects that are not written yet, as they should be.
-    unwritten: BTreeSet<String>,
+    /// Which claims have to be written, and whether the API server takes any.
+    refusals: Refusals,
+    probes: Running<'k, (), Result<(), CallError>>,
     queue: Queue,
     claims: Running<'k, String, ClaimOutcome>,
     /// Claims of which something has changed while they were worked.
@@ -87,7 +91,8 @@ impl<'k> Session<'k> {
             unreported: BTreeSet::new(),
             not_evaluated: BTreeSet::new(),
             to_evaluate: BTreeSet::new(),
-            unwritten: BTreeSet::new(),
+            refusals: Refusals::new(),
+            probes: Running::new(1),
             queue: Queue::default(),
             claims: Running::new(CLAIMS_AT_ONCE),
             changed: HashSet::new(),
@@ -110,8 +115,9 @@ impl<'k> Session<'k> {
                 self.start_work();
                 self.say_claimed();
             }
-            let due = self.due.keys().next().copied();
-            let in_time = due.unwrap_or(self.reevaluate).min(self.reevaluate);
+            self.say_refused();
+            let due = self.due.keys().next().copied().unwrap_or(self.reevaluate);
+            let in_time = due.min(self.reevaluate).min(self.refusals.next_probe());
             tokio::select! {
                 change = objects.recv() => {
                     if let Some((kind, change)) = change {
@@ -123,6 +129,7 @@ impl<'k> Session<'k> {
                 (object_ref, outcome) = self.objects.next() => {
                     self.finish_object(object_ref, outcome);
                 }
+                ((), answer) = self.probes.next() => self.refusals.answered(&answer),
                 _ = cache_synced.changed() => {}
                 () = sleep_until(in_time) => self.wake(),
             }
@@ -157,6 +164,10 @@ impl<'k> Session<'k> {
         self.ledger.touch(names.into_values().flatten());
         for object_ref in std::mem::take(&mut self.unreported) {
             self.conflicts.recheck(object_ref);
+        }
+        if self.refusals.next_probe() <= now {
+            self.refusals.asked(now);
+            self.start_probe();
         }
         if self.reevaluate <= now {
             self.reevaluate = now + REEVALUATE_INTERVAL;

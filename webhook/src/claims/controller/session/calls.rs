@@ -103,6 +103,11 @@ impl<'k> Calls<'k> {
         Ok(())
     }
 
+    /// Whether a claim could be written.
+    pub(super) async fn probe(self) -> Result<(), CallError> {
+        store::probe(&self.inner().api).await
+    }
+
     /// Says on the object which conflicts it has.
     pub(super) async fn report(
         self,

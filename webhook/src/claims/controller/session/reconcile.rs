@@ -13,6 +13,7 @@ use crate::claims::Holder;
 use crate::claims::cache::CachedClaim;
 use crate::claims::error::ClaimError;
 use crate::claims::ledger::{Action, Claimant, KnownObject, Mark, ObjectRef, ReleaseReason};
+use crate::policies::ClaimsProgress;
 
 /// What has been done about a claim.
 pub(super) type ClaimOutcome = Result<Step, ClaimError>;
@@ -76,9 +77,9 @@ impl Session<'_> {
             Action::Release(_) => Some(Urgency::LeftBehind),
         };
         if urgency == Some(Urgency::NotWritten) {
-            self.unwritten.insert(name.clone());
+            self.refusals.is_unwritten(&name);
         } else {
-            self.unwritten.remove(&name);
+            self.refusals.is_settled(&name);
         }
         match urgency {
             Some(urgency) => self.queue.push(name, urgency),
@@ -109,7 +110,7 @@ impl Session<'_> {
 
     fn start_write(&mut self, name: String, claimant: &Claimant, seen: Option<CachedClaim>) {
         let Some((holder, claim)) = self.wanted(&name, claimant) else {
-            self.unwritten.remove(&name);
+            self.refusals.is_settled(&name);
             self.settle(&name);
             return;
         };
@@ -129,9 +130,7 @@ impl Session<'_> {
     /// Takes in what has been done about a claim.
     pub(super) fn finish_claim(&mut self, name: String, outcome: ClaimOutcome) {
         match outcome {
-            Ok(Step::Done) => {
-                self.unwritten.remove(&name);
-            }
+            Ok(Step::Done) => self.refusals.is_settled(&name),
             Ok(Step::Inspected(inspected)) => {
                 if self.go_on(&inspected.0, &inspected.1) {
                     return;
@@ -145,6 +144,9 @@ impl Session<'_> {
             }
             Ok(Step::NotKnown) => self.requeue(&name, RETRY_DELAY),
             Err(error) => {
+                if let ClaimError::Call(error) = &error {
+                    self.refusals.failed(&name, error);
+                }
                 let error = error_chain(&error);
                 tracing::warn!(claim = name, error, "failed to reconcile a claim; will retry");
                 self.requeue(&name, RETRY_DELAY);
@@ -169,8 +171,33 @@ impl Session<'_> {
 
     /// From now on no new object can take a key that an older one has, by these policies.
     pub(super) fn say_claimed(&self) {
-        if self.unwritten.is_empty() && self.not_evaluated.is_empty() {
-            self.calls.controller.claimed.send_replace(Some(self.calls.plan.number));
+        if self.refusals.are_all_written() && self.not_evaluated.is_empty() {
+            let number = Some(self.calls.plan.number);
+            self.say(|progress| progress.claimed = number);
+        }
+    }
+
+    /// Says whether the API server takes claims. What the session before has found holds until this one
+    /// knows.
+    pub(super) fn say_refused(&self) {
+        if let Some(reason) = self.refusals.reason() {
+            self.say(|progress| progress.refused = reason.map(str::to_owned));
+        }
+    }
+
+    fn say(&self, change: impl FnOnce(&mut ClaimsProgress)) {
+        self.calls.controller.progress.send_if_modified(|progress| {
+            let before = progress.clone();
+            change(progress);
+            *progress != before
+        });
+    }
+
+    /// Asks whether a claim could be written, where there may be any to write.
+    pub(super) fn start_probe(&mut self) {
+        if !self.calls.plan.resources.is_empty() {
+            let calls = self.calls;
+            self.probes.start((), async move { calls.probe().await });
         }
     }
 
