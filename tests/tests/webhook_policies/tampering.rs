@@ -77,3 +77,71 @@ async fn a_configuration_that_was_deleted_is_restored_with_an_event() -> Outcome
     reported(&world, "ConfigurationDeleted", CONFIGURATION).await;
     Ok(())
 }
+
+/// The entries with a condition that lets nothing be judged; none if they have it.
+fn switched_off(mut object: Value) -> Option<Value> {
+    let (place, entry) = ours(&object)?;
+    let is_judged = entry.get("matchConditions").is_none();
+    let entry = object.pointer_mut(&format!("/webhooks/{place}"))?.as_object_mut()?;
+    entry.insert("matchConditions".into(), json!([{"name": "off", "expression": "false"}]));
+    object.get("webhooks").filter(|_| is_judged).cloned()
+}
+
+/// Another program that takes the configuration for its own, and changes it as soon as it is put right.
+fn fighter(world: &World) -> JoinHandle<()> {
+    let api = world.validating();
+    tokio::spawn(async move {
+        loop {
+            if let Ok(object) = api.get(CONFIGURATION).await
+                && let Ok(object) = serde_json::to_value(object)
+                && let Some(entries) = switched_off(object)
+            {
+                let change = Patch::Merge(json!({"webhooks": entries}));
+                // Another fighter was faster, or it is being put right.
+                drop(api.patch(CONFIGURATION, &PatchParams::default(), &change).await);
+            }
+            sleep(Duration::from_millis(20)).await;
+        }
+    })
+}
+
+/// Five repairs are made at once, and then after 2, 4 and 8 seconds more.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_fights_over_a_configuration_gets_few_answers_and_one_event() -> Outcome {
+    const WINDOW: Duration = Duration::from_secs(16);
+    const MOST: f64 = 9.0;
+    let world = World::start().await?;
+    let replica = world.replica("a", &[]).await?;
+    let metric = "opensdn_webhook_configuration_tampered_total\
+        {kind=\"ValidatingWebhookConfiguration\"}";
+    let counted = || replica.metric(metric).unwrap_or_default();
+    let fighters = [fighter(&world), fighter(&world)];
+    eventually("the first repairs are made at once", async || counted() >= 5.0).await;
+    // That no more are made than so many, only time shows.
+    sleep(WINDOW).await;
+    let repairs = counted();
+    assert!(repairs <= MOST, "{repairs} repairs");
+
+    // Both are of one mind, and stop: it is put right, and told in one Event that counts.
+    fighters.iter().for_each(JoinHandle::abort);
+    let is = async || {
+        let now = read(&world).await.unwrap_or_default();
+        ours(&now).is_some_and(|(_, entry)| entry.get("matchConditions").is_none())
+    };
+    eventually("it is put right in the end", is).await;
+    let all = counted();
+    let events: Api<Event> = Api::all(world.client.clone());
+    let told = async || {
+        let listed = events.list(&ListParams::default()).await;
+        let listed = listed.map(|events| events.items).unwrap_or_default();
+        let is_it = |event: &&Event| event.reason.as_deref() == Some("ConfigurationTampered");
+        let counts: Vec<i32> = listed
+            .iter()
+            .filter(is_it)
+            .map(|event| event.series.as_ref().map_or(1, |series| series.count))
+            .collect();
+        matches!(counts.as_slice(), [one] if f64::from(*one) >= all)
+    };
+    eventually("there is one Event, which counts them", told).await;
+    Ok(())
+}

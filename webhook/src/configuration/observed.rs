@@ -10,6 +10,7 @@ use serde_json::Value;
 use tokio::sync::mpsc;
 
 use super::object;
+use super::restraint::Restraint;
 
 /// How often a quiet watch has to be answered.
 const HEARTBEAT: Duration = Duration::from_secs(10);
@@ -48,6 +49,8 @@ pub(super) struct Configuration {
     watched: SingleObject,
     /// What it should have said when it last said so, while this process leads.
     accepted: Option<Value>,
+    /// How often it has been put right.
+    pub(super) restraint: Restraint,
 }
 
 impl Configuration {
@@ -64,7 +67,8 @@ impl Configuration {
 
     fn of(step: Step, events: mpsc::Receiver<Event>) -> Self {
         let watched = SingleObject::default();
-        Self { step, observed: Observed::Unknown, events, watched, accepted: None }
+        let restraint = Restraint::default();
+        Self { step, observed: Observed::Unknown, events, watched, accepted: None, restraint }
     }
 
     /// What its watch says next.

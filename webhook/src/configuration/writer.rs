@@ -19,11 +19,12 @@ use opensdn_runtime::readiness::Readiness;
 use opensdn_runtime::shutdown::{Drain, Phase};
 use serde_json::Value;
 use tokio::sync::watch;
-use tokio::time::{Interval, MissedTickBehavior, interval};
+use tokio::time::{Instant, Interval, MissedTickBehavior, interval};
 
 use super::object::{self, Address, MANAGER, WebhookEndpoint};
 use super::observed::{Cause, Configuration};
 use super::reach::{Reachability, Serving};
+use super::restraint::{AT_ONCE, Repair};
 use super::rules::{self, Part, Plan};
 use crate::certificates::Bundle;
 use crate::metrics::ConfigurationMetrics;
@@ -80,6 +81,8 @@ pub(super) struct Writer {
     endpoint: WebhookEndpoint,
     own: Vec<String>,
     reachability: Reachability,
+    /// One for the life of the process: it counts up what is repeated.
+    events: Events,
     kinds: watch::Receiver<Arc<Snapshot>>,
     checks: watch::Receiver<()>,
     timer: Interval,
@@ -102,10 +105,11 @@ impl Writer {
             has_client_auth,
             serving,
         );
+        let events = Events::new(deps.client.clone(), MANAGER, &deps.replica);
         let (kinds, checks) = (deps.discovery.changed(), deps.readiness.changes());
         let mut timer = interval(RETRY_DELAY);
         timer.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        Self { deps, endpoint, own: rules::own(), reachability, kinds, checks, timer }
+        Self { deps, endpoint, own: rules::own(), reachability, events, kinds, checks, timer }
     }
 
     /// Returns when something may have to be written, or written again.
@@ -161,6 +165,10 @@ impl Writer {
     /// Whether it may be written now. What only follows our own policies, and is known to have been right
     /// before, does not wait for an answer of the webhook.
     async fn may_write(&mut self, configuration: &Configuration, cause: Cause) -> bool {
+        let is_repair = matches!(cause, Cause::Deleted | Cause::Tampered);
+        if is_repair && configuration.restraint.check(Instant::now()) != Repair::Now {
+            return false;
+        }
         match cause {
             Cause::Change if configuration.has_accepted() => true,
             Cause::Absent if !self.deps.readiness.missing().is_empty() => false,
@@ -177,7 +185,11 @@ impl Writer {
                 tracing::info!(kind, "webhook configuration updated");
                 configuration.written(stored, desired);
                 let is_replaced = written == Written::Replaced;
-                self.report(kind, if is_replaced { Cause::Tampered } else { cause }).await;
+                let cause = if is_replaced { Cause::Tampered } else { cause };
+                if matches!(cause, Cause::Deleted | Cause::Tampered) {
+                    restrain(configuration, kind);
+                    self.report(kind, cause).await;
+                }
             }
             Err(error) => {
                 let error = self.endpoint.token.masked_in(&error_chain(&error));
@@ -220,10 +232,20 @@ impl Writer {
             name: Some(object::NAME.to_owned()),
             ..ObjectReference::default()
         };
-        let events = Events::new(self.deps.client.clone(), MANAGER, &self.deps.replica);
-        if let Err(error) = events.publish(&event(cause), &about).await {
+        if let Err(error) = self.events.publish(&event(cause), &about).await {
             tracing::warn!(error = error_chain(&error), "failed to publish an event");
         }
+    }
+}
+
+/// Counts a repair, and says once when those that follow have to wait.
+fn restrain(configuration: &mut Configuration, kind: &'static str) {
+    if configuration.restraint.repaired(Instant::now()) == AT_ONCE {
+        tracing::warn!(
+            kind,
+            "failed to keep the webhook configuration as it should be: another writer changes it again and \
+             again; it is put right ever later from now on, up to once a minute"
+        );
     }
 }
 
