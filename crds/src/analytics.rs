@@ -104,7 +104,7 @@ fn constraints(schema: &mut schemars::Schema) {
                 "analyticsStatisticsTTL",
                 "analyticsFlowTTL",
             ],
-            1,
-            "a number of hours, 1 or more",
+            -1,
+            "a number of hours, 1 or more, or -1 for the collector's default",
         );
 }

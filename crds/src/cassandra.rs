@@ -147,7 +147,6 @@ const HEAP_SIZE: &str = "^([1-9][0-9]{0,14}|[1-9][0-9]{0,8}[kKmMgG])$";
 
 #[cfg(feature = "kube")]
 fn constraints(schema: &mut schemars::Schema) {
-    use crate::schema::given;
     const HEAP: &str = "OSDN1502";
     let minimum = bytes("minHeapSize");
     let maximum = bytes("maxHeapSize");
@@ -170,11 +169,6 @@ fn constraints(schema: &mut schemars::Schema) {
             HEAP_SIZE,
             16,
             "a number of bytes, or with k, m or g, such as 4g",
-        )
-        .rule(
-            HEAP,
-            &format!("{} == {}", given("minHeapSize"), given("maxHeapSize")),
-            "set both minHeapSize and maxHeapSize, or neither",
         )
         .rule(
             HEAP,

@@ -64,8 +64,8 @@ pub struct ConfigConfiguration {
     pub svc_monitor_introspect_port: Option<i64>,
     /// Introspection of the device manager. Default 8096.
     pub device_manager_introspect_port: Option<i64>,
-    /// What the API checks about a request: no-auth, rbac or cloud-admin; the last two need
-    /// authMode keystone. Default rbac with keystone, else no-auth.
+    /// What the API checks about a request: no-auth, rbac or cloud-admin; the last two check nothing
+    /// without authMode keystone. Default rbac with keystone, else no-auth.
     pub aaa_mode: Option<AaaMode>,
     /// Address under which devices reach the device manager, the same on all replicas. Default: the
     /// address of each pod.
@@ -103,8 +103,8 @@ pub struct LinklocalServiceConfig {
     /// Name of the link-local service. Default metadata, a name that vrouters serve on their own:
     /// choose another unless you mean the metadata service.
     pub name: Option<String>,
-    /// Address under which workloads reach it, an IPv4 address, normally in 169.254.0.0/16. Default
-    /// 169.254.169.254.
+    /// Address under which workloads reach it, an IPv4 address, normally in 169.254.0.0/16; with the
+    /// name metadata6 it may be an IPv6 address. Default 169.254.169.254.
     pub ip: Option<String>,
     /// Port under which workloads reach it. Default 80.
     pub port: Option<i64>,
@@ -141,14 +141,16 @@ fn constraints(schema: &mut schemars::Schema) {
             ],
         )
         .at_least("OSDN1602", &["apiWorkerCount"], 1, "1 or more, at most the node's cores")
+        // The first worker has the port itself, the second 10000 more (tf-operator,
+        // pkg/apis/tf/v1alpha1/config_types.go:190-193).
         .rule_at(
             "apiWorkerCount",
             WORKERS,
             "self.?apiWorkerCount.orValue(1) <= 1 || \
-             (10000 + self.?apiIntrospectPort.orValue(8084) + self.apiWorkerCount <= 65535 && \
-             20000 + self.?apiAdminPort.orValue(8095) + self.apiWorkerCount <= 65535)",
-            "with apiWorkerCount n, the ports 10000 + apiIntrospectPort (default 8084) + n and \
-             20000 + apiAdminPort (default 8095) + n must not be above 65535: lower a port or \
+             (9998 + self.?apiIntrospectPort.orValue(8084) + self.apiWorkerCount <= 65535 && \
+             19998 + self.?apiAdminPort.orValue(8095) + self.apiWorkerCount <= 65535)",
+            "with apiWorkerCount n, the ports 9998 + apiIntrospectPort (default 8084) + n and \
+             19998 + apiAdminPort (default 8095) + n must not be above 65535: lower a port or \
              the count",
         )
         .longest(&["fabricMgmtIP"], 64)
@@ -190,11 +192,13 @@ fn linklocal_constraints(schema: &mut schemars::Schema) {
             "must be an IPv4 address or a DNS name, without port or scheme",
         )
         .longest(&["ip"], 64)
-        .field(
-            CODE,
+        .rule_at(
             "ip",
-            "self == '' || (isIP(self) && ip(self).family() == 4)",
-            "must be an IPv4 address, normally in 169.254.0.0/16",
+            CODE,
+            "!has(self.ip) || self.ip == '' || (isIP(self.ip) && (ip(self.ip).family() == 4 || \
+             (has(self.name) && self.name == 'metadata6')))",
+            "ip must be an IPv4 address, normally in 169.254.0.0/16 (IPv6 only with the name \
+             metadata6)",
         )
         .ports(CODE, &["ipFabricServicePort", "port"])
         .matches(CODE, &["name"], &format!("^{LABEL}$"), 63, "a DNS label, such as metadata");

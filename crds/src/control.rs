@@ -112,14 +112,5 @@ fn constraints(schema: &mut schemars::Schema) {
             "self >= 1 && self <= 4294967294 && !(self in [23456, 65535])",
             "must be 1 to 65534, or up to 4294967294 with bgpEnable4Byte of Config, and not 23456",
         )
-        .longest(&["dataSubnet"], 64)
-        .field(
-            "OSDN1609",
-            "dataSubnet",
-            "self == '' || (isCIDR(self) && cidr(self).ip().family() == 4 && \
-             cidr(self) == cidr(self).masked() && cidr(self).prefixLength() >= 8 && \
-             cidr(self).prefixLength() <= 30)",
-            "must be an IPv4 network with a prefix length from 8 to 30 and no host bits set, \
-             such as 10.1.0.0/24",
-        );
+        .networks("OSDN1609", &["dataSubnet"]);
 }

@@ -64,22 +64,16 @@ fn rules_of(kind: &str) -> Vec<ValidationRule> {
         message: Some(message("OSDN1107", &name_text(characters))),
         ..ValidationRule::default()
     });
-    let mode = ["Analytics", "Config"].contains(&kind).then(aaa_mode_needs_keystone);
-    name.into_iter().chain(mode).collect()
+    name.into_iter().flat_map(|too_long| [too_long, no_dots()]).collect()
 }
 
-/// The rule on Config and Analytics as objects of their own. Within a Manager the authentication
-/// stands elsewhere, and the Manager has its own rule.
-fn aaa_mode_needs_keystone() -> ValidationRule {
-    let text = "spec.serviceConfiguration.aaaMode rbac or cloud-admin needs \
-        spec.commonConfiguration.authParameters.authMode keystone: set it, or remove aaaMode";
+/// The rule on a component as an object of its own; within a Manager the pattern of the name says it.
+fn no_dots() -> ValidationRule {
+    let text = "metadata.name must have no dots, for volumes of the pods are named after it: use - \
+        instead";
     ValidationRule {
-        rule: "!(self.?spec.?serviceConfiguration.?aaaMode.orValue('') in \
-               ['rbac', 'cloud-admin']) || \
-               self.?spec.?commonConfiguration.?authParameters.?authMode.orValue('') == 'keystone'"
-            .to_owned(),
-        message: Some(message("OSDN1410", text)),
-        field_path: Some(".spec.serviceConfiguration.aaaMode".to_owned()),
+        rule: "!self.metadata.name.contains('.')".to_owned(),
+        message: Some(message("OSDN1106", text)),
         ..ValidationRule::default()
     }
 }

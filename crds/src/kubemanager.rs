@@ -45,9 +45,9 @@ pub struct KubemanagerSpec {
 pub struct KubemanagerConfiguration {
     /// The image of container kubemanager.
     pub containers: Option<Vec<Container>>,
-    /// kubernetes (default) or openshift; the same as of the vrouters.
+    /// kubernetes (default), openshift, openstack, vcenter or none.
     pub cloud_orchestrator: Option<String>,
-    /// IPv4 networks, separated by commas, for pods whose traffic uses the fabric directly. Default
+    /// IPv4 networks, separated by spaces, for pods whose traffic uses the fabric directly. Default
     /// 10.64.0.0/12.
     pub ip_fabric_subnets: Option<String>,
     /// Whether all pods use the fabric directly. Default false.
@@ -88,24 +88,27 @@ pub struct KubemanagerStatus {
     pub common: CommonStatus,
 }
 
+/// The words that the containers of OpenSDN know (tf-container-builder,
+/// `containers/base/common.sh:53` and `:375`).
+#[cfg(feature = "kube")]
+pub(crate) const ORCHESTRATOR: &str = "^(kubernetes|openshift|openstack|vcenter|none)$";
+#[cfg(feature = "kube")]
+pub(crate) const ORCHESTRATOR_TEXT: &str = "kubernetes, openshift, openstack, vcenter or none";
+
 #[cfg(feature = "kube")]
 fn constraints(schema: &mut schemars::Schema) {
     let _ = crate::schema::Fields::of(schema)
         .ports("OSDN1519", &["kubernetesAPIPort", "kubernetesAPISSLPort"])
-        .matches(
-            "OSDN1706",
-            &["cloudOrchestrator"],
-            "^(kubernetes|openshift)$",
-            64,
-            "kubernetes or openshift",
-        )
+        .matches("OSDN1706", &["cloudOrchestrator"], ORCHESTRATOR, 64, ORCHESTRATOR_TEXT)
         .longest(&["ipFabricSubnets"], crate::schema::TEXT)
+        // kube-manager splits it at white space and ends with an error on anything else
+        // (tf-controller, src/container/kube-manager/kube_manager/common/args.py:196).
         .field(
             "OSDN1702",
             "ipFabricSubnets",
-            "self == '' || self.split(',').all(subnet, isCIDR(subnet.trim()) && \
-             cidr(subnet.trim()).ip().family() == 4)",
-            "must be IPv4 networks separated by commas, such as 10.64.0.0/12",
+            "self.split(' ').all(subnet, subnet == '' || (isCIDR(subnet) && \
+             cidr(subnet).ip().family() == 4))",
+            "must be IPv4 networks separated by spaces, without commas, such as 10.64.0.0/12",
         )
         .longest(&["publicFIPPool"], crate::schema::TEXT)
         .field(

@@ -87,12 +87,14 @@ pub struct LinkLocalServiceStatus {
 #[cfg(feature = "kube")]
 fn constraints(schema: &mut schemars::Schema) {
     let _ = crate::schema::Fields::of(schema)
-        .longest(&["name"], 63)
+        // Of rows that are there already too, such as `Contrail Config`.
+        .longest(&["name"], crate::schema::HOST)
         .field(
             "",
             "name",
-            "self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",
-            "must be a DNS label: lower-case letters, digits and -, such as node-exporter",
+            r"self.matches('^[!-~]([ -~]*[!-~])?$')",
+            "must be made of printable ASCII characters, without spaces at its ends; workloads find \
+             it by DNS only if it is a label, such as node-exporter",
         )
         // Not by `format`: the API server would then check no other rule.
         .longest(&["ip"], 64)

@@ -75,8 +75,8 @@ pub struct ManagerConfiguration {
     pub auth_parameters: Option<AuthParameters>,
     /// How much the daemons log. tf-operator's default is debug, ours info.
     pub log_level: Option<LogLevel>,
-    /// Family of the nodes' operating system: rhel, centos or ubuntu. Decides how the kernel
-    /// module is built.
+    /// Operating system of the nodes. With ubuntu, in lower case, the kernel module is built on the
+    /// node; whatever else stands here (rhel, centos, openshift) counts as rhel.
     pub distribution: Option<String>,
     /// Bits of the RSA keys of all certificates. 0 and unset mean 4096.
     pub cert_key_length: Option<i64>,
@@ -251,23 +251,7 @@ mod constraints {
     ];
 
     pub(super) fn manager(schema: &mut Schema) {
-        let mut fields = Fields::of(schema);
-        for service in ["config", "analytics"] {
-            fields = fields.rule(
-                "OSDN1410",
-                &format!(
-                    "!(self.?services.?{service}.?spec.?serviceConfiguration.?aaaMode.orValue('') \
-                     in ['rbac', 'cloud-admin']) || \
-                     self.?commonConfiguration.?authParameters.?authMode.orValue('') == 'keystone'"
-                ),
-                &format!(
-                    "services.{service}.spec.serviceConfiguration.aaaMode rbac or cloud-admin \
-                     needs commonConfiguration.authParameters.authMode keystone: set it, or \
-                     remove aaaMode"
-                ),
-            );
-        }
-        let _ = fields.rule(
+        let _ = Fields::of(schema).rule(
             "OSDN1606",
             "!has(self.services) || !has(self.services.controls) || \
              self.?services.?config.?spec.?serviceConfiguration.?bgpEnable4Byte.orValue(false) || \
@@ -336,9 +320,11 @@ mod constraints {
         let _ = Fields::of(schema).matches(
             "OSDN1106",
             &["name"],
-            "^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$",
+            // Of the name a volume is made, NAME-KIND-volume, which may have no dots (tf-operator,
+            // pkg/controller/control/control_controller.go:253 and the like).
+            "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$",
             HOST,
-            "a DNS name: lower-case letters, digits, - and dots",
+            "a DNS label: lower-case letters, digits and -, without dots",
         );
     }
 }

@@ -144,8 +144,8 @@ pub struct PodConfiguration {
     pub auth_parameters: Option<AuthParameters>,
     /// How much the daemons log. tf-operator's default is debug, ours info.
     pub log_level: Option<LogLevel>,
-    /// Family of the nodes' operating system: rhel, centos or ubuntu. Decides how the kernel
-    /// module is built.
+    /// Operating system of the nodes. With ubuntu, in lower case, the kernel module is built on the
+    /// node; whatever else stands here (rhel, centos, openshift) counts as rhel.
     pub distribution: Option<String>,
 }
 
@@ -162,13 +162,16 @@ mod constraints {
 
     /// The fields that component and Manager share.
     pub(crate) fn common(schema: &mut Schema) {
-        let _ = Fields::of(schema).most_items(&["tolerations"], 64).matches(
-            "OSDN1215",
-            &["distribution"],
-            "^(rhel|centos|ubuntu)$",
-            64,
-            "rhel, centos or ubuntu, in lower case",
-        );
+        let _ = Fields::of(schema)
+            .most_items(&["tolerations"], 64)
+            .longest(&["distribution"], 64)
+            .field(
+                "OSDN1215",
+                "distribution",
+                "self == 'ubuntu' || self.trim().lowerAscii() != 'ubuntu'",
+                "must be written ubuntu, in lower case: any other spelling counts as rhel, whose \
+                 kernel modules do not fit",
+            );
     }
 
     /// The field aaaMode of Config and Analytics. A rule instead of an enumeration: the API server

@@ -226,13 +226,6 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// CEL that is true where a string is set and not empty. Rules read fields by `has()` and plain
-/// selection: behind `self.?field` the API server loses sight of the longest value, and takes the
-/// rule for too costly.
-pub(crate) fn given(field: &str) -> String {
-    format!("(has(self.{field}) && self.{field} != '')")
-}
-
 /// A rule's message: the code, then what is wrong and what to do.
 pub(crate) fn message(code: &str, text: &str) -> String {
     if code.is_empty() { text.to_owned() } else { format!("{code} {text}") }

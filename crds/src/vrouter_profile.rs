@@ -8,7 +8,7 @@ use serde_with::skip_serializing_none;
 
 use crate::status::Condition;
 
-/// How the data plane runs: exactly one of kernel, dpdk and sriov.
+/// Settings of the data plane: kernel or dpdk or neither, and sriov and variables beside them.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[cfg_attr(feature = "kube", derive(kube::CustomResource, schemars::JsonSchema))]
@@ -136,8 +136,13 @@ fn constraints(schema: &mut schemars::Schema) {
     let _ = crate::schema::Fields::of(schema)
         .rule(
             "",
-            "[has(self.kernel), has(self.dpdk), has(self.sriov)].exists_one(mode, mode)",
-            "give exactly one of kernel, dpdk and sriov (kernel: {} has no settings)",
+            "!has(self.kernel) || !has(self.dpdk)",
+            "give kernel or dpdk, not both: a node has one data plane",
+        )
+        .rule(
+            "",
+            "has(self.kernel) || has(self.dpdk) || has(self.sriov) || has(self.moreConfig)",
+            "give at least one of kernel, dpdk, sriov and moreConfig (kernel: {} has no settings)",
         )
         .map("nodeSelector", 64, 63)
         .map("moreConfig", 64, crate::schema::TEXT)

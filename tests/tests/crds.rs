@@ -127,8 +127,7 @@ async fn largest_manager_stays_within_the_budget_of_rules() -> Outcome {
                     "dataSubnet": "10.0.0.0/24", "vrouterGateway": "10.0.0.1",
                     "physicalInterface": vec!["ens3"; 20].join(","),
                     "sriovPhysicalInterface": vec!["ens5"; 100].join(","),
-                    "sriovPhysicalNetwork": vec!["net"; 100].join(","),
-                    "sriovVf": "4"
+                    "sriovPhysicalNetwork": vec!["net"; 100].join(",")
                 }
             }
         })

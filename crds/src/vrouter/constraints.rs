@@ -3,7 +3,8 @@
 
 use schemars::Schema;
 
-use crate::schema::{Fields, HOST, TEXT, given};
+use crate::kubemanager::{ORCHESTRATOR, ORCHESTRATOR_TEXT};
+use crate::schema::{Fields, HOST, TEXT};
 
 /// CEL for DPDK or SR-IOV by our own fields.
 const OWN_DATA_PLANE: &str =
@@ -28,13 +29,7 @@ fn lists(schema: &mut Schema) {
             "self.all(item, self.exists_one(other, other == item))",
             "must name each encapsulation once",
         )
-        .matches(
-            "OSDN1706",
-            &["cloudOrchestrator"],
-            "^(kubernetes|openshift)$",
-            64,
-            "kubernetes or openshift",
-        );
+        .matches("OSDN1706", &["cloudOrchestrator"], ORCHESTRATOR, 64, ORCHESTRATOR_TEXT);
 }
 
 /// That no interface is named twice is a policy: to compare all with all costs more than a rule may.
@@ -55,29 +50,31 @@ fn addresses(schema: &mut Schema) {
         .matches(
             "OSDN1804",
             &["physicalInterface"],
-            "^[^ /,]{1,15}(,[^ /,]{1,15})*$",
+            "^[^ /,]{1,15}([, ]+[^ /,]{1,15})*$",
             TEXT,
-            "names of interfaces separated by commas: 1 to 15 characters each, no space or slash",
+            "names of interfaces separated by commas or spaces: 1 to 15 characters each, no slash",
         );
 }
 
 fn numbers(schema: &mut Schema) {
     const PAGES: &str = "OSDN1806";
     let _ = Fields::of(schema)
-        .range("OSDN1808", &["cniMTU"], 1280, 9100, "from 1280 to 9100")
+        .range("OSDN1808", &["cniMTU"], 1280, 9216, "from 1280 to 9216")
         .at_least(PAGES, &["hugePages2M", "hugePages1G"], 0, "a number of pages, 0 or more")
+        // Of two requests the second replaces the first, a request for 0 pages too
+        // (tf-operator, pkg/controller/vrouter/vrouter_ds.go:185-211).
         .rule(
             PAGES,
-            "self.?hugePages2M.orValue(0) <= 0 || self.?hugePages1G.orValue(0) <= 0",
-            "only one of hugePages2M and hugePages1G may be above 0: set the other to 0 or \
-             remove it",
+            "!has(self.hugePages2M) || self.?hugePages1G.orValue(0) <= 0",
+            "hugePages2M takes the place of hugePages1G, even if it is 0: remove one of them",
         );
 }
 
 fn environment(schema: &mut Schema) {
+    // An absent list counts as one of one empty item.
     let [ids, bandwidths, schedulings] =
         ["PRIORITY_ID", "PRIORITY_BANDWIDTH", "PRIORITY_SCHEDULING"]
-            .map(|name| format!("('{name}' in self ? size(self['{name}'].split(',')) : 0)"));
+            .map(|name| format!("('{name}' in self ? size(self['{name}'].split(',')) : 1)"));
     let _ = Fields::of(schema)
         .map("envVariablesConfig", 128, TEXT)
         .field(
@@ -89,24 +86,38 @@ fn environment(schema: &mut Schema) {
         .field(
             "OSDN1810",
             "envVariablesConfig",
-            "self.all(key, !(key in ['POD_IP', 'NODE_TYPE', 'LOG_LEVEL', 'VROUTER_HOSTNAME', \
-             'CONTROL_NODES', 'CONFIG_NODES']))",
-            "must not set POD_IP, NODE_TYPE, LOG_LEVEL, VROUTER_HOSTNAME, CONTROL_NODES or \
-             CONFIG_NODES, which the operator sets",
+            "!('POD_IP' in self) && !('NODE_TYPE' in self)",
+            "must not set POD_IP or NODE_TYPE, which the operator sets",
         )
         .field(
             "OSDN1813",
             "envVariablesConfig",
-            &format!("{ids} == {bandwidths} && {ids} == {schedulings}"),
-            "must give PRIORITY_ID, PRIORITY_BANDWIDTH and PRIORITY_SCHEDULING the same number \
-             of items, separated by commas, or none of them",
+            &format!(
+                "('AGENT_MODE' in self && self['AGENT_MODE'] == 'dpdk') || \
+                 ({ids} <= {bandwidths} && {ids} <= {schedulings})"
+            ),
+            "must give PRIORITY_BANDWIDTH and PRIORITY_SCHEDULING an item for each of PRIORITY_ID, \
+             separated by commas",
         );
 }
 
 fn data_plane(schema: &mut Schema) {
-    let interfaces = given("sriovPhysicalInterface");
-    let networks = given("sriovPhysicalNetwork");
-    let functions = given("sriovVf");
+    const VARIABLES: &str = "has(self.envVariablesConfig)";
+    // How the container's script splits both (tf-container-builder,
+    // containers/vrouter/base/agent-functions.sh:831-838).
+    let words =
+        |text: &str| format!("{text}.replace(',', ' ').split(' ').filter(word, word != '').size()");
+    let variable = |name: &str| format!("self.envVariablesConfig['{name}']");
+    let interfaces = format!(
+        "({VARIABLES} && 'SRIOV_PHYSICAL_INTERFACE' in self.envVariablesConfig ? {} : \
+         (has(self.sriovPhysicalInterface) ? {} : 0))",
+        words(&variable("SRIOV_PHYSICAL_INTERFACE")),
+        words("self.sriovPhysicalInterface")
+    );
+    let functions = format!(
+        "({VARIABLES} && 'SRIOV_VF' in self.envVariablesConfig ? {} : 0)",
+        words(&variable("SRIOV_VF"))
+    );
     let _ = Fields::of(schema)
         .longest(&["agentMode", "sriovVf"], HOST)
         .longest(&["sriovPhysicalInterface", "sriovPhysicalNetwork"], TEXT)
@@ -114,34 +125,17 @@ fn data_plane(schema: &mut Schema) {
             "dpdk",
             "OSDN1814",
             &format!(
-                "{OWN_DATA_PLANE} || ((!has(self.agentMode) || \
-                 self.agentMode.lowerAscii() != 'dpdk') && \
-                 (!has(self.envVariablesConfig) || \
-                 !('AGENT_MODE' in self.envVariablesConfig) || \
-                 self.envVariablesConfig['AGENT_MODE'].lowerAscii() != 'dpdk'))"
+                "{OWN_DATA_PLANE} || !{VARIABLES} || !('AGENT_MODE' in self.envVariablesConfig) || \
+                 self.envVariablesConfig['AGENT_MODE'].lowerAscii() != 'dpdk'"
             ),
-            "agent mode dpdk alone does nothing: set dpdk, or profiles with a VrouterProfile \
-             for DPDK",
+            "AGENT_MODE dpdk alone starts no DPDK process: set dpdk, or profiles with a \
+             VrouterProfile for DPDK",
         )
         .rule_at(
-            "sriovPhysicalNetwork",
+            "sriovPhysicalInterface",
             "OSDN1815",
-            &format!(
-                "{interfaces} == {networks} && (!{interfaces} || \
-                 size(self.sriovPhysicalInterface.split(',')) == \
-                 size(self.sriovPhysicalNetwork.split(',')))"
-            ),
-            "sriovPhysicalInterface and sriovPhysicalNetwork belong together and must have the \
-             same number of items, separated by commas",
-        )
-        .required(
-            "sriovVf",
-            "OSDN1815",
-            &format!(
-                "!{interfaces} || {OWN_DATA_PLANE} || {functions} || \
-                 (has(self.envVariablesConfig) && 'SRIOV_VF' in self.envVariablesConfig)"
-            ),
-            "sriovPhysicalInterface needs the number of virtual functions: set SRIOV_VF in \
-             envVariablesConfig, or sriov.numberOfVfs",
+            &format!("{OWN_DATA_PLANE} || {interfaces} == {functions}"),
+            "sriovPhysicalInterface needs the number of virtual functions of each interface: set \
+             SRIOV_VF in envVariablesConfig to as many numbers, separated by commas, or use sriov",
         );
 }

@@ -29,11 +29,12 @@ const fn reason(
 const REASONS: &[Reason] = &[
     reason(
         "OSDN1106",
-        "a service in a list has no name of its own",
-        "Each item of the list becomes an object with its metadata.name. Without a name none is \
-         made; with the same name twice two specifications change one object in turns, and its pods \
-         are restarted without end.",
-        "give each item of the list a different metadata.name, a DNS name in lower case",
+        "a service has no name of its own, or one that nothing can be made of",
+        "Each item of a list becomes an object with its metadata.name. Without a name none \
+         is made; with the same name twice two specifications change one object in turns, \
+         and its pods are restarted without end. Volumes of the pods are named after it, and \
+         the name of a volume has no dots.",
+        "give each service a different metadata.name of lower-case letters, digits and -",
     ),
     reason(
         "OSDN1107",
@@ -53,10 +54,11 @@ const REASONS: &[Reason] = &[
     ),
     reason(
         "OSDN1215",
-        "the distribution of the nodes is not known",
-        "It selects the image that builds the kernel module and which host folders are mounted. \
-         Anything but ubuntu is treated as RHEL, in tf-operator even Ubuntu with a capital letter.",
-        "write rhel, centos or ubuntu",
+        "ubuntu is written in another way",
+        "The word ubuntu selects the image that builds the kernel module and which host \
+         folders are mounted. tf-operator takes everything else for RHEL, Ubuntu with a \
+         capital letter too.",
+        "write ubuntu; for all other systems any other word will do",
     ),
     reason(
         "OSDN1401",
@@ -81,15 +83,15 @@ const REASONS: &[Reason] = &[
     ),
     reason(
         "OSDN1410",
-        "role-based access without Keystone, or a mode that the daemons do not know",
-        "The modes rbac and cloud-admin ask Keystone who a user is. Without it every request to the \
-         API is refused.",
-        "set authMode: keystone with its parameters, or leave aaaMode out",
+        "a mode of access that the daemons do not know",
+        "The Config API takes cloud-admin for a word that it does not know, whatever was \
+         meant.",
+        "write no-auth, rbac or cloud-admin",
     ),
     reason(
         "OSDN1502",
         "Cassandra's heap is not given as the JVM reads it",
-        "The two sizes go to the JVM as -Xms and -Xmx. Where one is missing, malformed, or the \
+        "The two sizes go to the JVM as -Xms and -Xmx. Where one is malformed, or the \
          smallest is above the largest, the JVM does not start, and no status says why.",
         "give both minHeapSize and maxHeapSize, such as 2g and 4g, or neither",
     ),
@@ -129,9 +131,10 @@ const REASONS: &[Reason] = &[
     reason(
         "OSDN1515",
         "the erlang cookie has characters that do not survive",
-        "The cookie is written into a file and given on command lines. Other characters are read \
-         differently in one of them, and the nodes of RabbitMQ refuse each other.",
-        "use letters, digits, _ and - only, made for instance by: openssl rand -hex 20",
+        "The cookie is written into a shell script without quotes. What the shell reads \
+         otherwise (blanks, quotes, $, &, ; and the like) breaks it, and the nodes of \
+         RabbitMQ refuse each other.",
+        "use letters, digits, and _ - + / = only, made for instance by: openssl rand -hex 20",
     ),
     reason(
         "OSDN1519",
@@ -149,8 +152,8 @@ const REASONS: &[Reason] = &[
     reason(
         "OSDN1603",
         "workers of the Config API get ports that do not exist",
-        "Worker number n listens on ports made from the service's own by adding n and 10000 or \
-         20000. There is none above 65535.",
+        "The first worker has the ports of the service, the second those 10000 and 20000 \
+         above, each further one the next. There is none above 65535.",
         "lower apiWorkerCount, or the port that the message names",
     ),
     reason(
@@ -177,22 +180,22 @@ const REASONS: &[Reason] = &[
     reason(
         "OSDN1609",
         "the data network of the control nodes is no network",
-        "The control node listens on its own address within this network. Where host bits are set, \
-         or nothing matches, it listens nowhere.",
+        "The control node listens on its own address within this network. Where it cannot be \
+         read, the pods are not configured.",
         "write the network with its prefix length, such as 10.1.0.0/24",
     ),
     reason(
         "OSDN1615",
         "a time to live that is no number of hours",
-        "Data that is kept for no time at all is deleted as it is written, and the analytics are \
-         empty.",
-        "use a number of hours from 1",
+        "The collector does not start with it.",
+        "use a number of hours from 1, or -1 for the collector's default",
     ),
     reason(
         "OSDN1702",
         "the networks of the fabric are no networks",
-        "kube-manager makes addresses of pods from them.",
-        "write IPv4 networks separated by commas, such as 10.64.0.0/12",
+        "kube-manager splits the text at blanks and ends with an error on whatever is no \
+         network: two with a comma between them are none.",
+        "write IPv4 networks separated by spaces, such as 10.64.0.0/12",
     ),
     reason(
         "OSDN1704",
@@ -204,9 +207,10 @@ const REASONS: &[Reason] = &[
     reason(
         "OSDN1706",
         "the orchestrator is not known",
-        "It selects where the CNI's files are written and which API is asked. With another word the \
-         CNI is installed where nothing looks for it.",
-        "write kubernetes or openshift, in Kubemanager and Vrouter alike",
+        "The containers compare it with the words that they know, and leave out what belongs \
+         to the one that was meant: with kubernetes misspelt, for instance, the agents do \
+         not set up a gateway of their own.",
+        "write kubernetes, openshift, openstack, vcenter or none, or leave it out",
     ),
     reason(
         "OSDN1802",
@@ -225,9 +229,10 @@ const REASONS: &[Reason] = &[
     reason(
         "OSDN1804",
         "the physical interface has no name that Linux takes",
-        "The agent looks for the interface on the node and ends if it is not there. Names have at \
-         most 15 characters, without blank or slash.",
-        "write the name that ip link shows, or several separated by commas",
+        "The agent looks for the interface on the node and ends if it is not there. Names \
+         have at most 15 characters, without blank or slash.",
+        "write the name that ip link shows, or, for L3 multihoming, several separated by \
+         commas or spaces",
     ),
     reason(
         "OSDN1805",
@@ -238,44 +243,48 @@ const REASONS: &[Reason] = &[
     reason(
         "OSDN1806",
         "huge pages that cannot be had",
-        "A pod's request for pages of one size replaces that for the other, while the vrouter \
-         is given both; it then waits for memory that is not reserved.",
-        "set one of hugePages2M and hugePages1G above 0, and remove the other",
+        "A pod's request for 2M pages takes the place of that for 1G pages, even if it is \
+         for none, while the vrouter is given both; it then waits for memory that is not \
+         reserved.",
+        "leave one of hugePages2M and hugePages1G, and remove the other",
     ),
     reason(
         "OSDN1808",
         "the MTU of the pods is out of range",
-        "Below 1280 IPv6 does not work; above 9100 no fabric carries the packets with their \
-         encapsulation, and large ones are lost.",
-        "use at most the MTU of the network card less 50, from 1280 to 9100, or leave it out",
+        "Below 1280 IPv6 does not work; above 9216 no interface carries the packets, and \
+         large ones are lost.",
+        "use at most the MTU of the network card less 50, from 1280 to 9216, or leave it out",
     ),
     reason(
         "OSDN1810",
         "the name cannot be given to an environment variable of the vrouter",
-        "A name that the shell does not accept ends the script that reads it. One that the operator \
-         sets itself takes effect in one place and not in the other.",
-        "use letters, digits and _, not a digit first, and no name that the operator sets",
+        "A name that the shell does not accept ends the script that reads it. POD_IP and \
+         NODE_TYPE the container has from the operator: they take effect in one place and \
+         not in the other.",
+        "use letters, digits and _, not a digit first, and neither POD_IP nor NODE_TYPE",
     ),
     reason(
         "OSDN1813",
-        "the lists of the priority groups differ in length",
-        "Each priority group takes its bandwidth and scheduling from the same place of the other two \
-         lists. tf-operator's process ends where one is shorter.",
-        "give all three lists the same number of items, or none of them",
+        "a priority group has no bandwidth or no scheduling",
+        "Each priority group takes its bandwidth and scheduling from the same place of the \
+         other two lists. tf-operator's process ends where one is shorter.",
+        "give PRIORITY_BANDWIDTH and PRIORITY_SCHEDULING an item for each of PRIORITY_ID",
     ),
     reason(
         "OSDN1814",
         "DPDK is switched on in one place only",
-        "agentMode dpdk alone changes nothing: the pods have no DPDK container, and the agent waits \
-         for a forwarder that is not there.",
+        "AGENT_MODE dpdk alone starts no forwarder: the pods have no DPDK container, and the \
+         agent waits for one.",
         "set dpdk, or profiles with a VrouterProfile for DPDK",
     ),
     reason(
         "OSDN1815",
         "the settings of SR-IOV do not fit together",
-        "Interfaces and networks are paired by their place in the two lists, and without a number \
-         of virtual functions none is made.",
-        "give interfaces and networks the same number of items, and the number of functions",
+        "The script of the agent takes the number of virtual functions of each interface \
+         from SRIOV_VF, and ends with an error where there are not as many numbers as \
+         interfaces. sriovVf does not reach it.",
+        "set SRIOV_VF in envVariablesConfig to one number for each interface, separated by \
+         commas",
     ),
     reason(
         "OSDN1901",
