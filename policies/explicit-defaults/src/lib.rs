@@ -25,7 +25,11 @@
 //! - fields without effect.
 //!
 //! The log level is the one exception to tf-operator's defaults: `info` instead of `debug`, at
-//! which its scripts print private keys into the log.
+//! which its scripts print private keys into the log. It is written on creation only: it is in the
+//! environment of every container, so that whatever writes it into a running cluster, the edit of an
+//! annotation even, restarts all of it (tf-operator, `pkg/apis/tf/v1alpha1/base_types.go:755-801`).
+//! For the same reason a second database gets ports of its own only when it comes: one that runs and
+//! names none has those of the code.
 
 mod presence;
 mod table;
@@ -71,10 +75,11 @@ fn manager(request: &Request<Manager>, _: &NoSettings, patch: &mut Patch) -> Out
         return Ok(());
     }
     let mut spec = json!({"commonConfiguration": common});
-    write_common(patch, &mut spec)?;
+    write_common(patch, &mut spec, request.operation)?;
     let at = Pointer::from("/spec");
     patch.default_value(&mut spec, &at, "/commonConfiguration/certKeyLength", 4096)?;
     patch.default_value(&mut spec, &at, "/commonConfiguration/certSigner", "SelfSignedCA")?;
+    let before = request.old_object.as_ref().and_then(|old| old.services.as_ref());
     for component in services.iter().flat_map(Services::walk) {
         let Some(service) = &component.spec.service_configuration else { continue };
         if component.spec.common_configuration.is_none() {
@@ -85,7 +90,10 @@ fn manager(request: &Request<Manager>, _: &NoSettings, patch: &mut Patch) -> Out
                 json!({}),
             )?;
         }
-        write_service(patch, &component, service, request.operation)?;
+        let mut alike = before.iter().flat_map(|before| before.of_kind(component.kind));
+        let is_there = alike.any(|old| old.name == component.name);
+        let operation = if is_there { request.operation } else { Operation::Create };
+        write_service(patch, &component, service, operation)?;
     }
     Ok(())
 }
@@ -98,16 +106,18 @@ fn standalone(request: &Request<Standalone>, _: &NoSettings, patch: &mut Patch) 
     if owners.as_ref().and_then(Owners::manager).is_some() {
         patch.default_value(&mut spec, &"/spec".into(), "/commonConfiguration", json!({}))?;
     } else {
-        write_common(patch, &mut spec)?;
+        write_common(patch, &mut spec, request.operation)?;
     }
     let component = ComponentView::standalone(&request.kind, &request.name, service);
     write_service(patch, &component, service, request.operation)
 }
 
 /// What is in the commonConfiguration of a Manager, and of a component that has none.
-fn write_common(patch: &mut Patch, spec: &mut Value) -> Outcome {
+fn write_common(patch: &mut Patch, spec: &mut Value, operation: Operation) -> Outcome {
     let at = Pointer::from("/spec");
-    patch.default_value(spec, &at, "/commonConfiguration/logLevel", "info")?;
+    if operation == Operation::Create {
+        patch.default_value(spec, &at, "/commonConfiguration/logLevel", "info")?;
+    }
     let mode = "/commonConfiguration/authParameters/authMode";
     patch.default_value(spec, &at, mode, "noauth")?;
     if spec.pointer(mode).and_then(Value::as_str) == Some("keystone") {
