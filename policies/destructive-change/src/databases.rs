@@ -12,13 +12,14 @@ use crate::{
 pub(crate) const MOVED: Message = Message {
     code: "OSDN1505",
     severity: Severity::Deny,
-    title: "the config database would start empty",
+    title: "the config database would open another folder",
     explanation: "One Cassandra alone keeps its data in /var/lib/contrail/database, beside another \
-        one in /var/lib/contrail/config-database. Where a second one comes or goes, the first \
-        finds its new folder empty: the configuration of the network is gone until the data is \
-        moved.",
-    hint: "leave it at one Cassandra, or at more; else back up the database, move its folder on each \
-        node while it is stopped, and confirm it by the annotation opensdn.io/confirm-loss",
+        one in /var/lib/contrail/config-database. Where a second one comes or goes, the first opens \
+        the other folder, which is empty or has another database's data, and the second may open \
+        the first one's: the configuration of the network is gone until the data is moved.",
+    hint: "leave it at one Cassandra, or at more; else stop both and back them up, move away what is \
+        in the folder that the config database opens next, move its own there, on each node, and \
+        confirm it by the annotation opensdn.io/confirm-loss",
 };
 
 /// The databases whose folder is another after the change.
@@ -47,12 +48,13 @@ pub(crate) fn judge(
         return;
     }
     let text = format!(
-        "{} would start empty: its folder is another with a second Cassandra than without",
+        "{} would not find its data: its folder is another with a second Cassandra than without",
         database.title(),
     );
     let hint = format!(
-        "leave it at one Cassandra, or at more; else back up the database, move its folder on each \
-         node while it is stopped, and confirm it in the change: {}",
+        "leave it at one Cassandra, or at more; else stop both and back them up, move away what is \
+         in the folder that it opens next, move its own there, on each node, and confirm it in the \
+         change: {}",
         losses.how_to_confirm()
     );
     verdict.add(MOVED.at(Pointer::from("/spec/services/cassandras")).says(text).hint(hint));

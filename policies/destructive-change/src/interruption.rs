@@ -1,31 +1,39 @@
 //! Changes that take nothing away for good, but interrupt.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+};
 
 use opensdn_policy_components::{ComponentView, null_as_default};
 use opensdn_policy_sdk::{Message, Severity, Verdict};
-use serde::Deserialize;
+use serde::{
+    Deserialize, Deserializer,
+    de::{IgnoredAny, MapAccess, Visitor},
+};
+use serde_json::Value;
 
 pub(crate) const CREDENTIALS: Message = Message {
     code: "OSDN1517",
     severity: Severity::Warn,
     title: "the user or password of RabbitMQ changes",
-    explanation: "RabbitMQ reads them when it starts, its clients when they do. Until both have \
-        restarted they do not get in.",
-    hint: "change it when Config and the services that use it may reconnect, and see that the pods \
-        of RabbitMQ are restarted",
+    explanation: "RabbitMQ restarts with the new ones by itself, its clients read them when they \
+        start. Until Config and what else uses it have restarted they do not get in.",
+    hint: "make the change when Config and the services that use RabbitMQ may restart",
 };
 
 pub(crate) const VROUTERS: Message = Message {
     code: "OSDN1819",
     severity: Severity::Warn,
     title: "the vrouters restart",
-    explanation: "While its vrouter restarts, the pods of a node have no network. tf-operator \
-        leaves it to the administrator: nothing changes on a node until its vrouter pod is deleted \
+    explanation: "While its vrouter restarts, the pods of a node have no network. tf-operator writes \
+        changed parameters and variables to all nodes of the group and restarts all agents at once. \
+        A changed image it leaves to the administrator: a node has it when its vrouter pod is deleted \
         by hand.",
-    hint: "make the change when that is acceptable; with tf-operator, delete the pods one node after \
-        the other: kubectl -n NAMESPACE get pods -o wide -l tf_manager=vrouter, then kubectl -n \
-        NAMESPACE delete pod POD",
+    hint: "change parameters when all nodes of the group may lose their network for a moment, or try \
+        them in a group of few nodes first; for images delete the pods one node after the other: \
+        kubectl -n NAMESPACE get pods -o wide -l tf_manager=vrouter, then kubectl -n NAMESPACE delete \
+        pod POD",
 };
 
 /// What is read of the spec of a component.
@@ -36,17 +44,17 @@ pub(crate) struct Spec {
     service_configuration: Configuration,
 }
 
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
+/// What is read of a serviceConfiguration; each kind has some of it.
+#[derive(Clone, Debug, Default)]
 struct Configuration {
     // Rabbitmq
     user: Option<String>,
     password: Option<String>,
     // Vrouter
-    #[serde(deserialize_with = "null_as_default")]
     containers: Vec<Container>,
-    #[serde(deserialize_with = "null_as_default")]
-    env_variables_config: BTreeMap<String, String>,
+    variables: BTreeMap<String, String>,
+    /// Those of [`PARAMETERS`] that are given, neither null nor empty.
+    parameters: BTreeMap<&'static str, Value>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -55,6 +63,106 @@ struct Container {
     #[serde(deserialize_with = "null_as_default")]
     name: String,
     image: Option<String>,
+}
+
+/// The fields that tf-operator writes into the file of which a change restarts the agents
+/// (upstream's `pkg/apis/tf/v1alpha1/templates/vrouter_config.go:37-179` and
+/// `vrouter_types.go:874-995`).
+const PARAMETERS: &[&str] = &[
+    "cloudOrchestrator",
+    "configApiServerCaCertfile",
+    "configApiSslEnable",
+    "controlInstance",
+    "dataSubnet",
+    "dpdkUioDriver",
+    "hugePages1G",
+    "hugePages2M",
+    "hypervisorType",
+    "introspectSslEnable",
+    "kubernetesPodSubnet",
+    "l3mhCidr",
+    "logLocal",
+    "metadataProxySecret",
+    "metadataSslCaCertfile",
+    "metadataSslCertType",
+    "metadataSslCertfile",
+    "metadataSslEnable",
+    "metadataSslKeyfile",
+    "physicalInterface",
+    "sandeshCaCertfile",
+    "sandeshCertfile",
+    "sandeshKeyfile",
+    "sandeshServerCertfile",
+    "sandeshServerKeyfile",
+    "sandeshSslEnable",
+    "serverCaCertfile",
+    "serverCertfile",
+    "serverKeyfile",
+    "sriovPhysicalInterface",
+    "sriovPhysicalNetwork",
+    "sslEnable",
+    "subcluster",
+    "vrouterGateway",
+    "xmmpSslEnable",
+    "xmppServerCaCertfile",
+    "xmppServerCertfile",
+    "xmppServerKeyfile",
+];
+
+/// What an absent one means (`vrouter_types.go:497-512`): to write it out changes nothing.
+fn default_of(parameter: &str) -> Option<Value> {
+    Some(match parameter {
+        "cloudOrchestrator" => "kubernetes".into(),
+        "hypervisorType" => "kvm".into(),
+        "logLocal" => 1.into(),
+        "sslEnable" => true.into(),
+        "hugePages1G" | "hugePages2M" => 0.into(),
+        _ => return None,
+    })
+}
+
+impl<'de> Deserialize<'de> for Configuration {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(ConfigurationVisitor)
+    }
+}
+
+struct ConfigurationVisitor;
+
+impl<'de> Visitor<'de> for ConfigurationVisitor {
+    type Value = Configuration;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Configuration, A::Error> {
+        let mut read = Configuration::default();
+        while let Some(key) = map.next_key::<String>()? {
+            match key.as_str() {
+                "user" => read.user = map.next_value()?,
+                "password" => read.password = map.next_value()?,
+                "containers" => {
+                    read.containers = map.next_value::<Option<_>>()?.unwrap_or_default();
+                }
+                "envVariablesConfig" => {
+                    read.variables = map.next_value::<Option<_>>()?.unwrap_or_default();
+                }
+                key => match PARAMETERS.iter().find(|name| **name == key) {
+                    Some(name) => {
+                        let value: Value = map.next_value()?;
+                        if !value.is_null() && value != "" {
+                            read.parameters.insert(name, value);
+                        }
+                    }
+                    None => {
+                        map.next_value::<IgnoredAny>()?;
+                    }
+                },
+            }
+        }
+        Ok(read)
+    }
 }
 
 /// Judges a component as it will be, beside its spec as it is.
@@ -67,12 +175,14 @@ pub(crate) fn judge(old: &Spec, new: &ComponentView<'_, Spec>, verdict: &mut Ver
     }
 }
 
-/// An empty value is none: then they are random.
+/// An empty value keeps what is in the Secret (tf-operator,
+/// `pkg/apis/tf/v1alpha1/rabbitmq_types.go:199-207`).
 fn judge_credentials(old: &Configuration, new: &ComponentView<'_, Spec>, verdict: &mut Verdict) {
     let is = &new.spec.service_configuration;
     let fields = [("user", &old.user, &is.user), ("password", &old.password, &is.password)];
     for (field, was, is) in fields {
-        if was.as_deref().unwrap_or_default() != is.as_deref().unwrap_or_default() {
+        let is = is.as_deref().unwrap_or_default();
+        if !is.is_empty() && was.as_deref().unwrap_or_default() != is {
             let text = format!("{}: the {field} changes, and clients lose it", new.title());
             verdict.add(CREDENTIALS.at(new.setting("").key(field)).says(text));
         }
@@ -83,18 +193,37 @@ fn judge_vrouter(old: &Configuration, new: &ComponentView<'_, Spec>, verdict: &m
     let is = &new.spec.service_configuration;
     let (old_images, new_images) = (images(old), images(is));
     let images = changed(&old_images, &new_images);
-    let variables = changed(&old.env_variables_config, &is.env_variables_config);
-    for (field, what, names) in
-        [("containers", "image of", images), ("envVariablesConfig", "variable", variables)]
-    {
-        if !names.is_empty() {
-            let text = format!(
-                "{}: pods on its nodes lose their network while it restarts ({what} {})",
-                new.title(),
-                names.join(", ")
-            );
-            verdict.add(VROUTERS.at(new.setting("").key(field)).says(text));
-        }
+    if !images.is_empty() {
+        let text = format!(
+            "{}: pods on its nodes lose their network while it restarts (image of {})",
+            new.title(),
+            images.join(", ")
+        );
+        let hint = "with tf-operator, delete the pods one node after the other: kubectl -n NAMESPACE \
+            get pods -o wide -l tf_manager=vrouter, then kubectl -n NAMESPACE delete pod POD";
+        verdict.add(VROUTERS.at(new.setting("/containers")).says(text).hint(hint));
+    }
+    let variables: Vec<_> = changed(&old.variables, &is.variables)
+        .into_iter()
+        .map(|name| (new.setting("/envVariablesConfig").key(name), name))
+        .collect();
+    let parameters = PARAMETERS.iter().filter(|name| {
+        let value = |of: &Configuration| of.parameters.get(**name).cloned().or(default_of(name));
+        value(old) != value(is)
+    });
+    let parameters = parameters.map(|name| (new.setting("").key(name), *name));
+    let all: Vec<_> = parameters.chain(variables).collect();
+    if let Some((at, _)) = all.first() {
+        let names: Vec<_> = all.iter().map(|(_, name)| *name).collect();
+        let text = format!(
+            "{}: all its agents restart at once, and pods on its nodes lose their network \
+             meanwhile ({})",
+            new.title(),
+            names.join(", ")
+        );
+        let hint = "make the change when all nodes of the group may lose their network for a \
+            moment; to try it on few nodes first, give them a group of their own";
+        verdict.add(VROUTERS.at(at).says(text).hint(hint));
     }
 }
 

@@ -97,7 +97,7 @@ fn manager(request: &Request<Manager>, _: &Settings, verdict: &mut Verdict) -> O
         before: old.confirmed.clone().unwrap_or_default(),
     };
     for component in removed {
-        removal::judge(component, &losses, verdict);
+        removal::judge(component, &after, &losses, verdict);
     }
     for component in moved {
         databases::judge(component, &losses, verdict);
