@@ -100,6 +100,8 @@ pub enum Open {
     /// When the field is greater than 1: one port less than it says, each one above the one before; the
     /// first worker has the port itself (tf-operator, `pkg/apis/tf/v1alpha1/config_types.go:190`).
     PerWorker(&'static str),
+    /// Never: the field is there, and nothing listens.
+    Never,
 }
 
 /// A kind that a component waits for.
@@ -214,7 +216,9 @@ pub static COMPONENTS: &[Component] = &[
         ports: &[
             set_by("port", 9161, "cassandra"),
             set_by("cqlPort", 9041, "cassandra"),
-            set_by("storagePort", 7012, "cassandra"),
+            // Members encrypt all that they say to each other, so it is not bound
+            // (pkg/apis/tf/v1alpha1/templates/cassandra_config.go:93).
+            Port { open: Open::Never, ..set_by("storagePort", 7012, "cassandra") },
             set_by("sslStoragePort", 7013, "cassandra"),
             set_by("jmxLocalPort", 7201, "cassandra"),
             Port {

@@ -16,8 +16,6 @@ pub(crate) struct Configuration {
     // Control, Vrouter
     pub(crate) data_subnet: Option<String>,
     pub(crate) subcluster: Option<String>,
-    // Kubemanager, Vrouter
-    pub(crate) cloud_orchestrator: Option<String>,
     // Control
     pub(crate) asn_number: Scalar,
     // Config
@@ -57,7 +55,7 @@ fn about_port(key: &str) -> Option<&'static str> {
             Open::WhenTrue(field) | Open::UnlessFalse(field) | Open::PerWorker(field) => {
                 Some(field)
             }
-            Open::Always => None,
+            Open::Always | Open::Never => None,
         };
         [setting, open].into_iter().flatten()
     });
@@ -86,7 +84,6 @@ impl<'de> Visitor<'de> for ConfigurationVisitor {
                 "controlInstance" => read.control_instance = map.next_value()?,
                 "dataSubnet" => read.data_subnet = map.next_value()?,
                 "subcluster" => read.subcluster = map.next_value()?,
-                "cloudOrchestrator" => read.cloud_orchestrator = map.next_value()?,
                 "asnNumber" => read.asn_number = map.next_value()?,
                 "globalASNNumber" => read.global_asn_number = map.next_value()?,
                 key => match about_port(key) {

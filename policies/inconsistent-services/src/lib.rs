@@ -27,7 +27,9 @@ mod ports;
 mod presence;
 
 use opensdn_policy_components::{Owners, Services, null_as_default};
-use opensdn_policy_sdk::{Index, NoSettings, Outcome, Reads, Request, Verdict, policy};
+use opensdn_policy_sdk::{
+    Failure, Index, NoSettings, Outcome, Pointer, Reads, Request, Verdict, policy,
+};
 use serde::Deserialize;
 
 use configuration::Configuration;
@@ -36,6 +38,8 @@ use placement::Selector;
 #[derive(Reads)]
 #[reads(group = "tf.tungsten.io", kind = "Manager")]
 struct Manager {
+    #[read("/metadata/annotations/opensdn.io~1confirm-loss")]
+    confirmed: Option<String>,
     #[read("/spec/commonConfiguration/nodeSelector")]
     selector: Option<Selector>,
     #[read("/spec/services")]
@@ -76,11 +80,24 @@ const CONTROLS: Index = Index {
     group: "tf.tungsten.io",
     kind: "Control",
     key: "",
-    reads: &["/spec/serviceConfiguration/dataSubnet", "/spec/serviceConfiguration/subcluster"],
+    reads: &["/spec/serviceConfiguration/dataSubnet"],
 };
 
+/// Of all namespaces: a subcluster is one of the whole network.
+const CONTROLS_BY_SUBCLUSTER: Index = Index {
+    name: "controls-by-subcluster",
+    group: "tf.tungsten.io",
+    kind: "Control",
+    key: "/spec/serviceConfiguration/subcluster",
+    reads: &["/metadata/name"],
+};
+
+fn makes_subcluster(name: &str) -> Result<bool, Failure> {
+    Ok(!CONTROLS_BY_SUBCLUSTER.find(name)?.is_empty())
+}
+
 fn manager(request: &Request<Manager>, _: &NoSettings, verdict: &mut Verdict) -> Outcome {
-    let Some(Manager { selector, services: Some(services) }) = &request.object else {
+    let Some(Manager { confirmed, selector, services: Some(services) }) = &request.object else {
         return Ok(());
     };
     let nothing = Spec::default();
@@ -88,10 +105,11 @@ fn manager(request: &Request<Manager>, _: &NoSettings, verdict: &mut Verdict) ->
     if components.is_empty() {
         return Ok(());
     }
-    presence::judge(&components, verdict);
-    databases::judge(&components, verdict);
-    networks::judge(&components, verdict);
+    let confirmed = confirmed.as_deref().unwrap_or_default();
+    presence::judge(&components, &request.namespace, confirmed, verdict)?;
+    networks::judge(&components, &makes_subcluster, verdict)?;
     let placed = placement::place(&components, selector.as_ref());
+    databases::judge(&placed, verdict);
     placement::judge(&placed, verdict);
     ports::judge(&placed, verdict);
     Ok(())
@@ -102,22 +120,25 @@ fn manager(request: &Request<Manager>, _: &NoSettings, verdict: &mut Verdict) ->
 fn vrouter(request: &Request<Vrouter>, _: &NoSettings, verdict: &mut Verdict) -> Outcome {
     let Some(vrouter) = &request.object else { return Ok(()) };
     let name = vrouter.control.as_deref().unwrap_or_default();
-    if name.is_empty() || vrouter.owners.as_ref().and_then(Owners::manager).is_some() {
+    if vrouter.owners.as_ref().and_then(Owners::manager).is_some() {
         return Ok(());
     }
-    let Some(control) = CONTROLS.get(&request.namespace, name)? else { return Ok(()) };
-    let (data_subnet, subcluster) = (control.part::<String>(0)?, control.part::<String>(1)?);
     let own = networks::Settings {
         title: format!("Vrouter {}", request.name),
         data_subnet: vrouter.data_subnet.as_deref(),
         subcluster: vrouter.subcluster.as_deref(),
     };
+    let at = Pointer::from("/spec/serviceConfiguration");
+    networks::judge_subcluster(&own, &at, &makes_subcluster, verdict)?;
+    let control = if name.is_empty() { None } else { CONTROLS.get(&request.namespace, name)? };
+    let Some(control) = control else { return Ok(()) };
+    let data_subnet = control.part::<String>(0)?;
     let theirs = networks::Settings {
         title: format!("Control {name}"),
         data_subnet: data_subnet.as_deref(),
-        subcluster: subcluster.as_deref(),
+        subcluster: None,
     };
-    networks::compare(&own, &theirs, &"/spec/serviceConfiguration".into(), verdict);
+    networks::compare(&own, &theirs, &at, verdict);
     Ok(())
 }
 
@@ -136,12 +157,18 @@ policy! {
         networks::AS_NUMBERS,
         networks::DATA_SUBNETS,
         networks::SUBCLUSTERS,
-        networks::ORCHESTRATORS,
         placement::CONTROLS,
         placement::VROUTERS,
         ports::OF_DATABASES,
         ports::TAKEN,
     ],
-    indexes: [CONTROLS],
+    indexes: [
+        CONTROLS,
+        CONTROLS_BY_SUBCLUSTER,
+        presence::CONFIGS,
+        presence::RABBITMQS,
+        presence::REDIS,
+        presence::ZOOKEEPERS,
+    ],
     validate: [manager, vrouter],
 }

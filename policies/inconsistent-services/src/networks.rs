@@ -3,17 +3,19 @@
 use std::net::Ipv4Addr;
 
 use opensdn_policy_components::ComponentView;
-use opensdn_policy_sdk::{Message, Pointer, Severity, Verdict};
+use opensdn_policy_sdk::{Failure, Message, Outcome, Pointer, Severity, Verdict};
 
 use crate::Spec;
 
 pub(crate) const AS_NUMBERS: Message = Message {
     code: "OSDN1607",
     severity: Severity::Warn,
-    title: "Control and Config name different AS numbers",
-    explanation: "Each writes its number into the configuration of the network, so it has that \
-        of the one that wrote last.",
-    hint: "give asnNumber and globalASNNumber the same value, or remove both",
+    title: "a Control has another AS number than the cluster",
+    explanation: "The number of Config is the cluster's, that of a Control is written into its own \
+        routers: where the two differ, its control nodes peer with the others as those of another \
+        AS. In a subcluster that is how it must be.",
+    hint: "give asnNumber and globalASNNumber the same value, or remove both; if the Control is a \
+        subcluster, set its subcluster",
 };
 
 pub(crate) const DATA_SUBNETS: Message = Message {
@@ -21,28 +23,18 @@ pub(crate) const DATA_SUBNETS: Message = Message {
     severity: Severity::Deny,
     title: "the vrouters look for their control nodes in another network",
     explanation: "The agents take the addresses of the control nodes that lie in their own \
-        dataSubnet. Where the Control listens in another network, that is none, and no workload \
-        has a network.",
-    hint: "give the Vrouter and the Control that it names the same dataSubnet, or none",
+        dataSubnet. Where the Control listens in another network, that is none: they turn to the \
+        nodes of Config instead, where no control node listens.",
+    hint: "give the Vrouter a dataSubnet in which the Control's lies, or none",
 };
 
 pub(crate) const SUBCLUSTERS: Message = Message {
     code: "OSDN1613",
     severity: Severity::Deny,
-    title: "the vrouters and their Control are in different subclusters",
-    explanation: "The agent registers in another subcluster than the control nodes that it \
-        connects to, so its routes are not exchanged with those of its neighbours.",
-    hint: "give the Vrouter and the Control that it names the same subcluster, or none",
-};
-
-pub(crate) const ORCHESTRATORS: Message = Message {
-    code: "OSDN1706",
-    severity: Severity::Deny,
-    title: "kube-manager and vrouters work for different orchestrators",
-    explanation: "The CNI plug-in and the agent look for what kube-manager of the same \
-        orchestrator makes: pods stay in ContainerCreating.",
-    hint: "give cloudOrchestrator of kubemanager and of all vrouters the same value (default \
-        kubernetes)",
+    title: "the vrouters are in a subcluster that no Control makes",
+    explanation: "A subcluster comes into being by the control nodes of a Control that has its name. \
+        Without one the vrouters cannot be registered: their provisioner tries again without limit.",
+    hint: "give a Control the same subcluster, or remove it from the Vrouter",
 };
 
 /// What a Vrouter and its Control have to agree on.
@@ -61,22 +53,41 @@ impl<'a> Settings<'a> {
             subcluster: configuration.subcluster.as_deref(),
         }
     }
+
+    /// Empty where there is none.
+    fn subcluster(&self) -> &'a str {
+        self.subcluster.unwrap_or_default()
+    }
+
+    fn makes(&self, subcluster: &str) -> bool {
+        self.subcluster() == subcluster
+    }
 }
 
-pub(crate) fn judge(components: &[ComponentView<'_, Spec>], verdict: &mut Verdict) {
+/// Whether a Control that is no part of the Manager makes the subcluster.
+pub(crate) type Elsewhere<'a> = &'a dyn Fn(&str) -> Result<bool, Failure>;
+
+pub(crate) fn judge(
+    components: &[ComponentView<'_, Spec>],
+    elsewhere: Elsewhere<'_>,
+    verdict: &mut Verdict,
+) -> Outcome {
     let of_kind =
         |kind: &'static str| components.iter().filter(move |component| component.kind == kind);
     for vrouter in of_kind("Vrouter") {
+        let own = Settings::of(vrouter);
         let name = vrouter.spec.service_configuration.control_instance.as_deref();
-        let control = of_kind("Control").find(|control| name == Some(control.name));
-        if let Some(control) = control {
-            let (own, theirs) = (Settings::of(vrouter), Settings::of(control));
-            compare(&own, &theirs, &vrouter.setting(""), verdict);
+        if let Some(control) = of_kind("Control").find(|control| name == Some(control.name)) {
+            compare(&own, &Settings::of(control), &vrouter.setting(""), verdict);
+        }
+        let made = of_kind("Control").any(|control| Settings::of(control).makes(own.subcluster()));
+        if !made {
+            judge_subcluster(&own, &vrouter.setting(""), elsewhere, verdict)?;
         }
     }
     if let Some(config) = of_kind("Config").next() {
         let number = config.spec.service_configuration.global_asn_number.number().unwrap_or(64512);
-        for control in of_kind("Control") {
+        for control in of_kind("Control").filter(|one| Settings::of(one).subcluster().is_empty()) {
             let own = control.spec.service_configuration.asn_number.number().unwrap_or(64512);
             if own != number {
                 let (control_title, title) = (control.title(), config.title());
@@ -85,95 +96,85 @@ pub(crate) fn judge(components: &[ComponentView<'_, Spec>], verdict: &mut Verdic
             }
         }
     }
-    if let Some(manager) = of_kind("Kubemanager").next() {
-        for vrouter in of_kind("Vrouter") {
-            let (own, wanted) = (orchestrator(vrouter), orchestrator(manager));
-            if own != wanted {
-                let text = format!("{}: {own}, and kube-manager's is {wanted}", vrouter.title());
-                verdict.add(ORCHESTRATORS.at(vrouter.setting("/cloudOrchestrator")).says(text));
-            }
-        }
-    }
-}
-
-fn orchestrator<'a>(component: &ComponentView<'a, Spec>) -> &'a str {
-    match component.spec.service_configuration.cloud_orchestrator.as_deref() {
-        None | Some("") => "kubernetes",
-        Some(name) => name,
-    }
+    Ok(())
 }
 
 /// Compares a Vrouter with the Control that it names; `at` is where the settings of the Vrouter
-/// stand.
+/// stand. Without a network of its own a Vrouter takes all addresses of the control nodes, and those
+/// of a Control without one are the nodes', which may lie in the Vrouter's: only of two networks that
+/// do not meet it is certain that none fits (tf-operator, `pkg/apis/tf/v1alpha1/base_types.go:1113`).
 pub(crate) fn compare(
     own: &Settings<'_>,
     theirs: &Settings<'_>,
     at: &Pointer,
     verdict: &mut Verdict,
 ) {
-    let same = match (own.data_subnet.map(network), theirs.data_subnet.map(network)) {
-        // What cannot be read the schema refuses.
-        (Some(Network::Unreadable), _) | (_, Some(Network::Unreadable)) => true,
-        (left, right) => left.unwrap_or(Network::Unset) == right.unwrap_or(Network::Unset),
-    };
-    if !same {
-        let text = difference(own, theirs, "dataSubnet", own.data_subnet, theirs.data_subnet);
+    if let (Some(left), Some(right)) = (own.data_subnet, theirs.data_subnet)
+        && let (Some(own_network), Some(their_network)) = (network(left), network(right))
+        && !own_network.meets(&their_network)
+    {
+        let text = format!("{} has dataSubnet {left}, {} {right}", own.title, theirs.title);
         verdict.add(DATA_SUBNETS.at(at.key("dataSubnet")).says(text));
     }
-    if own.subcluster.unwrap_or_default() != theirs.subcluster.unwrap_or_default() {
-        let text = difference(own, theirs, "subcluster", own.subcluster, theirs.subcluster);
+}
+
+/// Judges the subcluster of a Vrouter that no Control beside it makes.
+pub(crate) fn judge_subcluster(
+    own: &Settings<'_>,
+    at: &Pointer,
+    elsewhere: Elsewhere<'_>,
+    verdict: &mut Verdict,
+) -> Outcome {
+    let name = own.subcluster();
+    if !name.is_empty() && !elsewhere(name)? {
+        let text = format!("{} has subcluster {name}, and no Control has", own.title);
         verdict.add(SUBCLUSTERS.at(at.key("subcluster")).says(text));
     }
+    Ok(())
 }
 
-fn difference(
-    own: &Settings<'_>,
-    theirs: &Settings<'_>,
-    field: &str,
-    left: Option<&str>,
-    right: Option<&str>,
-) -> String {
-    let shown = |value: Option<&str>| match value {
-        None | Some("") => format!("no {field}"),
-        Some(value) => format!("{field} {value}"),
-    };
-    format!("{} has {}, {} has {}", own.title, shown(left), theirs.title, shown(right))
-}
-
+/// An IPv4 network, without the bits of the host.
 #[derive(Debug, PartialEq, Eq)]
-enum Network {
-    Unset,
-    Unreadable,
-    Known { address: u32, prefix: u32 },
+struct Network {
+    first: u32,
+    mask: u32,
 }
 
-/// The network of an address with its prefix length, without the bits of the host.
-fn network(text: &str) -> Network {
-    if text.is_empty() {
-        return Network::Unset;
+impl Network {
+    /// Whether some address lies in both.
+    fn meets(&self, other: &Self) -> bool {
+        let mask = self.mask & other.mask;
+        self.first & mask == other.first & mask
     }
-    let parsed = text.split_once('/').and_then(|(address, prefix)| {
-        Some((address.parse::<Ipv4Addr>().ok()?, prefix.parse::<u32>().ok()?))
-    });
-    match parsed {
-        Some((address, prefix @ 0..=32)) => {
-            let mask = u32::MAX.checked_shl(32 - prefix).unwrap_or_default();
-            Network::Known { address: u32::from(address) & mask, prefix }
-        }
-        _ => Network::Unreadable,
-    }
+}
+
+/// `None` for what is unset, and for what cannot be read, which the schema refuses.
+fn network(text: &str) -> Option<Network> {
+    let (address, prefix) = text.split_once('/')?;
+    let address: Ipv4Addr = address.parse().ok()?;
+    let prefix: u32 = prefix.parse().ok().filter(|prefix| *prefix <= 32)?;
+    let mask = u32::MAX.checked_shl(32 - prefix).unwrap_or_default();
+    Some(Network { first: u32::from(address) & mask, mask })
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Network, network};
+    use super::network;
 
     #[test]
     fn bits_of_the_host_do_not_count() {
         assert_eq!(network("10.1.0.7/24"), network("10.1.0.0/24"));
         assert_ne!(network("10.1.0.0/24"), network("10.1.0.0/25"));
-        assert_eq!(network("0.0.0.0/0"), Network::Known { address: 0, prefix: 0 });
-        assert_eq!(network("10.1.0.0/33"), Network::Unreadable);
-        assert_eq!(network(""), Network::Unset);
+        assert_eq!(network("10.1.0.0/33"), None);
+        assert_eq!(network(""), None);
+    }
+
+    #[test]
+    fn networks_meet_where_one_contains_the_other() {
+        let meet = |left, right| network(left).unwrap().meets(&network(right).unwrap());
+        assert!(meet("10.1.0.0/16", "10.1.2.0/24"));
+        assert!(meet("10.1.2.0/24", "10.1.0.0/16"));
+        assert!(meet("0.0.0.0/0", "10.1.0.0/16"));
+        assert!(!meet("10.1.0.0/24", "10.1.1.0/24"));
     }
 }

@@ -15,8 +15,8 @@ pub(crate) const OF_DATABASES: Message = Message {
     title: "two databases on one node have the same ports",
     explanation: "Every Cassandra has the ports of the config database unless it says otherwise, \
         and both run on the network of the node: the second one does not start.",
-    hint: "give analyticsdb1 ports of its own: port 9160, cqlPort 9042, storagePort 7010, \
-        sslStoragePort 7011, jmxLocalPort 7200",
+    hint: "give analyticsdb1 ports of its own: port 9160, cqlPort 9042, sslStoragePort 7011, \
+        jmxLocalPort 7200",
 };
 
 pub(crate) const TAKEN: Message = Message {
@@ -59,6 +59,7 @@ fn numbers(
     };
     let count = match port.open {
         Open::Always => 1,
+        Open::Never => 0,
         Open::WhenTrue(field) => i64::from(configuration.switch(field) == Some(true)),
         Open::UnlessFalse(field) => i64::from(configuration.switch(field) != Some(false)),
         Open::PerWorker(field) => configuration.number(field).unwrap_or(1).clamp(1, 64) - 1,

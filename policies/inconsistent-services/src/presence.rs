@@ -1,11 +1,11 @@
 //! Services that need each other, and are not both there.
 
 use opensdn_policy_components::{
-    ComponentView,
+    ComponentView, Owners,
     component::{COMPONENTS, Component, Need, Place},
     is_analytics_database,
 };
-use opensdn_policy_sdk::{Message, Pointer, Severity, Verdict};
+use opensdn_policy_sdk::{Failure, Index, Message, Outcome, Pointer, Severity, Verdict};
 
 use crate::Spec;
 
@@ -20,12 +20,53 @@ pub(crate) const MISSING: Message = Message {
     hint: "add the services to spec.services",
 };
 
+/// Services may be objects of their own: the others find them in the namespace. Only databases
+/// cannot (tf-operator, `pkg/apis/tf/v1alpha1/base_types.go:1996`).
+macro_rules! elsewhere {
+    ($($name:ident: $index:literal of $kind:literal,)*) => {
+        $(pub(crate) const $name: Index = Index {
+            name: $index,
+            group: "tf.tungsten.io",
+            kind: $kind,
+            key: "/metadata/namespace",
+            reads: &["/metadata/ownerReferences"],
+        };)*
+
+        const ELSEWHERE: &[Index] = &[$($name),*];
+    };
+}
+
+elsewhere! {
+    CONFIGS: "configs" of "Config",
+    RABBITMQS: "rabbitmqs" of "Rabbitmq",
+    REDIS: "redis" of "Redis",
+    ZOOKEEPERS: "zookeepers" of "Zookeeper",
+}
+
+/// Whether the namespace has an object of that kind that no Manager made: what a Manager does not
+/// name any more is about to go.
+fn is_elsewhere(kind: &str, namespace: &str) -> Result<bool, Failure> {
+    let Some(index) = ELSEWHERE.iter().find(|index| index.kind == kind) else { return Ok(false) };
+    for object in &index.find(namespace)? {
+        if object.part::<Owners>(0)?.unwrap_or_default().manager().is_none() {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Whether the annotation says that a service of that kind is taken out by intention.
+fn is_taken_out(kind: &str, confirmed: &str) -> bool {
+    let mut items = confirmed.split(',').filter_map(|item| item.trim().split_once('/'));
+    items.any(|(taken_out, _)| taken_out == kind)
+}
+
 pub(crate) const IDLE_QUERIES: Message = Message {
     code: "OSDN1508",
     severity: Severity::Warn,
     title: "there is a query engine without a database of its own",
-    explanation: "Without a Cassandra named analyticsdb1 the analytics data goes into the config \
-        database, which is not made for it.",
+    explanation: "Without a Cassandra named analyticsdb1, by that very name, the analytics data goes \
+        into the config database, which is not made for it.",
     hint: "add a Cassandra named analyticsdb1 to cassandras, or remove queryengine",
 };
 
@@ -41,8 +82,9 @@ pub(crate) const SECOND_REDIS: Message = Message {
     code: "OSDN1518",
     severity: Severity::Warn,
     title: "there is more than one Redis",
-    explanation: "The others use the first only, on their own node.",
-    hint: "leave one item in redis",
+    explanation: "The services use one only, on their own node: tf-operator gives them the one named \
+        redis1.",
+    hint: "leave one item in redis, named redis1",
 };
 
 pub(crate) const NO_DATA_PLANE: Message = Message {
@@ -68,29 +110,47 @@ fn users_of_redis() -> impl Iterator<Item = &'static str> {
     users.map(|component| component.kind)
 }
 
-pub(crate) fn judge(components: &[ComponentView<'_, Spec>], verdict: &mut Verdict) {
+/// `confirmed` is what the annotation says of services that are taken out.
+pub(crate) fn judge(
+    components: &[ComponentView<'_, Spec>],
+    namespace: &str,
+    confirmed: &str,
+    verdict: &mut Verdict,
+) -> Outcome {
     let has = |kind: &str| components.iter().any(|component| component.kind == kind);
     let services = Pointer::from("/spec/services");
-    let missing: Vec<_> =
-        needed().filter(|component| !has(component.kind)).map(|component| component.key).collect();
+    let mut missing = Vec::new();
+    let mut taken_out = Vec::new();
+    for component in needed().filter(|component| !has(component.kind)) {
+        if is_taken_out(component.kind, confirmed) {
+            taken_out.push(component.key);
+        } else if !is_elsewhere(component.kind, namespace)? {
+            missing.push(component.key);
+        }
+    }
     if !missing.is_empty() {
         let text = format!("no {}: the cluster cannot start", missing.join(", no "));
         verdict.add(MISSING.at(&services).says(text));
     }
+    if !taken_out.is_empty() {
+        let text = format!("no {}: what needs it waits until it is back", taken_out.join(", no "));
+        verdict.add(MISSING.at(&services).severity(Severity::Warn).says(text));
+    }
     let users: Vec<_> = users_of_redis().filter(|kind| has(kind)).collect();
-    if !users.is_empty() && !has("Redis") {
+    if !users.is_empty() && !has("Redis") && !is_elsewhere("Redis", namespace)? {
         let text = format!("no redis: {} cannot start without it", users.join(" and "));
         verdict.add(MISSING.at(&services).says(text));
     }
     if !has("Analytics") {
-        let text = "no analytics: nothing collects what happens in the network, and the web UI \
-            shows nothing of it";
+        let text = "no analytics: nothing collects what happens in the network; with tf-operator \
+            config, control, kubemanager and webui are not configured without it";
         verdict.add(MISSING.at(&services).severity(Severity::Warn).says(text));
     }
     if has("Kubemanager") && !has("Vrouter") {
         verdict.add(NO_DATA_PLANE.at(services.key("kubemanager")));
     }
     judge_pairs(components, &has, &services, verdict);
+    Ok(())
 }
 
 fn judge_pairs(
@@ -102,16 +162,23 @@ fn judge_pairs(
     let database = components
         .iter()
         .find(|component| component.kind == "Cassandra" && is_analytics_database(component.name));
+    let has_its_own = components
+        .iter()
+        .any(|component| component.kind == "Cassandra" && component.name == "analyticsdb1");
     match (has("QueryEngine"), database) {
-        (true, None) => verdict.add(IDLE_QUERIES.at(services.key("queryengine"))),
+        (true, _) if !has_its_own => verdict.add(IDLE_QUERIES.at(services.key("queryengine"))),
         (false, Some(database)) => {
             let text = format!("{}: there is no query engine to use it", database.title());
             verdict.add(IDLE_DATABASE.at(&database.at).says(text));
         }
         _ => {}
     }
-    for redis in components.iter().filter(|component| component.kind == "Redis").skip(1) {
-        let text = format!("{}: the others use the first Redis only", redis.title());
-        verdict.add(SECOND_REDIS.at(&redis.at).says(text));
+    let all: Vec<_> = components.iter().filter(|component| component.kind == "Redis").collect();
+    let used = all.iter().find(|redis| redis.name == "redis1").or(all.first());
+    let Some(used) = used else { return };
+    for redis in all.iter().filter(|redis| redis.at != used.at) {
+        let text = format!("{}: nothing uses it beside {}", redis.title(), used.title());
+        let hint = format!("remove it and leave {}", used.title());
+        verdict.add(SECOND_REDIS.at(&redis.at).says(text).hint(hint));
     }
 }
