@@ -6,7 +6,7 @@ use opensdn_policy_components::{
 };
 use opensdn_policy_sdk::{Message, Severity, Verdict};
 
-use crate::Spec;
+use crate::{SetFields, Spec};
 
 pub(crate) const PORT: Message = Message {
     code: "OSDN1608",
@@ -28,22 +28,13 @@ pub(crate) const ANALYTICS: Message = Message {
     hint: "remove the fields",
 };
 
-pub(crate) const KUBEMANAGER: Message = Message {
-    code: "OSDN1701",
-    severity: Severity::Warn,
-    title: "a setting of kube-manager has no effect",
-    explanation: "The API server, the networks of pods and Services and the token are taken from \
-        the cluster. A value here that differs deceives its readers.",
-    hint: "remove the fields",
-};
-
 pub(crate) const VROUTER: Message = Message {
     code: "OSDN1809",
     severity: Severity::Warn,
     title: "a setting of the vrouters has no effect",
     explanation: "tf-operator accepts the field and never writes it into the parameters of the \
-        agent. A variable in envVariablesConfig does reach it.",
-    hint: "remove the fields, and set the variables in envVariablesConfig instead",
+        agent, or no script there reads it. A variable in envVariablesConfig does reach it.",
+    hint: "remove the fields, and set in envVariablesConfig instead what the message names",
 };
 
 const ALARM_FIELDS: &[&str] = &[
@@ -69,20 +60,12 @@ const SNMP_FIELDS: &[&str] = &[
 
 const QUERY_FIELDS: &[&str] = &["analyticsdbPort", "analyticsdbIntrospectPort"];
 
-const KUBEMANAGER_FIELDS: &[&str] = &[
-    "kubernetesAPIServer",
-    "kubernetesAPIPort",
-    "kubernetesAPISSLPort",
-    "podSubnet",
-    "serviceSubnet",
-    "kubernetesTokenFile",
-];
-
 const VROUTER_FIELDS: &[&str] = &[
     "statsCollectorDestinationPath",
     "collectorPort",
     "configApiPort",
     "dnsServerPort",
+    "sriovPhysicalNetwork",
     "sriovVf",
     "keystoneAuthAdminPassword",
     "keystoneAuthAdminPort",
@@ -126,13 +109,21 @@ const VROUTER_FIELDS: &[&str] = &[
     "xmppServerPort",
 ];
 
+/// Secrets, which do not belong into an object, and what no script reads as a variable either.
+const WITHOUT_A_VARIABLE: &[&str] = &[
+    "barbicanPassword",
+    "k8sToken",
+    "keystoneAuthAdminPassword",
+    "sriovPhysicalNetwork",
+    "vrouterDecryptKey",
+];
+
 pub(crate) fn judge(component: &ComponentView<'_, Spec>, verdict: &mut Verdict) {
     judge_ports(component, verdict);
     let (message, fields) = match component.kind {
         "AnalyticsAlarm" => (&ANALYTICS, ALARM_FIELDS),
         "AnalyticsSnmp" => (&ANALYTICS, SNMP_FIELDS),
         "QueryEngine" => (&ANALYTICS, QUERY_FIELDS),
-        "Kubemanager" => (&KUBEMANAGER, KUBEMANAGER_FIELDS),
         "Vrouter" => (&VROUTER, VROUTER_FIELDS),
         _ => return,
     };
@@ -141,15 +132,31 @@ pub(crate) fn judge(component: &ComponentView<'_, Spec>, verdict: &mut Verdict) 
     let Some(first) = dead.first() else { return };
     let text = format!("{}: without effect: {}", component.title(), dead.join(", "));
     let finding = message.at(component.setting("").key(first)).says(text);
-    verdict.add(if component.kind == "Vrouter" {
-        let variables: Vec<_> = dead.iter().map(|field| variable(field)).collect();
-        finding.hint(format!(
-            "remove them, and set in envVariablesConfig instead: {}",
+    let finding =
+        if component.kind == "Vrouter" { finding.hint(instead(&dead, given)) } else { finding };
+    verdict.add(finding);
+}
+
+/// What to do instead of setting these fields of a Vrouter.
+fn instead(dead: &[&str], given: &SetFields) -> String {
+    let mut hint = "remove them".to_owned();
+    let wants_dpdk = given.text("agentMode").is_some_and(|mode| mode.eq_ignore_ascii_case("dpdk"));
+    let variables: Vec<_> = dead
+        .iter()
+        .filter(|field| !WITHOUT_A_VARIABLE.contains(field))
+        .filter(|field| **field != "agentMode" || !wants_dpdk)
+        .map(|field| variable(field))
+        .collect();
+    if !variables.is_empty() {
+        hint.push_str(&format!(
+            ", and set in envVariablesConfig instead: {}",
             variables.join(", ")
-        ))
-    } else {
-        finding
-    });
+        ));
+    }
+    if wants_dpdk {
+        hint.push_str("; for DPDK set dpdk, or profiles with a VrouterProfile for it");
+    }
+    hint
 }
 
 fn judge_ports(component: &ComponentView<'_, Spec>, verdict: &mut Verdict) {
@@ -193,6 +200,6 @@ mod tests {
         assert_eq!(variable("keystoneAuthAdminPort"), "KEYSTONE_AUTH_ADMIN_PORT");
         assert_eq!(variable("k8sTokenFile"), "K8S_TOKEN_FILE");
         assert_eq!(variable("fabricSntHashTableSize"), "FABRIC_SNAT_HASH_TABLE_SIZE");
-        assert_eq!(VROUTER_FIELDS.len(), 45);
+        assert_eq!(VROUTER_FIELDS.len(), 46);
     }
 }

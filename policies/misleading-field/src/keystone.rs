@@ -49,6 +49,13 @@ struct Keystone {
     admin_port: Option<IgnoredAny>,
 }
 
+impl AuthParameters {
+    /// Empty where it is unset.
+    pub(crate) fn mode(&self) -> &str {
+        self.auth_mode.as_deref().unwrap_or_default()
+    }
+}
+
 pub(crate) fn judge(authentication: &AuthParameters, at: &Pointer, verdict: &mut Verdict) {
     let given = |text: &Option<String>| text.as_ref().is_some_and(|text| !text.is_empty());
     let keystone = &authentication.keystone_auth_parameters;

@@ -5,16 +5,17 @@
 //! spec:
 //!   serviceConfiguration:
 //!     agentMode: tsn                     # no effect; AGENT_MODE in envVariablesConfig has one
-//!     physicalInterface: ens3,ens4,ens3  # a bond of one interface with itself
+//!     physicalInterface: ens3,ens4       # two interfaces, and no l3mhCidr to use them with
 //! ```
 //!
-//! tf-operator accepts 75 fields that it never reads, gives others a meaning of its own, and
+//! tf-operator accepts 70 fields that it never reads, gives others a meaning of its own, and
 //! ignores one of two that contradict each other. Nothing warns the administrator, who sees the
 //! value in the object and believes it.
 //!
 //! What the operator makes of a Manager is not judged: the Manager has been. Fields that switch
 //! protection off are the business of `plaintext`.
 
+mod access;
 mod dead;
 mod keystone;
 mod values;
@@ -69,8 +70,7 @@ struct Common {
 #[derive(Clone, Debug, Default)]
 struct SetFields(BTreeMap<String, Value>);
 
-const IGNORED: [&str; 4] =
-    ["containers", "envVariablesConfig", "linklocalServices", "tcpListenOptions"];
+const IGNORED: [&str; 3] = ["containers", "linklocalServices", "tcpListenOptions"];
 
 impl SetFields {
     fn has(&self, field: &str) -> bool {
@@ -83,6 +83,11 @@ impl SetFields {
 
     fn number(&self, field: &str) -> Option<i64> {
         self.0.get(field).and_then(Value::as_i64)
+    }
+
+    /// The variable of that name in envVariablesConfig.
+    fn variable(&self, name: &str) -> Option<&str> {
+        self.0.get("envVariablesConfig")?.get(name)?.as_str()
     }
 
     fn switch(&self, field: &str) -> Option<bool> {
@@ -127,7 +132,9 @@ fn manager(request: &Request<Manager>, _: &NoSettings, verdict: &mut Verdict) ->
         let at = Pointer::from("/spec/commonConfiguration/authParameters");
         keystone::judge(authentication, &at, verdict);
     }
+    let mode = authentication.as_ref().map(AuthParameters::mode).unwrap_or_default();
     for component in services.iter().flat_map(Services::walk) {
+        access::judge(&component, mode, verdict);
         if component.spec.common_configuration.auth_parameters.is_some() {
             keystone::ignored(&component, verdict);
         }
@@ -142,7 +149,13 @@ fn standalone(request: &Request<Standalone>, _: &NoSettings, verdict: &mut Verdi
         return Ok(());
     }
     let component = ComponentView::standalone(&request.kind, &request.name, spec);
-    if let Some(authentication) = &spec.common_configuration.auth_parameters {
+    let authentication = spec.common_configuration.auth_parameters.as_ref();
+    access::judge(
+        &component,
+        authentication.map(AuthParameters::mode).unwrap_or_default(),
+        verdict,
+    );
+    if let Some(authentication) = authentication {
         keystone::judge(authentication, &component.shared("/authParameters"), verdict);
     }
     judge(&component, verdict);
@@ -152,7 +165,7 @@ fn standalone(request: &Request<Standalone>, _: &NoSettings, verdict: &mut Verdi
 fn judge(component: &ComponentView<'_, Spec>, verdict: &mut Verdict) {
     dead::judge(component, verdict);
     match component.kind {
-        "Analytics" => values::judge_times(component, verdict),
+        "Cassandra" => values::judge_heap(component, verdict),
         "Kubemanager" => values::judge_fabric(component, verdict),
         "Vrouter" => values::judge_interfaces(component, verdict),
         _ => {}
@@ -168,12 +181,12 @@ policy! {
         keystone::ADMIN_PORT,
         keystone::IGNORED,
         dead::PORT,
+        access::MODE,
         dead::ANALYTICS,
-        dead::KUBEMANAGER,
         dead::VROUTER,
         values::INTERFACES,
-        values::TIMES,
         values::FABRIC,
+        values::HEAP,
     ],
     validate: [manager, standalone],
 }

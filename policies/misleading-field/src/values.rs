@@ -8,64 +8,69 @@ use crate::Spec;
 pub(crate) const INTERFACES: Message = Message {
     code: "OSDN1804",
     severity: Severity::Deny,
-    title: "an interface of the node is named twice",
-    explanation: "Several interfaces are paired by their place in the list. The agent ends with \
-        an error on the node where one stands twice.",
-    hint: "name each interface once",
-};
-
-pub(crate) const TIMES: Message = Message {
-    code: "OSDN1615",
-    severity: Severity::Warn,
-    title: "analytics data is to be kept longer than all data",
-    explanation: "Flows and statistics are found by way of objects, which go after \
-        analyticsDataTTL. What is kept longer is not found any more.",
-    hint: "make analyticsDataTTL the largest of the three",
+    title: "the vrouters have several interfaces and no L3MH network",
+    explanation: "Several interfaces are for L3 multihoming, which l3mhCidr switches on. Without it \
+        the whole list is taken for the name of one interface, which no node has: the agent ends with \
+        an error.",
+    hint: "set l3mhCidr to the network of the loopback addresses, or leave one interface; of several \
+        links without L3MH make a bond on the node and name that",
 };
 
 pub(crate) const FABRIC: Message = Message {
     code: "OSDN1705",
     severity: Severity::Warn,
-    title: "pods are both in the fabric and behind the address of their node",
-    explanation: "With ipFabricForwarding pods use the fabric with their own addresses, with \
-        ipFabricSnat they use it with the address of their node. Which of the two holds is not \
-        defined.",
-    hint: "set one of ipFabricForwarding and ipFabricSnat to false",
+    title: "ipFabricSnat has no effect",
+    explanation: "With ipFabricForwarding pods use the fabric with their own addresses. The \
+        translation to the address of their node is then not switched on.",
+    hint: "set ipFabricSnat to false, or ipFabricForwarding",
+};
+
+pub(crate) const HEAP: Message = Message {
+    code: "OSDN1502",
+    severity: Severity::Warn,
+    title: "one size of Cassandra's heap is left to the node",
+    explanation: "Cassandra computes the size that is not given from the memory of the node. Where \
+        its smallest size is then above the largest, it does not start.",
+    hint: "set minHeapSize and maxHeapSize, to the same value as a rule",
 };
 
 pub(crate) fn judge_interfaces(component: &ComponentView<'_, Spec>, verdict: &mut Verdict) {
-    let interfaces = component.spec.service_configuration.text("physicalInterface");
-    let names: Vec<&str> = interfaces.unwrap_or_default().split(',').map(str::trim).collect();
+    let given = &component.spec.service_configuration;
+    // Variables are written last, so they win.
+    let of = |field: &str, variable: &str| {
+        given.variable(variable).or(given.text(field)).unwrap_or_default().to_owned()
+    };
+    let interfaces = of("physicalInterface", "PHYSICAL_INTERFACE");
+    let separators = |letter: char| letter == ',' || letter == ' ';
+    let names: Vec<&str> = interfaces.split(separators).filter(|name| !name.is_empty()).collect();
+    if names.len() < 2 {
+        return;
+    }
+    let at = component.setting("/physicalInterface");
     let mut twice: Vec<&str> = names
         .iter()
         .enumerate()
-        .filter(|(number, name)| !name.is_empty() && names.iter().take(*number).any(|n| n == *name))
+        .filter(|(number, name)| names.iter().take(*number).any(|before| before == *name))
         .map(|(_, name)| *name)
         .collect();
     twice.sort_unstable();
     twice.dedup();
-    if !twice.is_empty() {
+    if of("l3mhCidr", "L3MH_CIDR").is_empty() {
+        let text = format!(
+            "{}: {} interfaces ({}), and l3mhCidr is unset",
+            component.title(),
+            names.len(),
+            names.join(", ")
+        );
+        verdict.add(INTERFACES.at(at).says(text));
+    } else if !twice.is_empty() {
         let text = format!(
             "{}: physicalInterface names {} more than once",
             component.title(),
             twice.join(", ")
         );
-        verdict.add(INTERFACES.at(component.setting("/physicalInterface")).says(text));
-    }
-}
-
-pub(crate) fn judge_times(component: &ComponentView<'_, Spec>, verdict: &mut Verdict) {
-    let given = &component.spec.service_configuration;
-    let all = given.number("analyticsDataTTL").unwrap_or(48);
-    for (field, default) in [("analyticsFlowTTL", 2), ("analyticsStatisticsTTL", 4)] {
-        let hours = given.number(field).unwrap_or(default);
-        if hours > all {
-            let text = format!(
-                "{}: {field} is {hours} hours, analyticsDataTTL only {all}",
-                component.title()
-            );
-            verdict.add(TIMES.at(component.setting("").key(field)).says(text));
-        }
+        let hint = "name each interface once; probably another one was meant";
+        verdict.add(INTERFACES.at(at).severity(Severity::Warn).says(text).hint(hint));
     }
 }
 
@@ -74,9 +79,19 @@ pub(crate) fn judge_fabric(component: &ComponentView<'_, Spec>, verdict: &mut Ve
     let forwarding = given.switch("ipFabricForwarding") == Some(true);
     if forwarding && given.switch("ipFabricSnat").unwrap_or(true) {
         let text = format!(
-            "{}: ipFabricForwarding is true, and so is ipFabricSnat (its default)",
+            "{}: ipFabricForwarding is true, so ipFabricSnat, true as well (its default), does nothing",
             component.title()
         );
         verdict.add(FABRIC.at(component.setting("/ipFabricForwarding")).says(text));
+    }
+}
+
+pub(crate) fn judge_heap(component: &ComponentView<'_, Spec>, verdict: &mut Verdict) {
+    let given = &component.spec.service_configuration;
+    for (field, other) in [("minHeapSize", "maxHeapSize"), ("maxHeapSize", "minHeapSize")] {
+        if given.has(field) && !given.has(other) {
+            let text = format!("{}: {field} is given and {other} is not", component.title());
+            verdict.add(HEAP.at(component.setting("").key(field)).says(text));
+        }
     }
 }
