@@ -28,7 +28,7 @@ mod tls;
 
 use std::collections::BTreeMap;
 
-use opensdn_policy_components::{ComponentView, Profile, Services, null_as_default};
+use opensdn_policy_components::{ComponentView, Owners, Profile, Services, null_as_default};
 use opensdn_policy_sdk::{Outcome, Pointer, Reads, Request, Verdict, policy};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -59,6 +59,8 @@ struct Manager {
 #[derive(Reads)]
 #[reads(group = "tf.tungsten.io", kind = "*")]
 struct Standalone {
+    #[read("/metadata/ownerReferences")]
+    owners: Option<Owners>,
     #[read("/spec/commonConfiguration/authParameters")]
     authentication: Option<AuthParameters>,
     #[read("/spec")]
@@ -130,7 +132,10 @@ fn standalone(
     verdict: &mut Verdict,
 ) -> Outcome {
     let Some(object) = &request.object else { return Ok(()) };
-    if let Some(authentication) = &object.authentication {
+    // tf-operator writes Keystone's password into every child, in noauth too
+    // (pkg/apis/tf/v1alpha1/auth_types.go:67-80); what the Manager has is judged there.
+    let owned = object.owners.as_ref().and_then(Owners::manager).is_some();
+    if let Some(authentication) = object.authentication.as_ref().filter(|_| !owned) {
         let at = Pointer::from("/spec/commonConfiguration/authParameters");
         keystone::judge(authentication, &at, settings, verdict);
     }

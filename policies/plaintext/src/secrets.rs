@@ -64,9 +64,24 @@ pub(crate) fn judge_cookie_change<'a>(
             "{}: erlangCookie would change, which parts the running cluster",
             component.title()
         );
-        let hint = "keep the cookie that is stored. To change it, delete the Rabbitmq, wait until \
-            its pods are gone, and create it with the new cookie: clients are without messages \
-            meanwhile";
+        // The object of a service that a Manager names is made again as it was: what is to change has
+        // to leave the Manager.
+        let hint = if component.at == Pointer::from("/spec") {
+            format!(
+                "keep the cookie that is stored. To change it, delete the Rabbitmq (it asks for \
+                 opensdn.io/confirm-loss=Rabbitmq/{}), wait until its pods are gone, and create it \
+                 with the new cookie: clients are without messages meanwhile",
+                component.name
+            )
+        } else {
+            format!(
+                "keep the cookie that is stored. To change it, take rabbitmq out of spec.services \
+                 with the annotation opensdn.io/confirm-loss: Rabbitmq/{} in the same change, wait \
+                 until its pods are gone, and put it back with the new cookie: clients are without \
+                 messages meanwhile",
+                component.name
+            )
+        };
         let at = component.setting("/erlangCookie");
         verdict.add(ERLANG_COOKIE.at(at).severity(Severity::Deny).says(text).hint(hint));
     }
@@ -124,8 +139,8 @@ pub(crate) fn clear_text(at: &Pointer, field: &str, settings: &Settings, verdict
              kubectl create secret generic NAME --from-file=password=FILE"
         }
         "password" => {
-            "remove password and set secret to a Secret with the keys user, password and vhost; \
-             without both, a random one is made"
+            "remove password and secret: the operator makes the Secret NAME-secret, and keeps the \
+             password that is in it"
         }
         _ => "remove it: nothing reads it from here, or the operator sets it from a Secret",
     };

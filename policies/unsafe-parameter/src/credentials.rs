@@ -14,12 +14,13 @@ pub(crate) const UNSAFE_CREDENTIAL: Message = Message {
     code: "OSDN1408",
     severity: Severity::Deny,
     title: "a name or password breaks the files that it is written into",
-    explanation: "The same value is written into ini files (where Python takes % for an \
-        interpolation), into scripts between double quotes, into JavaScript and into JSON. A \
-        quote, backtick, $, backslash, % or line break ends the string in one of them: the \
-        service does not start, or runs what follows.",
-    hint: "choose a value without quotes, backticks, $, backslash, % and line breaks; a longer \
-        one of letters and digits is as strong",
+    explanation: "Keystone's values are written into ini files (where Python takes % for an \
+        interpolation), into scripts between double quotes, into JavaScript and into JSON: a \
+        quote, backtick, $, backslash, % or line break ends the string in one of them, and the \
+        service does not start, or runs what follows. RabbitMQ's are written into ini files, where # \
+        and ; begin a comment, and into an address, which / ? and # end.",
+    hint: "choose a value without the characters that the message names; a longer one of letters \
+        and digits is as strong",
 };
 
 /// What no credential may contain.
@@ -32,8 +33,15 @@ pub(crate) struct Credentials {
 }
 
 impl Credentials {
-    pub(crate) const RABBITMQ: Self =
-        Self { fields: &["/user", "/password", "/vhost"], forbidden: SPECIAL };
+    /// Only its hash is in definitions.json; the address of the broker has the password itself
+    /// (tf-controller, `src/config/common/cfgm_common/vnc_kombu.py:350`).
+    pub(crate) const RABBITMQ_PASSWORD: Self =
+        Self { fields: &["/password"], forbidden: &['%', '/', '?', '#', ';', '\n', '\r'] };
+    /// They are in definitions.json as they are.
+    pub(crate) const RABBITMQ_USER: Self =
+        Self { fields: &["/user"], forbidden: &['%', '/', '?', '#', ';', '"', '\\', '\n', '\r'] };
+    pub(crate) const RABBITMQ_VHOST: Self =
+        Self { fields: &["/vhost"], forbidden: &['%', '?', '#', ';', '"', '\\', '\n', '\r'] };
     /// Its $, backticks and line breaks are judged with the environment of the provisioner.
     pub(crate) const CONTROL: Self =
         Self { fields: &["/rndckey"], forbidden: &['"', '\'', '\\', '%'] };

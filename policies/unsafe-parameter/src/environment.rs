@@ -14,8 +14,8 @@ pub(crate) const BAD_NAME: Message = Message {
     severity: Severity::Deny,
     title: "this name cannot be given to an environment variable of the vrouter",
     explanation: "A name that the shell does not accept ends the script that reads params.env, \
-        and the DaemonSet is refused. A name that the operator sets itself takes effect in one \
-        place and not in the other. Some names change what the shell does.",
+        and the DaemonSet is refused. A name that the operator gives to the container itself takes \
+        effect in one place and not in the other. Some names change what the shell does.",
     hint: "use letters, digits and _, not a digit first, and no name that the operator sets",
 };
 
@@ -23,9 +23,10 @@ pub(crate) const BREAKS_THE_FILE: Message = Message {
     code: "OSDN1811",
     severity: Severity::Deny,
     title: "the value does not survive the way into params.env",
-    explanation: "A line break begins a new line of the script, so the rest of the value becomes \
-        a command. tf-operator also renders the file with html/template, which turns quotes, &, \
-        <, > and + into entities: the daemon gets another value than the one that stands here.",
+    explanation: "The parameters are read line by line, so a line break cuts the value; in the \
+        environment of a provisioner the rest becomes a command. tf-operator also renders the file \
+        with html/template, which turns quotes, &, <, > and + into entities: the daemon gets another \
+        value than the one that stands here.",
     hint: "remove the characters that the message names",
 };
 
@@ -35,23 +36,25 @@ pub(crate) const RUNS_CODE: Message = Message {
     title: "the value runs code on every node",
     explanation: "params.env is sourced by root's bash in a privileged container on the host's \
         network. Within double quotes, $ and backticks are still substituted: the value is a \
-        program, and anyone who may write it owns every node.",
+        program, and anyone who may write it owns every node. Only the paths of certificates and keys \
+        may have ${POD_IP}, as tf-operator's own do.",
     hint: "remove $ and backticks; write the value out that was meant",
 };
 
 pub(crate) const UNPAIRED: Message = Message {
     code: "OSDN1813",
     severity: Severity::Deny,
-    title: "the lists of the priority groups differ in length",
+    title: "a priority group has no bandwidth or no scheduling",
     explanation: "Each priority group takes its bandwidth and scheduling from the same place of \
         the other two lists. tf-operator's process ends with a panic where one is shorter, and \
         with it the management of the whole cluster.",
-    hint: "give PRIORITY_ID, PRIORITY_BANDWIDTH and PRIORITY_SCHEDULING the same number of items, \
-        separated by commas",
+    hint: "give PRIORITY_BANDWIDTH and PRIORITY_SCHEDULING an item for each of PRIORITY_ID, separated \
+        by commas",
 };
 
-const SET_BY_THE_OPERATOR: &[&str] =
-    &["CONFIG_NODES", "CONTROL_NODES", "LOG_LEVEL", "NODE_TYPE", "POD_IP", "VROUTER_HOSTNAME"];
+/// In the environment of the container. What is in params.env only may be set again: the user's
+/// variables stand at its end (tf-operator, `pkg/apis/tf/v1alpha1/templates/vrouter_config.go:172`).
+const SET_BY_THE_OPERATOR: &[&str] = &["NODE_TYPE", "POD_IP"];
 
 /// With these, any user who may set a variable runs code, even where every value is quoted.
 const READ_BY_THE_SHELL: &[&str] = &[
@@ -74,7 +77,9 @@ pub(crate) fn judge_names<'a>(
     at: &Pointer,
     verdict: &mut Verdict,
 ) {
-    let mut lists = [None; 3];
+    // What is absent is one empty item.
+    let mut lists = [1; 3];
+    let mut dpdk = false;
     for (path, value) in variables {
         let name = Pointer::from(path).segments().next().unwrap_or_default();
         let why = if !is_name(&name) {
@@ -91,10 +96,14 @@ pub(crate) fn judge_names<'a>(
         }
         let names = ["PRIORITY_ID", "PRIORITY_BANDWIDTH", "PRIORITY_SCHEDULING"];
         for (list, _) in lists.iter_mut().zip(names).filter(|(_, known)| *known == name) {
-            *list = Some(value.split(',').count());
+            *list = value.split(',').count();
         }
+        dpdk |= name == "AGENT_MODE" && value == "dpdk";
     }
-    judge_lists(lists, at, verdict);
+    // The block is left out then.
+    if !dpdk {
+        judge_lists(lists, at, verdict);
+    }
 }
 
 fn is_name(name: &str) -> bool {
@@ -103,15 +112,20 @@ fn is_name(name: &str) -> bool {
         && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
 }
 
-fn judge_lists(lists: [Option<usize>; 3], at: &Pointer, verdict: &mut Verdict) {
-    let [ids, bandwidths, schedulings] = lists.map(Option::unwrap_or_default);
-    // Without ids there are no groups, whatever else is set.
-    if ids > 0 && (bandwidths != ids || schedulings != ids) {
+fn judge_lists([ids, bandwidths, schedulings]: [usize; 3], at: &Pointer, verdict: &mut Verdict) {
+    if bandwidths < ids || schedulings < ids {
         verdict.add(UNPAIRED.at(at.key("PRIORITY_ID")).says(format!(
             "PRIORITY_ID has {ids} items, PRIORITY_BANDWIDTH {bandwidths}, PRIORITY_SCHEDULING \
              {schedulings}"
         )));
     }
+}
+
+/// The value without what tf-operator's own paths have (`vrouter_types.go:492-495`).
+fn without_own_address(name: &str, value: &str) -> String {
+    let name = name.to_ascii_lowercase();
+    let is_path = name.ends_with("certfile") || name.ends_with("keyfile");
+    if is_path { value.replace("${POD_IP}", "") } else { value.to_owned() }
 }
 
 /// Judges every value; `at` is where `texts` are.
@@ -123,15 +137,13 @@ pub(crate) fn judge_values(
 ) {
     for (path, value) in texts.iter() {
         let name = Pointer::from(path).segments().last().unwrap_or_default();
-        if let Some(what) = found(value, &['$', '`']) {
+        if let Some(what) = found(&without_own_address(&name, value), &['$', '`']) {
             let text = format!("{name} contains {what}, which bash runs{}", shown(&name, value));
             verdict.add(RUNS_CODE.at(at.join(path)).says(text));
         }
         if let Some(what) = found(value, &['\n', '\r']) {
-            let text = format!(
-                "{name} contains {what}: the rest becomes a command{}",
-                shown(&name, value)
-            );
+            let text =
+                format!("{name} contains {what}, where the value ends{}", shown(&name, value));
             verdict.add(BREAKS_THE_FILE.at(at.join(path)).says(text));
         } else if compat == Some(Compatibility::TfOperator)
             && let Some(what) = found(value, &['"', '\'', '&', '<', '>', '+'])

@@ -20,7 +20,7 @@ mod credentials;
 mod environment;
 mod texts;
 
-use opensdn_policy_components::{Compatibility, ComponentView, Services};
+use opensdn_policy_components::{Compatibility, ComponentView, Owners, Services};
 use opensdn_policy_sdk::{Outcome, Pointer, Reads, Request, Verdict, policy};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -48,6 +48,8 @@ struct Manager {
 #[derive(Reads)]
 #[reads(group = "tf.tungsten.io", kind = "*")]
 struct Standalone {
+    #[read("/metadata/ownerReferences")]
+    owners: Option<Owners>,
     #[read("/spec/commonConfiguration/authParameters")]
     authentication: Option<AuthParameters>,
     #[read("/spec")]
@@ -89,7 +91,10 @@ fn standalone(
     verdict: &mut Verdict,
 ) -> Outcome {
     let Some(object) = &request.object else { return Ok(()) };
-    if let Some(authentication) = &object.authentication {
+    // tf-operator writes what is in a Secret into its children; a refusal would stop the cluster, and
+    // what the Manager has is judged there.
+    let owned = object.owners.as_ref().and_then(Owners::manager).is_some();
+    if let Some(authentication) = object.authentication.as_ref().filter(|_| !owned) {
         credentials::judge_keystone(authentication, "/spec".into(), verdict);
     }
     if let Some(spec) = &object.spec {
@@ -132,7 +137,15 @@ fn judge(component: &ComponentView<'_, Spec>, settings: &Settings, verdict: &mut
             environment::judge_values(texts, &component.setting(""), None, verdict);
             credentials::judge(&Credentials::CONTROL, texts, component, verdict);
         }
-        "Rabbitmq" => credentials::judge(&Credentials::RABBITMQ, texts, component, verdict),
+        "Rabbitmq" => {
+            for credentials in [
+                Credentials::RABBITMQ_USER,
+                Credentials::RABBITMQ_PASSWORD,
+                Credentials::RABBITMQ_VHOST,
+            ] {
+                credentials::judge(&credentials, texts, component, verdict);
+            }
+        }
         "Kubemanager" => credentials::judge(&Credentials::KUBEMANAGER, texts, component, verdict),
         _ => {}
     }
