@@ -10,8 +10,10 @@ pub(crate) const OF_VROUTER: Message = Message {
     severity: Severity::Deny,
     title: "the vrouters name a Control that is not there",
     explanation: "The agents connect to the nodes of that Control. Without it tf-operator renders \
-        an empty list and says nothing: the vrouters run, and no workload has a network.",
-    hint: "set controlInstance to the name of a Control: kubectl get controls",
+        an empty list and says nothing: the agents turn to the nodes of Config instead, which is \
+        right only where control nodes run there too.",
+    hint: "set controlInstance to the name of a Control: kubectl get controls; or name the control \
+        nodes in the variable CONTROL_NODES of envVariablesConfig",
 };
 
 pub(crate) const OF_WEBUI: Message = Message {
@@ -72,8 +74,11 @@ impl<'a> Controls<'a> {
     ) -> Outcome {
         let name = component.spec.service_configuration.control_instance.as_deref();
         let name = name.unwrap_or_default();
+        let variables = &component.spec.service_configuration.env_variables_config;
         let known = match self {
             Self::NotJudged => true,
+            // It is written last, so it wins.
+            _ if variables.get("CONTROL_NODES").is_some_and(|nodes| !nodes.is_empty()) => true,
             _ if name.is_empty() => false,
             Self::OfManager { names, .. } if names.contains(&name) => true,
             Self::OfManager { uid, namespace, .. } => exists_apart_from(name, namespace, *uid)?,

@@ -19,10 +19,12 @@ mod controls;
 mod profiles;
 mod secrets;
 
+use std::collections::BTreeMap;
+
 use opensdn_policy_components::{ComponentView, Owners, Services, null_as_default};
 use opensdn_policy_sdk::{Outcome, Pointer, Reads, Request, Severity, Verdict, policy};
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, de::IgnoredAny};
 
 use controls::{CONTROLS, Controls, MANAGERS_BY_CONTROL};
 use profiles::{MANAGERS_BY_PROFILE, PROFILES, VROUTERS_BY_PROFILE, deleted_profile};
@@ -101,8 +103,15 @@ struct Common {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct AuthParameters {
-    auth_mode: Option<String>,
     keystone_secret_name: Option<String>,
+    #[serde(deserialize_with = "null_as_default")]
+    keystone_auth_parameters: Keystone,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Keystone {
+    admin_password: Option<IgnoredAny>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -113,6 +122,9 @@ struct ServiceConfiguration {
     profiles: Vec<String>,
     // Vrouter, Webui
     control_instance: Option<String>,
+    // Vrouter
+    #[serde(deserialize_with = "null_as_default")]
+    env_variables_config: BTreeMap<String, String>,
     // Rabbitmq
     secret: Option<String>,
 }
@@ -178,6 +190,7 @@ policy! {
         controls::OF_VROUTER,
         controls::OF_WEBUI,
         profiles::MISSING,
+        profiles::CONFLICT,
         secrets::KEYSTONE,
         secrets::IMAGE_PULL,
         secrets::RABBITMQ,

@@ -4,6 +4,8 @@
 use opensdn_policy_components::ComponentView;
 use opensdn_policy_sdk::{Index, Message, Outcome, Reads, Request, Severity, Verdict};
 
+use serde::de::IgnoredAny;
+
 use crate::{Settings, Spec};
 
 pub(crate) const MISSING: Message = Message {
@@ -16,12 +18,23 @@ pub(crate) const MISSING: Message = Message {
     hint: "create the VrouterProfile first, or name another: kubectl get vrouterprofiles",
 };
 
+pub(crate) const CONFLICT: Message = Message {
+    code: "OSDN1822",
+    severity: Severity::Deny,
+    title: "the vrouters name profiles for two data planes",
+    explanation: "A node has one data plane, the kernel module or a DPDK process. Of a profile for \
+        each the later one would win, and the settings of the other would stay. Virtual functions \
+        and variables go with either.",
+    hint: "leave the profiles of one data plane in the list; a profile with moreConfig alone is for \
+        both",
+};
+
 pub(crate) const PROFILES: Index = Index {
     name: "profiles",
     group: "opensdn.io",
     kind: "VrouterProfile",
     key: "",
-    reads: &["/metadata/name"],
+    reads: &["/spec/kernel", "/spec/dpdk"],
 };
 
 pub(crate) const VROUTERS_BY_PROFILE: Index = Index {
@@ -45,8 +58,17 @@ pub(crate) fn judge(
     namespace: &str,
     verdict: &mut Verdict,
 ) -> Outcome {
+    let mut kernel = None;
+    let mut dpdk = None;
     for (number, name) in component.spec.service_configuration.profiles.iter().enumerate() {
-        if PROFILES.get(namespace, name)?.is_none() {
+        if let Some(profile) = PROFILES.get(namespace, name)? {
+            if profile.part::<IgnoredAny>(0)?.is_some() {
+                kernel = Some(name);
+            }
+            if profile.part::<IgnoredAny>(1)?.is_some() {
+                dpdk = Some(name);
+            }
+        } else {
             let title = component.title();
             let text =
                 format!("{title}: there is no VrouterProfile {name:?} in namespace {namespace}");
@@ -56,6 +78,11 @@ pub(crate) fn judge(
             );
             verdict.add(MISSING.at(at).says(text).hint(hint));
         }
+    }
+    if let (Some(kernel), Some(dpdk)) = (kernel, dpdk) {
+        let title = component.title();
+        let text = format!("{title}: profile {kernel} is for the kernel module, {dpdk} for DPDK");
+        verdict.add(CONFLICT.at(component.setting("/profiles")).says(text));
     }
     Ok(())
 }

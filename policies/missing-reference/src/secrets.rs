@@ -10,8 +10,8 @@ pub(crate) const KEYSTONE: Message = Message {
     code: "OSDN1404",
     severity: Severity::Warn,
     title: "the Secret with Keystone's password is not there",
-    explanation: "The services cannot log in to Keystone until it is. tf-operator stops at the \
-        missing Secret before it does anything at all.",
+    explanation: "The services cannot log in to Keystone until it is. tf-operator reads it in noauth \
+        too, and stops at the missing Secret before it does anything at all.",
     hint: "create it: kubectl create secret generic NAME --from-file=password=FILE",
 };
 
@@ -30,7 +30,9 @@ pub(crate) const RABBITMQ: Message = Message {
     title: "the Secret with RabbitMQ's credentials is not there",
     explanation: "Only the default Secret, NAME-secret, is made by the operator. Without the \
         Secret that is named RabbitMQ has no user that its clients know.",
-    hint: "create it with the keys user, password and vhost, or remove secret to have one made",
+    hint: "remove secret to have one made, or create it with the keys user, password, vhost and \
+        salted_password (4 random bytes, then the SHA-256 of these and the password), of which \
+        tf-operator makes RabbitMQ's user",
 };
 
 pub(crate) const SECRETS: Index =
@@ -47,7 +49,8 @@ pub(crate) fn judge_common(
 ) -> Outcome {
     let authentication = &common.auth_parameters;
     let name = authentication.keystone_secret_name.as_deref().unwrap_or_default();
-    if authentication.auth_mode.as_deref() == Some("keystone") && !name.is_empty() {
+    // Whatever the mode (tf-operator, pkg/apis/tf/v1alpha1/auth_types.go:67-73).
+    if authentication.keystone_auth_parameters.admin_password.is_none() && !name.is_empty() {
         let at = at.join("/authParameters/keystoneSecretName");
         let create = "create secret generic";
         let hint = |namespace: &str| {
@@ -98,9 +101,11 @@ pub(crate) fn judge_rabbitmq(
     }
     let hint = |namespace: &str| {
         format!(
-            "kubectl -n {namespace} create secret generic {name} --from-file=user=FILE \
-             --from-file=password=FILE --from-file=vhost=FILE; or remove secret to have \
-             {made_by_the_operator} made"
+            "remove secret to have {made_by_the_operator} made; or make it with all four keys (of \
+             salted_password RabbitMQ's user is made): head -c 4 /dev/urandom > salt; (cat salt; cat \
+             salt password | openssl dgst -sha256 -binary) > salted_password; kubectl -n {namespace} \
+             create secret generic {name} --from-file=user --from-file=password --from-file=vhost \
+             --from-file=salted_password"
         )
     };
     judge_existence(&RABBITMQ, name, &component.setting("/secret"), hint, place, verdict)
