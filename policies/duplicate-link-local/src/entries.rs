@@ -1,7 +1,7 @@
 //! The link-local services of one object, with their defaults filled in, and what each shows
 //! by itself.
 
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, Ipv6Addr};
 
 use opensdn_policy_sdk::{Failure, Pointer, Severity, Verdict};
 use serde::Deserialize;
@@ -49,6 +49,9 @@ pub(crate) struct Table {
 }
 
 const METADATA_NAME: &str = "metadata";
+/// The same with an IPv6 address, from R24.1 on (tf-controller,
+/// `src/vnsw/agent/oper/global_vrouter.cc:40`).
+const METADATA_BY_IPV6: &str = "metadata6";
 const METADATA_ADDRESS: Ipv4Addr = Ipv4Addr::new(169, 254, 169, 254);
 const METADATA_PORT: i64 = 80;
 /// Of an entry of Config that names none.
@@ -129,7 +132,10 @@ impl Table {
                     format!("{key} is given twice in {owner}, first at {}", other.address_at);
                 verdict.add(ADDRESS_TAKEN.at(&service.address_at).says(text));
             }
-            if let Some(other) = before().find(|other| other.name == service.name) {
+            // Of one name vrouters answer all addresses: on two ports of one address that is one.
+            let shares_its_name =
+                |other: &&Service| other.name == service.name && other.ip != service.ip;
+            if let Some(other) = before().find(shares_its_name) {
                 let name = &service.name;
                 let text =
                     format!("{name:?} is given twice in {owner}, first at {}", other.name_at);
@@ -152,7 +158,8 @@ impl Service {
 
     pub(crate) fn judge_name(&self, verdict: &mut Verdict) {
         let name = &self.name;
-        if !name.contains(METADATA_NAME) || (self.of_config && name == METADATA_NAME) {
+        let is_metadata = [METADATA_NAME, METADATA_BY_IPV6].contains(&name.as_str());
+        if !name.contains(METADATA_NAME) || (self.of_config && is_metadata) {
             return;
         }
         let text = format!("{name:?}: every vrouter takes a name with metadata in it for Nova's");
@@ -172,6 +179,9 @@ impl Service {
     ) -> Result<(), Failure> {
         let ip = match &self.ip {
             Ok(ip) => *ip,
+            Err(text) if self.name == METADATA_BY_IPV6 && text.parse::<Ipv6Addr>().is_ok() => {
+                return Ok(());
+            }
             Err(text) => {
                 verdict
                     .add(ADDRESS.at(&self.address_at).says(format!("{text:?} is no IPv4 address")));

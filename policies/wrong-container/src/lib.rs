@@ -81,7 +81,9 @@ const COMMAND: Message = Message {
     severity: Severity::Warn,
     title: "a container has a command of its own",
     explanation: "It replaces the script that waits for the configuration, starts the daemon and \
-        reloads it. An empty list is not the same as none: it runs the image's entry point.",
+        reloads it. An empty list is not the same as none: it runs the image's entry point. (Of a \
+        service of a Manager the empty list is lost on the way to its object, except while \
+        tf-operator upgrades the cluster.)",
     hint: "remove command",
 };
 
@@ -90,7 +92,8 @@ const STATUS_IMAGE: Message = Message {
     severity: Severity::Warn,
     title: "the image of contrail-status is not known",
     explanation: "It is derived from the image of nodeinit by replacing contrail-node-init in its \
-        name. With another name, the wrong image is pulled.",
+        name. With another name, such as opensdn-node-init of the releases since R25.1, nodeinit's \
+        own image is taken for it.",
     hint: "add the container nodeinit-status-prefetch with its image",
 };
 
@@ -232,11 +235,20 @@ impl Judged<'_> {
                 } else {
                     format!("{title}: there is no container {name:?}")
                 };
-                let names: Vec<_> = self.known.all().collect();
-                verdict.add(finding.says(what).hint(match nearest(self.known, name) {
-                    Some(meant) => format!("did you mean {meant}?"),
-                    None => format!("use one of: {}", names.join(", ")),
-                }));
+                // It is left out of the pod, which does no harm if it was not meant for another.
+                verdict.add(match nearest(self.known, name) {
+                    Some(meant) => finding.says(what).hint(format!("did you mean {meant}?")),
+                    None => {
+                        let names: Vec<_> = self.known.all().collect();
+                        let finding = if name.is_empty() {
+                            finding
+                        } else {
+                            finding.severity(Severity::Warn)
+                        };
+                        let hint = format!("remove it, or use one of: {}", names.join(", "));
+                        finding.says(format!("{what}; it is left out")).hint(hint)
+                    }
+                });
             } else if self.given().iter().take(number).any(|before| before.name() == name) {
                 let text = format!("{title}: container {name} stands twice; the first is used");
                 verdict.add(finding.says(text).hint("remove one of them"));
@@ -257,7 +269,7 @@ impl Judged<'_> {
             let message = if self.component.kind == "Vrouter" { &VROUTER } else { &MAIN };
             let finding = message.at(self.at()).says(text);
             verdict.add(if needed.iter().all(|name| OPTIONAL.contains(name)) {
-                finding.hint(format!(
+                finding.severity(Severity::Warn).hint(format!(
                     "add it with its image, or, if it is left out by intention, annotate the \
                      object: {LEFT_OUT}={}",
                     main.join(",")
@@ -286,7 +298,9 @@ impl Judged<'_> {
             let name = container.name();
             let finding = COMMAND.at(self.at().index(number).key("command"));
             verdict.add(if command.is_empty() {
-                finding.severity(Severity::Deny).says(format!(
+                let of_manager = self.component.at != Pointer::from("/spec");
+                let severity = if of_manager { Severity::Warn } else { Severity::Deny };
+                finding.severity(severity).says(format!(
                     "container {name}: an empty command runs the image's entry point, and the \
                      daemon never gets its configuration"
                 ))
