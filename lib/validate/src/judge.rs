@@ -231,9 +231,10 @@ impl Judge<'_> {
         judged: &mut Judged,
     ) {
         let Answers { findings, claims, failures } = answers;
-        judged
-            .findings
-            .extend(findings.into_iter().map(|found| self.of_policy(located, subject, found)));
+        // Where nothing is known of a kind, that an object of it is not there is no finding: what was not
+        // looked up is told once.
+        let findings = findings.into_iter().filter(|found| !self.is_unknown(found));
+        judged.findings.extend(findings.map(|found| self.of_policy(located, subject, found)));
         judged.claims = claims
             .into_iter()
             .map(|claim| Claimant {
@@ -310,6 +311,14 @@ impl Judge<'_> {
             suppression: None,
             fix: None,
         }
+    }
+
+    /// Whether the finding says that there is no object of a kind of which none is known.
+    fn is_unknown(&self, found: &host::Finding) -> bool {
+        let binding = self.active.set.bindings().find(|binding| binding.name == found.policy);
+        let metadata = binding.map(|binding| binding.policy.metadata());
+        let kind = metadata.and_then(|metadata| host::absent_kind(metadata, &found.code));
+        kind.is_some_and(|kind| !self.table.knows_kind(kind))
     }
 
     fn title(&self, policy: &str, code: &str) -> String {

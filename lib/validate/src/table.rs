@@ -101,6 +101,12 @@ impl Table {
         self.indexes.get(index).ok_or_else(unknown)
     }
 
+    /// Whether an object of the kind is among the documents, or the cluster has been asked.
+    pub(crate) fn knows_kind(&self, kind: &str) -> bool {
+        let mut indexes = self.indexes.keys();
+        self.live || indexes.any(|index| index.kind == kind && self.knows_any(index))
+    }
+
     fn knows_any(&self, index: &Index) -> bool {
         self.live || self.indexes.get(index).is_some_and(|entries| !entries.objects.is_empty())
     }

@@ -15,12 +15,15 @@
 
 mod members;
 
-use opensdn_policy_components::{Field, Item, Level, effective, is_analytics_database};
+use opensdn_policy_components::{
+    Field, Item, Level, effective, is_analytics_database,
+    nodes::{NODES, Selector},
+};
 use opensdn_policy_sdk::{Message, Outcome, Pointer, Reads, Request, Severity, Verdict, policy};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use members::{NODES, Selector, members};
+use members::members;
 
 /// Settings of the policy `even-quorum`.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
@@ -177,6 +180,7 @@ policy! {
     summary: "ZooKeeper, RabbitMQ and the config database have an odd number of members",
     settings: Settings,
     messages: [EVEN, NONE],
+    tells_absence: [(NONE, NODES)],
     indexes: [NODES],
     validate: [manager, zookeeper, rabbitmq, cassandra],
 }

@@ -195,6 +195,11 @@ policy! {
         secrets::IMAGE_PULL,
         secrets::RABBITMQ,
     ],
+    tells_absence: [
+        (secrets::KEYSTONE, SECRETS),
+        (secrets::IMAGE_PULL, SECRETS),
+        (secrets::RABBITMQ, SECRETS),
+    ],
     indexes: [
         CONTROLS,
         MANAGERS_BY_CONTROL,

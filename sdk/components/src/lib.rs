@@ -8,6 +8,7 @@
 //! components, which has no dependency.
 
 mod inheritance;
+pub mod nodes;
 mod nulls;
 mod owner;
 mod services;

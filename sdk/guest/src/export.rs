@@ -31,19 +31,26 @@ pub fn interest<T: Reads, S, O>(
 /// Where the host reads which codes refuse an update also for what is stored already.
 const NEVER_RATCHETS: &str = "x-opensdn-never-ratchets";
 
+/// Where who judges without a cluster reads which codes say that an object of a kind is not there.
+const TELLS_ABSENCE: &str = "x-opensdn-tells-absence";
+
 /// The metadata of a policy.
 pub fn metadata<S: JsonSchema>(
     (name, version, summary): (&str, &str, &str),
     interests: Vec<wire::Interest>,
     indexes: &[Index],
     messages: &[Message],
-    never_ratchets: &[Message],
+    (never_ratchets, absences): (&[Message], &[(Message, Index)]),
     claims: bool,
 ) -> wire::Metadata {
     let mut settings = schemars::schema_for!(S);
     if !never_ratchets.is_empty() {
         let codes: Vec<&str> = never_ratchets.iter().map(|message| message.code).collect();
         settings.insert(NEVER_RATCHETS.to_owned(), codes.into());
+    }
+    if !absences.is_empty() {
+        let kinds = absences.iter().map(|(message, index)| (message.code, index.kind));
+        settings.insert(TELLS_ABSENCE.to_owned(), kinds.collect::<serde_json::Value>());
     }
     wire::Metadata {
         name: name.to_owned(),
@@ -105,9 +112,11 @@ fn parse_settings<S: DeserializeOwned>(settings: &str) -> Result<S, String> {
 
 /// Makes the component of a policy's functions. One call per crate, at its root.
 ///
-/// `never_ratchets`, `indexes`, `claims`, `validate` and `mutate` may be left out. An update is not
-/// refused for what the stored object has wrong already, except by the messages in
-/// `never_ratchets`: for what must go whenever it is seen.
+/// `never_ratchets`, `tells_absence`, `indexes`, `claims`, `validate` and `mutate` may be left out. An
+/// update is not refused for what the stored object has wrong already, except by the messages in
+/// `never_ratchets`: for what must go whenever it is seen. `tells_absence` names the messages that say
+/// that an object is not there, each with the index that was asked: `validate` leaves them out where it
+/// knows no object of the kind at all.
 #[macro_export]
 macro_rules! policy {
     (
@@ -116,6 +125,7 @@ macro_rules! policy {
         settings: $settings:ty,
         messages: [$($message:expr),* $(,)?],
         $(never_ratchets: [$($lasting:expr),* $(,)?],)?
+        $(tells_absence: [$($absence:expr),* $(,)?],)?
         $(indexes: [$($index:expr),* $(,)?],)?
         $(claims: $claims:expr,)?
         $(validate: [$($validate:path),* $(,)?],)?
@@ -136,7 +146,7 @@ macro_rules! policy {
                     interests,
                     &[$($($index),*)?],
                     &[$($message),*],
-                    &[$($($lasting),*)?],
+                    (&[$($($lasting),*)?], &[$($($absence),*)?]),
                     false $(|| $claims)?,
                 )
             }

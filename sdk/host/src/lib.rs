@@ -47,7 +47,10 @@ pub use metering::{Cost, Meter, Metering};
 pub use patch::apply;
 pub use policy::{ALLOWED_IMPORTS, LoadError, Policy, PrecompileError};
 pub use request::Request;
-pub use set::{Context, InactivePolicy, NEVER_RATCHETS, Part, PolicySet, Seen, ratchet};
+pub use set::{
+    Context, InactivePolicy, NEVER_RATCHETS, Part, PolicySet, Seen, TELLS_ABSENCE, absent_kind,
+    ratchet,
+};
 pub use text::{MAX_TEXT_BYTES, beginning, cut};
 pub use verdict::{
     Claim, EvalFailure, Evaluation, FailureMode, FailureReason, Finding, Mode, Mutation, Outcome,

@@ -25,7 +25,7 @@ mod ratchet;
 mod seen;
 
 pub use inactive::InactivePolicy;
-pub use ratchet::{NEVER_RATCHETS, ratchet};
+pub use ratchet::{NEVER_RATCHETS, TELLS_ABSENCE, absent_kind, ratchet};
 pub use seen::{Part, Seen};
 
 /// All policies in force. It never changes; another one takes its place.

@@ -72,6 +72,16 @@ fn may_ratchet(binding: &Binding, finding: &Finding) -> bool {
         && !never_ratchets(binding.policy.metadata()).any(|code| code == finding.code)
 }
 
+/// Where a policy names the codes that say that an object is not there: a keyword at the root of its
+/// settings schema, with an object of codes and the kinds that are looked up.
+pub const TELLS_ABSENCE: &str = "x-opensdn-tells-absence";
+
+/// The kind that a finding with this code says is not there.
+#[must_use]
+pub fn absent_kind<'a>(metadata: &'a Metadata, code: &str) -> Option<&'a str> {
+    metadata.settings_schema.get(TELLS_ABSENCE)?.get(code)?.as_str()
+}
+
 fn never_ratchets(metadata: &Metadata) -> impl Iterator<Item = &str> {
     let codes = metadata.settings_schema.get(NEVER_RATCHETS).and_then(|codes| codes.as_array());
     codes.into_iter().flatten().filter_map(|code| code.as_str())

@@ -1,0 +1,68 @@
+//! The nodes that a node selector matches. What their number means is the policy's business.
+
+use std::collections::BTreeMap;
+
+use opensdn_policy_sdk::{Failure, Index};
+
+/// Labels that a node must have, with their values.
+pub type Selector = BTreeMap<String, String>;
+
+/// Nodes by the value of any of their labels: the host answers with those that have the value
+/// somewhere, and only these are compared with the whole selector. A policy that calls
+/// [`nodes_with`] lists it among its indexes.
+pub const NODES: Index = Index {
+    name: "nodes-by-label-value",
+    group: "",
+    kind: "Node",
+    key: "/metadata/labels/*",
+    reads: &["/metadata/labels"],
+};
+
+/// A node with its labels.
+#[derive(Clone, Debug)]
+pub struct Node {
+    /// Its name.
+    pub name: String,
+    /// Its labels.
+    pub labels: Selector,
+}
+
+/// Whether a node with these labels is one that the selector means.
+#[must_use]
+pub fn matches(labels: &Selector, selector: &Selector) -> bool {
+    selector.iter().all(|(key, value)| labels.get(key) == Some(value))
+}
+
+/// The nodes that have all labels of the selector, which has one at least.
+///
+/// # Errors
+/// The cluster does not say.
+pub fn nodes_with(selector: &Selector) -> Result<Vec<Node>, Failure> {
+    // The longest value is the rarest one as a rule.
+    let value = selector.values().max_by_key(|value| value.len()).map_or("", String::as_str);
+    let mut nodes = Vec::new();
+    for found in NODES.find(value)? {
+        let labels = found.part::<Selector>(0)?.unwrap_or_default();
+        if matches(&labels, selector) {
+            nodes.push(Node { name: found.name().to_owned(), labels });
+        }
+    }
+    Ok(nodes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Selector, matches};
+
+    fn labels(pairs: &[(&str, &str)]) -> Selector {
+        pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
+    }
+
+    #[test]
+    fn a_node_needs_every_label_of_the_selector() {
+        let node = labels(&[("rack", "a"), ("role", "db")]);
+        assert!(matches(&node, &labels(&[("rack", "a")])));
+        assert!(matches(&node, &labels(&[("rack", "a"), ("role", "db")])));
+        assert!(!matches(&node, &labels(&[("rack", "a"), ("role", "")])));
+    }
+}
