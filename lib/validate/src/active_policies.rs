@@ -22,6 +22,19 @@ use crate::report::PolicyId;
 /// What a cluster gets, so that the defaults here are those there.
 const DEFAULT: &str = include_str!("../../../deploy/webhook/policies.yaml");
 const DEFAULT_NAME: &str = "deploy/webhook/policies.yaml";
+/// What a cluster gets in addition in which tf-operator runs.
+const TF_OPERATOR: &str = include_str!("../../../deploy/webhook/tf-operator.yaml");
+const TF_OPERATOR_NAME: &str = "deploy/webhook/tf-operator.yaml";
+
+/// Who makes a running cluster of the manifests.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Operator {
+    /// Ours.
+    #[default]
+    Opensdn,
+    /// Upstream's, whose limits are judged too.
+    TfOperator,
+}
 
 /// What the user says about policies.
 #[derive(Clone, Debug, Default)]
@@ -30,6 +43,8 @@ pub(crate) struct PolicyOptions {
     pub(crate) policies: Vec<PathBuf>,
     /// Settings by the name of the policy.
     pub(crate) settings: Option<PathBuf>,
+    /// Whose limits count.
+    pub(crate) operator: Operator,
 }
 
 /// Where modules lie that are not built in.
@@ -59,6 +74,9 @@ pub(crate) async fn assemble(
 ) -> Result<ActivePolicies, Error> {
     let mut wanted = Wanted::default();
     wanted.add_text(&Text::new(DEFAULT_NAME, DEFAULT), None)?;
+    if options.operator == Operator::TfOperator {
+        wanted.add_text(&Text::new(TF_OPERATOR_NAME, TF_OPERATOR), None)?;
+    }
     for path in &options.policies {
         wanted.add_file(loader, path).await?;
     }

@@ -36,6 +36,7 @@ use std::sync::Arc;
 
 use opensdn_manifests::{Document, KubernetesVersion, Source, Sources, read};
 
+pub use active_policies::Operator;
 use active_policies::{Modules, PolicyOptions};
 pub use cluster::{Answer, Cluster, Listed, ObjectName};
 use collector::Collector;
@@ -58,6 +59,8 @@ pub struct Task {
     pub policies: Vec<PathBuf>,
     /// Settings by the name of the policy.
     pub settings: Option<PathBuf>,
+    /// Who is to run the cluster.
+    pub operator: Operator,
     /// A report whose findings are known.
     pub baseline: Option<PathBuf>,
     /// The version of Kubernetes whose rules count.
@@ -93,8 +96,11 @@ pub async fn validate(
 ) -> Result<Validated, Error> {
     let schemas = Schemas::built_in(task.as_of);
     let inputs = inputs::collect(&task.names)?;
-    let options =
-        PolicyOptions { policies: task.policies.clone(), settings: task.settings.clone() };
+    let options = PolicyOptions {
+        policies: task.policies.clone(),
+        settings: task.settings.clone(),
+        operator: task.operator,
+    };
     let active = active_policies::assemble(loader, &options).await?;
     let mut table = Table::of(&active.set);
     let mut modules = Modules::default();

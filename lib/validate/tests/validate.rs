@@ -12,7 +12,7 @@ use std::sync::{LazyLock, Mutex, PoisonError};
 
 use opensdn_policy_host::{Cache, Engine, Metering};
 use opensdn_validate::report::{Finding, Layout, Severity, ValidationReport, write_human};
-use opensdn_validate::{Error, Loader, Task, Validated, validate};
+use opensdn_validate::{Error, Loader, Operator, Task, Validated, validate};
 
 /// What runs policies, as in the plugin.
 struct World {
@@ -214,4 +214,28 @@ fn upstreams_default_manifest_is_at_most_ten_findings_to_read() {
     let findings = text.lines().filter(is_finding).count();
     assert!((1..=10).contains(&findings), "{findings} findings:\n{text}");
     assert!(report.findings.len() > findings, "machines get every place");
+}
+
+const ZOOKEEPER: &str = "apiVersion: tf.tungsten.io/v1alpha1\nkind: Zookeeper\nmetadata: {name: zookeeper1, \
+    namespace: tf}\nspec:\n  commonConfiguration:\n    nodeSelector: {rack: a}\n  \
+    serviceConfiguration:\n    containers: [{name: zookeeper, image: \"r/z:1\"}]\n";
+
+#[test]
+fn that_something_is_not_there_is_told_only_of_kinds_of_which_something_is_known() {
+    let unknown = report(&[("a.yaml", ZOOKEEPER)]);
+    assert_eq!(codes(&unknown.findings), Vec::<&str>::new());
+    assert!(unknown.not_checked.iter().any(|one| one.what.contains("Node")), "{unknown:?}");
+    let node = "apiVersion: v1\nkind: Node\nmetadata: {name: n1, labels: {rack: b}}\n";
+    let known = report(&[("a.yaml", ZOOKEEPER), ("b.yaml", node)]);
+    assert_eq!(codes(&known.findings), ["OSDN1202"]);
+}
+
+#[test]
+fn what_tf_operator_cannot_do_is_found_where_it_runs_the_cluster() {
+    let text = ZOOKEEPER.replace("containers:", "clientPort: 2183\n    containers:");
+    let root = folder(&[("a.yaml", &text)]);
+    let ours = run(&task(root.path())).report;
+    assert_eq!(codes(&ours.findings), Vec::<&str>::new());
+    let theirs = Task { operator: Operator::TfOperator, ..task(root.path()) };
+    assert_eq!(codes(&run(&theirs).report.findings), ["OSDN1510"]);
 }

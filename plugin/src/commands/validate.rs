@@ -29,6 +29,9 @@ Examples:
   # As a change of what the live cluster has, which answers lookups too; nothing is written
   kubectl opensdn validate --live manager.yaml
 
+  # For a cluster that upstream's tf-operator runs
+  kubectl opensdn validate --operator tf-operator deploy/
+
   # Put misspelt fields right, then look at what remains
   kubectl opensdn validate --fix deploy/
 
@@ -63,6 +66,16 @@ pub(crate) struct Validate {
     /// Settings of policies: a mapping from names of policies to their settings.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     settings: Option<PathBuf>,
+    /// Who runs the cluster; with tf-operator, what it cannot do is found too.
+    #[arg(
+        long,
+        value_enum,
+        default_value_t,
+        value_name = "OPERATOR",
+        env = "KUBECTL_OPENSDN_VALIDATE_OPERATOR",
+        hide_env = true
+    )]
+    operator: Operator,
     /// Judge by the rules of this version of Kubernetes, such as 1.33.
     #[arg(long, value_name = "VERSION", env = "KUBECTL_OPENSDN_VALIDATE_AS_OF", hide_env = true)]
     as_of: Option<KubernetesVersion>,
@@ -102,6 +115,16 @@ pub(crate) struct Validate {
     output: Format,
     #[command(flatten)]
     _cluster: AsksCluster,
+}
+
+/// Who runs the cluster.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum Operator {
+    /// Ours.
+    #[default]
+    Opensdn,
+    /// Upstream's operator: manifests must work with what it can do.
+    TfOperator,
 }
 
 /// How bad a finding must be.
@@ -213,6 +236,10 @@ impl Validate {
             names: self.names.iter().chain(&self.filename).cloned().collect(),
             policies: self.policies.clone(),
             settings: self.settings.clone(),
+            operator: match self.operator {
+                Operator::Opensdn => opensdn_validate::Operator::Opensdn,
+                Operator::TfOperator => opensdn_validate::Operator::TfOperator,
+            },
             baseline: self.baseline.clone(),
             as_of: self.as_of,
             namespace: global.cluster.namespace.clone(),

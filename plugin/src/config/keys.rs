@@ -52,6 +52,7 @@ pub(crate) const KEYS: &[Key] = &[
     },
     key("validate.as-of", "KUBECTL_OPENSDN_VALIDATE_AS_OF", Takes::Value),
     key("validate.fail-on", "KUBECTL_OPENSDN_VALIDATE_FAIL_ON", Takes::Value),
+    key("validate.operator", "KUBECTL_OPENSDN_VALIDATE_OPERATOR", Takes::Value),
     key("validate.output", "KUBECTL_OPENSDN_VALIDATE_OUTPUT", Takes::Value),
     key("validate.strict", "KUBECTL_OPENSDN_VALIDATE_STRICT", Takes::Switch),
     // Named by the product, for all of its programs.

@@ -8,9 +8,10 @@ use http::{Request, Response};
 use kube::ResourceExt;
 use kube::api::{DeleteParams, DynamicObject, PostParams, Request as Requests};
 use kube::client::Body;
+use opensdn_crds::unique_claim::UniqueClaimSpec;
 use opensdn_policy_host::{Cache, Engine, Metering};
 use opensdn_testing::kubectl::Said;
-use opensdn_validate::{Loader, Task, validate};
+use opensdn_validate::{Answer, Cluster, Listed, Loader, ObjectName, Operator, Task, validate};
 use serde_json::Value;
 
 use super::kinds::Kinds;
@@ -73,9 +74,27 @@ impl Direct {
     ) -> Result<Value, Failed> {
         let loader = Loader { engine: &self.engine, cache: Some(&self.cache) };
         let settings = Some(settings);
-        let task = Task { names: names.to_vec(), settings, ..Task::default() };
-        let validated = Box::pin(validate(loader, &task, None)).await?;
+        let operator = Operator::TfOperator;
+        let task = Task { names: names.to_vec(), settings, operator, ..Task::default() };
+        let validated = Box::pin(validate(loader, &task, Some(&NothingElse))).await?;
         Ok(serde_json::to_value(&validated.report)?)
+    }
+}
+
+/// A cluster that has what is in the files: what is not there is not there.
+struct NothingElse;
+
+impl Cluster for NothingElse {
+    fn list<'a>(&'a self, _: &'a str, _: &'a str) -> Answer<'a, Listed> {
+        Box::pin(async { Ok(Listed::Objects(Vec::new())) })
+    }
+
+    fn get<'a>(&'a self, _: ObjectName<'a>) -> Answer<'a, Option<Value>> {
+        Box::pin(async { Ok(None) })
+    }
+
+    fn claims(&self) -> Answer<'_, Vec<UniqueClaimSpec>> {
+        Box::pin(async { Ok(Vec::new()) })
     }
 }
 

@@ -1,0 +1,217 @@
+//! Fields that tf-operator applies in half of the places, or drops.
+
+use opensdn_policy_components::{ComponentView, component::Component};
+use opensdn_policy_sdk::{Message, Pointer, Severity, Verdict};
+use serde_json::Value;
+
+use crate::{Common, Spec};
+
+pub(crate) const FIRST_CONTAINER: Message = Message {
+    code: "OSDN1308",
+    severity: Severity::Deny,
+    title: "the first container of a service is no main container",
+    explanation: "tf-operator looks at the first container in the list to know which version runs, and \
+        looks for it among the main containers. With an init container first its upgrade waits without \
+        limit, or begins again and again.",
+    hint: "put a main container first in containers",
+};
+
+pub(crate) const AGENTS_KEYSTONE: Message = Message {
+    code: "OSDN1412",
+    severity: Severity::Warn,
+    title: "the agents do not know of Keystone",
+    explanation: "tf-operator renders vnc_api_lib.ini of the agents without authentication unless the \
+        variable AUTH_MODE says otherwise; only their provisioner gets Keystone's parameters.",
+    hint: "set AUTH_MODE: keystone and the variables KEYSTONE_AUTH_* in envVariablesConfig of the Vrouter",
+};
+
+pub(crate) const ZOOKEEPER_PORT: Message = Message {
+    code: "OSDN1510",
+    severity: Severity::Deny,
+    title: "tf-operator has ZooKeeper's port in its code",
+    explanation: "Its probes ask at 2181, whatever clientPort says: the pods never become ready.",
+    hint: "remove clientPort",
+};
+
+pub(crate) const API_PORT: Message = Message {
+    code: "OSDN1601",
+    severity: Severity::Deny,
+    title: "tf-operator has the port of the Config API in its code",
+    explanation: "The schema transformer, the service monitor and the device manager ask the API at 8082, \
+        whatever apiPort says.",
+    hint: "remove apiPort",
+};
+
+pub(crate) const ANALYTICS_PORT: Message = Message {
+    code: "OSDN1614",
+    severity: Severity::Deny,
+    title: "tf-operator has the ports of Analytics in its code",
+    explanation: "The API listens on 8081 and the collector on 8086, whatever the fields say, and all \
+        others are sent to the ports in the fields: nothing that the daemons report arrives.",
+    hint: "remove analyticsPort and collectorPort",
+};
+
+pub(crate) const REVERSE_NAMES: Message = Message {
+    code: "OSDN1611",
+    severity: Severity::Warn,
+    title: "tf-operator needs names for the addresses of the data network",
+    explanation: "It asks DNS for the name of each address in dataSubnet, on the node where it runs \
+        itself. Without an answer the service is not configured.",
+    hint: "make the reverse names known to the operator's node: getent hosts ADDRESS must answer",
+};
+
+pub(crate) const LOG_LEVEL: Message = Message {
+    code: "OSDN1618",
+    severity: Severity::Warn,
+    title: "not every daemon has this level of logs",
+    explanation: "tf-operator writes the word in capital letters into ZooKeeper's log4j, which knows \
+        neither WARNING nor CRITICAL nor NONE and then logs everything, and none as it is into the \
+        configuration of the daemons.",
+    hint: "use info, debug or error",
+};
+
+pub(crate) const OF_THE_CLUSTER: Message = Message {
+    code: "OSDN1701",
+    severity: Severity::Warn,
+    title: "tf-operator does not read a setting of kube-manager",
+    explanation: "It takes the API server, the networks of pods and Services and the token from the \
+        cluster. A value here that differs deceives its readers.",
+    hint: "remove the fields",
+};
+
+pub(crate) const UNKNOWN: Message = Message {
+    code: "OSDN1823",
+    severity: Severity::Warn,
+    title: "tf-operator does not know a field",
+    explanation: "It is one of ours. tf-operator drops it without a word when it writes the object of \
+        the service, and none of its containers gets it.",
+    hint: "remove the fields, or let our operator run the cluster",
+};
+
+/// Fields whose port is in tf-operator's code, with the number: upstream's
+/// `pkg/controller/zookeeper/sts.go:62`, `pkg/apis/tf/v1alpha1/templates/config_config.go:95,200,242`
+/// and `templates/analytics_config.go:10,81`.
+const PORTS: &[(&Message, &str, &str, i64)] = &[
+    (&ANALYTICS_PORT, "Analytics", "analyticsPort", 8081),
+    (&ANALYTICS_PORT, "Analytics", "collectorPort", 8086),
+    (&API_PORT, "Config", "apiPort", 8082),
+    (&ZOOKEEPER_PORT, "Zookeeper", "clientPort", 2181),
+];
+
+const KUBEMANAGER_FIELDS: &[&str] = &[
+    "kubernetesAPIServer",
+    "kubernetesAPIPort",
+    "kubernetesAPISSLPort",
+    "podSubnet",
+    "serviceSubnet",
+    "kubernetesTokenFile",
+];
+
+/// What our API has more than upstream's, by kind.
+const OURS: &[(&str, &[&str])] = &[
+    ("Config", &["linklocalServices"]),
+    (
+        "Vrouter",
+        &[
+            "dpdk",
+            "encapsulationPriorities",
+            "fabricSnatHashTableSize",
+            "profiles",
+            "sriov",
+            "xmppSslEnable",
+        ],
+    ),
+];
+
+/// `at` is where the commonConfiguration stands.
+pub(crate) fn judge_common(common: &Common, at: &Pointer, verdict: &mut Verdict) {
+    if ["critical", "none", "warning"].contains(&common.log_level.as_str()) {
+        let text = format!(
+            "a limit of tf-operator: not every daemon that it configures has logLevel {}",
+            common.log_level
+        );
+        verdict.add(LOG_LEVEL.at(at.key("logLevel")).says(text));
+    }
+}
+
+pub(crate) fn judge(component: &ComponentView<'_, Spec>, verdict: &mut Verdict) {
+    let title = component.title();
+    let own = component.at.as_str() != "/spec";
+    if own {
+        // Of a stand-alone object it is judged with the rest of it.
+        judge_common(&component.spec.common_configuration, &component.shared(""), verdict);
+    }
+    judge_first_container(component, verdict);
+    for (message, kind, field, usual) in PORTS {
+        let given = component.spec.given(field).and_then(Value::as_i64);
+        if let Some(port) = given.filter(|port| component.kind == *kind && port != usual) {
+            let text = format!(
+                "a limit of tf-operator: {title} has {field} {port}, and a part of what it makes stays at \
+                 {usual}"
+            );
+            verdict.add(message.at(component.setting("").key(field)).says(text));
+        }
+    }
+    if ["Control", "Vrouter"].contains(&component.kind)
+        && component.spec.given("dataSubnet").is_some()
+    {
+        let text = format!(
+            "a limit of tf-operator: {title} is configured only when DNS knows names for its addresses \
+             in dataSubnet"
+        );
+        verdict.add(REVERSE_NAMES.at(component.setting("/dataSubnet")).says(text));
+    }
+    let read_from_the_cluster: &[&str] =
+        if component.kind == "Kubemanager" { KUBEMANAGER_FIELDS } else { &[] };
+    let ours = OURS.iter().find(|(kind, _)| *kind == component.kind);
+    for (message, fields, what) in [
+        (&OF_THE_CLUSTER, read_from_the_cluster, "does not read"),
+        (&UNKNOWN, ours.map_or(&[][..], |(_, fields)| fields), "does not know"),
+    ] {
+        let given: Vec<_> =
+            fields.iter().copied().filter(|field| component.spec.given(field).is_some()).collect();
+        if let Some(first) = given.first() {
+            let text = format!("a limit of tf-operator: of {title} it {what} {}", given.join(", "));
+            verdict.add(message.at(component.setting("").key(first)).says(text));
+        }
+    }
+}
+
+fn judge_first_container(component: &ComponentView<'_, Spec>, verdict: &mut Verdict) {
+    let containers = component.spec.given("containers").and_then(Value::as_array);
+    let first = containers.and_then(|all| all.first()?.get("name")?.as_str());
+    let (Some(first), Some(known)) = (first, Component::of_kind(component.kind)) else { return };
+    let Some(main) = known.containers.main.first() else { return };
+    // Vrouters are not upgraded in stages.
+    let prepares =
+        known.containers.init.contains(&first) || known.containers.conditional.contains(&first);
+    if prepares && component.kind != "Vrouter" {
+        let text = format!(
+            "a limit of tf-operator: {} begins with {first}, which is no main container",
+            component.title()
+        );
+        let hint = format!("put {main} first in containers");
+        verdict
+            .add(FIRST_CONTAINER.at(component.setting("/containers/0/name")).says(text).hint(hint));
+    }
+}
+
+pub(crate) fn judge_keystone(
+    common: &Common,
+    components: &[ComponentView<'_, Spec>],
+    verdict: &mut Verdict,
+) {
+    if !common.has_keystone() {
+        return;
+    }
+    for vrouter in components.iter().filter(|component| component.kind == "Vrouter") {
+        let variables = vrouter.spec.given("envVariablesConfig");
+        if variables.and_then(|all| all.get("AUTH_MODE")).is_none() {
+            let text = format!(
+                "a limit of tf-operator: the agents of {} do not authenticate, for AUTH_MODE is unset",
+                vrouter.title()
+            );
+            verdict.add(AGENTS_KEYSTONE.at(vrouter.setting("/envVariablesConfig")).says(text));
+        }
+    }
+}

@@ -1,0 +1,185 @@
+//! What works in OpenSDN and not where tf-operator runs the cluster.
+//!
+//! ```yaml
+//! kind: Manager
+//! metadata: {name: production}          # tf-operator looks for cluster1 and for nothing else
+//! spec:
+//!   services:
+//!     zookeeper: {metadata: {name: zk}} # … and for zookeeper1
+//! ```
+//!
+//! tf-operator has names in its code, applies some fields in half of the places, and stops in the middle
+//! of an upgrade without a word. None of this is a fault of the manifest, and with our operator none of
+//! it matters: so this policy is not in force by default. Put it in force where tf-operator runs:
+//! `kubectl apply -f deploy/webhook/tf-operator.yaml`; `kubectl opensdn validate --operator tf-operator`
+//! says the same offline.
+//!
+//! What tf-operator makes of a Manager is not judged: the Manager has been.
+
+mod fields;
+mod names;
+mod nodes;
+mod restarts;
+mod upgrade;
+
+use opensdn_policy_components::{
+    ComponentView, Owners, Services,
+    nodes::{NODES, Selector},
+    null_as_default,
+};
+use opensdn_policy_sdk::{NoSettings, Outcome, Pointer, Reads, Request, Verdict, policy};
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use upgrade::Status;
+
+#[derive(Reads)]
+#[reads(group = "tf.tungsten.io", kind = "Manager")]
+struct Manager {
+    #[read("/spec/commonConfiguration")]
+    common: Option<Common>,
+    #[read("/spec/services")]
+    services: Option<Services<Spec>>,
+    #[read("/status")]
+    status: Option<Status>,
+}
+
+#[derive(Reads)]
+#[reads(group = "tf.tungsten.io", kind = "*")]
+struct Standalone {
+    #[read("/metadata/ownerReferences")]
+    owners: Option<Owners>,
+    #[read("/spec")]
+    spec: Option<Spec>,
+}
+
+/// What is read of the spec of any component.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq)]
+#[serde(default, rename_all = "camelCase")]
+struct Spec {
+    #[serde(deserialize_with = "null_as_default")]
+    common_configuration: Common,
+    #[serde(deserialize_with = "null_as_default")]
+    service_configuration: Map<String, Value>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize, PartialEq)]
+#[serde(default, rename_all = "camelCase")]
+struct Common {
+    #[serde(deserialize_with = "null_as_default")]
+    node_selector: Selector,
+    #[serde(deserialize_with = "null_as_default")]
+    log_level: String,
+    #[serde(deserialize_with = "null_as_default")]
+    tolerations: Vec<Value>,
+    #[serde(deserialize_with = "null_as_default")]
+    auth_parameters: Map<String, Value>,
+    cert_signer: Option<Value>,
+    cert_key_length: Option<Value>,
+}
+
+impl Common {
+    fn has_keystone(&self) -> bool {
+        self.auth_parameters.get("authMode").and_then(Value::as_str) == Some("keystone")
+    }
+}
+
+impl Spec {
+    /// A field that is given: neither null nor an empty text.
+    fn given(&self, field: &str) -> Option<&Value> {
+        self.service_configuration.get(field).filter(|value| !value.is_null() && **value != "")
+    }
+}
+
+fn manager(request: &Request<Manager>, _: &NoSettings, verdict: &mut Verdict) -> Outcome {
+    let Some(manager) = &request.object else { return Ok(()) };
+    let (no_common, no_services, nothing) =
+        (Common::default(), Services::default(), Spec::default());
+    let common = manager.common.as_ref().unwrap_or(&no_common);
+    let components: Vec<_> =
+        manager.services.as_ref().unwrap_or(&no_services).walk_all(&nothing).collect();
+    names::judge_manager(request, verdict);
+    names::judge(&components, verdict);
+    fields::judge_common(common, &Pointer::from("/spec/commonConfiguration"), verdict);
+    for component in &components {
+        fields::judge(component, verdict);
+    }
+    fields::judge_keystone(common, &components, verdict);
+    nodes::judge(common, &components, verdict)?;
+    let Some(old) = &request.old_object else { return Ok(()) };
+    let before = old.services.as_ref().unwrap_or(&no_services);
+    let before: Vec<_> = before.walk_all(&nothing).collect();
+    let old_common = old.common.as_ref().unwrap_or(&no_common);
+    restarts::judge_common(old_common, common, verdict);
+    restarts::judge(&before, &components, verdict);
+    let change = upgrade::Change {
+        common,
+        before: &before,
+        after: &components,
+        status: old.status.as_ref(),
+        edits: old_common != common || !upgrade::are_alike(&before, &components),
+    };
+    upgrade::judge(&change, verdict);
+    Ok(())
+}
+
+fn standalone(request: &Request<Standalone>, _: &NoSettings, verdict: &mut Verdict) -> Outcome {
+    let Some(Standalone { owners, spec: Some(spec) }) = &request.object else { return Ok(()) };
+    if owners.as_ref().and_then(Owners::manager).is_some() {
+        return Ok(());
+    }
+    let component = ComponentView::standalone(&request.kind, &request.name, spec);
+    names::judge_standalone(&component, verdict);
+    fields::judge_common(&spec.common_configuration, &component.shared(""), verdict);
+    fields::judge(&component, verdict);
+    Ok(())
+}
+
+policy! {
+    name: "tf-operator-limits",
+    summary: "what tf-operator cannot do with manifests that are right",
+    settings: NoSettings,
+    messages: [
+        names::MANAGER,
+        names::NAMESPACE,
+        names::SERVICE,
+        names::ANALYTICS,
+        nodes::EMPTY_SELECTOR,
+        nodes::NO_MASTER,
+        nodes::TOO_MANY,
+        nodes::KAFKA,
+        nodes::FIRST_GROUP,
+        fields::FIRST_CONTAINER,
+        fields::AGENTS_KEYSTONE,
+        fields::ZOOKEEPER_PORT,
+        fields::API_PORT,
+        fields::ANALYTICS_PORT,
+        fields::REVERSE_NAMES,
+        fields::LOG_LEVEL,
+        fields::OF_THE_CLUSTER,
+        fields::UNKNOWN,
+        restarts::NOT_STAGED,
+        restarts::NOT_APPLIED,
+        restarts::NO_NEW_KEYS,
+        upgrade::ABSENT,
+        upgrade::KEYSTONE,
+        upgrade::LOG_LEVEL,
+        upgrade::RUNNING,
+        upgrade::NOT_READY,
+        upgrade::BACKWARDS,
+    ],
+    // They are about the change itself.
+    never_ratchets: [
+        restarts::NOT_STAGED,
+        restarts::NOT_APPLIED,
+        restarts::NO_NEW_KEYS,
+        upgrade::ABSENT,
+        upgrade::KEYSTONE,
+        upgrade::LOG_LEVEL,
+        upgrade::RUNNING,
+        upgrade::NOT_READY,
+        upgrade::BACKWARDS,
+    ],
+    indexes: [NODES],
+    validate: [manager, standalone],
+}

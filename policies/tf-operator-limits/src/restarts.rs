@@ -1,0 +1,111 @@
+//! Changes that tf-operator applies at once, late, or not at all.
+
+use opensdn_policy_components::ComponentView;
+use opensdn_policy_sdk::{Message, Severity, Verdict};
+
+use crate::{Common, Spec, upgrade::images};
+
+pub(crate) const NOT_STAGED: Message = Message {
+    code: "OSDN1309",
+    severity: Severity::Warn,
+    title: "tf-operator replaces all services at the same time",
+    explanation: "It upgrades in stages only where a tag changes. With another registry and the same \
+        tag every StatefulSet is replaced at once, the databases too.",
+    hint: "give the images of the new registry a tag of their own, or make the change when the whole \
+        cluster may restart",
+};
+
+pub(crate) const NOT_APPLIED: Message = Message {
+    code: "OSDN1818",
+    severity: Severity::Warn,
+    title: "tf-operator does not apply this change of the vrouters",
+    explanation: "It updates the DaemonSet only where an image or a variable of a container changes. \
+        Pages, node selector and tolerations stay what they were.",
+    hint: "delete the DaemonSet of the group when its nodes may lose their network: tf-operator makes it \
+        again with the new settings",
+};
+
+pub(crate) const NO_NEW_KEYS: Message = Message {
+    code: "OSDN1905",
+    severity: Severity::Warn,
+    title: "tf-operator keeps the keys and certificates that are there",
+    explanation: "It makes a key where there is none. What is set here holds for nodes that come later; \
+        a signer that is taken out is used until the operator restarts.",
+    hint: "delete the Secrets NAME-secret-certificates when the services may restart, and restart the \
+        operator",
+};
+
+pub(crate) fn judge_common(old: &Common, new: &Common, verdict: &mut Verdict) {
+    for (field, was, is) in [
+        ("certSigner", &old.cert_signer, &new.cert_signer),
+        ("certKeyLength", &old.cert_key_length, &new.cert_key_length),
+    ] {
+        if was != is {
+            let text = format!("a limit of tf-operator: {field} changes, and no certificate does");
+            let at = opensdn_policy_sdk::Pointer::from("/spec/commonConfiguration").key(field);
+            verdict.add(NO_NEW_KEYS.at(at).says(text));
+        }
+    }
+}
+
+pub(crate) fn judge(
+    before: &[ComponentView<'_, Spec>],
+    after: &[ComponentView<'_, Spec>],
+    verdict: &mut Verdict,
+) {
+    let pairs = || {
+        after.iter().filter_map(|new| {
+            let same =
+                |old: &&ComponentView<'_, Spec>| (old.kind, old.name) == (new.kind, new.name);
+            before.iter().find(same).map(|old| (old, new))
+        })
+    };
+    let moved: Vec<_> = pairs()
+        .filter(|(_, new)| new.kind != "Vrouter")
+        .filter(|(old, new)| {
+            let old = images(old);
+            images(new).iter().any(|(name, image)| {
+                let was = old.iter().find(|(other, _)| other == name).map(|(_, image)| image);
+                was.is_some_and(|was| was.tag == image.tag && was.name != image.name)
+            })
+        })
+        .map(|(_, new)| new)
+        .collect();
+    if let Some(first) = moved.first() {
+        let titles: Vec<_> = moved.iter().map(|component| component.title()).collect();
+        let text = format!(
+            "a limit of tf-operator: images move under the same tag, and it replaces at once: {}",
+            titles.join(", ")
+        );
+        verdict.add(NOT_STAGED.at(first.setting("/containers")).says(text));
+    }
+    for (old, new) in pairs().filter(|(_, new)| new.kind == "Vrouter") {
+        let mut changed = Vec::new();
+        for field in ["hugePages2M", "hugePages1G"] {
+            if old.spec.given(field) != new.spec.given(field) {
+                changed.push((new.setting("").key(field), field));
+            }
+        }
+        let (was, is) = (&old.spec.common_configuration, &new.spec.common_configuration);
+        if was.node_selector != is.node_selector {
+            changed.push((new.shared("/nodeSelector"), "nodeSelector"));
+        }
+        if was.tolerations != is.tolerations {
+            changed.push((new.shared("/tolerations"), "tolerations"));
+        }
+        if let Some((at, _)) = changed.first() {
+            let names: Vec<_> = changed.iter().map(|(_, name)| *name).collect();
+            let text = format!(
+                "a limit of tf-operator: of {} it does not apply {}",
+                new.title(),
+                names.join(", ")
+            );
+            let hint = format!(
+                "delete DaemonSet {}-vrouter-daemonset when its nodes may lose their network: \
+                 tf-operator makes it again",
+                new.name
+            );
+            verdict.add(NOT_APPLIED.at(at).says(text).hint(hint));
+        }
+    }
+}

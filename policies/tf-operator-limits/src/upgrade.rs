@@ -1,0 +1,248 @@
+//! What tf-operator's upgrade (ZIU) cannot cope with. It begins when a tag changes and goes through twelve
+//! kinds, one after the other, without a time limit and without a way back.
+
+use opensdn_policy_components::ComponentView;
+use opensdn_policy_sdk::{Message, Pointer, Severity, Verdict};
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::{Common, Spec};
+
+pub(crate) const ABSENT: Message = Message {
+    code: "OSDN2001",
+    severity: Severity::Deny,
+    title: "tf-operator's upgrade ends with a panic where a service is absent",
+    explanation: "It walks through a fixed list of kinds. Of one that the Manager does not name it reads \
+        the spec all the same: the operator's process ends, begins again, and ends at the same place.",
+    hint: "add the services to the Manager first, in a change of its own",
+};
+
+pub(crate) const KEYSTONE: Message = Message {
+    code: "OSDN2002",
+    severity: Severity::Deny,
+    title: "tf-operator's upgrade uses Keystone's parameters without their defaults",
+    explanation: "While it upgrades it copies the specs as they stand. A port that is unset becomes the \
+        text <nil> in the configuration of every service.",
+    hint: "write the parameters out before the upgrade",
+};
+
+pub(crate) const LOG_LEVEL: Message = Message {
+    code: "OSDN2003",
+    severity: Severity::Warn,
+    title: "tf-operator's upgrade restarts everything twice",
+    explanation: "While it upgrades it writes an empty logLevel, and its default afterwards. The level \
+        is in the environment of every container, so all of them restart again, all kinds at once.",
+    hint: "set spec.commonConfiguration.logLevel before the upgrade, to debug if it was unset",
+};
+
+pub(crate) const RUNNING: Message = Message {
+    code: "OSDN2004",
+    severity: Severity::Deny,
+    title: "tf-operator upgrades the cluster now",
+    explanation: "What changes meanwhile is mixed into the stages that are left, and not into those that \
+        are done.",
+    hint: "wait until it is done: kubectl -n tf get managers.tf.tungsten.io -o \
+        jsonpath='{.items[*].status.ziuState}' says -1",
+};
+
+pub(crate) const NOT_READY: Message = Message {
+    code: "OSDN2006",
+    severity: Severity::Deny,
+    title: "an upgrade would begin while the cluster is not ready",
+    explanation: "tf-operator waits without limit at the first service that is not active, with one half \
+        of the cluster in the new version and one in the old.",
+    hint: "bring the services up first; which are not active says: kubectl -n tf get \
+        managers.tf.tungsten.io -o yaml",
+};
+
+pub(crate) const BACKWARDS: Message = Message {
+    code: "OSDN2007",
+    severity: Severity::Warn,
+    title: "the images go back to an earlier version",
+    explanation: "tf-operator treats it as an upgrade. What the later version has written into the \
+        databases the earlier one may not be able to read.",
+    hint: "restore the databases from a backup of the earlier version, or stay at the later one",
+};
+
+/// What is read of the status of a Manager.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(crate) struct Status {
+    ziu_state: Option<i64>,
+    conditions: Option<Vec<Condition>>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+struct Condition {
+    #[serde(rename = "type")]
+    kind: String,
+    status: String,
+}
+
+/// A change of a Manager.
+pub(crate) struct Change<'a> {
+    pub(crate) common: &'a Common,
+    pub(crate) before: &'a [ComponentView<'a, Spec>],
+    pub(crate) after: &'a [ComponentView<'a, Spec>],
+    pub(crate) status: Option<&'a Status>,
+    /// Whether anything of the spec changes.
+    pub(crate) edits: bool,
+}
+
+/// The kinds that the upgrade walks through (upstream's `pkg/apis/tf/v1alpha1/base_types.go:104`), with
+/// their keys.
+const WALKED: &[(&str, &str)] = &[
+    ("Config", "config"),
+    ("Analytics", "analytics"),
+    ("AnalyticsAlarm", "analyticsAlarm"),
+    ("AnalyticsSnmp", "analyticsSnmp"),
+    ("Redis", "redis"),
+    ("QueryEngine", "queryengine"),
+    ("Cassandra", "cassandras"),
+    ("Zookeeper", "zookeeper"),
+    ("Rabbitmq", "rabbitmq"),
+    ("Control", "controls"),
+    ("Webui", "webui"),
+];
+
+/// An image in its two parts.
+pub(crate) struct Image<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) tag: &'a str,
+}
+
+/// The images of a component by the names of their containers, as tf-operator reads them: the tag is
+/// what stands behind the last colon.
+pub(crate) fn images<'a>(component: &'a ComponentView<'_, Spec>) -> Vec<(&'a str, Image<'a>)> {
+    let containers = component.spec.given("containers").and_then(Value::as_array);
+    let text = |container: &'a Value, field| container.get(field).and_then(Value::as_str);
+    let image = |container: &'a Value| {
+        let (name, tag) = text(container, "image")?.rsplit_once(':')?;
+        Some((text(container, "name")?, Image { name, tag }))
+    };
+    containers.into_iter().flatten().filter_map(image).collect()
+}
+
+/// Whether they are the same services with the same specs.
+pub(crate) fn are_alike(
+    before: &[ComponentView<'_, Spec>],
+    after: &[ComponentView<'_, Spec>],
+) -> bool {
+    before.len() == after.len()
+        && before
+            .iter()
+            .zip(after)
+            .all(|(old, new)| (old.kind, old.name) == (new.kind, new.name) && old.spec == new.spec)
+}
+
+/// The first container whose tag changes, with both.
+fn changed_tag<'a>(
+    change: &'a Change<'_>,
+) -> Option<(&'a ComponentView<'a, Spec>, &'a str, &'a str)> {
+    change.after.iter().filter(|new| new.kind != "Vrouter").find_map(|new| {
+        let old = change.before.iter().find(|old| (old.kind, old.name) == (new.kind, new.name))?;
+        let was = images(old);
+        images(new).into_iter().find_map(|(name, image)| {
+            let (_, old) = was.iter().find(|(other, _)| *other == name)?;
+            (old.tag != image.tag).then_some((new, old.tag, image.tag))
+        })
+    })
+}
+
+pub(crate) fn judge(change: &Change<'_>, verdict: &mut Verdict) {
+    let status = change.status.cloned().unwrap_or_default();
+    let spec = Pointer::from("/spec");
+    if change.edits && status.ziu_state.is_some_and(|state| state >= 0) {
+        let text = format!(
+            "a limit of tf-operator: it upgrades the cluster (status.ziuState is {}), and a change would \
+             get between its stages",
+            status.ziu_state.unwrap_or_default()
+        );
+        verdict.add(RUNNING.at(&spec).says(text));
+    }
+    let Some((component, was, is)) = changed_tag(change) else { return };
+    let at = component.setting("/containers");
+    let absent: Vec<_> = WALKED
+        .iter()
+        .filter(|(kind, _)| change.after.iter().all(|component| component.kind != *kind))
+        .map(|(_, key)| *key)
+        .collect();
+    if !absent.is_empty() {
+        let text = format!(
+            "a limit of tf-operator: its upgrade ends with a panic, for the Manager has no {}",
+            absent.join(", ")
+        );
+        verdict.add(ABSENT.at(&at).says(text));
+    }
+    judge_common(change.common, verdict);
+    let not_ready = status.conditions.iter().flatten().any(|condition| {
+        condition.kind == "Ready" && !condition.status.eq_ignore_ascii_case("true")
+    });
+    if not_ready {
+        let text = "a limit of tf-operator: its upgrade would wait without limit, for the cluster is not \
+            Ready";
+        verdict.add(NOT_READY.at(&at).says(text));
+    }
+    if let (Some(old), Some(new)) = (release(was), release(is))
+        && new < old
+    {
+        let text = format!("{} goes from {was} back to {is}", component.title());
+        verdict.add(BACKWARDS.at(&at).says(text));
+    }
+}
+
+fn judge_common(common: &Common, verdict: &mut Verdict) {
+    let at = Pointer::from("/spec/commonConfiguration");
+    if common.has_keystone() {
+        let parameters = common.auth_parameters.get("keystoneAuthParameters");
+        let unset: Vec<_> = ["port", "adminPort", "adminPassword"]
+            .into_iter()
+            .filter(|field| parameters.and_then(|all| all.get(field)).is_none_or(Value::is_null))
+            .collect();
+        if !unset.is_empty() {
+            let text = format!(
+                "a limit of tf-operator: its upgrade writes <nil> for what is unset of Keystone: {}",
+                unset.join(", ")
+            );
+            let hint = "set them in keystoneAuthParameters before the upgrade; adminPassword may be taken \
+                out again afterwards";
+            let at = at.join("/authParameters/keystoneAuthParameters");
+            verdict.add(KEYSTONE.at(at).says(text).hint(hint));
+        }
+    }
+    if common.log_level.is_empty() {
+        let text = "a limit of tf-operator: logLevel is unset, so everything restarts once more after its \
+            upgrade";
+        verdict.add(LOG_LEVEL.at(at.key("logLevel")).says(text));
+    }
+}
+
+/// The numbers of a release: `R21.4.1` and `2011.L5` are 21.4.1 and 2011. None for what has none, such
+/// as `latest`.
+fn release(tag: &str) -> Option<Vec<u32>> {
+    let digits = tag.strip_prefix(['R', 'r', 'v']).unwrap_or(tag);
+    let numbers: Vec<u32> = digits.split(['.', '-']).map_while(|part| part.parse().ok()).collect();
+    let first = numbers.first()?;
+    // Of 2011 and before the year stands first: 20.11.
+    Some(if *first > 1900 {
+        [first / 100, first % 100].into_iter().chain(numbers.iter().skip(1).copied()).collect()
+    } else {
+        numbers
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::release;
+
+    #[test]
+    fn releases_are_in_order() {
+        let order = ["5.1", "2003.1", "2011.L5", "R21.3", "R21.4", "R21.4.1", "R24.1", "R25.1-rc1"];
+        for pair in order.windows(2) {
+            assert!(release(pair[0]) < release(pair[1]), "{pair:?}");
+        }
+        assert_eq!(release("latest"), None);
+        assert_eq!(release("master-nightly"), None);
+    }
+}
