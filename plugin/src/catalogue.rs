@@ -14,6 +14,8 @@ mod words;
 
 const POLICIES: &str = include_str!("../../policies/README.md");
 const RULES: &str = include_str!("../../crds/RULES.md");
+/// What shows that the rules in the schemas are right, as `sources.txt` of each policy does for it.
+const SOURCES_OF_RULES: &str = include_str!("../../crds/sources.txt");
 
 /// What a code means. Rarely more than one thing: a policy may continue where the schema's rule ends.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
@@ -45,6 +47,9 @@ pub(crate) struct Meaning {
     /// The texts that the API server gives, and for which fields.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) rules: Vec<Rule>,
+    /// Where upstream's source shows it: repository, path and lines each.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) sources: Vec<&'static str>,
 }
 
 /// Who finds it.
@@ -89,7 +94,15 @@ pub(crate) fn all() -> Vec<Explanation> {
         .chain(table::rules(RULES))
         .chain(admission_policies::meanings())
         .chain(words::meanings());
-    for (code, meaning) in sources {
+    for (code, mut meaning) in sources {
+        meaning.sources = match meaning.found_by {
+            Finder::Policy => {
+                opensdn_policies::sources(meaning.policy.as_deref().unwrap_or_default(), code)
+                    .to_vec()
+            }
+            Finder::Schema => sources_of_rule(code),
+            Finder::AdmissionPolicy | Finder::Validate => Vec::new(),
+        };
         match all.iter_mut().find(|known| known.code == code) {
             Some(known) => add(known, meaning),
             None => all.push(Explanation { code: code.to_owned(), meanings: vec![meaning] }),
@@ -97,6 +110,13 @@ pub(crate) fn all() -> Vec<Explanation> {
     }
     all.sort_by(|one, other| one.code.cmp(&other.code));
     all
+}
+
+fn sources_of_rule(code: &str) -> Vec<&'static str> {
+    let lines = SOURCES_OF_RULES.lines().filter_map(|line| line.split_once(": "));
+    let found =
+        lines.filter(|(known, _)| *known == code).flat_map(|(_, sources)| sources.split("; "));
+    found.collect()
 }
 
 /// A policy's message is a meaning of its own; the rules of one code in the schemas are one.

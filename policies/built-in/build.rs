@@ -35,7 +35,26 @@ fn main() -> Result<(), Box<dyn Error>> {
     table.push_str("]\n");
     fs::write(out.join("built_in.rs"), table)?;
     fs::write(out.join("cases.rs"), cases(policies, &packages)?)?;
+    fs::write(out.join("sources.rs"), sources(policies, &packages)?)?;
     Ok(())
+}
+
+/// What shows that each policy says what is so: `CODE: REPOSITORY PATH:LINES; …`, a line for each code.
+fn sources(policies: &Path, packages: &[String]) -> Result<String, Box<dyn Error>> {
+    let mut table = String::from("&[\n");
+    for package in packages {
+        let file = policies.join(package).join("sources.txt");
+        println!("cargo::rerun-if-changed=../{package}/sources.txt");
+        let text = if file.is_file() { fs::read_to_string(&file)? } else { String::new() };
+        for line in text.lines() {
+            let (code, sources) =
+                line.split_once(": ").ok_or_else(|| format!("{}: {line}", file.display()))?;
+            let sources: Vec<_> = sources.split("; ").collect();
+            table.push_str(&format!("    ({package:?}, {code:?}, &{sources:?}),\n"));
+        }
+    }
+    table.push_str("]\n");
+    Ok(table)
 }
 
 /// The texts of all cases, which `kubectl opensdn policy` runs and shows.

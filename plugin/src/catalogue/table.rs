@@ -24,6 +24,7 @@ pub(super) fn policies(text: &str) -> impl Iterator<Item = (&str, Meaning)> {
             why: cell()?,
             remedy: cell()?,
             rules: Vec::new(),
+            sources: Vec::new(),
         };
         Some((code, meaning))
     })
@@ -48,6 +49,7 @@ pub(super) fn rules(text: &str) -> impl Iterator<Item = (&str, Meaning)> {
             why: why.to_owned(),
             remedy: remedy.to_owned(),
             rules: vec![rule],
+            sources: Vec::new(),
         };
         Some((code, meaning))
     })

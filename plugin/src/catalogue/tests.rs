@@ -61,6 +61,32 @@ fn every_check_of_admission_policies_is_explained() {
 
 /// `validate` gives these, the codes of the rules, and those of the policies: all that it can print.
 #[test]
+fn every_rule_and_every_message_of_a_policy_names_where_it_is_shown() {
+    for explanation in all() {
+        for meaning in &explanation.meanings {
+            let own = matches!(meaning.found_by, Finder::Policy | Finder::Schema);
+            assert_eq!(!meaning.sources.is_empty(), own, "{}", explanation.code);
+            for source in &meaning.sources {
+                let (repository, place) = source.split_once(' ').unwrap();
+                let lines = place.split_once(':').map(|(_, lines)| lines).unwrap_or("1");
+                let are_lines = lines.split('-').all(|line| line.parse::<u32>().is_ok());
+                assert!(!repository.is_empty() && place.contains('.') && are_lines, "{source}");
+            }
+        }
+    }
+    let known: BTreeSet<_> = all().into_iter().map(|explanation| explanation.code).collect();
+    for built_in in opensdn_policies::ALL {
+        for code in opensdn_policies::codes_with_sources(built_in.name) {
+            assert!(known.contains(code), "{}: {code} is left over", built_in.name);
+        }
+    }
+    for line in super::SOURCES_OF_RULES.lines() {
+        let (code, _) = line.split_once(": ").unwrap();
+        assert!(known.contains(code), "crds/sources.txt: {code} is left over");
+    }
+}
+
+#[test]
 fn every_code_without_a_number_is_explained_and_none_is_left_over() {
     let own = opensdn_validate::report::codes::ALL.iter().map(|one| one.0);
     let texts = opensdn_manifests::codes::ALL.iter().map(|one| one.0);

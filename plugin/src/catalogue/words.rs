@@ -193,6 +193,7 @@ pub(super) fn meanings() -> impl Iterator<Item = (&'static str, Meaning)> {
             why: why.to_owned(),
             remedy: remedy.to_owned(),
             rules: Vec::new(),
+            sources: Vec::new(),
         };
         (code, meaning)
     })

@@ -181,6 +181,9 @@ fn describe(explanation: &Explanation, layout: Layout, out: &mut dyn Write) -> i
             paragraph("rule: ", &rule.message, layout, out)?;
             paragraph("for:  ", &rule.fields, layout, out)?;
         }
+        for (number, source) in meaning.sources.iter().enumerate() {
+            paragraph(if number == 0 { "see: " } else { "     " }, source, layout, out)?;
+        }
     }
     Ok(())
 }

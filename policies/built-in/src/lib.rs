@@ -22,6 +22,22 @@ pub fn cases(policy: &str) -> &'static [(&'static str, &'static str)] {
     cases.map(|(_, cases)| *cases).unwrap_or_default()
 }
 
+const SOURCES: &[(&str, &str, &[&str])] = include!(concat!(env!("OUT_DIR"), "/sources.rs"));
+
+/// What shows that the policy says what is so with this code: `REPOSITORY PATH:LINES` each, in the
+/// repositories of OpenSDN-io or in this one. Empty for a code that it does not have.
+#[must_use]
+pub fn sources(policy: &str, code: &str) -> &'static [&'static str] {
+    let mut all = SOURCES.iter();
+    let found = all.find(|(name, other, _)| (*name, *other) == (policy, code));
+    found.map(|(_, _, sources)| *sources).unwrap_or_default()
+}
+
+/// Every code with sources that the policy is said to have.
+pub fn codes_with_sources(policy: &str) -> impl Iterator<Item = &'static str> {
+    SOURCES.iter().filter(move |(name, _, _)| *name == policy).map(|(_, code, _)| *code)
+}
+
 /// The built-in policy of that name.
 #[must_use]
 pub fn find(name: &str) -> Option<&'static BuiltIn> {

@@ -81,6 +81,8 @@ async fn a_code_belongs_to_one_policy_and_every_message_helps() {
         assert_eq!(policy.metadata().name, built_in.name, "a policy is named after its folder");
         for message in &policy.metadata().messages {
             assert!(seen.insert(message.code.clone()), "{} stands in two policies", message.code);
+            let sources = opensdn_policies::sources(built_in.name, &message.code);
+            assert!(!sources.is_empty(), "{} lacks a line in sources.txt", message.code);
             for text in [&message.title, &message.explanation, &message.hint] {
                 assert!(!text.is_empty(), "{} lacks a title, explanation or hint", message.code);
             }

@@ -107,6 +107,9 @@ impl Page {
         writeln!(text, "\n## {}: {}\n", message.code, message.title).unwrap();
         writeln!(text, "*{severity}* · {}\n", message.explanation).unwrap();
         writeln!(text, "**What to do:** {}", message.hint).unwrap();
+        let sources = opensdn_policies::sources(&self.about.name, &message.code);
+        let sources: Vec<_> = sources.iter().map(|source| link(source)).collect();
+        writeln!(text, "\n**Where it is shown:** {}", sources.join(", ")).unwrap();
         let Some(example) = self.examples.get(&message.code) else { return };
         let at = if example.finding.pointer.is_empty() {
             "the object"
@@ -150,6 +153,23 @@ fn operation(operation: &Operation) -> &'static str {
         Operation::Delete => "delete",
         Operation::Connect => "connect",
     }
+}
+
+/// A source with the address at which it can be read; lines are those of these commits.
+fn link(source: &str) -> String {
+    const COMMITS: [(&str, &str); 3] = [
+        ("tf-container-builder", "701b232"),
+        ("tf-controller", "fbb63bc"),
+        ("tf-operator", "8786770"),
+    ];
+    let (repository, place) = source.split_once(' ').unwrap();
+    let commit = COMMITS.iter().find(|(name, _)| *name == repository);
+    let Some((_, commit)) = commit else { return format!("`{place}`") };
+    let (path, lines) = place.split_once(':').unwrap_or((place, ""));
+    let lines = lines.replace('-', "-L");
+    let address =
+        format!("https://github.com/OpenSDN-io/{repository}/blob/{commit}/{path}#L{lines}");
+    format!("[{repository} `{place}`]({address})")
 }
 
 fn severity(severity: Severity) -> &'static str {
