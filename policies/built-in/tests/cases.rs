@@ -18,6 +18,10 @@ use opensdn_policy_host::{
     cases::{self, Case},
 };
 
+/// Codes that are about a change that is meant: what to do is to make it at another time, or beside it.
+const WITHOUT_REMEDY: &[&str] =
+    &["OSDN1309", "OSDN1517", "OSDN1611", "OSDN1818", "OSDN1819", "OSDN1905", "OSDN2007"];
+
 fn folder(policy: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().join(policy)
 }
@@ -38,9 +42,14 @@ fn read(file: &Path) -> Case {
 async fn problems(engine: &Engine, name: &str, bytes: &[u8]) -> Vec<String> {
     let policy = Policy::load(engine, bytes, None, crate::compiled().as_ref()).await.unwrap();
     let mut problems = Vec::new();
-    let (mut given, mut silent) = (BTreeSet::new(), 0);
+    let (mut given, mut silent, mut remedied) = (BTreeSet::new(), 0, BTreeSet::new());
     for file in case_files(name) {
-        let report = cases::run(&policy, &read(&file)).await.unwrap();
+        let case = read(&file);
+        let report = cases::run(&policy, &case).await.unwrap();
+        if case.remedy.is_some() {
+            remedied.extend(report.verdict.findings.iter().map(|finding| finding.code.clone()));
+            remedied.extend(report.verdict.claims.iter().map(|claim| claim.code.clone()));
+        }
         let place = file.strip_prefix(folder("")).unwrap().display().to_string();
         problems.extend(report.problems.iter().map(|problem| format!("{place}: {problem}")));
         let findings = &report.verdict.findings;
@@ -51,6 +60,12 @@ async fn problems(engine: &Engine, name: &str, bytes: &[u8]) -> Vec<String> {
     let metadata = policy.metadata();
     for message in metadata.messages.iter().filter(|message| !given.contains(&message.code)) {
         problems.push(format!("{name}: no case gives {}", message.code));
+    }
+    for message in &metadata.messages {
+        let code = &message.code;
+        if WITHOUT_REMEDY.contains(&code.as_str()) == remedied.contains(code) {
+            problems.push(format!("{name}: no case tries the hint of {code}, or it need not"));
+        }
     }
     if silent == 0 {
         problems.push(format!("{name}: no case passes in silence"));

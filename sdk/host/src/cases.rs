@@ -44,6 +44,21 @@ pub struct Case {
     pub cluster: Vec<Value>,
     /// What the policy must say.
     pub expect: Expected,
+    /// What its hints say to do: done, the policy must have nothing to say.
+    #[serde(default)]
+    pub remedy: Option<Remedy>,
+}
+
+/// What is done about the findings of a case.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct Remedy {
+    /// Changes of the object, as a JSON merge patch.
+    pub object: Value,
+    /// Changes of the object that is stored, as a JSON merge patch.
+    pub old_object: Value,
+    /// Objects that are created, or take the place of those of the same kind and name.
+    pub cluster: Vec<Value>,
 }
 
 /// Who asks for what.
@@ -161,7 +176,36 @@ impl Default for Case {
             old_object: None,
             cluster: Vec::new(),
             expect: Expected::default(),
+            remedy: None,
         }
+    }
+}
+
+impl Case {
+    /// The case after its remedy.
+    fn remedied(&self) -> Option<Self> {
+        let remedy = self.remedy.as_ref()?;
+        let patched = |object: &Option<Value>, patch: &Value| {
+            let mut object = object.clone()?;
+            if !patch.is_null() {
+                json_patch::merge(&mut object, patch);
+            }
+            Some(object)
+        };
+        let identity = |object: &Value| {
+            ["/kind", "/metadata/namespace", "/metadata/name"]
+                .map(|pointer| object.pointer(pointer).cloned())
+        };
+        let mut cluster = self.cluster.clone();
+        cluster.retain(|object| remedy.cluster.iter().all(|new| identity(new) != identity(object)));
+        cluster.extend(remedy.cluster.iter().cloned());
+        Some(Self {
+            object: patched(&self.object, &remedy.object),
+            old_object: patched(&self.old_object, &remedy.old_object),
+            cluster,
+            remedy: None,
+            ..self.clone()
+        })
     }
 }
 
@@ -193,6 +237,16 @@ pub async fn run_under(
 ) -> Result<Report, ScanError> {
     let mut report = judge(policy, case, conditions).await?;
     compare::compare(case, &mut report);
+    if let Some(remedied) = case.remedied() {
+        let after = judge(policy, &remedied, conditions).await?;
+        let left = after.verdict.findings.iter();
+        report.problems.extend(left.map(|finding| {
+            format!(
+                "after its remedy it still says {} at {}: {}",
+                finding.code, finding.pointer, finding.message
+            )
+        }));
+    }
     Ok(report)
 }
 

@@ -175,6 +175,7 @@ impl Run {
             old_object: read(&self.old)?,
             cluster: Vec::new(),
             expect: Expected::default(),
+            remedy: None,
         })
     }
 
