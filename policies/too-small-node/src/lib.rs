@@ -1,0 +1,274 @@
+//! More huge pages, workers or memory than the nodes have on which it is to run.
+//!
+//! ```yaml
+//! kind: Vrouter
+//! spec:
+//!   commonConfiguration: {nodeSelector: {role: compute}}
+//!   serviceConfiguration: {hugePages2M: 1024}      # the nodes reserve 128, as upstream's README says
+//! ```
+//!
+//! What the nodes have is looked up when the object is written. A node that comes later, or gets more
+//! memory, is not seen here; so everything is a warning, which goes away with the next change.
+
+mod quantity;
+
+use opensdn_policy_components::{
+    ComponentView, Field, Owners, Services, effective,
+    nodes::{Selector, matches},
+    null_as_default,
+};
+use opensdn_policy_sdk::{
+    Failure, Index, Message, NoSettings, Outcome, Reads, Request, Severity, Verdict, policy,
+};
+use serde::{Deserialize, de::IgnoredAny};
+use std::collections::BTreeMap;
+
+const HUGE_PAGES: Message = Message {
+    code: "OSDN1807",
+    severity: Severity::Warn,
+    title: "nodes have fewer huge pages than the vrouters ask for",
+    explanation: "The pod asks for them, so it stays Pending on a node that has not reserved as many, and \
+        the node has no network.",
+    hint: "reserve them on the nodes (vm.nr_hugepages, or hugepages= on the kernel's command line, then \
+        restart kubelet), or lower the number; kubectl describe node shows what is allocatable",
+};
+
+const WORKERS: Message = Message {
+    code: "OSDN1602",
+    severity: Severity::Warn,
+    title: "the Config API has more workers than its nodes have cores",
+    explanation: "Each worker is a process that uses a core under load: they take it from each other, and \
+        from the databases beside them.",
+    hint: "lower apiWorkerCount to the cores of the smallest of the nodes, or less",
+};
+
+const HEAP: Message = Message {
+    code: "OSDN1520",
+    severity: Severity::Warn,
+    title: "Cassandra's heap is more than half of the memory of a node",
+    explanation: "Cassandra needs as much again outside of its heap, and the other services run beside \
+        it: the kernel ends one of them when the memory is used up.",
+    hint: "lower maxHeapSize to a quarter of the memory of the smallest node, or less",
+};
+
+#[derive(Reads)]
+#[reads(group = "tf.tungsten.io", kind = "Manager")]
+struct Manager {
+    #[read("/spec/commonConfiguration/nodeSelector")]
+    selector: Option<Selector>,
+    #[read("/spec/services")]
+    services: Option<Services<Spec>>,
+}
+
+macro_rules! stand_alone {
+    ($($function:ident: $kind:ident = $name:literal),+ $(,)?) => {$(
+        #[derive(Reads)]
+        #[reads(group = "tf.tungsten.io", kind = $name)]
+        struct $kind {
+            #[read("/metadata/ownerReferences")]
+            owners: Option<Owners>,
+            #[read("/spec")]
+            spec: Option<Spec>,
+        }
+
+        fn $function(request: &Request<$kind>, _: &NoSettings, verdict: &mut Verdict) -> Outcome {
+            let Some($kind { owners, spec: Some(spec) }) = &request.object else { return Ok(()) };
+            if owners.as_ref().and_then(Owners::manager).is_some() {
+                return Ok(());
+            }
+            let component = ComponentView::standalone(&request.kind, &request.name, spec);
+            judge(&component, None, verdict)
+        }
+    )+};
+}
+
+stand_alone! {
+    cassandra: Cassandra = "Cassandra",
+    config: Config = "Config",
+    vrouter: Vrouter = "Vrouter",
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Spec {
+    #[serde(deserialize_with = "null_as_default")]
+    common_configuration: Common,
+    #[serde(deserialize_with = "null_as_default")]
+    service_configuration: Configuration,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Common {
+    node_selector: Option<Selector>,
+}
+
+/// What asks something of a node; each kind has some of it.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Configuration {
+    // Cassandra
+    max_heap_size: Option<String>,
+    // Config
+    api_worker_count: Option<u64>,
+    // Vrouter
+    #[serde(rename = "hugePages2M")]
+    small_pages: Option<u64>,
+    #[serde(rename = "hugePages1G")]
+    large_pages: Option<u64>,
+    dpdk: Option<IgnoredAny>,
+}
+
+/// By the value of any of their labels, as in even-quorum; here with what they have.
+const RESOURCES: Index = Index {
+    name: "resources-of-nodes-by-label-value",
+    group: "",
+    kind: "Node",
+    key: "/metadata/labels/*",
+    reads: &["/metadata/labels", "/status/allocatable"],
+};
+
+/// Every node has it; kubelet sets it.
+const SYSTEM: (&str, &str) = ("kubernetes.io/os", "linux");
+/// Either of them marks a node of the control plane.
+const CONTROL_PLANE: [&str; 2] =
+    ["node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master"];
+
+/// A node with what can be asked of it: `hugepages-2Mi`, `cpu`, `memory`.
+struct Node {
+    name: String,
+    allocatable: BTreeMap<String, String>,
+}
+
+impl Node {
+    /// So much of it that can be asked for; none where the node does not say.
+    fn has(&self, resource: &str) -> Option<f64> {
+        quantity::parse(self.allocatable.get(resource)?)
+    }
+}
+
+fn nodes_with(selector: &Selector) -> Result<Vec<Node>, Failure> {
+    let value = selector.values().max_by_key(|value| value.len()).map_or("", String::as_str);
+    let mut nodes = Vec::new();
+    for found in RESOURCES.find(value)? {
+        if matches(&found.part::<Selector>(0)?.unwrap_or_default(), selector) {
+            let allocatable = found.part(1)?.unwrap_or_default();
+            nodes.push(Node { name: found.name().to_owned(), allocatable });
+        }
+    }
+    Ok(nodes)
+}
+
+/// The nodes that a component runs on: without a selector vrouters on all, others on the control plane.
+fn nodes_of(kind: &str, selector: Option<&Selector>) -> Result<Vec<Node>, Failure> {
+    let marked = |key: &str, value: &str| Selector::from([(key.to_owned(), value.to_owned())]);
+    match selector {
+        Some(selector) => nodes_with(selector),
+        None if kind == "Vrouter" => nodes_with(&marked(SYSTEM.0, SYSTEM.1)),
+        None => {
+            let mut nodes: Vec<Node> = Vec::new();
+            for label in CONTROL_PLANE {
+                for node in nodes_with(&marked(label, ""))? {
+                    if nodes.iter().all(|other| other.name != node.name) {
+                        nodes.push(node);
+                    }
+                }
+            }
+            Ok(nodes)
+        }
+    }
+}
+
+fn manager(request: &Request<Manager>, _: &NoSettings, verdict: &mut Verdict) -> Outcome {
+    let Some(Manager { selector, services: Some(services) }) = &request.object else {
+        return Ok(());
+    };
+    for component in services.walk() {
+        judge(&component, selector.as_ref(), verdict)?;
+    }
+    Ok(())
+}
+
+/// What a component asks of each of its nodes: a resource, how much, and how a message says it.
+struct Asked {
+    message: &'static Message,
+    field: &'static str,
+    resource: &'static str,
+    amount: f64,
+    text: String,
+}
+
+fn asked(component: &ComponentView<'_, Spec>) -> Vec<Asked> {
+    let given = &component.spec.service_configuration;
+    let mut all = Vec::new();
+    // Of DPDK the profile or the block says how many.
+    let pages = [
+        (given.small_pages, "hugePages2M", "hugepages-2Mi", 2_u64 << 20),
+        (given.large_pages, "hugePages1G", "hugepages-1Gi", 1_u64 << 30),
+    ];
+    for (number, field, resource, size) in pages {
+        if let Some(number) = number.filter(|number| *number > 0 && given.dpdk.is_none()) {
+            let amount = quantity::of(number.saturating_mul(size));
+            let text = format!("{field} asks for {number} pages of each node");
+            all.push(Asked { message: &HUGE_PAGES, field, resource, amount, text });
+        }
+    }
+    if let Some(number) = given.api_worker_count.filter(|number| *number > 1) {
+        let text = format!("apiWorkerCount is {number}");
+        let (field, resource) = ("apiWorkerCount", "cpu");
+        all.push(Asked { message: &WORKERS, field, resource, amount: quantity::of(number), text });
+    }
+    let heap = given.max_heap_size.as_deref();
+    if let Some((text, bytes)) = heap.and_then(|text| Some((text, quantity::bytes(text)?))) {
+        let (field, resource) = ("maxHeapSize", "memory");
+        let text = format!("maxHeapSize is {text}");
+        all.push(Asked { message: &HEAP, field, resource, amount: 2.0 * bytes, text });
+    }
+    all
+}
+
+fn judge(
+    component: &ComponentView<'_, Spec>,
+    common: Option<&Selector>,
+    verdict: &mut Verdict,
+) -> Outcome {
+    let asked = asked(component);
+    if asked.is_empty() {
+        return Ok(());
+    }
+    let own = component.spec.common_configuration.node_selector.as_ref();
+    let Field { value: selector, .. } = effective(
+        (own, component.shared("/nodeSelector")),
+        Some((common, "/spec/commonConfiguration/nodeSelector".into())),
+    );
+    let nodes = nodes_of(component.kind, selector)?;
+    for Asked { message, field, resource, amount, text } in asked {
+        let small: Vec<&str> = nodes
+            .iter()
+            .filter(|node| node.has(resource).is_some_and(|has| has < amount))
+            .map(|node| node.name.as_str())
+            .collect();
+        if !small.is_empty() {
+            let shown: Vec<_> = small.iter().take(6).copied().collect();
+            let more = if small.len() > shown.len() { ", …" } else { "" };
+            let text = format!(
+                "{}: {text}, more than {} of its {} nodes can give: {}{more}",
+                component.title(),
+                small.len(),
+                nodes.len(),
+                shown.join(", ")
+            );
+            verdict.add(message.at(component.setting("").key(field)).says(text));
+        }
+    }
+    Ok(())
+}
+
+policy! {
+    name: "too-small-node",
+    summary: "the nodes have what is asked of them",
+    settings: NoSettings,
+    messages: [HUGE_PAGES, WORKERS, HEAP],
+    indexes: [RESOURCES],
+    validate: [manager, cassandra, config, vrouter],
+}
