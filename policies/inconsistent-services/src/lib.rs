@@ -17,7 +17,8 @@
 //! starts nothing.
 //!
 //! That two services run on the same node is taken for certain only where one node selector has all
-//! labels of the other; the labels of the nodes are not looked up.
+//! labels of the other. Only where one must be on every node of the other the labels of the nodes are
+//! looked up.
 
 mod configuration;
 mod databases;
@@ -26,7 +27,7 @@ mod placement;
 mod ports;
 mod presence;
 
-use opensdn_policy_components::{Owners, Services, null_as_default};
+use opensdn_policy_components::{Owners, Services, nodes::NODES, null_as_default};
 use opensdn_policy_sdk::{
     Failure, Index, NoSettings, Outcome, Pointer, Reads, Request, Verdict, policy,
 };
@@ -111,6 +112,7 @@ fn manager(request: &Request<Manager>, _: &NoSettings, verdict: &mut Verdict) ->
     let placed = placement::place(&components, selector.as_ref());
     databases::judge(&placed, verdict);
     placement::judge(&placed, verdict);
+    placement::judge_redis(&placed, verdict)?;
     ports::judge(&placed, verdict);
     Ok(())
 }
@@ -159,12 +161,14 @@ policy! {
         networks::SUBCLUSTERS,
         placement::CONTROLS,
         placement::VROUTERS,
+        placement::REDIS,
         ports::OF_DATABASES,
         ports::TAKEN,
     ],
     indexes: [
         CONTROLS,
         CONTROLS_BY_SUBCLUSTER,
+        NODES,
         presence::CONFIGS,
         presence::RABBITMQS,
         presence::REDIS,

@@ -1,9 +1,12 @@
 //! On which nodes the services run, as far as their node selectors say.
 
-use std::collections::BTreeMap;
-
-use opensdn_policy_components::{ComponentView, Field, effective};
-use opensdn_policy_sdk::{Message, Severity, Verdict};
+use opensdn_policy_components::{
+    ComponentView, Field,
+    component::{Component, Place},
+    effective,
+    nodes::nodes_with,
+};
+use opensdn_policy_sdk::{Failure, Message, Outcome, Severity, Verdict};
 
 use crate::Spec;
 
@@ -24,8 +27,7 @@ pub(crate) const VROUTERS: Message = Message {
     hint: "give the groups node selectors that no node matches both of",
 };
 
-/// Labels that a node must have, with their values.
-pub(crate) type Selector = BTreeMap<String, String>;
+pub(crate) use opensdn_policy_components::nodes::Selector;
 
 const CONTROL_PLANE: [&str; 2] =
     ["node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master"];
@@ -83,6 +85,65 @@ impl Placed<'_> {
             None => "the nodes of the control plane".to_owned(),
         }
     }
+}
+
+pub(crate) const REDIS: Message = Message {
+    code: "OSDN1208",
+    severity: Severity::Deny,
+    title: "a service has no Redis on one of its nodes",
+    explanation: "Analytics and the web UI ask Redis at 127.0.0.1. On a node without one they do not \
+        become active.",
+    hint: "let the node selector of redis match every node of analytics and webui; the same selector, or \
+        none, is the simplest",
+};
+
+impl Placed<'_> {
+    /// The names of its nodes, where the cluster knows nodes.
+    fn node_names(&self) -> Result<Vec<String>, Failure> {
+        let mut names = Vec::new();
+        let marked = CONTROL_PLANE.map(|key| Selector::from([(key.to_owned(), String::new())]));
+        let selectors = match self.selector.value {
+            Some(selector) => std::slice::from_ref(selector),
+            None => &marked[..],
+        };
+        for selector in selectors {
+            names.extend(nodes_with(selector)?.into_iter().map(|node| node.name));
+        }
+        Ok(names)
+    }
+}
+
+/// Whoever asks Redis at 127.0.0.1 has one on each of its nodes.
+pub(crate) fn judge_redis(placed: &[Placed<'_>], verdict: &mut Verdict) -> Outcome {
+    let redis: Vec<_> = placed.iter().filter(|placed| placed.component.kind == "Redis").collect();
+    if redis.is_empty() {
+        return Ok(());
+    }
+    let mut with_redis = Vec::new();
+    for one in &redis {
+        with_redis.extend(one.node_names()?);
+    }
+    for user in placed {
+        let needs = Component::of_kind(user.component.kind).map_or(&[][..], |known| known.needs);
+        let here = needs.iter().any(|need| need.kind == "Redis" && need.place == Place::SameNode);
+        // The same selector says so without a look at the nodes.
+        if !here || redis.iter().any(|one| one.covers(user)) {
+            continue;
+        }
+        let mut without = user.node_names()?;
+        without.retain(|name| !with_redis.contains(name));
+        without.sort_unstable();
+        without.dedup();
+        if !without.is_empty() {
+            let text = format!(
+                "{}: no Redis on {}",
+                user.component.title(),
+                without.iter().take(6).cloned().collect::<Vec<_>>().join(", ")
+            );
+            verdict.add(REDIS.at(user.component.shared("/nodeSelector")).says(text));
+        }
+    }
+    Ok(())
 }
 
 pub(crate) fn judge(placed: &[Placed<'_>], verdict: &mut Verdict) {

@@ -81,6 +81,11 @@ impl SetFields {
         self.0.get(field).and_then(Value::as_str)
     }
 
+    /// The fields that are texts.
+    fn texts(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.0.iter().filter_map(|(field, value)| Some((field.as_str(), value.as_str()?)))
+    }
+
     fn number(&self, field: &str) -> Option<i64> {
         self.0.get(field).and_then(Value::as_i64)
     }
@@ -167,7 +172,10 @@ fn judge(component: &ComponentView<'_, Spec>, verdict: &mut Verdict) {
     match component.kind {
         "Cassandra" => values::judge_heap(component, verdict),
         "Kubemanager" => values::judge_fabric(component, verdict),
-        "Vrouter" => values::judge_interfaces(component, verdict),
+        "Vrouter" => {
+            values::judge_interfaces(component, verdict);
+            values::judge_paths(component, verdict);
+        }
         _ => {}
     }
 }
@@ -187,6 +195,7 @@ policy! {
         values::INTERFACES,
         values::FABRIC,
         values::HEAP,
+        values::PATHS,
     ],
     validate: [manager, standalone],
 }

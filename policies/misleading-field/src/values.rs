@@ -34,6 +34,34 @@ pub(crate) const HEAP: Message = Message {
     hint: "set minHeapSize and maxHeapSize, to the same value as a rule",
 };
 
+pub(crate) const PATHS: Message = Message {
+    code: "OSDN1817",
+    severity: Severity::Warn,
+    title: "a certificate or key is not where the container looks",
+    explanation: "Of files the containers see /etc/certificates, with the certificates of the component, \
+        and /etc/ssl/certs/kubernetes, with the CA. A path elsewhere is one within the image: the agent \
+        finds no file there and does not connect.",
+    hint: "remove the field; the operator's own paths are right",
+};
+
+/// What the containers have of files (tf-operator, `pkg/apis/tf/v1alpha1/base_types.go:647-662`).
+const MOUNTED: [&str; 2] = ["/etc/certificates/", "/etc/ssl/certs/kubernetes/"];
+
+pub(crate) fn judge_paths(component: &ComponentView<'_, Spec>, verdict: &mut Verdict) {
+    let given = component.spec.service_configuration.texts();
+    let wrong: Vec<_> = given
+        .filter(|(field, _)| field.ends_with("Certfile") || field.ends_with("Keyfile"))
+        .filter(|(field, _)| !field.starts_with("keystone"))
+        .filter(|(_, path)| MOUNTED.iter().all(|mounted| !path.starts_with(mounted)))
+        .collect();
+    if let Some((first, _)) = wrong.first() {
+        let names: Vec<_> = wrong.iter().map(|(field, path)| format!("{field} {path}")).collect();
+        let text =
+            format!("{}: no such file in the container: {}", component.title(), names.join(", "));
+        verdict.add(PATHS.at(component.setting("").key(first)).says(text));
+    }
+}
+
 pub(crate) fn judge_interfaces(component: &ComponentView<'_, Spec>, verdict: &mut Verdict) {
     let given = &component.spec.service_configuration;
     // Variables are written last, so they win.
