@@ -1,6 +1,8 @@
 //! Names and values of `params.env`, which root's bash sources on every node, and of the
 //! environment files of the provisioners, which bash sources too.
 
+use std::borrow::Cow;
+
 use opensdn_policy_components::Compatibility;
 use opensdn_policy_sdk::{Message, Pointer, Severity, Verdict};
 
@@ -122,10 +124,15 @@ fn judge_lists([ids, bandwidths, schedulings]: [usize; 3], at: &Pointer, verdict
 }
 
 /// The value without what tf-operator's own paths have (`vrouter_types.go:492-495`).
-fn without_own_address(name: &str, value: &str) -> String {
+fn without_own_address<'a>(name: &str, value: &'a str) -> Cow<'a, str> {
+    const ADDRESS: &str = "${POD_IP}";
+    // Hardly any value has one, and all are looked at.
+    if !value.contains(ADDRESS) {
+        return value.into();
+    }
     let name = name.to_ascii_lowercase();
     let is_path = name.ends_with("certfile") || name.ends_with("keyfile");
-    if is_path { value.replace("${POD_IP}", "") } else { value.to_owned() }
+    if is_path { value.replace(ADDRESS, "").into() } else { value.into() }
 }
 
 /// Judges every value; `at` is where `texts` are.
