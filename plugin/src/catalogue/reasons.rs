@@ -187,7 +187,7 @@ const REASONS: &[Reason] = &[
     reason(
         "OSDN1615",
         "a time to live that is no number of hours",
-        "The collector does not start with it.",
+        "A number of hours below 0 means nothing to the collector, but for -1, which is its own default.",
         "use a number of hours from 1, or -1 for the collector's default",
     ),
     reason(
