@@ -132,6 +132,12 @@ control_plane() { # control_plane VERSION
   [ -n "${KUBEBUILDER_ASSETS:-}" ] && [ -x "$KUBEBUILDER_ASSETS/kwok" ] || built kwok kwok 1
 }
 
+# The kinds in which policy engines report, as those who use them ship them.
+report_apis() {
+  tests/report-apis/fetch.sh 2>&1 >/dev/null | announced "fetching the kinds of reports (once)" ||
+    stop "the kinds of reports were not fetched" "tests/report-apis/fetch.sh"
+}
+
 # Real nodes and images for them are for root on a machine with apt; elsewhere the lab's tests are
 # left out, and `opensdn-sandbox lab-check` says why.
 is_root_with_apt() { [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; }
@@ -189,7 +195,7 @@ for what in "$@"; do
   case $what in
     cluster) control_plane "${OPENSDN_KUBERNETES:-1.35}" ;;
     gate)
-      cargo_deny && cargo_nextest && mdbook
+      cargo_deny && cargo_nextest && mdbook && report_apis
       ! { is_ci && is_root_with_apt; } || lab || step "going on without real nodes"
       ;;
     lab) lab ;;

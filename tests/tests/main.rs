@@ -3,6 +3,7 @@
 //! them. Deliberately not here: what one crate can test by itself.
 
 mod admission;
+mod audit;
 mod book;
 mod claims;
 mod component_facts;

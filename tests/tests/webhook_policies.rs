@@ -5,7 +5,7 @@
 mod failures;
 mod lookups;
 mod lost_modules;
-mod modules;
+pub(crate) mod modules;
 mod repair;
 mod replica;
 mod tampering;

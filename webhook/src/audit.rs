@@ -2,14 +2,18 @@
 //! policy, or that passed while the webhook was away. Nothing is changed or deleted.
 //!
 //! Each object is evaluated as if it were created and as if it were updated to itself, page by page,
-//! by the same function as a request. The report is one ConfigMap of bounded size: counts, the
-//! first findings of each policy, and what was not checked and why. One per pass, by the replica
-//! that holds the Lease.
+//! by the same function as a request. The summary is one ConfigMap of bounded size: counts, the
+//! first findings of each policy, and what was not checked and why. Where an API for reports is
+//! installed, each object with findings has one, too (`report_writer.rs`). By the replica that holds the
+//! Lease; again after an interval, and when the policies in force have changed.
 //!
 //! Deliberately not here: objects that claim one key, which `claims::controller` watches all the time.
 
 pub(crate) mod args;
+mod found;
+mod object_report;
 mod report;
+mod report_writer;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,6 +23,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::jiff::Timestamp;
 use kube::Client;
 use kube::api::ObjectMeta;
+use opensdn_audit_report::PolicyReports;
 use opensdn_policy_host::PolicySet;
 use opensdn_runtime::apply::{Context, apply};
 use opensdn_runtime::call::{Call, CallError, Verb};
@@ -30,13 +35,15 @@ use tokio::time::{sleep, timeout};
 
 use crate::evaluate::{EvaluateAs, Evaluator, StoredObject, Subjects};
 use crate::metrics::BackgroundMetrics;
+use found::distinct;
 use report::Report;
+use report_writer::ReportWriter;
 
 /// Name of the ConfigMap with the report, and of who writes it.
 pub use opensdn_deploy::names::webhook::AUDIT_REPORT as REPORT;
 
 /// Its key.
-pub const REPORT_KEY: &str = "report.json";
+pub use opensdn_audit_report::SUMMARY_KEY as REPORT_KEY;
 
 /// Objects per page of a list.
 const PAGE: u32 = 500;
@@ -58,7 +65,7 @@ pub struct Audit {
 /// When an audit runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timing {
-    /// How long after the Lease was acquired the first starts.
+    /// How long after the Lease was acquired, or the policies in force have changed, one starts.
     pub first: Duration,
     /// How long after the end of one the next starts.
     pub interval: Duration,
@@ -110,12 +117,18 @@ impl Audit {
     }
 
     async fn repeat(&self) {
+        let mut changed = self.evaluator.changed();
         sleep(self.timing.first).await;
         loop {
+            changed.mark_unchanged();
             if let Some(set) = self.evaluator.in_force() {
                 self.pass(&set).await;
             }
-            sleep(self.timing.interval).await;
+            tokio::select! {
+                () = sleep(self.timing.interval) => {}
+                // Who has put a policy in force wants to know what it says. Several come together.
+                Ok(()) = changed.changed() => sleep(self.timing.first).await,
+            }
         }
     }
 
@@ -126,6 +139,7 @@ impl Audit {
         let read = served.wait_for(|snapshot| snapshot.read_at.is_some());
         drop(timeout(CALL_TIMEOUT, read).await);
         let snapshot = self.discovery.snapshot();
+        let mut reports = ReportWriter::open(&self.client, &snapshot).await;
         let subjects = Subjects::of(set.bindings(), &snapshot);
         for (policy, why) in subjects.not_listed {
             report.not_checked(format!("policy {policy}"), why);
@@ -134,18 +148,22 @@ impl Audit {
             let label = format!("{group}/{kind}");
             match snapshot.find(&group, &kind) {
                 Resolution::Served(resource) => {
-                    if let Err(error) = self.kind(&resource, set, &mut report).await {
+                    if let Err(error) = self.kind(&resource, set, &mut report, &mut reports).await {
                         report.not_checked(label, opensdn_runtime::error_chain(&error));
+                        reports.keep_kind(&group, &kind);
                     }
                 }
                 Resolution::Absent => {
                     report.not_checked(label, "the API server serves no such kind".to_owned());
                 }
-                Resolution::Unknown(why) => report.not_checked(label, why),
+                Resolution::Unknown(why) => {
+                    report.not_checked(label, why);
+                    reports.keep_kind(&group, &kind);
+                }
             }
         }
-        report.end(Timestamp::now().to_string());
-        self.publish(&report).await;
+        let reports = reports.finish().await;
+        self.publish(&report, reports.as_ref()).await;
     }
 
     async fn kind(
@@ -153,6 +171,7 @@ impl Audit {
         resource: &Resource,
         set: &PolicySet,
         report: &mut Report,
+        reports: &mut ReportWriter,
     ) -> Result<(), Error> {
         let mut attempt = 1;
         let mut next = String::new();
@@ -169,7 +188,7 @@ impl Audit {
             };
             list.next().clone_into(&mut next);
             for object in list.into_objects() {
-                self.object(&object, set, report).await;
+                self.object(&object, set, report, reports).await;
             }
             if next.is_empty() {
                 return Ok(());
@@ -184,7 +203,13 @@ impl Audit {
         Ok(call.run(self.client.request::<List>(request)).await?)
     }
 
-    async fn object(&self, object: &Value, set: &PolicySet, report: &mut Report) {
+    async fn object(
+        &self,
+        object: &Value,
+        set: &PolicySet,
+        report: &mut Report,
+        reports: &mut ReportWriter,
+    ) {
         let Some(stored) = StoredObject::read(object) else { return };
         let mut verdicts = Vec::new();
         for evaluate_as in [EvaluateAs::Created, EvaluateAs::Updated] {
@@ -192,21 +217,29 @@ impl Audit {
                 Ok(verdict) => verdicts.push(verdict),
                 Err(error) => {
                     report.not_checked(report::subject(&stored), error.to_string());
+                    reports.keep(&stored);
                     return;
                 }
             }
         }
-        report.add(&stored, verdicts);
+        let mut found = distinct(verdicts);
+        // What could not be loaded is said by its AdmissionPolicy, and not once more for each object.
+        found.retain(|one| set.bindings().any(|binding| binding.name == one.policy));
+        report.add(&stored, &found);
+        reports.write(&stored, &found).await;
     }
 
-    async fn publish(&self, report: &Report) {
+    async fn publish(&self, report: &Report, reports: Option<&PolicyReports>) {
         report.log();
         self.metrics.audited_objects.set(report.objects());
         self.metrics.audit_unchecked.set(report.unchecked());
+        self.metrics.audit_unwritten.set(reports.map_or(0, |reports| {
+            if reports.failure.is_empty() { 0 } else { reports.failed.max(1) }
+        }));
         self.metrics.found(report.counts());
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         self.metrics.audit_ended.set(since.as_secs_f64());
-        if let Err(error) = self.write(report).await {
+        if let Err(error) = self.write(report, reports).await {
             tracing::error!(
                 error = opensdn_runtime::error_chain(&error),
                 "failed to write the audit report"
@@ -214,8 +247,9 @@ impl Audit {
         }
     }
 
-    async fn write(&self, report: &Report) -> Result<(), Error> {
-        let text = report.text().map_err(Error::Json)?;
+    async fn write(&self, report: &Report, reports: Option<&PolicyReports>) -> Result<(), Error> {
+        let ended = Timestamp::now().to_string();
+        let text = report.text(&ended, reports).map_err(Error::Json)?;
         let object = ConfigMap {
             metadata: ObjectMeta {
                 name: Some(REPORT.to_owned()),

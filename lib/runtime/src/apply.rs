@@ -109,7 +109,23 @@ where
     K: Resource + DeserializeOwned,
     K::DynamicType: Default,
 {
-    let resource = ApiResource::erase::<K>(&K::DynamicType::default());
+    read_as(ctx, &K::DynamicType::default(), namespace, name).await
+}
+
+/// The same for an object of any kind.
+///
+/// # Errors
+/// As [`read`].
+pub async fn read_as<K>(
+    ctx: &Context,
+    kind: &K::DynamicType,
+    namespace: Option<&str>,
+    name: &str,
+) -> Result<Option<K>, CallError>
+where
+    K: Resource + DeserializeOwned,
+{
+    let resource = ApiResource::erase::<K>(kind);
     let api = ctx.api(&resource, namespace);
     let request = async {
         let Some(found) = api.get_opt(&segment(name)).await? else { return Ok(None) };
@@ -287,7 +303,23 @@ where
     K: Resource,
     K::DynamicType: Default,
 {
-    let resource = ApiResource::erase::<K>(&K::DynamicType::default());
+    delete_exactly_as(ctx, &K::DynamicType::default(), object, exactly).await
+}
+
+/// The same for an object of any kind.
+///
+/// # Errors
+/// As [`delete_exactly`].
+pub async fn delete_exactly_as<K>(
+    ctx: &Context,
+    kind: &K::DynamicType,
+    object: &K,
+    exactly: Exactly,
+) -> Result<Deletion, CallError>
+where
+    K: Resource,
+{
+    let resource = ApiResource::erase::<K>(kind);
     let (name, api) = (object.name_any(), ctx.api(&resource, object.meta().namespace.as_deref()));
     let meta = object.meta();
     let preconditions = Preconditions {

@@ -5,6 +5,9 @@ use kube::core::ListMeta;
 use serde::Deserialize;
 use serde_json::Value;
 
+/// The media type of a list of metadata alone.
+pub const METADATA_LIST: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
+
 /// One page of a list.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]

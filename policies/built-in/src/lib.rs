@@ -43,3 +43,25 @@ pub fn codes_with_sources(policy: &str) -> impl Iterator<Item = &'static str> {
 pub fn find(name: &str) -> Option<&'static BuiltIn> {
     ALL.iter().find(|policy| policy.name == name)
 }
+
+/// What codes are about, by the number with which they begin: the groups of the catalogue.
+const CATEGORIES: &[(&str, &str)] = &[
+    ("OSDN11", "Identity and shape"),
+    ("OSDN12", "Placement"),
+    ("OSDN13", "Containers and images"),
+    ("OSDN14", "Authentication"),
+    ("OSDN15", "Databases and queues"),
+    ("OSDN16", "Services"),
+    ("OSDN17", "Kubernetes network"),
+    ("OSDN18", "Vrouter"),
+    ("OSDN19", "Certificates"),
+    ("OSDN20", "Upgrade"),
+    ("OSDN30", "Underlay network"),
+];
+
+/// What a code is about, in a word or three; nothing for a code that is not in the catalogue.
+#[must_use]
+pub fn category(code: &str) -> Option<&'static str> {
+    let mut all = CATEGORIES.iter();
+    all.find(|(beginning, _)| code.starts_with(beginning)).map(|(_, category)| *category)
+}

@@ -67,6 +67,11 @@ async fn problems(engine: &Engine, name: &str, bytes: &[u8]) -> Vec<String> {
             problems.push(format!("{name}: no case tries the hint of {code}, or it need not"));
         }
     }
+    for message in &metadata.messages {
+        if opensdn_policies::category(&message.code).is_none() {
+            problems.push(format!("{name}: {} has no category", message.code));
+        }
+    }
     if silent == 0 {
         problems.push(format!("{name}: no case passes in silence"));
     }

@@ -22,6 +22,7 @@ pub mod memory_cgroup;
 pub mod oha;
 pub mod product;
 pub mod programs;
+pub mod report_apis;
 pub mod sandbox;
 pub mod shared;
 pub mod signal;

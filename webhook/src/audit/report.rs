@@ -1,27 +1,26 @@
-//! What an audit found, bounded in size. Pure.
+//! The summary of an audit, bounded in size. Pure.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-use opensdn_policy_host::{EvalFailure, Finding, Mode, PolicySet, Severity, Verdict, beginning};
-use serde::Serialize;
+use opensdn_audit_report::{Example, NotChecked, PolicyReports, PolicySummary, Summary};
+use opensdn_policy_host::{PolicySet, beginning};
 
+use super::found::{Found, Weight};
 use crate::evaluate::StoredObject;
 
 /// Findings, and failures, that are written out per policy. All are counted.
 const EXAMPLES: usize = 20;
 /// Things that were not checked that are written out. All are counted.
 const NOT_CHECKED: usize = 100;
-/// Longest message of a finding, in bytes.
-const MESSAGE: usize = 500;
+/// Longest reason, in bytes.
+const REASON: usize = 500;
 /// The report, well below what etcd takes.
 const SIZE: usize = 256 << 10;
 
 /// What one pass found.
-#[derive(Clone, Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Clone, Debug)]
 pub(super) struct Report {
     began: String,
-    ended: String,
     /// Objects evaluated, by group/kind.
     objects: BTreeMap<String, i64>,
     policies: BTreeMap<String, Policy>,
@@ -29,40 +28,21 @@ pub(super) struct Report {
     not_checked: Vec<NotChecked>,
 }
 
-#[derive(Clone, Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Clone, Debug, Default)]
 struct Policy {
     digest: String,
-    mode: Mode,
+    mode: String,
+    /// Each with its group/kind.
+    examples: Vec<(String, Example)>,
+    more: bool,
+    by_kind: BTreeMap<String, Counts>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Counts {
     denials: i64,
     warnings: i64,
-    /// Evaluations without an answer.
     failures: i64,
-    examples: Vec<Example>,
-    /// More was found than is written out.
-    more: bool,
-    #[serde(skip)]
-    by_kind: BTreeMap<String, [i64; 3]>,
-}
-
-#[derive(Clone, Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Example {
-    object: String,
-    #[serde(skip_serializing_if = "String::is_empty")]
-    code: String,
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pointer: String,
-    message: String,
-    #[serde(skip)]
-    kind: String,
-}
-
-#[derive(Clone, Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-struct NotChecked {
-    what: String,
-    why: String,
 }
 
 /// An object as its user knows it.
@@ -82,21 +62,12 @@ fn kind_of(group: &str, kind: &str) -> String {
 impl Report {
     pub(super) fn start(set: &PolicySet, now: String) -> Self {
         let policy = |binding: &opensdn_policy_host::Binding| {
-            let policy = Policy {
-                digest: binding.policy.digest().to_string(),
-                mode: binding.mode,
-                denials: 0,
-                warnings: 0,
-                failures: 0,
-                examples: Vec::new(),
-                more: false,
-                by_kind: BTreeMap::new(),
-            };
-            (binding.name.clone(), policy)
+            let digest = binding.policy.digest().to_string();
+            let mode = binding.mode.label().to_owned();
+            (binding.name.clone(), Policy { digest, mode, ..Policy::default() })
         };
         Self {
             began: now,
-            ended: String::new(),
             objects: BTreeMap::new(),
             policies: set.bindings().map(policy).collect(),
             not_checked_total: 0,
@@ -104,58 +75,25 @@ impl Report {
         }
     }
 
-    pub(super) fn end(&mut self, now: String) {
-        self.ended = now;
-    }
-
     pub(super) fn not_checked(&mut self, what: String, why: String) {
         self.not_checked_total += 1;
         if self.not_checked.len() < NOT_CHECKED {
-            self.not_checked.push(NotChecked { what, why: beginning(&why, MESSAGE).to_owned() });
+            self.not_checked.push(NotChecked { what, why: beginning(&why, REASON).to_owned() });
         }
     }
 
-    /// What an object was found to be as created and as updated: what both say counts once.
-    pub(super) fn add(&mut self, stored: &StoredObject, verdicts: Vec<Verdict>) {
+    pub(super) fn add(&mut self, stored: &StoredObject, found: &[Found]) {
         let kind = kind_of(&stored.group, &stored.kind);
         *self.objects.entry(kind.clone()).or_default() += 1;
-        let object = subject(stored);
-        let mut seen = BTreeSet::new();
-        for Verdict { findings, failures, .. } in verdicts {
-            for Finding { policy, code, severity, pointer, message, .. } in findings {
-                if seen.insert((policy.clone(), code.clone(), pointer.clone(), message.clone())) {
-                    let sort = if severity == Severity::Deny { 0 } else { 1 };
-                    let message = beginning(&message, MESSAGE).to_owned();
-                    let (object, kind) = (object.clone(), kind.clone());
-                    self.count(&policy, sort, Example { object, code, pointer, message, kind });
-                }
-            }
-            for EvalFailure { policy, reason, .. } in failures {
-                let text = reason.to_string();
-                if seen.insert((policy.clone(), String::new(), String::new(), text.clone())) {
-                    let (code, pointer, message) = Default::default();
-                    let (object, kind) = (object.clone(), kind.clone());
-                    let mut example = Example { object, code, pointer, message, kind };
-                    example.message =
-                        format!("could not be evaluated: {}", beginning(&text, MESSAGE));
-                    self.count(&policy, 2, example);
-                }
+        for one in found {
+            let Some(policy) = self.policies.get_mut(&one.policy) else { continue };
+            policy.by_kind.entry(kind.clone()).or_default().count(one.weight);
+            if policy.examples.len() < EXAMPLES {
+                policy.examples.push((kind.clone(), example(stored, one)));
+            } else {
+                policy.more = true;
             }
         }
-    }
-
-    fn count(&mut self, policy: &str, sort: usize, example: Example) {
-        let Some(policy) = self.policies.get_mut(policy) else { return };
-        let counts = policy.by_kind.entry(example.kind.clone()).or_default();
-        if let Some(count) = counts.get_mut(sort) {
-            *count += 1;
-        }
-        if policy.examples.len() < EXAMPLES {
-            policy.examples.push(example);
-        } else {
-            policy.more = true;
-        }
-        policy.sum();
     }
 
     /// A kind is evaluated again.
@@ -164,8 +102,7 @@ impl Report {
         self.objects.remove(&kind);
         for policy in self.policies.values_mut() {
             policy.by_kind.remove(&kind);
-            policy.examples.retain(|example| example.kind != kind);
-            policy.sum();
+            policy.examples.retain(|(of, _)| *of != kind);
         }
     }
 
@@ -180,15 +117,19 @@ impl Report {
     /// Policy, severity, number.
     pub(super) fn counts(&self) -> impl Iterator<Item = (&str, &'static str, i64)> {
         self.policies.iter().flat_map(|(name, policy)| {
-            let Policy { denials, warnings, failures, .. } = policy;
-            [(&**name, "deny", *denials), (name, "warn", *warnings), (name, "failure", *failures)]
+            let Counts { denials, warnings, failures } = policy.counts();
+            [
+                (&**name, Weight::Denial.word(), denials),
+                (name, Weight::Warning.word(), warnings),
+                (name, Weight::Failure.word(), failures),
+            ]
         })
     }
 
     pub(super) fn log(&self) {
         for (policy, found) in &self.policies {
-            if found.denials + found.warnings + found.failures > 0 {
-                let Policy { denials, warnings, failures, .. } = found;
+            let Counts { denials, warnings, failures } = found.counts();
+            if denials + warnings + failures > 0 {
                 tracing::warn!(policy, denials, warnings, failures, "audit found problems");
             }
         }
@@ -197,32 +138,78 @@ impl Report {
     }
 
     /// As JSON, with as many examples as fit.
-    pub(super) fn text(&self) -> Result<String, serde_json::Error> {
-        let mut report = self.clone();
+    pub(super) fn text(
+        &self,
+        ended: &str,
+        policy_reports: Option<&PolicyReports>,
+    ) -> Result<String, serde_json::Error> {
         let mut most = EXAMPLES;
         loop {
-            let text = serde_json::to_string_pretty(&report)?;
+            let text = serde_json::to_string_pretty(&self.summary(ended, policy_reports, most))?;
             if text.len() <= SIZE || most == 0 {
                 return Ok(text);
             }
             most /= 2;
-            for policy in report.policies.values_mut() {
-                policy.more |= policy.examples.len() > most;
-                policy.examples.truncate(most);
-            }
+        }
+    }
+
+    fn summary(&self, ended: &str, policy_reports: Option<&PolicyReports>, most: usize) -> Summary {
+        let policies = self.policies.iter();
+        Summary {
+            began: self.began.clone(),
+            ended: ended.to_owned(),
+            objects: self.objects.clone(),
+            policies: policies.map(|(name, one)| (name.clone(), one.summary(most))).collect(),
+            not_checked_total: self.not_checked_total,
+            not_checked: self.not_checked.clone(),
+            policy_reports: policy_reports.cloned(),
         }
     }
 }
 
+fn example(stored: &StoredObject, found: &Found) -> Example {
+    Example {
+        object: subject(stored),
+        severity: found.weight.word().to_owned(),
+        code: found.code.clone(),
+        pointer: found.pointer.clone(),
+        message: found.message.clone(),
+    }
+}
+
+impl Counts {
+    fn count(&mut self, weight: Weight) {
+        *match weight {
+            Weight::Denial => &mut self.denials,
+            Weight::Warning => &mut self.warnings,
+            Weight::Failure => &mut self.failures,
+        } += 1;
+    }
+}
+
 impl Policy {
-    fn sum(&mut self) {
-        let [mut denials, mut warnings, mut failures] = [0; 3];
-        for [denied, warned, failed] in self.by_kind.values() {
-            denials += denied;
-            warnings += warned;
-            failures += failed;
+    fn counts(&self) -> Counts {
+        let mut all = Counts::default();
+        for Counts { denials, warnings, failures } in self.by_kind.values() {
+            all.denials += denials;
+            all.warnings += warnings;
+            all.failures += failures;
         }
-        (self.denials, self.warnings, self.failures) = (denials, warnings, failures);
+        all
+    }
+
+    fn summary(&self, most: usize) -> PolicySummary {
+        let Counts { denials, warnings, failures } = self.counts();
+        let examples = self.examples.iter().take(most);
+        PolicySummary {
+            digest: self.digest.clone(),
+            mode: self.mode.clone(),
+            denials,
+            warnings,
+            failures,
+            examples: examples.map(|(_, example)| example.clone()).collect(),
+            more: self.more || self.examples.len() > most,
+        }
     }
 }
 

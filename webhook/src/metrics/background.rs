@@ -36,6 +36,8 @@ pub struct BackgroundMetrics {
     pub audited_objects: Gauge,
     /// Kinds and policies that the last audit could not check.
     pub audit_unchecked: Gauge,
+    /// Reports on objects that the last audit could not write or delete.
+    pub audit_unwritten: Gauge,
     /// When the last audit ended, in seconds since 1970.
     pub audit_ended: SecondsGauge,
 }
@@ -107,6 +109,12 @@ impl BackgroundMetrics {
                     "Kinds and policies that the last audit could not check",
                     None,
                     Box::new(self.audit_unchecked.clone()),
+                ),
+                (
+                    "audit_unwritten_reports",
+                    "Reports on objects that the last audit could not write or delete",
+                    None,
+                    Box::new(self.audit_unwritten.clone()),
                 ),
                 (
                     "audit_end_timestamp",

@@ -14,7 +14,7 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::{Map, Value, json};
 
-use crate::list::List;
+use crate::list::{List, METADATA_LIST};
 
 /// How much of the objects is wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,9 +70,7 @@ impl Parts {
     pub(super) fn accept(self, is_list: bool) -> &'static str {
         match (self, is_list) {
             (Self::All | Self::SecretKeys, _) => "application/json",
-            (Self::Metadata, true) => {
-                "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
-            }
+            (Self::Metadata, true) => METADATA_LIST,
             (Self::Metadata, false) => {
                 "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
             }

@@ -1,23 +1,15 @@
 //! The report counts everything and stays small.
 
+use opensdn_policy_host::{Mode, Verdict};
 use serde_json::{Value, json};
 
+use super::super::found::distinct;
 use super::*;
 
 fn empty() -> Report {
-    let policy = Policy {
-        digest: "sha256:0".into(),
-        mode: Mode::Enforce,
-        denials: 0,
-        warnings: 0,
-        failures: 0,
-        examples: Vec::new(),
-        more: false,
-        by_kind: BTreeMap::new(),
-    };
     let mut report = Report::start(&PolicySet::default(), "now".into());
     for name in ["even-quorum", "plaintext"] {
-        report.policies.insert(name.into(), policy.clone());
+        report.policies.insert(name.into(), Policy::default());
     }
     report
 }
@@ -30,39 +22,51 @@ fn stored(name: &str) -> StoredObject {
     StoredObject::read(&object).unwrap()
 }
 
-fn verdict(message: &str) -> Verdict {
-    let finding = Finding {
+fn found(message: &str) -> Found {
+    Found {
         policy: "even-quorum".into(),
         mode: Mode::Enforce,
-        code: "OSDN1001".into(),
-        severity: Severity::Deny,
+        code: "OSDN1201".into(),
+        weight: Weight::Denial,
         pointer: "/spec/replicas".into(),
         message: message.into(),
         hint: String::new(),
-    };
-    Verdict { findings: vec![finding], ..Verdict::default() }
+    }
 }
 
 fn written(report: &Report) -> Value {
-    serde_json::from_str(&report.text().unwrap()).unwrap()
+    serde_json::from_str(&report.text("later", None).unwrap()).unwrap()
 }
 
 #[test]
 fn a_finding_on_create_and_on_update_counts_once() {
+    let finding = opensdn_policy_host::Finding {
+        policy: "even-quorum".into(),
+        mode: Mode::Enforce,
+        code: "OSDN1201".into(),
+        severity: opensdn_policy_host::Severity::Deny,
+        pointer: "/spec/replicas".into(),
+        message: "even".into(),
+        hint: String::new(),
+    };
+    let verdict = || Verdict { findings: vec![finding.clone()], ..Verdict::default() };
     let mut report = empty();
-    report.add(&stored("z"), vec![verdict("even"), verdict("even")]);
+    report.add(&stored("z"), &distinct(vec![verdict(), verdict()]));
     let written = written(&report);
     assert_eq!(written["policies"]["even-quorum"]["denials"], 1);
-    assert_eq!(written["policies"]["even-quorum"]["examples"][0]["object"], "Zookeeper tf/z");
+    let example = &written["policies"]["even-quorum"]["examples"][0];
+    assert_eq!(example["object"], "Zookeeper tf/z");
+    assert_eq!(example["severity"], "deny");
     assert_eq!(written["objects"]["tf.tungsten.io/Zookeeper"], 1);
     assert_eq!(written["policies"]["plaintext"]["denials"], 0);
+    assert_eq!(written["ended"], "later");
 }
 
 #[test]
 fn everything_is_counted_and_twenty_are_written_out() {
     let mut report = empty();
     for number in 0..1000 {
-        report.add(&stored(&format!("z{number}")), vec![verdict("even")]);
+        report.add(&stored(&format!("z{number}")), &[found("even")]);
     }
     let policy = &written(&report)["policies"]["even-quorum"];
     assert_eq!(policy["denials"], 1000);
@@ -79,15 +83,15 @@ fn the_report_stays_below_its_limit_whatever_is_found() {
     }
     for number in 0..20 {
         for policy in 0..100 {
-            let mut verdict = verdict(&"ä".repeat(10_000));
-            verdict.findings[0].policy = format!("policy-{policy}");
-            report.add(&stored(&format!("z{number}")), vec![verdict]);
+            let policy = format!("policy-{policy}");
+            let one = Found { policy, ..found(&"ä".repeat(250)) };
+            report.add(&stored(&format!("z{number}")), &[one]);
         }
     }
     for number in 0..10_000 {
         report.not_checked(format!("g/Kind{number}"), "why ".repeat(1000));
     }
-    let text = report.text().unwrap();
+    let text = report.text("later", None).unwrap();
     assert!(text.len() <= SIZE, "{}", text.len());
     assert_eq!(written(&report)["notCheckedTotal"], 10_000);
 }
@@ -95,9 +99,9 @@ fn the_report_stays_below_its_limit_whatever_is_found() {
 #[test]
 fn a_kind_that_is_evaluated_again_is_not_counted_twice() {
     let mut report = empty();
-    report.add(&stored("z"), vec![verdict("even")]);
+    report.add(&stored("z"), &[found("even")]);
     report.forget("tf.tungsten.io", "Zookeeper");
-    report.add(&stored("z"), vec![verdict("even")]);
+    report.add(&stored("z"), &[found("even")]);
     assert_eq!(report.objects(), 1);
     assert_eq!(written(&report)["policies"]["even-quorum"]["denials"], 1);
 }

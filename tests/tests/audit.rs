@@ -1,0 +1,253 @@
+//! The audit's reports for others, in a real API server with the kinds as their users ship them: who has
+//! one, what is written when, and what is left alone. Deliberately not here: what a report says (unit tests of
+//! the webhook), the summary (`claims/controller.rs`).
+
+#![allow(clippy::indexing_slicing, reason = "JSON of a test, and the line says where")]
+
+use std::collections::BTreeMap;
+
+use base64::Engine as _;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use opensdn_deploy::names::webhook::{AUDIT_REPORT, NAME, USER};
+use opensdn_testing::eventually::eventually;
+use opensdn_testing::installer::install_crds;
+use opensdn_testing::kubectl::{kubectl, read, send};
+use opensdn_testing::product::{Installation, Product};
+use opensdn_testing::report_apis::ReportApi;
+use opensdn_testing::sandbox::Sandbox;
+use opensdn_testing::{Failed, Outcome};
+use serde_json::{Value, json};
+
+use crate::webhook_policies::modules;
+
+const OURS: &str = "--selector=app.kubernetes.io/managed-by=opensdn-webhook";
+
+/// A control plane with an API for reports and our kinds, in which objects are stored that no webhook has
+/// seen.
+async fn world(apis: &[ReportApi]) -> Result<Sandbox, Failed> {
+    let sandbox = Sandbox::builder().only_api_server().start().await?;
+    let client = sandbox.client()?;
+    install_crds(&client, &opensdn_crds::all()).await?;
+    for api in apis {
+        api.install(&client).await?;
+    }
+    kubectl(&sandbox, &["create", "namespace", "tf"]).await?.success();
+    for (name, ip) in [("metadata-proxy", "169.254.3.1"), ("good", "169.254.3.2")] {
+        send(&sandbox, &["create"], &service(name, ip)).await?.success();
+    }
+    Ok(sandbox)
+}
+
+fn service(name: &str, ip: &str) -> Value {
+    json!({
+        "apiVersion": "opensdn.io/v1alpha1", "kind": "LinkLocalService",
+        "metadata": {"name": name, "namespace": "tf"},
+        "spec": {"ip": ip, "port": 80, "fabric": {"addresses": ["10.1.1.1"], "port": 8080}},
+    })
+}
+
+/// A kind without a namespace.
+fn gizmos() -> Result<CustomResourceDefinition, Failed> {
+    let schema = json!({"openAPIV3Schema": {"type": "object"}});
+    let crd = json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "gizmos.example.io"},
+        "spec": {"group": "example.io", "scope": "Cluster",
+            "names": {"kind": "Gizmo", "plural": "gizmos"},
+            "versions": [{"name": "v1", "served": true, "storage": true, "schema": schema}]}});
+    Ok(serde_json::from_value(crd)?)
+}
+
+async fn install(sandbox: &Sandbox, replicas: usize) -> Result<Product, Failed> {
+    let installation = Installation::built()?.replicas(replicas);
+    let installation = installation.argument("--audit-delay=1").argument("--audit-interval=1");
+    Ok(installation.install(sandbox).await?)
+}
+
+/// Our reports by what they are about: `Kind namespace/name`.
+async fn reports(sandbox: &Sandbox, kind: &str) -> Result<BTreeMap<String, Value>, Failed> {
+    let list = read(sandbox, &[kind, "--all-namespaces", OURS]).await?;
+    let items = list["items"].as_array().cloned().unwrap_or_default();
+    let about = |report: &Value| {
+        let text = |name: &str| report["scope"][name].as_str().unwrap_or_default().to_owned();
+        format!("{} {}/{}", text("kind"), text("namespace"), text("name"))
+    };
+    Ok(items.into_iter().map(|report| (about(&report), report)).collect())
+}
+
+async fn summary(sandbox: &Sandbox) -> Result<Value, Failed> {
+    let get = ["get", "configmap", AUDIT_REPORT, "-n", "opensdn-system", "-o", "json"];
+    let said = kubectl(sandbox, &get).await?;
+    let map: Value = serde_json::from_str(if said.ok { &said.out } else { "{}" })?;
+    Ok(serde_json::from_str(map["data"]["report.json"].as_str().unwrap_or("{}"))?)
+}
+
+/// Waits for the end of an audit that begins after this.
+async fn another_audit(sandbox: &Sandbox) -> Result<Value, Failed> {
+    let now = k8s_openapi::jiff::Timestamp::now();
+    let is_later = |summary: &Value| {
+        let began = summary["began"].as_str().and_then(|began| began.parse().ok());
+        began.is_some_and(|began: k8s_openapi::jiff::Timestamp| began > now)
+    };
+    let ended = async || summary(sandbox).await.is_ok_and(|summary| is_later(&summary));
+    eventually("another audit has ended", ended).await;
+    summary(sandbox).await
+}
+
+fn version(report: &Value) -> &str {
+    report["metadata"]["resourceVersion"].as_str().unwrap_or_default()
+}
+
+fn rules(report: &Value) -> Vec<&str> {
+    let results = report["results"].as_array().into_iter().flatten();
+    results.filter_map(|result| result["rule"].as_str()).collect()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_object_with_findings_has_a_report_that_changes_when_they_do() -> Outcome {
+    const PROXY: &str = "LinkLocalService tf/metadata-proxy";
+    let sandbox = world(&[ReportApi::OpenReports]).await?;
+    let others = json!({"apiVersion": "openreports.io/v1alpha1", "kind": "Report",
+        "metadata": {"name": "of-another-engine", "namespace": "tf"},
+        "results": [{"policy": "other", "rule": "their-rule", "result": "fail"}]});
+    send(&sandbox, &["create"], &others).await?.success();
+    let product = install(&sandbox, 2).await?;
+    let has = async |about: &str| {
+        reports(&sandbox, "reports").await.is_ok_and(|found| found.contains_key(about))
+    };
+    eventually("the object has a report", async || has(PROXY).await).await;
+
+    let found = reports(&sandbox, "reports").await?;
+    assert_eq!(found.keys().collect::<Vec<_>>(), [PROXY], "a good object has none");
+    let first = &found[PROXY];
+    assert_eq!(rules(first), ["OSDN3012"], "{first:#}");
+    let result = &first["results"][0];
+    assert_eq!(result["policy"], "duplicate-link-local", "{result:#}");
+    assert_eq!(result["category"], "Underlay network", "{result:#}");
+    let said = summary(&sandbox).await?;
+    let severity = said["policies"]["duplicate-link-local"]["denials"] == 1;
+    assert_eq!(result["severity"], if severity { "high" } else { "medium" }, "{result:#}");
+    assert!(result["timestamp"]["seconds"].as_i64() > Some(1_700_000_000), "{result:#}");
+
+    // An audit that finds the same writes nothing, by whichever replica.
+    let said = another_audit(&sandbox).await?;
+    assert_eq!(said["policyReports"]["unchanged"], 1, "{said:#}");
+    product.kill_replica(0);
+    product.start_replica(0)?;
+    let said = another_audit(&sandbox).await?;
+    assert_eq!(said["policyReports"]["written"], 0, "{said:#}");
+    let second = reports(&sandbox, "reports").await?;
+    assert_eq!(version(first), version(&second[PROXY]));
+
+    // What has changed is written, and what was found before keeps its time.
+    let patch = r#"{"spec":{"mode":"audit"}}"#;
+    let change = ["patch", "admissionpolicy", "duplicate-link-local", "--type=merge", "-p", patch];
+    kubectl(&sandbox, &change).await?.success();
+    let changed = async || {
+        let found = reports(&sandbox, "reports").await.unwrap_or_default();
+        found.get(PROXY).is_some_and(|one| one["results"][0]["properties"]["mode"] == "audit")
+    };
+    eventually("the report says the new mode", changed).await;
+    let third = &reports(&sandbox, "reports").await?[PROXY];
+    assert_eq!(third["results"][0]["timestamp"], result["timestamp"]);
+
+    // What is put right has no report any more, nor what is gone.
+    kubectl(&sandbox, &["delete", "linklocalservice", "metadata-proxy", "-n", "tf"])
+        .await?
+        .success();
+    eventually("the report is deleted", async || !has(PROXY).await).await;
+    let left = read(&sandbox, &["reports", "-n", "tf", "of-another-engine"]).await?;
+    assert_eq!(left["results"][0]["rule"], "their-rule");
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn reports_are_written_in_one_api_the_newer_one_where_there_are_two() -> Outcome {
+    let sandbox = world(&[ReportApi::PolicyReports]).await?;
+    let _product = install(&sandbox, 1).await?;
+    let number = async |kind: &str| reports(&sandbox, kind).await.map(|found| found.len());
+    eventually("there is a report", async || number("policyreports").await.is_ok_and(|n| n == 1))
+        .await;
+
+    // A policy about a kind without a namespace has reports without one, within a second or two of when
+    // it is put in force.
+    install_crds(&sandbox.client()?, &[gizmos()?]).await?;
+    let gizmo = json!({"apiVersion": "example.io/v1", "kind": "Gizmo", "metadata": {"name": "g"}});
+    send(&sandbox, &["create"], &gizmo).await?.success();
+    for grant in [
+        &["clusterrole", "gizmos", "--verb=list", "--resource=gizmos.example.io"][..],
+        &["clusterrolebinding", "gizmos", "--clusterrole=gizmos", &format!("--user={USER}")],
+    ] {
+        kubectl(&sandbox, &[&["create"], grant].concat()).await?.success();
+    }
+    let module = modules::gizmos()?;
+    let data = base64::engine::general_purpose::STANDARD.encode(&module);
+    let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "binaryData": {"policy.wasm": data},
+        "metadata": {"name": "refusing", "namespace": "tf"}});
+    send(&sandbox, &["create"], &map).await?.success();
+    let place = json!({"namespace": "tf", "name": "refusing", "key": "policy.wasm"});
+    let policy = json!({"apiVersion": "opensdn.io/v1alpha1", "kind": "AdmissionPolicy",
+        "metadata": {"name": "refusing"}, "spec": {"mode": "audit",
+            "module": {"configMap": place, "digest": modules::digest(&module)}}});
+    send(&sandbox, &["create"], &policy).await?.success();
+    const GIZMO: &str = "Gizmo /g";
+    let has = async |kind: &str, about: &str| {
+        reports(&sandbox, kind).await.is_ok_and(|found| found.contains_key(about))
+    };
+    eventually("there is one", async || has("clusterpolicyreports", GIZMO).await).await;
+    let report = &reports(&sandbox, "clusterpolicyreports").await?[GIZMO];
+    assert_eq!(report["results"][0]["message"], modules::MESSAGE, "{report:#}");
+    assert_eq!(report["summary"]["fail"], 1, "{report:#}");
+
+    ReportApi::OpenReports.install(&sandbox.client()?).await?;
+    let moved = async || {
+        has("clusterreports", GIZMO).await
+            && number("reports").await.is_ok_and(|n| n == 1)
+            && number("policyreports").await.is_ok_and(|n| n == 0)
+            && number("clusterpolicyreports").await.is_ok_and(|n| n == 0)
+    };
+    eventually("the reports are in the other API alone", moved).await;
+    kubectl(&sandbox, &["delete", "admissionpolicy", "refusing"]).await?.success();
+    let forgotten = async || number("clusterreports").await.is_ok_and(|n| n == 0);
+    eventually("what the policy said is forgotten", forgotten).await;
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn without_the_right_to_write_reports_one_call_fails_and_the_summary_says_so() -> Outcome {
+    let sandbox = world(&[ReportApi::OpenReports]).await?;
+    for number in 1..=20 {
+        let address = format!("127.0.0.{number}");
+        send(&sandbox, &["create"], &service(&format!("bad-{number}"), &address)).await?.success();
+    }
+    let installation = Installation::built()?.without_policies();
+    let installation = installation.argument("--audit-delay=1").argument("--audit-interval=3");
+    let _product = installation.install(&sandbox).await?;
+    let role = read(&sandbox, &["clusterrole", NAME]).await?;
+    let rules = role["rules"].as_array().cloned().unwrap_or_default();
+    let kept: Vec<Value> = rules
+        .into_iter()
+        .map(|mut rule| {
+            let ours = rule["apiGroups"].to_string().contains("openreports.io");
+            if ours {
+                rule["verbs"] = json!(["list"]);
+            }
+            rule
+        })
+        .collect();
+    let patch = json!([{"op": "replace", "path": "/rules", "value": kept}]).to_string();
+    let change = ["patch", "clusterrole", NAME, "--type=json", "-p", &patch];
+    kubectl(&sandbox, &change).await?.success();
+    let policy = json!({"apiVersion": "opensdn.io/v1alpha1", "kind": "AdmissionPolicy",
+        "metadata": {"name": "links"}, "spec": {"module": {"builtIn": "duplicate-link-local"}}});
+    send(&sandbox, &["create"], &policy).await?.success();
+    let failed = async || {
+        let said = summary(&sandbox).await.unwrap_or_default();
+        said["policyReports"]["failed"] == 1
+    };
+    eventually("the summary says that reports cannot be written", failed).await;
+    let said = summary(&sandbox).await?;
+    let why = said["policyReports"]["failure"].as_str().unwrap_or_default();
+    assert!(why.contains("missing RBAC rule") && why.contains("openreports.io"), "{why}");
+    assert!(said["policies"]["links"]["denials"].as_i64() > Some(10), "{said:#}");
+    Ok(())
+}

@@ -1,0 +1,310 @@
+//! Writes the reports on objects where an API for them is installed: one that says already what is so is
+//! left alone, one whose object has no finding any more is deleted. What is stored is read once per
+//! audit, as metadata; a report is read when it changes, for the times of what was found before.
+//! What a report says is in `object_report.rs`.
+
+use std::collections::{BTreeSet, HashMap};
+use std::time::Duration;
+
+use k8s_openapi::jiff::Timestamp;
+use kube::Client;
+use kube::api::{ApiResource, DynamicObject, ObjectMeta};
+use opensdn_audit_report::{
+    API_GROUPS, ApiGroup, FINGERPRINT, MANAGED_BY, MANAGED_BY_LABEL, PolicyReport, PolicyReports,
+    name_of,
+};
+use opensdn_runtime::apply::{Context, Exactly, apply_as, delete_exactly_as, read_as};
+use opensdn_runtime::call::{Call, CallError, Verb};
+use opensdn_runtime::discovery::{Resolution, Resource, Snapshot};
+use opensdn_runtime::error_chain;
+use opensdn_runtime::list::{List, METADATA_LIST};
+use serde_json::Value;
+
+use super::found::Found;
+use super::object_report::report;
+use super::{ATTEMPTS, CALL_TIMEOUT, Error, PAGE, REPORT};
+use crate::evaluate::StoredObject;
+
+/// Reports are written one after the other, so that a first audit is no burst of writes; between two,
+/// nobody else is kept waiting for long.
+const WRITE_TIMEOUT: Duration = CALL_TIMEOUT;
+
+/// The reports of one audit.
+pub(super) struct ReportWriter {
+    client: Client,
+    ctx: Context,
+    /// Nothing where reports are not written, or not any more.
+    target: Option<Target>,
+    /// Stored reports whose objects have not come yet in this audit.
+    stored: HashMap<Key, StoredReport>,
+    /// Fingerprints of the reports that say what is so: a kind whose list was lost comes again.
+    current: HashMap<Key, String>,
+    /// Groups and kinds of objects whose reports stay, as not all of them could be evaluated.
+    kept: BTreeSet<(String, String)>,
+    outcome: PolicyReports,
+}
+
+/// Where reports are written.
+struct Target {
+    group: &'static ApiGroup,
+    version: String,
+}
+
+/// API group, namespace and name of a report.
+type Key = (String, String, String);
+
+struct StoredReport {
+    kind: ApiResource,
+    metadata: ObjectMeta,
+}
+
+impl ReportWriter {
+    /// Reads which reports there are.
+    pub(super) async fn open(client: &Client, served: &Snapshot) -> Self {
+        let mut writer = Self {
+            client: client.clone(),
+            ctx: Context::new(client.clone(), REPORT).timeout(WRITE_TIMEOUT),
+            target: None,
+            stored: HashMap::new(),
+            current: HashMap::new(),
+            kept: BTreeSet::new(),
+            outcome: PolicyReports::default(),
+        };
+        if let Err(why) = writer.read(served).await {
+            writer.give_up(why);
+        }
+        writer
+    }
+
+    async fn read(&mut self, served: &Snapshot) -> Result<(), String> {
+        for group in &API_GROUPS {
+            for kind in [group.namespaced, group.cluster] {
+                let resource = match served.find(group.group, kind) {
+                    Resolution::Served(resource) => resource,
+                    Resolution::Absent => continue,
+                    // Whether the other group is to be used depends on it.
+                    Resolution::Unknown(why) => return Err(why),
+                };
+                if self.target.is_none() {
+                    let version = resource.version.clone();
+                    self.outcome.api_version = format!("{}/{version}", group.group);
+                    self.target = Some(Target { group, version });
+                }
+                self.list(&resource).await.map_err(|error| error_chain(&error))?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn list(&mut self, resource: &Resource) -> Result<(), Error> {
+        let kind = api_resource(resource);
+        let mut attempt = 1;
+        let mut next = String::new();
+        loop {
+            let list = match self.page(resource, &next).await {
+                Err(Error::Call(error)) if attempt < ATTEMPTS && error.is_expired() => {
+                    attempt += 1;
+                    next.clear();
+                    continue;
+                }
+                list => list?,
+            };
+            list.next().clone_into(&mut next);
+            for object in list.into_objects() {
+                self.add_stored(&kind, &object);
+            }
+            if next.is_empty() {
+                return Ok(());
+            }
+        }
+    }
+
+    async fn page(&self, resource: &Resource, next: &str) -> Result<List, Error> {
+        let (path, label) = (resource.path(), MANAGED_BY_LABEL.replace('/', "%2F"));
+        let uri =
+            format!("{path}?labelSelector={label}%3D{MANAGED_BY}&limit={PAGE}&continue={next}");
+        let request = http::Request::get(uri).header(http::header::ACCEPT, METADATA_LIST);
+        let request = request.body(Vec::new()).map_err(Error::Request)?;
+        let call = Call::new(Verb::List, resource.plural.clone()).timeout(CALL_TIMEOUT);
+        Ok(call.run(self.client.request::<List>(request)).await?)
+    }
+
+    fn add_stored(&mut self, kind: &ApiResource, object: &Value) {
+        let metadata = object.get("metadata").cloned().unwrap_or_default();
+        let Ok(metadata) = serde_json::from_value::<ObjectMeta>(metadata) else { return };
+        let namespace = metadata.namespace.clone().unwrap_or_default();
+        let key = (kind.group.clone(), namespace, metadata.name.clone().unwrap_or_default());
+        // What identifies it and tells what it says; managed fields are larger than that.
+        let metadata = ObjectMeta {
+            name: metadata.name,
+            namespace: metadata.namespace,
+            uid: metadata.uid,
+            annotations: metadata.annotations,
+            owner_references: metadata.owner_references,
+            ..ObjectMeta::default()
+        };
+        self.stored.insert(key, StoredReport { kind: kind.clone(), metadata });
+    }
+
+    /// Not all objects of the kind could be evaluated: what was found in the others is not forgotten.
+    pub(super) fn keep_kind(&mut self, group: &str, kind: &str) {
+        self.kept.insert((group.to_owned(), kind.to_owned()));
+    }
+
+    /// The object could not be evaluated.
+    pub(super) fn keep(&mut self, object: &StoredObject) {
+        let keys = API_GROUPS.map(|group| key(&group, object));
+        keys.iter().for_each(|key| drop(self.stored.remove(key)));
+    }
+
+    /// Makes the report on an object say what was found in it.
+    pub(super) async fn write(&mut self, object: &StoredObject, found: &[Found]) {
+        let Some(target) = &self.target else { return };
+        let key = key(target.group, object);
+        let now = Timestamp::now().as_second();
+        let Some(mut report) = report(object, found, now) else { return };
+        let fingerprint = report.fingerprint();
+        if self.current.get(&key) == Some(&fingerprint) {
+            return;
+        }
+        let stored = self.stored.remove(&key);
+        let exists = stored.is_some() || self.current.contains_key(&key);
+        if stored.is_some_and(|stored| stored.says(&fingerprint)) {
+            self.outcome.unchanged += 1;
+        } else if let Err(error) = apply(&self.ctx, target, &mut report, exists).await {
+            return self.failed(&error);
+        } else {
+            self.outcome.written += 1;
+        }
+        self.current.insert(key, fingerprint);
+    }
+
+    /// Deletes the reports of objects without a finding. What became of all reports; nothing where
+    /// no API for them is installed.
+    pub(super) async fn finish(mut self) -> Option<PolicyReports> {
+        for (_, stored) in std::mem::take(&mut self.stored) {
+            if self.target.is_none() {
+                break;
+            }
+            if stored.object_kinds().any(|kind| self.kept.contains(&kind)) {
+                continue;
+            }
+            let StoredReport { kind, metadata } = stored;
+            let report = DynamicObject { types: None, metadata, data: Value::Null };
+            match delete_exactly_as(&self.ctx, &kind, &report, Exactly::ThisObject).await {
+                Ok(_) => self.outcome.deleted += 1,
+                Err(error) => self.failed(&error),
+            }
+        }
+        let PolicyReports { api_version, failure, .. } = &self.outcome;
+        if api_version.is_empty() && failure.is_empty() {
+            return None;
+        }
+        log(&self.outcome);
+        Some(self.outcome)
+    }
+
+    /// One report stays as it is. Where the next would fare alike, none is written any more: with 10,000
+    /// objects it would be 10,000 calls in vain.
+    fn failed(&mut self, error: &CallError) {
+        self.outcome.failed += 1;
+        let why = error_chain(error);
+        if error.missing_grant().is_some() || error.status().is_none_or(|status| status.code >= 429)
+        {
+            self.give_up(why);
+        } else if self.outcome.failure.is_empty() {
+            self.outcome.failure = why;
+        }
+    }
+
+    fn give_up(&mut self, why: String) {
+        self.target = None;
+        self.outcome.failure = why;
+    }
+}
+
+impl StoredReport {
+    fn says(&self, fingerprint: &str) -> bool {
+        let annotations = self.metadata.annotations.as_ref();
+        annotations
+            .and_then(|annotations| annotations.get(FINGERPRINT))
+            .is_some_and(|stored| stored == fingerprint)
+    }
+
+    /// Group and kind of the object it is about.
+    fn object_kinds(&self) -> impl Iterator<Item = (String, String)> {
+        let owners = self.metadata.owner_references.iter().flatten();
+        owners.map(|owner| {
+            let group = owner.api_version.split_once('/').map_or("", |(group, _)| group);
+            (group.to_owned(), owner.kind.clone())
+        })
+    }
+}
+
+async fn apply(
+    ctx: &Context,
+    target: &Target,
+    report: &mut PolicyReport,
+    exists: bool,
+) -> Result<(), CallError> {
+    let kind = kind_of(target, &report.scope.namespace);
+    if exists {
+        let namespace = Some(report.scope.namespace.as_str()).filter(|one| !one.is_empty());
+        let name = name_of(&report.scope.uid);
+        if let Some(earlier) = read_as::<DynamicObject>(ctx, &kind, namespace, &name).await? {
+            report.keep_times_of(&earlier.data);
+        }
+    }
+    let object = report.object(target.group, &target.version);
+    // It was made as an object, of fields that every object has.
+    let Ok(object) = serde_json::from_value::<DynamicObject>(object) else { return Ok(()) };
+    apply_as(ctx, &kind, &object).await.map(drop)
+}
+
+fn kind_of(target: &Target, namespace: &str) -> ApiResource {
+    let Target { group, version } = target;
+    let kind = if namespace.is_empty() { group.cluster } else { group.namespaced };
+    ApiResource {
+        group: group.group.to_owned(),
+        version: version.clone(),
+        api_version: format!("{}/{version}", group.group),
+        kind: kind.to_owned(),
+        plural: format!("{}s", kind.to_lowercase()),
+    }
+}
+
+fn api_resource(resource: &Resource) -> ApiResource {
+    let Resource { group, version, kind, plural, .. } = resource;
+    ApiResource {
+        group: group.clone(),
+        version: version.clone(),
+        api_version: format!("{group}/{version}"),
+        kind: kind.clone(),
+        plural: plural.clone(),
+    }
+}
+
+fn key(group: &ApiGroup, object: &StoredObject) -> Key {
+    (group.group.to_owned(), object.namespace.clone(), name_of(&object.uid))
+}
+
+fn log(outcome: &PolicyReports) {
+    let PolicyReports { api_version, written, unchanged, deleted, failed, failure } = outcome;
+    if !failure.is_empty() {
+        tracing::warn!(
+            api = api_version,
+            written,
+            failed,
+            error = failure,
+            "failed to write all reports of the audit"
+        );
+    } else if written + deleted > 0 {
+        tracing::info!(
+            api = api_version,
+            written,
+            unchanged,
+            deleted,
+            "wrote reports of the audit"
+        );
+    }
+}
