@@ -118,11 +118,18 @@ pub struct Global {
 
 impl Global {
     /// Refuses flags that kubectl's users know and that could not do here what they do there.
-    pub(crate) fn check(&self) -> Result<(), Failure> {
+    pub(crate) fn check(&self, command: &Command) -> Result<(), Failure> {
         let refuse = |what: &str, hint: &str| Err(Failure::usage(what, hint));
-        if self.all_namespaces {
+        if self.all_namespaces && command.is_about_all_namespaces() {
+            if self.cluster.namespace.is_some() {
+                return refuse(
+                    "--all-namespaces and --namespace contradict each other",
+                    "leave one of them out",
+                );
+            }
+        } else if self.all_namespaces {
             return refuse(
-                "--all-namespaces has no effect: no command lists the objects of a namespace",
+                "--all-namespaces has no effect: this command lists no objects of a namespace",
                 "leave it out: documents name their namespaces, and --live looks things up in all",
             );
         }

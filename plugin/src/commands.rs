@@ -6,6 +6,7 @@ use crate::cli::Global;
 use crate::exit::{Exit, Failure};
 use crate::ui::Ui;
 
+pub(crate) mod audit;
 pub(crate) mod completion;
 pub(crate) mod config;
 pub(crate) mod explain;
@@ -20,6 +21,8 @@ pub(crate) enum Command {
     /// Check manifests as a cluster would: schema, rules, policies, and duplicates between files.
     #[command(visible_alias = "lint")]
     Validate(validate::Validate),
+    /// Show what the policies say of what a cluster has stored, or what one would say if enforced.
+    Audit(audit::Audit),
     /// Write, test, measure, review and ship policies of your own.
     Policy(Box<policy::Policy>),
     /// Say what a code means, why, and what to do; without a code, list all.
@@ -39,6 +42,7 @@ impl Command {
     pub(crate) fn run(&self, global: &Global, ui: &mut Ui) -> Result<Exit, Failure> {
         match self {
             Self::Validate(command) => command.run(global, ui),
+            Self::Audit(command) => command.run(global, ui),
             Self::Policy(command) => command.run(global, ui),
             Self::Explain(command) => command.run(ui),
             Self::Config(command) => command.run(global, ui),
@@ -52,10 +56,16 @@ impl Command {
     pub(crate) fn asks_cluster(&self) -> bool {
         match self {
             Self::Validate(command) => command.asks_cluster(),
+            Self::Audit(_) => true,
             Self::Policy(command) => command.asks_cluster(),
             Self::Version(command) => command.asks_cluster(),
             Self::Explain(_) | Self::Config(_) | Self::Completion(_) | Self::Man(_) => false,
         }
+    }
+
+    /// Whether it shows what is in all namespaces, so that kubectl's -A asks for what is done anyway.
+    pub(crate) fn is_about_all_namespaces(&self) -> bool {
+        matches!(self, Self::Audit(_))
     }
 
     /// Whether it reads the configuration as its own subject.

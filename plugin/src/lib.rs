@@ -13,6 +13,7 @@ mod commands;
 mod completion;
 mod config;
 mod exit;
+mod fail_on;
 mod live;
 mod output;
 mod parse;

@@ -1,6 +1,7 @@
 //! A live cluster, read only: which kinds it serves, their objects, one object, the claims that are
 //! taken. Which cluster it is says `clients.rs`.
 
+use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{Api, DynamicObject, ListParams};
 use kube::core::TypeMeta;
 use kube::discovery::{ApiResource, Discovery, Scope};
@@ -45,40 +46,56 @@ impl Live {
         }
     }
 
-    async fn resource(
+    async fn discovery(&self) -> Result<&Discovery, Failure> {
+        let ask = || Discovery::new(self.client.clone()).run_aggregated();
+        let discovery = self.discovery.get_or_try_init(ask).await;
+        discovery.map_err(|error| unanswered("ask the cluster which kinds it serves", &error))
+    }
+
+    pub(crate) async fn resource(
         &self,
         group: &str,
         kind: &str,
     ) -> Result<Option<(ApiResource, Scope)>, Failure> {
-        let ask = || Discovery::new(self.client.clone()).run_aggregated();
-        let discovery = self.discovery.get_or_try_init(ask).await;
-        let discovery = discovery
-            .map_err(|error| unanswered("ask the cluster which kinds it serves", &error))?;
+        let discovery = self.discovery().await?;
         let found = discovery.get(group).and_then(|group| group.recommended_kind(kind));
         Ok(found.map(|(resource, capabilities)| (resource, capabilities.scope)))
     }
 
-    async fn pages(&self, resource: &ApiResource) -> Result<Vec<Value>, Error> {
-        let api: Api<DynamicObject> = Api::all_with(self.client.clone(), resource);
-        let mut params = ListParams::default().limit(PAGE);
-        let mut objects = Vec::new();
-        loop {
-            let page = api.list(&params).await?;
-            for mut object in page.items {
-                // The items of a list do not repeat what they are.
-                object.types.get_or_insert_with(|| TypeMeta {
-                    api_version: resource.api_version.clone(),
-                    kind: resource.kind.clone(),
-                });
-                objects.push(serde_json::to_value(object).map_err(Error::SerdeError)?);
-            }
-            match page.metadata.continue_.filter(|token| !token.is_empty()) {
-                Some(token) => params = params.continue_token(&token),
-                None => return Ok(objects),
-            }
-        }
+    /// The objects of the kind with these labels, in one namespace or in all.
+    ///
+    /// # Errors
+    /// The cluster does not answer, or not this list.
+    pub(crate) async fn selected(
+        &self,
+        resource: &ApiResource,
+        namespace: Option<&str>,
+        labels: &str,
+    ) -> Result<Vec<Value>, Error> {
+        let client = self.client.clone();
+        let api = match namespace {
+            Some(namespace) => Api::namespaced_with(client, namespace, resource),
+            None => Api::all_with(client, resource),
+        };
+        pages(api, resource, ListParams::default().labels(labels)).await
     }
 
+    /// The ConfigMap, if there is one.
+    ///
+    /// # Errors
+    /// The cluster does not answer, or not this user.
+    pub(crate) async fn config_map(
+        &self,
+        namespace: &str,
+        name: &str,
+    ) -> Result<Option<ConfigMap>, Error> {
+        Api::namespaced(self.client.clone(), namespace).get_opt(name).await
+    }
+
+    async fn pages(&self, resource: &ApiResource) -> Result<Vec<Value>, Error> {
+        let api = Api::all_with(self.client.clone(), resource);
+        pages(api, resource, ListParams::default()).await
+    }
     async fn stored(&self, object: ObjectName<'_>) -> Result<Option<Value>, Failure> {
         let ObjectName { group, kind, namespace, name } = object;
         let served = self.resource(group, kind).await?;
@@ -119,11 +136,44 @@ impl Cluster for Live {
         })
     }
 
+    fn kinds<'a>(&'a self, group: &'a str) -> Answer<'a, Vec<String>> {
+        Box::pin(async move {
+            let discovery = self.discovery().await?;
+            let group = discovery.get(group);
+            let kinds = group.map(|group| group.recommended_resources()).unwrap_or_default();
+            Ok(kinds.into_iter().map(|(resource, _)| resource.kind).collect())
+        })
+    }
+
     fn get<'a>(&'a self, object: ObjectName<'a>) -> Answer<'a, Option<Value>> {
         Box::pin(async move { Ok(self.stored(object).await?) })
     }
 
     fn claims(&self) -> Answer<'_, Vec<UniqueClaimSpec>> {
         Box::pin(async move { Ok(self.taken().await?) })
+    }
+}
+
+async fn pages(
+    api: Api<DynamicObject>,
+    resource: &ApiResource,
+    params: ListParams,
+) -> Result<Vec<Value>, Error> {
+    let mut params = params.limit(PAGE);
+    let mut objects = Vec::new();
+    loop {
+        let page = api.list(&params).await?;
+        for mut object in page.items {
+            // The items of a list do not repeat what they are.
+            object.types.get_or_insert_with(|| TypeMeta {
+                api_version: resource.api_version.clone(),
+                kind: resource.kind.clone(),
+            });
+            objects.push(serde_json::to_value(object).map_err(Error::SerdeError)?);
+        }
+        match page.metadata.continue_.filter(|token| !token.is_empty()) {
+            Some(token) => params = params.continue_token(&token),
+            None => return Ok(objects),
+        }
     }
 }

@@ -191,7 +191,7 @@ fn document_format(matches: &ArgMatches) -> Option<DocumentFormat> {
 /// A flag that has no effect is not accepted: a user who gives `--context` believes that the cluster
 /// is asked.
 fn refusal(definition: &clap::Command, cli: &Cli, matches: &ArgMatches) -> Result<(), Failure> {
-    cli.global.check()?;
+    cli.global.check(&cli.command)?;
     let (command, _, words) = innermost(definition, matches);
     if asks_cluster(command) {
         return Ok(());

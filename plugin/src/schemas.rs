@@ -17,6 +17,7 @@ pub(crate) struct Published {
 
 /// Every kind, by name.
 pub(crate) const PUBLISHED: &[Published] = &[
+    of::<commands::audit::AuditFindings>(),
     of::<commands::config::set::ConfigChange>(),
     of::<commands::config::path::ConfigPath>(),
     of::<commands::config::view::ConfigView>(),

@@ -1,4 +1,4 @@
-//! The audit's reports for others, in a real API server with the kinds as their users ship them: who has
+//! The audit's reports for others, and `kubectl opensdn audit`, in a real API server with the kinds as their users ship them: who has
 //! one, what is written when, and what is left alone. Deliberately not here: what a report says (unit tests of
 //! the webhook), the summary (`claims/controller.rs`).
 
@@ -9,12 +9,14 @@ use std::collections::BTreeMap;
 use base64::Engine as _;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use opensdn_deploy::names::webhook::{AUDIT_REPORT, NAME, USER};
+use opensdn_testing::creation_order::wait_for_next_second;
 use opensdn_testing::eventually::eventually;
 use opensdn_testing::installer::install_crds;
 use opensdn_testing::kubectl::{kubectl, read, send};
 use opensdn_testing::product::{Installation, Product};
+use opensdn_testing::programs::program;
 use opensdn_testing::report_apis::ReportApi;
-use opensdn_testing::sandbox::Sandbox;
+use opensdn_testing::sandbox::{Sandbox, User};
 use opensdn_testing::{Failed, Outcome};
 use serde_json::{Value, json};
 
@@ -249,5 +251,122 @@ async fn without_the_right_to_write_reports_one_call_fails_and_the_summary_says_
     let why = said["policyReports"]["failure"].as_str().unwrap_or_default();
     assert!(why.contains("missing RBAC rule") && why.contains("openreports.io"), "{why}");
     assert!(said["policies"]["links"]["denials"].as_i64() > Some(10), "{said:#}");
+    Ok(())
+}
+
+/// What the plugin answers, as JSON where it is asked for that, and its exit code.
+struct Told {
+    code: Option<i32>,
+    out: String,
+    err: String,
+}
+
+impl Told {
+    fn json(&self) -> Result<Value, Failed> {
+        Ok(serde_json::from_str(&self.out)?)
+    }
+}
+
+fn audit(sandbox: &Sandbox, user: Option<&User>, flags: &[&str]) -> Result<Told, Failed> {
+    let kubeconfig = match user {
+        Some(user) => sandbox.kubeconfig_for(user)?,
+        None => sandbox.kubeconfig(),
+    };
+    let output = std::process::Command::new(program("kubectl-opensdn")?)
+        .env_clear()
+        .env("HOME", sandbox.data_folder())
+        .env("KUBECONFIG", kubeconfig)
+        .arg("audit")
+        .args(flags)
+        .output()?;
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    Ok(Told { code: output.status.code(), out: text(&output.stdout), err: text(&output.stderr) })
+}
+
+fn codes(answer: &Value) -> Vec<(String, String)> {
+    let findings = answer["findings"].as_array().cloned().unwrap_or_default();
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    findings.iter().map(|one| (text(&one["code"]), text(&one["object"]))).collect()
+}
+
+/// Without a webhook there is nothing to be shown, but a policy can be tried, which writes nothing.
+async fn try_a_policy(sandbox: &Sandbox, would: &[(String, String)]) -> Outcome {
+    let policy = sandbox.data_folder().join("links.yaml");
+    let text = "{apiVersion: opensdn.io/v1alpha1, kind: AdmissionPolicy, metadata: {name: links}, \
+        spec: {mode: audit, module: {builtIn: duplicate-link-local}}}";
+    std::fs::write(&policy, text)?;
+    let policy = policy.display().to_string();
+    let what_if = ["--what-if", &policy, "-o", "json"];
+    let told = audit(sandbox, None, &what_if)?;
+    assert_eq!(told.code, Some(1), "{}", told.err);
+    let answer = told.json()?;
+    assert_eq!(codes(&answer), would, "{answer:#}");
+    assert_eq!((&answer["objects"], &answer["policies"][0]["denials"]), (&json!(4), &json!(3)));
+    let message = answer["findings"][0]["message"].as_str().unwrap_or_default();
+    assert!(message.contains("LinkLocalService tf/good, which is older"), "{message}");
+    let stored = read(sandbox, &["admissionpolicies"]).await?;
+    assert_eq!(stored["items"], json!([]), "it is tried, not applied");
+    let told = audit(sandbox, None, &[&what_if[..], &["-n", "other"]].concat())?;
+    assert_eq!(codes(&told.json()?), would[1..2]);
+
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_plugin_shows_what_the_audit_found_and_what_a_policy_would_refuse() -> Outcome {
+    let sandbox = world(&[]).await?;
+    // Two with one address, of which the older has it; one in another namespace.
+    wait_for_next_second().await;
+    send(&sandbox, &["create"], &service("younger", "169.254.3.2")).await?.success();
+    kubectl(&sandbox, &["create", "namespace", "other"]).await?.success();
+    let mut elsewhere = service("metadata-elsewhere", "169.254.3.9");
+    elsewhere["metadata"]["namespace"] = json!("other");
+    send(&sandbox, &["create"], &elsewhere).await?.success();
+
+    let would = [
+        ("OSDN3009", "LinkLocalService tf/younger"),
+        ("OSDN3012", "LinkLocalService other/metadata-elsewhere"),
+        ("OSDN3012", "LinkLocalService tf/metadata-proxy"),
+    ];
+    let would = would.map(|(code, object)| (code.to_owned(), object.to_owned()));
+    let told = audit(&sandbox, None, &[])?;
+    assert_eq!(told.code, Some(3), "{}", told.out);
+    assert!(told.err.contains("there is no report of an audit"), "{}", told.err);
+    try_a_policy(&sandbox, &would).await?;
+
+    // What the webhook's audit found: of its summary, then of the reports.
+    let _product = install(&sandbox, 1).await?;
+    another_audit(&sandbox).await?;
+    let told = audit(&sandbox, None, &["-o", "json"])?;
+    let answer = told.json()?;
+    assert_eq!((told.code, &answer["source"]), (Some(1), &json!("summary")), "{answer:#}");
+    assert_eq!(codes(&answer), would[1..], "claims are reported by conditions: {answer:#}");
+    let told = audit(&sandbox, None, &["-A"])?;
+    for part in ["deny     OSDN3012  LinkLocalService tf/metadata-proxy", "duplicate-link-local"] {
+        assert!(told.out.contains(part), "{part}: {}", told.out);
+    }
+    assert!(told.err.contains("objects in the audit that ended"), "{}", told.err);
+    ReportApi::OpenReports.install(&sandbox.client()?).await?;
+    let reported = async || reports(&sandbox, "reports").await.is_ok_and(|all| all.len() == 2);
+    eventually("both have reports", reported).await;
+    another_audit(&sandbox).await?;
+    let answer = audit(&sandbox, None, &["-o", "json"])?.json()?;
+    assert_eq!(answer["source"], json!({"reports": "openreports.io/v1alpha1"}), "{answer:#}");
+    assert_eq!(codes(&answer), would[1..], "{answer:#}");
+    assert!(answer["findings"][0]["since"].as_i64() > Some(1_700_000_000), "{answer:#}");
+
+    // A tenant sees his namespace, and no more.
+    for grant in [
+        &["role", "reports", "--verb=get,list", "--resource=reports.openreports.io"][..],
+        &["rolebinding", "reports", "--role=reports", "--user=tenant"],
+    ] {
+        kubectl(&sandbox, &[&["create", "-n", "tf"], grant].concat()).await?.success();
+    }
+    let tenant = User::new("tenant");
+    let told = audit(&sandbox, Some(&tenant), &["-n", "tf", "-o", "json"])?;
+    assert_eq!(codes(&told.json()?), would[2..], "{}", told.err);
+    let told = audit(&sandbox, Some(&tenant), &[])?;
+    assert_eq!(told.code, Some(3), "{}", told.out);
+    assert!(told.err.contains("tenant"), "{}", told.err);
     Ok(())
 }

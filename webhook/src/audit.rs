@@ -10,7 +10,6 @@
 //! Deliberately not here: objects that claim one key, which `claims::controller` watches all the time.
 
 pub(crate) mod args;
-mod found;
 mod object_report;
 mod report;
 mod report_writer;
@@ -25,6 +24,7 @@ use kube::Client;
 use kube::api::ObjectMeta;
 use opensdn_audit_report::PolicyReports;
 use opensdn_policy_host::PolicySet;
+use opensdn_policy_host::stored::{EvaluateAs, StoredObject, Subjects, distinct};
 use opensdn_runtime::apply::{Context, apply};
 use opensdn_runtime::call::{Call, CallError, Verb};
 use opensdn_runtime::discovery::{Discovery, Resolution, Resource};
@@ -33,9 +33,8 @@ use opensdn_runtime::list::List;
 use serde_json::Value;
 use tokio::time::{sleep, timeout};
 
-use crate::evaluate::{EvaluateAs, Evaluator, StoredObject, Subjects};
+use crate::evaluate::Evaluator;
 use crate::metrics::BackgroundMetrics;
-use found::distinct;
 use report::Report;
 use report_writer::ReportWriter;
 
@@ -140,7 +139,7 @@ impl Audit {
         drop(timeout(CALL_TIMEOUT, read).await);
         let snapshot = self.discovery.snapshot();
         let mut reports = ReportWriter::open(&self.client, &snapshot).await;
-        let subjects = Subjects::of(set.bindings(), &snapshot);
+        let subjects = Subjects::of(set.bindings(), &|group| snapshot.kinds_of(group));
         for (policy, why) in subjects.not_listed {
             report.not_checked(format!("policy {policy}"), why);
         }
@@ -216,7 +215,7 @@ impl Audit {
             match self.evaluator.evaluate(set, &stored, evaluate_as).await {
                 Ok(verdict) => verdicts.push(verdict),
                 Err(error) => {
-                    report.not_checked(report::subject(&stored), error.to_string());
+                    report.not_checked(stored.title(), error.to_string());
                     reports.keep(&stored);
                     return;
                 }

@@ -105,9 +105,9 @@ impl Snapshot {
     }
 
     /// The kinds of a group that are served.
-    pub fn of_group(&self, group: &str) -> impl Iterator<Item = &str> {
-        let is_of_group = move |(other, _): &&(String, String)| other == group;
-        self.served.keys().filter(is_of_group).map(|(_, kind)| kind.as_str())
+    pub fn kinds_of(&self, group: &str) -> Vec<String> {
+        let is_of_group = |(other, _): &&(String, String)| other == group;
+        self.served.keys().filter(is_of_group).map(|(_, kind)| kind.clone()).collect()
     }
 
     /// Fills the table from what the API server answered, preferred versions first.

@@ -77,23 +77,21 @@ pub(crate) async fn assemble(
     if options.operator == Operator::TfOperator {
         wanted.add_text(&Text::new(TF_OPERATOR_NAME, TF_OPERATOR), None)?;
     }
-    for path in &options.policies {
-        wanted.add_file(loader, path).await?;
-    }
-    if let Some(path) = &options.settings {
-        wanted.take_settings(path)?;
-    }
-    let mut bindings = Vec::new();
-    let mut ids = BTreeMap::new();
-    for (name, one) in wanted.policies {
-        let binding = one.bind(loader, &name).await?;
-        let metadata = binding.policy.metadata();
-        let (version, digest) = (metadata.version.clone(), binding.policy.digest().to_string());
-        ids.insert(name.clone(), PolicyId { name, version, digest });
-        bindings.push(binding);
-    }
-    let closed = CLOSED_GROUPS.map(str::to_owned).to_vec();
-    Ok(ActivePolicies { set: PolicySet::new(bindings, closed), ids })
+    wanted.add_options(loader, options).await?;
+    wanted.bind(loader, |binding| binding).await
+}
+
+/// The same of the user's policies alone, each as if it enforced.
+///
+/// # Errors
+/// As [`assemble`].
+pub(crate) async fn enforcing(
+    loader: Loader<'_>,
+    options: &PolicyOptions,
+) -> Result<ActivePolicies, Error> {
+    let mut wanted = Wanted::default();
+    wanted.add_options(loader, options).await?;
+    wanted.bind(loader, |binding| Binding { mode: Mode::Enforce, ..binding }).await
 }
 
 /// Everything that is wrong with an AdmissionPolicy among the documents, as the webhook says it at
@@ -197,6 +195,38 @@ struct Wanted {
 }
 
 impl Wanted {
+    async fn add_options(
+        &mut self,
+        loader: Loader<'_>,
+        options: &PolicyOptions,
+    ) -> Result<(), Error> {
+        for path in &options.policies {
+            self.add_file(loader, path).await?;
+        }
+        match &options.settings {
+            Some(path) => self.take_settings(path),
+            None => Ok(()),
+        }
+    }
+
+    async fn bind(
+        self,
+        loader: Loader<'_>,
+        change: impl Fn(Binding) -> Binding,
+    ) -> Result<ActivePolicies, Error> {
+        let mut bindings = Vec::new();
+        let mut ids = BTreeMap::new();
+        for (name, one) in self.policies {
+            let binding = change(one.bind(loader, &name).await?);
+            let metadata = binding.policy.metadata();
+            let (version, digest) = (metadata.version.clone(), binding.policy.digest().to_string());
+            ids.insert(name.clone(), PolicyId { name, version, digest });
+            bindings.push(binding);
+        }
+        let closed = CLOSED_GROUPS.map(str::to_owned).to_vec();
+        Ok(ActivePolicies { set: PolicySet::new(bindings, closed), ids })
+    }
+
     async fn add_file(&mut self, loader: Loader<'_>, path: &Path) -> Result<(), Error> {
         let name = shown(path);
         let bytes = fs::read(path).map_err(|error| unreadable(&name, &error))?;

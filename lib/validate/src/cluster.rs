@@ -23,6 +23,9 @@ pub trait Cluster {
     /// Every object of the kind, in all namespaces.
     fn list<'a>(&'a self, group: &'a str, kind: &'a str) -> Answer<'a, Listed>;
 
+    /// The kinds of a group that the cluster serves.
+    fn kinds<'a>(&'a self, group: &'a str) -> Answer<'a, Vec<String>>;
+
     /// The object as it is stored, if it is.
     fn get<'a>(&'a self, object: ObjectName<'a>) -> Answer<'a, Option<Value>>;
 

@@ -26,6 +26,7 @@ mod loader;
 mod located;
 pub mod report;
 mod schemas;
+mod stored;
 mod suppress;
 mod table;
 
@@ -48,6 +49,7 @@ pub use loader::Loader;
 use located::{Located, of_text};
 use report::{Location, Step, ValidationReport};
 use schemas::Schemas;
+pub use stored::{WhatIf, WouldSay, what_if};
 use table::Table;
 
 /// What is to be validated, and how.

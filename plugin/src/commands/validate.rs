@@ -6,13 +6,14 @@ use std::time::Instant;
 use clap::builder::FalseyValueParser;
 use clap::{Args, ValueEnum, ValueHint};
 use opensdn_manifests::KubernetesVersion;
-use opensdn_validate::report::{self, Finding, Severity, ValidationReport};
+use opensdn_validate::report::{self, Finding, ValidationReport};
 use opensdn_validate::{Cluster, Task, Validated, validate, validate_and_fix};
 
 use crate::atomic_write::replace;
 use crate::cli::Global;
 use crate::clients::AsksCluster;
 use crate::exit::{Exit, Failure};
+use crate::fail_on::FailOn;
 use crate::live::Live;
 use crate::output::Answer;
 use crate::runtime::Runtime;
@@ -127,18 +128,6 @@ enum Operator {
     TfOperator,
 }
 
-/// How bad a finding must be.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-enum FailOn {
-    /// What the API server or the webhook would refuse.
-    #[default]
-    Error,
-    /// What passes with a warning too.
-    Warning,
-    /// Anything.
-    Info,
-}
-
 /// How findings are written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 enum Format {
@@ -155,16 +144,6 @@ enum Format {
     Github,
     /// JUnit's XML, for reports of builds.
     Junit,
-}
-
-impl FailOn {
-    fn severity(self) -> Severity {
-        match self {
-            Self::Error => Severity::Error,
-            Self::Warning => Severity::Warning,
-            Self::Info => Severity::Info,
-        }
-    }
 }
 
 impl Answer for ValidationReport {

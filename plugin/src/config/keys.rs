@@ -39,6 +39,8 @@ pub(crate) enum About {
 
 /// All keys, by name.
 pub(crate) const KEYS: &[Key] = &[
+    key("audit.control-namespace", "OPENSDN_NAMESPACE", Takes::Value),
+    key("audit.fail-on", "KUBECTL_OPENSDN_AUDIT_FAIL_ON", Takes::Value),
     key("cache-dir", "KUBECTL_OPENSDN_CACHE_DIR", Takes::Path),
     key("color", "KUBECTL_OPENSDN_COLOR", Takes::Value),
     key("no-hints", "KUBECTL_OPENSDN_NO_HINTS", Takes::Switch),

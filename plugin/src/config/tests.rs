@@ -76,12 +76,12 @@ fn what_is_wrong_is_told_with_its_place() {
 
 #[test]
 fn what_is_unknown_is_told_and_has_no_effect() {
-    let config = settings("defaults:\n  colour: x\n  fail-on: info\nregistries: {}\n").unwrap();
+    let config = settings("defaults:\n  colour: x\n  as-of: info\nregistries: {}\n").unwrap();
     assert_eq!(config.settings, []);
-    let [colour, fail_on, registries] = config.warnings.as_slice() else { panic!("{config:?}") };
+    let [as_of, colour, registries] = config.warnings.as_slice() else { panic!("{config:?}") };
     assert!(colour.starts_with("config.yaml:2:3: colour is unknown"), "{colour}");
     assert!(colour.ends_with("did you mean color?"), "{colour}");
-    assert!(fail_on.ends_with("did you mean validate.fail-on?"), "{fail_on}");
+    assert!(as_of.ends_with("did you mean validate.as-of?"), "{as_of}");
     assert!(registries.starts_with("config.yaml:4:1: registries is unknown"), "{registries}");
 }
 

@@ -266,8 +266,8 @@ fn variables_stand_for_global_flags_and_a_flag_wins() {
 #[test]
 fn flags_of_kubectl_that_have_no_effect_are_refused_with_a_sentence() {
     for (arguments, sentence) in [
-        (&["validate", "-A", "."][..], "no command lists the objects of a namespace"),
-        (&["version", "--all-namespaces"], "no command lists the objects of a namespace"),
+        (&["validate", "-A", "."][..], "this command lists no objects of a namespace"),
+        (&["version", "--all-namespaces"], "this command lists no objects of a namespace"),
         (
             &["version", "--timeout", "30s"],
             "to bound each request to the cluster: --request-timeout",

@@ -27,6 +27,7 @@ mod request;
 pub mod scan;
 mod set;
 mod slots;
+pub mod stored;
 mod text;
 mod verdict;
 

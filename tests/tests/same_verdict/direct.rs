@@ -85,6 +85,10 @@ impl Direct {
 struct NothingElse;
 
 impl Cluster for NothingElse {
+    fn kinds<'a>(&'a self, _: &'a str) -> Answer<'a, Vec<String>> {
+        Box::pin(async { Ok(Vec::new()) })
+    }
+
     fn list<'a>(&'a self, _: &'a str, _: &'a str) -> Answer<'a, Listed> {
         Box::pin(async { Ok(Listed::Objects(Vec::new())) })
     }

@@ -7,9 +7,7 @@ use opensdn_audit_report::{
     Timestamp,
 };
 use opensdn_policy_host::beginning;
-
-use super::found::{Found, Weight};
-use crate::evaluate::StoredObject;
+use opensdn_policy_host::stored::{Found, StoredObject, Weight};
 
 /// Longest message of a result, which may have several findings' in it, in bytes.
 const MESSAGE: usize = 1000;

@@ -3,10 +3,8 @@
 use std::collections::BTreeMap;
 
 use opensdn_audit_report::{Example, NotChecked, PolicyReports, PolicySummary, Summary};
+use opensdn_policy_host::stored::{Found, StoredObject, Weight};
 use opensdn_policy_host::{PolicySet, beginning};
-
-use super::found::{Found, Weight};
-use crate::evaluate::StoredObject;
 
 /// Findings, and failures, that are written out per policy. All are counted.
 const EXAMPLES: usize = 20;
@@ -43,16 +41,6 @@ struct Counts {
     denials: i64,
     warnings: i64,
     failures: i64,
-}
-
-/// An object as its user knows it.
-pub(super) fn subject(stored: &StoredObject) -> String {
-    let StoredObject { kind, namespace, name, .. } = stored;
-    if namespace.is_empty() {
-        format!("{kind} {name}")
-    } else {
-        format!("{kind} {namespace}/{name}")
-    }
 }
 
 fn kind_of(group: &str, kind: &str) -> String {
@@ -169,7 +157,7 @@ impl Report {
 
 fn example(stored: &StoredObject, found: &Found) -> Example {
     Example {
-        object: subject(stored),
+        object: stored.title(),
         severity: found.weight.word().to_owned(),
         code: found.code.clone(),
         pointer: found.pointer.clone(),

@@ -20,10 +20,9 @@ use opensdn_runtime::error_chain;
 use opensdn_runtime::list::{List, METADATA_LIST};
 use serde_json::Value;
 
-use super::found::Found;
 use super::object_report::report;
 use super::{ATTEMPTS, CALL_TIMEOUT, Error, PAGE, REPORT};
-use crate::evaluate::StoredObject;
+use opensdn_policy_host::stored::{Found, StoredObject};
 
 /// Reports are written one after the other, so that a first audit is no burst of writes; between two,
 /// nobody else is kept waiting for long.

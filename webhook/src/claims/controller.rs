@@ -17,6 +17,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use kube::Client;
+use opensdn_policy_host::stored::Subjects;
 use opensdn_policy_host::{Mode, PolicySet};
 use opensdn_runtime::discovery::{Discovery, Resolution, Resource};
 use opensdn_runtime::leader::Leadership;
@@ -25,7 +26,7 @@ use tokio::sync::watch;
 use super::Claims;
 use super::policies::ClaimingPolicies;
 use super::report::Reporter;
-use crate::evaluate::{Evaluator, Subjects};
+use crate::evaluate::Evaluator;
 use crate::metrics::BackgroundMetrics;
 use crate::policies::ClaimsProgress;
 use session::Session;
@@ -147,7 +148,7 @@ impl ClaimController {
             set.bindings().filter(claims)
         };
         let policies = ClaimingPolicies::new(&set, &active.enforcing);
-        let subjects = Subjects::of(claiming(), &snapshot);
+        let subjects = Subjects::of(claiming(), &|group| snapshot.kinds_of(group));
         for (policy, why) in &subjects.not_listed {
             tracing::warn!(
                 policy,

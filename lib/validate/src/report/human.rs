@@ -17,6 +17,12 @@ use super::{Fixed, Severity, ValidationReport};
 /// What is before the text of a note: the gutter, `= note: `.
 const NOTE_INDENT: usize = 16;
 
+/// The text without anything that a terminal would obey.
+#[must_use]
+pub fn printable(text: &str) -> String {
+    normalize_untrusted_str(text)
+}
+
 /// Writes what was fixed, every finding, then what was suppressed.
 pub fn write(report: &ValidationReport, layout: Layout, out: &mut dyn Write) -> io::Result<()> {
     let decor = if layout.unicode { DecorStyle::Unicode } else { DecorStyle::Ascii };

@@ -1,9 +1,9 @@
 //! The report counts everything and stays small.
 
+use opensdn_policy_host::stored::distinct;
 use opensdn_policy_host::{Mode, Verdict};
 use serde_json::{Value, json};
 
-use super::super::found::distinct;
 use super::*;
 
 fn empty() -> Report {

@@ -12,6 +12,7 @@ mod work;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::time::Duration;
 
+use opensdn_policy_host::stored::StoredObject;
 use opensdn_runtime::call::CallError;
 use opensdn_runtime::discovery::Resource;
 use opensdn_runtime::watch::{Event, WatchSpec, watch};
@@ -24,7 +25,6 @@ use super::conflicts::ConflictTracker;
 use super::{ClaimController, Plan};
 use crate::claims::Inner;
 use crate::claims::ledger::{KnownObject, Ledger, ObjectRef};
-use crate::evaluate::StoredObject;
 use calls::Calls;
 use reconcile::{ClaimOutcome, ObjectOutcome};
 use refusal::Refusals;

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 
 use opensdn_crds::unique_claim::Holder as StoredHolder;
 use opensdn_policy_host::Claim;
+use opensdn_policy_host::stored::{EvaluateAs, StoredObject};
 use opensdn_runtime::call::CallError;
 use serde_json::Value;
 
@@ -19,7 +20,6 @@ use crate::claims::owner::Owner;
 use crate::claims::report::{self, Conflicts};
 use crate::claims::store::{self, Lock};
 use crate::claims::{Holder, Inner};
-use crate::evaluate::{EvaluateAs, StoredObject};
 
 /// What all calls share.
 #[derive(Clone, Copy)]

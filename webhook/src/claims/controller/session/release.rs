@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use opensdn_crds::unique_claim::Holder as StoredHolder;
 use opensdn_policy_host::Claim;
+use opensdn_policy_host::stored::StoredObject;
 use serde_json::Value;
 
 use super::calls::{Calls, lock};
@@ -25,7 +26,6 @@ use crate::claims::ledger::{ObjectRef, ReleaseReason, WITHOUT_POLICY};
 use crate::claims::owner::{Owner, without_owners};
 use crate::claims::policies::Standing;
 use crate::claims::store::{self, WriteOutcome};
-use crate::evaluate::StoredObject;
 
 /// Whether a stored object needs a key.
 enum Need {

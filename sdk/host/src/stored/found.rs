@@ -2,28 +2,35 @@
 
 use std::collections::BTreeSet;
 
-use opensdn_policy_host::{EvalFailure, Finding, Mode, Severity, Verdict, beginning};
+use crate::contract::Severity;
+use crate::text::beginning;
+use crate::verdict::{EvalFailure, Finding, Mode, Verdict};
 
 /// Longest message, in bytes.
 const MESSAGE: usize = 500;
 
 /// A finding, or an evaluation without an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Found {
+pub struct Found {
     /// Name of the AdmissionPolicy.
-    pub(super) policy: String,
-    pub(super) mode: Mode,
-    /// Empty for a failure.
-    pub(super) code: String,
-    pub(super) weight: Weight,
-    pub(super) pointer: String,
-    pub(super) message: String,
-    pub(super) hint: String,
+    pub policy: String,
+    /// What its word is worth.
+    pub mode: Mode,
+    /// Stable code; empty for a failure.
+    pub code: String,
+    /// What it would do at admission.
+    pub weight: Weight,
+    /// JSON Pointer of the field.
+    pub pointer: String,
+    /// What is wrong; of bounded length.
+    pub message: String,
+    /// What to do; of bounded length.
+    pub hint: String,
 }
 
 /// What it would do at admission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Weight {
+pub enum Weight {
     /// Refuse, where the policy enforces.
     Denial,
     /// Be said.
@@ -33,7 +40,9 @@ pub(super) enum Weight {
 }
 
 impl Weight {
-    pub(super) fn word(self) -> &'static str {
+    /// The word in reports and metrics.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
         match self {
             Self::Denial => "deny",
             Self::Warning => "warn",
@@ -43,7 +52,8 @@ impl Weight {
 }
 
 /// What an object was found to be as created and as updated: what both say is there once.
-pub(super) fn distinct(verdicts: Vec<Verdict>) -> Vec<Found> {
+#[must_use]
+pub fn distinct(verdicts: Vec<Verdict>) -> Vec<Found> {
     let mut seen = BTreeSet::new();
     let mut found = Vec::new();
     let mut add = |one: Found| {

@@ -1,0 +1,268 @@
+//! What the webhook's audit reported: the summary for counts and what was not checked, the reports on
+//! objects for all findings. Whoever may read only one of them is shown that.
+
+use kube::Error;
+use opensdn_audit_report::{
+    API_GROUPS, Example, MANAGED_BY, MANAGED_BY_LABEL, Outcome, ReportResult, SUMMARY_KEY, Scope,
+    Summary,
+};
+use opensdn_deploy::names::webhook::AUDIT_REPORT;
+use opensdn_validate::report::NotChecked;
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::found::{AuditFinding, AuditFindings, PolicyCounts, Source, Word};
+use crate::clients::unanswered;
+use crate::exit::{Exit, Failure};
+use crate::live::Live;
+
+/// What the ConfigMap of the audit said.
+enum Read {
+    Summary(Box<Summary>),
+    Absent,
+    Forbidden(String),
+}
+
+/// Reads what was reported; of one namespace where one is named.
+///
+/// # Errors
+/// The cluster does not answer, or neither of the two can be read.
+pub(super) async fn read(
+    live: &Live,
+    control_namespace: &str,
+    namespace: Option<&str>,
+) -> Result<AuditFindings, Failure> {
+    let summary = summary(live, control_namespace).await?;
+    let is_reported = match &summary {
+        Read::Summary(summary) => {
+            summary.policy_reports.as_ref().is_some_and(|reports| reports.failure.is_empty())
+        }
+        Read::Absent | Read::Forbidden(_) => true,
+    };
+    let reported = if is_reported { reports(live, namespace).await? } else { None };
+    match (summary, reported) {
+        (Read::Summary(summary), Some((api, findings))) => {
+            let mut found = of_summary(*summary, namespace);
+            found.source = Source::Reports(api);
+            found.findings = findings;
+            found.more = false;
+            if namespace.is_some() {
+                found.count();
+            }
+            found.sort();
+            Ok(found)
+        }
+        (Read::Summary(summary), None) => Ok(of_summary(*summary, namespace)),
+        (Read::Absent, Some((_, findings))) if findings.is_empty() => {
+            Err(no_audit(control_namespace))
+        }
+        (Read::Absent, None) => Err(no_audit(control_namespace)),
+        (_, Some((api, findings))) => {
+            let source = Source::Reports(api);
+            let mut found = AuditFindings { source, findings, ..AuditFindings::default() };
+            found.sort();
+            Ok(found)
+        }
+        (Read::Forbidden(why), None) => Err(forbidden(control_namespace, &why)),
+    }
+}
+
+fn no_audit(namespace: &str) -> Failure {
+    let message = format!("there is no report of an audit in the namespace {namespace}");
+    let hint = "the first is there a minute after the webhook is installed (kubectl opensdn version); in \
+        another namespace: --control-namespace; without a webhook: --what-if FILE";
+    Failure::new(Exit::Unreachable, "no-audit", message, hint)
+}
+
+fn forbidden(namespace: &str, why: &str) -> Failure {
+    let message = format!("you may not read the report of the audit: {why}");
+    let hint = format!(
+        "ask for the right to get the ConfigMap {AUDIT_REPORT} in {namespace}, or look at one namespace \
+         with --what-if FILE"
+    );
+    Failure::new(Exit::Unreachable, "forbidden", message, hint)
+}
+
+async fn summary(live: &Live, namespace: &str) -> Result<Read, Failure> {
+    let map = match live.config_map(namespace, AUDIT_REPORT).await {
+        Ok(Some(map)) => map,
+        Ok(None) => return Ok(Read::Absent),
+        Err(Error::Api(status)) if status.code == 403 => {
+            return Ok(Read::Forbidden(status.message.clone()));
+        }
+        Err(error) => return Err(unanswered("read the report of the audit", &error)),
+    };
+    let text = map.data.unwrap_or_default().remove(SUMMARY_KEY).unwrap_or_default();
+    let summary = serde_json::from_str(&text).map_err(|error| {
+        let message = format!("the ConfigMap {namespace}/{AUDIT_REPORT} is no report of an audit");
+        let hint = "delete it: the webhook writes it anew with its next audit";
+        Failure::new(Exit::Unreachable, "no-audit", message, hint).because(&error)
+    })?;
+    Ok(Read::Summary(Box::new(summary)))
+}
+
+/// With a namespace only what is found there is shown; counts stay those of the cluster.
+fn of_summary(summary: Summary, namespace: Option<&str>) -> AuditFindings {
+    let mut found = AuditFindings {
+        source: Source::Summary,
+        ended: Some(summary.ended),
+        objects: Some(summary.objects.values().sum()),
+        ..AuditFindings::default()
+    };
+    for (name, policy) in summary.policies {
+        found.more |= policy.more;
+        let examples = policy.examples.into_iter().filter(|one| is_in(&one.object, namespace));
+        found.findings.extend(examples.map(|one| of_example(&name, one)));
+        let (denials, warnings, failures) = (policy.denials, policy.warnings, policy.failures);
+        let mode = policy.mode;
+        found.policies.push(PolicyCounts { name, mode, denials, warnings, failures });
+    }
+    let not_checked = summary.not_checked.into_iter();
+    found.not_checked =
+        not_checked.map(|one| NotChecked { what: one.what, why: one.why }).collect();
+    if let Some(reports) = summary.policy_reports.filter(|one| !one.failure.is_empty()) {
+        let what = "the reports on objects".to_owned();
+        found.not_checked.push(NotChecked { what, why: reports.failure });
+    }
+    if namespace.is_some() {
+        found.count();
+    }
+    found.sort();
+    found
+}
+
+/// Whether the `Kind namespace/name` is in the namespace.
+fn is_in(object: &str, namespace: Option<&str>) -> bool {
+    let Some(namespace) = namespace else { return true };
+    let name = object.split_once(' ').map(|(_, name)| name);
+    name.and_then(|name| name.split_once('/')).is_some_and(|(found, _)| found == namespace)
+}
+
+fn of_example(policy: &str, example: Example) -> AuditFinding {
+    let Example { object, severity, code, pointer, message } = example;
+    AuditFinding {
+        severity: match severity.as_str() {
+            "warn" => Word::Warn,
+            "failure" => Word::Failure,
+            _ => Word::Deny,
+        },
+        policy: policy.to_owned(),
+        code,
+        object,
+        places: Some(pointer).filter(|one| !one.is_empty()).into_iter().collect(),
+        message,
+        hint: String::new(),
+        since: None,
+    }
+}
+
+/// A report, of whichever API.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct StoredReport {
+    scope: Scope,
+    results: Vec<ReportResult>,
+}
+
+/// The findings of all reports and the API in which they are; nothing where there is none.
+async fn reports(
+    live: &Live,
+    namespace: Option<&str>,
+) -> Result<Option<(String, Vec<AuditFinding>)>, Failure> {
+    let selector = format!("{MANAGED_BY_LABEL}={MANAGED_BY}");
+    for group in &API_GROUPS {
+        let mut findings = Vec::new();
+        let mut api = None;
+        let kinds = [Some(group.namespaced), Some(group.cluster).filter(|_| namespace.is_none())];
+        for kind in kinds.into_iter().flatten() {
+            let Some((resource, _)) = live.resource(group.group, kind).await? else { continue };
+            let listed = live.selected(&resource, namespace, &selector).await;
+            let listed =
+                listed.map_err(|error| unanswered(&format!("list {}", resource.plural), &error))?;
+            findings.extend(listed.into_iter().flat_map(of_report));
+            api = Some(resource.api_version);
+        }
+        if let Some(api) = api {
+            return Ok(Some((api, findings)));
+        }
+    }
+    Ok(None)
+}
+
+fn of_report(report: Value) -> Vec<AuditFinding> {
+    // Whoever may write reports can give them our label: what is none of ours is left out.
+    let Ok(StoredReport { scope, results }) = serde_json::from_value(report) else {
+        return Vec::new();
+    };
+    let Scope { kind, namespace, name, .. } = scope;
+    let object = match namespace.as_str() {
+        "" => format!("{kind} {name}"),
+        namespace => format!("{kind} {namespace}/{name}"),
+    };
+    results.into_iter().map(|result| of_result(&object, result)).collect()
+}
+
+fn of_result(object: &str, result: ReportResult) -> AuditFinding {
+    let mut properties = result.properties;
+    let places = properties.remove("places").unwrap_or_default();
+    AuditFinding {
+        severity: match result.result {
+            Outcome::Fail => Word::Deny,
+            Outcome::Error => Word::Failure,
+            Outcome::Warn | Outcome::Pass | Outcome::Skip => Word::Warn,
+        },
+        policy: result.policy,
+        code: result.rule,
+        object: object.to_owned(),
+        places: places.split_whitespace().map(str::to_owned).collect(),
+        message: result.message,
+        hint: properties.remove("hint").unwrap_or_default(),
+        since: Some(result.timestamp.seconds),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn summary() -> Summary {
+        serde_json::from_value(json!({
+            "ended": "2026-11-23T14:00:00Z", "objects": {"tf.tungsten.io/Zookeeper": 3},
+            "policies": {"even-quorum": {"mode": "audit", "denials": 21, "warnings": 1, "more": true,
+                "examples": [
+                    {"object": "Zookeeper tf/b", "severity": "warn", "code": "OSDN1202", "message": "w"},
+                    {"object": "Zookeeper a/a", "severity": "deny", "code": "OSDN1201",
+                        "pointer": "/spec/replicas", "message": "m"}]}},
+            "notChecked": [{"what": "policy x", "why": "y"}],
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn of_a_summary_all_is_shown_that_it_has_and_that_there_is_more() {
+        let found = of_summary(summary(), None);
+        let codes: Vec<&str> = found.findings.iter().map(|one| &*one.code).collect();
+        assert_eq!(codes, ["OSDN1201", "OSDN1202"], "the worst comes first");
+        assert!(found.more && found.hint().is_some());
+        assert_eq!(found.policies[0].denials, 21);
+        assert_eq!(found.notes()[0], "3 objects in the audit that ended 2026-11-23T14:00:00Z");
+        assert_eq!(found.notes()[1], "not checked: policy x: y");
+    }
+
+    #[test]
+    fn of_one_namespace_nothing_of_others_is_shown() {
+        let found = of_summary(summary(), Some("tf"));
+        let objects: Vec<&str> = found.findings.iter().map(|one| &*one.object).collect();
+        assert_eq!(objects, ["Zookeeper tf/b"]);
+        assert!(is_in("Zookeeper tf/b", Some("tf")) && !is_in("Node tf", Some("tf")));
+    }
+
+    #[test]
+    fn what_is_no_report_of_ours_is_left_out() {
+        assert_eq!(of_report(json!({"results": "none"})), []);
+        let strange = json!({"results": [{"policy": "p", "severity": "catastrophic"}]});
+        assert_eq!(of_report(strange), []);
+    }
+}

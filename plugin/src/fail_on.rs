@@ -1,0 +1,26 @@
+//! How bad a finding must be for a command to end with 1.
+
+use clap::ValueEnum;
+use opensdn_validate::report::Severity;
+
+/// How bad a finding must be.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum FailOn {
+    /// What the API server or the webhook would refuse.
+    #[default]
+    Error,
+    /// What passes with a warning too.
+    Warning,
+    /// Anything.
+    Info,
+}
+
+impl FailOn {
+    pub(crate) fn severity(self) -> Severity {
+        match self {
+            Self::Error => Severity::Error,
+            Self::Warning => Severity::Warning,
+            Self::Info => Severity::Info,
+        }
+    }
+}
