@@ -39,6 +39,8 @@ mod direct;
 mod kinds;
 
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
+/// With the option that makes the webhook read the keys of Secrets.
+const SECRET_KEYS: &str = "deploy/webhook/secret-keys.yaml";
 
 /// What either side says of an object.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -145,8 +147,7 @@ impl World {
     /// What `validate` says of the document.
     async fn offline(&self, document: &Value) -> Result<Verdict, Failed> {
         let names = self.write_files(&[document])?;
-        let flags = ["--operator".as_ref(), "tf-operator".as_ref()];
-        let report = self.validate(&names, &flags).await?;
+        let report = self.validate(&names, &[]).await?;
         Ok(of_report(&report, &first(&names)))
     }
 
@@ -184,9 +185,7 @@ impl World {
         std::fs::write(&file, object.to_string())?;
         let settings_file = self.write_settings(settings)?;
         let kubeconfig = self.sandbox.kubeconfig();
-        let flags: [&Path; 7] = [
-            "--operator".as_ref(),
-            "tf-operator".as_ref(),
+        let flags: [&Path; 5] = [
             "--live".as_ref(),
             "--kubeconfig".as_ref(),
             &kubeconfig,
@@ -199,7 +198,8 @@ impl World {
 
     async fn validate(&self, names: &[PathBuf], more: &[&Path]) -> Result<Value, Failed> {
         let output = Command::new(program("kubectl-opensdn")?)
-            .args(["validate", "-o", "json"])
+            .args(["validate", "-o", "json", "--operator", "tf-operator", "--policy"])
+            .arg(Path::new(ROOT).join(SECRET_KEYS))
             .args(more)
             .args(names)
             .stdin(Stdio::null())
@@ -210,14 +210,14 @@ impl World {
     }
 }
 
-/// The one built-in policy that is not in force by default, as well.
+/// The built-in policies that are not in force by default, as well.
 async fn put_all_in_force(sandbox: &Sandbox) -> Outcome {
-    let file = Path::new(ROOT).join("deploy/webhook/tf-operator.yaml");
-    let file = file.display().to_string();
-    kubectl::kubectl(sandbox, &["apply", "-f", &file]).await?.success();
-    let name = "admissionpolicy/tf-operator-limits";
-    let condition = "--for=condition=Ready";
-    kubectl::kubectl(sandbox, &["wait", name, condition, "--timeout=120s"]).await?.success();
+    for file in ["deploy/webhook/tf-operator.yaml", SECRET_KEYS] {
+        let file = Path::new(ROOT).join(file).display().to_string();
+        kubectl::kubectl(sandbox, &["apply", "-f", &file]).await?.success();
+    }
+    let ready = ["wait", "admissionpolicies", "--all", "--for=condition=Ready", "--timeout=120s"];
+    kubectl::kubectl(sandbox, &ready).await?.success();
     Ok(())
 }
 

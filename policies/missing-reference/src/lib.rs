@@ -10,7 +10,7 @@
 //!
 //! A VrouterProfile and a Control must be there first. A Secret may come later, so that it is
 //! missing is a warning unless the settings say otherwise. Of Secrets only existence and type are
-//! looked up: the operator reports missing keys when it reads them.
+//! looked up; their keys are judged by `missing-secret-key`.
 //!
 //! Whether the operator's own children name existing Controls is not judged: it makes the vrouters
 //! before the Controls, and the Manager has been judged.

@@ -2,7 +2,7 @@
 //! `dryRun=All`, and answers what kubectl would print; files are judged by the library that
 //! `kubectl opensdn validate` is. (The samples go through both programs.)
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use http::{Request, Response};
 use kube::ResourceExt;
@@ -75,7 +75,8 @@ impl Direct {
         let loader = Loader { engine: &self.engine, cache: Some(&self.cache) };
         let settings = Some(settings);
         let operator = Operator::TfOperator;
-        let task = Task { names: names.to_vec(), settings, operator, ..Task::default() };
+        let policies = vec![Path::new(super::ROOT).join(super::SECRET_KEYS)];
+        let task = Task { names: names.to_vec(), settings, operator, policies, ..Task::default() };
         let validated = Box::pin(validate(loader, &task, Some(&NothingElse))).await?;
         Ok(serde_json::to_value(&validated.report)?)
     }
