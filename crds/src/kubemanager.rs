@@ -4,6 +4,7 @@
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
+use crate::nested::Nested;
 use crate::pod::{Container, PodConfiguration};
 use crate::status::CommonStatus;
 
@@ -75,6 +76,9 @@ pub struct KubemanagerConfiguration {
     pub service_subnet: Option<String>,
     /// No effect in tf-operator: the token of the service account is used.
     pub kubernetes_token_file: Option<String>,
+    /// Nested mode: the nodes are virtual machines of a cloud whose OpenSDN is used. Not in
+    /// tf-operator. Within a Manager it wins over the Manager's.
+    pub nested: Option<Nested>,
 }
 
 /// What became of kube-manager.

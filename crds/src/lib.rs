@@ -57,6 +57,10 @@ pub mod link_local_service;
 #[cfg(feature = "types")]
 pub mod manager;
 #[cfg(feature = "types")]
+pub mod nested;
+#[cfg(feature = "types")]
+pub mod nested_cluster;
+#[cfg(feature = "types")]
 pub mod pod;
 #[cfg(feature = "types")]
 pub mod query_engine;
@@ -96,6 +100,7 @@ pub fn all()
         admission_policy::AdmissionPolicy::crd(),
         vrouter_profile::VrouterProfile::crd(),
         link_local_service::LinkLocalService::crd(),
+        nested_cluster::NestedCluster::crd(),
         zookeeper::Zookeeper::crd(),
         rabbitmq::Rabbitmq::crd(),
         cassandra::Cassandra::crd(),

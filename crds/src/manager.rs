@@ -14,6 +14,7 @@ use crate::cassandra::CassandraSpec;
 use crate::config::ConfigSpec;
 use crate::control::ControlSpec;
 use crate::kubemanager::KubemanagerSpec;
+use crate::nested::Nested;
 use crate::pod::{AuthParameters, LogLevel, Toleration};
 use crate::query_engine::QueryEngineSpec;
 use crate::rabbitmq::RabbitmqSpec;
@@ -52,6 +53,9 @@ pub struct ManagerSpec {
     pub common_configuration: Option<ManagerConfiguration>,
     /// The services of the cluster. Taking one away deletes it.
     pub services: Option<Services>,
+    /// Nested mode: the nodes are virtual machines of a cloud whose OpenSDN is used, so that
+    /// kubemanager is the only service here. Not in tf-operator.
+    pub nested: Option<Nested>,
 }
 
 /// What all services share.

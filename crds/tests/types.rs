@@ -16,9 +16,9 @@ use opensdn_crds::{
     analytics_alarm::AnalyticsAlarmSpec, analytics_snmp::AnalyticsSnmpSpec,
     cassandra::CassandraSpec, config::ConfigSpec, control::ControlSpec,
     kubemanager::KubemanagerSpec, link_local_service::LinkLocalServiceSpec, manager::ManagerSpec,
-    query_engine::QueryEngineSpec, rabbitmq::RabbitmqSpec, redis::RedisSpec,
-    unique_claim::UniqueClaimSpec, vrouter::VrouterSpec, vrouter_profile::VrouterProfileSpec,
-    webui::WebuiSpec, zookeeper::ZookeeperSpec,
+    nested_cluster::NestedClusterSpec, query_engine::QueryEngineSpec, rabbitmq::RabbitmqSpec,
+    redis::RedisSpec, unique_claim::UniqueClaimSpec, vrouter::VrouterSpec,
+    vrouter_profile::VrouterProfileSpec, webui::WebuiSpec, zookeeper::ZookeeperSpec,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -33,7 +33,7 @@ fn samples_are_written_as_they_were_read() {
             assert_eq!(written_again(&object), object["spec"], "{}", path.display());
         }
     }
-    assert_eq!(kinds.len(), 18, "a sample of each kind: {kinds:?}");
+    assert_eq!(kinds.len(), 19, "a sample of each kind: {kinds:?}");
 }
 
 #[test]
@@ -138,6 +138,7 @@ fn written_again(object: &Value) -> Value {
         "Control" => again::<ControlSpec>(spec),
         "Kubemanager" => again::<KubemanagerSpec>(spec),
         "LinkLocalService" => again::<LinkLocalServiceSpec>(spec),
+        "NestedCluster" => again::<NestedClusterSpec>(spec),
         "Manager" => again::<ManagerSpec>(spec),
         "QueryEngine" => again::<QueryEngineSpec>(spec),
         "Rabbitmq" => again::<RabbitmqSpec>(spec),

@@ -293,6 +293,40 @@ const REASONS: &[Reason] = &[
          for certificates are refused, and no service starts.",
         "write SelfSignedCA or External, or the name of a signer that exists in the cluster",
     ),
+    reason(
+        "OSDN3001",
+        "a link-local service of a nested cluster would have an address that cannot be one",
+        "Every vrouter takes the traffic to the address: one of 0.0.0.0/8, 127.0.0.0/8 or above 223 is \
+         none that a workload can send to, and an agent reads IPv4 alone.",
+        "give addresses that nothing else in the cloud has, such as 10.10.10.1-10.10.10.9",
+    ),
+    reason(
+        "OSDN3006",
+        "a port of the underlay is none",
+        "TCP has the ports from 1 to 65535; with 0 the row of the vrouters never matches.",
+        "give the port of the service, or remove the field for the usual one",
+    ),
+    reason(
+        "OSDN3007",
+        "a service of the underlay has no IPv4 address of another machine",
+        "The vrouters send what comes for the service to this address, by IPv4 alone. 127.0.0.1 would be \
+         the compute node of each workload.",
+        "give the addresses of the nodes in the fabric",
+    ),
+    reason(
+        "OSDN3031",
+        "the network of the nodes has no name that OpenSDN can have",
+        "kube-manager reads it as a literal of Python and joins it by colons; what has quotes, braces or \
+         colons in it ends kube-manager or names another network.",
+        "give domain, project and name as OpenStack shows them",
+    ),
+    reason(
+        "OSDN3036",
+        "a port does not fit what kube-manager speaks",
+        "kube-manager reads the database by CQL, on 9041 by default, and asks ZooKeeper on 2181 whatever \
+         is configured; on another port it waits without limit.",
+        "give the port of CQL, and have ZooKeeper listen on 2181",
+    ),
 ];
 
 #[cfg(test)]

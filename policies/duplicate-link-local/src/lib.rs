@@ -81,6 +81,16 @@ const METADATA: Message = Message {
     hint: "choose a name without metadata in it",
 };
 
+const LOOPBACK: Message = Message {
+    code: "OSDN3008",
+    severity: Severity::Warn,
+    title: "the link-local service leads to the compute node of each workload",
+    explanation: "Every vrouter takes 127.0.0.1 as target for its own node. That is meant for what runs on \
+        every compute node, such as the vrouter's own port 9091; what runs on the control nodes is not there.",
+    hint: "use the addresses of the nodes that have the service; the vrouter takes the short way itself where \
+        that is its own node",
+};
+
 const ADDRESS: Message = Message {
     code: "OSDN1604",
     severity: Severity::Deny,
@@ -99,6 +109,10 @@ struct LinkLocalService {
     ip: Option<String>,
     #[read("/spec/port")]
     port: Option<i64>,
+    #[read("/spec/fabric/addresses")]
+    targets: Option<Vec<String>>,
+    #[read("/spec/fabric/port")]
+    target_port: Option<i64>,
 }
 
 #[derive(Reads)]
@@ -145,7 +159,9 @@ fn link_local_service(
     settings: &Settings,
     verdict: &mut Verdict,
 ) -> Outcome {
-    let Some(LinkLocalService { name, ip, port }) = &request.object else { return Ok(()) };
+    let Some(service) = &request.object else { return Ok(()) };
+    let LinkLocalService { name, ip, port, .. } = service;
+    judge_target(service, verdict);
     let named = name.as_ref().is_some_and(|name| !name.is_empty());
     let name = if named { name.clone() } else { Some(request.name.clone()) };
     let entry = Entry { name, ip: ip.clone(), port: *port, ..Entry::default() };
@@ -154,6 +170,25 @@ fn link_local_service(
     let mut table = Table::new(&request.namespace, &request.name);
     table.add(&entry, &"/spec".into(), &source);
     judge(&table, settings, None, verdict)
+}
+
+/// What control nodes have and compute nodes have not: Config API, collector and its API, databases, message
+/// bus, ZooKeeper, Keystone.
+const CONTROL_PORTS: &[i64] =
+    &[2181, 5000, 5672, 5673, 8081, 8082, 8086, 9041, 9042, 9160, 9161, 35357];
+
+fn judge_target(service: &LinkLocalService, verdict: &mut Verdict) {
+    let targets = service.targets.iter().flatten().enumerate();
+    let port = service.target_port.filter(|port| CONTROL_PORTS.contains(port));
+    let Some(port) = port else { return };
+    for (number, target) in targets {
+        if target.parse().is_ok_and(|address: std::net::Ipv4Addr| address.is_loopback()) {
+            let text =
+                format!("{target}:{port} is the compute node of the workload, not a control node");
+            let at = Pointer::from("/spec/fabric/addresses").index(number);
+            verdict.add(LOOPBACK.at(at).says(text));
+        }
+    }
 }
 
 fn config(request: &Request<Config>, settings: &Settings, verdict: &mut Verdict) -> Outcome {
@@ -232,7 +267,7 @@ policy! {
     name: "duplicate-link-local",
     summary: "address and name of a link-local service are unique in the cluster and free",
     settings: Settings,
-    messages: [ADDRESS_TAKEN, NAME_TAKEN, METADATA, ADDRESS],
+    messages: [ADDRESS_TAKEN, NAME_TAKEN, METADATA, ADDRESS, LOOPBACK],
     // One object with an entry twice is as wrong as two objects that claim it. And an entry that takes the
     // address of something else does more harm with another port or another target than it did.
     never_ratchets: [ADDRESS_TAKEN, NAME_TAKEN, ADDRESS],

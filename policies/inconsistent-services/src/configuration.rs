@@ -20,6 +20,8 @@ pub(crate) struct Configuration {
     pub(crate) asn_number: Scalar,
     // Config
     pub(crate) global_asn_number: Scalar,
+    // Kubemanager: whether it is nested
+    pub(crate) nested: Option<IgnoredAny>,
     about_ports: Vec<(&'static str, Scalar)>,
 }
 
@@ -85,6 +87,7 @@ impl<'de> Visitor<'de> for ConfigurationVisitor {
                 "dataSubnet" => read.data_subnet = map.next_value()?,
                 "subcluster" => read.subcluster = map.next_value()?,
                 "asnNumber" => read.asn_number = map.next_value()?,
+                "nested" => read.nested = map.next_value()?,
                 "globalASNNumber" => read.global_asn_number = map.next_value()?,
                 key => match about_port(key) {
                     Some(field) => read.about_ports.push((field, map.next_value()?)),

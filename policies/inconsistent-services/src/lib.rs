@@ -22,6 +22,7 @@
 
 mod configuration;
 mod databases;
+mod nested;
 mod networks;
 mod placement;
 mod ports;
@@ -31,7 +32,7 @@ use opensdn_policy_components::{Owners, Services, nodes::NODES, null_as_default}
 use opensdn_policy_sdk::{
     Failure, Index, NoSettings, Outcome, Pointer, Reads, Request, Verdict, policy,
 };
-use serde::Deserialize;
+use serde::{Deserialize, de::IgnoredAny};
 
 use configuration::Configuration;
 use placement::Selector;
@@ -45,6 +46,8 @@ struct Manager {
     selector: Option<Selector>,
     #[read("/spec/services")]
     services: Option<Services<Spec>>,
+    #[read("/spec/nested")]
+    nested: Option<IgnoredAny>,
 }
 
 #[derive(Reads)]
@@ -98,7 +101,8 @@ fn makes_subcluster(name: &str) -> Result<bool, Failure> {
 }
 
 fn manager(request: &Request<Manager>, _: &NoSettings, verdict: &mut Verdict) -> Outcome {
-    let Some(Manager { confirmed, selector, services: Some(services) }) = &request.object else {
+    let Some(Manager { confirmed, selector, services: Some(services), nested }) = &request.object
+    else {
         return Ok(());
     };
     let nothing = Spec::default();
@@ -106,8 +110,12 @@ fn manager(request: &Request<Manager>, _: &NoSettings, verdict: &mut Verdict) ->
     if components.is_empty() {
         return Ok(());
     }
-    let confirmed = confirmed.as_deref().unwrap_or_default();
-    presence::judge(&components, &request.namespace, confirmed, verdict)?;
+    if nested.is_some() || nested::is_nested(&components) {
+        nested::judge(&components, verdict);
+    } else {
+        let confirmed = confirmed.as_deref().unwrap_or_default();
+        presence::judge(&components, &request.namespace, confirmed, verdict)?;
+    }
     networks::judge(&components, &makes_subcluster, verdict)?;
     let placed = placement::place(&components, selector.as_ref());
     databases::judge(&placed, verdict);
@@ -154,6 +162,7 @@ policy! {
         presence::IDLE_DATABASE,
         presence::SECOND_REDIS,
         presence::NO_DATA_PLANE,
+        nested::OF_THE_UNDERLAY,
         databases::WRONG_NAME,
         databases::TOO_MANY,
         networks::AS_NUMBERS,

@@ -79,6 +79,15 @@ pub(crate) const OF_THE_CLUSTER: Message = Message {
     hint: "remove the fields",
 };
 
+pub(crate) const NESTED: Message = Message {
+    code: "OSDN1707",
+    severity: Severity::Warn,
+    title: "tf-operator knows no nested mode",
+    explanation: "It writes nested_mode=0 into the configuration of kube-manager whatever the object says, and \
+        waits for a control plane in the same cluster.",
+    hint: "let our operator run the nested cluster, or apply the objects of: kubectl opensdn nested manifest",
+};
+
 pub(crate) const UNKNOWN: Message = Message {
     code: "OSDN1823",
     severity: Severity::Warn,
@@ -161,8 +170,14 @@ pub(crate) fn judge(component: &ComponentView<'_, Spec>, verdict: &mut Verdict) 
         );
         verdict.add(REVERSE_NAMES.at(component.setting("/dataSubnet")).says(text));
     }
-    let read_from_the_cluster: &[&str] =
-        if component.kind == "Kubemanager" { KUBEMANAGER_FIELDS } else { &[] };
+    let is_nested = component.spec.given("nested").is_some();
+    if is_nested {
+        let text = format!("a limit of tf-operator: {title} is nested, and it does not know that");
+        verdict.add(NESTED.at(component.setting("/nested")).says(text));
+    }
+    // In nested mode they are needed, by whatever runs it instead.
+    let is_read = component.kind != "Kubemanager" || is_nested;
+    let read_from_the_cluster: &[&str] = if is_read { &[] } else { KUBEMANAGER_FIELDS };
     let ours = OURS.iter().find(|(kind, _)| *kind == component.kind);
     for (message, fields, what) in [
         (&OF_THE_CLUSTER, read_from_the_cluster, "does not read"),

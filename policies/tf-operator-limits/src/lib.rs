@@ -28,7 +28,7 @@ use opensdn_policy_components::{
     null_as_default,
 };
 use opensdn_policy_sdk::{NoSettings, Outcome, Pointer, Reads, Request, Verdict, policy};
-use serde::Deserialize;
+use serde::{Deserialize, de::IgnoredAny};
 use serde_json::{Map, Value};
 
 use upgrade::Status;
@@ -40,6 +40,8 @@ struct Manager {
     common: Option<Common>,
     #[read("/spec/services")]
     services: Option<Services<Spec>>,
+    #[read("/spec/nested")]
+    nested: Option<IgnoredAny>,
     #[read("/status")]
     status: Option<Status>,
 }
@@ -101,6 +103,10 @@ fn manager(request: &Request<Manager>, _: &NoSettings, verdict: &mut Verdict) ->
     names::judge_manager(request, verdict);
     names::judge(&components, verdict);
     fields::judge_common(common, &Pointer::from("/spec/commonConfiguration"), verdict);
+    if manager.nested.is_some() {
+        let text = "a limit of tf-operator: the Manager is nested, and it does not know that";
+        verdict.add(fields::NESTED.at("/spec/nested").says(text));
+    }
     for component in &components {
         fields::judge(component, verdict);
     }
@@ -157,6 +163,7 @@ policy! {
         fields::REVERSE_NAMES,
         fields::LOG_LEVEL,
         fields::OF_THE_CLUSTER,
+        fields::NESTED,
         fields::UNKNOWN,
         restarts::NOT_STAGED,
         restarts::NOT_APPLIED,

@@ -167,6 +167,15 @@ fn config(name: &str, ip: &str) -> Value {
             {"linklocalServiceConfig": entry, "containers": containers}}})
 }
 
+fn nested(name: &str) -> Value {
+    json!({"apiVersion": "opensdn.io/v1alpha1", "kind": "NestedCluster",
+        "metadata": {"name": name, "namespace": "tf"},
+        "spec": {"clusterName": "k8s-a", "clusterNetwork": {"project": "admin", "name": "vms"},
+            "configApi": {"urls": ["http://192.168.1.100:8082"]},
+            "services": {"config": {"addresses": ["192.168.1.100"]}},
+            "serviceAddresses": ["10.10.10.1"]}})
+}
+
 /// One older service and, of every kind that can, a newer object with the same address, stored
 /// while no webhook was there to refuse it.
 async fn conflicts(sandbox: &Sandbox) -> Outcome {
@@ -180,6 +189,10 @@ async fn conflicts(sandbox: &Sandbox) -> Outcome {
     let manager = json!({"apiVersion": "tf.tungsten.io/v1alpha1", "kind": "Manager",
         "metadata": {"name": "cluster", "namespace": "tf"},
         "spec": {"services": {"config": {"metadata": {"name": "config1"}, "spec": service}}}});
+    for name in ["older", "younger"] {
+        send(sandbox, &["create"], &nested(name)).await?.success();
+        wait_for_next_second().await;
+    }
     for object in [&config, &manager] {
         send(sandbox, &["create"], object).await?.success();
     }
