@@ -73,7 +73,10 @@ async fn reports(sandbox: &Sandbox, kind: &str) -> Result<BTreeMap<String, Value
         let text = |name: &str| report["scope"][name].as_str().unwrap_or_default().to_owned();
         format!("{} {}/{}", text("kind"), text("namespace"), text("name"))
     };
-    Ok(items.into_iter().map(|report| (about(&report), report)).collect())
+    let ours = items.into_iter().filter(|report| {
+        report["metadata"]["name"].as_str().is_some_and(|name| name.starts_with("opensdn-"))
+    });
+    Ok(ours.map(|report| (about(&report), report)).collect())
 }
 
 async fn summary(sandbox: &Sandbox) -> Result<Value, Failed> {
@@ -109,7 +112,8 @@ async fn an_object_with_findings_has_a_report_that_changes_when_they_do() -> Out
     const PROXY: &str = "LinkLocalService tf/metadata-proxy";
     let sandbox = world(&[ReportApi::OpenReports]).await?;
     let others = json!({"apiVersion": "openreports.io/v1alpha1", "kind": "Report",
-        "metadata": {"name": "of-another-engine", "namespace": "tf"},
+        "metadata": {"name": "of-another-engine", "namespace": "tf",
+            "labels": {"app.kubernetes.io/managed-by": "opensdn-webhook"}},
         "results": [{"policy": "other", "rule": "their-rule", "result": "fail"}]});
     send(&sandbox, &["create"], &others).await?.success();
     let product = install(&sandbox, 2).await?;

@@ -44,8 +44,9 @@ pub use opensdn_deploy::names::webhook::AUDIT_REPORT as REPORT;
 /// Its key.
 pub use opensdn_audit_report::SUMMARY_KEY as REPORT_KEY;
 
-/// Objects per page of a list.
-const PAGE: u32 = 500;
+/// Objects per page of a list. Whoever may create objects may give each 256 KiB of annotations, and a page
+/// is held as a whole.
+const PAGE: u32 = 100;
 /// How long the API server may take for one call.
 const CALL_TIMEOUT: Duration = Duration::from_secs(30);
 /// A list that changes so much that its position is lost is started again so many times.

@@ -7,8 +7,9 @@ mod policy_report;
 mod summary;
 
 pub use policy_report::{
-    API_GROUPS, ApiGroup, Counts, FINGERPRINT, MANAGED_BY, MANAGED_BY_LABEL, MOST_RESULTS, Outcome,
-    PolicyReport, ReportResult, ReportSeverity, SOURCE, Scope, Timestamp, name_of,
+    API_GROUPS, ApiGroup, Counts, FINGERPRINT, MANAGED_BY, MANAGED_BY_LABEL, MOST_RESULTS,
+    NAME_PREFIX, Outcome, PolicyReport, ReportResult, ReportSeverity, SOURCE, Scope, Timestamp,
+    name_of,
 };
 pub use summary::{Example, NotChecked, PolicyReports, PolicySummary, Summary};
 

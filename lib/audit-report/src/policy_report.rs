@@ -42,10 +42,13 @@ pub const SOURCE: &str = "opensdn";
 /// Results that a report has at most. All are counted.
 pub const MOST_RESULTS: usize = 100;
 
+/// How the names of our reports begin.
+pub const NAME_PREFIX: &str = "opensdn-";
+
 /// The name of the report on the object with that UID. Other engines use the UID alone.
 #[must_use]
 pub fn name_of(uid: &str) -> String {
-    format!("opensdn-{uid}")
+    format!("{NAME_PREFIX}{uid}")
 }
 
 /// A report on one object.

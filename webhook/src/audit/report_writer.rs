@@ -4,14 +4,15 @@
 //! What a report says is in `object_report.rs`.
 
 use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::jiff::Timestamp;
 use kube::Client;
 use kube::api::{ApiResource, DynamicObject, ObjectMeta};
 use opensdn_audit_report::{
-    API_GROUPS, ApiGroup, FINGERPRINT, MANAGED_BY, MANAGED_BY_LABEL, PolicyReport, PolicyReports,
-    name_of,
+    API_GROUPS, ApiGroup, FINGERPRINT, MANAGED_BY, MANAGED_BY_LABEL, NAME_PREFIX, PolicyReport,
+    PolicyReports, name_of,
 };
 use opensdn_runtime::apply::{Context, Exactly, apply_as, delete_exactly_as, read_as};
 use opensdn_runtime::call::{Call, CallError, Verb};
@@ -27,6 +28,11 @@ use opensdn_policy_host::stored::{Found, StoredObject};
 /// Reports are written one after the other, so that a first audit is no burst of writes; between two,
 /// nobody else is kept waiting for long.
 const WRITE_TIMEOUT: Duration = CALL_TIMEOUT;
+
+/// Stored reports that are known. Whoever may write reports can make any number with our label.
+const MOST_STORED: usize = 50_000;
+/// Longest fingerprint; what is longer is none of ours.
+const FINGERPRINT_BYTES: usize = 64;
 
 /// The reports of one audit.
 pub(super) struct ReportWriter {
@@ -52,9 +58,13 @@ struct Target {
 /// API group, namespace and name of a report.
 type Key = (String, String, String);
 
+/// What is kept of a stored report: what identifies it, what it says, and what it is about.
 struct StoredReport {
-    kind: ApiResource,
-    metadata: ObjectMeta,
+    kind: Arc<ApiResource>,
+    uid: String,
+    fingerprint: String,
+    /// Group and kind.
+    about: Option<(String, String)>,
 }
 
 impl ReportWriter {
@@ -96,7 +106,7 @@ impl ReportWriter {
     }
 
     async fn list(&mut self, resource: &Resource) -> Result<(), Error> {
-        let kind = api_resource(resource);
+        let kind = Arc::new(api_resource(resource));
         let mut attempt = 1;
         let mut next = String::new();
         loop {
@@ -128,21 +138,34 @@ impl ReportWriter {
         Ok(call.run(self.client.request::<List>(request)).await?)
     }
 
-    fn add_stored(&mut self, kind: &ApiResource, object: &Value) {
-        let metadata = object.get("metadata").cloned().unwrap_or_default();
-        let Ok(metadata) = serde_json::from_value::<ObjectMeta>(metadata) else { return };
-        let namespace = metadata.namespace.clone().unwrap_or_default();
-        let key = (kind.group.clone(), namespace, metadata.name.clone().unwrap_or_default());
-        // What identifies it and tells what it says; managed fields are larger than that.
-        let metadata = ObjectMeta {
-            name: metadata.name,
-            namespace: metadata.namespace,
-            uid: metadata.uid,
-            annotations: metadata.annotations,
-            owner_references: metadata.owner_references,
-            ..ObjectMeta::default()
+    fn add_stored(&mut self, kind: &Arc<ApiResource>, object: &Value) {
+        let text = |pointer| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+        let (name, uid) = (text("/metadata/name"), text("/metadata/uid"));
+        if !name.starts_with(NAME_PREFIX) || self.stored.len() >= MOST_STORED {
+            return;
+        }
+        let key = (kind.group.clone(), text("/metadata/namespace").to_owned(), name.to_owned());
+        let fingerprint = object
+            .pointer("/metadata/annotations")
+            .and_then(|annotations| annotations.get(FINGERPRINT)?.as_str())
+            .filter(|fingerprint| fingerprint.len() <= FINGERPRINT_BYTES);
+        let about = |api_version: &str, kind: &str| {
+            let group = api_version.split_once('/').map_or("", |(group, _)| group);
+            (group.to_owned(), kind.to_owned())
         };
-        self.stored.insert(key, StoredReport { kind: kind.clone(), metadata });
+        let owner = ["apiVersion", "kind"].map(|field| {
+            object.pointer(&format!("/metadata/ownerReferences/0/{field}")).and_then(Value::as_str)
+        });
+        let stored = StoredReport {
+            kind: Arc::clone(kind),
+            uid: uid.to_owned(),
+            fingerprint: fingerprint.unwrap_or_default().to_owned(),
+            about: match owner {
+                [Some(api_version), Some(kind)] => Some(about(api_version, kind)),
+                _ => None,
+            },
+        };
+        self.stored.insert(key, stored);
     }
 
     /// Not all objects of the kind could be evaluated: what was found in the others is not forgotten.
@@ -168,7 +191,7 @@ impl ReportWriter {
         }
         let stored = self.stored.remove(&key);
         let exists = stored.is_some() || self.current.contains_key(&key);
-        if stored.is_some_and(|stored| stored.says(&fingerprint)) {
+        if stored.is_some_and(|stored| stored.fingerprint == fingerprint) {
             self.outcome.unchanged += 1;
         } else if let Err(error) = apply(&self.ctx, target, &mut report, exists).await {
             return self.failed(&error);
@@ -181,16 +204,22 @@ impl ReportWriter {
     /// Deletes the reports of objects without a finding. What became of all reports; nothing where
     /// no API for them is installed.
     pub(super) async fn finish(mut self) -> Option<PolicyReports> {
-        for (_, stored) in std::mem::take(&mut self.stored) {
+        for ((_, namespace, name), stored) in std::mem::take(&mut self.stored) {
             if self.target.is_none() {
                 break;
             }
-            if stored.object_kinds().any(|kind| self.kept.contains(&kind)) {
+            let StoredReport { kind, uid, about, .. } = stored;
+            if about.is_some_and(|about| self.kept.contains(&about)) {
                 continue;
             }
-            let StoredReport { kind, metadata } = stored;
+            let metadata = ObjectMeta {
+                name: Some(name),
+                namespace: Some(namespace).filter(|namespace| !namespace.is_empty()),
+                uid: Some(uid),
+                ..ObjectMeta::default()
+            };
             let report = DynamicObject { types: None, metadata, data: Value::Null };
-            match delete_exactly_as(&self.ctx, &kind, &report, Exactly::ThisObject).await {
+            match delete_exactly_as(&self.ctx, &*kind, &report, Exactly::ThisObject).await {
                 Ok(_) => self.outcome.deleted += 1,
                 Err(error) => self.failed(&error),
             }
@@ -219,24 +248,6 @@ impl ReportWriter {
     fn give_up(&mut self, why: String) {
         self.target = None;
         self.outcome.failure = why;
-    }
-}
-
-impl StoredReport {
-    fn says(&self, fingerprint: &str) -> bool {
-        let annotations = self.metadata.annotations.as_ref();
-        annotations
-            .and_then(|annotations| annotations.get(FINGERPRINT))
-            .is_some_and(|stored| stored == fingerprint)
-    }
-
-    /// Group and kind of the object it is about.
-    fn object_kinds(&self) -> impl Iterator<Item = (String, String)> {
-        let owners = self.metadata.owner_references.iter().flatten();
-        owners.map(|owner| {
-            let group = owner.api_version.split_once('/').map_or("", |(group, _)| group);
-            (group.to_owned(), owner.kind.clone())
-        })
     }
 }
 
