@@ -37,10 +37,11 @@ pub(crate) const RUNS_CODE: Message = Message {
     severity: Severity::Deny,
     title: "the value runs code on every node",
     explanation: "params.env is sourced by root's bash in a privileged container on the host's \
-        network. Within double quotes, $ and backticks are still substituted: the value is a \
-        program, and anyone who may write it owns every node. Only the paths of certificates and keys \
+        network. Within double quotes, $ and backticks are still substituted, and after a backslash at \
+        the end the rest of the file is code: the value is a program, and anyone who may write it owns \
+        every node. Only the paths of certificates and keys \
         may have ${POD_IP}, as tf-operator's own do.",
-    hint: "remove $ and backticks; write the value out that was meant",
+    hint: "remove $, backticks and a backslash at the end; write the value out that was meant",
 };
 
 pub(crate) const UNPAIRED: Message = Message {
@@ -135,6 +136,12 @@ fn without_own_address<'a>(name: &str, value: &'a str) -> Cow<'a, str> {
     if is_path { value.replace(ADDRESS, "").into() } else { value.into() }
 }
 
+/// Whether the quote that closes the value would belong to it: no template escapes a backslash.
+fn opens_the_next_line(value: &str) -> bool {
+    let backslashes = value.bytes().rev().take_while(|byte| *byte == b'\\').count();
+    !backslashes.is_multiple_of(2)
+}
+
 /// Judges every value; `at` is where `texts` are.
 pub(crate) fn judge_values(
     texts: &Texts,
@@ -146,6 +153,12 @@ pub(crate) fn judge_values(
         let name = Pointer::from(path).segments().last().unwrap_or_default();
         if let Some(what) = found(&without_own_address(&name, value), &['$', '`']) {
             let text = format!("{name} contains {what}, which bash runs{}", shown(&name, value));
+            verdict.add(RUNS_CODE.at(at.join(path)).says(text));
+        } else if opens_the_next_line(value) {
+            let text = format!(
+                "{name} ends in a backslash, by which bash reads what follows in the file as code{}",
+                shown(&name, value)
+            );
             verdict.add(RUNS_CODE.at(at.join(path)).says(text));
         }
         if let Some(what) = found(value, &['\n', '\r']) {
