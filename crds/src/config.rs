@@ -156,16 +156,14 @@ fn constraints(schema: &mut schemars::Schema) {
         .longest(&["fabricMgmtIP"], 64)
         .field("OSDN1605", "fabricMgmtIP", "self == '' || isIP(self)", "must be an IP address")
         .set("globalASNNumber", "minimum", serde_json::json!(1))
-        .set("globalASNNumber", "maximum", serde_json::json!(4_294_967_294_i64))
+        .set("globalASNNumber", "maximum", serde_json::json!(4_294_967_295_i64))
         .rule_at(
             "globalASNNumber",
             "OSDN1606",
             "!has(self.globalASNNumber) || \
-             (self.globalASNNumber >= 1 && self.globalASNNumber <= 4294967294 && \
-             !(self.globalASNNumber in [23456, 65535]) && (self.globalASNNumber <= 65535 || \
-             self.?bgpEnable4Byte.orValue(false)))",
-            "globalASNNumber must be 1 to 65534, or up to 4294967294 with bgpEnable4Byte: true, and \
-             not 23456",
+             (self.globalASNNumber >= 1 && self.globalASNNumber <= 4294967295 && \
+             (self.globalASNNumber <= 65535 || self.?bgpEnable4Byte.orValue(false)))",
+            "globalASNNumber must be 1 to 65535, or up to 4294967295 with bgpEnable4Byte: true",
         );
 }
 

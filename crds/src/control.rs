@@ -105,12 +105,12 @@ fn constraints(schema: &mut schemars::Schema) {
     let _ = crate::schema::Fields::of(schema)
         .ports("OSDN1519", &["bgpPort", "xmppPort", "dnsPort", "dnsIntrospectPort"])
         .set("asnNumber", "minimum", serde_json::json!(1))
-        .set("asnNumber", "maximum", serde_json::json!(4_294_967_294_i64))
+        .set("asnNumber", "maximum", serde_json::json!(4_294_967_295_i64))
         .field(
             "OSDN1606",
             "asnNumber",
-            "self >= 1 && self <= 4294967294 && !(self in [23456, 65535])",
-            "must be 1 to 65534, or up to 4294967294 with bgpEnable4Byte of Config, and not 23456",
+            "self >= 1 && self <= 4294967295",
+            "must be 1 to 65535, or up to 4294967295 with bgpEnable4Byte of Config",
         )
         .networks("OSDN1609", &["dataSubnet"]);
 }

@@ -159,7 +159,7 @@ fn underlay_constraints(schema: &mut schemars::Schema) {
         .rule_at(
             "vrouter",
             "",
-            "self.vrouter.addresses.size() == 1",
+            "self.?vrouter.?addresses.orValue([]).size() <= 1",
             "vrouter.addresses must have one address, that of the link-local service",
         )
         .rule_at(
@@ -193,8 +193,8 @@ fn cni_constraints(schema: &mut schemars::Schema) {
     let _ = crate::schema::Fields::of(schema).longest(&["image"], crate::schema::TEXT).range(
         "",
         &["mtu"],
-        576,
-        9216,
-        "an MTU from 576 to 9216",
+        68,
+        65535,
+        "an MTU from 68 to 65535",
     );
 }

@@ -205,6 +205,20 @@ mod constraints {
                 "a toleration with operator Exists has no value: remove value, or use Equal",
             )
             .rule_at(
+                "operator",
+                CODE,
+                "self.?key.orValue('') != '' || self.?operator.orValue('') == 'Exists'",
+                "a toleration without key needs operator Exists: set it, or name the key of the taint",
+            )
+            .longest(&["key"], 317)
+            .field(
+                CODE,
+                "key",
+                "self == '' || self.matches('^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*\
+                 [A-Za-z0-9])?$')",
+                "must be the key of a taint, such as node-role.kubernetes.io/master",
+            )
+            .rule_at(
                 "tolerationSeconds",
                 CODE,
                 "!has(self.tolerationSeconds) || self.?effect.orValue('') == 'NoExecute'",

@@ -93,7 +93,7 @@ pub struct VrouterConfiguration {
     pub data_subnet: Option<String>,
     /// IPv4 network of the loopback addresses for layer 3 multi-homing.
     pub l3mh_cidr: Option<String>,
-    /// MTU of the pods' interfaces, 1280 to 9100; at most 50 less than that of the physical
+    /// MTU of the pods' interfaces, at least 1280 for IPv6 and at most 50 less than that of the physical
     /// interface. Default: computed by the agent.
     #[serde(rename = "cniMTU")]
     pub cni_mtu: Option<i64>,

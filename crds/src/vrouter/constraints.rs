@@ -50,16 +50,18 @@ fn addresses(schema: &mut Schema) {
         .matches(
             "OSDN1804",
             &["physicalInterface"],
-            "^[^ /,]{1,15}([, ]+[^ /,]{1,15})*$",
+            // The provisioner's file has it without quotes, and bash sources that (tf-operator,
+            // pkg/apis/tf/v1alpha1/templates/provisioner_config.go:37).
+            "^[-A-Za-z0-9_.:@+%]{1,15}([, ]+[-A-Za-z0-9_.:@+%]{1,15})*$",
             TEXT,
-            "names of interfaces separated by commas or spaces: 1 to 15 characters each, no slash",
+            "names of interfaces separated by commas or spaces: 1 to 15 letters, digits or -_.:@+% each",
         );
 }
 
 fn numbers(schema: &mut Schema) {
     const PAGES: &str = "OSDN1806";
     let _ = Fields::of(schema)
-        .range("OSDN1808", &["cniMTU"], 1280, 9216, "from 1280 to 9216")
+        .range("OSDN1808", &["cniMTU"], 68, 65535, "from 68 to 65535")
         .at_least(PAGES, &["hugePages2M", "hugePages1G"], 0, "a number of pages, 0 or more")
         // Of two requests the second replaces the first, a request for 0 pages too
         // (tf-operator, pkg/controller/vrouter/vrouter_ds.go:185-211).

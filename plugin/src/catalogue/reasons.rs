@@ -172,9 +172,10 @@ const REASONS: &[Reason] = &[
     ),
     reason(
         "OSDN1606",
-        "an autonomous system number that BGP does not allow",
-        "0, 23456 and 65535 are reserved, and numbers above 65535 need four bytes, which have to be \
-         switched on. Neighbours close the session otherwise.",
+        "an autonomous system number that the Config API refuses",
+        "It takes 1 to 65535, and numbers of four bytes only where these are switched on; the provisioner ends \
+         with an error otherwise. 23456, 65535 and 4294967295 are reserved in BGP, though, and neighbours may \
+         refuse them.",
         "use a private number from 64512 to 65534, or set bgpEnable4Byte: true for larger ones",
     ),
     reason(
@@ -251,9 +252,9 @@ const REASONS: &[Reason] = &[
     reason(
         "OSDN1808",
         "the MTU of the pods is out of range",
-        "Below 1280 IPv6 does not work; above 9216 no interface carries the packets, and \
-         large ones are lost.",
-        "use at most the MTU of the network card less 50, from 1280 to 9216, or leave it out",
+        "The kernel gives no interface of a pod less than 68 or more than 65535. Below 1280 IPv6 does not work, and \
+         what is larger than the MTU of the network card less 50 is lost.",
+        "use at most the MTU of the network card less 50, or leave it out",
     ),
     reason(
         "OSDN1810",

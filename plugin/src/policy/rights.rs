@@ -13,12 +13,13 @@ const WEBHOOK: &str = names::webhook::NAME;
 /// Groups of which deploy/webhook/rbac.yaml lets the webhook read everything.
 const OWN_GROUPS: [&str; 2] = ["tf.tungsten.io", "opensdn.io"];
 /// Other kinds that it lets the webhook list and watch.
-const GRANTED: [(&str, &str); 6] = [
+const GRANTED: [(&str, &str); 7] = [
     ("", "ConfigMap"),
     ("", "Namespace"),
     ("", "Node"),
     ("", "Secret"),
     ("apiextensions.k8s.io", "CustomResourceDefinition"),
+    ("apps", "StatefulSet"),
     ("networking.k8s.io", "ServiceCIDR"),
 ];
 

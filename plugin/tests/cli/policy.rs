@@ -225,7 +225,8 @@ fn a_module_from_a_file_is_installed_by_a_config_map_with_its_digest() {
     assert!(map["binaryData"]["even-quorum.wasm"].is_string());
     let digest = admission["spec"]["module"]["digest"].as_str().unwrap();
     assert!(digest.starts_with("sha256:"));
-    let looked_up = json!([{"group": "", "kind": "Node"}]);
+    let looked_up =
+        json!([{"group": "", "kind": "Node"}, {"group": "apps", "kind": "StatefulSet"}]);
     assert_eq!(admission["spec"]["allowedLookups"], looked_up);
     // The same as YAML documents.
     let yaml = text(&policy(folder.path(), &manifest[..4]).stdout);

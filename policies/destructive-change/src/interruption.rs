@@ -109,13 +109,17 @@ const PARAMETERS: &[&str] = &[
     "xmppServerKeyfile",
 ];
 
-/// What an absent one means (`vrouter_types.go:497-512`): to write it out changes nothing.
+/// What an absent one means (`vrouter_types.go:497-575`): to write it out changes nothing.
 fn default_of(parameter: &str) -> Option<Value> {
     Some(match parameter {
         "cloudOrchestrator" => "kubernetes".into(),
         "hypervisorType" => "kvm".into(),
         "logLocal" => 1.into(),
-        "sslEnable" => true.into(),
+        "configApiSslEnable"
+        | "introspectSslEnable"
+        | "sandeshSslEnable"
+        | "sslEnable"
+        | "xmmpSslEnable" => true.into(),
         "hugePages1G" | "hugePages2M" => 0.into(),
         _ => return None,
     })

@@ -2,6 +2,7 @@
 
 use std::net::Ipv4Addr;
 
+use opensdn_policy_components::Network;
 use opensdn_policy_sdk::{Failure, Index};
 use serde::Deserialize;
 
@@ -38,28 +39,6 @@ pub(crate) const KUBEMANAGERS: Index = Index {
 
 /// What a Kubemanager uses that does not say otherwise.
 const DEFAULT_FABRIC: &str = "10.64.0.0/12";
-
-/// An IPv4 network.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Network {
-    first: u32,
-    mask: u32,
-}
-
-impl Network {
-    /// `None` for what is no IPv4 network; it may be an IPv6 one.
-    fn parse(text: &str) -> Option<Self> {
-        let (address, length) = text.trim().split_once('/')?;
-        let length: u32 = length.parse().ok().filter(|length| *length <= 32)?;
-        let mask = u32::MAX.checked_shl(32 - length).unwrap_or(0);
-        let address: Ipv4Addr = address.parse().ok()?;
-        Some(Self { first: u32::from(address) & mask, mask })
-    }
-
-    fn contains(self, ip: Ipv4Addr) -> bool {
-        u32::from(ip) & self.mask == self.first
-    }
-}
 
 /// The networks that the settings name; the cluster's are looked up, those of Kubemanagers in the
 /// namespace of the object that is judged.
@@ -116,7 +95,8 @@ impl<'a> Networks<'a> {
     }
 }
 
-/// A list of networks, or one string with commas.
+/// A list of networks, or one string with spaces between them, as kube-manager splits it; what is stored
+/// from earlier may have commas.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Subnets {
@@ -130,7 +110,7 @@ fn listed(index: &Index, key: &str, ip: Ipv4Addr) -> Result<Option<(String, Stri
         let subnets = match object.part::<Subnets>(0)? {
             Some(Subnets::List(subnets)) => subnets,
             Some(Subnets::Text(text)) if !text.is_empty() => {
-                text.split(',').map(str::to_owned).collect()
+                text.split([' ', ',']).map(str::to_owned).collect()
             }
             _ if index.name == KUBEMANAGERS.name => vec![DEFAULT_FABRIC.to_owned()],
             _ => continue,
@@ -141,30 +121,4 @@ fn listed(index: &Index, key: &str, ip: Ipv4Addr) -> Result<Option<(String, Stri
         }
     }
     Ok(None)
-}
-
-#[cfg(test)]
-mod tests {
-    use std::net::Ipv4Addr;
-
-    use super::Network;
-
-    fn contains(network: &str, ip: [u8; 4]) -> Option<bool> {
-        Network::parse(network).map(|network| network.contains(Ipv4Addr::from(ip)))
-    }
-
-    #[test]
-    fn a_network_contains_what_shares_its_prefix() {
-        assert_eq!(contains("10.64.0.0/12", [10, 79, 255, 255]), Some(true));
-        assert_eq!(contains("10.64.0.0/12", [10, 80, 0, 0]), Some(false));
-        assert_eq!(contains("10.1.2.3/32", [10, 1, 2, 3]), Some(true));
-        assert_eq!(contains("0.0.0.0/0", [1, 2, 3, 4]), Some(true));
-    }
-
-    #[test]
-    fn what_is_no_ipv4_network_is_none() {
-        for text in ["10.0.0.0", "10.0.0.0/33", "fd00::/8", "x/8", ""] {
-            assert_eq!(contains(text, [10, 0, 0, 0]), None, "{text}");
-        }
-    }
 }

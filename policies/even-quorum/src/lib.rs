@@ -11,9 +11,10 @@
 //! ```
 //!
 //! The number of members is judged when the object is written. A node that gets the label later
-//! is not seen here.
+//! is not seen here. Nor may a change take out more than one member at once of those that run.
 
 mod members;
+mod shrink;
 
 use opensdn_policy_components::{
     Field, Item, Level, effective, is_analytics_database,
@@ -87,7 +88,8 @@ struct Placement {
 /// The services that run on the nodes of one selector.
 struct Group<'a> {
     selector: Field<Option<&'a Selector>>,
-    services: Vec<String>,
+    /// Kind and name of each.
+    services: Vec<(&'a str, String)>,
 }
 
 fn manager(request: &Request<Manager>, settings: &Settings, verdict: &mut Verdict) -> Outcome {
@@ -111,11 +113,13 @@ fn manager(request: &Request<Manager>, settings: &Settings, verdict: &mut Verdic
             Some((manager.selector.as_ref(), "/spec/commonConfiguration/nodeSelector".into())),
         );
         match groups.iter_mut().find(|group| group.selector == selector) {
-            Some(group) => group.services.push(component.title()),
-            None => groups.push(Group { selector, services: vec![component.title()] }),
+            Some(group) => group.services.push((kind, component.name.to_owned())),
+            None => {
+                groups.push(Group { selector, services: vec![(kind, component.name.to_owned())] })
+            }
         }
     }
-    groups.iter().try_for_each(|group| judge(group, settings, verdict))
+    groups.iter().try_for_each(|group| judge(group, &request.namespace, settings, verdict))
 }
 
 macro_rules! stand_alone {
@@ -152,15 +156,26 @@ fn standalone<T>(
         return Ok(());
     }
     let selector = effective((selector, "/spec/commonConfiguration/nodeSelector".into()), None);
-    let services = vec![format!("{} {}", request.kind, request.name)];
-    judge(&Group { selector, services }, settings, verdict)
+    let services = vec![(request.kind.as_str(), request.name.clone())];
+    judge(&Group { selector, services }, &request.namespace, settings, verdict)
 }
 
-fn judge(group: &Group<'_>, settings: &Settings, verdict: &mut Verdict) -> Outcome {
+fn judge(
+    group: &Group<'_>,
+    namespace: &str,
+    settings: &Settings,
+    verdict: &mut Verdict,
+) -> Outcome {
     let members = members(group.selector.value)?;
-    let services = group.services.join(", ");
+    let titles = group.services.iter().map(|(kind, name)| format!("{kind} {name}"));
+    let services = titles.collect::<Vec<_>>().join(", ");
     let wanted = members::describe(group.selector.value);
     let at = &group.selector.at;
+    if !members.is_empty() {
+        for (kind, name) in &group.services {
+            shrink::judge((kind, name, namespace), members.len(), at, verdict)?;
+        }
+    }
     if members.is_empty() {
         verdict.add(NONE.at(at).says(format!("{services}: no node has {wanted}")));
     } else if members.len().is_multiple_of(2) {
@@ -179,8 +194,8 @@ policy! {
     name: "even-quorum",
     summary: "ZooKeeper, RabbitMQ and the config database have an odd number of members",
     settings: Settings,
-    messages: [EVEN, NONE],
+    messages: [EVEN, NONE, shrink::FEWER],
     tells_absence: [(NONE, NODES)],
-    indexes: [NODES],
+    indexes: [NODES, shrink::STATEFUL_SETS],
     validate: [manager, zookeeper, rabbitmq, cassandra],
 }

@@ -1,8 +1,6 @@
 //! Values that two services must agree on.
 
-use std::net::Ipv4Addr;
-
-use opensdn_policy_components::ComponentView;
+use opensdn_policy_components::{ComponentView, Network};
 use opensdn_policy_sdk::{Failure, Message, Outcome, Pointer, Severity, Verdict};
 
 use crate::Spec;
@@ -110,7 +108,8 @@ pub(crate) fn compare(
     verdict: &mut Verdict,
 ) {
     if let (Some(left), Some(right)) = (own.data_subnet, theirs.data_subnet)
-        && let (Some(own_network), Some(their_network)) = (network(left), network(right))
+        && let (Some(own_network), Some(their_network)) =
+            (Network::parse(left), Network::parse(right))
         && !own_network.meets(&their_network)
     {
         let text = format!("{} has dataSubnet {left}, {} {right}", own.title, theirs.title);
@@ -131,50 +130,4 @@ pub(crate) fn judge_subcluster(
         verdict.add(SUBCLUSTERS.at(at.key("subcluster")).says(text));
     }
     Ok(())
-}
-
-/// An IPv4 network, without the bits of the host.
-#[derive(Debug, PartialEq, Eq)]
-struct Network {
-    first: u32,
-    mask: u32,
-}
-
-impl Network {
-    /// Whether some address lies in both.
-    fn meets(&self, other: &Self) -> bool {
-        let mask = self.mask & other.mask;
-        self.first & mask == other.first & mask
-    }
-}
-
-/// `None` for what is unset, and for what cannot be read, which the schema refuses.
-fn network(text: &str) -> Option<Network> {
-    let (address, prefix) = text.split_once('/')?;
-    let address: Ipv4Addr = address.parse().ok()?;
-    let prefix: u32 = prefix.parse().ok().filter(|prefix| *prefix <= 32)?;
-    let mask = u32::MAX.checked_shl(32 - prefix).unwrap_or_default();
-    Some(Network { first: u32::from(address) & mask, mask })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::network;
-
-    #[test]
-    fn bits_of_the_host_do_not_count() {
-        assert_eq!(network("10.1.0.7/24"), network("10.1.0.0/24"));
-        assert_ne!(network("10.1.0.0/24"), network("10.1.0.0/25"));
-        assert_eq!(network("10.1.0.0/33"), None);
-        assert_eq!(network(""), None);
-    }
-
-    #[test]
-    fn networks_meet_where_one_contains_the_other() {
-        let meet = |left, right| network(left).unwrap().meets(&network(right).unwrap());
-        assert!(meet("10.1.0.0/16", "10.1.2.0/24"));
-        assert!(meet("10.1.2.0/24", "10.1.0.0/16"));
-        assert!(meet("0.0.0.0/0", "10.1.0.0/16"));
-        assert!(!meet("10.1.0.0/24", "10.1.1.0/24"));
-    }
 }

@@ -114,8 +114,14 @@ const WITHOUT_A_VARIABLE: &[&str] = &[
     "barbicanPassword",
     "k8sToken",
     "keystoneAuthAdminPassword",
+    // Of a variable of this name CONTAINER_LOG_DIR, which is set always, takes nothing.
+    "logDir",
+    "requiredKernelVrouterEncryption",
     "sriovPhysicalNetwork",
+    "vrouterCryptInterface",
+    "vrouterDecryptInterface",
     "vrouterDecryptKey",
+    "vrouterEncryption",
 ];
 
 pub(crate) fn judge(component: &ComponentView<'_, Spec>, verdict: &mut Verdict) {

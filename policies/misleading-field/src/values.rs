@@ -19,10 +19,11 @@ pub(crate) const INTERFACES: Message = Message {
 pub(crate) const FABRIC: Message = Message {
     code: "OSDN1705",
     severity: Severity::Warn,
-    title: "ipFabricSnat has no effect",
-    explanation: "With ipFabricForwarding pods use the fabric with their own addresses. The \
-        translation to the address of their node is then not switched on.",
-    hint: "set ipFabricSnat to false, or ipFabricForwarding",
+    title: "ipFabricSnat counts in few namespaces only",
+    explanation: "With ipFabricForwarding pods use the fabric with their own addresses. The translation to the \
+        address of their node is switched on only in isolated namespaces that switch forwarding off by an \
+        annotation.",
+    hint: "leave both if there are such namespaces; else set ipFabricSnat to false, or ipFabricForwarding",
 };
 
 pub(crate) const HEAP: Message = Message {

@@ -91,11 +91,20 @@ impl<'a> Controls<'a> {
         }
         let title = component.title();
         let text = if name.is_empty() {
-            format!("{title}: controlInstance is unset; it must name a Control")
+            format!(
+                "{title}: controlInstance is unset, so that it gets no control nodes of a Control"
+            )
         } else {
             format!("{title}: there is no Control {name:?}{}", self.scope())
         };
         let finding = message.at(component.setting("/controlInstance")).says(text);
+        // The agents turn to the nodes of Config then, which are the right ones where control nodes run there
+        // (tf-container-builder, containers/base/common.sh:168).
+        let finding = if name.is_empty() && component.kind == "Vrouter" {
+            finding.severity(Severity::Warn)
+        } else {
+            finding
+        };
         verdict.add(match self {
             Self::OfManager { names, .. } if !names.is_empty() => {
                 finding.hint(format!("set controlInstance to one of: {}", names.join(", ")))

@@ -12,7 +12,8 @@ pub(crate) const KEYSTONE: Message = Message {
     title: "the Secret with Keystone's password is not there",
     explanation: "The services cannot log in to Keystone until it is. tf-operator reads it in noauth \
         too, and stops at the missing Secret before it does anything at all.",
-    hint: "create it: kubectl create secret generic NAME --from-file=password=FILE",
+    hint: "create it, of a file without a line break at its end (printf %s): kubectl create secret generic NAME \
+        --from-file=password=FILE",
 };
 
 pub(crate) const IMAGE_PULL: Message = Message {
@@ -54,7 +55,10 @@ pub(crate) fn judge_common(
         let at = at.join("/authParameters/keystoneSecretName");
         let create = "create secret generic";
         let hint = |namespace: &str| {
-            format!("kubectl -n {namespace} {create} {name} --from-file=password=FILE")
+            format!(
+                "kubectl -n {namespace} {create} {name} --from-file=password=FILE, of a file without a line \
+                 break at its end (printf %s)"
+            )
         };
         judge_existence(&KEYSTONE, name, &at, hint, place, verdict)?;
     }
@@ -102,7 +106,8 @@ pub(crate) fn judge_rabbitmq(
     let hint = |namespace: &str| {
         format!(
             "remove secret to have {made_by_the_operator} made; or make it with all four keys (of \
-             salted_password RabbitMQ's user is made): head -c 4 /dev/urandom > salt; (cat salt; cat \
+             salted_password RabbitMQ's user is made), of files without a line break at their ends (printf \
+             %s): head -c 4 /dev/urandom > salt; (cat salt; cat \
              salt password | openssl dgst -sha256 -binary) > salted_password; kubectl -n {namespace} \
              create secret generic {name} --from-file=user --from-file=password --from-file=vhost \
              --from-file=salted_password"

@@ -29,7 +29,7 @@ const KEYSTONE: Message = Message {
     title: "the Secret with Keystone's password has no key `password`",
     explanation: "The password is read of that key alone. Without it the services log in with an empty one, \
         and Keystone refuses them.",
-    hint: "add the key: kubectl create secret generic NAME --from-file=password=FILE --dry-run=client -o yaml \
+    hint: "add the key, of a file without a line break at its end (printf %s): kubectl create secret generic NAME --from-file=password=FILE --dry-run=client -o yaml \
         | kubectl apply --server-side -f -",
 };
 

@@ -19,23 +19,26 @@ pub(crate) const OFF: Message = Message {
 pub(crate) const KEY_LENGTH: Message = Message {
     code: "OSDN1904",
     severity: Severity::Deny,
-    title: "the RSA keys of the certificates have a bad length",
-    explanation: "Keys below 2048 bits can be factored; tf-operator accepts 512. Keys of 8192 \
-        bits take minutes a node to make, and every handshake is slow.",
-    hint: "set certKeyLength to 2048, 3072 or 4096, or remove it (default 4096)",
+    title: "the RSA keys of the certificates are too short, or needlessly long",
+    explanation: "Keys of 1024 bits are within reach of those who want them, and shorter ones can be \
+        factored at home; tf-operator accepts 512. Keys of 8192 bits take minutes a node to make, and every \
+        handshake is slow.",
+    hint: "set certKeyLength to a number from 2048 to 4096, or remove it (default 4096)",
 };
 
 pub(crate) fn judge_key_length(length: Option<i64>, at: &Pointer, verdict: &mut Verdict) {
     let finding = KEY_LENGTH.at(at);
     match length {
         // Zero is Go's way to say unset.
-        None | Some(0 | 2048 | 3072 | 4096) => {}
-        Some(8192) => verdict.add(finding.severity(Severity::Warn).says(
-            "certKeyLength 8192: it takes minutes a node to make such a key; 4096 is enough",
-        )),
-        Some(length) => verdict.add(finding.says(format!(
-            "certKeyLength is {length}; allowed are 2048, 3072 and 4096 (and 8192, with a warning)"
-        ))),
+        None | Some(0 | 2048..=4096) => {}
+        Some(length) if length > 4096 => {
+            verdict.add(finding.severity(Severity::Warn).says(format!(
+                "certKeyLength {length}: it takes minutes a node to make such a key; 4096 is enough"
+            )))
+        }
+        Some(length) => verdict.add(
+            finding.says(format!("certKeyLength is {length}; 2048 is the least that is safe")),
+        ),
     }
 }
 

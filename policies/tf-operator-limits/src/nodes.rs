@@ -15,7 +15,8 @@ pub(crate) const EMPTY_SELECTOR: Message = Message {
     explanation: "The pods go to the nodes with the label node-role.kubernetes.io/master; the check that \
         all have come counts every node of the cluster. With one worker the files of the service are \
         never rendered, and its pods wait for them.",
-    hint: "set spec.commonConfiguration.nodeSelector: {node-role.kubernetes.io/master: \"\"}",
+    hint: "set nodeSelector: {node-role.kubernetes.io/master: \"\"} in the commonConfiguration of each service but \
+        the vrouters; that of the Manager would take the vrouters off all other nodes",
 };
 
 pub(crate) const NO_MASTER: Message = Message {

@@ -8,6 +8,7 @@
 //! components, which has no dependency.
 
 mod inheritance;
+mod network;
 pub mod nodes;
 mod nulls;
 mod owner;
@@ -15,6 +16,7 @@ mod services;
 mod settings;
 
 pub use inheritance::{Field, Inheritable, effective};
+pub use network::Network;
 /// The facts of the components.
 pub use opensdn_crds::component;
 

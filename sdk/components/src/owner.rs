@@ -32,6 +32,13 @@ impl Owners {
                 && owner.api_version.starts_with("tf.tungsten.io/")
         })
     }
+
+    /// Whether the object was made of the component of that kind and name.
+    #[must_use]
+    pub fn has_component(&self, kind: &str, name: &str) -> bool {
+        let is_it = |owner: &Owner| (owner.kind.as_str(), owner.name.as_str()) == (kind, name);
+        self.0.iter().any(|owner| is_it(owner) && owner.api_version.starts_with("tf.tungsten.io/"))
+    }
 }
 
 #[cfg(test)]

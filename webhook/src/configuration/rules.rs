@@ -22,6 +22,7 @@ use kube::Resource;
 use opensdn_admission_policy::CLOSED_GROUPS;
 use opensdn_crds::admission_policy::AdmissionPolicy;
 use opensdn_crds::link_local_service::LinkLocalService;
+use opensdn_crds::nested_cluster::NestedCluster;
 use opensdn_crds::vrouter_profile::VrouterProfile;
 use opensdn_policy_host::{FailureMode, Interest, Operation, Step};
 use opensdn_runtime::discovery::{Resolution, Snapshot};
@@ -303,7 +304,12 @@ pub(super) fn own() -> Vec<String> {
     fn name<K: Resource<DynamicType = ()>>() -> String {
         K::plural(&()).into_owned()
     }
-    vec![name::<AdmissionPolicy>(), name::<VrouterProfile>(), name::<LinkLocalService>()]
+    vec![
+        name::<AdmissionPolicy>(),
+        name::<VrouterProfile>(),
+        name::<LinkLocalService>(),
+        name::<NestedCluster>(),
+    ]
 }
 
 #[cfg(test)]

@@ -1,0 +1,261 @@
+//! Networks that kube-manager or a nested cluster is given, and that do not go with those of the cluster.
+//!
+//! ```yaml
+//! kind: Kubemanager
+//! spec:
+//!   serviceConfiguration:
+//!     ipFabricSubnets: 10.96.0.0/12      # the Services' network of the cluster
+//! ```
+//!
+//! What the cluster has is looked up: networks of pods and addresses in Node objects, networks of Services in
+//! ServiceCIDRs; the networks of a cloud that no object tells are not seen here. What kube-manager gives to pods
+//! is a warning. Refused is that a nested one would reach no Service, and that a NestedCluster takes addresses
+//! away that the cluster itself uses.
+
+use opensdn_policy_components::{ComponentView, Network, Owners, Services, null_as_default};
+use opensdn_policy_sdk::{
+    Failure, Index, Message, NoSettings, Outcome, Pointer, Reads, Request, Severity, Verdict,
+    policy,
+};
+use serde::{Deserialize, de::IgnoredAny};
+
+mod addresses;
+
+use addresses::Addresses;
+
+const OVERLAP: Message = Message {
+    code: "OSDN1702",
+    severity: Severity::Warn,
+    title: "a network of kube-manager overlaps with one of the cluster",
+    explanation: "kube-manager gives pods addresses of ipFabricSubnets that nothing else may have: where the \
+        network overlaps with that of pods, Services or nodes, two have one address, and which of them is \
+        reached differs from node to node.",
+    hint: "choose a network that the cluster does not use: kubectl get nodes -o wide, and kubectl get \
+        servicecidrs",
+};
+
+const SERVICES: Message = Message {
+    code: "OSDN3035",
+    severity: Severity::Deny,
+    title: "a nested kube-manager is given networks of Services that are not the cluster's",
+    explanation: "It makes the load balancer of each Service in the networks of serviceSubnet: a Service whose \
+        ClusterIP lies in none of them, that of the Kubernetes API above all, is not reached by pods.",
+    hint: "give the networks of kubectl get servicecidrs, with blanks between them, or leave serviceSubnet out",
+};
+
+const OF_A_NODE: Message = Message {
+    code: "OSDN3002",
+    severity: Severity::Deny,
+    title: "an address for link-local services of a nested cluster is that of a node",
+    explanation: "Every vrouter takes all traffic to the address, from every network of the cloud and on all ports: \
+        no workload reaches the node any more.",
+    hint: "choose addresses in serviceAddresses that nothing else in the cloud has",
+};
+
+const OF_THE_CLUSTER: Message = Message {
+    code: "OSDN3004",
+    severity: Severity::Deny,
+    title: "addresses for link-local services of a nested cluster are of pods or Services",
+    explanation: "Every vrouter takes all traffic to these addresses, from every network of the cloud and on all \
+        ports: the pod or the Service that has one is not reached any more.",
+    hint: "choose addresses in serviceAddresses that nothing else in the cloud has",
+};
+
+/// With their addresses, unlike the index of `duplicate-link-local`.
+const NODES: Index = Index {
+    name: "networks-of-nodes",
+    group: "",
+    kind: "Node",
+    key: "",
+    reads: &["/spec/podCIDRs", "/status/addresses"],
+};
+
+const SERVICE_CIDRS: Index = Index {
+    name: "service-cidrs",
+    group: "networking.k8s.io",
+    kind: "ServiceCIDR",
+    key: "",
+    reads: &["/spec/cidrs"],
+};
+
+#[derive(Reads)]
+#[reads(group = "tf.tungsten.io", kind = "Manager")]
+struct Manager {
+    #[read("/spec/nested")]
+    nested: Option<IgnoredAny>,
+    #[read("/spec/services")]
+    services: Option<Services<Spec>>,
+}
+
+#[derive(Reads)]
+#[reads(group = "tf.tungsten.io", kind = "Kubemanager")]
+struct Kubemanager {
+    #[read("/metadata/ownerReferences")]
+    owners: Option<Owners>,
+    #[read("/spec")]
+    spec: Option<Spec>,
+}
+
+#[derive(Reads)]
+#[reads(group = "opensdn.io", kind = "NestedCluster")]
+struct NestedCluster {
+    #[read("/spec/serviceAddresses")]
+    addresses: Option<Vec<String>>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Spec {
+    #[serde(deserialize_with = "null_as_default")]
+    service_configuration: Configuration,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Configuration {
+    #[serde(deserialize_with = "null_as_default")]
+    ip_fabric_subnets: String,
+    #[serde(deserialize_with = "null_as_default")]
+    service_subnet: String,
+    nested: Option<IgnoredAny>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+struct Address {
+    address: String,
+}
+
+fn manager(request: &Request<Manager>, _: &NoSettings, verdict: &mut Verdict) -> Outcome {
+    let Some(Manager { nested, services: Some(services) }) = &request.object else {
+        return Ok(());
+    };
+    for component in services.walk().filter(|component| component.kind == "Kubemanager") {
+        judge(&component, nested.is_some(), verdict)?;
+    }
+    Ok(())
+}
+
+fn kubemanager(request: &Request<Kubemanager>, _: &NoSettings, verdict: &mut Verdict) -> Outcome {
+    let Some(Kubemanager { owners, spec: Some(spec) }) = &request.object else { return Ok(()) };
+    if owners.as_ref().and_then(Owners::manager).is_some() {
+        return Ok(());
+    }
+    judge(&ComponentView::standalone(&request.kind, &request.name, spec), false, verdict)
+}
+
+fn nested_cluster(
+    request: &Request<NestedCluster>,
+    _: &NoSettings,
+    verdict: &mut Verdict,
+) -> Outcome {
+    let given = request.object.as_ref().and_then(|cluster| cluster.addresses.as_ref());
+    for (number, text) in given.into_iter().flatten().enumerate() {
+        let Some(addresses) = Addresses::parse(text) else { continue };
+        let at = Pointer::from("/spec/serviceAddresses").index(number);
+        match used(&addresses)? {
+            Some(Used::Network(other)) => {
+                verdict.add(OF_THE_CLUSTER.at(at).says(format!("{text} overlaps with {other}")));
+            }
+            Some(Used::Node(other)) => {
+                verdict.add(OF_A_NODE.at(at).says(format!("{text} has {other}")));
+            }
+            None => {}
+        }
+    }
+    Ok(())
+}
+
+fn judge(component: &ComponentView<'_, Spec>, nested: bool, verdict: &mut Verdict) -> Outcome {
+    let configuration = &component.spec.service_configuration;
+    let at = component.setting("/ipFabricSubnets");
+    for text in configuration.ip_fabric_subnets.split_whitespace() {
+        let Some(network) = Network::parse(text) else { continue };
+        if let Some(Used::Network(other) | Used::Node(other)) = used(&network.into())? {
+            verdict.add(OVERLAP.at(&at).says(format!("{text} overlaps with {other}")));
+        }
+    }
+    if nested || configuration.nested.is_some() {
+        let at = component.setting("/serviceSubnet");
+        judge_services(&configuration.service_subnet, &at, verdict)?;
+    }
+    Ok(())
+}
+
+/// What uses an address already, in words.
+enum Used {
+    Network(String),
+    Node(String),
+}
+
+/// What of the cluster has some of the addresses.
+fn used(addresses: &Addresses) -> Result<Option<Used>, Failure> {
+    let services = service_networks()?;
+    if let Some((text, _, name)) = services.into_iter().find(|one| addresses.meet(one.1.into())) {
+        let text = format!("the Services' network {text} (ServiceCIDR {name})");
+        return Ok(Some(Used::Network(text)));
+    }
+    for node in NODES.find("")? {
+        for text in node.part::<Vec<String>>(0)?.unwrap_or_default() {
+            if Network::parse(&text).is_some_and(|pods| addresses.meet(pods.into())) {
+                let text = format!("the pods' network {text} (node {})", node.name());
+                return Ok(Some(Used::Network(text)));
+            }
+        }
+        for Address { address } in node.part::<Vec<Address>>(1)?.unwrap_or_default() {
+            if address.parse().is_ok_and(|address| addresses.contain(address)) {
+                let text = format!("the address {address} of the node {}", node.name());
+                return Ok(Some(Used::Node(text)));
+            }
+        }
+    }
+    Ok(None)
+}
+
+/// The networks of Services, with the names of their ServiceCIDRs.
+fn service_networks() -> Result<Vec<(String, Network, String)>, Failure> {
+    let mut networks = Vec::new();
+    for object in SERVICE_CIDRS.find("")? {
+        for text in object.part::<Vec<String>>(0)?.unwrap_or_default() {
+            if let Some(network) = Network::parse(&text) {
+                networks.push((text, network, object.name().to_owned()));
+            }
+        }
+    }
+    Ok(networks)
+}
+
+/// Without networks of its own it uses the cluster's.
+fn judge_services(given: &str, at: &Pointer, verdict: &mut Verdict) -> Outcome {
+    let own: Vec<Network> = given.split_whitespace().filter_map(Network::parse).collect();
+    if own.is_empty() {
+        return Ok(());
+    }
+    for (text, network, name) in service_networks()? {
+        if own.iter().any(|one| one.covers(&network)) {
+            continue;
+        }
+        // The API server takes the first address for itself, as the Service kubernetes.
+        let has_api = own.iter().any(|one| one.contains(network.first()));
+        let finding = SERVICES.at(at);
+        verdict.add(if has_api {
+            finding.severity(Severity::Warn).says(format!(
+                "{given} has not all of the Services' network {text} (ServiceCIDR {name})"
+            ))
+        } else {
+            finding.says(format!(
+                "{given} has nothing of the Services' network {text} (ServiceCIDR {name})"
+            ))
+        });
+    }
+    Ok(())
+}
+
+policy! {
+    name: "overlapping-network",
+    summary: "networks that are given go with those of the cluster",
+    settings: NoSettings,
+    messages: [OVERLAP, SERVICES, OF_A_NODE, OF_THE_CLUSTER],
+    indexes: [NODES, SERVICE_CIDRS],
+    validate: [manager, kubemanager, nested_cluster],
+}
