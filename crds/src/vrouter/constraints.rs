@@ -50,11 +50,9 @@ fn addresses(schema: &mut Schema) {
         .matches(
             "OSDN1804",
             &["physicalInterface"],
-            // The provisioner's file has it without quotes, and bash sources that (tf-operator,
-            // pkg/apis/tf/v1alpha1/templates/provisioner_config.go:37).
-            "^[-A-Za-z0-9_.:@+%]{1,15}([, ]+[-A-Za-z0-9_.:@+%]{1,15})*$",
+            "^[^ /,]{1,15}([, ]+[^ /,]{1,15})*$",
             TEXT,
-            "names of interfaces separated by commas or spaces: 1 to 15 letters, digits or -_.:@+% each",
+            "names of interfaces separated by commas or spaces: 1 to 15 characters each, no slash",
         );
 }
 

@@ -136,6 +136,20 @@ fn without_own_address<'a>(name: &str, value: &'a str) -> Cow<'a, str> {
     if is_path { value.replace(ADDRESS, "").into() } else { value.into() }
 }
 
+/// What bash obeys outside of quotes, besides $ and backticks. A name of an interface has none of it; = is among
+/// it, as behind a space it would set another variable.
+const SHELL: &[char] = &[
+    ';', '|', '&', '(', ')', '<', '>', '"', '\'', '\\', '*', '?', '[', ']', '{', '}', '~', '#',
+    '!', '=',
+];
+
+/// Whether a file that bash sources has the value of the field without quotes (tf-operator,
+/// `pkg/apis/tf/v1alpha1/templates/provisioner_config.go:36-38`). The others there are networks, addresses
+/// and numbers by their schemas.
+fn without_quotes(name: &str) -> bool {
+    name == "physicalInterface"
+}
+
 /// Whether the quote that closes the value would belong to it: no template escapes a backslash.
 fn opens_the_next_line(value: &str) -> bool {
     let backslashes = value.bytes().rev().take_while(|byte| *byte == b'\\').count();
@@ -153,6 +167,12 @@ pub(crate) fn judge_values(
         let name = Pointer::from(path).segments().last().unwrap_or_default();
         if let Some(what) = found(&without_own_address(&name, value), &['$', '`']) {
             let text = format!("{name} contains {what}, which bash runs{}", shown(&name, value));
+            verdict.add(RUNS_CODE.at(at.join(path)).says(text));
+        } else if let Some(what) = without_quotes(&name).then(|| found(value, SHELL)).flatten() {
+            let text = format!(
+                "{name} contains {what}, which bash obeys where the provisioner's file has it without quotes{}",
+                shown(&name, value)
+            );
             verdict.add(RUNS_CODE.at(at.join(path)).says(text));
         } else if opens_the_next_line(value) {
             let text = format!(

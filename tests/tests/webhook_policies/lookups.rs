@@ -51,7 +51,11 @@ async fn grant(world: &World, user: &str) -> Outcome {
         "admissionregistration.k8s.io",
         "apiextensions.k8s.io",
     ];
-    let rules = [rule(&groups, &["*"]), rule(&[""], &["configmaps", "namespaces", "secrets"])];
+    let rules = [
+        rule(&groups, &["*"]),
+        rule(&[""], &["configmaps", "namespaces", "secrets"]),
+        rule(&["apps"], &["statefulsets"]),
+    ];
     let most: Vec<&Value> =
         rules.iter().flat_map(|rules| rules.as_array().into_iter().flatten()).collect();
     let nodes = rule(&[""], &["nodes"]);
