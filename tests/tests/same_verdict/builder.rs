@@ -16,24 +16,38 @@ use super::{Failed, Outcome};
 /// No policy judges this user.
 pub(crate) const NAME: &str = "builder";
 
-/// The user, and the namespaces that are there.
+/// The user, the namespaces that are there, and what the cluster itself made: kind and name.
 pub(crate) struct Builder {
     kinds: Kinds,
     namespaces: HashSet<String>,
+    of_cluster: HashSet<(String, String)>,
 }
 
 impl Builder {
     pub(crate) fn of(sandbox: &Sandbox) -> Result<Self, Failed> {
         let client = sandbox.client_for(&User::new(NAME).in_group("system:masters"))?;
-        Ok(Self { kinds: Kinds::of(client), namespaces: HashSet::new() })
+        Ok(Self {
+            kinds: Kinds::of(client),
+            namespaces: HashSet::new(),
+            of_cluster: HashSet::new(),
+        })
     }
 
-    /// Stores the object; what the API server says against it otherwise.
+    /// Stores the object; what the API server says against it otherwise. What the cluster made just so,
+    /// such as the `ServiceCIDR` `kubernetes`, is as good.
     pub(crate) async fn create(&mut self, object: &Value) -> Result<Result<Value, String>, Failed> {
         let object: DynamicObject = serde_json::from_value(object.clone())?;
         let api = self.kinds.api(&object).await?;
         match api.create(&PostParams::default(), &object).await {
             Ok(stored) => Ok(Ok(serde_json::to_value(stored)?)),
+            Err(kube::Error::Api(refusal)) if refusal.code == 409 => {
+                let stored = api.get(&object.name_any()).await?;
+                if stored.data["spec"] != object.data["spec"] {
+                    return Ok(Err(refusal.message));
+                }
+                self.of_cluster.insert(key(&object));
+                Ok(Ok(serde_json::to_value(stored)?))
+            }
             Err(kube::Error::Api(refusal)) => Ok(Err(refusal.message)),
             Err(error) => Err(error.into()),
         }
@@ -42,6 +56,9 @@ impl Builder {
     /// Deletes the object and waits until it is gone.
     pub(crate) async fn delete(&mut self, object: &Value) -> Outcome {
         let object: DynamicObject = serde_json::from_value(object.clone())?;
+        if self.of_cluster.contains(&key(&object)) {
+            return Ok(());
+        }
         let (api, name) = (self.kinds.api(&object).await?, object.name_any());
         match api.delete(&name, &DeleteParams::default()).await {
             Ok(_) => {}
@@ -69,4 +86,9 @@ impl Builder {
         self.namespaces.insert(name.to_owned());
         Ok(())
     }
+}
+
+fn key(object: &DynamicObject) -> (String, String) {
+    let kind = object.types.as_ref().map(|types| types.kind.clone());
+    (kind.unwrap_or_default(), object.name_any())
 }

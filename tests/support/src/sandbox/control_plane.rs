@@ -18,7 +18,7 @@ use super::program::{Program, ProgramError, wait_until};
 use super::surroundings::Surroundings;
 
 /// Addresses of Services, and the first of them, which is that of Service `kubernetes`.
-pub(super) const SERVICE_RANGE: &str = "10.96.0.0/16";
+pub(super) const SERVICE_RANGE: &str = "10.96.0.0/12";
 const SERVICE_ADDRESS: &str = "10.96.0.1";
 /// In the network of a lab, where nothing else listens.
 pub(super) const LAB_API_SERVER_PORT: u16 = 6443;

@@ -103,7 +103,7 @@ ip address add 10.90.0.12/24 dev eth0
 ip link set eth0 up
 ip route add 10.244.1.0/24 via 10.90.0.11
 ip route add 10.244.3.0/24 via 10.90.0.13
-ip route add 10.96.0.0/16 dev eth0
+ip route add 10.96.0.0/12 dev eth0
 echo 1 >/proc/sys/net/ipv4/ip_forward
 ";
         assert_eq!(node(&all[1], &all), expected);
