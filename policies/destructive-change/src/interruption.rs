@@ -5,7 +5,7 @@ use std::{
     fmt,
 };
 
-use opensdn_policy_components::{ComponentView, null_as_default};
+use opensdn_policy_components::{ComponentView, nodes::Selector, null_as_default};
 use opensdn_policy_sdk::{Message, Severity, Verdict};
 use serde::{
     Deserialize, Deserializer,
@@ -41,7 +41,16 @@ pub(crate) const VROUTERS: Message = Message {
 #[serde(default, rename_all = "camelCase")]
 pub(crate) struct Spec {
     #[serde(deserialize_with = "null_as_default")]
+    pub(crate) common_configuration: Common,
+    #[serde(deserialize_with = "null_as_default")]
     service_configuration: Configuration,
+}
+
+/// What is read of a commonConfiguration, the Manager's too.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(crate) struct Common {
+    pub(crate) node_selector: Option<Selector>,
 }
 
 /// What is read of a serviceConfiguration; each kind has some of it.

@@ -24,16 +24,17 @@ mod databases;
 mod deletion;
 mod edit;
 mod interruption;
+mod relocation;
 mod removal;
 
-use opensdn_policy_components::{ComponentView, Owners, Services};
+use opensdn_policy_components::{ComponentView, Owners, Services, nodes::NODES};
 use opensdn_policy_sdk::{Failure, Outcome, Reads, Request, Verdict, policy};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
 use confirmation::{Confirmed, Losses, item};
-use interruption::Spec;
+use interruption::{Common, Spec};
 
 /// Settings of the policy `destructive-change`.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
@@ -75,6 +76,8 @@ impl Default for Settings {
 struct Manager {
     #[read("/metadata/annotations/opensdn.io~1confirm-loss")]
     confirmed: Option<Confirmed>,
+    #[read("/spec/commonConfiguration")]
+    common: Option<Common>,
     #[read("/spec/services")]
     services: Option<Services<Spec>>,
 }
@@ -89,7 +92,14 @@ fn manager(request: &Request<Manager>, _: &Settings, verdict: &mut Verdict) -> O
     let after: Vec<_> = after.walk_all(&nothing).collect();
     let removed = removal::removed(&before, &after);
     let moved = databases::moved(&before, &after);
-    let losses = removed.iter().chain(&moved).map(|component| item(component.kind, component.name));
+    let (no_common, common) = (Common::default(), |of: &Manager| of.common.clone());
+    let (old_common, new_common) = (common(old), common(new));
+    let relocated = relocation::relocated(
+        (&before, old_common.as_ref().unwrap_or(&no_common)),
+        (&after, new_common.as_ref().unwrap_or(&no_common)),
+    )?;
+    let lost = removed.iter().chain(&moved).chain(&relocated);
+    let losses = lost.map(|component| item(component.kind, component.name));
     let losses = Losses {
         manager: (&request.namespace, &request.name),
         all: losses.collect(),
@@ -101,6 +111,9 @@ fn manager(request: &Request<Manager>, _: &Settings, verdict: &mut Verdict) -> O
     }
     for component in moved {
         databases::judge(component, &losses, verdict);
+    }
+    for component in relocated {
+        relocation::judge(component, &losses, verdict);
     }
     for component in &after {
         let same = |old: &&ComponentView<'_, Spec>| is_same(old, component);
@@ -138,6 +151,11 @@ fn standalone(
             let (old, new) = (spec(old)?.unwrap_or_default(), spec(new)?.unwrap_or_default());
             let component = ComponentView::standalone(&request.kind, &request.name, &new);
             interruption::judge(&old, &component, verdict);
+            let before = [ComponentView::standalone(&request.kind, &request.name, &old)];
+            let (after, none) = ([component], Common::default());
+            for database in relocation::relocated((&before, &none), (&after, &none))? {
+                relocation::warn(database, verdict);
+            }
         }
         Some(manager) if edit::takes(&old.spec, &new.spec) && !settings.trusts(&request.user) => {
             edit::judge(&request.kind, &request.name, &manager.name, verdict);
@@ -156,6 +174,7 @@ policy! {
         removal::REMOVED,
         edit::UNDONE,
         databases::MOVED,
+        relocation::LEFT_BEHIND,
         interruption::CREDENTIALS,
         interruption::VROUTERS,
     ],
@@ -165,9 +184,11 @@ policy! {
         removal::REMOVED,
         edit::UNDONE,
         databases::MOVED,
+        relocation::LEFT_BEHIND,
         interruption::CREDENTIALS,
         interruption::VROUTERS,
     ],
+    indexes: [NODES],
     validate: [
         manager,
         standalone,

@@ -18,13 +18,11 @@ mod shrink;
 
 use opensdn_policy_components::{
     Field, Item, Level, effective, is_analytics_database,
-    nodes::{NODES, Selector},
+    nodes::{NODES, Selector, selected},
 };
 use opensdn_policy_sdk::{Message, Outcome, Pointer, Reads, Request, Severity, Verdict, policy};
 use schemars::JsonSchema;
 use serde::Deserialize;
-
-use members::members;
 
 /// Settings of the policy `even-quorum`.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
@@ -166,7 +164,7 @@ fn judge(
     settings: &Settings,
     verdict: &mut Verdict,
 ) -> Outcome {
-    let members = members(group.selector.value)?;
+    let members = selected(group.selector.value)?;
     let titles = group.services.iter().map(|(kind, name)| format!("{kind} {name}"));
     let services = titles.collect::<Vec<_>>().join(", ");
     let wanted = members::describe(group.selector.value);

@@ -1,29 +1,6 @@
-//! The members of a service: one on each node that its selector matches.
+//! The members of a service, one on each node that its selector matches, in words.
 
-use opensdn_policy_components::nodes::{Selector, nodes_with};
-use opensdn_policy_sdk::Failure;
-
-/// Either of them marks a node of the control plane; kubeadm sets only the first since 1.24.
-const CONTROL_PLANE: [&str; 2] =
-    ["node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master"];
-
-/// The names of the nodes that `selector` matches; without one, those of the control plane.
-pub(crate) fn members(selector: Option<&Selector>) -> Result<Vec<String>, Failure> {
-    if let Some(selector) = selector {
-        return Ok(nodes_with(selector)?.into_iter().map(|node| node.name).collect());
-    }
-    let mut names = Vec::new();
-    for label in CONTROL_PLANE {
-        let marked = Selector::from([(label.to_owned(), String::new())]);
-        for node in nodes_with(&marked)? {
-            if !names.contains(&node.name) {
-                names.push(node.name);
-            }
-        }
-    }
-    names.sort_unstable();
-    Ok(names)
-}
+use opensdn_policy_components::nodes::{CONTROL_PLANE, Selector};
 
 /// The selector in words.
 pub(crate) fn describe(selector: Option<&Selector>) -> String {

@@ -50,6 +50,31 @@ pub fn nodes_with(selector: &Selector) -> Result<Vec<Node>, Failure> {
     Ok(nodes)
 }
 
+/// Either of them marks a node of the control plane; kubeadm sets only the first since 1.24.
+pub const CONTROL_PLANE: [&str; 2] =
+    ["node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master"];
+
+/// The names of the nodes on which a service runs; without a selector, those of the control plane.
+///
+/// # Errors
+/// The cluster does not say.
+pub fn selected(selector: Option<&Selector>) -> Result<Vec<String>, Failure> {
+    if let Some(selector) = selector {
+        return Ok(nodes_with(selector)?.into_iter().map(|node| node.name).collect());
+    }
+    let mut names = Vec::new();
+    for label in CONTROL_PLANE {
+        let marked = Selector::from([(label.to_owned(), String::new())]);
+        for node in nodes_with(&marked)? {
+            if !names.contains(&node.name) {
+                names.push(node.name);
+            }
+        }
+    }
+    names.sort_unstable();
+    Ok(names)
+}
+
 #[cfg(test)]
 mod tests {
     use super::{Selector, matches};
