@@ -3,16 +3,21 @@
 use opensdn_policy_components::ComponentView;
 use opensdn_policy_sdk::{Message, Severity, Verdict};
 
-use crate::{Common, Spec, upgrade::images};
+use crate::{
+    Common, Spec,
+    upgrade::{begins, images},
+};
 
 pub(crate) const NOT_STAGED: Message = Message {
     code: "OSDN1309",
     severity: Severity::Warn,
     title: "tf-operator replaces all services at the same time",
-    explanation: "It upgrades in stages only where a tag changes. With another registry and the same \
-        tag every StatefulSet is replaced at once, the databases too.",
-    hint: "give the images of the new registry a tag of their own, or make the change when the whole \
-        cluster may restart",
+    explanation: "It upgrades in stages only where the tag changes of the first container of kubemanager, else of \
+        webui, else of the first of controls. With another registry and the same tag, or other tags alone, \
+        every StatefulSet is replaced at once, the databases too; so it is with another logLevel, which is in \
+        the environment of each container, and the vrouters' agents restart besides.",
+    hint: "change the tag of kubemanager (else webui, else controls) together with the others, or make the change \
+        when the whole cluster may restart",
 };
 
 pub(crate) const NOT_APPLIED: Message = Message {
@@ -20,7 +25,7 @@ pub(crate) const NOT_APPLIED: Message = Message {
     severity: Severity::Warn,
     title: "tf-operator does not apply this change of the vrouters",
     explanation: "It updates the DaemonSet only where an image or a variable of a container changes. \
-        Pages, node selector and tolerations stay what they were.",
+        Pages, the pods' MTU, node selector and tolerations stay what they were.",
     hint: "delete the DaemonSet of the group when its nodes may lose their network: tf-operator makes it \
         again with the new settings",
 };
@@ -46,6 +51,19 @@ pub(crate) fn judge_common(old: &Common, new: &Common, verdict: &mut Verdict) {
             verdict.add(NO_NEW_KEYS.at(at).says(text));
         }
     }
+    let level = |common: &Common| match common.log_level.as_str() {
+        "" => "debug".to_owned(),
+        level => level.to_owned(),
+    };
+    let (was, is) = (level(old), level(new));
+    if was != is {
+        let text = format!(
+            "a limit of tf-operator: with logLevel {is} in place of {was} it replaces all services and \
+             restarts all agents at once"
+        );
+        let hint = "make the change when the whole cluster may restart";
+        verdict.add(NOT_STAGED.at("/spec/commonConfiguration/logLevel").says(text).hint(hint));
+    }
 }
 
 pub(crate) fn judge(
@@ -60,13 +78,14 @@ pub(crate) fn judge(
             before.iter().find(same).map(|old| (old, new))
         })
     };
+    let staged = begins(before, after).is_some();
     let moved: Vec<_> = pairs()
-        .filter(|(_, new)| new.kind != "Vrouter")
+        .filter(|(_, new)| new.kind != "Vrouter" && !staged)
         .filter(|(old, new)| {
             let old = images(old);
             images(new).iter().any(|(name, image)| {
                 let was = old.iter().find(|(other, _)| other == name).map(|(_, image)| image);
-                was.is_some_and(|was| was.tag == image.tag && was.name != image.name)
+                was.is_some_and(|was| (was.name, was.tag) != (image.name, image.tag))
             })
         })
         .map(|(_, new)| new)
@@ -74,14 +93,14 @@ pub(crate) fn judge(
     if let Some(first) = moved.first() {
         let titles: Vec<_> = moved.iter().map(|component| component.title()).collect();
         let text = format!(
-            "a limit of tf-operator: images move under the same tag, and it replaces at once: {}",
+            "a limit of tf-operator: no upgrade in stages begins by these images, and it replaces at once: {}",
             titles.join(", ")
         );
         verdict.add(NOT_STAGED.at(first.setting("/containers")).says(text));
     }
     for (old, new) in pairs().filter(|(_, new)| new.kind == "Vrouter") {
         let mut changed = Vec::new();
-        for field in ["hugePages2M", "hugePages1G"] {
+        for field in ["cniMTU", "hugePages2M", "hugePages1G"] {
             if old.spec.given(field) != new.spec.given(field) {
                 changed.push((new.setting("").key(field), field));
             }

@@ -1,5 +1,6 @@
-//! What tf-operator's upgrade (ZIU) cannot cope with. It begins when a tag changes and goes through twelve
-//! kinds, one after the other, without a time limit and without a way back.
+//! What tf-operator's upgrade (ZIU) cannot cope with. It begins when the tag of one container changes, the first
+//! of the first service in [`LEADS`], and goes through twelve kinds, one after the other, without a time limit
+//! and without a way back.
 
 use opensdn_policy_components::ComponentView;
 use opensdn_policy_sdk::{Message, Pointer, Severity, Verdict};
@@ -13,7 +14,8 @@ pub(crate) const ABSENT: Message = Message {
     severity: Severity::Deny,
     title: "tf-operator's upgrade ends with a panic where a service is absent",
     explanation: "It walks through a fixed list of kinds. Of one that the Manager does not name it reads \
-        the spec all the same: the operator's process ends, begins again, and ends at the same place.",
+        the spec all the same: the operator's process ends, begins again, and ends at the same place. Of \
+        cassandras, redis and controls it waits for one without limit instead.",
     hint: "add the services to the Manager first, in a change of its own",
 };
 
@@ -106,6 +108,23 @@ const WALKED: &[(&str, &str)] = &[
     ("Webui", "webui"),
 ];
 
+/// The services of which the first that a Manager has decides whether an upgrade begins (upstream's
+/// `pkg/apis/tf/v1alpha1/base_types.go:2130-2179`).
+const LEADS: &[&str] = &[
+    "Kubemanager",
+    "Webui",
+    "Control",
+    "Rabbitmq",
+    "Zookeeper",
+    "Cassandra",
+    "QueryEngine",
+    "Redis",
+    "AnalyticsSnmp",
+    "AnalyticsAlarm",
+    "Analytics",
+    "Config",
+];
+
 /// An image in its two parts.
 pub(crate) struct Image<'a> {
     pub(crate) name: &'a str,
@@ -136,18 +155,17 @@ pub(crate) fn are_alike(
             .all(|(old, new)| (old.kind, old.name) == (new.kind, new.name) && old.spec == new.spec)
 }
 
-/// The first container whose tag changes, with both.
-fn changed_tag<'a>(
-    change: &'a Change<'_>,
+/// The service that begins an upgrade, with the tags of its first container before and after; none where
+/// none begins, whatever other images change.
+pub(crate) fn begins<'a>(
+    before: &'a [ComponentView<'a, Spec>],
+    after: &'a [ComponentView<'a, Spec>],
 ) -> Option<(&'a ComponentView<'a, Spec>, &'a str, &'a str)> {
-    change.after.iter().filter(|new| new.kind != "Vrouter").find_map(|new| {
-        let old = change.before.iter().find(|old| (old.kind, old.name) == (new.kind, new.name))?;
-        let was = images(old);
-        images(new).into_iter().find_map(|(name, image)| {
-            let (_, old) = was.iter().find(|(other, _)| *other == name)?;
-            (old.tag != image.tag).then_some((new, old.tag, image.tag))
-        })
-    })
+    let new = LEADS.iter().find_map(|kind| after.iter().find(|one| one.kind == *kind))?;
+    let old = before.iter().find(|old| (old.kind, old.name) == (new.kind, new.name))?;
+    let tag = |component| images(component).into_iter().next().map(|(_, image)| image.tag);
+    let (was, is) = (tag(old)?, tag(new)?);
+    (was != is).then_some((new, was, is))
 }
 
 pub(crate) fn judge(change: &Change<'_>, verdict: &mut Verdict) {
@@ -161,7 +179,7 @@ pub(crate) fn judge(change: &Change<'_>, verdict: &mut Verdict) {
         );
         verdict.add(RUNNING.at(&spec).says(text));
     }
-    let Some((component, was, is)) = changed_tag(change) else { return };
+    let Some((component, was, is)) = begins(change.before, change.after) else { return };
     let at = component.setting("/containers");
     let absent: Vec<_> = WALKED
         .iter()
@@ -170,7 +188,7 @@ pub(crate) fn judge(change: &Change<'_>, verdict: &mut Verdict) {
         .collect();
     if !absent.is_empty() {
         let text = format!(
-            "a limit of tf-operator: its upgrade ends with a panic, for the Manager has no {}",
+            "a limit of tf-operator: its upgrade does not end, for the Manager has no {}",
             absent.join(", ")
         );
         verdict.add(ABSENT.at(&at).says(text));

@@ -59,6 +59,9 @@ pub(crate) const UNPAIRED: Message = Message {
 /// variables stand at its end (tf-operator, `pkg/apis/tf/v1alpha1/templates/vrouter_config.go:172`).
 const SET_BY_THE_OPERATOR: &[&str] = &["NODE_TYPE", "POD_IP"];
 
+/// What the operator gives itself changes nothing.
+const OWN_TYPE: (&str, &str) = ("NODE_TYPE", "vrouter");
+
 /// With these, any user who may set a variable runs code, even where every value is quoted.
 const READ_BY_THE_SHELL: &[&str] = &[
     "BASHOPTS",
@@ -87,7 +90,7 @@ pub(crate) fn judge_names<'a>(
         let name = Pointer::from(path).segments().next().unwrap_or_default();
         let why = if !is_name(&name) {
             "is no name of an environment variable"
-        } else if SET_BY_THE_OPERATOR.contains(&name.as_str()) {
+        } else if SET_BY_THE_OPERATOR.contains(&name.as_str()) && (&*name, value) != OWN_TYPE {
             "is set by the operator"
         } else if READ_BY_THE_SHELL.contains(&name.as_str()) {
             "changes what the shell or the loader does"

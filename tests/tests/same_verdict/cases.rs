@@ -131,8 +131,10 @@ pub(crate) async fn compare(
     for namespace in all.map(|one| text(one, "/metadata/namespace")) {
         stage.builder.namespace(namespace).await?;
     }
-    if has_settings {
-        settings(stage.world, policy, Some(&case.settings)).await?;
+    // Those of a manifest, which are put back.
+    let usual = if has_settings { Some(settings_of(stage.world, policy).await?) } else { None };
+    if usual.is_some() {
+        settings(stage.world, policy, &case.settings).await?;
     }
     let mut scene = Scene::default();
     let outcome = match build(&mut stage.builder, case, object, &mut scene).await? {
@@ -143,8 +145,8 @@ pub(crate) async fn compare(
     for one in scene.stored.iter().chain(&scene.cluster) {
         stage.builder.delete(one).await?;
     }
-    if has_settings {
-        settings(stage.world, policy, None).await?;
+    if let Some(usual) = usual {
+        settings(stage.world, policy, &usual).await?;
     }
     outcome
 }
@@ -206,9 +208,17 @@ fn with_uids(object: &Value, uids: &[(String, String)]) -> Value {
     serde_json::from_str(&text).unwrap_or_default()
 }
 
-async fn settings(world: &World, policy: &str, settings: Option<&Value>) -> Outcome {
-    let patch = json!({"spec": {"settings": settings}}).to_string();
-    let arguments = ["patch", "admissionpolicy", policy, "--type=merge", "-p", &patch];
+/// Empty where it has none.
+async fn settings_of(world: &World, policy: &str) -> Result<Value, Failed> {
+    let object = world.kubectl(&["get", "admissionpolicy", policy, "-o", "json"]).await?;
+    let object: Value = serde_json::from_str(object.success())?;
+    Ok(object["spec"].get("settings").cloned().unwrap_or_else(|| json!({})))
+}
+
+/// Replaces them all: a merge would leave what the new ones do not name.
+async fn settings(world: &World, policy: &str, settings: &Value) -> Outcome {
+    let patch = json!([{"op": "add", "path": "/spec/settings", "value": settings}]).to_string();
+    let arguments = ["patch", "admissionpolicy", policy, "--type=json", "-p", &patch];
     world.kubectl(&arguments).await?.success();
     Ok(())
 }
