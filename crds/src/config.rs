@@ -172,13 +172,6 @@ fn linklocal_constraints(schema: &mut schemars::Schema) {
     const CODE: &str = "OSDN1604";
     const LABEL: &str = "[A-Za-z0-9]([-A-Za-z0-9]*[A-Za-z0-9])?";
     let _ = crate::schema::Fields::of(schema)
-        .required(
-            "ipFabricServiceHost",
-            CODE,
-            "self.?ipFabricServiceHost.orValue('') != ''",
-            "ipFabricServiceHost is required: give the IPv4 address or the name of the service \
-             in the fabric, or remove the block",
-        )
         .longest(&["ipFabricServiceHost"], crate::schema::HOST)
         .field(
             CODE,

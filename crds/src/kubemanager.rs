@@ -92,18 +92,11 @@ pub struct KubemanagerStatus {
     pub common: CommonStatus,
 }
 
-/// The words that the containers of OpenSDN know (tf-container-builder,
-/// `containers/base/common.sh:53` and `:375`).
-#[cfg(feature = "kube")]
-pub(crate) const ORCHESTRATOR: &str = "^(kubernetes|openshift|openstack|vcenter|none)$";
-#[cfg(feature = "kube")]
-pub(crate) const ORCHESTRATOR_TEXT: &str = "kubernetes, openshift, openstack, vcenter or none";
-
 #[cfg(feature = "kube")]
 fn constraints(schema: &mut schemars::Schema) {
     let _ = crate::schema::Fields::of(schema)
         .ports("OSDN1519", &["kubernetesAPIPort", "kubernetesAPISSLPort"])
-        .matches("OSDN1706", &["cloudOrchestrator"], ORCHESTRATOR, 64, ORCHESTRATOR_TEXT)
+        .longest(&["cloudOrchestrator"], 64)
         .longest(&["ipFabricSubnets"], crate::schema::TEXT)
         // kube-manager splits it at white space and ends with an error on anything else
         // (tf-controller, src/container/kube-manager/kube_manager/common/args.py:196).

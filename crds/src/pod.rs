@@ -235,30 +235,6 @@ mod constraints {
     }
 
     pub(super) fn authentication(schema: &mut Schema) {
-        const KEYSTONE: &str = "self.?authMode.orValue('') != 'keystone'";
-        const PARAMETERS: &str = "self.?keystoneAuthParameters";
-        let _ = Fields::of(schema)
-            .longest(&["keystoneSecretName"], HOST)
-            .required(
-                "keystoneAuthParameters",
-                "OSDN1401",
-                &format!(
-                    "{KEYSTONE} || !({PARAMETERS}.?address.orValue('') in \
-                     ['', 'localhost', '::1'] || \
-                     {PARAMETERS}.?address.orValue('').startsWith('127.'))"
-                ),
-                "authMode keystone needs keystoneAuthParameters.address, the address or name by \
-                 which all nodes reach Keystone; it must not be a loopback address",
-            )
-            .required(
-                "keystoneSecretName",
-                "OSDN1402",
-                &format!(
-                    "{KEYSTONE} || {PARAMETERS}.?adminPassword.orValue('') != '' || \
-                     self.?keystoneSecretName.orValue('') != ''"
-                ),
-                "authMode keystone needs a password: set keystoneSecretName to a Secret with key \
-                 password (or keystoneAuthParameters.adminPassword)",
-            );
+        let _ = Fields::of(schema).longest(&["keystoneSecretName"], HOST);
     }
 }

@@ -3,7 +3,6 @@
 
 use schemars::Schema;
 
-use crate::kubemanager::{ORCHESTRATOR, ORCHESTRATOR_TEXT};
 use crate::schema::{Fields, HOST, TEXT};
 
 /// CEL for DPDK or SR-IOV by our own fields.
@@ -29,7 +28,7 @@ fn lists(schema: &mut Schema) {
             "self.all(item, self.exists_one(other, other == item))",
             "must name each encapsulation once",
         )
-        .matches("OSDN1706", &["cloudOrchestrator"], ORCHESTRATOR, 64, ORCHESTRATOR_TEXT);
+        .longest(&["cloudOrchestrator"], 64);
 }
 
 /// That no interface is named twice is a policy: to compare all with all costs more than a rule may.
@@ -50,7 +49,7 @@ fn addresses(schema: &mut Schema) {
         .matches(
             "OSDN1804",
             &["physicalInterface"],
-            "^[^ /,]{1,15}([, ]+[^ /,]{1,15})*$",
+            "^[, ]*[^ /,]{1,15}([, ]+[^ /,]{1,15})*[, ]*$",
             TEXT,
             "names of interfaces separated by commas or spaces: 1 to 15 characters each, no slash",
         );
@@ -61,13 +60,7 @@ fn numbers(schema: &mut Schema) {
     let _ = Fields::of(schema)
         .range("OSDN1808", &["cniMTU"], 68, 65535, "from 68 to 65535")
         .at_least(PAGES, &["hugePages2M", "hugePages1G"], 0, "a number of pages, 0 or more")
-        // Of two requests the second replaces the first, a request for 0 pages too
-        // (tf-operator, pkg/controller/vrouter/vrouter_ds.go:185-211).
-        .rule(
-            PAGES,
-            "!has(self.hugePages2M) || self.?hugePages1G.orValue(0) <= 0",
-            "hugePages2M takes the place of hugePages1G, even if it is 0: remove one of them",
-        );
+;
 }
 
 fn environment(schema: &mut Schema) {
@@ -86,8 +79,8 @@ fn environment(schema: &mut Schema) {
         .field(
             "OSDN1810",
             "envVariablesConfig",
-            "!('POD_IP' in self) && !('NODE_TYPE' in self)",
-            "must not set POD_IP or NODE_TYPE, which the operator sets",
+            "!('POD_IP' in self) && (!('NODE_TYPE' in self) || self['NODE_TYPE'] == 'vrouter')",
+            "must not set POD_IP, or NODE_TYPE to anything but vrouter: the operator sets them",
         )
         .field(
             "OSDN1813",

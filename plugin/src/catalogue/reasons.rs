@@ -61,20 +61,6 @@ const REASONS: &[Reason] = &[
         "write ubuntu; for all other systems any other word will do",
     ),
     reason(
-        "OSDN1401",
-        "Keystone's address is missing",
-        "With authMode keystone all services log in there. Without an address 127.0.0.1 is used, \
-         which is another machine on every node.",
-        "set keystoneAuthParameters.address to what all nodes reach",
-    ),
-    reason(
-        "OSDN1402",
-        "Keystone's password is missing",
-        "tf-operator then uses the password contrail123, which everybody knows. There is no default \
-         here.",
-        "put the password into a Secret with the key password, and name it in keystoneSecretName",
-    ),
-    reason(
         "OSDN1405",
         "the protocol of Keystone is neither http nor https",
         "It becomes a part of the address of Keystone, and the TLS options are written for https \
@@ -158,11 +144,11 @@ const REASONS: &[Reason] = &[
     ),
     reason(
         "OSDN1604",
-        "a link-local service is incomplete",
+        "a part of a link-local service is malformed",
         "The workloads reach ip:port, and the vrouter forwards to the service in the fabric. \
-         A part that is missing or malformed reaches the provisioner as it is, and the service is \
+         A part that is malformed reaches the provisioner as it is, and the service is \
          not there.",
-        "give name, ip, port, ipFabricServiceHost and ipFabricServicePort",
+        "give name, ip, port, ipFabricServiceHost and ipFabricServicePort in the form that the message says",
     ),
     reason(
         "OSDN1605",
@@ -201,17 +187,9 @@ const REASONS: &[Reason] = &[
     reason(
         "OSDN1704",
         "the pool of floating IP addresses cannot be read",
-        "kube-manager reads the text as a Python dict with four keys, and does not start without \
-         them.",
+        "kube-manager reads the text as a Python dict with four keys; without them it ends with an \
+         error for each Service and each Ingress that should get an address from outside.",
         "write {} for none, or the dict that the message shows",
-    ),
-    reason(
-        "OSDN1706",
-        "the orchestrator is not known",
-        "The containers compare it with the words that they know, and leave out what belongs \
-         to the one that was meant: with kubernetes misspelt, for instance, the agents do \
-         not set up a gateway of their own.",
-        "write kubernetes, openshift, openstack, vcenter or none, or leave it out",
     ),
     reason(
         "OSDN1802",
@@ -243,11 +221,9 @@ const REASONS: &[Reason] = &[
     ),
     reason(
         "OSDN1806",
-        "huge pages that cannot be had",
-        "A pod's request for 2M pages takes the place of that for 1G pages, even if it is \
-         for none, while the vrouter is given both; it then waits for memory that is not \
-         reserved.",
-        "leave one of hugePages2M and hugePages1G, and remove the other",
+        "a number of huge pages below 0",
+        "The kernel's module is given the number as it is.",
+        "write the number of pages, or leave it out",
     ),
     reason(
         "OSDN1808",

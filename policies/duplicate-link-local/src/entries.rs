@@ -6,7 +6,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use opensdn_policy_sdk::{Failure, Pointer, Severity, Verdict};
 use serde::Deserialize;
 
-use crate::{ADDRESS, ADDRESS_TAKEN, METADATA, NAME_TAKEN, networks::Networks};
+use crate::{ADDRESS, ADDRESS_TAKEN, METADATA, NAME_TAKEN, NO_HOST, networks::Networks};
 
 /// An entry as it is written.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -46,6 +46,7 @@ pub(crate) struct Table {
     namespace: String,
     owner: String,
     services: Vec<Service>,
+    without_host: Vec<Pointer>,
 }
 
 const METADATA_NAME: &str = "metadata";
@@ -60,7 +61,12 @@ const FABRIC_PORT: i64 = 8775;
 impl Table {
     pub(crate) fn new(namespace: &str, name: &str) -> Self {
         let owner = format!("{namespace}/{name}");
-        Self { namespace: namespace.to_owned(), owner, services: Vec::new() }
+        Self {
+            namespace: namespace.to_owned(),
+            owner,
+            services: Vec::new(),
+            without_host: Vec::new(),
+        }
     }
 
     /// The namespace of the object.
@@ -69,7 +75,16 @@ impl Table {
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.services.is_empty()
+        self.services.is_empty() && self.without_host.is_empty()
+    }
+
+    /// Entries of a Config that the provisioner leaves out, so that they take nothing.
+    pub(crate) fn judge_those_without_host(&self, verdict: &mut Verdict) {
+        for at in &self.without_host {
+            let text = "without ipFabricServiceHost the provisioner leaves the service out";
+            let finding = NO_HOST.at(at.key("ipFabricServiceHost")).says(text);
+            verdict.add(finding);
+        }
     }
 
     /// Whether an entry that means the same is among them.
@@ -84,6 +99,10 @@ impl Table {
     /// Adds the entry at `at`.
     pub(crate) fn add(&mut self, entry: &Entry, at: &Pointer, source: &Source) {
         let given = |text: &Option<String>| text.clone().filter(|text| !text.is_empty());
+        if matches!(source, Source::Config) && given(&entry.fabric_host).is_none() {
+            self.without_host.push(at.clone());
+            return;
+        }
         let name = given(&entry.name).unwrap_or_else(|| METADATA_NAME.to_owned());
         let ip = given(&entry.ip).unwrap_or_else(|| METADATA_ADDRESS.to_string());
         self.services.push(Service {
@@ -232,7 +251,8 @@ mod tests {
     #[test]
     fn unset_means_the_metadata_service() {
         let mut table = Table::new("tf", "config1");
-        let entry = Entry { name: Some(String::new()), ..Entry::default() };
+        let fabric_host = Some("192.0.2.1".to_owned());
+        let entry = Entry { name: Some(String::new()), fabric_host, ..Entry::default() };
         table.add(&entry, &"/spec".into(), &Source::Config);
         let service = table.services().next().unwrap();
         assert_eq!(service.name, "metadata");
@@ -242,7 +262,12 @@ mod tests {
     #[test]
     fn addresses_are_compared_as_addresses() {
         let mut table = Table::new("tf", "a");
-        let at = |ip: &str| Entry { ip: Some(ip.into()), port: Some(443), ..Entry::default() };
+        let at = |ip: &str| Entry {
+            ip: Some(ip.into()),
+            port: Some(443),
+            fabric_host: Some("192.0.2.1".to_owned()),
+            ..Entry::default()
+        };
         table.add(&at("169.254.1.1"), &"/spec".into(), &Source::Config);
         table.add(&at("169.254.1"), &"/spec".into(), &Source::Config);
         let keys: Vec<_> = table.services().map(super::Service::key).collect();

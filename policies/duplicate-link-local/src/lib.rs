@@ -100,6 +100,15 @@ const ADDRESS: Message = Message {
     hint: "choose an address in 169.254.0.0/16, other than 169.254.169.254",
 };
 
+const NO_HOST: Message = Message {
+    code: "OSDN1620",
+    severity: Severity::Warn,
+    title: "the block of a link-local service has no effect",
+    explanation: "The provisioner makes a service only where it is given a host in the fabric to which the \
+        vrouters lead it. Without one it leaves the service out and says nothing.",
+    hint: "give ipFabricServiceHost, the address or name of the service in the fabric, or remove the block",
+};
+
 #[derive(Reads)]
 #[reads(group = "opensdn.io", kind = "LinkLocalService")]
 struct LinkLocalService {
@@ -245,6 +254,7 @@ fn judge(
     owner: Option<&Table>,
     verdict: &mut Verdict,
 ) -> Outcome {
+    table.judge_those_without_host(verdict);
     let networks = Networks::new(settings, table.namespace())?;
     for service in table.services() {
         service.judge_name(verdict);
@@ -267,7 +277,7 @@ policy! {
     name: "duplicate-link-local",
     summary: "address and name of a link-local service are unique in the cluster and free",
     settings: Settings,
-    messages: [ADDRESS_TAKEN, NAME_TAKEN, METADATA, ADDRESS, LOOPBACK],
+    messages: [ADDRESS_TAKEN, NAME_TAKEN, METADATA, ADDRESS, LOOPBACK, NO_HOST],
     // One object with an entry twice is as wrong as two objects that claim it. And an entry that takes the
     // address of something else does more harm with another port or another target than it did.
     never_ratchets: [ADDRESS_TAKEN, NAME_TAKEN, ADDRESS],

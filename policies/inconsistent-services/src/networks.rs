@@ -28,11 +28,12 @@ pub(crate) const DATA_SUBNETS: Message = Message {
 
 pub(crate) const SUBCLUSTERS: Message = Message {
     code: "OSDN1613",
-    severity: Severity::Deny,
-    title: "the vrouters are in a subcluster that no Control makes",
-    explanation: "A subcluster comes into being by the control nodes of a Control that has its name. \
-        Without one the vrouters cannot be registered: their provisioner tries again without limit.",
-    hint: "give a Control the same subcluster, or remove it from the Vrouter",
+    severity: Severity::Warn,
+    title: "the vrouters are in a subcluster that no Control here makes",
+    explanation: "A subcluster comes into being by the control nodes of a Control that has its name, of this Kubernetes \
+        cluster or of another with the same Config API. Where there is none the vrouters cannot be registered: \
+        their provisioner tries again without limit.",
+    hint: "give a Control the same subcluster, or remove it from the Vrouter; leave it if a Control elsewhere has it",
 };
 
 /// What a Vrouter and its Control have to agree on.

@@ -1,10 +1,31 @@
 //! How the services reach Keystone: what is ignored, and what has a default that cannot work.
 
+use std::net::IpAddr;
+
 use opensdn_policy_components::{ComponentView, null_as_default};
 use opensdn_policy_sdk::{Message, Pointer, Severity, Verdict};
 use serde::{Deserialize, de::IgnoredAny};
 
 use crate::Spec;
+
+pub(crate) const ADDRESS: Message = Message {
+    code: "OSDN1401",
+    severity: Severity::Warn,
+    title: "Keystone is looked for on each node itself",
+    explanation: "With authMode keystone all services log in there, and their pods have the network of their \
+        node. A loopback address, which is also what an unset one means, is right only where each node with a \
+        service has a Keystone, such as on a single node.",
+    hint: "set keystoneAuthParameters.address to what all nodes reach",
+};
+
+pub(crate) const PASSWORD: Message = Message {
+    code: "OSDN1402",
+    severity: Severity::Warn,
+    title: "Keystone's password is the one that is printed everywhere",
+    explanation: "Where neither a Secret nor a password is given tf-operator logs in with contrail123, which is in its \
+        source. Either the login fails, or each that has read that may do what OpenSDN may.",
+    hint: "put the password into a Secret with the key password, and name it in keystoneSecretName",
+};
 
 pub(crate) const TWO_PASSWORDS: Message = Message {
     code: "OSDN1403",
@@ -45,6 +66,7 @@ pub(crate) struct AuthParameters {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct Keystone {
+    address: Option<String>,
     admin_password: Option<String>,
     admin_port: Option<IgnoredAny>,
 }
@@ -64,11 +86,29 @@ pub(crate) fn judge(authentication: &AuthParameters, at: &Pointer, verdict: &mut
         let text = "adminPassword and keystoneSecretName are both set: the Secret is ignored";
         verdict.add(TWO_PASSWORDS.at(parameters.key("adminPassword")).says(text));
     }
-    let keystone_in_use = authentication.auth_mode.as_deref() == Some("keystone");
-    if keystone_in_use && keystone.admin_port.is_none() {
+    if authentication.mode() != "keystone" {
+        return;
+    }
+    let address = keystone.address.as_deref().unwrap_or_default();
+    if address.is_empty() {
+        let text = "address is unset, which means 127.0.0.1, on each node the node itself";
+        verdict.add(ADDRESS.at(parameters.key("address")).says(text));
+    } else if is_loopback(address) {
+        let text = format!("address is {address}, on each node the node itself");
+        verdict.add(ADDRESS.at(parameters.key("address")).says(text));
+    }
+    if !given(&keystone.admin_password) && !given(&authentication.keystone_secret_name) {
+        let text = "keystoneSecretName is unset, and so is adminPassword: the password is contrail123";
+        verdict.add(PASSWORD.at(at.key("keystoneSecretName")).says(text));
+    }
+    if keystone.admin_port.is_none() {
         let text = "adminPort is unset, which means 35357, where no current Keystone answers";
         verdict.add(ADMIN_PORT.at(parameters.key("adminPort")).says(text));
     }
+}
+
+fn is_loopback(address: &str) -> bool {
+    address == "localhost" || address.parse().is_ok_and(|address: IpAddr| address.is_loopback())
 }
 
 /// A service within a Manager with authParameters.

@@ -171,8 +171,13 @@ fn judge(component: &ComponentView<'_, Spec>, verdict: &mut Verdict) {
     dead::judge(component, verdict);
     match component.kind {
         "Cassandra" => values::judge_heap(component, verdict),
-        "Kubemanager" => values::judge_fabric(component, verdict),
+        "Kubemanager" => {
+            values::judge_fabric(component, verdict);
+            values::judge_orchestrator(component, verdict);
+        }
         "Vrouter" => {
+            values::judge_orchestrator(component, verdict);
+            values::judge_pages(component, verdict);
             values::judge_interfaces(component, verdict);
             values::judge_paths(component, verdict);
         }
@@ -185,6 +190,8 @@ policy! {
     summary: "every field does what it seems to",
     settings: NoSettings,
     messages: [
+        keystone::ADDRESS,
+        keystone::PASSWORD,
         keystone::TWO_PASSWORDS,
         keystone::ADMIN_PORT,
         keystone::IGNORED,
@@ -196,6 +203,8 @@ policy! {
         values::FABRIC,
         values::HEAP,
         values::PATHS,
+        values::ORCHESTRATOR,
+        values::PAGES,
     ],
     validate: [manager, standalone],
 }

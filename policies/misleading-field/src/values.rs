@@ -45,6 +45,51 @@ pub(crate) const PATHS: Message = Message {
     hint: "remove the field; the operator's own paths are right",
 };
 
+pub(crate) const ORCHESTRATOR: Message = Message {
+    code: "OSDN1706",
+    severity: Severity::Warn,
+    title: "the containers do not know this orchestrator",
+    explanation: "They compare the word with those that they know and treat every other as none: what \
+        belongs to the one that was meant is left out. With kubernetes misspelt the agents \
+        do not set up their gateway for the pods.",
+    hint: "write kubernetes, openshift, openstack, vcenter or none, or leave it out",
+};
+
+pub(crate) const PAGES: Message = Message {
+    code: "OSDN1806",
+    severity: Severity::Warn,
+    title: "the vrouter's pods ask for huge pages of one size only",
+    explanation: "A request for pages of 2M takes the place of that for pages of 1G, even where it is for none, \
+        while the agent's script is given both numbers and prefers those of 1G: the vrouter takes pages that \
+        Kubernetes has not reserved for it.",
+    hint: "leave one of hugePages2M and hugePages1G, and remove the other",
+};
+
+/// What cloudOrchestrator may be (tf-container-builder, `containers/base/common.sh:53` and `:375`).
+const ORCHESTRATORS: [&str; 5] = ["kubernetes", "openshift", "openstack", "vcenter", "none"];
+
+pub(crate) fn judge_orchestrator(component: &ComponentView<'_, Spec>, verdict: &mut Verdict) {
+    let given = component.spec.service_configuration.text("cloudOrchestrator");
+    if let Some(word) = given.filter(|word| !ORCHESTRATORS.contains(word)) {
+        let text = format!("{}: cloudOrchestrator {word:?} counts as none", component.title());
+        verdict.add(ORCHESTRATOR.at(component.setting("/cloudOrchestrator")).says(text));
+    }
+}
+
+/// Of two requests the second replaces the first, one for 0 pages too (tf-operator,
+/// `pkg/controller/vrouter/vrouter_ds.go:185-211`).
+pub(crate) fn judge_pages(component: &ComponentView<'_, Spec>, verdict: &mut Verdict) {
+    let given = &component.spec.service_configuration;
+    let large = given.number("hugePages1G").filter(|pages| *pages > 0);
+    if let (Some(large), Some(small)) = (large, given.number("hugePages2M")) {
+        let text = format!(
+            "{}: the pods ask for {small} pages of 2M, and not for the {large} of 1G",
+            component.title()
+        );
+        verdict.add(PAGES.at(component.setting("/hugePages1G")).says(text));
+    }
+}
+
 /// What the containers have of files (tf-operator, `pkg/apis/tf/v1alpha1/base_types.go:647-662`).
 const MOUNTED: [&str; 2] = ["/etc/certificates/", "/etc/ssl/certs/kubernetes/"];
 

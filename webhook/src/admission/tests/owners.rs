@@ -45,7 +45,7 @@ impl Lookup for Lagging {
 }
 
 const SERVICE: &str = r#"{"serviceConfiguration": {"linklocalServices":
-    [{"name": "ntp", "ip": "169.254.20.1", "port": 123}]}}"#;
+    [{"name": "ntp", "ip": "169.254.20.1", "port": 123, "ipFabricServiceHost": "192.0.2.1"}]}}"#;
 
 /// The Manager has given its Config a service; the claims are the Manager's.
 async fn bench(held_by: &str, lags_for: Option<usize>) -> Bench {
