@@ -99,6 +99,7 @@ async fn names_of_keys_come_without_values(client: Client) -> Outcome {
     let spec = WatchSpec {
         path: "/api/v1/secrets".to_owned(),
         name: None,
+        label_selector: String::new(),
         metadata_only: false,
         heartbeat: Duration::from_secs(10),
     };

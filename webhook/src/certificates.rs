@@ -238,6 +238,7 @@ fn watch_spec(namespace: &str, name: &str) -> WatchSpec {
     WatchSpec {
         path: Secret::url_path(&(), Some(namespace)),
         name: Some(name.to_owned()),
+        label_selector: String::new(),
         metadata_only: false,
         heartbeat: HEARTBEAT,
     }

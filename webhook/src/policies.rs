@@ -390,6 +390,7 @@ fn target() -> WatchSpec {
     WatchSpec {
         path: "/apis/opensdn.io/v1alpha1/admissionpolicies".to_owned(),
         name: None,
+        label_selector: String::new(),
         metadata_only: false,
         heartbeat: Duration::from_secs(10),
     }

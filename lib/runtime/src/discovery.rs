@@ -206,6 +206,7 @@ async fn keep(
     let spec = WatchSpec {
         path: "/apis/apiextensions.k8s.io/v1/customresourcedefinitions".to_owned(),
         name: None,
+        label_selector: String::new(),
         metadata_only: true,
         heartbeat: poll,
     };

@@ -154,6 +154,12 @@ impl Leadership {
         }
     }
 
+    /// Returns when the Lease is not competed for any more: it is released, or cannot be.
+    pub async fn finished(&self) {
+        let mut state = self.state.clone();
+        while state.changed().await.is_ok() {}
+    }
+
     /// Returns when the Lease was lost under [`OnLoss::End`]; else never.
     pub async fn ended(&self) {
         let mut state = self.state.clone();

@@ -9,12 +9,16 @@ use std::time::Duration;
 
 use prometheus_client::registry::Registry;
 use tokio::net::TcpListener;
+use tokio::time::timeout;
 
 use crate::admin::{self, AdminArgs};
 use crate::leader::Leadership;
 use crate::open_files;
 use crate::readiness::{Readiness, ReadinessCheck};
 use crate::shutdown::{self, Drain, Signals};
+
+/// How long the release of the Lease may keep a process from ending.
+const RELEASE: Duration = Duration::from_secs(5);
 
 /// Why a process could not start, or had to end.
 #[derive(Debug, thiserror::Error)]
@@ -89,6 +93,10 @@ impl Process {
         tokio::select! {
             () = work => {}
             () = leadership.ended() => return Err(Error::LeaseLost),
+        }
+        // Work may end before that, and then the others would wait until the Lease expires.
+        if timeout(RELEASE, leadership.finished()).await.is_err() {
+            tracing::warn!("failed to release the Lease in time; it expires by itself");
         }
         tracing::info!("stopped");
         Ok(())

@@ -21,6 +21,7 @@ use tokio::time::{Instant, sleep, timeout};
 use crate::call::CallFailure;
 use crate::counts::DisconnectedWatch;
 use crate::error_chain;
+use crate::path::segment;
 
 mod parts;
 
@@ -35,6 +36,8 @@ pub struct WatchSpec {
     pub path: String,
     /// Only the object of that name.
     pub name: Option<String>,
+    /// Only objects with these labels, as `kubectl --selector` has it; all, if it is empty.
+    pub label_selector: String,
     /// Metadata only, where the rest is large and not needed.
     pub metadata_only: bool,
     /// How often at least there has to be a sign of life.
@@ -311,6 +314,11 @@ impl Watch {
         if let Some(name) = &self.spec.name {
             // Names of objects need no escape. Writing to a String cannot fail.
             let _ = write!(uri, "&fieldSelector=metadata.name%3D{name}");
+        }
+        if !self.spec.label_selector.is_empty() {
+            // What a selector may have besides letters: = ! , ( ) and blanks.
+            let selector = segment(&self.spec.label_selector);
+            let _ = write!(uri, "&labelSelector={selector}");
         }
         let accept = self.parts.accept(!query.starts_with("watch"));
         let request = http::Request::get(uri).header(http::header::ACCEPT, accept);

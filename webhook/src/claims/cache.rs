@@ -113,6 +113,7 @@ impl Cache {
         let spec = WatchSpec {
             path: UniqueClaim::url_path(&(), None),
             name: None,
+            label_selector: String::new(),
             metadata_only: false,
             heartbeat: HEARTBEAT,
         };

@@ -59,6 +59,7 @@ impl Configuration {
         let spec = WatchSpec {
             path: format!("/apis/admissionregistration.k8s.io/v1/{}", object::plural(step)),
             name: Some(object::NAME.to_owned()),
+            label_selector: String::new(),
             metadata_only: false,
             heartbeat: HEARTBEAT,
         };

@@ -213,6 +213,7 @@ async fn follow(
     let target = WatchSpec {
         path: resource.path(),
         name: None,
+        label_selector: String::new(),
         metadata_only: false,
         heartbeat: shared.staleness / 3,
     };

@@ -161,6 +161,7 @@ async fn watch_config_map(inner: std::sync::Weak<Inner>, source: Source) {
     let target = WatchSpec {
         path: format!("/api/v1/namespaces/{namespace}/configmaps"),
         name: Some(name.clone()),
+        label_selector: String::new(),
         metadata_only: false,
         heartbeat: Duration::from_secs(10),
     };

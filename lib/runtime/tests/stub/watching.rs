@@ -55,6 +55,7 @@ fn spec() -> WatchSpec {
     WatchSpec {
         path: "/api/v1/things".to_owned(),
         name: None,
+        label_selector: String::new(),
         metadata_only: false,
         heartbeat: Duration::from_secs(1),
     }

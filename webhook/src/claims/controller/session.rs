@@ -141,6 +141,7 @@ impl<'k> Session<'k> {
             let target = WatchSpec {
                 path: resource.path(),
                 name: None,
+                label_selector: String::new(),
                 metadata_only: false,
                 heartbeat: HEARTBEAT,
             };
