@@ -7,6 +7,7 @@
 
 pub mod authority;
 pub mod identity;
+pub mod leaf;
 pub mod profile;
 pub mod rotation;
 pub mod secret;
