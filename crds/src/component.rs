@@ -427,6 +427,29 @@ impl Containers {
     }
 }
 
+/// The row of a kind. In a constant, a kind that there is not ends the build.
+#[must_use]
+#[allow(clippy::panic, reason = "it is for constants, where it is an error of the compiler")]
+pub const fn row(kind: &str) -> &'static Component {
+    let mut rest = COMPONENTS;
+    while let [first, others @ ..] = rest {
+        if same(first.kind.as_bytes(), kind.as_bytes()) {
+            return first;
+        }
+        rest = others;
+    }
+    panic!("no such kind of component");
+}
+
+/// Texts cannot be compared in a constant yet.
+const fn same(one: &[u8], other: &[u8]) -> bool {
+    match (one, other) {
+        ([], []) => true,
+        ([one, ones @ ..], [other, others @ ..]) => *one == *other && same(ones, others),
+        _ => false,
+    }
+}
+
 const fn main(main: &'static [&'static str]) -> Containers {
     Containers { main, init: &[], conditional: &[] }
 }

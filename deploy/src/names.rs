@@ -43,3 +43,15 @@ pub mod configuration {
     /// The Lease of the one that writes.
     pub const LEADER_LEASE: &str = "opensdn-webhook-configuration-leader";
 }
+
+/// The operator's.
+pub mod operator {
+    /// Where it is: apart from the webhook, as it has the network of its node.
+    pub const NAMESPACE: &str = "opensdn-operator";
+    /// Its Deployment, ServiceAccount and roles, and by which field manager it is known.
+    pub const NAME: &str = "opensdn-operator";
+    /// Its user, as RBAC and the audit log have it.
+    pub const USER: &str = "system:serviceaccount:opensdn-operator:opensdn-operator";
+    /// The Lease of the replica that acts.
+    pub const LEADER_LEASE: &str = "opensdn-operator";
+}

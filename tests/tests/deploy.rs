@@ -7,7 +7,7 @@
 mod apart;
 mod kustomize;
 mod removal;
-mod rights;
+pub(crate) mod rights;
 
 use serde_json::{Value, json};
 

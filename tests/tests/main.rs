@@ -22,6 +22,7 @@ mod lab_short;
 mod lab_uniqueness;
 mod lab_webhook;
 mod metrics_page;
+mod operator;
 mod policy_author;
 mod promises;
 mod reproducible;

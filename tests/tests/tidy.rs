@@ -208,11 +208,12 @@ fn check_paths<'p>(paths: impl IntoIterator<Item = &'p str>, all: &[Source]) {
 
 #[test]
 fn crates_know_only_whom_they_may_know() {
-    let forbidden: [(&str, &[&str]); 7] = [
+    let forbidden: [(&str, &[&str]); 8] = [
         ("sdk/host/Cargo.toml", &["kube", "k8s-openapi", "opensdn-crds", "axum"]),
         ("sdk/guest/Cargo.toml", &["kube", "tokio", "wasmtime"]),
         ("crds/Cargo.toml", &["tokio", "wasmtime"]),
         ("deploy/Cargo.toml", &["kube", "k8s-openapi", "tokio", "wasmtime"]),
+        ("operator/Cargo.toml", &["wasmtime", "opensdn-policy-host", "opensdn-policies"]),
         ("webhook/Cargo.toml", &["wasmtime"]),
         ("tests/stand-in/Cargo.toml", &["kube", "k8s-openapi", "opensdn-crds", "wasmtime"]),
         ("tests/reserved-port/Cargo.toml", &["tokio", "kube", "opensdn-testing"]),
@@ -282,13 +283,51 @@ fn only_admission_knows_the_review() {
 
 #[test]
 fn pure_modules_do_no_io() {
-    let pure = ["crds/src/", "deploy/src/", "webhook/src/claims/ledger.rs"];
+    let pure = [
+        "crds/src/",
+        "deploy/src/",
+        "operator/src/build",
+        "operator/src/component",
+        "operator/src/reconcile/fetch.rs",
+        "operator/src/reconcile/status.rs",
+        "operator/src/reconcile/validate.rs",
+        "operator/src/template.rs",
+        "webhook/src/claims/ledger.rs",
+    ];
     let all = sources(&[".rs"]);
     check_paths(pure, &all);
     let modules = all.iter().filter(|source| pure.iter().any(|path| source.path.starts_with(path)));
     let forbidden = ["async fn", ".await", "kube::Client", "std::fs", "std::net"];
     let places = modules.flat_map(|source| forbidden.map(|text| source.places_of(text)));
     check(places.flatten().collect(), "move what talks to the world to another module");
+}
+
+/// To add a component is to describe it: what is the same for all stands once, and nowhere by a name.
+#[test]
+fn of_the_operator_only_descriptions_name_a_component() {
+    let all = sources(&[".rs"]);
+    let folder = "operator/src/components/";
+    check_paths([folder], &all);
+    let described = all.iter().filter(|source| source.path.starts_with(folder));
+    let (mut wrong, mut words) = (Vec::new(), Vec::new());
+    for source in described {
+        let lines = source.text.lines().count();
+        if lines > 150 || source.text.contains("async") {
+            wrong.push(format!("{}: {lines} lines, or async", source.path));
+        }
+        let name = source.path.trim_start_matches(folder).trim_end_matches(".rs");
+        words.push(name.replace('_', ""));
+    }
+    let others = all.iter().filter(|source| {
+        source.path.starts_with("operator/src/")
+            && !source.path.starts_with("operator/src/components")
+    });
+    for source in others {
+        let code = source.split_tests().0.join("\n").to_lowercase();
+        let named = words.iter().filter(|word| code.contains(word.as_str()));
+        wrong.extend(named.map(|word| format!("{} names {word}", source.path)));
+    }
+    check(wrong, "a component is described in a file of its own, of 150 lines, without I/O");
 }
 
 /// Few files change what is in a cluster, so that a reader knows where to look, and each call has a
@@ -299,7 +338,7 @@ fn few_files_write_to_a_cluster() {
         ["lib/runtime/src/apply.rs", "lib/runtime/src/leader.rs", "webhook/src/claims/store.rs"];
     let all = sources(&[".rs"]);
     check_paths(writers, &all);
-    let products = ["lib/", "webhook/src/", "plugin/src/"];
+    let products = ["lib/", "operator/src/", "webhook/src/", "plugin/src/"];
     let others = all.iter().filter(|source| {
         products.iter().any(|folder| source.path.starts_with(folder))
             && !writers.contains(&source.path.as_str())

@@ -59,8 +59,7 @@ fn numbers(schema: &mut Schema) {
     const PAGES: &str = "OSDN1806";
     let _ = Fields::of(schema)
         .range("OSDN1808", &["cniMTU"], 68, 65535, "from 68 to 65535")
-        .at_least(PAGES, &["hugePages2M", "hugePages1G"], 0, "a number of pages, 0 or more")
-;
+        .at_least(PAGES, &["hugePages2M", "hugePages1G"], 0, "a number of pages, 0 or more");
 }
 
 fn environment(schema: &mut Schema) {

@@ -98,7 +98,8 @@ pub(crate) fn judge(authentication: &AuthParameters, at: &Pointer, verdict: &mut
         verdict.add(ADDRESS.at(parameters.key("address")).says(text));
     }
     if !given(&keystone.admin_password) && !given(&authentication.keystone_secret_name) {
-        let text = "keystoneSecretName is unset, and so is adminPassword: the password is contrail123";
+        let text =
+            "keystoneSecretName is unset, and so is adminPassword: the password is contrail123";
         verdict.add(PASSWORD.at(at.key("keystoneSecretName")).says(text));
     }
     if keystone.admin_port.is_none() {

@@ -20,6 +20,7 @@ pub mod link_local;
 pub mod measure;
 pub mod memory_cgroup;
 pub mod oha;
+pub mod operator;
 pub mod product;
 pub mod programs;
 pub mod report_apis;

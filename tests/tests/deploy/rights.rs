@@ -40,7 +40,7 @@ const NOT_SERVED: [&str; 2] = [" of openreports.io", " of wgpolicyk8s.io"];
 /// A request of the webhook, or a right to one: `verb resource[/subresource] of group`, with the
 /// namespace and the name where there are any.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Request {
+pub(crate) struct Request {
     verb: String,
     group: String,
     resource: String,
@@ -50,7 +50,7 @@ struct Request {
 
 /// A right that a rule grants.
 #[derive(Debug)]
-struct Right {
+pub(crate) struct Right {
     verb: String,
     group: String,
     resource: String,
@@ -61,7 +61,7 @@ struct Right {
 }
 
 impl Right {
-    fn allows(&self, request: &Request) -> bool {
+    pub(crate) fn allows(&self, request: &Request) -> bool {
         let whole = self.resource == "*" && !request.resource.contains('/');
         self.verb == request.verb
             && self.group == request.group
@@ -70,7 +70,7 @@ impl Right {
             && self.name.as_ref().is_none_or(|name| *name == request.name)
     }
 
-    fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         let Self { verb, group, resource, .. } = self;
         let mut text = format!("{verb} {resource}");
         if let Some(name) = &self.name {
@@ -87,7 +87,10 @@ impl Right {
 }
 
 /// The requests of an account, and those that were forbidden.
-fn requests(sandbox: &Sandbox, user: &str) -> Result<(BTreeSet<Request>, Vec<String>), Failed> {
+pub(crate) fn requests(
+    sandbox: &Sandbox,
+    user: &str,
+) -> Result<(BTreeSet<Request>, Vec<String>), Failed> {
     let (mut seen, mut forbidden) = (BTreeSet::new(), Vec::new());
     for line in std::fs::read_to_string(sandbox.audit_log())?.lines() {
         // The API server may be writing the last one.
@@ -120,10 +123,16 @@ fn requests(sandbox: &Sandbox, user: &str) -> Result<(BTreeSet<Request>, Vec<Str
     Ok((seen, forbidden))
 }
 
-async fn rights(sandbox: &Sandbox, account: &str) -> Result<Vec<Right>, Failed> {
+/// What an account's roles of its own name grant: that of the cluster, and those of these namespaces.
+pub(crate) async fn rights(
+    sandbox: &Sandbox,
+    account: &str,
+    namespaces: &[&str],
+) -> Result<Vec<Right>, Failed> {
     let mut rights = Vec::new();
-    for (kind, namespace) in [("clusterrole", None), ("role", Some("opensdn-system"))] {
-        let role = read(sandbox, &["-n", "opensdn-system", kind, account]).await?;
+    let roles = namespaces.iter().map(|namespace| ("role", Some(*namespace)));
+    for (kind, namespace) in [("clusterrole", None)].into_iter().chain(roles) {
+        let role = read(sandbox, &["-n", namespace.unwrap_or("default"), kind, account]).await?;
         for rule in role["rules"].as_array().into_iter().flatten() {
             let names = match texts(&rule["resourceNames"]) {
                 none if none.is_empty() => vec![None],
@@ -246,7 +255,7 @@ async fn use_it(sandbox: &Sandbox, product: &Product) -> Outcome {
 /// What is granted to the account and has not been seen yet.
 async fn unused(sandbox: &Sandbox, account: &str, user: &str) -> Result<Vec<String>, Failed> {
     let (seen, _) = requests(sandbox, user)?;
-    let rights = rights(sandbox, account).await?;
+    let rights = rights(sandbox, account, &["opensdn-system"]).await?;
     let unused = rights.iter().filter(|right| !seen.iter().any(|one| right.allows(one)));
     let unknown = |text: &String| {
         !NOT_SEEN.iter().any(|(known, _)| known == text)

@@ -1,0 +1,65 @@
+//! The command line: every flag can also be given by the environment variable that `--help` names.
+
+use clap::Parser;
+use opensdn_runtime::admin::AdminArgs;
+use opensdn_runtime::log::LogArgs;
+
+/// Makes running OpenSDN components of their objects, and keeps them so.
+///
+/// Of several replicas one acts, by a Lease; the others know the cluster already when they take over. It
+/// serves liveness, readiness and metrics by plain HTTP. On SIGTERM it releases the Lease and ends with code
+/// 0; where it lost the Lease it ends with code 1, to be started again.
+#[derive(Clone, Debug, Parser)]
+#[command(name = "opensdn-operator", version)]
+pub struct Args {
+    /// Namespaces whose objects are looked after, separated by commas. Without it all.
+    #[arg(
+        long,
+        env = "OPENSDN_OPERATOR_NAMESPACES",
+        value_name = "NAMESPACES",
+        value_delimiter = ','
+    )]
+    pub namespaces: Vec<String>,
+
+    /// How many objects of a kind are worked on at once.
+    #[arg(
+        long,
+        env = "OPENSDN_OPERATOR_CONCURRENCY",
+        value_name = "COUNT",
+        default_value_t = 4,
+        value_parser = clap::value_parser!(u16).range(1..=64)
+    )]
+    pub concurrency: u16,
+
+    /// Where the admin port is.
+    #[command(flatten)]
+    pub admin: AdminArgs,
+
+    /// Namespace of this process and of its Lease.
+    #[arg(long, env = "POD_NAMESPACE", default_value = opensdn_deploy::names::operator::NAMESPACE)]
+    pub namespace: String,
+
+    /// Name of this replica, different from the others'.
+    #[arg(long, env = "POD_NAME", default_value_t = default_replica())]
+    pub replica: String,
+
+    /// What is logged, and how.
+    #[command(flatten)]
+    pub log: LogArgs,
+}
+
+impl Args {
+    /// Where objects are watched: each namespace, or all, which is the empty one.
+    #[must_use]
+    pub fn scopes(&self) -> Vec<String> {
+        let mut scopes = self.namespaces.clone();
+        scopes.retain(|namespace| !namespace.is_empty());
+        scopes.sort_unstable();
+        scopes.dedup();
+        if scopes.is_empty() { vec![String::new()] } else { scopes }
+    }
+}
+
+fn default_replica() -> String {
+    format!("opensdn-operator-{}", std::process::id())
+}

@@ -1,0 +1,118 @@
+//! The objects of a component (pure): one file for each kind that is made. What differs between
+//! components comes from their descriptions; no line here names one.
+
+pub mod certificates;
+mod config_map;
+mod disruption_budget;
+mod service_account;
+mod stateful_set;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
+use kube::ResourceExt;
+use kube::api::DynamicObject;
+use serde::Serialize;
+use sha2::{Digest as _, Sha256};
+
+use crate::cache::Kind;
+use crate::names::{self, APPLIED};
+use crate::reconcile::validate::Valid;
+use crate::template::{TemplateError, Templates};
+
+/// Why the objects could not be made. All of it are errors of ours.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages say it")]
+pub enum BuildError {
+    #[error(transparent)]
+    Template(#[from] TemplateError),
+    #[error("write {kind} as JSON")]
+    Json { kind: &'static str, source: serde_json::Error },
+}
+
+/// An object as it shall be.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Intent {
+    /// Its kind.
+    pub kind: Kind,
+    /// Its name.
+    pub name: String,
+    /// All that the operator wants of it, with the digest of that in [`APPLIED`].
+    pub object: DynamicObject,
+}
+
+/// All objects of a component, in the order in which they are applied.
+///
+/// # Errors
+/// A template is wrong.
+pub fn build(
+    templates: &Templates,
+    object: &DynamicObject,
+    valid: &Valid,
+    certificates: certificates::Data,
+) -> Result<Vec<Intent>, BuildError> {
+    let owner = Owner { object, valid };
+    let files = config_map::files(templates, valid)?;
+    let mut intents = vec![
+        intent(Kind::ServiceAccount, &service_account::build(&owner))?,
+        intent(Kind::ConfigMap, &config_map::build(&owner, files.all))?,
+        intent(Kind::Secret, &certificates::build(&owner, certificates))?,
+    ];
+    if let Some(budget) = disruption_budget::build(&owner) {
+        intents.push(intent(Kind::PodDisruptionBudget, &budget)?);
+    }
+    // Without a node it would be made with nothing to do, and an old one keeps its size.
+    if valid.replicas() > 0 {
+        let stateful_set = stateful_set::build(&owner, &files.digest);
+        intents.push(intent(Kind::StatefulSet, &stateful_set)?);
+    }
+    Ok(intents)
+}
+
+/// Whom the objects belong to.
+struct Owner<'a> {
+    object: &'a DynamicObject,
+    valid: &'a Valid,
+}
+
+impl Owner<'_> {
+    fn metadata(&self, name: String) -> ObjectMeta {
+        let types = self.object.types.clone().unwrap_or_default();
+        ObjectMeta {
+            name: Some(name),
+            namespace: self.object.namespace(),
+            labels: Some(names::managed(self.valid.instance.labels())),
+            owner_references: Some(vec![OwnerReference {
+                api_version: types.api_version,
+                kind: types.kind,
+                name: self.object.name_any(),
+                uid: self.object.uid().unwrap_or_default(),
+                controller: Some(true),
+                block_owner_deletion: Some(true),
+            }]),
+            ..ObjectMeta::default()
+        }
+    }
+}
+
+fn intent(kind: Kind, object: &impl Serialize) -> Result<Intent, BuildError> {
+    let json = |source| BuildError::Json { kind: kind.name(), source };
+    let value = serde_json::to_value(object).map_err(json)?;
+    let digest = digest([value.to_string().as_bytes()]);
+    let mut object: DynamicObject = serde_json::from_value(value).map_err(json)?;
+    object.annotations_mut().insert(APPLIED.to_owned(), digest);
+    Ok(Intent { kind, name: object.name_any(), object })
+}
+
+/// A digest for comparing, not for keeping secrets: 128 bits in hexadecimal.
+fn digest<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> String {
+    use std::fmt::Write as _;
+    let mut hash = Sha256::new();
+    for part in parts {
+        hash.update((part.len() as u64).to_be_bytes());
+        hash.update(part);
+    }
+    hash.finalize().iter().take(16).fold(String::new(), |mut text, byte| {
+        // Writing to a String cannot fail.
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}

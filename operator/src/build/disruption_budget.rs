@@ -1,0 +1,26 @@
+//! The PodDisruptionBudget: so many pods may be evicted that the service still works.
+
+use k8s_openapi::api::policy::v1::{PodDisruptionBudget, PodDisruptionBudgetSpec};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
+
+use super::Owner;
+
+/// None for a single pod, which no drain could ever evict, and for two of which both are needed.
+pub(super) fn build(owner: &Owner<'_>) -> Option<PodDisruptionBudget> {
+    let valid = owner.valid;
+    let members = valid.replicas();
+    let spare = members - valid.description.quorum.of(members);
+    (spare > 0).then(|| PodDisruptionBudget {
+        metadata: owner.metadata(valid.instance.disruption_budget()),
+        spec: Some(PodDisruptionBudgetSpec {
+            max_unavailable: Some(IntOrString::Int(spare)),
+            selector: Some(LabelSelector {
+                match_labels: Some(valid.instance.labels()),
+                ..LabelSelector::default()
+            }),
+            ..PodDisruptionBudgetSpec::default()
+        }),
+        ..PodDisruptionBudget::default()
+    })
+}

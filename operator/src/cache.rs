@@ -1,0 +1,345 @@
+//! What the operator knows of the cluster, kept by one watch for each kind and namespace: nodes, pods, and
+//! what the operator itself has made. Objects lose on the way in what is not needed.
+//!
+//! An object that the operator has just written is in here before its watch tells of it: the next
+//! pass must not write it again. What a watch tells that is older than that is passed over.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use kube::ResourceExt as _;
+use kube::api::DynamicObject;
+use opensdn_runtime::watch::Event;
+use serde_json::{Map, Value};
+
+use crate::names::{MANAGED_BY, OPERATOR, TYPE};
+
+/// A kind that is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[allow(missing_docs, reason = "they are Kubernetes' own")]
+pub enum Kind {
+    Node,
+    Pod,
+    ServiceAccount,
+    ConfigMap,
+    Secret,
+    PodDisruptionBudget,
+    StatefulSet,
+}
+
+impl Kind {
+    /// All of them.
+    pub const ALL: [Self; 7] = [
+        Self::Node,
+        Self::Pod,
+        Self::ServiceAccount,
+        Self::ConfigMap,
+        Self::Secret,
+        Self::PodDisruptionBudget,
+        Self::StatefulSet,
+    ];
+    /// What the operator makes, in the order in which it is applied: what pods need before they start.
+    pub const OWNED: [Self; 5] = [
+        Self::ServiceAccount,
+        Self::ConfigMap,
+        Self::Secret,
+        Self::PodDisruptionBudget,
+        Self::StatefulSet,
+    ];
+
+    /// Its name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Node => "Node",
+            Self::Pod => "Pod",
+            Self::ServiceAccount => "ServiceAccount",
+            Self::ConfigMap => "ConfigMap",
+            Self::Secret => "Secret",
+            Self::PodDisruptionBudget => "PodDisruptionBudget",
+            Self::StatefulSet => "StatefulSet",
+        }
+    }
+
+    /// The kind of that name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.name() == name)
+    }
+
+    /// Where it is served, and its plural.
+    #[must_use]
+    pub const fn path(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Node => ("/api/v1", "nodes"),
+            Self::Pod => ("/api/v1", "pods"),
+            Self::ServiceAccount => ("/api/v1", "serviceaccounts"),
+            Self::ConfigMap => ("/api/v1", "configmaps"),
+            Self::Secret => ("/api/v1", "secrets"),
+            Self::PodDisruptionBudget => ("/apis/policy/v1", "poddisruptionbudgets"),
+            Self::StatefulSet => ("/apis/apps/v1", "statefulsets"),
+        }
+    }
+
+    /// Which of them are asked for: what is not ours does not come.
+    #[must_use]
+    pub fn label_selector(self) -> String {
+        match self {
+            Self::Node => String::new(),
+            Self::Pod => TYPE.to_owned(),
+            _ => format!("{MANAGED_BY}={OPERATOR}"),
+        }
+    }
+
+    /// Only what is needed of an object.
+    fn prune(self, mut object: DynamicObject) -> DynamicObject {
+        object.metadata.managed_fields = None;
+        let parts: &[&str] = match self {
+            Self::Node => &["/status/addresses"],
+            Self::Pod => &[
+                "/spec/nodeName",
+                "/status/podIP",
+                "/status/conditions",
+                "/status/containerStatuses",
+                "/status/initContainerStatuses",
+            ],
+            _ => return object,
+        };
+        object.metadata.annotations = None;
+        object.metadata.generation = None;
+        let mut picked = Map::new();
+        for part in parts {
+            if let (Some(value), Some((parent, key))) =
+                (object.data.pointer(part), part.rsplit_once('/'))
+                && let Value::Object(map) = picked
+                    .entry(parent.trim_start_matches('/'))
+                    .or_insert_with(|| Value::Object(Map::new()))
+            {
+                map.insert(key.to_owned(), value.clone());
+            }
+        }
+        object.data = Value::Object(picked);
+        object
+    }
+}
+
+type Key = (String, String);
+
+/// What the operator knows; cheap to share.
+#[derive(Debug, Default)]
+pub struct Cache {
+    objects: RwLock<BTreeMap<Kind, BTreeMap<Key, Arc<DynamicObject>>>>,
+}
+
+impl Cache {
+    /// The object.
+    #[must_use]
+    pub fn get(&self, kind: Kind, namespace: &str, name: &str) -> Option<Arc<DynamicObject>> {
+        let key = (namespace.to_owned(), name.to_owned());
+        self.read().get(&kind)?.get(&key).cloned()
+    }
+
+    /// Those of a namespace, by name; nodes are in none.
+    #[must_use]
+    pub fn list(&self, kind: Kind, namespace: &str) -> Vec<Arc<DynamicObject>> {
+        let objects = self.read();
+        let all = objects.get(&kind).into_iter();
+        let from = (namespace.to_owned(), String::new());
+        let all = all.flat_map(|all| all.range(from.clone()..));
+        all.take_while(|((other, _), _)| other == namespace).map(|(_, one)| one.clone()).collect()
+    }
+
+    /// Stores an object, unless what is here is newer. Returns what was here before, and whether
+    /// anything that is kept of it is different now.
+    pub fn put(&self, kind: Kind, object: DynamicObject) -> (Option<Arc<DynamicObject>>, bool) {
+        let object = kind.prune(object);
+        let mut objects = self.write();
+        let all = objects.entry(kind).or_default();
+        let key = key(&object);
+        let before = all.get(&key).cloned();
+        if before.as_ref().is_some_and(|before| version(before) > version(&object)) {
+            return (before, false);
+        }
+        let is_same = before.as_ref().is_some_and(|before| same(before, &object));
+        all.insert(key, Arc::new(object));
+        (before, !is_same)
+    }
+
+    /// Takes an object out.
+    pub fn remove(&self, kind: Kind, object: &DynamicObject) -> Option<Arc<DynamicObject>> {
+        let mut objects = self.write();
+        let all = objects.get_mut(&kind)?;
+        let key = key(object);
+        // Another one of the name may have been stored since.
+        if all.get(&key).is_some_and(|here| here.metadata.uid != object.metadata.uid) {
+            return None;
+        }
+        all.remove(&key)
+    }
+
+    fn read(&self) -> RwLockReadGuard<'_, BTreeMap<Kind, BTreeMap<Key, Arc<DynamicObject>>>> {
+        // Maps of whole objects cannot be left half changed.
+        self.objects.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, BTreeMap<Kind, BTreeMap<Key, Arc<DynamicObject>>>> {
+        self.objects.write().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What one watch brings into the cache, and which objects it tells to be looked at again.
+#[derive(Debug)]
+pub struct Feed {
+    kind: Kind,
+    /// Of which namespace it tells; all, if it is empty.
+    namespace: String,
+    /// What a new list has told so far.
+    listed: Option<BTreeSet<Key>>,
+}
+
+impl Feed {
+    /// A watch of that kind.
+    #[must_use]
+    pub fn new(kind: Kind, namespace: &str) -> Self {
+        Self { kind, namespace: namespace.to_owned(), listed: None }
+    }
+
+    /// Takes an event. Returns the objects that are new, different or gone, as they are or were.
+    pub fn take(&mut self, cache: &Cache, event: Event) -> Vec<Arc<DynamicObject>> {
+        match event {
+            Event::Init => {
+                self.listed = Some(BTreeSet::new());
+                Vec::new()
+            }
+            Event::InitApply(object) => {
+                let Some(object) = read(object) else { return Vec::new() };
+                if let Some(listed) = &mut self.listed {
+                    listed.insert(key(&object));
+                }
+                self.put(cache, object)
+            }
+            Event::InitDone => self.forget_unlisted(cache),
+            Event::Apply(object) => {
+                read(object).map(|object| self.put(cache, object)).unwrap_or_default()
+            }
+            Event::Delete(object) => {
+                let gone = read(object).and_then(|object| cache.remove(self.kind, &object));
+                gone.into_iter().collect()
+            }
+            Event::Heartbeat | Event::Disconnected { .. } => Vec::new(),
+        }
+    }
+
+    fn put(&self, cache: &Cache, object: DynamicObject) -> Vec<Arc<DynamicObject>> {
+        let key = key(&object);
+        let (before, has_changed) = cache.put(self.kind, object);
+        if !has_changed {
+            return Vec::new();
+        }
+        // The one before too: it may have belonged to another.
+        before.into_iter().chain(cache.get(self.kind, &key.0, &key.1)).collect()
+    }
+
+    /// What went while the watch was lost.
+    fn forget_unlisted(&mut self, cache: &Cache) -> Vec<Arc<DynamicObject>> {
+        let Some(listed) = self.listed.take() else { return Vec::new() };
+        let mut objects = cache.write();
+        let Some(all) = objects.get_mut(&self.kind) else { return Vec::new() };
+        let of_here = |key: &Key| self.namespace.is_empty() || key.0 == self.namespace;
+        let gone: Vec<Key> =
+            all.keys().filter(|key| of_here(key) && !listed.contains(*key)).cloned().collect();
+        gone.iter().filter_map(|key| all.remove(key)).collect()
+    }
+}
+
+/// What the API server sends is an object with metadata.
+fn read(object: Value) -> Option<DynamicObject> {
+    serde_json::from_value(object).ok()
+}
+
+fn key(object: &DynamicObject) -> Key {
+    (object.namespace().unwrap_or_default(), object.name_any())
+}
+
+/// Kubernetes promises since 1.35 that versions of one kind can be compared as numbers, and etcd has
+/// made them so that they can since ever.
+fn version(object: &DynamicObject) -> Option<u64> {
+    object.metadata.resource_version.as_ref()?.parse().ok()
+}
+
+/// Whether two states of an object differ in nothing but the version.
+fn same(one: &DynamicObject, other: &DynamicObject) -> bool {
+    let mut metadata = one.metadata.clone();
+    metadata.resource_version.clone_from(&other.metadata.resource_version);
+    metadata == other.metadata && one.data == other.data
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn pod(name: &str, version: u64, address: &str) -> Value {
+        json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": "tf", "uid": name,
+            "resourceVersion": version.to_string(), "managedFields": [{"manager": "a"}]},
+            "spec": {"nodeName": "n", "containers": [1]}, "status": {"podIP": address}})
+    }
+
+    fn names(cache: &Cache) -> Vec<String> {
+        let all = cache.list(Kind::Pod, "tf");
+        all.iter().map(|one| one.name_any()).collect()
+    }
+
+    #[test]
+    fn what_is_not_needed_of_a_pod_is_not_kept() {
+        let cache = Cache::default();
+        cache.put(Kind::Pod, read(pod("a", 1, "192.0.2.1")).unwrap());
+        let kept = cache.get(Kind::Pod, "tf", "a").unwrap();
+        let expected = json!({"spec": {"nodeName": "n"}, "status": {"podIP": "192.0.2.1"}});
+        assert_eq!((&kept.data, &kept.metadata.managed_fields), (&expected, &None));
+    }
+
+    #[test]
+    fn what_the_operator_wrote_is_not_replaced_by_what_a_watch_tells_later_of_before() {
+        let (cache, mut feed) = (Cache::default(), Feed::new(Kind::Pod, ""));
+        cache.put(Kind::Pod, read(pod("a", 10, "192.0.2.2")).unwrap());
+        assert!(feed.take(&cache, Event::Apply(pod("a", 9, "192.0.2.1"))).is_empty());
+        assert_eq!(cache.get(Kind::Pod, "tf", "a").unwrap().data["status"]["podIP"], "192.0.2.2");
+        assert_eq!(feed.take(&cache, Event::Apply(pod("a", 11, "192.0.2.3"))).len(), 2);
+    }
+
+    #[test]
+    fn a_change_of_nothing_that_is_kept_tells_nobody() {
+        let (cache, mut feed) = (Cache::default(), Feed::new(Kind::Pod, ""));
+        assert_eq!(feed.take(&cache, Event::Apply(pod("a", 1, "192.0.2.1"))).len(), 1);
+        assert!(feed.take(&cache, Event::Apply(pod("a", 2, "192.0.2.1"))).is_empty());
+    }
+
+    #[test]
+    fn what_went_while_the_watch_was_lost_is_gone_in_its_own_namespace_only() {
+        let (cache, mut feed) = (Cache::default(), Feed::new(Kind::Pod, "tf"));
+        for name in ["a", "b"] {
+            feed.take(&cache, Event::Apply(pod(name, 1, "192.0.2.1")));
+        }
+        let mut other = pod("c", 1, "192.0.2.1");
+        other["metadata"]["namespace"] = "other".into();
+        cache.put(Kind::Pod, read(other).unwrap());
+        feed.take(&cache, Event::Init);
+        feed.take(&cache, Event::InitApply(pod("b", 2, "192.0.2.1")));
+        assert_eq!(names(&cache), ["a", "b"], "until the list is whole");
+        assert_eq!(feed.take(&cache, Event::InitDone).len(), 1);
+        assert_eq!(names(&cache), ["b"]);
+        assert_eq!(cache.list(Kind::Pod, "other").len(), 1);
+    }
+
+    #[test]
+    fn a_deletion_takes_no_other_object_of_the_name() {
+        let cache = Cache::default();
+        cache.put(Kind::Pod, read(pod("a", 5, "192.0.2.1")).unwrap());
+        let mut old = pod("a", 4, "192.0.2.1");
+        old["metadata"]["uid"] = "of the one before".into();
+        assert!(cache.remove(Kind::Pod, &read(old).unwrap()).is_none());
+        assert_eq!(names(&cache), ["a"]);
+    }
+}

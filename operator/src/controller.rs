@@ -1,0 +1,333 @@
+//! Which objects are looked at, and when: each when it changes, when something that it owns or a pod of it
+//! does, and all when the nodes do. The queue, one pass at a time for each object, is kube's.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use futures::channel::mpsc::{UnboundedReceiver, UnboundedSender, unbounded};
+use futures::{FutureExt as _, StreamExt as _};
+use kube::api::{ApiResource, DynamicObject};
+use kube::runtime::controller::{Action, Config, applier};
+use kube::runtime::reflector::store::Writer;
+use kube::runtime::reflector::{ObjectRef, Store};
+use kube::runtime::watcher;
+use kube::{Client, ResourceExt};
+use opensdn_runtime::error_chain;
+use opensdn_runtime::leader::Leadership;
+use opensdn_runtime::readiness::{Readiness, ReadinessCheck};
+use opensdn_runtime::shutdown::{Drain, Phase};
+use opensdn_runtime::watch::{Event, WatchSpec, watch};
+use serde_json::Value;
+use tokio::sync::mpsc::Receiver;
+
+use crate::cache::{Cache, Feed, Kind};
+use crate::component::{Component, word};
+use crate::components::COMPONENTS;
+use crate::metrics::Outcome;
+use crate::names;
+use crate::reconcile::{Context, Error, reconcile};
+
+/// How often at least the API server has to say something in a watch.
+const HEARTBEAT: Duration = Duration::from_secs(30);
+/// Until a pass that failed is tried again; doubled each time.
+const FIRST_RETRY: Duration = Duration::from_secs(1);
+const LAST_RETRY: Duration = Duration::from_secs(300);
+
+/// All controllers of the process.
+#[derive(Clone)]
+pub struct Controllers {
+    all: Arc<Vec<Controller>>,
+    /// Only who leads fills the queues: nobody reads those of the others.
+    is_leading: Arc<AtomicBool>,
+}
+
+/// The controller of one kind in one namespace, or in all.
+struct Controller {
+    component: &'static dyn Component,
+    resource: ApiResource,
+    store: Store<DynamicObject>,
+    queue: UnboundedSender<ObjectRef<DynamicObject>>,
+    /// Until it runs.
+    requests: Mutex<Option<UnboundedReceiver<ObjectRef<DynamicObject>>>>,
+    failures: Mutex<HashMap<ObjectRef<DynamicObject>, u32>>,
+}
+
+impl Controllers {
+    /// Starts to watch all kinds in these namespaces; the empty one stands for all.
+    #[must_use]
+    pub fn watch(
+        client: &Client,
+        cache: &Arc<Cache>,
+        scopes: &[String],
+        readiness: &Readiness,
+    ) -> Self {
+        let mut all = Vec::new();
+        let mut writers = Vec::new();
+        for component in COMPONENTS {
+            for scope in scopes {
+                let resource = component.resource();
+                let path = collection(&api_path(&resource), &resource.plural, scope);
+                let events = watch(client.clone(), spec(path, String::new()));
+                let writer = Writer::new(resource.clone());
+                let (queue, requests) = unbounded();
+                all.push(Controller {
+                    component: *component,
+                    resource,
+                    store: writer.as_reader(),
+                    queue,
+                    requests: Mutex::new(Some(requests)),
+                    failures: Mutex::default(),
+                });
+                let check = format!("{} of {}", all.len(), component.facts().kind);
+                writers.push((writer, events, readiness.add_check(check, "not listed yet")));
+            }
+        }
+        let this = Self { all: Arc::new(all), is_leading: Arc::default() };
+        for (number, (writer, events, check)) in writers.into_iter().enumerate() {
+            tokio::spawn(this.clone().follow_objects(number, writer, events, check));
+        }
+        for kind in Kind::ALL {
+            // Nodes are in no namespace.
+            let scopes = if kind == Kind::Node { &[String::new()][..] } else { scopes };
+            for scope in scopes {
+                let (api, plural) = kind.path();
+                let path = collection(api, plural, scope);
+                let events = watch(client.clone(), spec(path, kind.label_selector()));
+                let check = readiness.add_check(format!("{plural} {scope}"), "not listed yet");
+                let feed = Feed::new(kind, scope);
+                tokio::spawn(this.clone().follow_others(feed, kind, cache.clone(), events, check));
+            }
+        }
+        this
+    }
+
+    /// Keeps the store of one kind, and has each object looked at that changes.
+    async fn follow_objects(
+        self,
+        number: usize,
+        mut writer: Writer<DynamicObject>,
+        mut events: Receiver<Event>,
+        check: ReadinessCheck,
+    ) {
+        let Some(controller) = self.all.get(number) else { return };
+        while let Some(event) = events.recv().await {
+            let read = |object: Value| serde_json::from_value::<DynamicObject>(object).ok();
+            let event = match event {
+                Event::Init => watcher::Event::Init,
+                Event::InitDone => {
+                    check.pass();
+                    watcher::Event::InitDone
+                }
+                Event::InitApply(object) => match read(object) {
+                    Some(object) => watcher::Event::InitApply(object),
+                    None => continue,
+                },
+                Event::Apply(object) => match read(object) {
+                    Some(object) => watcher::Event::Apply(object),
+                    None => continue,
+                },
+                Event::Delete(object) => match read(object) {
+                    Some(object) => watcher::Event::Delete(object),
+                    None => continue,
+                },
+                Event::Heartbeat | Event::Disconnected { .. } => continue,
+            };
+            writer.apply_watcher_event(&event);
+            match event {
+                watcher::Event::Apply(object) => self.enqueue(controller, &object),
+                // What came by a list is in the store only now.
+                watcher::Event::InitDone => {
+                    for object in controller.store.state() {
+                        self.enqueue(controller, &object);
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Keeps the cache of one kind, and has those looked at whom a change concerns.
+    async fn follow_others(
+        self,
+        mut feed: Feed,
+        kind: Kind,
+        cache: Arc<Cache>,
+        mut events: Receiver<Event>,
+        check: ReadinessCheck,
+    ) {
+        while let Some(event) = events.recv().await {
+            let is_listed = matches!(event, Event::InitDone);
+            for object in feed.take(&cache, event) {
+                self.concern(kind, &object);
+            }
+            if is_listed {
+                check.pass();
+            }
+        }
+    }
+
+    /// Has all looked at whom a change of that object concerns.
+    fn concern(&self, kind: Kind, object: &DynamicObject) {
+        let namespace = &object.namespace().unwrap_or_default();
+        match kind {
+            Kind::Node => self.enqueue_all(""),
+            Kind::Pod => {
+                let label =
+                    |key: &str| object.labels().get(key).map(String::as_str).unwrap_or_default();
+                let of = label(names::TYPE);
+                for controller in self.all.iter() {
+                    if word(controller.component.facts()) == of {
+                        self.enqueue_named(controller, namespace, label(of));
+                    }
+                }
+            }
+            _ if [names::CA_SECRET, names::TRUST].contains(&object.name_any().as_str()) => {
+                self.enqueue_all(namespace);
+            }
+            _ => {
+                let owners = object.owner_references().iter();
+                for owner in owners.filter(|owner| owner.controller == Some(true)) {
+                    for controller in self.all.iter() {
+                        if controller.resource.kind == owner.kind
+                            && controller.resource.api_version == owner.api_version
+                        {
+                            self.enqueue_named(controller, namespace, &owner.name);
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// Those of a namespace; of all, if it is empty.
+    fn enqueue_all(&self, namespace: &str) {
+        for controller in self.all.iter() {
+            for object in controller.store.state() {
+                if namespace.is_empty() || object.namespace().as_deref() == Some(namespace) {
+                    self.enqueue(controller, &object);
+                }
+            }
+        }
+    }
+
+    fn enqueue(&self, controller: &Controller, object: &DynamicObject) {
+        self.enqueue_named(controller, &object.namespace().unwrap_or_default(), &object.name_any());
+    }
+
+    fn enqueue_named(&self, controller: &Controller, namespace: &str, name: &str) {
+        if !self.is_leading.load(Ordering::Acquire) {
+            return;
+        }
+        let object = ObjectRef::new_with(name, controller.resource.clone()).within(namespace);
+        // An error means that the process ends.
+        let _ = controller.queue.unbounded_send(object);
+    }
+
+    /// Waits for the Lease, then has every object looked at until the process drains.
+    pub async fn run(
+        self,
+        ctx: Arc<Context>,
+        mut leadership: Leadership,
+        mut drain: Drain,
+        concurrency: u16,
+    ) {
+        while !leadership.is_held() {
+            tokio::select! {
+                () = leadership.changed() => {}
+                () = drain.reached(Phase::Draining) => return,
+            }
+        }
+        tracing::info!("started to reconcile");
+        self.is_leading.store(true, Ordering::Release);
+        let running = self
+            .all
+            .iter()
+            .map(|controller| controller.run(ctx.clone(), drain.clone(), concurrency));
+        let running = futures::future::join_all(running);
+        self.enqueue_all("");
+        running.await;
+    }
+}
+
+impl Controller {
+    async fn run(&self, ctx: Arc<Context>, mut drain: Drain, concurrency: u16) {
+        let requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let Some(requests) = requests else { return };
+        let stopping = async move { drain.reached(Phase::Draining).await };
+        let requests = requests.map(Ok::<_, std::convert::Infallible>).take_until(stopping.boxed());
+        let pass = |object: Arc<DynamicObject>, ctx: Arc<Context>| {
+            let (component, resource) = (self.component, self.resource.clone());
+            async move { pass(&ctx, component, &resource, object).await }.boxed()
+        };
+        let retry =
+            |object: Arc<DynamicObject>, error: &Error, _: Arc<Context>| self.retry(&object, error);
+        let config = Config::default().concurrency(concurrency);
+        let passes = applier(pass, retry, ctx, self.store.clone(), requests, config);
+        passes
+            .for_each(|ended| {
+                // Of a pass that failed `retry` has told already; other errors are of objects that
+                // are gone.
+                if let Ok((object, _)) = ended {
+                    self.failures().remove(&object);
+                }
+                futures::future::ready(())
+            })
+            .await;
+    }
+
+    /// When an object is tried again, whose pass has failed.
+    fn retry(&self, object: &DynamicObject, error: &Error) -> Action {
+        let key = ObjectRef::from_obj_with(object, self.resource.clone());
+        let mut failures = self.failures();
+        let count = failures.entry(key).or_default();
+        let pause = FIRST_RETRY.saturating_mul(2_u32.saturating_pow((*count).min(16)));
+        *count += 1;
+        let pause = pause.min(LAST_RETRY);
+        tracing::warn!(
+            kind = self.resource.kind,
+            namespace = object.metadata.namespace,
+            name = object.metadata.name,
+            error = error_chain(error),
+            failures = *count,
+            retry_in_seconds = pause.as_secs(),
+            "failed to reconcile; will retry"
+        );
+        Action::requeue(pause)
+    }
+
+    fn failures(&self) -> std::sync::MutexGuard<'_, HashMap<ObjectRef<DynamicObject>, u32>> {
+        // A map of numbers cannot be left half changed.
+        self.failures.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+async fn pass(
+    ctx: &Context,
+    component: &'static dyn Component,
+    resource: &ApiResource,
+    object: Arc<DynamicObject>,
+) -> Result<Action, Error> {
+    let started = Instant::now();
+    let ended = reconcile(ctx, component, resource, object).await;
+    let result = if ended.is_ok() { Outcome::Success } else { Outcome::Error };
+    ctx.metrics.pass(component.facts().kind, result, started.elapsed());
+    ended
+}
+
+fn spec(path: String, label_selector: String) -> WatchSpec {
+    WatchSpec { path, name: None, label_selector, metadata_only: false, heartbeat: HEARTBEAT }
+}
+
+fn api_path(resource: &ApiResource) -> String {
+    format!("/apis/{}", resource.api_version)
+}
+
+fn collection(api: &str, plural: &str, namespace: &str) -> String {
+    if namespace.is_empty() {
+        format!("{api}/{plural}")
+    } else {
+        format!("{api}/namespaces/{namespace}/{plural}")
+    }
+}

@@ -1,0 +1,110 @@
+//! The operator: makes running OpenSDN components of their objects, and keeps them so.
+//!
+//! ```text
+//! controller   which objects are looked at, and when
+//! reconcile    one pass in five steps: fetch, validate, build, apply, status
+//! build        the objects of a component, pure
+//! component    what a component is to all this; components/ has one description for each kind
+//! cache        what is known of the cluster, by watches
+//! ```
+
+#![warn(missing_docs)]
+
+pub mod args;
+pub mod build;
+pub mod cache;
+pub mod component;
+pub mod components;
+pub mod controller;
+pub mod metrics;
+pub mod names;
+pub mod reconcile;
+pub mod template;
+
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use clap::Parser as _;
+use opensdn_runtime::apply::Context as Writer;
+use opensdn_runtime::leader::{Election, Leadership, OnLoss};
+use opensdn_runtime::process::{self, Process};
+use opensdn_runtime::{error_chain, log};
+
+pub use args::Args;
+use cache::Cache;
+use controller::Controllers;
+use metrics::Metrics;
+use reconcile::Context;
+use template::{TemplateError, Templates};
+
+/// The Lease by which one replica acts.
+pub const LEASE: &str = opensdn_deploy::names::operator::LEADER_LEASE;
+/// Nothing is in flight that others wait for: the Lease is released at once.
+const DRAIN_TIME: Duration = Duration::from_secs(5);
+
+/// Why the operator could not start, or had to end.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages say it")]
+pub enum Error {
+    #[error(transparent)]
+    Process(#[from] process::Error),
+    #[error("find out how to reach the API server")]
+    Kubeconfig(#[source] Box<kube::Error>),
+    #[error(transparent)]
+    Templates(#[from] TemplateError),
+}
+
+impl Error {
+    /// What to do about it.
+    #[must_use]
+    pub fn hint(&self) -> Option<&'static str> {
+        match self {
+            Self::Process(error) => error.hint(),
+            Self::Kubeconfig(_) => Some("outside a cluster set KUBECONFIG"),
+            Self::Templates(_) => None,
+        }
+    }
+}
+
+/// What the binary does.
+#[tokio::main]
+pub async fn main() -> ExitCode {
+    let args = Args::parse();
+    log::start(&args.log);
+    match run(args).await {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            tracing::error!(error = error_chain(&error), hint = error.hint(), "stopped");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Reconciles until a signal says to stop.
+///
+/// # Errors
+/// Something that is needed from the start is missing, or the Lease was lost.
+pub async fn run(args: Args) -> Result<(), Error> {
+    let (metrics, registry) = Metrics::new();
+    let process = Process::start(&args.admin, Arc::new(registry), DRAIN_TIME).await?;
+    let (readiness, drain) = (process.readiness.clone(), process.drain.clone());
+    let client = opensdn_runtime::client::client().await;
+    let client = client.map_err(|source| Error::Kubeconfig(Box::new(source)))?;
+    let cache = Arc::new(Cache::default());
+    let controllers = Controllers::watch(&client, &cache, &args.scopes(), &readiness);
+    let election =
+        Election { on_loss: OnLoss::End, ..Election::new(&args.namespace, LEASE, &args.replica) };
+    let leadership =
+        Leadership::start_when_ready(client.clone(), election, readiness, drain.clone());
+    let ctx = Arc::new(Context {
+        writer: Writer::new(client.clone(), names::OPERATOR),
+        client,
+        cache,
+        templates: Templates::new()?,
+        metrics,
+        reported: reconcile::Reported::default(),
+    });
+    let work = controllers.run(ctx, leadership.clone(), drain, args.concurrency);
+    Ok(process.run(&leadership, work).await?)
+}

@@ -1,0 +1,7 @@
+//! The binary; everything is in the library.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    opensdn_operator::main()
+}

@@ -1,0 +1,97 @@
+//! The names and labels of what the operator makes: those of tf-operator where a running cluster
+//! depends on them, so that taking a cluster over makes nothing twice (operator.md 2.0).
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+
+/// The name under which the operator writes fields, and the value of [`MANAGED_BY`].
+pub const OPERATOR: &str = opensdn_deploy::names::operator::NAME;
+/// The label by which the operator finds what it has made.
+pub const MANAGED_BY: &str = opensdn_deploy::names::MANAGED_BY_LABEL;
+/// The label of the kind of component, on objects and pods.
+pub const TYPE: &str = "tf_manager";
+/// Annotation with a digest of what was applied last: a field that is gone since is known by it.
+pub const APPLIED: &str = "opensdn.io/applied";
+/// Annotation of a pod template with a digest of the files that a running container does not read
+/// again.
+pub const CONFIGURATION: &str = "opensdn.io/configuration";
+/// Annotation by which the operator leaves everything that an object owns as it is.
+pub const PAUSED: &str = "opensdn.io/paused";
+
+/// The Secret of a namespace with the CA that the operator made.
+pub const CA_SECRET: &str = "opensdn-ca";
+/// The ConfigMap of a namespace with the certificates that are trusted.
+pub const TRUST: &str = "csr-signer-ca";
+/// Its key.
+pub const TRUST_KEY: &str = "ca-bundle.crt";
+
+/// The component that an object is made for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Instance {
+    /// The word for its kind.
+    pub word: String,
+    /// Its name.
+    pub name: String,
+}
+
+impl Instance {
+    /// Labels of its objects, its pods, and the selector of these.
+    #[must_use]
+    pub fn labels(&self) -> BTreeMap<String, String> {
+        let Self { word, name } = self;
+        [(TYPE.to_owned(), word.clone()), (word.clone(), name.clone())].into()
+    }
+
+    /// Its StatefulSet.
+    #[must_use]
+    pub fn stateful_set(&self) -> String {
+        format!("{}-{}-statefulset", self.name, self.word)
+    }
+
+    /// Its ConfigMap.
+    #[must_use]
+    pub fn config_map(&self) -> String {
+        format!("{}-{}-configmap", self.name, self.word)
+    }
+
+    /// The volume of its ConfigMap.
+    #[must_use]
+    pub fn config_volume(&self) -> String {
+        format!("{}-{}-volume", self.name, self.word)
+    }
+
+    /// The Secret with the certificates of its pods, and their volume.
+    #[must_use]
+    pub fn certificates(&self) -> String {
+        format!("{}-secret-certificates", self.name)
+    }
+
+    /// Its ServiceAccount.
+    #[must_use]
+    pub fn service_account(&self) -> String {
+        format!("{}-{}-service-account", self.name, self.word)
+    }
+
+    /// Its PodDisruptionBudget.
+    #[must_use]
+    pub fn disruption_budget(&self) -> String {
+        format!("{}-{}", self.name, self.word)
+    }
+}
+
+/// Labels of an object that the operator made.
+#[must_use]
+pub fn managed(labels: BTreeMap<String, String>) -> BTreeMap<String, String> {
+    let mut labels = labels;
+    labels.insert(MANAGED_BY.to_owned(), OPERATOR.to_owned());
+    labels
+}
+
+/// Whether the object is left as it is.
+#[must_use]
+pub fn is_paused(metadata: &ObjectMeta) -> bool {
+    let annotations = metadata.annotations.as_ref();
+    let paused = annotations.and_then(|all| all.get(PAUSED));
+    paused.is_some_and(|value| value != "false")
+}

@@ -1,0 +1,254 @@
+//! One pass over one object, in five steps:
+//!
+//! | step | what | calls |
+//! | --- | --- | --- |
+//! | fetch | the object and what the caches have around it | none |
+//! | validate | what can be built, or why not | none, pure |
+//! | build | all objects as they shall be | none, pure |
+//! | apply | write what differs | one for each difference |
+//! | status | say how it is | one, if it is not said yet |
+//!
+//! A pass that finds everything as it shall be makes no call. It may be broken off at any point and done
+//! again: no step relies on one that was done before.
+
+mod apply;
+pub mod fetch;
+pub mod status;
+pub mod validate;
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use kube::ResourceExt;
+use kube::api::{ApiResource, DynamicObject, TypeMeta};
+use kube::runtime::controller::Action;
+use opensdn_crds::status::CommonStatus;
+use opensdn_pki::{
+    Authorities, AuthorityError, CaProfile, CaSecret, Rotation, SecretError, SecretSpec,
+    SecretState,
+};
+use opensdn_runtime::apply::{Context as Writer, apply_status_as};
+use opensdn_runtime::call::CallError;
+use serde_json::{Value, json};
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
+
+use crate::build::certificates::{Subject, certificates};
+use crate::build::{BuildError, build};
+use crate::cache::{Cache, Kind};
+use crate::component::{Component, word};
+use crate::metrics::Metrics;
+use crate::names::{self, Instance};
+use crate::template::Templates;
+use fetch::Fetched;
+use status::Outcome;
+use validate::{Valid, validate};
+
+/// Certificates are looked at again when the first is due, and no later than that.
+const LONGEST_PAUSE: Duration = Duration::from_secs(12 * 60 * 60);
+
+/// What all passes need.
+pub struct Context {
+    /// The client by which CAs are read.
+    pub client: kube::Client,
+    /// Writes in our name.
+    pub writer: Writer,
+    /// What is known of the cluster.
+    pub cache: Arc<Cache>,
+    /// The files of the components.
+    pub templates: Templates,
+    /// What is counted.
+    pub metrics: Metrics,
+    /// What was reported last.
+    pub reported: Reported,
+}
+
+/// The statuses that were written, until the watch tells of them: the next pass must not write them again.
+#[derive(Debug, Default)]
+pub struct Reported(Mutex<HashMap<String, (Option<String>, CommonStatus)>>);
+
+impl Reported {
+    /// The object with the status that it has by now.
+    fn newest(&self, object: Arc<DynamicObject>) -> Arc<DynamicObject> {
+        let mut all = self.lock();
+        let uid = object.uid().unwrap_or_default();
+        let Some((version, status)) = all.get(&uid) else { return object };
+        if *version != object.metadata.resource_version {
+            all.remove(&uid);
+            return object;
+        }
+        let mut object = (*object).clone();
+        if let Value::Object(data) = &mut object.data {
+            data.insert("status".to_owned(), json!(status));
+        }
+        Arc::new(object)
+    }
+
+    fn insert(&self, object: &DynamicObject, status: CommonStatus) {
+        let version = object.metadata.resource_version.clone();
+        self.lock().insert(object.uid().unwrap_or_default(), (version, status));
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, (Option<String>, CommonStatus)>> {
+        // A map of whole statuses cannot be left half changed.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Why a pass ended early. It is tried again.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages say it")]
+pub enum Error {
+    #[error(transparent)]
+    Call(Box<CallError>),
+    #[error("obtain the CA of the namespace")]
+    Ca(#[source] SecretError),
+    #[error("make certificates")]
+    Certificates(#[source] AuthorityError),
+    #[error(transparent)]
+    Build(#[from] BuildError),
+}
+
+impl From<CallError> for Error {
+    fn from(error: CallError) -> Self {
+        Self::Call(Box::new(error))
+    }
+}
+
+/// Makes one pass.
+///
+/// # Errors
+/// A call fails, or something of ours is wrong.
+pub async fn reconcile(
+    ctx: &Context,
+    component: &'static dyn Component,
+    resource: &ApiResource,
+    object: Arc<DynamicObject>,
+) -> Result<Action, Error> {
+    if object.metadata.deletion_timestamp.is_some() {
+        // What it owns goes with it: the garbage collector does that.
+        return Ok(Action::await_change());
+    }
+    let object = ctx.reported.newest(object);
+    let instance = Instance { word: word(component.facts()), name: object.name_any() };
+    let fetched = Fetched::read(&ctx.cache, object, &instance);
+    let is_paused = names::is_paused(&fetched.object.metadata);
+    let (status, action) = match validate(component, &fetched) {
+        Err(invalid) => {
+            (status::status(&fetched, Outcome::Invalid(&invalid), &now()), Action::await_change())
+        }
+        Ok(valid) if is_paused => {
+            (status::status(&fetched, Outcome::Paused(&valid), &now()), Action::await_change())
+        }
+        Ok(valid) => {
+            let action = make_so(ctx, &fetched, &valid).await?;
+            // With what was applied just now.
+            let fetched = Fetched::read(&ctx.cache, fetched.object.clone(), &instance);
+            let status = status::status(&fetched, Outcome::Applied(&valid), &now());
+            (status, action)
+        }
+    };
+    if !status::is_stored(&fetched, &status) {
+        write_status(ctx, resource, &fetched.object, &status).await?;
+        ctx.reported.insert(&fetched.object, status);
+    }
+    Ok(action)
+}
+
+/// Builds and applies what the component consists of.
+async fn make_so(ctx: &Context, fetched: &Fetched, valid: &Valid) -> Result<Action, Error> {
+    let namespace = fetched.object.namespace().unwrap_or_default();
+    let authorities = authorities(ctx, &namespace).await?;
+    publish(ctx, fetched, &namespace, &authorities).await?;
+    let stored = fetched.owned.get(&(Kind::Secret, valid.instance.certificates()));
+    let now = OffsetDateTime::now_utc();
+    let subjects = subjects(fetched, valid);
+    let certificates =
+        certificates(stored.map(|secret| &**secret), &subjects, &authorities.current, now);
+    let certificates = certificates.map_err(Error::Certificates)?;
+    if certificates.issued > 0 {
+        tracing::info!(
+            namespace,
+            name = fetched.name(),
+            count = certificates.issued,
+            "issued certificates"
+        );
+    }
+    let intents = build(&ctx.templates, &fetched.object, valid, certificates.data)?;
+    apply::apply(&ctx.writer, &ctx.cache, &ctx.metrics, fetched, &intents).await?;
+    let until = Duration::try_from(certificates.renew_at - now).unwrap_or_default();
+    Ok(Action::requeue(until.min(LONGEST_PAUSE)))
+}
+
+/// The CA of the namespace: from the cache, else made.
+async fn authorities(ctx: &Context, namespace: &str) -> Result<Authorities, Error> {
+    if let Some(stored) = ctx.cache.get(Kind::Secret, namespace, names::CA_SECRET)
+        && let Ok(secret) =
+            serde_json::to_value(&*stored).and_then(serde_json::from_value::<Secret>)
+        && let SecretState::Complete { authorities, .. } = opensdn_pki::parse(&secret)
+    {
+        return Ok(authorities);
+    }
+    let spec = SecretSpec {
+        namespace: namespace.to_owned(),
+        name: names::CA_SECRET.to_owned(),
+        labels: names::managed(BTreeMap::new()),
+        field_manager: names::OPERATOR.to_owned(),
+    };
+    let rotation = Rotation::new(CaProfile::new("OpenSDN CA"));
+    CaSecret::new(ctx.client.clone(), spec, rotation).obtain().await.map_err(Error::Ca)
+}
+
+/// Has all pods of the namespace trust the CA.
+async fn publish(
+    ctx: &Context,
+    fetched: &Fetched,
+    namespace: &str,
+    authorities: &Authorities,
+) -> Result<(), CallError> {
+    let bundle = authorities.bundle();
+    let stored = fetched.trust.as_ref();
+    let stored = stored.and_then(|trust| trust.data.get("data")?.get(names::TRUST_KEY)?.as_str());
+    if stored == Some(bundle.as_str()) {
+        return Ok(());
+    }
+    let mut trust = DynamicObject::new(names::TRUST, &ApiResource::erase::<ConfigMap>(&()));
+    trust.metadata.namespace = Some(namespace.to_owned());
+    trust.metadata.labels = Some(names::managed(BTreeMap::new()));
+    trust.data = json!({"data": {(names::TRUST_KEY): bundle}});
+    apply::write(&ctx.writer, &ctx.cache, Kind::ConfigMap, &trust).await
+}
+
+/// Whom certificates are for: each address, with the name of its node.
+fn subjects(fetched: &Fetched, valid: &Valid) -> Vec<Subject> {
+    let host_of = |address: &String| {
+        let is = |other: &Option<String>| other.as_ref() == Some(address);
+        let node = valid.nodes.iter().find(|node| is(&node.address)).map(|node| node.name.clone());
+        node.or_else(|| {
+            fetched.pods.iter().find(|pod| is(&pod.address)).map(|pod| pod.node.clone())
+        })
+    };
+    let addresses = valid.addresses.iter();
+    addresses.map(|address| Subject { address: address.clone(), host: host_of(address) }).collect()
+}
+
+async fn write_status(
+    ctx: &Context,
+    resource: &ApiResource,
+    object: &DynamicObject,
+    status: &CommonStatus,
+) -> Result<(), CallError> {
+    let mut report = DynamicObject::new(&object.name_any(), resource);
+    report.types =
+        Some(TypeMeta { api_version: resource.api_version.clone(), kind: resource.kind.clone() });
+    report.metadata.namespace = object.namespace();
+    report.metadata.uid = object.uid();
+    report.data = json!({ "status": status });
+    apply_status_as(&ctx.writer, resource, &report).await
+}
+
+fn now() -> String {
+    OffsetDateTime::now_utc().format(&Rfc3339).unwrap_or_default()
+}

@@ -1,0 +1,171 @@
+//! What one pass looks at: the object and what the caches have of everything around it. No call is
+//! made, but for the CA, where there is none yet.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use kube::ResourceExt;
+use kube::api::DynamicObject;
+use serde_json::Value;
+
+use crate::cache::{Cache, Kind};
+use crate::names::{Instance, TYPE};
+
+/// Either of them marks a node of the control plane; kubeadm sets only the first since 1.24.
+pub const CONTROL_PLANE: [&str; 2] =
+    ["node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master"];
+
+/// What one pass looks at.
+#[derive(Clone, Debug)]
+pub struct Fetched {
+    /// The object.
+    pub object: Arc<DynamicObject>,
+    /// All nodes.
+    pub nodes: Vec<Node>,
+    /// The pods of the component, by name.
+    pub pods: Vec<Pod>,
+    /// What the operator has made for the object, by kind and name.
+    pub owned: BTreeMap<(Kind, String), Arc<DynamicObject>>,
+    /// The ConfigMap of the namespace with the certificates that are trusted.
+    pub trust: Option<Arc<DynamicObject>>,
+}
+
+/// What matters of a node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Node {
+    /// Its name.
+    pub name: String,
+    /// Its labels.
+    pub labels: BTreeMap<String, String>,
+    /// The address of pods on its network.
+    pub address: Option<String>,
+}
+
+/// What matters of a pod.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pod {
+    /// Its name.
+    pub name: String,
+    /// Where it runs.
+    pub node: String,
+    /// Its address.
+    pub address: Option<String>,
+    /// Whether it is ready.
+    pub is_ready: bool,
+    /// Why a container does not run, in Kubernetes' words.
+    pub trouble: Option<String>,
+}
+
+impl Fetched {
+    /// What the caches have for the object.
+    #[must_use]
+    pub fn read(cache: &Cache, object: Arc<DynamicObject>, instance: &Instance) -> Self {
+        let namespace = object.namespace().unwrap_or_default();
+        let uid = object.uid().unwrap_or_default();
+        let nodes = cache.list(Kind::Node, "").iter().map(|node| Node::of(node)).collect();
+        let pods = cache.list(Kind::Pod, &namespace);
+        let mine = |pod: &&Arc<DynamicObject>| {
+            let label = |key: &str| pod.labels().get(key);
+            label(TYPE) == Some(&instance.word) && label(&instance.word) == Some(&instance.name)
+        };
+        let pods = pods.iter().filter(mine).map(|pod| Pod::of(pod)).collect();
+        let mut owned = BTreeMap::new();
+        for kind in Kind::OWNED {
+            let all = cache.list(kind, &namespace).into_iter();
+            for one in all.filter(|one| is_controlled_by(one, &uid)) {
+                owned.insert((kind, one.name_any()), one);
+            }
+        }
+        let trust = cache.get(Kind::ConfigMap, &namespace, crate::names::TRUST);
+        Self { object, nodes, pods, owned, trust }
+    }
+
+    /// The object's name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        self.object.metadata.name.as_deref().unwrap_or_default()
+    }
+
+    /// The nodes with these labels; without a selector those of the control plane.
+    #[must_use]
+    pub fn nodes_of(&self, selector: Option<&BTreeMap<String, String>>) -> Vec<Node> {
+        let selector = selector.filter(|selector| !selector.is_empty());
+        let wanted = |node: &&Node| match selector {
+            Some(selector) => {
+                selector.iter().all(|(key, value)| node.labels.get(key) == Some(value))
+            }
+            None => CONTROL_PLANE.iter().any(|label| node.labels.contains_key(*label)),
+        };
+        self.nodes.iter().filter(wanted).cloned().collect()
+    }
+
+    /// The addresses that pods have there or may get, in order and each once. Pods have that of their
+    /// node, so their files can be there before they are.
+    #[must_use]
+    pub fn addresses(&self, nodes: &[Node]) -> Vec<String> {
+        let nodes = nodes.iter().filter_map(|node| node.address.clone());
+        let mut all: Vec<String> =
+            nodes.chain(self.pods.iter().filter_map(|pod| pod.address.clone())).collect();
+        all.sort_unstable();
+        all.dedup();
+        all
+    }
+}
+
+fn is_controlled_by(object: &DynamicObject, uid: &str) -> bool {
+    object.owner_references().iter().any(|owner| owner.uid == uid && owner.controller == Some(true))
+}
+
+impl Node {
+    fn of(node: &DynamicObject) -> Self {
+        let internal = list(&node.data, "/status/addresses")
+            .filter(|address| text(address, "/type") == "InternalIP")
+            .map(|address| text(address, "/address"))
+            .find(|address| !address.is_empty());
+        let address = internal.map(str::to_owned);
+        Self { name: node.name_any(), labels: node.labels().clone(), address }
+    }
+}
+
+impl Pod {
+    fn of(pod: &DynamicObject) -> Self {
+        let is_ready =
+            condition(pod, "Ready").is_some_and(|ready| text(ready, "/status") == "True");
+        let address = text(&pod.data, "/status/podIP");
+        Self {
+            name: pod.name_any(),
+            node: text(&pod.data, "/spec/nodeName").to_owned(),
+            address: (!address.is_empty()).then(|| address.to_owned()),
+            is_ready: is_ready && pod.metadata.deletion_timestamp.is_none(),
+            trouble: trouble(pod),
+        }
+    }
+}
+
+fn condition<'a>(pod: &'a DynamicObject, type_: &str) -> Option<&'a Value> {
+    list(&pod.data, "/status/conditions").find(|condition| text(condition, "/type") == type_)
+}
+
+/// Why a pod does not run: what the scheduler says, else what a container waits for.
+fn trouble(pod: &DynamicObject) -> Option<String> {
+    let scheduled = condition(pod, "PodScheduled");
+    if let Some(unscheduled) = scheduled.filter(|one| text(one, "/status") == "False") {
+        return Some(text(unscheduled, "/message").to_owned());
+    }
+    let init = list(&pod.data, "/status/initContainerStatuses");
+    let mut all = init.chain(list(&pod.data, "/status/containerStatuses"));
+    all.find_map(|container| {
+        let reason = text(container, "/state/waiting/reason");
+        let is_usual = ["", "ContainerCreating", "PodInitializing"].contains(&reason);
+        let (name, message) = (text(container, "/name"), text(container, "/state/waiting/message"));
+        (!is_usual).then(|| format!("container {name}: {reason} {message}").trim_end().to_owned())
+    })
+}
+
+fn text<'a>(value: &'a Value, pointer: &str) -> &'a str {
+    value.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
+}
+
+fn list<'a>(value: &'a Value, pointer: &str) -> impl Iterator<Item = &'a Value> + use<'a> {
+    value.pointer(pointer).and_then(Value::as_array).into_iter().flatten()
+}

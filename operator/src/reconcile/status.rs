@@ -1,0 +1,198 @@
+//! What the status of a component says (pure): how many pods there are, on which nodes, and what is awaited
+//! or to be done. Conditions follow kstatus; the fields of tf-operator are filled too.
+
+use std::collections::BTreeMap;
+
+use kube::api::DynamicObject;
+use opensdn_crds::status::{
+    CommonStatus, Condition, ConditionStatus, Conditions, NodeInfo, READY, RECONCILING, STALLED,
+};
+use serde_json::Value;
+
+use super::fetch::Fetched;
+use super::validate::{Invalid, Valid};
+use crate::cache::Kind;
+
+/// The service can do its work.
+const AVAILABLE: &str = "Available";
+/// Fewer pods are ready than wanted.
+const DEGRADED: &str = "Degraded";
+/// Nothing that the object owns is written.
+const PAUSED: &str = "Paused";
+
+/// All that are written here. Those of other writers are theirs.
+const OURS: [&str; 6] = [READY, RECONCILING, STALLED, AVAILABLE, DEGRADED, PAUSED];
+
+/// What one pass came to.
+#[derive(Clone, Copy, Debug)]
+pub enum Outcome<'a> {
+    /// A person has to put something right first.
+    Invalid(&'a Invalid),
+    /// The objects are applied.
+    Applied(&'a Valid),
+    /// They are left as they are.
+    Paused(&'a Valid),
+}
+
+/// The status after a pass. `now` is RFC 3339.
+#[must_use]
+pub fn status(fetched: &Fetched, outcome: Outcome<'_>, now: &str) -> CommonStatus {
+    let before = before(fetched);
+    let earlier = before.conditions.clone().unwrap_or_default();
+    let mut conditions = Conditions::after(&earlier);
+    let generation = fetched.object.metadata.generation;
+    let mut set = |type_: &str, is: bool, reason: &str, message: &str| {
+        let status = if is { ConditionStatus::True } else { ConditionStatus::False };
+        conditions.set(type_, status, reason, message, generation, now);
+    };
+    let (valid, is_paused) = match outcome {
+        Outcome::Invalid(Invalid { reason, message }) => {
+            // What runs, runs on: what was said of it stays.
+            for one in earlier.iter().filter(|one| [AVAILABLE, DEGRADED].contains(&&*one.type_)) {
+                let text = |text: &Option<String>| text.clone().unwrap_or_default();
+                set(&one.type_, one.status == "True", &text(&one.reason), &text(&one.message));
+            }
+            conditions.stalled(reason, message, generation, now);
+            return finish(before, conditions, generation);
+        }
+        Outcome::Applied(valid) => (valid, false),
+        Outcome::Paused(valid) => (valid, true),
+    };
+    let Pods { wanted, ready, current, trouble } = Pods::of(fetched, valid);
+    let quorum = valid.description.quorum.of(wanted);
+    let active = wanted > 0 && ready >= quorum;
+    let counts = format!("{ready} of {wanted} pods ready");
+    set(AVAILABLE, active, if active { "EnoughPods" } else { "TooFewPods" }, &counts);
+    let degraded = ready < wanted;
+    if degraded {
+        set(DEGRADED, true, "PodsNotReady", &waits(&counts, trouble.as_deref()));
+    }
+    if is_paused {
+        let message =
+            "the annotation opensdn.io/paused is set: nothing is changed until it is removed";
+        set(PAUSED, true, "Annotation", message);
+    }
+    if wanted == 0 {
+        let message = no_nodes(valid);
+        conditions.reconciling("NoNodes", &message, generation, now);
+    } else if degraded {
+        let message = waits(&counts, trouble.as_deref());
+        conditions.reconciling("PodsNotReady", &message, generation, now);
+    } else if !current {
+        let message = "waits for the StatefulSet to replace its pods";
+        conditions.reconciling("RollingUpdate", message, generation, now);
+    } else {
+        conditions.ready("PodsReady", &counts, generation, now);
+    }
+    let status = CommonStatus {
+        active: Some(active),
+        degraded: Some(degraded),
+        nodes: Some(nodes(fetched)),
+        config_changed: before.config_changed,
+        ..CommonStatus::default()
+    };
+    finish(status, conditions, generation)
+}
+
+fn finish(
+    status: CommonStatus,
+    conditions: Conditions<'_>,
+    generation: Option<i64>,
+) -> CommonStatus {
+    let conditions = Some(conditions.into_vec());
+    CommonStatus { conditions, observed_generation: generation, ..status }
+}
+
+/// What the object's status says now; what of it cannot be read is written anew.
+fn before(fetched: &Fetched) -> CommonStatus {
+    let status = fetched.object.data.get("status").cloned().unwrap_or_default();
+    serde_json::from_value(status).unwrap_or_default()
+}
+
+/// Whether a status is the same as the one that is stored.
+#[must_use]
+pub fn is_stored(fetched: &Fetched, status: &CommonStatus) -> bool {
+    let as_json = |status: &CommonStatus| serde_json::to_value(status).unwrap_or_default();
+    let ours = |conditions: Option<Vec<Condition>>| {
+        let mut conditions = conditions.unwrap_or_default();
+        conditions.retain(|one| OURS.contains(&&*one.type_));
+        conditions.sort_by(|one, other| one.type_.cmp(&other.type_));
+        conditions
+    };
+    let sorted = |status: &CommonStatus| CommonStatus {
+        conditions: Some(ours(status.conditions.clone())),
+        ..status.clone()
+    };
+    as_json(&sorted(&before(fetched))) == as_json(&sorted(status))
+}
+
+/// How the pods are.
+struct Pods {
+    wanted: i32,
+    ready: i32,
+    /// Whether all of them are of the last template.
+    current: bool,
+    /// Why the first that is not ready is not.
+    trouble: Option<String>,
+}
+
+impl Pods {
+    fn of(fetched: &Fetched, valid: &Valid) -> Self {
+        let name = valid.instance.stateful_set();
+        let stateful_set = fetched.owned.get(&(Kind::StatefulSet, name));
+        let number = |object: &DynamicObject, pointer: &str| {
+            object.data.pointer(pointer).and_then(Value::as_i64).unwrap_or_default()
+        };
+        // A rollout is over only when the controller has seen the last template and replaced every pod.
+        let current = stateful_set.is_some_and(|live| {
+            let replicas = number(live, "/spec/replicas");
+            Some(number(live, "/status/observedGeneration")) == live.metadata.generation
+                && number(live, "/status/updatedReplicas") >= replicas
+                && replicas == i64::from(valid.replicas())
+        });
+        let ready = fetched.pods.iter().filter(|pod| pod.is_ready).count();
+        let trouble = fetched.pods.iter().filter(|pod| !pod.is_ready).find_map(|pod| {
+            let trouble = pod.trouble.as_deref()?;
+            Some(format!("pod {}: {trouble}", pod.name))
+        });
+        Self {
+            wanted: valid.replicas(),
+            ready: i32::try_from(ready).unwrap_or(i32::MAX),
+            current,
+            trouble,
+        }
+    }
+}
+
+fn waits(counts: &str, trouble: Option<&str>) -> String {
+    match trouble {
+        Some(trouble) => format!("{counts}; {trouble}"),
+        None => counts.to_owned(),
+    }
+}
+
+fn no_nodes(valid: &Valid) -> String {
+    match valid.common.node_selector.as_ref().filter(|selector| !selector.is_empty()) {
+        Some(selector) => {
+            let labels: Vec<_> =
+                selector.iter().map(|(key, value)| format!("{key}={value}")).collect();
+            format!(
+                "no node has the labels {}: label nodes, or change spec.commonConfiguration.nodeSelector",
+                labels.join(", ")
+            )
+        }
+        None => "no node is of the control plane (label node-role.kubernetes.io/control-plane): label nodes, or set \
+                 spec.commonConfiguration.nodeSelector"
+            .to_owned(),
+    }
+}
+
+/// The pods by name, as tf-operator writes them.
+fn nodes(fetched: &Fetched) -> BTreeMap<String, NodeInfo> {
+    let all = fetched.pods.iter().filter(|pod| pod.address.is_some());
+    all.map(|pod| {
+        let info = NodeInfo { ip: pod.address.clone(), hostname: Some(pod.node.clone()) };
+        (pod.name.clone(), info)
+    })
+    .collect()
+}

@@ -1,0 +1,134 @@
+//! The files of the components, rendered from the templates in `templates/`. A name that a template
+//! does not know is an error, and a value is written as the file's format needs it: quoted in a
+//! script, without a line break in an ini file.
+
+use minijinja::value::ValueKind;
+use minijinja::{
+    AutoEscape, Environment, Error, ErrorKind, Output, State, UndefinedBehavior, Value,
+};
+use serde::Serialize;
+
+use crate::component::Template;
+use crate::components::COMPONENTS;
+
+/// What those of all components include.
+const COMMON: &[Template] = &[("common/wait.sh", include_str!("../templates/common/wait.sh.j2"))];
+
+const SHELL: &str = "sh";
+const INI: &str = "ini";
+
+/// A file that cannot be rendered.
+#[derive(Debug, thiserror::Error)]
+#[error("render {template}")]
+pub struct TemplateError {
+    template: String,
+    source: Error,
+}
+
+/// All templates, parsed once.
+#[derive(Debug)]
+pub struct Templates {
+    environment: Environment<'static>,
+}
+
+impl Templates {
+    /// Parses them.
+    ///
+    /// # Errors
+    /// One of them is no template.
+    pub fn new() -> Result<Self, TemplateError> {
+        let mut environment = Environment::new();
+        environment.set_undefined_behavior(UndefinedBehavior::Strict);
+        environment.set_keep_trailing_newline(true);
+        environment.set_auto_escape_callback(|name| match name.rsplit_once('.') {
+            Some((_, SHELL)) => AutoEscape::Custom(SHELL),
+            Some((_, INI)) => AutoEscape::Custom(INI),
+            _ => AutoEscape::None,
+        });
+        environment.set_formatter(write);
+        let of_components = COMPONENTS.iter().flat_map(|component| component.templates());
+        for (name, source) in COMMON.iter().chain(of_components) {
+            let added = environment.add_template(name, source);
+            added.map_err(|source| TemplateError { template: (*name).to_owned(), source })?;
+        }
+        Ok(Self { environment })
+    }
+
+    /// Renders one of them with these values.
+    ///
+    /// # Errors
+    /// There is no such template, it names a value that is not there, or a value cannot be written in
+    /// its format.
+    pub fn render(&self, template: &str, values: impl Serialize) -> Result<String, TemplateError> {
+        let rendered = self.environment.get_template(template);
+        let rendered = rendered.and_then(|template| template.render(values));
+        rendered.map_err(|source| TemplateError { template: template.to_owned(), source })
+    }
+}
+
+fn write(out: &mut Output<'_>, state: &State<'_, '_>, value: &Value) -> Result<(), Error> {
+    let format = match state.auto_escape() {
+        AutoEscape::Custom(format) => format,
+        _ => return Err(refused(&format!("{} has no known format", state.name()))),
+    };
+    let text = match value.kind() {
+        ValueKind::Number | ValueKind::Bool => return Ok(write!(out, "{value}")?),
+        ValueKind::String => value.to_string(),
+        kind => return Err(refused(&format!("a value is neither text nor number but {kind}"))),
+    };
+    if text.contains(['\n', '\r', '\0']) {
+        return Err(refused("a value has a line break"));
+    }
+    match format {
+        SHELL => write!(out, "'{}'", text.replace('\'', r"'\''"))?,
+        _ => out.write_str(&text)?,
+    }
+    Ok(())
+}
+
+/// Without the value, which may be a secret.
+fn refused(why: &str) -> Error {
+    Error::new(ErrorKind::InvalidOperation, why.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn one(name: &'static str, source: &'static str) -> Templates {
+        let mut templates = Templates::new().unwrap();
+        templates.environment.add_template(name, source).unwrap();
+        templates
+    }
+
+    #[test]
+    fn a_value_is_one_word_of_a_script_whatever_is_in_it() {
+        let templates = one("test.sh", "run {{ value }} {{ port }}");
+        let rendered = templates.render("test.sh", json!({"value": "a'b $(id) `x`", "port": 1}));
+        assert_eq!(rendered.unwrap(), r"run 'a'\''b $(id) `x`' 1");
+    }
+
+    #[test]
+    fn a_line_break_is_no_value_of_a_file() {
+        for name in ["test.sh", "test.ini"] {
+            let templates = one(name, "key = {{ value }}");
+            for value in ["a\nother = b", "a\rb"] {
+                let error = templates.render(name, json!({ "value": value })).unwrap_err();
+                let why = error.source.to_string();
+                assert!(why.contains("line break") && !why.contains("other"), "{why}");
+            }
+            assert!(templates.render(name, json!({"value": "a = b"})).is_ok());
+        }
+    }
+
+    #[test]
+    fn an_unknown_name_or_format_is_an_error() {
+        let templates = one("test.ini", "{{ absent }}");
+        assert!(templates.render("test.ini", json!({})).is_err());
+        let templates = one("test.yaml", "{{ value }}");
+        assert!(templates.render("test.yaml", json!({"value": "a"})).is_err());
+        assert!(templates.render("no such template", json!({})).is_err());
+    }
+}

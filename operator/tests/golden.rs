@@ -1,0 +1,128 @@
+//! Whole objects of whole inputs: each folder of `golden/` has `in.yaml`, an object and the nodes around it, and
+//! `out.yaml`, all that is applied for it. `UPDATE=1` writes the latter anew; what it then shows is a change
+//! for every cluster, and pods may restart.
+//!
+//! Certificates are random, so that of their Secret only the keys are compared.
+
+#![allow(clippy::indexing_slicing, clippy::unwrap_used, reason = "a test, and the line says where")]
+
+use std::path::Path;
+use std::sync::Arc;
+
+use kube::ResourceExt as _;
+use kube::api::DynamicObject;
+use opensdn_operator::build::{Intent, build};
+use opensdn_operator::cache::{Cache, Feed, Kind};
+use opensdn_operator::component::word;
+use opensdn_operator::components::of_kind;
+use opensdn_operator::names::Instance;
+use opensdn_operator::reconcile::fetch::Fetched;
+use opensdn_operator::reconcile::validate::{Valid, validate};
+use opensdn_operator::template::Templates;
+use opensdn_runtime::watch::Event;
+use serde_json::Value;
+
+/// What is applied for the object, given the other objects.
+fn built(documents: Vec<Value>) -> Vec<Intent> {
+    let (cache, mut object) = (Cache::default(), None);
+    for document in documents {
+        match Kind::named(document["kind"].as_str().unwrap()) {
+            Some(kind) => drop(Feed::new(kind, "").take(&cache, Event::Apply(document))),
+            None => object = Some(serde_json::from_value::<DynamicObject>(document).unwrap()),
+        }
+    }
+    let object = object.unwrap();
+    let component = of_kind(&object.types.as_ref().unwrap().kind).unwrap();
+    let instance = Instance { word: word(component.facts()), name: object.name_any() };
+    let fetched = Fetched::read(&cache, Arc::new(object.clone()), &instance);
+    let valid: Valid = validate(component, &fetched).unwrap();
+    let keys = valid.addresses.iter().flat_map(|address| {
+        [
+            "client-ADDRESS.crt",
+            "client-key-ADDRESS.pem",
+            "server-ADDRESS.crt",
+            "server-key-ADDRESS.pem",
+        ]
+        .map(|key| (key.replace("ADDRESS", address), k8s_openapi::ByteString(Vec::new())))
+    });
+    let certificates = keys.collect();
+    build(&Templates::new().unwrap(), &object, &valid, certificates).unwrap()
+}
+
+#[test]
+fn all_objects_are_as_in_their_golden_files() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
+    let mut cases: Vec<_> =
+        std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    cases.sort();
+    assert!(!cases.is_empty());
+    let mut stale = Vec::new();
+    for case in cases {
+        let input = std::fs::read_to_string(case.join("in.yaml")).unwrap();
+        let documents = serde_saphyr::from_multiple(&input).unwrap();
+        let intents = built(documents).into_iter();
+        let texts = intents.map(|intent| serde_saphyr::to_string(&intent.object).unwrap());
+        let out = texts.collect::<Vec<_>>().join("---\n");
+        let path = case.join("out.yaml");
+        if std::fs::read_to_string(&path).unwrap_or_default() == out {
+            continue;
+        }
+        if std::env::var_os("UPDATE").is_some() {
+            std::fs::write(&path, out).unwrap();
+        } else {
+            stale.push(path.display().to_string());
+        }
+    }
+    assert!(stale.is_empty(), "run again with UPDATE=1 and look at the changes of: {stale:?}");
+}
+
+#[test]
+fn names_labels_and_volumes_are_those_of_tf_operator() {
+    let input = include_str!("golden/redis/in.yaml");
+    let intents = built(serde_saphyr::from_multiple(input).unwrap());
+    let names: Vec<_> = intents.iter().map(|one| (one.kind.name(), one.name.as_str())).collect();
+    // tf-operator, pkg/apis/tf/v1alpha1/base_types.go:833, 1752, 1839; pkg/controller/redis/sts.go.
+    assert_eq!(
+        names,
+        [
+            ("ServiceAccount", "redis1-redis-service-account"),
+            ("ConfigMap", "redis1-redis-configmap"),
+            ("Secret", "redis1-secret-certificates"),
+            ("PodDisruptionBudget", "redis1-redis"),
+            ("StatefulSet", "redis1-redis-statefulset"),
+        ]
+    );
+    let spec = &intents.last().unwrap().object.data["spec"];
+    let labels = serde_json::json!({"tf_manager": "redis", "redis": "redis1"});
+    // What a StatefulSet cannot change: with other values an update would be refused.
+    assert_eq!(spec["selector"]["matchLabels"], labels);
+    assert_eq!(spec["template"]["metadata"]["labels"], labels);
+    assert_eq!(spec["podManagementPolicy"], "Parallel");
+    assert!(spec.get("serviceName").is_none());
+    let volumes = spec["template"]["spec"]["volumes"].as_array().unwrap();
+    let path = |name: &str| {
+        let volume = volumes.iter().find(|volume| volume["name"] == name).unwrap();
+        volume["hostPath"]["path"].clone()
+    };
+    assert_eq!(path("redis-data"), "/var/lib/contrail/redis");
+    assert_eq!(path("contrail-logs"), "/var/log/contrail/redis");
+}
+
+#[test]
+fn a_member_more_restarts_none_of_the_others() {
+    let input = include_str!("golden/redis/in.yaml");
+    let mut documents: Vec<Value> = serde_saphyr::from_multiple(input).unwrap();
+    let template = |documents: &[Value]| {
+        let intents = built(documents.to_vec());
+        let spec = intents.last().unwrap().object.data["spec"].clone();
+        (spec["replicas"].clone(), spec["template"].clone())
+    };
+    let (before, template_before) = template(&documents);
+    let mut node = documents.iter().find(|one| one["kind"] == "Node").unwrap().clone();
+    node["metadata"]["name"] = "another".into();
+    node["status"]["addresses"][0]["address"] = "192.0.2.99".into();
+    documents.push(node);
+    let (after, template_after) = template(&documents);
+    assert_eq!((before, after), (3.into(), 4.into()));
+    assert_eq!(template_before, template_after);
+}

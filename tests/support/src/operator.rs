@@ -1,0 +1,92 @@
+//! The operator in a sandbox: its CRDs, namespaces and rights from the files that a cluster gets, and its
+//! processes on this machine, with the rights of its account. What it makes runs on the sandbox's nodes.
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::time::Duration;
+
+use opensdn_deploy::names::operator::{NAME, NAMESPACE};
+use opensdn_reserved_port::ReservedPort;
+
+use crate::kubectl::kubectl;
+use crate::programs::program;
+use crate::sandbox::{Cluster, Program};
+use crate::{Failed, Outcome, admin_port};
+
+const MANIFESTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy/operator");
+/// How long a replica may take to end by itself.
+const DRAIN: Duration = Duration::from_secs(15);
+
+/// The installed operator. Dropping it ends its processes; what it made stays.
+pub struct Operator {
+    replicas: Vec<(Program, SocketAddr)>,
+    _ports: Vec<ReservedPort>,
+}
+
+impl Operator {
+    /// Installs it for the namespace `tf` and starts so many replicas.
+    ///
+    /// # Errors
+    /// Something of it cannot be installed or started.
+    pub async fn install(cluster: &Cluster, replicas: usize) -> Result<Self, Failed> {
+        let manifests = Path::new(MANIFESTS).display().to_string();
+        kubectl(cluster, &["apply", "--server-side", "-k", &manifests]).await?.success();
+        let account = cluster.kubeconfig_for_service_account(NAMESPACE, NAME).await?;
+        let path = program(NAME)?;
+        let (mut all, mut ports) = (Vec::new(), Vec::new());
+        for number in 0..replicas {
+            let port = ReservedPort::new()?;
+            let name = format!("operator-{number}");
+            let arguments = vec![
+                "--namespaces=tf".to_owned(),
+                format!("--namespace={NAMESPACE}"),
+                format!("--replica={name}"),
+                format!("--admin-listen={}", port.address()),
+                "--log-format=text".to_owned(),
+            ];
+            let program = Program::new(name, path.clone(), arguments, cluster.data_folder());
+            all.push((program.variable("KUBECONFIG", account.as_os_str()), port.address()));
+            ports.push(port);
+        }
+        let operator = Self { replicas: all, _ports: ports };
+        (0..replicas).try_for_each(|number| operator.start(number))?;
+        Ok(operator)
+    }
+
+    /// Starts a replica unless it runs.
+    ///
+    /// # Errors
+    /// It does not start.
+    pub fn start(&self, number: usize) -> Outcome {
+        if let Some((program, _)) = self.replicas.get(number) {
+            program.start()?;
+        }
+        Ok(())
+    }
+
+    /// Ends a replica as the kubelet does.
+    pub async fn stop(&self, number: usize) {
+        if let Some((program, _)) = self.replicas.get(number) {
+            program.stop_within(DRAIN).await;
+        }
+    }
+
+    /// Ends a replica without a warning.
+    pub fn kill(&self, number: usize) {
+        if let Some((program, _)) = self.replicas.get(number) {
+            program.kill();
+        }
+    }
+
+    /// The sum of a metric over all of its labels; 0 where the replica does not answer.
+    pub async fn metric(&self, number: usize, name: &str) -> f64 {
+        let Some((_, admin)) = self.replicas.get(number) else { return 0.0 };
+        let text = admin_port::get(*admin, "/metrics").await.unwrap_or_default();
+        let values = text.lines().filter_map(|line| {
+            let (metric, value) = line.rsplit_once(' ')?;
+            let metric = metric.split('{').next()?;
+            (metric == name).then(|| value.parse::<f64>().ok()).flatten()
+        });
+        values.sum()
+    }
+}
