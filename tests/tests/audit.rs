@@ -167,6 +167,48 @@ async fn an_object_with_findings_has_a_report_that_changes_when_they_do() -> Out
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_others_write_into_a_report_is_put_right_and_no_value_stops_the_audit() -> Outcome {
+    const PROXY: &str = "LinkLocalService tf/metadata-proxy";
+    let sandbox = world(&[ReportApi::OpenReports]).await?;
+    // What JSON has as it is, and YAML, as which the API server reads an apply, not at all.
+    let selector = json!({"rack": "x\u{9b}31m\u{2028}y"});
+    let odd = json!({"apiVersion": "tf.tungsten.io/v1alpha1", "kind": "Zookeeper",
+        "metadata": {"name": "odd", "namespace": "tf"},
+        "spec": {"commonConfiguration": {"nodeSelector": selector}, "serviceConfiguration": {}}});
+    send(&sandbox, &["create"], &odd).await?.success();
+    let product = install(&sandbox, 1).await?;
+    let said = another_audit(&sandbox).await?;
+    assert_eq!(said["policyReports"]["failed"], 0, "{said:#}");
+    let found = reports(&sandbox, "reports").await?;
+    let messages = found["Zookeeper tf/odd"]["results"].to_string();
+    assert!(messages.contains("x\u{9b}31m\u{2028}y"), "{messages}");
+
+    let name = found[PROXY]["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+    let empty = async || {
+        let patch = ["patch", "reports.openreports.io", &name, "-n", "tf", "--type=merge", "-p"];
+        let said = kubectl(&sandbox, &[&patch[..], &[r#"{"results":[]}"#]].concat()).await?;
+        said.success();
+        Ok::<(), Failed>(())
+    };
+    let is_right = async || {
+        let found = reports(&sandbox, "reports").await.unwrap_or_default();
+        found.get(PROXY).is_some_and(|report| rules(report) == ["OSDN3012"])
+    };
+    empty().await?;
+    eventually("the report says again what is so", is_right).await;
+    // The process that wrote it is gone, and with it what it knew.
+    product.kill_replica(0);
+    empty().await?;
+    product.start_replica(0)?;
+    eventually("the next process puts it right as well", is_right).await;
+    let before = reports(&sandbox, "reports").await?;
+    another_audit(&sandbox).await?;
+    let after = reports(&sandbox, "reports").await?;
+    assert_eq!(version(&before[PROXY]), version(&after[PROXY]), "what is right is left alone");
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn reports_are_written_in_one_api_the_newer_one_where_there_are_two() -> Outcome {
     let sandbox = world(&[ReportApi::PolicyReports]).await?;
     let _product = install(&sandbox, 1).await?;

@@ -15,7 +15,7 @@ mod report;
 mod report_writer;
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use k8s_openapi::api::core::v1::ConfigMap;
@@ -36,7 +36,7 @@ use tokio::time::{sleep, timeout};
 use crate::evaluate::Evaluator;
 use crate::metrics::BackgroundMetrics;
 use report::Report;
-use report_writer::ReportWriter;
+use report_writer::{ReportWriter, Verified};
 
 /// Name of the ConfigMap with the report, and of who writes it.
 pub use opensdn_deploy::names::webhook::AUDIT_REPORT as REPORT;
@@ -60,6 +60,7 @@ pub struct Audit {
     namespace: String,
     timing: Timing,
     metrics: BackgroundMetrics,
+    verified: Mutex<Verified>,
 }
 
 /// When an audit runs.
@@ -99,7 +100,8 @@ impl Audit {
         timing: Timing,
         metrics: BackgroundMetrics,
     ) -> Self {
-        Self { client, evaluator, discovery, namespace: namespace.to_owned(), timing, metrics }
+        let (namespace, verified) = (namespace.to_owned(), Mutex::default());
+        Self { client, evaluator, discovery, namespace, timing, metrics, verified }
     }
 
     /// Audits whenever this replica holds the Lease, until dropped.
@@ -139,7 +141,8 @@ impl Audit {
         let read = served.wait_for(|snapshot| snapshot.read_at.is_some());
         drop(timeout(CALL_TIMEOUT, read).await);
         let snapshot = self.discovery.snapshot();
-        let mut reports = ReportWriter::open(&self.client, &snapshot).await;
+        let verified = std::mem::take(&mut *self.verified());
+        let mut reports = ReportWriter::open(&self.client, &snapshot, verified).await;
         let subjects = Subjects::of(set.bindings(), &|group| snapshot.kinds_of(group));
         for (policy, why) in subjects.not_listed {
             report.not_checked(format!("policy {policy}"), why);
@@ -162,8 +165,15 @@ impl Audit {
                 }
             }
         }
-        let reports = reports.finish().await;
+        let (reports, verified) = reports.finish().await;
+        *self.verified() = verified;
         self.publish(&report, reports.as_ref()).await;
+    }
+
+    /// Between two audits. One that is broken off forgets it, and reads again.
+    fn verified(&self) -> MutexGuard<'_, Verified> {
+        // It is replaced as a whole.
+        self.verified.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     async fn kind(

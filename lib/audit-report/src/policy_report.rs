@@ -176,7 +176,7 @@ impl PolicyReport {
     #[must_use]
     pub fn fingerprint(&self) -> String {
         let mut hash = Sha256::new();
-        hash.update(self.scope.api_version.as_bytes());
+        hash.update(json!(self.scope).to_string().as_bytes());
         for result in &self.results {
             let timeless = ReportResult { timestamp: Timestamp::default(), ..result.clone() };
             hash.update(json!(timeless).to_string().as_bytes());
@@ -187,6 +187,18 @@ impl PolicyReport {
             let _ = write!(text, "{byte:02x}");
             text
         })
+    }
+
+    /// The fingerprint of what a stored report says, whatever its annotation is; nothing where it is no report.
+    #[must_use]
+    pub fn fingerprint_of(stored: &Value) -> Option<String> {
+        let part = |key: &str| stored.get(key).cloned().unwrap_or_default();
+        let report = Self {
+            scope: serde_json::from_value(part("scope")).ok()?,
+            results: serde_json::from_value(part("results")).ok()?,
+            counts: serde_json::from_value(part("summary")).ok()?,
+        };
+        Some(report.fingerprint())
     }
 
     /// What was found before keeps the time at which it was.

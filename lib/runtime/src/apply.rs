@@ -13,13 +13,14 @@
 //! # }
 //! ```
 
-use std::fmt::Debug;
+use std::fmt::{Debug, Write as _};
 use std::hash::{BuildHasher as _, RandomState};
 use std::time::Duration;
 
 use kube::api::{
     ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, PostParams, Preconditions,
 };
+use kube::core::Request;
 use kube::{Api, Client, Resource, ResourceExt};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -172,9 +173,10 @@ where
     K: Resource + Serialize + Debug,
 {
     let resource = ApiResource::erase::<K>(kind);
-    let (name, api) = (object.name_any(), ctx.api(&resource, object.meta().namespace.as_deref()));
+    let name = object.name_any();
     let params = PatchParams::apply(&own_field_manager(&ctx.field_manager));
-    let request = async { api.patch(&segment(&name), &params, &Patch::Apply(object)).await };
+    let request = api_request(ctx, &resource, object.meta().namespace.as_deref(), None);
+    let request = request.send(&name, &params, object);
     ctx.call(Verb::Create, resource.plural.clone(), &name).run(request).await.map(drop)
 }
 
@@ -183,6 +185,67 @@ fn own_field_manager(of: &str) -> String {
     let suffix = format!("-{number:016x}");
     let most = LONGEST_FIELD_MANAGER - suffix.len();
     of.chars().take(most).chain(suffix.chars()).collect()
+}
+
+/// Where an apply is sent.
+struct ApplyRequest<'a> {
+    client: &'a Client,
+    path: String,
+    subresource: Option<&'static str>,
+}
+
+fn api_request<'a>(
+    ctx: &'a Context,
+    resource: &ApiResource,
+    namespace: Option<&str>,
+    subresource: Option<&'static str>,
+) -> ApplyRequest<'a> {
+    let path = DynamicObject::url_path(resource, namespace);
+    ApplyRequest { client: &ctx.client, path, subresource }
+}
+
+impl ApplyRequest<'_> {
+    /// As kube does it, but for what YAML would read differently.
+    async fn send(
+        self,
+        name: &str,
+        params: &PatchParams,
+        object: &impl Serialize,
+    ) -> kube::Result<DynamicObject> {
+        let (request, name, patch) = (Request::new(self.path), segment(name), Patch::Apply(object));
+        let request = match self.subresource {
+            None => request.patch(&name, params, &patch),
+            Some(subresource) => request.patch_subresource(subresource, &name, params, &patch),
+        };
+        let request = request.map_err(kube::Error::BuildRequest)?.map(escape_for_yaml);
+        self.client.request(request).await
+    }
+}
+
+/// The API server reads what is applied as YAML. That refuses control characters which JSON has as they are,
+/// so that one in somebody's label would refuse all that is written together with it, and folds three kinds
+/// of line breaks.
+fn escape_for_yaml(json: Vec<u8>) -> Vec<u8> {
+    let differs = |letter: char| {
+        matches!(
+            letter,
+            '\u{7F}'..='\u{9F}' | '\u{2028}' | '\u{2029}' | '\u{FEFF}' | '\u{FFFE}' | '\u{FFFF}'
+        )
+    };
+    let Ok(text) = std::str::from_utf8(&json) else { return json };
+    if !text.contains(differs) {
+        return json;
+    }
+    let mut escaped = String::with_capacity(text.len() + 64);
+    for letter in text.chars() {
+        if differs(letter) {
+            // Writing to a String cannot fail. Outside of strings JSON has none of them.
+            let _ = write!(escaped, "\\u{:04x}", u32::from(letter));
+        } else {
+            escaped.push(letter);
+        }
+    }
+    escaped.into_bytes()
 }
 
 /// Applies an object of a kind that is known when this is compiled. Returns it as it is stored.
@@ -206,9 +269,10 @@ where
     K: Resource + Serialize + DeserializeOwned + Debug,
 {
     let resource = ApiResource::erase::<K>(kind);
-    let (name, api) = (object.name_any(), ctx.api(&resource, object.meta().namespace.as_deref()));
+    let name = object.name_any();
     let request = async {
-        let stored = api.patch(&segment(&name), &ctx.params(), &Patch::Apply(object)).await?;
+        let request = api_request(ctx, &resource, object.meta().namespace.as_deref(), None);
+        let stored = request.send(&name, &ctx.params(), object).await?;
         let stored = serde_json::to_value(stored).map_err(kube::Error::SerdeError)?;
         serde_json::from_value(stored).map_err(kube::Error::SerdeError)
     };
@@ -264,11 +328,13 @@ where
     K: Resource + Serialize,
 {
     let resource = ApiResource::erase::<K>(kind);
-    let (name, api) = (object.name_any(), ctx.api(&resource, object.meta().namespace.as_deref()));
+    let name = object.name_any();
     let request = async {
         let object = serde_json::to_value(object).map_err(kube::Error::SerdeError)?;
         let patch = status_only(&resource, &object);
-        api.patch_status(&segment(&name), &ctx.params(), &Patch::Apply(patch)).await
+        let namespace = object.pointer("/metadata/namespace").and_then(Value::as_str);
+        let request = api_request(ctx, &resource, namespace, Some("status"));
+        request.send(&name, &ctx.params(), &patch).await
     };
     let plural = format!("{}/status", resource.plural);
     ctx.call(Verb::Patch, plural, &name).run(request).await.map(drop)
@@ -380,4 +446,24 @@ where
     let params = PatchParams::default();
     let call = ctx.call(Verb::Patch, format!("{}/status", resource.plural), &name);
     call.run(api.patch_status(&segment(&name), &params, &Patch::Json::<()>(patch))).await.map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_yaml_would_refuse_or_fold_is_sent_escaped_and_means_the_same() {
+        let value = json!({"a\u{9b}": "\u{7f}\u{85}\u{2028}\u{2029}\u{feff}\u{ffff}", "plain": "ä\n\u{1f600}"});
+        let escaped = escape_for_yaml(value.to_string().into_bytes());
+        assert_eq!(serde_json::from_slice::<Value>(&escaped).unwrap(), value);
+        let text = String::from_utf8(escaped).unwrap();
+        assert!(
+            text.contains(r"\u009b") && text.contains(r"\ufeff") && text.contains('ä'),
+            "{text}"
+        );
+        assert!(!text.contains(['\u{7f}', '\u{85}', '\u{9b}', '\u{2028}', '\u{feff}', '\u{ffff}']));
+        let plain = br#"{"a":"b"}"#.to_vec();
+        assert_eq!(escape_for_yaml(plain.clone()), plain);
+    }
 }

@@ -44,6 +44,8 @@ pub(super) struct ReportWriter {
     stored: HashMap<Key, StoredReport>,
     /// Fingerprints of the reports that say what is so: a kind whose list was lost comes again.
     current: HashMap<Key, String>,
+    /// Versions of stored reports that were seen to say what their fingerprints say.
+    verified: Verified,
     /// Groups and kinds of objects whose reports stay, as not all of them could be evaluated.
     kept: BTreeSet<(String, String)>,
     outcome: PolicyReports,
@@ -58,10 +60,15 @@ struct Target {
 /// API group, namespace and name of a report.
 type Key = (String, String, String);
 
+/// Reports by their versions that were written or read by this process. Whoever may write reports can leave
+/// the fingerprint and change what is under it.
+pub(super) type Verified = HashMap<Key, String>;
+
 /// What is kept of a stored report: what identifies it, what it says, and what it is about.
 struct StoredReport {
     kind: Arc<ApiResource>,
     uid: String,
+    version: String,
     fingerprint: String,
     /// Group and kind.
     about: Option<(String, String)>,
@@ -69,13 +76,14 @@ struct StoredReport {
 
 impl ReportWriter {
     /// Reads which reports there are.
-    pub(super) async fn open(client: &Client, served: &Snapshot) -> Self {
+    pub(super) async fn open(client: &Client, served: &Snapshot, verified: Verified) -> Self {
         let mut writer = Self {
             client: client.clone(),
             ctx: Context::new(client.clone(), REPORT).timeout(WRITE_TIMEOUT),
             target: None,
             stored: HashMap::new(),
             current: HashMap::new(),
+            verified,
             kept: BTreeSet::new(),
             outcome: PolicyReports::default(),
         };
@@ -159,6 +167,7 @@ impl ReportWriter {
         let stored = StoredReport {
             kind: Arc::clone(kind),
             uid: uid.to_owned(),
+            version: text("/metadata/resourceVersion").to_owned(),
             fingerprint: fingerprint.unwrap_or_default().to_owned(),
             about: match owner {
                 [Some(api_version), Some(kind)] => Some(about(api_version, kind)),
@@ -191,19 +200,30 @@ impl ReportWriter {
         }
         let stored = self.stored.remove(&key);
         let exists = stored.is_some() || self.current.contains_key(&key);
-        if stored.is_some_and(|stored| stored.fingerprint == fingerprint) {
-            self.outcome.unchanged += 1;
-        } else if let Err(error) = apply(&self.ctx, target, &mut report, exists).await {
-            return self.failed(&error);
-        } else {
-            self.outcome.written += 1;
+        let stored = stored.filter(|stored| stored.fingerprint == fingerprint);
+        match write_unless_so(&self.ctx, target, &mut report, stored, &self.verified, exists).await
+        {
+            Ok((version, is_new)) => {
+                *(if is_new { &mut self.outcome.written } else { &mut self.outcome.unchanged }) +=
+                    1;
+                self.verified.insert(key.clone(), version);
+                self.current.insert(key, fingerprint);
+            }
+            Err(error) => self.failed(&error),
         }
-        self.current.insert(key, fingerprint);
     }
 
     /// Deletes the reports of objects without a finding. What became of all reports; nothing where
     /// no API for them is installed.
-    pub(super) async fn finish(mut self) -> Option<PolicyReports> {
+    pub(super) async fn finish(mut self) -> (Option<PolicyReports>, Verified) {
+        let verified = std::mem::take(&mut self.verified);
+        // Of objects that are gone nothing is kept.
+        let current = &self.current;
+        let verified = verified.into_iter().filter(|(key, _)| current.contains_key(key)).collect();
+        (self.delete_others().await, verified)
+    }
+
+    async fn delete_others(mut self) -> Option<PolicyReports> {
         for ((_, namespace, name), stored) in std::mem::take(&mut self.stored) {
             if self.target.is_none() {
                 break;
@@ -251,24 +271,38 @@ impl ReportWriter {
     }
 }
 
-async fn apply(
+/// The version of the stored report, and whether it was written for that. `stored` is one whose fingerprint is
+/// the same; what it says is read once by each process that writes.
+async fn write_unless_so(
     ctx: &Context,
     target: &Target,
     report: &mut PolicyReport,
+    stored: Option<StoredReport>,
+    verified: &Verified,
     exists: bool,
-) -> Result<(), CallError> {
+) -> Result<(String, bool), CallError> {
     let kind = kind_of(target, &report.scope.namespace);
-    if exists {
-        let namespace = Some(report.scope.namespace.as_str()).filter(|one| !one.is_empty());
-        let name = name_of(&report.scope.uid);
-        if let Some(earlier) = read_as::<DynamicObject>(ctx, &kind, namespace, &name).await? {
-            report.keep_times_of(&earlier.data);
+    let namespace = Some(report.scope.namespace.as_str()).filter(|one| !one.is_empty());
+    let name = name_of(&report.scope.uid);
+    let key = (kind.group.clone(), report.scope.namespace.clone(), name.clone());
+    if let Some(StoredReport { version, .. }) =
+        stored.filter(|one| verified.get(&key) == Some(&one.version))
+    {
+        return Ok((version, false));
+    }
+    if exists && let Some(earlier) = read_as::<DynamicObject>(ctx, &kind, namespace, &name).await? {
+        if PolicyReport::fingerprint_of(&earlier.data) == Some(report.fingerprint()) {
+            return Ok((earlier.metadata.resource_version.unwrap_or_default(), false));
         }
+        report.keep_times_of(&earlier.data);
     }
     let object = report.object(target.group, &target.version);
     // It was made as an object, of fields that every object has.
-    let Ok(object) = serde_json::from_value::<DynamicObject>(object) else { return Ok(()) };
-    apply_as(ctx, &kind, &object).await.map(drop)
+    let Ok(object) = serde_json::from_value::<DynamicObject>(object) else {
+        return Ok((String::new(), false));
+    };
+    let stored = apply_as(ctx, &kind, &object).await?;
+    Ok((stored.metadata.resource_version.unwrap_or_default(), true))
 }
 
 fn kind_of(target: &Target, namespace: &str) -> ApiResource {

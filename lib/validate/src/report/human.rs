@@ -20,7 +20,25 @@ const NOTE_INDENT: usize = 16;
 /// The text without anything that a terminal would obey.
 #[must_use]
 pub fn printable(text: &str) -> String {
-    normalize_untrusted_str(text)
+    normalize_untrusted_str(text).chars().map(harmless).collect()
+}
+
+/// The same in one line: a line break cannot make a line of its own.
+#[must_use]
+pub fn one_line(text: &str) -> String {
+    printable(text).replace(['\n', '\r', '\t'], " ")
+}
+
+/// C1 controls, which terminals obey as escapes, and what has no width or turns the direction of a line.
+fn harmless(letter: char) -> char {
+    let is_usual = ['\n', '\r', '\t'].contains(&letter);
+    let is_unseen = matches!(letter,
+        '\u{200B}'..='\u{200F}' | '\u{2028}'..='\u{202E}' | '\u{2060}'..='\u{206F}' | '\u{FEFF}');
+    if (letter.is_control() && !is_usual) || is_unseen {
+        char::REPLACEMENT_CHARACTER
+    } else {
+        letter
+    }
 }
 
 /// Writes what was fixed, every finding, then what was suppressed.
@@ -49,7 +67,7 @@ pub fn write(report: &ValidationReport, layout: Layout, out: &mut dyn Write) -> 
             finding.code,
             finding.message
         );
-        let lines = wrap(&normalize_untrusted_str(&text), layout.width.saturating_sub(4));
+        let lines = wrap(&printable(&text), layout.width.saturating_sub(4));
         writeln!(out, "  {}", lines.join("\n    "))?;
     }
     Ok(())
@@ -62,10 +80,10 @@ fn group(mistake: &Mistake<'_>, layout: Layout) -> Group<'static> {
         Severity::Warning => Level::WARNING,
         Severity::Info => Level::INFO,
     };
-    let message = normalize_untrusted_str(mistake.message);
+    let message = printable(mistake.message);
     let headline = match finding.title.as_str() {
         "" => message.clone(),
-        title => normalize_untrusted_str(title),
+        title => printable(title),
     };
     let prefix = finding.code.len() + "warning[]: ".len();
     let headline = wrap(&headline, layout.width.saturating_sub(prefix)).join("\n");
@@ -78,7 +96,7 @@ fn group(mistake: &Mistake<'_>, layout: Layout) -> Group<'static> {
         label.filter(|one| fits(one)),
     ));
     for related in &finding.related {
-        let text = normalize_untrusted_str(&related.message);
+        let text = printable(&related.message);
         let shown = label_fits(&related.place, &text, layout.width).then_some(text.as_str());
         group = group.elements(place(&related.place, AnnotationKind::Context, shown));
         if shown.is_none() {
@@ -116,12 +134,12 @@ fn notes(mistake: &Mistake<'_>) -> Vec<(Level<'static>, String)> {
 }
 
 fn note(text: &str, layout: Layout) -> String {
-    wrap(&normalize_untrusted_str(text), layout.width.saturating_sub(NOTE_INDENT)).join("\n")
+    wrap(&printable(text), layout.width.saturating_sub(NOTE_INDENT)).join("\n")
 }
 
 /// A place with its line, or without where there is none to show.
 fn place(place: &Location, kind: AnnotationKind, label: Option<&str>) -> Vec<Element<'static>> {
-    let path = normalize_untrusted_str(&place.file);
+    let path = printable(&place.file);
     match (&place.excerpt, place.line) {
         (Some(excerpt), Some(line)) => {
             let mut annotation: Annotation<'static> = kind.span(span(excerpt));
@@ -163,7 +181,7 @@ fn label_fits(place: &Location, label: &str, width: usize) -> bool {
 pub fn fixed(one: &Fixed) -> String {
     let Fixed { code, place, fix } = one;
     let text = format!("fixed {}: {} is {} now ({code})", place.text(), fix.before, fix.after);
-    normalize_untrusted_str(&text)
+    printable(&text)
 }
 
 /// The last line for people: `3 errors, 1 warning in 6 files, 14 objects`.
@@ -211,5 +229,23 @@ fn plural(number: usize, word: &str) -> String {
         (1, _) => format!("1 {word}"),
         (_, Some(stem)) => format!("{number} {stem}ies"),
         _ => format!("{number} {word}s"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_that_a_terminal_obeys_or_does_not_show_is_printed() {
+        let text = "a\u{1b}[31m\u{9b}2J\u{9d}0;t\u{200b}\u{202e}\u{feff}ä\n\tb";
+        let printed = printable(text);
+        assert!(
+            printed.chars().all(|letter| !letter.is_control() || "\n\t".contains(letter)),
+            "{printed:?}"
+        );
+        assert!(!printed.contains(['\u{200b}', '\u{202e}', '\u{feff}']), "{printed:?}");
+        assert!(printed.contains('ä'));
+        assert!(!one_line(text).contains('\n'));
     }
 }

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use opensdn_policy_host::stored::{Found, StoredObject, Weight};
 use opensdn_validate::WouldSay;
-use opensdn_validate::report::{NotChecked, Severity, printable};
+use opensdn_validate::report::{NotChecked, Severity, one_line};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -196,7 +196,7 @@ impl AuditFindings {
             (_, None) => notes.push("when the audit ended is not known".to_owned()),
         }
         for NotChecked { what, why } in &self.not_checked {
-            notes.push(printable(&format!("not checked: {what}: {why}")));
+            notes.push(one_line(&format!("not checked: {what}: {why}")));
         }
         notes
     }
@@ -230,7 +230,7 @@ impl AuditFindings {
             "POLICY", "MODE", "DENIALS", "WARNINGS", "FAILURES"
         )?;
         for PolicyCounts { name, mode, denials, warnings, failures } in policies {
-            let (name, mode) = (printable(name), if mode.is_empty() { "-" } else { mode });
+            let (name, mode) = (one_line(name), if mode.is_empty() { "-" } else { mode });
             writeln!(out, "{name:<width$}  {mode:<7}  {denials:>7}  {warnings:>8}  {failures:>8}")?;
         }
         Ok(())
@@ -264,16 +264,16 @@ impl AuditFinding {
         let (strong, word) = (style::STRONG, self.severity.text());
         let code = match self.code.as_str() {
             "" => String::new(),
-            code => format!("{}  ", printable(code)),
+            code => format!("{}  ", one_line(code)),
         };
-        let object = printable(&self.object);
+        let object = one_line(&self.object);
         writeln!(out, "{color}{word:<7}{color:#}  {code}{strong}{object}{strong:#}")?;
         let places = match self.places.as_slice() {
             [] => String::new(),
             places => format!("{}: ", places.join(" ")),
         };
-        let text = printable(&format!("{}: {places}{}", self.policy, self.message));
-        let hint = printable(&self.hint);
+        let text = one_line(&format!("{}: {places}{}", self.policy, self.message));
+        let hint = one_line(&self.hint);
         for (label, text) in [("", text), ("do: ", hint)] {
             let lines = wrap(&text, layout.width.saturating_sub(INDENT + label.len()));
             for (number, line) in lines.iter().enumerate().filter(|(_, line)| !line.is_empty()) {

@@ -1,10 +1,11 @@
 //! What the webhook's audit reported: the summary for counts and what was not checked, the reports on
 //! objects for all findings. Whoever may read only one of them is shown that.
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Error;
 use opensdn_audit_report::{
     API_GROUPS, Example, MANAGED_BY, MANAGED_BY_LABEL, Outcome, ReportResult, SUMMARY_KEY, Scope,
-    Summary,
+    Summary, name_of,
 };
 use opensdn_deploy::names::webhook::AUDIT_REPORT;
 use opensdn_validate::report::NotChecked;
@@ -160,6 +161,7 @@ fn of_example(policy: &str, example: Example) -> AuditFinding {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct StoredReport {
+    metadata: ObjectMeta,
     scope: Scope,
     results: Vec<ReportResult>,
 }
@@ -190,10 +192,16 @@ async fn reports(
 }
 
 fn of_report(report: Value) -> Vec<AuditFinding> {
-    // Whoever may write reports can give them our label: what is none of ours is left out.
-    let Ok(StoredReport { scope, results }) = serde_json::from_value(report) else {
+    // Whoever may write reports can give them our label: what is none of ours is left out, as is what tells of
+    // another namespace than its own.
+    let Ok(StoredReport { metadata, scope, results }) = serde_json::from_value(report) else {
         return Vec::new();
     };
+    let is_of = metadata.namespace.unwrap_or_default() == scope.namespace
+        && metadata.name.as_deref() == Some(&name_of(&scope.uid));
+    if !is_of {
+        return Vec::new();
+    }
     let Scope { kind, namespace, name, .. } = scope;
     let object = match namespace.as_str() {
         "" => format!("{kind} {name}"),
@@ -264,5 +272,13 @@ mod tests {
         assert_eq!(of_report(json!({"results": "none"})), []);
         let strange = json!({"results": [{"policy": "p", "severity": "catastrophic"}]});
         assert_eq!(of_report(strange), []);
+        let of = |namespace: &str, name: &str| {
+            let scope = json!({"apiVersion": "v1", "kind": "K", "namespace": "kube-system", "name": "x", "uid": "u"});
+            of_report(json!({"metadata": {"name": name, "namespace": namespace}, "scope": scope,
+                "results": [{"policy": "p", "result": "fail", "severity": "high"}]}))
+        };
+        assert_eq!(of("kube-system", "opensdn-u").len(), 1);
+        assert_eq!(of("tenant", "opensdn-u"), [], "it tells of another namespace");
+        assert_eq!(of("kube-system", "forged"), [], "it is not called after its object");
     }
 }
