@@ -91,6 +91,18 @@ fn leave_the_spec_out(object: &mut JSONSchemaProps) {
     object.required.take_if(|required| required.is_empty());
 }
 
+/// A list or map that has no bound of its own gets one that nobody reaches: of short items a megabyte of an
+/// object is a hundred in the memory of whoever reads it.
+fn bound(schema: &mut JSONSchemaProps) {
+    const MOST: i64 = 1024;
+    if schema.items.is_some() {
+        schema.max_items.get_or_insert(MOST);
+    }
+    if schema.additional_properties.is_some() {
+        schema.max_properties.get_or_insert(MOST);
+    }
+}
+
 /// Takes out what people stumble over in `kubectl explain`: line breaks of the source within
 /// descriptions, and null among the values of an enum (a field that may be null says so by
 /// `nullable`).
@@ -101,6 +113,7 @@ fn tidy(schema: &mut JSONSchemaProps) {
     if let Some(values) = &mut schema.enum_ {
         values.retain(|value| !value.0.is_null());
     }
+    bound(schema);
     for property in schema.properties.iter_mut().flatten() {
         tidy(property.1);
     }

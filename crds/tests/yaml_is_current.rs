@@ -241,3 +241,34 @@ fn here() -> PathBuf {
 fn updating() -> bool {
     std::env::var_os("UPDATE").is_some()
 }
+
+/// Of short items a megabyte of an object is a hundred in the memory of whoever reads it.
+#[test]
+fn every_list_and_map_of_a_spec_has_a_bound() {
+    fn unbounded(schema: &serde_json::Value, at: &str, found: &mut Vec<String>) {
+        let has = |key: &str| schema.get(key).is_some();
+        if (has("items") && !has("maxItems"))
+            || (has("additionalProperties") && !has("maxProperties"))
+        {
+            found.push(at.to_owned());
+        }
+        for (name, property) in schema["properties"].as_object().into_iter().flatten() {
+            unbounded(property, &format!("{at}.{name}"), found);
+        }
+        for key in ["items", "additionalProperties"] {
+            if schema[key].is_object() {
+                unbounded(&schema[key], &format!("{at}.{key}"), found);
+            }
+        }
+    }
+    let mut found = Vec::new();
+    for definition in opensdn_crds::all() {
+        let definition = serde_json::to_value(definition).unwrap();
+        for version in definition["spec"]["versions"].as_array().unwrap() {
+            let name = definition["metadata"]["name"].as_str().unwrap();
+            let spec = &version["schema"]["openAPIV3Schema"]["properties"]["spec"];
+            unbounded(spec, name, &mut found);
+        }
+    }
+    assert!(found.is_empty(), "{found:#?}");
+}

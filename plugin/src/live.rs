@@ -39,11 +39,11 @@ impl Live {
         &self,
         group: &str,
         kind: &str,
+        namespace: Option<&str>,
     ) -> Result<Option<Result<Vec<Value>, Error>>, Failure> {
-        match self.resource(group, kind).await? {
-            Some((resource, _)) => Ok(Some(self.pages(&resource).await)),
-            None => Ok(None),
-        }
+        let Some((resource, scope)) = self.resource(group, kind).await? else { return Ok(None) };
+        let namespace = namespace.filter(|_| scope == Scope::Namespaced);
+        Ok(Some(self.selected(&resource, namespace, "").await))
     }
 
     async fn discovery(&self) -> Result<&Discovery, Failure> {
@@ -92,10 +92,6 @@ impl Live {
         Api::namespaced(self.client.clone(), namespace).get_opt(name).await
     }
 
-    async fn pages(&self, resource: &ApiResource) -> Result<Vec<Value>, Error> {
-        let api = Api::all_with(self.client.clone(), resource);
-        pages(api, resource, ListParams::default()).await
-    }
     async fn stored(&self, object: ObjectName<'_>) -> Result<Option<Value>, Failure> {
         let ObjectName { group, kind, namespace, name } = object;
         let served = self.resource(group, kind).await?;
@@ -123,9 +119,14 @@ impl Live {
 }
 
 impl Cluster for Live {
-    fn list<'a>(&'a self, group: &'a str, kind: &'a str) -> Answer<'a, Listed> {
+    fn list<'a>(
+        &'a self,
+        group: &'a str,
+        kind: &'a str,
+        namespace: Option<&'a str>,
+    ) -> Answer<'a, Listed> {
         Box::pin(async move {
-            match self.objects(group, kind).await? {
+            match self.objects(group, kind, namespace).await? {
                 Some(Ok(objects)) => Ok(Listed::Objects(objects)),
                 Some(Err(Error::Api(status))) if status.code == 403 => {
                     Ok(Listed::Forbidden(status.message.clone()))

@@ -29,7 +29,7 @@ use opensdn_runtime::apply::{Context, apply};
 use opensdn_runtime::call::{Call, CallError, Verb};
 use opensdn_runtime::discovery::{Discovery, Resolution, Resource};
 use opensdn_runtime::leader::Leadership;
-use opensdn_runtime::list::List;
+use opensdn_runtime::list::{Lean, List};
 use serde_json::Value;
 use tokio::time::{sleep, timeout};
 
@@ -44,9 +44,9 @@ pub use opensdn_deploy::names::webhook::AUDIT_REPORT as REPORT;
 /// Its key.
 pub use opensdn_audit_report::SUMMARY_KEY as REPORT_KEY;
 
-/// Objects per page of a list. Whoever may create objects may give each 256 KiB of annotations, and a page
-/// is held as a whole.
-const PAGE: u32 = 100;
+/// Objects per page of a list. Whoever may create objects may give each a megabyte, and a page is held as a
+/// whole.
+const PAGE: u32 = 20;
 /// How long the API server may take for one call.
 const CALL_TIMEOUT: Duration = Duration::from_secs(30);
 /// A list that changes so much that its position is lost is started again so many times.
@@ -206,11 +206,11 @@ impl Audit {
         }
     }
 
-    async fn page(&self, resource: &Resource, next: &str) -> Result<List, Error> {
+    async fn page(&self, resource: &Resource, next: &str) -> Result<List<Lean>, Error> {
         let uri = format!("{}?limit={PAGE}&continue={next}", resource.path());
         let request = http::Request::get(uri).body(Vec::new()).map_err(Error::Request)?;
         let call = Call::new(Verb::List, resource.plural.clone()).timeout(CALL_TIMEOUT);
-        Ok(call.run(self.client.request::<List>(request)).await?)
+        Ok(call.run(self.client.request::<List<Lean>>(request)).await?)
     }
 
     async fn object(

@@ -1,17 +1,20 @@
 //! One page of a list, as the API server writes it. Deliberately not here: the calls, which differ
 //! in headers and in what they do about a position that is lost.
 
+use std::fmt;
+
 use kube::core::ListMeta;
-use serde::Deserialize;
-use serde_json::Value;
+use serde::de::{DeserializeSeed, IgnoredAny, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+use serde_json::{Map, Value};
 
 /// The media type of a list of metadata alone.
 pub const METADATA_LIST: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
 
 /// One page of a list.
 #[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct List {
+#[serde(rename_all = "camelCase", bound(deserialize = "I: Deserialize<'de>"))]
+pub struct List<I = Value> {
     #[serde(default)]
     api_version: String,
     #[serde(default)]
@@ -20,10 +23,65 @@ pub struct List {
     metadata: ListMeta,
     /// An empty list of metadata has `null` here.
     #[serde(default)]
-    items: Option<Vec<Value>>,
+    items: Option<Vec<I>>,
 }
 
-impl List {
+/// An object without `metadata.managedFields`. These may be most of it, and what is a byte of JSON there is a
+/// hundred in memory.
+#[derive(Debug)]
+pub struct Lean(Value);
+
+impl From<Lean> for Value {
+    fn from(Lean(object): Lean) -> Self {
+        object
+    }
+}
+
+impl<'de> Deserialize<'de> for Lean {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Ok(Self(Value::Object(deserializer.deserialize_map(ObjectVisitor { of_metadata: false })?)))
+    }
+}
+
+/// Reads an object, or the metadata of one.
+struct ObjectVisitor {
+    of_metadata: bool,
+}
+
+impl<'de> DeserializeSeed<'de> for ObjectVisitor {
+    type Value = Map<String, Value>;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        deserializer.deserialize_map(self)
+    }
+}
+
+impl<'de> Visitor<'de> for ObjectVisitor {
+    type Value = Map<String, Value>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let mut object = Map::new();
+        while let Some(key) = map.next_key::<String>()? {
+            if self.of_metadata && key == "managedFields" {
+                map.next_value::<IgnoredAny>()?;
+                continue;
+            }
+            let value = if !self.of_metadata && key == "metadata" {
+                Value::Object(map.next_value_seed(Self { of_metadata: true })?)
+            } else {
+                map.next_value()?
+            };
+            object.insert(key, value);
+        }
+        Ok(object)
+    }
+}
+
+impl<I: Into<Value>> List<I> {
     /// Where the next page starts; empty where this is the last one.
     #[must_use]
     pub fn next(&self) -> &str {
@@ -40,7 +98,8 @@ impl List {
     pub fn into_objects(self) -> impl Iterator<Item = Value> {
         let Self { api_version, kind, items, .. } = self;
         let kind = kind.strip_suffix("List").unwrap_or(&kind).to_owned();
-        items.into_iter().flatten().map(move |mut item| {
+        items.into_iter().flatten().map(move |item| {
+            let mut item = item.into();
             if let Value::Object(map) = &mut item {
                 map.entry("apiVersion").or_insert_with(|| api_version.clone().into());
                 map.entry("kind").or_insert_with(|| kind.clone().into());
@@ -65,6 +124,19 @@ mod tests {
             assert_eq!(list.next(), "");
             assert_eq!(list.into_objects().count(), 0);
         }
+    }
+
+    #[test]
+    fn a_lean_object_lacks_nothing_but_its_managed_fields() {
+        let list = json!({"kind": "ZookeeperList", "apiVersion": "g/v1", "metadata": {}, "items": [{
+            "metadata": {"name": "a", "managedFields": [{"manager": "m"}], "labels": {"managedFields": "b"}},
+            "spec": {"metadata": {"managedFields": 1}, "list": [1, null]}}]});
+        let list: List<Lean> = serde_json::from_value(list).unwrap();
+        let objects: Vec<_> = list.into_objects().collect();
+        let expected = json!({"kind": "Zookeeper", "apiVersion": "g/v1",
+            "metadata": {"name": "a", "labels": {"managedFields": "b"}},
+            "spec": {"metadata": {"managedFields": 1}, "list": [1, null]}});
+        assert_eq!(objects, [expected]);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use base64::Engine as _;
@@ -169,10 +170,20 @@ impl Modules {
                     format!("its module {path} is a file of the webhook's container")
                 })?;
                 let file = folder.join(path);
-                fs::read(&file).map_err(|error| explain(&shown(&file), &error).0)
+                read_file(&file).map_err(|error| explain(&shown(&file), &error).0)
             }
         }
     }
+}
+
+/// What a policy names may be a pipe or a device, which has no end.
+fn read_file(path: &Path) -> io::Result<Vec<u8>> {
+    const LARGEST: u64 = 64 << 20;
+    let metadata = fs::metadata(path)?;
+    if !metadata.is_file() || metadata.len() > LARGEST {
+        return Err(io::Error::other("it is no ordinary file of at most 64 MiB"));
+    }
+    fs::read(path)
 }
 
 /// What is to be active under one name.

@@ -20,8 +20,13 @@ pub type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, Error>> + 'a>>;
 
 /// A live cluster, which is only read.
 pub trait Cluster {
-    /// Every object of the kind, in all namespaces.
-    fn list<'a>(&'a self, group: &'a str, kind: &'a str) -> Answer<'a, Listed>;
+    /// Every object of the kind, in all namespaces or in one; a kind that lives in none is listed as a whole.
+    fn list<'a>(
+        &'a self,
+        group: &'a str,
+        kind: &'a str,
+        namespace: Option<&'a str>,
+    ) -> Answer<'a, Listed>;
 
     /// The kinds of a group that the cluster serves.
     fn kinds<'a>(&'a self, group: &'a str) -> Answer<'a, Vec<String>>;
@@ -64,7 +69,7 @@ pub enum Listed {
 pub(crate) async fn fill(table: &mut Table, cluster: &dyn Cluster) -> Result<(), Error> {
     let mut forbidden = HashMap::new();
     for kind in table.kinds() {
-        match cluster.list(&kind.0, &kind.1).await? {
+        match cluster.list(&kind.0, &kind.1, None).await? {
             Listed::Objects(objects) => {
                 objects.iter().for_each(|object| table.add(&kind.0, &kind.1, object));
             }

@@ -72,7 +72,7 @@ pub async fn what_if(
         judging.not_checked(format!("policy {policy}"), why);
     }
     for (group, kind) in subjects.kinds {
-        match cluster.list(&group, &kind).await? {
+        match cluster.list(&group, &kind, asked.namespace.as_deref()).await? {
             Listed::Objects(objects) => {
                 for object in objects.iter().filter_map(StoredObject::read) {
                     if asked.namespace.as_ref().is_none_or(|one| *one == object.namespace) {

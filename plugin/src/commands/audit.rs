@@ -95,6 +95,11 @@ impl Audit {
         }
         let worst = found.worst();
         let fails = worst.is_some_and(|worst| worst >= self.fail_on.severity());
-        Ok(if fails && !self.exit_zero { Exit::Findings } else { Exit::Done })
+        Ok(match (fails, found.is_unknown()) {
+            _ if self.exit_zero => Exit::Done,
+            (true, _) => Exit::Findings,
+            (false, true) => Exit::Unreachable,
+            (false, false) => Exit::Done,
+        })
     }
 }

@@ -23,7 +23,7 @@ pub(crate) async fn objects(client: Client, indexes: &[Index]) -> Result<Vec<Val
     let mut objects = Vec::new();
     for (group, kind) in kinds {
         // A kind that the cluster does not serve has no objects: the webhook says so too.
-        let Some(listed) = live.objects(group, kind).await? else { continue };
+        let Some(listed) = live.objects(group, kind, None).await? else { continue };
         objects.extend(listed.map_err(|error| unanswered(&format!("list {kind}"), &error))?);
     }
     Ok(objects)

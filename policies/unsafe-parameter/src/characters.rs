@@ -26,8 +26,11 @@ fn in_words(character: char) -> String {
 /// The value as a message may show it: shortened, in quotes; nothing where it may be secret.
 pub(crate) fn shown(name: &str, value: &str) -> String {
     const LONGEST: usize = 40;
+    const SECRET: [&str; 9] =
+        ["password", "passwd", "pwd", "secret", "token", "cookie", "key", "credential", "dsn"];
     let name = name.to_ascii_lowercase();
-    if ["password", "secret", "token", "cookie", "key"].iter().any(|word| name.contains(word)) {
+    // As in scheme://user:password@host, and in user:password.
+    if SECRET.iter().any(|word| name.contains(word)) || value.contains(['@', ':']) {
         return String::new();
     }
     let short: String = value.chars().take(LONGEST).collect();
@@ -50,6 +53,8 @@ mod tests {
     fn never_shows_what_may_be_secret() {
         assert_eq!(shown("adminPassword", "sesame"), "");
         assert_eq!(shown("METADATA_PROXY_SECRET", "sesame"), "");
+        assert_eq!(shown("DB_PASSWD", "sesame"), "");
+        assert_eq!(shown("DB", "mysql://u:sesame$@h"), "");
         assert_eq!(shown("hypervisorType", "k`v\nm"), " (\"k`v\\nm\")");
         assert!(shown("subcluster", &"é".repeat(60)).ends_with("é\"…)"));
     }

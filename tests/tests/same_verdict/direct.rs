@@ -90,7 +90,7 @@ impl Cluster for NothingElse {
         Box::pin(async { Ok(Vec::new()) })
     }
 
-    fn list<'a>(&'a self, _: &'a str, _: &'a str) -> Answer<'a, Listed> {
+    fn list<'a>(&'a self, _: &'a str, _: &'a str, _: Option<&'a str>) -> Answer<'a, Listed> {
         Box::pin(async { Ok(Listed::Objects(Vec::new())) })
     }
 

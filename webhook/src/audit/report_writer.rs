@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use k8s_openapi::jiff::Timestamp;
 use kube::Client;
@@ -31,6 +31,8 @@ const WRITE_TIMEOUT: Duration = CALL_TIMEOUT;
 
 /// Stored reports that are known. Whoever may write reports can make any number with our label.
 const MOST_STORED: usize = 50_000;
+/// Whoever may write reports can have any number deleted; the summary waits for it. The next audit goes on.
+const LONGEST_DELETING: Duration = Duration::from_secs(60);
 /// Longest fingerprint; what is longer is none of ours.
 const FINGERPRINT_BYTES: usize = 64;
 
@@ -149,7 +151,8 @@ impl ReportWriter {
     fn add_stored(&mut self, kind: &Arc<ApiResource>, object: &Value) {
         let text = |pointer| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
         let (name, uid) = (text("/metadata/name"), text("/metadata/uid"));
-        if !name.starts_with(NAME_PREFIX) || self.stored.len() >= MOST_STORED {
+        let is_going = object.pointer("/metadata/deletionTimestamp").is_some();
+        if !name.starts_with(NAME_PREFIX) || is_going || self.stored.len() >= MOST_STORED {
             return;
         }
         let key = (kind.group.clone(), text("/metadata/namespace").to_owned(), name.to_owned());
@@ -224,8 +227,9 @@ impl ReportWriter {
     }
 
     async fn delete_others(mut self) -> Option<PolicyReports> {
+        let begun = Instant::now();
         for ((_, namespace, name), stored) in std::mem::take(&mut self.stored) {
-            if self.target.is_none() {
+            if self.target.is_none() || begun.elapsed() > LONGEST_DELETING {
                 break;
             }
             let StoredReport { kind, uid, about, .. } = stored;

@@ -1,5 +1,6 @@
 //! What an audit found, as an answer and for people.
 
+use std::collections::BTreeSet;
 use std::io::{self, Write};
 
 use opensdn_policy_host::stored::{Found, StoredObject, Weight};
@@ -167,6 +168,26 @@ impl AuditFindings {
         }
     }
 
+    /// Adds what is not here yet.
+    pub(super) fn add_missing(&mut self, others: Vec<AuditFinding>) {
+        let key = |one: &AuditFinding| (one.policy.clone(), one.code.clone(), one.object.clone());
+        let known: BTreeSet<_> = self.findings.iter().map(key).collect();
+        self.findings.extend(others.into_iter().filter(|one| !known.contains(&key(one))));
+    }
+
+    /// Whether something was left out of which it is not known what it is.
+    fn lacks_some(&self) -> bool {
+        !self.not_checked.is_empty()
+    }
+
+    /// Whether that nothing was found means nothing, because what was asked for could not be looked at.
+    pub(super) fn is_unknown(&self) -> bool {
+        let is_rest = |one: &NotChecked| one.what == super::reported::REST;
+        self.findings.is_empty()
+            && self.lacks_some()
+            && (self.objects == Some(0) || self.not_checked.iter().any(is_rest))
+    }
+
     pub(super) fn sort(&mut self) {
         self.findings.sort_by(|one, other| one.order().cmp(&other.order()));
     }
@@ -214,8 +235,10 @@ impl AuditFindings {
         for finding in &self.findings {
             finding.write(layout, out)?;
         }
-        if self.findings.is_empty() {
-            writeln!(out, "nothing found")?;
+        match (self.findings.is_empty(), self.lacks_some()) {
+            (true, false) => writeln!(out, "nothing found")?,
+            (true, true) => writeln!(out, "nothing found in what was checked")?,
+            (false, _) => {}
         }
         let found_any = |one: &&PolicyCounts| one.denials + one.warnings + one.failures > 0;
         let policies: Vec<&PolicyCounts> = self.policies.iter().filter(found_any).collect();

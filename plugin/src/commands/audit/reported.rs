@@ -17,6 +17,9 @@ use crate::clients::unanswered;
 use crate::exit::{Exit, Failure};
 use crate::live::Live;
 
+/// What a summary cannot tell of one namespace.
+pub(super) const REST: &str = "the rest of this namespace";
+
 /// What the ConfigMap of the audit said.
 enum Read {
     Summary(Box<Summary>),
@@ -36,17 +39,24 @@ pub(super) async fn read(
     let summary = summary(live, control_namespace).await?;
     let is_reported = match &summary {
         Read::Summary(summary) => {
-            summary.policy_reports.as_ref().is_some_and(|reports| reports.failure.is_empty())
+            summary.policy_reports.as_ref().is_some_and(|reports| !reports.api_version.is_empty())
         }
         Read::Absent | Read::Forbidden(_) => true,
     };
     let reported = if is_reported { reports(live, namespace).await? } else { None };
     match (summary, reported) {
         (Read::Summary(summary), Some((api, findings))) => {
+            let all = summary.policy_reports.as_ref().is_some_and(|one| one.failure.is_empty());
             let mut found = of_summary(*summary, namespace);
             found.source = Source::Reports(api);
-            found.findings = findings;
-            found.more = false;
+            // Where some could not be written the summary knows what is not in them.
+            let of_summary = std::mem::replace(&mut found.findings, findings);
+            if all {
+                found.more = false;
+                found.not_checked.retain(|one| one.what != REST);
+            } else {
+                found.add_missing(of_summary);
+            }
             if namespace.is_some() {
                 found.count();
             }
@@ -112,6 +122,12 @@ fn of_summary(summary: Summary, namespace: Option<&str>) -> AuditFindings {
     };
     for (name, policy) in summary.policies {
         found.more |= policy.more;
+        if policy.more && namespace.is_some() {
+            let why = format!(
+                "the summary has the first findings of {name} only, which may be of other namespaces"
+            );
+            found.not_checked.push(NotChecked { what: REST.to_owned(), why });
+        }
         let examples = policy.examples.into_iter().filter(|one| is_in(&one.object, namespace));
         found.findings.extend(examples.map(|one| of_example(&name, one)));
         let (denials, warnings, failures) = (policy.denials, policy.warnings, policy.failures);
@@ -119,8 +135,7 @@ fn of_summary(summary: Summary, namespace: Option<&str>) -> AuditFindings {
         found.policies.push(PolicyCounts { name, mode, denials, warnings, failures });
     }
     let not_checked = summary.not_checked.into_iter();
-    found.not_checked =
-        not_checked.map(|one| NotChecked { what: one.what, why: one.why }).collect();
+    found.not_checked.extend(not_checked.map(|one| NotChecked { what: one.what, why: one.why }));
     if let Some(reports) = summary.policy_reports.filter(|one| !one.failure.is_empty()) {
         let what = "the reports on objects".to_owned();
         found.not_checked.push(NotChecked { what, why: reports.failure });
