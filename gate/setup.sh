@@ -173,6 +173,8 @@ lab() {
 /usr/sbin/mkfs.ext4 e2fsprogs
 /usr/bin/buildah buildah
 /usr/bin/musl-gcc musl-tools
+/usr/bin/redis-server redis-server
+/usr/bin/stunnel4 stunnel4
 EOT
   built 1.35-nodes "the programs of Kubernetes' nodes" 2
   built coredns CoreDNS 1

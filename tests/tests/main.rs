@@ -18,6 +18,7 @@ mod kubectl_plugin;
 mod lab_cluster;
 mod lab_ends;
 mod lab_outage;
+mod lab_servers;
 mod lab_short;
 mod lab_uniqueness;
 mod lab_webhook;
