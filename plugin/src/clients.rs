@@ -267,5 +267,12 @@ pub fn unanswered(doing: &str, error: &kube::Error) -> Failure {
             ("unreachable-cluster", "is this the right cluster? kubectl config current-context")
         }
     };
-    Failure::new(Exit::Unreachable, code, format!("failed to {doing}"), hint).because(error)
+    let failure = Failure::new(Exit::Unreachable, code, format!("failed to {doing}"), hint);
+    match error {
+        // Only its message is text for people: kube's own error says it three times, once as Rust would.
+        kube::Error::Api(status) if !status.message.is_empty() => {
+            Failure { causes: vec![status.message.clone()], ..failure }
+        }
+        _ => failure.because(error),
+    }
 }

@@ -228,12 +228,17 @@ impl ReportWriter {
 
     async fn delete_others(mut self) -> Option<PolicyReports> {
         let begun = Instant::now();
+        let mut left = 0;
         for ((_, namespace, name), stored) in std::mem::take(&mut self.stored) {
-            if self.target.is_none() || begun.elapsed() > LONGEST_DELETING {
+            if self.target.is_none() {
                 break;
             }
             let StoredReport { kind, uid, about, .. } = stored;
             if about.is_some_and(|about| self.kept.contains(&about)) {
+                continue;
+            }
+            if begun.elapsed() > LONGEST_DELETING {
+                left += 1;
                 continue;
             }
             let metadata = ObjectMeta {
@@ -247,6 +252,14 @@ impl ReportWriter {
                 Ok(_) => self.outcome.deleted += 1,
                 Err(error) => self.failed(&error),
             }
+        }
+        if left > 0 {
+            self.outcome.failed += left;
+            let limit = LONGEST_DELETING.as_secs();
+            self.outcome.failure = format!(
+                "{left} reports that are not true any more were not deleted within {limit} s; the next audit \
+                 continues"
+            );
         }
         let PolicyReports { api_version, failure, .. } = &self.outcome;
         if api_version.is_empty() && failure.is_empty() {

@@ -180,12 +180,9 @@ impl AuditFindings {
         !self.not_checked.is_empty()
     }
 
-    /// Whether that nothing was found means nothing, because what was asked for could not be looked at.
+    /// Whether that nothing was found means nothing, because something was not looked at.
     pub(super) fn is_unknown(&self) -> bool {
-        let is_rest = |one: &NotChecked| one.what == super::reported::REST;
-        self.findings.is_empty()
-            && self.lacks_some()
-            && (self.objects == Some(0) || self.not_checked.iter().any(is_rest))
+        self.findings.is_empty() && self.lacks_some()
     }
 
     pub(super) fn sort(&mut self) {

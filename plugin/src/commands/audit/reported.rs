@@ -27,6 +27,14 @@ enum Read {
     Forbidden(String),
 }
 
+/// What the reports on objects said.
+enum Reported {
+    /// The API in which they are, and all findings.
+    Findings(String, Vec<AuditFinding>),
+    Absent,
+    Forbidden(String),
+}
+
 /// Reads what was reported; of one namespace where one is named.
 ///
 /// # Errors
@@ -43,9 +51,9 @@ pub(super) async fn read(
         }
         Read::Absent | Read::Forbidden(_) => true,
     };
-    let reported = if is_reported { reports(live, namespace).await? } else { None };
+    let reported = if is_reported { reports(live, namespace).await? } else { Reported::Absent };
     match (summary, reported) {
-        (Read::Summary(summary), Some((api, findings))) => {
+        (Read::Summary(summary), Reported::Findings(api, findings)) => {
             let all = summary.policy_reports.as_ref().is_some_and(|one| one.failure.is_empty());
             let mut found = of_summary(*summary, namespace);
             found.source = Source::Reports(api);
@@ -63,18 +71,37 @@ pub(super) async fn read(
             found.sort();
             Ok(found)
         }
-        (Read::Summary(summary), None) => Ok(of_summary(*summary, namespace)),
-        (Read::Absent, Some((_, findings))) if findings.is_empty() => {
+        (Read::Summary(summary), Reported::Absent) => Ok(of_summary(*summary, namespace)),
+        (Read::Summary(summary), Reported::Forbidden(why)) => {
+            let mut found = of_summary(*summary, namespace);
+            found.not_checked.push(NotChecked { what: "the reports on objects".to_owned(), why });
+            Ok(found)
+        }
+        (Read::Absent, Reported::Findings(_, findings)) if findings.is_empty() => {
             Err(no_audit(control_namespace))
         }
-        (Read::Absent, None) => Err(no_audit(control_namespace)),
-        (_, Some((api, findings))) => {
+        (Read::Absent, Reported::Absent | Reported::Forbidden(_)) => {
+            Err(no_audit(control_namespace))
+        }
+        (summary, Reported::Findings(api, findings)) => {
             let source = Source::Reports(api);
             let mut found = AuditFindings { source, findings, ..AuditFindings::default() };
+            // A good object has no report, and neither has one that was never looked at.
+            let why = match summary {
+                Read::Forbidden(why) => why,
+                _ => format!(
+                    "there is no ConfigMap {AUDIT_REPORT} in {control_namespace}: the first audit has not ended, or it \
+                     is in another namespace (--control-namespace)"
+                ),
+            };
+            let what = "whether an audit has looked at all objects".to_owned();
+            found.not_checked.push(NotChecked { what, why });
             found.sort();
             Ok(found)
         }
-        (Read::Forbidden(why), None) => Err(forbidden(control_namespace, &why)),
+        (Read::Forbidden(why), Reported::Absent | Reported::Forbidden(_)) => {
+            Err(forbidden(control_namespace, &why))
+        }
     }
 }
 
@@ -181,11 +208,7 @@ struct StoredReport {
     results: Vec<ReportResult>,
 }
 
-/// The findings of all reports and the API in which they are; nothing where there is none.
-async fn reports(
-    live: &Live,
-    namespace: Option<&str>,
-) -> Result<Option<(String, Vec<AuditFinding>)>, Failure> {
+async fn reports(live: &Live, namespace: Option<&str>) -> Result<Reported, Failure> {
     let selector = format!("{MANAGED_BY_LABEL}={MANAGED_BY}");
     for group in &API_GROUPS {
         let mut findings = Vec::new();
@@ -194,16 +217,21 @@ async fn reports(
         for kind in kinds.into_iter().flatten() {
             let Some((resource, _)) = live.resource(group.group, kind).await? else { continue };
             let listed = live.selected(&resource, namespace, &selector).await;
-            let listed =
-                listed.map_err(|error| unanswered(&format!("list {}", resource.plural), &error))?;
+            let listed = match listed {
+                Err(Error::Api(status)) if status.code == 403 => {
+                    return Ok(Reported::Forbidden(status.message.clone()));
+                }
+                listed => listed
+                    .map_err(|error| unanswered(&format!("list {}", resource.plural), &error))?,
+            };
             findings.extend(listed.into_iter().flat_map(of_report));
             api = Some(resource.api_version);
         }
         if let Some(api) = api {
-            return Ok(Some((api, findings)));
+            return Ok(Reported::Findings(api, findings));
         }
     }
-    Ok(None)
+    Ok(Reported::Absent)
 }
 
 fn of_report(report: Value) -> Vec<AuditFinding> {
