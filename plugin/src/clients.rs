@@ -250,6 +250,21 @@ impl ClusterFlags {
     }
 }
 
+/// Whether a time limit ended the call: of connecting, TLS, reading or writing.
+fn is_timeout(error: &kube::Error) -> bool {
+    let mut next: Option<&(dyn std::error::Error + 'static)> = Some(error);
+    while let Some(error) = next {
+        let of_io = error.downcast_ref::<std::io::Error>();
+        if error.is::<tokio::time::error::Elapsed>()
+            || of_io.is_some_and(|error| error.kind() == std::io::ErrorKind::TimedOut)
+        {
+            return true;
+        }
+        next = error.source();
+    }
+    false
+}
+
 /// Why a cluster did not answer; `doing` fits after "failed to".
 #[must_use]
 pub fn unanswered(doing: &str, error: &kube::Error) -> Failure {
@@ -263,6 +278,11 @@ pub fn unanswered(doing: &str, error: &kube::Error) -> Failure {
             ("forbidden", "ask for the right that the cause names, or use another --context")
         }
         Some(_) => ("refused-by-server", ""),
+        None if is_timeout(error) => (
+            "no-answer-in-time",
+            "the API server hangs, or something on the way drops what is sent: kubectl get --raw \
+             '/readyz?verbose'; to wait longer: --request-timeout 2m",
+        ),
         None => {
             ("unreachable-cluster", "is this the right cluster? kubectl config current-context")
         }

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use base64::Engine as _;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use opensdn_deploy::names::webhook::{AUDIT_REPORT, NAME, USER};
+use opensdn_testing::admin_port;
 use opensdn_testing::creation_order::wait_for_next_second;
 use opensdn_testing::eventually::eventually;
 use opensdn_testing::installer::install_crds;
@@ -17,6 +18,7 @@ use opensdn_testing::product::{Installation, Product};
 use opensdn_testing::programs::program;
 use opensdn_testing::report_apis::ReportApi;
 use opensdn_testing::sandbox::{Sandbox, User};
+use opensdn_testing::signal::{self, Signal};
 use opensdn_testing::{Failed, Outcome};
 use serde_json::{Value, json};
 
@@ -297,6 +299,80 @@ async fn without_the_right_to_write_reports_one_call_fails_and_the_summary_says_
     let why = said["policyReports"]["failure"].as_str().unwrap_or_default();
     assert!(why.contains("missing RBAC rule") && why.contains("openreports.io"), "{why}");
     assert!(said["policies"]["links"]["denials"].as_i64() > Some(10), "{said:#}");
+    Ok(())
+}
+
+/// Takes the right to read objects of our group from the webhook, but its own.
+async fn forbid_lists(sandbox: &Sandbox) -> Outcome {
+    let mut role = read(sandbox, &["clusterrole", NAME]).await?;
+    let rules = role["rules"].as_array_mut().into_iter().flatten();
+    let all_of_ours = rules.filter(|rule| {
+        rule["apiGroups"].to_string().contains("opensdn.io") && rule["resources"] == json!(["*"])
+    });
+    let mut changed = 0;
+    for rule in all_of_ours {
+        rule["resources"] = json!(["admissionpolicies", "uniqueclaims", "managers", "configs"]);
+        changed += 1;
+    }
+    assert_eq!(changed, 1, "{role:#}");
+    let patch = json!([{"op": "replace", "path": "/rules", "value": role["rules"]}]).to_string();
+    let change = ["patch", "clusterrole", NAME, "--type=json", "-p", &patch];
+    kubectl(sandbox, &change).await?.success();
+    Ok(())
+}
+
+/// The samples of the audit that a replica exports.
+async fn samples(product: &Product, replica: usize) -> Result<Vec<String>, Failed> {
+    let text = admin_port::get(product.backends()[replica].admin, "/metrics").await?;
+    let of_audit = text.lines().filter(|line| line.starts_with("opensdn_webhook_audit_"));
+    Ok(of_audit.map(str::to_owned).collect())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_was_found_of_a_kind_stays_while_it_cannot_be_read() -> Outcome {
+    let sandbox = world(&[ReportApi::OpenReports]).await?;
+    let _product = install(&sandbox, 1).await?;
+    let denials = |said: &Value| said["policies"]["duplicate-link-local"]["denials"].clone();
+    let said = another_audit(&sandbox).await?;
+    assert_eq!(denials(&said), 1, "{said:#}");
+    forbid_lists(&sandbox).await?;
+    let unread = async || {
+        let said = summary(&sandbox).await.unwrap_or_default();
+        let not_checked = said["notChecked"].as_array().cloned().unwrap_or_default();
+        not_checked.iter().any(|one| one["what"] == "opensdn.io/LinkLocalService")
+    };
+    eventually("the summary says that it cannot be read", unread).await;
+    let said = another_audit(&sandbox).await?;
+    assert_eq!(denials(&said), 1, "{said:#}");
+    assert_eq!(said["objects"]["opensdn.io/LinkLocalService"], 2, "{said:#}");
+    let log = std::fs::read_to_string(sandbox.data_folder().join("logs/webhook-0.log"))?;
+    let line = log.lines().find(|line| line.contains("failed to audit a kind")).unwrap_or_default();
+    for part in ["WARN", "LinkLocalService", "list linklocalservices", "missing RBAC rule"] {
+        assert!(line.contains(part), "{part}: {line}");
+    }
+    // Nor does the plugin say that nothing was found.
+    let told = audit(&sandbox, None, &["-o", "json"])?;
+    assert_eq!((told.code, codes(&told.json()?).len()), (Some(1), 1), "{}", told.err);
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_two_replicas_only_the_one_that_leads_exports_what_the_audit_found() -> Outcome {
+    let sandbox = world(&[]).await?;
+    let product = install(&sandbox, 2).await?;
+    let exports = async |replica: usize| samples(&product, replica).await.unwrap_or_default();
+    let audited = async || exports(0).await.len() > 4 || exports(1).await.len() > 4;
+    eventually("one replica has audited", audited).await;
+    let first = usize::from(exports(0).await.is_empty());
+    let other = 1 - first;
+    assert_eq!(exports(other).await, Vec::<String>::new(), "a standby");
+    let process = product.process_id(first).ok_or("it does not run")?;
+    signal::send(Signal::STOP, process)?;
+    eventually("the other has audited", async || exports(other).await.len() > 4).await;
+    signal::send(Signal::CONT, process)?;
+    let forgotten = async || samples(&product, first).await.is_ok_and(|all| all.is_empty());
+    eventually("the first has noticed, and exports nothing", forgotten).await;
+    assert!(exports(other).await.len() > 4, "and the other does");
     Ok(())
 }
 

@@ -5,7 +5,8 @@
 //! by the same function as a request. The summary is one ConfigMap of bounded size: counts, the
 //! first findings of each policy, and what was not checked and why. Where an API for reports is
 //! installed, each object with findings has one, too (`report_writer.rs`). By the replica that holds the
-//! Lease; again after an interval, and when the policies in force have changed.
+//! Lease; again after an interval, when the policies in force have changed, and sooner where something could not
+//! be read or written.
 //!
 //! Deliberately not here: objects that claim one key, which `claims::controller` watches all the time.
 
@@ -16,7 +17,7 @@ mod report_writer;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::jiff::Timestamp;
@@ -34,7 +35,7 @@ use serde_json::Value;
 use tokio::time::{sleep, timeout};
 
 use crate::evaluate::Evaluator;
-use crate::metrics::BackgroundMetrics;
+use crate::metrics::AuditMetrics;
 use report::Report;
 use report_writer::{ReportWriter, Verified};
 
@@ -52,6 +53,9 @@ const CALL_TIMEOUT: Duration = Duration::from_secs(30);
 /// A list that changes so much that its position is lost is started again so many times.
 const ATTEMPTS: u32 = 3;
 
+/// After an audit that could not read or write something the next starts so soon, or after the interval.
+const RETRY: Duration = Duration::from_secs(300);
+
 /// Audits what is stored.
 pub struct Audit {
     client: Client,
@@ -59,8 +63,16 @@ pub struct Audit {
     discovery: Discovery,
     namespace: String,
     timing: Timing,
-    metrics: BackgroundMetrics,
-    verified: Mutex<Verified>,
+    metrics: AuditMetrics,
+    last: Mutex<Last>,
+}
+
+/// What is known of the last audit. One that is broken off forgets it.
+#[derive(Default)]
+struct Last {
+    verified: Verified,
+    /// What it found stays where the next cannot look.
+    report: Option<Report>,
 }
 
 /// When an audit runs.
@@ -98,10 +110,10 @@ impl Audit {
         discovery: Discovery,
         namespace: &str,
         timing: Timing,
-        metrics: BackgroundMetrics,
+        metrics: AuditMetrics,
     ) -> Self {
-        let (namespace, verified) = (namespace.to_owned(), Mutex::default());
-        Self { client, evaluator, discovery, namespace, timing, metrics, verified }
+        let (namespace, last) = (namespace.to_owned(), Mutex::default());
+        Self { client, evaluator, discovery, namespace, timing, metrics, last }
     }
 
     /// Audits whenever this replica holds the Lease, until dropped.
@@ -115,6 +127,10 @@ impl Audit {
                 () = self.repeat() => {}
                 () = leadership.changed() => {}
             }
+            if !leadership.is_held() {
+                self.metrics.forget();
+                *self.last() = Last::default();
+            }
         }
     }
 
@@ -123,57 +139,65 @@ impl Audit {
         sleep(self.timing.first).await;
         loop {
             changed.mark_unchanged();
+            let mut is_complete = true;
             if let Some(set) = self.evaluator.in_force() {
-                self.pass(&set).await;
+                let mut underway = Underway { is_ended: false };
+                is_complete = self.pass(&set).await;
+                underway.is_ended = true;
             }
+            let interval = self.timing.interval;
             tokio::select! {
-                () = sleep(self.timing.interval) => {}
+                () = sleep(if is_complete { interval } else { interval.min(RETRY) }) => {}
                 // Who has put a policy in force wants to know what it says. Several come together.
                 Ok(()) = changed.changed() => sleep(self.timing.first).await,
             }
         }
     }
 
-    async fn pass(&self, set: &Arc<PolicySet>) {
+    /// Whether all could be read and written that the cluster has.
+    async fn pass(&self, set: &Arc<PolicySet>) -> bool {
         let mut report = Report::start(set, Timestamp::now().to_string());
         let mut served = self.discovery.changed();
         // Where they cannot be read, each kind says so in the report.
         let read = served.wait_for(|snapshot| snapshot.read_at.is_some());
         drop(timeout(CALL_TIMEOUT, read).await);
         let snapshot = self.discovery.snapshot();
-        let verified = std::mem::take(&mut *self.verified());
-        let mut reports = ReportWriter::open(&self.client, &snapshot, verified).await;
+        let last = std::mem::take(&mut *self.last());
+        let mut reports = ReportWriter::open(&self.client, &snapshot, last.verified).await;
         let subjects = Subjects::of(set.bindings(), &|group| snapshot.kinds_of(group));
         for (policy, why) in subjects.not_listed {
             report.not_checked(format!("policy {policy}"), why);
         }
+        let mut is_complete = true;
         for (group, kind) in subjects.kinds {
-            let label = format!("{group}/{kind}");
-            match snapshot.find(&group, &kind) {
+            let unread = match snapshot.find(&group, &kind) {
                 Resolution::Served(resource) => {
-                    if let Err(error) = self.kind(&resource, set, &mut report, &mut reports).await {
-                        report.not_checked(label, opensdn_runtime::error_chain(&error));
-                        reports.keep_kind(&group, &kind);
-                    }
+                    let read = self.kind(&resource, set, &mut report, &mut reports).await;
+                    read.err().map(|error| opensdn_runtime::error_chain(&error))
                 }
                 Resolution::Absent => {
-                    report.not_checked(label, "the API server serves no such kind".to_owned());
+                    let why = "the API server serves no such kind".to_owned();
+                    report.not_checked(format!("{group}/{kind}"), why);
+                    None
                 }
-                Resolution::Unknown(why) => {
-                    report.not_checked(label, why);
-                    reports.keep_kind(&group, &kind);
-                }
+                Resolution::Unknown(why) => Some(why),
+            };
+            if let Some(why) = unread {
+                tracing::warn!(group, kind, error = why, "failed to audit a kind");
+                report.unread(&group, &kind, why, last.report.as_ref());
+                reports.keep_kind(&group, &kind);
+                is_complete = false;
             }
         }
         let (reports, verified) = reports.finish().await;
-        *self.verified() = verified;
-        self.publish(&report, reports.as_ref()).await;
+        is_complete &= self.publish(&report, reports.as_ref()).await;
+        *self.last() = Last { verified, report: Some(report) };
+        is_complete
     }
 
-    /// Between two audits. One that is broken off forgets it, and reads again.
-    fn verified(&self) -> MutexGuard<'_, Verified> {
+    fn last(&self) -> MutexGuard<'_, Last> {
         // It is replaced as a whole.
-        self.verified.lock().unwrap_or_else(PoisonError::into_inner)
+        self.last.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     async fn kind(
@@ -239,27 +263,31 @@ impl Audit {
         reports.write(&stored, &found).await;
     }
 
-    async fn publish(&self, report: &Report, reports: Option<&PolicyReports>) {
+    /// Whether it is written.
+    async fn publish(&self, report: &Report, reports: Option<&PolicyReports>) -> bool {
         report.log();
-        self.metrics.audited_objects.set(report.objects());
-        self.metrics.audit_unchecked.set(report.unchecked());
-        self.metrics.audit_unwritten.set(reports.map_or(0, |reports| {
+        self.metrics.objects.set(report.objects());
+        self.metrics.unchecked.set(report.unchecked());
+        self.metrics.unwritten.set(reports.map_or(0, |reports| {
             if reports.failure.is_empty() { 0 } else { reports.failed.max(1) }
         }));
         self.metrics.found(report.counts());
-        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        self.metrics.audit_ended.set(since.as_secs_f64());
-        if let Err(error) = self.write(report, reports).await {
-            tracing::error!(
-                error = opensdn_runtime::error_chain(&error),
-                "failed to write the audit report"
-            );
+        let written = self.write(report, reports).await;
+        match &written {
+            Ok(()) => self.metrics.ended(),
+            Err(error) => {
+                let (namespace, name) = (&*self.namespace, REPORT);
+                let error = opensdn_runtime::error_chain(error);
+                tracing::error!(namespace, name, error, "failed to write the summary of the audit");
+            }
         }
+        written.is_ok()
     }
 
     async fn write(&self, report: &Report, reports: Option<&PolicyReports>) -> Result<(), Error> {
         let ended = Timestamp::now().to_string();
-        let text = report.text(&ended, reports).map_err(Error::Json)?;
+        let due = self.timing.interval.as_secs();
+        let text = report.text(&ended, due, reports).map_err(Error::Json)?;
         let object = ConfigMap {
             metadata: ObjectMeta {
                 name: Some(REPORT.to_owned()),
@@ -272,5 +300,18 @@ impl Audit {
         let ctx = Context::new(self.client.clone(), REPORT).timeout(CALL_TIMEOUT);
         apply(&ctx, &object).await?;
         Ok(())
+    }
+}
+
+/// An audit that is under way. One that is dropped before its end, with the Lease, says so.
+struct Underway {
+    is_ended: bool,
+}
+
+impl Drop for Underway {
+    fn drop(&mut self) {
+        if !self.is_ended {
+            tracing::warn!("stopped an audit before its end");
+        }
     }
 }

@@ -5,6 +5,7 @@
 //! mode, verdict and a fixed failure category; never a namespace or a name, of which there is no
 //! end. Deliberately not here: when something is counted.
 
+mod audit;
 mod background;
 mod configuration;
 
@@ -25,6 +26,7 @@ use prometheus_client::registry::{Registry, Unit};
 
 use crate::tls::CertificateMetrics;
 
+pub use audit::AuditMetrics;
 pub use background::BackgroundMetrics;
 pub use configuration::ConfigurationMetrics;
 
@@ -117,6 +119,7 @@ struct All {
     server: ServerMetrics,
     certificate: CertificateMetrics,
     background: BackgroundMetrics,
+    audit: AuditMetrics,
     configuration: ConfigurationMetrics,
     /// By group, then by kind.
     kinds: RwLock<HashMap<String, HashMap<String, Arc<KindMetrics>>>>,
@@ -251,6 +254,7 @@ impl Metrics {
             server,
             certificate: CertificateMetrics::default(),
             background: BackgroundMetrics::default(),
+            audit: AuditMetrics::default(),
             configuration: ConfigurationMetrics::default(),
             kinds: RwLock::default(),
         };
@@ -258,6 +262,7 @@ impl Metrics {
         all.register_reviews(&mut registry);
         all.register_state(&mut registry);
         all.background.register(&mut registry);
+        all.audit.register(&mut registry);
         all.configuration.register(&mut registry);
         counts::register_all(&mut registry);
         Self { all: Arc::new(all), registry: Arc::new(registry) }
@@ -281,6 +286,11 @@ impl Metrics {
     /// What the work in the background counts.
     pub fn background(&self) -> BackgroundMetrics {
         self.all.background.clone()
+    }
+
+    /// What the audit counts.
+    pub fn audit(&self) -> AuditMetrics {
+        self.all.audit.clone()
     }
 
     /// Says which kinds (`group/Kind`) have series of their own: those that loaded policies are

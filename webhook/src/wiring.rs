@@ -198,7 +198,7 @@ fn start_background(
         discovery.clone(),
         &args.namespace,
         args.audit.timing(),
-        counts.clone(),
+        context.metrics.audit(),
     );
     let controller = ClaimController::new(
         client.clone(),

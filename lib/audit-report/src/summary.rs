@@ -12,6 +12,8 @@ pub struct Summary {
     pub began: String,
     /// When it ended (RFC 3339).
     pub ended: String,
+    /// The next audit starts so many seconds later; 0 where it is not known.
+    pub interval_seconds: u64,
     /// Objects that were evaluated, by group/kind.
     pub objects: BTreeMap<String, i64>,
     /// By the name of the AdmissionPolicy.

@@ -4,8 +4,9 @@
 use std::fmt;
 use std::hash::Hash;
 use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex, PoisonError};
 
-use prometheus_client::encoding::{EncodeMetric, MetricEncoder};
+use prometheus_client::encoding::{EncodeGaugeValue, EncodeMetric, MetricEncoder};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
@@ -18,6 +19,40 @@ pub use prometheus_client::encoding as __encoding;
 
 /// A gauge of seconds.
 pub type SecondsGauge = Gauge<f64, AtomicU64>;
+
+/// A gauge that is exported while its value is known. A plain one would say 0, which for a time is 1970 and for
+/// a number that somebody else knows better is wrong.
+#[derive(Clone, Debug)]
+pub struct KnownGauge<N>(Arc<Mutex<Option<N>>>);
+
+impl<N> Default for KnownGauge<N> {
+    fn default() -> Self {
+        Self(Arc::default())
+    }
+}
+
+impl<N> KnownGauge<N> {
+    /// From now on it is exported.
+    pub fn set(&self, value: N) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(value);
+    }
+
+    /// From now on it is not.
+    pub fn forget(&self) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+}
+
+impl<N: EncodeGaugeValue + Copy> EncodeMetric for KnownGauge<N> {
+    fn encode(&self, mut encoder: MetricEncoder<'_>) -> fmt::Result {
+        let value = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        value.map_or(Ok(()), |value| encoder.encode_gauge(&value))
+    }
+
+    fn metric_type(&self) -> MetricType {
+        MetricType::Gauge
+    }
+}
 
 /// Histograms by label.
 pub type Histograms<L> = Family<L, Histogram, fn() -> Histogram>;

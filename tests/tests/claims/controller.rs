@@ -433,7 +433,7 @@ async fn the_audit_reports_what_is_stored_and_what_it_did_not_check() -> Outcome
     let scope = Scope { kinds: vec![rule("LinkLocalService")], ..Scope::default() };
     let replica = Replica::start(&client, "audit", GRACE, scope).await?;
     let timing = Timing { first: Duration::ZERO, interval: TIMEOUT };
-    let (evaluator, metrics) = (replica.evaluator.clone(), replica.metrics.background());
+    let (evaluator, metrics) = (replica.evaluator.clone(), replica.metrics.audit());
     let discovery = replica.discovery.clone();
     let audit = Audit::new(client.clone(), evaluator, discovery, "default", timing, metrics);
     let _audit = tokio::spawn(audit.run(replica.leadership.clone()));

@@ -94,6 +94,23 @@ impl Report {
         }
     }
 
+    /// The kind could not be read: what the last audit found of it stays, where it is by the same policy.
+    pub(super) fn unread(&mut self, group: &str, kind: &str, why: String, last: Option<&Self>) {
+        self.forget(group, kind);
+        let kind = kind_of(group, kind);
+        let known = last.filter(|last| last.objects.contains_key(&kind));
+        let Some(last) = known else { return self.not_checked(kind, why) };
+        self.objects.extend(last.objects.get(&kind).map(|number| (kind.clone(), *number)));
+        for (name, policy) in &mut self.policies {
+            let earlier = last.policies.get(name).filter(|one| one.digest == policy.digest);
+            if let Some(earlier) = earlier {
+                policy.take_over(&kind, earlier);
+            }
+        }
+        let why = format!("{why}; what an earlier audit found of it stays");
+        self.not_checked(kind, why);
+    }
+
     pub(super) fn objects(&self) -> i64 {
         self.objects.values().sum()
     }
@@ -129,11 +146,18 @@ impl Report {
     pub(super) fn text(
         &self,
         ended: &str,
+        interval_seconds: u64,
         policy_reports: Option<&PolicyReports>,
     ) -> Result<String, serde_json::Error> {
         let mut most = EXAMPLES;
         loop {
-            let text = serde_json::to_string_pretty(&self.summary(ended, policy_reports, most))?;
+            let summary = Summary {
+                ended: ended.to_owned(),
+                interval_seconds,
+                policy_reports: policy_reports.cloned(),
+                ..self.summary(most)
+            };
+            let text = serde_json::to_string_pretty(&summary)?;
             if text.len() <= SIZE || most == 0 {
                 return Ok(text);
             }
@@ -141,16 +165,15 @@ impl Report {
         }
     }
 
-    fn summary(&self, ended: &str, policy_reports: Option<&PolicyReports>, most: usize) -> Summary {
+    fn summary(&self, most: usize) -> Summary {
         let policies = self.policies.iter();
         Summary {
             began: self.began.clone(),
-            ended: ended.to_owned(),
             objects: self.objects.clone(),
             policies: policies.map(|(name, one)| (name.clone(), one.summary(most))).collect(),
             not_checked_total: self.not_checked_total,
             not_checked: self.not_checked.clone(),
-            policy_reports: policy_reports.cloned(),
+            ..Summary::default()
         }
     }
 }
@@ -176,6 +199,18 @@ impl Counts {
 }
 
 impl Policy {
+    /// What was found of the kind earlier.
+    fn take_over(&mut self, kind: &str, earlier: &Self) {
+        let counts = earlier.by_kind.get(kind);
+        self.by_kind.extend(counts.map(|counts| (kind.to_owned(), *counts)));
+        let of_kind = earlier.examples.iter().filter(|(of, _)| of == kind);
+        let room = EXAMPLES.saturating_sub(self.examples.len());
+        self.examples.extend(of_kind.take(room).cloned());
+        let written = self.examples.iter().filter(|(of, _)| of == kind).count();
+        let all = counts.map_or(0, |one| one.denials + one.warnings + one.failures);
+        self.more |= i64::try_from(written).is_ok_and(|written| written < all);
+    }
+
     fn counts(&self) -> Counts {
         let mut all = Counts::default();
         for Counts { denials, warnings, failures } in self.by_kind.values() {

@@ -50,6 +50,8 @@ pub(super) struct ReportWriter {
     verified: Verified,
     /// Groups and kinds of objects whose reports stay, as not all of them could be evaluated.
     kept: BTreeSet<(String, String)>,
+    /// Stored reports beyond [`MOST_STORED`].
+    unknown: i64,
     outcome: PolicyReports,
 }
 
@@ -87,6 +89,7 @@ impl ReportWriter {
             current: HashMap::new(),
             verified,
             kept: BTreeSet::new(),
+            unknown: 0,
             outcome: PolicyReports::default(),
         };
         if let Err(why) = writer.read(served).await {
@@ -152,7 +155,11 @@ impl ReportWriter {
         let text = |pointer| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
         let (name, uid) = (text("/metadata/name"), text("/metadata/uid"));
         let is_going = object.pointer("/metadata/deletionTimestamp").is_some();
-        if !name.starts_with(NAME_PREFIX) || is_going || self.stored.len() >= MOST_STORED {
+        if !name.starts_with(NAME_PREFIX) || is_going {
+            return;
+        }
+        if self.stored.len() >= MOST_STORED {
+            self.unknown += 1;
             return;
         }
         let key = (kind.group.clone(), text("/metadata/namespace").to_owned(), name.to_owned());
@@ -212,7 +219,7 @@ impl ReportWriter {
                 self.verified.insert(key.clone(), version);
                 self.current.insert(key, fingerprint);
             }
-            Err(error) => self.failed(&error),
+            Err(error) => self.failed(&object.title(), &error),
         }
     }
 
@@ -241,6 +248,7 @@ impl ReportWriter {
                 left += 1;
                 continue;
             }
+            let title = format!("{} {namespace}/{name}", kind.kind);
             let metadata = ObjectMeta {
                 name: Some(name),
                 namespace: Some(namespace).filter(|namespace| !namespace.is_empty()),
@@ -250,15 +258,22 @@ impl ReportWriter {
             let report = DynamicObject { types: None, metadata, data: Value::Null };
             match delete_exactly_as(&self.ctx, &*kind, &report, Exactly::ThisObject).await {
                 Ok(_) => self.outcome.deleted += 1,
-                Err(error) => self.failed(&error),
+                Err(error) => self.failed(&title, &error),
             }
         }
+        self.outcome.failed += left + self.unknown;
         if left > 0 {
-            self.outcome.failed += left;
             let limit = LONGEST_DELETING.as_secs();
             self.outcome.failure = format!(
                 "{left} reports that are not true any more were not deleted within {limit} s; the next audit \
                  continues"
+            );
+        }
+        if self.unknown > 0 {
+            self.outcome.failure = format!(
+                "there are {} more reports than the {MOST_STORED} that an audit looks at: delete those that are \
+                 not true any more, or the label app.kubernetes.io/managed-by of those that are not of the audit",
+                self.unknown
             );
         }
         let PolicyReports { api_version, failure, .. } = &self.outcome;
@@ -271,9 +286,9 @@ impl ReportWriter {
 
     /// One report stays as it is. Where the next would fare alike, none is written any more: with 10,000
     /// objects it would be 10,000 calls in vain.
-    fn failed(&mut self, error: &CallError) {
+    fn failed(&mut self, about: &str, error: &CallError) {
         self.outcome.failed += 1;
-        let why = error_chain(error);
+        let why = format!("{about}: {}", error_chain(error));
         if error.missing_grant().is_some() || error.status().is_none_or(|status| status.code >= 429)
         {
             self.give_up(why);

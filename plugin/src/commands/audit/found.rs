@@ -32,6 +32,15 @@ pub(crate) struct AuditFindings {
     pub(super) more: bool,
     /// What was not judged, and why.
     pub(super) not_checked: Vec<NotChecked>,
+    /// How many reports on objects the webhook could not write, and why.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) not_written: Option<String>,
+    /// Whether reports are written, so that nothing need be installed to see all.
+    #[serde(skip)]
+    pub(super) is_reported: bool,
+    /// Whether findings are newer than the audit that has ended.
+    #[serde(skip)]
+    pub(super) is_mixed: bool,
 }
 
 /// Where findings are from.
@@ -152,6 +161,23 @@ impl AuditFindings {
         found
     }
 
+    /// Reports are written while an audit is under way, and its summary at the end: whether they are newer. Then
+    /// only what is here can be counted.
+    pub(super) fn notice_newer(&mut self, ended: Option<i64>) {
+        let is_newer = |one: &AuditFinding| ended.is_some_and(|ended| one.since > Some(ended));
+        let counted = |policy: &PolicyCounts| policy.denials + policy.warnings + policy.failures;
+        let here = |policy: &PolicyCounts| {
+            let here = self.findings.iter().filter(|one| one.policy == policy.name);
+            i64::try_from(here.count()).unwrap_or(i64::MAX)
+        };
+        if self.findings.iter().any(is_newer)
+            || self.policies.iter().any(|one| here(one) > counted(one))
+        {
+            self.is_mixed = true;
+            self.count();
+        }
+    }
+
     /// Counts what is here.
     pub(super) fn count(&mut self) {
         for policy in &mut self.policies {
@@ -213,19 +239,28 @@ impl AuditFindings {
             (_, Some(ended)) => notes.push(format!("{objects} in the audit that ended {ended}")),
             (_, None) => notes.push("when the audit ended is not known".to_owned()),
         }
+        if self.is_mixed {
+            let why = "some findings are newer than that: an audit is under way, or was broken off";
+            notes.push(why.to_owned());
+        }
         for NotChecked { what, why } in &self.not_checked {
             notes.push(one_line(&format!("not checked: {what}: {why}")));
         }
+        let not_written = self.not_written.iter();
+        notes.extend(not_written.map(|why| one_line(&format!("not written: {why}"))));
         notes
     }
 
     /// How to see more.
     pub(super) fn hint(&self) -> Option<String> {
-        self.more.then(|| {
-            "the summary has the first findings of each policy only; all are reported where the API of \
-             OpenReports is installed (https://openreports.io), or by --what-if FILE"
-                .to_owned()
-        })
+        let how = if self.is_reported {
+            "all are in the reports on objects, where they could be written and you may list them, and said by \
+             --what-if FILE"
+        } else {
+            "all are reported where the API of OpenReports is installed (https://openreports.io), or by \
+             --what-if FILE"
+        };
+        self.more.then(|| format!("the summary has the first findings of each policy only; {how}"))
     }
 
     pub(super) fn write(&self, layout: Layout, out: &mut dyn Write) -> io::Result<()> {

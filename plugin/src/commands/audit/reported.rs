@@ -2,10 +2,11 @@
 //! objects for all findings. Whoever may read only one of them is shown that.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use kube::Error;
 use opensdn_audit_report::{
-    API_GROUPS, Example, MANAGED_BY, MANAGED_BY_LABEL, Outcome, ReportResult, SUMMARY_KEY, Scope,
-    Summary, name_of,
+    API_GROUPS, Example, MANAGED_BY, MANAGED_BY_LABEL, Outcome, PolicyReports, ReportResult,
+    SUMMARY_KEY, Scope, Summary, name_of,
 };
 use opensdn_deploy::names::webhook::AUDIT_REPORT;
 use opensdn_validate::report::NotChecked;
@@ -68,6 +69,7 @@ pub(super) async fn read(
             if namespace.is_some() {
                 found.count();
             }
+            found.notice_newer(found.ended.as_deref().and_then(seconds));
             found.sort();
             Ok(found)
         }
@@ -139,10 +141,46 @@ async fn summary(live: &Live, namespace: &str) -> Result<Read, Failure> {
     Ok(Read::Summary(Box::new(summary)))
 }
 
+/// After two intervals without an audit nobody knows what has changed. An audit may itself take some minutes.
+const SLACK: SignedDuration = SignedDuration::from_mins(5);
+
+/// That the webhook should have audited since, and has not.
+fn overdue(summary: &Summary, now: Timestamp) -> Option<NotChecked> {
+    let interval = i64::try_from(summary.interval_seconds).ok().filter(|seconds| *seconds > 0)?;
+    let ended: Timestamp = summary.ended.parse().ok()?;
+    let limit = SignedDuration::from_secs(interval.saturating_mul(2)).saturating_add(SLACK);
+    (now.duration_since(ended) > limit).then(|| NotChecked {
+        what: format!("what has changed since {}", summary.ended),
+        why: format!(
+            "an audit is due every {interval} s, and there was none: look at the pods of the webhook, and at \
+             the log of the one that leads"
+        ),
+    })
+}
+
+fn seconds(time: &str) -> Option<i64> {
+    time.parse().ok().map(|time: Timestamp| time.as_second())
+}
+
+/// What the webhook could not write.
+fn not_written(reports: &PolicyReports) -> Option<String> {
+    let PolicyReports { failed, failure, .. } = reports;
+    let number = match failed {
+        0 => "the reports on objects".to_owned(),
+        1 => "1 report on an object".to_owned(),
+        many => format!("{many} reports on objects"),
+    };
+    (!failure.is_empty()).then(|| format!("{number}: {failure}"))
+}
+
 /// With a namespace only what is found there is shown; counts stay those of the cluster.
 fn of_summary(summary: Summary, namespace: Option<&str>) -> AuditFindings {
+    let reports = summary.policy_reports.as_ref();
     let mut found = AuditFindings {
         source: Source::Summary,
+        not_checked: overdue(&summary, Timestamp::now()).into_iter().collect(),
+        not_written: reports.and_then(not_written),
+        is_reported: reports.is_some_and(|reports| !reports.api_version.is_empty()),
         ended: Some(summary.ended),
         objects: Some(summary.objects.values().sum()),
         ..AuditFindings::default()
@@ -163,10 +201,6 @@ fn of_summary(summary: Summary, namespace: Option<&str>) -> AuditFindings {
     }
     let not_checked = summary.not_checked.into_iter();
     found.not_checked.extend(not_checked.map(|one| NotChecked { what: one.what, why: one.why }));
-    if let Some(reports) = summary.policy_reports.filter(|one| !one.failure.is_empty()) {
-        let what = "the reports on objects".to_owned();
-        found.not_checked.push(NotChecked { what, why: reports.failure });
-    }
     if namespace.is_some() {
         found.count();
     }
@@ -308,6 +342,56 @@ mod tests {
         let objects: Vec<&str> = found.findings.iter().map(|one| &*one.object).collect();
         assert_eq!(objects, ["Zookeeper tf/b"]);
         assert!(is_in("Zookeeper tf/b", Some("tf")) && !is_in("Node tf", Some("tf")));
+    }
+
+    #[test]
+    fn an_audit_that_is_overdue_is_no_knowledge_of_what_has_changed_since() {
+        let late = |seconds: u64, now: &str| {
+            let summary = Summary { interval_seconds: seconds, ..summary() };
+            overdue(&summary, now.parse().unwrap()).map(|one| one.why)
+        };
+        assert_eq!(late(3600, "2026-11-23T16:04:59Z"), None, "two intervals, and some minutes");
+        let why = late(3600, "2026-11-23T16:05:01Z").unwrap();
+        assert!(why.starts_with("an audit is due every 3600 s"), "{why}");
+        assert_eq!(late(0, "2027-11-23T16:00:00Z"), None, "an older webhook does not say");
+        assert_eq!(late(u64::MAX, "2027-11-23T16:00:00Z"), None);
+    }
+
+    #[test]
+    fn reports_that_are_newer_than_the_summary_are_counted_and_it_is_said() {
+        let report = |seconds: i64| {
+            let scope = json!({"apiVersion": "v1", "kind": "Zookeeper", "name": "x", "uid": "u"});
+            of_report(json!({"metadata": {"name": "opensdn-u"}, "scope": scope,
+                "results": [{"policy": "even-quorum", "result": "fail", "severity": "high",
+                    "timestamp": {"seconds": seconds}}]}))
+        };
+        let read = |since: i64| {
+            let mut found = of_summary(summary(), None);
+            found.findings = report(since);
+            assert_eq!(found.findings.len(), 1);
+            found.notice_newer(found.ended.as_deref().and_then(seconds));
+            (found.policies[0].denials, found.notes().concat().contains("an audit is under way"))
+        };
+        let ended = seconds("2026-11-23T14:00:00Z").unwrap();
+        assert_eq!(read(ended), (21, false));
+        assert_eq!(read(ended + 1), (1, true));
+    }
+
+    #[test]
+    fn reports_that_could_not_be_written_are_no_objects_that_were_not_checked() {
+        let mut summary = summary();
+        summary.not_checked.clear();
+        let failure = "Zookeeper tf/b: patch reports: quota".to_owned();
+        let api_version = "openreports.io/v1alpha1".to_owned();
+        let reports = PolicyReports { api_version, failed: 2, failure, ..PolicyReports::default() };
+        summary.policy_reports = Some(reports);
+        summary.interval_seconds = 0;
+        let found = of_summary(summary, None);
+        assert_eq!(found.not_checked, []);
+        let said = "not written: 2 reports on objects: Zookeeper tf/b: patch reports: quota";
+        assert!(found.notes().contains(&said.to_owned()), "{:?}", found.notes());
+        let hint = found.hint().unwrap();
+        assert!(!hint.contains("installed"), "{hint}");
     }
 
     #[test]

@@ -35,7 +35,7 @@ fn found(message: &str) -> Found {
 }
 
 fn written(report: &Report) -> Value {
-    serde_json::from_str(&report.text("later", None).unwrap()).unwrap()
+    serde_json::from_str(&report.text("later", 3600, None).unwrap()).unwrap()
 }
 
 #[test]
@@ -91,7 +91,7 @@ fn the_report_stays_below_its_limit_whatever_is_found() {
     for number in 0..10_000 {
         report.not_checked(format!("g/Kind{number}"), "why ".repeat(1000));
     }
-    let text = report.text("later", None).unwrap();
+    let text = report.text("later", 3600, None).unwrap();
     assert!(text.len() <= SIZE, "{}", text.len());
     assert_eq!(written(&report)["notCheckedTotal"], 10_000);
 }
@@ -104,4 +104,43 @@ fn a_kind_that_is_evaluated_again_is_not_counted_twice() {
     report.add(&stored("z"), &[found("even")]);
     assert_eq!(report.objects(), 1);
     assert_eq!(written(&report)["policies"]["even-quorum"]["denials"], 1);
+}
+
+#[test]
+fn what_was_found_of_a_kind_stays_while_it_cannot_be_read() {
+    let mut last = empty();
+    for number in 0..30 {
+        last.add(&stored(&format!("z{number}")), &[found("even")]);
+    }
+    let mut report = empty();
+    // It was read in part.
+    report.add(&stored("z0"), &[found("even")]);
+    report.policies.get_mut("plaintext").unwrap().digest = "another".into();
+    report.unread("tf.tungsten.io", "Zookeeper", "forbidden".into(), Some(&last));
+    let written = written(&report);
+    let policy = &written["policies"]["even-quorum"];
+    assert_eq!((&policy["denials"], &policy["more"]), (&json!(30), &json!(true)));
+    assert_eq!(policy["examples"].as_array().map(Vec::len), Some(20));
+    assert_eq!(written["objects"]["tf.tungsten.io/Zookeeper"], 30);
+    let why = &written["notChecked"][0]["why"];
+    assert_eq!(why, "forbidden; what an earlier audit found of it stays");
+}
+
+#[test]
+fn of_a_kind_that_was_never_read_nothing_is_known_nor_of_another_policy() {
+    let mut report = empty();
+    report.add(&stored("z0"), &[found("even")]);
+    report.unread("tf.tungsten.io", "Zookeeper", "forbidden".into(), None);
+    assert_eq!((report.objects(), report.unchecked()), (0, 1));
+    assert_eq!(report.counts().map(|(_, _, number)| number).sum::<i64>(), 0);
+
+    let mut last = empty();
+    last.add(&stored("z0"), &[found("even")]);
+    report.policies.get_mut("even-quorum").unwrap().digest = "another".into();
+    report.unread("tf.tungsten.io", "Zookeeper", "forbidden".into(), Some(&last));
+    assert_eq!(
+        report.counts().map(|(_, _, number)| number).sum::<i64>(),
+        0,
+        "it may say otherwise"
+    );
 }
