@@ -12,6 +12,8 @@
 pub struct Component {
     /// Kind: `Zookeeper`.
     pub kind: &'static str,
+    /// As the API server serves it: `zookeepers`.
+    pub plural: &'static str,
     /// Key under `spec.services` of a Manager: `zookeeper`.
     pub key: &'static str,
     /// How many a Manager has under the key.
@@ -136,6 +138,7 @@ pub const ANALYTICS_DATABASE_PORTS: &[(&str, u16)] = &[
 pub static COMPONENTS: &[Component] = &[
     Component {
         kind: "Analytics",
+        plural: "analytics",
         key: "analytics",
         count: Count::One,
         longest_name: 30,
@@ -163,6 +166,7 @@ pub static COMPONENTS: &[Component] = &[
     },
     Component {
         kind: "AnalyticsAlarm",
+        plural: "analyticsalarm",
         key: "analyticsAlarm",
         count: Count::One,
         longest_name: 25,
@@ -183,6 +187,7 @@ pub static COMPONENTS: &[Component] = &[
     },
     Component {
         kind: "AnalyticsSnmp",
+        plural: "analyticssnmp",
         key: "analyticsSnmp",
         count: Count::One,
         longest_name: 26,
@@ -207,6 +212,7 @@ pub static COMPONENTS: &[Component] = &[
     },
     Component {
         kind: "Cassandra",
+        plural: "cassandras",
         key: "cassandras",
         count: Count::Many,
         longest_name: 30,
@@ -234,6 +240,7 @@ pub static COMPONENTS: &[Component] = &[
     },
     Component {
         kind: "Config",
+        plural: "configs",
         key: "config",
         count: Count::One,
         longest_name: 33,
@@ -273,6 +280,7 @@ pub static COMPONENTS: &[Component] = &[
     },
     Component {
         kind: "Control",
+        plural: "controls",
         key: "controls",
         count: Count::Many,
         longest_name: 32,
@@ -293,6 +301,7 @@ pub static COMPONENTS: &[Component] = &[
     },
     Component {
         kind: "Kubemanager",
+        plural: "kubemanagers",
         key: "kubemanager",
         count: Count::One,
         longest_name: 28,
@@ -307,6 +316,7 @@ pub static COMPONENTS: &[Component] = &[
     },
     Component {
         kind: "QueryEngine",
+        plural: "queryengine",
         key: "queryengine",
         count: Count::One,
         longest_name: 28,
@@ -323,6 +333,7 @@ pub static COMPONENTS: &[Component] = &[
     },
     Component {
         kind: "Rabbitmq",
+        plural: "rabbitmqs",
         key: "rabbitmq",
         count: Count::One,
         longest_name: 31,
@@ -338,6 +349,7 @@ pub static COMPONENTS: &[Component] = &[
     },
     Component {
         kind: "Redis",
+        plural: "redis",
         // A list in spite of its name.
         key: "redis",
         count: Count::Many,
@@ -349,6 +361,7 @@ pub static COMPONENTS: &[Component] = &[
     },
     Component {
         kind: "Vrouter",
+        plural: "vrouters",
         key: "vrouters",
         count: Count::Many,
         longest_name: 41,
@@ -376,6 +389,7 @@ pub static COMPONENTS: &[Component] = &[
     },
     Component {
         kind: "Webui",
+        plural: "webuis",
         key: "webui",
         count: Count::One,
         longest_name: 34,
@@ -395,6 +409,7 @@ pub static COMPONENTS: &[Component] = &[
     },
     Component {
         kind: "Zookeeper",
+        plural: "zookeepers",
         key: "zookeeper",
         count: Count::One,
         longest_name: 30,
@@ -501,6 +516,17 @@ mod tests {
             for port in component.ports {
                 assert!(component.containers.main.contains(&port.container), "{port:?}");
             }
+        }
+    }
+
+    #[cfg(feature = "kube")]
+    #[test]
+    fn plurals_are_those_of_the_definitions() {
+        let all = crate::all();
+        for component in COMPONENTS {
+            let mut names = all.iter().map(|one| &one.spec.names);
+            let names = names.find(|names| names.kind == component.kind).unwrap();
+            assert_eq!(component.plural, names.plural);
         }
     }
 

@@ -191,6 +191,8 @@ pub struct ManagerStatus {
     pub webui: Option<ServiceStatus>,
     /// State of ZooKeeper.
     pub zookeeper: Option<ServiceStatus>,
+    /// How each service is, and what it waits for. Not in tf-operator.
+    pub services: Option<Vec<ServiceState>>,
     /// Never set.
     pub crd_status: Option<Vec<CrdStatus>>,
     /// Stage of tf-operator's upgrade: -1 none, 0 requested, n stage n.
@@ -213,6 +215,28 @@ pub struct ServiceStatus {
     pub active: Option<bool>,
     /// Never set.
     pub created: Option<bool>,
+}
+
+/// How a service is. Not in tf-operator.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+#[cfg_attr(feature = "kube", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct ServiceState {
+    /// Kind of its object.
+    pub kind: String,
+    /// Name of its object.
+    pub name: String,
+    /// Whether it is as its object says.
+    pub ready: Option<bool>,
+    /// One word that says why, for programs.
+    pub reason: Option<String>,
+    /// How it is, what it waits for, or what to do.
+    pub message: Option<String>,
+    /// The nodes on which it runs.
+    pub nodes: Option<Vec<String>>,
+    /// The tags, or digests, of its images.
+    pub versions: Option<Vec<String>>,
 }
 
 /// State of a CustomResourceDefinition. Never set.

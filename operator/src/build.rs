@@ -75,25 +75,35 @@ struct Owner<'a> {
 
 impl Owner<'_> {
     fn metadata(&self, name: String) -> ObjectMeta {
-        let types = self.object.types.clone().unwrap_or_default();
         ObjectMeta {
             name: Some(name),
             namespace: self.object.namespace(),
             labels: Some(names::managed(self.valid.instance.labels())),
-            owner_references: Some(vec![OwnerReference {
-                api_version: types.api_version,
-                kind: types.kind,
-                name: self.object.name_any(),
-                uid: self.object.uid().unwrap_or_default(),
-                controller: Some(true),
-                block_owner_deletion: Some(true),
-            }]),
+            owner_references: Some(vec![owner(self.object)]),
             ..ObjectMeta::default()
         }
     }
 }
 
-fn intent(kind: Kind, object: &impl Serialize) -> Result<Intent, BuildError> {
+/// That everything that is made for the object goes with it.
+#[must_use]
+pub fn owner(object: &DynamicObject) -> OwnerReference {
+    let types = object.types.clone().unwrap_or_default();
+    OwnerReference {
+        api_version: types.api_version,
+        kind: types.kind,
+        name: object.name_any(),
+        uid: object.uid().unwrap_or_default(),
+        controller: Some(true),
+        block_owner_deletion: Some(true),
+    }
+}
+
+/// An object with the digest of all that is wanted of it.
+///
+/// # Errors
+/// It is no object.
+pub fn intent(kind: Kind, object: &impl Serialize) -> Result<Intent, BuildError> {
     let json = |source| BuildError::Json { kind: kind.name(), source };
     let value = serde_json::to_value(object).map_err(json)?;
     let digest = digest([value.to_string().as_bytes()]);

@@ -8,13 +8,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use kube::ResourceExt as _;
-use kube::api::DynamicObject;
+use kube::api::{ApiResource, DynamicObject};
 use opensdn_runtime::watch::Event;
 use serde_json::{Map, Value};
 
+use opensdn_crds::component::Component;
+
 use crate::names::{MANAGED_BY, OPERATOR, TYPE};
 
-/// A kind that is kept.
+const OURS: &str = "/apis/tf.tungsten.io/v1alpha1";
+
+/// A kind that is kept: Kubernetes' own, and ours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[allow(missing_docs, reason = "they are Kubernetes' own")]
 pub enum Kind {
@@ -25,11 +29,15 @@ pub enum Kind {
     Secret,
     PodDisruptionBudget,
     StatefulSet,
+    /// Ours: a whole cluster.
+    Manager,
+    /// Ours: a component, by its kind.
+    Component(&'static str),
 }
 
 impl Kind {
-    /// All of them.
-    pub const ALL: [Self; 7] = [
+    /// Kubernetes' own.
+    pub const KUBERNETES: [Self; 7] = [
         Self::Node,
         Self::Pod,
         Self::ServiceAccount,
@@ -58,18 +66,20 @@ impl Kind {
             Self::Secret => "Secret",
             Self::PodDisruptionBudget => "PodDisruptionBudget",
             Self::StatefulSet => "StatefulSet",
+            Self::Manager => "Manager",
+            Self::Component(kind) => kind,
         }
     }
 
-    /// The kind of that name.
+    /// Kubernetes' kind of that name.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|kind| kind.name() == name)
+        Self::KUBERNETES.into_iter().find(|kind| kind.name() == name)
     }
 
     /// Where it is served, and its plural.
     #[must_use]
-    pub const fn path(self) -> (&'static str, &'static str) {
+    pub fn path(self) -> (&'static str, &'static str) {
         match self {
             Self::Node => ("/api/v1", "nodes"),
             Self::Pod => ("/api/v1", "pods"),
@@ -78,6 +88,25 @@ impl Kind {
             Self::Secret => ("/api/v1", "secrets"),
             Self::PodDisruptionBudget => ("/apis/policy/v1", "poddisruptionbudgets"),
             Self::StatefulSet => ("/apis/apps/v1", "statefulsets"),
+            Self::Manager => (OURS, "managers"),
+            Self::Component(kind) => {
+                (OURS, Component::of_kind(kind).map_or("", |component| component.plural))
+            }
+        }
+    }
+
+    /// Where it is served, as kube has it.
+    #[must_use]
+    pub fn resource(self) -> ApiResource {
+        let (path, plural) = self.path();
+        let api_version = path.trim_start_matches("/apis/").trim_start_matches("/api/");
+        let (group, version) = api_version.rsplit_once('/').unwrap_or(("", api_version));
+        ApiResource {
+            group: group.to_owned(),
+            version: version.to_owned(),
+            api_version: api_version.to_owned(),
+            kind: self.name().to_owned(),
+            plural: plural.to_owned(),
         }
     }
 
@@ -85,7 +114,7 @@ impl Kind {
     #[must_use]
     pub fn label_selector(self) -> String {
         match self {
-            Self::Node => String::new(),
+            Self::Node | Self::Manager | Self::Component(_) => String::new(),
             Self::Pod => TYPE.to_owned(),
             _ => format!("{MANAGED_BY}={OPERATOR}"),
         }
@@ -103,6 +132,12 @@ impl Kind {
                 "/status/containerStatuses",
                 "/status/initContainerStatuses",
             ],
+            // Those that it has made look at nothing else of it.
+            Self::Manager => {
+                object.data = Value::Null;
+                object.metadata.generation = None;
+                return object;
+            }
             _ => return object,
         };
         object.metadata.annotations = None;
@@ -202,6 +237,12 @@ impl Feed {
     #[must_use]
     pub fn new(kind: Kind, namespace: &str) -> Self {
         Self { kind, namespace: namespace.to_owned(), listed: None }
+    }
+
+    /// Of which kind it tells.
+    #[must_use]
+    pub fn kind(&self) -> Kind {
+        self.kind
     }
 
     /// Takes an event. Returns the objects that are new, different or gone, as they are or were.
@@ -331,6 +372,15 @@ mod tests {
         assert_eq!(feed.take(&cache, Event::InitDone).len(), 1);
         assert_eq!(names(&cache), ["b"]);
         assert_eq!(cache.list(Kind::Pod, "other").len(), 1);
+    }
+
+    #[test]
+    fn the_group_of_a_kind_is_read_off_its_path() {
+        let groups =
+            [Kind::StatefulSet, Kind::Secret, Kind::Manager].map(|kind| kind.resource().group);
+        assert_eq!(groups, ["apps", "", "tf.tungsten.io"]);
+        assert_eq!(Kind::PodDisruptionBudget.resource().api_version, "policy/v1");
+        assert_eq!(Kind::Component("QueryEngine").resource().plural, "queryengine");
     }
 
     #[test]

@@ -4,7 +4,6 @@
 //! Deliberately not here: what all components share (labels, certificates, common volumes), which is
 //! in `build/`, and the facts that policies know too, which are in `opensdn_crds::component`.
 
-use kube::api::ApiResource;
 use opensdn_crds::component::Component as Facts;
 use serde_json::Value;
 
@@ -12,9 +11,6 @@ use serde_json::Value;
 pub trait Component: Sync {
     /// Its row in the table that policies and schemas read too.
     fn facts(&self) -> &'static Facts;
-
-    /// Where its objects are served.
-    fn resource(&self) -> ApiResource;
 
     /// The templates of its files.
     fn templates(&self) -> &'static [Template];

@@ -24,9 +24,11 @@ use tokio::sync::mpsc::Receiver;
 
 use crate::cache::{Cache, Feed, Kind};
 use crate::component::{Component, word};
-use crate::components::COMPONENTS;
+use crate::components::{self, COMPONENTS};
+use crate::manager;
 use crate::metrics::Outcome;
 use crate::names;
+use crate::reconcile::fetch::controller_of;
 use crate::reconcile::{Context, Error, reconcile};
 
 /// How often at least the API server has to say something in a watch.
@@ -43,9 +45,25 @@ pub struct Controllers {
     is_leading: Arc<AtomicBool>,
 }
 
+/// What a controller looks at.
+#[derive(Clone, Copy)]
+enum Subject {
+    Component(&'static dyn Component),
+    Manager,
+}
+
+impl Subject {
+    fn kind(self) -> Kind {
+        match self {
+            Self::Component(component) => Kind::Component(component.facts().kind),
+            Self::Manager => Kind::Manager,
+        }
+    }
+}
+
 /// The controller of one kind in one namespace, or in all.
 struct Controller {
-    component: &'static dyn Component,
+    subject: Subject,
     resource: ApiResource,
     store: Store<DynamicObject>,
     queue: UnboundedSender<ObjectRef<DynamicObject>>,
@@ -65,39 +83,40 @@ impl Controllers {
     ) -> Self {
         let mut all = Vec::new();
         let mut writers = Vec::new();
-        for component in COMPONENTS {
+        let components = COMPONENTS.iter().copied().map(Subject::Component);
+        for subject in components.chain([Subject::Manager]) {
             for scope in scopes {
-                let resource = component.resource();
-                let path = collection(&api_path(&resource), &resource.plural, scope);
-                let events = watch(client.clone(), spec(path, String::new()));
+                let kind = subject.kind();
+                let resource = kind.resource();
+                let (events, check) = start_watch(client, kind, scope, readiness);
                 let writer = Writer::new(resource.clone());
                 let (queue, requests) = unbounded();
                 all.push(Controller {
-                    component: *component,
+                    subject,
                     resource,
                     store: writer.as_reader(),
                     queue,
                     requests: Mutex::new(Some(requests)),
                     failures: Mutex::default(),
                 });
-                let check = format!("{} of {}", all.len(), component.facts().kind);
-                writers.push((writer, events, readiness.add_check(check, "not listed yet")));
+                writers.push((writer, Feed::new(kind, scope), events, check));
             }
         }
         let this = Self { all: Arc::new(all), is_leading: Arc::default() };
-        for (number, (writer, events, check)) in writers.into_iter().enumerate() {
-            tokio::spawn(this.clone().follow_objects(number, writer, events, check));
+        for (number, (writer, feed, events, check)) in writers.into_iter().enumerate() {
+            let cache = cache.clone();
+            tokio::spawn(this.clone().follow_objects(number, writer, feed, cache, events, check));
         }
-        for kind in Kind::ALL {
+        // Those that no controller looks at a Manager makes all the same.
+        let others = opensdn_crds::component::COMPONENTS.iter().map(|facts| facts.kind);
+        let others = others.filter(|kind| components::of_kind(kind).is_none());
+        for kind in others.map(Kind::Component).chain(Kind::KUBERNETES) {
             // Nodes are in no namespace.
             let scopes = if kind == Kind::Node { &[String::new()][..] } else { scopes };
             for scope in scopes {
-                let (api, plural) = kind.path();
-                let path = collection(api, plural, scope);
-                let events = watch(client.clone(), spec(path, kind.label_selector()));
-                let check = readiness.add_check(format!("{plural} {scope}"), "not listed yet");
+                let (events, check) = start_watch(client, kind, scope, readiness);
                 let feed = Feed::new(kind, scope);
-                tokio::spawn(this.clone().follow_others(feed, kind, cache.clone(), events, check));
+                tokio::spawn(this.clone().follow_others(feed, cache.clone(), events, check));
             }
         }
         this
@@ -108,11 +127,16 @@ impl Controllers {
         self,
         number: usize,
         mut writer: Writer<DynamicObject>,
+        mut feed: Feed,
+        cache: Arc<Cache>,
         mut events: Receiver<Event>,
         check: ReadinessCheck,
     ) {
         let Some(controller) = self.all.get(number) else { return };
         while let Some(event) = events.recv().await {
+            for object in feed.take(&cache, event.clone()) {
+                self.concern(feed.kind(), &object);
+            }
             let read = |object: Value| serde_json::from_value::<DynamicObject>(object).ok();
             let event = match event {
                 Event::Init => watcher::Event::Init,
@@ -152,7 +176,6 @@ impl Controllers {
     async fn follow_others(
         self,
         mut feed: Feed,
-        kind: Kind,
         cache: Arc<Cache>,
         mut events: Receiver<Event>,
         check: ReadinessCheck,
@@ -160,7 +183,7 @@ impl Controllers {
         while let Some(event) = events.recv().await {
             let is_listed = matches!(event, Event::InitDone);
             for object in feed.take(&cache, event) {
-                self.concern(kind, &object);
+                self.concern(feed.kind(), &object);
             }
             if is_listed {
                 check.pass();
@@ -173,13 +196,27 @@ impl Controllers {
         let namespace = &object.namespace().unwrap_or_default();
         match kind {
             Kind::Node => self.enqueue_all(""),
+            // Those that it has made are paused with it.
+            Kind::Manager => self.enqueue_all(namespace),
             Kind::Pod => {
                 let label =
                     |key: &str| object.labels().get(key).map(String::as_str).unwrap_or_default();
                 let of = label(names::TYPE);
                 for controller in self.all.iter() {
-                    if word(controller.component.facts()) == of {
+                    if let Subject::Component(component) = controller.subject
+                        && word(component.facts()) == of
+                    {
                         self.enqueue_named(controller, namespace, label(of));
+                    }
+                }
+            }
+            // A Manager may want one of that name.
+            Kind::Component(_) if controller_of(object).is_none() => {
+                for controller in self.all.iter() {
+                    if matches!(controller.subject, Subject::Manager) {
+                        for manager in controller.store.state() {
+                            self.enqueue(controller, &manager);
+                        }
                     }
                 }
             }
@@ -187,14 +224,12 @@ impl Controllers {
                 self.enqueue_all(namespace);
             }
             _ => {
-                let owners = object.owner_references().iter();
-                for owner in owners.filter(|owner| owner.controller == Some(true)) {
-                    for controller in self.all.iter() {
-                        if controller.resource.kind == owner.kind
-                            && controller.resource.api_version == owner.api_version
-                        {
-                            self.enqueue_named(controller, namespace, &owner.name);
-                        }
+                let Some(owner) = controller_of(object) else { return };
+                for controller in self.all.iter() {
+                    if controller.resource.kind == owner.kind
+                        && controller.resource.api_version == owner.api_version
+                    {
+                        self.enqueue_named(controller, namespace, &owner.name);
                     }
                 }
             }
@@ -258,8 +293,8 @@ impl Controller {
         let stopping = async move { drain.reached(Phase::Draining).await };
         let requests = requests.map(Ok::<_, std::convert::Infallible>).take_until(stopping.boxed());
         let pass = |object: Arc<DynamicObject>, ctx: Arc<Context>| {
-            let (component, resource) = (self.component, self.resource.clone());
-            async move { pass(&ctx, component, &resource, object).await }.boxed()
+            let (subject, resource) = (self.subject, self.resource.clone());
+            async move { pass(&ctx, subject, &resource, object).await }.boxed()
         };
         let retry =
             |object: Arc<DynamicObject>, error: &Error, _: Arc<Context>| self.retry(&object, error);
@@ -305,23 +340,34 @@ impl Controller {
 
 async fn pass(
     ctx: &Context,
-    component: &'static dyn Component,
+    subject: Subject,
     resource: &ApiResource,
     object: Arc<DynamicObject>,
 ) -> Result<Action, Error> {
     let started = Instant::now();
-    let ended = reconcile(ctx, component, resource, object).await;
+    let ended = match subject {
+        Subject::Component(component) => reconcile(ctx, component, resource, object).await,
+        Subject::Manager => manager::reconcile(ctx, resource, object).await,
+    };
     let result = if ended.is_ok() { Outcome::Success } else { Outcome::Error };
-    ctx.metrics.pass(component.facts().kind, result, started.elapsed());
+    ctx.metrics.pass(subject.kind().name(), result, started.elapsed());
     ended
 }
 
-fn spec(path: String, label_selector: String) -> WatchSpec {
-    WatchSpec { path, name: None, label_selector, metadata_only: false, heartbeat: HEARTBEAT }
-}
-
-fn api_path(resource: &ApiResource) -> String {
-    format!("/apis/{}", resource.api_version)
+/// A watch of one kind in one namespace, or in all, and whether it has listed all.
+fn start_watch(
+    client: &Client,
+    kind: Kind,
+    scope: &str,
+    readiness: &Readiness,
+) -> (Receiver<Event>, ReadinessCheck) {
+    let (api, plural) = kind.path();
+    let path = collection(api, plural, scope);
+    let check = readiness.add_check(format!("{plural} {scope}"), "not listed yet");
+    let label_selector = kind.label_selector();
+    let spec =
+        WatchSpec { path, name: None, label_selector, metadata_only: false, heartbeat: HEARTBEAT };
+    (watch(client.clone(), spec), check)
 }
 
 fn collection(api: &str, plural: &str, namespace: &str) -> String {

@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! controller   which objects are looked at, and when
-//! reconcile    one pass in five steps: fetch, validate, build, apply, status
+//! reconcile    one pass over a component in five steps: fetch, validate, build, apply, status
+//! manager      one pass over a Manager: an object for each of its services
 //! build        the objects of a component, pure
 //! component    what a component is to all this; components/ has one description for each kind
 //! cache        what is known of the cluster, by watches
@@ -16,9 +17,11 @@ pub mod cache;
 pub mod component;
 pub mod components;
 pub mod controller;
+pub mod manager;
 pub mod metrics;
 pub mod names;
 pub mod reconcile;
+pub mod report;
 pub mod template;
 
 use std::process::ExitCode;
@@ -103,7 +106,7 @@ pub async fn run(args: Args) -> Result<(), Error> {
         cache,
         templates: Templates::new()?,
         metrics,
-        reported: reconcile::Reported::default(),
+        reported: report::Reported::default(),
     });
     let work = controllers.run(ctx, leadership.clone(), drain, args.concurrency);
     Ok(process.run(&leadership, work).await?)

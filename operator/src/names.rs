@@ -3,7 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::ResourceExt as _;
+use kube::api::DynamicObject;
 
 /// The name under which the operator writes fields, and the value of [`MANAGED_BY`].
 pub const OPERATOR: &str = opensdn_deploy::names::operator::NAME;
@@ -18,6 +19,11 @@ pub const APPLIED: &str = "opensdn.io/applied";
 pub const CONFIGURATION: &str = "opensdn.io/configuration";
 /// Annotation by which the operator leaves everything that an object owns as it is.
 pub const PAUSED: &str = "opensdn.io/paused";
+
+/// Annotation of a Manager with what may be deleted, as `Kind/name`, with commas between.
+pub const CONFIRM_LOSS: &str = "opensdn.io/confirm-loss";
+/// Annotation of an object that nobody controls with the name of the Manager that may have it.
+pub const ADOPT: &str = "opensdn.io/adopt";
 
 /// The Secret of a namespace with the CA that the operator made.
 pub const CA_SECRET: &str = "opensdn-ca";
@@ -88,10 +94,17 @@ pub fn managed(labels: BTreeMap<String, String>) -> BTreeMap<String, String> {
     labels
 }
 
-/// Whether the object is left as it is.
+/// Why what the object owns is left as it is: its own annotation, or that of its Manager.
 #[must_use]
-pub fn is_paused(metadata: &ObjectMeta) -> bool {
-    let annotations = metadata.annotations.as_ref();
-    let paused = annotations.and_then(|all| all.get(PAUSED));
-    paused.is_some_and(|value| value != "false")
+pub fn paused(object: &DynamicObject, manager: Option<&DynamicObject>) -> Option<String> {
+    let is_set = |object: &DynamicObject| {
+        object.annotations().get(PAUSED).is_some_and(|value| value != "false")
+    };
+    let whose = if is_set(object) {
+        String::new()
+    } else {
+        let manager = manager.filter(|manager| is_set(manager))?;
+        format!(" on Manager {}", manager.name_any())
+    };
+    Some(format!("the annotation {PAUSED} is set{whose}: nothing is changed until it is removed"))
 }

@@ -11,27 +11,26 @@
 //! A pass that finds everything as it shall be makes no call. It may be broken off at any point and done
 //! again: no step relies on one that was done before.
 
-mod apply;
+pub(crate) mod apply;
 pub mod fetch;
 pub mod status;
 pub mod validate;
 
-use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::ResourceExt;
-use kube::api::{ApiResource, DynamicObject, TypeMeta};
+use kube::api::{ApiResource, DynamicObject};
 use kube::runtime::controller::Action;
-use opensdn_crds::status::CommonStatus;
 use opensdn_pki::{
     Authorities, AuthorityError, CaProfile, CaSecret, Rotation, SecretError, SecretSpec,
     SecretState,
 };
-use opensdn_runtime::apply::{Context as Writer, apply_status_as};
+use opensdn_runtime::apply::Context as Writer;
 use opensdn_runtime::call::CallError;
-use serde_json::{Value, json};
+use serde_json::json;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
@@ -41,6 +40,7 @@ use crate::cache::{Cache, Kind};
 use crate::component::{Component, word};
 use crate::metrics::Metrics;
 use crate::names::{self, Instance};
+use crate::report::Reported;
 use crate::template::Templates;
 use fetch::Fetched;
 use status::Outcome;
@@ -63,38 +63,6 @@ pub struct Context {
     pub metrics: Metrics,
     /// What was reported last.
     pub reported: Reported,
-}
-
-/// The statuses that were written, until the watch tells of them: the next pass must not write them again.
-#[derive(Debug, Default)]
-pub struct Reported(Mutex<HashMap<String, (Option<String>, CommonStatus)>>);
-
-impl Reported {
-    /// The object with the status that it has by now.
-    fn newest(&self, object: Arc<DynamicObject>) -> Arc<DynamicObject> {
-        let mut all = self.lock();
-        let uid = object.uid().unwrap_or_default();
-        let Some((version, status)) = all.get(&uid) else { return object };
-        if *version != object.metadata.resource_version {
-            all.remove(&uid);
-            return object;
-        }
-        let mut object = (*object).clone();
-        if let Value::Object(data) = &mut object.data {
-            data.insert("status".to_owned(), json!(status));
-        }
-        Arc::new(object)
-    }
-
-    fn insert(&self, object: &DynamicObject, status: CommonStatus) {
-        let version = object.metadata.resource_version.clone();
-        self.lock().insert(object.uid().unwrap_or_default(), (version, status));
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, (Option<String>, CommonStatus)>> {
-        // A map of whole statuses cannot be left half changed.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 /// Why a pass ended early. It is tried again.
@@ -128,19 +96,20 @@ pub async fn reconcile(
     object: Arc<DynamicObject>,
 ) -> Result<Action, Error> {
     if object.metadata.deletion_timestamp.is_some() {
+        ctx.reported.forget(&object);
         // What it owns goes with it: the garbage collector does that.
         return Ok(Action::await_change());
     }
     let object = ctx.reported.newest(object);
     let instance = Instance { word: word(component.facts()), name: object.name_any() };
     let fetched = Fetched::read(&ctx.cache, object, &instance);
-    let is_paused = names::is_paused(&fetched.object.metadata);
+    let paused = names::paused(&fetched.object, fetched.manager.as_deref());
     let (status, action) = match validate(component, &fetched) {
         Err(invalid) => {
             (status::status(&fetched, Outcome::Invalid(&invalid), &now()), Action::await_change())
         }
-        Ok(valid) if is_paused => {
-            (status::status(&fetched, Outcome::Paused(&valid), &now()), Action::await_change())
+        Ok(valid) if let Some(why) = &paused => {
+            (status::status(&fetched, Outcome::Paused(&valid, why), &now()), Action::await_change())
         }
         Ok(valid) => {
             let action = make_so(ctx, &fetched, &valid).await?;
@@ -150,10 +119,8 @@ pub async fn reconcile(
             (status, action)
         }
     };
-    if !status::is_stored(&fetched, &status) {
-        write_status(ctx, resource, &fetched.object, &status).await?;
-        ctx.reported.insert(&fetched.object, status);
-    }
+    let (stored, status) = (json!(status::before(&fetched)), json!(status));
+    ctx.reported.write(&ctx.writer, resource, &fetched.object, &stored, status).await?;
     Ok(action)
 }
 
@@ -234,21 +201,7 @@ fn subjects(fetched: &Fetched, valid: &Valid) -> Vec<Subject> {
     addresses.map(|address| Subject { address: address.clone(), host: host_of(address) }).collect()
 }
 
-async fn write_status(
-    ctx: &Context,
-    resource: &ApiResource,
-    object: &DynamicObject,
-    status: &CommonStatus,
-) -> Result<(), CallError> {
-    let mut report = DynamicObject::new(&object.name_any(), resource);
-    report.types =
-        Some(TypeMeta { api_version: resource.api_version.clone(), kind: resource.kind.clone() });
-    report.metadata.namespace = object.namespace();
-    report.metadata.uid = object.uid();
-    report.data = json!({ "status": status });
-    apply_status_as(&ctx.writer, resource, &report).await
-}
-
-fn now() -> String {
+/// RFC 3339.
+pub(crate) fn now() -> String {
     OffsetDateTime::now_utc().format(&Rfc3339).unwrap_or_default()
 }

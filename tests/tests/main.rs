@@ -24,6 +24,7 @@ mod lab_uniqueness;
 mod lab_webhook;
 mod metrics_page;
 mod operator;
+mod operator_manager;
 mod policy_author;
 mod promises;
 mod reproducible;

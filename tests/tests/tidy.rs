@@ -288,6 +288,7 @@ fn pure_modules_do_no_io() {
         "deploy/src/",
         "operator/src/build",
         "operator/src/component",
+        "operator/src/manager/",
         "operator/src/reconcile/fetch.rs",
         "operator/src/reconcile/status.rs",
         "operator/src/reconcile/validate.rs",

@@ -45,7 +45,7 @@ pub struct WatchSpec {
 }
 
 /// What became of the watched objects.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub enum Event {
     /// All objects follow; what was known before is void once they are [`Event::InitDone`].
     Init,

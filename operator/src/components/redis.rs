@@ -1,9 +1,8 @@
 //! Redis: the cache that analytics and the web UI reach on their own node, and stunnel before it for
 //! those of other nodes. Nothing is kept on disk.
 
-use kube::api::ApiResource;
 use opensdn_crds::component::{self, Component as Facts};
-use opensdn_crds::redis::{self, RedisConfiguration};
+use opensdn_crds::redis::RedisConfiguration;
 use serde_json::{Value, json};
 
 use crate::component::{
@@ -19,10 +18,6 @@ const DEFAULT_PORT: u16 = 6389;
 impl Component for Redis {
     fn facts(&self) -> &'static Facts {
         const { component::row("Redis") }
-    }
-
-    fn resource(&self) -> ApiResource {
-        ApiResource::erase::<redis::Redis>(&())
     }
 
     fn templates(&self) -> &'static [Template] {

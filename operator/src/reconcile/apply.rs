@@ -2,7 +2,7 @@
 //! call for what is so already.
 
 use kube::ResourceExt as _;
-use kube::api::{ApiResource, DynamicObject};
+use kube::api::DynamicObject;
 use opensdn_runtime::apply::{Context, Deletion, Exactly, apply_as, delete_exactly_as};
 use opensdn_runtime::call::CallError;
 use serde_json::Value;
@@ -48,13 +48,13 @@ pub(super) async fn apply(
 ///
 /// # Errors
 /// The call fails.
-pub(super) async fn write(
+pub(crate) async fn write(
     ctx: &Context,
     cache: &Cache,
     kind: Kind,
     object: &DynamicObject,
 ) -> Result<(), CallError> {
-    let resource = resource(kind);
+    let resource = kind.resource();
     let stored = apply_as(ctx, &resource, object).await?;
     tracing::info!(
         kind = kind.name(),
@@ -66,8 +66,19 @@ pub(super) async fn write(
     Ok(())
 }
 
-async fn delete(ctx: &Context, kind: Kind, object: &DynamicObject) -> Result<(), CallError> {
-    let deletion = delete_exactly_as(ctx, &resource(kind), object, Exactly::ThisObject).await?;
+/// Deletes that very object, unless it is going already.
+///
+/// # Errors
+/// The call fails.
+pub(crate) async fn delete(
+    ctx: &Context,
+    kind: Kind,
+    object: &DynamicObject,
+) -> Result<(), CallError> {
+    if object.metadata.deletion_timestamp.is_some() {
+        return Ok(());
+    }
+    let deletion = delete_exactly_as(ctx, &kind.resource(), object, Exactly::ThisObject).await?;
     if deletion == Deletion::Deleted {
         let (namespace, name) = (&object.metadata.namespace, &object.metadata.name);
         tracing::info!(kind = kind.name(), namespace, name, "removed an obsolete object");
@@ -75,22 +86,9 @@ async fn delete(ctx: &Context, kind: Kind, object: &DynamicObject) -> Result<(),
     Ok(())
 }
 
-fn resource(kind: Kind) -> ApiResource {
-    let (path, plural) = kind.path();
-    let api_version = path.trim_start_matches("/apis/").trim_start_matches("/api/");
-    let (group, version) = api_version.rsplit_once('/').unwrap_or(("", api_version));
-    ApiResource {
-        group: group.to_owned(),
-        version: version.to_owned(),
-        api_version: api_version.to_owned(),
-        kind: kind.name().to_owned(),
-        plural: plural.to_owned(),
-    }
-}
-
 /// Whether an object is as the intent wants it: the last that was applied was this intent, so nothing that
 /// is gone from it is left, and what it names has these values. Others may have added to it.
-fn is_so(intent: &DynamicObject, live: &DynamicObject) -> bool {
+pub(crate) fn is_so(intent: &DynamicObject, live: &DynamicObject) -> bool {
     let metadata = |object: &DynamicObject| serde_json::to_value(&object.metadata);
     intent.annotations().get(APPLIED) == live.annotations().get(APPLIED)
         && covers(&live.data, &intent.data)
@@ -178,14 +176,5 @@ mod tests {
         let mut before = live();
         before.annotations_mut().insert(APPLIED.to_owned(), "of another intent".to_owned());
         assert!(!is_so(&intent(), &before));
-    }
-
-    #[test]
-    fn the_group_of_a_kind_is_read_off_its_path() {
-        assert_eq!(
-            (resource(Kind::StatefulSet).group, resource(Kind::Secret).group),
-            ("apps".into(), String::new())
-        );
-        assert_eq!(resource(Kind::PodDisruptionBudget).api_version, "policy/v1");
     }
 }

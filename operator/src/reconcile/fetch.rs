@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::ResourceExt;
 use kube::api::DynamicObject;
 use serde_json::Value;
@@ -26,6 +27,8 @@ pub struct Fetched {
     pub pods: Vec<Pod>,
     /// What the operator has made for the object, by kind and name.
     pub owned: BTreeMap<(Kind, String), Arc<DynamicObject>>,
+    /// The Manager that has made the object.
+    pub manager: Option<Arc<DynamicObject>>,
     /// The ConfigMap of the namespace with the certificates that are trusted.
     pub trust: Option<Arc<DynamicObject>>,
 }
@@ -77,7 +80,9 @@ impl Fetched {
             }
         }
         let trust = cache.get(Kind::ConfigMap, &namespace, crate::names::TRUST);
-        Self { object, nodes, pods, owned, trust }
+        let manager = controller_of(&object).filter(|owner| owner.kind == Kind::Manager.name());
+        let manager = manager.and_then(|owner| cache.get(Kind::Manager, &namespace, &owner.name));
+        Self { object, nodes, pods, owned, manager, trust }
     }
 
     /// The object's name.
@@ -112,8 +117,14 @@ impl Fetched {
     }
 }
 
+/// The object that has made this one.
+#[must_use]
+pub fn controller_of(object: &DynamicObject) -> Option<&OwnerReference> {
+    object.owner_references().iter().find(|owner| owner.controller == Some(true))
+}
+
 fn is_controlled_by(object: &DynamicObject, uid: &str) -> bool {
-    object.owner_references().iter().any(|owner| owner.uid == uid && owner.controller == Some(true))
+    controller_of(object).is_some_and(|owner| owner.uid == uid)
 }
 
 impl Node {

@@ -4,24 +4,13 @@
 use std::collections::BTreeMap;
 
 use kube::api::DynamicObject;
-use opensdn_crds::status::{
-    CommonStatus, Condition, ConditionStatus, Conditions, NodeInfo, READY, RECONCILING, STALLED,
-};
+use opensdn_crds::status::{CommonStatus, ConditionStatus, Conditions, NodeInfo};
 use serde_json::Value;
 
 use super::fetch::Fetched;
 use super::validate::{Invalid, Valid};
 use crate::cache::Kind;
-
-/// The service can do its work.
-const AVAILABLE: &str = "Available";
-/// Fewer pods are ready than wanted.
-const DEGRADED: &str = "Degraded";
-/// Nothing that the object owns is written.
-const PAUSED: &str = "Paused";
-
-/// All that are written here. Those of other writers are theirs.
-const OURS: [&str; 6] = [READY, RECONCILING, STALLED, AVAILABLE, DEGRADED, PAUSED];
+use crate::report::{AVAILABLE, DEGRADED, PAUSED};
 
 /// What one pass came to.
 #[derive(Clone, Copy, Debug)]
@@ -30,8 +19,8 @@ pub enum Outcome<'a> {
     Invalid(&'a Invalid),
     /// The objects are applied.
     Applied(&'a Valid),
-    /// They are left as they are.
-    Paused(&'a Valid),
+    /// They are left as they are, and why.
+    Paused(&'a Valid, &'a str),
 }
 
 /// The status after a pass. `now` is RFC 3339.
@@ -45,7 +34,7 @@ pub fn status(fetched: &Fetched, outcome: Outcome<'_>, now: &str) -> CommonStatu
         let status = if is { ConditionStatus::True } else { ConditionStatus::False };
         conditions.set(type_, status, reason, message, generation, now);
     };
-    let (valid, is_paused) = match outcome {
+    let (valid, paused) = match outcome {
         Outcome::Invalid(Invalid { reason, message }) => {
             // What runs, runs on: what was said of it stays.
             for one in earlier.iter().filter(|one| [AVAILABLE, DEGRADED].contains(&&*one.type_)) {
@@ -55,8 +44,8 @@ pub fn status(fetched: &Fetched, outcome: Outcome<'_>, now: &str) -> CommonStatu
             conditions.stalled(reason, message, generation, now);
             return finish(before, conditions, generation);
         }
-        Outcome::Applied(valid) => (valid, false),
-        Outcome::Paused(valid) => (valid, true),
+        Outcome::Applied(valid) => (valid, None),
+        Outcome::Paused(valid, why) => (valid, Some(why)),
     };
     let Pods { wanted, ready, current, trouble } = Pods::of(fetched, valid);
     let quorum = valid.description.quorum.of(wanted);
@@ -67,10 +56,8 @@ pub fn status(fetched: &Fetched, outcome: Outcome<'_>, now: &str) -> CommonStatu
     if degraded {
         set(DEGRADED, true, "PodsNotReady", &waits(&counts, trouble.as_deref()));
     }
-    if is_paused {
-        let message =
-            "the annotation opensdn.io/paused is set: nothing is changed until it is removed";
-        set(PAUSED, true, "Annotation", message);
+    if let Some(why) = paused {
+        set(PAUSED, true, "Annotation", why);
     }
     if wanted == 0 {
         let message = no_nodes(valid);
@@ -104,26 +91,10 @@ fn finish(
 }
 
 /// What the object's status says now; what of it cannot be read is written anew.
-fn before(fetched: &Fetched) -> CommonStatus {
+#[must_use]
+pub fn before(fetched: &Fetched) -> CommonStatus {
     let status = fetched.object.data.get("status").cloned().unwrap_or_default();
     serde_json::from_value(status).unwrap_or_default()
-}
-
-/// Whether a status is the same as the one that is stored.
-#[must_use]
-pub fn is_stored(fetched: &Fetched, status: &CommonStatus) -> bool {
-    let as_json = |status: &CommonStatus| serde_json::to_value(status).unwrap_or_default();
-    let ours = |conditions: Option<Vec<Condition>>| {
-        let mut conditions = conditions.unwrap_or_default();
-        conditions.retain(|one| OURS.contains(&&*one.type_));
-        conditions.sort_by(|one, other| one.type_.cmp(&other.type_));
-        conditions
-    };
-    let sorted = |status: &CommonStatus| CommonStatus {
-        conditions: Some(ours(status.conditions.clone())),
-        ..status.clone()
-    };
-    as_json(&sorted(&before(fetched))) == as_json(&sorted(status))
 }
 
 /// How the pods are.

@@ -62,7 +62,7 @@ impl Settings {
 /// The account of tf-operator, and that of ours.
 const OPERATORS: [&str; 2] = [
     "system:serviceaccount:tf:tf-operator",
-    "system:serviceaccount:opensdn-system:opensdn-operator",
+    "system:serviceaccount:opensdn-operator:opensdn-operator",
 ];
 
 impl Default for Settings {

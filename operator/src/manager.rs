@@ -1,0 +1,189 @@
+//! One pass over a Manager: each of its services becomes an object of the service's kind, which the controller of
+//! that kind makes run. In the five steps of [`crate::reconcile`], the pure ones in `services.rs` and `status.rs`.
+//!
+//! What a service waits for it waits for by itself; all objects are there from the start. One that cannot be
+//! written keeps none of the others from being written. An object whose service is gone from the Manager is
+//! deleted only when that is confirmed.
+
+pub mod services;
+pub mod status;
+
+use std::sync::Arc;
+
+use kube::ResourceExt as _;
+use kube::api::{ApiResource, DynamicObject};
+use kube::runtime::controller::Action;
+use opensdn_crds::component::{COMPONENTS, Component as Facts};
+use opensdn_runtime::call::CallError;
+use opensdn_runtime::error_chain;
+use serde_json::{Value, json};
+
+use crate::build::{self, Intent};
+use crate::cache::Kind;
+use crate::components;
+use crate::names::{self, ADOPT, CONFIRM_LOSS};
+use crate::reconcile::fetch::controller_of;
+use crate::reconcile::{Context, Error, apply, now};
+use services::{Service, services};
+use status::Row;
+
+/// Makes one pass.
+///
+/// # Errors
+/// A call fails, or something of ours is wrong.
+pub async fn reconcile(
+    ctx: &Context,
+    resource: &ApiResource,
+    manager: Arc<DynamicObject>,
+) -> Result<Action, Error> {
+    if manager.metadata.deletion_timestamp.is_some() {
+        // Its services go with it: the garbage collector does that.
+        ctx.reported.forget(&manager);
+        return Ok(Action::await_change());
+    }
+    let manager = ctx.reported.newest(manager);
+    let spec = manager.data.get("spec").unwrap_or(&Value::Null);
+    let (services, unnamed) = services(spec);
+    let paused = names::paused(&manager, None);
+    let mut failed = None;
+    let mut rows = Vec::new();
+    for service in &services {
+        let (row, error) = make_so(ctx, &manager, service, paused.is_some()).await?;
+        rows.push(row);
+        failed = failed.or(error);
+    }
+    for (facts, object) in removed(ctx, &manager, &services) {
+        match remove(ctx, &manager, facts, &object, paused.is_some()).await {
+            Ok(row) => rows.extend(row),
+            Err(error) => failed = failed.or(Some(error)),
+        }
+    }
+    let wrong: Vec<_> = unnamed.iter().map(|one| one.message.as_str()).collect();
+    let wrong = Some(wrong.join("; ")).filter(|wrong| !wrong.is_empty());
+    let status = status::status(&manager, &rows, wrong.as_deref(), paused.as_deref(), &now());
+    let stored = json!(status::before(&manager));
+    ctx.reported.write(&ctx.writer, resource, &manager, &stored, json!(status)).await?;
+    failed.map_or(Ok(Action::await_change()), |error| Err(error.into()))
+}
+
+/// Makes the object of a service as the Manager says. How the service is, and the call that failed.
+async fn make_so(
+    ctx: &Context,
+    manager: &DynamicObject,
+    service: &Service,
+    is_paused: bool,
+) -> Result<(Row, Option<CallError>), Error> {
+    let namespace = manager.namespace().unwrap_or_default();
+    let kind = Kind::Component(service.facts.kind);
+    let live = ctx.cache.get(kind, &namespace, &service.name);
+    if let Some(why) = live.as_ref().and_then(|live| belongs_to_others(live, manager)) {
+        return Ok((Row::stalled(service.facts, &service.name, "NotOurs", why), None));
+    }
+    if is_paused {
+        return Ok((Row::of(service, live.as_deref()), None));
+    }
+    let intent = intent(manager, service)?;
+    if live.as_ref().is_some_and(|live| apply::is_so(&intent.object, live)) {
+        ctx.metrics.skipped(kind);
+    } else if let Err(error) = apply::write(&ctx.writer, &ctx.cache, kind, &intent.object).await {
+        let why = format!("failed to write its object: {}", error_chain(&error));
+        let row = Row::stalled(service.facts, &service.name, "NotWritten", why);
+        return Ok((Row { is_stalled: false, ..row }, Some(error)));
+    }
+    let live = ctx.cache.get(kind, &namespace, &service.name);
+    if components::of_kind(service.facts.kind).is_none() {
+        let why = format!("this version of the operator does not run {} yet", service.facts.kind);
+        let known = Row::of(service, None);
+        return Ok((
+            Row { is_stalled: true, reason: "NotSupported".to_owned(), message: why, ..known },
+            None,
+        ));
+    }
+    Ok((Row::of(service, live.as_deref()), None))
+}
+
+/// Why an object is not to be written, though it has the name: it is another's, or nobody's, and somebody has
+/// written what it says.
+fn belongs_to_others(live: &DynamicObject, manager: &DynamicObject) -> Option<String> {
+    let (kind, name) =
+        (live.types.as_ref().map_or("object", |types| &types.kind), manager.name_any());
+    match controller_of(live) {
+        Some(owner) if owner.uid == manager.uid().unwrap_or_default() => None,
+        Some(owner) => Some(format!(
+            "its object belongs to {} {}: give the service another name",
+            owner.kind, owner.name
+        )),
+        None if live.annotations().get(ADOPT) == Some(&name) => None,
+        None => Some(format!(
+            "its object was there before and is not the Manager's: give the service another name, or have it \
+             overwritten: kubectl annotate -n {} {}.tf.tungsten.io/{} {ADOPT}={name}",
+            live.namespace().unwrap_or_default(),
+            kind.to_lowercase(),
+            live.name_any(),
+        )),
+    }
+}
+
+fn intent(manager: &DynamicObject, service: &Service) -> Result<Intent, Error> {
+    let (api, _) = Kind::Manager.path();
+    let object = json!({
+        "apiVersion": api.trim_start_matches("/apis/"),
+        "kind": service.facts.kind,
+        "metadata": {
+            "name": service.name,
+            "namespace": manager.namespace(),
+            "labels": names::managed(service.labels.clone()),
+            "ownerReferences": [build::owner(manager)],
+        },
+        "spec": service.spec,
+    });
+    Ok(build::intent(Kind::Component(service.facts.kind), &object)?)
+}
+
+/// The objects whose services are gone from the Manager.
+fn removed(
+    ctx: &Context,
+    manager: &DynamicObject,
+    services: &[Service],
+) -> Vec<(&'static Facts, Arc<DynamicObject>)> {
+    let namespace = manager.namespace().unwrap_or_default();
+    let is_wanted = |facts: &Facts, name: &str| {
+        services.iter().any(|service| service.facts.kind == facts.kind && service.name == name)
+    };
+    let mut removed = Vec::new();
+    for facts in COMPONENTS {
+        for object in ctx.cache.list(Kind::Component(facts.kind), &namespace) {
+            let is_ours = controller_of(&object)
+                .is_some_and(|owner| Some(&owner.uid) == manager.metadata.uid.as_ref());
+            if is_ours && !is_wanted(facts, &object.name_any()) {
+                removed.push((facts, object));
+            }
+        }
+    }
+    removed
+}
+
+/// Deletes the object of a service that is gone, if that is confirmed. How it is, unless it is gone.
+async fn remove(
+    ctx: &Context,
+    manager: &DynamicObject,
+    facts: &'static Facts,
+    object: &DynamicObject,
+    is_paused: bool,
+) -> Result<Option<Row>, CallError> {
+    let name = object.name_any();
+    let item = format!("{}/{name}", facts.kind);
+    let confirmed = manager.annotations().get(CONFIRM_LOSS).map(String::as_str).unwrap_or_default();
+    if confirmed.split(',').any(|one| one.trim() == item) && !is_paused {
+        apply::delete(&ctx.writer, Kind::Component(facts.kind), object).await?;
+        return Ok(None);
+    }
+    let why = format!(
+        "it is gone from spec.services.{}, and runs on: put it back, or have it deleted: kubectl annotate \
+         --overwrite -n {} managers.tf.tungsten.io/{} {CONFIRM_LOSS}={item}",
+        facts.key,
+        manager.namespace().unwrap_or_default(),
+        manager.name_any(),
+    );
+    Ok(Some(Row::stalled(facts, &name, "RemovalNotConfirmed", why)))
+}

@@ -1,0 +1,260 @@
+//! The operator and Managers, on a real control plane with simulated nodes: what becomes of the services of a
+//! Manager, of those that it gives up, and of what others own. What an object of one service becomes is in
+//! `operator.rs`.
+
+#![allow(clippy::indexing_slicing, reason = "JSON of a test, and the line says where")]
+
+use opensdn_crds::component::{COMPONENTS, Count};
+use opensdn_deploy::names::operator::{NAME, NAMESPACE, USER};
+use opensdn_testing::eventually::eventually;
+use opensdn_testing::kubectl::{kubectl, send};
+use opensdn_testing::operator::Operator;
+use opensdn_testing::product::Installation;
+use opensdn_testing::sandbox::Sandbox;
+use opensdn_testing::{Failed, Outcome};
+use serde_json::{Value, json};
+
+use crate::deploy::rights::{Right, requests, rights};
+use crate::operator::{BUDGET, LABEL, REDIS, STATEFUL_SET, calls, change, get};
+
+const MANAGER: [&str; 2] = ["managers.tf.tungsten.io", "cluster1"];
+
+async fn world() -> Result<(Sandbox, Operator), Failed> {
+    let sandbox = Sandbox::builder().simulated_nodes(3).start().await?;
+    let operator = Operator::install(&sandbox, 1).await?;
+    kubectl(&sandbox, &["label", "nodes", "--all", LABEL]).await?.success();
+    Ok((sandbox, operator))
+}
+
+/// The services, each named after its kind, with images for all of its containers.
+fn manager(kinds: &[&str]) -> Value {
+    let mut services = serde_json::Map::new();
+    for facts in COMPONENTS.iter().filter(|facts| kinds.contains(&facts.kind)) {
+        let image = |name: &str| json!({"name": name, "image": format!("registry.example.com/{name}:R24.1")});
+        let containers: Vec<Value> = facts.containers.main.iter().map(|name| image(name)).collect();
+        let mut settings = json!({ "containers": containers });
+        if ["Webui", "Vrouter"].contains(&facts.kind) {
+            settings["controlInstance"] = json!("control1");
+        }
+        let item = json!({
+            "metadata": {"name": name(facts.kind), "labels": {"tf_cluster": "cluster1"}},
+            "spec": {"serviceConfiguration": settings},
+        });
+        let item = if facts.count == Count::Many { json!([item]) } else { item };
+        services.insert(facts.key.to_owned(), item);
+    }
+    json!({"apiVersion": "tf.tungsten.io/v1alpha1", "kind": "Manager",
+        "metadata": {"name": "cluster1", "namespace": "tf"},
+        "spec": {"commonConfiguration": {"logLevel": "info"}, "services": services}})
+}
+
+/// As in upstream's samples: `redis1`.
+fn name(kind: &str) -> String {
+    if kind == "Cassandra" { "configdb1".to_owned() } else { format!("{}1", kind.to_lowercase()) }
+}
+
+/// Status, reason and message of a condition of the Manager.
+async fn condition(sandbox: &Sandbox, type_: &str) -> [String; 3] {
+    let manager = get(sandbox, MANAGER).await;
+    let all = manager["status"]["conditions"].as_array().cloned().unwrap_or_default();
+    let one = all.into_iter().find(|one| {
+        one["type"] == type_ && one["observedGeneration"] == manager["metadata"]["generation"]
+    });
+    let one = one.unwrap_or_default();
+    ["status", "reason", "message"].map(|key| one[key].as_str().unwrap_or_default().to_owned())
+}
+
+async fn ready(sandbox: &Sandbox) {
+    eventually("the Manager is Ready", async || condition(sandbox, "Ready").await[0] == "True")
+        .await;
+}
+
+/// What the status says of a service.
+async fn row(sandbox: &Sandbox, kind: &str) -> Value {
+    let rows = get(sandbox, MANAGER).await["status"]["services"].clone();
+    let row = rows.as_array().into_iter().flatten().find(|row| row["kind"] == kind);
+    row.cloned().unwrap_or_default()
+}
+
+async fn object(sandbox: &Sandbox, kind: &str) -> Value {
+    let facts = COMPONENTS.iter().find(|facts| facts.kind == kind);
+    let plural = facts.map_or("", |facts| facts.plural);
+    get(sandbox, [&format!("{plural}.tf.tungsten.io"), &name(kind)]).await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn each_service_becomes_an_object_and_goes_only_when_that_is_confirmed() -> Outcome {
+    let (sandbox, operator) = world().await?;
+    let kinds: Vec<&str> = COMPONENTS.iter().map(|facts| facts.kind).collect();
+    send(&sandbox, &["apply"], &manager(&kinds)).await?.success();
+    let told = async || row(&sandbox, "Redis").await["ready"] == true;
+    eventually("Redis is ready", told).await;
+    for kind in &kinds {
+        let object = object(&sandbox, kind).await;
+        assert_eq!(object["spec"]["commonConfiguration"]["logLevel"], "info", "{kind}: {object:#}");
+        assert_eq!(object["metadata"]["labels"]["tf_cluster"], "cluster1", "{kind}");
+        assert_eq!(object["metadata"]["ownerReferences"][0]["name"], "cluster1", "{kind}");
+    }
+    let redis = row(&sandbox, "Redis").await;
+    assert_eq!(redis["nodes"], json!(["node-0", "node-1", "node-2"]), "{redis:#}");
+    assert_eq!((&redis["versions"], &redis["reason"]), (&json!(["R24.1"]), &json!("PodsReady")));
+    let status = get(&sandbox, MANAGER).await["status"].clone();
+    assert_eq!(status["redis"], json!([{"name": "redis1", "active": true}]), "{status:#}");
+    assert_eq!(status["zookeeper"], json!({"name": "zookeeper1", "active": false}), "{status:#}");
+
+    // A restart finds all as it shall be, and asks for nothing.
+    let passes = async || operator.metric(0, "opensdn_reconcile_total").await;
+    let quiet = async || {
+        let before = calls(&sandbox).map_or(0, |all| all.len());
+        // Nothing tells of a call that is not made.
+        tokio::time::sleep(std::time::Duration::from_secs(2)).await;
+        calls(&sandbox).is_ok_and(|all| all.len() == before)
+    };
+    eventually("it has nothing to do", quiet).await;
+    let asked = calls(&sandbox)?;
+    operator.stop(0).await;
+    operator.start(0)?;
+    eventually("it has looked at both after a restart", async || passes().await >= 2.0).await;
+    assert_eq!(calls(&sandbox)?, asked, "calls of passes that had nothing to do");
+
+    // What somebody changes in an object that the Manager has made is put right; what it does not name stays.
+    let port = r#"{"spec":{"commonConfiguration":{"logLevel":"debug","distribution":"ubuntu"}}}"#;
+    change(&sandbox, &["patch", "--type=merge", "-p", port], REDIS, &[]).await?;
+    let common = async || object(&sandbox, "Redis").await["spec"]["commonConfiguration"].clone();
+    eventually("the level is back", async || common().await["logLevel"] == "info").await;
+    assert_eq!(common().await["distribution"], "ubuntu");
+
+    // Without its service it runs on, until the loss is confirmed as the status says.
+    send(&sandbox, &["apply"], &manager(&["Redis", "Webui"])).await?.success();
+    let told = async || row(&sandbox, "Zookeeper").await["reason"] == "RemovalNotConfirmed";
+    eventually("it says that the removal is not confirmed", told).await;
+    assert!(object(&sandbox, "Zookeeper").await.is_object());
+    let told = row(&sandbox, "Zookeeper").await["message"].as_str().unwrap_or_default().to_owned();
+    let (_, command) = told.split_once("kubectl ").ok_or(told.clone())?;
+    kubectl(&sandbox, &command.split(' ').collect::<Vec<_>>()).await?.success();
+    let is_gone = async || object(&sandbox, "Zookeeper").await.is_null();
+    eventually("it is deleted", is_gone).await;
+    let gone: Vec<String> = kinds.iter().map(|kind| format!("{kind}/{}", name(kind))).collect();
+    let confirm = format!("opensdn.io/confirm-loss={}", gone.join(", "));
+    change(&sandbox, &["annotate", "--overwrite"], MANAGER, &[&confirm]).await?;
+    for kind in kinds.iter().filter(|kind| !["Redis", "Webui"].contains(*kind)) {
+        eventually(kind, async || object(&sandbox, kind).await.is_null()).await;
+    }
+    assert!(object(&sandbox, "Webui").await.is_object(), "what is confirmed and wanted stays");
+    let confirmed = gone_with(&manager(&[]), &confirm);
+    send(&sandbox, &["apply"], &confirmed).await?.success();
+    for kind in ["Redis", "Webui"] {
+        eventually(kind, async || object(&sandbox, kind).await.is_null()).await;
+    }
+    ready(&sandbox).await;
+    only_what_is_granted(&sandbox).await
+}
+
+/// The Manager with the annotation.
+fn gone_with(manager: &Value, annotation: &str) -> Value {
+    let (key, value) = annotation.split_once('=').unwrap_or_default();
+    let mut manager = manager.clone();
+    manager["metadata"]["annotations"] = json!({ key: value });
+    manager
+}
+
+/// The operator may do all that it has done, and nothing that it has not.
+async fn only_what_is_granted(sandbox: &Sandbox) -> Outcome {
+    send(sandbox, &["apply"], &manager(&["Redis"])).await?.success();
+    ready(sandbox).await;
+    kubectl(sandbox, &["label", "node", "node-2", "node-role.kubernetes.io/control-plane-"])
+        .await?
+        .success();
+    let is_gone = async || get(sandbox, BUDGET).await.is_null();
+    eventually("two members have no budget", is_gone).await;
+    let (seen, forbidden) = requests(sandbox, USER)?;
+    assert!(forbidden.is_empty(), "not granted: {forbidden:#?}");
+    let rights = rights(sandbox, NAME, &[NAMESPACE, "tf"]).await?;
+    let unused = rights.iter().filter(|right| !seen.iter().any(|one| right.allows(one)));
+    let unused: Vec<_> =
+        unused.map(Right::text).filter(|text| !NOT_SEEN.contains(&&**text)).collect();
+    assert!(unused.is_empty(), "granted, but never used: {unused:#?}");
+    Ok(())
+}
+
+/// What no request shows: the API server asks by itself whether an owner may be named that keeps its owner
+/// from going before; and a CA is written anew only when it is rotated.
+const NOT_SEEN: [&str; 3] = [
+    "update managers/finalizers of tf.tungsten.io in tf",
+    "update redis/finalizers of tf.tungsten.io in tf",
+    "update secrets opensdn-ca in tf",
+];
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_belongs_to_others_is_left_alone_and_a_paused_manager_changes_nothing() -> Outcome {
+    let (sandbox, _operator) = world().await?;
+    let mut own = manager(&["Redis"])["spec"]["services"]["redis"][0].clone();
+    own["apiVersion"] = json!("tf.tungsten.io/v1alpha1");
+    own["kind"] = json!("Redis");
+    own["metadata"]["namespace"] = json!("tf");
+    own["spec"]["serviceConfiguration"]["redisPort"] = json!(7000);
+    send(&sandbox, &["create"], &own).await?.success();
+    send(&sandbox, &["create"], &manager(&["Redis"])).await?.success();
+    let told = async || condition(&sandbox, "Stalled").await[1] == "NotOurs";
+    eventually("it says that the object is not the Manager's", told).await;
+    let port =
+        async || get(&sandbox, REDIS).await["spec"]["serviceConfiguration"]["redisPort"].clone();
+    assert_eq!(port().await, 7000);
+    let told = condition(&sandbox, "Stalled").await[2].clone();
+    let (_, command) = told.split_once("kubectl ").ok_or(told.clone())?;
+    kubectl(&sandbox, &command.split(' ').collect::<Vec<_>>()).await?.success();
+    ready(&sandbox).await;
+    // Of what nobody but its first writer says it keeps the value: an apply adds to it.
+    assert_eq!(get(&sandbox, REDIS).await["metadata"]["ownerReferences"][0]["name"], "cluster1");
+
+    change(&sandbox, &["annotate"], MANAGER, &["opensdn.io/paused=true"]).await?;
+    let is_paused = async || {
+        let redis = get(&sandbox, REDIS).await;
+        let all = redis["status"]["conditions"].as_array().cloned().unwrap_or_default();
+        let own = all.iter().find(|one| one["type"] == "Paused").cloned().unwrap_or_default();
+        own["message"].as_str().is_some_and(|why| why.contains("on Manager cluster1"))
+            && condition(&sandbox, "Paused").await[0] == "True"
+    };
+    eventually("both say that they are paused", is_paused).await;
+    change(&sandbox, &["scale"], STATEFUL_SET, &["--replicas=1"]).await?;
+    let debug = r#"{"spec":{"commonConfiguration":{"logLevel":"debug"}}}"#;
+    change(&sandbox, &["patch", "--type=merge", "-p", debug], MANAGER, &[]).await?;
+    let seen = async || condition(&sandbox, "Paused").await[0] == "True";
+    eventually("it has seen the change", seen).await;
+    let level =
+        async || get(&sandbox, REDIS).await["spec"]["commonConfiguration"]["logLevel"].clone();
+    let replicas = async || get(&sandbox, STATEFUL_SET).await["spec"]["replicas"].clone();
+    assert_eq!((level().await, replicas().await), (json!("info"), json!(1)));
+    change(&sandbox, &["annotate"], MANAGER, &["opensdn.io/paused-"]).await?;
+    eventually("it goes on", async || level().await == "debug" && replicas().await == 3).await;
+
+    change(&sandbox, &["delete"], MANAGER, &[]).await?;
+    eventually("its service goes with it", async || get(&sandbox, REDIS).await.is_null()).await;
+    eventually("and the pods", async || get(&sandbox, STATEFUL_SET).await.is_null()).await;
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_webhook_lets_the_operator_do_its_work() -> Outcome {
+    let (sandbox, _operator) = world().await?;
+    let product = Installation::built()?.install(&sandbox).await?;
+    product.wait_until_ready(&sandbox).await?;
+    let kinds: Vec<&str> = COMPONENTS.iter().map(|facts| facts.kind).collect();
+    let cluster = manager(&kinds);
+    let created = send(&sandbox, &["create"], &cluster).await?;
+    created.success();
+    let is_there = async || object(&sandbox, "QueryEngine").await.is_object();
+    eventually("the objects are there", is_there).await;
+    eventually("Redis is ready", async || row(&sandbox, "Redis").await["ready"] == true).await;
+    let without = |annotations: Value| {
+        let metadata = json!({"annotations": annotations});
+        json!({"metadata": metadata, "spec": {"services": {"queryengine": null}}}).to_string()
+    };
+    let patch = ["patch", "-n", "tf", MANAGER[0], MANAGER[1], "--type=merge", "-p"];
+    let refused = kubectl(&sandbox, &[&patch[..], &[&without(json!({}))]].concat()).await?;
+    assert!(refused.err.contains("OSDN1112"), "{} {}", refused.out, refused.err);
+    let confirmed = without(json!({"opensdn.io/confirm-loss": "QueryEngine/queryengine1"}));
+    kubectl(&sandbox, &[&patch[..], &[&confirmed]].concat()).await?.success();
+    eventually("it is deleted", async || object(&sandbox, "QueryEngine").await.is_null()).await;
+    Ok(())
+}
