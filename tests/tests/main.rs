@@ -17,6 +17,7 @@ mod images;
 mod kubectl_plugin;
 mod lab_cluster;
 mod lab_ends;
+mod lab_operator;
 mod lab_outage;
 mod lab_servers;
 mod lab_short;

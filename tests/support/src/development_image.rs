@@ -1,6 +1,7 @@
-//! The webhook's image for tests: the program as the tests have built it, with the libraries that it
-//! loads, so that nothing is compiled twice. Deliberately not here: the image as it is shipped
-//! (`deploy/images/build.sh`), which takes a release build.
+//! Images for tests of programs that this machine has, with the libraries that they load: ours as the tests
+//! have built them, so that nothing is compiled twice, and servers as Debian packs them. Deliberately not here:
+//! the image as it is shipped (`deploy/images/build.sh`), which takes a release build, and those of
+//! `tests/images`, which are systems of their own.
 
 use std::fs;
 use std::io;
@@ -11,8 +12,8 @@ use tempfile::TempDir;
 
 use crate::programs::{ProgramsError, program};
 
-/// As a kubelet completes the name in `deploy/webhook/kustomization.yaml`.
-const NAME: &str = concat!("docker.io/library/opensdn-webhook:", env!("CARGO_PKG_VERSION"));
+/// As a kubelet completes the names in `deploy`.
+const REGISTRY: &str = "docker.io/library";
 const PACK: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../control-plane/images/pack.sh");
 
 /// Why there is no image.
@@ -44,19 +45,40 @@ pub enum DevelopmentImageError {
     Pack(String),
 }
 
-/// The image's archive, which goes when this is dropped.
+/// An image's archive, which goes when this is dropped.
 pub struct DevelopmentImage {
     archive: PathBuf,
     _folder: TempDir,
 }
 
 impl DevelopmentImage {
-    /// Builds the program if it is not built, and packs it: seconds.
+    /// Builds a program of ours if it is not built, and packs it under its name and version: seconds.
     ///
     /// # Errors
     /// It does not build, or cannot be packed.
-    pub fn make() -> Result<Self, DevelopmentImageError> {
-        let program = program("opensdn-webhook")?;
+    pub fn of_ours(name: &str) -> Result<Self, DevelopmentImageError> {
+        let name_and_tag = format!("{name}:{}", env!("CARGO_PKG_VERSION"));
+        Self::pack(&name_and_tag, &[(program(name)?, format!("/{name}"))])
+    }
+
+    /// Packs programs of this machine, by their names in `/usr/bin`, into an image `NAME:TAG`.
+    ///
+    /// # Errors
+    /// One of them is not installed, or cannot be packed.
+    pub fn of_installed(
+        name_and_tag: &str,
+        programs: &[&str],
+    ) -> Result<Self, DevelopmentImageError> {
+        let path =
+            |name: &&str| (PathBuf::from(format!("/usr/bin/{name}")), format!("/bin/{name}"));
+        Self::pack(name_and_tag, &programs.iter().map(path).collect::<Vec<_>>())
+    }
+
+    /// Files, each by its place here and its place there. The first is the program that runs.
+    fn pack(
+        name_and_tag: &str,
+        programs: &[(PathBuf, String)],
+    ) -> Result<Self, DevelopmentImageError> {
         let copy_error = |path: &Path| {
             let path = path.to_owned();
             |source| DevelopmentImageError::Copy { path, source }
@@ -65,14 +87,17 @@ impl DevelopmentImage {
         // Not the folder itself: only its owner may enter that, and in pods the program has
         // another user.
         let root = folder.path().join("root");
-        copy(&program, &root.join("opensdn-webhook"))?;
-        for library in libraries(&program)? {
-            let relative = library.strip_prefix("/").unwrap_or(&library);
-            copy(&library, &root.join(relative))?;
+        for (from, to) in programs {
+            copy(from, &root.join(to.trim_start_matches('/')))?;
+            for library in libraries(from)? {
+                let relative = library.strip_prefix("/").unwrap_or(&library);
+                copy(&library, &root.join(relative))?;
+            }
         }
         let archive = folder.path().join("image.tar");
+        let entrypoint = programs.first().map_or("", |(_, path)| path);
         let output = Command::new(PACK)
-            .args([NAME, "/opensdn-webhook"])
+            .args([&format!("{REGISTRY}/{name_and_tag}"), entrypoint])
             .args([&root, &archive])
             .output()
             .map_err(|source| DevelopmentImageError::Run { program: "pack.sh", source })?;

@@ -124,7 +124,9 @@ impl<'s> LabProduct<'s> {
         let lab = sandbox.lab().ok_or(LabProductError::NoLab)?;
         match build {
             Build::Release => lab.load_image(&release_image().await?).await?,
-            Build::Development => lab.load_image(DevelopmentImage::make()?.archive()).await?,
+            Build::Development => {
+                lab.load_image(DevelopmentImage::of_ours(webhook::NAME)?.archive()).await?
+            }
         }
         Ok(Self { sandbox, client: sandbox.client()? })
     }

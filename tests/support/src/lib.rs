@@ -14,6 +14,7 @@ pub mod eventually;
 pub mod image;
 pub mod installer;
 pub mod kubectl;
+pub mod lab_operator;
 pub mod lab_product;
 pub mod lab_under_load;
 pub mod link_local;
