@@ -145,6 +145,11 @@ async fn make_so(ctx: &Context, fetched: &Fetched, valid: &Valid) -> Result<Acti
     }
     let intents = build(&ctx.templates, &fetched.object, valid, certificates.data)?;
     apply::apply(&ctx.writer, &ctx.cache, &ctx.metrics, fetched, &intents).await?;
+    if let Some(pod) = valid.to_be_moved(&fetched.pods)
+        && let Some(pod) = ctx.cache.get(Kind::Pod, &namespace, &pod.name)
+    {
+        apply::delete(&ctx.writer, Kind::Pod, &pod).await?;
+    }
     let until = Duration::try_from(certificates.renew_at - now).unwrap_or_default();
     Ok(Action::requeue(until.min(LONGEST_PAUSE)))
 }

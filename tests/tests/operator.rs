@@ -19,6 +19,7 @@ const CONFIG_MAP: [&str; 2] = ["configmap", "redis1-redis-configmap"];
 const CERTIFICATES: [&str; 2] = ["secret", "redis1-secret-certificates"];
 pub(crate) const BUDGET: [&str; 2] = ["pdb", "redis1-redis"];
 const ACCOUNT: [&str; 2] = ["serviceaccount", "redis1-redis-service-account"];
+pub(crate) const FIRST_POD: &str = "redis1-redis-statefulset-0";
 pub(crate) const REDIS: [&str; 2] = ["redis.tf.tungsten.io", "redis1"];
 pub(crate) const LABEL: &str = "node-role.kubernetes.io/control-plane=";
 
@@ -78,6 +79,14 @@ async fn ready(sandbox: &Sandbox) {
         condition(sandbox, "Ready").await.0 == "True" && *seen == redis["metadata"]["generation"]
     };
     eventually("the Redis is Ready", is_ready).await;
+}
+
+/// The nodes of the pods.
+async fn places(sandbox: &Sandbox) -> Vec<String> {
+    let pods = read(sandbox, &["pods", "-n", "tf", "-l", "tf_manager=redis"]).await;
+    let pods = pods.unwrap_or_default()["items"].as_array().cloned().unwrap_or_default();
+    let node = |pod: &Value| pod["spec"]["nodeName"].as_str().unwrap_or_default().to_owned();
+    pods.iter().map(node).collect()
 }
 
 async fn replicas(sandbox: &Sandbox) -> Value {
@@ -190,12 +199,20 @@ async fn members_follow_the_nodes_and_the_status_says_what_to_do() -> Outcome {
     let (sandbox, _operator) = running(1).await?;
     assert_eq!(get(&sandbox, BUDGET).await["spec"]["maxUnavailable"], 1);
     let unlabel = |node| ["label", "node", node, "node-role.kubernetes.io/control-plane-"];
-    kubectl(&sandbox, &unlabel("node-2")).await?.success();
+    // The StatefulSet takes away another, the last one.
+    let first = read(&sandbox, &["pod", "-n", "tf", FIRST_POD]).await?["spec"]["nodeName"].clone();
+    let first = first.as_str().ok_or("the pod is on no node")?;
+    kubectl(&sandbox, &unlabel(first)).await?.success();
     eventually("a member goes with its node", async || replicas(&sandbox).await == 2).await;
     let is_gone = async || get(&sandbox, BUDGET).await.is_null();
     eventually("two members have no budget", is_gone).await;
     ready(&sandbox).await;
-    for node in ["node-0", "node-1"] {
+    let others: Vec<&str> =
+        ["node-0", "node-1", "node-2"].into_iter().filter(|node| *node != first).collect();
+    let mut places = places(&sandbox).await;
+    places.sort();
+    assert_eq!(places, others);
+    for node in others {
         kubectl(&sandbox, &unlabel(node)).await?.success();
     }
     let told = async || condition(&sandbox, "Ready").await.1 == "NoNodes";

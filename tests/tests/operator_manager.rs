@@ -15,7 +15,7 @@ use opensdn_testing::{Failed, Outcome};
 use serde_json::{Value, json};
 
 use crate::deploy::rights::{Right, requests, rights};
-use crate::operator::{BUDGET, LABEL, REDIS, STATEFUL_SET, calls, change, get};
+use crate::operator::{BUDGET, FIRST_POD, LABEL, REDIS, STATEFUL_SET, calls, change, get};
 
 const MANAGER: [&str; 2] = ["managers.tf.tungsten.io", "cluster1"];
 
@@ -162,11 +162,16 @@ fn gone_with(manager: &Value, annotation: &str) -> Value {
 async fn only_what_is_granted(sandbox: &Sandbox) -> Outcome {
     send(sandbox, &["apply"], &manager(&["Redis"])).await?.success();
     ready(sandbox).await;
-    kubectl(sandbox, &["label", "node", "node-2", "node-role.kubernetes.io/control-plane-"])
+    let first = async || get(sandbox, ["pod", FIRST_POD]).await["spec"]["nodeName"].clone();
+    let node = first().await;
+    let node = node.as_str().ok_or("the pod is on no node")?;
+    kubectl(sandbox, &["label", "node", node, "node-role.kubernetes.io/control-plane-"])
         .await?
         .success();
     let is_gone = async || get(sandbox, BUDGET).await.is_null();
     eventually("two members have no budget", is_gone).await;
+    let has_moved = async || first().await.as_str().is_some_and(|place| place != node);
+    eventually("the pod that is left there moves", has_moved).await;
     let (seen, forbidden) = requests(sandbox, USER)?;
     assert!(forbidden.is_empty(), "not granted: {forbidden:#?}");
     let rights = rights(sandbox, NAME, &[NAMESPACE, "tf"]).await?;

@@ -57,6 +57,8 @@ pub struct Pod {
     pub is_ready: bool,
     /// Why a container does not run, in Kubernetes' words.
     pub trouble: Option<String>,
+    /// Whether it has been told to end.
+    pub is_going: bool,
 }
 
 impl Fetched {
@@ -149,6 +151,7 @@ impl Pod {
             address: (!address.is_empty()).then(|| address.to_owned()),
             is_ready: is_ready && pod.metadata.deletion_timestamp.is_none(),
             trouble: trouble(pod),
+            is_going: pod.metadata.deletion_timestamp.is_some(),
         }
     }
 }

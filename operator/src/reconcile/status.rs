@@ -65,6 +65,10 @@ pub fn status(fetched: &Fetched, outcome: Outcome<'_>, now: &str) -> CommonStatu
     } else if degraded {
         let message = waits(&counts, trouble.as_deref());
         conditions.reconciling("PodsNotReady", &message, generation, now);
+    } else if let Some(pod) = fetched.pods.iter().find(|pod| valid.is_misplaced(pod)) {
+        let message =
+            format!("pod {} is on {}, which is not to run it, and moves", pod.name, pod.node);
+        conditions.reconciling("PodsMove", &message, generation, now);
     } else if !current {
         let message = "waits for the StatefulSet to replace its pods";
         conditions.reconciling("RollingUpdate", message, generation, now);

@@ -6,7 +6,7 @@ use opensdn_crds::pod::{Container as Given, LogLevel, PodConfiguration};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::fetch::{Fetched, Node};
+use super::fetch::{Fetched, Node, Pod};
 use crate::component::{Component, Description, word};
 use crate::names::Instance;
 
@@ -138,6 +138,26 @@ impl Valid {
         i32::try_from(self.nodes.len()).unwrap_or(i32::MAX)
     }
 
+    /// Whether it runs where it is not to run: the node has lost its labels. A StatefulSet takes the last away
+    /// when it shrinks, wherever that is.
+    #[must_use]
+    pub fn is_misplaced(&self, pod: &Pod) -> bool {
+        !pod.node.is_empty()
+            && !self.nodes.is_empty()
+            && self.nodes.iter().all(|node| node.name != pod.node)
+    }
+
+    /// The pod that is to move next: one at a time, when there are no more pods than nodes and nothing else is
+    /// missing.
+    #[must_use]
+    pub fn to_be_moved<'a>(&self, pods: &'a [Pod]) -> Option<&'a Pod> {
+        let is_settled = pods.len() == self.nodes.len() && pods.iter().all(|pod| !pod.is_going);
+        let mut misplaced = pods.iter().filter(|pod| self.is_misplaced(pod));
+        let others_are_ready =
+            pods.iter().filter(|pod| !self.is_misplaced(pod)).all(|pod| pod.is_ready);
+        misplaced.next().filter(|_| is_settled && others_are_ready)
+    }
+
     /// The level of the log, as daemons of OpenSDN spell it.
     #[must_use]
     pub fn log_level(&self) -> &'static str {
@@ -149,5 +169,64 @@ impl Valid {
             Some(LogLevel::None) => "none",
             Some(LogLevel::Info) | None => "SYS_INFO",
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::components::COMPONENTS;
+
+    /// On nodes `a` and `b`.
+    fn valid() -> Valid {
+        let description = COMPONENTS.first().unwrap().describe(&json!({})).unwrap();
+        let node = |name: &str| Node { name: name.into(), labels: BTreeMap::new(), address: None };
+        Valid {
+            instance: Instance { word: "w".into(), name: "n".into() },
+            description,
+            common: PodConfiguration::default(),
+            images: BTreeMap::new(),
+            nodes: vec![node("a"), node("b")],
+            addresses: Vec::new(),
+        }
+    }
+
+    fn pod(name: &str, node: &str) -> Pod {
+        let (name, node) = (name.to_owned(), node.to_owned());
+        Pod { name, node, address: None, is_ready: true, trouble: None, is_going: false }
+    }
+
+    fn moved(valid: &Valid, pods: &[Pod]) -> Option<String> {
+        valid.to_be_moved(pods).map(|pod| pod.name.clone())
+    }
+
+    #[test]
+    fn a_pod_moves_that_is_left_where_it_is_not_to_run() {
+        let pods = [pod("0", "a"), pod("1", "gone")];
+        assert_eq!(moved(&valid(), &pods), Some("1".into()));
+        assert_eq!(moved(&valid(), &[pod("0", "a"), pod("1", "b")]), None);
+        assert_eq!(moved(&valid(), &[pod("0", "a"), pod("1", "")]), None, "not scheduled yet");
+    }
+
+    #[test]
+    fn one_moves_at_a_time_and_only_while_nothing_else_is_missing() {
+        let all = [pod("0", "x"), pod("1", "y")];
+        assert_eq!(moved(&valid(), &all), Some("0".into()), "the second is for later");
+        let shrinking = [pod("0", "a"), pod("1", "x"), pod("2", "b")];
+        assert_eq!(moved(&valid(), &shrinking), None, "the StatefulSet takes one away first");
+        let going = [Pod { is_going: true, ..pod("0", "a") }, pod("1", "x")];
+        assert_eq!(moved(&valid(), &going), None);
+        let sick = [Pod { is_ready: false, ..pod("0", "a") }, pod("1", "x")];
+        assert_eq!(moved(&valid(), &sick), None);
+        let itself = [pod("0", "a"), Pod { is_ready: false, ..pod("1", "x") }];
+        assert_eq!(moved(&valid(), &itself), Some("1".into()));
+    }
+
+    #[test]
+    fn without_a_node_nothing_moves() {
+        let nowhere = Valid { nodes: Vec::new(), ..valid() };
+        assert_eq!(moved(&nowhere, &[pod("0", "a")]), None);
     }
 }
