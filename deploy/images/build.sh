@@ -2,11 +2,11 @@
 # Builds the image of a program of ours as an OCI archive, and prints the archive's path. What has
 # been built before is found again.
 #
-#   build.sh webhook
+#   build.sh webhook|operator
 set -euo pipefail
 case ${1:-} in
-  webhook) ;;
-  *) echo "usage: build.sh webhook" >&2; exit 2 ;;
+  webhook | operator) ;;
+  *) echo "usage: build.sh webhook|operator" >&2; exit 2 ;;
 esac
 cd "$(dirname "$0")/../.."
 source gate/cache.sh

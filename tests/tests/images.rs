@@ -1,6 +1,6 @@
-//! The webhook's image, as `deploy/images/build.sh` makes it and nodes run it: what is in it, what
-//! it says of itself and what the files beside it say, and that its program needs nothing else. What it
-//! does in pods is tested in the lab; what the records name, in `deploy/records`.
+//! The images of the webhook and the operator, as `deploy/images/build.sh` makes them and nodes run them: what
+//! is in them, what they say of themselves and what the files beside them say, and that their programs need
+//! nothing else. What they do in pods is tested in the lab; what the records name, in `deploy/records`.
 
 #![allow(clippy::indexing_slicing, reason = "JSON of a test, and the line says where")]
 
@@ -16,14 +16,40 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 const BUILD: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../deploy/images/build.sh");
-const KUSTOMIZATION: &str = include_str!("../../deploy/webhook/kustomization.yaml");
-/// As it is stored on a node, and all the more in a registry.
-const MOST_BYTES: u64 = 30_000_000;
+
+/// An image.
+struct Shipped {
+    /// As the script knows it.
+    name: &'static str,
+    program: &'static str,
+    kustomization: &'static str,
+    /// As it is stored on a node, and all the more in a registry.
+    most_bytes: u64,
+}
+
+const SHIPPED: [Shipped; 2] = [
+    Shipped {
+        name: "webhook",
+        program: "opensdn-webhook",
+        kustomization: include_str!("../../deploy/webhook/kustomization.yaml"),
+        most_bytes: 30_000_000,
+    },
+    Shipped {
+        name: "operator",
+        program: "opensdn-operator",
+        kustomization: include_str!("../../deploy/operator/kustomization.yaml"),
+        most_bytes: 20_000_000,
+    },
+];
+
+fn webhook(folder: Option<&Path>) -> Result<PathBuf, Failed> {
+    archive("webhook", folder)
+}
 
 /// The archive; `folder` is where it is kept, if not where it always is.
-fn webhook(folder: Option<&Path>) -> Result<PathBuf, Failed> {
+fn archive(name: &str, folder: Option<&Path>) -> Result<PathBuf, Failed> {
     let mut command = Command::new(BUILD);
-    command.arg("webhook");
+    command.arg(name);
     if let Some(folder) = folder {
         command.env("OPENSDN_IMAGES", folder);
     }
@@ -46,60 +72,66 @@ fn wants_libraries(elf: &[u8]) -> Option<bool> {
 }
 
 #[test]
-fn webhook_image_is_one_small_static_program() -> Outcome {
-    let archive = webhook(None)?;
-    let folder = TempDir::new()?;
-    Image::open(&archive)?.unpack(folder.path())?;
-    let files: Vec<_> = fs::read_dir(folder.path())?.collect::<Result<_, _>>()?;
-    let [program] = files.as_slice() else { panic!("more than one file: {files:?}") };
-    assert_eq!(program.file_name(), "opensdn-webhook");
-    let about = program.metadata()?;
-    assert_eq!(about.permissions().mode() & 0o7777, 0o755);
-    for bytes in [about.len(), fs::metadata(&archive)?.len()] {
-        assert!(bytes < MOST_BYTES, "{bytes} bytes");
+fn an_image_is_one_small_static_program() -> Outcome {
+    for shipped in &SHIPPED {
+        let archive = archive(shipped.name, None)?;
+        let folder = TempDir::new()?;
+        Image::open(&archive)?.unpack(folder.path())?;
+        let files: Vec<_> = fs::read_dir(folder.path())?.collect::<Result<_, _>>()?;
+        let [program] = files.as_slice() else { panic!("more than one file: {files:?}") };
+        assert_eq!(program.file_name(), shipped.program);
+        let about = program.metadata()?;
+        assert_eq!(about.permissions().mode() & 0o7777, 0o755);
+        for bytes in [about.len(), fs::metadata(&archive)?.len()] {
+            assert!(bytes < shipped.most_bytes, "{}: {bytes} bytes", shipped.name);
+        }
+        assert_eq!(wants_libraries(&fs::read(program.path())?), Some(false));
     }
-    assert_eq!(wants_libraries(&fs::read(program.path())?), Some(false));
     assert_eq!(wants_libraries(&fs::read("/bin/sh")?), Some(true));
     Ok(())
 }
 
 #[test]
-fn webhook_image_says_what_it_is_and_names_a_user_without_rights() -> Outcome {
-    let image = Image::open(&webhook(None)?)?;
-    let given = |key: &str| {
-        let line = KUSTOMIZATION.lines().find_map(|line| line.trim().strip_prefix(key));
-        line.map(str::trim).unwrap_or_default()
-    };
-    // As a kubelet completes the name that the Deployment ends up with.
-    let wanted = format!("docker.io/library/{}:{}", given("newName:"), given("newTag:"));
-    assert_eq!(image.reference, wanted);
-    assert_eq!(image.configuration.user, "65532:65532");
-    assert_eq!(image.configuration.entrypoint, ["/opensdn-webhook"]);
-    let label = |name: &str| {
-        let label = image.configuration.labels.get(&format!("org.opencontainers.image.{name}"));
-        label.map(String::as_str).unwrap_or_default()
-    };
-    assert_eq!(label("title"), "opensdn-webhook");
-    assert_eq!(label("licenses"), env!("CARGO_PKG_LICENSE"));
-    assert_eq!(label("version"), env!("CARGO_PKG_VERSION"));
-    let revision = label("revision").trim_end_matches("-modified");
-    assert!(revision == "unknown" || revision.len() == 40, "{revision}");
-    assert!(!label("description").is_empty());
-    // What one machine has in it, another has not.
-    assert!(image.configuration.labels.keys().all(|key| !key.contains("buildah")));
+fn an_image_says_what_it_is_and_names_a_user_without_rights() -> Outcome {
+    for Shipped { name, program, kustomization, .. } in &SHIPPED {
+        let image = Image::open(&archive(name, None)?)?;
+        let given = |key: &str| {
+            let line = kustomization.lines().find_map(|line| line.trim().strip_prefix(key));
+            line.map(str::trim).unwrap_or_default()
+        };
+        // As a kubelet completes the name that the Deployment ends up with.
+        let wanted = format!("docker.io/library/{}:{}", given("newName:"), given("newTag:"));
+        assert_eq!(image.reference, wanted);
+        assert_eq!(image.configuration.user, "65532:65532");
+        assert_eq!(image.configuration.entrypoint, [format!("/{program}")]);
+        let label = |name: &str| {
+            let label = image.configuration.labels.get(&format!("org.opencontainers.image.{name}"));
+            label.map(String::as_str).unwrap_or_default()
+        };
+        assert_eq!(label("title"), *program);
+        assert_eq!(label("licenses"), env!("CARGO_PKG_LICENSE"));
+        assert_eq!(label("version"), env!("CARGO_PKG_VERSION"));
+        let revision = label("revision").trim_end_matches("-modified");
+        assert!(revision == "unknown" || revision.len() == 40, "{revision}");
+        assert!(!label("description").is_empty());
+        // What one machine has in it, another has not.
+        assert!(image.configuration.labels.keys().all(|key| !key.contains("buildah")));
+    }
     Ok(())
 }
 
 #[test]
-fn webhook_runs_with_nothing_but_its_image() -> Outcome {
-    let image = Image::open(&webhook(None)?)?;
-    let version = Container::start(&image, &["--version"])?.finish()?;
-    let wanted = format!("opensdn-webhook {}\n", env!("CARGO_PKG_VERSION"));
-    assert_eq!(version, (Some(0), wanted));
-    // It comes as far as to look for the API server, and says what a person can do.
-    let (code, said) = Container::start(&image, &["--log-format=text"])?.finish()?;
-    assert_eq!(code, Some(1), "{said}");
-    assert!(said.contains("outside a cluster set KUBECONFIG"), "{said}");
+fn a_program_runs_with_nothing_but_its_image() -> Outcome {
+    for Shipped { name, program, .. } in &SHIPPED {
+        let image = Image::open(&archive(name, None)?)?;
+        let version = Container::start(&image, &["--version"])?.finish()?;
+        let wanted = format!("{program} {}\n", env!("CARGO_PKG_VERSION"));
+        assert_eq!(version, (Some(0), wanted));
+        // It comes as far as to look for the API server, and says what a person can do.
+        let (code, said) = Container::start(&image, &["--log-format=text"])?.finish()?;
+        assert_eq!(code, Some(1), "{said}");
+        assert!(said.contains("outside a cluster set KUBECONFIG"), "{said}");
+    }
     Ok(())
 }
 

@@ -81,12 +81,7 @@ pub(crate) async fn delete(
     let deletion = delete_exactly_as(ctx, &kind.resource(), object, Exactly::ThisObject).await?;
     if deletion == Deletion::Deleted {
         let (namespace, name) = (&object.metadata.namespace, &object.metadata.name);
-        tracing::info!(
-            kind = kind.name(),
-            namespace,
-            name,
-            "removed what is not wanted there any more"
-        );
+        tracing::info!(kind = kind.name(), namespace, name, "deleted");
     }
     Ok(())
 }

@@ -11,6 +11,7 @@ pub mod contention;
 pub mod creation_order;
 pub mod development_image;
 pub mod eventually;
+pub mod fault_proxy;
 pub mod image;
 pub mod installer;
 pub mod kubectl;

@@ -32,25 +32,52 @@ impl Operator {
         let manifests = Path::new(MANIFESTS).display().to_string();
         kubectl(cluster, &["apply", "--server-side", "-k", &manifests]).await?.success();
         let account = cluster.kubeconfig_for_service_account(NAMESPACE, NAME).await?;
-        let path = program(NAME)?;
-        let (mut all, mut ports) = (Vec::new(), Vec::new());
+        let mut operator = Self { replicas: Vec::new(), _ports: Vec::new() };
         for number in 0..replicas {
-            let port = ReservedPort::new()?;
-            let name = format!("operator-{number}");
-            let arguments = vec![
-                "--namespaces=tf".to_owned(),
-                format!("--namespace={NAMESPACE}"),
-                format!("--replica={name}"),
-                format!("--admin-listen={}", port.address()),
-                "--log-format=text".to_owned(),
-            ];
-            let program = Program::new(name, path.clone(), arguments, cluster.data_folder());
-            all.push((program.variable("KUBECONFIG", account.as_os_str()), port.address()));
-            ports.push(port);
+            operator.add(cluster, &account, &format!("operator-{number}"), NAMESPACE, "tf")?;
         }
-        let operator = Self { replicas: all, _ports: ports };
         (0..replicas).try_for_each(|number| operator.start(number))?;
         Ok(operator)
+    }
+
+    /// Starts one for one namespace, in which its Lease is too, with a kubeconfig of the caller's.
+    ///
+    /// # Errors
+    /// It does not start.
+    pub fn start_with(
+        cluster: &Cluster,
+        kubeconfig: &Path,
+        namespace: &str,
+    ) -> Result<Self, Failed> {
+        let mut operator = Self { replicas: Vec::new(), _ports: Vec::new() };
+        let name = format!("operator-of-{namespace}");
+        operator.add(cluster, kubeconfig, &name, namespace, namespace)?;
+        operator.start(0)?;
+        Ok(operator)
+    }
+
+    fn add(
+        &mut self,
+        cluster: &Cluster,
+        kubeconfig: &Path,
+        name: &str,
+        own: &str,
+        watched: &str,
+    ) -> Outcome {
+        let port = ReservedPort::new()?;
+        let arguments = vec![
+            format!("--namespaces={watched}"),
+            format!("--namespace={own}"),
+            format!("--replica={name}"),
+            format!("--admin-listen={}", port.address()),
+            "--log-format=text".to_owned(),
+        ];
+        let program =
+            Program::new(name.to_owned(), program(NAME)?, arguments, cluster.data_folder());
+        self.replicas
+            .push((program.variable("KUBECONFIG", kubeconfig.as_os_str()), port.address()));
+        self._ports.push(port);
+        Ok(())
     }
 
     /// Starts a replica unless it runs.
