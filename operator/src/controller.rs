@@ -275,6 +275,7 @@ impl Controllers {
             }
         }
         tracing::info!("started to reconcile");
+        ctx.metrics.leads();
         self.is_leading.store(true, Ordering::Release);
         let running = self
             .all

@@ -30,6 +30,7 @@ use std::time::Duration;
 
 use clap::Parser as _;
 use opensdn_runtime::apply::Context as Writer;
+use opensdn_runtime::events::Events;
 use opensdn_runtime::leader::{Election, Leadership, OnLoss};
 use opensdn_runtime::process::{self, Process};
 use opensdn_runtime::{error_chain, log};
@@ -102,6 +103,7 @@ pub async fn run(args: Args) -> Result<(), Error> {
         Leadership::start_when_ready(client.clone(), election, readiness, drain.clone());
     let ctx = Arc::new(Context {
         writer: Writer::new(client.clone(), names::OPERATOR),
+        events: Events::new(client.clone(), names::OPERATOR, &args.replica),
         client,
         cache,
         templates: Templates::new()?,

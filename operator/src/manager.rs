@@ -39,6 +39,7 @@ pub async fn reconcile(
     if manager.metadata.deletion_timestamp.is_some() {
         // Its services go with it: the garbage collector does that.
         ctx.reported.forget(&manager);
+        ctx.metrics.services(&manager, &[]);
         return Ok(Action::await_change());
     }
     let manager = ctx.reported.newest(manager);
@@ -62,7 +63,8 @@ pub async fn reconcile(
     let wrong = Some(wrong.join("; ")).filter(|wrong| !wrong.is_empty());
     let status = status::status(&manager, &rows, wrong.as_deref(), paused.as_deref(), &now());
     let stored = json!(status::before(&manager));
-    ctx.reported.write(&ctx.writer, resource, &manager, &stored, json!(status)).await?;
+    ctx.metrics.services(&manager, &rows);
+    ctx.report(resource, &manager, &stored, json!(status)).await?;
     failed.map_or(Ok(Action::await_change()), |error| Err(error.into()))
 }
 

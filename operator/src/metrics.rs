@@ -1,14 +1,20 @@
 //! What the operator counts.
 
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use kube::ResourceExt as _;
+use kube::api::DynamicObject;
 use opensdn_runtime::metrics::{Histograms, histograms, register, registry};
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::{Registry, Unit};
 
 use crate::cache::Kind;
+use crate::manager::status::Row;
 
 /// Counters of the whole process; cheap to clone.
 #[derive(Clone, Debug)]
@@ -16,6 +22,10 @@ pub struct Metrics {
     passes: Family<PassLabels, Counter>,
     seconds: Histograms<ControllerLabels>,
     skipped: Family<KindLabels, Counter>,
+    leader: Gauge,
+    ready: Family<ServiceLabels, Gauge>,
+    /// The services of each Manager of which there are series.
+    known: Arc<Mutex<HashMap<String, Vec<String>>>>,
 }
 
 /// How a pass ended.
@@ -45,12 +55,24 @@ struct KindLabels {
     kind: &'static str,
 }
 
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ServiceLabels {
+    manager: String,
+    service: String,
+}
+
 impl Metrics {
     /// New ones, and the registry that shows them.
     #[must_use]
     pub fn new() -> (Self, Registry) {
-        let metrics =
-            Self { passes: Family::default(), seconds: histograms(), skipped: Family::default() };
+        let metrics = Self {
+            passes: Family::default(),
+            seconds: histograms(),
+            skipped: Family::default(),
+            leader: Gauge::default(),
+            ready: Family::default(),
+            known: Arc::default(),
+        };
         let mut all = registry("opensdn");
         register(
             &mut all,
@@ -68,6 +90,13 @@ impl Metrics {
                     None,
                     Box::new(metrics.skipped.clone()),
                 ),
+                ("leader", "1 while this process leads", None, Box::new(metrics.leader.clone())),
+                (
+                    "service_ready",
+                    "1 while a service of a Manager is as its object says",
+                    None,
+                    Box::new(metrics.ready.clone()),
+                ),
             ],
         );
         opensdn_runtime::counts::register_all(&mut all);
@@ -81,8 +110,64 @@ impl Metrics {
         self.seconds.get_or_create_owned(&labels).observe(took.as_secs_f64());
     }
 
+    /// This process leads.
+    pub fn leads(&self) {
+        self.leader.set(1);
+    }
+
+    /// How the services of a Manager are. Of those that are not named any more nothing is said.
+    pub fn services(&self, manager: &DynamicObject, rows: &[Row]) {
+        let namespace = manager.namespace().unwrap_or_default();
+        let manager = format!("{namespace}/{}", manager.name_any());
+        let labels = |service: &str| {
+            let (manager, service) = (manager.clone(), service.to_owned());
+            ServiceLabels { manager, service }
+        };
+        let named = rows.iter().map(|row| format!("{}/{}", row.facts.kind, row.name));
+        let now: Vec<String> = named.collect();
+        for (row, service) in rows.iter().zip(&now) {
+            let ready = self.ready.get_or_create_owned(&labels(service));
+            ready.set(i64::from(row.is_ready));
+        }
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = if now.is_empty() {
+            known.remove(&manager)
+        } else {
+            known.insert(manager.clone(), now.clone())
+        };
+        for gone in before.unwrap_or_default().iter().filter(|one| !now.contains(one)) {
+            self.ready.remove(&labels(gone));
+        }
+    }
+
     /// An object was as it shall be.
     pub(crate) fn skipped(&self, kind: Kind) {
         self.skipped.get_or_create_owned(&KindLabels { kind: kind.name() }).inc();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use opensdn_crds::component::COMPONENTS;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_service_that_is_gone_has_no_series_any_more() {
+        let (metrics, registry) = Metrics::new();
+        let manager = json!({"metadata": {"namespace": "tf", "name": "m"}});
+        let manager: DynamicObject = serde_json::from_value(manager).unwrap();
+        let row = |name: &str| Row::stalled(COMPONENTS.first().unwrap(), name, "R", String::new());
+        let series = || {
+            let text = opensdn_runtime::metrics::encode(&registry).unwrap();
+            text.lines().filter(|line| line.starts_with("opensdn_service_ready{")).count()
+        };
+        metrics.services(&manager, &[row("a"), row("b")]);
+        assert_eq!(series(), 2);
+        metrics.services(&manager, &[row("b")]);
+        assert_eq!(series(), 1);
+        metrics.services(&manager, &[]);
+        assert_eq!(series(), 0);
     }
 }

@@ -30,6 +30,7 @@ use opensdn_pki::{
 };
 use opensdn_runtime::apply::Context as Writer;
 use opensdn_runtime::call::CallError;
+use opensdn_runtime::events::Events;
 use serde_json::json;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
@@ -63,6 +64,8 @@ pub struct Context {
     pub metrics: Metrics,
     /// What was reported last.
     pub reported: Reported,
+    /// Tells of transitions.
+    pub events: Events,
 }
 
 /// Why a pass ended early. It is tried again.
@@ -120,7 +123,7 @@ pub async fn reconcile(
         }
     };
     let (stored, status) = (json!(status::before(&fetched)), json!(status));
-    ctx.reported.write(&ctx.writer, resource, &fetched.object, &stored, status).await?;
+    ctx.report(resource, &fetched.object, &stored, status).await?;
     Ok(action)
 }
 

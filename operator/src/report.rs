@@ -1,14 +1,19 @@
-//! Writes statuses, each when it says something else than what is stored.
+//! Writes statuses, each when it says something else than what is stored, and an Event where an object has become
+//! Ready, or ceased to be, or is not for another reason than before.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use kube::ResourceExt as _;
 use kube::api::{ApiResource, DynamicObject, TypeMeta};
-use opensdn_crds::status::{READY, RECONCILING, STALLED};
+use kube::runtime::events::{Event, EventType};
+use kube::{Resource as _, ResourceExt as _};
+use opensdn_crds::status::{Condition, READY, RECONCILING, STALLED};
 use opensdn_runtime::apply::{Context as Writer, apply_status_as};
 use opensdn_runtime::call::CallError;
+use opensdn_runtime::error_chain;
 use serde_json::{Value, json};
+
+use crate::reconcile::Context;
 
 /// The service can do its work.
 pub const AVAILABLE: &str = "Available";
@@ -16,6 +21,9 @@ pub const AVAILABLE: &str = "Available";
 pub const DEGRADED: &str = "Degraded";
 /// Nothing that the object owns is written.
 pub const PAUSED: &str = "Paused";
+
+/// Longest note of an Event, in bytes; the API server takes no longer one.
+const MOST_NOTE: usize = 1024;
 
 /// All conditions that are written here. Those of other writers are theirs.
 const OURS: [&str; 6] = [READY, RECONCILING, STALLED, AVAILABLE, DEGRADED, PAUSED];
@@ -41,20 +49,21 @@ impl Reported {
         Arc::new(object)
     }
 
-    /// Writes the status of the object, unless it says that already: `stored` is what of it is ours.
+    /// Writes the status of the object, unless it says that already: `stored` is what of it is ours. Whether it was
+    /// written.
     ///
     /// # Errors
     /// The call fails.
-    pub async fn write(
+    async fn write(
         &self,
         writer: &Writer,
         resource: &ApiResource,
         object: &DynamicObject,
         stored: &Value,
         status: Value,
-    ) -> Result<(), CallError> {
+    ) -> Result<bool, CallError> {
         if comparable(stored) == comparable(&status) {
-            return Ok(());
+            return Ok(false);
         }
         let mut report = DynamicObject::new(&object.name_any(), resource);
         let (api_version, kind) = (resource.api_version.clone(), resource.kind.clone());
@@ -65,7 +74,7 @@ impl Reported {
         apply_status_as(writer, resource, &report).await?;
         let version = object.metadata.resource_version.clone();
         self.lock().insert(object.uid().unwrap_or_default(), (version, status));
-        Ok(())
+        Ok(true)
     }
 
     /// The object is gone.
@@ -79,10 +88,70 @@ impl Reported {
     }
 }
 
+impl Context {
+    /// Says how the object is, where that is not said yet: in its status, and by an Event. `stored` is what of
+    /// its status is ours.
+    ///
+    /// # Errors
+    /// The status cannot be written. An Event that cannot is lost.
+    pub(crate) async fn report(
+        &self,
+        resource: &ApiResource,
+        object: &DynamicObject,
+        stored: &Value,
+        status: Value,
+    ) -> Result<(), CallError> {
+        let event = transition(stored, &status);
+        let written = self.reported.write(&self.writer, resource, object, stored, status).await?;
+        let Some(event) = event.filter(|_| written) else { return Ok(()) };
+        let about = object.object_ref(resource);
+        if let Err(error) = self.events.publish(&event, &about).await {
+            let (kind, namespace, name) = (&about.kind, &about.namespace, &about.name);
+            let error = error_chain(&error);
+            tracing::warn!(kind, namespace, name, error, "failed to publish an Event");
+        }
+        Ok(())
+    }
+}
+
+/// What an Event says of the way from one status to the next; nothing where Ready is as it was.
+fn transition(before: &Value, after: &Value) -> Option<Event> {
+    let is_stalled = condition(after, STALLED).is_some();
+    let (before, after) = (condition(before, READY), condition(after, READY)?);
+    let reason = after.reason.filter(|reason| !reason.is_empty())?;
+    if before.as_ref().is_some_and(|before| {
+        before.status == after.status && before.reason.as_ref() == Some(&reason)
+    }) {
+        return None;
+    }
+    let is_worse = is_stalled || before.is_some_and(|before| before.status == "True");
+    let action = if after.status == "True" { "BecomeReady" } else { "Reconcile" };
+    Some(Event {
+        type_: if is_worse { EventType::Warning } else { EventType::Normal },
+        reason,
+        note: after.message.map(|message| beginning(&message, MOST_NOTE)),
+        action: action.to_owned(),
+        secondary: None,
+    })
+}
+
+fn condition(status: &Value, type_: &str) -> Option<Condition> {
+    let all = serde_json::from_value::<Vec<Condition>>(status.get("conditions")?.clone()).ok()?;
+    all.into_iter().find(|one| one.type_ == type_)
+}
+
+/// As many whole characters as fit.
+fn beginning(text: &str, bytes: usize) -> String {
+    let end = text.char_indices().map(|(at, letter)| at + letter.len_utf8());
+    let end = end.take_while(|end| *end <= bytes).last().unwrap_or(0);
+    text.get(..end).unwrap_or_default().to_owned()
+}
+
 /// Without the conditions of others, and in one order.
 fn comparable(status: &Value) -> Value {
     let mut status = status.clone();
-    let type_of = |one: &Value| one["type"].as_str().unwrap_or_default().to_owned();
+    let type_of =
+        |one: &Value| one.get("type").and_then(Value::as_str).unwrap_or_default().to_owned();
     if let Some(Value::Array(conditions)) = status.get_mut("conditions") {
         conditions.retain(|one| OURS.contains(&type_of(one).as_str()));
         conditions.sort_by_key(type_of);
@@ -93,6 +162,28 @@ fn comparable(status: &Value) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_event_tells_of_each_change_of_ready_and_its_reason_and_of_nothing_else() {
+        let status = |status: &str, reason: &str, message: &str| json!({"conditions": [{"type": READY, "status": status, "reason": reason, "message": message}]});
+        let (waits, more) =
+            (status("False", "Waits", "0 of 3"), status("False", "Waits", "1 of 3"));
+        let ready = status("True", "PodsReady", "3 of 3");
+        let said = |before: &Value, after: &Value| {
+            transition(before, after).map(|event| (event.type_ == EventType::Warning, event.reason))
+        };
+        assert_eq!(said(&json!({}), &waits), Some((false, "Waits".into())));
+        assert_eq!(said(&waits, &more), None);
+        assert_eq!(said(&more, &ready), Some((false, "PodsReady".into())));
+        assert_eq!(said(&ready, &waits), Some((true, "Waits".into())));
+        assert_eq!(said(&ready, &json!({})), None);
+        let stalled = json!({"conditions": [{"type": STALLED, "status": "True"},
+            {"type": READY, "status": "False", "reason": "ImageMissing"}]});
+        assert_eq!(said(&waits, &stalled), Some((true, "ImageMissing".into())));
+        let long = status("False", "Waits", &"ä".repeat(1000));
+        let note = transition(&json!({}), &long).unwrap().note.unwrap();
+        assert_eq!(note.len(), MOST_NOTE);
+    }
 
     #[test]
     fn conditions_of_others_and_their_order_are_no_difference() {

@@ -149,7 +149,7 @@ pub fn status(
     if let Some(why) = paused {
         set(PAUSED, true, "Annotation", why);
     }
-    let stalled = rows.iter().find(|row| row.is_stalled);
+    let stalled = worst(rows).filter(|row| row.is_stalled);
     match (wrong, stalled) {
         (Some(wrong), _) => conditions.stalled("UnreadableSpec", wrong, generation, now),
         (None, Some(row)) => {
