@@ -7,6 +7,8 @@
 use opensdn_crds::component::Component as Facts;
 use serde_json::Value;
 
+use crate::peers::Peers;
+
 /// A kind of component.
 pub trait Component: Sync {
     /// Its row in the table that policies and schemas read too.
@@ -15,11 +17,11 @@ pub trait Component: Sync {
     /// The templates of its files.
     fn templates(&self) -> &'static [Template];
 
-    /// What its pods are made of, by its `serviceConfiguration`.
+    /// What its pods are made of, by its `serviceConfiguration` and what is around it.
     ///
     /// # Errors
     /// The settings cannot be read, which a schema would have refused.
-    fn describe(&self, settings: &Value) -> Result<Description, SettingsError>;
+    fn describe(&self, settings: &Value, peers: &Peers) -> Result<Description, SettingsError>;
 }
 
 /// A template by its name, of which the extension is the format of the file, and its text.
@@ -37,7 +39,8 @@ pub struct Description {
     pub containers: Vec<Container>,
     /// Its files, rendered from templates and mounted by all containers.
     pub files: Vec<File>,
-    /// What the templates may name.
+    /// What the templates may name, besides what all have: `log_level`, and in files of one pod `pod_ip` and
+    /// `host`.
     pub values: Value,
     /// Folders of the node that its containers mount.
     pub host_paths: Vec<HostPath>,
@@ -56,6 +59,8 @@ pub struct Container {
     pub check: Check,
     /// What it asks of the node: CPU and memory, in Kubernetes' units.
     pub requests: (&'static str, &'static str),
+    /// What it may do besides, as Kubernetes names capabilities.
+    pub capabilities: &'static [&'static str],
 }
 
 /// What tells that a container works; it judges its own pod only.

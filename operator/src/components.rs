@@ -1,11 +1,12 @@
 //! The kinds that the operator makes run: one line each.
 
+mod query_engine;
 mod redis;
 
 use crate::component::Component;
 
 /// All of them.
-pub static COMPONENTS: &[&dyn Component] = &[&redis::Redis];
+pub static COMPONENTS: &[&dyn Component] = &[&query_engine::QueryEngine, &redis::Redis];
 
 /// The component of that kind.
 #[must_use]

@@ -210,16 +210,9 @@ impl Controllers {
                     }
                 }
             }
-            // A Manager may want one of that name.
-            Kind::Component(_) if controller_of(object).is_none() => {
-                for controller in self.all.iter() {
-                    if matches!(controller.subject, Subject::Manager) {
-                        for manager in controller.store.state() {
-                            self.enqueue(controller, &manager);
-                        }
-                    }
-                }
-            }
+            // Its Manager tells how it is, another may want one of that name, and others wait for it and have to
+            // know where it is.
+            Kind::Component(_) => self.enqueue_all(namespace),
             _ if [names::CA_SECRET, names::TRUST].contains(&object.name_any().as_str()) => {
                 self.enqueue_all(namespace);
             }

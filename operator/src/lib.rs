@@ -6,6 +6,7 @@
 //! manager      one pass over a Manager: an object for each of its services
 //! build        the objects of a component, pure
 //! component    what a component is to all this; components/ has one description for each kind
+//! peers        the components around one
 //! cache        what is known of the cluster, by watches
 //! ```
 
@@ -20,6 +21,7 @@ pub mod controller;
 pub mod manager;
 pub mod metrics;
 pub mod names;
+pub mod peers;
 pub mod reconcile;
 pub mod report;
 pub mod template;

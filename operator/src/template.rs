@@ -12,7 +12,11 @@ use crate::component::Template;
 use crate::components::COMPONENTS;
 
 /// What those of all components include.
-const COMMON: &[Template] = &[("common/wait.sh", include_str!("../templates/common/wait.sh.j2"))];
+const COMMON: &[Template] = &[
+    ("common/wait.sh", include_str!("../templates/common/wait.sh.j2")),
+    ("common/supervise.sh", include_str!("../templates/common/supervise.sh.j2")),
+    ("common/sandesh.ini", include_str!("../templates/common/sandesh.ini.j2")),
+];
 
 const SHELL: &str = "sh";
 const INI: &str = "ini";

@@ -1,4 +1,4 @@
-//! Whole objects of whole inputs: each folder of `golden/` has `in.yaml`, an object and the nodes around it, and
+//! Whole objects of whole inputs: each folder of `golden/` has `in.yaml`, an object and what is around it, and
 //! `out.yaml`, all that is applied for it. `UPDATE=1` writes the latter anew; what it then shows is a change
 //! for every cluster, and pods may restart.
 //!
@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use kube::ResourceExt as _;
 use kube::api::DynamicObject;
+use opensdn_crds::component::Component as Facts;
 use opensdn_operator::build::{Intent, build};
 use opensdn_operator::cache::{Cache, Feed, Kind};
 use opensdn_operator::component::word;
@@ -24,14 +25,14 @@ use serde_json::Value;
 
 /// What is applied for the object, given the other objects.
 fn built(documents: Vec<Value>) -> Vec<Intent> {
-    let (cache, mut object) = (Cache::default(), None);
+    let (cache, mut documents) = (Cache::default(), documents.into_iter());
+    let object: DynamicObject = serde_json::from_value(documents.next().unwrap()).unwrap();
     for document in documents {
-        match Kind::named(document["kind"].as_str().unwrap()) {
-            Some(kind) => drop(Feed::new(kind, "").take(&cache, Event::Apply(document))),
-            None => object = Some(serde_json::from_value::<DynamicObject>(document).unwrap()),
-        }
+        let kind = document["kind"].as_str().unwrap();
+        let component = || Facts::of_kind(kind).map(|facts| Kind::Component(facts.kind));
+        let kind = Kind::named(kind).or_else(component).unwrap();
+        Feed::new(kind, "").take(&cache, Event::Apply(document));
     }
-    let object = object.unwrap();
     let component = of_kind(&object.types.as_ref().unwrap().kind).unwrap();
     let instance = Instance { word: word(component.facts()), name: object.name_any() };
     let fetched = Fetched::read(&cache, Arc::new(object.clone()), &instance);

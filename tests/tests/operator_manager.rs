@@ -195,12 +195,74 @@ async fn only_what_is_granted(sandbox: &Sandbox) -> Outcome {
 /// What no request shows: an Event that is repeated within minutes is counted up; the API server asks by itself
 /// whether an owner may be named that keeps its owner from going before; and a CA is written anew only when it is
 /// rotated.
-const NOT_SEEN: [&str; 4] = [
+const NOT_SEEN: [&str; 5] = [
     "patch events of events.k8s.io in tf",
     "update managers/finalizers of tf.tungsten.io in tf",
+    "update queryengine/finalizers of tf.tungsten.io in tf",
     "update redis/finalizers of tf.tungsten.io in tf",
     "update secrets opensdn-ca in tf",
 ];
+
+/// Says that a service can do its work, as its controller would.
+async fn set_active(sandbox: &Sandbox, kind: &str, is_active: bool) -> Outcome {
+    let facts = COMPONENTS.iter().find(|facts| facts.kind == kind).ok_or("no such kind")?;
+    let what = format!("{}.tf.tungsten.io/{}", facts.plural, name(kind));
+    let status = json!({"status": {"active": is_active}}).to_string();
+    let patch = ["patch", "-n", "tf", &what, "--subresource=status", "--type=merge", "-p", &status];
+    kubectl(sandbox, &patch).await?.success();
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_service_is_started_when_what_it_needs_is_active_and_not_stopped_when_that_ends()
+-> Outcome {
+    const NEEDS: [&str; 5] = ["Cassandra", "Zookeeper", "Rabbitmq", "Config", "Analytics"];
+    const PODS: [&str; 2] = ["statefulset", "queryengine1-queryengine-statefulset"];
+    let (sandbox, _operator) = world().await?;
+    send(&sandbox, &["create"], &manager(&["QueryEngine", "Redis"])).await?.success();
+    let said = async || row(&sandbox, "QueryEngine").await["reason"].clone();
+    eventually("it says what is missing", async || said().await == "NeedMissing").await;
+    let message =
+        row(&sandbox, "QueryEngine").await["message"].as_str().unwrap_or_default().to_owned();
+    assert!(
+        message.contains("Cassandra and Zookeeper and Rabbitmq and Config and Analytics"),
+        "{message}"
+    );
+
+    let all = [&NEEDS[..], &["QueryEngine", "Redis"]].concat();
+    let spec = json!({"spec": manager(&all)["spec"]}).to_string();
+    change(&sandbox, &["patch", "--type=merge", "-p", &spec], MANAGER, &[]).await?;
+    eventually("Redis is ready", async || row(&sandbox, "Redis").await["ready"] == true).await;
+    for kind in NEEDS {
+        let waits = format!("waits for {kind} {}", name(kind));
+        let told = async || {
+            let row = row(&sandbox, "QueryEngine").await;
+            row["message"].as_str().is_some_and(|message| message.starts_with(&waits))
+        };
+        eventually(&waits, told).await;
+        assert!(get(&sandbox, PODS).await.is_null(), "{kind} is not active");
+        set_active(&sandbox, kind, true).await?;
+    }
+    let told = async || row(&sandbox, "QueryEngine").await["ready"] == true;
+    eventually("QueryEngine is ready", told).await;
+    let files = get(&sandbox, ["configmap", "queryengine1-queryengine-configmap"]).await;
+    let file = files["data"]
+        .as_object()
+        .into_iter()
+        .flatten()
+        .find(|(key, _)| key.starts_with("queryengine."));
+    let text = file.and_then(|(_, text)| text.as_str()).unwrap_or_default();
+    assert!(
+        text.contains(":9041 ") && text.contains(":8086 ") && text.contains(":6389 "),
+        "{text}"
+    );
+
+    set_active(&sandbox, "Cassandra", false).await?;
+    change(&sandbox, &["scale"], PODS, &["--replicas=1"]).await?;
+    let kept = async || get(&sandbox, PODS).await["spec"]["replicas"] == 3;
+    eventually("it is kept as it shall be without what it needs", kept).await;
+    Ok(())
+}
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_belongs_to_others_is_left_alone_and_a_paused_manager_changes_nothing() -> Outcome {

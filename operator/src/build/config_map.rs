@@ -24,18 +24,17 @@ pub(super) fn files(templates: &Templates, valid: &Valid) -> Result<Files, Build
     let mut all = BTreeMap::new();
     let mut read_once = Vec::new();
     for file in &valid.description.files {
-        let mut values = valid.description.values.clone();
+        let shared = with(&valid.description.values, &[("log_level", valid.log_level())]);
         match file.scope {
             Scope::Shared => {
-                let text = templates.render(file.template, &values)?;
+                let text = templates.render(file.template, &shared)?;
                 read_once.push(text.clone());
                 all.insert(file.name.to_owned(), text);
             }
             Scope::Pod => {
                 for address in &valid.addresses {
-                    if let Value::Object(values) = &mut values {
-                        values.insert("pod_ip".to_owned(), address.as_str().into());
-                    }
+                    let host = valid.host_of(address);
+                    let values = with(&shared, &[("pod_ip", address), ("host", host)]);
                     let text = templates.render(file.template, &values)?;
                     all.insert(format!("{}.{address}", file.name), text);
                 }
@@ -44,6 +43,16 @@ pub(super) fn files(templates: &Templates, valid: &Valid) -> Result<Files, Build
     }
     let digest = digest(read_once.iter().map(String::as_bytes));
     Ok(Files { all, digest })
+}
+
+fn with(values: &Value, more: &[(&str, &str)]) -> Value {
+    let mut values = values.clone();
+    for (name, value) in more {
+        if let Value::Object(values) = &mut values {
+            values.insert((*name).to_owned(), (*value).into());
+        }
+    }
+    values
 }
 
 pub(super) fn build(owner: &Owner<'_>, files: BTreeMap<String, String>) -> ConfigMap {

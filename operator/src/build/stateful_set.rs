@@ -7,7 +7,7 @@ use k8s_openapi::api::apps::v1::{
     RollingUpdateStatefulSetStrategy, StatefulSet, StatefulSetSpec, StatefulSetUpdateStrategy,
 };
 use k8s_openapi::api::core::v1::{
-    Affinity, ConfigMapVolumeSource, Container, EnvVar, EnvVarSource, ExecAction,
+    Affinity, Capabilities, ConfigMapVolumeSource, Container, EnvVar, EnvVarSource, ExecAction,
     HostPathVolumeSource, LocalObjectReference, NodeAffinity, NodeSelector,
     NodeSelectorRequirement, NodeSelectorTerm, ObjectFieldSelector, PodAffinityTerm,
     PodAntiAffinity, PodSecurityContext, PodSpec, PodTemplateSpec, Probe, ResourceRequirements,
@@ -258,6 +258,7 @@ fn container(valid: &Valid, described: &Described) -> Container {
             ..ResourceRequirements::default()
         }),
         security_context: Some(SecurityContext {
+            capabilities: capabilities(described),
             privileged: Some(false),
             run_as_group: Some(0),
             run_as_user: Some(0),
@@ -268,6 +269,11 @@ fn container(valid: &Valid, described: &Described) -> Container {
         volume_mounts: Some(mounts(valid, described)),
         ..Container::default()
     }
+}
+
+fn capabilities(described: &Described) -> Option<Capabilities> {
+    let add: Vec<_> = described.capabilities.iter().map(|&one| one.to_owned()).collect();
+    (!add.is_empty()).then(|| Capabilities { add: Some(add), ..Capabilities::default() })
 }
 
 /// It judges its own pod alone.

@@ -9,6 +9,7 @@ use crate::component::{
     Check, Component, Container, Description, File, HostPath, Quorum, Scope, SettingsError,
     Template,
 };
+use crate::peers::Peers;
 
 /// The kind Redis.
 pub(super) struct Redis;
@@ -28,7 +29,7 @@ impl Component for Redis {
         ]
     }
 
-    fn describe(&self, settings: &Value) -> Result<Description, SettingsError> {
+    fn describe(&self, settings: &Value, _: &Peers) -> Result<Description, SettingsError> {
         let settings: RedisConfiguration = serde_json::from_value(settings.clone())?;
         let port = settings.redis_port.and_then(|port| u16::try_from(port).ok());
         let port = port.unwrap_or(DEFAULT_PORT);
@@ -40,12 +41,14 @@ impl Component for Redis {
                     mounts: vec![("redis-data", "/var/lib/redis")],
                     check: Check::Command(ping),
                     requests: ("50m", "64Mi"),
+                    capabilities: &[],
                 },
                 Container {
                     name: "stunnel",
                     mounts: vec![],
                     check: Check::Port(port),
                     requests: ("10m", "16Mi"),
+                    capabilities: &[],
                 },
             ],
             files: vec![

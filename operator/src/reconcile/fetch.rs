@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use crate::cache::{Cache, Kind};
 use crate::names::{Instance, TYPE};
+use crate::peers::Peers;
 
 /// Either of them marks a node of the control plane; kubeadm sets only the first since 1.24.
 pub const CONTROL_PLANE: [&str; 2] =
@@ -27,6 +28,8 @@ pub struct Fetched {
     pub pods: Vec<Pod>,
     /// What the operator has made for the object, by kind and name.
     pub owned: BTreeMap<(Kind, String), Arc<DynamicObject>>,
+    /// The components around it.
+    pub peers: Peers,
     /// The Manager that has made the object.
     pub manager: Option<Arc<DynamicObject>>,
     /// The ConfigMap of the namespace with the certificates that are trusted.
@@ -67,7 +70,9 @@ impl Fetched {
     pub fn read(cache: &Cache, object: Arc<DynamicObject>, instance: &Instance) -> Self {
         let namespace = object.namespace().unwrap_or_default();
         let uid = object.uid().unwrap_or_default();
-        let nodes = cache.list(Kind::Node, "").iter().map(|node| Node::of(node)).collect();
+        let nodes: Vec<Node> =
+            cache.list(Kind::Node, "").iter().map(|node| Node::of(node)).collect();
+        let peers = Peers::read(cache, &object, &nodes);
         let pods = cache.list(Kind::Pod, &namespace);
         let mine = |pod: &&Arc<DynamicObject>| {
             let label = |key: &str| pod.labels().get(key);
@@ -84,26 +89,13 @@ impl Fetched {
         let trust = cache.get(Kind::ConfigMap, &namespace, crate::names::TRUST);
         let manager = controller_of(&object).filter(|owner| owner.kind == Kind::Manager.name());
         let manager = manager.and_then(|owner| cache.get(Kind::Manager, &namespace, &owner.name));
-        Self { object, nodes, pods, owned, manager, trust }
+        Self { object, nodes, pods, owned, peers, manager, trust }
     }
 
     /// The object's name.
     #[must_use]
     pub fn name(&self) -> &str {
         self.object.metadata.name.as_deref().unwrap_or_default()
-    }
-
-    /// The nodes with these labels; without a selector those of the control plane.
-    #[must_use]
-    pub fn nodes_of(&self, selector: Option<&BTreeMap<String, String>>) -> Vec<Node> {
-        let selector = selector.filter(|selector| !selector.is_empty());
-        let wanted = |node: &&Node| match selector {
-            Some(selector) => {
-                selector.iter().all(|(key, value)| node.labels.get(key) == Some(value))
-            }
-            None => CONTROL_PLANE.iter().any(|label| node.labels.contains_key(*label)),
-        };
-        self.nodes.iter().filter(wanted).cloned().collect()
     }
 
     /// The addresses that pods have there or may get, in order and each once. Pods have that of their
@@ -117,6 +109,17 @@ impl Fetched {
         all.dedup();
         all
     }
+}
+
+/// The nodes with these labels; without a selector those of the control plane.
+#[must_use]
+pub fn nodes_of(nodes: &[Node], selector: Option<&BTreeMap<String, String>>) -> Vec<Node> {
+    let selector = selector.filter(|selector| !selector.is_empty());
+    let wanted = |node: &&Node| match selector {
+        Some(selector) => selector.iter().all(|(key, value)| node.labels.get(key) == Some(value)),
+        None => CONTROL_PLANE.iter().any(|label| node.labels.contains_key(*label)),
+    };
+    nodes.iter().filter(wanted).cloned().collect()
 }
 
 /// The object that has made this one.

@@ -59,7 +59,9 @@ pub fn status(fetched: &Fetched, outcome: Outcome<'_>, now: &str) -> CommonStatu
     if let Some(why) = paused {
         set(PAUSED, true, "Annotation", why);
     }
-    if wanted == 0 {
+    if let Some(message) = &valid.waits_for {
+        conditions.reconciling("NeedsNotReady", message, generation, now);
+    } else if wanted == 0 {
         let message = no_nodes(valid);
         conditions.reconciling("NoNodes", &message, generation, now);
     } else if degraded {

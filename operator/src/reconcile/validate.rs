@@ -2,11 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use opensdn_crds::component::Component as Facts;
 use opensdn_crds::pod::{Container as Given, LogLevel, PodConfiguration};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::fetch::{Fetched, Node, Pod};
+use super::fetch::{Fetched, Node, Pod, nodes_of};
+use crate::cache::Kind;
 use crate::component::{Component, Description, word};
 use crate::names::Instance;
 
@@ -25,6 +27,8 @@ pub struct Valid {
     pub nodes: Vec<Node>,
     /// The addresses for which there are files and certificates, in order.
     pub addresses: Vec<String>,
+    /// What has to be there before its pods are started for the first time.
+    pub waits_for: Option<String>,
 }
 
 /// What a container runs.
@@ -75,7 +79,17 @@ pub fn validate(component: &dyn Component, fetched: &Fetched) -> Result<Valid, I
         Value::Null => Value::Object(serde_json::Map::new()),
         settings => settings,
     };
-    let description = component.describe(&settings).map_err(|error| Invalid {
+    let missing = fetched.peers.missing(facts);
+    if !missing.is_empty() {
+        return Err(Invalid {
+            reason: "NeedMissing",
+            message: format!(
+                "needs {}, and there is none: add it to the services of its Manager",
+                missing.join(" and ")
+            ),
+        });
+    }
+    let description = component.describe(&settings, &fetched.peers).map_err(|error| Invalid {
         reason: "UnreadableSpec",
         message: opensdn_runtime::error_chain(&error),
     })?;
@@ -94,10 +108,21 @@ pub fn validate(component: &dyn Component, fetched: &Fetched) -> Result<Valid, I
         });
     }
     let common = common_configuration.unwrap_or_default();
-    let nodes = fetched.nodes_of(common.node_selector.as_ref());
+    let nodes = nodes_of(&fetched.nodes, common.node_selector.as_ref());
     let addresses = fetched.addresses(&nodes);
     let instance = Instance { word: word(facts), name };
-    Ok(Valid { instance, description, common, images, nodes, addresses })
+    let waits_for = waits_for(facts, fetched, &instance);
+    Ok(Valid { instance, description, common, images, nodes, addresses, waits_for })
+}
+
+/// What it waits for. Once its pods have been started they are kept as they shall be, whatever becomes of what they
+/// need: that has to find them there when it comes back.
+fn waits_for(facts: &Facts, fetched: &Fetched, instance: &Instance) -> Option<String> {
+    if fetched.owned.contains_key(&(Kind::StatefulSet, instance.stateful_set())) {
+        return None;
+    }
+    let peer = fetched.peers.first_not_active(facts)?;
+    Some(format!("waits for {}: {}", peer.title(), peer.state))
 }
 
 fn images(
@@ -136,6 +161,13 @@ impl Valid {
     #[must_use]
     pub fn replicas(&self) -> i32 {
         i32::try_from(self.nodes.len()).unwrap_or(i32::MAX)
+    }
+
+    /// The node with that address; the address itself where there is none any more.
+    #[must_use]
+    pub fn host_of<'a>(&'a self, address: &'a str) -> &'a str {
+        let is = |node: &&Node| node.address.as_deref() == Some(address);
+        self.nodes.iter().find(is).map_or(address, |node| &node.name)
     }
 
     /// Whether it runs where it is not to run: the node has lost its labels. A StatefulSet takes the last away
@@ -178,10 +210,12 @@ mod tests {
 
     use super::*;
     use crate::components::COMPONENTS;
+    use crate::peers::Peers;
 
     /// On nodes `a` and `b`.
     fn valid() -> Valid {
-        let description = COMPONENTS.first().unwrap().describe(&json!({})).unwrap();
+        let description =
+            COMPONENTS.first().unwrap().describe(&json!({}), &Peers::default()).unwrap();
         let node = |name: &str| Node { name: name.into(), labels: BTreeMap::new(), address: None };
         Valid {
             instance: Instance { word: "w".into(), name: "n".into() },
@@ -190,6 +224,7 @@ mod tests {
             images: BTreeMap::new(),
             nodes: vec![node("a"), node("b")],
             addresses: Vec::new(),
+            waits_for: None,
         }
     }
 

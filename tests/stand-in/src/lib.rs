@@ -92,6 +92,17 @@ pub fn run(arguments: &Arguments) -> ExitCode {
     }
 }
 
+/// Reads a configuration, and opens nothing: whether the component could live with it.
+///
+/// # Errors
+/// What is wrong with it, or there is no such component.
+pub fn read(component: &str, file: &std::path::Path) -> Result<(), String> {
+    let component = components::named(component).ok_or("there is no stand-in of that name")?;
+    let configuration = Configuration::read(component.format, &[file.to_owned()]);
+    let configuration = configuration.map_err(|error| chain(&error))?;
+    Plan::of(component, &configuration).map(drop).map_err(|error| chain(&error))
+}
+
 fn stand_in(arguments: &Arguments) -> Result<(), Error> {
     // The command line takes no other name.
     let Some(component) = components::named(&arguments.component) else { return Ok(()) };

@@ -2,7 +2,7 @@
 //! lab alike. Deliberately not here: what runs the webhook, a process (`product`) or pods
 //! (`lab_product`).
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{Patch, PatchParams};
@@ -62,6 +62,9 @@ impl From<AccessError> for InstallError {
     }
 }
 
+/// What the API server says of a webhook that does not answer.
+const NOT_CALLED: &str = "failed calling webhook";
+
 /// Applies one step and returns when the next can be applied.
 ///
 /// # Errors
@@ -75,12 +78,18 @@ pub async fn apply(cluster: &Cluster, step: &Step) -> Result<(), InstallError> {
     }
     let list: Value = json!({"apiVersion": "v1", "kind": "List", "items": step.objects});
     let arguments = ["apply", "--server-side", "--force-conflicts", "-f", "-"];
-    let output = cluster.kubectl_with_input(&arguments, &list.to_string()).await?;
-    if output.status.success() {
-        return Ok(());
+    let begun = Instant::now();
+    loop {
+        let output = cluster.kubectl_with_input(&arguments, &list.to_string()).await?;
+        if output.status.success() {
+            return Ok(());
+        }
+        let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+        // On a machine that is busy compiling the webhook that is being installed may be late.
+        if !said.contains(NOT_CALLED) || begun.elapsed() > ESTABLISHED {
+            return Err(InstallError::Apply { phase: step.phase, said });
+        }
     }
-    let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-    Err(InstallError::Apply { phase: step.phase, said })
 }
 
 /// Applies the CRDs and returns when the API server serves all of them.

@@ -56,6 +56,21 @@ impl Operator {
         Ok(operator)
     }
 
+    /// The same, for all namespaces; its Lease is in one of them.
+    ///
+    /// # Errors
+    /// It does not start.
+    pub fn start_everywhere(
+        cluster: &Cluster,
+        kubeconfig: &Path,
+        own: &str,
+    ) -> Result<Self, Failed> {
+        let mut operator = Self { replicas: Vec::new(), _ports: Vec::new() };
+        operator.add(cluster, kubeconfig, "operator-of-all", own, "")?;
+        operator.start(0)?;
+        Ok(operator)
+    }
+
     fn add(
         &mut self,
         cluster: &Cluster,
@@ -107,13 +122,28 @@ impl Operator {
 
     /// The sum of a metric over all of its labels; 0 where the replica does not answer.
     pub async fn metric(&self, number: usize, name: &str) -> f64 {
-        let Some((_, admin)) = self.replicas.get(number) else { return 0.0 };
-        let text = admin_port::get(*admin, "/metrics").await.unwrap_or_default();
+        let text = self.metrics(number).await;
         let values = text.lines().filter_map(|line| {
             let (metric, value) = line.rsplit_once(' ')?;
             let metric = metric.split('{').next()?;
             (metric == name).then(|| value.parse::<f64>().ok()).flatten()
         });
         values.sum()
+    }
+
+    /// All of its metrics; nothing where the replica does not answer.
+    pub async fn metrics(&self, number: usize) -> String {
+        let Some((_, admin)) = self.replicas.get(number) else { return String::new() };
+        admin_port::get(*admin, "/metrics").await.unwrap_or_default()
+    }
+
+    /// Its resident memory in MiB, while it runs.
+    #[must_use]
+    pub fn memory(&self, number: usize) -> Option<f64> {
+        let process = self.replicas.get(number)?.0.id()?;
+        let status = std::fs::read_to_string(format!("/proc/{process}/status")).ok()?;
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+        let kilobytes: f64 = line.trim().trim_end_matches(" kB").parse().ok()?;
+        Some(kilobytes / 1024.0)
     }
 }

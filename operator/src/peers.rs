@@ -1,0 +1,205 @@
+//! The components around one (pure): those of the same Manager, or, of one that stands alone, the others that do.
+//! Where they are is known by their nodes before a pod of them runs, so that files can be there from the start and
+//! stay the same while pods come and go.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use kube::ResourceExt as _;
+use kube::api::DynamicObject;
+use opensdn_crds::component::{COMPONENTS, Component as Facts, Setting};
+use opensdn_crds::status::{CommonStatus, READY};
+use serde_json::Value;
+
+use crate::cache::{Cache, Kind};
+use crate::reconcile::fetch::{Node, controller_of, nodes_of};
+
+/// A component, as others see it.
+#[derive(Clone, Debug)]
+pub struct Peer {
+    facts: &'static Facts,
+    /// Its name.
+    pub name: String,
+    /// Whether it can do its work.
+    pub is_active: bool,
+    /// How it is.
+    pub state: String,
+    /// The addresses of its members, in order.
+    pub addresses: Vec<String>,
+    settings: Value,
+}
+
+impl Peer {
+    /// Its kind and name.
+    #[must_use]
+    pub fn title(&self) -> String {
+        format!("{} {}", self.facts.kind, self.name)
+    }
+
+    /// The port that the field of its settings has, or that it has without it.
+    #[must_use]
+    pub fn port(&self, field: &str) -> u16 {
+        let given = self.settings.get(field).and_then(Value::as_u64);
+        let given = given.and_then(|port| u16::try_from(port).ok()).filter(|port| *port != 0);
+        let mut ports = self.facts.ports.iter();
+        let default = ports.find(|port| {
+            matches!(port.setting, Setting::Field(name) | Setting::ShownAs(name) if name == field)
+        });
+        given.unwrap_or_else(|| default.map_or(0, |port| port.number))
+    }
+
+    /// A number of its settings.
+    #[must_use]
+    pub fn number(&self, field: &str, default: i64) -> i64 {
+        self.settings.get(field).and_then(Value::as_i64).unwrap_or(default)
+    }
+
+    /// Each of its members with the port that the field has: `192.0.2.1:6389`.
+    #[must_use]
+    pub fn endpoints(&self, field: &str) -> Vec<String> {
+        let port = self.port(field);
+        self.addresses.iter().map(|address| format!("{address}:{port}")).collect()
+    }
+}
+
+/// All components around one.
+#[derive(Clone, Debug, Default)]
+pub struct Peers(Vec<Peer>);
+
+impl Peers {
+    /// Those around this object.
+    #[must_use]
+    pub fn read(cache: &Cache, object: &DynamicObject, nodes: &[Node]) -> Self {
+        let namespace = object.namespace().unwrap_or_default();
+        let family = |one: &DynamicObject| controller_of(one).map(|owner| owner.uid.clone());
+        let ours = family(object);
+        let mut peers = Vec::new();
+        for facts in COMPONENTS {
+            let all = cache.list(Kind::Component(facts.kind), &namespace).into_iter();
+            let of_family =
+                all.filter(|one| family(one) == ours && one.metadata.deletion_timestamp.is_none());
+            peers.extend(of_family.map(|one| peer(facts, &one, nodes)));
+        }
+        Self(peers)
+    }
+
+    /// Those of a kind, by name.
+    pub fn of_kind<'a>(&'a self, kind: &'a str) -> impl Iterator<Item = &'a Peer> {
+        self.0.iter().filter(move |peer| peer.facts.kind == kind)
+    }
+
+    /// The endpoints of all members of the first of a kind that is wanted, with a space between.
+    #[must_use]
+    pub fn list(&self, kind: &str, field: &str) -> String {
+        self.of_kind(kind).next().map(|peer| peer.endpoints(field).join(" ")).unwrap_or_default()
+    }
+
+    /// What is needed and not there.
+    #[must_use]
+    pub fn missing(&self, facts: &Facts) -> Vec<&'static str> {
+        let needs = facts.needs.iter().map(|need| need.kind);
+        needs.filter(|kind| self.of_kind(kind).next().is_none()).collect()
+    }
+
+    /// What is needed and there, and cannot do its work yet: the first of it.
+    #[must_use]
+    pub fn first_not_active(&self, facts: &Facts) -> Option<&Peer> {
+        let needs = facts.needs.iter().map(|need| need.kind);
+        needs.flat_map(|kind| self.of_kind(kind)).find(|peer| !peer.is_active)
+    }
+}
+
+fn peer(facts: &'static Facts, object: &Arc<DynamicObject>, nodes: &[Node]) -> Peer {
+    let status = object.data.get("status").cloned().unwrap_or_default();
+    let status: CommonStatus = serde_json::from_value(status).unwrap_or_default();
+    let conditions = status.conditions.unwrap_or_default();
+    let ready = conditions.into_iter().find(|one| one.type_ == READY);
+    let state = ready.and_then(|ready| ready.message).filter(|message| !message.is_empty());
+    let part = |pointer: &str| object.data.pointer(pointer).cloned().unwrap_or_default();
+    let selector: Option<BTreeMap<String, String>> =
+        serde_json::from_value(part("/spec/commonConfiguration/nodeSelector")).unwrap_or_default();
+    let mut addresses: Vec<String> =
+        nodes_of(nodes, selector.as_ref()).into_iter().filter_map(|node| node.address).collect();
+    addresses.sort_unstable();
+    Peer {
+        facts,
+        name: object.name_any(),
+        is_active: status.active.unwrap_or_default(),
+        state: state.unwrap_or_else(|| "nothing is known of it yet".to_owned()),
+        addresses,
+        settings: part("/spec/serviceConfiguration"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use opensdn_runtime::watch::Event;
+    use serde_json::json;
+
+    use super::*;
+    use crate::cache::Feed;
+
+    fn node(name: &str, address: &str, labels: Value) -> Node {
+        let labels = serde_json::from_value(labels).unwrap();
+        Node { name: name.into(), labels, address: Some(address.into()) }
+    }
+
+    fn object(kind: &str, name: &str, owner: Option<&str>, rest: Value) -> Value {
+        let owner = owner.map(|uid| json!({"apiVersion": "a/v1", "kind": "Manager", "name": uid, "uid": uid, "controller": true}));
+        let mut object = json!({"apiVersion": "tf.tungsten.io/v1alpha1", "kind": kind,
+            "metadata": {"name": name, "namespace": "tf", "uid": name, "resourceVersion": "1"}});
+        object["metadata"]["ownerReferences"] = json!(owner.into_iter().collect::<Vec<_>>());
+        object.as_object_mut().unwrap().extend(rest.as_object().unwrap().clone());
+        object
+    }
+
+    fn peers(of: &Value, others: &[Value], nodes: &[Node]) -> Peers {
+        let cache = Cache::default();
+        for other in others {
+            let kind = Facts::of_kind(other["kind"].as_str().unwrap()).unwrap().kind;
+            Feed::new(Kind::Component(kind), "").take(&cache, Event::Apply(other.clone()));
+        }
+        Peers::read(&cache, &serde_json::from_value(of.clone()).unwrap(), nodes)
+    }
+
+    #[test]
+    fn members_are_known_by_nodes_and_ports_by_settings_or_the_table() {
+        let nodes = [
+            node(
+                "b",
+                "192.0.2.2",
+                json!({"cache": "", "node-role.kubernetes.io/control-plane": ""}),
+            ),
+            node("a", "192.0.2.1", json!({"node-role.kubernetes.io/master": ""})),
+            node("c", "192.0.2.3", json!({"cache": ""})),
+        ];
+        let it = object("QueryEngine", "q", None, json!({}));
+        let selector = json!({"commonConfiguration": {"nodeSelector": {"cache": ""}}});
+        let redis =
+            object("Redis", "r", None, json!({"spec": selector, "status": {"active": true}}));
+        let analytics = object(
+            "Analytics",
+            "a",
+            None,
+            json!({"spec": {"serviceConfiguration": {"collectorPort": 1}}, "status": {}}),
+        );
+        let peers = peers(&it, &[redis, analytics], &nodes);
+        assert_eq!(peers.list("Redis", "redisPort"), "192.0.2.2:6389 192.0.2.3:6389");
+        assert_eq!(peers.list("Analytics", "collectorPort"), "192.0.2.1:1 192.0.2.2:1");
+        assert_eq!(peers.list("Config", "apiPort"), "");
+        let facts = Facts::of_kind("QueryEngine").unwrap();
+        assert_eq!(peers.missing(facts), ["Cassandra", "Zookeeper", "Rabbitmq", "Config"]);
+        assert_eq!(peers.first_not_active(facts).map(Peer::title), Some("Analytics a".into()));
+    }
+
+    #[test]
+    fn those_of_another_manager_are_none() {
+        let redis = |name: &str, owner| object("Redis", name, owner, json!({}));
+        let all = [redis("mine", Some("m")), redis("other", Some("n")), redis("alone", None)];
+        let of = |owner| {
+            let peers = peers(&object("Webui", "w", owner, json!({})), &all, &[]);
+            peers.of_kind("Redis").map(|peer| peer.name.clone()).collect::<Vec<_>>()
+        };
+        assert_eq!((of(Some("m")), of(None)), (vec!["mine".to_owned()], vec!["alone".to_owned()]));
+    }
+}

@@ -1,0 +1,83 @@
+//! The files that the operator renders are read by the stand-ins of their daemons, with a parser of their format: every
+//! key is there that the daemon needs, and makes sense. They are those of the operator's golden files.
+
+#![allow(clippy::indexing_slicing, reason = "YAML of a test, and the line says where")]
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+use opensdn_pki::{Authority, CaProfile, KeyKind, LeafProfile, Usage};
+use opensdn_testing::{Failed, Outcome};
+use serde_json::Value;
+use tempfile::TempDir;
+use time::{Duration, OffsetDateTime};
+
+const GOLDEN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../operator/tests/golden");
+/// What it makes of its files shows the real one (`lab_servers.rs`).
+const REAL_PROGRAM: &str = "stunnel";
+const CERTIFICATES: &str = "/etc/certificates/";
+const AUTHORITY: &str = "/etc/ssl/certs/kubernetes/ca-bundle.crt";
+
+/// The files of all ConfigMaps of a golden file, by key.
+fn files(path: &Path) -> Result<Vec<(String, String)>, Failed> {
+    let documents: Vec<Value> = serde_saphyr::from_multiple(&fs::read_to_string(path)?)?;
+    let maps = documents.iter().filter(|one| one["kind"] == "ConfigMap");
+    let data = maps.filter_map(|map| map["data"].as_object()).flatten();
+    Ok(data
+        .map(|(key, text)| (key.clone(), text.as_str().unwrap_or_default().to_owned()))
+        .collect())
+}
+
+/// Makes the certificates that the text names, and has it name them where they are.
+fn with_certificates(text: &str, folder: &Path, authority: &Authority) -> Result<String, Failed> {
+    let now = OffsetDateTime::now_utc();
+    for word in text.split_whitespace().filter_map(|word| word.strip_prefix(CERTIFICATES)) {
+        let side = if word.starts_with("server") { "server" } else { "client" };
+        let address = word.trim_start_matches("server-").trim_start_matches("client-");
+        let address =
+            address.trim_start_matches("key-").trim_end_matches(".crt").trim_end_matches(".pem");
+        let profile = LeafProfile {
+            common_name: address.to_owned(),
+            names: vec![address.to_owned()],
+            lifetime: Duration::days(1),
+            usage: if side == "server" { Usage::ServerAndClient } else { Usage::Client },
+            key: KeyKind::default(),
+        };
+        let leaf = authority.issue(&profile, now)?;
+        fs::write(folder.join(format!("{side}-{address}.crt")), leaf.certificate())?;
+        fs::write(folder.join(format!("{side}-key-{address}.pem")), leaf.key())?;
+    }
+    let bundle = folder.join("ca-bundle.crt");
+    fs::write(&bundle, authority.certificate())?;
+    let text = text.replace(CERTIFICATES, &format!("{}/", folder.display()));
+    Ok(text.replace(AUTHORITY, &bundle.display().to_string()))
+}
+
+#[test]
+fn every_rendered_file_of_a_daemon_is_one_that_it_can_live_with() -> Outcome {
+    let folder = TempDir::new()?;
+    let authority = Authority::create(&CaProfile::new("CA of a test"), OffsetDateTime::now_utc())?;
+    let known: BTreeSet<&str> = opensdn_stand_in::usual_ports().map(|(name, _)| name).collect();
+    let mut read = BTreeSet::new();
+    for case in fs::read_dir(GOLDEN)? {
+        for (key, text) in files(&case?.path().join("out.yaml"))? {
+            let component = key.split_once('.').map_or(&*key, |(component, _)| component);
+            if !known.contains(component) || component == REAL_PROGRAM {
+                continue;
+            }
+            let path = folder.path().join(&key);
+            fs::write(&path, with_certificates(&text, folder.path(), &authority)?)?;
+            opensdn_stand_in::read(component, &path)
+                .map_err(|why| format!("{key}: {why}\n{text}"))?;
+            read.insert(component.to_owned());
+
+            // The stand-in would say what is missing.
+            let without = text.lines().filter(|line| !line.starts_with("hostname"));
+            fs::write(&path, without.collect::<Vec<_>>().join("\n"))?;
+            assert!(opensdn_stand_in::read(component, &path).is_err(), "{key} without a host name");
+        }
+    }
+    assert!(!read.is_empty());
+    Ok(())
+}
