@@ -60,7 +60,7 @@ pub fn build(
         intents.push(intent(Kind::PodDisruptionBudget, &budget)?);
     }
     // Without a node it would be made with nothing to do, and an old one keeps its size.
-    if valid.replicas() > 0 && valid.waits_for.is_none() {
+    if !valid.nodes.is_empty() && valid.waits_for.is_none() {
         let stateful_set = stateful_set::build(&owner, &files.digest);
         intents.push(intent(Kind::StatefulSet, &stateful_set)?);
     }

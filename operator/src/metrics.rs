@@ -6,12 +6,13 @@ use std::time::Duration;
 
 use kube::ResourceExt as _;
 use kube::api::DynamicObject;
-use opensdn_runtime::metrics::{Histograms, histograms, register, registry};
+use opensdn_runtime::metrics::{Histograms, SecondsGauge, histograms, register, registry};
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::{Registry, Unit};
+use time::OffsetDateTime;
 
 use crate::cache::Kind;
 use crate::manager::status::Row;
@@ -24,6 +25,7 @@ pub struct Metrics {
     skipped: Family<KindLabels, Counter>,
     leader: Gauge,
     ready: Family<ServiceLabels, Gauge>,
+    certificates: Family<SecretLabels, SecondsGauge>,
     /// The services of each Manager of which there are series.
     known: Arc<Mutex<HashMap<String, Vec<String>>>>,
 }
@@ -56,6 +58,12 @@ struct KindLabels {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct SecretLabels {
+    namespace: String,
+    secret: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct ServiceLabels {
     manager: String,
     service: String,
@@ -71,6 +79,7 @@ impl Metrics {
             skipped: Family::default(),
             leader: Gauge::default(),
             ready: Family::default(),
+            certificates: Family::default(),
             known: Arc::default(),
         };
         let mut all = registry("opensdn");
@@ -96,6 +105,12 @@ impl Metrics {
                     "1 while a service of a Manager is as its object says",
                     None,
                     Box::new(metrics.ready.clone()),
+                ),
+                (
+                    "certificate_expiry_timestamp",
+                    "When the first certificate of a Secret expires, since 1970",
+                    Some(Unit::Seconds),
+                    Box::new(metrics.certificates.clone()),
                 ),
             ],
         );
@@ -137,6 +152,18 @@ impl Metrics {
         };
         for gone in before.unwrap_or_default().iter().filter(|one| !now.contains(one)) {
             self.ready.remove(&labels(gone));
+        }
+    }
+
+    /// When the first certificate of a Secret expires; nothing, where the Secret is gone.
+    #[allow(clippy::cast_precision_loss, reason = "seconds since 1970")]
+    pub fn certificates(&self, namespace: &str, secret: &str, expiry: Option<OffsetDateTime>) {
+        let labels = SecretLabels { namespace: namespace.to_owned(), secret: secret.to_owned() };
+        match expiry {
+            Some(expiry) => {
+                self.certificates.get_or_create_owned(&labels).set(expiry.unix_timestamp() as f64);
+            }
+            None => drop(self.certificates.remove(&labels)),
         }
     }
 

@@ -20,6 +20,8 @@ pub const CONFIGURATION: &str = "opensdn.io/configuration";
 /// Annotation by which the operator leaves everything that an object owns as it is.
 pub const PAUSED: &str = "opensdn.io/paused";
 
+/// Annotation by which no pod of a component runs, or of all of a Manager; what they have stored stays.
+pub const STOPPED: &str = "opensdn.io/stopped";
 /// Annotation of a Manager with what may be deleted, as `Kind/name`, with commas between.
 pub const CONFIRM_LOSS: &str = "opensdn.io/confirm-loss";
 /// Annotation of an object that nobody controls with the name of the Manager that may have it.
@@ -97,14 +99,29 @@ pub fn managed(labels: BTreeMap<String, String>) -> BTreeMap<String, String> {
 /// Why what the object owns is left as it is: its own annotation, or that of its Manager.
 #[must_use]
 pub fn paused(object: &DynamicObject, manager: Option<&DynamicObject>) -> Option<String> {
-    let is_set = |object: &DynamicObject| {
-        object.annotations().get(PAUSED).is_some_and(|value| value != "false")
-    };
-    let whose = if is_set(object) {
-        String::new()
-    } else {
-        let manager = manager.filter(|manager| is_set(manager))?;
-        format!(" on Manager {}", manager.name_any())
-    };
+    let whose = whose_annotation(PAUSED, object, manager)?;
     Some(format!("the annotation {PAUSED} is set{whose}: nothing is changed until it is removed"))
+}
+
+/// Why no pod of the component runs: its own annotation, or that of its Manager.
+#[must_use]
+pub fn stopped(object: &DynamicObject, manager: Option<&DynamicObject>) -> Option<String> {
+    let whose = whose_annotation(STOPPED, object, manager)?;
+    Some(format!("the annotation {STOPPED} is set{whose}: no pod runs until it is removed"))
+}
+
+/// Nothing where neither has the annotation; what is to be said of the Manager's.
+fn whose_annotation(
+    annotation: &str,
+    object: &DynamicObject,
+    manager: Option<&DynamicObject>,
+) -> Option<String> {
+    let is_set = |object: &DynamicObject| {
+        object.annotations().get(annotation).is_some_and(|value| value != "false")
+    };
+    if is_set(object) {
+        return Some(String::new());
+    }
+    let manager = manager.filter(|manager| is_set(manager))?;
+    Some(format!(" on Manager {}", manager.name_any()))
 }

@@ -100,6 +100,9 @@ pub async fn reconcile(
 ) -> Result<Action, Error> {
     if object.metadata.deletion_timestamp.is_some() {
         ctx.reported.forget(&object);
+        let instance = Instance { word: word(component.facts()), name: object.name_any() };
+        let namespace = object.namespace().unwrap_or_default();
+        ctx.metrics.certificates(&namespace, &instance.certificates(), None);
         // What it owns goes with it: the garbage collector does that.
         return Ok(Action::await_change());
     }
@@ -138,6 +141,8 @@ async fn make_so(ctx: &Context, fetched: &Fetched, valid: &Valid) -> Result<Acti
     let certificates =
         certificates(stored.map(|secret| &**secret), &subjects, &authorities.current, now);
     let certificates = certificates.map_err(Error::Certificates)?;
+    let secret = valid.instance.certificates();
+    ctx.metrics.certificates(&namespace, &secret, Some(certificates.expires_at));
     if certificates.issued > 0 {
         tracing::info!(
             namespace,

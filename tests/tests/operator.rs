@@ -209,9 +209,9 @@ async fn members_follow_the_nodes_and_the_status_says_what_to_do() -> Outcome {
     ready(&sandbox).await;
     let others: Vec<&str> =
         ["node-0", "node-1", "node-2"].into_iter().filter(|node| *node != first).collect();
-    let mut places = places(&sandbox).await;
-    places.sort();
-    assert_eq!(places, others);
+    let mut left = places(&sandbox).await;
+    left.sort();
+    assert_eq!(left, others);
     for node in others {
         kubectl(&sandbox, &unlabel(node)).await?.success();
     }
@@ -247,6 +247,18 @@ async fn members_follow_the_nodes_and_the_status_says_what_to_do() -> Outcome {
     assert_eq!(replicas(&sandbox).await, 1, "paused, it changes nothing");
     change(&sandbox, &["annotate"], REDIS, &["opensdn.io/paused-"]).await?;
     eventually("it goes on", async || replicas(&sandbox).await == 3).await;
+
+    ready(&sandbox).await;
+    change(&sandbox, &["annotate"], REDIS, &["opensdn.io/stopped=true"]).await?;
+    let told = async || condition(&sandbox, "Ready").await.1 == "Stopped";
+    eventually("it says that it is stopped", told).await;
+    assert_eq!(places(&sandbox).await, Vec::<String>::new());
+    assert_eq!(condition(&sandbox, "Available").await.0, "False");
+    assert!(get(&sandbox, CONFIG_MAP).await.is_object(), "only the pods go");
+    change(&sandbox, &["annotate"], REDIS, &["opensdn.io/stopped-"]).await?;
+    let back = async || condition(&sandbox, "Ready").await.1 == "PodsReady";
+    eventually("it is started again", back).await;
+    assert_eq!(places(&sandbox).await.len(), 3);
     Ok(())
 }
 

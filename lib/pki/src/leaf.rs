@@ -25,18 +25,26 @@ pub enum LeafError {
     Names,
 }
 
-/// When a certificate that `authority` issued for `names` should be replaced: at two thirds of its life.
-/// Both are PEM.
+/// When a certificate should be replaced, and when it has to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Times {
+    /// At two thirds of its life.
+    pub due: OffsetDateTime,
+    /// Its end.
+    pub until: OffsetDateTime,
+}
+
+/// When a certificate that `authority` issued for `names` should be replaced. Both are PEM.
 ///
 /// # Errors
 /// It cannot be used any more: it or its key cannot be read, they do not belong together, another CA issued
 /// it, or it has other names.
-pub fn due(
+pub fn times(
     certificate: &str,
     key: &str,
     authority: &Authority,
     names: &[String],
-) -> Result<OffsetDateTime, LeafError> {
+) -> Result<Times, LeafError> {
     Identity::from_pem(certificate.as_bytes(), key.as_bytes())?;
     let der = der(certificate)?;
     let leaf = parse(&der)?;
@@ -51,7 +59,7 @@ pub fn due(
     }
     let validity = leaf.validity();
     let (from, until) = (validity.not_before.to_datetime(), validity.not_after.to_datetime());
-    Ok(from + (until - from) * 2 / 3)
+    Ok(Times { due: from + (until - from) * 2 / 3, until })
 }
 
 fn der(pem: &str) -> Result<CertificateDer<'static>, LeafError> {
@@ -119,7 +127,8 @@ mod tests {
     fn a_certificate_is_due_when_it_was_said_to_be() {
         let ca = ca();
         let leaf = ca.issue(&LeafProfile::server("a", names()), now()).unwrap();
-        let due = due(leaf.certificate(), leaf.key(), &ca, &names()).unwrap();
+        let Times { due, until } = times(leaf.certificate(), leaf.key(), &ca, &names()).unwrap();
+        assert!(until > due);
         // It is valid from a little earlier than it was made.
         assert!((leaf.renew_at - due).abs() < Duration::hours(2), "{due} {}", leaf.renew_at);
     }
@@ -128,13 +137,13 @@ mod tests {
     fn another_ca_other_names_and_another_key_are_seen() {
         let ca = ca();
         let leaf = ca.issue(&LeafProfile::server("a", names()), now()).unwrap();
-        let of_other = due(leaf.certificate(), leaf.key(), &self::ca(), &names());
+        let of_other = times(leaf.certificate(), leaf.key(), &self::ca(), &names());
         assert!(matches!(of_other, Err(LeafError::Issuer)), "{of_other:?}");
-        let fewer = due(leaf.certificate(), leaf.key(), &ca, &names()[1..]);
+        let fewer = times(leaf.certificate(), leaf.key(), &ca, &names()[1..]);
         assert!(matches!(fewer, Err(LeafError::Names)), "{fewer:?}");
         let other = ca.issue(&LeafProfile::server("a", names()), now()).unwrap();
-        let mixed = due(leaf.certificate(), other.key(), &ca, &names());
+        let mixed = times(leaf.certificate(), other.key(), &ca, &names());
         assert!(matches!(mixed, Err(LeafError::Identity(_))), "{mixed:?}");
-        assert!(due("", leaf.key(), &ca, &names()).is_err());
+        assert!(times("", leaf.key(), &ca, &names()).is_err());
     }
 }

@@ -7,7 +7,8 @@ use std::collections::BTreeMap;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::DynamicObject;
-use opensdn_pki::{Authority, AuthorityError, KeyKind, LeafProfile, Usage, leaf};
+use opensdn_pki::leaf::{self, Times};
+use opensdn_pki::{Authority, AuthorityError, KeyKind, LeafProfile, Usage};
 use time::{Duration, OffsetDateTime};
 
 use super::Owner;
@@ -34,6 +35,8 @@ pub struct Certificates {
     pub data: Data,
     /// When the first is due.
     pub renew_at: OffsetDateTime,
+    /// When the first expires.
+    pub expires_at: OffsetDateTime,
     /// How many are new.
     pub issued: usize,
 }
@@ -52,21 +55,23 @@ pub fn certificates(
         .and_then(|secret| secret.data.get("data"))
         .and_then(|data| serde_json::from_value(data.clone()).ok())
         .unwrap_or_default();
-    let mut all = Certificates { data: Data::new(), renew_at: now + LIFETIME, issued: 0 };
+    let end = now + LIFETIME;
+    let mut all = Certificates { data: Data::new(), renew_at: end, expires_at: end, issued: 0 };
     for Subject { address, host } in subjects {
         let names: Vec<String> = host.iter().chain([address]).cloned().collect();
         for (side, usage) in [("server", Usage::ServerAndClient), ("client", Usage::Client)] {
             let keys = (format!("{side}-{address}.crt"), format!("{side}-key-{address}.pem"));
             let text = |key: &str| std::str::from_utf8(&stored.get(key)?.0).ok();
-            let due = text(&keys.0)
-                .zip(text(&keys.1))
-                .and_then(|(certificate, key)| leaf::due(certificate, key, authority, &names).ok());
-            if let Some(due) = due.filter(|due| *due > now) {
+            let times = text(&keys.0).zip(text(&keys.1)).and_then(|(certificate, key)| {
+                leaf::times(certificate, key, authority, &names).ok()
+            });
+            if let Some(Times { due, until }) = times.filter(|times| times.due > now) {
                 for key in [&keys.0, &keys.1] {
                     let value = stored.get(key).cloned().unwrap_or_default();
                     all.data.insert(key.clone(), value);
                 }
                 all.renew_at = all.renew_at.min(due);
+                all.expires_at = all.expires_at.min(until);
                 continue;
             }
             let profile = LeafProfile {
@@ -155,6 +160,8 @@ mod tests {
             certificates(Some(&stored(&first)), &subjects, &authority, now).unwrap().issued
         };
         assert_eq!((later(242), later(244)), (0, 2));
+        let again = certificates(Some(&stored(&first)), &subjects, &authority, now());
+        assert!((again.unwrap().expires_at - now() - LIFETIME).abs() < Duration::days(1));
         let expected = now() + Duration::days(243);
         assert!((first.renew_at - expected).abs() < Duration::days(1), "{}", first.renew_at);
     }

@@ -47,35 +47,23 @@ pub fn status(fetched: &Fetched, outcome: Outcome<'_>, now: &str) -> CommonStatu
         Outcome::Applied(valid) => (valid, None),
         Outcome::Paused(valid, why) => (valid, Some(why)),
     };
-    let Pods { wanted, ready, current, trouble } = Pods::of(fetched, valid);
-    let quorum = valid.description.quorum.of(wanted);
-    let active = wanted > 0 && ready >= quorum;
-    let counts = format!("{ready} of {wanted} pods ready");
+    let pods = Pods::of(fetched, valid);
+    let active = pods.wanted > 0 && pods.ready >= valid.description.quorum.of(pods.wanted);
+    let counts = pods.counts();
     set(AVAILABLE, active, if active { "EnoughPods" } else { "TooFewPods" }, &counts);
-    let degraded = ready < wanted;
+    let degraded = pods.ready < pods.wanted;
     if degraded {
-        set(DEGRADED, true, "PodsNotReady", &waits(&counts, trouble.as_deref()));
+        set(DEGRADED, true, "PodsNotReady", &pods.waits());
     }
     if let Some(why) = paused {
         set(PAUSED, true, "Annotation", why);
     }
-    if let Some(message) = &valid.waits_for {
-        conditions.reconciling("NeedsNotReady", message, generation, now);
-    } else if wanted == 0 {
-        let message = no_nodes(valid);
-        conditions.reconciling("NoNodes", &message, generation, now);
-    } else if degraded {
-        let message = waits(&counts, trouble.as_deref());
-        conditions.reconciling("PodsNotReady", &message, generation, now);
-    } else if let Some(pod) = fetched.pods.iter().find(|pod| valid.is_misplaced(pod)) {
-        let message =
-            format!("pod {} is on {}, which is not to run it, and moves", pod.name, pod.node);
-        conditions.reconciling("PodsMove", &message, generation, now);
-    } else if !current {
-        let message = "waits for the StatefulSet to replace its pods";
-        conditions.reconciling("RollingUpdate", message, generation, now);
-    } else {
-        conditions.ready("PodsReady", &counts, generation, now);
+    match awaited(fetched, valid, &pods) {
+        Some((reason, message)) => conditions.reconciling(reason, &message, generation, now),
+        None => match &valid.stopped {
+            Some(why) => conditions.ready("Stopped", why, generation, now),
+            None => conditions.ready("PodsReady", &counts, generation, now),
+        },
     }
     let status = CommonStatus {
         active: Some(active),
@@ -85,6 +73,29 @@ pub fn status(fetched: &Fetched, outcome: Outcome<'_>, now: &str) -> CommonStatu
         ..CommonStatus::default()
     };
     finish(status, conditions, generation)
+}
+
+/// What is not yet as it shall be, though no person has to do anything: reason and message.
+fn awaited(fetched: &Fetched, valid: &Valid, pods: &Pods) -> Option<(&'static str, String)> {
+    if let Some(message) = &valid.waits_for {
+        return Some(("NeedsNotReady", message.clone()));
+    }
+    if valid.nodes.is_empty() {
+        return Some(("NoNodes", no_nodes(valid)));
+    }
+    if let Some(why) = &valid.stopped {
+        return (!fetched.pods.is_empty()).then(|| ("Stopping", why.clone()));
+    }
+    if pods.ready < pods.wanted {
+        return Some(("PodsNotReady", pods.waits()));
+    }
+    if let Some(pod) = fetched.pods.iter().find(|pod| valid.is_misplaced(pod)) {
+        let message =
+            format!("pod {} is on {}, which is not to run it, and moves", pod.name, pod.node);
+        return Some(("PodsMove", message));
+    }
+    let message = "waits for the StatefulSet to replace its pods".to_owned();
+    (!pods.current).then_some(("RollingUpdate", message))
 }
 
 fn finish(
@@ -114,6 +125,18 @@ struct Pods {
 }
 
 impl Pods {
+    fn counts(&self) -> String {
+        format!("{} of {} pods ready", self.ready, self.wanted)
+    }
+
+    /// With what is the matter.
+    fn waits(&self) -> String {
+        match &self.trouble {
+            Some(trouble) => format!("{}; {trouble}", self.counts()),
+            None => self.counts(),
+        }
+    }
+
     fn of(fetched: &Fetched, valid: &Valid) -> Self {
         let name = valid.instance.stateful_set();
         let stateful_set = fetched.owned.get(&(Kind::StatefulSet, name));
@@ -138,13 +161,6 @@ impl Pods {
             current,
             trouble,
         }
-    }
-}
-
-fn waits(counts: &str, trouble: Option<&str>) -> String {
-    match trouble {
-        Some(trouble) => format!("{counts}; {trouble}"),
-        None => counts.to_owned(),
     }
 }
 

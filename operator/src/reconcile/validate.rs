@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::fetch::{Fetched, Node, Pod, nodes_of};
 use crate::cache::Kind;
 use crate::component::{Component, Description, word};
-use crate::names::Instance;
+use crate::names::{self, Instance};
 
 /// What a component's objects are built from.
 #[derive(Clone, Debug)]
@@ -27,6 +27,8 @@ pub struct Valid {
     pub nodes: Vec<Node>,
     /// The addresses for which there are files and certificates, in order.
     pub addresses: Vec<String>,
+    /// Why no pod is to run.
+    pub stopped: Option<String>,
     /// What has to be there before its pods are started for the first time.
     pub waits_for: Option<String>,
 }
@@ -111,8 +113,9 @@ pub fn validate(component: &dyn Component, fetched: &Fetched) -> Result<Valid, I
     let nodes = nodes_of(&fetched.nodes, common.node_selector.as_ref());
     let addresses = fetched.addresses(&nodes);
     let instance = Instance { word: word(facts), name };
+    let stopped = names::stopped(&fetched.object, fetched.manager.as_deref());
     let waits_for = waits_for(facts, fetched, &instance);
-    Ok(Valid { instance, description, common, images, nodes, addresses, waits_for })
+    Ok(Valid { instance, description, common, images, nodes, addresses, stopped, waits_for })
 }
 
 /// What it waits for. Once its pods have been started they are kept as they shall be, whatever becomes of what they
@@ -160,6 +163,9 @@ impl Valid {
     /// How many pods there are to be.
     #[must_use]
     pub fn replicas(&self) -> i32 {
+        if self.stopped.is_some() {
+            return 0;
+        }
         i32::try_from(self.nodes.len()).unwrap_or(i32::MAX)
     }
 
@@ -183,7 +189,8 @@ impl Valid {
     /// missing.
     #[must_use]
     pub fn to_be_moved<'a>(&self, pods: &'a [Pod]) -> Option<&'a Pod> {
-        let is_settled = pods.len() == self.nodes.len() && pods.iter().all(|pod| !pod.is_going);
+        let is_settled = i32::try_from(pods.len()) == Ok(self.replicas())
+            && pods.iter().all(|pod| !pod.is_going);
         let mut misplaced = pods.iter().filter(|pod| self.is_misplaced(pod));
         let others_are_ready =
             pods.iter().filter(|pod| !self.is_misplaced(pod)).all(|pod| pod.is_ready);
@@ -224,6 +231,7 @@ mod tests {
             images: BTreeMap::new(),
             nodes: vec![node("a"), node("b")],
             addresses: Vec::new(),
+            stopped: None,
             waits_for: None,
         }
     }
