@@ -141,7 +141,8 @@ fn condition(status: &Value, type_: &str) -> Option<Condition> {
 }
 
 /// As many whole characters as fit.
-fn beginning(text: &str, bytes: usize) -> String {
+#[must_use]
+pub fn beginning(text: &str, bytes: usize) -> String {
     let end = text.char_indices().map(|(at, letter)| at + letter.len_utf8());
     let end = end.take_while(|end| *end <= bytes).last().unwrap_or(0);
     text.get(..end).unwrap_or_default().to_owned()

@@ -257,6 +257,18 @@ async fn a_service_is_started_when_what_it_needs_is_active_and_not_stopped_when_
         "{text}"
     );
 
+    // The Secret of its certificates is named without the kind.
+    let mut twin = manager(&["Redis"])["spec"]["services"]["redis"][0].clone();
+    twin["apiVersion"] = json!("tf.tungsten.io/v1alpha1");
+    twin["kind"] = json!("Redis");
+    twin["metadata"] = json!({"name": "queryengine1", "namespace": "tf"});
+    send(&sandbox, &["create"], &twin).await?.success();
+    let taken = async || {
+        let twin = get(&sandbox, [REDIS[0], "queryengine1"]).await;
+        twin["status"]["conditions"].to_string().contains("that of QueryEngine queryengine1")
+    };
+    eventually("it says who has the name", taken).await;
+
     set_active(&sandbox, "Cassandra", false).await?;
     change(&sandbox, &["scale"], PODS, &["--replicas=1"]).await?;
     let kept = async || get(&sandbox, PODS).await["spec"]["replicas"] == 3;

@@ -10,7 +10,12 @@ use opensdn_crds::status::{CommonStatus, Condition, ConditionStatus, Conditions,
 use serde_json::{Map, Value, json};
 
 use super::services::Service;
-use crate::report::{AVAILABLE, DEGRADED, PAUSED};
+use crate::report::{AVAILABLE, DEGRADED, PAUSED, beginning};
+
+/// Longest message of a service, in bytes.
+const MOST_MESSAGE: usize = 1024;
+/// As many nodes as the schema has room for.
+const MOST_NODES: usize = 1024;
 
 /// How a service is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -72,6 +77,8 @@ impl Row {
         };
         let nodes: BTreeSet<String> =
             status.nodes.into_iter().flatten().filter_map(|(_, node)| node.hostname).collect();
+        // Whoever may write the status of a component can write much.
+        let message = beginning(&message, MOST_MESSAGE);
         Self {
             facts,
             name: name.clone(),
@@ -80,7 +87,7 @@ impl Row {
             is_stalled: is_seen && is_true(STALLED),
             reason,
             message,
-            nodes: nodes.into_iter().collect(),
+            nodes: nodes.into_iter().take(MOST_NODES).collect(),
             versions: versions(spec),
         }
     }
@@ -207,6 +214,8 @@ pub fn before(manager: &DynamicObject) -> ManagerStatus {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use opensdn_crds::component::COMPONENTS;
 
     use super::*;
@@ -273,7 +282,7 @@ mod tests {
         let service = Service {
             facts: facts("Redis"),
             name: "r".into(),
-            labels: Default::default(),
+            labels: BTreeMap::default(),
             spec: json!({"serviceConfiguration": {"containers": [
                 {"image": "registry.example.com:5000/redis:R24.1"}, {"image": "a/b@sha256:1"}, {"image": "c"}]}}),
         };
@@ -293,6 +302,24 @@ mod tests {
         let old = Row::of(&service, Some(&object(1)));
         assert_eq!((old.is_ready, old.is_active, &*old.reason), (false, true, "NotSeen"));
         assert!(!Row::of(&service, None).is_ready);
+    }
+
+    #[test]
+    fn what_somebody_writes_into_the_status_of_a_service_stays_small_in_the_managers() {
+        let service = Service {
+            facts: facts("Redis"),
+            name: "r".into(),
+            labels: BTreeMap::default(),
+            spec: json!({}),
+        };
+        let nodes: Map<String, Value> = (0..3000)
+            .map(|number| (format!("p{number}"), json!({"hostname": format!("n{number}")})))
+            .collect();
+        let condition = json!({"type": "Ready", "status": "False", "message": "ä".repeat(100_000)});
+        let object = json!({"metadata": {"name": "r", "generation": 1},
+            "status": {"observedGeneration": 1, "conditions": [condition], "nodes": nodes}});
+        let row = Row::of(&service, serde_json::from_value(object).ok().as_ref());
+        assert_eq!((row.message.len(), row.nodes.len()), (MOST_MESSAGE, MOST_NODES));
     }
 
     #[test]

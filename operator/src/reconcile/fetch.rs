@@ -32,6 +32,8 @@ pub struct Fetched {
     pub peers: Peers,
     /// The Manager that has made the object.
     pub manager: Option<Arc<DynamicObject>>,
+    /// Who has the Secret with the name of its certificates, if another has: the kind is not in it.
+    pub holder: Option<String>,
     /// The ConfigMap of the namespace with the certificates that are trusted.
     pub trust: Option<Arc<DynamicObject>>,
 }
@@ -89,7 +91,10 @@ impl Fetched {
         let trust = cache.get(Kind::ConfigMap, &namespace, crate::names::TRUST);
         let manager = controller_of(&object).filter(|owner| owner.kind == Kind::Manager.name());
         let manager = manager.and_then(|owner| cache.get(Kind::Manager, &namespace, &owner.name));
-        Self { object, nodes, pods, owned, peers, manager, trust }
+        let secret = cache.get(Kind::Secret, &namespace, &instance.certificates());
+        let holder = secret.as_deref().and_then(controller_of).filter(|owner| owner.uid != uid);
+        let holder = holder.map(|owner| format!("{} {}", owner.kind, owner.name));
+        Self { object, nodes, pods, owned, peers, manager, holder, trust }
     }
 
     /// The object's name.

@@ -109,6 +109,15 @@ pub fn validate(component: &dyn Component, fetched: &Fetched) -> Result<Valid, I
             ),
         });
     }
+    if let Some(holder) = &fetched.holder {
+        return Err(Invalid {
+            reason: "NameTaken",
+            message: format!(
+                "the Secret {name}-secret-certificates, in whose name no kind is, is that of {holder}: give one of \
+                 the two another name"
+            ),
+        });
+    }
     let common = common_configuration.unwrap_or_default();
     let nodes = nodes_of(&fetched.nodes, common.node_selector.as_ref());
     let addresses = fetched.addresses(&nodes);
