@@ -213,9 +213,9 @@ impl Controllers {
             // Its Manager tells how it is, another may want one of that name, and others wait for it and have to
             // know where it is.
             Kind::Component(_) => self.enqueue_all(namespace),
-            _ if [names::CA_SECRET, names::TRUST].contains(&object.name_any().as_str()) => {
-                self.enqueue_all(namespace);
-            }
+            // The CA, and one whose name another component wants.
+            Kind::Secret => self.enqueue_all(namespace),
+            _ if object.name_any() == names::TRUST => self.enqueue_all(namespace),
             _ => {
                 let Some(owner) = controller_of(object) else { return };
                 for controller in self.all.iter() {

@@ -78,8 +78,9 @@ async fn make_so(
     let namespace = manager.namespace().unwrap_or_default();
     let kind = Kind::Component(service.facts.kind);
     let live = ctx.cache.get(kind, &namespace, &service.name);
-    if let Some(why) = live.as_ref().and_then(|live| belongs_to_others(live, manager)) {
-        return Ok((Row::stalled(service.facts, &service.name, "NotOurs", why), None));
+    let facts = service.facts;
+    if let Some(why) = live.as_ref().and_then(|live| belongs_to_others(facts, live, manager)) {
+        return Ok((Row::stalled(facts, &service.name, "NotOurs", why), None));
     }
     if is_paused {
         return Ok((Row::of(service, live.as_deref()), None));
@@ -106,9 +107,12 @@ async fn make_so(
 
 /// Why an object is not to be written, though it has the name: it is another's, or nobody's, and somebody has
 /// written what it says.
-fn belongs_to_others(live: &DynamicObject, manager: &DynamicObject) -> Option<String> {
-    let (kind, name) =
-        (live.types.as_ref().map_or("object", |types| &types.kind), manager.name_any());
+fn belongs_to_others(
+    facts: &Facts,
+    live: &DynamicObject,
+    manager: &DynamicObject,
+) -> Option<String> {
+    let name = manager.name_any();
     match controller_of(live) {
         Some(owner) if owner.uid == manager.uid().unwrap_or_default() => None,
         Some(owner) => Some(format!(
@@ -120,7 +124,7 @@ fn belongs_to_others(live: &DynamicObject, manager: &DynamicObject) -> Option<St
             "its object was there before and is not the Manager's: give the service another name, or have it \
              overwritten: kubectl annotate -n {} {}.tf.tungsten.io/{} {ADOPT}={name}",
             live.namespace().unwrap_or_default(),
-            kind.to_lowercase(),
+            facts.plural,
             live.name_any(),
         )),
     }

@@ -268,6 +268,7 @@ async fn a_service_is_started_when_what_it_needs_is_active_and_not_stopped_when_
         twin["status"]["conditions"].to_string().contains("that of QueryEngine queryengine1")
     };
     eventually("it says who has the name", taken).await;
+    change(&sandbox, &["delete"], [REDIS[0], "queryengine1"], &[]).await?;
 
     set_active(&sandbox, "Cassandra", false).await?;
     change(&sandbox, &["scale"], PODS, &["--replicas=1"]).await?;

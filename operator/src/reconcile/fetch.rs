@@ -92,7 +92,11 @@ impl Fetched {
         let manager = controller_of(&object).filter(|owner| owner.kind == Kind::Manager.name());
         let manager = manager.and_then(|owner| cache.get(Kind::Manager, &namespace, &owner.name));
         let secret = cache.get(Kind::Secret, &namespace, &instance.certificates());
-        let holder = secret.as_deref().and_then(controller_of).filter(|owner| owner.uid != uid);
+        // One that had the name before it goes by itself.
+        let is_other = |owner: &&OwnerReference| {
+            owner.name != instance.name || owner.kind.to_lowercase() != instance.word
+        };
+        let holder = secret.as_deref().and_then(controller_of).filter(is_other);
         let holder = holder.map(|owner| format!("{} {}", owner.kind, owner.name));
         Self { object, nodes, pods, owned, peers, manager, holder, trust }
     }
