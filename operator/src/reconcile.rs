@@ -30,6 +30,7 @@ use opensdn_pki::{
 };
 use opensdn_runtime::apply::Context as Writer;
 use opensdn_runtime::call::CallError;
+use opensdn_runtime::error_chain;
 use opensdn_runtime::events::Events;
 use serde_json::json;
 use time::OffsetDateTime;
@@ -110,23 +111,31 @@ pub async fn reconcile(
     let instance = Instance { word: word(component.facts()), name: object.name_any() };
     let fetched = Fetched::read(&ctx.cache, object, &instance);
     let paused = names::paused(&fetched.object, fetched.manager.as_deref());
-    let (status, action) = match validate(component, &fetched) {
-        Err(invalid) => {
-            (status::status(&fetched, Outcome::Invalid(&invalid), &now()), Action::await_change())
-        }
-        Ok(valid) if let Some(why) = &paused => {
-            (status::status(&fetched, Outcome::Paused(&valid, why), &now()), Action::await_change())
-        }
+    let (status, made) = match validate(component, &fetched) {
+        Err(invalid) => (
+            status::status(&fetched, Outcome::Invalid(&invalid), &now()),
+            Ok(Action::await_change()),
+        ),
+        Ok(valid) if let Some(why) = &paused => (
+            status::status(&fetched, Outcome::Paused(&valid, why), &now()),
+            Ok(Action::await_change()),
+        ),
         Ok(valid) => {
-            let action = make_so(ctx, &fetched, &valid).await?;
+            let made = make_so(ctx, &fetched, &valid).await;
             // With what was applied just now.
             let fetched = Fetched::read(&ctx.cache, fetched.object.clone(), &instance);
-            let status = status::status(&fetched, Outcome::Applied(&valid), &now());
-            (status, action)
+            let why = made.as_ref().err().map(|error| error_chain(error));
+            let outcome = match &why {
+                Some(why) => Outcome::Failed(&valid, why),
+                None => Outcome::Applied(&valid),
+            };
+            (status::status(&fetched, outcome, &now()), made)
         }
     };
     let (stored, status) = (json!(status::before(&fetched)), json!(status));
-    ctx.report(resource, &fetched.object, &stored, status).await?;
+    let reported = ctx.report(resource, &fetched.object, &stored, status).await;
+    let action = made?;
+    reported?;
     Ok(action)
 }
 

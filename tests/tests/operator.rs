@@ -178,6 +178,11 @@ async fn what_others_change_or_delete_comes_back_and_the_rest_is_left_alone() ->
     let other = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "of-others",
         "namespace": "tf", "labels": {"app.kubernetes.io/managed-by": NAME}}});
     send(&sandbox, &["create"], &other).await?.success();
+    let owner = json!({"apiVersion": "tf.tungsten.io/v1alpha1", "kind": "Redis", "name": "redis1",
+        "uid": get(&sandbox, REDIS).await["metadata"]["uid"], "controller": true});
+    let forged = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "forged",
+        "namespace": "tf", "labels": {"app.kubernetes.io/managed-by": NAME}, "ownerReferences": [owner]}});
+    send(&sandbox, &["create"], &forged).await?.success();
     change(&sandbox, &["annotate"], STATEFUL_SET, &["example.com/note=kept"]).await?;
     change(&sandbox, &["scale"], STATEFUL_SET, &["--replicas=2"]).await?;
     eventually("the members are back", async || replicas(&sandbox).await == 3).await;
@@ -185,6 +190,8 @@ async fn what_others_change_or_delete_comes_back_and_the_rest_is_left_alone() ->
         get(&sandbox, STATEFUL_SET).await["metadata"]["annotations"]["example.com/note"].clone();
     assert_eq!(note, "kept");
     assert!(get(&sandbox, ["configmap", "of-others"]).await.is_object());
+    assert!(get(&sandbox, ["configmap", "forged"]).await.is_object());
+    ready(&sandbox).await;
 
     change(&sandbox, &["delete"], REDIS, &[]).await?;
     for what in [STATEFUL_SET, CONFIG_MAP, CERTIFICATES, BUDGET, ACCOUNT] {

@@ -33,8 +33,9 @@ pub(super) async fn apply(
         write(ctx, cache, intent.kind, &intent.object).await?;
     }
     for ((kind, name), live) in &fetched.owned {
-        // Pods and their data are not deleted because a pass did not want to make any.
-        if *kind == Kind::StatefulSet
+        // Only a budget is wanted at one time and not at another; all else goes with its owner. Whoever may make
+        // objects can give them our label and owner.
+        if *kind != Kind::PodDisruptionBudget
             || intents.iter().any(|one| one.kind == *kind && one.name == *name)
         {
             continue;

@@ -19,6 +19,8 @@ pub enum Outcome<'a> {
     Invalid(&'a Invalid),
     /// The objects are applied.
     Applied(&'a Valid),
+    /// One of them could not be, and why.
+    Failed(&'a Valid, &'a str),
     /// They are left as they are, and why.
     Paused(&'a Valid, &'a str),
 }
@@ -34,7 +36,7 @@ pub fn status(fetched: &Fetched, outcome: Outcome<'_>, now: &str) -> CommonStatu
         let status = if is { ConditionStatus::True } else { ConditionStatus::False };
         conditions.set(type_, status, reason, message, generation, now);
     };
-    let (valid, paused) = match outcome {
+    let (valid, paused, failed) = match outcome {
         Outcome::Invalid(Invalid { reason, message }) => {
             // What runs, runs on: what was said of it stays.
             for one in earlier.iter().filter(|one| [AVAILABLE, DEGRADED].contains(&&*one.type_)) {
@@ -44,8 +46,9 @@ pub fn status(fetched: &Fetched, outcome: Outcome<'_>, now: &str) -> CommonStatu
             conditions.stalled(reason, message, generation, now);
             return finish(before, conditions, generation);
         }
-        Outcome::Applied(valid) => (valid, None),
-        Outcome::Paused(valid, why) => (valid, Some(why)),
+        Outcome::Applied(valid) => (valid, None, None),
+        Outcome::Failed(valid, why) => (valid, None, Some(why)),
+        Outcome::Paused(valid, why) => (valid, Some(why), None),
     };
     let pods = Pods::of(fetched, valid);
     let active = pods.wanted > 0 && pods.ready >= valid.description.quorum.of(pods.wanted);
@@ -58,7 +61,8 @@ pub fn status(fetched: &Fetched, outcome: Outcome<'_>, now: &str) -> CommonStatu
     if let Some(why) = paused {
         set(PAUSED, true, "Annotation", why);
     }
-    match awaited(fetched, valid, &pods) {
+    let failed = failed.map(|why| ("NotWritten", why.to_owned()));
+    match failed.or_else(|| awaited(fetched, valid, &pods)) {
         Some((reason, message)) => conditions.reconciling(reason, &message, generation, now),
         None => match &valid.stopped {
             Some(why) => conditions.ready("Stopped", why, generation, now),
