@@ -44,12 +44,16 @@ use crate::metrics::Metrics;
 use crate::names::{self, Instance};
 use crate::report::Reported;
 use crate::template::Templates;
+use apply::ApplyError;
 use fetch::Fetched;
 use status::Outcome;
-use validate::{Valid, validate};
+use validate::{Invalid, Valid, validate};
 
 /// Certificates are looked at again when the first is due, and no later than that.
 const LONGEST_PAUSE: Duration = Duration::from_secs(12 * 60 * 60);
+
+/// An object that is somebody else's is read again after so long.
+const UNTIL_IT_IS_OURS: Duration = Duration::from_secs(30);
 
 /// What all passes need.
 pub struct Context {
@@ -81,6 +85,17 @@ pub enum Error {
     Certificates(#[source] AuthorityError),
     #[error(transparent)]
     Build(#[from] BuildError),
+    #[error("{}", .0.message)]
+    NotOurs(Invalid),
+}
+
+impl From<ApplyError> for Error {
+    fn from(error: ApplyError) -> Self {
+        match error {
+            ApplyError::Call(error) => error.into(),
+            ApplyError::NotOurs(invalid) => Self::NotOurs(invalid),
+        }
+    }
 }
 
 impl From<CallError> for Error {
@@ -124,12 +139,22 @@ pub async fn reconcile(
             let made = make_so(ctx, &fetched, &valid).await;
             // With what was applied just now.
             let fetched = Fetched::read(&ctx.cache, fetched.object.clone(), &instance);
-            let why = made.as_ref().err().map(|error| error_chain(error));
-            let outcome = match &why {
-                Some(why) => Outcome::Failed(&valid, why),
-                None => Outcome::Applied(&valid),
+            let status = match &made {
+                Ok(_) => status::status(&fetched, Outcome::Applied(&valid), &now()),
+                Err(Error::NotOurs(invalid)) => {
+                    status::status(&fetched, Outcome::Invalid(invalid), &now())
+                }
+                Err(error) => {
+                    let why = error_chain(error);
+                    status::status(&fetched, Outcome::Failed(&valid, &why), &now())
+                }
             };
-            (status::status(&fetched, outcome, &now()), made)
+            let made = match made {
+                // No watch tells of what is not ours.
+                Err(Error::NotOurs(_)) => Ok(Action::requeue(UNTIL_IT_IS_OURS)),
+                made => made,
+            };
+            (status, made)
         }
     };
     let (stored, status) = (json!(status::before(&fetched)), json!(status));

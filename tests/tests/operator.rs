@@ -160,6 +160,11 @@ async fn what_others_change_or_delete_comes_back_and_the_rest_is_left_alone() ->
     change(&sandbox, &["patch", "--type=merge", "-p", evil], CONFIG_MAP, &[]).await?;
     eventually("the script is back", async || script().await == good).await;
 
+    let no_owner = r#"{"metadata":{"ownerReferences":null,"labels":null}}"#;
+    change(&sandbox, &["patch", "--type=merge", "-p", no_owner], CONFIG_MAP, &[]).await?;
+    let owner = async || get(&sandbox, CONFIG_MAP).await["metadata"]["ownerReferences"].is_array();
+    eventually("the owner is back", owner).await;
+
     let mut uids = Vec::new();
     for what in [STATEFUL_SET, CONFIG_MAP, CERTIFICATES, BUDGET, ACCOUNT] {
         uids.push((what, get(&sandbox, what).await["metadata"]["uid"].clone()));
@@ -198,6 +203,34 @@ async fn what_others_change_or_delete_comes_back_and_the_rest_is_left_alone() ->
         eventually(&format!("{what:?} is gone"), async || get(&sandbox, what).await.is_null())
             .await;
     }
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_others_made_under_a_name_of_ours_is_not_touched_until_they_give_it() -> Outcome {
+    let sandbox = Sandbox::builder().simulated_nodes(1).start().await?;
+    let _operator = Operator::install(&sandbox, 1).await?;
+    kubectl(&sandbox, &["label", "nodes", "--all", LABEL]).await?.success();
+    let secret = json!({"apiVersion": "v1", "kind": "Secret",
+        "metadata": {"name": CERTIFICATES[1], "namespace": "tf"}, "stringData": {"of": "others"}});
+    send(&sandbox, &["create"], &secret).await?.success();
+    send(&sandbox, &["create"], &redis(&["redis", "stunnel"])).await?.success();
+    let told = async || condition(&sandbox, "Stalled").await.1 == "NotOurs";
+    eventually("it says whose it is", told).await;
+    let (_, _, message) = condition(&sandbox, "Stalled").await;
+    let expected =
+        "kubectl annotate -n tf secret/redis1-secret-certificates opensdn.io/adopt=redis1";
+    assert!(message.contains(expected), "{message}");
+    let secret = get(&sandbox, CERTIFICATES).await;
+    assert_eq!(secret["data"].as_object().map(serde_json::Map::len), Some(1), "not written");
+    assert!(secret["metadata"]["ownerReferences"].is_null(), "it would go with the Redis");
+    assert!(get(&sandbox, STATEFUL_SET).await.is_null(), "pods would mount it");
+
+    change(&sandbox, &["annotate"], CERTIFICATES, &["opensdn.io/adopt=redis1"]).await?;
+    change(&sandbox, &["label"], REDIS, &["looked-at=again"]).await?;
+    ready(&sandbox).await;
+    let secret = get(&sandbox, CERTIFICATES).await;
+    assert!(secret["metadata"]["ownerReferences"].is_array());
     Ok(())
 }
 

@@ -3,32 +3,49 @@
 
 use kube::ResourceExt as _;
 use kube::api::DynamicObject;
-use opensdn_runtime::apply::{Context, Deletion, Exactly, apply_as, delete_exactly_as};
+use opensdn_runtime::apply::{Context, Deletion, Exactly, apply_as, delete_exactly_as, read_as};
 use opensdn_runtime::call::CallError;
 use serde_json::Value;
 
-use super::fetch::Fetched;
+use super::fetch::{Fetched, controller_of};
+use super::validate::Invalid;
 use crate::build::Intent;
 use crate::cache::{Cache, Kind};
 use crate::metrics::Metrics;
-use crate::names::APPLIED;
+use crate::names::{ADOPT, APPLIED};
+
+/// Why not all is as it shall be. What was written before stays.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ApplyError {
+    /// The next pass continues.
+    #[error(transparent)]
+    Call(#[from] CallError),
+    /// Somebody else has an object of that name.
+    #[error("{}", .0.message)]
+    NotOurs(Invalid),
+}
 
 /// Writes the intents in their order, and deletes what else the object owns of our kinds.
 ///
 /// # Errors
-/// A call fails; what was written before stays, and the next pass continues.
+/// A call fails, or an object is somebody else's.
 pub(super) async fn apply(
     ctx: &Context,
     cache: &Cache,
     metrics: &Metrics,
     fetched: &Fetched,
     intents: &[Intent],
-) -> Result<(), CallError> {
+) -> Result<(), ApplyError> {
     for intent in intents {
         let live = fetched.owned.get(&(intent.kind, intent.name.clone()));
         if live.is_some_and(|live| is_so(&intent.object, live)) {
             metrics.skipped(intent.kind);
             continue;
+        }
+        if live.is_none()
+            && let Some(message) = not_ours(ctx, fetched, intent).await?
+        {
+            return Err(ApplyError::NotOurs(Invalid { reason: "NotOurs", message }));
         }
         write(ctx, cache, intent.kind, &intent.object).await?;
     }
@@ -43,6 +60,49 @@ pub(super) async fn apply(
         delete(ctx, *kind, live).await?;
     }
     Ok(())
+}
+
+/// Why an object of that name is left alone. It is read, once before it is made: watches tell only of what has
+/// our label, which anybody can take off and set.
+async fn not_ours(
+    ctx: &Context,
+    fetched: &Fetched,
+    intent: &Intent,
+) -> Result<Option<String>, CallError> {
+    let namespace = intent.object.namespace();
+    let resource = intent.kind.resource();
+    let there: Option<DynamicObject> =
+        read_as(ctx, &resource, namespace.as_deref(), &intent.name).await?;
+    Ok(there.and_then(|there| belongs_to_others(&there, intent, &fetched.object)))
+}
+
+/// Why an object is not to be written, though it has the name: it is another's, or somebody has made it for
+/// himself. What tf-operator has made for the component is the component's.
+fn belongs_to_others(
+    there: &DynamicObject,
+    intent: &Intent,
+    component: &DynamicObject,
+) -> Option<String> {
+    let (kind, name) = (intent.kind.name(), &intent.name);
+    let whose = component.name_any();
+    let owner_kind = component.types.as_ref().map_or("", |types| &types.kind);
+    match controller_of(there) {
+        // An earlier one of the name: what that had goes by itself, and until then the API server refuses the write.
+        Some(owner) if owner.kind == owner_kind && owner.name == whose => None,
+        Some(owner) => Some(format!(
+            "{kind} {name} belongs to {} {}: give one of the two another name",
+            owner.kind, owner.name
+        )),
+        None if there.annotations().get(ADOPT) == Some(&whose) => None,
+        // It has made it, and somebody has taken the owner off.
+        None if there.annotations().contains_key(APPLIED) => None,
+        None => Some(format!(
+            "{kind} {name} was there before and is not the operator's: delete it, give {owner_kind} {whose} another \
+             name, or have it overwritten: kubectl annotate -n {} {}/{name} {ADOPT}={whose}",
+            component.namespace().unwrap_or_default(),
+            kind.to_lowercase(),
+        )),
+    }
 }
 
 /// Applies one object, and has the cache know it at once.
@@ -145,6 +205,44 @@ mod tests {
     fn intent() -> DynamicObject {
         object(json!({"metadata": {"name": "a", "annotations": {(APPLIED): "1"}},
             "spec": {"replicas": 3, "containers": [{"name": "redis", "image": "i"}], "empty": {}}}))
+    }
+
+    fn whose(there: Value) -> Option<String> {
+        let component = object(json!({"apiVersion": "tf.tungsten.io/v1alpha1", "kind": "Redis",
+            "metadata": {"name": "redis1", "namespace": "tf", "uid": "u"}}));
+        let intent = Intent {
+            kind: Kind::ConfigMap,
+            name: "a".to_owned(),
+            object: object(json!({"metadata": {"name": "a"}})),
+        };
+        belongs_to_others(&object(json!({ "metadata": there })), &intent, &component)
+    }
+
+    fn owned_by(kind: &str, name: &str) -> Value {
+        json!({"ownerReferences": [{"apiVersion": "a/v1", "kind": kind, "name": name, "uid": "x", "controller": true}]})
+    }
+
+    #[test]
+    fn an_object_that_somebody_else_made_is_left_alone_until_he_gives_it_away() {
+        let why = whose(json!({})).unwrap();
+        assert!(
+            why.contains("kubectl annotate -n tf configmap/a opensdn.io/adopt=redis1"),
+            "{why}"
+        );
+        assert_eq!(whose(json!({"annotations": {(ADOPT): "redis1"}})), None);
+        assert!(whose(json!({"annotations": {(ADOPT): "redis2"}})).is_some());
+        assert_eq!(whose(json!({"annotations": {(APPLIED): "digest"}})), None, "ours once");
+        let label = json!({"labels": {"app.kubernetes.io/managed-by": "opensdn-operator"}});
+        assert!(whose(label).is_some(), "anybody can set a label");
+    }
+
+    #[test]
+    fn an_object_of_another_owner_is_never_taken() {
+        let mut adopted = owned_by("Redis", "redis2");
+        adopted["annotations"] = json!({(ADOPT): "redis1"});
+        assert!(whose(adopted).unwrap().contains("belongs to Redis redis2"));
+        assert!(whose(owned_by("Config", "redis1")).is_some());
+        assert_eq!(whose(owned_by("Redis", "redis1")), None, "tf-operator has made it");
     }
 
     #[test]
