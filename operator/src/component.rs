@@ -4,9 +4,12 @@
 //! Deliberately not here: what all components share (labels, certificates, common volumes), which is
 //! in `build/`, and the facts that policies know too, which are in `opensdn_crds::component`.
 
+use std::sync::Arc;
+
 use opensdn_crds::component::Component as Facts;
 use serde_json::Value;
 
+use crate::ensemble::Ensemble;
 use crate::peers::Peers;
 
 /// A kind of component.
@@ -39,13 +42,16 @@ pub struct Description {
     pub containers: Vec<Container>,
     /// Its files, rendered from templates and mounted by all containers.
     pub files: Vec<File>,
-    /// What the templates may name, besides what all have: `log_level`, and in files of one pod `pod_ip` and
-    /// `host`.
+    /// What the templates may name, besides what all have: `log_level`, as daemons of OpenSDN spell it, and
+    /// `log_level_name`, as others do; in files of one pod `pod_ip` and `host`, and of an ensemble `id`, `peers`,
+    /// `first` and `data_lost`.
     pub values: Value,
     /// Folders of the node that its containers mount.
     pub host_paths: Vec<HostPath>,
     /// How many members it needs to do its work.
     pub quorum: Quorum,
+    /// What counts its members itself, and is told of each that comes or goes.
+    pub ensemble: Option<Arc<dyn Ensemble>>,
 }
 
 /// One container.
@@ -57,6 +63,8 @@ pub struct Container {
     pub mounts: Vec<(&'static str, &'static str)>,
     /// What tells that it works.
     pub check: Check,
+    /// What tells that others can use it, where that is not the same.
+    pub readiness: Option<Check>,
     /// What it asks of the node: CPU and memory, in Kubernetes' units.
     pub requests: (&'static str, &'static str),
     /// What it may do besides, as Kubernetes names capabilities.

@@ -18,6 +18,8 @@ pub mod cache;
 pub mod component;
 pub mod components;
 pub mod controller;
+pub mod ensemble;
+mod ensembles;
 pub mod manager;
 pub mod metrics;
 pub mod names;
@@ -111,6 +113,7 @@ pub async fn run(args: Args) -> Result<(), Error> {
         templates: Templates::new()?,
         metrics,
         reported: report::Reported::default(),
+        settled: reconcile::members::Settled::default(),
     });
     let work = controllers.run(ctx, leadership.clone(), drain, args.concurrency);
     Ok(process.run(&leadership, work).await?)

@@ -13,6 +13,7 @@
 
 pub(crate) mod apply;
 pub mod fetch;
+pub mod members;
 pub mod status;
 pub mod validate;
 
@@ -40,6 +41,7 @@ use crate::build::certificates::{Subject, certificates};
 use crate::build::{BuildError, build};
 use crate::cache::{Cache, Kind};
 use crate::component::{Component, word};
+use crate::ensemble::AccessError;
 use crate::metrics::Metrics;
 use crate::names::{self, Instance};
 use crate::report::Reported;
@@ -69,6 +71,8 @@ pub struct Context {
     pub metrics: Metrics,
     /// What was reported last.
     pub reported: Reported,
+    /// Whose members are as they shall be.
+    pub settled: members::Settled,
     /// Tells of transitions.
     pub events: Events,
 }
@@ -85,6 +89,8 @@ pub enum Error {
     Certificates(#[source] AuthorityError),
     #[error(transparent)]
     Build(#[from] BuildError),
+    #[error("show the service who the operator is")]
+    Access(#[source] AccessError),
     #[error("{}", .0.message)]
     NotOurs(Invalid),
 }
@@ -116,6 +122,7 @@ pub async fn reconcile(
 ) -> Result<Action, Error> {
     if object.metadata.deletion_timestamp.is_some() {
         ctx.reported.forget(&object);
+        ctx.settled.forget(&object.uid().unwrap_or_default());
         let instance = Instance { word: word(component.facts()), name: object.name_any() };
         let namespace = object.namespace().unwrap_or_default();
         ctx.metrics.certificates(&namespace, &instance.certificates(), None);
@@ -135,8 +142,8 @@ pub async fn reconcile(
             status::status(&fetched, Outcome::Paused(&valid, why), &now()),
             Ok(Action::await_change()),
         ),
-        Ok(valid) => {
-            let made = make_so(ctx, &fetched, &valid).await;
+        Ok(mut valid) => {
+            let made = make_so(ctx, &fetched, &mut valid).await;
             // With what was applied just now.
             let fetched = Fetched::read(&ctx.cache, fetched.object.clone(), &instance);
             let status = match &made {
@@ -165,10 +172,11 @@ pub async fn reconcile(
 }
 
 /// Builds and applies what the component consists of.
-async fn make_so(ctx: &Context, fetched: &Fetched, valid: &Valid) -> Result<Action, Error> {
+async fn make_so(ctx: &Context, fetched: &Fetched, valid: &mut Valid) -> Result<Action, Error> {
     let namespace = fetched.object.namespace().unwrap_or_default();
     let authorities = authorities(ctx, &namespace).await?;
     publish(ctx, fetched, &namespace, &authorities).await?;
+    let plan = members::plan(ctx, fetched, valid, &authorities).await?;
     let stored = fetched.owned.get(&(Kind::Secret, valid.instance.certificates()));
     let now = OffsetDateTime::now_utc();
     let subjects = subjects(fetched, valid);
@@ -187,13 +195,18 @@ async fn make_so(ctx: &Context, fetched: &Fetched, valid: &Valid) -> Result<Acti
     }
     let intents = build(&ctx.templates, &fetched.object, valid, certificates.data)?;
     apply::apply(&ctx.writer, &ctx.cache, &ctx.metrics, fetched, &intents).await?;
-    if let Some(pod) = valid.to_be_moved(&fetched.pods)
+    if let Some(plan) = plan {
+        members::act(ctx, fetched, valid, &plan).await?;
+    }
+    if valid.members.is_none()
+        && let Some(pod) = valid.to_be_moved(&fetched.pods)
         && let Some(pod) = ctx.cache.get(Kind::Pod, &namespace, &pod.name)
     {
         apply::delete(&ctx.writer, Kind::Pod, &pod).await?;
     }
     let until = Duration::try_from(certificates.renew_at - now).unwrap_or_default();
-    Ok(Action::requeue(until.min(LONGEST_PAUSE)))
+    let waits = valid.members.as_ref().is_some_and(|members| members.waits.is_some());
+    Ok(Action::requeue(if waits { members::LOOK_AGAIN } else { until.min(LONGEST_PAUSE) }))
 }
 
 /// The CA of the namespace: from the cache, else made.

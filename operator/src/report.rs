@@ -25,8 +25,11 @@ pub const PAUSED: &str = "Paused";
 /// Longest note of an Event, in bytes; the API server takes no longer one.
 const MOST_NOTE: usize = 1024;
 
+/// The members of a service that counts them have had a quorum: it is not started anew by itself.
+pub const HAD_QUORUM: &str = "HadQuorum";
+
 /// All conditions that are written here. Those of other writers are theirs.
-const OURS: [&str; 6] = [READY, RECONCILING, STALLED, AVAILABLE, DEGRADED, PAUSED];
+const OURS: [&str; 7] = [READY, RECONCILING, STALLED, AVAILABLE, DEGRADED, PAUSED, HAD_QUORUM];
 
 /// The statuses that were written, until the watch tells of them: the next pass must not write them again.
 #[derive(Debug, Default)]

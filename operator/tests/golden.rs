@@ -15,7 +15,7 @@ use opensdn_crds::component::Component as Facts;
 use opensdn_operator::build::{Intent, build};
 use opensdn_operator::cache::{Cache, Feed, Kind};
 use opensdn_operator::component::word;
-use opensdn_operator::components::of_kind;
+use opensdn_operator::components::described;
 use opensdn_operator::names::Instance;
 use opensdn_operator::reconcile::fetch::Fetched;
 use opensdn_operator::reconcile::validate::{Valid, validate};
@@ -33,7 +33,8 @@ fn built(documents: Vec<Value>) -> Vec<Intent> {
         let kind = Kind::named(kind).or_else(component).unwrap();
         Feed::new(kind, "").take(&cache, Event::Apply(document));
     }
-    let component = of_kind(&object.types.as_ref().unwrap().kind).unwrap();
+    let kind = &object.types.as_ref().unwrap().kind;
+    let component = described().find(|one| one.facts().kind == *kind).unwrap();
     let instance = Instance { word: word(component.facts()), name: object.name_any() };
     let fetched = Fetched::read(&cache, Arc::new(object.clone()), &instance);
     let valid: Valid = validate(component, &fetched).unwrap();

@@ -9,7 +9,7 @@
 # The last is a program of ours, tests/stand-in, for components whose own image cannot be had.
 # In the folder of each: `packages`, names and upstream versions for apt; `Dockerfile`; `root`,
 # files that are added; and for Java `pom.xml` with `jars.sha256`, the jars it resolves to
-# (build.sh NAME --lock writes it again).
+# (build.sh NAME --lock writes it again; build.sh NAME --jars fetches them alone and prints the folder).
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 source gate/cache.sh
@@ -97,10 +97,26 @@ make_context() { # make_context FOLDER
   [ ! -d "$folder/root" ] || cp -r "$folder/root/." "$root/"
 }
 
-if [ "${2:-}" = --lock ]; then
-  lock_jars
-  exit
-fi
+# For servers that run as processes of this machine.
+cached_jars() {
+  local jars
+  jars=$OPENSDN_CACHE/jars/$service-$(digest_of <"$folder/jars.sha256")
+  mkdir -p "$OPENSDN_CACHE/jars"
+  exec 9>"$OPENSDN_CACHE/jars/$service.lock"
+  flock 9
+  if [ ! -d "$jars" ]; then
+    rm -rf "$jars".new*
+    locked_jars "$jars.new" 9>&-
+    mv "$jars.new" "$jars"
+  fi
+  exec 9>&-
+  echo "$jars"
+}
+
+case ${2:-} in
+--lock) lock_jars && exit ;;
+--jars) cached_jars && exit ;;
+esac
 if [ "$service" = stand-in ]; then
   program_archive opensdn-stand-in opensdn-tests-stand-in "$folder/Dockerfile"
   exit

@@ -4,10 +4,11 @@
 use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::ConfigMap;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{BuildError, Owner, digest};
 use crate::component::Scope;
+use crate::ensemble::DATA_LOST;
 use crate::reconcile::validate::Valid;
 use crate::template::Templates;
 
@@ -24,7 +25,11 @@ pub(super) fn files(templates: &Templates, valid: &Valid) -> Result<Files, Build
     let mut all = BTreeMap::new();
     let mut read_once = Vec::new();
     for file in &valid.description.files {
-        let shared = with(&valid.description.values, &[("log_level", valid.log_level())]);
+        let levels = [
+            ("log_level", valid.log_level().into()),
+            ("log_level_name", valid.log_level_name().into()),
+        ];
+        let shared = with(&valid.description.values, levels);
         match file.scope {
             Scope::Shared => {
                 let text = templates.render(file.template, &shared)?;
@@ -34,7 +39,8 @@ pub(super) fn files(templates: &Templates, valid: &Valid) -> Result<Files, Build
             Scope::Pod => {
                 for address in &valid.addresses {
                     let host = valid.host_of(address);
-                    let values = with(&shared, &[("pod_ip", address), ("host", host)]);
+                    let own = [("pod_ip", address.as_str().into()), ("host", host.into())];
+                    let values = with(&shared, own.into_iter().chain(ensemble(valid, address)));
                     let text = templates.render(file.template, &values)?;
                     all.insert(format!("{}.{address}", file.name), text);
                 }
@@ -45,12 +51,25 @@ pub(super) fn files(templates: &Templates, valid: &Valid) -> Result<Files, Build
     Ok(Files { all, digest })
 }
 
-fn with(values: &Value, more: &[(&str, &str)]) -> Value {
+/// What a member is told of the others. Who starts together only those are told that do.
+fn ensemble(valid: &Valid, address: &str) -> Vec<(&'static str, Value)> {
+    let Some(members) = &valid.members else { return Vec::new() };
+    let record = &members.record;
+    let id = |address: &str| record.ids.get(address).copied();
+    let first = record.first.iter().filter(|_| !members.had_quorum);
+    let first = first.map(|address| json!({"id": id(address), "host": address}));
+    vec![
+        ("id", json!(id(address))),
+        ("peers", json!(valid.addresses)),
+        ("first", first.collect()),
+        ("data_lost", DATA_LOST.into()),
+    ]
+}
+
+fn with(values: &Value, more: impl IntoIterator<Item = (&'static str, Value)>) -> Value {
     let mut values = values.clone();
-    for (name, value) in more {
-        if let Value::Object(values) = &mut values {
-            values.insert((*name).to_owned(), (*value).into());
-        }
+    if let Value::Object(values) = &mut values {
+        values.extend(more.into_iter().map(|(name, value)| (name.to_owned(), value)));
     }
     values
 }

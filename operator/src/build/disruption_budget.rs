@@ -9,8 +9,7 @@ use super::Owner;
 /// None for a single pod, which no drain could ever evict, and for two of which both are needed.
 pub(super) fn build(owner: &Owner<'_>) -> Option<PodDisruptionBudget> {
     let valid = owner.valid;
-    let members = valid.replicas();
-    let spare = members - valid.description.quorum.of(members);
+    let spare = valid.spare();
     (spare > 0).then(|| PodDisruptionBudget {
         metadata: owner.metadata(valid.instance.disruption_budget()),
         spec: Some(PodDisruptionBudgetSpec {

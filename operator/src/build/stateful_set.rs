@@ -19,8 +19,11 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{
 };
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
+use serde_json::json;
+
 use super::Owner;
 use crate::component::{Check, Container as Described};
+use crate::ensemble::record::ANNOTATION;
 use crate::names::{CONFIGURATION, TRUST};
 use crate::reconcile::fetch::CONTROL_PLANE;
 use crate::reconcile::validate::Valid;
@@ -43,12 +46,15 @@ const OF_EVERY_NODE: [(&str, &str, bool); 4] = [
 pub(super) fn build(owner: &Owner<'_>, configuration: &str) -> StatefulSet {
     let valid = owner.valid;
     let labels = valid.instance.labels();
+    let mut metadata = owner.metadata(valid.instance.stateful_set());
+    let record = valid.members.as_ref().map(|members| json!(members.record).to_string());
+    metadata.annotations = record.map(|record| [(ANNOTATION.to_owned(), record)].into());
     StatefulSet {
-        metadata: owner.metadata(valid.instance.stateful_set()),
+        metadata,
         spec: Some(StatefulSetSpec {
             // Members do not wait for each other: one that cannot start keeps none of the others down.
             pod_management_policy: Some("Parallel".to_owned()),
-            replicas: Some(valid.replicas()),
+            replicas: Some(valid.replicas_now()),
             selector: LabelSelector {
                 match_labels: Some(labels.clone()),
                 ..LabelSelector::default()
@@ -63,16 +69,25 @@ pub(super) fn build(owner: &Owner<'_>, configuration: &str) -> StatefulSet {
                 }),
                 spec: Some(pod(valid)),
             },
-            update_strategy: Some(StatefulSetUpdateStrategy {
-                type_: Some("RollingUpdate".to_owned()),
-                rolling_update: Some(RollingUpdateStatefulSetStrategy {
-                    partition: Some(0),
-                    ..RollingUpdateStatefulSetStrategy::default()
-                }),
-            }),
+            update_strategy: Some(update_strategy(valid)),
             ..StatefulSetSpec::default()
         }),
         ..StatefulSet::default()
+    }
+}
+
+/// Of a service that counts its members the operator starts one after the other, after it has looked at the service.
+fn update_strategy(valid: &Valid) -> StatefulSetUpdateStrategy {
+    if valid.members.is_some() {
+        let type_ = Some("OnDelete".to_owned());
+        return StatefulSetUpdateStrategy { type_, ..StatefulSetUpdateStrategy::default() };
+    }
+    StatefulSetUpdateStrategy {
+        type_: Some("RollingUpdate".to_owned()),
+        rolling_update: Some(RollingUpdateStatefulSetStrategy {
+            partition: Some(0),
+            ..RollingUpdateStatefulSetStrategy::default()
+        }),
     }
 }
 
@@ -252,7 +267,11 @@ fn container(valid: &Valid, described: &Described) -> Container {
         image: image.map(|image| image.image.clone()),
         liveness_probe: Some(probe(&described.check, 10, 6)),
         name: described.name.to_owned(),
-        readiness_probe: Some(probe(&described.check, 3, 3)),
+        readiness_probe: Some(probe(
+            described.readiness.as_ref().unwrap_or(&described.check),
+            3,
+            3,
+        )),
         resources: Some(ResourceRequirements {
             requests: Some(requests),
             ..ResourceRequirements::default()

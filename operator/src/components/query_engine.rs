@@ -45,6 +45,7 @@ impl Component for QueryEngine {
                 name: "queryengine",
                 mounts: vec![],
                 check: Check::Port(PORT),
+                readiness: None,
                 requests: ("50m", "128Mi"),
                 // For dumps of its own memory.
                 capabilities: &["SYS_PTRACE"],
@@ -72,6 +73,7 @@ impl Component for QueryEngine {
                 path: "/var/log/contrail/queryengine",
             }],
             quorum: Quorum::Majority,
+            ensemble: None,
         })
     }
 }

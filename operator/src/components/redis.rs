@@ -40,6 +40,7 @@ impl Component for Redis {
                     name: "redis",
                     mounts: vec![("redis-data", "/var/lib/redis")],
                     check: Check::Command(ping),
+                    readiness: None,
                     requests: ("50m", "64Mi"),
                     capabilities: &[],
                 },
@@ -47,6 +48,7 @@ impl Component for Redis {
                     name: "stunnel",
                     mounts: vec![],
                     check: Check::Port(port),
+                    readiness: None,
                     requests: ("10m", "16Mi"),
                     capabilities: &[],
                 },
@@ -66,6 +68,7 @@ impl Component for Redis {
                 HostPath { volume: "contrail-logs", path: "/var/log/contrail/redis" },
             ],
             quorum: Quorum::Majority,
+            ensemble: None,
         })
     }
 }

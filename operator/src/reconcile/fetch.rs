@@ -10,6 +10,7 @@ use kube::api::DynamicObject;
 use serde_json::Value;
 
 use crate::cache::{Cache, Kind};
+use crate::ensemble::DATA_LOST;
 use crate::names::{Instance, TYPE};
 use crate::peers::Peers;
 
@@ -64,6 +65,10 @@ pub struct Pod {
     pub trouble: Option<String>,
     /// Whether it has been told to end.
     pub is_going: bool,
+    /// Of which template it is, as its StatefulSet names it.
+    pub revision: Option<String>,
+    /// Whether it has found that what its member had stored is gone.
+    pub has_lost_data: bool,
 }
 
 impl Fetched {
@@ -164,6 +169,8 @@ impl Pod {
             is_ready: is_ready && pod.metadata.deletion_timestamp.is_none(),
             trouble: trouble(pod),
             is_going: pod.metadata.deletion_timestamp.is_some(),
+            revision: pod.labels().get("controller-revision-hash").cloned(),
+            has_lost_data: has_lost_data(pod),
         }
     }
 }
@@ -186,6 +193,13 @@ fn trouble(pod: &DynamicObject) -> Option<String> {
         let (name, message) = (text(container, "/name"), text(container, "/state/waiting/message"));
         (!is_usual).then(|| format!("container {name}: {reason} {message}").trim_end().to_owned())
     })
+}
+
+/// By the last message of one of its containers, also while that is not started again yet.
+fn has_lost_data(pod: &DynamicObject) -> bool {
+    let mut containers = list(&pod.data, "/status/containerStatuses");
+    let states = ["/state/terminated/message", "/lastState/terminated/message"];
+    containers.any(|container| states.iter().any(|state| text(container, state) == DATA_LOST))
 }
 
 fn text<'a>(value: &'a Value, pointer: &str) -> &'a str {

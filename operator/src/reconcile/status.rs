@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::fetch::Fetched;
 use super::validate::{Invalid, Valid};
 use crate::cache::Kind;
-use crate::report::{AVAILABLE, DEGRADED, PAUSED};
+use crate::report::{AVAILABLE, DEGRADED, HAD_QUORUM, PAUSED};
 
 /// What one pass came to.
 #[derive(Clone, Copy, Debug)]
@@ -25,6 +25,15 @@ pub enum Outcome<'a> {
     Paused(&'a Valid, &'a str),
 }
 
+impl Outcome<'_> {
+    fn valid(&self) -> Option<&Valid> {
+        match self {
+            Self::Invalid(_) => None,
+            Self::Applied(valid) | Self::Failed(valid, _) | Self::Paused(valid, _) => Some(valid),
+        }
+    }
+}
+
 /// The status after a pass. `now` is RFC 3339.
 #[must_use]
 pub fn status(fetched: &Fetched, outcome: Outcome<'_>, now: &str) -> CommonStatus {
@@ -36,6 +45,19 @@ pub fn status(fetched: &Fetched, outcome: Outcome<'_>, now: &str) -> CommonStatu
         let status = if is { ConditionStatus::True } else { ConditionStatus::False };
         conditions.set(type_, status, reason, message, generation, now);
     };
+    let had_quorum = earlier.iter().any(|one| one.type_ == HAD_QUORUM && one.status == "True");
+    if had_quorum
+        || outcome
+            .valid()
+            .is_some_and(|valid| valid.members.as_ref().is_some_and(|members| members.had_quorum))
+    {
+        set(
+            HAD_QUORUM,
+            true,
+            "MembersServed",
+            "from now on a member starts only with what the others know",
+        );
+    }
     let (valid, paused, failed) = match outcome {
         Outcome::Invalid(Invalid { reason, message }) => {
             // What runs, runs on: what was said of it stays.
@@ -89,6 +111,12 @@ fn awaited(fetched: &Fetched, valid: &Valid, pods: &Pods) -> Option<(&'static st
     }
     if let Some(why) = &valid.stopped {
         return (!fetched.pods.is_empty()).then(|| ("Stopping", why.clone()));
+    }
+    if let Some((reason, message)) =
+        valid.members.as_ref().and_then(|members| members.waits.clone())
+        && pods.trouble.is_none()
+    {
+        return Some((reason, message));
     }
     if pods.ready < pods.wanted {
         return Some(("PodsNotReady", pods.waits()));

@@ -8,9 +8,12 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::fetch::{Fetched, Node, Pod, nodes_of};
+use super::status;
 use crate::cache::Kind;
 use crate::component::{Component, Description, word};
+use crate::ensemble::record::Record;
 use crate::names::{self, Instance};
+use crate::report::HAD_QUORUM;
 
 /// What a component's objects are built from.
 #[derive(Clone, Debug)]
@@ -31,6 +34,19 @@ pub struct Valid {
     pub stopped: Option<String>,
     /// What has to be there before its pods are started for the first time.
     pub waits_for: Option<String>,
+    /// Of a service that counts its members.
+    pub members: Option<Members>,
+}
+
+/// What is known of the members of a service that counts them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Members {
+    /// Numbers, and how many there are to be.
+    pub record: Record,
+    /// Whether they have had a quorum: from then on nobody starts the service anew.
+    pub had_quorum: bool,
+    /// What of them is not as it shall be: reason and message.
+    pub waits: Option<(&'static str, String)>,
 }
 
 /// What a container runs.
@@ -124,7 +140,37 @@ pub fn validate(component: &dyn Component, fetched: &Fetched) -> Result<Valid, I
     let instance = Instance { word: word(facts), name };
     let stopped = names::stopped(&fetched.object, fetched.manager.as_deref());
     let waits_for = waits_for(facts, fetched, &instance);
-    Ok(Valid { instance, description, common, images, nodes, addresses, stopped, waits_for })
+    let members =
+        description.ensemble.is_some().then(|| members(fetched, &instance, &nodes, &addresses));
+    Ok(Valid {
+        instance,
+        description,
+        common,
+        images,
+        nodes,
+        addresses,
+        stopped,
+        waits_for,
+        members,
+    })
+}
+
+/// What its StatefulSet has on record, else that of a service that is started now.
+fn members(
+    fetched: &Fetched,
+    instance: &Instance,
+    nodes: &[Node],
+    addresses: &[String],
+) -> Members {
+    let stateful_set = fetched.owned.get(&(Kind::StatefulSet, instance.stateful_set()));
+    let record = Record::read(stateful_set.map(|set| &**set)).unwrap_or_else(|| {
+        let mut first: Vec<_> = nodes.iter().filter_map(|node| node.address.clone()).collect();
+        first.sort_unstable();
+        Record::first(&first)
+    });
+    let conditions = status::before(fetched).conditions.unwrap_or_default();
+    let had_quorum = conditions.iter().any(|one| one.type_ == HAD_QUORUM && one.status == "True");
+    Members { record: record.with(addresses), had_quorum, waits: None }
 }
 
 /// What it waits for. Once its pods have been started they are kept as they shall be, whatever becomes of what they
@@ -178,6 +224,25 @@ impl Valid {
         i32::try_from(self.nodes.len()).unwrap_or(i32::MAX)
     }
 
+    /// How many pods there are to be now: of a service that counts its members no more than are to be started yet.
+    #[must_use]
+    pub fn replicas_now(&self) -> i32 {
+        match &self.members {
+            Some(members) if self.stopped.is_none() => members.record.replicas,
+            _ => self.replicas(),
+        }
+    }
+
+    /// How many may be missing so that the service still works.
+    #[must_use]
+    pub fn spare(&self) -> i32 {
+        let members = match &self.members {
+            Some(members) if self.stopped.is_none() => members.record.members,
+            _ => self.replicas(),
+        };
+        members - self.description.quorum.of(members)
+    }
+
     /// The node with that address; the address itself where there is none any more.
     #[must_use]
     pub fn host_of<'a>(&'a self, address: &'a str) -> &'a str {
@@ -218,6 +283,19 @@ impl Valid {
             Some(LogLevel::Info) | None => "SYS_INFO",
         }
     }
+
+    /// The same, as programs in Java spell it.
+    #[must_use]
+    pub fn log_level_name(&self) -> &'static str {
+        match self.common.log_level {
+            Some(LogLevel::Debug) => "DEBUG",
+            Some(LogLevel::Warning) => "WARN",
+            Some(LogLevel::Error) => "ERROR",
+            Some(LogLevel::Critical) => "FATAL",
+            Some(LogLevel::None) => "OFF",
+            Some(LogLevel::Info) | None => "INFO",
+        }
+    }
 }
 
 #[cfg(test)]
@@ -242,12 +320,22 @@ mod tests {
             addresses: Vec::new(),
             stopped: None,
             waits_for: None,
+            members: None,
         }
     }
 
     fn pod(name: &str, node: &str) -> Pod {
         let (name, node) = (name.to_owned(), node.to_owned());
-        Pod { name, node, address: None, is_ready: true, trouble: None, is_going: false }
+        Pod {
+            name,
+            node,
+            address: None,
+            is_ready: true,
+            trouble: None,
+            is_going: false,
+            revision: None,
+            has_lost_data: false,
+        }
     }
 
     fn moved(valid: &Valid, pods: &[Pod]) -> Option<String> {

@@ -1,0 +1,264 @@
+//! Services that count their own members: which of them are, is told to the service itself, one change at a
+//! time, after a look at it. What such a service is asked, and how, is in its component; what is done next is
+//! in `plan.rs`, and names no component.
+//!
+//! A member is known by its address, since what it has stored lies in a folder of its node.
+
+pub mod plan;
+pub mod record;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+use opensdn_pki::{
+    Authorities, AuthorityError, Identity, IdentityError, KeyKind, LeafProfile, Usage,
+    crypto_provider, parse_certificates,
+};
+use rustls::ClientConfig;
+use rustls::sign::SingleCertAndKey;
+use time::{Duration, OffsetDateTime};
+
+/// What the operator's certificate names.
+pub const OPERATOR: &str = "opensdn-operator";
+/// What that certificate names that is used only to give the operator its rights.
+pub const SUPER: &str = "opensdn-operator-super";
+/// What a container writes as its last message when it finds that what its member had stored is gone.
+pub const DATA_LOST: &str = "opensdn: data lost";
+/// Long enough for one look.
+const LIFETIME: Duration = Duration::hours(1);
+
+/// A service that counts its members.
+pub trait Ensemble: Debug + Send + Sync {
+    /// Asks each of these addresses.
+    fn look<'a>(&'a self, access: &'a Access, addresses: &'a [String]) -> BoxFuture<'a, Answers>;
+
+    /// Makes one change, if the members are still those of the view. When this returns, it may not be so yet.
+    fn make<'a>(
+        &'a self,
+        access: &'a Access,
+        view: &'a View,
+        change: &'a Change,
+    ) -> BoxFuture<'a, Result<(), ChangeError>>;
+}
+
+/// A change of the members.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// One that runs already becomes a member.
+    Add(Member),
+    /// One is none any more.
+    Remove(Member),
+}
+
+/// What the service said of a change that was not made, or of which it is not known whether it was.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct ChangeError(pub String);
+
+/// A member, as the service lists it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Member {
+    /// Its number.
+    pub id: u32,
+    /// Its address, or the name of its node.
+    pub host: String,
+}
+
+/// What one address answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Answer {
+    /// The version of the list of members; each change has a higher one.
+    pub version: i64,
+    /// The members, by what this one knows.
+    pub members: Vec<Member>,
+    /// Whether this one leads.
+    pub is_leader: bool,
+}
+
+/// What each address answered, or why it did not.
+pub type Answers = BTreeMap<String, Result<Answer, String>>;
+
+/// The service, as a majority of its members sees it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct View {
+    /// The version of the list of members.
+    pub version: i64,
+    /// The members; their hosts are addresses.
+    pub members: Vec<Member>,
+    /// Who serves, member or not.
+    pub serving: BTreeSet<String>,
+    /// Who leads.
+    pub leader: String,
+}
+
+/// Why nothing can be decided.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct NoQuorum(pub String);
+
+impl View {
+    /// What the answers come to. `address_of` is that of a host in the list.
+    ///
+    /// # Errors
+    /// Fewer than most of the members answer, or they disagree.
+    pub fn of(answers: &Answers, address_of: impl Fn(&str) -> String) -> Result<Self, NoQuorum> {
+        let good =
+            answers.iter().filter_map(|(address, said)| Some((address, said.as_ref().ok()?)));
+        let newest = good.clone().max_by_key(|(_, said)| said.version);
+        let Some((_, newest)) = newest else {
+            let why: Vec<_> = answers
+                .iter()
+                .filter_map(|(address, said)| Some(format!("{address}: {}", said.as_ref().err()?)))
+                .collect();
+            return Err(NoQuorum(format!("no member answers: {}", why.join("; "))));
+        };
+        let address = |member: &Member| Member { host: address_of(&member.host), ..member.clone() };
+        let members: Vec<Member> = newest.members.iter().map(address).collect();
+        // Who knows an older list has not caught up.
+        let current = good.clone().filter(|(_, said)| said.version == newest.version);
+        let serving: BTreeSet<String> = current.map(|(address, _)| address.clone()).collect();
+        let leaders: Vec<&String> =
+            good.filter(|(_, said)| said.is_leader).map(|(address, _)| address).collect();
+        let count = members.iter().filter(|member| serving.contains(&member.host)).count();
+        if count <= members.len() / 2 {
+            return Err(NoQuorum(format!("{count} of {} members answer", members.len())));
+        }
+        let leader = match leaders.as_slice() {
+            [leader] => (*leader).clone(),
+            [] => return Err(NoQuorum("none of the members leads".to_owned())),
+            more => {
+                let more: Vec<_> = more.iter().map(|one| one.as_str()).collect();
+                return Err(NoQuorum(format!(
+                    "{} lead at once: look at which of them has what was stored, and stop the pods of the others \
+                     with their folders moved away",
+                    more.join(" and ")
+                )));
+            }
+        };
+        Ok(Self { version: newest.version, members, serving, leader })
+    }
+
+    /// Whether one of the members has that address.
+    #[must_use]
+    pub fn has(&self, address: &str) -> bool {
+        self.members.iter().any(|member| member.host == address)
+    }
+}
+
+/// How the operator shows who it is.
+#[derive(Clone, Debug)]
+pub struct Access {
+    /// With the certificate of [`OPERATOR`].
+    pub operator: Arc<ClientConfig>,
+    /// With that of [`SUPER`].
+    pub superuser: Arc<ClientConfig>,
+}
+
+/// Why there is none.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages say it")]
+pub enum AccessError {
+    #[error("issue a certificate for the operator")]
+    Issue(#[from] AuthorityError),
+    #[error("read a certificate that was just issued")]
+    Read(#[from] IdentityError),
+    #[error("configure TLS")]
+    Tls(#[from] rustls::Error),
+}
+
+impl Access {
+    /// With certificates of the CA that are nowhere but in this process.
+    ///
+    /// # Errors
+    /// They cannot be made.
+    pub fn new(authorities: &Authorities, now: OffsetDateTime) -> Result<Self, AccessError> {
+        let config = |name: &str| -> Result<Arc<ClientConfig>, AccessError> {
+            let profile = LeafProfile {
+                common_name: name.to_owned(),
+                names: vec![name.to_owned()],
+                lifetime: LIFETIME,
+                usage: Usage::Client,
+                key: KeyKind::default(),
+            };
+            let leaf = authorities.current.issue(&profile, now)?;
+            let identity =
+                Identity::from_pem(leaf.certificate().as_bytes(), leaf.key().as_bytes())?;
+            let mut roots = rustls::RootCertStore::empty();
+            for certificate in parse_certificates(authorities.bundle().as_bytes())? {
+                roots.add(certificate)?;
+            }
+            let config = ClientConfig::builder_with_provider(crypto_provider())
+                .with_safe_default_protocol_versions()?
+                .with_root_certificates(roots)
+                .with_client_cert_resolver(Arc::new(SingleCertAndKey::from(
+                    identity.certified_key(),
+                )));
+            Ok(Arc::new(config))
+        };
+        Ok(Self { operator: config(OPERATOR)?, superuser: config(SUPER)? })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(version: i64, members: &[u32], is_leader: bool) -> Result<Answer, String> {
+        let members = members.iter().map(|id| Member { id: *id, host: format!("h{id}") }).collect();
+        Ok(Answer { version, members, is_leader })
+    }
+
+    fn view(answers: &[(&str, Result<Answer, String>)]) -> Result<View, NoQuorum> {
+        let answers =
+            answers.iter().map(|(host, said)| ((*host).to_owned(), said.clone())).collect();
+        View::of(&answers, |host| host.replace('h', "a"))
+    }
+
+    #[test]
+    fn the_newest_list_that_most_of_its_members_know_counts() {
+        let all = [
+            ("a1", said(7, &[1, 2, 3], true)),
+            ("a2", said(7, &[1, 2, 3], false)),
+            ("a3", said(6, &[3], false)),
+        ];
+        let view = view(&all).unwrap();
+        assert_eq!((view.version, view.leader.as_str()), (7, "a1"));
+        assert!(view.has("a3") && !view.serving.contains("a3"), "it has not caught up");
+        assert_eq!(view.serving.len(), 2);
+    }
+
+    #[test]
+    fn without_most_of_the_members_nothing_is_decided() {
+        let lost = || Err("connection refused".to_owned());
+        let one = view(&[("a1", said(7, &[1, 2, 3], true)), ("a2", lost()), ("a3", lost())]);
+        assert_eq!(one, Err(NoQuorum("1 of 3 members answer".to_owned())));
+        let half = view(&[("a1", said(7, &[1, 2], true)), ("a2", lost())]);
+        assert_eq!(half, Err(NoQuorum("1 of 2 members answer".to_owned())));
+        let none = view(&[("a1", lost())]).unwrap_err();
+        assert!(none.0.contains("a1: connection refused"), "{none}");
+    }
+
+    #[test]
+    fn those_that_are_no_members_do_not_count() {
+        let all = [
+            ("a1", said(7, &[1, 2, 3], true)),
+            ("a8", said(7, &[1, 2, 3], false)),
+            ("a9", said(7, &[1, 2, 3], false)),
+        ];
+        assert_eq!(view(&all), Err(NoQuorum("1 of 3 members answer".to_owned())));
+    }
+
+    #[test]
+    fn two_leaders_are_said_and_nothing_is_decided() {
+        let all = [
+            ("a1", said(7, &[1, 2], true)),
+            ("a2", said(7, &[1, 2], false)),
+            ("a3", said(1, &[3], true)),
+        ];
+        assert!(view(&all).unwrap_err().0.contains("a1 and a3 lead at once"));
+        let none = [("a1", said(7, &[1, 2], false)), ("a2", said(7, &[1, 2], false))];
+        assert!(view(&none).is_err());
+    }
+}

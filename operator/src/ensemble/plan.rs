@@ -1,0 +1,174 @@
+//! What is done next with the members of an ensemble (pure): one thing, after which it is looked at again.
+//!
+//! - One member comes before another goes; one that comes runs and has caught up before it is counted.
+//! - A member that stays has to serve before anything is changed, so that at most one is missing by our doing.
+//! - The leader goes last, and is started again last.
+
+use super::{Change, Member, View};
+use crate::ensemble::record::Record;
+
+/// What is looked at.
+#[derive(Clone, Debug)]
+pub struct Situation<'a> {
+    /// The addresses of the nodes on which members are to run.
+    pub wanted: &'a [String],
+    /// The service.
+    pub view: &'a View,
+    /// The pods.
+    pub pods: &'a [Seat],
+    /// Numbers, and how many pods there are to be.
+    pub record: &'a Record,
+}
+
+/// What matters of a pod.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Seat {
+    /// Its name.
+    pub pod: String,
+    /// The address of its node; empty before it has one.
+    pub address: String,
+    /// Whether its template has changed since.
+    pub is_outdated: bool,
+    /// Whether it has found that what was stored is gone.
+    pub has_lost_data: bool,
+    /// Whether it has been told to end.
+    pub is_going: bool,
+}
+
+/// What is done next.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Nothing: all is as it shall be.
+    Settled,
+    /// Something has to happen first.
+    Wait(String),
+    /// So many pods.
+    Scale(i32),
+    /// The service is told.
+    Tell(Change),
+    /// A pod is deleted, and made again by its StatefulSet.
+    Restart {
+        /// Which.
+        pod: String,
+        /// Why.
+        why: &'static str,
+    },
+}
+
+/// What is done next.
+#[must_use]
+pub fn next(now: &Situation<'_>) -> Step {
+    let Situation { wanted, view, pods, .. } = now;
+    if wanted.is_empty() {
+        return Step::Settled;
+    }
+    if let Some(step) = take_out_who_has_lost_data(now) {
+        return step;
+    }
+    if let Some(pod) = pods.iter().find(|pod| pod.is_going) {
+        return Step::Wait(format!(
+            "waits for pod {} to end; if its node is lost for good, delete the node",
+            pod.pod
+        ));
+    }
+    // One that is neither member nor wanted. Where it is made again nothing is free yet, unless a member is missing.
+    let is_misplaced = |pod: &&Seat| {
+        !pod.address.is_empty() && !view.has(&pod.address) && !wanted.contains(&pod.address)
+    };
+    if let Some(pod) = pods.iter().find(is_misplaced) {
+        return Step::Restart { pod: pod.pod.clone(), why: "it is where none is to run any more" };
+    }
+    let is_missing =
+        |member: &&Member| wanted.contains(&member.host) && !view.serving.contains(&member.host);
+    if let Some(member) = view.members.iter().find(is_missing) {
+        // Fewer pods than members: somebody has taken one away.
+        let members = count(view.members.len());
+        return if now.record.replicas < members {
+            Step::Scale(members)
+        } else {
+            Step::Wait(format!("waits for the member on {} to serve", member.host))
+        };
+    }
+    if let Some(missing) = wanted.iter().find(|address| !view.has(address)) {
+        return join(now, missing);
+    }
+    if let Some(leaving) = leaves_next(now) {
+        return Step::Tell(Change::Remove(leaving));
+    }
+    // More pods than members: those that have left.
+    if now.record.replicas > count(wanted.len()) {
+        return Step::Scale(now.record.replicas - 1);
+    }
+    if pods.len() != wanted.len() {
+        return Step::Wait(format!("{} of {} pods are there", pods.len(), wanted.len()));
+    }
+    restart(now)
+}
+
+/// The member is made anew as one that has nothing yet, so that it votes only when it has caught up: with one
+/// that had lagged behind it could outvote who knows more.
+fn take_out_who_has_lost_data(now: &Situation<'_>) -> Option<Step> {
+    let view = now.view;
+    let lost = |member: &&Member| {
+        !view.serving.contains(&member.host)
+            && now.pods.iter().any(|pod| pod.address == member.host && pod.has_lost_data)
+    };
+    let member = view.members.iter().find(lost)?;
+    let others_serve =
+        view.members.iter().all(|other| other == member || view.serving.contains(&other.host));
+    Some(if others_serve {
+        Step::Tell(Change::Remove(member.clone()))
+    } else {
+        Step::Wait(format!(
+            "what the member on {} had stored is lost; waits for all others to serve, to take it out and in again",
+            member.host
+        ))
+    })
+}
+
+/// One member comes.
+fn join(now: &Situation<'_>, missing: &str) -> Step {
+    let Situation { wanted, view, pods, record } = now;
+    let is_new = |address: &str| wanted.iter().any(|one| one == address) && !view.has(address);
+    let mut new = pods.iter().filter(|pod| is_new(&pod.address));
+    let ready = new.clone().find(|pod| view.serving.contains(&pod.address));
+    if let Some(pod) = ready {
+        return match record.ids.get(&pod.address) {
+            Some(id) => Step::Tell(Change::Add(Member { id: *id, host: pod.address.clone() })),
+            None => Step::Wait(format!("waits for files for {}", pod.address)),
+        };
+    }
+    if let Some(pod) = new.next() {
+        return Step::Wait(format!("waits for {} to catch up with the others", pod.address));
+    }
+    let with_one_more = count(view.members.len()) + 1;
+    if record.replicas < with_one_more {
+        return Step::Scale(with_one_more);
+    }
+    Step::Wait(format!("waits for a pod on {missing}"))
+}
+
+/// The member that leaves next: the leader last.
+fn leaves_next(now: &Situation<'_>) -> Option<Member> {
+    let mut leaving: Vec<&Member> =
+        now.view.members.iter().filter(|member| !now.wanted.contains(&member.host)).collect();
+    leaving.sort_by_key(|member| member.host == now.view.leader);
+    leaving.first().map(|&member| member.clone())
+}
+
+/// One pod whose template has changed: that of the leader last.
+fn restart(now: &Situation<'_>) -> Step {
+    let mut outdated: Vec<&Seat> = now.pods.iter().filter(|pod| pod.is_outdated).collect();
+    outdated.sort_by_key(|pod| pod.address == now.view.leader);
+    outdated.first().map_or(Step::Settled, |pod| Step::Restart {
+        pod: pod.pod.clone(),
+        why: "it is not of the last template",
+    })
+}
+
+fn count(members: usize) -> i32 {
+    i32::try_from(members).unwrap_or(i32::MAX)
+}
+
+#[cfg(test)]
+mod tests;

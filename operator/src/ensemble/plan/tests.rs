@@ -1,0 +1,278 @@
+//! The steps on a simulated cluster, which takes its time.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::*;
+
+/// An ensemble, its StatefulSet, and a scheduler, which do what they are told and take their time.
+struct World {
+    wanted: Vec<String>,
+    members: Vec<Member>,
+    /// By ordinal: the address, once it has one, and whether it serves.
+    pods: BTreeMap<i32, Placed>,
+    record: Record,
+    version: i64,
+    random: u64,
+    /// Nodes that are lost: what runs there does not serve.
+    lost: BTreeSet<String>,
+}
+
+#[derive(Clone, Default)]
+struct Placed {
+    address: String,
+    serves: bool,
+    is_outdated: bool,
+    has_lost_data: bool,
+}
+
+fn addresses(all: &[&str]) -> Vec<String> {
+    all.iter().map(|&one| one.to_owned()).collect()
+}
+
+impl World {
+    fn new(wanted: &[&str], seed: u64) -> Self {
+        let wanted = addresses(wanted);
+        let record = Record::first(&wanted);
+        let member = |(address, id): (&String, &u32)| Member { id: *id, host: address.clone() };
+        let pods = wanted.iter().zip(0..).map(|(address, ordinal)| {
+            (ordinal, Placed { address: address.clone(), serves: true, ..Placed::default() })
+        });
+        Self {
+            members: record.ids.iter().map(member).collect(),
+            pods: pods.collect(),
+            record,
+            wanted,
+            version: 1,
+            random: seed,
+            lost: BTreeSet::new(),
+        }
+    }
+
+    fn chance(&mut self, of: usize) -> usize {
+        self.random = self.random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        usize::try_from(self.random >> 33).unwrap() % of
+    }
+
+    /// What the rest of the cluster does meanwhile: some of it, or nothing.
+    fn pass_time(&mut self) {
+        while self.pods.len() > usize::try_from(self.record.replicas).unwrap() {
+            self.pods.pop_last();
+        }
+        for ordinal in 0..self.record.replicas {
+            self.pods.entry(ordinal).or_default();
+        }
+        for ordinal in 0..self.record.replicas {
+            if self.chance(2) == 0 {
+                continue;
+            }
+            let taken: Vec<_> = self.pods.values().map(|pod| pod.address.clone()).collect();
+            let free: Vec<_> =
+                self.wanted.iter().filter(|one| !taken.contains(one)).cloned().collect();
+            let free = (!free.is_empty()).then(|| free[self.chance(free.len())].clone());
+            let pod = self.pods.get_mut(&ordinal).unwrap();
+            if pod.address.is_empty() {
+                pod.address = free.unwrap_or_default();
+            } else {
+                pod.serves = !pod.has_lost_data && !self.lost.contains(&pod.address);
+            }
+        }
+    }
+
+    fn serving(&self) -> BTreeSet<String> {
+        let serving = self.pods.values().filter(|pod| pod.serves);
+        serving.map(|pod| pod.address.clone()).collect()
+    }
+
+    /// Of one or two members none can be spared, and a StatefulSet that shrinks takes which it will.
+    fn view(&self) -> Option<View> {
+        let serving = self.serving();
+        let serves = |member: &&Member| serving.contains(&member.host);
+        let count = self.members.iter().filter(serves).count();
+        if count <= self.members.len() / 2 {
+            assert!(self.members.len() < 3, "no quorum: {serving:?} of {:?}", self.members);
+            return None;
+        }
+        let leader = self.members.iter().find(serves)?.host.clone();
+        Some(View { version: self.version, members: self.members.clone(), serving, leader })
+    }
+
+    fn step(&mut self) -> Step {
+        let Some(view) = self.view() else { return Step::Wait("no quorum".to_owned()) };
+        let all: Vec<_> =
+            self.wanted.iter().chain(self.pods.values().map(|pod| &pod.address)).cloned().collect();
+        let all: Vec<_> = all.into_iter().filter(|address| !address.is_empty()).collect();
+        self.record = self.record.clone().as_seen(&view).with(&all);
+        let seats: Vec<_> = self
+            .pods
+            .iter()
+            .map(|(ordinal, pod)| Seat {
+                pod: ordinal.to_string(),
+                address: pod.address.clone(),
+                is_outdated: pod.is_outdated,
+                has_lost_data: pod.has_lost_data,
+                is_going: false,
+            })
+            .collect();
+        let Self { wanted, record, .. } = &*self;
+        let step = next(&Situation { wanted, view: &view, pods: &seats, record });
+        self.act(&step);
+        step
+    }
+
+    fn act(&mut self, step: &Step) {
+        match step {
+            Step::Settled | Step::Wait(_) => {}
+            Step::Scale(replicas) => self.record.replicas = *replicas,
+            Step::Tell(Change::Add(member)) => {
+                assert!(self.serving().contains(&member.host), "{member:?} has not caught up");
+                assert!(
+                    self.members.iter().all(|one| one.id != member.id && one.host != member.host)
+                );
+                self.members.push(member.clone());
+            }
+            Step::Tell(Change::Remove(member)) => {
+                let serving = self.serving();
+                let stays = self.members.iter().filter(|one| *one != member);
+                assert!(stays.clone().all(|one| serving.contains(&one.host)), "{member:?}");
+                self.members.retain(|one| one != member);
+                for pod in self.pods.values_mut().filter(|pod| pod.address == member.host) {
+                    // As the script does: it joins, unless no files are there for it.
+                    pod.has_lost_data = false;
+                    pod.serves = false;
+                }
+            }
+            Step::Restart { pod, .. } => {
+                let ordinal: i32 = pod.parse().unwrap();
+                let pod = self.pods.insert(ordinal, Placed::default()).unwrap();
+                if self.wanted.contains(&pod.address) {
+                    // The scheduler may choose any that is free, and only one is.
+                    self.pods.get_mut(&ordinal).unwrap().address = pod.address;
+                }
+            }
+        }
+        self.version += 1;
+    }
+
+    /// Until nothing is left to do; the steps that were made.
+    fn settle(&mut self) -> Vec<Step> {
+        let mut steps = Vec::new();
+        for _ in 0..500 {
+            self.pass_time();
+            match self.step() {
+                Step::Settled => {
+                    let pods: BTreeSet<_> =
+                        self.pods.values().map(|pod| pod.address.clone()).collect();
+                    let members: BTreeSet<_> =
+                        self.members.iter().map(|one| one.host.clone()).collect();
+                    let wanted: BTreeSet<_> = self.wanted.iter().cloned().collect();
+                    assert_eq!((&pods, &members), (&wanted, &wanted));
+                    return steps;
+                }
+                Step::Wait(_) => {}
+                step => steps.push(step),
+            }
+        }
+        panic!("it does not settle after {steps:?}: {:?} of {:?}", self.serving(), self.members);
+    }
+}
+
+fn told(steps: &[Step]) -> Vec<String> {
+    let told = steps.iter().filter_map(|step| match step {
+        Step::Tell(Change::Add(member)) => Some(format!("+{}", member.host)),
+        Step::Tell(Change::Remove(member)) => Some(format!("-{}", member.host)),
+        _ => None,
+    });
+    told.collect()
+}
+
+#[test]
+fn members_come_and_go_one_at_a_time_with_all_that_stay_serving() {
+    for seed in 0..300 {
+        let mut world = World::new(&["a", "b", "c"], seed);
+        assert_eq!(world.settle(), []);
+        world.wanted = addresses(&["a", "b", "c", "d", "e"]);
+        let steps = world.settle();
+        assert_eq!(told(&steps).len(), 2, "{steps:?}");
+        let scaled = |count| steps.contains(&Step::Scale(count));
+        assert!(scaled(4) && scaled(5), "{steps:?}");
+        world.wanted = addresses(&["b", "d", "e"]);
+        let steps = world.settle();
+        assert_eq!(told(&steps), ["-c", "-a"], "the leader is the last");
+        world.wanted = addresses(&["d"]);
+        world.settle();
+        world.wanted = addresses(&["a", "b", "c"]);
+        world.settle();
+    }
+}
+
+#[test]
+fn one_comes_before_another_goes() {
+    for seed in 0..300 {
+        let mut world = World::new(&["a", "b", "c"], seed);
+        world.wanted = addresses(&["a", "b", "d"]);
+        let steps = world.settle();
+        assert_eq!(told(&steps), ["+d", "-c"]);
+    }
+}
+
+#[test]
+fn a_member_on_a_lost_node_is_replaced_when_the_node_is_not_wanted_any_more() {
+    let mut world = World::new(&["a", "b", "c"], 7);
+    world.lost.insert("c".to_owned());
+    world.pods.get_mut(&2).unwrap().serves = false;
+    for _ in 0..20 {
+        world.pass_time();
+        assert_eq!(world.step(), Step::Wait("waits for the member on c to serve".to_owned()));
+    }
+    world.wanted = addresses(&["a", "b", "d"]);
+    assert_eq!(told(&world.settle()), ["+d", "-c"]);
+}
+
+#[test]
+fn pods_of_another_template_are_started_again_one_by_one_the_leader_last() {
+    for seed in 0..300 {
+        let mut world = World::new(&["a", "b", "c"], seed);
+        world.settle();
+        for pod in world.pods.values_mut() {
+            pod.is_outdated = true;
+        }
+        let restarted: Vec<_> = world
+            .settle()
+            .iter()
+            .map(|step| match step {
+                Step::Restart { pod, .. } => pod.clone(),
+                other => panic!("{other:?}"),
+            })
+            .collect();
+        assert_eq!(restarted, ["1", "2", "0"]);
+    }
+}
+
+#[test]
+fn who_has_lost_what_was_stored_leaves_and_comes_as_new() {
+    for seed in 0..100 {
+        let mut world = World::new(&["a", "b", "c"], seed);
+        world.settle();
+        let pod = world.pods.get_mut(&1).unwrap();
+        (pod.serves, pod.has_lost_data) = (false, true);
+        assert_eq!(told(&world.settle()), ["-b", "+b"]);
+    }
+}
+
+#[test]
+fn while_another_is_missing_nobody_is_taken_out_for_lost_data() {
+    let mut world = World::new(&["a", "b", "c", "d", "e"], 1);
+    let pod = world.pods.get_mut(&1).unwrap();
+    (pod.serves, pod.has_lost_data) = (false, true);
+    world.pods.get_mut(&2).unwrap().serves = false;
+    assert!(matches!(world.step(), Step::Wait(why) if why.contains("member on b")));
+}
+
+#[test]
+fn pods_that_somebody_took_away_are_given_back_at_once() {
+    let mut world = World::new(&["a", "b", "c"], 3);
+    world.record.replicas = 2;
+    world.pods.pop_last();
+    assert_eq!(told(&world.settle()), Vec::<String>::new());
+    assert_eq!(world.record.replicas, 3);
+}

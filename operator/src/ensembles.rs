@@ -1,0 +1,4 @@
+//! The services that count their members, each with what it is asked by its own protocol. Which members there are to
+//! be is decided in [`crate::ensemble`].
+
+pub(crate) mod zookeeper;

@@ -1,0 +1,211 @@
+//! The members of a service that counts them itself: looked at before anything of them is changed, and then one
+//! thing is. What is next is decided in [`crate::ensemble::plan`].
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use kube::ResourceExt as _;
+use opensdn_pki::Authorities;
+use time::OffsetDateTime;
+
+use super::fetch::Fetched;
+use super::validate::{Members, Valid};
+use super::{Context, Error, apply};
+use crate::cache::Kind;
+use crate::ensemble::plan::{Seat, Situation, Step, next};
+use crate::ensemble::{Access, Change, View};
+
+/// Until it is looked at again, while something is left to do.
+pub(super) const LOOK_AGAIN: Duration = Duration::from_secs(3);
+
+/// What was the last to be looked at and found as it shall be, by the UID of the object: while nothing of it
+/// changes nobody is asked.
+#[derive(Debug, Default)]
+pub struct Settled(Mutex<HashMap<String, String>>);
+
+impl Settled {
+    fn is(&self, uid: &str, seen: &str) -> bool {
+        self.lock().get(uid).is_some_and(|before| before == seen)
+    }
+
+    fn set(&self, uid: &str, seen: Option<String>) {
+        match seen {
+            Some(seen) => self.lock().insert(uid.to_owned(), seen),
+            None => self.lock().remove(uid),
+        };
+    }
+
+    /// Forgets an object that is gone.
+    pub(super) fn forget(&self, uid: &str) {
+        self.set(uid, None);
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<String, String>> {
+        // A map of texts cannot be left half changed.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What is to be done after the objects are applied.
+#[derive(Debug)]
+pub(super) struct Plan {
+    access: Access,
+    view: View,
+    step: Step,
+}
+
+/// Looks at the service, if anything around it has changed, and has the objects be as the next step needs them.
+/// Nothing is to be done where there is no plan.
+pub(super) async fn plan(
+    ctx: &Context,
+    fetched: &Fetched,
+    valid: &mut Valid,
+    authorities: &Authorities,
+) -> Result<Option<Plan>, Error> {
+    let (Some(ensemble), Some(mut members)) =
+        (valid.description.ensemble.clone(), valid.members.clone())
+    else {
+        return Ok(None);
+    };
+    let runs = fetched.owned.contains_key(&(Kind::StatefulSet, valid.instance.stateful_set()));
+    if !runs || valid.stopped.is_some() || valid.nodes.is_empty() {
+        return Ok(None);
+    }
+    let (uid, seats) = (fetched.object.uid().unwrap_or_default(), seats(fetched, valid));
+    let wanted = wanted(valid);
+    let seen = format!("{wanted:?} {seats:?} {:?}", members.record);
+    if ctx.settled.is(&uid, &seen) {
+        return Ok(None);
+    }
+    let access = Access::new(authorities, OffsetDateTime::now_utc()).map_err(Error::Access)?;
+    let answers = ensemble.look(&access, &valid.addresses).await;
+    let plan = match View::of(&answers, |host| address_of(fetched, host)) {
+        Err(why) => {
+            members.waits = Some(("NoQuorum", no_quorum(&why.0, members.had_quorum)));
+            None
+        }
+        Ok(view) => {
+            members.record = members.record.as_seen(&view).with(&valid.addresses);
+            let step = if members.had_quorum {
+                let record = &members.record;
+                next(&Situation { wanted: &wanted, view: &view, pods: &seats, record })
+            } else {
+                // Before anything is changed it is on record that the service is not to be started anew.
+                Step::Wait("the members serve for the first time".to_owned())
+            };
+            members.had_quorum = true;
+            say(&mut members, &step);
+            let is_settled = step == Step::Settled;
+            // As it will be with what was just recorded.
+            let seen = format!("{wanted:?} {seats:?} {:?}", members.record);
+            ctx.settled.set(&uid, is_settled.then_some(seen));
+            Some(Plan { access, view, step })
+        }
+    };
+    valid.members = Some(members);
+    Ok(plan)
+}
+
+/// What is awaited, and how many pods there are to be.
+fn say(members: &mut Members, step: &Step) {
+    let message = match step {
+        Step::Settled => return,
+        Step::Wait(why) => why.clone(),
+        Step::Scale(replicas) => {
+            members.record.replicas = *replicas;
+            format!("is given {replicas} pods")
+        }
+        Step::Tell(Change::Add(member)) => {
+            format!("server {} on {} becomes a member", member.id, member.host)
+        }
+        Step::Tell(Change::Remove(member)) => {
+            format!("server {} on {} leaves", member.id, member.host)
+        }
+        Step::Restart { pod, why } => format!("pod {pod} is started again: {why}"),
+    };
+    members.waits = Some(("MembersChange", message));
+}
+
+fn no_quorum(why: &str, had_quorum: bool) -> String {
+    if !had_quorum {
+        return format!("waits for the members to find each other: {why}");
+    }
+    format!(
+        "most of the members have to serve, and do not: {why}; nothing is changed until they do. Look at their pods \
+         and nodes"
+    )
+}
+
+/// Does what is left to do of the plan. What fails is said, and looked at anew.
+pub(super) async fn act(
+    ctx: &Context,
+    fetched: &Fetched,
+    valid: &mut Valid,
+    plan: &Plan,
+) -> Result<(), Error> {
+    let namespace = fetched.object.namespace().unwrap_or_default();
+    match &plan.step {
+        Step::Settled | Step::Wait(_) | Step::Scale(_) => {}
+        Step::Restart { pod, .. } => {
+            if let Some(pod) = ctx.cache.get(Kind::Pod, &namespace, pod) {
+                apply::delete(&ctx.writer, Kind::Pod, &pod).await?;
+            }
+        }
+        Step::Tell(change) => {
+            let Some(ensemble) = valid.description.ensemble.clone() else { return Ok(()) };
+            let made = ensemble.make(&plan.access, &plan.view, change).await;
+            let (Change::Add(member) | Change::Remove(member)) = change;
+            let (name, id, host) = (fetched.name(), member.id, &member.host);
+            match made {
+                Ok(()) if matches!(change, Change::Add(_)) => {
+                    tracing::info!(namespace, name, id, host, "added a member");
+                }
+                Ok(()) => tracing::info!(namespace, name, id, host, "removed a member"),
+                Err(error) => {
+                    tracing::warn!(namespace, name, id, host, %error, "failed to change the members; will look again");
+                    if let Some((_, message)) =
+                        valid.members.as_mut().and_then(|members| members.waits.as_mut())
+                    {
+                        message.push_str(&format!(" ({error})"));
+                    }
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The addresses of the nodes, in order.
+fn wanted(valid: &Valid) -> Vec<String> {
+    let mut wanted: Vec<_> = valid.nodes.iter().filter_map(|node| node.address.clone()).collect();
+    wanted.sort_unstable();
+    wanted
+}
+
+fn seats(fetched: &Fetched, valid: &Valid) -> Vec<Seat> {
+    let stateful_set = fetched.owned.get(&(Kind::StatefulSet, valid.instance.stateful_set()));
+    let revision = stateful_set.and_then(|set| {
+        let seen = set.data.pointer("/status/observedGeneration")?.as_i64();
+        // Before, what it says is of an earlier template.
+        let revision = set.data.pointer("/status/updateRevision")?.as_str()?;
+        (seen == set.metadata.generation).then(|| revision.to_owned())
+    });
+    let seat = |pod: &super::fetch::Pod| Seat {
+        pod: pod.name.clone(),
+        address: pod.address.clone().unwrap_or_default(),
+        is_outdated: revision.as_ref().is_some_and(|last| pod.revision.as_ref() != Some(last)),
+        has_lost_data: pod.has_lost_data,
+        is_going: pod.is_going,
+    };
+    fetched.pods.iter().map(seat).collect()
+}
+
+/// tf-operator lists names of nodes, with the domain of the cluster.
+fn address_of(fetched: &Fetched, host: &str) -> String {
+    let is = |name: &str| {
+        host.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+    };
+    let node = fetched.nodes.iter().find(|node| is(&node.name));
+    node.and_then(|node| node.address.clone()).unwrap_or_else(|| host.to_owned())
+}

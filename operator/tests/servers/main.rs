@@ -1,0 +1,3 @@
+//! What is described, on the real servers; `make test-lab` runs it.
+
+mod lab_zookeeper;
