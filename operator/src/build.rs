@@ -3,9 +3,14 @@
 
 pub mod certificates;
 mod config_map;
+mod container;
 mod disruption_budget;
+pub mod passwords;
+mod pod;
+mod service;
 mod service_account;
 mod stateful_set;
+mod volumes;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use kube::ResourceExt;
@@ -39,6 +44,15 @@ pub struct Intent {
     pub object: DynamicObject,
 }
 
+/// What is secret of a component.
+#[derive(Clone, Debug, Default)]
+pub struct Secrets {
+    /// The certificates of its pods.
+    pub certificates: certificates::Data,
+    /// Its passwords.
+    pub passwords: certificates::Data,
+}
+
 /// All objects of a component, in the order in which they are applied.
 ///
 /// # Errors
@@ -47,15 +61,21 @@ pub fn build(
     templates: &Templates,
     object: &DynamicObject,
     valid: &Valid,
-    certificates: certificates::Data,
+    secrets: Secrets,
 ) -> Result<Vec<Intent>, BuildError> {
     let owner = Owner { object, valid };
     let files = config_map::files(templates, valid)?;
     let mut intents = vec![
         intent(Kind::ServiceAccount, &service_account::build(&owner))?,
         intent(Kind::ConfigMap, &config_map::build(&owner, files.all))?,
-        intent(Kind::Secret, &certificates::build(&owner, certificates))?,
+        intent(Kind::Secret, &certificates::build(&owner, secrets.certificates))?,
     ];
+    if let Some(secret) = passwords::build(&owner, secrets.passwords) {
+        intents.push(intent(Kind::Secret, &secret)?);
+    }
+    if let Some(service) = service::build(&owner) {
+        intents.push(intent(Kind::Service, &service)?);
+    }
     if let Some(budget) = disruption_budget::build(&owner) {
         intents.push(intent(Kind::PodDisruptionBudget, &budget)?);
     }

@@ -27,6 +27,7 @@ pub enum Kind {
     ServiceAccount,
     ConfigMap,
     Secret,
+    Service,
     PodDisruptionBudget,
     StatefulSet,
     /// Ours: a whole cluster.
@@ -37,20 +38,22 @@ pub enum Kind {
 
 impl Kind {
     /// Kubernetes' own.
-    pub const KUBERNETES: [Self; 7] = [
+    pub const KUBERNETES: [Self; 8] = [
         Self::Node,
         Self::Pod,
         Self::ServiceAccount,
         Self::ConfigMap,
         Self::Secret,
+        Self::Service,
         Self::PodDisruptionBudget,
         Self::StatefulSet,
     ];
     /// What the operator makes, in the order in which it is applied: what pods need before they start.
-    pub const OWNED: [Self; 5] = [
+    pub const OWNED: [Self; 6] = [
         Self::ServiceAccount,
         Self::ConfigMap,
         Self::Secret,
+        Self::Service,
         Self::PodDisruptionBudget,
         Self::StatefulSet,
     ];
@@ -64,6 +67,7 @@ impl Kind {
             Self::ServiceAccount => "ServiceAccount",
             Self::ConfigMap => "ConfigMap",
             Self::Secret => "Secret",
+            Self::Service => "Service",
             Self::PodDisruptionBudget => "PodDisruptionBudget",
             Self::StatefulSet => "StatefulSet",
             Self::Manager => "Manager",
@@ -86,6 +90,7 @@ impl Kind {
             Self::ServiceAccount => ("/api/v1", "serviceaccounts"),
             Self::ConfigMap => ("/api/v1", "configmaps"),
             Self::Secret => ("/api/v1", "secrets"),
+            Self::Service => ("/api/v1", "services"),
             Self::PodDisruptionBudget => ("/apis/policy/v1", "poddisruptionbudgets"),
             Self::StatefulSet => ("/apis/apps/v1", "statefulsets"),
             Self::Manager => (OURS, "managers"),

@@ -7,10 +7,13 @@
 use std::sync::Arc;
 
 use opensdn_crds::component::Component as Facts;
+use opensdn_crds::pod::PodConfiguration;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::ensemble::Ensemble;
 use crate::peers::Peers;
+use crate::release::Release;
 
 /// A kind of component.
 pub trait Component: Sync {
@@ -20,15 +23,40 @@ pub trait Component: Sync {
     /// The templates of its files.
     fn templates(&self) -> &'static [Template];
 
-    /// What its pods are made of, by its `serviceConfiguration` and what is around it.
+    /// What its pods are made of, by what is given of it and of what is around it.
     ///
     /// # Errors
     /// The settings cannot be read, which a schema would have refused.
-    fn describe(&self, settings: &Value, peers: &Peers) -> Result<Description, SettingsError>;
+    fn describe(&self, given: &Given<'_>) -> Result<Description, SettingsError>;
 }
 
 /// A template by its name, of which the extension is the format of the file, and its text.
 pub type Template = (&'static str, &'static str);
+
+/// What a description is made of.
+#[derive(Clone, Copy, Debug)]
+pub struct Given<'a> {
+    /// Name of the object.
+    pub name: &'a str,
+    /// Its `spec.serviceConfiguration`.
+    pub settings: &'a Value,
+    /// Its `spec.commonConfiguration`.
+    pub common: &'a PodConfiguration,
+    /// The components around it.
+    pub peers: &'a Peers,
+    /// Of which releases its images are.
+    pub release: Release,
+}
+
+impl Given<'_> {
+    /// The settings as the kind has them.
+    ///
+    /// # Errors
+    /// They are others.
+    pub fn settings<Settings: DeserializeOwned>(&self) -> Result<Settings, SettingsError> {
+        Ok(serde_json::from_value(self.settings.clone())?)
+    }
+}
 
 /// Settings that cannot be read.
 #[derive(Debug, thiserror::Error)]
@@ -36,31 +64,51 @@ pub type Template = (&'static str, &'static str);
 pub struct SettingsError(#[from] serde_json::Error);
 
 /// What the pods of a component are made of, besides what all have.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Description {
+    /// What prepares the node before its containers are started, in order.
+    pub init_containers: Vec<Container>,
     /// Its containers, in order.
     pub containers: Vec<Container>,
-    /// Its files, rendered from templates and mounted by all containers.
+    /// Its files, rendered from templates and mounted by all containers. None of them may have a secret in it: where
+    /// one is needed there is `@credentials/VOLUME/KEY@`, which the script of the container fills in
+    /// (`templates/common/fill.sh.j2`).
     pub files: Vec<File>,
     /// What the templates may name, besides what all have: `log_level`, as daemons of OpenSDN spell it, and
     /// `log_level_name`, as others do; in files of one pod `pod_ip` and `host`, and of an ensemble `id`, `peers`,
     /// `first` and `data_lost`.
     pub values: Value,
-    /// Folders of the node that its containers mount.
-    pub host_paths: Vec<HostPath>,
+    /// The volumes of its own.
+    pub volumes: Vec<Volume>,
+    /// Passwords of its own, mounted at `/etc/credentials/own`: what is given or stored, else random letters.
+    pub passwords: Vec<Password>,
+    /// Secrets whose keys its scripts read, each in a folder below `/etc/credentials`.
+    pub credentials: Vec<Credentials>,
     /// How many members it needs to do its work.
     pub quorum: Quorum,
     /// What counts its members itself, and is told of each that comes or goes.
     pub ensemble: Option<Arc<dyn Ensemble>>,
+    /// The port behind an address that stays, and its name.
+    pub service: Option<ServicePort>,
+    /// Whether its files are others for other releases.
+    pub depends_on_release: bool,
+    /// Whether its containers see each other's processes.
+    pub shares_processes: bool,
 }
 
 /// One container.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Container {
     /// Its name, by which `serviceConfiguration.containers` gives the image.
     pub name: &'static str,
-    /// Where it mounts folders of the node: volume and path.
-    pub mounts: Vec<(&'static str, &'static str)>,
+    /// Whether it is left out where no image is given.
+    pub is_optional: bool,
+    /// What it runs, where no command is given.
+    pub command: Command,
+    /// Variables of its environment, besides what all have.
+    pub env: Vec<(&'static str, String)>,
+    /// Where it mounts volumes of the component.
+    pub mounts: Vec<Mount>,
     /// What tells that it works.
     pub check: Check,
     /// What tells that others can use it, where that is not the same.
@@ -69,11 +117,95 @@ pub struct Container {
     pub requests: (&'static str, &'static str),
     /// What it may do besides, as Kubernetes names capabilities.
     pub capabilities: &'static [&'static str],
+    /// Whether it may do everything.
+    pub is_privileged: bool,
+    /// A shell command that is run before it is told to end.
+    pub pre_stop: Option<String>,
+}
+
+/// What a container runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Command {
+    /// Its script, the file `run-NAME.sh`.
+    #[default]
+    Script,
+    /// What its image says.
+    OfImage,
+    /// A shell command.
+    Shell(&'static str),
+}
+
+/// Where a container mounts a volume.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mount {
+    /// The volume.
+    pub volume: &'static str,
+    /// Where in the container.
+    pub path: &'static str,
+    /// What it may do there.
+    pub access: Access,
+}
+
+/// What a container may do in a volume.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// Read.
+    Read,
+    /// Read and write.
+    Write,
+    /// And what it mounts there, the node sees.
+    MountForNode,
+}
+
+impl Mount {
+    /// To read and write.
+    #[must_use]
+    pub const fn at(volume: &'static str, path: &'static str) -> Self {
+        Self { volume, path, access: Access::Write }
+    }
+
+    /// With other rights.
+    #[must_use]
+    pub const fn with(self, access: Access) -> Self {
+        Self { access, ..self }
+    }
+}
+
+/// A password of a component's own.
+#[derive(Clone, Debug)]
+pub struct Password {
+    /// The key in the Secret `NAME-secret`.
+    pub key: &'static str,
+    /// What the settings say; it wins.
+    pub given: Option<String>,
+    /// How many random letters it has, if nothing says it.
+    pub letters: usize,
+}
+
+/// A Secret of which scripts read the keys.
+#[derive(Clone, Debug)]
+pub struct Credentials {
+    /// The folder below `/etc/credentials`.
+    pub folder: &'static str,
+    /// Name of the Secret.
+    pub secret: String,
+}
+
+/// The port of a Service.
+#[derive(Clone, Copy, Debug)]
+pub struct ServicePort {
+    /// The number, on the Service and on the pods.
+    pub number: u16,
+    /// The name, where it has one.
+    pub name: Option<&'static str>,
 }
 
 /// What tells that a container works; it judges its own pod only.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub enum Check {
+    /// Nothing does: it has no work that could be looked at.
+    #[default]
+    Nothing,
     /// A shell command ends with 0.
     Command(String),
     /// The port on the pod's address takes connections.
@@ -91,6 +223,20 @@ pub struct File {
     pub scope: Scope,
 }
 
+impl File {
+    /// All pods get the same.
+    #[must_use]
+    pub const fn shared(name: &'static str, template: &'static str) -> Self {
+        Self { name, template, scope: Scope::Shared }
+    }
+
+    /// Each pod gets its own.
+    #[must_use]
+    pub const fn of_pod(name: &'static str, template: &'static str) -> Self {
+        Self { name, template, scope: Scope::Pod }
+    }
+}
+
 /// Who gets a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
@@ -100,19 +246,39 @@ pub enum Scope {
     Pod,
 }
 
-/// A folder of the node.
-#[derive(Clone, Copy, Debug)]
-pub struct HostPath {
-    /// Name of the volume.
-    pub volume: &'static str,
-    /// Path on the node.
-    pub path: &'static str,
+/// A volume.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Volume {
+    /// Its name.
+    pub name: &'static str,
+    /// What it is.
+    pub source: Source,
+}
+
+/// What a volume is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// A folder of the node, made if it is not there.
+    Folder(&'static str),
+    /// A folder of the node that has to be there.
+    Existing(&'static str),
+    /// A folder of the pod's own, empty at first.
+    Empty,
+}
+
+impl Volume {
+    /// A folder of the node.
+    #[must_use]
+    pub const fn folder(name: &'static str, path: &'static str) -> Self {
+        Self { name, source: Source::Folder(path) }
+    }
 }
 
 /// How many members a component needs to do its work.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Quorum {
     /// More than half of them.
+    #[default]
     Majority,
     /// Every one: each serves its own node.
     All,

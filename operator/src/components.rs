@@ -1,15 +1,43 @@
 //! The kinds that the operator makes run: one line each.
 
+/// A template by its name.
+macro_rules! template {
+    ($name:literal) => {
+        ($name, include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/templates/", $name, ".j2")))
+    };
+}
+
+mod analytics_snmp;
 mod query_engine;
 mod redis;
+mod shared;
 mod zookeeper;
 
-use crate::component::Component;
+use crate::component::{Component, Template};
 
 /// All that it makes run.
-pub static COMPONENTS: &[&dyn Component] = &[&query_engine::QueryEngine, &redis::Redis];
+pub static COMPONENTS: &[&dyn Component] =
+    &[&analytics_snmp::AnalyticsSnmp, &query_engine::QueryEngine, &redis::Redis];
 /// Those that are described and tried on the real service, and that it does not make run yet.
 pub static IN_TRIAL: &[&dyn Component] = &[&zookeeper::Zookeeper];
+
+/// What the templates of several components are, or include.
+pub const COMMON: &[Template] = &[
+    template!("common/wait.sh"),
+    template!("common/fill.sh"),
+    template!("common/supervise.sh"),
+    template!("common/daemon.sh"),
+    template!("common/sandesh.ini"),
+    template!("common/configdb.ini"),
+    template!("common/configdb_python.ini"),
+    template!("common/rabbit.ini"),
+    template!("common/keystone.ini"),
+    template!("common/vnc_api_lib.ini"),
+    template!("common/nodemgr.ini"),
+    template!("common/run-nodemanager.sh"),
+    template!("common/provisioner.sh"),
+    template!("common/run-provisioner.sh"),
+];
 
 /// All that are described.
 pub fn described() -> impl Iterator<Item = &'static dyn Component> {

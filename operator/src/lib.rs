@@ -7,6 +7,7 @@
 //! build        the objects of a component, pure
 //! component    what a component is to all this; components/ has one description for each kind
 //! peers        the components around one
+//! release      of which releases images are
 //! cache        what is known of the cluster, by watches
 //! ```
 
@@ -25,6 +26,7 @@ pub mod metrics;
 pub mod names;
 pub mod peers;
 pub mod reconcile;
+pub mod release;
 pub mod report;
 pub mod template;
 

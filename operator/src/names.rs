@@ -75,6 +75,18 @@ impl Instance {
         format!("{}-secret-certificates", self.name)
     }
 
+    /// The Secret with its passwords.
+    #[must_use]
+    pub fn passwords(&self) -> String {
+        format!("{}-secret", self.name)
+    }
+
+    /// Its Service.
+    #[must_use]
+    pub fn service(&self) -> String {
+        format!("{}-{}", self.name, self.word)
+    }
+
     /// Its ServiceAccount.
     #[must_use]
     pub fn service_account(&self) -> String {

@@ -54,6 +54,12 @@ impl Peer {
         self.settings.get(field).and_then(Value::as_i64).unwrap_or(default)
     }
 
+    /// A text of its settings that is not empty.
+    #[must_use]
+    pub fn text(&self, field: &str) -> Option<&str> {
+        self.settings.get(field).and_then(Value::as_str).filter(|text| !text.is_empty())
+    }
+
     /// Each of its members with the port that the field has: `192.0.2.1:6389`.
     #[must_use]
     pub fn endpoints(&self, field: &str) -> Vec<String> {
@@ -88,17 +94,23 @@ impl Peers {
         self.0.iter().filter(move |peer| peer.facts.kind == kind)
     }
 
+    /// The first of a kind, by name.
+    #[must_use]
+    pub fn first(&self, kind: &str) -> Option<&Peer> {
+        self.0.iter().find(|peer| peer.facts.kind == kind)
+    }
+
     /// The endpoints of all members of the first of a kind that is wanted, with a space between.
     #[must_use]
     pub fn list(&self, kind: &str, field: &str) -> String {
-        self.of_kind(kind).next().map(|peer| peer.endpoints(field).join(" ")).unwrap_or_default()
+        self.first(kind).map(|peer| peer.endpoints(field).join(" ")).unwrap_or_default()
     }
 
     /// What is needed and not there.
     #[must_use]
     pub fn missing(&self, facts: &Facts) -> Vec<&'static str> {
         let needs = facts.needs.iter().map(|need| need.kind);
-        needs.filter(|kind| self.of_kind(kind).next().is_none()).collect()
+        needs.filter(|kind| self.first(kind).is_none()).collect()
     }
 
     /// What is needed and there, and cannot do its work yet: the first of it.

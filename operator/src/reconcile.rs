@@ -27,9 +27,9 @@ use kube::api::{ApiResource, DynamicObject};
 use kube::runtime::controller::Action;
 use opensdn_pki::{
     Authorities, AuthorityError, CaProfile, CaSecret, Rotation, SecretError, SecretSpec,
-    SecretState,
+    SecretState, crypto_provider,
 };
-use opensdn_runtime::apply::Context as Writer;
+use opensdn_runtime::apply::{Context as Writer, read_as};
 use opensdn_runtime::call::CallError;
 use opensdn_runtime::error_chain;
 use opensdn_runtime::events::Events;
@@ -37,8 +37,9 @@ use serde_json::json;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
-use crate::build::certificates::{Subject, certificates};
-use crate::build::{BuildError, build};
+use crate::build::certificates::{Data, Subject, certificates};
+use crate::build::passwords::{NoRandomness, passwords};
+use crate::build::{BuildError, Secrets, build};
 use crate::cache::{Cache, Kind};
 use crate::component::{Component, word};
 use crate::ensemble::AccessError;
@@ -87,6 +88,8 @@ pub enum Error {
     Ca(#[source] SecretError),
     #[error("make certificates")]
     Certificates(#[source] AuthorityError),
+    #[error(transparent)]
+    Password(#[from] NoRandomness),
     #[error(transparent)]
     Build(#[from] BuildError),
     #[error("show the service who the operator is")]
@@ -193,7 +196,9 @@ async fn make_so(ctx: &Context, fetched: &Fetched, valid: &mut Valid) -> Result<
             "issued certificates"
         );
     }
-    let intents = build(&ctx.templates, &fetched.object, valid, certificates.data)?;
+    let passwords = own_passwords(ctx, fetched, valid).await?;
+    let secrets = Secrets { certificates: certificates.data, passwords };
+    let intents = build(&ctx.templates, &fetched.object, valid, secrets)?;
     apply::apply(&ctx.writer, &ctx.cache, &ctx.metrics, fetched, &intents).await?;
     if let Some(plan) = plan {
         members::act(ctx, fetched, valid, &plan).await?;
@@ -207,6 +212,26 @@ async fn make_so(ctx: &Context, fetched: &Fetched, valid: &mut Valid) -> Result<
     let until = Duration::try_from(certificates.renew_at - now).unwrap_or_default();
     let waits = valid.members.as_ref().is_some_and(|members| members.waits.is_some());
     Ok(Action::requeue(if waits { members::LOOK_AGAIN } else { until.min(LONGEST_PAUSE) }))
+}
+
+/// The passwords of the component. Before they are made for the first time the Secret is read: tf-operator may have
+/// made it, and daemons are running with what it has.
+async fn own_passwords(ctx: &Context, fetched: &Fetched, valid: &Valid) -> Result<Data, Error> {
+    let wanted = &valid.description.passwords;
+    if wanted.is_empty() {
+        return Ok(Data::new());
+    }
+    let name = valid.instance.passwords();
+    let stored = match fetched.owned.get(&(Kind::Secret, name.clone())) {
+        Some(stored) => Some((**stored).clone()),
+        None => {
+            let namespace = fetched.object.namespace();
+            read_as(&ctx.writer, &Kind::Secret.resource(), namespace.as_deref(), &name).await?
+        }
+    };
+    let provider = crypto_provider();
+    let random = |bytes: &mut [u8]| provider.secure_random.fill(bytes).map_err(|_| NoRandomness);
+    Ok(passwords(stored.as_ref(), wanted, random)?)
 }
 
 /// The CA of the namespace: from the cache, else made.

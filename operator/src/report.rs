@@ -27,9 +27,12 @@ const MOST_NOTE: usize = 1024;
 
 /// The members of a service that counts them have had a quorum: it is not started anew by itself.
 pub const HAD_QUORUM: &str = "HadQuorum";
+/// The condition that is False while it is not known of which release the images are.
+pub const RELEASE_KNOWN: &str = "ReleaseKnown";
 
 /// All conditions that are written here. Those of other writers are theirs.
-const OURS: [&str; 7] = [READY, RECONCILING, STALLED, AVAILABLE, DEGRADED, PAUSED, HAD_QUORUM];
+const OURS: [&str; 8] =
+    [READY, RECONCILING, STALLED, AVAILABLE, DEGRADED, PAUSED, HAD_QUORUM, RELEASE_KNOWN];
 
 /// The statuses that were written, until the watch tells of them: the next pass must not write them again.
 #[derive(Debug, Default)]

@@ -8,15 +8,7 @@ use minijinja::{
 };
 use serde::Serialize;
 
-use crate::component::Template;
-use crate::components::described;
-
-/// What those of all components include.
-const COMMON: &[Template] = &[
-    ("common/wait.sh", include_str!("../templates/common/wait.sh.j2")),
-    ("common/supervise.sh", include_str!("../templates/common/supervise.sh.j2")),
-    ("common/sandesh.ini", include_str!("../templates/common/sandesh.ini.j2")),
-];
+use crate::components::{COMMON, described};
 
 const SHELL: &str = "sh";
 const INI: &str = "ini";
@@ -84,6 +76,8 @@ fn write(out: &mut Output<'_>, state: &State<'_, '_>, value: &Value) -> Result<(
         return Err(refused("a value has a line break"));
     }
     match format {
+        // What a template itself has put together.
+        SHELL if value.is_safe() => out.write_str(&text)?,
         SHELL => write!(out, "'{}'", text.replace('\'', r"'\''"))?,
         _ => out.write_str(&text)?,
     }

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use kube::ResourceExt as _;
 use kube::api::DynamicObject;
 use opensdn_crds::component::Component as Facts;
-use opensdn_operator::build::{Intent, build};
+use opensdn_operator::build::{Intent, Secrets, build};
 use opensdn_operator::cache::{Cache, Feed, Kind};
 use opensdn_operator::component::word;
 use opensdn_operator::components::described;
@@ -25,8 +25,8 @@ use serde_json::Value;
 
 /// What is applied for the object, given the other objects.
 fn built(documents: Vec<Value>) -> Vec<Intent> {
-    let (cache, mut documents) = (Cache::default(), documents.into_iter());
-    let object: DynamicObject = serde_json::from_value(documents.next().unwrap()).unwrap();
+    let cache = Cache::default();
+    let object: DynamicObject = serde_json::from_value(documents[0].clone()).unwrap();
     for document in documents {
         let kind = document["kind"].as_str().unwrap();
         let component = || Facts::of_kind(kind).map(|facts| Kind::Component(facts.kind));
@@ -47,8 +47,11 @@ fn built(documents: Vec<Value>) -> Vec<Intent> {
         ]
         .map(|key| (key.replace("ADDRESS", address), k8s_openapi::ByteString(Vec::new())))
     });
-    let certificates = keys.collect();
-    build(&Templates::new().unwrap(), &object, &valid, certificates).unwrap()
+    let passwords = valid.description.passwords.iter();
+    let passwords =
+        passwords.map(|one| (one.key.to_owned(), k8s_openapi::ByteString(Vec::new()))).collect();
+    let secrets = Secrets { certificates: keys.collect(), passwords };
+    build(&Templates::new().unwrap(), &object, &valid, secrets).unwrap()
 }
 
 #[test]

@@ -58,3 +58,59 @@ fn what_ends_a_daemon_by_itself_is_for_the_kubelet_to_see() {
     let mut bash = start(folder.path(), "exit 7");
     assert_eq!(bash.wait().unwrap().code(), Some(7));
 }
+
+const FILL: &str = include_str!("../templates/common/fill.sh.j2");
+
+/// What `fill` makes of a text with these credentials, or what it says.
+fn filled(format: &str, text: &str, credentials: &[(&str, &str)]) -> Result<String, String> {
+    let folder = tempfile::tempdir().unwrap();
+    let here = folder.path().display();
+    for (path, value) in credentials {
+        let path = folder.path().join("credentials").join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, value).unwrap();
+    }
+    fs::write(folder.path().join("source"), text).unwrap();
+    let functions = FILL.replace("/etc/credentials", &format!("{here}/credentials"));
+    let script = format!("set -u\n{functions}\nfill {format} source folder/target");
+    let ended =
+        Command::new("bash").args(["-c", &script]).current_dir(folder.path()).output().unwrap();
+    if !ended.status.success() {
+        return Err(String::from_utf8_lossy(&ended.stderr).replace(&here.to_string(), ""));
+    }
+    let target = folder.path().join("folder/target");
+    assert_eq!(
+        std::os::unix::fs::PermissionsExt::mode(&fs::metadata(&target).unwrap().permissions())
+            & 0o777,
+        0o600
+    );
+    Ok(fs::read_to_string(target).unwrap())
+}
+
+#[test]
+fn credentials_are_filled_in_as_the_file_needs_them_and_nothing_else_is() {
+    let value = r#"a%b&c\d'e"f$(g)@h"#;
+    let all = [("bus/password", value), ("bus/user", "u")];
+    let text = "user = @credentials/bus/user@\npassword=@credentials/bus/password@;@credentials/bus/user@\n\nmail = a@b.c\n\n";
+    let expected = |value: &str| format!("user = u\npassword={value};u\n\nmail = a@b.c\n\n");
+    assert_eq!(filled("plain", text, &all).unwrap(), expected(value));
+    assert_eq!(filled("python", text, &all).unwrap(), expected(&value.replace('%', "%%")));
+    let js = r#"a%b&c\\d\'e\"f$(g)@h"#;
+    assert_eq!(filled("js", text, &all).unwrap(), expected(js));
+    // A value that looks like a place for another is none.
+    let tricky = [("bus/password", "@credentials/bus/user@"), ("bus/user", "u")];
+    assert_eq!(filled("plain", text, &tricky).unwrap(), expected("@credentials/bus/user@"));
+}
+
+#[test]
+fn a_credential_that_is_missing_or_has_a_line_break_is_told_by_its_file() {
+    let text = "a = @credentials/bus/password@";
+    let missing = filled("plain", text, &[]).unwrap_err();
+    assert!(missing.contains("credentials/bus/password"), "{missing}");
+    let broken = filled("plain", text, &[("bus/password", "secret\nb = 1")]).unwrap_err();
+    assert!(
+        broken.contains("bus/password has a line break") && !broken.contains("secret"),
+        "{broken}"
+    );
+    assert_eq!(filled("plain", text, &[("bus/password", "a\n")]).unwrap(), "a = a");
+}

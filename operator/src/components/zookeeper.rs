@@ -5,15 +5,14 @@ use std::sync::Arc;
 
 use opensdn_crds::component::{self, Component as Facts};
 use opensdn_crds::zookeeper::ZookeeperConfiguration;
-use serde_json::{Value, json};
+use serde_json::json;
 
+use super::shared::port;
 use crate::component::{
-    Check, Component, Container, Description, File, HostPath, Quorum, Scope, SettingsError,
-    Template,
+    Check, Component, Container, Description, File, Given, Mount, SettingsError, Template, Volume,
 };
 use crate::ensemble::SUPER;
 use crate::ensembles::zookeeper::Servers;
-use crate::peers::Peers;
 
 /// The kind Zookeeper.
 pub(super) struct Zookeeper;
@@ -32,49 +31,39 @@ impl Component for Zookeeper {
 
     fn templates(&self) -> &'static [Template] {
         &[
-            (
-                "zookeeper/run-zookeeper.sh",
-                include_str!("../../templates/zookeeper/run-zookeeper.sh.j2"),
-            ),
-            (
-                "zookeeper/check-zookeeper.sh",
-                include_str!("../../templates/zookeeper/check-zookeeper.sh.j2"),
-            ),
-            ("zookeeper/ensemble.sh", include_str!("../../templates/zookeeper/ensemble.sh.j2")),
-            ("zookeeper/zoo.ini", include_str!("../../templates/zookeeper/zoo.ini.j2")),
-            ("zookeeper/log4j.ini", include_str!("../../templates/zookeeper/log4j.ini.j2")),
+            template!("zookeeper/run-zookeeper.sh"),
+            template!("zookeeper/check-zookeeper.sh"),
+            template!("zookeeper/ensemble.sh"),
+            template!("zookeeper/zoo.ini"),
+            template!("zookeeper/log4j.ini"),
         ]
     }
 
-    fn describe(&self, settings: &Value, _: &Peers) -> Result<Description, SettingsError> {
-        let settings: ZookeeperConfiguration = serde_json::from_value(settings.clone())?;
-        let port = |given: Option<i64>, default| {
-            given.and_then(|port| u16::try_from(port).ok()).unwrap_or(default)
-        };
+    fn describe(&self, given: &Given<'_>) -> Result<Description, SettingsError> {
+        let settings: ZookeeperConfiguration = given.settings()?;
         // The names of the two fields are swapped.
         let quorum = port(settings.election_port, QUORUM);
         let election = port(settings.server_port, ELECTION);
         let client = port(settings.client_port, CLIENT);
         let check = |what| format!("bash /etc/contrailconfigmaps/check-zookeeper.sh {what}");
-        let shared = |name, template| File { name, template, scope: Scope::Shared };
         Ok(Description {
             containers: vec![Container {
                 name: "zookeeper",
                 mounts: vec![
-                    ("zookeeper-data", "/var/lib/zookeeper"),
-                    ("zookeeper-logs", "/var/log/zookeeper"),
+                    Mount::at("zookeeper-data", "/var/lib/zookeeper"),
+                    Mount::at("zookeeper-logs", "/var/log/zookeeper"),
                 ],
                 check: Check::Command(check("alive")),
                 readiness: Some(Check::Command(check("serves"))),
                 requests: ("100m", "512Mi"),
-                capabilities: &[],
+                ..Container::default()
             }],
             files: vec![
-                shared("run-zookeeper.sh", "zookeeper/run-zookeeper.sh"),
-                shared("check-zookeeper.sh", "zookeeper/check-zookeeper.sh"),
-                shared("zoo.cfg", "zookeeper/zoo.ini"),
-                shared("log4j.properties", "zookeeper/log4j.ini"),
-                File { name: "ensemble", template: "zookeeper/ensemble.sh", scope: Scope::Pod },
+                File::shared("run-zookeeper.sh", "zookeeper/run-zookeeper.sh"),
+                File::shared("check-zookeeper.sh", "zookeeper/check-zookeeper.sh"),
+                File::shared("zoo.cfg", "zookeeper/zoo.ini"),
+                File::shared("log4j.properties", "zookeeper/log4j.ini"),
+                File::of_pod("ensemble", "zookeeper/ensemble.sh"),
             ],
             values: json!({
                 "client_port": client,
@@ -86,12 +75,12 @@ impl Component for Zookeeper {
                 "admin_port": port(settings.admin_port, ADMIN),
                 "superuser": SUPER,
             }),
-            host_paths: vec![
-                HostPath { volume: "zookeeper-data", path: "/var/lib/contrail/zookeeper" },
-                HostPath { volume: "zookeeper-logs", path: "/var/log/contrail/zookeeper" },
+            volumes: vec![
+                Volume::folder("zookeeper-data", "/var/lib/contrail/zookeeper"),
+                Volume::folder("zookeeper-logs", "/var/log/contrail/zookeeper"),
             ],
-            quorum: Quorum::Majority,
             ensemble: Some(Arc::new(Servers { client, secure: SECURE, quorum, election })),
+            ..Description::default()
         })
     }
 }

@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::fetch::Fetched;
 use super::validate::{Invalid, Valid};
 use crate::cache::Kind;
-use crate::report::{AVAILABLE, DEGRADED, HAD_QUORUM, PAUSED};
+use crate::report::{AVAILABLE, DEGRADED, HAD_QUORUM, PAUSED, RELEASE_KNOWN};
 
 /// What one pass came to.
 #[derive(Clone, Copy, Debug)]
@@ -80,17 +80,13 @@ pub fn status(fetched: &Fetched, outcome: Outcome<'_>, now: &str) -> CommonStatu
     if degraded {
         set(DEGRADED, true, "PodsNotReady", &pods.waits());
     }
+    if let Some(why) = &valid.doubt {
+        set(RELEASE_KNOWN, false, "NoReleaseInTag", why);
+    }
     if let Some(why) = paused {
         set(PAUSED, true, "Annotation", why);
     }
-    let failed = failed.map(|why| ("NotWritten", why.to_owned()));
-    match failed.or_else(|| awaited(fetched, valid, &pods)) {
-        Some((reason, message)) => conditions.reconciling(reason, &message, generation, now),
-        None => match &valid.stopped {
-            Some(why) => conditions.ready("Stopped", why, generation, now),
-            None => conditions.ready("PodsReady", &counts, generation, now),
-        },
-    }
+    settle(&mut conditions, fetched, valid, &pods, failed, generation, now);
     let status = CommonStatus {
         active: Some(active),
         degraded: Some(degraded),
@@ -99,6 +95,26 @@ pub fn status(fetched: &Fetched, outcome: Outcome<'_>, now: &str) -> CommonStatu
         ..CommonStatus::default()
     };
     finish(status, conditions, generation)
+}
+
+/// Ready, or what is awaited.
+fn settle(
+    conditions: &mut Conditions,
+    fetched: &Fetched,
+    valid: &Valid,
+    pods: &Pods,
+    failed: Option<&str>,
+    generation: Option<i64>,
+    now: &str,
+) {
+    let failed = failed.map(|why| ("NotWritten", why.to_owned()));
+    match failed.or_else(|| awaited(fetched, valid, pods)) {
+        Some((reason, message)) => conditions.reconciling(reason, &message, generation, now),
+        None => match &valid.stopped {
+            Some(why) => conditions.ready("Stopped", why, generation, now),
+            None => conditions.ready("PodsReady", &pods.counts(), generation, now),
+        },
+    }
 }
 
 /// What is not yet as it shall be, though no person has to do anything: reason and message.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use kube::ResourceExt as _;
 use opensdn_crds::component::Component as Facts;
 use opensdn_crds::pod::{Container as Given, LogLevel, PodConfiguration};
 use serde::Deserialize;
@@ -10,9 +11,10 @@ use serde_json::Value;
 use super::fetch::{Fetched, Node, Pod, nodes_of};
 use super::status;
 use crate::cache::Kind;
-use crate::component::{Component, Description, word};
+use crate::component::{Component, Description, Given as About, word};
 use crate::ensemble::record::Record;
 use crate::names::{self, Instance};
+use crate::release::{ANNOTATION, Known};
 use crate::report::HAD_QUORUM;
 
 /// What a component's objects are built from.
@@ -36,6 +38,8 @@ pub struct Valid {
     pub waits_for: Option<String>,
     /// Of a service that counts its members.
     pub members: Option<Members>,
+    /// Why it is not known of which release the images are.
+    pub doubt: Option<String>,
 }
 
 /// What is known of the members of a service that counts them.
@@ -97,6 +101,49 @@ pub fn validate(component: &dyn Component, fetched: &Fetched) -> Result<Valid, I
         Value::Null => Value::Object(serde_json::Map::new()),
         settings => settings,
     };
+    needs(facts, fetched)?;
+    let given: Containers = serde_json::from_value(settings.clone()).map_err(unreadable)?;
+    let given = given.containers.unwrap_or_default();
+    let common = common_configuration.unwrap_or_default();
+    let known = release(fetched, &given);
+    let about = About {
+        name: fetched.name(),
+        settings: &settings,
+        common: &common,
+        peers: &fetched.peers,
+        release: known.release,
+    };
+    let description = component.describe(&about).map_err(|error| Invalid {
+        reason: "UnreadableSpec",
+        message: opensdn_runtime::error_chain(&error),
+    })?;
+    let images = images(&description, &given)?;
+    let doubt = known.doubt.filter(|_| description.depends_on_release);
+    let name = fetched.name().to_owned();
+    check_name(facts, fetched, &name)?;
+    let nodes = nodes_of(&fetched.nodes, common.node_selector.as_ref());
+    let addresses = fetched.addresses(&nodes);
+    let instance = Instance { word: word(facts), name };
+    let stopped = names::stopped(&fetched.object, fetched.manager.as_deref());
+    let waits_for = waits_for(facts, fetched, &instance);
+    let members =
+        description.ensemble.is_some().then(|| members(fetched, &instance, &nodes, &addresses));
+    Ok(Valid {
+        instance,
+        description,
+        common,
+        images,
+        nodes,
+        addresses,
+        stopped,
+        waits_for,
+        members,
+        doubt,
+    })
+}
+
+/// What it needs is there, if not yet active.
+fn needs(facts: &Facts, fetched: &Fetched) -> Result<(), Invalid> {
     let missing = fetched.peers.missing(facts);
     if !missing.is_empty() {
         return Err(Invalid {
@@ -107,13 +154,11 @@ pub fn validate(component: &dyn Component, fetched: &Fetched) -> Result<Valid, I
             ),
         });
     }
-    let description = component.describe(&settings, &fetched.peers).map_err(|error| Invalid {
-        reason: "UnreadableSpec",
-        message: opensdn_runtime::error_chain(&error),
-    })?;
-    let given: Containers = serde_json::from_value(settings).map_err(unreadable)?;
-    let images = images(&description, &given.containers.unwrap_or_default())?;
-    let name = fetched.name().to_owned();
+    Ok(())
+}
+
+/// All that is named after it can have the name.
+fn check_name(facts: &Facts, fetched: &Fetched, name: &str) -> Result<(), Invalid> {
     if name.len() > usize::from(facts.longest_name) {
         return Err(Invalid {
             reason: "NameTooLong",
@@ -134,25 +179,15 @@ pub fn validate(component: &dyn Component, fetched: &Fetched) -> Result<Valid, I
             ),
         });
     }
-    let common = common_configuration.unwrap_or_default();
-    let nodes = nodes_of(&fetched.nodes, common.node_selector.as_ref());
-    let addresses = fetched.addresses(&nodes);
-    let instance = Instance { word: word(facts), name };
-    let stopped = names::stopped(&fetched.object, fetched.manager.as_deref());
-    let waits_for = waits_for(facts, fetched, &instance);
-    let members =
-        description.ensemble.is_some().then(|| members(fetched, &instance, &nodes, &addresses));
-    Ok(Valid {
-        instance,
-        description,
-        common,
-        images,
-        nodes,
-        addresses,
-        stopped,
-        waits_for,
-        members,
-    })
+    Ok(())
+}
+
+/// Of which release the images are: by the annotation of the object or its Manager, else by the images.
+fn release(fetched: &Fetched, given: &[Given]) -> Known {
+    let managers =
+        fetched.manager.as_ref().and_then(|manager| manager.annotations().get(ANNOTATION));
+    let annotation = fetched.object.annotations().get(ANNOTATION).or(managers);
+    Known::of(annotation.map(String::as_str), given.iter().filter_map(|one| one.image.as_deref()))
 }
 
 /// What its StatefulSet has on record, else that of a service that is started now.
@@ -189,7 +224,8 @@ fn images(
 ) -> Result<BTreeMap<&'static str, Image>, Invalid> {
     let mut images = BTreeMap::new();
     let mut missing = Vec::new();
-    for container in &description.containers {
+    let all = description.init_containers.iter().chain(&description.containers);
+    for container in all {
         // Of several with one name tf-operator takes the first, too.
         let given = given.iter().find(|given| given.name.as_deref() == Some(container.name));
         let image = given.and_then(|given| given.image.clone()).filter(|image| !image.is_empty());
@@ -199,6 +235,7 @@ fn images(
                 let command = command.filter(|command| !command.is_empty());
                 images.insert(container.name, Image { image, command });
             }
+            None if container.is_optional => {}
             None => missing.push(container.name),
         }
     }
@@ -308,8 +345,14 @@ mod tests {
 
     /// On nodes `a` and `b`.
     fn valid() -> Valid {
-        let description =
-            COMPONENTS.first().unwrap().describe(&json!({}), &Peers::default()).unwrap();
+        let given = About {
+            name: "n",
+            settings: &json!({}),
+            common: &PodConfiguration::default(),
+            peers: &Peers::default(),
+            release: crate::release::Release::default(),
+        };
+        let description = COMPONENTS.first().unwrap().describe(&given).unwrap();
         let node = |name: &str| Node { name: name.into(), labels: BTreeMap::new(), address: None };
         Valid {
             instance: Instance { word: "w".into(), name: "n".into() },
@@ -321,6 +364,7 @@ mod tests {
             stopped: None,
             waits_for: None,
             members: None,
+            doubt: None,
         }
     }
 

@@ -2,7 +2,13 @@
 //! told by the operator: a first start, growth, a change of the leader, lost data, and what must not happen. Each
 //! server has an address of the loopback network, and a folder for what a pod mounts.
 
-#![allow(clippy::indexing_slicing, clippy::unwrap_used, reason = "a test, and the line says where")]
+#![allow(
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::too_many_lines,
+    clippy::unwrap_used,
+    reason = "a test, which is a story, and the line says where"
+)]
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -12,8 +18,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use kube::api::DynamicObject;
-use opensdn_operator::build::build;
 use opensdn_operator::build::certificates::{Subject, certificates};
+use opensdn_operator::build::{Secrets, build};
 use opensdn_operator::cache::{Cache, Feed, Kind};
 use opensdn_operator::components::described;
 use opensdn_operator::ensemble::{Access, Change, DATA_LOST, Ensemble, Member, View};
@@ -87,8 +93,8 @@ impl Stage {
         let subjects: Vec<_> = self.valid.addresses.iter().map(subject).collect();
         let now = OffsetDateTime::now_utc();
         let made = certificates(None, &subjects, &self.authorities.current, now).unwrap();
-        let intents =
-            build(&Templates::new().unwrap(), &object, &self.valid, made.data.clone()).unwrap();
+        let secrets = Secrets { certificates: made.data.clone(), ..Secrets::default() };
+        let intents = build(&Templates::new().unwrap(), &object, &self.valid, secrets).unwrap();
         let files = intents.iter().find(|one| one.kind == Kind::ConfigMap).unwrap();
         for address in &self.valid.addresses {
             let folder = self.folder_of(address);

@@ -1,0 +1,113 @@
+//! A pod of a component, on the network of its node.
+
+use k8s_openapi::api::core::v1::{
+    Affinity, LocalObjectReference, NodeAffinity, NodeSelector, NodeSelectorRequirement,
+    NodeSelectorTerm, PodAffinityTerm, PodAntiAffinity, PodSecurityContext, PodSpec, Toleration,
+};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement};
+
+use super::{container, volumes};
+use crate::component::Container as Described;
+use crate::reconcile::fetch::CONTROL_PLANE;
+use crate::reconcile::validate::Valid;
+
+/// The group of OpenSDN's users in its images.
+const GROUP: i64 = 1999;
+
+pub(super) fn build(valid: &Valid) -> PodSpec {
+    let common = &valid.common;
+    let selector = common.node_selector.clone().filter(|selector| !selector.is_empty());
+    let containers = |described: &[Described]| {
+        let given = described.iter().filter(|one| valid.images.contains_key(one.name));
+        given.map(|one| container::build(valid, one)).collect::<Vec<_>>()
+    };
+    let secrets = common.image_pull_secrets.iter().flatten();
+    let secrets: Vec<_> = secrets.map(|name| LocalObjectReference { name: name.clone() }).collect();
+    PodSpec {
+        affinity: Some(Affinity {
+            node_affinity: selector.is_none().then(on_control_plane),
+            pod_anti_affinity: Some(one_on_a_node(valid)),
+            ..Affinity::default()
+        }),
+        automount_service_account_token: Some(false),
+        containers: containers(&valid.description.containers),
+        init_containers: Some(containers(&valid.description.init_containers))
+            .filter(|init| !init.is_empty()),
+        dns_policy: Some("ClusterFirstWithHostNet".to_owned()),
+        host_network: Some(true),
+        image_pull_secrets: Some(secrets).filter(|secrets| !secrets.is_empty()),
+        node_selector: selector,
+        priority_class_name: Some("system-node-critical".to_owned()),
+        security_context: Some(PodSecurityContext {
+            fs_group: Some(GROUP),
+            supplemental_groups: Some(vec![GROUP]),
+            ..PodSecurityContext::default()
+        }),
+        share_process_namespace: valid.description.shares_processes.then_some(true),
+        service_account_name: Some(valid.instance.service_account()),
+        tolerations: Some(tolerations(valid)),
+        volumes: Some(volumes::build(valid)),
+        ..PodSpec::default()
+    }
+}
+
+/// By either label: what a selector cannot say.
+fn on_control_plane() -> NodeAffinity {
+    let term = |label: &str| NodeSelectorTerm {
+        match_expressions: Some(vec![NodeSelectorRequirement {
+            key: label.to_owned(),
+            operator: "Exists".to_owned(),
+            values: None,
+        }]),
+        ..NodeSelectorTerm::default()
+    };
+    NodeAffinity {
+        required_during_scheduling_ignored_during_execution: Some(NodeSelector {
+            node_selector_terms: CONTROL_PLANE.iter().map(|label| term(label)).collect(),
+        }),
+        ..NodeAffinity::default()
+    }
+}
+
+/// They have the ports of the node.
+fn one_on_a_node(valid: &Valid) -> PodAntiAffinity {
+    let instance = &valid.instance;
+    PodAntiAffinity {
+        required_during_scheduling_ignored_during_execution: Some(vec![PodAffinityTerm {
+            label_selector: Some(LabelSelector {
+                match_expressions: Some(vec![LabelSelectorRequirement {
+                    key: instance.word.clone(),
+                    operator: "In".to_owned(),
+                    values: Some(vec![instance.name.clone()]),
+                }]),
+                ..LabelSelector::default()
+            }),
+            topology_key: "kubernetes.io/hostname".to_owned(),
+            ..PodAffinityTerm::default()
+        }]),
+        ..PodAntiAffinity::default()
+    }
+}
+
+/// Those that are given; else everything, as the network must be there before a node is ready.
+fn tolerations(valid: &Valid) -> Vec<Toleration> {
+    let everything = |effect: &str| Toleration {
+        effect: Some(effect.to_owned()),
+        operator: Some("Exists".to_owned()),
+        ..Toleration::default()
+    };
+    let given = valid.common.tolerations.as_ref().filter(|given| !given.is_empty());
+    let Some(given) = given else {
+        return vec![everything("NoSchedule"), everything("NoExecute")];
+    };
+    let given = given.iter().cloned();
+    given
+        .map(|one| Toleration {
+            effect: one.effect,
+            key: one.key,
+            operator: one.operator,
+            toleration_seconds: one.toleration_seconds,
+            value: one.value,
+        })
+        .collect()
+}

@@ -1,0 +1,127 @@
+//! The volumes of a pod, and where its containers mount them. Names and paths are those of tf-operator.
+
+use k8s_openapi::api::core::v1::{
+    ConfigMapVolumeSource, EmptyDirVolumeSource, HostPathVolumeSource, SecretVolumeSource, Volume,
+    VolumeMount,
+};
+
+use crate::component::{Access, Container, Source};
+use crate::names::TRUST;
+use crate::reconcile::validate::Valid;
+
+/// Where the files of the component are.
+pub(super) const CONFIGURATION_FOLDER: &str = "/etc/contrailconfigmaps";
+const CERTIFICATES_FOLDER: &str = "/etc/certificates";
+const CREDENTIALS_FOLDER: &str = "/etc/credentials";
+const TRUST_FOLDER: &str = "/etc/ssl/certs/kubernetes";
+const TRUST_VOLUME: &str = "ca-certs";
+const LOGS: (&str, &str) = ("contrail-logs", "/var/log/contrail");
+/// The folder of the component's own passwords.
+const OWN: &str = "own";
+/// Volume, path, and whether it may be written.
+const OF_EVERY_NODE: [(&str, &str, bool); 4] = [
+    ("etc-hosts", "/etc/hosts", false),
+    ("etc-resolv", "/etc/resolv.conf", false),
+    ("etc-localtime", "/etc/localtime", false),
+    ("var-crashes", "/var/crashes", true),
+];
+
+/// Those of the pod.
+pub(super) fn build(valid: &Valid) -> Vec<Volume> {
+    let instance = &valid.instance;
+    let mut volumes = vec![
+        config_map(&instance.config_volume(), &instance.config_map()),
+        config_map(TRUST_VOLUME, TRUST),
+        secret(&instance.certificates(), &instance.certificates()),
+    ];
+    let credentials = credentials(valid).into_iter();
+    volumes.extend(credentials.map(|(folder, name)| secret(&volume_of(folder), &name)));
+    volumes.extend(valid.description.volumes.iter().map(|volume| match volume.source {
+        Source::Folder(path) => host_path(volume.name, path, Some("DirectoryOrCreate")),
+        Source::Existing(path) => host_path(volume.name, path, None),
+        Source::Empty => Volume {
+            name: volume.name.to_owned(),
+            empty_dir: Some(EmptyDirVolumeSource::default()),
+            ..Volume::default()
+        },
+    }));
+    let all = OF_EVERY_NODE.iter().map(|(name, path, is_folder)| {
+        host_path(name, path, is_folder.then_some("DirectoryOrCreate"))
+    });
+    volumes.extend(all);
+    volumes
+}
+
+/// Those of a container.
+pub(super) fn mounts(valid: &Valid, described: &Container) -> Vec<VolumeMount> {
+    let mount = |name: &str, path: &str, access: Access| VolumeMount {
+        mount_path: path.to_owned(),
+        mount_propagation: (access == Access::MountForNode).then(|| "Bidirectional".to_owned()),
+        name: name.to_owned(),
+        read_only: (access == Access::Read).then_some(true),
+        ..VolumeMount::default()
+    };
+    let instance = &valid.instance;
+    let own = described.mounts.iter().map(|own| mount(own.volume, own.path, own.access));
+    let mut mounts: Vec<_> = own.collect();
+    mounts.push(mount(&instance.config_volume(), CONFIGURATION_FOLDER, Access::Read));
+    mounts.push(mount(TRUST_VOLUME, TRUST_FOLDER, Access::Read));
+    mounts.push(mount(&instance.certificates(), CERTIFICATES_FOLDER, Access::Read));
+    for (folder, _) in credentials(valid) {
+        let path = format!("{CREDENTIALS_FOLDER}/{folder}");
+        mounts.push(mount(&volume_of(folder), &path, Access::Read));
+    }
+    if valid.description.volumes.iter().any(|volume| volume.name == LOGS.0) {
+        mounts.push(mount(LOGS.0, LOGS.1, Access::Write));
+    }
+    let of_node = OF_EVERY_NODE.iter();
+    mounts.extend(of_node.map(|(name, path, is_written)| {
+        mount(name, path, if *is_written { Access::Write } else { Access::Read })
+    }));
+    mounts
+}
+
+/// Folders and Secrets.
+fn credentials(valid: &Valid) -> Vec<(&'static str, String)> {
+    let own = (!valid.description.passwords.is_empty()).then(|| (OWN, valid.instance.passwords()));
+    let others = valid.description.credentials.iter();
+    own.into_iter().chain(others.map(|one| (one.folder, one.secret.clone()))).collect()
+}
+
+fn volume_of(folder: &str) -> String {
+    format!("{folder}-credentials")
+}
+
+fn config_map(volume: &str, name: &str) -> Volume {
+    Volume {
+        name: volume.to_owned(),
+        config_map: Some(ConfigMapVolumeSource {
+            name: name.to_owned(),
+            ..ConfigMapVolumeSource::default()
+        }),
+        ..Volume::default()
+    }
+}
+
+fn secret(volume: &str, name: &str) -> Volume {
+    Volume {
+        name: volume.to_owned(),
+        secret: Some(SecretVolumeSource {
+            secret_name: Some(name.to_owned()),
+            default_mode: Some(0o440),
+            ..SecretVolumeSource::default()
+        }),
+        ..Volume::default()
+    }
+}
+
+fn host_path(volume: &str, path: &str, type_: Option<&str>) -> Volume {
+    Volume {
+        name: volume.to_owned(),
+        host_path: Some(HostPathVolumeSource {
+            path: path.to_owned(),
+            type_: type_.map(str::to_owned),
+        }),
+        ..Volume::default()
+    }
+}
