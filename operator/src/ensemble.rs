@@ -20,6 +20,8 @@ use rustls::ClientConfig;
 use rustls::sign::SingleCertAndKey;
 use time::{Duration, OffsetDateTime};
 
+use crate::exec::Exec;
+
 /// What the operator's certificate names.
 pub const OPERATOR: &str = "opensdn-operator";
 /// What that certificate names that is used only to give the operator its rights.
@@ -31,6 +33,27 @@ const LIFETIME: Duration = Duration::hours(1);
 
 /// A service that counts its members.
 pub trait Ensemble: Debug + Send + Sync {
+    /// How a member comes.
+    fn joins(&self) -> Joins {
+        Joins::WhenTold
+    }
+
+    /// How a member goes.
+    fn leaves(&self) -> Leaves {
+        Leaves::BeforeItsPod
+    }
+
+    /// What keeps a member from being started again just now, as the service says: `None`, if it can spare it. Every
+    /// member serves when this is asked.
+    fn may_spare<'a>(
+        &'a self,
+        access: &'a Access,
+        address: &'a str,
+    ) -> BoxFuture<'a, Result<Option<String>, ChangeError>> {
+        let _ = (access, address);
+        Box::pin(std::future::ready(Ok(None)))
+    }
+
     /// Asks each of these addresses.
     fn look<'a>(&'a self, access: &'a Access, addresses: &'a [String]) -> BoxFuture<'a, Answers>;
 
@@ -41,6 +64,24 @@ pub trait Ensemble: Debug + Send + Sync {
         view: &'a View,
         change: &'a Change,
     ) -> BoxFuture<'a, Result<(), ChangeError>>;
+}
+
+/// How a member comes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Joins {
+    /// The others are told of it when it runs and has caught up.
+    WhenTold,
+    /// It tells them itself when it starts.
+    ByItself,
+}
+
+/// How a member goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Leaves {
+    /// The service is told while it runs, and its pod ends then.
+    BeforeItsPod,
+    /// Its pod ends first, and then the others are told.
+    AfterItsPod,
 }
 
 /// A change of the members.
@@ -154,6 +195,8 @@ pub struct Access {
     pub operator: Arc<ClientConfig>,
     /// With that of [`SUPER`].
     pub superuser: Arc<ClientConfig>,
+    /// Where programs of members are run.
+    pub exec: Arc<dyn Exec>,
 }
 
 /// Why there is none.
@@ -173,7 +216,11 @@ impl Access {
     ///
     /// # Errors
     /// They cannot be made.
-    pub fn new(authorities: &Authorities, now: OffsetDateTime) -> Result<Self, AccessError> {
+    pub fn new(
+        authorities: &Authorities,
+        now: OffsetDateTime,
+        exec: Arc<dyn Exec>,
+    ) -> Result<Self, AccessError> {
         let config = |name: &str| -> Result<Arc<ClientConfig>, AccessError> {
             let profile = LeafProfile {
                 common_name: name.to_owned(),
@@ -197,7 +244,7 @@ impl Access {
                 )));
             Ok(Arc::new(config))
         };
-        Ok(Self { operator: config(OPERATOR)?, superuser: config(SUPER)? })
+        Ok(Self { operator: config(OPERATOR)?, superuser: config(SUPER)?, exec })
     }
 }
 

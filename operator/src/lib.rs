@@ -6,6 +6,7 @@
 //! manager      one pass over a Manager: an object for each of its services
 //! build        the objects of a component, pure
 //! component    what a component is to all this; components/ has one description for each kind
+//! exec         runs programs in pods
 //! peers        the components around one
 //! release      of which releases images are
 //! cache        what is known of the cluster, by watches
@@ -21,6 +22,7 @@ pub mod components;
 pub mod controller;
 pub mod ensemble;
 mod ensembles;
+pub mod exec;
 pub mod manager;
 pub mod metrics;
 pub mod names;

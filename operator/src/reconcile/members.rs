@@ -1,8 +1,8 @@
 //! The members of a service that counts them itself: looked at before anything of them is changed, and then one
 //! thing is. What is next is decided in [`crate::ensemble::plan`].
 
-use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use kube::ResourceExt as _;
@@ -15,6 +15,7 @@ use super::{Context, Error, apply};
 use crate::cache::Kind;
 use crate::ensemble::plan::{Seat, Situation, Step, next};
 use crate::ensemble::{Access, Change, View};
+use crate::exec::InPods;
 
 /// Until it is looked at again, while something is left to do.
 pub(super) const LOOK_AGAIN: Duration = Duration::from_secs(3);
@@ -78,7 +79,9 @@ pub(super) async fn plan(
     if ctx.settled.is(&uid, &seen) {
         return Ok(None);
     }
-    let access = Access::new(authorities, OffsetDateTime::now_utc()).map_err(Error::Access)?;
+    let exec = Arc::new(InPods::new(ctx.client.clone(), &namespace_of(fetched), pods(fetched)));
+    let access =
+        Access::new(authorities, OffsetDateTime::now_utc(), exec).map_err(Error::Access)?;
     let answers = ensemble.look(&access, &valid.addresses).await;
     let plan = match View::of(&answers, |host| address_of(fetched, host)) {
         Err(why) => {
@@ -144,7 +147,7 @@ pub(super) async fn act(
     valid: &mut Valid,
     plan: &Plan,
 ) -> Result<(), Error> {
-    let namespace = fetched.object.namespace().unwrap_or_default();
+    let namespace = namespace_of(fetched);
     match &plan.step {
         Step::Settled | Step::Wait(_) | Step::Scale(_) => {}
         Step::Restart { pod, .. } => {
@@ -174,6 +177,16 @@ pub(super) async fn act(
         }
     }
     Ok(())
+}
+
+fn namespace_of(fetched: &Fetched) -> String {
+    fetched.object.namespace().unwrap_or_default()
+}
+
+/// The names of the pods by their addresses.
+fn pods(fetched: &Fetched) -> BTreeMap<String, String> {
+    let pods = fetched.pods.iter().filter(|pod| !pod.is_going);
+    pods.filter_map(|pod| Some((pod.address.clone()?, pod.name.clone()))).collect()
 }
 
 /// The addresses of the nodes, in order.

@@ -17,12 +17,15 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
 use kube::api::DynamicObject;
 use opensdn_operator::build::certificates::{Subject, certificates};
 use opensdn_operator::build::{Secrets, build};
 use opensdn_operator::cache::{Cache, Feed, Kind};
 use opensdn_operator::components::described;
 use opensdn_operator::ensemble::{Access, Change, DATA_LOST, Ensemble, Member, View};
+use opensdn_operator::exec::{Exec, ExecError, Output};
 use opensdn_operator::names::Instance;
 use opensdn_operator::reconcile::fetch::Fetched;
 use opensdn_operator::reconcile::validate::{Valid, validate};
@@ -35,6 +38,22 @@ use time::OffsetDateTime;
 
 const REPOSITORY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
 const LONGEST: Duration = Duration::from_secs(60);
+
+/// ZooKeeper is asked by its port.
+#[derive(Debug)]
+struct Nowhere;
+
+impl Exec for Nowhere {
+    fn run<'a>(
+        &'a self,
+        address: &'a str,
+        _: &'a str,
+        _: &'a [&'a str],
+        _: Duration,
+    ) -> BoxFuture<'a, Result<Output, ExecError>> {
+        std::future::ready(Err(ExecError::NoPod(address.to_owned()))).boxed()
+    }
+}
 
 /// What a cluster has of a ZooKeeper, and its servers.
 struct Stage {
@@ -169,7 +188,7 @@ impl Stage {
     }
 
     fn access(&self) -> Access {
-        Access::new(&self.authorities, OffsetDateTime::now_utc()).unwrap()
+        Access::new(&self.authorities, OffsetDateTime::now_utc(), Arc::new(Nowhere)).unwrap()
     }
 
     async fn view(&self) -> Result<View, String> {
@@ -351,7 +370,11 @@ async fn nobody_changes_the_members_without_the_certificate_of_the_operator() {
     stage.authorities = good;
     // With rights to nothing but reading: that of a client without the superuser's help.
     let access = stage.access();
-    let swapped = Access { operator: access.superuser.clone(), superuser: access.operator.clone() };
+    let swapped = Access {
+        operator: access.superuser.clone(),
+        superuser: access.operator.clone(),
+        ..access.clone()
+    };
     let view = stage.view().await.unwrap();
     let change = Change::Add(member(2, "127.1.1.2"));
     let refused = stage.ensemble().make(&swapped, &view, &change).await.unwrap_err();
