@@ -43,6 +43,17 @@ pub trait Ensemble: Debug + Send + Sync {
         Leaves::BeforeItsPod
     }
 
+    /// Does a part of what is left to do for the members that there are, and says what; `None` when nothing is. Every
+    /// member serves when this is asked.
+    fn tend<'a>(
+        &'a self,
+        access: &'a Access,
+        view: &'a View,
+    ) -> BoxFuture<'a, Result<Option<String>, ChangeError>> {
+        let _ = (access, view);
+        Box::pin(std::future::ready(Ok(None)))
+    }
+
     /// What keeps a member from being started again just now, as the service says: `None`, if it can spare it. Every
     /// member serves when this is asked.
     fn may_spare<'a>(
@@ -140,11 +151,16 @@ pub struct View {
 pub struct NoQuorum(pub String);
 
 impl View {
-    /// What the answers come to. `address_of` is that of a host in the list.
+    /// What the answers come to. `address_of` is that of a host in the list. Who `has_left`, by our own doing, and
+    /// is only to be taken off the list, is not missed.
     ///
     /// # Errors
     /// Fewer than most of the members answer, or they disagree.
-    pub fn of(answers: &Answers, address_of: impl Fn(&str) -> String) -> Result<Self, NoQuorum> {
+    pub fn of(
+        answers: &Answers,
+        address_of: impl Fn(&str) -> String,
+        has_left: impl Fn(&str) -> bool,
+    ) -> Result<Self, NoQuorum> {
         let good =
             answers.iter().filter_map(|(address, said)| Some((address, said.as_ref().ok()?)));
         let newest = good.clone().max_by_key(|(_, said)| said.version);
@@ -157,14 +173,26 @@ impl View {
         };
         let address = |member: &Member| Member { host: address_of(&member.host), ..member.clone() };
         let members: Vec<Member> = newest.members.iter().map(address).collect();
+        let lists = good.clone().filter(|(_, said)| said.version == newest.version);
+        let other = lists.map(|(address, said)| (address, hosts(&said.members)));
+        let other = other.into_iter().find(|(_, hosts)| *hosts != self::hosts(&newest.members));
+        if let Some((who, others)) = other {
+            return Err(NoQuorum(format!(
+                "they disagree about who is a member: {who} says {others:?}, another {:?}",
+                hosts(&newest.members)
+            )));
+        }
         // Who knows an older list has not caught up.
         let current = good.clone().filter(|(_, said)| said.version == newest.version);
         let serving: BTreeSet<String> = current.map(|(address, _)| address.clone()).collect();
         let leaders: Vec<&String> =
             good.filter(|(_, said)| said.is_leader).map(|(address, _)| address).collect();
-        let count = members.iter().filter(|member| serving.contains(&member.host)).count();
-        if count <= members.len() / 2 {
-            return Err(NoQuorum(format!("{count} of {} members answer", members.len())));
+        let serves = |member: &Member| serving.contains(&member.host);
+        let count = members.iter().filter(|member| serves(member)).count();
+        let left = members.iter().filter(|member| !serves(member) && has_left(&member.host));
+        let members_left = members.len() - left.count();
+        if count <= members_left / 2 {
+            return Err(NoQuorum(format!("{count} of {members_left} members answer")));
         }
         let leader = match leaders.as_slice() {
             [leader] => (*leader).clone(),
@@ -186,6 +214,10 @@ impl View {
     pub fn has(&self, address: &str) -> bool {
         self.members.iter().any(|member| member.host == address)
     }
+}
+
+fn hosts(members: &[Member]) -> BTreeSet<&str> {
+    members.iter().map(|member| member.host.as_str()).collect()
 }
 
 /// How the operator shows who it is.
@@ -260,7 +292,7 @@ mod tests {
     fn view(answers: &[(&str, Result<Answer, String>)]) -> Result<View, NoQuorum> {
         let answers =
             answers.iter().map(|(host, said)| ((*host).to_owned(), said.clone())).collect();
-        View::of(&answers, |host| host.replace('h', "a"))
+        View::of(&answers, |host| host.replace('h', "a"), |host| host == "a9")
     }
 
     #[test]
@@ -295,6 +327,24 @@ mod tests {
             ("a9", said(7, &[1, 2, 3], false)),
         ];
         assert_eq!(view(&all), Err(NoQuorum("1 of 3 members answer".to_owned())));
+    }
+
+    #[test]
+    fn who_has_left_by_our_own_doing_is_not_missed() {
+        let lost = || Err("connection refused".to_owned());
+        let last = view(&[("a1", said(0, &[1, 9], true)), ("a9", lost())]);
+        assert!(last.unwrap().has("a9"), "it has to be taken off the list");
+        let other = view(&[("a1", said(0, &[1, 2], true)), ("a2", lost())]);
+        assert!(other.is_err());
+    }
+
+    #[test]
+    fn members_that_disagree_about_who_is_one_decide_nothing() {
+        let all = [("a1", said(0, &[1, 2], true)), ("a2", said(0, &[1, 2, 3], false))];
+        let why = view(&all).unwrap_err().0;
+        assert!(why.contains("they disagree about who is a member"), "{why}");
+        let other_order = [("a1", said(0, &[1, 2], true)), ("a2", said(0, &[2, 1], false))];
+        assert!(view(&other_order).is_ok());
     }
 
     #[test]

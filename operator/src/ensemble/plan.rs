@@ -4,7 +4,7 @@
 //! - A member that stays has to serve before anything is changed, so that at most one is missing by our doing.
 //! - The leader goes last, and is started again last.
 
-use super::{Change, Member, View};
+use super::{Change, Joins, Leaves, Member, View};
 use crate::ensemble::record::Record;
 
 /// What is looked at.
@@ -18,6 +18,10 @@ pub struct Situation<'a> {
     pub pods: &'a [Seat],
     /// Numbers, and how many pods there are to be.
     pub record: &'a Record,
+    /// How a member comes.
+    pub joins: Joins,
+    /// How a member goes.
+    pub leaves: Leaves,
 }
 
 /// What matters of a pod.
@@ -93,7 +97,7 @@ pub fn next(now: &Situation<'_>) -> Step {
         return join(now, missing);
     }
     if let Some(leaving) = leaves_next(now) {
-        return Step::Tell(Change::Remove(leaving));
+        return leave(now, leaving);
     }
     // More pods than members: those that have left.
     if now.record.replicas > count(wanted.len()) {
@@ -128,11 +132,11 @@ fn take_out_who_has_lost_data(now: &Situation<'_>) -> Option<Step> {
 
 /// One member comes.
 fn join(now: &Situation<'_>, missing: &str) -> Step {
-    let Situation { wanted, view, pods, record } = now;
+    let Situation { wanted, view, pods, record, joins, .. } = now;
     let is_new = |address: &str| wanted.iter().any(|one| one == address) && !view.has(address);
     let mut new = pods.iter().filter(|pod| is_new(&pod.address));
     let ready = new.clone().find(|pod| view.serving.contains(&pod.address));
-    if let Some(pod) = ready {
+    if let Some(pod) = ready.filter(|_| *joins == Joins::WhenTold) {
         return match record.ids.get(&pod.address) {
             Some(id) => Step::Tell(Change::Add(Member { id: *id, host: pod.address.clone() })),
             None => Step::Wait(format!("waits for files for {}", pod.address)),
@@ -154,6 +158,17 @@ fn leaves_next(now: &Situation<'_>) -> Option<Member> {
         now.view.members.iter().filter(|member| !now.wanted.contains(&member.host)).collect();
     leaving.sort_by_key(|member| member.host == now.view.leader);
     leaving.first().map(|&member| member.clone())
+}
+
+/// One member goes. Where its pod has to end first that is made again, and waits for a node.
+fn leave(now: &Situation<'_>, leaving: Member) -> Step {
+    let runs = |pod: &&Seat| pod.address == leaving.host;
+    match now.pods.iter().find(runs) {
+        Some(pod) if now.leaves == Leaves::AfterItsPod => {
+            Step::Restart { pod: pod.pod.clone(), why: "its member leaves" }
+        }
+        _ => Step::Tell(Change::Remove(leaving)),
+    }
 }
 
 /// One pod whose template has changed: that of the leader last.

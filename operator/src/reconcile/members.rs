@@ -14,7 +14,7 @@ use super::validate::{Members, Valid};
 use super::{Context, Error, apply};
 use crate::cache::Kind;
 use crate::ensemble::plan::{Seat, Situation, Step, next};
-use crate::ensemble::{Access, Change, View};
+use crate::ensemble::{Access, Change, Ensemble, Leaves, View};
 use crate::exec::InPods;
 
 /// Until it is looked at again, while something is left to do.
@@ -83,7 +83,12 @@ pub(super) async fn plan(
     let access =
         Access::new(authorities, OffsetDateTime::now_utc(), exec).map_err(Error::Access)?;
     let answers = ensemble.look(&access, &valid.addresses).await;
-    let plan = match View::of(&answers, |host| address_of(fetched, host)) {
+    let has_left = |host: &str| {
+        ensemble.leaves() == Leaves::AfterItsPod
+            && !wanted.iter().any(|address| address == host)
+            && seats.iter().all(|seat| seat.address != host)
+    };
+    let plan = match View::of(&answers, |host| address_of(fetched, host), has_left) {
         Err(why) => {
             members.waits = Some(("NoQuorum", no_quorum(&why.0, members.had_quorum)));
             None
@@ -92,7 +97,13 @@ pub(super) async fn plan(
             members.record = members.record.as_seen(&view).with(&valid.addresses);
             let step = if members.had_quorum {
                 let record = &members.record;
-                next(&Situation { wanted: &wanted, view: &view, pods: &seats, record })
+                let (joins, leaves) = (ensemble.joins(), ensemble.leaves());
+                let situation =
+                    Situation { wanted: &wanted, view: &view, pods: &seats, record, joins, leaves };
+                match next(&situation) {
+                    Step::Settled => tend(&*ensemble, &access, &view).await,
+                    step => step,
+                }
             } else {
                 // Before anything is changed it is on record that the service is not to be started anew.
                 Step::Wait("the members serve for the first time".to_owned())
@@ -108,6 +119,17 @@ pub(super) async fn plan(
     };
     valid.members = Some(members);
     Ok(plan)
+}
+
+/// When all members are as they shall be: what is left to do for them.
+async fn tend(ensemble: &dyn Ensemble, access: &Access, view: &View) -> Step {
+    match ensemble.tend(access, view).await {
+        Ok(None) => Step::Settled,
+        Ok(Some(what)) => Step::Wait(what),
+        Err(error) => {
+            Step::Wait(format!("failed to look after the members: {error}; will try again"))
+        }
+    }
 }
 
 /// What is awaited, and how many pods there are to be.

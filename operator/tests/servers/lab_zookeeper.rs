@@ -193,7 +193,7 @@ impl Stage {
 
     async fn view(&self) -> Result<View, String> {
         let answers = self.ensemble().look(&self.access(), &self.valid.addresses).await;
-        View::of(&answers, str::to_owned).map_err(|why| format!("{why}; {answers:?}"))
+        View::of(&answers, str::to_owned, |_| false).map_err(|why| format!("{why}; {answers:?}"))
     }
 
     /// Until those serve, and no others.

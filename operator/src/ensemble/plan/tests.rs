@@ -15,6 +15,8 @@ struct World {
     random: u64,
     /// Nodes that are lost: what runs there does not serve.
     lost: BTreeSet<String>,
+    joins: Joins,
+    leaves: Leaves,
 }
 
 #[derive(Clone, Default)]
@@ -45,7 +47,14 @@ impl World {
             version: 1,
             random: seed,
             lost: BTreeSet::new(),
+            joins: Joins::WhenTold,
+            leaves: Leaves::BeforeItsPod,
         }
+    }
+
+    /// One whose members come by themselves, and go when their pods have ended.
+    fn of_its_own(wanted: &[&str], seed: u64) -> Self {
+        Self { joins: Joins::ByItself, leaves: Leaves::AfterItsPod, ..Self::new(wanted, seed) }
     }
 
     fn chance(&mut self, of: usize) -> usize {
@@ -76,6 +85,17 @@ impl World {
                 pod.serves = !pod.has_lost_data && !self.lost.contains(&pod.address);
             }
         }
+        let new: Vec<_> = self.serving().into_iter().filter(|one| !self.has(one)).collect();
+        if self.joins == Joins::ByItself && !new.is_empty() {
+            let [host] = new.as_slice() else { panic!("{new:?} come at once") };
+            assert!(self.wanted.contains(host), "{host} comes where none is wanted");
+            let id = self.members.iter().map(|one| one.id).max().unwrap_or_default() + 1;
+            self.members.push(Member { id, host: host.clone() });
+        }
+    }
+
+    fn has(&self, host: &str) -> bool {
+        self.members.iter().any(|one| one.host == host)
     }
 
     fn serving(&self) -> BTreeSet<String> {
@@ -88,7 +108,14 @@ impl World {
         let serving = self.serving();
         let serves = |member: &&Member| serving.contains(&member.host);
         let count = self.members.iter().filter(serves).count();
-        if count <= self.members.len() / 2 {
+        let runs = |host: &str| self.pods.values().any(|pod| pod.address == host);
+        let has_left = |member: &&Member| {
+            self.leaves == Leaves::AfterItsPod
+                && !self.wanted.contains(&member.host)
+                && !runs(&member.host)
+        };
+        let left = self.members.iter().filter(has_left).count();
+        if count <= (self.members.len() - left) / 2 {
             assert!(self.members.len() < 3, "no quorum: {serving:?} of {:?}", self.members);
             return None;
         }
@@ -113,8 +140,9 @@ impl World {
                 is_going: false,
             })
             .collect();
+        let (joins, leaves) = (self.joins, self.leaves);
         let Self { wanted, record, .. } = &*self;
-        let step = next(&Situation { wanted, view: &view, pods: &seats, record });
+        let step = next(&Situation { wanted, view: &view, pods: &seats, record, joins, leaves });
         self.act(&step);
         step
     }
@@ -132,6 +160,8 @@ impl World {
             }
             Step::Tell(Change::Remove(member)) => {
                 let serving = self.serving();
+                let runs = self.pods.values().any(|pod| pod.address == member.host);
+                assert!(self.leaves == Leaves::BeforeItsPod || !runs, "{member:?} still runs");
                 let stays = self.members.iter().filter(|one| *one != member);
                 assert!(stays.clone().all(|one| serving.contains(&one.host)), "{member:?}");
                 self.members.retain(|one| one != member);
@@ -275,4 +305,24 @@ fn pods_that_somebody_took_away_are_given_back_at_once() {
     world.pods.pop_last();
     assert_eq!(told(&world.settle()), Vec::<String>::new());
     assert_eq!(world.record.replicas, 3);
+}
+
+#[test]
+fn members_that_come_by_themselves_and_go_with_their_pods_do_so_one_at_a_time() {
+    for seed in 0..300 {
+        let mut world = World::of_its_own(&["a", "b", "c"], seed);
+        assert_eq!(world.settle(), []);
+        world.wanted = addresses(&["a", "b", "c", "d", "e"]);
+        assert_eq!(told(&world.settle()), Vec::<String>::new(), "nobody has to tell");
+        world.wanted = addresses(&["b", "d", "e"]);
+        let mut told = told(&world.settle());
+        told.sort();
+        assert_eq!(told, ["-a", "-c"]);
+        world.wanted = addresses(&["b", "d", "f"]);
+        assert_eq!(self::told(&world.settle()), ["-e"]);
+        world.wanted = addresses(&["d"]);
+        world.settle();
+        world.wanted = addresses(&["a", "b", "d"]);
+        world.settle();
+    }
 }
