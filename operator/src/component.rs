@@ -23,6 +23,11 @@ pub trait Component: Sync {
     /// The templates of its files.
     fn templates(&self) -> &'static [Template];
 
+    /// Whether its containers read certificates, and which CAs they trust, only when they start.
+    fn reads_certificates_once(&self) -> bool {
+        false
+    }
+
     /// What its pods are made of, by what is given of it and of what is around it.
     ///
     /// # Errors

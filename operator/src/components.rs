@@ -13,7 +13,7 @@ mod redis;
 mod shared;
 mod zookeeper;
 
-use crate::component::{Component, Template};
+use crate::component::{self, Component, Template};
 
 /// All that it makes run.
 pub static COMPONENTS: &[&dyn Component] =
@@ -48,4 +48,10 @@ pub fn described() -> impl Iterator<Item = &'static dyn Component> {
 #[must_use]
 pub fn of_kind(kind: &str) -> Option<&'static dyn Component> {
     COMPONENTS.iter().copied().find(|component| component.facts().kind == kind)
+}
+
+/// The component whose pods have that word for their kind.
+#[must_use]
+pub fn of_word(word: &str) -> Option<&'static dyn Component> {
+    COMPONENTS.iter().copied().find(|component| component::word(component.facts()) == word)
 }

@@ -31,6 +31,10 @@ pub const ADOPT: &str = "opensdn.io/adopt";
 pub const CA_SECRET: &str = "opensdn-ca";
 /// The ConfigMap of a namespace with the certificates that are trusted.
 pub const TRUST: &str = "csr-signer-ca";
+/// Its annotation with the time at which its bundle was published.
+pub const PUBLISHED: &str = "opensdn.io/published-at";
+/// The end of the names of Secrets with the certificates of pods.
+pub const CERTIFICATES: &str = "-secret-certificates";
 /// Its key.
 pub const TRUST_KEY: &str = "ca-bundle.crt";
 
@@ -72,7 +76,7 @@ impl Instance {
     /// The Secret with the certificates of its pods, and their volume.
     #[must_use]
     pub fn certificates(&self) -> String {
-        format!("{}-secret-certificates", self.name)
+        format!("{}{CERTIFICATES}", self.name)
     }
 
     /// The Secret with its passwords.

@@ -12,6 +12,7 @@
 //! again: no step relies on one that was done before.
 
 pub(crate) mod apply;
+mod authorities;
 pub mod fetch;
 pub mod members;
 pub mod status;
@@ -21,14 +22,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::ResourceExt;
 use kube::api::{ApiResource, DynamicObject};
 use kube::runtime::controller::Action;
-use opensdn_pki::{
-    Authorities, AuthorityError, CaProfile, CaSecret, Rotation, SecretError, SecretSpec,
-    SecretState, crypto_provider,
-};
+use opensdn_pki::{AuthorityError, SecretError, crypto_provider};
 use opensdn_runtime::apply::{Context as Writer, read_as};
 use opensdn_runtime::call::CallError;
 use opensdn_runtime::error_chain;
@@ -86,6 +83,8 @@ pub enum Error {
     Call(Box<CallError>),
     #[error("obtain the CA of the namespace")]
     Ca(#[source] SecretError),
+    #[error("obtain the CA of the namespace: it was changed meanwhile")]
+    CaChanged,
     #[error("make certificates")]
     Certificates(#[source] AuthorityError),
     #[error(transparent)]
@@ -146,7 +145,7 @@ pub async fn reconcile(
             Ok(Action::await_change()),
         ),
         Ok(mut valid) => {
-            let made = make_so(ctx, &fetched, &mut valid).await;
+            let made = make_so(ctx, component, &fetched, &mut valid).await;
             // With what was applied just now.
             let fetched = Fetched::read(&ctx.cache, fetched.object.clone(), &instance);
             let status = match &made {
@@ -175,17 +174,26 @@ pub async fn reconcile(
 }
 
 /// Builds and applies what the component consists of.
-async fn make_so(ctx: &Context, fetched: &Fetched, valid: &mut Valid) -> Result<Action, Error> {
+async fn make_so(
+    ctx: &Context,
+    component: &dyn Component,
+    fetched: &Fetched,
+    valid: &mut Valid,
+) -> Result<Action, Error> {
     let namespace = fetched.object.namespace().unwrap_or_default();
-    let authorities = authorities(ctx, &namespace).await?;
-    publish(ctx, fetched, &namespace, &authorities).await?;
-    let plan = members::plan(ctx, fetched, valid, &authorities).await?;
+    let authorities = authorities::obtain(ctx, fetched).await?;
+    authorities::publish(ctx, fetched, &authorities).await?;
     let stored = fetched.owned.get(&(Kind::Secret, valid.instance.certificates()));
     let now = OffsetDateTime::now_utc();
     let subjects = subjects(fetched, valid);
-    let certificates =
-        certificates(stored.map(|secret| &**secret), &subjects, &authorities.current, now);
+    let are_ready = fetched.pods_can_spare_one(valid, component.reads_certificates_once(), now);
+    let stored = stored.map(|secret| &**secret);
+    let certificates = certificates(stored, &subjects, &authorities, now, are_ready);
     let certificates = certificates.map_err(Error::Certificates)?;
+    if component.reads_certificates_once() {
+        valid.certificates_since = since(fetched, &certificates.issued_at);
+    }
+    let plan = members::plan(ctx, fetched, valid, &authorities).await?;
     let secret = valid.instance.certificates();
     ctx.metrics.certificates(&namespace, &secret, Some(certificates.expires_at));
     if certificates.issued > 0 {
@@ -210,6 +218,11 @@ async fn make_so(ctx: &Context, fetched: &Fetched, valid: &mut Valid) -> Result<
         apply::delete(&ctx.writer, Kind::Pod, &pod).await?;
     }
     let until = Duration::try_from(certificates.renew_at - now).unwrap_or_default();
+    let until = if authorities::is_rotating(&authorities) {
+        until.min(authorities::LOOK_AGAIN)
+    } else {
+        until
+    };
     let waits = valid.members.as_ref().is_some_and(|members| members.waits.is_some());
     Ok(Action::requeue(if waits { members::LOOK_AGAIN } else { until.min(LONGEST_PAUSE) }))
 }
@@ -234,43 +247,15 @@ async fn own_passwords(ctx: &Context, fetched: &Fetched, valid: &Valid) -> Resul
     Ok(passwords(stored.as_ref(), wanted, random)?)
 }
 
-/// The CA of the namespace: from the cache, else made.
-async fn authorities(ctx: &Context, namespace: &str) -> Result<Authorities, Error> {
-    if let Some(stored) = ctx.cache.get(Kind::Secret, namespace, names::CA_SECRET)
-        && let Ok(secret) =
-            serde_json::to_value(&*stored).and_then(serde_json::from_value::<Secret>)
-        && let SecretState::Complete { authorities, .. } = opensdn_pki::parse(&secret)
-    {
-        return Ok(authorities);
-    }
-    let spec = SecretSpec {
-        namespace: namespace.to_owned(),
-        name: names::CA_SECRET.to_owned(),
-        labels: names::managed(BTreeMap::new()),
-        field_manager: names::OPERATOR.to_owned(),
-    };
-    let rotation = Rotation::new(CaProfile::new("OpenSDN CA"));
-    CaSecret::new(ctx.client.clone(), spec, rotation).obtain().await.map_err(Error::Ca)
-}
-
-/// Has all pods of the namespace trust the CA.
-async fn publish(
-    ctx: &Context,
+/// Since when the members at these addresses have what they read only when they start: their certificates, and the CAs
+/// that they trust.
+fn since(
     fetched: &Fetched,
-    namespace: &str,
-    authorities: &Authorities,
-) -> Result<(), CallError> {
-    let bundle = authorities.bundle();
-    let stored = fetched.trust.as_ref();
-    let stored = stored.and_then(|trust| trust.data.get("data")?.get(names::TRUST_KEY)?.as_str());
-    if stored == Some(bundle.as_str()) {
-        return Ok(());
-    }
-    let mut trust = DynamicObject::new(names::TRUST, &ApiResource::erase::<ConfigMap>(&()));
-    trust.metadata.namespace = Some(namespace.to_owned());
-    trust.metadata.labels = Some(names::managed(BTreeMap::new()));
-    trust.data = json!({"data": {(names::TRUST_KEY): bundle}});
-    apply::write(&ctx.writer, &ctx.cache, Kind::ConfigMap, &trust).await
+    issued_at: &BTreeMap<String, OffsetDateTime>,
+) -> BTreeMap<String, OffsetDateTime> {
+    let trusted = fetched.trust.as_deref().and_then(authorities::published_since);
+    let latest = |at: OffsetDateTime| trusted.map_or(at, |trusted| trusted.max(at));
+    issued_at.iter().map(|(address, at)| (address.clone(), latest(*at))).collect()
 }
 
 /// Whom certificates are for: each address, with the name of its node.

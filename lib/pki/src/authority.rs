@@ -16,7 +16,7 @@ use crate::identity::{Identity, IdentityError};
 use crate::profile::{CaProfile, LeafProfile};
 
 /// How far another machine's clock may be behind ours.
-const CLOCK_SKEW: Duration = Duration::hours(1);
+pub(crate) const CLOCK_SKEW: Duration = Duration::hours(1);
 
 /// Why a certificate could not be made or read.
 #[derive(Debug, thiserror::Error)]

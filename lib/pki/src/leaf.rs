@@ -8,7 +8,7 @@ use rustls_pki_types::pem::PemObject as _;
 use time::OffsetDateTime;
 use x509_parser::prelude::{FromDer, GeneralName, ParsedExtension, X509Certificate, X509Extension};
 
-use crate::authority::Authority;
+use crate::authority::CLOCK_SKEW;
 use crate::identity::{Identity, IdentityError};
 
 /// Why another certificate is needed.
@@ -25,33 +25,27 @@ pub enum LeafError {
     Names,
 }
 
-/// When a certificate should be replaced, and when it has to be.
+/// When a certificate was made, should be replaced, and has to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Times {
+    /// When it was made.
+    pub issued: OffsetDateTime,
     /// At two thirds of its life.
     pub due: OffsetDateTime,
     /// Its end.
     pub until: OffsetDateTime,
 }
 
-/// When a certificate that `authority` issued for `names` should be replaced. Both are PEM.
+/// When a certificate that the CA issued for `names` should be replaced. All three are PEM.
 ///
 /// # Errors
 /// It cannot be used any more: it or its key cannot be read, they do not belong together, another CA issued
 /// it, or it has other names.
-pub fn times(
-    certificate: &str,
-    key: &str,
-    authority: &Authority,
-    names: &[String],
-) -> Result<Times, LeafError> {
+pub fn times(certificate: &str, key: &str, ca: &str, names: &[String]) -> Result<Times, LeafError> {
     Identity::from_pem(certificate.as_bytes(), key.as_bytes())?;
     let der = der(certificate)?;
     let leaf = parse(&der)?;
-    let ca = self::der(authority.certificate())?;
-    let ca = parse(&ca)?;
-    // Two CAs that were made in the same second have the same name, but not the same key.
-    if leaf.issuer().as_raw() != ca.subject().as_raw() || authority_key(&leaf) != own_key(&ca) {
+    if !is_issuer(&leaf, ca)? {
         return Err(LeafError::Issuer);
     }
     if names_of(&leaf) != names.iter().cloned().collect() {
@@ -59,7 +53,22 @@ pub fn times(
     }
     let validity = leaf.validity();
     let (from, until) = (validity.not_before.to_datetime(), validity.not_after.to_datetime());
-    Ok(Times { due: from + (until - from) * 2 / 3, until })
+    Ok(Times { issued: from + CLOCK_SKEW, due: from + (until - from) * 2 / 3, until })
+}
+
+/// Whether that CA issued the certificate. Both are PEM.
+///
+/// # Errors
+/// One of them is no certificate.
+pub fn is_issued_by(certificate: &str, ca: &str) -> Result<bool, LeafError> {
+    is_issuer(&parse(&der(certificate)?)?, ca)
+}
+
+/// Two CAs that were made in the same second have the same name, but not the same key.
+fn is_issuer(leaf: &X509Certificate<'_>, ca: &str) -> Result<bool, LeafError> {
+    let ca = der(ca)?;
+    let ca = parse(&ca)?;
+    Ok(leaf.issuer().as_raw() == ca.subject().as_raw() && authority_key(leaf) == own_key(&ca))
 }
 
 fn der(pem: &str) -> Result<CertificateDer<'static>, LeafError> {
@@ -109,6 +118,7 @@ mod tests {
     use time::Duration;
 
     use super::*;
+    use crate::authority::Authority;
     use crate::profile::{CaProfile, LeafProfile};
 
     fn now() -> OffsetDateTime {
@@ -127,8 +137,10 @@ mod tests {
     fn a_certificate_is_due_when_it_was_said_to_be() {
         let ca = ca();
         let leaf = ca.issue(&LeafProfile::server("a", names()), now()).unwrap();
-        let Times { due, until } = times(leaf.certificate(), leaf.key(), &ca, &names()).unwrap();
+        let Times { issued, due, until } =
+            times(leaf.certificate(), leaf.key(), ca.certificate(), &names()).unwrap();
         assert!(until > due);
+        assert_eq!(issued, now());
         // It is valid from a little earlier than it was made.
         assert!((leaf.renew_at - due).abs() < Duration::hours(2), "{due} {}", leaf.renew_at);
     }
@@ -137,13 +149,15 @@ mod tests {
     fn another_ca_other_names_and_another_key_are_seen() {
         let ca = ca();
         let leaf = ca.issue(&LeafProfile::server("a", names()), now()).unwrap();
-        let of_other = times(leaf.certificate(), leaf.key(), &self::ca(), &names());
+        let of_other = times(leaf.certificate(), leaf.key(), self::ca().certificate(), &names());
         assert!(matches!(of_other, Err(LeafError::Issuer)), "{of_other:?}");
-        let fewer = times(leaf.certificate(), leaf.key(), &ca, &names()[1..]);
+        assert!(is_issued_by(leaf.certificate(), ca.certificate()).unwrap());
+        assert!(!is_issued_by(leaf.certificate(), self::ca().certificate()).unwrap());
+        let fewer = times(leaf.certificate(), leaf.key(), ca.certificate(), &names()[1..]);
         assert!(matches!(fewer, Err(LeafError::Names)), "{fewer:?}");
         let other = ca.issue(&LeafProfile::server("a", names()), now()).unwrap();
-        let mixed = times(leaf.certificate(), other.key(), &ca, &names());
+        let mixed = times(leaf.certificate(), other.key(), ca.certificate(), &names());
         assert!(matches!(mixed, Err(LeafError::Identity(_))), "{mixed:?}");
-        assert!(times("", leaf.key(), &ca, &names()).is_err());
+        assert!(times("", leaf.key(), ca.certificate(), &names()).is_err());
     }
 }

@@ -29,6 +29,11 @@ impl Component for Zookeeper {
         const { component::row("Zookeeper") }
     }
 
+    /// 3.7.1 reads those of its port for clients at no other time.
+    fn reads_certificates_once(&self) -> bool {
+        true
+    }
+
     fn templates(&self) -> &'static [Template] {
         &[
             template!("zookeeper/run-zookeeper.sh"),

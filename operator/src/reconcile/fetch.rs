@@ -8,15 +8,20 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::ResourceExt;
 use kube::api::DynamicObject;
 use serde_json::Value;
+use time::OffsetDateTime;
 
 use crate::cache::{Cache, Kind};
 use crate::ensemble::DATA_LOST;
 use crate::names::{Instance, TYPE};
 use crate::peers::Peers;
+use crate::reconcile::validate::Valid;
 
 /// Either of them marks a node of the control plane; kubeadm sets only the first since 1.24.
 pub const CONTROL_PLANE: [&str; 2] =
     ["node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master"];
+
+/// So far the clocks of the API server and of the operator may be apart.
+pub(super) const CLOCKS_DIFFER: time::Duration = time::Duration::minutes(10);
 
 /// What one pass looks at.
 #[derive(Clone, Debug)]
@@ -69,6 +74,8 @@ pub struct Pod {
     pub revision: Option<String>,
     /// Whether it has found that what its member had stored is gone.
     pub has_lost_data: bool,
+    /// When it was made, by the clock of the API server.
+    pub created: Option<OffsetDateTime>,
 }
 
 impl Fetched {
@@ -110,6 +117,16 @@ impl Fetched {
     #[must_use]
     pub fn name(&self) -> &str {
         self.object.metadata.name.as_deref().unwrap_or_default()
+    }
+
+    /// Whether a pod may be away for a new certificate: all are ready, and of a component that reads it only when it
+    /// starts all have been there for a while, so that those are known that started before.
+    #[must_use]
+    pub fn pods_can_spare_one(&self, valid: &Valid, reads_once: bool, now: OffsetDateTime) -> bool {
+        let is_old =
+            |pod: &Pod| pod.created.is_some_and(|created| now - created > 2 * CLOCKS_DIFFER);
+        i32::try_from(self.pods.len()) == Ok(valid.replicas_now())
+            && self.pods.iter().all(|pod| pod.is_ready && (!reads_once || is_old(pod)))
     }
 
     /// The addresses that pods have there or may get, in order and each once. Pods have that of their
@@ -158,7 +175,9 @@ impl Node {
 }
 
 impl Pod {
-    fn of(pod: &DynamicObject) -> Self {
+    /// As the API server has it.
+    #[must_use]
+    pub fn of(pod: &DynamicObject) -> Self {
         let is_ready =
             condition(pod, "Ready").is_some_and(|ready| text(ready, "/status") == "True");
         let address = text(&pod.data, "/status/podIP");
@@ -171,8 +190,16 @@ impl Pod {
             is_going: pod.metadata.deletion_timestamp.is_some(),
             revision: pod.labels().get("controller-revision-hash").cloned(),
             has_lost_data: has_lost_data(pod),
+            created: created(pod),
         }
     }
+}
+
+/// When an object was made, by the clock of the API server.
+#[must_use]
+pub fn created(object: &DynamicObject) -> Option<OffsetDateTime> {
+    let seconds = object.metadata.creation_timestamp.as_ref()?.0.as_second();
+    OffsetDateTime::from_unix_timestamp(seconds).ok()
 }
 
 fn condition<'a>(pod: &'a DynamicObject, type_: &str) -> Option<&'a Value> {

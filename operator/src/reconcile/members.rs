@@ -9,7 +9,7 @@ use kube::ResourceExt as _;
 use opensdn_pki::Authorities;
 use time::OffsetDateTime;
 
-use super::fetch::Fetched;
+use super::fetch::{CLOCKS_DIFFER, Fetched};
 use super::validate::{Members, Valid};
 use super::{Context, Error, apply};
 use crate::cache::Kind;
@@ -229,11 +229,18 @@ fn seats(fetched: &Fetched, valid: &Valid) -> Vec<Seat> {
     let seat = |pod: &super::fetch::Pod| Seat {
         pod: pod.name.clone(),
         address: pod.address.clone().unwrap_or_default(),
-        is_outdated: revision.as_ref().is_some_and(|last| pod.revision.as_ref() != Some(last)),
+        is_outdated: revision.as_ref().is_some_and(|last| pod.revision.as_ref() != Some(last))
+            || has_old_certificates(pod, valid),
         has_lost_data: pod.has_lost_data,
         is_going: pod.is_going,
     };
     fetched.pods.iter().map(seat).collect()
+}
+
+/// Whether it was started before what it reads only then.
+fn has_old_certificates(pod: &super::fetch::Pod, valid: &Valid) -> bool {
+    let since = pod.address.as_ref().and_then(|address| valid.certificates_since.get(address));
+    pod.created.zip(since).is_some_and(|(created, since)| *since - created > CLOCKS_DIFFER)
 }
 
 /// tf-operator lists names of nodes, with the domain of the cluster.

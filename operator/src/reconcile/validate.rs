@@ -7,6 +7,7 @@ use opensdn_crds::component::Component as Facts;
 use opensdn_crds::pod::{Container as Given, LogLevel, PodConfiguration};
 use serde::Deserialize;
 use serde_json::Value;
+use time::OffsetDateTime;
 
 use super::fetch::{Fetched, Node, Pod, nodes_of};
 use super::status;
@@ -38,6 +39,8 @@ pub struct Valid {
     pub waits_for: Option<String>,
     /// Of a service that counts its members.
     pub members: Option<Members>,
+    /// Since when pods at an address have to be, of a component that reads certificates only when it starts.
+    pub certificates_since: BTreeMap<String, OffsetDateTime>,
     /// Why it is not known of which release the images are.
     pub doubt: Option<String>,
 }
@@ -138,6 +141,7 @@ pub fn validate(component: &dyn Component, fetched: &Fetched) -> Result<Valid, I
         stopped,
         waits_for,
         members,
+        certificates_since: BTreeMap::new(),
         doubt,
     })
 }
@@ -364,6 +368,7 @@ mod tests {
             stopped: None,
             waits_for: None,
             members: None,
+            certificates_since: BTreeMap::new(),
             doubt: None,
         }
     }
@@ -379,6 +384,7 @@ mod tests {
             is_going: false,
             revision: None,
             has_lost_data: false,
+            created: None,
         }
     }
 

@@ -111,7 +111,7 @@ impl Stage {
         let subject = |address: &String| Subject { address: address.clone(), host: None };
         let subjects: Vec<_> = self.valid.addresses.iter().map(subject).collect();
         let now = OffsetDateTime::now_utc();
-        let made = certificates(None, &subjects, &self.authorities.current, now).unwrap();
+        let made = certificates(None, &subjects, &self.authorities, now, true).unwrap();
         let secrets = Secrets { certificates: made.data.clone(), ..Secrets::default() };
         let intents = build(&Templates::new().unwrap(), &object, &self.valid, secrets).unwrap();
         let files = intents.iter().find(|one| one.kind == Kind::ConfigMap).unwrap();

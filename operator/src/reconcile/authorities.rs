@@ -1,0 +1,165 @@
+//! The CA of a namespace: made when there is none, published to all pods, and replaced in three steps, each of which
+//! waits until every pod is ready for it: announced, then used, and the old one trusted until nobody shows a certificate
+//! of it any more. The steps themselves are in `opensdn_pki::rotation`.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use kube::ResourceExt as _;
+use kube::api::{ApiResource, DynamicObject};
+use opensdn_pki::rotation::advance;
+use opensdn_pki::{
+    Authorities, CaProfile, CaSecret, Published, Rotation, SecretSpec, SecretState, leaf,
+};
+use opensdn_runtime::apply::WriteOutcome;
+use opensdn_runtime::call::CallError;
+use serde_json::json;
+use time::format_description::well_known::Rfc3339;
+use time::{Duration, OffsetDateTime};
+
+use super::fetch::{Fetched, Pod, created};
+use super::{Context, Error, apply, now};
+use crate::cache::{Cache, Kind};
+use crate::components;
+use crate::names;
+
+/// Until every kubelet has brought a new bundle into its pods, and every daemon has been started again for it.
+const SETTLE: Duration = Duration::minutes(10);
+/// How long a step waits before it looks again.
+pub(super) const LOOK_AGAIN: std::time::Duration = std::time::Duration::from_secs(60);
+
+/// What is known of the CA in the cache.
+fn state(cache: &Cache, namespace: &str) -> Option<SecretState> {
+    let stored = cache.get(Kind::Secret, namespace, names::CA_SECRET)?;
+    let secret: Secret = serde_json::to_value(&*stored).and_then(serde_json::from_value).ok()?;
+    Some(opensdn_pki::parse(&secret))
+}
+
+fn rotation() -> Rotation {
+    Rotation { settle: SETTLE, ..Rotation::new(CaProfile::new("OpenSDN CA")) }
+}
+
+fn secret(ctx: &Context, namespace: &str) -> CaSecret {
+    let spec = SecretSpec {
+        namespace: namespace.to_owned(),
+        name: names::CA_SECRET.to_owned(),
+        labels: names::managed(BTreeMap::new()),
+        field_manager: names::OPERATOR.to_owned(),
+    };
+    CaSecret::new(ctx.client.clone(), spec, rotation())
+}
+
+/// The CA of the namespace: from the cache, else made. It goes on with a rotation, if one is due and the pods are
+/// ready for its next step.
+pub(super) async fn obtain(ctx: &Context, fetched: &Fetched) -> Result<Authorities, Error> {
+    let namespace = fetched.object.namespace().unwrap_or_default();
+    let Some(state @ SecretState::Complete { .. }) = state(&ctx.cache, &namespace) else {
+        return secret(ctx, &namespace).obtain().await.map_err(Error::Ca);
+    };
+    let now = OffsetDateTime::now_utc();
+    if let Some(next) = next(&ctx.cache, &namespace, fetched.trust.as_ref(), &state, now)? {
+        let secret = secret(ctx, &namespace);
+        let snapshot = secret.read().await.map_err(Error::Ca)?;
+        // As it was when that was decided: no other replica or pass has taken the step.
+        let is_same = matches!((&snapshot.state, &state),
+            (SecretState::Complete { authorities: one, .. }, SecretState::Complete { authorities: other, .. }) if one == other);
+        if is_same {
+            let stored = secret.write(&snapshot, &next, now).await.map_err(Error::Ca)?;
+            if stored == WriteOutcome::Stored {
+                tracing::info!(
+                    namespace,
+                    announced = next.next.is_some(),
+                    previous_trusted = next.previous.is_some(),
+                    "CA rotation advanced"
+                );
+                return Ok(next);
+            }
+        }
+    }
+    let SecretState::Complete { authorities, .. } = state else { return Err(Error::CaChanged) };
+    Ok(authorities)
+}
+
+/// Whether somebody has to look again without any event.
+pub(super) fn is_rotating(authorities: &Authorities) -> bool {
+    authorities.next.is_some() || authorities.previous.is_some()
+}
+
+/// What the Secret is to hold next, if its time has come.
+fn next(
+    cache: &Cache,
+    namespace: &str,
+    trust: Option<&Arc<DynamicObject>>,
+    state: &SecretState,
+    now: OffsetDateTime,
+) -> Result<Option<Authorities>, Error> {
+    let published = trust.and_then(|trust| published(cache, namespace, trust));
+    let next = advance(state, published.as_ref(), now, &rotation()).map_err(Error::Certificates)?;
+    let SecretState::Complete { authorities, .. } = state else { return Ok(next) };
+    let is_last = authorities.previous.is_some()
+        && next.as_ref().is_some_and(|next| next.previous.is_none() && next.next.is_none());
+    // Somebody would be left with what nobody trusts.
+    Ok(next.filter(|_| !is_last || all_are_issued_by(cache, namespace, &authorities.current)))
+}
+
+/// The bundle that all pods have, since when. None, while one of them may not have it: it is not ready, or reads it only
+/// when it starts and was started before.
+fn published(cache: &Cache, namespace: &str, trust: &DynamicObject) -> Option<Published> {
+    let bundle = trust.data.get("data")?.get(names::TRUST_KEY)?.as_str()?.to_owned();
+    let since = published_since(trust)?;
+    let all = cache.list(Kind::Pod, namespace);
+    let has_it = |pod: &Arc<DynamicObject>| {
+        let reads_once = pod
+            .labels()
+            .get(names::TYPE)
+            .and_then(|word| components::of_word(word))
+            .is_some_and(|component| component.reads_certificates_once());
+        Pod::of(pod).is_ready
+            && (!reads_once || created(pod).is_some_and(|created| created > since))
+    };
+    all.iter().all(has_it).then_some(Published { bundle, since })
+}
+
+/// Since when the bundle is published.
+pub(super) fn published_since(trust: &DynamicObject) -> Option<OffsetDateTime> {
+    let said = trust.annotations().get(names::PUBLISHED);
+    let said = said.and_then(|said| OffsetDateTime::parse(said, &Rfc3339).ok());
+    said.or_else(|| created(trust))
+}
+
+/// Whether no pod shows a certificate of another CA.
+fn all_are_issued_by(cache: &Cache, namespace: &str, ca: &opensdn_pki::Authority) -> bool {
+    let secrets = cache.list(Kind::Secret, namespace);
+    let of_pods = secrets.iter().filter(|secret| secret.name_any().ends_with(names::CERTIFICATES));
+    let data = of_pods.filter_map(|secret| secret.data.get("data")?.as_object());
+    let mut certificates = data.flatten().filter(|(key, _)| key.ends_with(".crt"));
+    certificates.all(|(_, value)| {
+        let bytes: Option<k8s_openapi::ByteString> = serde_json::from_value(value.clone()).ok();
+        let pem = bytes.and_then(|bytes| String::from_utf8(bytes.0).ok()).unwrap_or_default();
+        leaf::is_issued_by(&pem, ca.certificate()).unwrap_or(true)
+    })
+}
+
+/// Has all pods of the namespace trust the CA.
+pub(super) async fn publish(
+    ctx: &Context,
+    fetched: &Fetched,
+    authorities: &Authorities,
+) -> Result<(), CallError> {
+    let bundle = authorities.bundle();
+    let stored = fetched.trust.as_ref();
+    let stored = stored.and_then(|trust| trust.data.get("data")?.get(names::TRUST_KEY)?.as_str());
+    if stored == Some(bundle.as_str()) {
+        return Ok(());
+    }
+    let mut trust = DynamicObject::new(names::TRUST, &ApiResource::erase::<ConfigMap>(&()));
+    trust.metadata.namespace = fetched.object.namespace();
+    trust.metadata.labels = Some(names::managed(BTreeMap::new()));
+    trust.metadata.annotations = Some([(names::PUBLISHED.to_owned(), now())].into());
+    trust.data = json!({"data": {(names::TRUST_KEY): bundle}});
+    apply::write(&ctx.writer, &ctx.cache, Kind::ConfigMap, &trust).await
+}
+
+#[cfg(test)]
+mod tests;
