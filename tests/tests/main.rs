@@ -29,7 +29,6 @@ mod operator_faults;
 mod operator_manager;
 mod policy_author;
 mod promises;
-mod rendered_files;
 mod reproducible;
 mod same_verdict;
 mod sandbox;

@@ -330,3 +330,64 @@ async fn one_replica_acts_and_another_takes_over() -> Outcome {
     eventually("the first acts again", is_back).await;
     Ok(())
 }
+
+const CA: [&str; 2] = ["secret", "opensdn-ca"];
+const TRUST: [&str; 2] = ["configmap", "csr-signer-ca"];
+
+/// The addresses whose server certificate that CA issued.
+async fn issued_by(sandbox: &Sandbox, ca: &str) -> Result<Vec<String>, Failed> {
+    let secret = get(sandbox, CERTIFICATES).await;
+    let mut addresses = Vec::new();
+    for (key, value) in secret["data"].as_object().into_iter().flatten() {
+        let Some(address) = key.strip_prefix("server-").and_then(|key| key.strip_suffix(".crt"))
+        else {
+            continue;
+        };
+        let pem: k8s_openapi::ByteString = serde_json::from_value(value.clone())?;
+        if opensdn_pki::leaf::is_issued_by(&String::from_utf8(pem.0)?, ca)? {
+            addresses.push(address.to_owned());
+        }
+    }
+    Ok(addresses)
+}
+
+async fn pem(sandbox: &Sandbox, key: &str) -> Result<String, Failed> {
+    let value = get(sandbox, CA).await["data"][key].clone();
+    let pem: k8s_openapi::ByteString = serde_json::from_value(value)?;
+    Ok(String::from_utf8(pem.0)?)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_ca_is_replaced_by_announcing_it_first_and_one_pod_at_a_time_shows_it() -> Outcome {
+    let (sandbox, _operator) = running(1).await?;
+    let old = pem(&sandbox, "ca.crt").await?;
+    assert_eq!(issued_by(&sandbox, &old).await?.len(), 3);
+    let bundle = async || {
+        let text = get(&sandbox, TRUST).await["data"]["ca-bundle.crt"].clone();
+        text.as_str().unwrap_or_default().to_owned()
+    };
+    change(&sandbox, &["annotate"], CA, &["opensdn.io/rotate-ca=now"]).await?;
+    let is_announced = async || bundle().await.matches("BEGIN CERTIFICATE").count() == 2;
+    eventually("pods trust the next CA beside the old one", is_announced).await;
+    let new = pem(&sandbox, "next.crt").await?;
+    assert!(bundle().await.contains(new.trim()) && bundle().await.contains(old.trim()));
+    assert_eq!(
+        issued_by(&sandbox, &old).await?.len(),
+        3,
+        "nobody shows what some do not trust yet"
+    );
+
+    // As if ten minutes had passed.
+    let long_ago = ["opensdn.io/published-at=2026-01-01T00:00:00Z", "--overwrite"];
+    change(&sandbox, &["annotate"], TRUST, &long_ago).await?;
+    let first = async || issued_by(&sandbox, &new).await.is_ok_and(|by_new| !by_new.is_empty());
+    eventually("the first pod has a certificate of the new CA", first).await;
+    assert_eq!(pem(&sandbox, "ca.crt").await?, new);
+    change(&sandbox, &["label"], REDIS, &["looked-at=again"]).await?;
+    change(&sandbox, &["annotate"], TRUST, &long_ago).await?;
+    ready(&sandbox).await;
+    assert_eq!(issued_by(&sandbox, &new).await?.len(), 1, "the next has its turn in minutes");
+    assert_eq!(issued_by(&sandbox, &old).await?.len(), 2);
+    assert!(bundle().await.contains(old.trim()), "they are trusted still");
+    Ok(())
+}
