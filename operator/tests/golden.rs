@@ -131,3 +131,31 @@ fn a_member_more_restarts_none_of_the_others() {
     assert_eq!((before, after), (3.into(), 4.into()));
     assert_eq!(template_before, template_after);
 }
+
+/// Of each case the passwords of its own are looked for, and what a spec gives in clear text.
+#[test]
+fn no_config_map_has_a_password() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
+    for case in std::fs::read_dir(folder).unwrap() {
+        let path = case.unwrap().path();
+        let input = std::fs::read_to_string(path.join("in.yaml")).unwrap();
+        let mut documents: Vec<Value> = serde_saphyr::from_multiple(&input).unwrap();
+        let spec = &mut documents[0]["spec"];
+        spec["commonConfiguration"]["authParameters"] = serde_json::json!({"authMode": "keystone",
+            "keystoneAuthParameters": {"address": "keystone", "adminPassword": "tell-nobody"}});
+        for field in ["password", "erlangCookie", "rndckey", "metadataProxySecret"] {
+            spec["serviceConfiguration"][field] = "tell-nobody".into();
+        }
+        for intent in built(documents).iter().filter(|one| one.kind != Kind::Secret) {
+            let text = serde_json::to_string(&intent.object).unwrap();
+            assert!(
+                !text.contains("tell-nobody"),
+                "{}: {} {}",
+                path.display(),
+                intent.kind.name(),
+                intent.name
+            );
+            assert!(!text.contains("contrail123"), "{}: {}", path.display(), intent.name);
+        }
+    }
+}

@@ -13,8 +13,10 @@ use clap::{Args, Parser, Subcommand};
 use opensdn_error_chain::error_chain;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
+use crate::Failed;
 use crate::installer::{InstallError, install_crds};
 use crate::lab_product::{Build, LabProduct, LabProductError};
+use crate::operator::Operator;
 use crate::product::{Installation, Product, ProductError};
 use crate::sandbox::lab::{self, Lab, LabError};
 use crate::sandbox::{
@@ -100,6 +102,9 @@ struct Shape {
     /// Install OpenSDN's CRDs only: for tests of schemas
     #[arg(long, hide = true, conflicts_with = "product")]
     crds: bool,
+    /// Install the operator too: what is applied becomes pods on the nodes
+    #[arg(long, requires = "product")]
+    operator: bool,
     /// How many nodes to simulate; pods on them become Running, nothing runs
     #[arg(long, value_name = "N", default_value_t = 0)]
     simulated_nodes: u32,
@@ -139,6 +144,8 @@ enum CommandError {
     Place(#[from] PlaceError),
     #[error(transparent)]
     LabProduct(#[from] LabProductError),
+    #[error("install the operator")]
+    Operator(#[source] Failed),
     #[error("start the supervisor in the background")]
     Supervisor(#[source] io::Error),
     #[error("start the sandbox: {reason}")]
@@ -216,6 +223,7 @@ fn status(place: &Place) -> Result<ExitCode, CommandError> {
 
 /// A sandbox and the product beside it, if that does not run in pods; the product ends first.
 struct Running {
+    _operator: Option<Operator>,
     _product: Option<Product>,
     sandbox: Sandbox,
 }
@@ -245,6 +253,10 @@ async fn start(place: Option<&Place>, shape: &Shape) -> Result<(Running, Report)
     } else if shape.crds {
         install_crds(&sandbox.client()?, &opensdn_crds::all()).await?;
     }
+    let operator = match shape.operator {
+        true => Some(Operator::install(&sandbox, 1).await.map_err(CommandError::Operator)?),
+        false => None,
+    };
     let kubeconfig = match place {
         Some(place) => place.save_kubeconfig(&sandbox.kubeconfig())?,
         None => sandbox.kubeconfig(),
@@ -258,12 +270,13 @@ async fn start(place: Option<&Place>, shape: &Shape) -> Result<(Running, Report)
         simulated_nodes: shape.simulated_nodes,
         nodes: sandbox.lab().map(Lab::places).unwrap_or_default(),
         product: shape.product,
+        operator: shape.operator,
         ready_after_ms: u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
     };
     if let Some(place) = place {
         place.save_report(&report)?;
     }
-    Ok((Running { _product: product, sandbox }, report))
+    Ok((Running { _operator: operator, _product: product, sandbox }, report))
 }
 
 /// Ctrl-C or SIGTERM, listened for from the beginning: one that comes before would be

@@ -19,6 +19,8 @@ pub(super) struct Report {
     #[serde(default)]
     pub(super) nodes: Vec<(String, String, u32)>,
     pub(super) product: bool,
+    #[serde(default)]
+    pub(super) operator: bool,
     pub(super) ready_after_ms: u64,
 }
 
@@ -35,7 +37,12 @@ impl fmt::Display for Report {
             let shell = format!("nsenter --target={process} --net --mount --pid --uts --ipc");
             writeln!(f, "{name:<13}{address}, a shell on it: {shell}")?;
         }
-        writeln!(f, "OpenSDN      {}", if self.product { "installed" } else { "not installed" })?;
+        let installed = match (self.product, self.operator) {
+            (true, true) => "installed, with the operator",
+            (true, false) => "installed",
+            (false, _) => "not installed",
+        };
+        writeln!(f, "OpenSDN      {installed}")?;
         writeln!(f, "logs         {}", self.logs.display())?;
         writeln!(f, "kubeconfig   {}", self.kubeconfig.display())?;
         if let Some(kubectl) = &self.kubectl {
