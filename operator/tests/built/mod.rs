@@ -1,0 +1,91 @@
+//! What is applied for an object, given what is around it.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use k8s_openapi::ByteString;
+use kube::ResourceExt as _;
+use kube::api::DynamicObject;
+use opensdn_crds::component::Component as Facts;
+use opensdn_operator::build::{Secrets, build};
+use opensdn_operator::cache::{Cache, Feed, Kind};
+use opensdn_operator::component::word;
+use opensdn_operator::components::described;
+use opensdn_operator::names::Instance;
+use opensdn_operator::reconcile::fetch::Fetched;
+use opensdn_operator::reconcile::validate::validate;
+use opensdn_operator::template::Templates;
+use opensdn_runtime::watch::Event;
+use serde_json::Value;
+
+/// What comes of an object.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Ended {
+    /// All that is applied.
+    Built(Vec<Value>),
+    /// What is said of it.
+    Refused(String),
+}
+
+/// An object, and what is around it.
+pub(crate) struct Surroundings {
+    pub(crate) object: Value,
+    others: Vec<Value>,
+    templates: Templates,
+}
+
+impl Surroundings {
+    /// The documents of a file, of which the first is the object.
+    pub(crate) fn read(path: &Path) -> Self {
+        let text = std::fs::read_to_string(path).unwrap();
+        let documents: Vec<Value> = serde_saphyr::from_multiple(&text).unwrap();
+        Self::of(documents)
+    }
+
+    pub(crate) fn of(documents: Vec<Value>) -> Self {
+        let mut documents = documents.into_iter();
+        let object = documents.next().unwrap();
+        Self { object, others: documents.collect(), templates: Templates::new().unwrap() }
+    }
+
+    /// What is applied for it, or why nothing is.
+    pub(crate) fn built(&self, object: &Value) -> Ended {
+        let cache = Cache::default();
+        for document in self.others.iter().chain([object]) {
+            let kind = document["kind"].as_str().unwrap();
+            let component = || Facts::of_kind(kind).map(|facts| Kind::Component(facts.kind));
+            let kind = Kind::named(kind).or_else(component).unwrap();
+            Feed::new(kind, "").take(&cache, Event::Apply(document.clone()));
+        }
+        let object: DynamicObject = serde_json::from_value(object.clone()).unwrap();
+        let kind = &object.types.as_ref().unwrap().kind;
+        let component = described().find(|one| one.facts().kind == *kind).unwrap();
+        let instance = Instance { word: word(component.facts()), name: object.name_any() };
+        let fetched = Fetched::read(&cache, Arc::new(object.clone()), &instance);
+        let valid = match validate(component, &fetched) {
+            Ok(valid) => valid,
+            Err(invalid) => return Ended::Refused(invalid.message),
+        };
+        let keys = valid.addresses.iter().flat_map(|address| {
+            [
+                format!("client-{address}.crt"),
+                format!("client-key-{address}.pem"),
+                format!("server-{address}.crt"),
+                format!("server-key-{address}.pem"),
+            ]
+        });
+        let certificates = keys.map(|key| (key, ByteString(Vec::new()))).collect();
+        // What is given is known; what is random is not compared.
+        let passwords = valid.description.passwords.iter().map(|one| {
+            let given = one.given.clone().unwrap_or_default();
+            (one.key.to_owned(), ByteString(given.into_bytes()))
+        });
+        let secrets = Secrets { certificates, passwords: passwords.collect() };
+        match build(&self.templates, &object, &valid, secrets) {
+            Ok(intents) => Ended::Built(
+                intents.iter().map(|one| serde_json::to_value(&one.object).unwrap()).collect(),
+            ),
+            Err(error) => Ended::Refused(opensdn_runtime::error_chain(&error)),
+        }
+    }
+}
