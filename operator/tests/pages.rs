@@ -1,0 +1,185 @@
+//! A page for each component (`docs/src/reference/components/`), made of what is applied for the golden case of its
+//! name: what its pods are, what they mount, which files they read. `UPDATE=1` writes them anew.
+
+#![allow(
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test, and the line says where"
+)]
+
+mod built;
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use built::{Ended, Surroundings};
+use opensdn_operator::component::word;
+use opensdn_operator::components::described;
+use serde_json::Value;
+
+const GOLDEN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden");
+const PAGES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/src/reference/components");
+/// An address of the golden cases; each pod has its own.
+const ADDRESS: &str = ".192.0.2.";
+
+fn list<'a>(value: &'a Value, pointer: &str) -> Vec<&'a Value> {
+    value.pointer(pointer).and_then(Value::as_array).into_iter().flatten().collect()
+}
+
+fn text<'a>(value: &'a Value, pointer: &str) -> &'a str {
+    value.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
+}
+
+fn probe(container: &Value, key: &str) -> String {
+    let probe = &container[key];
+    if probe.is_null() {
+        return "–".to_owned();
+    }
+    if let Some(port) = probe.pointer("/tcpSocket/port") {
+        return format!("port {port} takes connections");
+    }
+    if let Some(port) = probe.pointer("/httpGet/port") {
+        return format!("`GET {}` on port {port}", text(probe, "/httpGet/path"));
+    }
+    let command = list(probe, "/exec/command");
+    let command = command.last().and_then(|last| last.as_str()).unwrap_or_default();
+    format!("`{}`", command.replace('|', "\\|"))
+}
+
+fn requests(container: &Value) -> String {
+    let requests = container.pointer("/resources/requests").and_then(Value::as_object);
+    let each = requests.into_iter().flatten();
+    let each = each.map(|(name, amount)| format!("{name} {}", amount.as_str().unwrap_or_default()));
+    each.collect::<Vec<_>>().join(", ")
+}
+
+fn rights(container: &Value) -> String {
+    let security = &container["securityContext"];
+    if security["privileged"] == true {
+        return "privileged".to_owned();
+    }
+    let added = list(security, "/capabilities/add");
+    let added: Vec<_> = added.iter().filter_map(|one| one.as_str()).collect();
+    if added.is_empty() { "–".to_owned() } else { added.join(", ") }
+}
+
+fn containers(page: &mut String, pod: &Value) {
+    let init = list(pod, "/initContainers");
+    if !init.is_empty() {
+        let names = init.iter().map(|one| format!("`{}`", text(one, "/name")));
+        let names = names.collect::<Vec<_>>().join(", ");
+        let _ = writeln!(
+            page,
+            "Init containers, in order, each only if it has an image or is needed: {names}.\n"
+        );
+    }
+    let _ = writeln!(page, "| container | works, if | is ready, if | asks for | may do |");
+    let _ = writeln!(page, "| --- | --- | --- | --- | --- |");
+    for one in list(pod, "/containers") {
+        let _ = writeln!(
+            page,
+            "| `{}` | {} | {} | {} | {} |",
+            text(one, "/name"),
+            probe(one, "livenessProbe"),
+            probe(one, "readinessProbe"),
+            requests(one),
+            rights(one)
+        );
+    }
+}
+
+fn volumes(page: &mut String, pod: &Value) {
+    let folders: Vec<_> = list(pod, "/volumes")
+        .into_iter()
+        .filter(|volume| volume["hostPath"].is_object())
+        .map(|volume| (text(volume, "/hostPath/path"), text(volume, "/name")))
+        .collect();
+    let _ = writeln!(page, "\n## On its nodes\n\n| folder | mounted by |\n| --- | --- |");
+    for (path, name) in folders {
+        let mounts =
+            |one: &&&Value| list(one, "/volumeMounts").iter().any(|mount| mount["name"] == name);
+        let all = [list(pod, "/initContainers"), list(pod, "/containers")].concat();
+        let by: Vec<_> =
+            all.iter().filter(mounts).map(|one| format!("`{}`", text(one, "/name"))).collect();
+        let by = if by.len() == all.len() { "all".to_owned() } else { by.join(", ") };
+        let _ = writeln!(page, "| `{path}` | {by} |");
+    }
+    let secrets = list(pod, "/volumes").into_iter().filter(|volume| volume["secret"].is_object());
+    let secrets: Vec<_> =
+        secrets.map(|one| format!("`{}`", text(one, "/secret/secretName"))).collect();
+    let _ = writeln!(page, "\nIts pods mount these Secrets: {}.", secrets.join(", "));
+}
+
+fn files(page: &mut String, objects: &[Value]) {
+    let maps = objects.iter().filter(|one| one["kind"] == "ConfigMap");
+    let keys = maps.flat_map(|map| map["data"].as_object().cloned().unwrap_or_default());
+    let mut names: Vec<_> = keys
+        .map(|(key, _)| match key.split_once(ADDRESS) {
+            Some((name, _)) => format!("`{name}.ADDRESS`"),
+            None => format!("`{key}`"),
+        })
+        .collect();
+    names.sort();
+    names.dedup();
+    let _ = writeln!(
+        page,
+        "\n## Files\n\nIn `/etc/contrailconfigmaps`; those with an address are one pod's own: {}.",
+        names.join(", ")
+    );
+}
+
+fn page(kind: &str, objects: &[Value]) -> String {
+    let mut page = format!(
+        "# {kind}\n\nAs the operator makes it of the example in `operator/tests/golden/{}`. Ports and what it waits for \
+         are [in the table of all](../components.md). Generated.\n\n| object | name |\n| --- | --- |\n",
+        kind.to_lowercase()
+    );
+    for object in objects {
+        let _ =
+            writeln!(page, "| {} | `{}` |", text(object, "/kind"), text(object, "/metadata/name"));
+    }
+    let workload = objects.iter().find(|one| one.pointer("/spec/template").is_some()).unwrap();
+    let update = text(workload, "/spec/updateStrategy/type");
+    let how = match update {
+        "OnDelete" => {
+            "Its pods are started again one at a time by the operator, after it has asked the service."
+        }
+        _ => "Its pods are started again one at a time, the next when the one before is ready.",
+    };
+    let _ = writeln!(page, "\n## Pods\n\n{how}\n");
+    let pod = &workload["spec"]["template"]["spec"];
+    containers(&mut page, pod);
+    volumes(&mut page, pod);
+    files(&mut page, objects);
+    page
+}
+
+#[test]
+fn the_page_of_each_component_is_current() {
+    let mut stale = Vec::new();
+    let mut index = String::new();
+    for component in described() {
+        let word = word(component.facts());
+        let around = Surroundings::read(&Path::new(GOLDEN).join(&word).join("in.yaml"));
+        let Ended::Built(objects) = around.built(&around.object) else {
+            panic!("{word} is refused")
+        };
+        let kind = component.facts().kind;
+        let text = page(kind, &objects);
+        let path = Path::new(PAGES).join(format!("{word}.md"));
+        let _ = writeln!(index, "  - [{kind}](reference/components/{word}.md)");
+        if std::fs::read_to_string(&path).unwrap_or_default() == text {
+            continue;
+        }
+        if std::env::var_os("UPDATE").is_some() {
+            std::fs::create_dir_all(PAGES).unwrap();
+            std::fs::write(&path, text).unwrap();
+        } else {
+            stale.push(path.display().to_string());
+        }
+    }
+    assert!(stale.is_empty(), "run again with UPDATE=1: {stale:?}");
+    let summary = std::fs::read_to_string(Path::new(PAGES).join("../../SUMMARY.md")).unwrap();
+    assert!(summary.contains(&index), "SUMMARY.md lacks, below «The components»:\n{index}");
+}
