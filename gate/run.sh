@@ -9,7 +9,7 @@ gate/setup.sh cluster
 take_build_slot
 echo "building OpenSDN (the first time about ten minutes, then seconds)"
 # By their names: with --package the dependencies would have other features than in `make test`.
-cargo build --quiet --locked --bin opensdn-sandbox --bin opensdn-webhook 8>&-
+cargo build --quiet --locked --bin opensdn-sandbox --bin opensdn-webhook --bin opensdn-operator 8>&-
 record_sources
 
 dir=$PWD/target/run
@@ -22,7 +22,7 @@ trap finish EXIT
 trap 'exit 0' INT TERM
 
 echo "starting Kubernetes and OpenSDN (about ten seconds)"
-"$sandbox" up --dir "$dir" --product --simulated-nodes 3 8>&-
+"$sandbox" up --dir "$dir" --product --operator --simulated-nodes 3 8>&-
 kubectl=$("$sandbox" status --dir "$dir" | sed -n 's/^kubectl *//p')
 export KUBECONFIG=$dir/kubeconfig
 
@@ -35,6 +35,16 @@ echo "\$ kubectl apply $samples"
 "$kubectl" apply -f deploy/samples-prerequisites.yaml >/dev/null
 # shellcheck disable=SC2086 # several arguments
 "$kubectl" apply $samples
+echo
+echo "The operator makes objects of its services, and pods of these (on these nodes nothing runs in them):"
+echo "\$ kubectl get opensdn --all-namespaces"
+"$kubectl" wait --namespace tf --for=condition=Ready manager/cluster1 --timeout=180s >/dev/null || {
+  "$kubectl" get manager/cluster1 --namespace tf \
+    -o jsonpath='{range .status.services[*]}{.kind} {.name}: {.message}{"\n"}{end}' >&2
+  echo "run: the Manager is not Ready after three minutes" >&2
+  exit 1
+}
+"$kubectl" get opensdn --all-namespaces
 for manifest in deploy/samples-refused/*.yaml; do
   echo
   echo "A bad one is refused, with every reason and what to do:"
