@@ -112,6 +112,8 @@ pub struct Container {
     pub command: Command,
     /// Variables of its environment, besides what all have.
     pub env: Vec<(&'static str, String)>,
+    /// Whether it has the name of its pod, which ends in the pod's number, as `POD_NAME`.
+    pub needs_pod_name: bool,
     /// Where it mounts volumes of the component.
     pub mounts: Vec<Mount>,
     /// What tells that it works.

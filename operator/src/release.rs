@@ -2,11 +2,13 @@
 //! changed with R25.1; a table of it is in `docs/src/operator.md`.
 
 /// A group of releases that are configured alike.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Release {
-    /// Up to R24.1: images `contrail-…`.
+    /// Up to R21.4: daemons in Python 2, which reach the config database by Thrift alone.
+    UpToR21,
+    /// R24.1: images `contrail-…` as before; Python 3, for which Thrift's library is not there.
     UpToR24,
-    /// From R25.1: images `opensdn-…`; the config database is reached by CQL alone.
+    /// From R25.1: images `opensdn-…`.
     #[default]
     FromR25,
 }
@@ -85,7 +87,8 @@ impl Release {
             _ => return None,
         };
         match year {
-            19..=24 => Some(Self::UpToR24),
+            19..=21 => Some(Self::UpToR21),
+            22..=24 => Some(Self::UpToR24),
             25..=99 => Some(Self::FromR25),
             _ => None,
         }
@@ -103,8 +106,8 @@ mod tests {
                 "registry.example.com:5000/tungstenfabric/contrail-nodemgr:R24.1",
                 Some(Release::UpToR24),
             ),
-            ("contrail-nodemgr:R21.4.1-centos", Some(Release::UpToR24)),
-            ("contrail-nodemgr:2011.L5.1", Some(Release::UpToR24)),
+            ("contrail-nodemgr:R21.4.1-centos", Some(Release::UpToR21)),
+            ("contrail-nodemgr:2011.L5.1", Some(Release::UpToR21)),
             ("mirror/contrail-nodemgr:R25.1", Some(Release::FromR25)),
             ("opensdn-nodemgr:26.2.0", Some(Release::FromR25)),
             ("opensdn-nodemgr:latest", Some(Release::FromR25)),
@@ -126,7 +129,7 @@ mod tests {
         let doubt = known.doubt.unwrap();
         assert!(doubt.contains("image a:1") && doubt.contains("opensdn.io/release"), "{doubt}");
         let one_says = Known::of(None, ["a:1", "b:R21.4"]);
-        assert_eq!(one_says, Known { release: Release::UpToR24, doubt: None });
+        assert_eq!(one_says, Known { release: Release::UpToR21, doubt: None });
         assert_eq!(Known::of(Some("R24.1"), ["a:1"]).release, Release::UpToR24);
         assert!(Known::of(Some("new"), ["b:R21.4"]).doubt.is_some());
     }

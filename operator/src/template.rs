@@ -1,6 +1,6 @@
 //! The files of the components, rendered from the templates in `templates/`. A name that a template
 //! does not know is an error, and a value is written as the file's format needs it: quoted in a
-//! script, without a line break in an ini file.
+//! script, without a line break in an ini file, with its backslashes doubled in Java's properties.
 
 use minijinja::value::ValueKind;
 use minijinja::{
@@ -12,6 +12,8 @@ use crate::components::{COMMON, described};
 
 const SHELL: &str = "sh";
 const INI: &str = "ini";
+/// Java's.
+const PROPERTIES: &str = "properties";
 
 /// A file that cannot be rendered.
 #[derive(Debug, thiserror::Error)]
@@ -39,6 +41,7 @@ impl Templates {
         environment.set_auto_escape_callback(|name| match name.rsplit_once('.') {
             Some((_, SHELL)) => AutoEscape::Custom(SHELL),
             Some((_, INI)) => AutoEscape::Custom(INI),
+            Some((_, PROPERTIES)) => AutoEscape::Custom(PROPERTIES),
             _ => AutoEscape::None,
         });
         environment.set_formatter(write);
@@ -79,9 +82,33 @@ fn write(out: &mut Output<'_>, state: &State<'_, '_>, value: &Value) -> Result<(
         // What a template itself has put together.
         SHELL if value.is_safe() => out.write_str(&text)?,
         SHELL => write!(out, "'{}'", text.replace('\'', r"'\''"))?,
+        PROPERTIES => out.write_str(&property(&text))?,
         _ => out.write_str(&text)?,
     }
     Ok(())
+}
+
+/// A value as `java.util.Properties` reads it back: it drops space before a value, takes a backslash for the begin of
+/// something else, and reads Latin-1.
+fn property(text: &str) -> String {
+    let is_space = |letter: char| matches!(letter, ' ' | '\t' | '\x0c');
+    let mut out = String::with_capacity(text.len());
+    for (at, letter) in text.char_indices() {
+        match letter {
+            '\\' => out.push_str(r"\\"),
+            '\t' => out.push_str(r"\t"),
+            '\x0c' => out.push_str(r"\f"),
+            letter if at == 0 && is_space(letter) => out.extend(['\\', letter]),
+            letter if letter.is_ascii() => out.push(letter),
+            letter => {
+                let units = &mut [0; 2];
+                for unit in letter.encode_utf16(units) {
+                    out.push_str(&format!("\\u{unit:04x}"));
+                }
+            }
+        }
+    }
+    out
 }
 
 /// Without the value, which may be a secret.
@@ -110,7 +137,7 @@ mod tests {
 
     #[test]
     fn a_line_break_is_no_value_of_a_file() {
-        for name in ["test.sh", "test.ini"] {
+        for name in ["test.sh", "test.ini", "test.properties"] {
             let templates = one(name, "key = {{ value }}");
             for value in ["a\nother = b", "a\rb"] {
                 let error = templates.render(name, json!({ "value": value })).unwrap_err();
@@ -118,6 +145,24 @@ mod tests {
                 assert!(why.contains("line break") && !why.contains("other"), "{why}");
             }
             assert!(templates.render(name, json!({"value": "a = b"})).is_ok());
+        }
+    }
+
+    #[test]
+    fn a_property_is_read_back_as_it_was_whatever_is_in_it() {
+        let templates = one("test.properties", "key={{ value }}\nport={{ port }}\n");
+        for (value, expected) in [
+            ("a=b:c#d!e 'f' \"g\"", "a=b:c#d!e 'f' \"g\""),
+            (r"C:\new", r"C:\\new"),
+            // The last backslash of a line would join the next to it.
+            (r"end\", r"end\\"),
+            ("  two spaces", r"\  two spaces"),
+            ("\tt\x0c", r"\tt\f"),
+            ("é€𝄞", r"\u00e9\u20ac\ud834\udd1e"),
+            ("", ""),
+        ] {
+            let rendered = templates.render("test.properties", json!({"value": value, "port": 1}));
+            assert_eq!(rendered.unwrap(), format!("key={expected}\nport=1\n"), "{value:?}");
         }
     }
 

@@ -81,6 +81,32 @@ fn all_objects_are_as_in_their_golden_files() {
     assert!(stale.is_empty(), "run again with UPDATE=1 and look at the changes of: {stale:?}");
 }
 
+/// Thrift's library is in images up to R21.4 alone, and CQL needs the other port.
+#[test]
+fn daemons_in_python_reach_the_config_database_by_the_port_of_their_driver() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
+    let mut drivers = std::collections::BTreeSet::new();
+    for case in std::fs::read_dir(folder).unwrap() {
+        let input = std::fs::read_to_string(case.unwrap().path().join("in.yaml")).unwrap();
+        let is_by_thrift = input.contains(":R21.4\"}");
+        let intents = built(serde_saphyr::from_multiple(&input).unwrap());
+        let files = intents.iter().filter_map(|one| one.object.data["data"].as_object()).flatten();
+        for (key, text) in files.filter_map(|(key, text)| Some((key, text.as_str()?))) {
+            let is_python = text.contains("[DEFAULTS]");
+            let servers = text.lines().find(|line| {
+                line.starts_with("config_db_server_list")
+                    || line.starts_with("cassandra_server_list")
+            });
+            let Some(servers) = servers.filter(|_| is_python) else { continue };
+            let port = if is_by_thrift { ":9161" } else { ":9041" };
+            assert!(servers.contains(port), "{key}: {servers}");
+            assert_eq!(text.contains("\ncassandra_driver = cql\n"), !is_by_thrift, "{key}");
+            drivers.insert(is_by_thrift);
+        }
+    }
+    assert_eq!(drivers.len(), 2);
+}
+
 #[test]
 fn names_labels_and_volumes_are_those_of_tf_operator() {
     let input = include_str!("golden/redis/in.yaml");

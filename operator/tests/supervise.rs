@@ -97,6 +97,10 @@ fn credentials_are_filled_in_as_the_file_needs_them_and_nothing_else_is() {
     assert_eq!(filled("python", text, &all).unwrap(), expected(&value.replace('%', "%%")));
     let js = r#"a%b&c\\d\'e\"f$(g)@h"#;
     assert_eq!(filled("js", text, &all).unwrap(), expected(js));
+    let properties = r#"a%b&c\\d'e"f$(g)@h"#;
+    assert_eq!(filled("properties", text, &all).unwrap(), expected(properties));
+    let leading = filled("properties", text, &[("bus/password", " a b"), ("bus/user", "u")]);
+    assert_eq!(leading.unwrap(), expected(r"\ a b"));
     // A value that looks like a place for another is none.
     let tricky = [("bus/password", "@credentials/bus/user@"), ("bus/user", "u")];
     assert_eq!(filled("plain", text, &tricky).unwrap(), expected("@credentials/bus/user@"));

@@ -70,18 +70,22 @@ fn environment(valid: &Valid, described: &Described) -> Vec<EnvVar> {
         value: Some(value.to_owned()),
         ..EnvVar::default()
     };
-    let address = EnvVar {
-        name: "POD_IP".to_owned(),
+    let of_pod = |name: &str, path: &str| EnvVar {
+        name: name.to_owned(),
         value_from: Some(EnvVarSource {
             field_ref: Some(ObjectFieldSelector {
-                field_path: "status.podIP".to_owned(),
+                field_path: path.to_owned(),
                 ..ObjectFieldSelector::default()
             }),
             ..EnvVarSource::default()
         }),
         ..EnvVar::default()
     };
-    let mut all = vec![address, variable("LOG_LEVEL", valid.log_level())];
+    let mut all = vec![of_pod("POD_IP", "status.podIP")];
+    if described.needs_pod_name {
+        all.push(of_pod("POD_NAME", "metadata.name"));
+    }
+    all.push(variable("LOG_LEVEL", valid.log_level()));
     all.extend(described.env.iter().map(|(name, value)| variable(name, value)));
     all
 }

@@ -10,6 +10,8 @@ use crate::release::Release;
 /// The name of a Cassandra for analytics begins so; others are of config (tf-operator,
 /// `pkg/apis/tf/v1alpha1/cassandra_types.go:156`).
 const ANALYTICS_DATABASE: &str = "analyticsdb";
+/// No field changes it.
+pub(in crate::components) const KAFKA: u16 = 9092;
 /// As tf-operator has it (`pkg/apis/tf/v1alpha1/auth_types.go:60-80`).
 const KEYSTONE_PASSWORD: &str = "contrail123";
 
@@ -44,6 +46,11 @@ pub(in crate::components) fn around(given: &Given<'_>) -> Value {
         |field: &str| config_database.map(|one| one.endpoints(field).join(" ")).unwrap_or_default();
     let spaced = |kind: &str, field: &str| peers.list(kind, field);
     let comma = |kind: &str, field: &str| peers.list(kind, field).replace(' ', ",");
+    let kafka = |peer: &Peer| {
+        let endpoints = peer.addresses.iter().map(|address| format!("{address}:{KAFKA}"));
+        endpoints.collect::<Vec<_>>().join(" ")
+    };
+    let is_by_thrift = given.release == Release::UpToR21;
     json!({
         "config_nodes": addresses("Config", ","),
         "config_spaced": addresses("Config", " "),
@@ -56,8 +63,11 @@ pub(in crate::components) fn around(given: &Given<'_>) -> Value {
         "control_nodes": addresses("Control", ","),
         "snmp_nodes": addresses("AnalyticsSnmp", ","),
         "alarm_nodes": addresses("AnalyticsAlarm", ","),
-        // The driver for Thrift is gone from R25.1 on; the port of that key is CQL's then.
-        "database_of_python": database(if given.release == Release::UpToR24 { "port" } else { "cqlPort" }),
+        "kafka": peers.first("AnalyticsAlarm").map(kafka).unwrap_or_default(),
+        "has_query_engine": peers.first("QueryEngine").is_some(),
+        // The port is that of the driver.
+        "database_of_python": database(if is_by_thrift { "port" } else { "cqlPort" }),
+        "is_by_thrift": is_by_thrift,
         "database_cql": database("cqlPort"),
         "database_cql_port": config_database.map_or(0, |one| one.port("cqlPort")),
         "database_jmx_port": config_database.map_or(0, |one| one.port("jmxLocalPort")),
