@@ -7,6 +7,8 @@ macro_rules! template {
     };
 }
 
+mod analytics;
+mod analytics_alarm;
 mod analytics_snmp;
 mod query_engine;
 mod redis;
@@ -16,8 +18,13 @@ mod zookeeper;
 use crate::component::{self, Component, Template};
 
 /// All that it makes run.
-pub static COMPONENTS: &[&dyn Component] =
-    &[&analytics_snmp::AnalyticsSnmp, &query_engine::QueryEngine, &redis::Redis];
+pub static COMPONENTS: &[&dyn Component] = &[
+    &analytics::Analytics,
+    &analytics_alarm::AnalyticsAlarm,
+    &analytics_snmp::AnalyticsSnmp,
+    &query_engine::QueryEngine,
+    &redis::Redis,
+];
 /// Those that are described and tried on the real service, and that it does not make run yet.
 pub static IN_TRIAL: &[&dyn Component] = &[&zookeeper::Zookeeper];
 

@@ -66,6 +66,7 @@ fn component_of(key: &str) -> String {
     match name {
         name if name.starts_with("run-") => String::new(),
         name if name.ends_with("-provisioner") => "provisioner".to_owned(),
+        "tf-alarm-gen" => "analytics-alarm-gen".to_owned(),
         "tf-snmp-collector" => "analytics-snmp-collector".to_owned(),
         "tf-topology" => "analytics-snmp-topology".to_owned(),
         name => name.to_owned(),

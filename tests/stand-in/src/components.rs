@@ -137,7 +137,11 @@ pub(crate) static COMPONENTS: &[Component] = &[
             datagrams("structured syslog", key("STRUCTURED_SYSLOG_COLLECTOR", "port")),
         ],
         needs: &[
-            cassandra(key(CPLUSPLUS, "cassandra_server_list"), &CASSANDRA_SECTION),
+            // Without a query engine nothing is stored there.
+            Need {
+                presence: Presence::Optional,
+                ..cassandra(key(CPLUSPLUS, "cassandra_server_list"), &CASSANDRA_SECTION)
+            },
             zookeeper(key(CPLUSPLUS, "zookeeper_server_list")),
             API_SECTION,
             redis("server", Some(key("REDIS", "port")), key("REDIS", "redis_ssl_enable")),
@@ -336,9 +340,8 @@ pub(crate) static COMPONENTS: &[Component] = &[
         "contrail-config-database-nodemgr",
         CONFIG_DATABASE_NODE,
     ),
-    // The ports of these two are undocumented, so they open none.
-    node_manager("nodemanager-analytics-alarm", "contrail-analytics-alarm-nodemgr", &[]),
-    node_manager("nodemanager-analytics-snmp", "contrail-analytics-snmp-nodemgr", &[]),
+    node_manager("nodemanager-analytics-alarm", "contrail-analytics-alarm-nodemgr", ALARM_NODE),
+    node_manager("nodemanager-analytics-snmp", "contrail-analytics-snmp-nodemgr", SNMP_NODE),
     Component {
         name: "provisioner",
         module: "provisioner",
@@ -398,6 +401,8 @@ const VROUTER_NODE: &[Port] = &[introspect(PYTHON, 8102)];
 const DATABASE_NODE: &[Port] = &[introspect(PYTHON, 8103)];
 const ANALYTICS_NODE: &[Port] = &[introspect(PYTHON, 8104)];
 const CONFIG_DATABASE_NODE: &[Port] = &[introspect(PYTHON, 8112)];
+const ALARM_NODE: &[Port] = &[introspect(PYTHON, 8113)];
+const SNMP_NODE: &[Port] = &[introspect(PYTHON, 8114)];
 
 const fn node_manager(
     name: &'static str,
