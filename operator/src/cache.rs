@@ -14,7 +14,7 @@ use serde_json::{Map, Value};
 
 use opensdn_crds::component::Component;
 
-use crate::names::{MANAGED_BY, OPERATOR, TYPE};
+use crate::names::{ADDRESSES, MANAGED_BY, OPERATOR, TYPE};
 
 const OURS: &str = "/apis/tf.tungsten.io/v1alpha1";
 
@@ -145,7 +145,9 @@ impl Kind {
             }
             _ => return object,
         };
-        object.metadata.annotations = None;
+        if let Some(annotations) = &mut object.metadata.annotations {
+            annotations.retain(|key, _| self == Self::Node && key == ADDRESSES);
+        }
         object.metadata.generation = None;
         let mut picked = Map::new();
         for part in parts {

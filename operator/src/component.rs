@@ -228,19 +228,33 @@ pub struct File {
     pub template: &'static str,
     /// Who gets it.
     pub scope: Scope,
+    /// Which of several it is: after the name, and `number` in the template.
+    pub number: Option<u16>,
 }
 
 impl File {
     /// All pods get the same.
     #[must_use]
     pub const fn shared(name: &'static str, template: &'static str) -> Self {
-        Self { name, template, scope: Scope::Shared }
+        Self { name, template, scope: Scope::Shared, number: None }
+    }
+
+    /// All pods get the same, and notice when it changes.
+    #[must_use]
+    pub const fn watched(name: &'static str, template: &'static str) -> Self {
+        Self { name, template, scope: Scope::Watched, number: None }
     }
 
     /// Each pod gets its own.
     #[must_use]
     pub const fn of_pod(name: &'static str, template: &'static str) -> Self {
-        Self { name, template, scope: Scope::Pod }
+        Self { name, template, scope: Scope::Pod, number: None }
+    }
+
+    /// One of several.
+    #[must_use]
+    pub const fn numbered(self, number: u16) -> Self {
+        Self { number: Some(number), ..self }
     }
 }
 
@@ -249,6 +263,8 @@ impl File {
 pub enum Scope {
     /// All pods the same.
     Shared,
+    /// All pods the same, whose scripts look at it again and again: a change of it restarts no pod.
+    Watched,
     /// Each pod its own, under a key with its address.
     Pod,
 }

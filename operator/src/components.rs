@@ -10,6 +10,8 @@ macro_rules! template {
 mod analytics;
 mod analytics_alarm;
 mod analytics_snmp;
+mod config;
+mod control;
 mod query_engine;
 mod redis;
 mod shared;
@@ -22,6 +24,8 @@ pub static COMPONENTS: &[&dyn Component] = &[
     &analytics::Analytics,
     &analytics_alarm::AnalyticsAlarm,
     &analytics_snmp::AnalyticsSnmp,
+    &config::Config,
+    &control::Control,
     &query_engine::QueryEngine,
     &redis::Redis,
 ];

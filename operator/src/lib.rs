@@ -26,6 +26,7 @@ pub mod exec;
 pub mod manager;
 pub mod metrics;
 pub mod names;
+pub mod network;
 pub mod peers;
 pub mod reconcile;
 pub mod release;

@@ -20,6 +20,9 @@ pub const CONFIGURATION: &str = "opensdn.io/configuration";
 /// Annotation by which the operator leaves everything that an object owns as it is.
 pub const PAUSED: &str = "opensdn.io/paused";
 
+/// Annotation of a node with addresses that its status does not have, with commas between.
+pub const ADDRESSES: &str = "opensdn.io/addresses";
+
 /// Annotation by which no pod of a component runs, or of all of a Manager; what they have stored stays.
 pub const STOPPED: &str = "opensdn.io/stopped";
 /// Annotation of a Manager with what may be deleted, as `Kind/name`, with commas between.

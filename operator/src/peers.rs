@@ -3,6 +3,7 @@
 //! stay the same while pods come and go.
 
 use std::collections::BTreeMap;
+use std::iter;
 use std::sync::Arc;
 
 use kube::ResourceExt as _;
@@ -12,6 +13,7 @@ use opensdn_crds::status::{CommonStatus, READY};
 use serde_json::Value;
 
 use crate::cache::{Cache, Kind};
+use crate::network::Network;
 use crate::reconcile::fetch::{Node, controller_of, nodes_of};
 
 /// A component, as others see it.
@@ -26,6 +28,9 @@ pub struct Peer {
     pub state: String,
     /// The addresses of its members, in order.
     pub addresses: Vec<String>,
+    /// Where its members listen, by the addresses of their nodes, as far as it is known that it is in the network that
+    /// is given. The others are known by their nodes.
+    pub listens: BTreeMap<String, String>,
     settings: Value,
 }
 
@@ -130,8 +135,18 @@ fn peer(facts: &'static Facts, object: &Arc<DynamicObject>, nodes: &[Node]) -> P
     let part = |pointer: &str| object.data.pointer(pointer).cloned().unwrap_or_default();
     let selector: Option<BTreeMap<String, String>> =
         serde_json::from_value(part("/spec/commonConfiguration/nodeSelector")).unwrap_or_default();
-    let mut addresses: Vec<String> =
-        nodes_of(nodes, selector.as_ref()).into_iter().filter_map(|node| node.address).collect();
+    let settings = part("/spec/serviceConfiguration");
+    let network = settings.get("dataSubnet").and_then(Value::as_str).and_then(Network::parse);
+    let (mut addresses, mut listens) = (Vec::new(), BTreeMap::new());
+    for node in nodes_of(nodes, selector.as_ref()) {
+        let Some(address) = node.address else { continue };
+        let mut all = iter::once(&address).chain(&node.others);
+        let known = network.and_then(|network| all.find(|one| network.has(one))).cloned();
+        if let Some(known) = &known {
+            listens.insert(address.clone(), known.clone());
+        }
+        addresses.push(known.unwrap_or(address));
+    }
     addresses.sort_unstable();
     Peer {
         facts,
@@ -139,7 +154,8 @@ fn peer(facts: &'static Facts, object: &Arc<DynamicObject>, nodes: &[Node]) -> P
         is_active: status.active.unwrap_or_default(),
         state: state.unwrap_or_else(|| "nothing is known of it yet".to_owned()),
         addresses,
-        settings: part("/spec/serviceConfiguration"),
+        listens,
+        settings,
     }
 }
 
@@ -153,7 +169,7 @@ mod tests {
 
     fn node(name: &str, address: &str, labels: Value) -> Node {
         let labels = serde_json::from_value(labels).unwrap();
-        Node { name: name.into(), labels, address: Some(address.into()) }
+        Node { name: name.into(), labels, address: Some(address.into()), others: Vec::new() }
     }
 
     fn object(kind: &str, name: &str, owner: Option<&str>, rest: Value) -> Value {
@@ -202,6 +218,23 @@ mod tests {
         let facts = Facts::of_kind("QueryEngine").unwrap();
         assert_eq!(peers.missing(facts), ["Cassandra", "Zookeeper", "Rabbitmq", "Config"]);
         assert_eq!(peers.first_not_active(facts).map(Peer::title), Some("Analytics a".into()));
+    }
+
+    #[test]
+    fn who_listens_in_a_network_of_its_own_is_known_by_the_address_there() {
+        let mut nodes =
+            [("a", "192.0.2.1"), ("b", "192.0.2.2"), ("c", "192.0.2.3")].map(|(name, address)| {
+                node(name, address, json!({"node-role.kubernetes.io/master": ""}))
+            });
+        nodes[0].others = vec!["10.1.1.1".into(), "10.1.0.9".into()];
+        nodes[1].others = vec!["10.1.0.2".into()];
+        let spec = json!({"spec": {"serviceConfiguration": {"dataSubnet": "10.1.0.0/24"}}});
+        let it = object("Webui", "w", None, json!({}));
+        let peers = peers(&it, &[object("Control", "c", None, spec)], &nodes);
+        let peer = peers.first("Control").unwrap();
+        assert_eq!(peer.addresses, ["10.1.0.2", "10.1.0.9", "192.0.2.3"]);
+        let listens: Vec<_> = peer.listens.iter().map(|(a, b)| (a.as_str(), b.as_str())).collect();
+        assert_eq!(listens, [("192.0.2.1", "10.1.0.9"), ("192.0.2.2", "10.1.0.2")]);
     }
 
     #[test]

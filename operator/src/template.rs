@@ -1,6 +1,7 @@
 //! The files of the components, rendered from the templates in `templates/`. A name that a template
 //! does not know is an error, and a value is written as the file's format needs it: quoted in a
-//! script, without a line break in an ini file, with its backslashes doubled in Java's properties.
+//! script or in a file of named, without a line break in an ini file, with its backslashes doubled in Java's
+//! properties.
 
 use minijinja::value::ValueKind;
 use minijinja::{
@@ -14,6 +15,7 @@ const SHELL: &str = "sh";
 const INI: &str = "ini";
 /// Java's.
 const PROPERTIES: &str = "properties";
+const NAMED: &str = "named";
 
 /// A file that cannot be rendered.
 #[derive(Debug, thiserror::Error)]
@@ -42,6 +44,7 @@ impl Templates {
             Some((_, SHELL)) => AutoEscape::Custom(SHELL),
             Some((_, INI)) => AutoEscape::Custom(INI),
             Some((_, PROPERTIES)) => AutoEscape::Custom(PROPERTIES),
+            Some((_, NAMED)) => AutoEscape::Custom(NAMED),
             _ => AutoEscape::None,
         });
         environment.set_formatter(write);
@@ -83,6 +86,7 @@ fn write(out: &mut Output<'_>, state: &State<'_, '_>, value: &Value) -> Result<(
         SHELL if value.is_safe() => out.write_str(&text)?,
         SHELL => write!(out, "'{}'", text.replace('\'', r"'\''"))?,
         PROPERTIES => out.write_str(&property(&text))?,
+        NAMED => write!(out, "\"{}\"", text.replace('\\', r"\\").replace('"', r#"\""#))?,
         _ => out.write_str(&text)?,
     }
     Ok(())
@@ -136,8 +140,16 @@ mod tests {
     }
 
     #[test]
+    fn a_value_is_one_string_of_named_whatever_is_in_it() {
+        let templates = one("test.named", "file {{ value }} versions {{ count }};");
+        let values = json!({"value": r#"a"; }; include "b\"#, "count": 3});
+        let rendered = templates.render("test.named", values).unwrap();
+        assert_eq!(rendered, r#"file "a\"; }; include \"b\\" versions 3;"#);
+    }
+
+    #[test]
     fn a_line_break_is_no_value_of_a_file() {
-        for name in ["test.sh", "test.ini", "test.properties"] {
+        for name in ["test.sh", "test.ini", "test.named", "test.properties"] {
             let templates = one(name, "key = {{ value }}");
             for value in ["a\nother = b", "a\rb"] {
                 let error = templates.render(name, json!({ "value": value })).unwrap_err();

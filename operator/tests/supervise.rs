@@ -118,3 +118,119 @@ fn a_credential_that_is_missing_or_has_a_line_break_is_told_by_its_file() {
     );
     assert_eq!(filled("plain", text, &[("bus/password", "a\n")]).unwrap(), "a = a");
 }
+
+/// A script of a golden case, with these paths below a folder.
+fn script(case: &str, key: &str, folder: &Path) -> String {
+    let case = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(case);
+    let out = fs::read_to_string(case.join("out.yaml")).unwrap();
+    let documents: Vec<serde_json::Value> = serde_saphyr::from_multiple(&out).unwrap();
+    let mut scripts = documents.iter().filter_map(|one| one.get("data")?.get(key)?.as_str());
+    let here = folder.display();
+    let script = scripts.next().unwrap().replace("/proc/net", &format!("{here}/proc/net"));
+    ["/etc/", "/opt/", "/entrypoint.sh"]
+        .iter()
+        .fold(script, |script, path| script.replace(path, &format!("{here}{path}")))
+}
+
+fn put(folder: &Path, path: &str, text: &str) {
+    use std::os::unix::fs::PermissionsExt as _;
+    let path = folder.join(path);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(&path, text).unwrap();
+    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+/// Runs the provisioner of the API against one that has defaults or not: what was called, in order.
+fn provisioned(has_defaults: bool) -> String {
+    let folder = tempfile::tempdir().unwrap();
+    let here = folder.path();
+    let text = script("config-r25-keystone", "run-provisioner.sh", here);
+    let of = |key: &str| script("config-r25-keystone", key, here);
+    let files = "etc/contrailconfigmaps";
+    for key in ["config-provisioner.env", "provision.conf", "vnc_api_lib.ini.192.0.2.10"] {
+        put(here, &format!("{files}/{key}"), &of(key));
+    }
+    for name in ["server", "server-key", "client", "client-key"] {
+        let end = if name.ends_with("key") { "pem" } else { "crt" };
+        put(here, &format!("etc/certificates/{name}-192.0.2.10.{end}"), "a");
+    }
+    put(here, "etc/ssl/certs/kubernetes/ca-bundle.crt", "a");
+    for (key, value) in [("keystone/password", "geheim%"), ("own/rndckey", "a")] {
+        put(here, &format!("etc/credentials/{key}"), value);
+    }
+    let log = here.join("log").display().to_string();
+    let says = |name: &str| {
+        format!("#!/bin/bash\necho {name} \"$@\" defaults=${{APPLY_DEFAULTS-}} >>{log}\n")
+    };
+    put(here, "opt/contrail/utils/provision_control.py", &says("control"));
+    put(here, "opt/contrail/utils/provision_linklocal.py", &says("linklocal"));
+    put(here, "entrypoint.sh", &says("entrypoint"));
+    // The first API server does not answer.
+    let code = if has_defaults { 0 } else { 3 };
+    put(
+        here,
+        "bin/python3",
+        &format!("#!/bin/bash\n[ \"$2\" = 192.0.2.11 ] || exit 1\nexit {code}\n"),
+    );
+    let path = format!("{}:{}", here.join("bin").display(), std::env::var("PATH").unwrap());
+    let mut bash = Command::new("bash");
+    bash.args(["-c", &text]).env("PATH", path).env("POD_IP", "192.0.2.10").env("BGP_ASN", "64512");
+    assert!(bash.stdin(Stdio::null()).status().unwrap().success());
+    let filled = fs::read_to_string(here.join("etc/contrail/provision.conf")).unwrap();
+    assert_eq!(filled.matches("admin_password = geheim%%\n").count(), 2, "{filled}");
+    fs::read_to_string(log).unwrap()
+}
+
+#[test]
+fn an_api_is_given_defaults_once_and_what_the_settings_say_each_time() {
+    for has_defaults in [false, true] {
+        let log = provisioned(has_defaults);
+        let expected = if has_defaults { "false" } else { "" };
+        let lines: Vec<_> = log.lines().collect();
+        assert_eq!(lines.len(), 4, "{log}");
+        let begins = ["control ", "linklocal ", "linklocal ", "entrypoint "];
+        for (line, begin) in lines.iter().zip(begins) {
+            assert!(
+                line.starts_with(begin) && line.ends_with(&format!("defaults={expected}")),
+                "{line}"
+            );
+        }
+        assert!(log.contains(
+            "--router_asn 64512 --no_ibgp_auto_mesh --enable_4byte_as --api_server_ip 192.0.2.10"
+        ));
+        assert!(
+            log.contains("--ipfabric_service_ip 192.0.2.77 --ipfabric_service_port 8775"),
+            "{log}"
+        );
+        assert!(log.contains("--linklocal_service_name time") && !log.contains("geheim"), "{log}");
+    }
+}
+
+const ADDRESS: &str = include_str!("../templates/control/address.sh.j2");
+
+/// What a text becomes on a node with these addresses.
+fn addressed(network: &str, pod: &str, addresses: &[&str]) -> String {
+    let folder = tempfile::tempdir().unwrap();
+    let here = folder.path().display();
+    let trie = addresses.iter().map(|one| format!("     |-- {one}\n        /32 host LOCAL\n"));
+    let others = "     |-- 10.1.0.255\n        /32 link BROADCAST\n";
+    put(folder.path(), "trie", &format!("Main:\n{others}{}", trie.collect::<String>()));
+    put(folder.path(), "source", &format!("hostip = @address-in/{network}@\nother = a@b\n"));
+    let functions =
+        format!("{FILL}\n{}", ADDRESS.replace("/proc/net/fib_trie", &format!("{here}/trie")));
+    let script = format!("set -u\n{functions}\nfill_with_address plain source folder/target");
+    let mut bash = Command::new("bash");
+    bash.args(["-c", &script]).env("POD_IP", pod).current_dir(folder.path());
+    assert!(bash.status().unwrap().success());
+    fs::read_to_string(folder.path().join("folder/target")).unwrap()
+}
+
+#[test]
+fn the_address_of_a_node_in_a_network_is_found_among_those_of_its_interfaces() {
+    let all = ["127.0.0.1", "192.0.2.1", "10.1.1.7", "10.1.0.7"];
+    let found = |network, pod| addressed(network, pod, &all);
+    assert_eq!(found("10.1.0.0/24", "192.0.2.1"), "hostip = 10.1.0.7\nother = a@b\n");
+    // That of the pod, where it will do.
+    assert_eq!(found("10.1.0.0/23", "10.1.1.7"), "hostip = 10.1.1.7\nother = a@b\n");
+    assert_eq!(found("10.1.1.7/32", "fd00::1"), "hostip = 10.1.1.7\nother = a@b\n");
+}

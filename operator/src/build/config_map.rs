@@ -30,11 +30,18 @@ pub(super) fn files(templates: &Templates, valid: &Valid) -> Result<Files, Build
             ("log_level_name", valid.log_level_name().into()),
         ];
         let shared = with(&valid.description.values, levels);
+        let shared = with(&shared, file.number.map(|number| ("number", number.into())));
+        let name = match file.number {
+            Some(number) => format!("{}.{number}", file.name),
+            None => file.name.to_owned(),
+        };
         match file.scope {
-            Scope::Shared => {
+            Scope::Shared | Scope::Watched => {
                 let text = templates.render(file.template, &shared)?;
-                read_once.push(text.clone());
-                all.insert(file.name.to_owned(), text);
+                if file.scope == Scope::Shared {
+                    read_once.push(text.clone());
+                }
+                all.insert(name, text);
             }
             Scope::Pod => {
                 for address in &valid.addresses {
@@ -42,7 +49,7 @@ pub(super) fn files(templates: &Templates, valid: &Valid) -> Result<Files, Build
                     let own = [("pod_ip", address.as_str().into()), ("host", host.into())];
                     let values = with(&shared, own.into_iter().chain(ensemble(valid, address)));
                     let text = templates.render(file.template, &values)?;
-                    all.insert(format!("{}.{address}", file.name), text);
+                    all.insert(format!("{name}.{address}"), text);
                 }
             }
         }

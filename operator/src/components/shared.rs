@@ -1,6 +1,8 @@
 //! What the descriptions of several components have in common.
 
+pub(super) mod access;
 pub(super) mod around;
+pub(super) mod node_init;
 pub(super) mod node_manager;
 pub(super) mod provisioner;
 

@@ -12,7 +12,7 @@ use time::OffsetDateTime;
 
 use crate::cache::{Cache, Kind};
 use crate::ensemble::DATA_LOST;
-use crate::names::{Instance, TYPE};
+use crate::names::{ADDRESSES, Instance, TYPE};
 use crate::peers::Peers;
 use crate::reconcile::validate::Valid;
 
@@ -53,6 +53,8 @@ pub struct Node {
     pub labels: BTreeMap<String, String>,
     /// The address of pods on its network.
     pub address: Option<String>,
+    /// Its others.
+    pub others: Vec<String>,
 }
 
 /// What matters of a pod.
@@ -165,12 +167,14 @@ fn is_controlled_by(object: &DynamicObject, uid: &str) -> bool {
 
 impl Node {
     fn of(node: &DynamicObject) -> Self {
-        let internal = list(&node.data, "/status/addresses")
+        let mut internal = list(&node.data, "/status/addresses")
             .filter(|address| text(address, "/type") == "InternalIP")
             .map(|address| text(address, "/address"))
-            .find(|address| !address.is_empty());
-        let address = internal.map(str::to_owned);
-        Self { name: node.name_any(), labels: node.labels().clone(), address }
+            .filter(|address| !address.is_empty());
+        let address = internal.next().map(str::to_owned);
+        let told = node.annotations().get(ADDRESSES).into_iter().flat_map(|told| told.split(','));
+        let others = internal.chain(told.map(str::trim)).map(str::to_owned).collect();
+        Self { name: node.name_any(), labels: node.labels().clone(), address, others }
     }
 }
 

@@ -357,7 +357,12 @@ mod tests {
             release: crate::release::Release::default(),
         };
         let description = COMPONENTS.first().unwrap().describe(&given).unwrap();
-        let node = |name: &str| Node { name: name.into(), labels: BTreeMap::new(), address: None };
+        let node = |name: &str| Node {
+            name: name.into(),
+            labels: BTreeMap::new(),
+            address: None,
+            others: Vec::new(),
+        };
         Valid {
             instance: Instance { word: "w".into(), name: "n".into() },
             description,
