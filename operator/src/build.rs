@@ -10,6 +10,7 @@ mod pod;
 mod service;
 mod service_account;
 mod stateful_set;
+mod token;
 mod volumes;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
@@ -71,6 +72,9 @@ pub fn build(
         intent(Kind::Secret, &certificates::build(&owner, secrets.certificates))?,
     ];
     if let Some(secret) = passwords::build(&owner, secrets.passwords) {
+        intents.push(intent(Kind::Secret, &secret)?);
+    }
+    if let Some(secret) = token::build(&owner) {
         intents.push(intent(Kind::Secret, &secret)?);
     }
     if let Some(service) = service::build(&owner) {

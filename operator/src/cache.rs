@@ -14,6 +14,7 @@ use serde_json::{Map, Value};
 
 use opensdn_crds::component::Component;
 
+use crate::cluster::Source;
 use crate::names::{ADDRESSES, MANAGED_BY, OPERATOR, TYPE};
 
 const OURS: &str = "/apis/tf.tungsten.io/v1alpha1";
@@ -30,6 +31,8 @@ pub enum Kind {
     Service,
     PodDisruptionBudget,
     StatefulSet,
+    /// What the cluster says of itself, by the one object that does.
+    Fact(Source),
     /// Ours: a whole cluster.
     Manager,
     /// Ours: a component, by its kind.
@@ -70,6 +73,7 @@ impl Kind {
             Self::Service => "Service",
             Self::PodDisruptionBudget => "PodDisruptionBudget",
             Self::StatefulSet => "StatefulSet",
+            Self::Fact(source) => source.kind(),
             Self::Manager => "Manager",
             Self::Component(kind) => kind,
         }
@@ -93,6 +97,7 @@ impl Kind {
             Self::Service => ("/api/v1", "services"),
             Self::PodDisruptionBudget => ("/apis/policy/v1", "poddisruptionbudgets"),
             Self::StatefulSet => ("/apis/apps/v1", "statefulsets"),
+            Self::Fact(source) => source.path(),
             Self::Manager => (OURS, "managers"),
             Self::Component(kind) => {
                 (OURS, Component::of_kind(kind).map_or("", |component| component.plural))
@@ -119,7 +124,7 @@ impl Kind {
     #[must_use]
     pub fn label_selector(self) -> String {
         match self {
-            Self::Node | Self::Manager | Self::Component(_) => String::new(),
+            Self::Node | Self::Fact(_) | Self::Manager | Self::Component(_) => String::new(),
             Self::Pod => TYPE.to_owned(),
             _ => format!("{MANAGED_BY}={OPERATOR}"),
         }

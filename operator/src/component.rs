@@ -11,6 +11,7 @@ use opensdn_crds::pod::PodConfiguration;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use crate::cluster::Cluster;
 use crate::ensemble::Ensemble;
 use crate::peers::Peers;
 use crate::release::Release;
@@ -31,7 +32,7 @@ pub trait Component: Sync {
     /// What its pods are made of, by what is given of it and of what is around it.
     ///
     /// # Errors
-    /// The settings cannot be read, which a schema would have refused.
+    /// The settings cannot be read, which a schema would have refused, or do not fit what is around it.
     fn describe(&self, given: &Given<'_>) -> Result<Description, SettingsError>;
 }
 
@@ -49,6 +50,8 @@ pub struct Given<'a> {
     pub common: &'a PodConfiguration,
     /// The components around it.
     pub peers: &'a Peers,
+    /// What the cluster says of itself.
+    pub cluster: &'a Cluster,
     /// Of which releases its images are.
     pub release: Release,
 }
@@ -63,10 +66,21 @@ impl Given<'_> {
     }
 }
 
-/// Settings that cannot be read.
+/// Settings of which no component can be made.
 #[derive(Debug, thiserror::Error)]
-#[error("read spec.serviceConfiguration")]
-pub struct SettingsError(#[from] serde_json::Error);
+pub enum SettingsError {
+    /// They cannot be read.
+    #[error("read spec.serviceConfiguration")]
+    Unreadable(#[from] serde_json::Error),
+    /// They do not fit what is around it.
+    #[error("{message}")]
+    Unfit {
+        /// One word, for programs.
+        reason: &'static str,
+        /// What is wrong, where, and what to do.
+        message: String,
+    },
+}
 
 /// What the pods of a component are made of, besides what all have.
 #[derive(Clone, Debug, Default)]
@@ -89,6 +103,11 @@ pub struct Description {
     pub passwords: Vec<Password>,
     /// Secrets whose keys its scripts read, each in a folder below `/etc/credentials`.
     pub credentials: Vec<Credentials>,
+    /// Whether its pods ask the API server: the token of their ServiceAccount is in `/etc/credentials/token`. What
+    /// it may do is not the operator's to give.
+    pub token: bool,
+    /// Folders of the node with credentials.
+    pub folders_of_node: Vec<FolderOfNode>,
     /// How many members it needs to do its work.
     pub quorum: Quorum,
     /// What counts its members itself, and is told of each that comes or goes.
@@ -198,6 +217,15 @@ pub struct Credentials {
     pub secret: String,
 }
 
+/// A folder of the node whose files its scripts read.
+#[derive(Clone, Debug)]
+pub struct FolderOfNode {
+    /// The folder below `/etc/credentials`.
+    pub folder: &'static str,
+    /// Where it is on the node; it has to be there.
+    pub path: String,
+}
+
 /// The port of a Service.
 #[derive(Clone, Copy, Debug)]
 pub struct ServicePort {
@@ -217,6 +245,8 @@ pub enum Check {
     Command(String),
     /// The port on the pod's address takes connections.
     Port(u16),
+    /// It has a page, by TLS.
+    Https(u16),
 }
 
 /// A file of the component.

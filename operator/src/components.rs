@@ -12,9 +12,11 @@ mod analytics_alarm;
 mod analytics_snmp;
 mod config;
 mod control;
+mod kubemanager;
 mod query_engine;
 mod redis;
 mod shared;
+mod webui;
 mod zookeeper;
 
 use crate::component::{self, Component, Template};
@@ -26,8 +28,10 @@ pub static COMPONENTS: &[&dyn Component] = &[
     &analytics_snmp::AnalyticsSnmp,
     &config::Config,
     &control::Control,
+    &kubemanager::Kubemanager,
     &query_engine::QueryEngine,
     &redis::Redis,
+    &webui::Webui,
 ];
 /// Those that are described and tried on the real service, and that it does not make run yet.
 pub static IN_TRIAL: &[&dyn Component] = &[&zookeeper::Zookeeper];

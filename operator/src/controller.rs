@@ -23,6 +23,7 @@ use serde_json::Value;
 use tokio::sync::mpsc::Receiver;
 
 use crate::cache::{Cache, Feed, Kind};
+use crate::cluster::Source;
 use crate::component::{Component, word};
 use crate::components::{self, COMPONENTS};
 use crate::manager;
@@ -33,6 +34,8 @@ use crate::reconcile::{Context, Error, reconcile};
 
 /// How often at least the API server has to say something in a watch.
 const HEARTBEAT: Duration = Duration::from_secs(30);
+/// Until a source that is not there, or must not be read, is asked again.
+const ASK_AGAIN: Duration = Duration::from_secs(300);
 /// Until a pass that failed is tried again; doubled each time.
 const FIRST_RETRY: Duration = Duration::from_secs(1);
 const LAST_RETRY: Duration = Duration::from_secs(300);
@@ -119,6 +122,11 @@ impl Controllers {
                 tokio::spawn(this.clone().follow_others(feed, cache.clone(), events, check));
             }
         }
+        for source in Source::ALL {
+            let name = format!("{} {}", source.path().1, source.name());
+            let check = readiness.add_check(name, "not looked at yet");
+            tokio::spawn(this.clone().follow_fact(client.clone(), source, cache.clone(), check));
+        }
         this
     }
 
@@ -191,11 +199,49 @@ impl Controllers {
         }
     }
 
+    /// Keeps what one source says of the cluster. One that is not there, or must not be read, says nothing.
+    async fn follow_fact(
+        self,
+        client: Client,
+        source: Source,
+        cache: Arc<Cache>,
+        check: ReadinessCheck,
+    ) {
+        let kind = Kind::Fact(source);
+        let mut feed = Feed::new(kind, source.namespace());
+        loop {
+            let (api, plural) = source.path();
+            let spec = WatchSpec {
+                path: collection(api, plural, source.namespace()),
+                name: Some(source.name().to_owned()),
+                label_selector: String::new(),
+                metadata_only: false,
+                heartbeat: HEARTBEAT,
+            };
+            let mut events = watch(client.clone(), spec);
+            while let Some(event) = events.recv().await {
+                let is_closed = is_closed(&event);
+                let is_known = is_closed || matches!(event, Event::InitDone);
+                for object in feed.take(&cache, event) {
+                    self.concern(kind, &object);
+                }
+                if is_known {
+                    check.pass();
+                }
+                if is_closed {
+                    break;
+                }
+            }
+            drop(events);
+            tokio::time::sleep(ASK_AGAIN).await;
+        }
+    }
+
     /// Has all looked at whom a change of that object concerns.
     fn concern(&self, kind: Kind, object: &DynamicObject) {
         let namespace = &object.namespace().unwrap_or_default();
         match kind {
-            Kind::Node => self.enqueue_all(""),
+            Kind::Node | Kind::Fact(_) => self.enqueue_all(""),
             // Those that it has made are paused with it.
             Kind::Manager => self.enqueue_all(namespace),
             Kind::Pod => {
@@ -362,6 +408,14 @@ fn start_watch(
     let spec =
         WatchSpec { path, name: None, label_selector, metadata_only: false, heartbeat: HEARTBEAT };
     (watch(client.clone(), spec), check)
+}
+
+/// Whether there is nothing to wait for: the kind is not served, or RBAC forbids to read it.
+fn is_closed(event: &Event) -> bool {
+    match event {
+        Event::Disconnected { absent, why } => *absent || why.contains("missing RBAC rule"),
+        _ => false,
+    }
 }
 
 fn collection(api: &str, plural: &str, namespace: &str) -> String {

@@ -10,6 +10,7 @@
 //! peers        the components around one
 //! release      of which releases images are
 //! cache        what is known of the cluster, by watches
+//! cluster      what the cluster says of itself: its API servers, its networks
 //! ```
 
 #![warn(missing_docs)]
@@ -17,6 +18,7 @@
 pub mod args;
 pub mod build;
 pub mod cache;
+pub mod cluster;
 pub mod component;
 pub mod components;
 pub mod controller;

@@ -88,6 +88,12 @@ impl Instance {
         format!("{}-secret", self.name)
     }
 
+    /// The Secret with the token of its ServiceAccount.
+    #[must_use]
+    pub fn token(&self) -> String {
+        format!("{}-{}-secret", self.name, self.word)
+    }
+
     /// Its Service.
     #[must_use]
     pub fn service(&self) -> String {

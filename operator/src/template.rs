@@ -16,6 +16,7 @@ const INI: &str = "ini";
 /// Java's.
 const PROPERTIES: &str = "properties";
 const NAMED: &str = "named";
+const JAVASCRIPT: &str = "js";
 
 /// A file that cannot be rendered.
 #[derive(Debug, thiserror::Error)]
@@ -45,6 +46,7 @@ impl Templates {
             Some((_, INI)) => AutoEscape::Custom(INI),
             Some((_, PROPERTIES)) => AutoEscape::Custom(PROPERTIES),
             Some((_, NAMED)) => AutoEscape::Custom(NAMED),
+            Some((_, JAVASCRIPT)) => AutoEscape::Custom(JAVASCRIPT),
             _ => AutoEscape::None,
         });
         environment.set_formatter(write);
@@ -73,23 +75,45 @@ fn write(out: &mut Output<'_>, state: &State<'_, '_>, value: &Value) -> Result<(
         AutoEscape::Custom(format) => format,
         _ => return Err(refused(&format!("{} has no known format", state.name()))),
     };
+    if format == JAVASCRIPT && value.kind() == ValueKind::Seq {
+        let items = value.try_iter()?.map(|item| written(format, &item));
+        let items = items.collect::<Result<Vec<_>, _>>()?;
+        return Ok(write!(out, "[{}]", items.join(", "))?);
+    }
+    Ok(out.write_str(&written(format, value)?)?)
+}
+
+/// A value as the format needs it.
+fn written(format: &str, value: &Value) -> Result<String, Error> {
     let text = match value.kind() {
-        ValueKind::Number | ValueKind::Bool => return Ok(write!(out, "{value}")?),
+        // Elsewhere it is as Python has it.
+        ValueKind::Bool if format == JAVASCRIPT => return Ok(value.is_true().to_string()),
+        ValueKind::Number | ValueKind::Bool => return Ok(value.to_string()),
         ValueKind::String => value.to_string(),
         kind => return Err(refused(&format!("a value is neither text nor number but {kind}"))),
     };
     if text.contains(['\n', '\r', '\0']) {
         return Err(refused("a value has a line break"));
     }
-    match format {
+    Ok(match format {
         // What a template itself has put together.
-        SHELL if value.is_safe() => out.write_str(&text)?,
-        SHELL => write!(out, "'{}'", text.replace('\'', r"'\''"))?,
-        PROPERTIES => out.write_str(&property(&text))?,
-        NAMED => write!(out, "\"{}\"", text.replace('\\', r"\\").replace('"', r#"\""#))?,
-        _ => out.write_str(&text)?,
-    }
-    Ok(())
+        SHELL if value.is_safe() => text,
+        SHELL => format!("'{}'", text.replace('\'', r"'\''")),
+        JAVASCRIPT => literal(&text),
+        PROPERTIES => property(&text),
+        NAMED => format!("\"{}\"", text.replace('\\', r"\\").replace('"', r#"\""#)),
+        _ => text,
+    })
+}
+
+/// A literal of JavaScript, also of the one before ES2019 and within a page.
+fn literal(text: &str) -> String {
+    let letters = text.chars().map(|letter| match letter {
+        '\\' | '\'' | '"' => format!("\\{letter}"),
+        '<' | '>' | '\u{2028}' | '\u{2029}' => format!("\\u{:04x}", u32::from(letter)),
+        _ => letter.to_string(),
+    });
+    format!("'{}'", letters.collect::<String>())
 }
 
 /// A value as `java.util.Properties` reads it back: it drops space before a value, takes a backslash for the begin of
@@ -175,6 +199,23 @@ mod tests {
         ] {
             let rendered = templates.render("test.properties", json!({"value": value, "port": 1}));
             assert_eq!(rendered.unwrap(), format!("key={expected}\nport=1\n"), "{value:?}");
+        }
+    }
+
+    #[test]
+    fn a_value_is_one_literal_of_javascript_whatever_is_in_it() {
+        let templates = one("test.js", "a = {{ value }};");
+        let rendered = |value| templates.render("test.js", json!({ "value": value })).unwrap();
+        assert_eq!(rendered(json!("it's")), r"a = 'it\'s';");
+        assert_eq!(rendered(json!(r#"'; b = "\"#)), r#"a = '\'; b = \"\\';"#);
+        assert_eq!(rendered(json!("</script>\u{2028}")), r"a = '\u003c/script\u003e\u2028';");
+        // The script of a container fills it in.
+        let token = "@credentials/own/password@";
+        assert_eq!(rendered(json!(token)), format!("a = '{token}';"));
+        assert_eq!(rendered(json!(["x'", 1])), r"a = ['x\'', 1];");
+        assert_eq!([rendered(json!(8143)), rendered(json!(true))], ["a = 8143;", "a = true;"]);
+        for value in [json!("b\nc"), json!(["b\rc"]), json!([["nested"]]), json!({"a": 1})] {
+            assert!(templates.render("test.js", json!({ "value": value })).is_err(), "{value}");
         }
     }
 

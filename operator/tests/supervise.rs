@@ -59,6 +59,20 @@ fn what_ends_a_daemon_by_itself_is_for_the_kubelet_to_see() {
     assert_eq!(bash.wait().unwrap().code(), Some(7));
 }
 
+#[test]
+fn a_function_that_it_runs_has_the_variables_of_its_script() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("file"), "1").unwrap();
+    let script = format!(
+        "set -u\n{WAIT}\n{SUPERVISE}\nfiles=/etc/contrailconfigmaps\nstart() {{ echo \"files=$files\"; }}\n\
+         supervise 1 file -- start\n"
+    );
+    let mut bash = Command::new("bash");
+    let ended = bash.args(["-c", &script]).current_dir(folder.path()).output().unwrap();
+    let said = String::from_utf8_lossy(&ended.stdout);
+    assert!(said.contains("files=/etc/contrailconfigmaps\n"), "{said}");
+}
+
 const FILL: &str = include_str!("../templates/common/fill.sh.j2");
 
 /// What `fill` makes of a text with these credentials, or what it says.

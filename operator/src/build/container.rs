@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::{
-    Capabilities, Container, EnvVar, EnvVarSource, ExecAction, Lifecycle, LifecycleHandler,
-    ObjectFieldSelector, Probe, ResourceRequirements, SecurityContext, TCPSocketAction,
+    Capabilities, Container, EnvVar, EnvVarSource, ExecAction, HTTPGetAction, Lifecycle,
+    LifecycleHandler, ObjectFieldSelector, Probe, ResourceRequirements, SecurityContext,
+    TCPSocketAction,
 };
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
@@ -113,6 +114,15 @@ fn probe(check: &Check, period: i32, failures: i32) -> Option<Probe> {
         Check::Port(port) => {
             let port = IntOrString::Int(i32::from(*port));
             Some(Probe { tcp_socket: Some(TCPSocketAction { port, host: None }), ..probe })
+        }
+        Check::Https(port) => {
+            let get = HTTPGetAction {
+                path: Some("/".to_owned()),
+                port: IntOrString::Int(i32::from(*port)),
+                scheme: Some("HTTPS".to_owned()),
+                ..HTTPGetAction::default()
+            };
+            Some(Probe { http_get: Some(get), ..probe })
         }
     }
 }

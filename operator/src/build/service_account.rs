@@ -1,4 +1,4 @@
-//! The ServiceAccount of the pods: without a token, as they ask nothing of the API server.
+//! The ServiceAccount of the pods: no token is mounted by itself, as most ask nothing of the API server.
 
 use k8s_openapi::api::core::v1::ServiceAccount;
 

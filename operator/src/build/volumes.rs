@@ -18,6 +18,8 @@ const TRUST_VOLUME: &str = "ca-certs";
 const LOGS: (&str, &str) = ("contrail-logs", "/var/log/contrail");
 /// The folder of the component's own passwords.
 const OWN: &str = "own";
+/// That of the token of its ServiceAccount.
+const TOKEN: &str = "token";
 /// Volume, path, and whether it may be written.
 const OF_EVERY_NODE: [(&str, &str, bool); 4] = [
     ("etc-hosts", "/etc/hosts", false),
@@ -36,6 +38,9 @@ pub(super) fn build(valid: &Valid) -> Vec<Volume> {
     ];
     let credentials = credentials(valid).into_iter();
     volumes.extend(credentials.map(|(folder, name)| secret(&volume_of(folder), &name)));
+    let folders = valid.description.folders_of_node.iter();
+    volumes
+        .extend(folders.map(|one| host_path(&volume_of(one.folder), &one.path, Some("Directory"))));
     volumes.extend(valid.description.volumes.iter().map(|volume| match volume.source {
         Source::Folder(path) => host_path(volume.name, path, Some("DirectoryOrCreate")),
         Source::Existing(path) => host_path(volume.name, path, None),
@@ -67,7 +72,8 @@ pub(super) fn mounts(valid: &Valid, described: &Container) -> Vec<VolumeMount> {
     mounts.push(mount(&instance.config_volume(), CONFIGURATION_FOLDER, Access::Read));
     mounts.push(mount(TRUST_VOLUME, TRUST_FOLDER, Access::Read));
     mounts.push(mount(&instance.certificates(), CERTIFICATES_FOLDER, Access::Read));
-    for (folder, _) in credentials(valid) {
+    let folders = valid.description.folders_of_node.iter().map(|one| one.folder);
+    for folder in credentials(valid).into_iter().map(|(folder, _)| folder).chain(folders) {
         let path = format!("{CREDENTIALS_FOLDER}/{folder}");
         mounts.push(mount(&volume_of(folder), &path, Access::Read));
     }
@@ -84,8 +90,9 @@ pub(super) fn mounts(valid: &Valid, described: &Container) -> Vec<VolumeMount> {
 /// Folders and Secrets.
 fn credentials(valid: &Valid) -> Vec<(&'static str, String)> {
     let own = (!valid.description.passwords.is_empty()).then(|| (OWN, valid.instance.passwords()));
+    let token = valid.description.token.then(|| (TOKEN, valid.instance.token()));
     let others = valid.description.credentials.iter();
-    own.into_iter().chain(others.map(|one| (one.folder, one.secret.clone()))).collect()
+    own.into_iter().chain(token).chain(others.map(|one| (one.folder, one.secret.clone()))).collect()
 }
 
 fn volume_of(folder: &str) -> String {

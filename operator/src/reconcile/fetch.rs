@@ -11,6 +11,7 @@ use serde_json::Value;
 use time::OffsetDateTime;
 
 use crate::cache::{Cache, Kind};
+use crate::cluster::Cluster;
 use crate::ensemble::DATA_LOST;
 use crate::names::{ADDRESSES, Instance, TYPE};
 use crate::peers::Peers;
@@ -36,6 +37,8 @@ pub struct Fetched {
     pub owned: BTreeMap<(Kind, String), Arc<DynamicObject>>,
     /// The components around it.
     pub peers: Peers,
+    /// What the cluster says of itself.
+    pub cluster: Cluster,
     /// The Manager that has made the object.
     pub manager: Option<Arc<DynamicObject>>,
     /// Who has the Secret with the name of its certificates, if another has: the kind is not in it.
@@ -112,7 +115,8 @@ impl Fetched {
         };
         let holder = secret.as_deref().and_then(controller_of).filter(is_other);
         let holder = holder.map(|owner| format!("{} {}", owner.kind, owner.name));
-        Self { object, nodes, pods, owned, peers, manager, holder, trust }
+        let cluster = Cluster::read(cache);
+        Self { object, nodes, pods, owned, peers, cluster, manager, holder, trust }
     }
 
     /// The object's name.

@@ -12,7 +12,7 @@ use time::OffsetDateTime;
 use super::fetch::{Fetched, Node, Pod, nodes_of};
 use super::status;
 use crate::cache::Kind;
-use crate::component::{Component, Description, Given as About, word};
+use crate::component::{Component, Description, Given as About, SettingsError, word};
 use crate::ensemble::record::Record;
 use crate::names::{self, Instance};
 use crate::release::{ANNOTATION, Known};
@@ -114,11 +114,12 @@ pub fn validate(component: &dyn Component, fetched: &Fetched) -> Result<Valid, I
         settings: &settings,
         common: &common,
         peers: &fetched.peers,
+        cluster: &fetched.cluster,
         release: known.release,
     };
-    let description = component.describe(&about).map_err(|error| Invalid {
-        reason: "UnreadableSpec",
-        message: opensdn_runtime::error_chain(&error),
+    let description = component.describe(&about).map_err(|error| match error {
+        SettingsError::Unreadable(error) => unreadable(error),
+        SettingsError::Unfit { reason, message } => Invalid { reason, message },
     })?;
     let images = images(&description, &given)?;
     let doubt = known.doubt.filter(|_| description.depends_on_release);
@@ -354,6 +355,7 @@ mod tests {
             settings: &json!({}),
             common: &PodConfiguration::default(),
             peers: &Peers::default(),
+            cluster: &crate::cluster::Cluster::default(),
             release: crate::release::Release::default(),
         };
         let description = COMPONENTS.first().unwrap().describe(&given).unwrap();

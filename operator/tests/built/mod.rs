@@ -9,6 +9,7 @@ use kube::api::DynamicObject;
 use opensdn_crds::component::Component as Facts;
 use opensdn_operator::build::{Secrets, build};
 use opensdn_operator::cache::{Cache, Feed, Kind};
+use opensdn_operator::cluster::Source;
 use opensdn_operator::component::word;
 use opensdn_operator::components::described;
 use opensdn_operator::names::Instance;
@@ -53,8 +54,10 @@ impl Surroundings {
         let cache = Cache::default();
         for document in self.others.iter().chain([object]) {
             let kind = document["kind"].as_str().unwrap();
+            let text = |key: &str| document["metadata"][key].as_str().unwrap_or_default();
+            let fact = Source::of(kind, text("namespace"), text("name")).map(Kind::Fact);
             let component = || Facts::of_kind(kind).map(|facts| Kind::Component(facts.kind));
-            let kind = Kind::named(kind).or_else(component).unwrap();
+            let kind = fact.or_else(|| Kind::named(kind)).or_else(component).unwrap();
             Feed::new(kind, "").take(&cache, Event::Apply(document.clone()));
         }
         let object: DynamicObject = serde_json::from_value(object.clone()).unwrap();

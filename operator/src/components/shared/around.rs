@@ -85,16 +85,17 @@ pub(in crate::components) fn around(given: &Given<'_>) -> Value {
     })
 }
 
-/// How the Config API knows who asks, for the templates.
+/// How the Config API knows who asks, for the templates. Without Keystone all but the mode means nothing.
 fn authentication(given: &Given<'_>) -> Value {
-    let Some(keystone) = keystone(given) else { return json!({"mode": "noauth"}) };
+    let mode = if keystone(given).is_some() { "keystone" } else { "noauth" };
+    let keystone = keystone_parameters(given);
     let text = |given: Option<String>, default: &str| {
         given.filter(|given| !given.is_empty()).unwrap_or_else(|| default.to_owned())
     };
     let protocol = text(keystone.auth_protocol, "https");
     let address = text(keystone.address, "127.0.0.1");
     json!({
-        "mode": "keystone",
+        "mode": mode,
         "is_https": protocol == "https",
         "protocol": protocol,
         "address": address,
@@ -117,11 +118,18 @@ fn authentication(given: &Given<'_>) -> Value {
 /// Where it asks Keystone.
 fn keystone(given: &Given<'_>) -> Option<KeystoneAuthParameters> {
     let parameters = given.common.auth_parameters.as_ref()?;
-    (parameters.auth_mode == Some(AuthMode::Keystone))
-        .then(|| parameters.keystone_auth_parameters.clone().unwrap_or_default())
+    (parameters.auth_mode == Some(AuthMode::Keystone)).then(|| keystone_parameters(given))
 }
 
-fn keystone_secret(given: &Given<'_>) -> Option<String> {
+/// What is said of Keystone, whether it is asked or not.
+pub(in crate::components) fn keystone_parameters(given: &Given<'_>) -> KeystoneAuthParameters {
+    let parameters = given.common.auth_parameters.as_ref();
+    let parameters = parameters.and_then(|auth| auth.keystone_auth_parameters.clone());
+    parameters.unwrap_or_default()
+}
+
+/// The Secret with the password of the administrator.
+pub(in crate::components) fn keystone_secret(given: &Given<'_>) -> Option<String> {
     let secret = given.common.auth_parameters.as_ref()?.keystone_secret_name.clone();
     secret.filter(|name| !name.is_empty())
 }

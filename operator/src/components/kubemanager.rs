@@ -1,0 +1,104 @@
+//! Kubemanager: turns what Kubernetes wants into configuration of OpenSDN. Of several one works, which ZooKeeper
+//! chooses; only that has introspect.
+
+mod cluster;
+
+use opensdn_crds::component::{self, Component as Facts};
+use opensdn_crds::kubemanager::KubemanagerConfiguration;
+use serde_json::json;
+
+use self::cluster::{api_servers, known, token_file};
+use super::shared::around::{around, credentials, passwords};
+use super::shared::{logs, port};
+use crate::component::{
+    Check, Component, Container, Description, File, Given, SettingsError, Template,
+};
+
+/// The kind Kubemanager.
+pub(super) struct Kubemanager;
+
+const IP_FABRIC_SUBNETS: &str = "10.64.0.0/12";
+/// Not asked: there is a token, so it asks by TLS.
+const PLAIN_PORT: u16 = 8080;
+const CHECK: &str = "bash /etc/contrailconfigmaps/check-kubemanager.sh";
+
+impl Component for Kubemanager {
+    fn facts(&self) -> &'static Facts {
+        const { component::row("Kubemanager") }
+    }
+
+    fn templates(&self) -> &'static [Template] {
+        &[
+            template!("kubemanager/answers.sh"),
+            template!("kubemanager/run-kubemanager.sh"),
+            template!("kubemanager/check-kubemanager.sh"),
+            template!("kubemanager/kubemanager.ini"),
+            template!("kubemanager/api-servers.ini"),
+        ]
+    }
+
+    fn describe(&self, given: &Given<'_>) -> Result<Description, SettingsError> {
+        let settings: KubemanagerConfiguration = given.settings()?;
+        let cluster = given.cluster;
+        let [preferred, servers] = api_servers(given, &settings)?;
+        known(given, &settings)?;
+        let (token, folder) = token_file(settings.kubernetes_token_file.as_deref())?;
+        let pool = format!(
+            "{{'project' : '{}-default', 'domain': 'default-domain', 'name': '__fip_pool_public__' , 'network' : \
+             '__public__'}}",
+            cluster.name
+        );
+        let yes = |given: Option<bool>, default: bool| given.unwrap_or(default).to_string();
+        Ok(Description {
+            containers: vec![Container {
+                name: "kubemanager",
+                check: Check::Command(CHECK.to_owned()),
+                requests: ("50m", "192Mi"),
+                ..Container::default()
+            }],
+            files: vec![
+                File::shared("run-kubemanager.sh", "kubemanager/run-kubemanager.sh"),
+                File::shared("check-kubemanager.sh", "kubemanager/check-kubemanager.sh"),
+                File::of_pod("kubemanager", "kubemanager/kubemanager.ini"),
+                File::of_pod("api-servers", "kubemanager/api-servers.ini"),
+                File::of_pod("vnc_api_lib.ini", "common/vnc_api_lib.ini"),
+            ],
+            values: json!({
+                "orchestrator": text(settings.cloud_orchestrator, "kubernetes"),
+                "token": token,
+                "preferred": preferred,
+                "servers": servers,
+                "plain_port": port(settings.kubernetes_api_port, PLAIN_PORT),
+                "cluster": cluster.name,
+                "pod_subnets": subnets(settings.pod_subnet, &cluster.pod_subnets.join(" ")),
+                "service_subnets": subnets(settings.service_subnet, &cluster.service_subnets.join(" ")),
+                "ip_fabric_subnets": subnets(settings.ip_fabric_subnets, IP_FABRIC_SUBNETS),
+                "ip_fabric_forwarding": yes(settings.ip_fabric_forwarding, false),
+                "ip_fabric_snat": yes(settings.ip_fabric_snat, true),
+                "host_network_service": yes(settings.host_network_service, false),
+                "public_fip_pool": text(settings.public_fip_pool, &pool),
+                "around": around(given),
+            }),
+            volumes: vec![logs("/var/log/contrail/kubemanager")],
+            passwords: passwords(given),
+            credentials: credentials(given),
+            token: folder.is_none(),
+            folders_of_node: folder.into_iter().collect(),
+            depends_on_release: true,
+            ..Description::default()
+        })
+    }
+}
+
+fn text(given: Option<String>, default: &str) -> String {
+    given.filter(|given| !given.trim().is_empty()).unwrap_or_else(|| default.to_owned())
+}
+
+/// With spaces between, which alone it knows.
+fn subnets(given: Option<String>, default: &str) -> String {
+    text(given, default)
+        .split([',', ' '])
+        .filter(|one| !one.is_empty())
+        .collect::<Vec<_>>()
+        .join(" ")
+}
