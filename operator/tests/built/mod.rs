@@ -49,6 +49,17 @@ impl Surroundings {
         Self { object, others: documents.collect(), templates: Templates::new().unwrap() }
     }
 
+    /// The same with one node, where all are alike.
+    #[allow(dead_code, reason = "each test has the part of this file that it needs")]
+    pub(crate) fn on_one_node(mut self) -> Self {
+        let mut nodes = 0;
+        self.others.retain(|document| {
+            nodes += usize::from(document["kind"] == "Node");
+            document["kind"] != "Node" || nodes == 1
+        });
+        self
+    }
+
     /// What is applied for it, or why nothing is.
     pub(crate) fn built(&self, object: &Value) -> Ended {
         let cache = Cache::default();
