@@ -115,7 +115,9 @@ impl Authority {
         let mut params = params.map_err(AuthorityError::Make)?;
         params.not_before = now - CLOCK_SKEW;
         params.not_after = (now + profile.lifetime).min(self.not_after);
-        params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+        // OpenSSL 1.0.2, which the images of OpenSDN up to R24.1 have, serves with such a key by static ECDH alone, unless
+        // a program sets a curve, and asks for the right to it (ssl_lib.c, `ssl_set_cert_masks`).
+        params.key_usages = vec![KeyUsagePurpose::DigitalSignature, KeyUsagePurpose::KeyAgreement];
         params.extended_key_usages = profile.usage.purposes();
         params.use_authority_key_identifier_extension = true;
         params.distinguished_name = DistinguishedName::new();
@@ -238,6 +240,17 @@ mod tests {
         assert!(!verifies(&ca, &leaf, "opensdn-webhook.other.svc", now()));
         let other = new_ca();
         assert!(!verifies(&other, &leaf, "opensdn-webhook", now()));
+    }
+
+    #[test]
+    fn the_key_of_a_leaf_may_agree_on_keys_which_openssl_1_0_2_asks_for() {
+        use x509_parser::prelude::FromDer as _;
+        let ca = Authority::create(&CaProfile::new("a"), now()).unwrap();
+        let leaf = ca.issue(&LeafProfile::server("a", vec!["a".into()]), now()).unwrap();
+        let der = CertificateDer::from_pem_slice(leaf.certificate().as_bytes()).unwrap();
+        let (_, leaf) = x509_parser::prelude::X509Certificate::from_der(&der).unwrap();
+        let usage = leaf.key_usage().unwrap().unwrap().value;
+        assert!(usage.key_agreement() && usage.digital_signature() && !usage.key_cert_sign());
     }
 
     #[test]
