@@ -4,6 +4,7 @@
 pub mod certificates;
 mod config_map;
 mod container;
+mod daemon_set;
 mod disruption_budget;
 pub mod passwords;
 mod pod;
@@ -20,6 +21,7 @@ use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 
 use crate::cache::Kind;
+use crate::component::Workload;
 use crate::names::{self, APPLIED};
 use crate::reconcile::validate::Valid;
 use crate::template::{TemplateError, Templates};
@@ -85,8 +87,14 @@ pub fn build(
     }
     // Without a node it would be made with nothing to do, and an old one keeps its size.
     if !valid.nodes.is_empty() && valid.waits_for.is_none() {
-        let stateful_set = stateful_set::build(&owner, &files.digest);
-        intents.push(intent(Kind::StatefulSet, &stateful_set)?);
+        intents.push(match valid.workload {
+            Workload::StatefulSet => {
+                intent(Kind::StatefulSet, &stateful_set::build(&owner, &files.digest))?
+            }
+            Workload::DaemonSet => {
+                intent(Kind::DaemonSet, &daemon_set::build(&owner, &files.digest))?
+            }
+        });
     }
     Ok(intents)
 }

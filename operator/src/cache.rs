@@ -15,6 +15,7 @@ use serde_json::{Map, Value};
 use opensdn_crds::component::Component;
 
 use crate::cluster::Source;
+use crate::component::Profiles;
 use crate::names::{ADDRESSES, MANAGED_BY, OPERATOR, TYPE};
 
 const OURS: &str = "/apis/tf.tungsten.io/v1alpha1";
@@ -31,17 +32,20 @@ pub enum Kind {
     Service,
     PodDisruptionBudget,
     StatefulSet,
+    DaemonSet,
     /// What the cluster says of itself, by the one object that does.
     Fact(Source),
     /// Ours: a whole cluster.
     Manager,
     /// Ours: a component, by its kind.
     Component(&'static str),
+    /// Ours: settings that several components share.
+    Profile(Profiles),
 }
 
 impl Kind {
     /// Kubernetes' own.
-    pub const KUBERNETES: [Self; 8] = [
+    pub const KUBERNETES: [Self; 9] = [
         Self::Node,
         Self::Pod,
         Self::ServiceAccount,
@@ -50,15 +54,17 @@ impl Kind {
         Self::Service,
         Self::PodDisruptionBudget,
         Self::StatefulSet,
+        Self::DaemonSet,
     ];
     /// What the operator makes, in the order in which it is applied: what pods need before they start.
-    pub const OWNED: [Self; 6] = [
+    pub const OWNED: [Self; 7] = [
         Self::ServiceAccount,
         Self::ConfigMap,
         Self::Secret,
         Self::Service,
         Self::PodDisruptionBudget,
         Self::StatefulSet,
+        Self::DaemonSet,
     ];
 
     /// Its name.
@@ -73,9 +79,11 @@ impl Kind {
             Self::Service => "Service",
             Self::PodDisruptionBudget => "PodDisruptionBudget",
             Self::StatefulSet => "StatefulSet",
+            Self::DaemonSet => "DaemonSet",
             Self::Fact(source) => source.kind(),
             Self::Manager => "Manager",
             Self::Component(kind) => kind,
+            Self::Profile(profiles) => profiles.kind,
         }
     }
 
@@ -97,11 +105,13 @@ impl Kind {
             Self::Service => ("/api/v1", "services"),
             Self::PodDisruptionBudget => ("/apis/policy/v1", "poddisruptionbudgets"),
             Self::StatefulSet => ("/apis/apps/v1", "statefulsets"),
+            Self::DaemonSet => ("/apis/apps/v1", "daemonsets"),
             Self::Fact(source) => source.path(),
             Self::Manager => (OURS, "managers"),
             Self::Component(kind) => {
                 (OURS, Component::of_kind(kind).map_or("", |component| component.plural))
             }
+            Self::Profile(profiles) => (profiles.path, profiles.plural),
         }
     }
 
@@ -124,7 +134,9 @@ impl Kind {
     #[must_use]
     pub fn label_selector(self) -> String {
         match self {
-            Self::Node | Self::Fact(_) | Self::Manager | Self::Component(_) => String::new(),
+            Self::Node | Self::Fact(_) | Self::Manager | Self::Component(_) | Self::Profile(_) => {
+                String::new()
+            }
             Self::Pod => TYPE.to_owned(),
             _ => format!("{MANAGED_BY}={OPERATOR}"),
         }

@@ -4,6 +4,7 @@
 //! Deliberately not here: what all components share (labels, certificates, common volumes), which is
 //! in `build/`, and the facts that policies know too, which are in `opensdn_crds::component`.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use opensdn_crds::component::Component as Facts;
@@ -27,6 +28,16 @@ pub trait Component: Sync {
     /// Whether its containers read certificates, and which CAs they trust, only when they start.
     fn reads_certificates_once(&self) -> bool {
         false
+    }
+
+    /// What keeps its pods.
+    fn workload(&self) -> Workload {
+        Workload::StatefulSet
+    }
+
+    /// The kind of objects that its settings name under `profiles`, for settings that several share.
+    fn profiles(&self) -> Option<Profiles> {
+        None
     }
 
     /// What its pods are made of, by what is given of it and of what is around it.
@@ -54,6 +65,8 @@ pub struct Given<'a> {
     pub cluster: &'a Cluster,
     /// Of which releases its images are.
     pub release: Release,
+    /// The specs of the profiles that its settings name, in their order.
+    pub profiles: &'a [Value],
 }
 
 impl Given<'_> {
@@ -80,6 +93,27 @@ pub enum SettingsError {
         /// What is wrong, where, and what to do.
         message: String,
     },
+}
+
+/// What keeps the pods of a component.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Workload {
+    /// A StatefulSet, with as many pods as there are nodes for it: those of the control plane, unless a selector says others.
+    #[default]
+    StatefulSet,
+    /// A DaemonSet, with a pod on each node, unless a selector says on which.
+    DaemonSet,
+}
+
+/// A kind of objects with settings that several components share.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Profiles {
+    /// The kind.
+    pub kind: &'static str,
+    /// Where it is served: `/apis/GROUP/VERSION`.
+    pub path: &'static str,
+    /// As the API server serves it.
+    pub plural: &'static str,
 }
 
 /// What the pods of a component are made of, besides what all have.
@@ -118,6 +152,14 @@ pub struct Description {
     pub depends_on_release: bool,
     /// Whether its containers see each other's processes.
     pub shares_processes: bool,
+    /// Variables of the environment of all its containers, which win over those of each.
+    pub variables: BTreeMap<String, String>,
+    /// What has to be there before its pods are started for the first time, besides what its kind needs, and is not.
+    pub waits_for: Option<String>,
+    /// The end of the name of its ConfigMap, where that is not `WORD-configmap`.
+    pub config_map: Option<&'static str>,
+    /// How many seconds its pods have to end, where the usual 30 are not enough.
+    pub grace: Option<u16>,
 }
 
 /// One container.
@@ -125,6 +167,8 @@ pub struct Description {
 pub struct Container {
     /// Its name, by which `serviceConfiguration.containers` gives the image.
     pub name: &'static str,
+    /// The entry of `serviceConfiguration.containers` that gives its image, where it is that of another name.
+    pub entry: Option<&'static str>,
     /// Whether it is left out where no image is given.
     pub is_optional: bool,
     /// What it runs, where no command is given.
@@ -141,6 +185,8 @@ pub struct Container {
     pub readiness: Option<Check>,
     /// What it asks of the node: CPU and memory, in Kubernetes' units.
     pub requests: (&'static str, &'static str),
+    /// The size of huge pages, as Kubernetes names it, and how many MiB of them it has.
+    pub huge_pages: Option<(&'static str, u64)>,
     /// What it may do besides, as Kubernetes names capabilities.
     pub capabilities: &'static [&'static str],
     /// Whether it may do everything.

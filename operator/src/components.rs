@@ -16,10 +16,11 @@ mod kubemanager;
 mod query_engine;
 mod redis;
 mod shared;
+mod vrouter;
 mod webui;
 mod zookeeper;
 
-use crate::component::{self, Component, Template};
+use crate::component::{self, Component, Profiles, Template, Workload};
 
 /// All that it makes run.
 pub static COMPONENTS: &[&dyn Component] = &[
@@ -31,6 +32,7 @@ pub static COMPONENTS: &[&dyn Component] = &[
     &kubemanager::Kubemanager,
     &query_engine::QueryEngine,
     &redis::Redis,
+    &vrouter::Vrouter,
     &webui::Webui,
 ];
 /// Those that are described and tried on the real service, and that it does not make run yet.
@@ -57,6 +59,18 @@ pub const COMMON: &[Template] = &[
 /// All that are described.
 pub fn described() -> impl Iterator<Item = &'static dyn Component> {
     COMPONENTS.iter().chain(IN_TRIAL).copied()
+}
+
+/// The kinds of profiles that they name.
+pub fn profiles() -> impl Iterator<Item = Profiles> {
+    described().filter_map(Component::profiles)
+}
+
+/// What keeps the pods of that kind.
+#[must_use]
+pub fn workload_of(kind: &str) -> Workload {
+    let component = described().find(|component| component.facts().kind == kind);
+    component.map_or_else(Workload::default, Component::workload)
 }
 
 /// The component of that kind that it makes run.

@@ -113,7 +113,8 @@ impl Controllers {
         // Those that no controller looks at a Manager makes all the same.
         let others = opensdn_crds::component::COMPONENTS.iter().map(|facts| facts.kind);
         let others = others.filter(|kind| components::of_kind(kind).is_none());
-        for kind in others.map(Kind::Component).chain(Kind::KUBERNETES) {
+        let others = others.map(Kind::Component).chain(Kind::KUBERNETES);
+        for kind in others.chain(components::profiles().map(Kind::Profile)) {
             // Nodes are in no namespace.
             let scopes = if kind == Kind::Node { &[String::new()][..] } else { scopes };
             for scope in scopes {
@@ -258,7 +259,7 @@ impl Controllers {
             }
             // Its Manager tells how it is, another may want one of that name, and others wait for it and have to
             // know where it is.
-            Kind::Component(_) => self.enqueue_all(namespace),
+            Kind::Component(_) | Kind::Profile(_) => self.enqueue_all(namespace),
             // The CA, and one whose name another component wants.
             Kind::Secret => self.enqueue_all(namespace),
             _ if object.name_any() == names::TRUST => self.enqueue_all(namespace),

@@ -6,6 +6,9 @@ use std::collections::BTreeMap;
 use kube::ResourceExt as _;
 use kube::api::DynamicObject;
 
+use crate::cache::Kind;
+use crate::component::Workload;
+
 /// The name under which the operator writes fields, and the value of [`MANAGED_BY`].
 pub const OPERATOR: &str = opensdn_deploy::names::operator::NAME;
 /// The label by which the operator finds what it has made.
@@ -62,6 +65,21 @@ impl Instance {
     #[must_use]
     pub fn stateful_set(&self) -> String {
         format!("{}-{}-statefulset", self.name, self.word)
+    }
+
+    /// Its DaemonSet.
+    #[must_use]
+    pub fn daemon_set(&self) -> String {
+        format!("{}-{}-daemonset", self.name, self.word)
+    }
+
+    /// What keeps its pods, by kind and name.
+    #[must_use]
+    pub fn keeper(&self, workload: Workload) -> (Kind, String) {
+        match workload {
+            Workload::StatefulSet => (Kind::StatefulSet, self.stateful_set()),
+            Workload::DaemonSet => (Kind::DaemonSet, self.daemon_set()),
+        }
     }
 
     /// Its ConfigMap.

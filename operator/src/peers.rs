@@ -13,6 +13,7 @@ use opensdn_crds::status::{CommonStatus, READY};
 use serde_json::Value;
 
 use crate::cache::{Cache, Kind};
+use crate::components::workload_of;
 use crate::network::Network;
 use crate::reconcile::fetch::{Node, controller_of, nodes_of};
 
@@ -138,7 +139,7 @@ fn peer(facts: &'static Facts, object: &Arc<DynamicObject>, nodes: &[Node]) -> P
     let settings = part("/spec/serviceConfiguration");
     let network = settings.get("dataSubnet").and_then(Value::as_str).and_then(Network::parse);
     let (mut addresses, mut listens) = (Vec::new(), BTreeMap::new());
-    for node in nodes_of(nodes, selector.as_ref()) {
+    for node in nodes_of(nodes, selector.as_ref(), workload_of(facts.kind)) {
         let Some(address) = node.address else { continue };
         let mut all = iter::once(&address).chain(&node.others);
         let known = network.and_then(|network| all.find(|one| network.has(one))).cloned();

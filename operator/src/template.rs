@@ -17,6 +17,7 @@ const INI: &str = "ini";
 const PROPERTIES: &str = "properties";
 const NAMED: &str = "named";
 const JAVASCRIPT: &str = "js";
+const JSON: &str = "json";
 
 /// A file that cannot be rendered.
 #[derive(Debug, thiserror::Error)]
@@ -47,6 +48,7 @@ impl Templates {
             Some((_, PROPERTIES)) => AutoEscape::Custom(PROPERTIES),
             Some((_, NAMED)) => AutoEscape::Custom(NAMED),
             Some((_, JAVASCRIPT)) => AutoEscape::Custom(JAVASCRIPT),
+            Some((_, JSON)) => AutoEscape::Custom(JSON),
             _ => AutoEscape::None,
         });
         environment.set_formatter(write);
@@ -96,6 +98,7 @@ fn written(format: &str, value: &Value) -> Result<String, Error> {
         return Err(refused("a value has a line break"));
     }
     Ok(match format {
+        JSON => serde_json::Value::String(text).to_string(),
         // What a template itself has put together.
         SHELL if value.is_safe() => text,
         SHELL => format!("'{}'", text.replace('\'', r"'\''")),
@@ -154,6 +157,15 @@ mod tests {
         let mut templates = Templates::new().unwrap();
         templates.environment.add_template(name, source).unwrap();
         templates
+    }
+
+    #[test]
+    fn a_value_is_one_text_of_json_whatever_is_in_it() {
+        let templates = one("test.json", r#"{"a": {{ value }}, "b": {{ port }}}"#);
+        let value = "a\"b\\c}, {\u{1}";
+        let rendered = templates.render("test.json", json!({"value": value, "port": 1})).unwrap();
+        let read: serde_json::Value = serde_json::from_str(&rendered).unwrap();
+        assert_eq!(read, json!({"a": value, "b": 1}));
     }
 
     #[test]

@@ -83,7 +83,7 @@ fn with(values: &Value, more: impl IntoIterator<Item = (&'static str, Value)>) -
 
 pub(super) fn build(owner: &Owner<'_>, files: BTreeMap<String, String>) -> ConfigMap {
     ConfigMap {
-        metadata: owner.metadata(owner.valid.instance.config_map()),
+        metadata: owner.metadata(owner.valid.config_map()),
         data: Some(files),
         ..ConfigMap::default()
     }

@@ -16,11 +16,6 @@ use crate::reconcile::validate::Valid;
 
 pub(super) fn build(valid: &Valid, described: &Described) -> Container {
     let image = valid.images.get(described.name);
-    let (cpu, memory) = described.requests;
-    let requests = [("cpu", cpu), ("memory", memory)].into_iter();
-    let requests = requests.filter(|(_, amount)| !amount.is_empty());
-    let requests: BTreeMap<_, _> =
-        requests.map(|(name, amount)| (name.to_owned(), Quantity(amount.to_owned()))).collect();
     let readiness = described.readiness.as_ref().unwrap_or(&described.check);
     Container {
         command: image.and_then(|image| image.command.clone()).or_else(|| command(described)),
@@ -36,10 +31,7 @@ pub(super) fn build(valid: &Valid, described: &Described) -> Container {
         liveness_probe: probe(&described.check, 10, 6),
         name: described.name.to_owned(),
         readiness_probe: probe(readiness, 3, 3),
-        resources: (!requests.is_empty()).then(|| ResourceRequirements {
-            requests: Some(requests),
-            ..ResourceRequirements::default()
-        }),
+        resources: resources(described),
         security_context: Some(SecurityContext {
             capabilities: capabilities(described),
             privileged: Some(described.is_privileged),
@@ -52,6 +44,35 @@ pub(super) fn build(valid: &Valid, described: &Described) -> Container {
         volume_mounts: Some(volumes::mounts(valid, described)),
         ..Container::default()
     }
+}
+
+/// Of huge pages it has no more than it asks for; Kubernetes wants it so.
+fn resources(described: &Described) -> Option<ResourceRequirements> {
+    let (cpu, memory) = described.requests;
+    let requests = [("cpu", cpu), ("memory", memory)].into_iter();
+    let requests = requests.filter(|(_, amount)| !amount.is_empty());
+    let mut requests: BTreeMap<_, _> =
+        requests.map(|(name, amount)| (name.to_owned(), Quantity(amount.to_owned()))).collect();
+    let pages = described.huge_pages.filter(|(_, amount)| *amount > 0);
+    let pages = pages.map(|(size, amount)| (format!("hugepages-{size}"), mebibytes(amount)));
+    requests.extend(pages.clone());
+    (!requests.is_empty()).then(|| ResourceRequirements {
+        limits: pages.map(|(name, amount)| [(name, amount)].into()),
+        requests: Some(requests),
+        ..ResourceRequirements::default()
+    })
+}
+
+/// As Kubernetes writes it: any other way would come back as a difference.
+fn mebibytes(mut amount: u64) -> Quantity {
+    let mut units = ["Mi", "Gi", "Ti", "Pi"].into_iter();
+    let mut unit = units.next().unwrap_or_default();
+    while amount.is_multiple_of(1024)
+        && let Some(larger) = units.next()
+    {
+        (amount, unit) = (amount / 1024, larger);
+    }
+    Quantity(format!("{amount}{unit}"))
 }
 
 fn command(described: &Described) -> Option<Vec<String>> {
@@ -86,8 +107,14 @@ fn environment(valid: &Valid, described: &Described) -> Vec<EnvVar> {
     if described.needs_pod_name {
         all.push(of_pod("POD_NAME", "metadata.name"));
     }
-    all.push(variable("LOG_LEVEL", valid.log_level()));
-    all.extend(described.env.iter().map(|(name, value)| variable(name, value)));
+    let level = [("LOG_LEVEL", valid.log_level())].into_iter();
+    let own = described.env.iter().map(|(name, value)| (*name, value.as_str()));
+    let of_all = &valid.description.variables;
+    let own = level.chain(own).filter(|(name, _)| !of_all.contains_key(*name));
+    all.extend(own.map(|(name, value)| variable(name, value)));
+    // Files and certificates are found by the address.
+    let of_all = of_all.iter().filter(|(name, _)| *name != "POD_IP");
+    all.extend(of_all.map(|(name, value)| variable(name, value)));
     all
 }
 

@@ -5,10 +5,15 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
 use super::Owner;
+use crate::component::Workload;
 
 /// None for a single pod, which no drain could ever evict, and for two of which both are needed.
 pub(super) fn build(owner: &Owner<'_>) -> Option<PodDisruptionBudget> {
     let valid = owner.valid;
+    // A drain leaves the pods of a DaemonSet where they are.
+    if valid.workload == Workload::DaemonSet {
+        return None;
+    }
     let spare = valid.spare();
     (spare > 0).then(|| PodDisruptionBudget {
         metadata: owner.metadata(valid.instance.disruption_budget()),

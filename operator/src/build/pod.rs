@@ -7,7 +7,8 @@ use k8s_openapi::api::core::v1::{
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement};
 
 use super::{container, volumes};
-use crate::component::Container as Described;
+use crate::component::{Container as Described, Workload};
+use crate::names::STOPPED;
 use crate::reconcile::fetch::CONTROL_PLANE;
 use crate::reconcile::validate::Valid;
 
@@ -16,7 +17,12 @@ const GROUP: i64 = 1999;
 
 pub(super) fn build(valid: &Valid) -> PodSpec {
     let common = &valid.common;
-    let selector = common.node_selector.clone().filter(|selector| !selector.is_empty());
+    let mut selector = common.node_selector.clone().filter(|selector| !selector.is_empty());
+    let anywhere = selector.is_none() && valid.workload == Workload::StatefulSet;
+    // A DaemonSet has no number of pods that could be none.
+    if valid.workload == Workload::DaemonSet && valid.stopped.is_some() {
+        selector.get_or_insert_default().insert(STOPPED.to_owned(), "true".to_owned());
+    }
     let containers = |described: &[Described]| {
         let given = described.iter().filter(|one| valid.images.contains_key(one.name));
         given.map(|one| container::build(valid, one)).collect::<Vec<_>>()
@@ -25,7 +31,7 @@ pub(super) fn build(valid: &Valid) -> PodSpec {
     let secrets: Vec<_> = secrets.map(|name| LocalObjectReference { name: name.clone() }).collect();
     PodSpec {
         affinity: Some(Affinity {
-            node_affinity: selector.is_none().then(on_control_plane),
+            node_affinity: anywhere.then(on_control_plane),
             pod_anti_affinity: Some(one_on_a_node(valid)),
             ..Affinity::default()
         }),
@@ -45,6 +51,7 @@ pub(super) fn build(valid: &Valid) -> PodSpec {
         }),
         share_process_namespace: valid.description.shares_processes.then_some(true),
         service_account_name: Some(valid.instance.service_account()),
+        termination_grace_period_seconds: valid.description.grace.map(i64::from),
         tolerations: Some(tolerations(valid)),
         volumes: Some(volumes::build(valid)),
         ..PodSpec::default()
@@ -69,16 +76,20 @@ fn on_control_plane() -> NodeAffinity {
     }
 }
 
-/// They have the ports of the node.
+/// They have the ports of the node. A DaemonSet has one there anyway, so of those of its kind it is none but one.
 fn one_on_a_node(valid: &Valid) -> PodAntiAffinity {
     let instance = &valid.instance;
+    let (operator, values) = match valid.workload {
+        Workload::StatefulSet => ("In", Some(vec![instance.name.clone()])),
+        Workload::DaemonSet => ("Exists", None),
+    };
     PodAntiAffinity {
         required_during_scheduling_ignored_during_execution: Some(vec![PodAffinityTerm {
             label_selector: Some(LabelSelector {
                 match_expressions: Some(vec![LabelSelectorRequirement {
                     key: instance.word.clone(),
-                    operator: "In".to_owned(),
-                    values: Some(vec![instance.name.clone()]),
+                    operator: operator.to_owned(),
+                    values,
                 }]),
                 ..LabelSelector::default()
             }),

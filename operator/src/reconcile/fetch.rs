@@ -12,6 +12,8 @@ use time::OffsetDateTime;
 
 use crate::cache::{Cache, Kind};
 use crate::cluster::Cluster;
+use crate::component::Workload;
+use crate::components;
 use crate::ensemble::DATA_LOST;
 use crate::names::{ADDRESSES, Instance, TYPE};
 use crate::peers::Peers;
@@ -39,6 +41,8 @@ pub struct Fetched {
     pub peers: Peers,
     /// What the cluster says of itself.
     pub cluster: Cluster,
+    /// The profiles of the namespace, by name.
+    pub profiles: BTreeMap<String, Arc<DynamicObject>>,
     /// The Manager that has made the object.
     pub manager: Option<Arc<DynamicObject>>,
     /// Who has the Secret with the name of its certificates, if another has: the kind is not in it.
@@ -92,6 +96,9 @@ impl Fetched {
         let nodes: Vec<Node> =
             cache.list(Kind::Node, "").iter().map(|node| Node::of(node)).collect();
         let peers = Peers::read(cache, &object, &nodes);
+        let profiles =
+            components::profiles().flat_map(|kind| cache.list(Kind::Profile(kind), &namespace));
+        let profiles = profiles.map(|profile| (profile.name_any(), profile)).collect();
         let pods = cache.list(Kind::Pod, &namespace);
         let mine = |pod: &&Arc<DynamicObject>| {
             let label = |key: &str| pod.labels().get(key);
@@ -116,7 +123,7 @@ impl Fetched {
         let holder = secret.as_deref().and_then(controller_of).filter(is_other);
         let holder = holder.map(|owner| format!("{} {}", owner.kind, owner.name));
         let cluster = Cluster::read(cache);
-        Self { object, nodes, pods, owned, peers, cluster, manager, holder, trust }
+        Self { object, nodes, pods, owned, peers, cluster, profiles, manager, holder, trust }
     }
 
     /// The object's name.
@@ -148,13 +155,18 @@ impl Fetched {
     }
 }
 
-/// The nodes with these labels; without a selector those of the control plane.
+/// The nodes with these labels; without a selector those that have a pod of such a workload then.
 #[must_use]
-pub fn nodes_of(nodes: &[Node], selector: Option<&BTreeMap<String, String>>) -> Vec<Node> {
+pub fn nodes_of(
+    nodes: &[Node],
+    selector: Option<&BTreeMap<String, String>>,
+    workload: Workload,
+) -> Vec<Node> {
     let selector = selector.filter(|selector| !selector.is_empty());
-    let wanted = |node: &&Node| match selector {
-        Some(selector) => selector.iter().all(|(key, value)| node.labels.get(key) == Some(value)),
-        None => CONTROL_PLANE.iter().any(|label| node.labels.contains_key(*label)),
+    let wanted = |node: &&Node| match (selector, workload) {
+        (Some(selector), _) => node.has(selector),
+        (None, Workload::StatefulSet) => node.is_of_control_plane(),
+        (None, Workload::DaemonSet) => true,
     };
     nodes.iter().filter(wanted).cloned().collect()
 }
@@ -170,6 +182,18 @@ fn is_controlled_by(object: &DynamicObject, uid: &str) -> bool {
 }
 
 impl Node {
+    /// Whether it has these labels.
+    #[must_use]
+    pub fn has(&self, labels: &BTreeMap<String, String>) -> bool {
+        labels.iter().all(|(key, value)| self.labels.get(key) == Some(value))
+    }
+
+    /// Whether it is of the control plane.
+    #[must_use]
+    pub fn is_of_control_plane(&self) -> bool {
+        CONTROL_PLANE.iter().any(|label| self.labels.contains_key(*label))
+    }
+
     fn of(node: &DynamicObject) -> Self {
         let mut internal = list(&node.data, "/status/addresses")
             .filter(|address| text(address, "/type") == "InternalIP")

@@ -2,15 +2,29 @@
 //! or to be done. Conditions follow kstatus; the fields of tf-operator are filled too.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use kube::api::DynamicObject;
 use opensdn_crds::status::{CommonStatus, ConditionStatus, Conditions, NodeInfo};
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::fetch::Fetched;
+use super::fetch::{Fetched, Node};
 use super::validate::{Invalid, Valid};
-use crate::cache::Kind;
+use crate::component::Workload;
 use crate::report::{AVAILABLE, DEGRADED, HAD_QUORUM, PAUSED, RELEASE_KNOWN};
+
+/// What is said of a component.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Status {
+    /// What is said of all.
+    #[serde(flatten)]
+    pub common: CommonStatus,
+    /// Of one that is on all nodes: whether it works on those of the control plane.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub active_on_controllers: Option<bool>,
+}
 
 /// What one pass came to.
 #[derive(Clone, Copy, Debug)]
@@ -36,9 +50,9 @@ impl Outcome<'_> {
 
 /// The status after a pass. `now` is RFC 3339.
 #[must_use]
-pub fn status(fetched: &Fetched, outcome: Outcome<'_>, now: &str) -> CommonStatus {
+pub fn status(fetched: &Fetched, outcome: Outcome<'_>, now: &str) -> Status {
     let before = before(fetched);
-    let earlier = before.conditions.clone().unwrap_or_default();
+    let earlier = before.common.conditions.clone().unwrap_or_default();
     let mut conditions = Conditions::after(&earlier);
     let generation = fetched.object.metadata.generation;
     let mut set = |type_: &str, is: bool, reason: &str, message: &str| {
@@ -87,14 +101,36 @@ pub fn status(fetched: &Fetched, outcome: Outcome<'_>, now: &str) -> CommonStatu
         set(PAUSED, true, "Annotation", why);
     }
     settle(&mut conditions, fetched, valid, &pods, failed, generation, now);
-    let status = CommonStatus {
+    let status = numbers(fetched, valid, active, degraded, &before);
+    finish(status, conditions, generation)
+}
+
+/// The fields that tf-operator has for either kind of workload: there are no others.
+fn numbers(
+    fetched: &Fetched,
+    valid: &Valid,
+    active: bool,
+    degraded: bool,
+    before: &Status,
+) -> Status {
+    let common = CommonStatus {
         active: Some(active),
-        degraded: Some(degraded),
         nodes: Some(nodes(fetched)),
-        config_changed: before.config_changed,
         ..CommonStatus::default()
     };
-    finish(status, conditions, generation)
+    match valid.workload {
+        Workload::StatefulSet => Status {
+            common: CommonStatus {
+                degraded: Some(degraded),
+                config_changed: before.common.config_changed,
+                ..common
+            },
+            ..Status::default()
+        },
+        Workload::DaemonSet => {
+            Status { common, active_on_controllers: Some(is_active_on_controllers(fetched, valid)) }
+        }
+    }
 }
 
 /// Ready, or what is awaited.
@@ -142,22 +178,27 @@ fn awaited(fetched: &Fetched, valid: &Valid, pods: &Pods) -> Option<(&'static st
             format!("pod {} is on {}, which is not to run it, and moves", pod.name, pod.node);
         return Some(("PodsMove", message));
     }
-    let message = "waits for the StatefulSet to replace its pods".to_owned();
+    let message = format!("waits for the {} to replace its pods", valid.keeper().0.name());
     (!pods.current).then_some(("RollingUpdate", message))
 }
 
-fn finish(
-    status: CommonStatus,
-    conditions: Conditions<'_>,
-    generation: Option<i64>,
-) -> CommonStatus {
+/// Whether each of its nodes that is of the control plane has a pod that is ready, if there is one.
+fn is_active_on_controllers(fetched: &Fetched, valid: &Valid) -> bool {
+    let mut controllers = valid.nodes.iter().filter(|node| node.is_of_control_plane()).peekable();
+    let is_ready =
+        |node: &Node| fetched.pods.iter().any(|pod| pod.is_ready && pod.node == node.name);
+    controllers.peek().is_some() && controllers.all(is_ready)
+}
+
+fn finish(status: Status, conditions: Conditions<'_>, generation: Option<i64>) -> Status {
     let conditions = Some(conditions.into_vec());
-    CommonStatus { conditions, observed_generation: generation, ..status }
+    let common = CommonStatus { conditions, observed_generation: generation, ..status.common };
+    Status { common, ..status }
 }
 
 /// What the object's status says now; what of it cannot be read is written anew.
 #[must_use]
-pub fn before(fetched: &Fetched) -> CommonStatus {
+pub fn before(fetched: &Fetched) -> Status {
     let status = fetched.object.data.get("status").cloned().unwrap_or_default();
     serde_json::from_value(status).unwrap_or_default()
 }
@@ -186,29 +227,33 @@ impl Pods {
     }
 
     fn of(fetched: &Fetched, valid: &Valid) -> Self {
-        let name = valid.instance.stateful_set();
-        let stateful_set = fetched.owned.get(&(Kind::StatefulSet, name));
         let number = |object: &DynamicObject, pointer: &str| {
             object.data.pointer(pointer).and_then(Value::as_i64).unwrap_or_default()
         };
-        // A rollout is over only when the controller has seen the last template and replaced every pod.
-        let current = stateful_set.is_some_and(|live| {
-            let replicas = number(live, "/spec/replicas");
+        let is_seen = |live: &&Arc<DynamicObject>| {
             Some(number(live, "/status/observedGeneration")) == live.metadata.generation
-                && number(live, "/status/updatedReplicas") >= replicas
-                && replicas == i64::from(valid.replicas())
+        };
+        let seen = fetched.owned.get(&valid.keeper()).filter(is_seen);
+        let mut wanted = valid.replicas();
+        // A rollout is over only when the controller has seen the last template and replaced every pod.
+        let current = seen.is_some_and(|live| match valid.workload {
+            Workload::StatefulSet => {
+                let replicas = number(live, "/spec/replicas");
+                number(live, "/status/updatedReplicas") >= replicas && replicas == i64::from(wanted)
+            }
+            Workload::DaemonSet => {
+                // Not on nodes with a taint that its pods do not tolerate.
+                let desired = number(live, "/status/desiredNumberScheduled");
+                wanted = i32::try_from(desired).unwrap_or(wanted).min(wanted);
+                number(live, "/status/updatedNumberScheduled") >= desired
+            }
         });
         let ready = fetched.pods.iter().filter(|pod| pod.is_ready).count();
         let trouble = fetched.pods.iter().filter(|pod| !pod.is_ready).find_map(|pod| {
             let trouble = pod.trouble.as_deref()?;
             Some(format!("pod {}: {trouble}", pod.name))
         });
-        Self {
-            wanted: valid.replicas(),
-            ready: i32::try_from(ready).unwrap_or(i32::MAX),
-            current,
-            trouble,
-        }
+        Self { wanted, ready: i32::try_from(ready).unwrap_or(i32::MAX), current, trouble }
     }
 }
 
@@ -222,6 +267,7 @@ fn no_nodes(valid: &Valid) -> String {
                 labels.join(", ")
             )
         }
+        None if valid.workload == Workload::DaemonSet => "there is no node".to_owned(),
         None => "no node is of the control plane (label node-role.kubernetes.io/control-plane): label nodes, or set \
                  spec.commonConfiguration.nodeSelector"
             .to_owned(),

@@ -12,7 +12,9 @@ use time::OffsetDateTime;
 use super::fetch::{Fetched, Node, Pod, nodes_of};
 use super::status;
 use crate::cache::Kind;
-use crate::component::{Component, Description, Given as About, SettingsError, word};
+use crate::component::{
+    Component, Description, Given as About, Profiles, SettingsError, Workload, word,
+};
 use crate::ensemble::record::Record;
 use crate::names::{self, Instance};
 use crate::release::{ANNOTATION, Known};
@@ -23,6 +25,8 @@ use crate::report::HAD_QUORUM;
 pub struct Valid {
     /// What it is called.
     pub instance: Instance,
+    /// What keeps its pods.
+    pub workload: Workload,
     /// What its pods are made of.
     pub description: Description,
     /// Where its pods run.
@@ -109,6 +113,9 @@ pub fn validate(component: &dyn Component, fetched: &Fetched) -> Result<Valid, I
     let given = given.containers.unwrap_or_default();
     let common = common_configuration.unwrap_or_default();
     let known = release(fetched, &given);
+    let workload = component.workload();
+    let nodes = nodes_of(&fetched.nodes, common.node_selector.as_ref(), workload);
+    let profiles = profiles(component, fetched, &settings, &nodes)?;
     let about = About {
         name: fetched.name(),
         settings: &settings,
@@ -116,6 +123,7 @@ pub fn validate(component: &dyn Component, fetched: &Fetched) -> Result<Valid, I
         peers: &fetched.peers,
         cluster: &fetched.cluster,
         release: known.release,
+        profiles: &profiles,
     };
     let description = component.describe(&about).map_err(|error| match error {
         SettingsError::Unreadable(error) => unreadable(error),
@@ -125,15 +133,15 @@ pub fn validate(component: &dyn Component, fetched: &Fetched) -> Result<Valid, I
     let doubt = known.doubt.filter(|_| description.depends_on_release);
     let name = fetched.name().to_owned();
     check_name(facts, fetched, &name)?;
-    let nodes = nodes_of(&fetched.nodes, common.node_selector.as_ref());
     let addresses = fetched.addresses(&nodes);
     let instance = Instance { word: word(facts), name };
     let stopped = names::stopped(&fetched.object, fetched.manager.as_deref());
-    let waits_for = waits_for(facts, fetched, &instance);
+    let waits_for = waits_for(component, fetched, &instance, &description);
     let members =
         description.ensemble.is_some().then(|| members(fetched, &instance, &nodes, &addresses));
     Ok(Valid {
         instance,
+        workload,
         description,
         common,
         images,
@@ -160,6 +168,48 @@ fn needs(facts: &Facts, fetched: &Fetched) -> Result<(), Invalid> {
         });
     }
     Ok(())
+}
+
+/// The specs of the profiles that it names, in their order, but for those that are for other nodes.
+fn profiles(
+    component: &dyn Component,
+    fetched: &Fetched,
+    settings: &Value,
+    nodes: &[Node],
+) -> Result<Vec<Value>, Invalid> {
+    let Some(Profiles { kind, .. }) = component.profiles() else { return Ok(Vec::new()) };
+    let names = settings.get("profiles").and_then(Value::as_array).into_iter().flatten();
+    let mut all = Vec::new();
+    for name in names.filter_map(Value::as_str) {
+        let Some(profile) = fetched.profiles.get(name) else {
+            return Err(Invalid {
+                reason: "ProfileMissing",
+                message: format!(
+                    "there is no {kind} {name}, which spec.serviceConfiguration.profiles names: create it"
+                ),
+            });
+        };
+        let spec = profile.data.get("spec").cloned().unwrap_or_default();
+        let labels = spec.get("nodeSelector").cloned().unwrap_or_default();
+        let labels: Option<BTreeMap<String, String>> =
+            serde_json::from_value(labels).unwrap_or_default();
+        let labels = labels.unwrap_or_default();
+        match nodes.iter().filter(|node| node.has(&labels)).count() {
+            count if count == nodes.len() => all.push(spec),
+            0 => {}
+            count => {
+                return Err(Invalid {
+                    reason: "ProfileForSomeNodes",
+                    message: format!(
+                        "{kind} {name} is for {count} of the {} nodes only, and all pods are alike: make an object of \
+                         its own for those nodes, with their labels in spec.commonConfiguration.nodeSelector",
+                        nodes.len()
+                    ),
+                });
+            }
+        }
+    }
+    Ok(all)
 }
 
 /// All that is named after it can have the name.
@@ -208,19 +258,25 @@ fn members(
         first.sort_unstable();
         Record::first(&first)
     });
-    let conditions = status::before(fetched).conditions.unwrap_or_default();
+    let conditions = status::before(fetched).common.conditions.unwrap_or_default();
     let had_quorum = conditions.iter().any(|one| one.type_ == HAD_QUORUM && one.status == "True");
     Members { record: record.with(addresses), had_quorum, waits: None }
 }
 
 /// What it waits for. Once its pods have been started they are kept as they shall be, whatever becomes of what they
 /// need: that has to find them there when it comes back.
-fn waits_for(facts: &Facts, fetched: &Fetched, instance: &Instance) -> Option<String> {
-    if fetched.owned.contains_key(&(Kind::StatefulSet, instance.stateful_set())) {
+fn waits_for(
+    component: &dyn Component,
+    fetched: &Fetched,
+    instance: &Instance,
+    description: &Description,
+) -> Option<String> {
+    if fetched.owned.contains_key(&instance.keeper(component.workload())) {
         return None;
     }
-    let peer = fetched.peers.first_not_active(facts)?;
-    Some(format!("waits for {}: {}", peer.title(), peer.state))
+    let peer = fetched.peers.first_not_active(component.facts());
+    let peer = peer.map(|peer| format!("waits for {}: {}", peer.title(), peer.state));
+    peer.or_else(|| description.waits_for.clone())
 }
 
 fn images(
@@ -231,8 +287,9 @@ fn images(
     let mut missing = Vec::new();
     let all = description.init_containers.iter().chain(&description.containers);
     for container in all {
+        let entry = container.entry.unwrap_or(container.name);
         // Of several with one name tf-operator takes the first, too.
-        let given = given.iter().find(|given| given.name.as_deref() == Some(container.name));
+        let given = given.iter().find(|given| given.name.as_deref() == Some(entry));
         let image = given.and_then(|given| given.image.clone()).filter(|image| !image.is_empty());
         match image {
             Some(image) => {
@@ -241,7 +298,7 @@ fn images(
                 images.insert(container.name, Image { image, command });
             }
             None if container.is_optional => {}
-            None => missing.push(container.name),
+            None => missing.push(entry),
         }
     }
     if missing.is_empty() {
@@ -257,6 +314,21 @@ fn images(
 }
 
 impl Valid {
+    /// What keeps its pods, by kind and name.
+    #[must_use]
+    pub fn keeper(&self) -> (Kind, String) {
+        self.instance.keeper(self.workload)
+    }
+
+    /// The name of its ConfigMap.
+    #[must_use]
+    pub fn config_map(&self) -> String {
+        match self.description.config_map {
+            Some(end) => format!("{}-{end}", self.instance.name),
+            None => self.instance.config_map(),
+        }
+    }
+
     /// How many pods there are to be.
     #[must_use]
     pub fn replicas(&self) -> i32 {
@@ -296,7 +368,9 @@ impl Valid {
     /// when it shrinks, wherever that is.
     #[must_use]
     pub fn is_misplaced(&self, pod: &Pod) -> bool {
-        !pod.node.is_empty()
+        // A DaemonSet takes away itself what is where it is not to run.
+        self.workload == Workload::StatefulSet
+            && !pod.node.is_empty()
             && !self.nodes.is_empty()
             && self.nodes.iter().all(|node| node.name != pod.node)
     }
@@ -357,6 +431,7 @@ mod tests {
             peers: &Peers::default(),
             cluster: &crate::cluster::Cluster::default(),
             release: crate::release::Release::default(),
+            profiles: &[],
         };
         let description = COMPONENTS.first().unwrap().describe(&given).unwrap();
         let node = |name: &str| Node {
@@ -367,6 +442,7 @@ mod tests {
         };
         Valid {
             instance: Instance { word: "w".into(), name: "n".into() },
+            workload: Workload::StatefulSet,
             description,
             common: PodConfiguration::default(),
             images: BTreeMap::new(),

@@ -11,7 +11,7 @@ use opensdn_operator::build::{Secrets, build};
 use opensdn_operator::cache::{Cache, Feed, Kind};
 use opensdn_operator::cluster::Source;
 use opensdn_operator::component::word;
-use opensdn_operator::components::described;
+use opensdn_operator::components::{described, profiles};
 use opensdn_operator::names::Instance;
 use opensdn_operator::reconcile::fetch::Fetched;
 use opensdn_operator::reconcile::validate::validate;
@@ -68,7 +68,9 @@ impl Surroundings {
             let text = |key: &str| document["metadata"][key].as_str().unwrap_or_default();
             let fact = Source::of(kind, text("namespace"), text("name")).map(Kind::Fact);
             let component = || Facts::of_kind(kind).map(|facts| Kind::Component(facts.kind));
-            let kind = fact.or_else(|| Kind::named(kind)).or_else(component).unwrap();
+            let profile = || profiles().find(|one| one.kind == kind).map(Kind::Profile);
+            let kind =
+                fact.or_else(|| Kind::named(kind)).or_else(component).or_else(profile).unwrap();
             Feed::new(kind, "").take(&cache, Event::Apply(document.clone()));
         }
         let object: DynamicObject = serde_json::from_value(object.clone()).unwrap();

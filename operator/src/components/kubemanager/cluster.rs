@@ -96,7 +96,15 @@ mod tests {
     fn asked(cluster: &Cluster, settings: &Value) -> Result<String, String> {
         let (common, peers) = (PodConfiguration::default(), Peers::default());
         let release = Release::default();
-        let given = Given { name: "n", settings, common: &common, peers: &peers, cluster, release };
+        let given = Given {
+            name: "n",
+            settings,
+            common: &common,
+            peers: &peers,
+            cluster,
+            release,
+            profiles: &[],
+        };
         let settings = given.settings().unwrap();
         let all = api_servers(&given, &settings).map_err(|error| error.to_string())?;
         known(&given, &settings).map_err(|error| error.to_string())?;

@@ -60,6 +60,7 @@ mod tests {
                 peers: &peers,
                 cluster: &cluster,
                 release: Release::default(),
+                profiles: &[],
             };
             let chosen = control(&given, name).map_err(|error| error.to_string());
             chosen.map(|one| one.map(|one| one.name.clone()).unwrap_or_default())

@@ -1,0 +1,157 @@
+//! Vrouter: the data plane of a group of nodes. The agent has its configuration made by its own image, from
+//! parameters and from what it finds on its node.
+
+mod node;
+mod parameters;
+mod profile;
+mod settings;
+
+use opensdn_crds::component::{self, Component as Facts};
+use opensdn_crds::vrouter::VrouterConfiguration;
+use serde_json::json;
+
+use super::shared::around::{around, credentials, passwords};
+use super::shared::{node_manager, provisioner};
+use crate::component::{
+    Check, Component, Container, Description, File, Given, Password, Profiles, Quorum,
+    SettingsError, Template, Workload,
+};
+
+/// The kind Vrouter.
+pub(super) struct Vrouter;
+
+const NODE_TYPE: &str = "vrouter";
+const INTROSPECT: u16 = 8085;
+const NODE_MANAGER: u16 = 8102;
+/// The agent ends, vhost0 goes, and the node has its network back: more than the usual 30 seconds.
+const GRACE: u16 = 90;
+
+/// It would wait for its data plane for ever.
+const DPDK: &str = "the operator does not run vrouters on DPDK yet: take dpdk, and profiles that have it, out of \
+                    spec.serviceConfiguration";
+
+impl Component for Vrouter {
+    fn facts(&self) -> &'static Facts {
+        const { component::row("Vrouter") }
+    }
+
+    fn templates(&self) -> &'static [Template] {
+        &[
+            template!("vrouter/run-vrouteragent.sh"),
+            template!("vrouter/start-vrouteragent.sh"),
+            template!("vrouter/settings.sh"),
+            template!("vrouter/params.sh"),
+            template!("vrouter/provisioner.sh"),
+            template!("vrouter/nodemgr.ini"),
+            template!("vrouter/10-tf-cni.json"),
+        ]
+    }
+
+    fn workload(&self) -> Workload {
+        Workload::DaemonSet
+    }
+
+    fn profiles(&self) -> Option<Profiles> {
+        let path = "/apis/opensdn.io/v1alpha1";
+        Some(Profiles { kind: "VrouterProfile", path, plural: "vrouterprofiles" })
+    }
+
+    fn describe(&self, given: &Given<'_>) -> Result<Description, SettingsError> {
+        let mut settings: VrouterConfiguration = given.settings()?;
+        let more = profile::merge(&mut settings, given.profiles)?;
+        if settings.dpdk.is_some() {
+            return Err(SettingsError::Unfit { reason: "NotSupported", message: DPDK.to_owned() });
+        }
+        if settings.kubernetes_pod_subnet.as_deref().unwrap_or_default().is_empty() {
+            settings.kubernetes_pod_subnet = Some(given.cluster.pod_subnets.join(","));
+        }
+        let control = settings::control(given, &settings);
+        let variables = settings::variables(&settings, more);
+        let around = around(given);
+        let mut secrets = passwords(given);
+        let secret = settings.metadata_proxy_secret.clone().filter(|secret| !secret.is_empty());
+        let has_secret = secret.is_some();
+        let password =
+            |secret| Password { key: "metadata-proxy-secret", given: Some(secret), letters: 0 };
+        secrets.extend(secret.map(password));
+        // The network does not wait for the message bus, which it does not use.
+        let own = credentials(given).into_iter().filter(|one| one.folder != "rabbitmq").collect();
+        Ok(Description {
+            init_containers: node::init_containers(given, &settings),
+            containers: containers(&settings, variables.get("VROUTER_AGENT_INTROSPECT_PORT")),
+            files: files(),
+            values: json!({
+                "settings": parameters::parameters(&settings),
+                "has_metadata_secret": has_secret,
+                "control_nodes": control.nodes,
+                "collector_port": control.collector_port,
+                "provisioner": settings::of_provisioner(&settings, &variables, &around, &control.nodes),
+                "cluster_name": given.cluster.name,
+                "mtu": settings.cni_mtu.filter(|mtu| *mtu > 0).unwrap_or_default(),
+                "around": around,
+            }),
+            volumes: [&node_manager::VOLUMES[..], &node::volumes(&settings)].concat(),
+            passwords: secrets,
+            credentials: own,
+            quorum: Quorum::All,
+            depends_on_release: true,
+            variables,
+            waits_for: control.missing,
+            config_map: Some("vrouter-agent-config"),
+            grace: Some(GRACE),
+            ..Description::default()
+        })
+    }
+}
+
+/// What several containers are told of the kind of node.
+fn env(settings: &VrouterConfiguration) -> Vec<(&'static str, String)> {
+    let subcluster = settings.subcluster.clone().filter(|name| !name.is_empty());
+    let mut env = vec![
+        ("NODE_TYPE", NODE_TYPE.to_owned()),
+        ("CLOUD_ORCHESTRATOR", settings::orchestrator(settings)),
+        ("INTROSPECT_SSL_ENABLE", "True".to_owned()),
+        ("SSL_ENABLE", "True".to_owned()),
+    ];
+    env.extend(subcluster.map(|name| ("SUBCLUSTER", name)));
+    env
+}
+
+fn containers(settings: &VrouterConfiguration, introspect: Option<&String>) -> Vec<Container> {
+    let introspect = introspect.and_then(|port| port.parse().ok()).unwrap_or(INTROSPECT);
+    let agent = Container {
+        name: "vrouteragent",
+        env: settings::of_interface(settings),
+        mounts: node::agent_mounts(),
+        // The kubelet would run what is run before it ends, too, when it starts it again: the node would lose its
+        // network for an agent that is slow. So nothing but the agent's own end starts it again.
+        check: Check::Nothing,
+        readiness: Some(Check::Port(introspect)),
+        requests: ("100m", "256Mi"),
+        huge_pages: settings::huge_pages(settings),
+        is_privileged: true,
+        pre_stop: Some("/clean-up.sh".to_owned()),
+        ..Container::default()
+    };
+    vec![
+        Container { env: env(settings), ..provisioner::container(NODE_TYPE) },
+        Container { env: env(settings), ..node_manager::container(NODE_TYPE, NODE_MANAGER) },
+        agent,
+    ]
+}
+
+fn files() -> Vec<File> {
+    vec![
+        File::shared("run-vrouteragent.sh", "vrouter/run-vrouteragent.sh"),
+        File::shared("start-vrouteragent.sh", "vrouter/start-vrouteragent.sh"),
+        // Not read again: where a person has changed it, one pod is replaced after the other.
+        File::shared("settings.env", "vrouter/settings.sh"),
+        File::shared("10-tf-cni.conf", "vrouter/10-tf-cni.json"),
+        node_manager::SCRIPT,
+        provisioner::SCRIPT,
+        File::of_pod("params.env", "vrouter/params.sh"),
+        File::of_pod("vrouter-nodemgr.conf", "vrouter/nodemgr.ini"),
+        File::of_pod("vnc_api_lib.ini", "common/vnc_api_lib.ini"),
+        File::of_pod("vrouter-provisioner.env", "vrouter/provisioner.sh"),
+    ]
+}
