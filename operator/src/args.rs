@@ -31,6 +31,11 @@ pub struct Args {
     )]
     pub concurrency: u16,
 
+    /// For tests, and clusters whose nodes are simulated (kwok): what counts its own members is judged by its pods
+    /// alone, as no container runs that could be asked. A pod that is ready is a member that serves.
+    #[arg(long, env = "OPENSDN_OPERATOR_SIMULATED_PODS")]
+    pub simulated_pods: bool,
+
     /// Where the admin port is.
     #[command(flatten)]
     pub admin: AdminArgs,

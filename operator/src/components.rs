@@ -34,9 +34,8 @@ pub static COMPONENTS: &[&dyn Component] = &[
     &redis::Redis,
     &vrouter::Vrouter,
     &webui::Webui,
+    &zookeeper::Zookeeper,
 ];
-/// Those that are described and tried on the real service, and that it does not make run yet.
-pub static IN_TRIAL: &[&dyn Component] = &[&zookeeper::Zookeeper];
 
 /// What the templates of several components are, or include.
 pub const COMMON: &[Template] = &[
@@ -58,7 +57,7 @@ pub const COMMON: &[Template] = &[
 
 /// All that are described.
 pub fn described() -> impl Iterator<Item = &'static dyn Component> {
-    COMPONENTS.iter().chain(IN_TRIAL).copied()
+    COMPONENTS.iter().copied()
 }
 
 /// The kinds of profiles that they name.

@@ -23,7 +23,7 @@ pub mod component;
 pub mod components;
 pub mod controller;
 pub mod ensemble;
-mod ensembles;
+pub mod ensembles;
 pub mod exec;
 pub mod manager;
 pub mod metrics;
@@ -49,6 +49,7 @@ use opensdn_runtime::{error_chain, log};
 pub use args::Args;
 use cache::Cache;
 use controller::Controllers;
+use ensembles::simulated::Simulated;
 use metrics::Metrics;
 use reconcile::Context;
 use template::{TemplateError, Templates};
@@ -96,6 +97,16 @@ pub async fn main() -> ExitCode {
     }
 }
 
+/// In the place of members that could be asked.
+fn simulated(args: &Args) -> Option<Simulated> {
+    args.simulated_pods.then(|| {
+        tracing::warn!(
+            "started with simulated pods: no member of a service is asked or told anything"
+        );
+        Simulated::default()
+    })
+}
+
 /// Reconciles until a signal says to stop.
 ///
 /// # Errors
@@ -121,6 +132,7 @@ pub async fn run(args: Args) -> Result<(), Error> {
         metrics,
         reported: report::Reported::default(),
         settled: reconcile::members::Settled::default(),
+        simulated: simulated(&args),
     });
     let work = controllers.run(ctx, leadership.clone(), drain, args.concurrency);
     Ok(process.run(&leadership, work).await?)

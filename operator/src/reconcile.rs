@@ -40,6 +40,7 @@ use crate::build::{BuildError, Secrets, build};
 use crate::cache::{Cache, Kind};
 use crate::component::{Component, word};
 use crate::ensemble::AccessError;
+use crate::ensembles::simulated::Simulated;
 use crate::metrics::Metrics;
 use crate::names::{self, Instance};
 use crate::report::Reported;
@@ -71,6 +72,8 @@ pub struct Context {
     pub reported: Reported,
     /// Whose members are as they shall be.
     pub settled: members::Settled,
+    /// In the place of members that could be asked, where no container runs.
+    pub simulated: Option<Simulated>,
     /// Tells of transitions.
     pub events: Events,
 }
@@ -124,7 +127,11 @@ pub async fn reconcile(
 ) -> Result<Action, Error> {
     if object.metadata.deletion_timestamp.is_some() {
         ctx.reported.forget(&object);
-        ctx.settled.forget(&object.uid().unwrap_or_default());
+        let uid = object.uid().unwrap_or_default();
+        ctx.settled.forget(&uid);
+        if let Some(simulated) = &ctx.simulated {
+            simulated.forget(&uid);
+        }
         let instance = Instance { word: word(component.facts()), name: object.name_any() };
         let namespace = object.namespace().unwrap_or_default();
         ctx.metrics.certificates(&namespace, &instance.certificates(), None);

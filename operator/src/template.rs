@@ -9,7 +9,7 @@ use minijinja::{
 };
 use serde::Serialize;
 
-use crate::components::{COMMON, described};
+use crate::components::{COMMON, COMPONENTS};
 
 const SHELL: &str = "sh";
 const INI: &str = "ini";
@@ -52,7 +52,7 @@ impl Templates {
             _ => AutoEscape::None,
         });
         environment.set_formatter(write);
-        let of_components = described().flat_map(|component| component.templates());
+        let of_components = COMPONENTS.iter().flat_map(|component| component.templates());
         for (name, source) in COMMON.iter().chain(of_components) {
             let added = environment.add_template(name, source);
             added.map_err(|source| TemplateError { template: (*name).to_owned(), source })?;

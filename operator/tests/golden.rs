@@ -16,7 +16,7 @@ use opensdn_operator::build::{Intent, Secrets, build};
 use opensdn_operator::cache::{Cache, Feed, Kind};
 use opensdn_operator::cluster::Source;
 use opensdn_operator::component::word;
-use opensdn_operator::components::{described, profiles};
+use opensdn_operator::components::{of_kind, profiles};
 use opensdn_operator::names::Instance;
 use opensdn_operator::reconcile::fetch::Fetched;
 use opensdn_operator::reconcile::validate::{Valid, validate};
@@ -38,7 +38,7 @@ fn built(documents: Vec<Value>) -> Vec<Intent> {
         Feed::new(kind, "").take(&cache, Event::Apply(document));
     }
     let kind = &object.types.as_ref().unwrap().kind;
-    let component = described().find(|one| one.facts().kind == *kind).unwrap();
+    let component = of_kind(kind).unwrap();
     let instance = Instance { word: word(component.facts()), name: object.name_any() };
     let fetched = Fetched::read(&cache, Arc::new(object.clone()), &instance);
     let valid: Valid = validate(component, &fetched).unwrap();

@@ -25,6 +25,7 @@ mod lab_uniqueness;
 mod lab_webhook;
 mod metrics_page;
 mod operator;
+mod operator_ensembles;
 mod operator_faults;
 mod operator_manager;
 mod policy_author;

@@ -254,11 +254,15 @@ fn trouble(pod: &DynamicObject) -> Option<String> {
     })
 }
 
-/// By the last message of one of its containers, also while that is not started again yet.
+/// By the last message of one of its containers, also while that is not started again yet. One that runs has got over
+/// it, or says so again; else a node that is lost later would have its member taken out for what was long ago.
 fn has_lost_data(pod: &DynamicObject) -> bool {
     let mut containers = list(&pod.data, "/status/containerStatuses");
     let states = ["/state/terminated/message", "/lastState/terminated/message"];
-    containers.any(|container| states.iter().any(|state| text(container, state) == DATA_LOST))
+    containers.any(|container| {
+        container.pointer("/state/running").is_none()
+            && states.iter().any(|state| text(container, state) == DATA_LOST)
+    })
 }
 
 fn text<'a>(value: &'a Value, pointer: &str) -> &'a str {
@@ -267,4 +271,26 @@ fn text<'a>(value: &'a Value, pointer: &str) -> &'a str {
 
 fn list<'a>(value: &'a Value, pointer: &str) -> impl Iterator<Item = &'a Value> + use<'a> {
     value.pointer(pointer).and_then(Value::as_array).into_iter().flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn lost(status: &Value) -> bool {
+        let pod = json!({"metadata": {"name": "p"}, "status": {"containerStatuses": [status]}});
+        has_lost_data(&serde_json::from_value(pod).unwrap())
+    }
+
+    #[test]
+    fn data_is_lost_by_the_last_message_until_the_container_runs_again() {
+        let said = json!({"terminated": {"message": DATA_LOST}});
+        assert!(lost(&json!({"state": said})));
+        let waits = json!({"waiting": {"reason": "CrashLoopBackOff"}});
+        assert!(lost(&json!({"state": waits, "lastState": said})));
+        assert!(!lost(&json!({"state": {"running": {}}, "lastState": said})));
+        assert!(!lost(&json!({"state": waits, "lastState": {"terminated": {"message": "x"}}})));
+    }
 }

@@ -15,6 +15,7 @@ use super::{Context, Error, apply};
 use crate::cache::Kind;
 use crate::ensemble::plan::{Seat, Situation, Step, next};
 use crate::ensemble::{Access, Change, Ensemble, Leaves, View};
+use crate::ensembles::simulated::Pods;
 use crate::exec::InPods;
 
 /// Until it is looked at again, while something is left to do.
@@ -51,6 +52,7 @@ impl Settled {
 /// What is to be done after the objects are applied.
 #[derive(Debug)]
 pub(super) struct Plan {
+    ensemble: Arc<dyn Ensemble>,
     access: Access,
     view: View,
     step: Step,
@@ -79,6 +81,7 @@ pub(super) async fn plan(
     if ctx.settled.is(&uid, &seen) {
         return Ok(None);
     }
+    let ensemble = simulated(ctx, fetched, &members, &ensemble).unwrap_or(ensemble);
     let exec = Arc::new(InPods::new(ctx.client.clone(), &namespace_of(fetched), pods(fetched)));
     let access =
         Access::new(authorities, OffsetDateTime::now_utc(), exec).map_err(Error::Access)?;
@@ -102,7 +105,7 @@ pub(super) async fn plan(
                     Situation { wanted: &wanted, view: &view, pods: &seats, record, joins, leaves };
                 match next(&situation) {
                     Step::Settled => tend(&*ensemble, &access, &view).await,
-                    step => step,
+                    step => if_spared(&*ensemble, &access, &view, &seats, step).await,
                 }
             } else {
                 // Before anything is changed it is on record that the service is not to be started anew.
@@ -114,7 +117,7 @@ pub(super) async fn plan(
             // As it will be with what was just recorded.
             let seen = format!("{wanted:?} {seats:?} {:?}", members.record);
             ctx.settled.set(&uid, is_settled.then_some(seen));
-            Some(Plan { access, view, step })
+            Some(Plan { ensemble, access, view, step })
         }
     };
     valid.members = Some(members);
@@ -129,6 +132,47 @@ async fn tend(ensemble: &dyn Ensemble, access: &Access, view: &View) -> Step {
         Err(error) => {
             Step::Wait(format!("failed to look after the members: {error}; will try again"))
         }
+    }
+}
+
+/// Where no container runs there is nobody to ask.
+fn simulated(
+    ctx: &Context,
+    fetched: &Fetched,
+    members: &Members,
+    real: &Arc<dyn Ensemble>,
+) -> Option<Arc<dyn Ensemble>> {
+    let addresses = |pod: &super::fetch::Pod| pod.address.clone();
+    let first = if members.had_quorum {
+        fetched.pods.iter().filter_map(addresses).collect()
+    } else {
+        members.record.first.clone()
+    };
+    let ready = fetched.pods.iter().filter(|pod| pod.is_ready).filter_map(addresses).collect();
+    let pods = Pods { first, ready, ids: members.record.ids.clone() };
+    let uid = fetched.object.uid().unwrap_or_default();
+    Some(ctx.simulated.as_ref()?.of(&uid, &**real, pods))
+}
+
+/// A member is started again only when the service itself says that it can be spared.
+async fn if_spared(
+    ensemble: &dyn Ensemble,
+    access: &Access,
+    view: &View,
+    seats: &[Seat],
+    step: Step,
+) -> Step {
+    let Step::Restart { pod, .. } = &step else { return step };
+    let is_it = |seat: &&Seat| seat.pod == *pod && view.has(&seat.address);
+    let Some(seat) = seats.iter().find(is_it) else { return step };
+    match ensemble.may_spare(access, &seat.address).await {
+        Ok(None) => step,
+        Ok(Some(why)) => {
+            Step::Wait(format!("pod {pod} is to be started again and cannot be spared yet: {why}"))
+        }
+        Err(error) => Step::Wait(format!(
+            "pod {pod} is to be started again, and it is not known whether it can be spared: {error}"
+        )),
     }
 }
 
@@ -178,8 +222,7 @@ pub(super) async fn act(
             }
         }
         Step::Tell(change) => {
-            let Some(ensemble) = valid.description.ensemble.clone() else { return Ok(()) };
-            let made = ensemble.make(&plan.access, &plan.view, change).await;
+            let made = plan.ensemble.make(&plan.access, &plan.view, change).await;
             let (Change::Add(member) | Change::Remove(member)) = change;
             let (name, id, host) = (fetched.name(), member.id, &member.host);
             match made {
@@ -250,4 +293,99 @@ fn address_of(fetched: &Fetched, host: &str) -> String {
     };
     let node = fetched.nodes.iter().find(|node| is(&node.name));
     node.and_then(|node| node.address.clone()).unwrap_or_else(|| host.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use futures::FutureExt as _;
+    use futures::future::{BoxFuture, ready};
+    use opensdn_pki::CaProfile;
+
+    use super::*;
+    use crate::ensemble::{Answers, ChangeError, Member};
+    use crate::exec::{Exec, ExecError, Output};
+
+    #[derive(Debug)]
+    struct Nowhere;
+
+    impl Exec for Nowhere {
+        fn run<'a>(
+            &'a self,
+            address: &'a str,
+            _: &'a str,
+            _: &'a [&'a str],
+            _: Duration,
+        ) -> BoxFuture<'a, Result<Output, ExecError>> {
+            ready(Err(ExecError::NoPod(address.to_owned()))).boxed()
+        }
+    }
+
+    /// A service that says that of each of its members; `!` of it is what it failed with.
+    #[derive(Debug)]
+    struct Says(Option<&'static str>);
+
+    impl Ensemble for Says {
+        fn may_spare<'a>(
+            &'a self,
+            _: &'a Access,
+            address: &'a str,
+        ) -> BoxFuture<'a, Result<Option<String>, ChangeError>> {
+            let said = match self.0 {
+                Some("!") => Err(ChangeError("no answer".to_owned())),
+                said => Ok(said.map(|said| format!("{address} {said}"))),
+            };
+            ready(said).boxed()
+        }
+
+        fn look<'a>(&'a self, _: &'a Access, _: &'a [String]) -> BoxFuture<'a, Answers> {
+            ready(Answers::new()).boxed()
+        }
+
+        fn make<'a>(
+            &'a self,
+            _: &'a Access,
+            _: &'a View,
+            _: &'a Change,
+        ) -> BoxFuture<'a, Result<(), ChangeError>> {
+            ready(Ok(())).boxed()
+        }
+    }
+
+    /// What becomes of a restart of the pod on `a`, which is a member, or of that on `z`, which is none.
+    async fn after(says: Option<&'static str>, pod: &str) -> Step {
+        let now = OffsetDateTime::now_utc();
+        let authorities = Authorities::first(&CaProfile::new("test CA"), now).unwrap();
+        let access = Access::new(&authorities, now, Arc::new(Nowhere)).unwrap();
+        let members = vec![Member { id: 1, host: "a".to_owned() }];
+        let view = View { members, ..View::default() };
+        let seats = ["a", "z"].map(|address| Seat {
+            pod: format!("on-{address}"),
+            address: address.to_owned(),
+            is_outdated: true,
+            has_lost_data: false,
+            is_going: false,
+        });
+        let step = Step::Restart { pod: pod.to_owned(), why: "it is not of the last template" };
+        if_spared(&Says(says), &access, &view, &seats, step).await
+    }
+
+    #[tokio::test]
+    async fn a_member_that_the_service_cannot_spare_is_not_started_again() {
+        let Step::Wait(why) = after(Some("has what no other has"), "on-a").await else {
+            panic!("it is started again")
+        };
+        assert!(why.contains("pod on-a") && why.contains("a has what no other has"), "{why}");
+        assert!(matches!(after(None, "on-a").await, Step::Restart { .. }));
+        let Step::Wait(why) = after(Some("!"), "on-a").await else {
+            panic!("it is started again though nobody knows")
+        };
+        assert!(why.contains("no answer"), "{why}");
+    }
+
+    #[tokio::test]
+    async fn who_is_no_member_is_not_asked_about() {
+        assert!(matches!(after(Some("is needed"), "on-z").await, Step::Restart { .. }));
+    }
 }

@@ -23,7 +23,7 @@ use kube::api::DynamicObject;
 use opensdn_operator::build::certificates::{Subject, certificates};
 use opensdn_operator::build::{Secrets, build};
 use opensdn_operator::cache::{Cache, Feed, Kind};
-use opensdn_operator::components::described;
+use opensdn_operator::components::of_kind;
 use opensdn_operator::ensemble::{Access, Change, DATA_LOST, Ensemble, Member, View};
 use opensdn_operator::exec::{Exec, ExecError, Output};
 use opensdn_operator::names::Instance;
@@ -37,7 +37,9 @@ use tempfile::TempDir;
 use time::OffsetDateTime;
 
 const REPOSITORY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
-const LONGEST: Duration = Duration::from_secs(60);
+const LONGEST: Duration = Duration::from_secs(120);
+/// A server says so that starts with what it has stored itself.
+const STORED: &str = "starting with the members that were stored here";
 
 /// ZooKeeper is asked by its port.
 #[derive(Debug)]
@@ -96,7 +98,7 @@ impl Stage {
         let object: DynamicObject = serde_json::from_value(object).unwrap();
         let instance = Instance { word: "zookeeper".into(), name: "zookeeper1".into() };
         let fetched = Fetched::read(&cache, Arc::new(object), &instance);
-        let component = described().find(|one| one.facts().kind == "Zookeeper").unwrap();
+        let component = of_kind("Zookeeper").unwrap();
         let valid = validate(component, &fetched).unwrap();
         let now = OffsetDateTime::now_utc();
         let authorities = Authorities::first(&CaProfile::new("test CA"), now).unwrap();
@@ -236,9 +238,21 @@ impl Stage {
         let log = |address: &String| {
             let log = fs::read_to_string(self.folder_of(address).join("log")).unwrap_or_default();
             let lines: Vec<_> = log.lines().rev().take(30).collect();
-            format!("--- {address}\n{}\n", lines.into_iter().rev().collect::<Vec<_>>().join("\n"))
+            let lines = lines.into_iter().rev().collect::<Vec<_>>().join("\n");
+            format!("--- {address}\n{}\n{lines}\n", self.lists(address))
         };
         self.valid.addresses.iter().map(log).collect()
+    }
+
+    /// The lists of members that are stored there.
+    fn lists(&self, address: &str) -> String {
+        let files = fs::read_dir(self.folder_of(address).join("data")).into_iter().flatten();
+        let files = files.flatten().filter_map(|file| {
+            let name = file.file_name().into_string().ok()?;
+            let text = fs::read_to_string(file.path()).ok()?;
+            Some(format!("{name}: {text}"))
+        });
+        files.collect::<Vec<_>>().join("\n")
     }
 
     fn log_has(&self, address: &str, text: &str) -> bool {
@@ -298,6 +312,13 @@ async fn members_come_go_and_are_lost_and_no_second_ensemble_arises() {
     stage.start(d);
     stage.serve(&[a, b, c, d]).await;
     stage.make(|_| Change::Add(member(4, d))).await;
+    // From then on it knows by itself that it is one, also as the last of the list.
+    stage.serve(&[a, b, c, d]).await;
+    assert!(!stage.log_has(d, STORED));
+    stage.kill(d);
+    stage.start(d);
+    stage.serve(&[a, b, c, d]).await;
+    assert!(stage.log_has(d, STORED), "{}", stage.logs());
 
     // The leader goes, and what it was told is as lost as its answer.
     let leader = stage.view().await.unwrap().leader;
@@ -331,7 +352,7 @@ async fn members_come_go_and_are_lost_and_no_second_ensemble_arises() {
     stage.make(|_| Change::Add(lost.clone())).await;
 
     // All are lost but one, which has nothing of its own any more: it does not begin anew.
-    let all: Vec<String> = stage.view().await.unwrap().serving.into_iter().collect();
+    let all = stage.serve(&serving).await.serving;
     for address in &all {
         stage.kill(address);
     }

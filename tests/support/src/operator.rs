@@ -86,6 +86,8 @@ impl Operator {
             format!("--replica={name}"),
             format!("--admin-listen={}", port.address()),
             "--log-format=text".to_owned(),
+            // kwok's pods run nothing.
+            "--simulated-pods".to_owned(),
         ];
         let program =
             Program::new(name.to_owned(), program(NAME)?, arguments, cluster.data_folder());

@@ -1,0 +1,191 @@
+//! Services that count their own members, on a real control plane with simulated nodes: members come and go one at a
+//! time, and the status says what is awaited. A pod that is ready serves there (`--simulated-pods`). What the service
+//! itself makes of it is shown on ZooKeeper in `operator/tests/servers`, and in pods in `lab_operator`.
+
+#![allow(clippy::indexing_slicing, reason = "JSON of a test, and the line says where")]
+
+use std::time::Duration;
+
+use opensdn_testing::eventually::eventually;
+use opensdn_testing::kubectl::{kubectl, read, send};
+use opensdn_testing::operator::Operator;
+use opensdn_testing::sandbox::Sandbox;
+use opensdn_testing::{Failed, Outcome};
+use serde_json::{Value, json};
+
+use crate::operator::{LABEL, calls, change, get};
+
+const ZOOKEEPER: [&str; 2] = ["zookeepers.tf.tungsten.io", "zookeeper1"];
+const STATEFUL_SET: [&str; 2] = ["statefulset", "zookeeper1-zookeeper-statefulset"];
+const CONFIG_MAP: [&str; 2] = ["configmap", "zookeeper1-zookeeper-configmap"];
+const PODS: &str = "zookeeper1-zookeeper-statefulset";
+/// Longer than until it looks again.
+const LOOKED_AGAIN: Duration = Duration::from_secs(5);
+
+/// Five nodes, of which three are of the control plane, the operator, and a ZooKeeper that is Ready on these.
+async fn running() -> Result<(Sandbox, Operator), Failed> {
+    let sandbox = Sandbox::builder().simulated_nodes(5).start().await?;
+    let operator = Operator::install(&sandbox, 1).await?;
+    label(&sandbox, &["node-0", "node-1", "node-2"]).await?;
+    let container = json!({"name": "zookeeper", "image": "registry.example.com/zookeeper:R24.1"});
+    let zookeeper = json!({"apiVersion": "tf.tungsten.io/v1alpha1", "kind": "Zookeeper",
+        "metadata": {"name": "zookeeper1", "namespace": "tf"},
+        "spec": {"serviceConfiguration": {"containers": [container]}}});
+    send(&sandbox, &["create"], &zookeeper).await?.success();
+    ready(&sandbox, 3).await;
+    Ok((sandbox, operator))
+}
+
+async fn label(sandbox: &Sandbox, nodes: &[&str]) -> Outcome {
+    kubectl(sandbox, &[&["label", "nodes"], nodes, &[LABEL]].concat()).await?.success();
+    Ok(())
+}
+
+async fn unlabel(sandbox: &Sandbox, nodes: &[&str]) -> Outcome {
+    let label = LABEL.replace('=', "-");
+    kubectl(sandbox, &[&["label", "nodes"], nodes, &[label.as_str()]].concat()).await?.success();
+    Ok(())
+}
+
+/// Status, reason and message of `Ready`.
+async fn condition(sandbox: &Sandbox) -> [String; 3] {
+    let zookeeper = get(sandbox, ZOOKEEPER).await;
+    let all = zookeeper["status"]["conditions"].as_array().cloned().unwrap_or_default();
+    let one = all.into_iter().find(|one| one["type"] == "Ready").unwrap_or_default();
+    ["status", "reason", "message"].map(|key| one[key].as_str().unwrap_or_default().to_owned())
+}
+
+async fn replicas(sandbox: &Sandbox) -> Value {
+    get(sandbox, STATEFUL_SET).await["spec"]["replicas"].clone()
+}
+
+/// Each change of its pods or their number has another.
+async fn generation(sandbox: &Sandbox) -> i64 {
+    get(sandbox, STATEFUL_SET).await["metadata"]["generation"].as_i64().unwrap_or_default()
+}
+
+/// What is on record of the members.
+async fn record(sandbox: &Sandbox) -> Value {
+    let set = get(sandbox, STATEFUL_SET).await;
+    let text = set["metadata"]["annotations"]["opensdn.io/ensemble"].as_str().map(str::to_owned);
+    serde_json::from_str(&text.unwrap_or_default()).unwrap_or_default()
+}
+
+async fn ready(sandbox: &Sandbox, members: usize) {
+    let is_ready = async || {
+        condition(sandbox).await[0] == "True"
+            && replicas(sandbox).await == members
+            && record(sandbox).await["members"] == members
+    };
+    eventually(&format!("ZooKeeper is Ready with {members} members"), is_ready).await;
+}
+
+async fn says(sandbox: &Sandbox, reason: &str, part: &str) {
+    let told = async || {
+        let [status, said, message] = condition(sandbox).await;
+        status == "False" && said == reason && message.contains(part)
+    };
+    eventually(&format!("it says {reason}: {part}"), told).await;
+}
+
+/// The nodes of the pods, in order.
+async fn places(sandbox: &Sandbox) -> Vec<String> {
+    let pods = read(sandbox, &["pods", "-n", "tf", "-l", "tf_manager=zookeeper"]).await;
+    let pods = pods.unwrap_or_default()["items"].as_array().cloned().unwrap_or_default();
+    let node = |pod: &Value| pod["spec"]["nodeName"].as_str().unwrap_or_default().to_owned();
+    let mut places: Vec<String> = pods.iter().map(node).collect();
+    places.sort();
+    places
+}
+
+/// Has a pod be ready no longer; a simulated one stays so until it is deleted.
+async fn stop_serving(sandbox: &Sandbox, ordinal: usize) -> Outcome {
+    let pod = format!("{PODS}-{ordinal}");
+    let status =
+        json!({"status": {"conditions": [{"type": "Ready", "status": "False"}]}}).to_string();
+    let patch = ["--subresource=status", "--type=strategic", "-p", &status];
+    change(sandbox, &["patch"], ["pod", &pod], &patch).await
+}
+
+async fn delete_pod(sandbox: &Sandbox, ordinal: usize) -> Outcome {
+    change(sandbox, &["delete"], ["pod", &format!("{PODS}-{ordinal}")], &[]).await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn three_members_become_five_and_three_again_one_at_a_time() -> Outcome {
+    let (sandbox, operator) = running().await?;
+    let first = generation(&sandbox).await;
+    let files = async || get(&sandbox, CONFIG_MAP).await["data"].clone();
+    assert!(
+        !files().await["ensemble.10.91.0.1"].as_str().unwrap_or_default().contains("server.1="),
+        "with whom to start is known only until they have served"
+    );
+
+    // A member more has to serve before another comes.
+    kubectl(&sandbox, &["cordon", "node-3", "node-4"]).await?.success();
+    label(&sandbox, &["node-3", "node-4"]).await?;
+    says(&sandbox, "PodsNotReady", "3 of 5 pods ready").await;
+    eventually("there is a pod more", async || replicas(&sandbox).await == 4).await;
+    tokio::time::sleep(LOOKED_AGAIN).await;
+    assert_eq!(replicas(&sandbox).await, 4, "one after the other");
+    assert_eq!(record(&sandbox).await["members"], 3, "none that does not serve");
+    kubectl(&sandbox, &["uncordon", "node-3", "node-4"]).await?.success();
+    ready(&sandbox, 5).await;
+    assert_eq!(generation(&sandbox).await, first + 2, "one pod at a time");
+    assert_eq!(record(&sandbox).await["ids"]["10.91.0.5"], 5);
+
+    // Two go, and one of them leads.
+    unlabel(&sandbox, &["node-0", "node-3"]).await?;
+    ready(&sandbox, 3).await;
+    assert_eq!(generation(&sandbox).await, first + 4, "one pod at a time");
+    assert_eq!(places(&sandbox).await, ["node-1", "node-2", "node-4"]);
+
+    // What it has just written comes back by its watches, and has it look again.
+    let passes = async || operator.metric(0, "opensdn_reconcile_total").await;
+    let mut before = passes().await;
+    loop {
+        tokio::time::sleep(LOOKED_AGAIN).await;
+        let now = passes().await;
+        if now <= before {
+            break;
+        }
+        before = now;
+    }
+    let asked = calls(&sandbox)?;
+    change(&sandbox, &["label"], ZOOKEEPER, &["looked-at=again"]).await?;
+    eventually("it has looked at it", async || passes().await > before).await;
+    operator.stop(0).await;
+    operator.start(0)?;
+    eventually("it has looked after a restart", async || passes().await >= 1.0).await;
+    tokio::time::sleep(LOOKED_AGAIN).await;
+    assert_eq!(calls(&sandbox)?, asked, "calls of passes that had nothing to do");
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn while_a_member_is_missing_none_comes_and_without_a_quorum_nothing_is_changed() -> Outcome {
+    let (sandbox, _operator) = running().await?;
+    let first = generation(&sandbox).await;
+    stop_serving(&sandbox, 1).await?;
+    label(&sandbox, &["node-3"]).await?;
+    says(&sandbox, "MembersChange", "waits for the member on 10.91.0.").await;
+    stop_serving(&sandbox, 2).await?;
+    says(&sandbox, "NoQuorum", "1 of 3 members answer; nothing is changed until they do").await;
+    unlabel(&sandbox, &["node-0"]).await?;
+    tokio::time::sleep(LOOKED_AGAIN).await;
+    assert_eq!(generation(&sandbox).await, first);
+    label(&sandbox, &["node-0"]).await?;
+    for ordinal in [1, 2] {
+        delete_pod(&sandbox, ordinal).await?;
+    }
+    ready(&sandbox, 4).await;
+
+    // Stopped and started, they are the same.
+    let before = record(&sandbox).await;
+    change(&sandbox, &["annotate"], ZOOKEEPER, &["opensdn.io/stopped=true"]).await?;
+    eventually("no pod runs", async || places(&sandbox).await.is_empty()).await;
+    change(&sandbox, &["annotate"], ZOOKEEPER, &["opensdn.io/stopped-"]).await?;
+    ready(&sandbox, 4).await;
+    assert_eq!(record(&sandbox).await, before);
+    Ok(())
+}
