@@ -135,6 +135,8 @@ pub struct Description {
     pub volumes: Vec<Volume>,
     /// Passwords of its own, mounted at `/etc/credentials/own`: what is given or stored, else random letters.
     pub passwords: Vec<Password>,
+    /// The end of the name of the Secret with them, where that is not `secret`.
+    pub own_secret: Option<&'static str>,
     /// Secrets whose keys its scripts read, each in a folder below `/etc/credentials`.
     pub credentials: Vec<Credentials>,
     /// Whether its pods ask the API server: the token of their ServiceAccount is in `/etc/credentials/token`. What

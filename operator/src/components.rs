@@ -14,6 +14,7 @@ mod config;
 mod control;
 mod kubemanager;
 mod query_engine;
+mod rabbitmq;
 mod redis;
 mod shared;
 mod vrouter;
@@ -31,6 +32,7 @@ pub static COMPONENTS: &[&dyn Component] = &[
     &control::Control,
     &kubemanager::Kubemanager,
     &query_engine::QueryEngine,
+    &rabbitmq::Rabbitmq,
     &redis::Redis,
     &vrouter::Vrouter,
     &webui::Webui,

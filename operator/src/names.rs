@@ -100,12 +100,6 @@ impl Instance {
         format!("{}{CERTIFICATES}", self.name)
     }
 
-    /// The Secret with its passwords.
-    #[must_use]
-    pub fn passwords(&self) -> String {
-        format!("{}-secret", self.name)
-    }
-
     /// The Secret with the token of its ServiceAccount.
     #[must_use]
     pub fn token(&self) -> String {

@@ -241,7 +241,7 @@ async fn own_passwords(ctx: &Context, fetched: &Fetched, valid: &Valid) -> Resul
     if wanted.is_empty() {
         return Ok(Data::new());
     }
-    let name = valid.instance.passwords();
+    let name = valid.own_secret();
     let stored = match fetched.owned.get(&(Kind::Secret, name.clone())) {
         Some(stored) => Some((**stored).clone()),
         None => {

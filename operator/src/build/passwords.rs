@@ -63,7 +63,7 @@ fn word(
 /// None where the component has none.
 pub(super) fn build(owner: &Owner<'_>, data: Data) -> Option<Secret> {
     (!owner.valid.description.passwords.is_empty()).then(|| Secret {
-        metadata: owner.metadata(owner.valid.instance.passwords()),
+        metadata: owner.metadata(owner.valid.own_secret()),
         data: Some(data),
         ..Secret::default()
     })

@@ -89,7 +89,7 @@ pub(super) fn mounts(valid: &Valid, described: &Container) -> Vec<VolumeMount> {
 
 /// Folders and Secrets.
 fn credentials(valid: &Valid) -> Vec<(&'static str, String)> {
-    let own = (!valid.description.passwords.is_empty()).then(|| (OWN, valid.instance.passwords()));
+    let own = (!valid.description.passwords.is_empty()).then(|| (OWN, valid.own_secret()));
     let token = valid.description.token.then(|| (TOKEN, valid.instance.token()));
     let others = valid.description.credentials.iter();
     own.into_iter().chain(token).chain(others.map(|one| (one.folder, one.secret.clone()))).collect()

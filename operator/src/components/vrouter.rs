@@ -26,10 +26,6 @@ const NODE_MANAGER: u16 = 8102;
 /// The agent ends, vhost0 goes, and the node has its network back: more than the usual 30 seconds.
 const GRACE: u16 = 90;
 
-/// It would wait for its data plane for ever.
-const DPDK: &str = "the operator does not run vrouters on DPDK yet: take dpdk, and profiles that have it, out of \
-                    spec.serviceConfiguration";
-
 impl Component for Vrouter {
     fn facts(&self) -> &'static Facts {
         const { component::row("Vrouter") }
@@ -59,9 +55,7 @@ impl Component for Vrouter {
     fn describe(&self, given: &Given<'_>) -> Result<Description, SettingsError> {
         let mut settings: VrouterConfiguration = given.settings()?;
         let more = profile::merge(&mut settings, given.profiles)?;
-        if settings.dpdk.is_some() {
-            return Err(SettingsError::Unfit { reason: "NotSupported", message: DPDK.to_owned() });
-        }
+        profile::check(&settings)?;
         if settings.kubernetes_pod_subnet.as_deref().unwrap_or_default().is_empty() {
             settings.kubernetes_pod_subnet = Some(given.cluster.pod_subnets.join(","));
         }

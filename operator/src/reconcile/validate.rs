@@ -314,6 +314,13 @@ fn images(
 }
 
 impl Valid {
+    /// The Secret with its passwords.
+    #[must_use]
+    pub fn own_secret(&self) -> String {
+        let end = self.description.own_secret.unwrap_or("secret");
+        format!("{}-{end}", self.instance.name)
+    }
+
     /// What keeps its pods, by kind and name.
     #[must_use]
     pub fn keeper(&self) -> (Kind, String) {

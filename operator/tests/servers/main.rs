@@ -1,3 +1,4 @@
 //! What is described, on the real servers; `make test-lab` runs it.
 
+mod lab_rabbitmq;
 mod lab_zookeeper;

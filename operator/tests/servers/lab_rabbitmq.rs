@@ -1,0 +1,436 @@
+//! RabbitMQ 3.10.8 of Debian, started by the files that the operator renders, and asked and told by the operator: a
+//! first start, clients, growth, a member that leaves, lost data, and what must not happen. Each member has a network
+//! and a view of the file system of its own, as in a pod. It needs root and the package: `apt-get install
+//! rabbitmq-server`, without having it started.
+
+#![allow(
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::too_many_lines,
+    clippy::unwrap_used,
+    reason = "a test, which is a story, and the line says where"
+)]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+use k8s_openapi::ByteString;
+use kube::api::DynamicObject;
+use opensdn_operator::build::certificates::{Subject, certificates};
+use opensdn_operator::build::{Secrets, build};
+use opensdn_operator::cache::{Cache, Feed, Kind};
+use opensdn_operator::components::described;
+use opensdn_operator::ensemble::{Access, Change, DATA_LOST, Ensemble, Member, View};
+use opensdn_operator::exec::{Exec, ExecError, Output};
+use opensdn_operator::names::Instance;
+use opensdn_operator::reconcile::fetch::Fetched;
+use opensdn_operator::reconcile::validate::{Valid, validate};
+use opensdn_operator::template::Templates;
+use opensdn_pki::{Authorities, CaProfile};
+use opensdn_runtime::watch::Event;
+use serde_json::json;
+use tempfile::TempDir;
+use time::OffsetDateTime;
+
+const PROGRAM: &str = "/usr/lib/rabbitmq/bin/rabbitmq-server";
+/// Much may be built on this machine at the same time.
+const LONGEST: Duration = Duration::from_secs(240);
+const PASSWORD: &str = r#"it's "50%" \n"#;
+/// What a pod mounts, by folders of the test's.
+const ENTER: &str = r#"set -e
+mount -t tmpfs tmpfs /mnt
+mkdir /mnt/up /mnt/work
+mount -t overlay overlay -o lowerdir=/etc,upperdir=/mnt/up,workdir=/mnt/work /etc
+mkdir -p /etc/contrailconfigmaps /etc/certificates /etc/credentials/own /etc/ssl/certs/kubernetes
+for pair in files:/etc/contrailconfigmaps certificates:/etc/certificates own:/etc/credentials/own \
+  trust:/etc/ssl/certs/kubernetes data:/var/lib/rabbitmq logs:/var/log/rabbitmq; do
+  mount --bind "${pair%%:*}" "${pair#*:}"
+done
+mount -t tmpfs tmpfs /tmp
+chmod 1777 /tmp
+cd /
+exec bash /etc/contrailconfigmaps/run-rabbitmq.sh"#;
+
+/// Processes by the addresses of their members.
+type Members = Arc<Mutex<BTreeMap<String, u32>>>;
+
+#[derive(Debug)]
+struct Here(Members);
+
+impl Exec for Here {
+    fn run<'a>(
+        &'a self,
+        address: &'a str,
+        _: &'a str,
+        command: &'a [&'a str],
+        _: Duration,
+    ) -> BoxFuture<'a, Result<Output, ExecError>> {
+        let Some(process) = self.0.lock().unwrap().get(address).copied() else {
+            return std::future::ready(Err(ExecError::NoPod(address.to_owned()))).boxed();
+        };
+        let output = enter(process, command);
+        async move {
+            let output = tokio::task::spawn_blocking(move || output.output()).await;
+            let output = output.unwrap().map_err(ExecError::Read)?;
+            let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
+            Ok(Output {
+                code: output.status.code().unwrap_or(-1),
+                stdout: text(&output.stdout),
+                stderr: text(&output.stderr),
+            })
+        }
+        .boxed()
+    }
+}
+
+struct Entered(Command);
+
+impl Entered {
+    fn output(mut self) -> std::io::Result<std::process::Output> {
+        self.0.stdin(Stdio::null()).output()
+    }
+}
+
+fn enter(process: u32, command: &[&str]) -> Entered {
+    let mut entered = Command::new("nsenter");
+    entered.args(["--target", &process.to_string(), "--mount", "--net", "--"]).args(command);
+    Entered(entered)
+}
+
+fn sh(script: &str) -> String {
+    let output = Command::new("sh").args(["-ec", script]).output().unwrap();
+    assert!(output.status.success(), "{script}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// What a cluster has of a RabbitMQ, and its members.
+struct Stage {
+    folder: TempDir,
+    word: String,
+    authorities: Authorities,
+    valid: Valid,
+    processes: Members,
+    children: BTreeMap<String, Child>,
+}
+
+impl Drop for Stage {
+    fn drop(&mut self) {
+        let addresses = self.valid.addresses.clone();
+        for address in addresses {
+            self.end(&address);
+            let network = self.network(&address);
+            let _ = Command::new("ip").args(["netns", "delete", &network]).output();
+        }
+        let switch = format!("{}-switch", self.word);
+        let _ = Command::new("ip").args(["netns", "delete", &switch]).output();
+    }
+}
+
+impl Stage {
+    fn new(addresses: &[&str]) -> Self {
+        assert!(
+            std::path::Path::new(PROGRAM).exists(),
+            "{PROGRAM} is missing: apt-get install rabbitmq-server"
+        );
+        let cache = Cache::default();
+        for address in addresses {
+            let node = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": format!("node-{address}"),
+                "resourceVersion": "1", "labels": {"node-role.kubernetes.io/control-plane": ""}},
+                "status": {"addresses": [{"type": "InternalIP", "address": address}]}});
+            Feed::new(Kind::Node, "").take(&cache, Event::Apply(node));
+        }
+        let object: DynamicObject = serde_json::from_value(object()).unwrap();
+        let instance = Instance { word: "rabbitmq".into(), name: "rabbitmq1".into() };
+        let fetched = Fetched::read(&cache, Arc::new(object), &instance);
+        let component = described().find(|one| one.facts().kind == "Rabbitmq").unwrap();
+        let valid = validate(component, &fetched).unwrap();
+        let now = OffsetDateTime::now_utc();
+        let authorities = Authorities::first(&CaProfile::new("test CA"), now).unwrap();
+        let word = format!("rmq{}", std::process::id());
+        sh(&format!(
+            "ip netns add {word}-switch; ip -n {word}-switch link set lo up
+             ip -n {word}-switch link add bridge0 type bridge; ip -n {word}-switch link set bridge0 up"
+        ));
+        Self {
+            folder: TempDir::new().unwrap(),
+            word,
+            authorities,
+            valid,
+            processes: Members::default(),
+            children: BTreeMap::new(),
+        }
+    }
+
+    fn network(&self, address: &str) -> String {
+        format!("{}-{}", self.word, address.rsplit('.').next().unwrap())
+    }
+
+    fn folder_of(&self, address: &str) -> PathBuf {
+        self.folder.path().join(address)
+    }
+
+    /// Writes what the operator applies into the folders that the pods mount.
+    fn render(&self) {
+        let object: DynamicObject = serde_json::from_value(object()).unwrap();
+        let subject = |address: &String| Subject { address: address.clone(), host: None };
+        let subjects: Vec<_> = self.valid.addresses.iter().map(subject).collect();
+        let now = OffsetDateTime::now_utc();
+        let made = certificates(None, &subjects, &self.authorities, now, true).unwrap();
+        let secrets = Secrets { certificates: made.data.clone(), ..Secrets::default() };
+        let intents = build(&Templates::new().unwrap(), &object, &self.valid, secrets).unwrap();
+        let files = intents.iter().find(|one| one.kind == Kind::ConfigMap).unwrap();
+        for address in &self.valid.addresses {
+            let folder = self.folder_of(address);
+            for name in ["files", "certificates", "trust", "own", "data", "logs"] {
+                fs::create_dir_all(folder.join(name)).unwrap();
+            }
+            for (name, text) in files.object.data["data"].as_object().unwrap() {
+                let text = text.as_str().unwrap();
+                let text = text.replace("/dev/termination-log", "/var/log/rabbitmq/last-words");
+                fs::write(folder.join("files").join(name), text).unwrap();
+            }
+            for (name, ByteString(value)) in &made.data {
+                fs::write(folder.join("certificates").join(name), value).unwrap();
+            }
+            for (name, value) in
+                [("user", "u"), ("password", PASSWORD), ("vhost", "v"), ("erlang_cookie", "C")]
+            {
+                fs::write(folder.join("own").join(name), value).unwrap();
+            }
+            fs::write(folder.join("trust/ca-bundle.crt"), self.authorities.bundle()).unwrap();
+            let folder = folder.display();
+            // As a kubelet mounts Secrets.
+            sh(&format!(
+                "chgrp -R 1999 {folder}/certificates {folder}/own
+                 chmod 440 {folder}/certificates/* {folder}/own/*"
+            ));
+        }
+    }
+
+    /// Starts the container of the pod there.
+    fn start(&mut self, address: &str) {
+        let (word, network) = (&self.word, self.network(address));
+        let cable = address.rsplit('.').next().unwrap();
+        if !sh("ip netns list").contains(&network) {
+            sh(&format!(
+                "ip netns add {network}; ip -n {network} link set lo up
+                 ip -n {word}-switch link add v{cable} type veth peer name eth0 netns {network}
+                 ip -n {word}-switch link set v{cable} master bridge0 up
+                 ip -n {network} addr add {address}/24 dev eth0; ip -n {network} link set eth0 up"
+            ));
+        }
+        let folder = self.folder_of(address);
+        let log = fs::File::options().create(true).append(true).open(folder.join("log")).unwrap();
+        let child = Command::new("ip")
+            .args(["netns", "exec", &network, "unshare", "--mount", "bash", "-c", ENTER])
+            .env("POD_IP", address)
+            .current_dir(&folder)
+            .stdin(Stdio::null())
+            .stdout(log.try_clone().unwrap())
+            .stderr(log)
+            .spawn()
+            .unwrap();
+        self.processes.lock().unwrap().insert(address.to_owned(), child.id());
+        self.children.insert(address.to_owned(), child);
+    }
+
+    /// Ends it, as at once as a lost node.
+    fn end(&mut self, address: &str) {
+        self.processes.lock().unwrap().remove(address);
+        let network = self.network(address);
+        let _ = Command::new("sh")
+            .args(["-c", &format!("ip netns pids {network} | xargs -r kill -9")])
+            .output();
+        if let Some(mut child) = self.children.remove(address) {
+            let _ = child.wait();
+        }
+    }
+
+    /// As a kubelet does it.
+    fn stop(&mut self, address: &str) {
+        let process = self.processes.lock().unwrap()[address];
+        sh(&format!("kill -TERM {process}"));
+        let status = self.children.remove(address).unwrap().wait().unwrap();
+        assert!(status.success(), "{status}\n{}", self.logs());
+        self.end(address);
+    }
+
+    fn run(&self, address: &str, command: &[&str]) -> std::process::Output {
+        let process = self.processes.lock().unwrap()[address];
+        enter(process, command).output().unwrap()
+    }
+
+    fn ensemble(&self) -> Arc<dyn Ensemble> {
+        self.valid.description.ensemble.clone().unwrap()
+    }
+
+    fn access(&self) -> Access {
+        let exec = Arc::new(Here(Arc::clone(&self.processes)));
+        Access::new(&self.authorities, OffsetDateTime::now_utc(), exec).unwrap()
+    }
+
+    async fn view(&self) -> Result<View, String> {
+        let answers = self.ensemble().look(&self.access(), &self.valid.addresses).await;
+        View::of(&answers, str::to_owned, |_| false).map_err(|why| format!("{why}; {answers:?}"))
+    }
+
+    /// Until those are the members and serve, and no others.
+    async fn serve(&self, addresses: &[&str]) -> View {
+        let expected: BTreeSet<String> = addresses.iter().map(|&one| one.to_owned()).collect();
+        let begun = Instant::now();
+        loop {
+            match self.view().await {
+                Ok(view) if view.serving == expected => return view,
+                other => assert!(begun.elapsed() < LONGEST, "{other:?}\n{}", self.logs()),
+            }
+            // Until a member has started.
+            tokio::time::sleep(Duration::from_secs(1)).await;
+        }
+    }
+
+    async fn logged(&self, address: &str, text: &str) {
+        let begun = Instant::now();
+        while !self.log(address).contains(text) {
+            assert!(begun.elapsed() < LONGEST, "{text}\n{}", self.logs());
+            // It asks each of the others first.
+            tokio::time::sleep(Duration::from_millis(300)).await;
+        }
+    }
+
+    fn log(&self, address: &str) -> String {
+        fs::read_to_string(self.folder_of(address).join("log")).unwrap_or_default()
+    }
+
+    fn logs(&self) -> String {
+        let log = |address: &String| {
+            let log = self.log(address);
+            let lines: Vec<_> = log.lines().rev().take(30).collect();
+            format!("--- {address}\n{}\n", lines.into_iter().rev().collect::<Vec<_>>().join("\n"))
+        };
+        self.valid.addresses.iter().map(log).collect()
+    }
+
+    async fn forget(&self, address: &str) -> Result<(), String> {
+        let view = self.view().await?;
+        let Some(member) = view.members.iter().find(|member| member.host == address) else {
+            return Err(format!("{address} is no member: {view:?}"));
+        };
+        let change = Change::Remove(member.clone());
+        let made = self.ensemble().make(&self.access(), &view, &change).await;
+        made.map_err(|error| error.to_string())
+    }
+
+    fn wipe(&self, address: &str) {
+        sh(&format!("find {}/data -mindepth 1 -delete", self.folder_of(address).display()));
+    }
+}
+
+fn object() -> serde_json::Value {
+    json!({"apiVersion": "tf.tungsten.io/v1alpha1", "kind": "Rabbitmq",
+        "metadata": {"name": "rabbitmq1", "namespace": "tf", "uid": "u", "generation": 1},
+        "spec": {"serviceConfiguration": {
+            "containers": [{"name": "rabbitmq", "image": "registry.example.com/opensdn-external-rabbitmq:R25.1"}]}}})
+}
+
+fn hosts(view: &View) -> BTreeSet<&str> {
+    view.members.iter().map(|member: &Member| member.host.as_str()).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn members_come_go_and_are_lost_and_no_second_cluster_arises() {
+    let [a, b, c, d] = ["192.0.2.1", "192.0.2.2", "192.0.2.3", "192.0.2.4"];
+    let mut stage = Stage::new(&[a, b, c]);
+    stage.render();
+    for address in [a, b, c] {
+        stage.start(address);
+    }
+    let view = stage.serve(&[a, b, c]).await;
+    assert_eq!((hosts(&view), view.leader.as_str()), ([a, b, c].into(), a));
+    stage.valid.members.as_mut().unwrap().had_quorum = true;
+    stage.render();
+
+    // Who has no certificate does not get in, and the password is that of the Secret, whatever is in it.
+    let ctl = ["bash", "/etc/contrailconfigmaps/as-rabbitmq.sh", "rabbitmqctl", "-q"];
+    let login = |password: &str| {
+        let command = [&ctl[..], &["authenticate_user", "u", password]].concat();
+        stage.run(b, &command).status.success()
+    };
+    assert!(login(PASSWORD) && !login("another"));
+    let users = stage.run(b, &[&ctl[..], &["list_users"]].concat());
+    assert!(!String::from_utf8(users.stdout).unwrap().contains("guest"));
+    let policies = stage.run(b, &[&ctl[..], &["list_policies", "-p", "v"]].concat());
+    assert!(String::from_utf8(policies.stdout).unwrap().contains(r"^(?!amq\.).*"));
+    let greeting = |certificate: &str| {
+        // A server of AMQP ends what begins otherwise, after it has said which protocol it speaks.
+        let script = format!(
+            "(sleep 2; printf 'AMQP\\0\\0\\0\\0'; sleep 3) | openssl s_client -quiet -connect {a}:5673 \
+             -CAfile /etc/ssl/certs/kubernetes/ca-bundle.crt -verify_return_error -tls1_2 {certificate} 2>/dev/null"
+        );
+        stage.run(b, &["sh", "-c", &script]).stdout.starts_with(b"AMQP")
+    };
+    let certificate =
+        format!("-cert /etc/certificates/client-{b}.crt -key /etc/certificates/client-key-{b}.pem");
+    assert!(greeting(&certificate), "{}", stage.logs());
+    assert!(!greeting(""), "without a certificate");
+    let arguments = sh("cat /proc/[0-9]*/cmdline | tr '\\0' ' '");
+    assert!(!arguments.contains("50%"), "the password is an argument");
+    assert_eq!(stage.ensemble().may_spare(&stage.access(), a).await.unwrap(), None);
+
+    // One comes by itself.
+    stage.valid.addresses.push(d.to_owned());
+    let members = stage.valid.members.as_mut().unwrap();
+    members.record = members.record.clone().with(&stage.valid.addresses);
+    stage.render();
+    stage.start(d);
+    let view = stage.serve(&[a, b, c, d]).await;
+    assert_eq!(hosts(&view), [a, b, c, d].into());
+
+    // One goes: not while it runs. What it has stored does not come back.
+    let refused = stage.forget(b).await.unwrap_err();
+    assert!(refused.contains("must be stopped"), "{refused}");
+    stage.stop(b);
+    let view = stage.serve(&[a, c, d]).await;
+    assert!(view.has(b), "it is away, and a member");
+    stage.forget(b).await.unwrap();
+    assert_eq!(hosts(&stage.serve(&[a, c, d]).await), [a, c, d].into());
+    stage.start(b);
+    stage.logged(b, "setting aside").await;
+    stage.serve(&[a, b, c, d]).await;
+
+    // One whose data is lost says so, and joins when it has been taken out.
+    stage.end(c);
+    stage.wipe(c);
+    stage.start(c);
+    stage.logged(c, "waiting to be taken out").await;
+    stage.children.get_mut(c).unwrap().wait().unwrap();
+    stage.end(c);
+    let words = fs::read_to_string(stage.folder_of(c).join("logs/last-words")).unwrap();
+    assert_eq!(words, DATA_LOST);
+    stage.serve(&[a, b, d]).await;
+    stage.forget(c).await.unwrap();
+    stage.start(c);
+    stage.serve(&[a, b, c, d]).await;
+
+    // All are lost but one, which has nothing of its own any more, and was the first: it does not begin anew.
+    for address in [a, b, c, d] {
+        stage.end(address);
+    }
+    stage.wipe(a);
+    stage.start(a);
+    stage.logged(a, "waiting for a member to serve").await;
+    let why = stage.view().await.unwrap_err();
+    assert!(why.contains("no member answers"), "{why}");
+    let check = stage.run(a, &["bash", "/etc/contrailconfigmaps/check-rabbitmq.sh"]);
+    assert!(check.status.success(), "waiting is no reason to be killed");
+    for address in [b, c, d] {
+        stage.start(address);
+    }
+    let view = stage.serve(&[b, c, d]).await;
+    assert_eq!(hosts(&view), [a, b, c, d].into());
+}
