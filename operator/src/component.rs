@@ -185,6 +185,8 @@ pub struct Container {
     pub check: Check,
     /// What tells that others can use it, where that is not the same.
     pub readiness: Option<Check>,
+    /// How many seconds it may take until it works for the first time, where that is more than three minutes.
+    pub starts_within: Option<u16>,
     /// What it asks of the node: CPU and memory, in Kubernetes' units.
     pub requests: (&'static str, &'static str),
     /// The size of huge pages, as Kubernetes names it, and how many MiB of them it has.

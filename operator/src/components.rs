@@ -10,6 +10,7 @@ macro_rules! template {
 mod analytics;
 mod analytics_alarm;
 mod analytics_snmp;
+mod cassandra;
 mod config;
 mod control;
 mod kubemanager;
@@ -28,6 +29,7 @@ pub static COMPONENTS: &[&dyn Component] = &[
     &analytics::Analytics,
     &analytics_alarm::AnalyticsAlarm,
     &analytics_snmp::AnalyticsSnmp,
+    &cassandra::Cassandra,
     &config::Config,
     &control::Control,
     &kubemanager::Kubemanager,
@@ -54,6 +56,7 @@ pub const COMMON: &[Template] = &[
     template!("common/nodemgr.ini"),
     template!("common/run-nodemanager.sh"),
     template!("common/provisioner.sh"),
+    template!("common/provision.sh"),
     template!("common/run-provisioner.sh"),
 ];
 

@@ -18,6 +18,7 @@ const PROPERTIES: &str = "properties";
 const NAMED: &str = "named";
 const JAVASCRIPT: &str = "js";
 const JSON: &str = "json";
+const YAML: &str = "yaml";
 
 /// A file that cannot be rendered.
 #[derive(Debug, thiserror::Error)]
@@ -49,6 +50,7 @@ impl Templates {
             Some((_, NAMED)) => AutoEscape::Custom(NAMED),
             Some((_, JAVASCRIPT)) => AutoEscape::Custom(JAVASCRIPT),
             Some((_, JSON)) => AutoEscape::Custom(JSON),
+            Some((_, YAML)) => AutoEscape::Custom(YAML),
             _ => AutoEscape::None,
         });
         environment.set_formatter(write);
@@ -104,6 +106,7 @@ fn written(format: &str, value: &Value) -> Result<String, Error> {
         SHELL => format!("'{}'", text.replace('\'', r"'\''")),
         JAVASCRIPT => literal(&text),
         PROPERTIES => property(&text),
+        YAML => quoted_for_yaml(&text),
         NAMED => format!("\"{}\"", text.replace('\\', r"\\").replace('"', r#"\""#)),
         _ => text,
     })
@@ -140,6 +143,16 @@ fn property(text: &str) -> String {
         }
     }
     out
+}
+
+/// In double quotes a text is nothing but itself. What is not ASCII is escaped, as YAML has some that no file may have.
+fn quoted_for_yaml(text: &str) -> String {
+    let escaped = |one: char| match one {
+        '"' | '\\' => format!("\\{one}"),
+        ' '..='~' => one.to_string(),
+        other => format!("\\U{:08x}", u32::from(other)),
+    };
+    format!("\"{}\"", text.chars().map(escaped).collect::<String>())
 }
 
 /// Without the value, which may be a secret.
@@ -184,8 +197,40 @@ mod tests {
     }
 
     #[test]
+    fn a_value_is_one_text_of_yaml_whatever_is_in_it() {
+        let templates = one("test.yaml", "a: {{ value }}\nb: {{ port }}\n");
+        for value in [
+            "plain",
+            "",
+            "yes",
+            "~",
+            "1.0",
+            "a: b",
+            "a #b",
+            "{a}",
+            "*a",
+            "!!int 1",
+            "'",
+            "a\"b\\n",
+            "%TAG",
+            "- a",
+            "a\tb",
+            "\u{7f}\u{85}\u{2028}\u{feff}",
+            "\u{1f600}",
+            "@a@",
+            "---",
+        ] {
+            let rendered = templates.render("test.yaml", json!({"value": value, "port": 1}));
+            let rendered = rendered.unwrap();
+            assert!(rendered.is_ascii(), "{rendered}");
+            let read: serde_json::Value = serde_saphyr::from_str(&rendered).unwrap();
+            assert_eq!(read, json!({"a": value, "b": 1}), "{rendered}");
+        }
+    }
+
+    #[test]
     fn a_line_break_is_no_value_of_a_file() {
-        for name in ["test.sh", "test.ini", "test.named", "test.properties"] {
+        for name in ["test.sh", "test.ini", "test.named", "test.properties", "test.yaml"] {
             let templates = one(name, "key = {{ value }}");
             for value in ["a\nother = b", "a\rb"] {
                 let error = templates.render(name, json!({ "value": value })).unwrap_err();
@@ -235,8 +280,8 @@ mod tests {
     fn an_unknown_name_or_format_is_an_error() {
         let templates = one("test.ini", "{{ absent }}");
         assert!(templates.render("test.ini", json!({})).is_err());
-        let templates = one("test.yaml", "{{ value }}");
-        assert!(templates.render("test.yaml", json!({"value": "a"})).is_err());
+        let templates = one("test.toml", "{{ value }}");
+        assert!(templates.render("test.toml", json!({"value": "a"})).is_err());
         assert!(templates.render("no such template", json!({})).is_err());
     }
 }

@@ -73,6 +73,40 @@ fn a_function_that_it_runs_has_the_variables_of_its_script() {
     assert!(said.contains("files=/etc/contrailconfigmaps\n"), "{said}");
 }
 
+const PROVISION: &str = include_str!("../templates/common/provision.sh.j2");
+
+#[test]
+fn what_an_image_has_started_to_provision_ends_with_it() {
+    let folder = tempfile::tempdir().unwrap();
+    // As the images' own: bash, with another script before it that bash does not end.
+    fs::write(
+        folder.path().join("entrypoint.sh"),
+        "bash -c 'echo $$ >program; sleep 1000; :'\nexec \"$@\"\n",
+    )
+    .unwrap();
+    fs::write(folder.path().join("file"), "1").unwrap();
+    let script = format!(
+        "set -u\n{WAIT}\n{SUPERVISE}\n{PROVISION}\nchmod +x entrypoint.sh\n\
+         start() {{ provision ./entrypoint.sh; }}\nsupervise 1 file -- start\n"
+    );
+    let mut bash =
+        Command::new("bash").args(["-c", &script]).current_dir(folder.path()).spawn().unwrap();
+    let program = folder.path().join("program");
+    let pid = || fs::read_to_string(&program).unwrap_or_default().trim().to_owned();
+    until("its program runs", || !pid().is_empty());
+    let first = pid();
+    let runs = |pid: &str| Path::new("/proc").join(pid).exists();
+    assert!(runs(&first));
+    fs::write(folder.path().join("file"), "2").unwrap();
+    until("it is started again", || pid() != first);
+    until("the first has ended", || !runs(&first));
+    let second = pid();
+    let told = Command::new("kill").args(["-TERM", &bash.id().to_string()]).status();
+    assert!(told.unwrap().success());
+    bash.wait().unwrap();
+    until("the second has ended", || !runs(&second));
+}
+
 const FILL: &str = include_str!("../templates/common/fill.sh.j2");
 
 /// What `fill` makes of a text with these credentials, or what it says.
@@ -186,6 +220,8 @@ fn provisioned(has_defaults: bool) -> String {
         "bin/python3",
         &format!("#!/bin/bash\n[ \"$2\" = 192.0.2.11 ] || exit 1\nexit {code}\n"),
     );
+    let python = here.join("bin/python3").display().to_string();
+    put(here, "opt/contrail/utils/provision_encap.py", &format!("#!{python}\n"));
     let path = format!("{}:{}", here.join("bin").display(), std::env::var("PATH").unwrap());
     let mut bash = Command::new("bash");
     bash.args(["-c", &text]).env("PATH", path).env("POD_IP", "192.0.2.10").env("BGP_ASN", "64512");

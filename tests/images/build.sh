@@ -5,6 +5,7 @@
 # built before is found again.
 #
 #   build.sh redis | rabbitmq | zookeeper | cassandra | stand-in
+#   build.sh cassandra-3.11 --jars    OpenSDN's own version, which no image is made of: Debian has no Java 8
 #
 # The last is a program of ours, tests/stand-in, for components whose own image cannot be had.
 # In the folder of each: `packages`, names and upstream versions for apt; `Dockerfile`; `root`,
@@ -18,7 +19,7 @@ source deploy/images/program.sh
 
 service=${1:-}
 readonly service folder=tests/images/$service
-[ -n "$service" ] && [ -f "$folder/Dockerfile" ] || {
+[ -n "$service" ] && { [ -f "$folder/Dockerfile" ] || [ -f "$folder/pom.xml" ] && [ -n "${2:-}" ]; } || {
   echo "usage: build.sh redis|rabbitmq|zookeeper|cassandra|stand-in" >&2
   exit 2
 }

@@ -40,7 +40,7 @@ pub(super) fn build(valid: &Valid, described: &Described) -> Container {
             ..SecurityContext::default()
         }),
         // Images may have to warm up, and files to come.
-        startup_probe: probe(&described.check, 3, 60),
+        startup_probe: probe(&described.check, 3, startup_tries(described)),
         volume_mounts: Some(volumes::mounts(valid, described)),
         ..Container::default()
     }
@@ -125,6 +125,11 @@ fn capabilities(described: &Described) -> Option<Capabilities> {
 
 fn shell(command: &str) -> ExecAction {
     ExecAction { command: Some(["sh", "-c", command].map(str::to_owned).to_vec()) }
+}
+
+/// One each three seconds.
+fn startup_tries(described: &Described) -> i32 {
+    described.starts_within.map_or(60, |seconds| i32::from(seconds / 3))
 }
 
 /// It judges its own pod alone.

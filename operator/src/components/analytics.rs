@@ -85,6 +85,8 @@ fn containers(given: &Given<'_>, settings: &AnalyticsConfiguration) -> Vec<Conta
         Container {
             name: "collector",
             check: Check::Port(collector_introspect),
+            // It makes its tables first, one collector after the other.
+            starts_within: Some(900),
             readiness: Some(Check::Port(COLLECTOR)),
             requests: ("100m", "256Mi"),
             // For dumps of its own memory.

@@ -1,4 +1,5 @@
 //! What is described, on the real servers; `make test-lab` runs it.
 
+mod lab_cassandra;
 mod lab_rabbitmq;
 mod lab_zookeeper;

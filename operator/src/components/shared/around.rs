@@ -17,18 +17,19 @@ const KEYSTONE_PASSWORD: &str = "contrail123";
 
 /// The database of analytics, or the only one.
 pub(in crate::components) fn analytics_database(peers: &Peers) -> Option<&Peer> {
-    let own = peers.of_kind("Cassandra").find(|peer| is_of_analytics(peer));
+    let own = peers.of_kind("Cassandra").find(|peer| is_of_analytics(&peer.name));
     own.or_else(|| peers.first("Cassandra"))
 }
 
 /// The database of config, or the only one.
 pub(in crate::components) fn config_database(peers: &Peers) -> Option<&Peer> {
-    let own = peers.of_kind("Cassandra").find(|peer| !is_of_analytics(peer));
+    let own = peers.of_kind("Cassandra").find(|peer| !is_of_analytics(&peer.name));
     own.or_else(|| peers.first("Cassandra"))
 }
 
-fn is_of_analytics(peer: &Peer) -> bool {
-    peer.name.starts_with(ANALYTICS_DATABASE)
+/// Whether a Cassandra of that name is for analytics.
+pub(in crate::components) fn is_of_analytics(name: &str) -> bool {
+    name.starts_with(ANALYTICS_DATABASE)
 }
 
 /// For the templates: lists of the members of those around, each with the separator that its files need.

@@ -1,0 +1,200 @@
+//! The nodes of Cassandra: what they say of each other by `nodetool`, how one leaves, and how often each keyspace keeps
+//! its rows. The latter OpenSDN settles once, by how many nodes there are when it makes a keyspace; what is more than
+//! one node later is nothing but more to lose, unless somebody raises it.
+//!
+//! It is changed by one at a time, with a repair after each: a quorum of the new number then always meets one of the
+//! old. What a node has to repair it has noted before, beside its data, so that none is forgotten.
+
+mod cql;
+mod keyspaces;
+mod status;
+
+use std::time::Duration;
+
+use futures::FutureExt as _;
+use futures::future::{BoxFuture, join_all};
+
+use self::cql::Session;
+use self::keyspaces::Keyspace;
+use self::status::{Row, State};
+use crate::ensemble::{
+    Access, Answers, Change, ChangeError, Ensemble, Joins, Leaves, Member, View,
+};
+
+const CONTAINER: &str = "cassandra";
+/// A Java program has to start.
+const LIMIT: Duration = Duration::from_secs(20);
+
+/// All nodes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Nodes {
+    pub(crate) cql: u16,
+}
+
+impl Ensemble for Nodes {
+    fn joins(&self) -> Joins {
+        Joins::ByItself
+    }
+
+    fn leaves(&self) -> Leaves {
+        Leaves::BeforeItsPod
+    }
+
+    fn look<'a>(&'a self, access: &'a Access, addresses: &'a [String]) -> BoxFuture<'a, Answers> {
+        let ask = |address: &'a String| async move {
+            let said = rows(access, address).await;
+            (address.clone(), said.map_err(|error| error.0))
+        };
+        join_all(addresses.iter().map(ask))
+            .map(|all| status::answers(&all.into_iter().collect()))
+            .boxed()
+    }
+
+    fn make<'a>(
+        &'a self,
+        access: &'a Access,
+        view: &'a View,
+        change: &'a Change,
+    ) -> BoxFuture<'a, Result<(), ChangeError>> {
+        async move {
+            match change {
+                // It joins by itself.
+                Change::Add(_) => Ok(()),
+                Change::Remove(member) => self.remove(access, view, member).await,
+            }
+        }
+        .boxed()
+    }
+
+    fn tend<'a>(
+        &'a self,
+        access: &'a Access,
+        view: &'a View,
+    ) -> BoxFuture<'a, Result<Option<String>, ChangeError>> {
+        async move {
+            let hosts: Vec<&str> = view.serving.iter().map(String::as_str).collect();
+            if let Some(what) = repair(access, &hosts).await? {
+                return Ok(Some(what));
+            }
+            let members = view.members.len();
+            let next = |one: &Keyspace| one.next(members);
+            self.replicate(access, &view.leader, &hosts, next).await
+        }
+        .boxed()
+    }
+
+    fn may_spare<'a>(
+        &'a self,
+        access: &'a Access,
+        address: &'a str,
+    ) -> BoxFuture<'a, Result<Option<String>, ChangeError>> {
+        async move {
+            let rows = rows(access, address).await?;
+            let other = rows.iter().find(|row| !row.is_up || row.state != State::Normal);
+            Ok(other.map(|row| format!("{} sees {} {}", address, row.host, row.words())))
+        }
+        .boxed()
+    }
+}
+
+impl Nodes {
+    /// Does the next part of taking a member out: it is asked for again until the member is gone.
+    async fn remove(
+        &self,
+        access: &Access,
+        view: &View,
+        member: &Member,
+    ) -> Result<(), ChangeError> {
+        let others: Vec<&str> = view
+            .serving
+            .iter()
+            .map(String::as_str)
+            .filter(|&host| host != member.host && view.has(host))
+            .collect();
+        let Some(&other) = others.first() else {
+            return refused("it is the last one, and has all that is stored");
+        };
+        let rows = rows(access, other).await?;
+        let is_it = |row: &&Row| row.host == member.host && row.id == member.id;
+        let Some(row) = rows.iter().find(is_it) else { return Ok(()) };
+        if !row.is_up {
+            if rows.iter().any(|other| other.host != row.host && !other.is_up) {
+                return refused(
+                    "others do not serve either, so that what it has lost could be theirs too",
+                );
+            }
+            return going(&manage(access, other, &["remove", &row.host_id]).await?);
+        }
+        if row.state != State::Leaving {
+            let hosts: Vec<&str> = view.serving.iter().map(String::as_str).collect();
+            if let Some(what) = repair(access, &hosts).await? {
+                return refused(&what);
+            }
+            let fits = |one: &Keyspace| one.fewer(others.len());
+            if let Some(what) = self.replicate(access, other, &hosts, fits).await? {
+                return refused(&what);
+            }
+        }
+        going(&manage(access, &member.host, &["leave"]).await?)
+    }
+
+    /// Has one keyspace be kept as often as `next` says, and what of it is missing is noted before.
+    async fn replicate(
+        &self,
+        access: &Access,
+        leader: &str,
+        hosts: &[&str],
+        next: impl Fn(&Keyspace) -> Option<u32>,
+    ) -> Result<Option<String>, ChangeError> {
+        let said = |error: cql::CqlError| ChangeError(opensdn_runtime::error_chain(&error));
+        let mut session = Session::open(leader, self.cql, &access.operator).await.map_err(said)?;
+        let keyspaces = keyspaces::all(&mut session).await.map_err(said)?;
+        let Some((keyspace, factor)) = keyspaces.iter().find_map(|one| Some((one, next(one)?)))
+        else {
+            return Ok(None);
+        };
+        for host in hosts {
+            manage(access, host, &["owe", &keyspace.name]).await?;
+        }
+        session.run(&keyspace.alter(factor)).await.map_err(said)?;
+        let (name, before) = (&keyspace.name, keyspace.factor);
+        Ok(Some(format!("keyspace {name} is kept {factor} times, no longer {before}")))
+    }
+}
+
+/// Has the first member that has something to repair do so, one after the other.
+async fn repair(access: &Access, hosts: &[&str]) -> Result<Option<String>, ChangeError> {
+    for host in hosts {
+        let said = manage(access, host, &["repair"]).await?;
+        if said != "done" {
+            return Ok(Some(format!("the member on {host} repairs what it has: {said}")));
+        }
+    }
+    Ok(None)
+}
+
+async fn rows(access: &Access, address: &str) -> Result<Vec<Row>, ChangeError> {
+    status::parse(&manage(access, address, &["status"]).await?).map_err(ChangeError)
+}
+
+/// Runs the script that the pod has for it.
+async fn manage(access: &Access, address: &str, what: &[&str]) -> Result<String, ChangeError> {
+    let command = [&["bash", "/etc/contrailconfigmaps/manage-cassandra.sh"], what].concat();
+    let output = access.exec.run(address, CONTAINER, &command, LIMIT).await;
+    let output = output.map_err(|error| ChangeError(opensdn_runtime::error_chain(&error)))?;
+    if output.code == 0 {
+        return Ok(output.stdout.trim().to_owned());
+    }
+    let said = [output.stderr.trim(), output.stdout.trim()].join(" ");
+    // Java's traces are long.
+    let said: String = said.trim().chars().take(300).collect();
+    Err(ChangeError(format!("{} on {address}: {said}", what.join(" "))))
+}
+
+fn going(said: &str) -> Result<(), ChangeError> {
+    if said.starts_with("failed") { refused(said) } else { Ok(()) }
+}
+
+fn refused<T>(why: &str) -> Result<T, ChangeError> {
+    Err(ChangeError(why.to_owned()))
+}
