@@ -5,6 +5,7 @@
 #![allow(
     clippy::indexing_slicing,
     clippy::panic,
+    clippy::print_stderr,
     clippy::too_many_lines,
     clippy::unwrap_used,
     reason = "a test, which is a story, and the line says where"
