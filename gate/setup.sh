@@ -6,6 +6,7 @@
 #   setup.sh cluster      and the programs of a control plane
 #   setup.sh gate         and the gate's own tools; in CI as root also what real nodes need
 #   setup.sh lab          and what real nodes need: packages of Debian, as root
+#   setup.sh servers      and what is tried as a server outside of pods: the same
 set -euo pipefail
 cd "$(dirname "$0")/.."
 source gate/cache.sh
@@ -183,6 +184,20 @@ EOT
   [ -d "$(rustc --print sysroot)/lib/rustlib/$target/lib" ] || add_with_rustup target "$target"
 }
 
+# What is tried as a server outside of pods; nothing of it is started.
+servers() {
+  is_root_with_apt || stop "the servers that are tried need packages of Debian, which only root installs" "sudo make setup-lab"
+  local policy=/usr/sbin/policy-rc.d
+  if [ ! -e "$policy" ]; then
+    printf '#!/bin/sh\nexit 101\n' >"$policy" && chmod +x "$policy"
+    trap 'rm -f /usr/sbin/policy-rc.d' RETURN
+  fi
+  debian_packages "servers that are tried" <<'EOT'
+/usr/sbin/rabbitmq-server rabbitmq-server
+/usr/bin/java openjdk-17-jre-headless
+EOT
+}
+
 # Installing packages unasked is for machines that are thrown away.
 is_ci() { [ -n "${CI:-}" ]; }
 
@@ -201,6 +216,7 @@ for what in "$@"; do
       ! { is_ci && is_root_with_apt; } || lab || step "going on without real nodes"
       ;;
     lab) lab ;;
+    servers) servers ;;
     *) stop "there is nothing called $what to install" "gate/setup.sh cluster gate lab" ;;
   esac
 done

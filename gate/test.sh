@@ -8,7 +8,7 @@ cd "$(dirname "$0")/.."
 source gate/cache.sh
 source gate/summary.sh
 
-gate/setup.sh cluster gate ${1:+lab}
+gate/setup.sh cluster gate ${1:+lab servers}
 take_build_slot
 nextest=("$OPENSDN_CACHE/tools/bin/cargo-nextest" nextest)
 # Packages are selected alike everywhere, so that their dependencies have the same features and are built once.
