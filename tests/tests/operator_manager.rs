@@ -87,8 +87,7 @@ async fn each_service_becomes_an_object_and_goes_only_when_that_is_confirmed() -
     let (sandbox, operator) = world().await?;
     let kinds: Vec<&str> = COMPONENTS.iter().map(|facts| facts.kind).collect();
     send(&sandbox, &["apply"], &manager(&kinds)).await?.success();
-    let told = async || row(&sandbox, "Redis").await["ready"] == true;
-    eventually("Redis is ready", told).await;
+    ready(&sandbox).await;
     for kind in &kinds {
         let object = object(&sandbox, kind).await;
         assert_eq!(object["spec"]["commonConfiguration"]["logLevel"], "info", "{kind}: {object:#}");
@@ -100,9 +99,7 @@ async fn each_service_becomes_an_object_and_goes_only_when_that_is_confirmed() -
     assert_eq!((&redis["versions"], &redis["reason"]), (&json!(["R24.1"]), &json!("PodsReady")));
     let status = get(&sandbox, MANAGER).await["status"].clone();
     assert_eq!(status["redis"], json!([{"name": "redis1", "active": true}]), "{status:#}");
-    let expected = json!({"name": "zookeeper1", "active": true});
-    let is_active = async || get(&sandbox, MANAGER).await["status"]["zookeeper"] == expected;
-    eventually("ZooKeeper is active", is_active).await;
+    assert_eq!(status["zookeeper"], json!({"name": "zookeeper1", "active": true}), "{status:#}");
 
     // A restart finds all as it shall be, and asks for nothing.
     let passes = async || operator.metric(0, "opensdn_reconcile_total").await;
@@ -148,7 +145,7 @@ async fn each_service_becomes_an_object_and_goes_only_when_that_is_confirmed() -
     }
     ready(&sandbox).await;
     let events = read(&sandbox, &["events.events.k8s.io", "-n", "tf"]).await?["items"].to_string();
-    for part in ["NotSupported", "PodsNotReady", "PodsReady", "ServicesReady"] {
+    for part in ["NeedsNotReady", "PodsNotReady", "PodsReady", "ServicesReady"] {
         assert!(events.contains(&format!("\"{part}\"")), "no Event tells of {part}: {events}");
     }
     only_what_is_granted(&sandbox).await
@@ -207,16 +204,6 @@ fn is_not_seen(right: &str) -> bool {
         || (right.starts_with("update ") && right.ends_with("/finalizers of tf.tungsten.io in tf"))
 }
 
-/// Says that a service can do its work, as its controller would.
-async fn set_active(sandbox: &Sandbox, kind: &str, is_active: bool) -> Outcome {
-    let facts = COMPONENTS.iter().find(|facts| facts.kind == kind).ok_or("no such kind")?;
-    let what = format!("{}.tf.tungsten.io/{}", facts.plural, name(kind));
-    let status = json!({"status": {"active": is_active}}).to_string();
-    let patch = ["patch", "-n", "tf", &what, "--subresource=status", "--type=merge", "-p", &status];
-    kubectl(sandbox, &patch).await?.success();
-    Ok(())
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_service_is_started_when_what_it_needs_is_active_and_not_stopped_when_that_ends()
 -> Outcome {
@@ -234,23 +221,26 @@ async fn a_service_is_started_when_what_it_needs_is_active_and_not_stopped_when_
     );
 
     let all = [&NEEDS[..], &["QueryEngine", "Redis"]].concat();
-    let spec = json!({"spec": manager(&all)["spec"]}).to_string();
-    change(&sandbox, &["patch", "--type=merge", "-p", &spec], MANAGER, &[]).await?;
-    eventually("Redis is ready", async || row(&sandbox, "Redis").await["ready"] == true).await;
-    for kind in NEEDS {
-        if row(&sandbox, kind).await["reason"] != "NotSupported" {
-            eventually(kind, async || row(&sandbox, kind).await["ready"] == true).await;
-            continue;
-        }
-        let waits = format!("waits for {kind} {}", name(kind));
-        let told = async || {
-            let row = row(&sandbox, "QueryEngine").await;
-            row["message"].as_str().is_some_and(|message| message.starts_with(&waits))
-        };
-        eventually(&waits, told).await;
-        assert!(get(&sandbox, PODS).await.is_null(), "{kind} is not active");
-        set_active(&sandbox, kind, true).await?;
+    let spec = |config_on: Value| {
+        let mut spec = manager(&all)["spec"].clone();
+        spec["services"]["config"]["spec"]["commonConfiguration"]["nodeSelector"] = config_on;
+        json!({ "spec": spec }).to_string()
+    };
+    let nowhere = spec(json!({"on-no-node": ""}));
+    change(&sandbox, &["patch", "--type=merge", "-p", &nowhere], MANAGER, &[]).await?;
+    let waits = async || {
+        let row = row(&sandbox, "QueryEngine").await;
+        row["message"]
+            .as_str()
+            .is_some_and(|message| message.starts_with("waits for Config config1"))
+    };
+    eventually("it waits for Config", waits).await;
+    for kind in NEEDS.iter().filter(|kind| **kind != "Config") {
+        eventually(kind, async || row(&sandbox, kind).await["ready"] == true).await;
     }
+    assert!(get(&sandbox, PODS).await.is_null(), "Config is not active");
+    let anywhere = spec(json!({"on-no-node": null}));
+    change(&sandbox, &["patch", "--type=merge", "-p", &anywhere], MANAGER, &[]).await?;
     let told = async || row(&sandbox, "QueryEngine").await["ready"] == true;
     eventually("QueryEngine is ready", told).await;
     let files = get(&sandbox, ["configmap", "queryengine1-queryengine-configmap"]).await;
@@ -278,7 +268,10 @@ async fn a_service_is_started_when_what_it_needs_is_active_and_not_stopped_when_
     eventually("it says who has the name", taken).await;
     change(&sandbox, &["delete"], [REDIS[0], "queryengine1"], &[]).await?;
 
-    set_active(&sandbox, "Cassandra", false).await?;
+    let cassandra = ["cassandras.tf.tungsten.io", "configdb1"];
+    change(&sandbox, &["annotate"], cassandra, &["opensdn.io/stopped=true"]).await?;
+    let is_stopped = async || get(&sandbox, cassandra).await["status"]["active"] == false;
+    eventually("Cassandra is stopped", is_stopped).await;
     change(&sandbox, &["scale"], PODS, &["--replicas=1"]).await?;
     let kept = async || get(&sandbox, PODS).await["spec"]["replicas"] == 3;
     eventually("it is kept as it shall be without what it needs", kept).await;
