@@ -204,6 +204,21 @@ fn is_not_seen(right: &str) -> bool {
         || (right.starts_with("update ") && right.ends_with("/finalizers of tf.tungsten.io in tf"))
 }
 
+/// The Secret of its certificates is named without the kind.
+async fn a_twin_is_told_who_has_its_name(sandbox: &Sandbox) -> Outcome {
+    let mut twin = manager(&["Redis"])["spec"]["services"]["redis"][0].clone();
+    twin["apiVersion"] = json!("tf.tungsten.io/v1alpha1");
+    twin["kind"] = json!("Redis");
+    twin["metadata"] = json!({"name": "queryengine1", "namespace": "tf"});
+    send(sandbox, &["create"], &twin).await?.success();
+    let taken = async || {
+        let twin = get(sandbox, [REDIS[0], "queryengine1"]).await;
+        twin["status"]["conditions"].to_string().contains("that of QueryEngine queryengine1")
+    };
+    eventually("it says who has the name", taken).await;
+    change(sandbox, &["delete"], [REDIS[0], "queryengine1"], &[]).await
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_service_is_started_when_what_it_needs_is_active_and_not_stopped_when_that_ends()
 -> Outcome {
@@ -255,19 +270,7 @@ async fn a_service_is_started_when_what_it_needs_is_active_and_not_stopped_when_
         "{text}"
     );
 
-    // The Secret of its certificates is named without the kind.
-    let mut twin = manager(&["Redis"])["spec"]["services"]["redis"][0].clone();
-    twin["apiVersion"] = json!("tf.tungsten.io/v1alpha1");
-    twin["kind"] = json!("Redis");
-    twin["metadata"] = json!({"name": "queryengine1", "namespace": "tf"});
-    send(&sandbox, &["create"], &twin).await?.success();
-    let taken = async || {
-        let twin = get(&sandbox, [REDIS[0], "queryengine1"]).await;
-        twin["status"]["conditions"].to_string().contains("that of QueryEngine queryengine1")
-    };
-    eventually("it says who has the name", taken).await;
-    change(&sandbox, &["delete"], [REDIS[0], "queryengine1"], &[]).await?;
-
+    a_twin_is_told_who_has_its_name(&sandbox).await?;
     let cassandra = ["cassandras.tf.tungsten.io", "configdb1"];
     change(&sandbox, &["annotate"], cassandra, &["opensdn.io/stopped=true"]).await?;
     let is_stopped = async || get(&sandbox, cassandra).await["status"]["active"] == false;
