@@ -27,6 +27,12 @@ impl Network {
     }
 }
 
+/// Whether a text is an address, of either family.
+#[must_use]
+pub fn is_address(text: &str) -> bool {
+    text.parse::<std::net::IpAddr>().is_ok()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

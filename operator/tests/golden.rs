@@ -6,9 +6,12 @@
 
 #![allow(clippy::indexing_slicing, clippy::unwrap_used, reason = "a test, and the line says where")]
 
+mod built;
+
 use std::path::Path;
 use std::sync::Arc;
 
+use built::{Ended, Surroundings};
 use kube::ResourceExt as _;
 use kube::api::DynamicObject;
 use opensdn_crds::component::Component as Facts;
@@ -186,6 +189,26 @@ fn no_config_map_has_a_password() {
                 intent.name
             );
             assert!(!text.contains("contrail123"), "{}: {}", path.display(), intent.name);
+        }
+    }
+}
+
+#[test]
+fn no_pod_is_given_a_secret_of_the_operators_own() {
+    for (case, field) in [
+        ("config-r25-keystone", "/spec/commonConfiguration/authParameters/keystoneSecretName"),
+        ("rabbitmq", "/spec/serviceConfiguration/secret"),
+    ] {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(case);
+        let around = Surroundings::read(&path.join("in.yaml"));
+        for secret in ["opensdn-ca", "redis1-secret-certificates"] {
+            let mut object = around.object.clone();
+            let (parent, key) = field.rsplit_once('/').unwrap();
+            object.pointer_mut(parent).unwrap()[key] = secret.into();
+            let Ended::Refused(message) = around.built(&object) else {
+                panic!("{case} mounts {secret}")
+            };
+            assert!(message.contains(secret), "{message}");
         }
     }
 }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::ResourceExt as _;
 use kube::api::{ApiResource, DynamicObject};
+use opensdn_crds::component::Component as Facts;
 use opensdn_pki::rotation::advance;
 use opensdn_pki::{
     Authorities, CaProfile, CaSecret, Published, Rotation, SecretSpec, SecretState, leaf,
@@ -18,7 +19,7 @@ use serde_json::json;
 use time::format_description::well_known::Rfc3339;
 use time::{Duration, OffsetDateTime};
 
-use super::fetch::{Fetched, Pod, created};
+use super::fetch::{CLOCKS_DIFFER, Fetched, Pod, controller_of, created};
 use super::{Context, Error, apply, now};
 use crate::cache::{Cache, Kind};
 use crate::components;
@@ -108,7 +109,11 @@ fn next(
 fn published(cache: &Cache, namespace: &str, trust: &DynamicObject) -> Option<Published> {
     let bundle = trust.data.get("data")?.get(names::TRUST_KEY)?.as_str()?.to_owned();
     let since = published_since(trust)?;
-    let all = cache.list(Kind::Pod, namespace);
+    let all: Vec<_> = cache
+        .list(Kind::Pod, namespace)
+        .into_iter()
+        .filter(|pod| is_kept_by_us(cache, namespace, pod))
+        .collect();
     let has_it = |pod: &Arc<DynamicObject>| {
         let reads_once = pod
             .labels()
@@ -121,6 +126,15 @@ fn published(cache: &Cache, namespace: &str, trust: &DynamicObject) -> Option<Pu
     all.iter().all(has_it).then_some(Published { bundle, since })
 }
 
+/// Whether what keeps the pod is the operator's. Labels anybody can set.
+fn is_kept_by_us(cache: &Cache, namespace: &str, pod: &DynamicObject) -> bool {
+    let Some(owner) = controller_of(pod) else { return false };
+    [Kind::StatefulSet, Kind::DaemonSet].iter().any(|kind| {
+        let keeper = cache.get(*kind, namespace, &owner.name);
+        keeper.is_some_and(|keeper| keeper.metadata.uid.as_ref() == Some(&owner.uid))
+    })
+}
+
 /// Since when the bundle is published.
 pub(super) fn published_since(trust: &DynamicObject) -> Option<OffsetDateTime> {
     let said = trust.annotations().get(names::PUBLISHED);
@@ -131,7 +145,18 @@ pub(super) fn published_since(trust: &DynamicObject) -> Option<OffsetDateTime> {
 /// Whether no pod shows a certificate of another CA.
 fn all_are_issued_by(cache: &Cache, namespace: &str, ca: &opensdn_pki::Authority) -> bool {
     let secrets = cache.list(Kind::Secret, namespace);
-    let of_pods = secrets.iter().filter(|secret| secret.name_any().ends_with(names::CERTIFICATES));
+    // Whoever may make Secrets can give them our label; these are of components that there are.
+    let is_of_component = |secret: &DynamicObject| {
+        let owner = controller_of(secret);
+        let kind = owner.and_then(|owner| Facts::of_kind(&owner.kind)).map(|facts| facts.kind);
+        owner.zip(kind).is_some_and(|(owner, kind)| {
+            let there = cache.get(Kind::Component(kind), namespace, &owner.name);
+            there.is_some_and(|there| there.metadata.uid.as_ref() == Some(&owner.uid))
+        })
+    };
+    let of_pods = secrets.iter().filter(|secret| {
+        secret.name_any().ends_with(names::CERTIFICATES) && is_of_component(secret)
+    });
     let data = of_pods.filter_map(|secret| secret.data.get("data")?.as_object());
     let mut certificates = data.flatten().filter(|(key, _)| key.ends_with(".crt"));
     certificates.all(|(_, value)| {
@@ -150,7 +175,11 @@ pub(super) async fn publish(
     let bundle = authorities.bundle();
     let stored = fetched.trust.as_ref();
     let stored = stored.and_then(|trust| trust.data.get("data")?.get(names::TRUST_KEY)?.as_str());
-    if stored == Some(bundle.as_str()) {
+    let since = fetched.trust.as_deref().and_then(published_since);
+    // Of a time that is yet to come every member would have to start again, until then.
+    if stored == Some(bundle.as_str())
+        && since.is_some_and(|since| since <= OffsetDateTime::now_utc() + CLOCKS_DIFFER)
+    {
         return Ok(());
     }
     let mut trust = DynamicObject::new(names::TRUST, &ApiResource::erase::<ConfigMap>(&()));

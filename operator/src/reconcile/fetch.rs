@@ -16,6 +16,7 @@ use crate::component::Workload;
 use crate::components;
 use crate::ensemble::DATA_LOST;
 use crate::names::{ADDRESSES, Instance, TYPE};
+use crate::network::is_address;
 use crate::peers::Peers;
 use crate::reconcile::validate::Valid;
 
@@ -99,12 +100,6 @@ impl Fetched {
         let profiles =
             components::profiles().flat_map(|kind| cache.list(Kind::Profile(kind), &namespace));
         let profiles = profiles.map(|profile| (profile.name_any(), profile)).collect();
-        let pods = cache.list(Kind::Pod, &namespace);
-        let mine = |pod: &&Arc<DynamicObject>| {
-            let label = |key: &str| pod.labels().get(key);
-            label(TYPE) == Some(&instance.word) && label(&instance.word) == Some(&instance.name)
-        };
-        let pods = pods.iter().filter(mine).map(|pod| Pod::of(pod)).collect();
         let mut owned = BTreeMap::new();
         for kind in Kind::OWNED {
             let all = cache.list(kind, &namespace).into_iter();
@@ -112,6 +107,21 @@ impl Fetched {
                 owned.insert((kind, one.name_any()), one);
             }
         }
+        let keepers: Vec<String> = owned
+            .iter()
+            .filter(|((kind, _), _)| [Kind::StatefulSet, Kind::DaemonSet].contains(kind))
+            .filter_map(|(_, keeper): (_, &Arc<DynamicObject>)| keeper.metadata.uid.clone())
+            .collect();
+        let pods = cache.list(Kind::Pod, &namespace);
+        let mine = |pod: &&Arc<DynamicObject>| {
+            let label = |key: &str| pod.labels().get(key);
+            // Labels anybody can set.
+            let is_kept = controller_of(pod).is_some_and(|keeper| keepers.contains(&keeper.uid));
+            is_kept
+                && label(TYPE) == Some(&instance.word)
+                && label(&instance.word) == Some(&instance.name)
+        };
+        let pods = pods.iter().filter(mine).map(|pod| Pod::of(pod)).collect();
         let trust = cache.get(Kind::ConfigMap, &namespace, crate::names::TRUST);
         let manager = controller_of(&object).filter(|owner| owner.kind == Kind::Manager.name());
         let manager = manager.and_then(|owner| cache.get(Kind::Manager, &namespace, &owner.name));
@@ -198,7 +208,8 @@ impl Node {
         let mut internal = list(&node.data, "/status/addresses")
             .filter(|address| text(address, "/type") == "InternalIP")
             .map(|address| text(address, "/address"))
-            .filter(|address| !address.is_empty());
+            // It becomes a name in a certificate.
+            .filter(|address| is_address(address));
         let address = internal.next().map(str::to_owned);
         let told = node.annotations().get(ADDRESSES).into_iter().flat_map(|told| told.split(','));
         let others = internal.chain(told.map(str::trim)).map(str::to_owned).collect();
@@ -216,7 +227,7 @@ impl Pod {
         Self {
             name: pod.name_any(),
             node: text(&pod.data, "/spec/nodeName").to_owned(),
-            address: (!address.is_empty()).then(|| address.to_owned()),
+            address: is_address(address).then(|| address.to_owned()),
             is_ready: is_ready && pod.metadata.deletion_timestamp.is_none(),
             trouble: trouble(pod),
             is_going: pod.metadata.deletion_timestamp.is_some(),

@@ -109,6 +109,7 @@ pub fn validate(component: &dyn Component, fetched: &Fetched) -> Result<Valid, I
         settings => settings,
     };
     needs(facts, fetched)?;
+    check_texts(&fetched.object.data)?;
     let given: Containers = serde_json::from_value(settings.clone()).map_err(unreadable)?;
     let given = given.containers.unwrap_or_default();
     let common = common_configuration.unwrap_or_default();
@@ -129,6 +130,7 @@ pub fn validate(component: &dyn Component, fetched: &Fetched) -> Result<Valid, I
         SettingsError::Unreadable(error) => unreadable(error),
         SettingsError::Unfit { reason, message } => Invalid { reason, message },
     })?;
+    check_credentials(&description)?;
     let images = images(&description, &given)?;
     let doubt = known.doubt.filter(|_| description.depends_on_release);
     let name = fetched.name().to_owned();
@@ -210,6 +212,37 @@ fn profiles(
         }
     }
     Ok(all)
+}
+
+/// A script would put there what it has of Secrets, or of the node.
+fn check_texts(spec: &serde_json::Value) -> Result<(), Invalid> {
+    const PLACES: [&str; 2] = ["@credentials/", "@address-in/"];
+    let text = spec.get("spec").map(ToString::to_string).unwrap_or_default();
+    let found = PLACES.iter().find(|place| text.contains(**place));
+    found.map_or(Ok(()), |place| {
+        Err(Invalid {
+            reason: "UnreadableSpec",
+            message: format!(
+                "a value of spec contains {place}, which is for files of the operator: take it out"
+            ),
+        })
+    })
+}
+
+/// Whoever may write an object would have its pods, whose images he chooses, read what signs all certificates.
+fn check_credentials(description: &Description) -> Result<(), Invalid> {
+    let is_ours =
+        |secret: &str| secret == names::CA_SECRET || secret.ends_with(names::CERTIFICATES);
+    let wrong = description.credentials.iter().find(|one| is_ours(&one.secret));
+    wrong.map_or(Ok(()), |one| {
+        Err(Invalid {
+            reason: "SecretNotAllowed",
+            message: format!(
+                "the spec names the Secret {}, which is the operator's own: name one with the credentials of {}",
+                one.secret, one.folder
+            ),
+        })
+    })
 }
 
 /// All that is named after it can have the name.

@@ -174,7 +174,8 @@ impl<'a> Reader<'a> {
     fn columns(&mut self) -> Option<usize> {
         const GLOBAL_TABLE: i32 = 1;
         let flags = self.int()?;
-        let columns = usize::try_from(self.int()?).ok()?;
+        // Rows of nothing would have no end.
+        let columns = usize::try_from(self.int()?).ok().filter(|columns| *columns > 0)?;
         // Further pages would be left out.
         if flags & !GLOBAL_TABLE != 0 {
             return None;

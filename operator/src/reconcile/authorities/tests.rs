@@ -21,7 +21,8 @@ fn pod(word: &str, is_ready: bool, minutes: i64) -> Value {
     let ready = if is_ready { "True" } else { "False" };
     json!({"apiVersion": "v1", "kind": "Pod",
         "metadata": {"name": word, "namespace": "tf", "uid": word, "resourceVersion": "1",
-            "creationTimestamp": text(start() + Duration::minutes(minutes)), "labels": {(names::TYPE): word}},
+            "creationTimestamp": text(start() + Duration::minutes(minutes)), "labels": {(names::TYPE): word},
+            "ownerReferences": [{"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "set", "uid": "set", "controller": true}]},
         "status": {"conditions": [{"type": "Ready", "status": ready}]}})
 }
 
@@ -35,6 +36,12 @@ fn trust(authorities: &Authorities, minutes: i64) -> Arc<DynamicObject> {
 
 fn cache(pods: &[Value]) -> Cache {
     let cache = Cache::default();
+    let set = json!({"apiVersion": "apps/v1", "kind": "StatefulSet",
+        "metadata": {"name": "set", "namespace": "tf", "uid": "set", "resourceVersion": "1"}});
+    Feed::new(Kind::StatefulSet, "").take(&cache, Event::Apply(set));
+    let redis = json!({"apiVersion": "tf.tungsten.io/v1alpha1", "kind": "Redis",
+        "metadata": {"name": "redis1", "namespace": "tf", "uid": "r", "resourceVersion": "1"}});
+    Feed::new(Kind::Component("Redis"), "").take(&cache, Event::Apply(redis));
     for pod in pods {
         Feed::new(Kind::Pod, "").take(&cache, Event::Apply(pod.clone()));
     }
@@ -94,18 +101,31 @@ fn the_old_ca_is_trusted_as_long_as_a_pod_shows_a_certificate_of_it() {
     let previous = Some(before.certificate().to_owned());
     let authorities = Authorities { current: after.clone(), next: None, previous };
     let days = |days: i64| days * 24 * 60;
-    let with = |signer: &Authority| {
+    let owned_by = |signer: &Authority, owner: &str| {
         let cache = cache(&[pod("redis", true, 0)]);
         let subject = Subject { address: "192.0.2.1".to_owned(), host: None };
         let signer = Authorities { current: signer.clone(), next: None, previous: None };
         let made = certificates(None, &[subject], &signer, start(), true).unwrap();
         let secret = json!({"apiVersion": "v1", "kind": "Secret", "data": made.data,
-            "metadata": {"name": "redis1-secret-certificates", "namespace": "tf", "uid": "s", "resourceVersion": "1"}});
+            "metadata": {"name": "redis1-secret-certificates", "namespace": "tf", "uid": "s", "resourceVersion": "1",
+                "ownerReferences": [{"apiVersion": "tf.tungsten.io/v1alpha1", "kind": "Redis", "name": "redis1",
+                    "uid": owner, "controller": true}]}});
         Feed::new(Kind::Secret, "").take(&cache, Event::Apply(secret));
         cache
     };
+    let with = |signer: &Authority| owned_by(signer, "r");
     assert_eq!(step(&with(&after), &authorities, days(1) - 1), None, "not before a day");
     assert_eq!(step(&with(&before), &authorities, days(3)), None);
     let last = step(&with(&after), &authorities, days(1)).unwrap();
     assert_eq!((last.current, last.previous), (after, None));
+    // What somebody has made holds nothing up.
+    assert!(step(&owned_by(&before, "forged"), &authorities, days(3)).is_some());
+}
+
+#[test]
+fn a_pod_that_somebody_labelled_so_is_none_of_ours() {
+    let authorities = announced();
+    let mut foreign = pod("redis", false, -60);
+    foreign["metadata"]["ownerReferences"][0]["uid"] = "another".into();
+    assert!(step(&cache(&[foreign]), &authorities, 60).is_some());
 }
