@@ -101,7 +101,7 @@ pub async fn main() -> ExitCode {
 fn simulated(args: &Args) -> Option<Simulated> {
     args.simulated_pods.then(|| {
         tracing::warn!(
-            "started with simulated pods: no member of a service is asked or told anything"
+            "started for simulated pods: members of services are judged by their pods alone"
         );
         Simulated::default()
     })

@@ -1,5 +1,4 @@
-//! Vrouter: the data plane of a group of nodes. The agent has its configuration made by its own image, from
-//! parameters and from what it finds on its node.
+//! Vrouter: the data plane of a group of nodes. Its image makes the agent's configuration, of parameters and of its node.
 
 mod node;
 mod parameters;

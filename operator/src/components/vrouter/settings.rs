@@ -1,12 +1,12 @@
 //! The parameters of the agent, by the names that its image knows.
 
 use std::collections::BTreeMap;
-use std::net::Ipv4Addr;
 
 use opensdn_crds::vrouter::VrouterConfiguration;
 use serde_json::Value;
 
 use crate::component::Given;
+use crate::network::Network;
 
 /// Of what decides how vhost0 is made.
 const NOT_TOLD: [&str; 3] = ["NODE_TYPE", "CLOUD_ORCHESTRATOR", "DATA_NETWORK"];
@@ -29,8 +29,8 @@ pub(super) fn control(given: &Given<'_>, settings: &VrouterConfiguration) -> Con
     let mut all = given.peers.of_kind("Control");
     let control = all.find(|control| name.is_none_or(|name| control.name == name));
     let addresses = control.map(|control| control.addresses.clone()).unwrap_or_default();
-    let network = settings.data_subnet.as_deref().and_then(network);
-    let is_inside = |address: &&String| network.is_some_and(|network| contains(network, address));
+    let network = settings.data_subnet.as_deref().and_then(Network::parse);
+    let is_inside = |address: &&String| network.is_some_and(|network| network.has(address));
     let inside: Vec<_> = addresses.iter().filter(is_inside).cloned().collect();
     // What a Control listens on in another network its nodes do not say.
     let nodes = if inside.is_empty() { addresses } else { inside };
@@ -45,17 +45,6 @@ pub(super) fn control(given: &Given<'_>, settings: &VrouterConfiguration) -> Con
             None => "waits for a Control".to_owned(),
         }),
     }
-}
-
-fn network(text: &str) -> Option<(u32, u32)> {
-    let (address, length) = text.split_once('/')?;
-    let (address, length): (Ipv4Addr, u32) = (address.parse().ok()?, length.parse().ok()?);
-    let mask = u32::MAX.checked_shl(32_u32.checked_sub(length)?).unwrap_or_default();
-    Some((u32::from(address) & mask, mask))
-}
-
-fn contains((network, mask): (u32, u32), address: &str) -> bool {
-    address.parse::<Ipv4Addr>().is_ok_and(|address| u32::from(address) & mask == network)
 }
 
 pub(super) fn orchestrator(settings: &VrouterConfiguration) -> String {

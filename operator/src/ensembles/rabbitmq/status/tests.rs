@@ -1,3 +1,5 @@
+//! What `rabbitmqctl cluster_status` says, as read.
+
 use super::*;
 use crate::ensemble::View;
 

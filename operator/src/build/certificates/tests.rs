@@ -1,0 +1,149 @@
+//! What is kept, what is issued, and whose turn it is.
+
+use opensdn_pki::CaProfile;
+use serde_json::json;
+
+use super::*;
+
+fn now() -> OffsetDateTime {
+    OffsetDateTime::from_unix_timestamp(1_800_000_000).unwrap()
+}
+
+fn authority() -> Authorities {
+    Authorities::first(&CaProfile::new("test CA"), now()).unwrap()
+}
+
+fn certificates(
+    stored: Option<&DynamicObject>,
+    subjects: &[Subject],
+    authorities: &Authorities,
+    now: OffsetDateTime,
+) -> Result<Certificates, AuthorityError> {
+    super::certificates(stored, subjects, authorities, now, true)
+}
+
+fn subject(address: &str) -> Subject {
+    Subject { address: address.to_owned(), host: Some(format!("host-of-{address}")) }
+}
+
+fn stored(all: &Certificates) -> DynamicObject {
+    let secret = json!({"metadata": {"name": "a"}, "data": all.data});
+    serde_json::from_value(secret).unwrap()
+}
+
+#[test]
+fn each_address_has_four_entries_as_tf_operator_names_them() {
+    let all = certificates(None, &[subject("192.0.2.1")], &authority(), now()).unwrap();
+    let keys: Vec<_> = all.data.keys().map(String::as_str).collect();
+    let expected = [
+        "client-192.0.2.1.crt",
+        "client-key-192.0.2.1.pem",
+        "server-192.0.2.1.crt",
+        "server-key-192.0.2.1.pem",
+    ];
+    assert_eq!((keys.as_slice(), all.issued), (expected.as_slice(), 2));
+}
+
+#[test]
+fn what_is_good_is_kept_when_a_member_comes_or_goes() {
+    let authority = authority();
+    let subjects = [subject("192.0.2.1"), subject("192.0.2.2")];
+    let one = certificates(None, &subjects[..1], &authority, now()).unwrap();
+    let two = certificates(Some(&stored(&one)), &subjects, &authority, now()).unwrap();
+    assert_eq!(two.issued, 2);
+    assert!(one.data.iter().all(|(key, value)| two.data.get(key) == Some(value)));
+    let again = certificates(Some(&stored(&two)), &subjects, &authority, now()).unwrap();
+    assert_eq!((again.issued, &again.data), (0, &two.data));
+    let less = certificates(Some(&stored(&two)), &subjects[1..], &authority, now()).unwrap();
+    assert_eq!((less.issued, less.data.len()), (0, 4));
+}
+
+#[test]
+fn certificates_are_renewed_at_two_thirds_of_their_life() {
+    let (authority, subjects) = (authority(), [subject("192.0.2.1")]);
+    let first = certificates(None, &subjects, &authority, now()).unwrap();
+    let later = |days| {
+        let now = now() + Duration::days(days);
+        certificates(Some(&stored(&first)), &subjects, &authority, now).unwrap().issued
+    };
+    assert_eq!((later(242), later(244)), (0, 2));
+    let again = certificates(Some(&stored(&first)), &subjects, &authority, now());
+    assert!((again.unwrap().expires_at - now() - LIFETIME).abs() < Duration::days(1));
+    let expected = now() + Duration::days(243);
+    assert!((first.renew_at - expected).abs() < Duration::days(1), "{}", first.renew_at);
+}
+
+#[test]
+fn what_another_ca_signed_or_somebody_spoilt_is_issued_again() {
+    let (authority, subjects) = (authority(), [subject("192.0.2.1")]);
+    let all = certificates(None, &subjects, &authority, now()).unwrap();
+    let other = self::authority();
+    let of_other = certificates(Some(&stored(&all)), &subjects, &other, now()).unwrap();
+    assert_eq!(of_other.issued, 2);
+    let mut spoilt = stored(&all);
+    let data = &mut spoilt.data["data"];
+    data["server-key-192.0.2.1.pem"] = data["client-key-192.0.2.1.pem"].clone();
+    assert_eq!(certificates(Some(&spoilt), &subjects, &authority, now()).unwrap().issued, 1);
+    let renamed = [Subject { host: Some("another".to_owned()), ..subject("192.0.2.1") }];
+    assert_eq!(certificates(Some(&stored(&all)), &renamed, &authority, now()).unwrap().issued, 2);
+}
+
+/// Three addresses whose certificates are due, and the Secret that they are in.
+fn due(authorities: &Authorities) -> (Vec<Subject>, DynamicObject, OffsetDateTime) {
+    let subjects = ["192.0.2.1", "192.0.2.2", "192.0.2.3"].map(subject).to_vec();
+    let first = certificates(None, &subjects, authorities, now()).unwrap();
+    (subjects, stored(&first), now() + Duration::days(250))
+}
+
+#[test]
+fn who_is_due_has_a_turn_when_the_one_before_is_back_and_all_are_ready() {
+    let authority = authority();
+    let (subjects, mut secret, mut now) = due(&authority);
+    let not_ready = super::certificates(Some(&secret), &subjects, &authority, now, false);
+    let not_ready = not_ready.unwrap();
+    assert_eq!((not_ready.issued, not_ready.renew_at - now), (0, LOOK_AGAIN));
+    let mut turns = Vec::new();
+    for _ in 0..3 {
+        let all = certificates(Some(&secret), &subjects, &authority, now).unwrap();
+        assert_eq!(all.issued, 2, "one address, both sides");
+        let newest = all.issued_at.iter().filter(|(_, at)| **at == now);
+        turns.extend(newest.map(|(address, _)| address.clone()));
+        secret = stored(&all);
+        let soon = now + PAUSE - Duration::seconds(1);
+        let too_early = certificates(Some(&secret), &subjects, &authority, soon).unwrap();
+        assert_eq!(too_early.issued, 0);
+        now += PAUSE;
+    }
+    assert_eq!(turns, ["192.0.2.1", "192.0.2.2", "192.0.2.3"]);
+    assert_eq!(certificates(Some(&secret), &subjects, &authority, now).unwrap().issued, 0);
+    // Ready or not: an expired one helps nobody.
+    let (_, secret, _) = due(&authority);
+    let late = self::now() + Duration::days(340);
+    let late = super::certificates(Some(&secret), &subjects, &authority, late, false).unwrap();
+    assert_eq!(late.issued, 2);
+}
+
+#[test]
+fn what_the_previous_ca_signed_is_replaced_in_turn_and_no_pod_is_left_without() {
+    let before = authority();
+    let (subjects, secret, _) = due(&before);
+    let later = now() + Duration::days(1);
+    let after = Authorities {
+        current: authority().current,
+        next: None,
+        previous: Some(before.current.certificate().to_owned()),
+    };
+    let all = certificates(Some(&secret), &subjects, &after, later).unwrap();
+    assert_eq!((all.issued, all.data.len()), (2, 12));
+    let ca = after.current.certificate();
+    let signed = |all: &Certificates| {
+        let pems = all.data.iter().filter(|(key, _)| key.ends_with(".crt"));
+        let text = |value: &ByteString| String::from_utf8(value.0.clone()).unwrap();
+        pems.filter(|(_, pem)| leaf::is_issued_by(&text(pem), ca).unwrap()).count()
+    };
+    assert_eq!(signed(&all), 2);
+    // When the previous one is not trusted any more there is nothing to wait for.
+    let dropped = Authorities { previous: None, ..after.clone() };
+    let all = certificates(Some(&secret), &subjects, &dropped, later).unwrap();
+    assert_eq!(signed(&all), 6);
+}
