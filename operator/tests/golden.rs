@@ -9,56 +9,16 @@
 mod built;
 
 use std::path::Path;
-use std::sync::Arc;
 
 use built::{Ended, Surroundings};
-use kube::ResourceExt as _;
-use kube::api::DynamicObject;
-use opensdn_crds::component::Component as Facts;
-use opensdn_operator::build::{Intent, Secrets, build};
-use opensdn_operator::cache::{Cache, Feed, Kind};
-use opensdn_operator::cluster::Source;
-use opensdn_operator::component::word;
-use opensdn_operator::components::{of_kind, profiles};
-use opensdn_operator::names::Instance;
-use opensdn_operator::reconcile::fetch::Fetched;
-use opensdn_operator::reconcile::validate::{Valid, validate};
-use opensdn_operator::template::Templates;
-use opensdn_runtime::watch::Event;
+use opensdn_operator::build::Intent;
+use opensdn_operator::cache::Kind;
 use serde_json::Value;
 
-/// What is applied for the object, given the other objects.
+/// What is applied for the first object, given the others.
 fn built(documents: Vec<Value>) -> Vec<Intent> {
-    let cache = Cache::default();
-    let object: DynamicObject = serde_json::from_value(documents[0].clone()).unwrap();
-    for document in documents {
-        let kind = document["kind"].as_str().unwrap();
-        let text = |key: &str| document["metadata"][key].as_str().unwrap_or_default();
-        let fact = Source::of(kind, text("namespace"), text("name")).map(Kind::Fact);
-        let component = || Facts::of_kind(kind).map(|facts| Kind::Component(facts.kind));
-        let profile = || profiles().find(|one| one.kind == kind).map(Kind::Profile);
-        let kind = fact.or_else(|| Kind::named(kind)).or_else(component).or_else(profile).unwrap();
-        Feed::new(kind, "").take(&cache, Event::Apply(document));
-    }
-    let kind = &object.types.as_ref().unwrap().kind;
-    let component = of_kind(kind).unwrap();
-    let instance = Instance { word: word(component.facts()), name: object.name_any() };
-    let fetched = Fetched::read(&cache, Arc::new(object.clone()), &instance);
-    let valid: Valid = validate(component, &fetched).unwrap();
-    let keys = valid.addresses.iter().flat_map(|address| {
-        [
-            "client-ADDRESS.crt",
-            "client-key-ADDRESS.pem",
-            "server-ADDRESS.crt",
-            "server-key-ADDRESS.pem",
-        ]
-        .map(|key| (key.replace("ADDRESS", address), k8s_openapi::ByteString(Vec::new())))
-    });
-    let passwords = valid.description.passwords.iter();
-    let passwords =
-        passwords.map(|one| (one.key.to_owned(), k8s_openapi::ByteString(Vec::new()))).collect();
-    let secrets = Secrets { certificates: keys.collect(), passwords };
-    build(&Templates::new().unwrap(), &object, &valid, secrets).unwrap()
+    let around = Surroundings::of(documents);
+    around.intents(&around.object).unwrap()
 }
 
 #[test]

@@ -7,11 +7,11 @@ use k8s_openapi::ByteString;
 use kube::ResourceExt as _;
 use kube::api::DynamicObject;
 use opensdn_crds::component::Component as Facts;
-use opensdn_operator::build::{Secrets, build};
+use opensdn_operator::build::{Intent, Secrets, build};
 use opensdn_operator::cache::{Cache, Feed, Kind};
 use opensdn_operator::cluster::Source;
 use opensdn_operator::component::word;
-use opensdn_operator::components::{described, profiles};
+use opensdn_operator::components::{of_kind, profiles};
 use opensdn_operator::names::Instance;
 use opensdn_operator::reconcile::fetch::Fetched;
 use opensdn_operator::reconcile::validate::validate;
@@ -60,8 +60,19 @@ impl Surroundings {
         self
     }
 
-    /// What is applied for it, or why nothing is.
+    /// What is applied for it, as it is compared, or why nothing is.
+    #[allow(dead_code, reason = "each test has the part of this file that it needs")]
     pub(crate) fn built(&self, object: &Value) -> Ended {
+        match self.intents(object) {
+            Ok(intents) => Ended::Built(
+                intents.iter().map(|one| serde_json::to_value(&one.object).unwrap()).collect(),
+            ),
+            Err(message) => Ended::Refused(message),
+        }
+    }
+
+    /// What is applied for it, or why nothing is.
+    pub(crate) fn intents(&self, object: &Value) -> Result<Vec<Intent>, String> {
         let cache = Cache::default();
         for document in self.others.iter().chain([object]) {
             let kind = document["kind"].as_str().unwrap();
@@ -75,13 +86,10 @@ impl Surroundings {
         }
         let object: DynamicObject = serde_json::from_value(object.clone()).unwrap();
         let kind = &object.types.as_ref().unwrap().kind;
-        let component = described().find(|one| one.facts().kind == *kind).unwrap();
+        let component = of_kind(kind).unwrap();
         let instance = Instance { word: word(component.facts()), name: object.name_any() };
         let fetched = Fetched::read(&cache, Arc::new(object.clone()), &instance);
-        let valid = match validate(component, &fetched) {
-            Ok(valid) => valid,
-            Err(invalid) => return Ended::Refused(invalid.message),
-        };
+        let valid = validate(component, &fetched).map_err(|invalid| invalid.message)?;
         let keys = valid.addresses.iter().flat_map(|address| {
             [
                 format!("client-{address}.crt"),
@@ -97,11 +105,7 @@ impl Surroundings {
             (one.key.to_owned(), ByteString(given.into_bytes()))
         });
         let secrets = Secrets { certificates, passwords: passwords.collect() };
-        match build(&self.templates, &object, &valid, secrets) {
-            Ok(intents) => Ended::Built(
-                intents.iter().map(|one| serde_json::to_value(&one.object).unwrap()).collect(),
-            ),
-            Err(error) => Ended::Refused(opensdn_runtime::error_chain(&error)),
-        }
+        let built = build(&self.templates, &object, &valid, secrets);
+        built.map_err(|error| opensdn_runtime::error_chain(&error))
     }
 }
