@@ -86,8 +86,6 @@ pub enum Error {
     Call(Box<CallError>),
     #[error("obtain the CA of the namespace")]
     Ca(#[source] SecretError),
-    #[error("obtain the CA of the namespace: it was changed meanwhile")]
-    CaChanged,
     #[error("make certificates")]
     Certificates(#[source] AuthorityError),
     #[error(transparent)]

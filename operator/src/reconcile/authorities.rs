@@ -55,31 +55,30 @@ fn secret(ctx: &Context, namespace: &str) -> CaSecret {
 /// ready for its next step.
 pub(super) async fn obtain(ctx: &Context, fetched: &Fetched) -> Result<Authorities, Error> {
     let namespace = fetched.object.namespace().unwrap_or_default();
-    let Some(state @ SecretState::Complete { .. }) = state(&ctx.cache, &namespace) else {
-        return secret(ctx, &namespace).obtain().await.map_err(Error::Ca);
+    let secret = secret(ctx, &namespace);
+    let state = state(&ctx.cache, &namespace).unwrap_or(SecretState::Missing);
+    let SecretState::Complete { authorities, .. } = &state else {
+        return secret.obtain().await.map_err(Error::Ca);
     };
     let now = OffsetDateTime::now_utc();
-    if let Some(next) = next(&ctx.cache, &namespace, fetched.trust.as_ref(), &state, now)? {
-        let secret = secret(ctx, &namespace);
-        let snapshot = secret.read().await.map_err(Error::Ca)?;
-        // As it was when that was decided: no other replica or pass has taken the step.
-        let is_same = matches!((&snapshot.state, &state),
-            (SecretState::Complete { authorities: one, .. }, SecretState::Complete { authorities: other, .. }) if one == other);
-        if is_same {
-            let stored = secret.write(&snapshot, &next, now).await.map_err(Error::Ca)?;
-            if stored == WriteOutcome::Stored {
-                tracing::info!(
-                    namespace,
-                    announced = next.next.is_some(),
-                    previous_trusted = next.previous.is_some(),
-                    "CA rotation advanced"
-                );
-                return Ok(next);
-            }
-        }
+    let Some(next) = next(&ctx.cache, &namespace, fetched.trust.as_deref(), &state, now)? else {
+        return Ok(authorities.clone());
+    };
+    let snapshot = secret.read().await.map_err(Error::Ca)?;
+    // As it was when that was decided: no other replica or pass has taken the step.
+    let is_same = matches!(&snapshot.state, SecretState::Complete { authorities: stored, .. } if stored == authorities);
+    if !is_same
+        || secret.write(&snapshot, &next, now).await.map_err(Error::Ca)? != WriteOutcome::Stored
+    {
+        return Ok(authorities.clone());
     }
-    let SecretState::Complete { authorities, .. } = state else { return Err(Error::CaChanged) };
-    Ok(authorities)
+    tracing::info!(
+        namespace,
+        announced = next.next.is_some(),
+        previous_trusted = next.previous.is_some(),
+        "CA rotation advanced"
+    );
+    Ok(next)
 }
 
 /// Whether somebody has to look again without any event.
@@ -91,13 +90,18 @@ pub(super) fn is_rotating(authorities: &Authorities) -> bool {
 fn next(
     cache: &Cache,
     namespace: &str,
-    trust: Option<&Arc<DynamicObject>>,
+    trust: Option<&DynamicObject>,
     state: &SecretState,
     now: OffsetDateTime,
 ) -> Result<Option<Authorities>, Error> {
+    let advance = |published: Option<&Published>| {
+        advance(state, published, now, &rotation()).map_err(Error::Certificates)
+    };
+    let SecretState::Complete { authorities, .. } = state else { return advance(None) };
+    // Only an announced CA waits for the pods: at other times they are not looked through.
+    let trust = trust.filter(|_| authorities.next.is_some());
     let published = trust.and_then(|trust| published(cache, namespace, trust));
-    let next = advance(state, published.as_ref(), now, &rotation()).map_err(Error::Certificates)?;
-    let SecretState::Complete { authorities, .. } = state else { return Ok(next) };
+    let next = advance(published.as_ref())?;
     let is_last = authorities.previous.is_some()
         && next.as_ref().is_some_and(|next| next.previous.is_none() && next.next.is_none());
     // Somebody would be left with what nobody trusts.

@@ -34,13 +34,12 @@ pub(in crate::components) fn is_of_analytics(name: &str) -> bool {
 
 /// For the templates: lists of the members of those around, each with the separator that its files need.
 ///
-/// `*_nodes` are addresses with commas, `*_spaced` with spaces; other lists are `ADDRESS:PORT` with spaces, and
+/// `*_nodes` are addresses with commas; other lists are `ADDRESS:PORT` with spaces, and
 /// with commas where the name ends in `_comma`.
 pub(in crate::components) fn around(given: &Given<'_>) -> Value {
     let peers = given.peers;
-    let addresses = |kind: &str, between: &str| {
-        peers.first(kind).map(|peer| peer.addresses.join(between)).unwrap_or_default()
-    };
+    let addresses =
+        |kind: &str| peers.first(kind).map(|peer| peer.addresses.join(",")).unwrap_or_default();
     let port = |kind: &str, field: &str| peers.first(kind).map_or(0, |peer| peer.port(field));
     let config_database = config_database(peers);
     let database =
@@ -53,17 +52,16 @@ pub(in crate::components) fn around(given: &Given<'_>) -> Value {
     };
     let is_by_thrift = given.release == Release::UpToR21;
     json!({
-        "config_nodes": addresses("Config", ","),
-        "config_spaced": addresses("Config", " "),
+        "config_nodes": addresses("Config"),
         "config_api": spaced("Config", "apiPort"),
         "config_port": port("Config", "apiPort"),
         "collectors": spaced("Analytics", "collectorPort"),
-        "analytics_nodes": addresses("Analytics", ","),
+        "analytics_nodes": addresses("Analytics"),
         "analytics_api": spaced("Analytics", "analyticsPort"),
         "analytics_port": port("Analytics", "analyticsPort"),
-        "control_nodes": addresses("Control", ","),
-        "snmp_nodes": addresses("AnalyticsSnmp", ","),
-        "alarm_nodes": addresses("AnalyticsAlarm", ","),
+        "control_nodes": addresses("Control"),
+        "snmp_nodes": addresses("AnalyticsSnmp"),
+        "alarm_nodes": addresses("AnalyticsAlarm"),
         "kafka": peers.first("AnalyticsAlarm").map(kafka).unwrap_or_default(),
         "has_query_engine": peers.first("QueryEngine").is_some(),
         // The port is that of the driver.
@@ -72,10 +70,9 @@ pub(in crate::components) fn around(given: &Given<'_>) -> Value {
         "database_cql": database("cqlPort"),
         "database_cql_port": config_database.map_or(0, |one| one.port("cqlPort")),
         "database_jmx_port": config_database.map_or(0, |one| one.port("jmxLocalPort")),
-        "database_nodes": config_database.map(|one| one.addresses.join(",")).unwrap_or_default(),
         "zookeeper_comma": comma("Zookeeper", "clientPort"),
         "zookeeper": spaced("Zookeeper", "clientPort"),
-        "rabbitmq_nodes": addresses("Rabbitmq", ","),
+        "rabbitmq_nodes": addresses("Rabbitmq"),
         "rabbitmq_port": port("Rabbitmq", "port"),
         "rabbitmq_comma": comma("Rabbitmq", "port"),
         "rabbitmq": spaced("Rabbitmq", "port"),

@@ -63,7 +63,7 @@ fn step(cache: &Cache, authorities: &Authorities, minutes: i64) -> Option<Author
         request: Request::None,
     };
     let now = start() + Duration::minutes(minutes);
-    next(cache, "tf", Some(&trust(authorities, 0)), &state, now).unwrap()
+    next(cache, "tf", Some(&*trust(authorities, 0)), &state, now).unwrap()
 }
 
 #[test]
