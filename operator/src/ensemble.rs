@@ -11,7 +11,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
 use std::sync::Arc;
 
-use futures::future::BoxFuture;
+use futures::FutureExt as _;
+use futures::future::{BoxFuture, join_all};
 use opensdn_pki::{
     Authorities, AuthorityError, Identity, IdentityError, KeyKind, LeafProfile, Usage,
     crypto_provider, parse_certificates,
@@ -108,6 +109,26 @@ pub enum Change {
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct ChangeError(pub String);
+
+impl ChangeError {
+    /// What an error says, with its causes.
+    #[must_use]
+    pub fn of(error: impl std::error::Error) -> Self {
+        Self(opensdn_runtime::error_chain(&error))
+    }
+}
+
+/// Asks each of these addresses, all at once: what it answered, or why it did not.
+pub(crate) async fn ask_each<'a, Said, Asked>(
+    addresses: &'a [String],
+    ask: impl Fn(&'a str) -> Asked,
+) -> BTreeMap<String, Result<Said, String>>
+where
+    Asked: Future<Output = Result<Said, String>>,
+{
+    let asked = addresses.iter().map(|address| ask(address).map(|said| (address.clone(), said)));
+    join_all(asked).await.into_iter().collect()
+}
 
 /// A member, as the service lists it.
 #[derive(Clone, Debug, PartialEq, Eq)]

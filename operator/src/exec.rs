@@ -55,6 +55,22 @@ pub enum ExecError {
     NotRun(String),
 }
 
+/// Where no pod runs: for a service that is asked by its own protocol alone.
+#[derive(Clone, Copy, Debug)]
+pub struct Nowhere;
+
+impl Exec for Nowhere {
+    fn run<'a>(
+        &'a self,
+        address: &'a str,
+        _: &'a str,
+        _: &'a [&'a str],
+        _: Duration,
+    ) -> BoxFuture<'a, Result<Output, ExecError>> {
+        std::future::ready(Err(ExecError::NoPod(address.to_owned()))).boxed()
+    }
+}
+
 /// In pods, by the API server.
 #[derive(Clone)]
 pub struct InPods {

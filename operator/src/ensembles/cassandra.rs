@@ -12,13 +12,13 @@ mod status;
 use std::time::Duration;
 
 use futures::FutureExt as _;
-use futures::future::{BoxFuture, join_all};
+use futures::future::BoxFuture;
 
 use self::cql::Session;
 use self::keyspaces::Keyspace;
 use self::status::{Row, State};
 use crate::ensemble::{
-    Access, Answers, Change, ChangeError, Ensemble, Joins, Leaves, Member, View,
+    Access, Answers, Change, ChangeError, Ensemble, Joins, Leaves, Member, View, ask_each,
 };
 
 const CONTAINER: &str = "cassandra";
@@ -41,13 +41,8 @@ impl Ensemble for Nodes {
     }
 
     fn look<'a>(&'a self, access: &'a Access, addresses: &'a [String]) -> BoxFuture<'a, Answers> {
-        let ask = |address: &'a String| async move {
-            let said = rows(access, address).await;
-            (address.clone(), said.map_err(|error| error.0))
-        };
-        join_all(addresses.iter().map(ask))
-            .map(|all| status::answers(&all.into_iter().collect()))
-            .boxed()
+        let ask = async |address| rows(access, address).await.map_err(|error| error.0);
+        async move { status::answers(&ask_each(addresses, ask).await) }.boxed()
     }
 
     fn make<'a>(
@@ -146,9 +141,9 @@ impl Nodes {
         hosts: &[&str],
         next: impl Fn(&Keyspace) -> Option<u32>,
     ) -> Result<Option<String>, ChangeError> {
-        let said = |error: cql::CqlError| ChangeError(opensdn_runtime::error_chain(&error));
-        let mut session = Session::open(leader, self.cql, &access.operator).await.map_err(said)?;
-        let keyspaces = keyspaces::all(&mut session).await.map_err(said)?;
+        let session = Session::open(leader, self.cql, &access.operator).await;
+        let mut session = session.map_err(ChangeError::of)?;
+        let keyspaces = keyspaces::all(&mut session).await.map_err(ChangeError::of)?;
         let Some((keyspace, factor)) = keyspaces.iter().find_map(|one| Some((one, next(one)?)))
         else {
             return Ok(None);
@@ -156,7 +151,7 @@ impl Nodes {
         for host in hosts {
             manage(access, host, &["owe", &keyspace.name]).await?;
         }
-        session.run(&keyspace.alter(factor)).await.map_err(said)?;
+        session.run(&keyspace.alter(factor)).await.map_err(ChangeError::of)?;
         let (name, before) = (&keyspace.name, keyspace.factor);
         Ok(Some(format!("keyspace {name} is kept {factor} times, no longer {before}")))
     }
@@ -181,7 +176,7 @@ async fn rows(access: &Access, address: &str) -> Result<Vec<Row>, ChangeError> {
 async fn manage(access: &Access, address: &str, what: &[&str]) -> Result<String, ChangeError> {
     let command = [&["bash", "/etc/contrailconfigmaps/manage-cassandra.sh"], what].concat();
     let output = access.exec.run(address, CONTAINER, &command, LIMIT).await;
-    let output = output.map_err(|error| ChangeError(opensdn_runtime::error_chain(&error)))?;
+    let output = output.map_err(ChangeError::of)?;
     if output.code == 0 {
         return Ok(output.stdout.trim().to_owned());
     }

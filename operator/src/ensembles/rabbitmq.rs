@@ -6,11 +6,11 @@ mod status;
 use std::time::Duration;
 
 use futures::FutureExt as _;
-use futures::future::{BoxFuture, join_all};
+use futures::future::BoxFuture;
 
 use self::status::{Status, answers, number_of};
 use crate::ensemble::{
-    Access, Answers, Change, ChangeError, Ensemble, Joins, Leaves, Member, View,
+    Access, Answers, Change, ChangeError, Ensemble, Joins, Leaves, Member, View, ask_each,
 };
 use crate::exec::{ExecError, Output};
 
@@ -48,7 +48,7 @@ impl Ensemble for Nodes {
         async move {
             for check in CHECKS {
                 let said = run(access, address, &["rabbitmq-diagnostics", "-q", check]).await;
-                let said = said.map_err(told)?;
+                let said = said.map_err(ChangeError::of)?;
                 if ![0, UNKNOWN].contains(&said.code) {
                     return Ok(Some(complaint(&said)));
                 }
@@ -59,9 +59,8 @@ impl Ensemble for Nodes {
     }
 
     fn look<'a>(&'a self, access: &'a Access, addresses: &'a [String]) -> BoxFuture<'a, Answers> {
-        let ask =
-            |address: &'a String| async move { (address.clone(), ask(access, address).await) };
-        join_all(addresses.iter().map(ask)).map(|all| answers(all.into_iter().collect())).boxed()
+        let ask = move |address: &'a str| ask(access, address);
+        async move { answers(ask_each(addresses, ask).await) }.boxed()
     }
 
     fn make<'a>(
@@ -102,17 +101,13 @@ async fn forget(access: &Access, view: &View, member: &Member) -> Result<(), Cha
         return Err(ChangeError("the members have changed since they were looked at".to_owned()));
     }
     let said = run(access, &view.leader, &["rabbitmqctl", "-q", "forget_cluster_node", node]).await;
-    let said = said.map_err(told)?;
+    let said = said.map_err(ChangeError::of)?;
     if said.code == 0 { Ok(()) } else { Err(ChangeError(complaint(&said))) }
 }
 
 async fn run(access: &Access, address: &str, program: &[&str]) -> Result<Output, ExecError> {
     let command = [&["bash", AS_RABBITMQ], program].concat();
     access.exec.run(address, CONTAINER, &command, LIMIT).await
-}
-
-fn told(error: ExecError) -> ChangeError {
-    ChangeError(opensdn_runtime::error_chain(&error))
 }
 
 /// The first thing that it says. After that come hints for a person at the machine.

@@ -4,12 +4,12 @@ mod protocol;
 mod session;
 
 use futures::FutureExt as _;
-use futures::future::{BoxFuture, join_all};
+use futures::future::BoxFuture;
 
 use self::protocol::Acl;
 use self::session::{Session, SessionError, is_leader};
 use crate::ensemble::{
-    Access, Answer, Answers, Change, ChangeError, Ensemble, Member, OPERATOR, View,
+    Access, Answer, Answers, Change, ChangeError, Ensemble, Member, OPERATOR, View, ask_each,
 };
 
 const READ: i32 = 1;
@@ -26,11 +26,11 @@ pub(crate) struct Servers {
 
 impl Ensemble for Servers {
     fn look<'a>(&'a self, access: &'a Access, addresses: &'a [String]) -> BoxFuture<'a, Answers> {
-        let ask = |address: &'a String| async move {
+        let ask = async move |address: &'a str| {
             let said = self.ask(access, address).await;
-            (address.clone(), said.map_err(|error| opensdn_runtime::error_chain(&error)))
+            said.map_err(|error| opensdn_runtime::error_chain(&error))
         };
-        join_all(addresses.iter().map(ask)).map(|all| all.into_iter().collect()).boxed()
+        ask_each(addresses, ask).boxed()
     }
 
     fn make<'a>(
@@ -40,8 +40,7 @@ impl Ensemble for Servers {
         change: &'a Change,
     ) -> BoxFuture<'a, Result<(), ChangeError>> {
         let made = self.change(access, view, change);
-        made.map(|made| made.map_err(|error| ChangeError(opensdn_runtime::error_chain(&error))))
-            .boxed()
+        made.map(|made| made.map_err(ChangeError::of)).boxed()
     }
 }
 

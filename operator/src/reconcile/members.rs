@@ -297,30 +297,13 @@ fn address_of(fetched: &Fetched, host: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use futures::FutureExt as _;
     use futures::future::{BoxFuture, ready};
     use opensdn_pki::CaProfile;
 
     use super::*;
     use crate::ensemble::{Answers, ChangeError, Member};
-    use crate::exec::{Exec, ExecError, Output};
-
-    #[derive(Debug)]
-    struct Nowhere;
-
-    impl Exec for Nowhere {
-        fn run<'a>(
-            &'a self,
-            address: &'a str,
-            _: &'a str,
-            _: &'a [&'a str],
-            _: Duration,
-        ) -> BoxFuture<'a, Result<Output, ExecError>> {
-            ready(Err(ExecError::NoPod(address.to_owned()))).boxed()
-        }
-    }
+    use crate::exec::Nowhere;
 
     /// A service that says that of each of its members; `!` of it is what it failed with.
     #[derive(Debug)]

@@ -17,15 +17,13 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use futures::FutureExt as _;
-use futures::future::BoxFuture;
 use kube::api::DynamicObject;
 use opensdn_operator::build::certificates::{Subject, certificates};
 use opensdn_operator::build::{Secrets, build};
 use opensdn_operator::cache::{Cache, Feed, Kind};
 use opensdn_operator::components::of_kind;
 use opensdn_operator::ensemble::{Access, Change, DATA_LOST, Ensemble, Member, View};
-use opensdn_operator::exec::{Exec, ExecError, Output};
+use opensdn_operator::exec::Nowhere;
 use opensdn_operator::names::Instance;
 use opensdn_operator::reconcile::fetch::Fetched;
 use opensdn_operator::reconcile::validate::{Valid, validate};
@@ -40,22 +38,6 @@ const REPOSITORY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
 const LONGEST: Duration = Duration::from_secs(120);
 /// A server says so that starts with what it has stored itself.
 const STORED: &str = "starting with the members that were stored here";
-
-/// ZooKeeper is asked by its port.
-#[derive(Debug)]
-struct Nowhere;
-
-impl Exec for Nowhere {
-    fn run<'a>(
-        &'a self,
-        address: &'a str,
-        _: &'a str,
-        _: &'a [&'a str],
-        _: Duration,
-    ) -> BoxFuture<'a, Result<Output, ExecError>> {
-        std::future::ready(Err(ExecError::NoPod(address.to_owned()))).boxed()
-    }
-}
 
 /// What a cluster has of a ZooKeeper, and its servers.
 struct Stage {
