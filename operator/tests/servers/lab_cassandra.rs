@@ -21,24 +21,13 @@ use std::time::{Duration, Instant};
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
-use kube::api::DynamicObject;
-use opensdn_operator::build::certificates::{Subject, certificates};
-use opensdn_operator::build::{Secrets, build};
-use opensdn_operator::cache::{Cache, Feed, Kind};
-use opensdn_operator::components::described;
-use opensdn_operator::ensemble::{Access, Change, Ensemble, Member, View};
+use opensdn_operator::ensemble::{Access, Change, Member, View};
 use opensdn_operator::exec::{Exec, ExecError, Output};
-use opensdn_operator::names::Instance;
-use opensdn_operator::reconcile::fetch::Fetched;
-use opensdn_operator::reconcile::validate::{Valid, validate};
-use opensdn_operator::template::Templates;
-use opensdn_pki::{Authorities, CaProfile};
-use opensdn_runtime::watch::Event;
 use rustls::pki_types::ServerName;
 use serde_json::{Value, json};
-use tempfile::TempDir;
-use time::OffsetDateTime;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+use crate::cluster::{Cluster, answered};
 
 const REPOSITORY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
 /// A node starts in about 20 s on two busy cores; who joins waits for others to have started first.
@@ -72,14 +61,14 @@ impl Programs {
 /// The folders of the pods, and which of them run.
 #[derive(Debug)]
 struct Pods {
-    folder: TempDir,
+    folder: PathBuf,
     programs: Programs,
     running: Mutex<BTreeSet<String>>,
 }
 
 impl Pods {
     fn folder_of(&self, address: &str) -> PathBuf {
-        self.folder.path().join(address)
+        self.folder.join(address)
     }
 
     /// What runs in the container of that pod.
@@ -104,12 +93,7 @@ impl Pods {
 
     fn manage(&self, address: &str, words: &[&str]) -> Output {
         let done = self.command(address, "manage-cassandra.sh", words).output().unwrap();
-        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        Output {
-            code: done.status.code().unwrap_or(-1),
-            stdout: text(&done.stdout),
-            stderr: text(&done.stderr),
-        }
+        answered(&done)
     }
 }
 
@@ -142,9 +126,8 @@ impl Exec for Here {
 
 /// What a cluster has of a Cassandra, and its nodes.
 struct Stage {
+    cluster: Cluster,
     pods: Arc<Pods>,
-    authorities: Authorities,
-    valid: Valid,
     servers: Vec<(String, Child)>,
 }
 
@@ -172,84 +155,51 @@ impl Stage {
     }
 
     fn with(addresses: &[&str], has_reaper: bool) -> Self {
-        let cache = Cache::default();
-        for address in addresses {
-            let node = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": format!("node-{address}"),
-                "resourceVersion": "1", "labels": {"node-role.kubernetes.io/control-plane": ""}},
-                "status": {"addresses": [{"type": "InternalIP", "address": address}]}});
-            Feed::new(Kind::Node, "").take(&cache, Event::Apply(node));
-        }
-        let object: DynamicObject = serde_json::from_value(object(has_reaper)).unwrap();
-        let instance = Instance { word: "cassandra".into(), name: "configdb1".into() };
-        let fetched = Fetched::read(&cache, Arc::new(object), &instance);
-        let component = described().find(|one| one.facts().kind == "Cassandra").unwrap();
-        let valid = validate(component, &fetched).unwrap();
-        let now = OffsetDateTime::now_utc();
-        let authorities = Authorities::first(&CaProfile::new("test CA"), now).unwrap();
-        let (folder, programs) = (TempDir::new().unwrap(), Programs::fetch());
+        let cluster = Cluster::new(object(has_reaper), addresses, LONGEST);
+        let (folder, programs) = (cluster.folder_of(""), Programs::fetch());
         let pods = Arc::new(Pods { folder, programs, running: Mutex::default() });
-        Self { pods, authorities, valid, servers: Vec::new() }
+        Self { cluster, pods, servers: Vec::new() }
     }
 
     /// Writes what the operator applies into the folders that the pods mount.
     fn render(&self) {
-        let object: DynamicObject = serde_json::from_value(object(false)).unwrap();
-        let subject = |address: &String| Subject { address: address.clone(), host: None };
-        let subjects: Vec<_> = self.valid.addresses.iter().map(subject).collect();
-        let now = OffsetDateTime::now_utc();
-        let made = certificates(None, &subjects, &self.authorities, now, true).unwrap();
-        let secrets = Secrets { certificates: made.data.clone(), ..Secrets::default() };
-        let intents = build(&Templates::new().unwrap(), &object, &self.valid, secrets).unwrap();
-        let files = intents.iter().find(|one| one.kind == Kind::ConfigMap).unwrap();
-        for address in &self.valid.addresses {
-            let folder = self.pods.folder_of(address);
-            for name in
-                ["files", "certificates", "trust", "data", "configuration", "credentials/own"]
-            {
-                fs::create_dir_all(folder.join(name)).unwrap();
-            }
-            let here = folder.display().to_string();
+        self.cluster.render(|address, text| {
             let jmx =
                 format!("72{:02}", address.rsplit_once('.').unwrap().1.parse::<u8>().unwrap());
-            for (name, text) in files.object.data["data"].as_object().unwrap() {
-                let text = [
-                    ("/etc/contrailconfigmaps", "files"),
-                    ("/etc/certificates", "certificates"),
-                    ("/etc/ssl/certs/kubernetes", "trust"),
-                    ("/etc/credentials", "credentials"),
-                    ("/etc/keystore", "keystore"),
-                    ("/etc/cassandra/", "configuration/"),
-                    ("/var/lib/cassandra", "data"),
-                    ("/tmp/cassandra.", "cassandra."),
-                    ("/root/", ""),
-                    ("/dev/termination-log", "last-words"),
-                ]
-                .iter()
-                .fold(text.as_str().unwrap().to_owned(), |text, (there, name)| {
-                    text.replace(there, &format!("{here}/{name}"))
-                });
-                let text = text.replace("/docker-entrypoint.sh", "docker-entrypoint.sh");
-                // Only OpenSDN's images have it.
-                let text = text.replace("/run-reaper.sh &", "env >reaper-environment &");
-                fs::write(folder.join("files").join(name), text.replace(JMX, &jmx)).unwrap();
-            }
-            for (name, value) in &made.data {
-                fs::write(folder.join("certificates").join(name), &value.0).unwrap();
-            }
-            fs::write(folder.join("trust/ca-bundle.crt"), self.authorities.bundle()).unwrap();
-            for password in &self.valid.description.passwords {
-                let path = folder.join("credentials/own").join(password.key);
-                fs::write(path, secret(password.key)).unwrap();
+            let places = [
+                ("/etc/contrailconfigmaps", "files"),
+                ("/etc/certificates", "certificates"),
+                ("/etc/ssl/certs/kubernetes", "trust"),
+                ("/etc/credentials", "credentials"),
+                ("/etc/keystore", "keystore"),
+                ("/etc/cassandra/", "configuration/"),
+                ("/var/lib/cassandra", "data"),
+                ("/tmp/cassandra.", "cassandra."),
+                ("/root/", ""),
+                ("/dev/termination-log", "last-words"),
+            ];
+            let text = self.cluster.mounted(address, text, &places);
+            let text = text.replace("/docker-entrypoint.sh", "docker-entrypoint.sh");
+            // Only OpenSDN's images have it.
+            let text = text.replace("/run-reaper.sh &", "env >reaper-environment &");
+            text.replace(JMX, &jmx)
+        });
+        for address in &self.cluster.valid.addresses {
+            let own = self.cluster.made(address, "credentials/own");
+            for password in &self.cluster.valid.description.passwords {
+                fs::write(own.join(password.key), secret(password.key)).unwrap();
             }
         }
     }
 
     /// Starts the container of the pod there.
     fn start(&mut self, address: &str) {
-        let path = self.pods.folder_of(address).join("log");
-        let log = fs::File::options().create(true).append(true).open(path).unwrap();
+        for name in ["data", "configuration"] {
+            self.cluster.made(address, name);
+        }
+        let log = self.cluster.log_file(address);
         let mut command = self.pods.command(address, "run-cassandra.sh", &[]);
-        let env = &self.valid.description.containers[0].env;
+        let env = &self.cluster.valid.description.containers[0].env;
         command.envs(env.iter().map(|(name, value)| (name, value)));
         // With all that it starts.
         command.process_group(0).stdout(log.try_clone().unwrap()).stderr(log);
@@ -269,26 +219,17 @@ impl Stage {
 
     /// Another node comes to those for which there are files.
     fn more(&mut self, address: &str) {
-        self.valid.addresses.push(address.to_owned());
-        self.valid.addresses.sort();
-        let members = self.valid.members.as_mut().unwrap();
-        members.record = members.record.clone().with(&self.valid.addresses);
-        members.had_quorum = true;
+        self.cluster.add(address);
+        self.cluster.set_had_quorum();
         self.render();
     }
 
-    fn ensemble(&self) -> Arc<dyn Ensemble> {
-        self.valid.description.ensemble.clone().unwrap()
-    }
-
     fn access(&self) -> Access {
-        let exec = Arc::new(Here(self.pods.clone()));
-        Access::new(&self.authorities, OffsetDateTime::now_utc(), exec).unwrap()
+        self.cluster.access(Arc::new(Here(self.pods.clone())))
     }
 
     async fn view(&self) -> Result<View, String> {
-        let answers = self.ensemble().look(&self.access(), &self.valid.addresses).await;
-        View::of(&answers, str::to_owned, |_| false).map_err(|why| format!("{why}; {answers:?}"))
+        self.cluster.view(&self.access()).await
     }
 
     /// Until those serve and are the members, and take clients.
@@ -306,15 +247,11 @@ impl Stage {
                 {
                     return view;
                 }
-                other => assert!(begun.elapsed() < LONGEST, "{other:?}\n{}", self.logs()),
+                other => assert!(begun.elapsed() < LONGEST, "{other:?}\n{}", self.cluster.logs()),
             }
             for (address, server) in &mut self.servers {
                 let ended = server.try_wait().unwrap();
-                assert!(
-                    ended.is_none(),
-                    "{address}: {ended:?}\n{}",
-                    fs::read_to_string(self.pods.folder_of(address).join("log")).unwrap()
-                );
+                assert!(ended.is_none(), "{address}: {ended:?}\n{}", self.cluster.log(address));
             }
             // Java has to start for each look.
             tokio::time::sleep(Duration::from_secs(1)).await;
@@ -327,13 +264,13 @@ impl Stage {
         let mut done: Vec<String> = Vec::new();
         loop {
             let view = self.view().await.unwrap();
-            match self.ensemble().tend(&self.access(), &view).await {
+            match self.cluster.ensemble().tend(&self.access(), &view).await {
                 Ok(None) => return done,
                 Ok(Some(what)) if done.last() != Some(&what) => done.push(what),
                 Ok(Some(_)) => {}
                 Err(error) => done.push(error.to_string()),
             }
-            assert!(begun.elapsed() < LONGEST, "{done:?}\n{}", self.logs());
+            assert!(begun.elapsed() < LONGEST, "{done:?}\n{}", self.cluster.logs());
             // A repair takes its time.
             tokio::time::sleep(Duration::from_secs(1)).await;
         }
@@ -350,11 +287,12 @@ impl Stage {
                     return;
                 }
                 let change = Change::Remove(member.clone());
-                if let Err(why) = self.ensemble().make(&self.access(), &view, &change).await {
+                if let Err(why) = self.cluster.ensemble().make(&self.access(), &view, &change).await
+                {
                     said.push(why.to_string());
                 }
             }
-            assert!(begun.elapsed() < LONGEST, "{said:?}\n{}", self.logs());
+            assert!(begun.elapsed() < LONGEST, "{said:?}\n{}", self.cluster.logs());
             // It hands over what it has.
             tokio::time::sleep(Duration::from_secs(1)).await;
         }
@@ -383,13 +321,13 @@ impl Stage {
         let mut body = vec![0; usize::try_from(length).unwrap()];
         stream.read_exact(&mut body).await.unwrap();
         let text = String::from_utf8_lossy(&body).into_owned();
-        assert_eq!(head[4], 8, "{statement}: {text}\n{}", self.logs());
+        assert_eq!(head[4], 8, "{statement}: {text}\n{}", self.cluster.logs());
         text
     }
 
     /// As OpenSDN does where it has found so many nodes.
     async fn create(&self, factor: u32) {
-        let first = &self.valid.addresses[0];
+        let first = &self.cluster.valid.addresses[0];
         let replication = format!("{{'class': 'SimpleStrategy', 'replication_factor': {factor}}}");
         let create = format!("CREATE KEYSPACE config_db_uuid WITH replication = {replication}");
         self.cql(first, ONE, &create).await;
@@ -418,42 +356,14 @@ impl Stage {
         let begun = Instant::now();
         let down = |said: &str| others.iter().all(|other| said.contains(&format!("DN  {other} ")));
         while !down(&self.pods.manage(address, &["status"]).stdout) {
-            assert!(begun.elapsed() < LONGEST, "{}", self.logs());
+            assert!(begun.elapsed() < LONGEST, "{}", self.cluster.logs());
             tokio::time::sleep(Duration::from_secs(1)).await;
         }
     }
 
-    fn log_has(&self, address: &str, text: &str) -> bool {
-        let path = self.pods.folder_of(address).join("log");
-        fs::read_to_string(path).unwrap_or_default().contains(text)
-    }
-
-    async fn until_log_has(&self, address: &str, text: &str) {
-        let begun = Instant::now();
-        while !self.log_has(address, text) {
-            assert!(begun.elapsed() < LONGEST, "{text}\n{}", self.logs());
-            // It asks the others first.
-            tokio::time::sleep(Duration::from_millis(500)).await;
-        }
-    }
-
-    /// The last of each log.
-    fn logs(&self) -> String {
-        let mut all = String::new();
-        for (address, _) in &self.servers {
-            let path = self.pods.folder_of(address).join("log");
-            let log = fs::read_to_string(path).unwrap_or_default();
-            let lines: Vec<&str> = log.lines().collect();
-            let last = lines[lines.len().saturating_sub(40)..].join("\n");
-            all.push_str(&format!("--- {address}\n{last}\n"));
-        }
-        all
-    }
-
-    fn wipe(&self, address: &str) {
-        let data = self.pods.folder_of(address).join("data");
-        fs::remove_dir_all(&data).unwrap();
-        fs::create_dir(&data).unwrap();
+    async fn logged(&self, address: &str, text: &str) {
+        let said = self.cluster.logged(address, text).await;
+        said.unwrap_or_else(|other| panic!("{other}\n{}", self.cluster.logs()));
     }
 }
 
@@ -487,21 +397,30 @@ async fn three_start_one_after_the_other_and_encrypt_what_they_say() {
     for address in [c, b, a] {
         stage.start(address);
     }
-    stage.until_log_has(b, "nothing is stored here: waiting").await;
+    stage.logged(b, "nothing is stored here: waiting").await;
     assert_eq!(stage.pods.manage(b, &["alive"]).code, 0, "waiting is no reason to be killed");
     assert_ne!(stage.pods.manage(b, &["serves"]).code, 0);
     let view = stage.serve(&[a, b, c]).await;
     assert_eq!(view.leader, a);
     assert!(
-        stage.log_has(a, "starting the first member") && stage.log_has(b, "joining the others")
+        stage.cluster.log(a).contains("starting the first member")
+            && stage.cluster.log(b).contains("joining the others")
     );
-    let spare = stage.ensemble().may_spare(&stage.access(), b).await.unwrap();
+    let spare = stage.cluster.ensemble().may_spare(&stage.access(), b).await.unwrap();
     assert_eq!(spare, None);
     for address in [a, b, c] {
         let plain = std::net::TcpStream::connect((address, 7012));
         assert!(plain.is_err(), "{address} takes what is not encrypted");
-        assert!(stage.log_has(address, "Starting Encrypted Messaging Service on SSL port 7013"));
-        assert!(!stage.log_has(address, &secret("keystorePassword")), "a password is in the log");
+        assert!(
+            stage
+                .cluster
+                .log(address)
+                .contains("Starting Encrypted Messaging Service on SSL port 7013")
+        );
+        assert!(
+            !stage.cluster.log(address).contains(&secret("keystorePassword")),
+            "a password is in the log"
+        );
     }
 }
 
@@ -547,6 +466,7 @@ async fn what_is_stored_follows_the_members_that_come_and_go() {
     assert_eq!((stage.factor(a).await.as_str(), stage.rows(a, ALL).await), ("2", ROWS));
     assert_eq!(stage.pods.manage(c, &["alive"]).code, 0, "it waits for its pod to end");
     stage
+        .cluster
         .ensemble()
         .make(&stage.access(), &stage.view().await.unwrap(), &Change::Remove(leaving))
         .await
@@ -555,8 +475,8 @@ async fn what_is_stored_follows_the_members_that_come_and_go() {
 
     // It comes again as new.
     stage.start(c);
-    stage.until_log_has(c, "setting aside what it had").await;
-    stage.until_log_has(c, "joining the others").await;
+    stage.logged(c, "setting aside what it had").await;
+    stage.logged(c, "joining the others").await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -570,15 +490,15 @@ async fn one_that_has_lost_all_takes_its_own_place_and_none_begins_anew() {
     stage.start(a);
     stage.start(b);
     let before = stage.serve(&[a, b]).await.members;
-    stage.valid.members.as_mut().unwrap().had_quorum = true;
+    stage.cluster.set_had_quorum();
     stage.render();
     stage.create(2).await;
 
     // One has lost all that it had, and takes its own place.
     stage.kill(b);
-    stage.wipe(b);
+    stage.cluster.wipe(b);
     stage.start(b);
-    stage.until_log_has(b, "what this member had is lost: taking its place").await;
+    stage.logged(b, "what this member had is lost: taking its place").await;
     let after = loop {
         if stage
             .servers
@@ -608,9 +528,9 @@ async fn one_that_has_lost_all_takes_its_own_place_and_none_begins_anew() {
 
     // All are lost but one that has nothing of its own: it does not begin anew.
     stage.kill(b);
-    stage.wipe(b);
+    stage.cluster.wipe(b);
     stage.start(b);
-    stage.until_log_has(b, "nothing is stored here: waiting for other members").await;
+    stage.logged(b, "nothing is stored here: waiting for other members").await;
     assert!(stage.view().await.is_err());
 }
 
@@ -641,9 +561,13 @@ async fn with_the_reaper_nobody_manages_it_without_certificate_and_password() {
     let arguments = String::from_utf8_lossy(&arguments);
     let environment =
         fs::read_to_string(stage.pods.folder_of(address).join("reaper-environment")).unwrap();
-    for password in &stage.valid.description.passwords {
+    for password in &stage.cluster.valid.description.passwords {
         assert!(!arguments.contains(&secret(password.key)), "{} is among arguments", password.key);
-        assert!(!stage.log_has(address, &secret(password.key)), "{} is in the log", password.key);
+        assert!(
+            !stage.cluster.log(address).contains(&secret(password.key)),
+            "{} is in the log",
+            password.key
+        );
     }
     let expected = format!("CASSANDRA_REAPER_JMX_AUTH_PASSWORD={}", secret("reaperPassword"));
     assert!(environment.contains(&expected), "{environment}");

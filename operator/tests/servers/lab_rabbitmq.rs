@@ -13,31 +13,18 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
-use k8s_openapi::ByteString;
-use kube::api::DynamicObject;
-use opensdn_operator::build::certificates::{Subject, certificates};
-use opensdn_operator::build::{Secrets, build};
-use opensdn_operator::cache::{Cache, Feed, Kind};
-use opensdn_operator::components::described;
-use opensdn_operator::ensemble::{Access, Change, DATA_LOST, Ensemble, Member, View};
+use opensdn_operator::ensemble::{Access, Change, DATA_LOST, Member, View};
 use opensdn_operator::exec::{Exec, ExecError, Output};
-use opensdn_operator::names::Instance;
-use opensdn_operator::reconcile::fetch::Fetched;
-use opensdn_operator::reconcile::validate::{Valid, validate};
-use opensdn_operator::template::Templates;
-use opensdn_pki::{Authorities, CaProfile};
-use opensdn_runtime::watch::Event;
-use serde_json::json;
-use tempfile::TempDir;
-use time::OffsetDateTime;
+use serde_json::{Value, json};
+
+use crate::cluster::{Cluster, answered};
 
 const PROGRAM: &str = "/usr/lib/rabbitmq/bin/rabbitmq-server";
 /// Much may be built on this machine at the same time.
@@ -78,13 +65,7 @@ impl Exec for Here {
         let output = enter(process, command);
         async move {
             let output = tokio::task::spawn_blocking(move || output.output()).await;
-            let output = output.unwrap().map_err(ExecError::Read)?;
-            let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
-            Ok(Output {
-                code: output.status.code().unwrap_or(-1),
-                stdout: text(&output.stdout),
-                stderr: text(&output.stderr),
-            })
+            Ok(answered(&output.unwrap().map_err(ExecError::Read)?))
         }
         .boxed()
     }
@@ -112,17 +93,15 @@ fn sh(script: &str) -> String {
 
 /// What a cluster has of a RabbitMQ, and its members.
 struct Stage {
-    folder: TempDir,
+    cluster: Cluster,
     word: String,
-    authorities: Authorities,
-    valid: Valid,
     processes: Members,
     children: BTreeMap<String, Child>,
 }
 
 impl Drop for Stage {
     fn drop(&mut self) {
-        let addresses = self.valid.addresses.clone();
+        let addresses = self.cluster.valid.addresses.clone();
         for address in addresses {
             self.end(&address);
             let network = self.network(&address);
@@ -139,20 +118,6 @@ impl Stage {
             std::path::Path::new(PROGRAM).exists(),
             "{PROGRAM} is missing: apt-get install rabbitmq-server"
         );
-        let cache = Cache::default();
-        for address in addresses {
-            let node = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": format!("node-{address}"),
-                "resourceVersion": "1", "labels": {"node-role.kubernetes.io/control-plane": ""}},
-                "status": {"addresses": [{"type": "InternalIP", "address": address}]}});
-            Feed::new(Kind::Node, "").take(&cache, Event::Apply(node));
-        }
-        let object: DynamicObject = serde_json::from_value(object()).unwrap();
-        let instance = Instance { word: "rabbitmq".into(), name: "rabbitmq1".into() };
-        let fetched = Fetched::read(&cache, Arc::new(object), &instance);
-        let component = described().find(|one| one.facts().kind == "Rabbitmq").unwrap();
-        let valid = validate(component, &fetched).unwrap();
-        let now = OffsetDateTime::now_utc();
-        let authorities = Authorities::first(&CaProfile::new("test CA"), now).unwrap();
         static STAGES: AtomicU32 = AtomicU32::new(0);
         let number = STAGES.fetch_add(1, Ordering::Relaxed);
         let word = format!("rmq{}x{number}", std::process::id());
@@ -161,10 +126,8 @@ impl Stage {
              ip -n {word}-switch link add bridge0 type bridge; ip -n {word}-switch link set bridge0 up"
         ));
         Self {
-            folder: TempDir::new().unwrap(),
+            cluster: Cluster::new(object(), addresses, LONGEST),
             word,
-            authorities,
-            valid,
             processes: Members::default(),
             children: BTreeMap::new(),
         }
@@ -174,44 +137,21 @@ impl Stage {
         format!("{}-{}", self.word, address.rsplit('.').next().unwrap())
     }
 
-    fn folder_of(&self, address: &str) -> PathBuf {
-        self.folder.path().join(address)
-    }
-
     /// Writes what the operator applies into the folders that the pods mount.
     fn render(&self) {
-        let object: DynamicObject = serde_json::from_value(object()).unwrap();
-        let subject = |address: &String| Subject { address: address.clone(), host: None };
-        let subjects: Vec<_> = self.valid.addresses.iter().map(subject).collect();
-        let now = OffsetDateTime::now_utc();
-        let made = certificates(None, &subjects, &self.authorities, now, true).unwrap();
-        let secrets = Secrets { certificates: made.data.clone(), ..Secrets::default() };
-        let intents = build(&Templates::new().unwrap(), &object, &self.valid, secrets).unwrap();
-        let files = intents.iter().find(|one| one.kind == Kind::ConfigMap).unwrap();
-        for address in &self.valid.addresses {
-            let folder = self.folder_of(address);
-            for name in ["files", "certificates", "trust", "own", "data", "logs"] {
-                fs::create_dir_all(folder.join(name)).unwrap();
-            }
-            for (name, text) in files.object.data["data"].as_object().unwrap() {
-                let text = text.as_str().unwrap();
-                let text = text.replace("/dev/termination-log", "/var/log/rabbitmq/last-words");
-                fs::write(folder.join("files").join(name), text).unwrap();
-            }
-            for (name, ByteString(value)) in &made.data {
-                fs::write(folder.join("certificates").join(name), value).unwrap();
-            }
+        self.cluster
+            .render(|_, text| text.replace("/dev/termination-log", "/var/log/rabbitmq/last-words"));
+        for address in &self.cluster.valid.addresses {
+            let own = self.cluster.made(address, "own");
             for (name, value) in
                 [("user", "u"), ("password", PASSWORD), ("vhost", "v"), ("erlang_cookie", "C")]
             {
-                fs::write(folder.join("own").join(name), value).unwrap();
+                fs::write(own.join(name), value).unwrap();
             }
-            fs::write(folder.join("trust/ca-bundle.crt"), self.authorities.bundle()).unwrap();
-            let folder = folder.display();
             // As a kubelet mounts Secrets.
             sh(&format!(
-                "chgrp -R 1999 {folder}/certificates {folder}/own
-                 chmod 440 {folder}/certificates/* {folder}/own/*"
+                "cd {}; chgrp -R 1999 certificates own; chmod 440 certificates/* own/*",
+                self.cluster.folder_of(address).display()
             ));
         }
     }
@@ -228,12 +168,14 @@ impl Stage {
                  ip -n {network} addr add {address}/24 dev eth0; ip -n {network} link set eth0 up"
             ));
         }
-        let folder = self.folder_of(address);
-        let log = fs::File::options().create(true).append(true).open(folder.join("log")).unwrap();
+        for name in ["data", "logs"] {
+            self.cluster.made(address, name);
+        }
+        let log = self.cluster.log_file(address);
         let child = Command::new("ip")
             .args(["netns", "exec", &network, "unshare", "--mount", "bash", "-c", ENTER])
             .env("POD_IP", address)
-            .current_dir(&folder)
+            .current_dir(self.cluster.folder_of(address))
             .stdin(Stdio::null())
             .stdout(log.try_clone().unwrap())
             .stderr(log)
@@ -260,7 +202,7 @@ impl Stage {
         let process = self.processes.lock().unwrap()[address];
         sh(&format!("kill -TERM {process}"));
         let status = self.children.remove(address).unwrap().wait().unwrap();
-        assert!(status.success(), "{status}\n{}", self.logs());
+        assert!(status.success(), "{status}\n{}", self.cluster.logs());
         self.end(address);
     }
 
@@ -269,54 +211,23 @@ impl Stage {
         enter(process, command).output().unwrap()
     }
 
-    fn ensemble(&self) -> Arc<dyn Ensemble> {
-        self.valid.description.ensemble.clone().unwrap()
-    }
-
     fn access(&self) -> Access {
-        let exec = Arc::new(Here(Arc::clone(&self.processes)));
-        Access::new(&self.authorities, OffsetDateTime::now_utc(), exec).unwrap()
+        self.cluster.access(Arc::new(Here(Arc::clone(&self.processes))))
     }
 
     async fn view(&self) -> Result<View, String> {
-        let answers = self.ensemble().look(&self.access(), &self.valid.addresses).await;
-        View::of(&answers, str::to_owned, |_| false).map_err(|why| format!("{why}; {answers:?}"))
+        self.cluster.view(&self.access()).await
     }
 
     /// Until those are the members and serve, and no others.
     async fn serve(&self, addresses: &[&str]) -> View {
-        let expected: BTreeSet<String> = addresses.iter().map(|&one| one.to_owned()).collect();
-        let begun = Instant::now();
-        loop {
-            match self.view().await {
-                Ok(view) if view.serving == expected => return view,
-                other => assert!(begun.elapsed() < LONGEST, "{other:?}\n{}", self.logs()),
-            }
-            // Until a member has started.
-            tokio::time::sleep(Duration::from_secs(1)).await;
-        }
+        let served = self.cluster.serve(&self.access(), addresses).await;
+        served.unwrap_or_else(|other| panic!("{other}\n{}", self.cluster.logs()))
     }
 
     async fn logged(&self, address: &str, text: &str) {
-        let begun = Instant::now();
-        while !self.log(address).contains(text) {
-            assert!(begun.elapsed() < LONGEST, "{text}\n{}", self.logs());
-            // It asks each of the others first.
-            tokio::time::sleep(Duration::from_millis(300)).await;
-        }
-    }
-
-    fn log(&self, address: &str) -> String {
-        fs::read_to_string(self.folder_of(address).join("log")).unwrap_or_default()
-    }
-
-    fn logs(&self) -> String {
-        let log = |address: &String| {
-            let log = self.log(address);
-            let lines: Vec<_> = log.lines().rev().take(30).collect();
-            format!("--- {address}\n{}\n", lines.into_iter().rev().collect::<Vec<_>>().join("\n"))
-        };
-        self.valid.addresses.iter().map(log).collect()
+        let said = self.cluster.logged(address, text).await;
+        said.unwrap_or_else(|other| panic!("{other}\n{}", self.cluster.logs()));
     }
 
     async fn forget(&self, address: &str) -> Result<(), String> {
@@ -325,16 +236,12 @@ impl Stage {
             return Err(format!("{address} is no member: {view:?}"));
         };
         let change = Change::Remove(member.clone());
-        let made = self.ensemble().make(&self.access(), &view, &change).await;
+        let made = self.cluster.ensemble().make(&self.access(), &view, &change).await;
         made.map_err(|error| error.to_string())
-    }
-
-    fn wipe(&self, address: &str) {
-        sh(&format!("find {}/data -mindepth 1 -delete", self.folder_of(address).display()));
     }
 }
 
-fn object() -> serde_json::Value {
+fn object() -> Value {
     json!({"apiVersion": "tf.tungsten.io/v1alpha1", "kind": "Rabbitmq",
         "metadata": {"name": "rabbitmq1", "namespace": "tf", "uid": "u", "generation": 1},
         "spec": {"serviceConfiguration": {
@@ -355,7 +262,7 @@ async fn members_come_and_go_and_are_lost() {
     }
     let view = stage.serve(&[a, b, c]).await;
     assert_eq!((hosts(&view), view.leader.as_str()), ([a, b, c].into(), a));
-    stage.valid.members.as_mut().unwrap().had_quorum = true;
+    stage.cluster.set_had_quorum();
     stage.render();
 
     // Who has no certificate does not get in, and the password is that of the Secret, whatever is in it.
@@ -379,16 +286,14 @@ async fn members_come_and_go_and_are_lost() {
     };
     let certificate =
         format!("-cert /etc/certificates/client-{b}.crt -key /etc/certificates/client-key-{b}.pem");
-    assert!(greeting(&certificate), "{}", stage.logs());
+    assert!(greeting(&certificate), "{}", stage.cluster.logs());
     assert!(!greeting(""), "without a certificate");
     let arguments = sh("cat /proc/[0-9]*/cmdline | tr '\\0' ' '");
     assert!(!arguments.contains("50%"), "the password is an argument");
-    assert_eq!(stage.ensemble().may_spare(&stage.access(), a).await.unwrap(), None);
+    assert_eq!(stage.cluster.ensemble().may_spare(&stage.access(), a).await.unwrap(), None);
 
     // One comes by itself.
-    stage.valid.addresses.push(d.to_owned());
-    let members = stage.valid.members.as_mut().unwrap();
-    members.record = members.record.clone().with(&stage.valid.addresses);
+    stage.cluster.add(d);
     stage.render();
     stage.start(d);
     let view = stage.serve(&[a, b, c, d]).await;
@@ -408,12 +313,12 @@ async fn members_come_and_go_and_are_lost() {
 
     // One whose data is lost says so, and joins when it has been taken out.
     stage.end(c);
-    stage.wipe(c);
+    stage.cluster.wipe(c);
     stage.start(c);
     stage.logged(c, "waiting to be taken out").await;
     stage.children.get_mut(c).unwrap().wait().unwrap();
     stage.end(c);
-    let words = fs::read_to_string(stage.folder_of(c).join("logs/last-words")).unwrap();
+    let words = fs::read_to_string(stage.cluster.folder_of(c).join("logs/last-words")).unwrap();
     assert_eq!(words, DATA_LOST);
     stage.serve(&[a, b, d]).await;
     stage.forget(c).await.unwrap();
@@ -432,14 +337,14 @@ async fn one_that_comes_back_empty_and_alone_does_not_begin_anew() {
         stage.start(address);
     }
     stage.serve(&[a, b, c]).await;
-    stage.valid.members.as_mut().unwrap().had_quorum = true;
+    stage.cluster.set_had_quorum();
     stage.render();
     // The one that has started the cluster goes, and then the others.
     stage.end(a);
     stage.serve(&[b, c]).await;
     stage.stop(b);
     stage.stop(c);
-    stage.wipe(a);
+    stage.cluster.wipe(a);
     stage.start(a);
     stage.logged(a, "waiting for a member to serve").await;
     let why = stage.view().await.unwrap_err();
