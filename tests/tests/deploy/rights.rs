@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use opensdn_deploy::names::{configuration, webhook};
 use opensdn_testing::creation_order::wait_for_next_second;
-use opensdn_testing::eventually::TIMEOUT;
+use opensdn_testing::eventually::{TIMEOUT, eventually};
 use opensdn_testing::installer::install_crds;
 use opensdn_testing::kubectl::{kubectl, read, send};
 use opensdn_testing::product::{Installation, Product};
@@ -234,9 +234,14 @@ async fn use_it(sandbox: &Sandbox, product: &Product) -> Outcome {
     // What is put right: what others have added to the configurations.
     let condition = r#"[{"op":"add","path":"/webhooks/0/matchConditions",
         "value":[{"name":"off","expression":"false"}]}]"#;
+    let added = "-o=jsonpath={.webhooks[0].matchConditions}";
     for kind in ["validatingwebhookconfiguration", "mutatingwebhookconfiguration"] {
         let tamper = ["patch", kind, "opensdn-webhook", "--type=json", "-p", condition];
         kubectl(sandbox, &tamper).await?.success();
+        // Before it is deleted: what is gone by then is restored, not put right.
+        let read = async || kubectl(sandbox, &["get", kind, "opensdn-webhook", added]).await;
+        let is = async || read().await.is_ok_and(|said| said.ok && said.out.is_empty());
+        eventually("what was added is taken out", is).await;
     }
     // What is restored: a configuration. What is rotated: the CA and the paths.
     let kind = "validatingwebhookconfiguration";
