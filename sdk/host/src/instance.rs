@@ -64,11 +64,11 @@ impl State {
 /// Why a host function ends the evaluation.
 #[derive(Debug, thiserror::Error)]
 enum Stop {
-    #[error("undeclared look-up {0:?}")]
+    #[error("undeclared lookup {0:?}")]
     UndeclaredLookup(String),
-    #[error("a look-up took longer than the evaluation may")]
+    #[error("a lookup took longer than the evaluation may")]
     Deadline,
-    #[error("the look-ups found more than an evaluation may have")]
+    #[error("the lookups found more than an evaluation may have")]
     FoundTooMuch,
 }
 

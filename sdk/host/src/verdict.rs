@@ -127,7 +127,7 @@ pub enum FailureReason {
     #[error("the answer of the policy is larger than {} KiB", .0 >> 10)]
     ReplyTooLarge(usize),
     /// What it looked up is too large.
-    #[error("the look-ups of the policy found more than {} MiB", .0 >> 20)]
+    #[error("the lookups of the policy found more than {} MiB", .0 >> 20)]
     LookupTooLarge(usize),
     /// It looked up what it had not declared, or what the administrator has not allowed.
     #[error("the policy looked up {0:?}, which it has not declared")]

@@ -160,7 +160,7 @@ impl Replay {
             None => {
                 let text = format!("{} ({} {})", index.name, index.kind, key.1);
                 self.missing.lock().unwrap_or_else(PoisonError::into_inner).push(text.clone());
-                Err(LookupError(format!("the record does not have the look-up {text}")))
+                Err(LookupError(format!("the record does not have the lookup {text}")))
             }
         }
     }
