@@ -24,7 +24,7 @@ typedef struct {
   size_t len;
 } policy_list_option_string_t;
 
-// An object that a look-up found.
+// An object that a lookup found.
 typedef struct opensdn_policy_cluster_found_t {
   policy_string_t   namespace_;
   policy_string_t   name;
@@ -115,7 +115,7 @@ typedef struct opensdn_policy_types_index_t {
   // Where an object's keys stand. A segment `*` means every element of an array or
   // every value of an object; `""` puts every object under the key `""`.
   opensdn_policy_types_pointer_t   key;
-  // What a look-up returns of each object.
+  // What a lookup returns of each object.
   opensdn_policy_types_list_pointer_t   reads;
 } opensdn_policy_types_index_t;
 
@@ -148,7 +148,7 @@ typedef struct {
 } opensdn_policy_types_list_message_t;
 
 typedef struct opensdn_policy_types_metadata_t {
-  // What is wrong when the policy speaks: `even-quorum`.
+  // What is wrong when the policy has a finding: `even-quorum`.
   policy_string_t   name;
   policy_string_t   version;
   policy_string_t   summary;
