@@ -253,9 +253,8 @@ fn event(cause: Cause) -> events::Event {
     let (reason, note) = match cause {
         Cause::Tampered => (
             "ConfigurationTampered",
-            "it was changed by somebody else than the webhook and has been put right; \
-             meanwhile requests may not have been reviewed. What is judged, AdmissionPolicies \
-             say; the audit log says who changed it",
+            "another client changed it; restored. Meanwhile requests may not have been reviewed. \
+             AdmissionPolicies say what is judged; the API server's audit log says who changed it",
         ),
         Cause::Change | Cause::Absent | Cause::Deleted => (
             "ConfigurationDeleted",
