@@ -135,7 +135,7 @@ async fn summary(live: &Live, namespace: &str) -> Result<Read, Failure> {
     let text = map.data.unwrap_or_default().remove(SUMMARY_KEY).unwrap_or_default();
     let summary = serde_json::from_str(&text).map_err(|error| {
         let message = format!("the ConfigMap {namespace}/{AUDIT_REPORT} is no report of an audit");
-        let hint = "delete it: the webhook writes it anew with its next audit";
+        let hint = "delete it: the next audit writes it again";
         Failure::new(Exit::Unreachable, "no-audit", message, hint).because(&error)
     })?;
     Ok(Read::Summary(Box::new(summary)))
