@@ -68,12 +68,12 @@ enum Command {
         #[command(flatten)]
         place: Dir,
     },
-    /// Tell whether the sandbox of a folder runs; exit code 1 when it does not
+    /// Report whether the sandbox of a folder runs; exit code 1 when it does not
     Status {
         #[command(flatten)]
         place: Dir,
     },
-    /// Tell whether this machine can have real nodes; exit code 1 and why when it cannot
+    /// Report whether this machine can have real nodes; exit code 1 and why when it cannot
     #[command(hide = true)]
     LabCheck,
     /// What `up` leaves in the background
