@@ -42,9 +42,9 @@ use networks::{KUBEMANAGERS, NODES, NODES_BY_ADDRESS, Networks, SERVICE_CIDRS};
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct Settings {
-    /// IPv4 networks of pods that the Node objects do not tell.
+    /// IPv4 networks of pods that the Node objects do not list.
     pub pod_subnets: Vec<String>,
-    /// IPv4 networks of Services that the ServiceCIDR objects do not tell.
+    /// IPv4 networks of Services that the ServiceCIDR objects do not list.
     pub service_subnets: Vec<String>,
     /// IPv4 networks of nodes, gateways and other machines of the fabric, for every namespace. Those
     /// of a Kubemanager (`ipFabricSubnets`) count in its own namespace without being named here.
