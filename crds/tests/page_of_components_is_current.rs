@@ -87,7 +87,7 @@ fn row(page: &mut String, port: &Port) -> std::fmt::Result {
         Setting::Fixed => "nothing".to_owned(),
         Setting::Field(field) => format!("`{field}`"),
         Setting::Above(field, more) => format!("`{field}` + {more}"),
-        Setting::ShownAs(field) => format!("nothing; clients are told `{field}`"),
+        Setting::ShownAs(field) => format!("nothing; clients get `{field}`"),
     };
     let open = match open {
         Open::Always => "always".to_owned(),
