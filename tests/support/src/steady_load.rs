@@ -90,7 +90,7 @@ impl SteadyLoad {
     /// Not within [`TIMEOUT`].
     pub async fn goes_on(&self, what: &str) {
         let wanted = self.judged() + 3 * ROUND * self.users.len();
-        eventually(&format!("{what}: the load goes on"), async || self.judged() >= wanted).await;
+        eventually(&format!("{what}: the load continues"), async || self.judged() >= wanted).await;
     }
 
     /// While this happens, and a while after, every request is judged, and rightly.
