@@ -201,7 +201,7 @@ fn versions_stand_in_the_root_only() {
 }
 
 /// Fails when a rule is about a path that is not there: it would check nothing.
-fn check_paths<'p>(paths: impl IntoIterator<Item = &'p str>, all: &[Source]) {
+pub(crate) fn check_paths<'p>(paths: impl IntoIterator<Item = &'p str>, all: &[Source]) {
     let gone = paths.into_iter().filter(|path| !all.iter().any(|one| one.path.starts_with(path)));
     check(gone.map(str::to_owned).collect(), "this rule is about a path that is not there");
 }

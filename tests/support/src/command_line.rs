@@ -9,7 +9,7 @@ use std::io::{self, Write as _};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, CommandFactory as _, Parser, Subcommand};
 use opensdn_error_chain::error_chain;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -154,6 +154,12 @@ enum CommandError {
     Signals(#[source] io::Error),
     #[error("write to standard output")]
     Output(#[source] io::Error),
+}
+
+/// The command line with its help.
+#[must_use]
+pub fn command() -> clap::Command {
+    CommandLine::command()
 }
 
 /// Runs the command line of this process. Errors go to standard error, with their causes.
@@ -310,12 +316,8 @@ fn say(text: &str) -> Result<(), CommandError> {
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory as _;
-
-    use super::CommandLine;
-
     #[test]
     fn command_line_is_consistent() {
-        CommandLine::command().debug_assert();
+        super::command().debug_assert();
     }
 }
