@@ -35,7 +35,7 @@ use crate::reconcile::{Context, Error, reconcile};
 /// How often at least the API server has to say something in a watch.
 const HEARTBEAT: Duration = Duration::from_secs(30);
 /// Until a source that is not there, or must not be read, is asked again.
-const ASK_AGAIN: Duration = Duration::from_secs(300);
+const RETRY_DELAY: Duration = Duration::from_secs(300);
 /// Until a pass that failed is tried again; doubled each time.
 const FIRST_RETRY: Duration = Duration::from_secs(1);
 const LAST_RETRY: Duration = Duration::from_secs(300);
@@ -234,7 +234,7 @@ impl Controllers {
                 }
             }
             drop(events);
-            tokio::time::sleep(ASK_AGAIN).await;
+            tokio::time::sleep(RETRY_DELAY).await;
         }
     }
 
