@@ -1,8 +1,8 @@
 //! What the operator knows of the cluster, kept by one watch for each kind and namespace: nodes, pods, and
 //! what the operator itself has made. Objects lose on the way in what is not needed.
 //!
-//! An object that the operator has just written is in here before its watch tells of it: the next
-//! pass must not write it again. What a watch tells that is older than that is passed over.
+//! An object that the operator has just written is in here before its watch reports it: the next
+//! pass must not write it again. What a watch reports that is older than that is passed over.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -246,13 +246,13 @@ impl Cache {
     }
 }
 
-/// What one watch brings into the cache, and which objects it tells to be looked at again.
+/// What one watch brings into the cache, and which objects have to be looked at again for it.
 #[derive(Debug)]
 pub struct Feed {
     kind: Kind,
-    /// Of which namespace it tells; all, if it is empty.
+    /// Of which namespace it reports; all, if it is empty.
     namespace: String,
-    /// What a new list has told so far.
+    /// What a new list has had so far.
     listed: Option<BTreeSet<Key>>,
 }
 
@@ -263,7 +263,7 @@ impl Feed {
         Self { kind, namespace: namespace.to_owned(), listed: None }
     }
 
-    /// Of which kind it tells.
+    /// Of which kind it reports.
     #[must_use]
     pub fn kind(&self) -> Kind {
         self.kind

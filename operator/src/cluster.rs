@@ -2,7 +2,7 @@
 //! what those have left who made it: kubeadm, OpenShift's installer, the API servers themselves.
 //!
 //! Later sources win, as in tf-operator (`pkg/apis/tf/v1alpha1/cluster_info.go:217`): defaults, kubeadm, OpenShift. Different
-//! here: API servers are all that there are and not one at random, none has a name that nobody resolves, and the
+//! here: API servers are all that there are and not one at random, none has a name that no server resolves, and the
 //! domain of names is `cluster.local` unless another is said.
 
 use std::net::Ipv4Addr;

@@ -146,7 +146,7 @@ pub struct Description {
     pub folders_of_node: Vec<FolderOfNode>,
     /// How many members it needs to do its work.
     pub quorum: Quorum,
-    /// What counts its members itself, and is told of each that comes or goes.
+    /// What counts its members itself, and is notified of each that comes or goes.
     pub ensemble: Option<Arc<dyn Ensemble>>,
     /// The port behind an address that stays, and its name.
     pub service: Option<ServicePort>,
@@ -181,9 +181,9 @@ pub struct Container {
     pub needs_pod_name: bool,
     /// Where it mounts volumes of the component.
     pub mounts: Vec<Mount>,
-    /// What tells that it works.
+    /// What shows that it works.
     pub check: Check,
-    /// What tells that others can use it, where that is not the same.
+    /// What shows that others can use it, where that is not the same.
     pub readiness: Option<Check>,
     /// How many seconds it may take until it works for the first time, where that is more than three minutes.
     pub starts_within: Option<u16>,
@@ -195,7 +195,7 @@ pub struct Container {
     pub capabilities: &'static [&'static str],
     /// Whether it may do everything.
     pub is_privileged: bool,
-    /// A shell command that is run before it is told to end.
+    /// A shell command that is run before it gets the signal to end.
     pub pre_stop: Option<String>,
 }
 
@@ -285,7 +285,7 @@ pub struct ServicePort {
     pub name: Option<&'static str>,
 }
 
-/// What tells that a container works; it judges its own pod only.
+/// What shows that a container works; it judges its own pod only.
 #[derive(Clone, Debug, Default)]
 pub enum Check {
     /// Nothing does: it has no work that could be looked at.

@@ -44,7 +44,7 @@ const LAST_RETRY: Duration = Duration::from_secs(300);
 #[derive(Clone)]
 pub struct Controllers {
     all: Arc<Vec<Controller>>,
-    /// Only who leads fills the queues: nobody reads those of the others.
+    /// Only who leads fills the queues: those of the others are not read.
     is_leading: Arc<AtomicBool>,
 }
 
@@ -257,7 +257,7 @@ impl Controllers {
                     }
                 }
             }
-            // Its Manager tells how it is, another may want one of that name, and others wait for it and have to
+            // Its Manager reports how it is, another may want one of that name, and others wait for it and have to
             // know where it is.
             Kind::Component(_) | Kind::Profile(_) => self.enqueue_all(namespace),
             // The CA, and one whose name another component wants.
@@ -343,7 +343,7 @@ impl Controller {
         let passes = applier(pass, retry, ctx, self.store.clone(), requests, config);
         passes
             .for_each(|ended| {
-                // Of a pass that failed `retry` has told already; other errors are of objects that
+                // A pass that failed `retry` has reported already; other errors are of objects that
                 // are gone.
                 if let Ok((object, _)) = ended {
                     self.failures().remove(&object);

@@ -1,4 +1,4 @@
-//! Services that count their own members: which of them are, is told to the service itself, one change at a
+//! Services that count their own members: which of them are, is reported to the service itself, one change at a
 //! time, after a look at it. What such a service is asked, and how, is in its component; what is done next is
 //! in `plan.rs`, and names no component.
 //!
@@ -81,18 +81,18 @@ pub trait Ensemble: Debug + Send + Sync {
 /// How a member comes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Joins {
-    /// The others are told of it when it runs and has caught up.
+    /// The others are notified of it when it runs and has caught up.
     WhenTold,
-    /// It tells them itself when it starts.
+    /// It notifies them itself when it starts.
     ByItself,
 }
 
 /// How a member goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Leaves {
-    /// The service is told while it runs, and its pod ends then.
+    /// The service is notified while it runs, and its pod ends then.
     BeforeItsPod,
-    /// Its pod ends first, and then the others are told.
+    /// Its pod ends first, and then the others are notified.
     AfterItsPod,
 }
 

@@ -1,4 +1,4 @@
-//! Runs programs in the pods of members: what a service is told by its command line alone.
+//! Runs programs in the pods of members: what a service takes by its command line alone.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;

@@ -105,7 +105,7 @@ async fn make_so(
     Ok((Row::of(service, live.as_deref()), None))
 }
 
-/// Why an object is not to be written, though it has the name: it is another's, or nobody's, and somebody has
+/// Why an object is not to be written, though it has the name: it is another's, or has no owner, and a user has
 /// written what it says.
 fn belongs_to_others(
     facts: &Facts,

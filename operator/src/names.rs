@@ -30,7 +30,7 @@ pub const ADDRESSES: &str = "opensdn.io/addresses";
 pub const STOPPED: &str = "opensdn.io/stopped";
 /// Annotation of a Manager with what may be deleted, as `Kind/name`, with commas between.
 pub const CONFIRM_LOSS: &str = "opensdn.io/confirm-loss";
-/// Annotation of an object that nobody controls with the name of the Manager that may have it.
+/// Annotation of an object without a controller with the name of the Manager that may have it.
 pub const ADOPT: &str = "opensdn.io/adopt";
 
 /// The Secret of a namespace with the CA that the operator made.

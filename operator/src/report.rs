@@ -25,7 +25,7 @@ pub const PAUSED: &str = "Paused";
 /// Longest note of an Event, in bytes; the API server takes no longer one.
 const MOST_NOTE: usize = 1024;
 
-/// The members of a service that counts them have had a quorum: it is not started anew by itself.
+/// The members of a service that counts them have had a quorum: it is not started from nothing by itself.
 pub const HAD_QUORUM: &str = "HadQuorum";
 /// The condition that is False while it is not known of which release the images are.
 pub const RELEASE_KNOWN: &str = "ReleaseKnown";
@@ -34,7 +34,7 @@ pub const RELEASE_KNOWN: &str = "ReleaseKnown";
 const OURS: [&str; 8] =
     [READY, RECONCILING, STALLED, AVAILABLE, DEGRADED, PAUSED, HAD_QUORUM, RELEASE_KNOWN];
 
-/// The statuses that were written, until the watch tells of them: the next pass must not write them again.
+/// The statuses that were written, until the watch reports them: the next pass must not write them again.
 #[derive(Debug, Default)]
 pub struct Reported(Mutex<HashMap<String, (Option<String>, Value)>>);
 

@@ -58,7 +58,7 @@ pub(super) fn files(templates: &Templates, valid: &Valid) -> Result<Files, Build
     Ok(Files { all, digest })
 }
 
-/// What a member is told of the others. Who starts together only those are told that do.
+/// What a member gets to know of the others. Who starts together only those learn that do.
 fn ensemble(valid: &Valid, address: &str) -> Vec<(&'static str, Value)> {
     let Some(members) = &valid.members else { return Vec::new() };
     let record = &members.record;

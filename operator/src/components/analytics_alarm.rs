@@ -1,4 +1,4 @@
-//! AnalyticsAlarm: raises alarms on what analytics is told, and Kafka beside it, by which the collectors tell. Kafka
+//! AnalyticsAlarm: raises alarms on what analytics gets, and Kafka beside it, by which the collectors send it. Kafka
 //! keeps nothing that outlives its container.
 
 use opensdn_crds::component::{self, Component as Facts};

@@ -1,5 +1,5 @@
 //! Cassandra: the database of config, and that of analytics where there is one of its own. Its members find each
-//! other; when one leaves, or is lost, Cassandra is told, and how often it keeps a row goes with their number.
+//! other; when one leaves, or is lost, Cassandra is notified, and how often it keeps a row goes with their number.
 
 mod settings;
 

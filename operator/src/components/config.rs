@@ -121,7 +121,7 @@ impl LinkLocal {
 
     fn values(&self) -> Value {
         let Self { host, fabric_port, name, ip, port } = self;
-        // As the images tell one from the other.
+        // As the images distinguish one from the other.
         let is_address = Network::parse(&format!("{host}/32")).is_some();
         json!({
             "host": host, "is_address": is_address, "fabric_port": fabric_port,

@@ -16,7 +16,7 @@ use crate::network::Network;
 pub(super) struct Control;
 
 const NODE_TYPE: &str = "control";
-// No field changes these, though there are some that look so: others are told them.
+// No field changes these, though there are some that look so: others get their values.
 const INTROSPECT: u16 = 8083;
 const DNS_INTROSPECT: u16 = 8092;
 const DNS: u16 = 53;

@@ -97,7 +97,7 @@ impl Component for Vrouter {
     }
 }
 
-/// What several containers are told of the kind of node.
+/// What several containers get to know of the kind of node.
 fn env(settings: &VrouterConfiguration) -> Vec<(&'static str, String)> {
     let subcluster = settings.subcluster.clone().filter(|name| !name.is_empty());
     let mut env = vec![

@@ -24,7 +24,7 @@ pub(super) struct Webui;
 const HTTPS: u16 = 8143;
 /// Only on 127.0.0.1.
 const JOBS: u16 = 3002;
-/// Of a password that nobody has chosen.
+/// Of a password that no user has chosen.
 const LETTERS: usize = 20;
 
 impl Component for Webui {

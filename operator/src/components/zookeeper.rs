@@ -1,4 +1,4 @@
-//! ZooKeeper: coordinates the config services. Its members are told to itself, over its TLS port, by a
+//! ZooKeeper: coordinates the config services. Its members are reported to itself, over its TLS port, by a
 //! certificate of the operator's own.
 
 use std::sync::Arc;

@@ -35,7 +35,7 @@ pub struct Seat {
     pub is_outdated: bool,
     /// Whether it has found that what was stored is gone.
     pub has_lost_data: bool,
-    /// Whether it has been told to end.
+    /// Whether it is terminating.
     pub is_going: bool,
 }
 
@@ -48,7 +48,7 @@ pub enum Step {
     Wait(String),
     /// So many pods.
     Scale(i32),
-    /// The service is told.
+    /// The service is notified.
     Tell(Change),
     /// A pod is deleted, and made again by its StatefulSet.
     Restart {
@@ -85,7 +85,7 @@ pub fn next(now: &Situation<'_>) -> Step {
     let is_missing =
         |member: &&Member| wanted.contains(&member.host) && !view.serving.contains(&member.host);
     if let Some(member) = view.members.iter().find(is_missing) {
-        // Fewer pods than members: somebody has taken one away.
+        // Fewer pods than members: a user has taken one away.
         let members = count(view.members.len());
         return if now.record.replicas < members {
             Step::Scale(members)
@@ -109,7 +109,7 @@ pub fn next(now: &Situation<'_>) -> Step {
     restart(now)
 }
 
-/// The member is made anew as one that has nothing yet, so that it votes only when it has caught up: with one
+/// The member is made again as one that has nothing yet, so that it votes only when it has caught up: with one
 /// that had lagged behind it could outvote who knows more.
 fn take_out_who_has_lost_data(now: &Situation<'_>) -> Option<Step> {
     let view = now.view;

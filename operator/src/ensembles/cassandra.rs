@@ -1,6 +1,6 @@
 //! The nodes of Cassandra: what they say of each other by `nodetool`, how one leaves, and how often each keyspace keeps
 //! its rows. The latter OpenSDN settles once, by how many nodes there are when it makes a keyspace; what is more than
-//! one node later is nothing but more to lose, unless somebody raises it.
+//! one node later is nothing but more to lose, unless a user raises it.
 //!
 //! It is changed by one at a time, with a repair after each: a quorum of the new number then always meets one of the
 //! old. What a node has to repair it has noted before, beside its data, so that none is forgotten.

@@ -1,5 +1,5 @@
 //! The nodes of RabbitMQ. Its HTTP API neither takes a member out nor says who is to be spared, so they are asked and
-//! told by the command line in their pods.
+//! changed by the command line in their pods.
 
 mod status;
 

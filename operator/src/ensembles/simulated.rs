@@ -1,6 +1,6 @@
-//! A service that counts its members where no container runs, as on simulated nodes: nobody can be asked there. A pod
-//! that is ready serves, the first of them leads, and what the service is told is so at once. The list of members is
-//! in this process alone.
+//! A service that counts its members where no container runs, as on simulated nodes: no member can be asked there. A
+//! pod that is ready serves, the first of them leads, and a change of its members is made at once. The list of members
+//! is in this process alone.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn what_it_is_told_is_so_at_once_and_a_view_from_before_changes_nothing() {
+    fn a_change_is_made_at_once_and_a_view_from_before_changes_nothing() {
         let simulated = Simulated::default();
         let seen = service(&simulated, Joins::WhenTold, &ALL);
         let before = view(&seen).unwrap();

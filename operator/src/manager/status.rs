@@ -77,7 +77,7 @@ impl Row {
         };
         let nodes: BTreeSet<String> =
             status.nodes.into_iter().flatten().filter_map(|(_, node)| node.hostname).collect();
-        // Whoever may write the status of a component can write much.
+        // Anyone who may write the status of a component can write much.
         let message = beginning(&message, MOST_MESSAGE);
         Self {
             facts,

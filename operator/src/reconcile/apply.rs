@@ -20,7 +20,7 @@ pub(crate) enum ApplyError {
     /// The next pass continues.
     #[error(transparent)]
     Call(#[from] CallError),
-    /// Somebody else has an object of that name.
+    /// Another has an object of that name.
     #[error("{}", .0.message)]
     NotOurs(Invalid),
 }
@@ -28,7 +28,7 @@ pub(crate) enum ApplyError {
 /// Writes the intents in their order, and deletes what else the object owns of our kinds.
 ///
 /// # Errors
-/// A call fails, or an object is somebody else's.
+/// A call fails, or an object is another's.
 pub(super) async fn apply(
     ctx: &Context,
     cache: &Cache,
@@ -50,7 +50,7 @@ pub(super) async fn apply(
         write(ctx, cache, intent.kind, &intent.object).await?;
     }
     for ((kind, name), live) in &fetched.owned {
-        // Only a budget is wanted at one time and not at another; all else goes with its owner. Whoever may make
+        // Only a budget is wanted at one time and not at another; all else goes with its owner. Anyone who may make
         // objects can give them our label and owner.
         if *kind != Kind::PodDisruptionBudget
             || intents.iter().any(|one| one.kind == *kind && one.name == *name)
@@ -62,7 +62,7 @@ pub(super) async fn apply(
     Ok(())
 }
 
-/// Why an object of that name is left alone. It is read, once before it is made: watches tell only of what has
+/// Why an object of that name is left alone. It is read, once before it is made: watches report only what has
 /// our label, which anybody can take off and set.
 async fn not_ours(
     ctx: &Context,
@@ -76,7 +76,7 @@ async fn not_ours(
     Ok(there.and_then(|there| belongs_to_others(&there, intent, &fetched.object)))
 }
 
-/// Why an object is not to be written, though it has the name: it is another's, or somebody has made it for
+/// Why an object is not to be written, though it has the name: it is another's, or a user has made it for
 /// himself. What tf-operator has made for the component is the component's.
 fn belongs_to_others(
     there: &DynamicObject,
@@ -94,7 +94,7 @@ fn belongs_to_others(
             owner.kind, owner.name
         )),
         None if there.annotations().get(ADOPT) == Some(&whose) => None,
-        // It has made it, and somebody has taken the owner off.
+        // It has made it, and a user has taken the owner off.
         None if there.annotations().contains_key(APPLIED) => None,
         None => Some(format!(
             "{kind} {name} was there before and is not the operator's: delete it, give {owner_kind} {whose} another \

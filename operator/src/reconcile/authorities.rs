@@ -1,6 +1,6 @@
 //! The CA of a namespace: made when there is none, published to all pods, and replaced in three steps, each of which
-//! waits until every pod is ready for it: announced, then used, and the old one trusted until nobody shows a certificate
-//! of it any more. The steps themselves are in `opensdn_pki::rotation`.
+//! waits until every pod is ready for it: announced, then used, and the old one trusted until no pod shows a
+//! certificate of it any more. The steps themselves are in `opensdn_pki::rotation`.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -51,7 +51,7 @@ fn secret(ctx: &Context, namespace: &str) -> CaSecret {
     CaSecret::new(ctx.client.clone(), spec, rotation())
 }
 
-/// The CA of the namespace: from the cache, else made. It goes on with a rotation, if one is due and the pods are
+/// The CA of the namespace: from the cache, else made. It continues a rotation, if one is due and the pods are
 /// ready for its next step.
 pub(super) async fn obtain(ctx: &Context, fetched: &Fetched) -> Result<Authorities, Error> {
     let namespace = fetched.object.namespace().unwrap_or_default();
@@ -81,7 +81,7 @@ pub(super) async fn obtain(ctx: &Context, fetched: &Fetched) -> Result<Authoriti
     Ok(next)
 }
 
-/// Whether somebody has to look again without any event.
+/// Whether it has to be looked at again without any event.
 pub(super) fn is_rotating(authorities: &Authorities) -> bool {
     authorities.next.is_some() || authorities.previous.is_some()
 }
@@ -104,7 +104,7 @@ fn next(
     let next = advance(published.as_ref())?;
     let is_last = authorities.previous.is_some()
         && next.as_ref().is_some_and(|next| next.previous.is_none() && next.next.is_none());
-    // Somebody would be left with what nobody trusts.
+    // A pod would be left with what no other trusts.
     Ok(next.filter(|_| !is_last || all_are_issued_by(cache, namespace, &authorities.current)))
 }
 
@@ -149,7 +149,7 @@ pub(super) fn published_since(trust: &DynamicObject) -> Option<OffsetDateTime> {
 /// Whether no pod shows a certificate of another CA.
 fn all_are_issued_by(cache: &Cache, namespace: &str, ca: &opensdn_pki::Authority) -> bool {
     let secrets = cache.list(Kind::Secret, namespace);
-    // Whoever may make Secrets can give them our label; these are of components that there are.
+    // Anyone who may make Secrets can give them our label; these are of components that there are.
     let is_of_component = |secret: &DynamicObject| {
         let owner = controller_of(secret);
         let kind = owner.and_then(|owner| Facts::of_kind(&owner.kind)).map(|facts| facts.kind);

@@ -78,7 +78,7 @@ pub struct Pod {
     pub is_ready: bool,
     /// Why a container does not run, in Kubernetes' words.
     pub trouble: Option<String>,
-    /// Whether it has been told to end.
+    /// Whether it is terminating.
     pub is_going: bool,
     /// Of which template it is, as its StatefulSet names it.
     pub revision: Option<String>,

@@ -22,7 +22,7 @@ use crate::exec::InPods;
 pub(super) const LOOK_AGAIN: Duration = Duration::from_secs(3);
 
 /// What was the last to be looked at and found as it shall be, by the UID of the object: while nothing of it
-/// changes nobody is asked.
+/// changes no member is asked.
 #[derive(Debug, Default)]
 pub struct Settled(Mutex<HashMap<String, String>>);
 
@@ -108,7 +108,7 @@ pub(super) async fn plan(
                     step => if_spared(&*ensemble, &access, &view, &seats, step).await,
                 }
             } else {
-                // Before anything is changed it is on record that the service is not to be started anew.
+                // Before anything is changed it is on record that the service is not to be started from nothing.
                 Step::Wait("the members serve for the first time".to_owned())
             };
             members.had_quorum = true;
@@ -135,7 +135,7 @@ async fn tend(ensemble: &dyn Ensemble, access: &Access, view: &View) -> Step {
     }
 }
 
-/// Where no container runs there is nobody to ask.
+/// Where no container runs there is no member to ask.
 fn simulated(
     ctx: &Context,
     fetched: &Fetched,
@@ -206,7 +206,7 @@ fn no_quorum(why: &str, had_quorum: bool) -> String {
     )
 }
 
-/// Does what is left to do of the plan. What fails is said, and looked at anew.
+/// Does what is left to do of the plan. What fails is reported, and looked at again.
 pub(super) async fn act(
     ctx: &Context,
     fetched: &Fetched,

@@ -196,7 +196,7 @@ fn finish(status: Status, conditions: Conditions<'_>, generation: Option<i64>) -
     Status { common, ..status }
 }
 
-/// What the object's status says now; what of it cannot be read is written anew.
+/// What the object's status says now; what of it cannot be read is written again.
 #[must_use]
 pub fn before(fetched: &Fetched) -> Status {
     let status = fetched.object.data.get("status").cloned().unwrap_or_default();

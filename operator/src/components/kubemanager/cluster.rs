@@ -1,4 +1,4 @@
-//! What it is told of the cluster: by its own fields, else by what the cluster says of itself.
+//! What it gets to know of the cluster: by its own fields, else by what the cluster says of itself.
 
 use opensdn_crds::kubemanager::KubemanagerConfiguration;
 

@@ -1,4 +1,4 @@
-//! The node manager beside the daemons of a component: it tells analytics how their processes and the node are.
+//! The node manager beside the daemons of a component: it reports to analytics how their processes and the node are.
 
 use crate::component::{Access, Check, Container, File, Mount, Source, Volume};
 

@@ -44,7 +44,7 @@ pub(super) fn merge(
     Ok(merged.more_config.unwrap_or_default())
 }
 
-/// What is not run yet. It would wait for its data plane for ever.
+/// What is not run yet. It would wait for its data plane without limit.
 pub(super) fn check(settings: &VrouterConfiguration) -> Result<(), SettingsError> {
     if settings.dpdk.is_none() {
         return Ok(());

@@ -65,7 +65,7 @@ pub(super) fn huge_pages(settings: &VrouterConfiguration) -> Option<(&'static st
     large.or_else(|| mebibytes(settings.huge_pages_2m, 2).map(|amount| ("2Mi", amount)))
 }
 
-/// What decides how vhost0 is made. It is part of the pod, since it is made anew only where that is replaced.
+/// What decides how vhost0 is made. It is part of the pod, since it is made again only where that is replaced.
 pub(super) fn of_interface(settings: &VrouterConfiguration) -> Vec<(&'static str, String)> {
     let given = [
         ("DATA_NETWORK", &settings.data_subnet),
@@ -89,7 +89,7 @@ pub(super) fn variables(
     all.into_iter().map(|(name, value)| (name, value.replace("${POD_IP}", "$(POD_IP)"))).collect()
 }
 
-/// What is told the API of the node, besides what all provisioners say.
+/// What is reported to the API of the node, besides what all provisioners report.
 pub(super) fn of_provisioner(
     settings: &VrouterConfiguration,
     variables: &BTreeMap<String, String>,

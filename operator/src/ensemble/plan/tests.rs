@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::*;
 
-/// An ensemble, its StatefulSet, and a scheduler, which do what they are told and take their time.
+/// An ensemble, its StatefulSet, and a scheduler, which do what is asked of them and take their time.
 struct World {
     wanted: Vec<String>,
     members: Vec<Member>,

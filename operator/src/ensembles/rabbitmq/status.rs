@@ -68,7 +68,7 @@ impl Status {
 
 /// What all come to. RabbitMQ has no versions of its list and no leader. So the list counts that most have who answer,
 /// and if no list has most, none does; who is not seen by all others does not serve; and that member leads, which
-/// means that it is told and started again last, whose name comes first.
+/// means that it is notified and started again last, whose name comes first.
 pub(super) fn answers(said: BTreeMap<String, Result<Status, String>>) -> Answers {
     let good = || said.values().flatten();
     let mut lists: BTreeMap<&BTreeSet<String>, usize> = BTreeMap::new();

@@ -33,7 +33,7 @@ pub(super) enum Request<'a> {
 pub(super) struct Acl {
     /// Bits: 1 read, 2 write, 4 create, 8 delete, 16 administer.
     pub(super) permissions: i32,
-    /// How somebody is known: `world`, `x509`.
+    /// How a client is known: `world`, `x509`.
     pub(super) scheme: String,
     /// Who it is.
     pub(super) id: String,
@@ -127,7 +127,7 @@ fn put_text(out: &mut Vec<u8>, text: Option<&str>) {
 pub(super) struct Answer<'a>(pub(super) &'a [u8]);
 
 impl Answer<'_> {
-    /// The number of the request and the error; `None` for what is no answer but tells of a change.
+    /// The number of the request and the error; `None` for what is no answer but reports a change.
     pub(super) fn header(&mut self) -> Result<(i32, i32), Malformed> {
         let number = self.int()?;
         self.take::<8>()?;

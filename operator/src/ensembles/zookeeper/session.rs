@@ -1,6 +1,6 @@
 //! A session with one server of ZooKeeper, over TLS with a certificate. Deliberately not a general client (the
 //! crate `zookeeper-client` is one, and brings a second TLS library and a second runtime): one request at a time,
-//! none is repeated, and nothing reconnects, as the operator looks anew before each step anyway.
+//! none is repeated, and nothing reconnects, as the operator looks again before each step anyway.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -128,7 +128,7 @@ impl Session {
                 let frame = self.receive().await?;
                 let mut answer = Answer(&frame);
                 let (of, error) = answer.header()?;
-                // What is no answer to a request tells of a change.
+                // What is no answer to a request reports a change.
                 if of != number {
                     continue;
                 }

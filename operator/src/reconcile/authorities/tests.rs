@@ -118,7 +118,7 @@ fn the_old_ca_is_trusted_as_long_as_a_pod_shows_a_certificate_of_it() {
     assert_eq!(step(&with(&before), &authorities, days(3)), None);
     let last = step(&with(&after), &authorities, days(1)).unwrap();
     assert_eq!((last.current, last.previous), (after, None));
-    // What somebody has made holds nothing up.
+    // What a user has made holds nothing up.
     assert!(step(&owned_by(&before, "forged"), &authorities, days(3)).is_some());
 }
 
