@@ -241,7 +241,7 @@ impl<S: Surroundings> Reviewer for Admission<S> {
     }
 }
 
-/// To switch a policy off is never refused, whoever says so: else a policy about AdmissionPolicies
+/// To switch a policy off is never refused, no matter who says so: else a policy about AdmissionPolicies
 /// could keep itself in force.
 fn only_warn(verdict: &mut Verdict) {
     for finding in verdict.findings.iter_mut().filter(|finding| finding.denies()) {

@@ -45,7 +45,7 @@ pub use opensdn_deploy::names::webhook::AUDIT_REPORT as REPORT;
 /// Its key.
 pub use opensdn_audit_report::SUMMARY_KEY as REPORT_KEY;
 
-/// Objects per page of a list. Whoever may create objects may give each a megabyte, and a page is held as a
+/// Objects per page of a list. Anyone who may create objects may give each a megabyte, and a page is held as a
 /// whole.
 const PAGE: u32 = 20;
 /// How long the API server may take for one call.

@@ -12,10 +12,10 @@
 //! deleting or changing ours; it is noticed (metric, event, log) and undone within a second. To uninstall,
 //! remove the webhook first and the configurations then; a webhook that drains restores nothing.
 //!
-//! Where somebody else changes them again and again, they are put right ever later, up to once a minute
+//! Where another client changes them again and again, they are put right ever later, up to once a minute
 //! (`configuration/restraint.rs`).
 //!
-//! Where there is none, and where somebody has changed one, it is written only if an API server says
+//! Where there is none, and where another client has changed one, it is written only if an API server says
 //! that it reaches the webhook (`configuration/reach.rs`): no request waits for a webhook that cannot
 //! answer, and who has switched a broken one off has it off until it is repaired.
 

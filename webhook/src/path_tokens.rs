@@ -111,7 +111,7 @@ pub struct PathTokens {
 }
 
 impl PathTokens {
-    /// Accepts `current`, which is what API servers are told, and `others`.
+    /// Accepts `current`, which is what API servers use, and `others`.
     #[must_use]
     pub fn new(current: PathToken, others: impl IntoIterator<Item = PathToken>) -> Self {
         let accepted = std::iter::once(current.clone()).chain(others).collect();
@@ -124,7 +124,7 @@ impl PathTokens {
     /// Replaces them all.
     pub fn replace(&self, current: PathToken, others: impl IntoIterator<Item = PathToken>) {
         let accepted = std::iter::once(current.clone()).chain(others).collect();
-        // Accepted before anybody is told to use it.
+        // Accepted before any API server is to use it.
         self.accepted.store(Arc::new(accepted));
         self.current.send_if_modified(|before| {
             let changed = *before != current;
@@ -139,7 +139,7 @@ impl PathTokens {
         self.accepted.load().iter().any(|token| token.is(text))
     }
 
-    /// What API servers are told, as it changes.
+    /// What API servers are to use, as it changes.
     #[must_use]
     pub fn current(&self) -> watch::Receiver<PathToken> {
         self.current.subscribe()

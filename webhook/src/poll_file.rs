@@ -9,7 +9,7 @@ use tokio::time::{MissedTickBehavior, interval};
 
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Gives `take` the text for as long as it is polled. Of failures in a row `failed` is told the first one.
+/// Gives `take` the text for as long as it is polled. Of failures in a row `failed` gets the first one.
 pub(crate) async fn poll<E>(
     path: &Path,
     take: impl Fn(io::Result<String>) -> Result<(), E>,

@@ -170,7 +170,7 @@ fn start_configuration(context: &Context, discovery: Discovery, demand: Demanded
     configuration::start(deps, writer);
 }
 
-/// What the claim controller asks of the policies, and what it tells them.
+/// What the claim controller asks of the policies, and what it reports to them.
 struct ClaimProgress {
     rollout: Rollout,
     claimed: watch::Sender<ClaimsProgress>,

@@ -13,7 +13,7 @@ thread_local! {
 struct Counting;
 
 fn count(taken: usize, given_back: usize) {
-    // While a thread ends, its counters are gone and nobody asks for them.
+    // While a thread ends, its counters are gone and nothing asks for them.
     let _ = NOW.try_with(|now| {
         now.set(now.get().saturating_add(taken).saturating_sub(given_back));
         let _ = MOST.try_with(|most| most.set(most.get().max(now.get())));

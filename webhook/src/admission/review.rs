@@ -173,7 +173,7 @@ impl<'f> Review<'f> {
         Some(Request { operation: Operation::Create, object, old_object: None, ..request })
     }
 
-    /// Whether nobody may refuse the request, because a wrong object could never go then: it waits
+    /// Whether no policy may refuse the request, because a wrong object could never go then: it waits
     /// for its finalizers and nothing but its metadata changes, or a loss is confirmed and nothing
     /// else, or it is the deletion of an AdmissionPolicy.
     pub(super) fn passes_unjudged(&self) -> bool {
@@ -259,7 +259,7 @@ impl<'f> Review<'f> {
 
     /// The object as its user knows it: `Manager tf/cluster1`, or `Widget tf/a (judged as v1)` for one
     /// that is written in another version than the policies are about. No name is longer than an API server
-    /// takes: whoever calls us may send any.
+    /// takes: a caller may send any.
     pub(super) fn subject(&self) -> String {
         let kind = if self.written_kind.is_empty() { &self.kind } else { &self.written_kind };
         let (kind, version) = (cut(kind, LONGEST_NAME), cut(&self.version, LONGEST_NAME));

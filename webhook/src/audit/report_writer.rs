@@ -26,12 +26,12 @@ use super::{ATTEMPTS, CALL_TIMEOUT, Error, PAGE, REPORT};
 use opensdn_policy_host::stored::{Found, StoredObject};
 
 /// Reports are written one after the other, so that a first audit is no burst of writes; between two,
-/// nobody else is kept waiting for long.
+/// no other is kept waiting for long.
 const WRITE_TIMEOUT: Duration = CALL_TIMEOUT;
 
-/// Stored reports that are known. Whoever may write reports can make any number with our label.
+/// Stored reports that are known. Anyone who may write reports can make any number with our label.
 const MOST_STORED: usize = 50_000;
-/// Whoever may write reports can have any number deleted; the summary waits for it. The next audit goes on.
+/// Anyone who may write reports can have any number deleted; the summary waits for it. The next audit continues.
 const LONGEST_DELETING: Duration = Duration::from_secs(60);
 /// Longest fingerprint; what is longer is none of ours.
 const FINGERPRINT_BYTES: usize = 64;
@@ -64,7 +64,7 @@ struct Target {
 /// API group, namespace and name of a report.
 type Key = (String, String, String);
 
-/// Reports by their versions that were written or read by this process. Whoever may write reports can leave
+/// Reports by their versions that were written or read by this process. Anyone who may write reports can leave
 /// the fingerprint and change what is under it.
 pub(super) type Verified = HashMap<Key, String>;
 

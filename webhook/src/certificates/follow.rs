@@ -1,4 +1,4 @@
-//! The bundle of the CA's Secret, for a process that tells it to API servers, and neither makes nor rotates
+//! The bundle of the CA's Secret, for a process that gives it to API servers, and neither makes nor rotates
 //! the CA. It keeps no key.
 
 use std::sync::Arc;

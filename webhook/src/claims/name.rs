@@ -72,7 +72,7 @@ fn is_label_of_any_length(text: &str) -> bool {
     !text.is_empty() && !text.starts_with('-') && !text.ends_with('-') && text.bytes().all(plain)
 }
 
-/// Whether the holder of a stored claim can be asked for. What cannot is not stored: nobody could have
+/// Whether the holder of a stored claim can be asked for. What cannot is not stored: no user could have
 /// created it. Its name is escaped in the URL, the rest is not.
 pub(super) fn is_addressable(held: &StoredHolder) -> bool {
     let plain = |text: Option<&str>| text.is_none_or(|text| segment(text) == text);

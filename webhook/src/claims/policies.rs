@@ -1,6 +1,6 @@
 //! What is known of the policy by which a claim was made. What one replica has loaded proves nothing
 //! about others: a claim is given up for want of its policy only where the AdmissionPolicy objects
-//! say that nobody enforces it.
+//! say that nothing enforces it.
 
 use std::collections::{BTreeSet, HashSet};
 

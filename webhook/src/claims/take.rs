@@ -153,7 +153,7 @@ impl Acquisition {
         wave: &[(String, Claim)],
         answer: &oneshot::Sender<Result<ClaimGuard, ClaimError>>,
     ) -> Result<(), ClaimError> {
-        // With one key there is nobody that could wait for this request in turn.
+        // With one key there is no other that could wait for this request in turn.
         let rounds = if self.wanted.len() > 1 { ROUNDS } else { 0 };
         let mut rest = wave;
         let mut round = 0;

@@ -14,7 +14,7 @@ pub(super) const NAME: &str = "opensdn-webhook";
 /// Field manager of the configurations.
 pub(super) const MANAGER: &str = "opensdn-webhook";
 /// The annotation with the digest of the entries as we have written them: one that leads only since a
-/// moment knows by it whether somebody else has changed them.
+/// moment knows by it whether another client has changed them.
 const ENTRIES: &str = "opensdn.io/entries";
 
 /// There is one configuration for each.
@@ -42,7 +42,7 @@ pub(super) struct WebhookEndpoint {
     pub(super) namespace: String,
     /// The user as which the webhook is known to the API server.
     pub(super) user: Option<String>,
-    /// What is in the paths that API servers are told.
+    /// What is in the paths that API servers use.
     pub(super) token: PathToken,
 }
 
@@ -89,7 +89,7 @@ pub(super) fn desired(step: Step, plan: &Plan, endpoint: &WebhookEndpoint, bundl
     }))
 }
 
-/// Without it a controller of AKS writes a namespaceSelector of its own into every webhook, and would go on doing
+/// Without it a controller of AKS writes a namespaceSelector of its own into every webhook, and would keep doing
 /// so as often as ours is restored (https://learn.microsoft.com/azure/aks/faq, Admissions Enforcer).
 const LEAVE_ALONE: (&str, &str) = ("admissions.enforcer/disabled", "true");
 
@@ -123,7 +123,7 @@ fn sorted(value: &Value) -> Value {
     }
 }
 
-/// Whether somebody else than us has written entries of the object since we did: they are not those of
+/// Whether another client than us has written entries of the object since we did: they are not those of
 /// the digest, or another field manager has some of them. One that was written before there were digests
 /// has only its managers.
 pub(super) fn is_changed_by_others(object: &Value) -> bool {

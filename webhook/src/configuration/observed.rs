@@ -37,7 +37,7 @@ pub(super) enum Cause {
     Absent,
     /// It was deleted.
     Deleted,
-    /// Somebody changed it.
+    /// Another client changed it.
     Tampered,
 }
 
@@ -84,7 +84,7 @@ impl Configuration {
     pub(super) fn observe(&mut self, event: Event) {
         let is_known = matches!(&event, Event::Apply(object) if self.is_newer_than(object));
         match self.watched.read(event) {
-            // What this process has written since is newer than what the watch still has to tell.
+            // What this process has written since is newer than what the watch still has to report.
             Some(Some(_)) if is_known => {}
             Some(Some(object)) => self.observed = Observed::Present(object),
             Some(None) => self.remove(),
@@ -128,8 +128,8 @@ impl Configuration {
         !matches!(self.observed, Observed::Unknown)
     }
 
-    /// Why it is to be written; none, if it is as it should be. Whoever changes our policies does not
-    /// change what was accepted; whoever changes the configuration does. A process that leads only since a
+    /// Why it is to be written; none, if it is as it should be. A user who changes our policies does not
+    /// change what was accepted; one who changes the configuration does. A process that leads only since a
     /// moment has accepted nothing: it judges by what the configuration carries.
     pub(super) fn cause(&self, desired: &Value) -> Option<Cause> {
         let object = match &self.observed {

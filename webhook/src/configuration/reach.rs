@@ -2,7 +2,7 @@
 //! review it calls the Service's address, so this shows that the network of the pods works, not that
 //! every API server's way does. Where it cannot be asked, a replica that is ready has to be known.
 //!
-//! A configuration that is deleted while they do not is left as it is: somebody has switched the webhook off
+//! A configuration that is deleted while they do not is left as it is: a user has switched the webhook off
 //! because nothing could be written any more, and to restore it would close the way out again.
 
 use std::time::Duration;

@@ -1,7 +1,7 @@
-//! How often a webhook configuration is put right that somebody else changes again and again, as another
+//! How often a webhook configuration is put right that another client changes again and again, as another
 //! program that takes it for its own. The first repairs are made at once; then each waits twice as long
 //! as the one before, up to a bound, so that the two do not write without end. When it has been left
-//! alone for a while, it begins anew. Deliberately not here: what is a repair.
+//! alone for a while, it starts again. Deliberately not here: what is a repair.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use tokio::time::Instant;
 pub(super) const AT_ONCE: u32 = 5;
 /// How long the next one waits.
 const FIRST_DELAY: Duration = Duration::from_secs(2);
-/// No repair waits for longer: so long may be unjudged what somebody keeps from us.
+/// No repair waits for longer: so long may be unjudged what another client keeps from us.
 const LONGEST_DELAY: Duration = Duration::from_secs(60);
 /// Who has left it alone for so long fights no more.
 const QUIET: Duration = Duration::from_secs(600);
@@ -85,7 +85,7 @@ mod tests {
         let seconds: Vec<u64> = repairs.iter().map(Duration::as_secs).collect();
         let expected = [0, 0, 0, 0, 0, 2, 6, 14, 30, 62, 122, 182, 242, 302, 362, 422, 482, 542];
         assert_eq!(seconds, expected);
-        // However long it goes on.
+        // However long it lasts.
         let hour = fight(&mut restraint, start + window, Duration::from_secs(3_600));
         assert!(hour.len() <= 60, "{}", hour.len());
     }

@@ -8,7 +8,7 @@
 //! | `others-fail` | the same, of AdmissionPolicies that say `failureMode: fail` | Fail |
 //!
 //! UniqueClaims are in none of them: they are written by the webhook while it answers. Nor is the
-//! deletion of AdmissionPolicies, which nobody may refuse.
+//! deletion of AdmissionPolicies, which no policy may refuse.
 //!
 //! Where an AdmissionPolicy names a version of a kind, the rules name it, too: the API server then
 //! converts objects that are written in another one (`matchPolicy: Equivalent`). It converts only
@@ -205,7 +205,7 @@ fn version(subject: &Subject<'_>, table: &Snapshot) -> Option<(String, String)> 
     (is_served && !is_only).then(|| (resource.plural, wanted.to_owned()))
 }
 
-/// What nobody may refuse: a policy could keep itself in force. And what has no object that a
+/// What no policy may refuse: a policy could keep itself in force. And what has no object that a
 /// policy could be about: a connection is one to a subresource.
 fn is_never_judged(group: &str, resource: &str, operation: Operation) -> bool {
     let policies = AdmissionPolicy::plural(&());

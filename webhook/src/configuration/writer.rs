@@ -1,5 +1,5 @@
 //! Writes the webhook configurations, where this process leads: what they should say, when that may be
-//! written, and what is reported where somebody else changed them.
+//! written, and what is reported where another client changed them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -50,7 +50,7 @@ pub(crate) struct WriterDeps {
     pub(crate) discovery: Discovery,
     pub(crate) demand: watch::Receiver<Option<Arc<Demand>>>,
     pub(crate) bundle: Bundle,
-    /// What is in the paths that API servers are told.
+    /// What is in the paths that API servers use.
     pub(crate) path_token: watch::Receiver<PathToken>,
     pub(crate) leadership: Leadership,
     pub(crate) drain: Drain,

@@ -46,7 +46,7 @@ pub(super) struct CacheState {
     synced: AtomicBool,
     ever: AtomicBool,
     epoch: Instant,
-    /// Milliseconds from `epoch` to the last sign of life.
+    /// Milliseconds from `epoch` to the last heartbeat.
     heard: AtomicU64,
     why: Mutex<String>,
     ticks: watch::Sender<u64>,

@@ -3,7 +3,7 @@
 //!
 //! A cache that cannot be refreshed makes the policies that need it inconclusive, and their status
 //! says so; all others judge on. All replicas have the same caches, so to leave for the sake of one
-//! would leave nobody to judge. Only a replica that has heard nothing at all from the API server
+//! would leave no replica to judge. Only a replica that has heard nothing at all from the API server
 //! leaves: another one may hear of it. Where requests are sent already, a new cache turns none away.
 
 use std::collections::{BTreeMap, HashMap};

@@ -1,4 +1,4 @@
-//! What the audit of stored objects counts. Whoever does not lead knows nothing of it and exports none of it.
+//! What the audit of stored objects counts. A replica that does not lead knows nothing of it and exports none of it.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 

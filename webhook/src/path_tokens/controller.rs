@@ -115,8 +115,8 @@ impl PathTokenController {
         }
     }
 
-    /// Takes what the Secret has. What API servers are told now is accepted further, also where it is not
-    /// in the Secret any more: somebody has made that anew, or restored an old one.
+    /// Takes what the Secret has. What API servers use now is accepted further, also where it is not
+    /// in the Secret any more: a user has recreated it, or restored an old one.
     fn adopt(&mut self, stored: Stored) {
         if stored == self.stored {
             return;

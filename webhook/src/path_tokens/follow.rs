@@ -1,4 +1,4 @@
-//! The current path token of the Secret, for a process that tells it to API servers, and neither makes nor
+//! The current path token of the Secret, for a process that gives it to API servers, and neither makes nor
 //! replaces one.
 
 use kube::Client;

@@ -20,11 +20,11 @@ const SINCE: &str = "since";
 /// The tokens of the Secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Stored {
-    /// API servers were told this one before.
+    /// API servers used this one before.
     pub(super) previous: Option<PathToken>,
-    /// They are told this one.
+    /// They use this one.
     pub(super) current: PathToken,
-    /// They will be told this one, which every replica accepts already.
+    /// They will use this one, which every replica accepts already.
     pub(super) next: PathToken,
     /// Since when that is so.
     pub(super) since: OffsetDateTime,
@@ -70,7 +70,7 @@ impl Stored {
     }
 
     /// What follows, if it is time. `published` is what all webhook configurations carry: unless that is
-    /// the current token, some API server may still be told an older one, and replacing would lock it out.
+    /// the current token, some API server may still use an older one, and replacing would lock it out.
     pub(super) fn advance(
         &self,
         published: Option<&PathToken>,

@@ -22,7 +22,7 @@ use super::module_store::ModuleStore;
 /// the background, is looked at when the policy is loaded, and is fast the next time.
 const COMPILE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Modules that are checked at once. Each holds its bytes until it is compiled, also when nobody
+/// Modules that are checked at once. Each holds its bytes until it is compiled, also when no request
 /// waits for the answer any more.
 const MAX_CHECKS: usize = 4;
 

@@ -193,7 +193,7 @@ pub(crate) fn run(request: &CompileRequest) -> ExitCode {
     lower_priority();
     let outcome = limit(request.mebibytes).and_then(|()| compile_into(&request.folder));
     let Err(failure) = outcome else { return ExitCode::SUCCESS };
-    // Where nobody reads it, the exit code still says the most.
+    // Where nothing reads it, the exit code still says the most.
     let _said = writeln!(io::stderr(), "{}", error_chain(&failure));
     exit_code(&failure).into()
 }
@@ -221,11 +221,11 @@ fn lower_priority() {
 }
 
 /// Memory that is only reserved does not count, as the engine reserves gigabytes; what could be
-/// written to does. Whoever takes more dies of it, so there are no core files.
+/// written to does. A compiler that takes more dies of it, so there are no core files.
 fn limit(mebibytes: u64) -> Result<(), Failure> {
     let limits = [
         (Resource::Data, mebibytes << 20, mebibytes << 20),
-        // At the first it is told by a signal, which says why it died.
+        // At the first it gets a signal, which says why it died.
         (Resource::Cpu, PROCESSOR_SECONDS, PROCESSOR_SECONDS + 10),
         (Resource::Core, 0, 0),
     ];

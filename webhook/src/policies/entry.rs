@@ -49,7 +49,7 @@ pub(super) struct Entry {
     /// What the module says that it is about, where it has been asked.
     interests: Option<Vec<Interest>>,
     /// Why nothing is in force, from the first failure on. Not undone by what may become of the next
-    /// attempt: until that is in force, nobody judges.
+    /// attempt: until that is in force, nothing judges.
     failure: Option<Vec<Problem>>,
     serving: Option<Binding>,
 }

@@ -120,7 +120,7 @@ impl Loader {
         let way = if is_built_in { &self.built_in } else { &self.others };
         // The semaphore is never closed; a permit more or less is no reason to fail.
         let _permit = way.acquire().await;
-        // Somebody else may have waited for the same.
+        // Another caller may have waited for the same.
         if let Some(known) = self.find(digest).await {
             return known;
         }

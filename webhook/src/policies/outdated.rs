@@ -9,7 +9,7 @@ use tokio::time::Instant;
 /// An API server that restarts is back by then.
 const TOLERATED: Duration = Duration::from_secs(15);
 
-/// Since when nothing is heard of the AdmissionPolicies.
+/// Since when the watch of AdmissionPolicies is disconnected.
 #[derive(Debug, Default)]
 pub(super) struct Silence {
     since: Option<Instant>,

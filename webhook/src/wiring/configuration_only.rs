@@ -52,7 +52,7 @@ pub fn start(context: ConfigurationContext, engines: Engines) {
     });
     let deps = configuration::Deps {
         client: client.clone(),
-        // Nobody here rotates anything.
+        // Nothing here rotates anything.
         published: watch::channel(None).0,
         published_path: watch::channel(None).0,
         drain: drain.clone(),

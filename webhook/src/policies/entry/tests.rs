@@ -66,7 +66,7 @@ async fn what_enforces_is_missed_from_its_first_failure_until_it_is_in_force() {
     end(&mut entry, Err(failed(Retry::Later)));
     let why = entry.inactive("p", false).unwrap().why;
     assert!(why.contains("the compiler was killed"), "{why}");
-    // Another content, or another specification: until one is in force nobody judges.
+    // Another content, or another specification: until one is in force nothing judges.
     entry.state = State::Loading;
     assert!(entry.inactive("p", false).is_some());
     let binding = binding().await;

@@ -141,7 +141,7 @@ async fn what_is_known_and_what_is_built_in_wait_for_no_other_module() -> Outcom
     let setting = Setting::new()?;
     let known = Digest::of(setting.module.bytes);
     let loader = setting.loader(setting.script("exit 1")?)?;
-    // Somebody else's module is being compiled all the while.
+    // Another user's module is being compiled all the while.
     let _compiling = loader.others.acquire().await?;
     assert!(loader.load(setting.module.bytes.into(), None).await.is_err_and(|one| one.is_final()));
     let _built_in = loader.built_in.acquire().await?;

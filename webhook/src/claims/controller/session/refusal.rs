@@ -89,10 +89,10 @@ impl Refusals {
 }
 
 /// Why the API server refuses the write, if that is what it says, and not that it has no time, or that
-/// somebody else was faster.
+/// another was faster.
 fn refusal(error: &CallError) -> Option<String> {
     let status = error.status()?;
-    // Then a webhook of somebody else wants to see only claims that are stored.
+    // Then a webhook of another product wants to see only claims that are stored.
     let is_of_probes = status.message.contains("does not support dry run");
     let is_refused = ![408, 409, 429].contains(&status.code) && !is_of_probes;
     is_refused.then(|| error_chain(error))

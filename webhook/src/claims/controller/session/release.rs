@@ -2,7 +2,7 @@
 //! after it: one that claims it too, and what the holder controls or is controlled by, which a policy
 //! may have exempted. If there is one, the claim becomes that object's by one write on condition that
 //! nothing has changed; only if there is none it is deleted, on the same condition. So the key is
-//! free at no moment while a stored object needs it, wherever this process ends and whoever else
+//! free at no moment while a stored object needs it, wherever this process ends and whatever else
 //! takes itself for the leader.
 //!
 //! Lookups of policies may lag behind. So where an object is exempt by them, it counts as exempt only

@@ -51,11 +51,11 @@ impl<'k, K: Clone + Eq + Hash + Send + 'k, T: 'k> Running<'k, K, T> {
 /// How soon something has to be done about a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Urgency {
-    /// Its holder is gone, and somebody may wait for the key.
+    /// Its holder is gone, and a claimant may wait for the key.
     HolderDeleted,
     /// A stored object is without the claim that it makes.
     NotWritten,
-    /// Nobody is known to need it: there may be hundreds of these.
+    /// No claimant is known to need it: there may be hundreds of these.
     LeftBehind,
 }
 
