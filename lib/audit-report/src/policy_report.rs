@@ -35,7 +35,7 @@ pub const API_GROUPS: [ApiGroup; 2] = [
 pub const MANAGED_BY_LABEL: &str = "app.kubernetes.io/managed-by";
 /// Its value.
 pub const MANAGED_BY: &str = "opensdn-webhook";
-/// Annotation that tells whether the results are still the same, without reading them.
+/// Annotation that says whether the results are still the same, without reading them.
 pub const FINGERPRINT: &str = "opensdn.io/results";
 /// Who found it, as dashboards group by it.
 pub const SOURCE: &str = "opensdn";

@@ -223,7 +223,7 @@ impl ApplyRequest<'_> {
 }
 
 /// The API server reads what is applied as YAML. That refuses control characters which JSON has as they are,
-/// so that one in somebody's label would refuse all that is written together with it, and folds three kinds
+/// so that one in a user's label would refuse all that is written together with it, and folds three kinds
 /// of line breaks.
 fn escape_for_yaml(json: Vec<u8>) -> Vec<u8> {
     let differs = |letter: char| {

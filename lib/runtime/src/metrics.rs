@@ -21,7 +21,7 @@ pub use prometheus_client::encoding as __encoding;
 pub type SecondsGauge = Gauge<f64, AtomicU64>;
 
 /// A gauge that is exported while its value is known. A plain one would say 0, which for a time is 1970 and for
-/// a number that somebody else knows better is wrong.
+/// a number that another knows better is wrong.
 #[derive(Clone, Debug)]
 pub struct KnownGauge<N>(Arc<Mutex<Option<N>>>);
 

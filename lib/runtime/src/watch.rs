@@ -40,7 +40,7 @@ pub struct WatchSpec {
     pub label_selector: String,
     /// Metadata only, where the rest is large and not needed.
     pub metadata_only: bool,
-    /// How often at least there has to be a sign of life.
+    /// How often at least there has to be a heartbeat.
     pub heartbeat: Duration,
 }
 

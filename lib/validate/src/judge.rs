@@ -232,7 +232,7 @@ impl Judge<'_> {
     ) {
         let Answers { findings, claims, failures } = answers;
         // Where nothing is known of a kind, that an object of it is not there is no finding: what was not
-        // looked up is told once.
+        // looked up is reported once.
         let findings = findings.into_iter().filter(|found| !self.is_unknown(found));
         judged.findings.extend(findings.map(|found| self.of_policy(located, subject, found)));
         judged.claims = claims

@@ -20,7 +20,7 @@
 //!     code: "TEAM0001",
 //!     severity: Severity::Deny,
 //!     title: "a ConfigMap has no owner",
-//!     explanation: "Nobody can be asked about it.",
+//!     explanation: "No one can be asked about it.",
 //!     hint: "set the label owner",
 //! };
 //!

@@ -45,7 +45,7 @@ pub enum CacheError {
 }
 
 impl CacheError {
-    /// Whether there is no room left, which somebody can make.
+    /// Whether there is no room left, which a user can make.
     #[must_use]
     pub fn is_full(&self) -> bool {
         let (Self::Folder(_, error) | Self::Write(_, error)) = self else { return false };
@@ -150,7 +150,7 @@ impl Cache {
         self.stage(engine, module, code)?.keep()
     }
 
-    /// Writes the precompiled code beside the entries: nobody finds it until it is kept.
+    /// Writes the precompiled code beside the entries: no one finds it until it is kept.
     pub(crate) fn stage(
         &self,
         engine: &Engine,

@@ -199,7 +199,7 @@ impl PolicySet {
     }
 
     /// An object of a closed group is refused where no slot becomes free, so those have slots that
-    /// nobody else can take.
+    /// no other can take.
     fn call(&self, binding: &Binding, request: &Request<'_>, context: &Context) -> Call {
         let class = match self.is_closed(request.group) {
             true => SlotClass::Kept,

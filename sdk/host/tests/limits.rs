@@ -267,7 +267,7 @@ async fn said_of(bytes: &[u8]) -> String {
     said
 }
 
-/// Each ended the process, or a thread of it for ever, when its settings were checked.
+/// Each ended the process, or a thread of it without limit, when its settings were checked.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_schema_whose_references_are_deep_or_double_is_not_loaded() {
     let chain = |count| definitions(count, |before| format!(r#"{{"$ref":"{before}"}}"#));

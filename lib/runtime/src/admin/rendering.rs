@@ -1,5 +1,5 @@
 //! The text of the metrics, for everybody who reaches the port and so also for strangers: it is rendered
-//! one at a time, a few times a second at most, and once for all who wait for it together. Nobody is
+//! one at a time, a few times a second at most, and once for all who wait for it together. No one is
 //! given a text from before he asked. Deliberately not here: HTTP.
 
 use std::fmt;

@@ -308,7 +308,7 @@ mod tests {
         while !chosen.load(Ordering::Relaxed) {
             yield_now().await;
         }
-        // On one thread the connection has heard of it by now.
+        // On one thread the connection knows of it by now.
         assert_eq!(registry.evicted(), 0);
         assert!(registry.admit().is_none(), "its place is taken");
         finish.notify_one();

@@ -1,8 +1,8 @@
 //! How much of the objects a watch asks for, and how a list of it is read. What is not wanted is not
 //! held: Secrets weigh up to a megabyte each, and a namespace may have hundreds of them.
 //!
-//! The API server can leave the data of Secrets out, but tells the type only in the columns that it
-//! makes for people (`Table`). The names of keys it tells in whole Secrets only; those come a few at a
+//! The API server can leave the data of Secrets out, but gives the type only in the columns that it
+//! makes for people (`Table`). The names of keys it gives in whole Secrets only; those come a few at a
 //! time, and their values are skipped as they are read.
 
 use std::collections::BTreeMap;

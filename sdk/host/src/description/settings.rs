@@ -25,7 +25,7 @@ pub const MAX_SETTINGS_STEPS: usize = 20_000_000;
 const PATTERN_VALUES: usize = 100;
 /// Up to as many steps, every error is collected; beyond, they could be more than memory holds.
 const MAX_COLLECTED_STEPS: usize = 200_000;
-/// More errors than these help nobody.
+/// More errors than these are of no help.
 const MAX_ERRORS: usize = 20;
 
 /// With these, what a reference leads to is only known while a validator runs.
@@ -178,7 +178,7 @@ impl<'s> Measure<'s> {
 
     fn follow(&mut self, target: &'s str, depth: usize) -> Result<(), SchemaError> {
         let named = || cut(target, MAX_TEXT_BYTES).into_owned();
-        // Escapes that a validator would read otherwise are left to nobody.
+        // Escapes that a validator would read otherwise are left to none.
         let pointer = target
             .strip_prefix('#')
             .filter(|rest| rest.is_empty() || rest.starts_with('/'))

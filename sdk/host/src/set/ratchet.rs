@@ -1,7 +1,7 @@
 //! Ratcheting: an update is not refused for what the stored object has wrong already. Rules come
-//! later than objects do; whoever changes one field is not made to put right all others first.
+//! later than objects do; a user who changes one field is not made to put right all others first.
 //!
-//! A finding becomes a warning if the stored object, judged as if nobody in particular created it, has
+//! A finding becomes a warning if the stored object, judged as if no particular user created it, has
 //! the same one: same policy, code, field and message, and the field has the same value. What the
 //! update itself does wrong is no finding about the stored object, so it is refused all the same.
 //! Deliberately not here: the verdict, which is `PolicySet::evaluate`'s; this only makes it milder.
@@ -36,7 +36,7 @@ impl PolicySet {
         if request.operation != Operation::Update {
             return;
         }
-        // As if nobody in particular created it: a rule about who may change what, or about what must not
+        // As if no particular user created it: a rule about who may change what, or about what must not
         // change at all, says nothing of what is stored.
         let stored = Request {
             operation: Operation::Create,
@@ -91,7 +91,7 @@ fn never_ratchets(metadata: &Metadata) -> impl Iterator<Item = &str> {
 /// them, if the field has the same value in both. `object` and `old` are their JSON texts.
 pub fn ratchet(findings: &mut [Finding], stored: &[Finding], object: &str, old: &str) {
     let known: HashSet<_> = stored.iter().map(identity).collect();
-    // Of two texts that were cut nobody can say that they are the same.
+    // Of two texts that were cut it cannot be said that they are the same.
     let is_whole =
         |finding: &Finding| finding.pointer.len().max(finding.message.len()) <= MAX_TEXT_BYTES;
     let same = |finding: &&mut Finding| {
