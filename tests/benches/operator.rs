@@ -103,7 +103,7 @@ async fn one_manager() -> Outcome<Vec<Row>> {
     kubectl(&sandbox, &["label", "-n", "one", "managers.tf.tungsten.io", "it", "look=again"])
         .await?
         .success();
-    // Nothing tells of a call that is not made.
+    // Nothing reports a call that is not made.
     sleep(QUIET).await;
     proxy.quiet_for(QUIET).await;
     rows.push(

@@ -1,4 +1,4 @@
-//! Modules made to end whoever looks at them, and the plugin, which looks at what its user was sent.
+//! Modules made to end what looks at them, and the plugin, which looks at what its user was sent.
 //! Deliberately not here: the webhook's compiler (`webhook_compiler`), and the bounds themselves,
 //! which are tested in the host.
 
@@ -17,7 +17,7 @@ pub(crate) struct Hostile {
     pub(crate) said: &'static str,
 }
 
-/// Each ended a process, or kept a thread of it for ever.
+/// Each ended a process, or kept a thread of it without limit.
 pub(crate) fn hostile_modules() -> Result<Vec<Hostile>, Failed> {
     let chain = |before: String| format!(r#"{{"$ref":"{before}"}}"#);
     let double =

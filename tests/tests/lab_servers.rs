@@ -16,7 +16,7 @@ const GOLDEN: &str =
 /// The address and the port of the golden files, and others that are free here.
 const ADDRESSES: [(&str, &str); 2] = [("192.0.2.10", "127.0.0.2"), ("6390", "16390")];
 
-/// Both containers of the pod, one after the other asked, given a new certificate, and told to end.
+/// Both containers of the pod, one after the other asked, given a new certificate, and ended by a signal.
 const POD: &str = r#"
 set -eu
 mkdir -p /etc/contrailconfigmaps /etc/certificates /etc/stunnel /var/run/stunnel

@@ -127,7 +127,7 @@ async fn three_members_become_five_and_three_again_one_at_a_time() -> Outcome {
     operator.stop(0).await;
     operator.start(0)?;
     eventually("it has looked after a restart", async || passes().await >= 1.0).await;
-    // Nothing tells of a call that is not made.
+    // Nothing reports a call that is not made.
     tokio::time::sleep(LOOKED_AGAIN).await;
     assert_eq!(calls(&sandbox)?, asked, "calls of passes that had nothing to do");
     Ok(())

@@ -176,7 +176,7 @@ async fn disturbed(
 ) -> Result<bool, Failed> {
     let name = format!("{number}-{fault:?}").to_lowercase().replace(['(', ')'], "-");
     let run = Run::start(sandbox, name.trim_end_matches('-'), &[(number, fault)]).await?;
-    // After an answer it goes on by itself.
+    // After an answer it continues by itself.
     let mut is_killed = matches!(fault, Fault::Answer(_));
     let mut state = run.play(&mut is_killed).await?;
     let what = format!("write {number}, {fault:?}");

@@ -100,7 +100,7 @@ async fn each_service_becomes_an_object_and_goes_only_when_that_is_confirmed() -
     assert_eq!((&redis["versions"], &redis["reason"]), (&json!(["R24.1"]), &json!("PodsReady")));
     let status = get(&sandbox, MANAGER).await["status"].clone();
     assert_eq!(status["redis"], json!([{"name": "redis1", "active": true}]), "{status:#}");
-    // What somebody changes in an object that the Manager has made is put right; what it does not name stays.
+    // What a user changes in an object that the Manager has made is put right; what it does not name stays.
     let port = r#"{"spec":{"commonConfiguration":{"logLevel":"debug","distribution":"ubuntu"}}}"#;
     change(&sandbox, &["patch", "--type=merge", "-p", port], REDIS, &[]).await?;
     let common = async || object(&sandbox, "Redis").await["spec"]["commonConfiguration"].clone();
@@ -175,7 +175,7 @@ async fn only_what_is_granted(sandbox: &Sandbox) -> Outcome {
 }
 
 /// What no request shows: an Event that is repeated within minutes is counted up; the API server asks by itself
-/// whether an owner may be named that keeps its owner from going before; a CA is written anew only when it is
+/// whether an owner may be named that keeps its owner from going before; a CA is written again only when it is
 /// rotated; and no program can be run in simulated pods.
 fn is_not_seen(right: &str) -> bool {
     const NOT_SEEN: [&str; 4] = [
@@ -282,7 +282,7 @@ async fn what_belongs_to_others_is_left_alone_and_a_paused_manager_changes_nothi
     assert_eq!(port().await, 7000);
     do_as_told(&sandbox, &json!(condition(&sandbox, "Stalled").await[2])).await?;
     ready(&sandbox).await;
-    // Of what nobody but its first writer says it keeps the value: an apply adds to it.
+    // Of what only its first writer says it keeps the value: an apply adds to it.
     assert_eq!(get(&sandbox, REDIS).await["metadata"]["ownerReferences"][0]["name"], "cluster1");
 
     change(&sandbox, &["annotate"], MANAGER, &["opensdn.io/paused=true"]).await?;

@@ -29,7 +29,7 @@ fn promises(page: &str) -> Vec<(usize, &str)> {
     rows
 }
 
-/// What stands in backticks as `path::name`.
+/// What is in backticks as `path::name`.
 fn tests(text: &str) -> Vec<(&str, &str)> {
     let in_backticks = text.split('`').skip(1).step_by(2);
     in_backticks.filter_map(|text| text.rsplit_once("::")).collect()

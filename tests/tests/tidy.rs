@@ -375,7 +375,7 @@ fn few_files_write_to_a_cluster() {
     check(wrong, "write by opensdn_runtime::apply");
 }
 
-/// A user writes the names of our objects into scripts and rules: each stands in one place.
+/// A user writes the names of our objects into scripts and rules: each is in one place.
 #[test]
 fn names_of_our_objects_stand_in_one_place() {
     let all = sources(&[".rs"]);

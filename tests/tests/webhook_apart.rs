@@ -70,7 +70,7 @@ impl World {
         line.rsplit(' ').next()?.parse().ok()
     }
 
-    /// The path that the API server is told.
+    /// The path that the API server uses.
     async fn path(&self) -> Option<String> {
         let object = self.configuration().await.ok()?;
         let url = object["webhooks"][0]["clientConfig"]["url"].as_str()?;
@@ -84,7 +84,7 @@ impl World {
         Ok(())
     }
 
-    /// How many CAs the API server is told to trust.
+    /// How many CAs the API server is to trust.
     async fn trusted(&self) -> usize {
         let entries = self.validating().get(webhook::NAME).await.ok().and_then(|one| one.webhooks);
         let entries = entries.unwrap_or_default();
@@ -235,7 +235,7 @@ async fn replicas_judge_on_while_nobody_writes_the_configurations() -> Outcome {
     world.policy("duplicate-link-local", spec).await?;
     let accepted = async || world.create("second", "169.254.7.1").await.is_ok();
     eventually("the policy refuses no more", accepted).await;
-    // Nor does a rotation go further than what the API server has been told.
+    // Nor does a rotation go further than what the API server knows.
     let path = world.path().await;
     world.annotate(webhook::PATH_SECRET, "opensdn.io/rotate-paths").await?;
     let secrets: Api<Secret> = Api::namespaced(world.client.clone(), NAMESPACE);

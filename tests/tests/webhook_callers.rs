@@ -1,4 +1,4 @@
-//! Who may have something reviewed: API servers, which are told a path that nobody else knows. A real API
+//! Who may have something reviewed: API servers, which use a path that no other caller knows. A real API
 //! server, and a stranger who reaches the webhook's port.
 
 use k8s_openapi::api::admissionregistration::v1::ValidatingWebhookConfiguration;
@@ -61,7 +61,7 @@ impl World {
         services.create(&PostParams::default(), &service).await
     }
 
-    /// The path that the API server is told.
+    /// The path that the API server uses.
     async fn told(&self) -> Result<String, Failed> {
         let api: Api<ValidatingWebhookConfiguration> = Api::all(self.client.clone());
         let entries = api.get(webhook::NAME).await?.webhooks.unwrap_or_default();
@@ -78,7 +78,7 @@ impl World {
         Api::namespaced(self.client.clone(), NAMESPACE)
     }
 
-    /// Asks for other tokens, and waits until the API server is told another path than `before`.
+    /// Asks for other tokens, and waits until the API server uses another path than `before`.
     async fn replace_paths(&self, before: &str) -> Result<String, Failed> {
         let ask = json!({"metadata": {"annotations": {ROTATE: "it was seen"}}});
         let ask = Patch::Merge(ask);
@@ -170,7 +170,7 @@ async fn a_deleted_secret_of_paths_is_restored_and_the_path_stays() -> Outcome {
     Ok(())
 }
 
-/// Why paths are replaced by themselves: the API server tells its users.
+/// Why paths are replaced by themselves: the API server shows them to its users.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_api_server_shows_the_path_to_a_user_whose_call_failed() -> Outcome {
     let world = World::start().await?;

@@ -44,7 +44,7 @@ const LOOPS: usize = 1_400;
 enum Limit {
     /// The kernel. The compiler counts, too.
     Cgroup(MemoryCgroup),
-    /// We look at it; the webhook is told by a flag.
+    /// We look at it; the webhook knows it by a flag.
     Looked,
 }
 

@@ -26,7 +26,7 @@ const MARK: &str = "MARKED-9f2c61";
 /// The code of the policy's one message.
 const CODE: &str = "TEST0002";
 
-/// What somebody can read, by what it is.
+/// What a user can read, by what it is.
 type Outputs = BTreeMap<String, String>;
 
 fn indiscreet() -> Result<Vec<u8>, Failed> {
@@ -180,7 +180,7 @@ async fn use_its_own(world: &mut World) -> Outcome {
     Ok(())
 }
 
-/// Everything that somebody can read of the webhook.
+/// Everything that a user can read of the webhook.
 async fn gather(world: &mut World) -> Outcome {
     world.keep("Events", &["events.events.k8s.io", "-A"]).await?;
     let ours = ["-A", "admissionpolicies,uniqueclaims,vrouters.tf.tungsten.io"];

@@ -51,7 +51,7 @@ fn vrouter(secret: &str) -> String {
     .to_string()
 }
 
-/// What a user is told of a Vrouter that pulls images by this Secret.
+/// What a user gets to know of a Vrouter that pulls images by this Secret.
 async fn said_of(sandbox: &Sandbox, secret: &str) -> Result<String, Failed> {
     let create = ["create", "--dry-run=server", "-f", "-"];
     let output = sandbox.kubectl_with_input(&create, &vrouter(secret)).await?;

@@ -29,9 +29,9 @@ use crate::eventually::eventually;
 /// What becomes of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// It does not reach the API server, and nobody answers.
+    /// It does not reach the API server, and no answer comes.
     LoseRequest,
-    /// It is made, and nobody says so.
+    /// It is made, and no answer says so.
     LoseAnswer,
     /// It does not reach the API server, and this is the answer.
     Answer(u16),

@@ -283,7 +283,7 @@ impl Product {
         &self.backends
     }
 
-    /// The path of validating reviews, as API servers are told it now: for a test that calls a replica
+    /// The path of validating reviews, as API servers use it now: for a test that calls a replica
     /// itself.
     ///
     /// # Errors

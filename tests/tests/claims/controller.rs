@@ -160,7 +160,7 @@ async fn troubled() -> Result<Client, Failed> {
     shared(&SHARED).await
 }
 
-/// A cluster with hundreds of claims that nobody holds.
+/// A cluster with hundreds of claims that no object holds.
 async fn crowded() -> Result<Client, Failed> {
     static SHARED: OnceCell<Sandbox> = OnceCell::const_new();
     shared(&SHARED).await

@@ -139,7 +139,7 @@ async fn no_lease_of(leases: &Api<Lease>, names: [&str; 2], rights: &[RefusedBy;
 }
 
 /// A token that is stolen from the pods that answer reviews must not hold the Lease of those that write
-/// the webhook configurations; and nobody else's Leases are our business.
+/// the webhook configurations; and the Leases of others are not our business.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_account_of_ours_writes_its_own_leases_and_nobody_else_is_held_up() -> Outcome {
     let sandbox = Sandbox::builder().only_api_server().start().await?;

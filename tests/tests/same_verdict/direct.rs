@@ -103,7 +103,7 @@ impl Cluster for NothingElse {
     }
 }
 
-/// There is nobody to ask.
+/// There is no server to ask.
 fn no_such_kind(error: Failed) -> Result<Said, Failed> {
     match error.downcast_ref() {
         Some(kube::Error::Discovery(missing)) => {

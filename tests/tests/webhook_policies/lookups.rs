@@ -1,4 +1,4 @@
-//! Lookups while the cluster changes, while one kind cannot be read, and while nothing is heard of the
+//! Lookups while the cluster changes, while one kind cannot be read, and while nothing is known of the
 //! API server.
 
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding};

@@ -89,7 +89,7 @@ async fn a_policy_that_was_never_loaded_refuses_our_kinds_until_it_is_repaired()
     let said = async || world.try_vrouter("plain").await.err().unwrap_or_default();
     let named = async || said().await.contains("policy early: the policy is not active: OSDN4010");
     eventually("what may be its kind is refused, and why", named).await;
-    // Nothing of ours stands in the way of the repair.
+    // Nothing of ours is in the way of the repair.
     let spec = from_config_map("later", &gizmos, json!({"failureMode": "ignore"}));
     world.apply("early", spec).await?;
     accepted(&world, "plain").await;

@@ -1,4 +1,4 @@
-//! The webhook configurations are changed by somebody else.
+//! The webhook configurations are changed by another client.
 
 use k8s_openapi::api::events::v1::Event;
 use kube::api::ListParams;
@@ -122,7 +122,7 @@ async fn who_fights_over_a_configuration_gets_few_answers_and_one_event() -> Out
     let repairs = counted();
     assert!(repairs <= MOST, "{repairs} repairs");
 
-    // Both are of one mind, and stop: it is put right, and told in one Event that counts.
+    // Both are of one mind, and stop: it is put right, and reported in one Event that counts.
     fighters.iter().for_each(JoinHandle::abort);
     let is = async || {
         let now = read(&world).await.unwrap_or_default();
