@@ -366,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_operator_wrote_is_not_replaced_by_what_a_watch_tells_later_of_before() {
+    fn what_the_operator_wrote_is_not_replaced_by_what_a_watch_reports_later_of_before() {
         let (cache, mut feed) = (Cache::default(), Feed::new(Kind::Pod, ""));
         cache.put(Kind::Pod, read(pod("a", 10, "192.0.2.2")).unwrap());
         assert!(feed.take(&cache, Event::Apply(pod("a", 9, "192.0.2.1"))).is_empty());
@@ -375,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_of_nothing_that_is_kept_tells_nobody() {
+    fn a_change_of_nothing_that_is_kept_concerns_no_controller() {
         let (cache, mut feed) = (Cache::default(), Feed::new(Kind::Pod, ""));
         assert_eq!(feed.take(&cache, Event::Apply(pod("a", 1, "192.0.2.1"))).len(), 1);
         assert!(feed.take(&cache, Event::Apply(pod("a", 2, "192.0.2.1"))).is_empty());

@@ -171,7 +171,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_event_tells_of_each_change_of_ready_and_its_reason_and_of_nothing_else() {
+    fn an_event_reports_each_change_of_ready_and_its_reason_and_nothing_else() {
         let status = |status: &str, reason: &str, message: &str| json!({"conditions": [{"type": READY, "status": status, "reason": reason, "message": message}]});
         let (waits, more) =
             (status("False", "Waits", "0 of 3"), status("False", "Waits", "1 of 3"));

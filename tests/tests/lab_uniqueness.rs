@@ -84,7 +84,7 @@ impl<'s> World<'s> {
     }
 
     /// Two stored objects want one address: the older has it, the newer gets a condition.
-    async fn younger_is_told(&self, ip: &str, older: &str, younger: &str) -> Outcome {
+    async fn newer_is_reported(&self, ip: &str, older: &str, younger: &str) -> Outcome {
         self.until_held_by(ip, Some(older)).await;
         let is_reported =
             async || reported(&self.services, younger).await.is_ok_and(|text| text.is_some());
@@ -110,7 +110,7 @@ impl<'s> World<'s> {
     }
 
     /// Removes both, the newer last: it gets what the older had.
-    async fn younger_inherits(&self, ip: &str, older: &str, younger: &str) -> Outcome {
+    async fn newer_inherits(&self, ip: &str, older: &str, younger: &str) -> Outcome {
         self.remove(older).await?;
         self.until_held_by(ip, Some(younger)).await;
         self.remove(younger).await?;
@@ -126,8 +126,8 @@ impl<'s> World<'s> {
         self.create("a-younger", "169.254.8.1").await?;
         self.product.apply().await?;
         self.product.wait_until_in_force().await?;
-        self.younger_is_told("169.254.8.1", "z-older", "a-younger").await?;
-        self.younger_inherits("169.254.8.1", "z-older", "a-younger").await
+        self.newer_is_reported("169.254.8.1", "z-older", "a-younger").await?;
+        self.newer_inherits("169.254.8.1", "z-older", "a-younger").await
     }
 
     /// A dry run holds nothing, and says the same.
@@ -260,8 +260,8 @@ impl<'s> World<'s> {
         eventually("an object is stored that no policy judged", bypassed).await;
         self.product.scale(REPLICAS).await?;
         self.product.wait_until_in_force().await?;
-        self.younger_is_told("169.254.8.31", "judged", "unjudged").await?;
-        self.younger_inherits("169.254.8.31", "judged", "unjudged").await
+        self.newer_is_reported("169.254.8.31", "judged", "unjudged").await?;
+        self.newer_inherits("169.254.8.31", "judged", "unjudged").await
     }
 }
 

@@ -112,7 +112,7 @@ async fn each_service_becomes_an_object_and_goes_only_when_that_is_confirmed() -
     let told = async || row(&sandbox, "Zookeeper").await["reason"] == "RemovalNotConfirmed";
     eventually("it says that the removal is not confirmed", told).await;
     assert!(object(&sandbox, "Zookeeper").await.is_object());
-    do_as_told(&sandbox, &row(&sandbox, "Zookeeper").await["message"]).await?;
+    do_as_the_message_says(&sandbox, &row(&sandbox, "Zookeeper").await["message"]).await?;
     let is_gone = async || object(&sandbox, "Zookeeper").await.is_null();
     eventually("it is deleted", is_gone).await;
     let gone: Vec<String> = kinds.iter().map(|kind| format!("{kind}/{}", name(kind))).collect();
@@ -136,7 +136,7 @@ async fn each_service_becomes_an_object_and_goes_only_when_that_is_confirmed() -
 }
 
 /// Runs the command in a message.
-async fn do_as_told(sandbox: &Sandbox, message: &Value) -> Outcome {
+async fn do_as_the_message_says(sandbox: &Sandbox, message: &Value) -> Outcome {
     let message = message.as_str().unwrap_or_default();
     let (_, command) = message.split_once("kubectl ").ok_or(format!("no command: {message}"))?;
     kubectl(sandbox, &command.split(' ').collect::<Vec<_>>()).await?.success();
@@ -189,7 +189,7 @@ fn is_not_seen(right: &str) -> bool {
 }
 
 /// The Secret of its certificates is named without the kind.
-async fn a_twin_is_told_who_has_its_name(sandbox: &Sandbox) -> Outcome {
+async fn a_twin_learns_who_has_its_name(sandbox: &Sandbox) -> Outcome {
     let mut twin = manager(&["Redis"])["spec"]["services"]["redis"][0].clone();
     twin["apiVersion"] = json!("tf.tungsten.io/v1alpha1");
     twin["kind"] = json!("Redis");
@@ -254,7 +254,7 @@ async fn a_service_is_started_when_what_it_needs_is_active_and_not_stopped_when_
         "{text}"
     );
 
-    a_twin_is_told_who_has_its_name(&sandbox).await?;
+    a_twin_learns_who_has_its_name(&sandbox).await?;
     let cassandra = ["cassandras.tf.tungsten.io", "configdb1"];
     change(&sandbox, &["annotate"], cassandra, &["opensdn.io/stopped=true"]).await?;
     let is_stopped = async || get(&sandbox, cassandra).await["status"]["active"] == false;
@@ -280,7 +280,7 @@ async fn what_belongs_to_others_is_left_alone_and_a_paused_manager_changes_nothi
     let port =
         async || get(&sandbox, REDIS).await["spec"]["serviceConfiguration"]["redisPort"].clone();
     assert_eq!(port().await, 7000);
-    do_as_told(&sandbox, &json!(condition(&sandbox, "Stalled").await[2])).await?;
+    do_as_the_message_says(&sandbox, &json!(condition(&sandbox, "Stalled").await[2])).await?;
     ready(&sandbox).await;
     // Of what only its first writer says it keeps the value: an apply adds to it.
     assert_eq!(get(&sandbox, REDIS).await["metadata"]["ownerReferences"][0]["name"], "cluster1");

@@ -87,7 +87,7 @@ fn the_compiler_dies_of_its_own_limit_of_memory_and_leaves_nothing() -> Outcome 
 }
 
 #[test]
-fn a_folder_that_cannot_be_used_is_told() -> Outcome {
+fn a_folder_that_cannot_be_used_is_reported() -> Outcome {
     let folder = tempfile::tempdir()?;
     let file = folder.path().join("file");
     fs::write(&file, "")?;

@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_does_everything_unless_it_is_told_what() {
+    fn a_process_does_everything_unless_a_flag_says_what() {
         let run = |flags: &[&str]| {
             let args = ["opensdn-webhook", "--memory-mib=512"].iter().chain(flags);
             let args = Args::try_parse_from(args).unwrap();

@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn a_replica_is_ready_if_it_has_said_so_while_somebody_looked() {
+    fn a_replica_is_ready_if_it_has_said_so_while_another_looked() {
         let now = Instant::now();
         let lease = |version: &str, ready: &str| {
             let mut lease = lease("a", version);

@@ -205,7 +205,7 @@ fn the_digests_of_the_provenance_are_those_of_the_files() {
 }
 
 #[test]
-fn a_source_that_differs_from_its_commit_is_told_so() {
+fn a_source_that_differs_from_its_commit_is_reported() {
     let folder = TempDir::new().unwrap();
     build(folder.path(), &"a".repeat(64));
     let source = |revision: &str| {

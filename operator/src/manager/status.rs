@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn what_somebody_writes_into_the_status_of_a_service_stays_small_in_the_managers() {
+    fn what_a_user_writes_into_the_status_of_a_service_stays_small_in_the_managers() {
         let service = Service {
             facts: facts("Redis"),
             name: "r".into(),

@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn an_object_that_somebody_else_made_is_left_alone_until_he_gives_it_away() {
+    fn an_object_that_another_made_is_left_alone_until_he_gives_it_away() {
         let why = whose(json!({})).unwrap();
         assert!(
             why.contains("kubectl annotate -n tf configmap/a opensdn.io/adopt=redis1"),

@@ -480,7 +480,7 @@ async fn what_is_stored_follows_the_members_that_come_and_go() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn one_that_has_lost_all_takes_its_own_place_and_none_begins_anew() {
+async fn one_that_has_lost_all_takes_its_own_place_and_none_starts_from_nothing() {
     if !has_java_8() {
         return;
     }
@@ -535,7 +535,7 @@ async fn one_that_has_lost_all_takes_its_own_place_and_none_begins_anew() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn with_the_reaper_nobody_manages_it_without_certificate_and_password() {
+async fn with_the_reaper_no_client_manages_it_without_certificate_and_password() {
     if !has_java_8() {
         return;
     }

@@ -329,7 +329,7 @@ async fn members_come_and_go_and_are_lost() {
 /// Where all are killed at the same moment, none has on its disk that another went before it. They wait then for the
 /// one that has lost its data until somebody forces one of them: RabbitMQ cannot know whether that one had more.
 #[tokio::test(flavor = "multi_thread")]
-async fn one_that_comes_back_empty_and_alone_does_not_begin_anew() {
+async fn one_that_comes_back_empty_and_alone_does_not_start_from_nothing() {
     let [a, b, c] = ["192.0.2.1", "192.0.2.2", "192.0.2.3"];
     let mut stage = Stage::new(&[a, b, c]);
     stage.render();

@@ -273,7 +273,7 @@ async fn members_come_go_and_are_lost_and_no_second_ensemble_arises() {
 }
 
 #[tokio::test]
-async fn nobody_changes_the_members_without_the_certificate_of_the_operator() {
+async fn no_client_changes_the_members_without_the_certificate_of_the_operator() {
     let address = "127.1.1.1";
     let mut stage = Stage::new(&[address]);
     stage.render();

@@ -61,7 +61,7 @@ fn a_context_wins_over_what_holds_in_general() {
 }
 
 #[test]
-fn what_is_wrong_is_told_with_its_place() {
+fn what_is_wrong_is_reported_with_its_location() {
     assert!(wrong("defaults:\n  color: nevr\n").starts_with("config.yaml:2:10: color: invalid"));
     assert!(wrong("defaults:\n  color: [never]\n").starts_with("config.yaml:2:10: "));
     assert!(wrong("defaults:\n  cache-dir: ~/x\n").starts_with("config.yaml:2:14: cache-dir: "));
@@ -75,7 +75,7 @@ fn what_is_wrong_is_told_with_its_place() {
 }
 
 #[test]
-fn what_is_unknown_is_told_and_has_no_effect() {
+fn what_is_unknown_is_reported_and_has_no_effect() {
     let config = settings("defaults:\n  colour: x\n  as-of: info\nregistries: {}\n").unwrap();
     assert_eq!(config.settings, []);
     let [as_of, colour, registries] = config.warnings.as_slice() else { panic!("{config:?}") };

@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn other_kinds_may_be_listed_by_the_webhook_and_nobody_else() {
+    fn other_kinds_may_be_listed_by_the_webhook_and_no_other() {
         let looked_up = [("", "Pod"), ("networking.k8s.io", "NetworkPolicy"), ("", "Node")];
         let given = rights("own", &metadata(&looked_up, true), "elsewhere").unwrap();
         let resources = ["pods", "widgets.example.com", "networkpolicies.networking.k8s.io"];

@@ -168,14 +168,14 @@ fn a_path_is_written_as_a_whole() {
 }
 
 #[test]
-fn a_variable_that_wins_over_what_was_set_is_told() {
+fn a_variable_that_wins_over_what_was_set_is_reported() {
     let home = Home::with("");
     let output = home.run("config set color never", &[("KUBECTL_OPENSDN_COLOR", "auto")]);
     assert!(said(&output).contains("KUBECTL_OPENSDN_COLOR is set, and wins"), "{}", said(&output));
 }
 
 #[test]
-fn a_file_that_cannot_be_written_stays_and_is_told() {
+fn a_file_that_cannot_be_written_stays_and_is_reported() {
     let home = Home::with("defaults: {}\n");
     let folder = home.config().parent().unwrap().to_owned();
     let file = folder.join("taken");

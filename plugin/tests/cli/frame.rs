@@ -131,7 +131,7 @@ fn a_reader_that_has_gone_ends_nothing_in_noise() {
 }
 
 #[test]
-fn a_full_disk_is_told() {
+fn a_full_disk_is_reported() {
     let full = File::options().write(true).open("/dev/full").unwrap();
     let output = opensdn(&["explain"]).stdout(full).stderr(Stdio::piped()).output().unwrap();
     assert_eq!(output.status.code(), Some(2));

@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_name_of_an_image_is_told() {
+    fn what_is_no_name_of_an_image_is_reported() {
         for text in
             ["", " ", "a b", "a:", ":R1", "a//b", "a/b:", "A/B/C", "a@sha256:", "a:b c", "/a"]
         {

@@ -354,7 +354,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_policy_about_any_kind_has_to_be_told_which() {
+    fn a_policy_about_any_kind_has_to_have_them_named() {
         assert!(unnamed(&metadata("*", "*"), &[]).is_some());
         assert!(unnamed(&metadata("", "*"), &[]).is_some());
         assert!(unnamed(&metadata("tf.tungsten.io", "*"), &[]).is_none());

@@ -49,7 +49,7 @@ mod tests {
     use super::{component_of, is_component};
 
     #[test]
-    fn tells_a_component_from_a_module_and_from_other_files() {
+    fn distinguishes_a_component_from_a_module_and_from_other_files() {
         assert!(is_component(b"\0asm\x0d\0\x01\0"));
         for other in [&b"\0asm\x01\0\0\0"[..], b"\0asm", b"", b"#!/bin/sh"] {
             assert!(!is_component(other));

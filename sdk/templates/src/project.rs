@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn the_sdk_comes_from_where_it_was_told() {
+    fn the_sdk_comes_from_where_the_flag_says() {
         let manifest = |sdk| {
             let files = project(Language::Rust, sdk);
             let vendored = files.iter().any(|(path, _)| path.starts_with("vendor/"));

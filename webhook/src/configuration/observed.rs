@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn what_went_is_told_from_what_never_was() {
+    fn what_went_is_not_what_never_was() {
         let mut configuration = Configuration::of(Step::Validate, mpsc::channel(1).1);
         assert!(!configuration.is_known());
         configuration.observe(Event::Init);

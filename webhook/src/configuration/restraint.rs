@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn who_was_left_alone_begins_anew() {
+    fn who_was_left_alone_starts_again() {
         let (mut restraint, start) = (Restraint::default(), Instant::now());
         let window = Duration::from_secs(100);
         fight(&mut restraint, start, window);

@@ -95,7 +95,7 @@ fn anchors_and_merges_are_written_out() {
 }
 
 #[test]
-fn merge_behind_a_field_overrides_it_as_in_kubectl_and_is_told() {
+fn merge_behind_a_field_overrides_it_as_in_kubectl_and_is_reported() {
     let parsed = parsed("base: &b {x: 1}\nitem:\n  x: 2\n  <<: *b\n");
     assert_eq!(parsed.documents[0].value["item"]["x"], 1);
     assert_eq!(parsed.problems[0].severity, Severity::Warning);
@@ -142,7 +142,7 @@ fn empty_documents_are_left_out() {
 }
 
 #[test]
-fn what_kubectl_does_not_read_is_told() {
+fn what_kubectl_does_not_read_is_reported() {
     assert_eq!(blamed("a: 1\n--- {b: 2}\n"), "{b: 2}");
     assert_eq!(codes_of("a: 1\n...\nb: 2\n"), [codes::SEPARATOR]);
     assert_eq!(codes_of("%YAML 1.2\n---\na: 1\n"), [codes::SYNTAX]);

@@ -145,7 +145,7 @@ fn sample(node: &Node, text: &str) -> Value {
 }
 
 #[test]
-fn unknown_fields_are_told_with_what_was_meant() {
+fn unknown_fields_are_reported_with_what_was_meant() {
     let text = "\
 apiVersion: tf.tungsten.io/v1alpha1
 kind: Control
@@ -186,7 +186,7 @@ fn rules_blame_their_field_by_its_code() {
 }
 
 #[test]
-fn kinds_and_versions_that_are_not_served_are_told() {
+fn kinds_and_versions_that_are_not_served_are_reported() {
     let schemas = made_up(json!({"type": "object"}));
     let object = |version: &str, kind: &str| json!({"apiVersion": version, "kind": kind, "metadata": {"name": "x"}});
     assert_eq!(codes_of(&schemas, &object("example.org/v1", "Thing")), Vec::<String>::new());
@@ -201,7 +201,7 @@ fn kinds_and_versions_that_are_not_served_are_told() {
 }
 
 #[test]
-fn all_that_is_wrong_with_the_structure_is_told() {
+fn all_that_is_wrong_with_the_structure_is_reported() {
     let schemas = made_up(json!({
         "type": "object", "required": ["must"], "maxProperties": 20,
         "properties": {
@@ -351,7 +351,7 @@ fn rules_see_what_they_see_in_the_api_server() {
 }
 
 #[test]
-fn rules_about_values_of_the_wrong_type_are_not_checked_and_that_is_told() {
+fn rules_about_values_of_the_wrong_type_are_not_checked_and_that_is_reported() {
     let text = "\
 apiVersion: tf.tungsten.io/v1alpha1
 kind: Zookeeper

@@ -290,7 +290,7 @@ fn who_has_lost_what_was_stored_leaves_and_comes_as_new() {
 }
 
 #[test]
-fn while_another_is_missing_nobody_is_taken_out_for_lost_data() {
+fn while_another_is_missing_no_member_is_taken_out_for_lost_data() {
     let mut world = World::new(&["a", "b", "c", "d", "e"], 1);
     let pod = world.pods.get_mut(&1).unwrap();
     (pod.serves, pod.has_lost_data) = (false, true);
@@ -299,7 +299,7 @@ fn while_another_is_missing_nobody_is_taken_out_for_lost_data() {
 }
 
 #[test]
-fn pods_that_somebody_took_away_are_given_back_at_once() {
+fn pods_that_a_user_took_away_are_given_back_at_once() {
     let mut world = World::new(&["a", "b", "c"], 3);
     world.record.replicas = 2;
     world.pods.pop_last();

@@ -123,7 +123,7 @@ fn the_old_ca_is_trusted_as_long_as_a_pod_shows_a_certificate_of_it() {
 }
 
 #[test]
-fn a_pod_that_somebody_labelled_so_is_none_of_ours() {
+fn a_pod_that_a_user_labelled_so_is_none_of_ours() {
     let authorities = announced();
     let mut foreign = pod("redis", false, -60);
     foreign["metadata"]["ownerReferences"][0]["uid"] = "another".into();

@@ -104,7 +104,7 @@ fn shell_fills_in_what_the_environment_has_and_runs_nothing() {
 }
 
 #[test]
-fn missing_and_empty_keys_are_told_apart() {
+fn missing_and_empty_keys_are_not_the_same() {
     let configuration = read(Format::Ini, "[A]\nb=\n").unwrap();
     let said = |key| configuration.require(key).unwrap_err().to_string();
     let place = "/etc/contrail/it.conf: ";
