@@ -25,7 +25,7 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct New {
-    /// What is wrong when the policy speaks: no-owner.
+    /// What is wrong when the policy has a finding: no-owner.
     #[arg(value_name = "NAME")]
     name: String,
     /// What it is written in.
