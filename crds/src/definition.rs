@@ -91,8 +91,8 @@ fn leave_the_spec_out(object: &mut JSONSchemaProps) {
     object.required.take_if(|required| required.is_empty());
 }
 
-/// A list or map that has no bound of its own gets one that nobody reaches: of short items a megabyte of an
-/// object is a hundred in the memory of whoever reads it.
+/// A list or map that has no bound of its own gets one that no object reaches: of short items a megabyte of an
+/// object is a hundred in the memory of what reads it.
 fn bound(schema: &mut JSONSchemaProps) {
     const MOST: i64 = 1024;
     if schema.items.is_some() {

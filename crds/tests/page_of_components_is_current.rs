@@ -1,5 +1,5 @@
 //! The page of components (`docs/src/reference/components.md`) is made of the table that policies, schemas and the
-//! operator read. `UPDATE=1` writes it anew.
+//! operator read. `UPDATE=1` writes it again.
 
 #![allow(clippy::unwrap_used, reason = "a test, and the line says where")]
 

@@ -242,7 +242,7 @@ fn updating() -> bool {
     std::env::var_os("UPDATE").is_some()
 }
 
-/// Of short items a megabyte of an object is a hundred in the memory of whoever reads it.
+/// Of short items a megabyte of an object is a hundred in the memory of what reads it.
 #[test]
 fn every_list_and_map_of_a_spec_has_a_bound() {
     fn unbounded(schema: &serde_json::Value, at: &str, found: &mut Vec<String>) {

@@ -31,7 +31,7 @@ pub struct Describe {
     runtime: Runtime,
     engine: Engine,
     component: Vec<u8>,
-    /// Where the input stands in it.
+    /// Where the input is in it.
     at: usize,
 }
 

@@ -1,6 +1,6 @@
 //! Every field of every kind is changed, one at a time, from what the golden files begin with: each has an effect on
-//! what is applied, or is refused with a message, or stands in `campaign/without-effect.txt`, which `UPDATE=1` writes
-//! anew. To change a field back is to have what was before, and nothing that somebody writes into a field breaks the
+//! what is applied, or is refused with a message, or is in `campaign/without-effect.txt`, which `UPDATE=1` writes
+//! again. To change a field back is to have what was before, and nothing that a user writes into a field breaks the
 //! operator or a file.
 
 #![allow(

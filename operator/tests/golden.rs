@@ -1,5 +1,5 @@
 //! Whole objects of whole inputs: each folder of `golden/` has `in.yaml`, an object and what is around it, and
-//! `out.yaml`, all that is applied for it. `UPDATE=1` writes the latter anew; what it then shows is a change
+//! `out.yaml`, all that is applied for it. `UPDATE=1` writes the latter again; what it then shows is a change
 //! for every cluster, and pods may restart.
 //!
 //! Certificates are random, so that of their Secret only the keys are compared.

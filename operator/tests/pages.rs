@@ -1,5 +1,5 @@
 //! A page for each component (`docs/src/reference/components/`), made of what is applied for the golden case of its
-//! name: what its pods are, what they mount, which files they read. `UPDATE=1` writes them anew.
+//! name: what its pods are, what they mount, which files they read. `UPDATE=1` writes them again.
 
 #![allow(
     clippy::indexing_slicing,

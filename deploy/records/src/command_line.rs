@@ -117,7 +117,7 @@ pub fn main() -> ExitCode {
         Record::Provenance(arguments) => write_provenance(arguments),
     };
     let Err(error) = done else { return ExitCode::SUCCESS };
-    // There is nobody to tell where standard error is closed.
+    // No one reads it where standard error is closed.
     let _told = writeln!(io::stderr(), "image-records: failed to {}", error_chain(&error));
     ExitCode::FAILURE
 }

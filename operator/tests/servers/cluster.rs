@@ -1,4 +1,5 @@
-//! What a cluster has of an object whose members are asked and told: its nodes, and a folder for what each pod mounts.
+//! What a cluster has of an object whose members are asked and changed: its nodes, and a folder for what each pod
+//! mounts.
 
 #![allow(clippy::indexing_slicing, clippy::unwrap_used, reason = "a test, and the line says where")]
 

@@ -1,5 +1,5 @@
 //! Cassandra 3.11.19 itself on Java 8, as OpenSDN's images have it, started by the files that the operator renders, and
-//! told by the operator: a first start, growth with what it stores, a member that leaves, and one that has lost all.
+//! changed by the operator: a first start, growth with what it stores, a member that leaves, and one that has lost all.
 //! Each node has an address of the loopback network, and a folder for what a pod mounts.
 
 #![allow(
@@ -526,7 +526,7 @@ async fn one_that_has_lost_all_takes_its_own_place_and_none_starts_from_nothing(
     stage.sees_down(b, &[a]).await;
     assert_eq!(stage.rows(b, ONE).await, ROWS);
 
-    // All are lost but one that has nothing of its own: it does not begin anew.
+    // All are lost but one that has nothing of its own: it does not start from nothing.
     stage.kill(b);
     stage.cluster.wipe(b);
     stage.start(b);

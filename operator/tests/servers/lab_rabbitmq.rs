@@ -1,4 +1,4 @@
-//! RabbitMQ 3.10.8 of Debian, started by the files that the operator renders, and asked and told by the operator: a
+//! RabbitMQ 3.10.8 of Debian, started by the files that the operator renders, and asked and changed by the operator: a
 //! first start, clients, growth, a member that leaves, lost data, and what must not happen. Each member has a network
 //! and a view of the file system of its own, as in a pod. It needs root and the package: `apt-get install
 //! rabbitmq-server`, without having it started.
@@ -327,7 +327,7 @@ async fn members_come_and_go_and_are_lost() {
 }
 
 /// Where all are killed at the same moment, none has on its disk that another went before it. They wait then for the
-/// one that has lost its data until somebody forces one of them: RabbitMQ cannot know whether that one had more.
+/// one that has lost its data until a user forces one of them: RabbitMQ cannot know whether that one had more.
 #[tokio::test(flavor = "multi_thread")]
 async fn one_that_comes_back_empty_and_alone_does_not_start_from_nothing() {
     let [a, b, c] = ["192.0.2.1", "192.0.2.2", "192.0.2.3"];

@@ -1,5 +1,5 @@
 //! ZooKeeper 3.7.1 itself, as OpenSDN's image has it, started by the files that the operator renders, and asked and
-//! told by the operator: a first start, growth, a change of the leader, lost data, and what must not happen. Each
+//! changed by the operator: a first start, growth, a change of the leader, lost data, and what must not happen. Each
 //! server has an address of the loopback network, and a folder for what a pod mounts.
 
 #![allow(
@@ -220,7 +220,7 @@ async fn members_come_go_and_are_lost_and_no_second_ensemble_arises() {
     stage.serve(&[a, b, c, d]).await;
     assert!(stage.cluster.log(d).contains(STORED), "{}", stage.logs());
 
-    // The leader goes, and what it was told is as lost as its answer.
+    // The leader goes, and what was asked of it is as lost as its answer.
     let leader = stage.view().await.unwrap().leader;
     stage.make(|view| remove(view, &leader)).await;
     let view = stage.view().await.unwrap();
@@ -251,7 +251,7 @@ async fn members_come_go_and_are_lost_and_no_second_ensemble_arises() {
     stage.serve(&serving).await;
     stage.make(|_| Change::Add(lost.clone())).await;
 
-    // All are lost but one, which has nothing of its own any more: it does not begin anew.
+    // All are lost but one, which has nothing of its own any more: it does not start from nothing.
     let all = stage.serve(&serving).await.serving;
     for address in &all {
         stage.kill(address);

@@ -13,7 +13,7 @@ use super::reference::Module;
 /// Which policy it is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Identity {
-    /// What is wrong when it speaks.
+    /// What is wrong when it has a finding.
     pub(crate) name: String,
     /// Its version.
     pub(crate) version: String,

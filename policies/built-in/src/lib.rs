@@ -4,7 +4,7 @@
 /// A policy that comes with the product.
 #[derive(Clone, Copy, Debug)]
 pub struct BuiltIn {
-    /// What is wrong when it speaks, and the name of its folder: `even-quorum`.
+    /// What is wrong when it has a finding, and the name of its folder: `even-quorum`.
     pub name: &'static str,
     /// The component.
     pub bytes: &'static [u8],

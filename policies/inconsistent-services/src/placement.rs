@@ -113,7 +113,7 @@ impl Placed<'_> {
     }
 }
 
-/// Whoever asks Redis at 127.0.0.1 has one on each of its nodes.
+/// What asks Redis at 127.0.0.1 has one on each of its nodes.
 pub(crate) fn judge_redis(placed: &[Placed<'_>], verdict: &mut Verdict) -> Outcome {
     let redis: Vec<_> = placed.iter().filter(|placed| placed.component.kind == "Redis").collect();
     if redis.is_empty() {

@@ -10,7 +10,7 @@
 //! The services then log in with an empty password, and say that Keystone refuses them. Everything is a
 //! warning, as the Secret may be put right later; that one is not there at all says `missing-reference`.
 //!
-//! Kubernetes tells the names of keys only together with the values. So the webhook reads every Secret of the
+//! Kubernetes gives the names of keys only together with the values. So the webhook reads every Secret of the
 //! cluster whole for this policy, and skips the values as they come in; without it metadata and types are
 //! enough. That is why it is not in force by default: `kubectl apply -f deploy/webhook/secret-keys.yaml`.
 

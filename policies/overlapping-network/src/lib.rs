@@ -8,7 +8,7 @@
 //! ```
 //!
 //! What the cluster has is looked up: networks of pods and addresses in Node objects, networks of Services in
-//! ServiceCIDRs; the networks of a cloud that no object tells are not seen here. What kube-manager gives to pods
+//! ServiceCIDRs; the networks of a cloud that no object lists are not seen here. What kube-manager gives to pods
 //! is a warning. Refused is that a nested one would reach no Service, and that a NestedCluster takes addresses
 //! away that the cluster itself uses.
 

@@ -162,7 +162,7 @@ policy! {
         environment::RUNS_CODE,
         environment::UNPAIRED,
     ],
-    // Whoever wrote it may run code wherever it is written to, until it is gone.
+    // The user who wrote it may run code wherever it is written to, until it is gone.
     never_ratchets: [
         credentials::UNSAFE_CREDENTIAL,
         environment::BAD_NAME,

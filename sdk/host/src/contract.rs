@@ -85,7 +85,7 @@ pub enum Severity {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Metadata {
-    /// What is wrong when it speaks: `even-quorum`.
+    /// What is wrong when it has a finding: `even-quorum`.
     pub name: String,
     /// Version of the policy.
     pub version: String,

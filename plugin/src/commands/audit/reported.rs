@@ -1,5 +1,5 @@
 //! What the webhook's audit reported: the summary for counts and what was not checked, the reports on
-//! objects for all findings. Whoever may read only one of them is shown that.
+//! objects for all findings. A user who may read only one of them is shown that.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
@@ -18,7 +18,7 @@ use crate::clients::unanswered;
 use crate::exit::{Exit, Failure};
 use crate::live::Live;
 
-/// What a summary cannot tell of one namespace.
+/// What a summary cannot say of one namespace.
 pub(super) const REST: &str = "the rest of this namespace";
 
 /// What the ConfigMap of the audit said.
@@ -141,7 +141,7 @@ async fn summary(live: &Live, namespace: &str) -> Result<Read, Failure> {
     Ok(Read::Summary(Box::new(summary)))
 }
 
-/// After two intervals without an audit nobody knows what has changed. An audit may itself take some minutes.
+/// After two intervals without an audit it is not known what has changed. An audit may itself take some minutes.
 const SLACK: SignedDuration = SignedDuration::from_mins(5);
 
 /// That the webhook should have audited since, and has not.
@@ -269,7 +269,7 @@ async fn reports(live: &Live, namespace: Option<&str>) -> Result<Reported, Failu
 }
 
 fn of_report(report: Value) -> Vec<AuditFinding> {
-    // Whoever may write reports can give them our label: what is none of ours is left out, as is what tells of
+    // Anyone who may write reports can give them our label: what is none of ours is left out, as is what is about
     // another namespace than its own.
     let Ok(StoredReport { metadata, scope, results }) = serde_json::from_value(report) else {
         return Vec::new();
