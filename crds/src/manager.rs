@@ -82,7 +82,8 @@ pub struct ManagerConfiguration {
     /// Operating system of the nodes. With ubuntu, in lower case, the kernel module is built on the
     /// node; whatever else stands here (rhel, centos, openshift) counts as rhel.
     pub distribution: Option<String>,
-    /// Bits of the RSA keys of all certificates. 0 and unset mean 4096.
+    /// Bits of the RSA keys of all certificates. tf-operator: 0 and unset mean 4096. Ours has RSA with images up to
+    /// R24.1, of 2048, 3072 or 4096 bits; 0 and unset mean 2048.
     pub cert_key_length: Option<i64>,
     /// Who signs certificates: SelfSignedCA (default), External (files on the nodes), or the name
     /// of a Kubernetes signer, such as example.com/opensdn.

@@ -34,7 +34,7 @@ use serde_json::json;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
-use crate::build::certificates::{Data, Subject, certificates};
+use crate::build::certificates::{Data, Subject, Wanted, certificates};
 use crate::build::passwords::{NoRandomness, passwords};
 use crate::build::{BuildError, Secrets, build};
 use crate::cache::{Cache, Kind};
@@ -190,10 +190,12 @@ async fn make_so(
     authorities::publish(ctx, fetched, &authorities).await?;
     let stored = fetched.owned.get(&(Kind::Secret, valid.instance.certificates()));
     let now = OffsetDateTime::now_utc();
-    let subjects = subjects(fetched, valid);
     let are_ready = fetched.pods_can_spare_one(valid, component.reads_certificates_once(), now);
     let stored = stored.map(|secret| &**secret);
-    let certificates = certificates(stored, &subjects, &authorities, now, are_ready);
+    let wanted = Wanted { subjects: &subjects(fetched, valid), key: valid.key };
+    // With keys of RSA it may take seconds, in which other tasks renew the Lease and answer probes.
+    let make = || certificates(stored, &wanted, &authorities, now, are_ready);
+    let certificates = tokio::task::block_in_place(make);
     let certificates = certificates.map_err(Error::Certificates)?;
     if component.reads_certificates_once() {
         valid.certificates_since = since(fetched, &certificates.issued_at);

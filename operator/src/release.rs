@@ -1,6 +1,8 @@
 //! Which releases of OpenSDN images are of (pure). What a daemon is called, where it lies and which keys it reads
 //! changed with R25.1; a table of it is in `docs/src/operator.md`.
 
+use opensdn_pki::{KeyKind, RsaBits};
+
 /// A group of releases that are configured alike.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Release {
@@ -11,6 +13,18 @@ pub enum Release {
     /// From R25.1: images `opensdn-…`.
     #[default]
     FromR25,
+}
+
+impl Release {
+    /// The keys of certificates. Up to R24.1 the images have OpenSSL 1.0.2, with which daemons in C++ set no curve, and
+    /// a Node.js that cannot serve with a key on one. `bits` is the Manager's `certKeyLength`.
+    #[must_use]
+    pub fn key(self, bits: Option<i64>) -> KeyKind {
+        match self {
+            Self::UpToR21 | Self::UpToR24 => KeyKind::Rsa(RsaBits::at_least(bits.unwrap_or(0))),
+            Self::FromR25 => KeyKind::default(),
+        }
+    }
 }
 
 /// What is known of the release of images.

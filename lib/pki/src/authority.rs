@@ -115,9 +115,7 @@ impl Authority {
         let mut params = params.map_err(AuthorityError::Make)?;
         params.not_before = now - CLOCK_SKEW;
         params.not_after = (now + profile.lifetime).min(self.not_after);
-        // OpenSSL 1.0.2, which the images of OpenSDN up to R24.1 have, serves with such a key by static ECDH alone, unless
-        // a program sets a curve, and asks for the right to it (ssl_lib.c, `ssl_set_cert_masks`).
-        params.key_usages = vec![KeyUsagePurpose::DigitalSignature, KeyUsagePurpose::KeyAgreement];
+        params.key_usages = profile.key.usages();
         params.extended_key_usages = profile.usage.purposes();
         params.use_authority_key_identifier_extension = true;
         params.distinguished_name = DistinguishedName::new();
@@ -293,13 +291,21 @@ mod tests {
 
     #[test]
     fn every_kind_of_key_signs_and_is_read_back() {
-        for key in [KeyKind::EcdsaP256, KeyKind::EcdsaP384, KeyKind::Ed25519] {
+        let kinds = [
+            (KeyKind::EcdsaP256, false),
+            (KeyKind::EcdsaP384, false),
+            (KeyKind::Ed25519, false),
+            #[cfg(feature = "rsa")]
+            (KeyKind::Rsa(crate::profile::RsaBits::Bits2048), true),
+        ];
+        for (key, is_rsa) in kinds {
             let ca = CaProfile { key, ..CaProfile::new("test CA") };
             let ca = Authority::create(&ca, now()).unwrap();
             let leaf = ca.issue(&LeafProfile { key, ..profile() }, now()).unwrap();
             assert!(verifies(&ca, &leaf, "opensdn-webhook", now()), "{key:?}");
             let read = Identity::from_pem(leaf.certificate().as_bytes(), leaf.key().as_bytes());
             assert_eq!(read.unwrap().serial, leaf.identity.serial, "{key:?}");
+            assert_eq!(crate::leaf::is_rsa(leaf.certificate()).unwrap(), is_rsa, "{key:?}");
         }
     }
 

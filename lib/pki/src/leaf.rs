@@ -6,6 +6,7 @@ use std::net::IpAddr;
 use rustls_pki_types::CertificateDer;
 use rustls_pki_types::pem::PemObject as _;
 use time::OffsetDateTime;
+use x509_parser::oid_registry::OID_PKCS1_RSAENCRYPTION;
 use x509_parser::prelude::{FromDer, GeneralName, ParsedExtension, X509Certificate, X509Extension};
 
 use crate::authority::CLOCK_SKEW;
@@ -62,6 +63,15 @@ pub fn times(certificate: &str, key: &str, ca: &str, names: &[String]) -> Result
 /// One of them is no certificate.
 pub fn is_issued_by(certificate: &str, ca: &str) -> Result<bool, LeafError> {
     is_issuer(&parse(&der(certificate)?)?, ca)
+}
+
+/// Whether its key is one of RSA. The certificate is PEM.
+///
+/// # Errors
+/// It is no certificate.
+pub fn is_rsa(certificate: &str) -> Result<bool, LeafError> {
+    let der = der(certificate)?;
+    Ok(parse(&der)?.public_key().algorithm.algorithm == OID_PKCS1_RSAENCRYPTION)
 }
 
 /// Two CAs that were made in the same second have the same name, but not the same key.

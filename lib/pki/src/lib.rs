@@ -14,6 +14,8 @@ pub mod secret;
 
 pub use authority::{Authority, AuthorityError, Leaf};
 pub use identity::{Identity, IdentityError, crypto_provider, parse_certificates};
+#[cfg(feature = "rsa")]
+pub use profile::RsaBits;
 pub use profile::{CaProfile, KeyKind, LeafProfile, Usage, service_dns_names};
 pub use rotation::{Authorities, Published, Request, Rotation, SecretState};
 pub use secret::{CaSecret, ROTATE, SecretError, SecretSpec, Snapshot, parse};

@@ -1,9 +1,9 @@
 //! What certificates are made like: the choices of a program, without a key and without I/O.
 
-use rcgen::{ExtendedKeyUsagePurpose, KeyPair, SignatureAlgorithm};
+use rcgen::{ExtendedKeyUsagePurpose, KeyPair, KeyUsagePurpose, SignatureAlgorithm};
 use time::Duration;
 
-/// The kind of a key. RSA is not offered: ring cannot generate it.
+/// The kind of a key.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum KeyKind {
     /// ECDSA on P-256, which every TLS library of the last ten years verifies.
@@ -13,6 +13,49 @@ pub enum KeyKind {
     EcdsaP384,
     /// Ed25519. Older libraries, Java's before 15 among them, do not know it.
     Ed25519,
+    /// RSA, for servers that set no curve for OpenSSL 1.0.2. Slower in every handshake, and to make: a tenth of a
+    /// second with 2,048 bits, half of one with 4,096.
+    #[cfg(feature = "rsa")]
+    Rsa(RsaBits),
+}
+
+/// How long an RSA key is.
+#[cfg(feature = "rsa")]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the names say it")]
+pub enum RsaBits {
+    #[default]
+    Bits2048,
+    Bits3072,
+    Bits4096,
+}
+
+#[cfg(feature = "rsa")]
+impl RsaBits {
+    /// The shortest with at least so many bits, else the longest.
+    #[must_use]
+    pub fn at_least(bits: i64) -> Self {
+        match bits {
+            ..=2048 => Self::Bits2048,
+            2049..=3072 => Self::Bits3072,
+            3073.. => Self::Bits4096,
+        }
+    }
+
+    /// ring, with which everything else is made, cannot make one.
+    fn generate(self) -> Result<KeyPair, rcgen::Error> {
+        use aws_lc_rs::encoding::{AsDer, Pkcs8V1Der};
+        use aws_lc_rs::rsa::{KeyPair as RsaKeyPair, KeySize};
+        let size = match self {
+            Self::Bits2048 => KeySize::Rsa2048,
+            Self::Bits3072 => KeySize::Rsa3072,
+            Self::Bits4096 => KeySize::Rsa4096,
+        };
+        let made = RsaKeyPair::generate(size).map_err(|_| rcgen::Error::RingUnspecified)?;
+        let der = AsDer::<Pkcs8V1Der<'_>>::as_der(&made);
+        let der = der.map_err(|_| rcgen::Error::RingUnspecified)?;
+        KeyPair::try_from(der.as_ref())
+    }
 }
 
 impl KeyKind {
@@ -21,8 +64,24 @@ impl KeyKind {
             Self::EcdsaP256 => &rcgen::PKCS_ECDSA_P256_SHA256,
             Self::EcdsaP384 => &rcgen::PKCS_ECDSA_P384_SHA384,
             Self::Ed25519 => &rcgen::PKCS_ED25519,
+            #[cfg(feature = "rsa")]
+            Self::Rsa(bits) => return bits.generate(),
         };
         KeyPair::generate_for(algorithm)
+    }
+
+    /// What a leaf's key may be used for.
+    pub(crate) fn usages(self) -> Vec<KeyUsagePurpose> {
+        use KeyUsagePurpose::{DigitalSignature, KeyAgreement, KeyEncipherment};
+        match self {
+            // OpenSSL 1.0.2 serves with such a key by static ECDH alone, unless a program sets a curve, and asks for
+            // the right to it (ssl_lib.c, `ssl_set_cert_masks`).
+            Self::EcdsaP256 | Self::EcdsaP384 | Self::Ed25519 => {
+                vec![DigitalSignature, KeyAgreement]
+            }
+            #[cfg(feature = "rsa")]
+            Self::Rsa(_) => vec![DigitalSignature, KeyEncipherment],
+        }
     }
 }
 

@@ -39,6 +39,15 @@ pub struct Subject {
     pub host: Option<String>,
 }
 
+/// For whom there are to be certificates, and of what kind their keys are.
+#[derive(Clone, Copy, Debug)]
+pub struct Wanted<'a> {
+    /// For whom.
+    pub subjects: &'a [Subject],
+    /// The kind of their keys. Who has RSA keeps it until the certificate is renewed.
+    pub key: KeyKind,
+}
+
 /// The certificates of all pods.
 #[derive(Clone, Debug)]
 pub struct Certificates {
@@ -71,7 +80,7 @@ enum Found {
 /// A certificate cannot be made.
 pub fn certificates(
     stored: Option<&DynamicObject>,
-    subjects: &[Subject],
+    wanted: &Wanted<'_>,
     authorities: &Authorities,
     now: OffsetDateTime,
     are_ready: bool,
@@ -80,10 +89,10 @@ pub fn certificates(
         .and_then(|secret| secret.data.get("data"))
         .and_then(|data| serde_json::from_value(data.clone()).ok())
         .unwrap_or_default();
-    let found: Vec<[Found; 2]> = subjects
-        .iter()
-        .map(|subject| SIDES.map(|(side, _)| find(&stored, subject, side, authorities, now)))
-        .collect();
+    let find = |subject, side| find(&stored, subject, side, wanted.key, authorities, now);
+    let subjects = wanted.subjects;
+    let found: Vec<[Found; 2]> =
+        subjects.iter().map(|subject| SIDES.map(|(side, _)| find(subject, side))).collect();
     let end = now + LIFETIME;
     let (turn, next_turn) = turn(&found, now, are_ready);
     let mut all = Certificates {
@@ -101,7 +110,8 @@ pub fn certificates(
                     all.keep(&stored, subject, side, *times, None);
                 }
                 Found::Due(_) | Found::Nothing => {
-                    all.issue(subject, side, *usage, &authorities.current, now)?;
+                    let profile = profile(subject, *usage, wanted.key);
+                    all.issue(subject, side, &profile, &authorities.current, now)?;
                 }
             }
         }
@@ -149,6 +159,7 @@ fn find(
     stored: &Data,
     subject: &Subject,
     side: &str,
+    wanted: KeyKind,
     authorities: &Authorities,
     now: OffsetDateTime,
 ) -> Found {
@@ -159,7 +170,7 @@ fn find(
     let of = |ca: &str| leaf::times(certificate, key, ca, &names);
     match of(authorities.current.certificate()) {
         Ok(times) if times.until <= now => Found::Nothing,
-        Ok(times) if times.due > now => Found::Good(times),
+        Ok(times) if times.due > now && suits(certificate, wanted) => Found::Good(times),
         Ok(times) => Found::Due(times),
         // All trust it until nobody has such a one any more.
         Err(LeafError::Issuer) => {
@@ -167,6 +178,21 @@ fn find(
             before.filter(|times| times.until > now).map_or(Found::Nothing, Found::Due)
         }
         Err(_) => Found::Nothing,
+    }
+}
+
+/// Nobody is in need of another key than one of RSA.
+fn suits(certificate: &str, wanted: KeyKind) -> bool {
+    !matches!(wanted, KeyKind::Rsa(_)) || leaf::is_rsa(certificate).is_ok_and(|is| is)
+}
+
+fn profile(subject: &Subject, usage: Usage, key: KeyKind) -> LeafProfile {
+    LeafProfile {
+        common_name: subject.address.clone(),
+        names: subject.names(),
+        lifetime: LIFETIME,
+        usage,
+        key,
     }
 }
 
@@ -199,18 +225,11 @@ impl Certificates {
         &mut self,
         subject: &Subject,
         side: &str,
-        usage: Usage,
+        profile: &LeafProfile,
         authority: &Authority,
         now: OffsetDateTime,
     ) -> Result<(), AuthorityError> {
-        let profile = LeafProfile {
-            common_name: subject.address.clone(),
-            names: subject.names(),
-            lifetime: LIFETIME,
-            usage,
-            key: KeyKind::default(),
-        };
-        let leaf = authority.issue(&profile, now)?;
+        let leaf = authority.issue(profile, now)?;
         let bytes = |text: &str| ByteString(text.as_bytes().to_vec());
         let keys = keys(side, &subject.address);
         self.data.insert(keys.0, bytes(leaf.certificate()));

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use kube::ResourceExt as _;
 use opensdn_crds::component::Component as Facts;
 use opensdn_crds::pod::{Container as Given, LogLevel, PodConfiguration};
+use opensdn_pki::KeyKind;
 use serde::Deserialize;
 use serde_json::Value;
 use time::OffsetDateTime;
@@ -45,6 +46,8 @@ pub struct Valid {
     pub members: Option<Members>,
     /// Since when pods at an address have to be, of a component that reads certificates only when it starts.
     pub certificates_since: BTreeMap<String, OffsetDateTime>,
+    /// Of what kind the keys of its certificates are.
+    pub key: KeyKind,
     /// Why it is not known of which release the images are.
     pub doubt: Option<String>,
 }
@@ -153,6 +156,7 @@ pub fn validate(component: &dyn Component, fetched: &Fetched) -> Result<Valid, I
         waits_for,
         members,
         certificates_since: BTreeMap::new(),
+        key: known.release.key(key_length(fetched)),
         doubt,
     })
 }
@@ -268,6 +272,12 @@ fn check_name(facts: &Facts, fetched: &Fetched, name: &str) -> Result<(), Invali
         });
     }
     Ok(())
+}
+
+/// Bits of the RSA keys, as the Manager has them.
+fn key_length(fetched: &Fetched) -> Option<i64> {
+    let manager = fetched.manager.as_deref()?;
+    manager.data.pointer("/spec/commonConfiguration/certKeyLength")?.as_i64()
 }
 
 /// Of which release the images are: by the annotation of the object or its Manager, else by the images.
@@ -492,6 +502,7 @@ mod tests {
             waits_for: None,
             members: None,
             certificates_since: BTreeMap::new(),
+            key: KeyKind::default(),
             doubt: None,
         }
     }

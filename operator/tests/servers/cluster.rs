@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use kube::ResourceExt as _;
 use kube::api::DynamicObject;
-use opensdn_operator::build::certificates::{Subject, certificates};
+use opensdn_operator::build::certificates::{Subject, Wanted, certificates};
 use opensdn_operator::build::{Secrets, build};
 use opensdn_operator::cache::{Cache, Feed, Kind};
 use opensdn_operator::component::word;
@@ -77,8 +77,9 @@ impl Cluster {
     pub(crate) fn render(&self, fit: impl Fn(&str, &str) -> String) {
         let subject = |address: &String| Subject { address: address.clone(), host: None };
         let subjects: Vec<_> = self.valid.addresses.iter().map(subject).collect();
+        let wanted = Wanted { subjects: &subjects, key: self.valid.key };
         let now = OffsetDateTime::now_utc();
-        let made = certificates(None, &subjects, &self.authorities, now, true).unwrap();
+        let made = certificates(None, &wanted, &self.authorities, now, true).unwrap();
         let secrets = Secrets { certificates: made.data.clone(), ..Secrets::default() };
         let templates = Templates::new().unwrap();
         let intents = build(&templates, &self.object, &self.valid, secrets).unwrap();

@@ -19,7 +19,11 @@ fn certificates(
     authorities: &Authorities,
     now: OffsetDateTime,
 ) -> Result<Certificates, AuthorityError> {
-    super::certificates(stored, subjects, authorities, now, true)
+    super::certificates(stored, &wanted(subjects), authorities, now, true)
+}
+
+fn wanted(subjects: &[Subject]) -> Wanted<'_> {
+    Wanted { subjects, key: KeyKind::default() }
 }
 
 fn subject(address: &str) -> Subject {
@@ -99,7 +103,7 @@ fn due(authorities: &Authorities) -> (Vec<Subject>, DynamicObject, OffsetDateTim
 fn who_is_due_has_a_turn_when_the_one_before_is_back_and_all_are_ready() {
     let authority = authority();
     let (subjects, mut secret, mut now) = due(&authority);
-    let not_ready = super::certificates(Some(&secret), &subjects, &authority, now, false);
+    let not_ready = super::certificates(Some(&secret), &wanted(&subjects), &authority, now, false);
     let not_ready = not_ready.unwrap();
     assert_eq!((not_ready.issued, not_ready.renew_at - now), (0, LOOK_AGAIN));
     let mut turns = Vec::new();
@@ -119,7 +123,8 @@ fn who_is_due_has_a_turn_when_the_one_before_is_back_and_all_are_ready() {
     // Ready or not: an expired one helps nobody.
     let (_, secret, _) = due(&authority);
     let late = self::now() + Duration::days(340);
-    let late = super::certificates(Some(&secret), &subjects, &authority, late, false).unwrap();
+    let late =
+        super::certificates(Some(&secret), &wanted(&subjects), &authority, late, false).unwrap();
     assert_eq!(late.issued, 2);
 }
 
@@ -146,4 +151,29 @@ fn what_the_previous_ca_signed_is_replaced_in_turn_and_no_pod_is_left_without() 
     let dropped = Authorities { previous: None, ..after.clone() };
     let all = certificates(Some(&secret), &subjects, &dropped, later).unwrap();
     assert_eq!(signed(&all), 6);
+}
+
+#[test]
+fn keys_become_rsa_in_turn_and_stay_so_until_they_are_renewed() {
+    let (authority, rsa) = (authority(), KeyKind::Rsa(opensdn_pki::RsaBits::Bits2048));
+    let subjects = [subject("192.0.2.1"), subject("192.0.2.2")];
+    let ecdsa = certificates(None, &subjects, &authority, now()).unwrap();
+    let of = |key, stored: &Certificates, now| {
+        let wanted = Wanted { subjects: &subjects, key };
+        super::certificates(Some(&self::stored(stored)), &wanted, &authority, now, true).unwrap()
+    };
+    let kinds = |all: &Certificates| -> Vec<bool> {
+        let certificates = all.data.iter().filter(|(key, _)| key.ends_with(".crt"));
+        certificates
+            .map(|(_, pem)| leaf::is_rsa(str::from_utf8(&pem.0).unwrap()).unwrap())
+            .collect()
+    };
+    let later = now() + Duration::hours(1);
+    let one = of(rsa, &ecdsa, later);
+    assert_eq!((one.issued, kinds(&one)), (2, vec![true, false, true, false]));
+    let both = of(rsa, &one, one.renew_at);
+    assert_eq!((both.issued, kinds(&both)), (2, vec![true; 4]));
+    // For images of another release they are good enough.
+    assert_eq!(of(rsa, &both, one.renew_at).issued, 0);
+    assert_eq!(of(KeyKind::default(), &both, one.renew_at).issued, 0);
 }

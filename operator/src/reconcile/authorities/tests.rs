@@ -1,11 +1,11 @@
 //! Which step comes next, by what the cache has.
 
-use opensdn_pki::{Authority, Request};
+use opensdn_pki::{Authority, KeyKind, Request};
 use opensdn_runtime::watch::Event;
 use serde_json::Value;
 
 use super::*;
-use crate::build::certificates::{Subject, certificates};
+use crate::build::certificates::{Subject, Wanted, certificates};
 use crate::cache::Feed;
 
 fn start() -> OffsetDateTime {
@@ -105,7 +105,14 @@ fn the_old_ca_is_trusted_as_long_as_a_pod_shows_a_certificate_of_it() {
         let cache = cache(&[pod("redis", true, 0)]);
         let subject = Subject { address: "192.0.2.1".to_owned(), host: None };
         let signer = Authorities { current: signer.clone(), next: None, previous: None };
-        let made = certificates(None, &[subject], &signer, start(), true).unwrap();
+        let made = certificates(
+            None,
+            &Wanted { subjects: &[subject], key: KeyKind::default() },
+            &signer,
+            start(),
+            true,
+        )
+        .unwrap();
         let secret = json!({"apiVersion": "v1", "kind": "Secret", "data": made.data,
             "metadata": {"name": "redis1-secret-certificates", "namespace": "tf", "uid": "s", "resourceVersion": "1",
                 "ownerReferences": [{"apiVersion": "tf.tungsten.io/v1alpha1", "kind": "Redis", "name": "redis1",
