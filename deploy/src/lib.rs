@@ -5,4 +5,4 @@
 pub mod names;
 mod render;
 
-pub use render::{Phase, RenderError, Step, webhook};
+pub use render::{Phase, RenderError, Step, operator, webhook};

@@ -1,24 +1,46 @@
-//! The objects of `deploy/webhook`, in the order in which a cluster takes them: the same as those of
-//! `kubectl kustomize deploy/webhook`, which a test compares. Of kustomize this understands what
-//! our own file uses, and refuses the rest.
+//! The objects of `deploy/webhook` and `deploy/operator`, in the order in which a cluster takes them: the same as those of
+//! `kubectl kustomize`, which a test compares. Of kustomize this understands what our own files use, and refuses
+//! the rest.
 
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-/// The kustomization and the files that it names, as they were when this was built.
-const KUSTOMIZATION: &str = include_str!("../webhook/kustomization.yaml");
-const FILES: [(&str, &str); 10] = [
-    ("configuration.yaml", include_str!("../webhook/configuration.yaml")),
-    ("deployment.yaml", include_str!("../webhook/deployment.yaml")),
-    ("leases.yaml", include_str!("../webhook/leases.yaml")),
-    ("namespace.yaml", include_str!("../webhook/namespace.yaml")),
-    ("network-policy.yaml", include_str!("../webhook/network-policy.yaml")),
-    ("pod-disruption-budget.yaml", include_str!("../webhook/pod-disruption-budget.yaml")),
-    ("policies.yaml", include_str!("../webhook/policies.yaml")),
-    ("rbac.yaml", include_str!("../webhook/rbac.yaml")),
-    ("service.yaml", include_str!("../webhook/service.yaml")),
-    ("unique-claims.yaml", include_str!("../webhook/unique-claims.yaml")),
-];
+/// A kustomization and the files that it names, as they were when this was built.
+struct Base {
+    folder: &'static str,
+    kustomization: &'static str,
+    files: &'static [(&'static str, &'static str)],
+}
+
+const WEBHOOK: Base = Base {
+    folder: "deploy/webhook",
+    kustomization: include_str!("../webhook/kustomization.yaml"),
+    files: &[
+        ("configuration.yaml", include_str!("../webhook/configuration.yaml")),
+        ("deployment.yaml", include_str!("../webhook/deployment.yaml")),
+        ("leases.yaml", include_str!("../webhook/leases.yaml")),
+        ("namespace.yaml", include_str!("../webhook/namespace.yaml")),
+        ("network-policy.yaml", include_str!("../webhook/network-policy.yaml")),
+        ("pod-disruption-budget.yaml", include_str!("../webhook/pod-disruption-budget.yaml")),
+        ("policies.yaml", include_str!("../webhook/policies.yaml")),
+        ("rbac.yaml", include_str!("../webhook/rbac.yaml")),
+        ("service.yaml", include_str!("../webhook/service.yaml")),
+        ("unique-claims.yaml", include_str!("../webhook/unique-claims.yaml")),
+    ],
+};
+
+const OPERATOR: Base = Base {
+    folder: "deploy/operator",
+    kustomization: include_str!("../operator/kustomization.yaml"),
+    files: &[
+        ("deployment.yaml", include_str!("../operator/deployment.yaml")),
+        ("kube-manager.yaml", include_str!("../operator/kube-manager.yaml")),
+        ("namespace.yaml", include_str!("../operator/namespace.yaml")),
+        ("rbac.yaml", include_str!("../operator/rbac.yaml")),
+        ("watched-namespace.yaml", include_str!("../operator/watched-namespace.yaml")),
+    ],
+};
+
 /// The CRDs, which come from the crate that generates them.
 const CRDS: &str = "../../crds";
 
@@ -26,7 +48,7 @@ const CRDS: &str = "../../crds";
 #[derive(Debug, thiserror::Error)]
 pub enum RenderError {
     /// A file is not what this understands.
-    #[error("read deploy/webhook/{file}")]
+    #[error("read {file}")]
     Read {
         /// The file.
         file: String,
@@ -35,7 +57,7 @@ pub enum RenderError {
         source: Box<serde_saphyr::Error>,
     },
     /// The kustomization names a file that was not built in.
-    #[error("find deploy/webhook/{0}, which kustomization.yaml names")]
+    #[error("find {0}, which kustomization.yaml names")]
     Missing(String),
     /// A type of ours is no JSON.
     #[error("write a CRD")]
@@ -70,7 +92,7 @@ pub struct Step {
 struct Kustomization {
     api_version: String,
     kind: String,
-    namespace: String,
+    namespace: Option<String>,
     resources: Vec<String>,
     images: Vec<Image>,
 }
@@ -88,24 +110,49 @@ struct Image {
 /// # Errors
 /// A file of `deploy/webhook` is not what this understands; a test sees to it that each is.
 pub fn webhook() -> Result<Vec<Step>, RenderError> {
-    let file = "kustomization.yaml";
-    let kustomization: Kustomization =
-        serde_saphyr::from_str(KUSTOMIZATION).map_err(|source| read_error(file, source))?;
-    let mut objects = Vec::new();
-    for resource in &kustomization.resources {
-        objects.extend(if resource == CRDS { crds()? } else { documents(resource)? });
+    WEBHOOK.steps()
+}
+
+/// The operator with its CRDs and the namespace `tf` that it watches, in three steps.
+///
+/// # Errors
+/// As of [`webhook`].
+pub fn operator() -> Result<Vec<Step>, RenderError> {
+    OPERATOR.steps()
+}
+
+impl Base {
+    fn steps(&self) -> Result<Vec<Step>, RenderError> {
+        let kustomization: Kustomization = serde_saphyr::from_str(self.kustomization)
+            .map_err(|source| self.read_error("kustomization.yaml", source))?;
+        let mut objects = Vec::new();
+        for resource in &kustomization.resources {
+            objects.extend(if resource == CRDS { crds()? } else { self.documents(resource)? });
+        }
+        for object in &mut objects {
+            kustomization.complete(object);
+        }
+        let phases = [Phase::Definitions, Phase::Access, Phase::Program, Phase::Policies];
+        let steps = phases.map(|phase| {
+            let objects = objects.iter().filter(|object| phase_of(object) == phase);
+            Step { phase, objects: objects.cloned().collect() }
+        });
+        Ok(steps.into_iter().filter(|step| !step.objects.is_empty()).collect())
     }
-    for object in &mut objects {
-        kustomization.complete(object);
+
+    fn documents(&self, file: &str) -> Result<Vec<Value>, RenderError> {
+        let found = self.files.iter().find(|(name, _)| *name == file);
+        let (_, text) = found.ok_or_else(|| RenderError::Missing(self.path(file)))?;
+        serde_saphyr::from_multiple(text).map_err(|source| self.read_error(file, source))
     }
-    let phases = [Phase::Definitions, Phase::Access, Phase::Program, Phase::Policies];
-    Ok(phases
-        .into_iter()
-        .map(|phase| Step {
-            phase,
-            objects: objects.iter().filter(|object| phase_of(object) == phase).cloned().collect(),
-        })
-        .collect())
+
+    fn read_error(&self, file: &str, source: serde_saphyr::Error) -> RenderError {
+        RenderError::Read { file: self.path(file), source: Box::new(source) }
+    }
+
+    fn path(&self, file: &str) -> String {
+        format!("{}/{file}", self.folder)
+    }
 }
 
 fn crds() -> Result<Vec<Value>, RenderError> {
@@ -113,23 +160,16 @@ fn crds() -> Result<Vec<Value>, RenderError> {
     Ok(definitions.map(serde_json::to_value).collect::<Result<_, _>>()?)
 }
 
-fn documents(file: &str) -> Result<Vec<Value>, RenderError> {
-    let found = FILES.iter().find(|(name, _)| *name == file);
-    let (_, text) = found.ok_or_else(|| RenderError::Missing(file.to_owned()))?;
-    serde_saphyr::from_multiple(text).map_err(|source| read_error(file, source))
-}
-
-fn read_error(file: &str, source: serde_saphyr::Error) -> RenderError {
-    RenderError::Read { file: file.to_owned(), source: Box::new(source) }
-}
-
 impl Kustomization {
     /// Gives an object its namespace and its images, where it has any.
     fn complete(&self, object: &mut Value) {
         let phase = phase_of(object);
         let is_namespaced = !CLUSTER_SCOPED.contains(&kind(object));
-        if is_namespaced && let Some(metadata) = object.get_mut("metadata") {
-            metadata["namespace"] = json!(self.namespace);
+        if let Some(namespace) = &self.namespace
+            && is_namespaced
+            && let Some(metadata) = object.get_mut("metadata")
+        {
+            metadata["namespace"] = json!(namespace);
         }
         if phase == Phase::Program
             && let Some(Value::Array(containers)) =
@@ -182,9 +222,11 @@ mod tests {
 
     #[test]
     fn steps_come_in_their_order_and_none_is_empty() {
-        let steps = webhook().unwrap();
-        assert!(steps.is_sorted_by_key(|step| step.phase));
-        assert!(steps.iter().all(|step| !step.objects.is_empty()), "{steps:?}");
+        for (steps, count) in [(webhook().unwrap(), 4), (operator().unwrap(), 3)] {
+            assert!(steps.is_sorted_by_key(|step| step.phase));
+            assert!(steps.iter().all(|step| !step.objects.is_empty()), "{steps:?}");
+            assert_eq!(steps.len(), count);
+        }
     }
 
     #[test]

@@ -1,17 +1,13 @@
 //! The operator in the pods of a lab, installed as on any cluster, with the images of what it runs. Deliberately
 //! not here: the operator as a process of this machine (`operator`).
 
-use std::path::Path;
-
 use opensdn_deploy::names::operator::{NAME, NAMESPACE};
 
-use crate::Failed;
 use crate::development_image::DevelopmentImage;
-use crate::installer::install_crds;
 use crate::kubectl::kubectl;
 use crate::sandbox::Sandbox;
+use crate::{Failed, installer};
 
-const MANIFESTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy/operator");
 /// The image of Redis and of stunnel: what their scripts run, as Debian packs it.
 pub const REDIS_IMAGE: &str = "opensdn-tests-redis:1";
 const OF_REDIS: [&str; 12] = [
@@ -37,9 +33,9 @@ pub async fn install(sandbox: &Sandbox) -> Result<(), Failed> {
     let lab = sandbox.lab().ok_or("the sandbox has no real nodes")?;
     lab.load_image(DevelopmentImage::of_ours(NAME)?.archive()).await?;
     lab.load_image(DevelopmentImage::of_installed(REDIS_IMAGE, &OF_REDIS)?.archive()).await?;
-    install_crds(&sandbox.client()?, &opensdn_crds::all()).await?;
-    let manifests = Path::new(MANIFESTS).display().to_string();
-    kubectl(sandbox, &["apply", "--server-side", "-k", &manifests]).await?.success();
+    for step in &opensdn_deploy::operator()? {
+        installer::apply(sandbox, step).await?;
+    }
     let deployment = format!("deployment/{NAME}");
     let status = ["rollout", "status", "-n", NAMESPACE, &deployment, "--timeout=120s"];
     kubectl(sandbox, &status).await?.success();

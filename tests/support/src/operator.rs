@@ -5,15 +5,14 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
 
+use opensdn_deploy::Phase;
 use opensdn_deploy::names::operator::{NAME, NAMESPACE};
 use opensdn_reserved_port::ReservedPort;
 
-use crate::kubectl::kubectl;
 use crate::programs::program;
 use crate::sandbox::{Cluster, Program};
-use crate::{Failed, Outcome, admin_port};
+use crate::{Failed, Outcome, admin_port, installer};
 
-const MANIFESTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy/operator");
 /// How long a replica may take to end by itself.
 const DRAIN: Duration = Duration::from_secs(15);
 
@@ -29,8 +28,9 @@ impl Operator {
     /// # Errors
     /// Something of it cannot be installed or started.
     pub async fn install(cluster: &Cluster, replicas: usize) -> Result<Self, Failed> {
-        let manifests = Path::new(MANIFESTS).display().to_string();
-        kubectl(cluster, &["apply", "--server-side", "-k", &manifests]).await?.success();
+        for step in opensdn_deploy::operator()?.iter().filter(|step| step.phase < Phase::Program) {
+            installer::apply(cluster, step).await?;
+        }
         let account = cluster.kubeconfig_for_service_account(NAMESPACE, NAME).await?;
         let mut operator = Self { replicas: Vec::new(), _ports: Vec::new() };
         for number in 0..replicas {

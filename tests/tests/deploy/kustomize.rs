@@ -7,6 +7,7 @@ use std::process::Command;
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{EvictParams, ListParams};
 use kube::{Api, ResourceExt as _};
+use opensdn_deploy::Step;
 use opensdn_deploy::names::{NAME_LABEL, NAMESPACE, configuration, webhook};
 use opensdn_testing::eventually::eventually;
 use opensdn_testing::kubectl::{kubectl, read, send};
@@ -17,6 +18,7 @@ use serde_json::{Value, json};
 use super::{ACCOUNT, WRITER};
 
 const BASE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../deploy/webhook");
+const OPERATOR: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../deploy/operator");
 const APPLY: [&str; 4] = ["apply", "--server-side", "-k", BASE];
 
 /// A control plane that has taken the base.
@@ -82,11 +84,15 @@ async fn passes_restricted_security(sandbox: &Sandbox, name: &str) -> Outcome {
 /// What we render is what kubectl renders, object by object.
 #[tokio::test]
 async fn the_rendered_objects_are_those_of_kustomize() -> Outcome {
+    compare(BASE, opensdn_deploy::webhook()?).await?;
+    compare(OPERATOR, opensdn_deploy::operator()?).await
+}
+
+async fn compare(folder: &str, steps: Vec<Step>) -> Outcome {
     let kubectl = Binaries::find(None).await?.program("kubectl")?;
-    let output = Command::new(kubectl).args(["kustomize", BASE]).output()?;
+    let output = Command::new(kubectl).args(["kustomize", folder]).output()?;
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let theirs: Vec<Value> = serde_saphyr::from_multiple(&String::from_utf8(output.stdout)?)?;
-    let steps = opensdn_deploy::webhook()?;
     let ours: Vec<Value> = steps.into_iter().flat_map(|step| step.objects).collect();
     assert_eq!(names(&ours), names(&theirs));
     for object in ours {
