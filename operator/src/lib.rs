@@ -11,6 +11,13 @@
 //! release      of which releases images are
 //! cache        what is known of the cluster, by watches
 //! cluster      what the cluster says of itself: its API servers, its networks
+//! network      which addresses are in which networks
+//! ensemble     a service that counts its members: what is asked of it, which step comes next; ensembles/ has one client each
+//! template     files of daemons, rendered
+//! names        what objects, labels and annotations are called
+//! report       conditions and Events
+//! metrics      what /metrics shows
+//! args         flags
 //! ```
 
 #![warn(missing_docs)]
