@@ -43,13 +43,29 @@ async fn running(replicas: usize) -> Result<(Sandbox, Operator), Failed> {
     Ok((sandbox, operator))
 }
 
-/// `null` where there is none.
+/// `null` where there is none. Not by kubectl: tests ask several times a second.
 pub(crate) async fn get(sandbox: &Sandbox, what: [&str; 2]) -> Value {
-    let get = ["get", "-n", "tf", what[0], what[1], "--ignore-not-found", "-o", "json"];
-    match kubectl(sandbox, &get).await {
-        Ok(said) if said.ok => serde_json::from_str(&said.out).unwrap_or_default(),
-        _ => Value::from("kubectl failed"),
-    }
+    let read = async || {
+        let request = http::Request::get(path(what)).body(Vec::new())?;
+        Ok::<Value, Failed>(match sandbox.client()?.request(request).await {
+            Err(kube::Error::Api(status)) if status.code == 404 => Value::Null,
+            answer => answer?,
+        })
+    };
+    read().await.unwrap_or_else(|error| Value::from(format!("failed to read it: {error}")))
+}
+
+fn path([kind, name]: [&str; 2]) -> String {
+    let collection = match kind {
+        "node" => "/api/v1/nodes".to_owned(),
+        "statefulset" => "/apis/apps/v1/namespaces/tf/statefulsets".to_owned(),
+        "pdb" => "/apis/policy/v1/namespaces/tf/poddisruptionbudgets".to_owned(),
+        kind => match kind.split_once('.') {
+            Some((plural, group)) => format!("/apis/{group}/v1alpha1/namespaces/tf/{plural}"),
+            None => format!("/api/v1/namespaces/tf/{kind}s"),
+        },
+    };
+    format!("{collection}/{name}")
 }
 
 pub(crate) async fn change(

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep, timeout};
 
 /// So long something may take on a loaded machine before a test calls it missing.
-pub const TIMEOUT: Duration = Duration::from_secs(120);
+pub const TIMEOUT: Duration = Duration::from_secs(240);
 /// Until then the poll interval is short.
 const OFTEN_FOR: Duration = Duration::from_secs(1);
 const POLL_INTERVAL: Duration = Duration::from_millis(30);

@@ -16,7 +16,7 @@ use super::direct::{Direct, Write};
 use super::{Failed, Outcome, Verdict, World, difference, files, of_wire, text};
 
 /// How long the webhook's watches may be behind what was stored a moment ago.
-const TIMEOUT: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Where cases are brought about, and those who are asked about them.
 pub(crate) struct Stage<'w> {
