@@ -226,12 +226,12 @@ async fn make_so(
     }
     let until = Duration::try_from(certificates.renew_at - now).unwrap_or_default();
     let until = if authorities::is_rotating(&authorities) {
-        until.min(authorities::LOOK_AGAIN)
+        until.min(authorities::POLL_INTERVAL)
     } else {
         until
     };
     let waits = valid.members.as_ref().is_some_and(|members| members.waits.is_some());
-    Ok(Action::requeue(if waits { members::LOOK_AGAIN } else { until.min(LONGEST_PAUSE) }))
+    Ok(Action::requeue(if waits { members::POLL_INTERVAL } else { until.min(LONGEST_PAUSE) }))
 }
 
 /// The passwords of the component. Before they are made for the first time the Secret is read: tf-operator may have

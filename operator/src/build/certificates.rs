@@ -26,7 +26,7 @@ const URGENT: Duration = Duration::days(30);
 /// Of so many addresses one has its turn at a time.
 const IN_TURN: usize = 20;
 /// Until it is looked at again whether all pods are ready.
-const LOOK_AGAIN: Duration = Duration::minutes(1);
+const POLL_INTERVAL: Duration = Duration::minutes(1);
 
 const SIDES: [(&str, Usage); 2] = [("server", Usage::ServerAndClient), ("client", Usage::Client)];
 
@@ -148,7 +148,7 @@ fn turn(
         let next = (due.len() > count).then(|| now + PAUSE);
         return (due.into_iter().take(count).collect(), next);
     }
-    (Vec::new(), Some(not_before.max(now + LOOK_AGAIN)))
+    (Vec::new(), Some(not_before.max(now + POLL_INTERVAL)))
 }
 
 fn keys(side: &str, address: &str) -> (String, String) {

@@ -28,7 +28,7 @@ use crate::names;
 /// Until every kubelet has brought a new bundle into its pods, and every daemon has been started again for it.
 const SETTLE: Duration = Duration::minutes(10);
 /// How long a step waits before it looks again.
-pub(super) const LOOK_AGAIN: std::time::Duration = std::time::Duration::from_secs(60);
+pub(super) const POLL_INTERVAL: std::time::Duration = std::time::Duration::from_secs(60);
 
 /// What is known of the CA in the cache.
 fn state(cache: &Cache, namespace: &str) -> Option<SecretState> {

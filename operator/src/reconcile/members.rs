@@ -19,7 +19,7 @@ use crate::ensembles::simulated::Pods;
 use crate::exec::InPods;
 
 /// Until it is looked at again, while something is left to do.
-pub(super) const LOOK_AGAIN: Duration = Duration::from_secs(3);
+pub(super) const POLL_INTERVAL: Duration = Duration::from_secs(3);
 
 /// What was the last to be looked at and found as it shall be, by the UID of the object: while nothing of it
 /// changes no member is asked.

@@ -105,7 +105,7 @@ fn who_is_due_has_a_turn_when_the_one_before_is_back_and_all_are_ready() {
     let (subjects, mut secret, mut now) = due(&authority);
     let not_ready = super::certificates(Some(&secret), &wanted(&subjects), &authority, now, false);
     let not_ready = not_ready.unwrap();
-    assert_eq!((not_ready.issued, not_ready.renew_at - now), (0, LOOK_AGAIN));
+    assert_eq!((not_ready.issued, not_ready.renew_at - now), (0, POLL_INTERVAL));
     let mut turns = Vec::new();
     for _ in 0..3 {
         let all = certificates(Some(&secret), &subjects, &authority, now).unwrap();
