@@ -7,7 +7,7 @@ source gate/cache.sh
 
 gate/setup.sh cluster
 take_build_slot
-echo "building OpenSDN (the first time about ten minutes, then seconds)"
+echo "building OpenSDN (the first time about six minutes, then seconds)"
 # By their names: with --package the dependencies would have other features than in `make test`.
 cargo build --quiet --locked --bin opensdn-sandbox --bin opensdn-webhook --bin opensdn-operator 8>&-
 record_sources

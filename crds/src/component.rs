@@ -134,6 +134,12 @@ pub const ANALYTICS_DATABASE_PORTS: &[(&str, u16)] = &[
     ("jmxLocalPort", 7200),
 ];
 
+/// Where the node manager of a Cassandra for configuration listens, beside another for analytics. Which of the two a
+/// Cassandra is, no field says.
+pub const CONFIG_DATABASE_NODE_MANAGER: u16 = 8112;
+/// The same of one for analytics, or for both.
+pub const DATABASE_NODE_MANAGER: u16 = 8103;
+
 /// Every component, in the order of the kinds.
 pub static COMPONENTS: &[Component] = &[
     Component {

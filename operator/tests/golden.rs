@@ -11,6 +11,9 @@ mod built;
 use std::path::Path;
 
 use built::{Ended, Surroundings};
+use opensdn_crds::component::{
+    CONFIG_DATABASE_NODE_MANAGER, Component, DATABASE_NODE_MANAGER, Port, Setting,
+};
 use opensdn_operator::build::Intent;
 use opensdn_operator::cache::Kind;
 use serde_json::Value;
@@ -169,6 +172,48 @@ fn no_pod_is_given_a_secret_of_the_operators_own() {
                 panic!("{case} mounts {secret}")
             };
             assert!(message.contains(secret), "{message}");
+        }
+    }
+}
+
+/// The table of components is what policies, the status and other components read.
+#[test]
+fn probes_ask_the_ports_that_the_table_of_components_has() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
+    let mut asked = std::collections::BTreeSet::new();
+    for case in std::fs::read_dir(folder).unwrap() {
+        let around = Surroundings::read(&case.unwrap().path().join("in.yaml"));
+        let facts = Component::of_kind(around.object["kind"].as_str().unwrap()).unwrap();
+        let settings = &around.object["spec"]["serviceConfiguration"];
+        let mut ports: Vec<i64> = facts.ports.iter().map(|port| number(port, settings)).collect();
+        if facts.kind == "Cassandra" {
+            ports.extend([CONFIG_DATABASE_NODE_MANAGER, DATABASE_NODE_MANAGER].map(i64::from));
+        }
+        for intent in around.intents(&around.object).unwrap() {
+            let containers = intent.object.data["spec"]["template"]["spec"]["containers"].clone();
+            for container in containers.as_array().into_iter().flatten() {
+                for probe in ["startupProbe", "readinessProbe", "livenessProbe"] {
+                    for how in ["tcpSocket", "httpGet"] {
+                        if let Some(port) = container[probe][how]["port"].as_i64() {
+                            assert!(ports.contains(&port), "{}: {port} {ports:?}", facts.kind);
+                            asked.insert(facts.kind);
+                        }
+                    }
+                }
+            }
+        }
+    }
+    assert!(asked.len() >= 10, "{asked:?}");
+}
+
+/// Where it listens with these settings.
+fn number(port: &Port, settings: &Value) -> i64 {
+    let of = |field: &str| settings[field].as_i64().filter(|given| *given != 0);
+    match port.setting {
+        Setting::Fixed | Setting::ShownAs(_) => port.number.into(),
+        Setting::Field(field) => of(field).unwrap_or(port.number.into()),
+        Setting::Above(field, more) => {
+            of(field).map_or(port.number.into(), |given| given + i64::from(more))
         }
     }
 }

@@ -1,6 +1,7 @@
 //! What the settings of a Cassandra come to: where its data is, and the values of its files.
 
 use opensdn_crds::cassandra::{CassandraConfiguration, CassandraParameters};
+use opensdn_crds::component::{CONFIG_DATABASE_NODE_MANAGER, DATABASE_NODE_MANAGER};
 use opensdn_crds::pod::LogLevel;
 use serde::de::Error as _;
 use serde_json::{Value, json};
@@ -26,7 +27,7 @@ pub(super) struct Place {
 
 const DATABASE: Place = Place {
     node_type: "database",
-    node_manager: 8103,
+    node_manager: DATABASE_NODE_MANAGER,
     configuration: "database-nodemgr.conf",
     nodes: "ANALYTICSDB_NODES",
     data: Volume::folder("database-cassandra-data", "/var/lib/contrail/database"),
@@ -34,7 +35,7 @@ const DATABASE: Place = Place {
 };
 const CONFIG_DATABASE: Place = Place {
     node_type: "config-database",
-    node_manager: 8112,
+    node_manager: CONFIG_DATABASE_NODE_MANAGER,
     configuration: "config-database-nodemgr.conf",
     nodes: "CONFIGDB_NODES",
     data: Volume::folder("config-database-cassandra-data", "/var/lib/contrail/config-database"),
