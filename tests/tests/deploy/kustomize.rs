@@ -96,9 +96,13 @@ async fn compare(folder: &str, steps: Vec<Step>) -> Outcome {
     let ours: Vec<Value> = steps.into_iter().flat_map(|step| step.objects).collect();
     assert_eq!(names(&ours), names(&theirs));
     for object in ours {
-        let mut same = theirs.iter().filter(|one| name(one) == name(&object)).cloned();
-        let mut theirs = same.next().ok_or("compared above")?;
-        if object["metadata"].get("namespace").is_none() {
+        // A Role of the operator is in several namespaces.
+        let namespace = object["metadata"].get("namespace");
+        let is_in_it =
+            |one: &Value| namespace.is_none() || one["metadata"].get("namespace") == namespace;
+        let is = |one: &&Value| name(one) == name(&object) && is_in_it(one);
+        let mut theirs = theirs.iter().find(is).cloned().ok_or_else(|| object.to_string())?;
+        if namespace.is_none() {
             // kustomize does not know which of our kinds have none, and kubectl drops it.
             theirs["metadata"].as_object_mut().map(|metadata| metadata.remove("namespace"));
         }
