@@ -5,7 +5,8 @@ use opensdn_crds::admission_policy as crd;
 use opensdn_crds::admission_policy::AdmissionPolicySpec;
 use opensdn_policy_host::{
     Binding, Exemptions, FailureMode, Index, Interest, KindRule, Limits, MAX_MEMORY, Metadata,
-    Mode, Operation, Policy, Ratcheting, Requirement, Scope, Selector, SelectorOperator,
+    Mode, Operation, Policy, Ratcheting, Requirement, Scope, Selector, SelectorOperator, quoted,
+    quoted_name,
 };
 use std::time::Duration;
 
@@ -126,7 +127,8 @@ fn uncovered(metadata: &Metadata, kinds: &[crd::KindRule]) -> Vec<Problem> {
 }
 
 pub(crate) fn title(group: &str, kind: &str) -> String {
-    if group.is_empty() { kind.to_owned() } else { format!("{kind}.{group}") }
+    let (group, kind) = (quoted_name(group), quoted_name(kind));
+    if group.is_empty() { kind.into_owned() } else { format!("{kind}.{group}") }
 }
 
 fn subjects(metadata: &Metadata) -> String {
@@ -266,7 +268,7 @@ pub(crate) fn selector(
             }
             (other, _) => {
                 let hint = "use In, NotIn, Exists or DoesNotExist";
-                return wrong(format!("there is no operator {other:?}"), hint);
+                return wrong(format!("there is no operator {:?}", quoted(other)), hint);
             }
         };
         selector.match_expressions.push(Requirement { key: one.key.clone(), operator, values });

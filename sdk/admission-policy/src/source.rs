@@ -5,7 +5,7 @@ use std::path::{Component, Path};
 
 use opensdn_crds::admission_policy::Module;
 use opensdn_policies::BuiltIn;
-use opensdn_policy_host::Digest;
+use opensdn_policy_host::{Digest, quoted};
 
 use crate::problem::{Fault, Problem};
 
@@ -69,7 +69,7 @@ fn one_source(module: &Module) -> Result<Source, Problem> {
         }
         (None, None, Some(folder)) => {
             if !is_below(Path::new(&folder.path)) {
-                let message = format!("{:?} leads out of the policy folder", folder.path);
+                let message = format!("{:?} leads out of the policy folder", quoted(&folder.path));
                 let hint = "give a path below it, without a leading / and without ..";
                 return wrong("/folder/path", &message, hint);
             }
@@ -101,7 +101,7 @@ fn built_in(name: &str) -> Result<Source, Problem> {
         Some(near) => format!("did you mean {near}?"),
         None => format!("use one of {}", names.join(", ")),
     };
-    let message = format!("there is no built-in policy {name:?}");
+    let message = format!("there is no built-in policy {:?}", quoted(name));
     Err(Problem::new(Fault::UnknownBuiltIn, "/spec/module/builtIn", message, hint))
 }
 
@@ -186,6 +186,20 @@ mod tests {
             "digest": "x"}));
         let faults: Vec<Fault> = both.iter().map(|problem| problem.fault).collect();
         assert_eq!(faults, [Fault::SourceInvalid, Fault::DigestInvalid]);
+    }
+
+    #[test]
+    fn no_more_than_100_bytes_of_what_is_wrong_are_quoted() {
+        let long = "x".repeat(9_000);
+        for module in [
+            json!({"builtIn": long}),
+            json!({"builtIn": "even-quorum", "digest": long}),
+            json!({"folder": {"path": format!("../{long}")}}),
+        ] {
+            for problem in problems(&module) {
+                assert!(problem.text().matches('x').count() < 150, "{problem:?}");
+            }
+        }
     }
 
     #[test]

@@ -9,6 +9,8 @@ use std::{
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 use sha2::{Digest as _, Sha256};
 
+use crate::text::quoted;
+
 /// SHA-256 of a policy's bytes, written `sha256:` and 64 hexadecimal digits.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Digest([u8; 32]);
@@ -55,7 +57,7 @@ impl FromStr for Digest {
     type Err = DigestError;
 
     fn from_str(text: &str) -> Result<Self, DigestError> {
-        let refused = || DigestError(text.to_owned());
+        let refused = || DigestError(quoted(text).into_owned());
         let digits = text.strip_prefix("sha256:").ok_or_else(refused)?;
         if digits.len() != 64
             || !digits.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))

@@ -16,6 +16,8 @@ pub use paths::{Mount, Paths, Slot};
 use keys::Keys;
 use lexer::Lexer;
 
+use crate::text::quoted;
+
 /// Deeper nesting is refused. The API server takes 10,000 levels; no schema of a resource that a
 /// person wrote comes near this.
 pub const MAX_DEPTH: usize = 512;
@@ -36,7 +38,7 @@ pub enum ScanError {
     DuplicateKey {
         /// Offset of the second key.
         at: usize,
-        /// The key, unescaped.
+        /// The key, unescaped; no more of it than an error may quote.
         key: String,
     },
     /// Nested too deeply.
@@ -181,8 +183,8 @@ impl Scanner<'_, '_> {
             let at = self.lexer.position();
             let key = self.lexer.key()?;
             if self.keys.seen_before(scope, self.lexer.text(), key) {
-                let key = key.decode(self.lexer.text()).into_owned();
-                return Err(ScanError::DuplicateKey { at, key });
+                let key = key.decode(self.lexer.text());
+                return Err(ScanError::DuplicateKey { at, key: quoted(&key).into_owned() });
             }
             self.lexer.skip_whitespace();
             self.lexer.expect(b':', "`:`")?;

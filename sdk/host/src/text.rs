@@ -1,9 +1,15 @@
-//! Texts of policies, cut to a length that a log line, a status and a terminal can take.
+//! Texts of policies and of requests, cut to a length that a log line, a status and a terminal can take.
 
 use std::borrow::Cow;
 
+use crate::description::MAX_NAME_BYTES;
+
 /// Bytes of one text of a policy in a finding, a log line or an error.
 pub const MAX_TEXT_BYTES: usize = 500;
+
+/// Bytes of one text of a request in an error or a log line: who may send a request is not to write into
+/// them what he likes. Names, which an API server bounds, have more ([`quoted_name`]).
+pub const MAX_QUOTED_BYTES: usize = 100;
 
 /// The beginning of the text, and how long it was; the text itself where it is short.
 #[must_use]
@@ -12,6 +18,18 @@ pub fn cut(text: &str, most: usize) -> Cow<'_, str> {
         return Cow::Borrowed(text);
     }
     Cow::Owned(format!("{}… ({} bytes)", beginning(text, most), text.len()))
+}
+
+/// So much of a request's text as an error or a log line may have.
+#[must_use]
+pub fn quoted(text: &str) -> Cow<'_, str> {
+    cut(text, MAX_QUOTED_BYTES)
+}
+
+/// So much of a name in a request; an API server takes no longer one.
+#[must_use]
+pub fn quoted_name(name: &str) -> Cow<'_, str> {
+    cut(name, MAX_NAME_BYTES)
 }
 
 /// As much of the text as these bytes hold, in whole characters.

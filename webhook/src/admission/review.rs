@@ -6,7 +6,7 @@ use bytes::Bytes;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use opensdn_admission_policy::CLOSED_GROUPS;
 use opensdn_policy_host::{
-    Operation, Request, Step, cut,
+    MAX_QUOTED_BYTES, Operation, Request, Step, quoted, quoted_name,
     scan::{self, Document, Found, ScanError, Slot},
 };
 
@@ -17,8 +17,6 @@ use crate::{
     metrics,
 };
 
-/// Of names in messages and logs; the API server takes no longer one.
-const LONGEST_NAME: usize = 253;
 /// As a list, empty names take eight times as much.
 const LARGEST_GROUPS: usize = 1 << 20;
 /// Of an object with more owners than fit into it none is looked for.
@@ -67,7 +65,7 @@ fn uid_in_prefix(body: &[u8]) -> String {
     let start = head.windows(FIELD.len()).position(|window| window == FIELD);
     let rest = start.and_then(|start| head.get(start + FIELD.len()..)).unwrap_or_default();
     let plain = |byte: &&u8| byte.is_ascii_alphanumeric() || **byte == b'-';
-    let uid: Vec<u8> = rest.iter().take(128).take_while(plain).copied().collect();
+    let uid: Vec<u8> = rest.iter().take(MAX_QUOTED_BYTES).take_while(plain).copied().collect();
     String::from_utf8(uid).unwrap_or_default()
 }
 
@@ -107,6 +105,10 @@ impl<'f> Review<'f> {
         let fields = Fields { found };
         let unnamed = |message| Unreadable { uid: String::new(), code: 400, message };
         let uid = fields.required(places.uid, "request.uid").map_err(unnamed)?;
+        if uid.len() > MAX_QUOTED_BYTES {
+            let message = format!("request.uid is longer than {MAX_QUOTED_BYTES} bytes");
+            return Err(unnamed(message));
+        }
         // The API server drops an answer, its reasons included, that does not have the uid.
         let bad = |message: String| Unreadable { uid: uid.to_string(), code: 400, message };
         fields.check_version(places).map_err(bad)?;
@@ -262,7 +264,7 @@ impl<'f> Review<'f> {
     /// takes: a caller may send any.
     pub(super) fn subject(&self) -> String {
         let kind = if self.written_kind.is_empty() { &self.kind } else { &self.written_kind };
-        let (kind, version) = (cut(kind, LONGEST_NAME), cut(&self.version, LONGEST_NAME));
+        let (kind, version) = (quoted_name(kind), quoted_name(&self.version));
         let judged_as = if self.written_version.is_empty() || self.written_version == self.version {
             String::new()
         } else {
@@ -270,10 +272,10 @@ impl<'f> Review<'f> {
         };
         let name = match (&*self.name, &*self.generate_name) {
             ("", "") => String::new(),
-            ("", prefix) => format!("{}*", cut(prefix, LONGEST_NAME)),
-            (name, _) => cut(name, LONGEST_NAME).into_owned(),
+            ("", prefix) => format!("{}*", quoted_name(prefix)),
+            (name, _) => quoted_name(name).into_owned(),
         };
-        match &*cut(&self.namespace, LONGEST_NAME) {
+        match &*quoted_name(&self.namespace) {
             "" => format!("{kind} {name}{judged_as}"),
             namespace => format!("{kind} {namespace}/{name}{judged_as}"),
         }
@@ -312,10 +314,10 @@ impl<'f> Review<'f> {
         let quiet = matches!(verdict, metrics::Verdict::Allowed);
         if quiet {
             tracing::debug!(uid = &*self.uid, ?step, operation = ?self.operation,
-                object = self.subject(), user = &*cut(&self.user, LONGEST_NAME), "allowed");
+                object = self.subject(), user = &*quoted_name(&self.user), "allowed");
         } else {
             tracing::info!(uid = &*self.uid, ?step, operation = ?self.operation,
-                object = self.subject(), user = &*cut(&self.user, LONGEST_NAME), dry_run = self.dry_run,
+                object = self.subject(), user = &*quoted_name(&self.user), dry_run = self.dry_run,
                 codes = codes(), unapplied = unapplied(), "{verdict:?}");
         }
     }
@@ -354,7 +356,9 @@ impl<'f> Fields<'f, '_> {
         }
         Err(format!(
             "this webhook reads AdmissionReview of admission.k8s.io/v1, not {kind} of {version}; \
-             set admissionReviewVersions: [v1]"
+             set admissionReviewVersions: [v1]",
+            kind = quoted_name(&kind),
+            version = quoted_name(&version),
         ))
     }
 
@@ -365,7 +369,7 @@ impl<'f> Fields<'f, '_> {
             "UPDATE" => Ok(Operation::Update),
             "DELETE" => Ok(Operation::Delete),
             "CONNECT" => Ok(Operation::Connect),
-            other => Err(format!("request.operation {other:?} is unknown")),
+            other => Err(format!("request.operation {:?} is unknown", quoted(other))),
         }
     }
 }

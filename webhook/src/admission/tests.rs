@@ -409,6 +409,30 @@ async fn an_unreadable_review_is_refused_in_a_review() {
 }
 
 #[tokio::test]
+async fn no_text_of_an_unreadable_review_is_echoed_beyond_100_bytes() {
+    let bench = bench(&[TLS], false).await;
+    let good = review("CREATE", vrouter(json!({})), Value::Null).to_string();
+    let long = "x".repeat(9_000);
+    let key = format!("\"{long}\"");
+    for (name, body, most) in [
+        (
+            "duplicate key",
+            good.replace("\"dryRun\":", &format!("{key}:1,{key}:2,\"dryRun\":")),
+            100,
+        ),
+        ("uid", good.replace("\"uid\":\"705", &format!("\"uid\":\"{long}705")), 0),
+        ("operation", good.replace("\"CREATE\"", &key), 100),
+        ("kind", good.replace("\"AdmissionReview\"", &key), 253),
+        ("apiVersion", good.replace("\"admission.k8s.io/v1\"", &key), 253),
+    ] {
+        assert!(body.contains(&long), "{name}: nothing is replaced");
+        let response = bench.answer(Step::Validate, body).await;
+        assert_eq!(response["status"]["code"], 400, "{name}: {response}");
+        assert_eq!(response.to_string().matches('x').count(), most, "{name}: {response}");
+    }
+}
+
+#[tokio::test]
 async fn a_body_over_the_limit_is_refused_with_its_uid() {
     let bench = bench(&[], false).await;
     let prefix = br#"{"kind":"AdmissionReview","request":{"uid":"abc-1","kind":{"#;

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use opensdn_admission_policy::{Fault, Problem, Source, bind, parse};
 use opensdn_crds::admission_policy::{AdmissionPolicy, AdmissionPolicySpec};
-use opensdn_policy_host::{Finding, Limits};
+use opensdn_policy_host::{Finding, Limits, quoted, quoted_name};
 use opensdn_runtime::discovery::{Discovery, Resolution};
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
@@ -54,7 +54,7 @@ impl Checker {
             Err(error) => vec![Problem::new(
                 Fault::Unreadable,
                 "",
-                format!("not an AdmissionPolicy: {error}"),
+                format!("not an AdmissionPolicy: {}", quoted(&error.to_string())),
                 "see `kubectl explain admissionpolicy.spec`",
             )],
         };
@@ -119,7 +119,11 @@ impl Checker {
                 problems.push(Problem::new(
                     Fault::KindAbsent,
                     format!("/spec/kinds/{number}"),
-                    format!("the cluster has no kind {} in the group {:?}", rule.kind, rule.group),
+                    format!(
+                        "the cluster has no kind {} in the group {:?}",
+                        quoted_name(&rule.kind),
+                        quoted_name(&rule.group)
+                    ),
                     "if that is no mistake, the policy begins to work when the kind comes",
                 ));
             }
@@ -134,9 +138,10 @@ fn not_found(source: &Source, problem: Problem) -> Problem {
     let place = match source {
         Source::BuiltIn(_) => return problem,
         Source::ConfigMap { namespace, name, key } => {
-            format!("under {key:?} in the ConfigMap {namespace}/{name}")
+            let (namespace, name) = (quoted_name(namespace), quoted_name(name));
+            format!("under {:?} in the ConfigMap {namespace}/{name}", quoted_name(key))
         }
-        Source::Folder(path) => format!("in {path:?} of the policy folder"),
+        Source::Folder(path) => format!("in {:?} of the policy folder", quoted(path)),
     };
     Problem::new(
         Fault::SourceUnreachable,
@@ -162,6 +167,14 @@ mod tests {
             (Fault::DigestMismatch, "the digest is another"),
         ] {
             assert_eq!(not_found(&source, problem(fault, message)), said, "{message}");
+        }
+        let long = || "x".repeat(9_000);
+        for source in [
+            Source::ConfigMap { namespace: long(), name: long(), key: long() },
+            Source::Folder(long()),
+        ] {
+            let said = not_found(&source, problem(Fault::SourceUnreachable, "it has no key"));
+            assert!(said.message.len() < 4 * 300 && said.hint.len() < 300, "{said:?}");
         }
         let built_in = problem(Fault::DigestMismatch, "the digest is another");
         assert_eq!(not_found(&Source::BuiltIn("plaintext"), built_in.clone()), built_in);

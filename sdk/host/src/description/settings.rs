@@ -5,10 +5,11 @@
 
 use std::iter;
 
+use jsonschema::error::ValidationErrorKind;
 use jsonschema::{PatternOptions, ValidationError, Validator};
 use serde_json::{Map, Value};
 
-use crate::text::{MAX_TEXT_BYTES, cut};
+use crate::text::{MAX_QUOTED_BYTES, MAX_TEXT_BYTES, cut, quoted};
 
 /// Bytes of a settings schema.
 pub const MAX_SCHEMA_BYTES: usize = 32 << 10;
@@ -102,8 +103,17 @@ impl SettingsSchema {
 }
 
 fn text(error: &ValidationError<'_>) -> String {
-    let (place, said) = (error.instance_path().to_string(), error.to_string());
-    let (place, said) = (cut(&place, MAX_TEXT_BYTES), cut(&said, MAX_TEXT_BYTES));
+    let (place, value) = (error.instance_path().to_string(), error.instance().to_string());
+    let said = error.masked_with(quoted(&value)).to_string();
+    // These quote the names of fields besides, as many as there are.
+    let most = match error.kind() {
+        ValidationErrorKind::AdditionalProperties { .. }
+        | ValidationErrorKind::UnevaluatedItems { .. }
+        | ValidationErrorKind::UnevaluatedProperties { .. }
+        | ValidationErrorKind::PropertyNames { .. } => MAX_QUOTED_BYTES,
+        _ => MAX_TEXT_BYTES,
+    };
+    let (place, said) = (quoted(&place), cut(&said, most));
     if place.is_empty() { said.into_owned() } else { format!("{place}: {said}") }
 }
 

@@ -179,3 +179,10 @@ fn no_key_has_a_meaning_of_its_own() {
         assert_eq!(value, serde_json::json!({ key: "1" }));
     }
 }
+
+#[test]
+fn of_a_key_that_stands_twice_no_more_than_100_bytes_are_quoted() {
+    let key = "k".repeat(9_000);
+    let error = refusal(&format!("{{\"{key}\":1,\"{key}\":2}}"));
+    assert!(error.to_string().len() < 200, "{error}");
+}

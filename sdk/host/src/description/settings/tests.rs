@@ -118,3 +118,15 @@ fn settings_of_any_size_are_checked_in_bounded_steps_and_few_words() {
     let said = schema.check(&json!("x".repeat(10_000)));
     assert!(said.iter().all(|text| text.len() < 600), "{said:?}");
 }
+
+#[test]
+fn no_more_than_100_bytes_of_a_value_or_a_field_of_the_settings_are_quoted() {
+    let schema = json!({"properties": {"a": {"enum": ["b", "c"]}}, "additionalProperties": false});
+    let schema = SettingsSchema::new(&schema).unwrap();
+    assert_eq!(schema.check(&json!({"a": "d"})), [r#"/a: "d" is not one of "b" or "c""#]);
+    let long = "x".repeat(9_000);
+    for settings in [json!({"a": long}), json!({long: 1})] {
+        let said = schema.check(&settings).concat();
+        assert!(said.contains("xxx") && said.len() < 200, "{said}");
+    }
+}
