@@ -6,7 +6,7 @@
 //! | an eighth | connections, of 48 KiB each at most |
 //! | an eighth | bodies of reviews |
 //! | an eighth | evaluations, each of what one may take |
-//! | the rest | the process itself, lookup caches, and one compilation beside it |
+//! | the rest | the process itself, lookup caches, and the one compilation beside it |
 
 /// What one connection takes at most: buffers of the socket, of TLS and of a head.
 /// `a_crowd_of_half_sent_heads_stays_within_its_share` measures it.

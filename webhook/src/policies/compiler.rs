@@ -80,8 +80,33 @@ impl Compiler {
         Self { program, folder: cache.folder().to_owned(), mebibytes }
     }
 
-    pub(crate) async fn compile(&self, module: &[u8]) -> Compiled {
-        let child = Command::new(&self.program)
+    /// None where it was `over` before it ended: its process is gone then, and what it held with it.
+    pub(crate) async fn compile(
+        &self,
+        module: &[u8],
+        over: impl Future<Output = ()>,
+    ) -> Option<Compiled> {
+        let mut child = match self.start() {
+            Ok(child) => child,
+            Err(error) => return Some(not_started(&error)),
+        };
+        let ended = tokio::select! {
+            ended = timeout(COMPILE_TIMEOUT, feed(&mut child, module)) => Some(ended),
+            () = over => None,
+        };
+        let Some(Ok(outcome)) = ended else {
+            // Not killed only where it has ended by itself.
+            let _killed = child.kill().await;
+            return ended.map(|_| not_ended());
+        };
+        Some(match outcome {
+            Ok((status, said)) => self.read(status, &said),
+            Err(error) => not_started(&error),
+        })
+    }
+
+    fn start(&self) -> io::Result<Child> {
+        Command::new(&self.program)
             .arg(COMPILE)
             .arg(&self.folder)
             .arg(self.mebibytes.to_string())
@@ -92,21 +117,7 @@ impl Compiler {
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
             .kill_on_drop(true)
-            .spawn();
-        let outcome = match child {
-            Ok(child) => timeout(COMPILE_TIMEOUT, feed(child, module)).await,
-            Err(error) => Ok(Err(error)),
-        };
-        match outcome {
-            Ok(Ok((status, said))) => self.read(status, &said),
-            Ok(Err(error)) => {
-                Compiled::Interrupted(format!("the compiler could not be started: {error}"))
-            }
-            Err(_) => {
-                let seconds = COMPILE_TIMEOUT.as_secs();
-                Compiled::Interrupted(format!("the compiler did not end within {seconds} s"))
-            }
-        }
+            .spawn()
     }
 
     fn read(&self, status: ExitStatus, said: &str) -> Compiled {
@@ -144,12 +155,21 @@ impl Compiler {
     }
 }
 
+fn not_started(error: &io::Error) -> Compiled {
+    Compiled::Interrupted(format!("the compiler could not be started: {error}"))
+}
+
+fn not_ended() -> Compiled {
+    let seconds = COMPILE_TIMEOUT.as_secs();
+    Compiled::Interrupted(format!("the compiler did not end within {seconds} s"))
+}
+
 fn threads() -> usize {
     std::thread::available_parallelism().map_or(1, std::num::NonZero::get).min(THREADS)
 }
 
 /// How it ended, and what it said.
-async fn feed(mut child: Child, module: &[u8]) -> io::Result<(ExitStatus, String)> {
+async fn feed(child: &mut Child, module: &[u8]) -> io::Result<(ExitStatus, String)> {
     let (input, errors) = (child.stdin.take(), child.stderr.take());
     let write = async {
         let Some(mut input) = input else { return };

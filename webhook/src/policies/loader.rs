@@ -1,8 +1,9 @@
 //! Loads modules off the threads that answer reviews, each of them once. Where the bytes come from
 //! is in `module_store.rs`, the process that compiles them in `compiler.rs`, what is remembered of
-//! them in `loader/table.rs`.
+//! them in `loader/table.rs`, who may compile in `loader/turns.rs`.
 
 mod table;
+mod turns;
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -10,13 +11,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use opensdn_admission_policy::{Fault, Problem};
 use opensdn_policy_host::{Cache, Digest, Engine, LoadError, Policy};
-use tokio::sync::Semaphore;
 
 use super::compiler::{Compiled, Compiler};
 use table::Table;
-
-/// Compilers at once, as each may take as much memory as it may.
-const MAX_COMPILERS: usize = 1;
+use turns::{Origin, Turns};
 
 /// Why a module is not loaded.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -85,9 +83,7 @@ pub(crate) struct Loader {
     cache_bytes: u64,
     compiler: Option<Compiler>,
     known: Mutex<Table>,
-    /// Who may compile. The built-in modules have a way of their own: they wait for no other.
-    built_in: Semaphore,
-    others: Semaphore,
+    turns: Turns,
 }
 
 impl Loader {
@@ -99,8 +95,8 @@ impl Loader {
         cache_bytes: u64,
         compiler: Option<Compiler>,
     ) -> Self {
-        let (built_in, others) = (Semaphore::new(MAX_COMPILERS), Semaphore::new(MAX_COMPILERS));
-        Self { engine, cache, cache_bytes, compiler, known: Mutex::default(), built_in, others }
+        let (known, turns) = (Mutex::default(), Turns::new());
+        Self { engine, cache, cache_bytes, compiler, known, turns }
     }
 
     /// The policy of these bytes.
@@ -117,17 +113,30 @@ impl Loader {
             return known;
         }
         let is_built_in = opensdn_policies::ALL.iter().any(|built_in| *built_in.bytes == *bytes);
-        let way = if is_built_in { &self.built_in } else { &self.others };
-        // The semaphore is never closed; a permit more or less is no reason to fail.
-        let _permit = way.acquire().await;
-        // Another caller may have waited for the same.
-        if let Some(known) = self.find(digest).await {
-            return known;
+        let origin = if is_built_in { Origin::BuiltIn } else { Origin::Outside };
+        self.compile_in_turn(bytes, digest, origin).await
+    }
+
+    /// Compiles what is not known, as often as it has to give way.
+    async fn compile_in_turn(
+        &self,
+        bytes: Arc<[u8]>,
+        digest: Digest,
+        origin: Origin,
+    ) -> Result<Policy, LoaderError> {
+        let _announced = self.turns.announce(origin);
+        loop {
+            let mut turn = self.turns.take(origin).await;
+            // Another caller may have waited for the same.
+            if let Some(known) = self.find(digest).await {
+                return known;
+            }
+            let compiled = self.compile(Arc::clone(&bytes), digest, turn.is_over()).await;
+            let Some(outcome) = compiled else { continue };
+            self.remember(digest, &outcome);
+            self.trim_cache(digest).await;
+            return outcome;
         }
-        let outcome = self.compile(bytes, digest).await;
-        self.remember(digest, &outcome);
-        self.trim_cache(digest).await;
-        outcome
     }
 
     /// What is known of the module without its bytes: it is loaded, it cannot be, or the cache has
@@ -147,9 +156,26 @@ impl Loader {
         off_the_path(async move { Policy::load_compiled(&engine, digest, &cache).await }).await
     }
 
-    async fn compile(&self, bytes: Arc<[u8]>, digest: Digest) -> Result<Policy, LoaderError> {
-        let Some(compiler) = &self.compiler else { return self.compile_here(bytes, digest).await };
-        match compiler.compile(&bytes).await {
+    /// None where it was `over` before it ended.
+    async fn compile(
+        &self,
+        bytes: Arc<[u8]>,
+        digest: Digest,
+        over: impl Future<Output = ()>,
+    ) -> Option<Result<Policy, LoaderError>> {
+        let Some(compiler) = &self.compiler else {
+            return Some(self.compile_here(bytes, digest).await);
+        };
+        let compiled = compiler.compile(&bytes, over).await?;
+        Some(self.read_compiled(digest, compiled).await)
+    }
+
+    async fn read_compiled(
+        &self,
+        digest: Digest,
+        compiled: Compiled,
+    ) -> Result<Policy, LoaderError> {
+        match compiled {
             Compiled::Done => self.load_compiled(digest).await?.ok_or_else(|| {
                 LoaderError::interrupted("the compiled module is not in the cache".to_owned())
             }),

@@ -36,9 +36,21 @@ impl Setting {
 
     /// A compiler that takes note of each run, reads the module and then does this.
     fn script(&self, end: &str) -> Result<PathBuf, Box<dyn std::error::Error>> {
+        self.script_with("/dev/null", end)
+    }
+
+    /// The same, with the module in a file whose name ends with the number of the process.
+    fn script_that_keeps_the_module(
+        &self,
+        end: &str,
+    ) -> Result<PathBuf, Box<dyn std::error::Error>> {
+        self.script_with(&format!("{}.$$", self.runs().display()), end)
+    }
+
+    fn script_with(&self, module: &str, end: &str) -> Result<PathBuf, Box<dyn std::error::Error>> {
         let path = self.folder.path().join("compiler");
         let runs = self.runs();
-        let text = format!("#!/bin/sh\necho run >> {}\ncat > /dev/null\n{end}\n", runs.display());
+        let text = format!("#!/bin/sh\necho run >> {}\ncat > {module}\n{end}\n", runs.display());
         fs::write(&path, text)?;
         fs::set_permissions(&path, fs::Permissions::from_mode(0o700))?;
         Ok(path)
@@ -136,17 +148,44 @@ async fn what_is_in_the_cache_needs_no_compiler() -> Outcome {
     Ok(())
 }
 
+/// A module from outside, which no other is.
+fn other_module(setting: &Setting) -> Vec<u8> {
+    // An empty custom section makes it another module.
+    [setting.module.bytes, &[0, 2, 1, b'0']].concat()
+}
+
 #[tokio::test]
 async fn what_is_known_and_what_is_built_in_wait_for_no_other_module() -> Outcome {
     let setting = Setting::new()?;
-    let known = Digest::of(setting.module.bytes);
-    let loader = setting.loader(setting.script("exit 1")?)?;
-    // Another user's module is being compiled all the while.
-    let _compiling = loader.others.acquire().await?;
-    assert!(loader.load(setting.module.bytes.into(), None).await.is_err_and(|one| one.is_final()));
-    let _built_in = loader.built_in.acquire().await?;
-    assert!(loader.load(setting.module.bytes.into(), Some(known)).await.is_err());
-    assert!(loader.find(known).await.is_some());
+    let lock = setting.folder.path().join("lock").display().to_string();
+    let built_in = setting.folder.path().join("built-in");
+    fs::write(&built_in, setting.module.bytes)?;
+    // Nothing ends the compilation of the other module but to give way. Each that runs holds the lock.
+    let script = format!(
+        "exec 9> {lock}; flock -n 9 || echo two at once >> {lock}.failed\n\
+         cmp -s {}.$$ {} && exit 3\nexec sleep 600",
+        setting.runs().display(),
+        built_in.display()
+    );
+    let program = setting.script_that_keeps_the_module(&script)?;
+    let loader = Arc::new(setting.loader(program)?);
+    let (bytes, other) = (other_module(&setting), Arc::clone(&loader));
+    let other = tokio::spawn(async move { other.load(bytes.into(), None).await.map(|_| ()) });
+    let runs = async |count: usize| {
+        let text = || fs::read_to_string(setting.runs()).unwrap_or_default();
+        while text().lines().count() < count {
+            tokio::task::yield_now().await;
+        }
+    };
+    runs(1).await;
+    let loaded = loader.load(setting.module.bytes.into(), None).await;
+    assert!(loaded.is_err_and(|one| one.is_final()), "it was compiled meanwhile");
+    runs(3).await;
+    assert!(!other.is_finished(), "the other has its turn again");
+    let known = loader.find(Digest::of(setting.module.bytes)).await;
+    assert!(known.is_some_and(|known| known.is_err()), "what is known waits for nothing");
+    other.abort();
+    assert!(!PathBuf::from(format!("{lock}.failed")).exists(), "two compilers ran at once");
     Ok(())
 }
 
