@@ -81,7 +81,10 @@ pub async fn run(args: Args) -> Result<(), Error> {
     let mut engines = Engines::start(&args.policies, args.evaluations())?;
     match std::env::current_exe() {
         Ok(program) => engines = engines.compiled_by(program),
-        Err(error) => tracing::warn!(%error, "no compiler process; compiling in-process"),
+        Err(error) => tracing::warn!(
+            %error,
+            "failed to find the program of the compiler; modules from outside are refused"
+        ),
     }
     let client = startup::client().await?;
     match args.run {

@@ -17,7 +17,8 @@ pub struct PolicyArgs {
     pub policy_folder: Option<PathBuf>,
 
     /// Folder for compiled policies, which no other user may write to. With it, modules are compiled
-    /// by a process of their own, with a limit of memory, and a restart is fast.
+    /// by a process of their own, with a limit of memory, and a restart is fast. Without it, modules from
+    /// ConfigMaps and folders are refused.
     #[arg(long, env = "OPENSDN_WEBHOOK_CACHE_FOLDER", value_name = "FOLDER")]
     pub cache_folder: Option<PathBuf>,
 

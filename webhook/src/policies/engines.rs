@@ -44,7 +44,8 @@ impl Engines {
     }
 
     /// Modules are compiled by this program in a process of its own, which is
-    /// `policies/compiler.rs`. Without a cache folder, where the code would go, nothing changes.
+    /// `policies/compiler.rs`. Without a cache folder, where the code would go, nothing
+    /// changes: only built-in modules are compiled, in this process.
     #[must_use]
     pub fn compiled_by(mut self, program: PathBuf) -> Self {
         let mebibytes = self.compiler_mebibytes;

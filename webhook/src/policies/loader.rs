@@ -60,6 +60,19 @@ impl LoaderError {
         Self::Refused(Problem::new(Fault::ModuleUnusable, "/spec/module", why, hint))
     }
 
+    /// In the webhook's own process nothing would limit what a module takes.
+    fn no_compiler(has_cache: bool) -> Self {
+        let why = "modules from outside are compiled by a process of their own, with limits, and this \
+                   webhook has none";
+        let hint = if has_cache {
+            "its program could not be found when it started, which its log says: put it back and restart"
+        } else {
+            "start the webhook with --cache-folder (OPENSDN_WEBHOOK_CACHE_FOLDER), a folder that no \
+             other user may write to: the process hands the compiled module over there"
+        };
+        Self::Refused(Problem::new(Fault::ModuleUnusable, "/spec/module", why, hint))
+    }
+
     fn full(folder: &Path, why: String) -> Self {
         let hint = format!(
             "free space in {} (--cache-folder) or give its volume more; the module is tried again then",
@@ -88,7 +101,7 @@ pub(crate) struct Loader {
 
 impl Loader {
     /// Without a compiler of its own, and without a cache to hand over what that has made, it
-    /// compiles in this process.
+    /// compiles in this process, but only what is part of this program.
     pub(crate) fn new(
         engine: Engine,
         cache: Option<Cache>,
@@ -131,7 +144,7 @@ impl Loader {
             if let Some(known) = self.find(digest).await {
                 return known;
             }
-            let compiled = self.compile(Arc::clone(&bytes), digest, turn.is_over()).await;
+            let compiled = self.compile(Arc::clone(&bytes), digest, origin, turn.is_over()).await;
             let Some(outcome) = compiled else { continue };
             self.remember(digest, &outcome);
             self.trim_cache(digest).await;
@@ -161,10 +174,14 @@ impl Loader {
         &self,
         bytes: Arc<[u8]>,
         digest: Digest,
+        origin: Origin,
         over: impl Future<Output = ()>,
     ) -> Option<Result<Policy, LoaderError>> {
         let Some(compiler) = &self.compiler else {
-            return Some(self.compile_here(bytes, digest).await);
+            return Some(match origin {
+                Origin::BuiltIn => self.compile_here(bytes, digest).await,
+                Origin::Outside => Err(LoaderError::no_compiler(self.cache.is_some())),
+            });
         };
         let compiled = compiler.compile(&bytes, over).await?;
         Some(self.read_compiled(digest, compiled).await)

@@ -137,6 +137,22 @@ async fn without_a_process_for_the_compiler_nothing_is_compiled_in_this_one() ->
 }
 
 #[tokio::test]
+async fn without_a_compiler_only_what_is_built_in_is_compiled_and_it_is_said_what_to_set() -> Outcome
+{
+    let setting = Setting::new()?;
+    for (cache, said) in [(None, "--cache-folder"), (Some(setting.cache()?), "its log says")] {
+        let loader = Loader::new(setting.engine.clone(), cache, 1 << 30, None);
+        let error = loader.load(other_module(&setting).into(), None).await.err();
+        let error = error.ok_or("it was compiled in this process")?;
+        assert!(error.is_final(), "{error}");
+        let problem = error.into_problem();
+        assert!(problem.hint.contains(said), "{problem:?}");
+        loader.load(setting.module.bytes.into(), None).await?;
+    }
+    Ok(())
+}
+
+#[tokio::test]
 async fn what_is_in_the_cache_needs_no_compiler() -> Outcome {
     let setting = Setting::new()?;
     Policy::precompile(&setting.engine, setting.module.bytes.to_vec(), &setting.cache()?).await?;
