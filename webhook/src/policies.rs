@@ -25,6 +25,7 @@ mod rollout;
 mod serving;
 mod status;
 mod uniqueness;
+mod unreadable;
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::PathBuf;
@@ -32,7 +33,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kube::Client;
-use opensdn_crds::admission_policy::AdmissionPolicy;
 use opensdn_policy_host::Limits;
 use opensdn_runtime::discovery::Discovery;
 use opensdn_runtime::leader::Leadership;
@@ -270,16 +270,20 @@ impl Actor {
 
     fn put(&mut self, object: Value) -> Option<String> {
         let name = name(&object)?;
-        match serde_json::from_value::<AdmissionPolicy>(object) {
-            Ok(object) => match self.entries.get_mut(&name) {
-                Some(entry) => entry.update(object),
-                None => {
-                    self.entries.insert(name.clone(), Entry::new(object));
-                }
-            },
-            // The schema of the CRD lets none of these through; what ran before stays.
-            Err(error) => {
-                tracing::error!(policy = name, %error, "failed to read an AdmissionPolicy")
+        // The schema of the CRD lets none through that cannot be read. One that is there all the same is
+        // missed like one without its module, else nobody would judge; what ran before stays.
+        let (object, wrong) = unreadable::read(&name, &object);
+        if let Some(problem) = &wrong {
+            tracing::error!(
+                policy = name,
+                problem = problem.text(),
+                "failed to read an AdmissionPolicy"
+            );
+        }
+        match self.entries.get_mut(&name) {
+            Some(entry) => entry.update(object, wrong),
+            None => {
+                self.entries.insert(name.clone(), Entry::new(object, wrong));
             }
         }
         Some(name)

@@ -35,6 +35,8 @@ const LONGEST_RETRY_DELAY: Duration = Duration::from_secs(300);
 /// One AdmissionPolicy.
 pub(super) struct Entry {
     object: AdmissionPolicy,
+    /// Why that is not all that is stored.
+    wrong: Option<Problem>,
     /// The source of the specification, or what is wrong with it.
     source: Result<(Source, Option<Digest>), Vec<Problem>>,
     state: State,
@@ -69,10 +71,12 @@ enum State {
 }
 
 impl Entry {
-    pub(super) fn new(object: AdmissionPolicy) -> Self {
-        let source = opensdn_admission_policy::parse(&object.spec.module);
+    /// `wrong`: why the object is not all that is stored.
+    pub(super) fn new(object: AdmissionPolicy, wrong: Option<Problem>) -> Self {
+        let source = source(&object, wrong.as_ref());
         Self {
             object,
+            wrong,
             source,
             state: State::Fresh,
             content: None,
@@ -87,15 +91,15 @@ impl Entry {
     }
 
     /// The object as it is now. A change of the status alone starts nothing.
-    pub(super) fn update(&mut self, object: AdmissionPolicy) {
-        let is_new = self.object.spec != object.spec;
+    pub(super) fn update(&mut self, object: AdmissionPolicy, wrong: Option<Problem>) {
+        let is_new = self.object.spec != object.spec || self.wrong != wrong;
         if self.object.spec.module != object.spec.module {
             self.interests = None;
         }
         // A new object of the same name: it owes nothing to the old one but continuity.
-        self.object = object;
+        (self.object, self.wrong) = (object, wrong);
         if is_new {
-            self.source = opensdn_admission_policy::parse(&self.object.spec.module);
+            self.source = source(&self.object, self.wrong.as_ref());
             self.state = State::Fresh;
             self.content = None;
             self.is_loading = false;
@@ -121,16 +125,7 @@ impl Entry {
         limits: Limits,
         results: &mpsc::UnboundedSender<Loading>,
     ) {
-        let (source, pinned) = match &self.source {
-            Ok(source) => source.clone(),
-            Err(problems) => {
-                if matches!(self.state, State::Fresh) {
-                    self.failure = Some(problems.clone());
-                    self.state = State::Failed(problems.clone());
-                }
-                return;
-            }
-        };
+        let Some((source, pinned)) = self.usable_source() else { return };
         let Some(content) = contents.get(&source) else { return };
         if self.content.as_ref() != Some(&content) {
             self.content = Some(content.clone());
@@ -148,6 +143,21 @@ impl Entry {
             // The receiver is gone when the process ends.
             let _ = results.send(job.run(&loader).await);
         });
+    }
+
+    /// Where the module comes from; none where the specification says nothing that can be used, which is
+    /// a failure then.
+    fn usable_source(&mut self) -> Option<(Source, Option<Digest>)> {
+        match &self.source {
+            Ok(source) => Some(source.clone()),
+            Err(problems) => {
+                if matches!(self.state, State::Fresh) {
+                    self.failure = Some(problems.clone());
+                    self.state = State::Failed(problems.clone());
+                }
+                None
+            }
+        }
     }
 
     fn is_due(&self) -> bool {
@@ -323,6 +333,17 @@ impl Entry {
             "nothing of this policy is in force"
         };
         (false, reason, format!("{} ({rest})", texts.join("\n")))
+    }
+}
+
+/// Of an object that cannot be read nothing is loaded: its settings may be what is missing.
+fn source(
+    object: &AdmissionPolicy,
+    wrong: Option<&Problem>,
+) -> Result<(Source, Option<Digest>), Vec<Problem>> {
+    match wrong {
+        Some(problem) => Err(vec![problem.clone()]),
+        None => opensdn_admission_policy::parse(&object.spec.module),
     }
 }
 

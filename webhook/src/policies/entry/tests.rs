@@ -40,7 +40,7 @@ async fn binding() -> Binding {
 
 #[test]
 fn a_failure_that_is_not_the_modules_is_tried_again_and_ever_later() {
-    let mut entry = Entry::new(object(json!({}), json!({})));
+    let mut entry = Entry::new(object(json!({}), json!({})), None);
     end(&mut entry, Err(failed(Retry::Useless)));
     assert!(entry.retry_at.is_none(), "the same content would fail again");
     assert!(!entry.is_worth_waiting_for());
@@ -60,7 +60,7 @@ fn a_failure_that_is_not_the_modules_is_tried_again_and_ever_later() {
 
 #[tokio::test]
 async fn what_enforces_is_missed_from_its_first_failure_until_it_is_in_force() {
-    let mut entry = Entry::new(object(json!({}), json!({})));
+    let mut entry = Entry::new(object(json!({}), json!({})), None);
     assert!(entry.inactive("p", false).is_none(), "it is new, and being loaded");
     assert!(entry.inactive("p", true).is_some(), "it was there before this process");
     end(&mut entry, Err(failed(Retry::Later)));
@@ -78,7 +78,7 @@ async fn what_enforces_is_missed_from_its_first_failure_until_it_is_in_force() {
 
 #[tokio::test]
 async fn what_is_loaded_although_its_source_is_gone_is_in_force_and_not_ready() {
-    let mut entry = Entry::new(object(json!({}), json!({})));
+    let mut entry = Entry::new(object(json!({}), json!({})), None);
     let despite = Some(failed(Retry::Useless));
     end(&mut entry, Ok(Loaded { binding: binding().await, despite }));
     entry.promote(|_| Ok(()));
@@ -94,7 +94,7 @@ async fn what_is_loaded_although_its_source_is_gone_is_in_force_and_not_ready() 
 fn of_a_lost_policy_is_asked_what_its_administrator_or_its_module_says_and_never_its_status() {
     let status = json!({"judges": [{"group": "g", "kind": "Thing", "operations": ["DELETE"]}]});
     let spec = json!({"kinds": [{"group": "g", "kind": "Named"}], "failureMode": "fail"});
-    let mut entry = Entry::new(object(spec, status));
+    let mut entry = Entry::new(object(spec, status), None);
     assert_eq!(entry.lost(), None, "it may still be loaded");
     end(&mut entry, Err(failed(Retry::Later)));
     let lost = entry.lost().unwrap();
@@ -117,11 +117,35 @@ fn of_a_lost_policy_is_asked_what_its_administrator_or_its_module_says_and_never
 #[test]
 fn what_a_module_was_about_is_known_from_the_status() {
     let status = json!({"judges": [{"group": "g", "kind": "Thing", "operations": ["DELETE"]}]});
-    let mut entry = Entry::new(object(json!({}), status.clone()));
+    let mut entry = Entry::new(object(json!({}), status.clone()), None);
     end(&mut entry, Err(failed(Retry::Useless)));
     let interests = entry.inactive("p", false).unwrap().interests.unwrap();
     assert_eq!((interests.len(), interests[0].kind.as_str()), (1, "Thing"));
     let audits = object(json!({"mode": "audit"}), status);
-    entry.update(audits);
+    entry.update(audits, None);
     assert!(entry.inactive("p", false).is_none(), "nobody depends on it");
+}
+
+#[tokio::test]
+async fn an_object_that_cannot_be_read_is_missed_and_what_ran_before_stays() {
+    let wrong = || Some(Problem::new(Fault::Unreadable, "/spec", "it cannot be read", "apply it"));
+    let mut entry = Entry::new(object(json!({}), json!({})), wrong());
+    assert_eq!(entry.usable_source(), None, "nothing of it is loaded");
+    assert!(entry.is_settled() && !entry.is_worth_waiting_for(), "it will not be read by waiting");
+    let why = entry.inactive("p", false).unwrap().why;
+    assert!(why.contains("it cannot be read"), "{why}");
+    assert!(entry.lost().is_some(), "what it names is asked for");
+    assert_eq!(entry.metric(), LoadedMetric::Broken);
+    let report = entry.report("a").replica;
+    assert_eq!((report.ready, report.reason.as_deref()), (false, Some("Unreadable")));
+
+    // It is put right, and broken again with the same to be read of it.
+    entry.update(object(json!({}), json!({})), None);
+    assert!(entry.usable_source().is_some());
+    end(&mut entry, Ok(Loaded { binding: binding().await, despite: None }));
+    entry.promote(|_| Ok(()));
+    entry.update(object(json!({}), json!({})), wrong());
+    assert_eq!(entry.usable_source(), None);
+    assert!(entry.serving().is_some() && entry.inactive("p", false).is_none());
+    assert_eq!(entry.metric(), LoadedMetric::Broken);
 }
