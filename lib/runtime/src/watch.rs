@@ -181,11 +181,15 @@ impl Watch {
 
     async fn list(&mut self) -> Result<String, Failure> {
         self.send(Event::Init).await;
-        let mut next = String::new();
+        let (mut next, mut limit) = (String::new(), self.parts.page());
         loop {
-            let query = format!("limit={}&continue={next}", self.parts.page());
+            let query = format!("limit={limit}&continue={next}");
             let call = self.parts.read_page(&self.client, self.request(&query)?);
             let answer = timeout(LIST_TIMEOUT, call).await.map_err(|_| Failure::Silent)?;
+            if matches!(answer, Err(PageError::TooLarge { .. })) && limit > 1 {
+                limit /= 2;
+                continue;
+            }
             let Page { next: continue_at, version, objects } = answer.map_err(page_or_call)?;
             next = continue_at;
             for object in objects {

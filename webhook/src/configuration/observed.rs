@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use kube::Client;
 use opensdn_policy_host::Step;
-use opensdn_runtime::watch::{Event, SingleObject, WatchSpec, watch};
+use opensdn_runtime::watch::{Event, Parts, SingleObject, WatchSpec, watch_parts};
 use serde_json::Value;
 use tokio::sync::mpsc;
 
@@ -63,7 +63,8 @@ impl Configuration {
             metadata_only: false,
             heartbeat: HEARTBEAT,
         };
-        Self::of(step, watch(client, spec))
+        // Who has written what says whether it was tampered with.
+        Self::of(step, watch_parts(client, spec, Parts::WithManagers))
     }
 
     fn of(step: Step, events: mpsc::Receiver<Event>) -> Self {

@@ -1,5 +1,6 @@
 //! How much of the objects a watch asks for, and how a list of it is read. What is not wanted is not
-//! held: Secrets weigh up to a megabyte each, and a namespace may have hundreds of them.
+//! held: Secrets weigh up to a megabyte each, and a namespace may have hundreds of them. Nor is more of a
+//! list than a page, which is bounded in bytes.
 //!
 //! The API server can leave the data of Secrets out, but gives the type only in the columns that it
 //! makes for people (`Table`). The names of keys it gives in whole Secrets only; those come a few at a
@@ -11,16 +12,18 @@ use futures::AsyncReadExt as _;
 use kube::Client;
 use kube::core::ListMeta;
 use serde::Deserialize;
-use serde::de::IgnoredAny;
+use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::{Map, Value, json};
 
-use crate::list::{List, METADATA_LIST};
+use crate::list::{Lean, List, METADATA_LIST};
 
 /// How much of the objects is wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Parts {
-    /// Everything.
+    /// Everything but `metadata.managedFields`, which may be most of an object.
     All,
+    /// Everything, and so who has written which field.
+    WithManagers,
     /// Metadata only.
     Metadata,
     /// Of Secrets: metadata and the type.
@@ -43,8 +46,8 @@ pub(super) enum PageError {
     Call(#[from] kube::Error),
     #[error("read the answer")]
     Read(#[source] std::io::Error),
-    #[error("the answer is larger than {} MiB", LARGEST >> 20)]
-    TooLarge,
+    #[error("the answer is larger than {} MiB", .most >> 20)]
+    TooLarge { most: u64 },
     /// Without its text, which may be a Secret's.
     #[error("the answer is no list")]
     NoList(#[source] serde_json::Error),
@@ -53,15 +56,17 @@ pub(super) enum PageError {
 /// Annotations, which come with metadata, may be 256 KiB an object, Secrets 1 MiB, in base64: a page of
 /// the largest stays below this.
 const LARGEST: u64 = 64 << 20;
+/// Of whole objects, as JSON; in memory they are several times as much. One object fits, as etcd takes none of
+/// two megabytes.
+const LARGEST_OF_WHOLE: u64 = 8 << 20;
 /// Where the API server says the type of a Secret.
 const TYPE_COLUMN: &str = "Type";
 
 impl Parts {
-    /// How many objects a page has.
+    /// How many objects a page has, unless they are larger than a page may be: then it is halved.
     pub(super) fn page(self) -> u32 {
         match self {
-            Self::All => 500,
-            Self::Metadata | Self::SecretType => 100,
+            Self::All | Self::WithManagers | Self::Metadata | Self::SecretType => 100,
             Self::SecretKeys => 10,
         }
     }
@@ -69,7 +74,7 @@ impl Parts {
     /// The media type to ask for.
     pub(super) fn accept(self, is_list: bool) -> &'static str {
         match (self, is_list) {
-            (Self::All | Self::SecretKeys, _) => "application/json",
+            (Self::All | Self::WithManagers | Self::SecretKeys, _) => "application/json",
             (Self::Metadata, true) => METADATA_LIST,
             (Self::Metadata, false) => {
                 "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
@@ -82,7 +87,7 @@ impl Parts {
     pub(super) fn query(self) -> &'static str {
         match self {
             Self::SecretType => "&includeObject=Metadata",
-            Self::All | Self::Metadata | Self::SecretKeys => "",
+            Self::All | Self::WithManagers | Self::Metadata | Self::SecretKeys => "",
         }
     }
 
@@ -92,21 +97,24 @@ impl Parts {
         client: &Client,
         request: http::Request<Vec<u8>>,
     ) -> Result<Page, PageError> {
+        let most = match self {
+            Self::All | Self::WithManagers => LARGEST_OF_WHOLE,
+            Self::Metadata | Self::SecretType | Self::SecretKeys => LARGEST,
+        };
+        let text = read(client, request, most).await?;
         match self {
-            Self::All | Self::Metadata => {
-                let list = client.request::<List>(request).await?;
-                let (next, version) = (list.next().to_owned(), list.resource_version().to_owned());
-                Ok(Page { next, version, objects: list.into_objects().collect() })
-            }
-            Self::SecretType => page_of_table(&read(client, request).await?),
-            Self::SecretKeys => page_of_secrets(&read(client, request).await?),
+            Self::All | Self::Metadata => page_of::<Lean>(&text),
+            Self::WithManagers => page_of::<Value>(&text),
+            Self::SecretType => page_of_table(&text),
+            Self::SecretKeys => page_of_secrets(&text),
         }
     }
 
     /// The object of an event.
     pub(super) fn object(self, object: Value) -> Value {
         match self {
-            Self::All | Self::Metadata | Self::SecretKeys => object,
+            Self::WithManagers | Self::SecretKeys => object,
+            Self::All | Self::Metadata => without_managers(object),
             // A table of one row. What is none stays as it is: there is no type in it then.
             Self::SecretType => serde_json::from_value::<Table>(object.clone())
                 .ok()
@@ -116,12 +124,23 @@ impl Parts {
     }
 }
 
-/// Not by `Client::request`, which logs an answer that it cannot read.
-async fn read(client: &Client, request: http::Request<Vec<u8>>) -> Result<Vec<u8>, PageError> {
+/// Not by `Client::request`, which reads all of an answer, and logs one that it cannot read.
+async fn read(
+    client: &Client,
+    request: http::Request<Vec<u8>>,
+    most: u64,
+) -> Result<Vec<u8>, PageError> {
     let mut text = Vec::new();
     let answer = std::pin::pin!(client.request_stream(request).await?);
-    let length = answer.take(LARGEST + 1).read_to_end(&mut text).await.map_err(PageError::Read)?;
-    if length as u64 > LARGEST { Err(PageError::TooLarge) } else { Ok(text) }
+    let length = answer.take(most + 1).read_to_end(&mut text).await.map_err(PageError::Read)?;
+    if length as u64 > most { Err(PageError::TooLarge { most }) } else { Ok(text) }
+}
+
+fn without_managers(mut object: Value) -> Value {
+    if let Some(Value::Object(metadata)) = object.get_mut("metadata") {
+        metadata.remove("managedFields");
+    }
+    object
 }
 
 #[derive(Deserialize)]
@@ -182,6 +201,12 @@ struct Secret {
     /// The values are passed over, not kept.
     #[serde(default)]
     data: Option<BTreeMap<String, IgnoredAny>>,
+}
+
+fn page_of<I: Into<Value> + DeserializeOwned>(text: &[u8]) -> Result<Page, PageError> {
+    let list: List<I> = serde_json::from_slice(text).map_err(PageError::NoList)?;
+    let (next, version) = (list.next().to_owned(), list.resource_version().to_owned());
+    Ok(Page { next, version, objects: list.into_objects().collect() })
 }
 
 fn page_of_table(text: &[u8]) -> Result<Page, PageError> {

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use opensdn_runtime::watch::{Event, WatchSpec, watch};
 use opensdn_runtime::{counts, metrics};
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::sync::mpsc::Receiver;
 use tokio::time::timeout;
 use tracing::subscriber::DefaultGuard;
@@ -123,4 +123,64 @@ async fn a_kind_that_is_not_served_is_said_to_be_absent_and_not_logged() {
     let mut events = watch(client, spec());
     until(&mut events, |event| matches!(event, Event::Disconnected { absent: true, .. })).await;
     assert_eq!(log.lines_with("lost a watch"), 0);
+}
+
+/// A list in pages as an API server gives them: so many objects of so many bytes.
+fn page(uri: &str, count: usize, bytes: usize) -> (u16, Value) {
+    let parameter = |name: &str| {
+        let found = uri.split(['?', '&']).find_map(|one| one.strip_prefix(name));
+        found.and_then(|text| text.parse::<usize>().ok())
+    };
+    let (from, limit) = (parameter("continue=").unwrap_or(0), parameter("limit=").unwrap());
+    let object = |number: usize| {
+        json!({"metadata": {"name": number.to_string(), "managedFields": [{"manager": "m"}]},
+            "data": "x".repeat(bytes)})
+    };
+    let until = count.min(from + limit);
+    let next = if until < count { until.to_string() } else { String::new() };
+    let items: Vec<Value> = (from..until).map(object).collect();
+    (200, json!({"metadata": {"resourceVersion": "1", "continue": next}, "items": items}))
+}
+
+#[tokio::test]
+async fn a_list_of_large_objects_comes_in_small_pages_and_without_managed_fields() {
+    let (server, client) = ApiServer::start(|seen| {
+        let is_watch = seen.uri.contains("watch=true");
+        (!is_watch).then(|| page(&seen.uri, 60, 1 << 20))
+    })
+    .await;
+    let mut events = watch(client, spec());
+    let mut names = Vec::new();
+    let read = async {
+        loop {
+            match events.recv().await.unwrap() {
+                Event::InitApply(object) => {
+                    assert_eq!(object["metadata"].get("managedFields"), None);
+                    names.push(object["metadata"]["name"].as_str().unwrap().to_owned());
+                }
+                Event::InitDone => return,
+                Event::Disconnected { why, .. } => panic!("{why}"),
+                _ => {}
+            }
+        }
+    };
+    timeout(LONG, read).await.unwrap();
+    let all: Vec<String> = (0..60).map(|number| number.to_string()).collect();
+    assert_eq!(names, all, "each object once");
+    let lists = server.seen().iter().filter(|seen| !seen.uri.contains("watch=true")).count();
+    // 100, 50, 25 and 12 are more than 8 MiB; ten pages of 6 are not.
+    assert_eq!(lists, 4 + 10);
+}
+
+#[tokio::test]
+async fn small_objects_come_a_hundred_at_a_time() {
+    let (server, client) = ApiServer::start(|seen| {
+        let is_watch = seen.uri.contains("watch=true");
+        (!is_watch).then(|| page(&seen.uri, 1_000, 10))
+    })
+    .await;
+    let mut events = watch(client, spec());
+    until(&mut events, |event| matches!(event, Event::InitDone)).await;
+    let lists = server.seen().iter().filter(|seen| !seen.uri.contains("watch=true")).count();
+    assert_eq!(lists, 10);
 }
