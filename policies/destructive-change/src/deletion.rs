@@ -15,7 +15,9 @@ pub(crate) const DELETED: Message = Message {
     explanation: "Everything that the operator made of it goes with it: of a Manager all services, \
         of a Vrouter the interface vhost0 and the CNI of each node, so that pods lose their \
         network, of the others the StatefulSet that the rest waits for. A namespace that is \
-        deleted and what goes with its owner are not held up.",
+        deleted and what goes with its owner are not held up: an ownerReference to an owner \
+        that is absent, or is deleted later, has the object deleted without a confirmation, and so \
+        has the deletion of its CRD.",
     hint: "confirm it first: kubectl annotate --overwrite -n NAMESPACE KIND.tf.tungsten.io NAME \
         opensdn.io/confirm-loss=KIND/NAME",
 };
