@@ -291,6 +291,25 @@ mod tests {
         }
     }
 
+    /// Else the webhook would not work in another namespace, and nothing would say why.
+    #[test]
+    fn where_kustomize_does_not_change_the_namespace_the_readme_does() {
+        let readme = include_str!("../README.md");
+        let objects = webhook().unwrap().into_iter().flat_map(|step| step.objects);
+        let objects: Vec<Value> = objects.filter(|one| one["kind"] != "Namespace").collect();
+        let all = json!(objects).to_string();
+        let count = |text: &str| all.matches(text).count();
+        let changed = count(&format!("\"namespace\":\"{}\"", names::NAMESPACE));
+        assert_eq!(count(names::NAMESPACE) - changed, 1, "one more place names the namespace");
+        let claims =
+            objects.iter().find(|one| one["metadata"]["name"] == names::UNIQUE_CLAIMS_POLICY);
+        let expression = &claims.unwrap()["spec"]["validations"][0]["expression"];
+        assert!(readme.contains(&format!("name: {}}}", names::UNIQUE_CLAIMS_POLICY)));
+        assert!(readme.contains("[spec.validations.0.expression]"));
+        assert!(readme.contains(r#"{delimiter: ":", index: 2}"#));
+        assert_eq!(expression.as_str().unwrap().split(':').nth(2), Some(names::NAMESPACE));
+    }
+
     /// Both run the same image, as careful as each other, and differ in what they do.
     #[test]
     fn both_deployments_run_the_same_program_with_the_same_care() {
