@@ -345,6 +345,30 @@ async fn hundreds_of_keys_are_taken_all_or_none_and_again() -> Outcome {
     Ok(())
 }
 
+/// So many as a Config with 257 link-local entries has addresses. A user who tries again must not wait
+/// longer each time.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_keys_of_257_entries_are_taken_in_seconds_and_a_retry_is_not_much_slower() -> Outcome {
+    // A machine that does nothing else should need a tenth of it.
+    const MOST: Duration = Duration::from_secs(10);
+    let client = client().await?;
+    let claims = claims(&client, GRACE);
+    let keys: Vec<String> =
+        (0..257).map(|number| format!("13.0.{}.{}:80", number / 256, number % 256)).collect();
+    let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
+    let taken = async || -> Result<(usize, Duration), Failed> {
+        let started = Instant::now();
+        let guard = timeout(MOST, take(&claims, "entries", &keys)).await??;
+        Ok((guard.commit(), started.elapsed()))
+    };
+    let (count, first) = taken().await?;
+    assert_eq!(count, 257);
+    let (count, again) = taken().await?;
+    assert_eq!(count, 0, "they are its own");
+    assert!(again < first * 5, "{again:?} after {first:?}");
+    Ok(())
+}
+
 /// They take them in waves, at the same time and from several replicas.
 #[tokio::test(flavor = "multi_thread")]
 async fn of_objects_that_want_the_same_keys_at_most_one_gets_them_and_none_gets_a_part() -> Outcome
