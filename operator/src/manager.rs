@@ -59,7 +59,9 @@ pub async fn reconcile(
             Err(error) => failed = failed.or(Some(error)),
         }
     }
-    let wrong: Vec<_> = unnamed.iter().map(|one| one.message.as_str()).collect();
+    let signer = services::other_signer(spec);
+    let wrong = unnamed.iter().map(|one| one.message.as_str()).chain(signer.as_deref());
+    let wrong: Vec<_> = wrong.collect();
     let wrong = Some(wrong.join("; ")).filter(|wrong| !wrong.is_empty());
     let status = status::status(&manager, &rows, wrong.as_deref(), paused.as_deref(), &now());
     let stored = json!(status::before(&manager));

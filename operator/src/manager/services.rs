@@ -69,6 +69,18 @@ pub fn services(spec: &Value) -> (Vec<Service>, Vec<Unnamed>) {
     (services, unnamed)
 }
 
+/// What is wrong where the Manager asks for certificates of another CA than the operator's own: its services run
+/// with those of that.
+#[must_use]
+pub fn other_signer(spec: &Value) -> Option<String> {
+    let signer = spec.pointer("/commonConfiguration/certSigner").and_then(Value::as_str);
+    let signer = signer.filter(|signer| !["", "SelfSignedCA"].contains(signer))?;
+    Some(format!(
+        "spec.commonConfiguration.certSigner is {signer:?}, but certificates are issued by a CA of the operator's own \
+         (the Secret opensdn-ca), and it asks no other signer: set the field to SelfSignedCA, or remove it"
+    ))
+}
+
 fn labels(item: &Value) -> BTreeMap<String, String> {
     let labels = item.pointer("/metadata/labels").and_then(Value::as_object).into_iter().flatten();
     let text = |value: &Value| value.as_str().map(str::to_owned);
@@ -209,5 +221,18 @@ mod tests {
                 "spec.services.webui.metadata.name is missing: give the service a name",
             ]
         );
+    }
+
+    #[test]
+    fn another_signer_than_our_own_is_reported() {
+        let of = |common: Value| other_signer(&json!({"commonConfiguration": common}));
+        for ours in [json!({}), json!({"certSigner": "SelfSignedCA"}), json!({"certSigner": null})]
+        {
+            assert_eq!(of(ours), None);
+        }
+        for other in ["External", "example.com/opensdn"] {
+            let wrong = of(json!({"certSigner": other})).unwrap();
+            assert!(wrong.contains(other) && wrong.contains("opensdn-ca"), "{wrong}");
+        }
     }
 }
