@@ -10,7 +10,7 @@ use std::sync::Arc;
 use opensdn_crds::component::Component as Facts;
 use opensdn_crds::pod::PodConfiguration;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::cluster::Cluster;
 use crate::ensemble::Ensemble;
@@ -162,6 +162,8 @@ pub struct Description {
     pub config_map: Option<&'static str>,
     /// How many seconds its pods have to end, where the usual 30 are not enough.
     pub grace: Option<u16>,
+    /// What its status has besides what all have, as tf-operator fills it: the ports in use, and their like.
+    pub status: Map<String, Value>,
 }
 
 /// One container.

@@ -4,7 +4,12 @@
 //!
 //! Certificates are random, so that of their Secret only the keys are compared.
 
-#![allow(clippy::indexing_slicing, clippy::unwrap_used, reason = "a test, and the line says where")]
+#![allow(
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test, and the line says where"
+)]
 
 mod built;
 
@@ -216,4 +221,62 @@ fn number(port: &Port, settings: &Value) -> i64 {
             of(field).map_or(port.number.into(), |given| given + i64::from(more))
         }
     }
+}
+
+/// What a schema does not have, the API server drops.
+#[test]
+fn each_field_of_a_status_is_one_of_its_kind() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
+    let definitions = opensdn_crds::all();
+    let mut with_ports = std::collections::BTreeSet::new();
+    for case in std::fs::read_dir(folder).unwrap() {
+        let around = Surroundings::read(&case.unwrap().path().join("in.yaml"));
+        let kind = around.object["kind"].as_str().unwrap().to_owned();
+        let definition = definitions.iter().find(|one| one.spec.names.kind == kind).unwrap();
+        let definition = serde_json::to_value(definition).unwrap();
+        let schema = "/spec/versions/0/schema/openAPIV3Schema/properties/status";
+        let status = around.status(&around.object).unwrap();
+        within(&status, definition.pointer(schema).unwrap(), &kind);
+        if status["ports"].is_object() {
+            with_ports.insert(kind);
+        }
+    }
+    let expected = ["Cassandra", "Control", "Webui", "Zookeeper"];
+    assert_eq!(Vec::from_iter(with_ports), expected, "those of which tf-operator says it");
+}
+
+fn within(value: &Value, schema: &Value, place: &str) {
+    let Some(fields) = value.as_object() else {
+        assert!(!value.is_i64() || schema["type"] == "integer", "{place}: {value} {schema}");
+        assert!(!value.is_string() || schema["type"] == "string", "{place}: {value} {schema}");
+        return;
+    };
+    for (name, value) in fields {
+        let of_all = Some(&schema["additionalProperties"]).filter(|of_all| of_all.is_object());
+        let schema = schema["properties"].get(name).or(of_all);
+        let schema = schema.unwrap_or_else(|| panic!("{place} has no {name}"));
+        within(value, schema, &format!("{place}.{name}"));
+    }
+}
+
+#[test]
+fn the_status_has_the_address_of_the_service_and_the_secret_in_use() {
+    let of = |case: &str| {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
+        Surroundings::read(&folder.join(case).join("in.yaml"))
+    };
+    let config = of("config");
+    let object = config.object.clone();
+    let intents = config.intents(&object).unwrap();
+    let service = intents.into_iter().find(|one| one.kind == Kind::Service).unwrap();
+    let mut service = serde_json::to_value(service.object).unwrap();
+    assert_eq!(config.status(&object).unwrap().get("endpoint"), None, "it has none yet");
+    service["spec"]["clusterIP"] = "10.96.0.7".into();
+    let status = config.with(service).status(&object).unwrap();
+    assert_eq!(status["endpoint"], "10.96.0.7", "{status:#}");
+
+    let rabbitmq = of("rabbitmq");
+    let status = rabbitmq.status(&rabbitmq.object).unwrap();
+    let name = rabbitmq.object["metadata"]["name"].as_str().unwrap();
+    assert_eq!(status["secret"], format!("{name}-secret"));
 }

@@ -8,9 +8,9 @@ use std::sync::Arc;
 use opensdn_crds::cassandra::CassandraConfiguration;
 use opensdn_crds::component::{self, Component as Facts};
 
-use self::settings::{Place, environment, place, values};
+use self::settings::{Place, environment, place, ports, values};
 use super::shared::around::{credentials, passwords};
-use super::shared::{node_manager, port, provisioner};
+use super::shared::{fields, node_manager, port, provisioner};
 use crate::component::{
     Check, Component, Container, Credentials, Description, File, Given, Mount, Password,
     SettingsError, Template,
@@ -75,6 +75,7 @@ impl Component for Cassandra {
                 provisioner::container(place.node_type),
             ],
             files: files(place, reaper),
+            status: fields(&ports(&settings)),
             values: values(given, &settings, place, reaper),
             volumes: [&node_manager::VOLUMES[..], &[place.logs, place.data]].concat(),
             passwords: own_passwords(given, reaper),

@@ -2,10 +2,10 @@
 
 use opensdn_crds::component::{self, Component as Facts};
 use opensdn_crds::control::ControlConfiguration;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::shared::around::{around, credentials, passwords};
-use super::shared::{logs, node_manager, provisioner};
+use super::shared::{fields, logs, node_manager, provisioner};
 use crate::component::{
     Check, Component, Container, Description, File, Given, Mount, Password, SettingsError, Source,
     Template, Volume,
@@ -20,6 +20,10 @@ const NODE_TYPE: &str = "control";
 const INTROSPECT: u16 = 8083;
 const DNS_INTROSPECT: u16 = 8092;
 const DNS: u16 = 53;
+const BGP: u16 = 179;
+const XMPP: u16 = 5269;
+/// Upstream's, where none is given.
+const ASN: i64 = 64512;
 const NODE_MANAGER: u16 = 8101;
 
 /// Where dns writes the files of named.
@@ -83,11 +87,26 @@ impl Component for Control {
             ]
             .concat(),
             passwords,
+            status: fields(&shown(&settings)),
             credentials: credentials(given),
             shares_processes: true,
             ..Description::default()
         })
     }
+}
+
+/// What the status shows. tf-operator shows what the fields say instead of the ports in use.
+fn shown(settings: &ControlConfiguration) -> Value {
+    json!({
+        "ports": {
+            "bgpPort": BGP.to_string(),
+            "xmppPort": XMPP.to_string(),
+            "dnsPort": DNS.to_string(),
+            "dnsIntrospectPort": DNS_INTROSPECT.to_string(),
+        },
+        "subcluster": settings.subcluster,
+        "asnNumber": settings.asn_number.unwrap_or(ASN).to_string(),
+    })
 }
 
 const FILES: [File; 12] = [
@@ -110,7 +129,7 @@ fn containers(settings: &ControlConfiguration) -> Vec<Container> {
         vec![Mount::at("etc-contrail", "/etc/contrail"), Mount::at("etc-contrail-dns", DIRECTORY)]
     };
     let mut provisioner = provisioner::container(NODE_TYPE);
-    provisioner.env.push(("BGP_ASN", settings.asn_number.unwrap_or(64512).to_string()));
+    provisioner.env.push(("BGP_ASN", settings.asn_number.unwrap_or(ASN).to_string()));
     if let Some(subcluster) = settings.subcluster.clone().filter(|name| !name.is_empty()) {
         provisioner.env.push(("SUBCLUSTER", subcluster));
     }

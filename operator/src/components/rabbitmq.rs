@@ -8,7 +8,7 @@ use opensdn_crds::pod::LogLevel;
 use opensdn_crds::rabbitmq::{RabbitmqConfiguration, TcpListenOptions};
 use serde_json::{Value, json};
 
-use super::shared::port;
+use super::shared::{fields, port};
 use crate::component::{
     Check, Component, Container, Credentials, Description, File, Given, Mount, Password,
     SettingsError, Template, Volume,
@@ -91,6 +91,9 @@ impl Component for Rabbitmq {
                 Volume::folder("rabbitmq-data", "/var/lib/contrail/rabbitmq"),
                 Volume::folder("rabbitmq-logs", "/var/log/contrail/rabbitmq"),
             ],
+            status: fields(
+                &json!({"secret": other.clone().unwrap_or_else(|| format!("{}-secret", given.name))}),
+            ),
             passwords: passwords(&settings, other.is_none()),
             own_secret: other.is_some().then_some("erlang-cookie"),
             credentials: other

@@ -9,7 +9,7 @@ use super::shared::around::{
     around, config_database, keystone_parameters, keystone_secret, passwords,
 };
 use super::shared::control::control;
-use super::shared::logs;
+use super::shared::{fields, logs};
 use crate::component::{
     Check, Component, Container, Credentials, Description, File, Given, Password, ServicePort,
     SettingsError, Template,
@@ -21,6 +21,7 @@ use crate::release::Release;
 pub(super) struct Webui;
 
 // No field changes these.
+const HTTP: u16 = 8180;
 const HTTPS: u16 = 8143;
 /// Only on 127.0.0.1.
 const JOBS: u16 = 3002;
@@ -70,6 +71,7 @@ impl Component for Webui {
             passwords,
             credentials: secret.into_iter().collect(),
             service: Some(ServicePort { number: HTTPS, name: None }),
+            status: fields(&json!({"ports": {"webUIHttpPort": HTTP, "webUIHttpsPort": HTTPS}})),
             depends_on_release: true,
             ..Description::default()
         })

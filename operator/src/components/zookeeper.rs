@@ -7,7 +7,7 @@ use opensdn_crds::component::{self, Component as Facts};
 use opensdn_crds::zookeeper::ZookeeperConfiguration;
 use serde_json::json;
 
-use super::shared::port;
+use super::shared::{fields, port};
 use crate::component::{
     Check, Component, Container, Description, File, Given, Mount, SettingsError, Template, Volume,
 };
@@ -70,6 +70,7 @@ impl Component for Zookeeper {
                 File::shared("log4j.properties", "zookeeper/log4j.ini"),
                 File::of_pod("ensemble", "zookeeper/ensemble.sh"),
             ],
+            status: fields(&json!({"ports": {"clientPort": client.to_string()}})),
             values: json!({
                 "client_port": client,
                 "secure_port": SECURE,

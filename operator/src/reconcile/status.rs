@@ -7,10 +7,11 @@ use std::sync::Arc;
 use kube::api::DynamicObject;
 use opensdn_crds::status::{CommonStatus, ConditionStatus, Conditions, NodeInfo};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::fetch::{Fetched, Node};
 use super::validate::{Invalid, Valid};
+use crate::cache::Kind;
 use crate::component::Workload;
 use crate::report::{AVAILABLE, DEGRADED, HAD_QUORUM, PAUSED, RELEASE_KNOWN};
 
@@ -24,6 +25,9 @@ pub struct Status {
     /// Of one that is on all nodes: whether it works on those of the control plane.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub active_on_controllers: Option<bool>,
+    /// What its kind has besides.
+    #[serde(flatten)]
+    pub own: Map<String, Value>,
 }
 
 /// What one pass came to.
@@ -118,6 +122,7 @@ fn numbers(
         nodes: Some(nodes(fetched)),
         ..CommonStatus::default()
     };
+    let own = own(fetched, valid);
     match valid.workload {
         Workload::StatefulSet => Status {
             common: CommonStatus {
@@ -125,12 +130,26 @@ fn numbers(
                 config_changed: before.common.config_changed,
                 ..common
             },
+            own,
             ..Status::default()
         },
-        Workload::DaemonSet => {
-            Status { common, active_on_controllers: Some(is_active_on_controllers(fetched, valid)) }
-        }
+        Workload::DaemonSet => Status {
+            common,
+            active_on_controllers: Some(is_active_on_controllers(fetched, valid)),
+            own,
+        },
     }
+}
+
+/// What the description says, and the address of its Service, once it has one.
+fn own(fetched: &Fetched, valid: &Valid) -> Map<String, Value> {
+    let mut own = valid.description.status.clone();
+    let service = fetched.owned.get(&(Kind::Service, valid.instance.service()));
+    let address = service.and_then(|service| service.data.pointer("/spec/clusterIP"));
+    if let Some(address) = address.filter(|_| valid.description.service.is_some()) {
+        own.insert("endpoint".to_owned(), address.clone());
+    }
+    own
 }
 
 /// Ready, or what is awaited.

@@ -14,7 +14,8 @@ use opensdn_operator::component::word;
 use opensdn_operator::components::{of_kind, profiles};
 use opensdn_operator::names::Instance;
 use opensdn_operator::reconcile::fetch::Fetched;
-use opensdn_operator::reconcile::validate::validate;
+use opensdn_operator::reconcile::status::{Outcome, status};
+use opensdn_operator::reconcile::validate::{Valid, validate};
 use opensdn_operator::template::Templates;
 use opensdn_runtime::watch::Event;
 use serde_json::Value;
@@ -71,8 +72,23 @@ impl Surroundings {
         }
     }
 
-    /// What is applied for it, or why nothing is.
-    pub(crate) fn intents(&self, object: &Value) -> Result<Vec<Intent>, String> {
+    /// What its status says when it is applied, or why nothing is.
+    #[allow(dead_code, reason = "each test has the part of this file that it needs")]
+    pub(crate) fn status(&self, object: &Value) -> Result<Value, String> {
+        let (_, fetched, valid) = self.valid(object)?;
+        let status = status(&fetched, Outcome::Applied(&valid), "2026-11-24T00:00:00Z");
+        Ok(serde_json::to_value(status).unwrap())
+    }
+
+    /// One more object is around.
+    #[allow(dead_code, reason = "each test has the part of this file that it needs")]
+    pub(crate) fn with(mut self, other: Value) -> Self {
+        self.others.push(other);
+        self
+    }
+
+    /// What it is built from, or why it is not.
+    fn valid(&self, object: &Value) -> Result<(DynamicObject, Fetched, Valid), String> {
         let cache = Cache::default();
         for document in self.others.iter().chain([object]) {
             let kind = document["kind"].as_str().unwrap();
@@ -90,6 +106,12 @@ impl Surroundings {
         let instance = Instance { word: word(component.facts()), name: object.name_any() };
         let fetched = Fetched::read(&cache, Arc::new(object.clone()), &instance);
         let valid = validate(component, &fetched).map_err(|invalid| invalid.message)?;
+        Ok((object, fetched, valid))
+    }
+
+    /// What is applied for it, or why nothing is.
+    pub(crate) fn intents(&self, object: &Value) -> Result<Vec<Intent>, String> {
+        let (object, _, valid) = self.valid(object)?;
         let keys = valid.addresses.iter().flat_map(|address| {
             [
                 format!("client-{address}.crt"),

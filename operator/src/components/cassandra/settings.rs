@@ -132,3 +132,13 @@ fn node_manager_level(given: &Given<'_>) -> &'static str {
         _ => "INFO",
     }
 }
+
+/// The ports as the status has them.
+pub(super) fn ports(settings: &CassandraConfiguration) -> Value {
+    let text = |given, default| port(given, default).to_string();
+    json!({"ports": {
+        "port": text(settings.port, 9161),
+        "cqlPort": text(settings.cql_port, 9041),
+        "jmxPort": text(settings.jmx_local_port, 7201),
+    }})
+}
