@@ -72,7 +72,7 @@ impl KeyKind {
 
     /// What a leaf's key may be used for.
     pub(crate) fn usages(self) -> Vec<KeyUsagePurpose> {
-        use KeyUsagePurpose::{DigitalSignature, KeyAgreement, KeyEncipherment};
+        use KeyUsagePurpose::{DigitalSignature, KeyAgreement};
         match self {
             // OpenSSL 1.0.2 serves with such a key by static ECDH alone, unless a program sets a curve, and asks for
             // the right to it (ssl_lib.c, `ssl_set_cert_masks`).
@@ -80,7 +80,7 @@ impl KeyKind {
                 vec![DigitalSignature, KeyAgreement]
             }
             #[cfg(feature = "rsa")]
-            Self::Rsa(_) => vec![DigitalSignature, KeyEncipherment],
+            Self::Rsa(_) => vec![DigitalSignature, KeyUsagePurpose::KeyEncipherment],
         }
     }
 }
