@@ -3,11 +3,16 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use opensdn_policies::BuiltIn;
 use tempfile::TempDir;
+use tokio::time::timeout;
 
 use super::*;
+
+/// Generous on a slow machine.
+const LONG: Duration = Duration::from_secs(60);
 
 type Outcome = Result<(), Box<dyn std::error::Error>>;
 
@@ -189,15 +194,17 @@ async fn what_is_known_and_what_is_built_in_wait_for_no_other_module() -> Outcom
     let other = tokio::spawn(async move { other.load(bytes.into(), None).await.map(|_| ()) });
     let runs = async |count: usize| {
         let text = || fs::read_to_string(setting.runs()).unwrap_or_default();
-        while text().lines().count() < count {
-            tokio::task::yield_now().await;
-        }
+        let wait = async {
+            while text().lines().count() < count {
+                tokio::task::yield_now().await;
+            }
+        };
+        timeout(LONG, wait).await
     };
-    runs(1).await;
+    runs(1).await?;
     let loaded = loader.load(setting.module.bytes.into(), None).await;
     assert!(loaded.is_err_and(|one| one.is_final()), "it was compiled meanwhile");
-    runs(3).await;
-    assert!(!other.is_finished(), "the other has its turn again");
+    assert!(runs(3).await.is_ok() && !other.is_finished(), "the other has no turn again");
     let known = loader.find(Digest::of(setting.module.bytes)).await;
     assert!(known.is_some_and(|known| known.is_err()), "what is known waits for nothing");
     other.abort();
