@@ -271,12 +271,15 @@ async fn members_follow_the_nodes_and_the_status_says_what_to_do() -> Outcome {
     eventually("a member goes with its node", async || replicas(&sandbox).await == 2).await;
     let is_gone = async || get(&sandbox, BUDGET).await.is_null();
     eventually("two members have no budget", is_gone).await;
-    ready(&sandbox).await;
     let others: Vec<&str> =
         ["node-0", "node-1", "node-2"].into_iter().filter(|node| *node != first).collect();
-    let mut left = places(&sandbox).await;
-    left.sort();
-    assert_eq!(left, others);
+    let moved = async || {
+        let mut left = places(&sandbox).await;
+        left.sort();
+        left == others
+    };
+    eventually("members are on the other nodes", moved).await;
+    ready(&sandbox).await;
     for node in others {
         kubectl(&sandbox, &unlabel(node)).await?.success();
     }
