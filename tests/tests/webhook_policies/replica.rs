@@ -6,10 +6,12 @@ use std::sync::Arc;
 
 use clap::Parser;
 use kube::Client;
+use opensdn_deploy::names::webhook::NAME;
 use opensdn_pki::Authority;
 use opensdn_runtime::leader::{Election, Leadership};
 use opensdn_runtime::readiness::Readiness;
 use opensdn_runtime::shutdown::{self, Phase, Shutdown};
+use opensdn_testing::programs::program;
 use opensdn_testing::sandbox::{Sandbox, User};
 use opensdn_webhook::args::Args;
 use opensdn_webhook::certificates::leaf_profile;
@@ -19,6 +21,7 @@ use opensdn_webhook::policies::engines::Engines;
 use opensdn_webhook::server;
 use opensdn_webhook::tls::Tls;
 use opensdn_webhook::wiring::{self, Context};
+use tempfile::TempDir;
 use time::OffsetDateTime;
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
@@ -27,6 +30,7 @@ use tokio::sync::watch;
 pub(crate) const NAMESPACE: &str = "opensdn";
 /// The same in all replicas, as if from one Secret.
 const PATH_TOKEN: &str = "a-token-for-tests-only";
+const CACHE_FOLDER: &str = "--cache-folder";
 
 /// A running replica.
 pub(crate) struct Replica {
@@ -34,6 +38,7 @@ pub(crate) struct Replica {
     shutdown: Shutdown,
     pub(crate) metrics: Metrics,
     pub(crate) readiness: Readiness,
+    _cache: TempDir,
 }
 
 impl Replica {
@@ -54,7 +59,13 @@ impl Replica {
         };
         let metrics = Metrics::new();
         let (shutdown, drain) = shutdown::channel();
-        let further: Vec<String> = further.iter().map(ToString::to_string).collect();
+        let mut further: Vec<String> = further.iter().map(ToString::to_string).collect();
+        // Of its own, unless the test names another: in it is nothing that another replica has compiled.
+        let cache = tempfile::tempdir()?;
+        if !further.iter().any(|flag| flag == CACHE_FOLDER) {
+            let folder = cache.path().join("compiled").display().to_string();
+            further.extend([CACHE_FOLDER.to_owned(), folder]);
+        }
         let job = Job {
             authority: authority.clone(),
             name: name.to_owned(),
@@ -67,7 +78,7 @@ impl Replica {
         // Errors of the start come back; the server then runs on.
         let started = runtime.spawn(job.start());
         started.await?.map_err(|error| -> Failed { error.into() })?;
-        Ok(Self { runtime: Some(runtime), shutdown, metrics, readiness })
+        Ok(Self { runtime: Some(runtime), shutdown, metrics, readiness, _cache: cache })
     }
 
     /// As by SIGTERM.
@@ -132,6 +143,7 @@ impl Job {
         let (_, bundle) = watch::channel(Some(bundle));
         let engines =
             Engines::start(&args.policies, args.evaluations()).map_err(|error| text(&error))?;
+        let engines = engines.compiled_by(program(NAME).map_err(|error| text(&error))?);
         let limits = args.limits.limits();
         let token = PathToken::parse(PATH_TOKEN).map_err(|error| text(&error))?;
         let path_tokens = PathTokens::new(token, []);
