@@ -17,7 +17,8 @@ pub enum Release {
 
 impl Release {
     /// The keys of certificates. Up to R24.1 the images have OpenSSL 1.0.2, with which daemons in C++ set no curve, and
-    /// a Node.js that cannot serve with a key on one. `bits` is the Manager's `certKeyLength`.
+    /// their Node.js knows none: with ECDSA they serve clients of the same age only, with RSA all that still exchange keys
+    /// by it. `bits` is the Manager's `certKeyLength`.
     #[must_use]
     pub fn key(self, bits: Option<i64>) -> KeyKind {
         match self {

@@ -13,8 +13,9 @@ pub enum KeyKind {
     EcdsaP384,
     /// Ed25519. Older libraries, Java's before 15 among them, do not know it.
     Ed25519,
-    /// RSA, for servers that set no curve for OpenSSL 1.0.2. Slower in every handshake, and to make: a tenth of a
-    /// second with 2,048 bits, half of one with 4,096.
+    /// RSA, for servers that set no curve for OpenSSL 1.0.2. Slower in every handshake, and to make: some tenths
+    /// of a second with 2,048 bits, about one with 4,096. Signed by a CA with another key, as ours: Erlang's OTP before
+    /// 21.2 refuses that (erlang/otp#3968), which is older than the images of R2011.
     #[cfg(feature = "rsa")]
     Rsa(RsaBits),
 }
