@@ -1,11 +1,13 @@
 //! Control: the speakers of BGP and XMPP that distribute routes to the vrouters, and the name server of workloads.
 
+mod status;
+
 use opensdn_crds::component::{self, Component as Facts};
 use opensdn_crds::control::ControlConfiguration;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::shared::around::{around, credentials, passwords};
-use super::shared::{fields, logs, node_manager, provisioner};
+use super::shared::{logs, node_manager, provisioner};
 use crate::component::{
     Check, Component, Container, Description, File, Given, Mount, Password, SettingsError, Source,
     Template, Volume,
@@ -20,8 +22,6 @@ const NODE_TYPE: &str = "control";
 const INTROSPECT: u16 = 8083;
 const DNS_INTROSPECT: u16 = 8092;
 const DNS: u16 = 53;
-const BGP: u16 = 179;
-const XMPP: u16 = 5269;
 /// Upstream's, where none is given.
 const ASN: i64 = 64512;
 const NODE_MANAGER: u16 = 8101;
@@ -87,26 +87,12 @@ impl Component for Control {
             ]
             .concat(),
             passwords,
-            status: fields(&shown(&settings)),
+            status: status::status(&settings),
             credentials: credentials(given),
             shares_processes: true,
             ..Description::default()
         })
     }
-}
-
-/// What the status shows. tf-operator shows what the fields say instead of the ports in use.
-fn shown(settings: &ControlConfiguration) -> Value {
-    json!({
-        "ports": {
-            "bgpPort": BGP.to_string(),
-            "xmppPort": XMPP.to_string(),
-            "dnsPort": DNS.to_string(),
-            "dnsIntrospectPort": DNS_INTROSPECT.to_string(),
-        },
-        "subcluster": settings.subcluster,
-        "asnNumber": settings.asn_number.unwrap_or(ASN).to_string(),
-    })
 }
 
 const FILES: [File; 12] = [
