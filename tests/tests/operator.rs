@@ -315,17 +315,21 @@ async fn members_follow_the_nodes_and_the_status_says_what_to_do() -> Outcome {
     change(&sandbox, &["annotate"], REDIS, &["opensdn.io/paused-"]).await?;
     eventually("it goes on", async || replicas(&sandbox).await == 3).await;
 
-    ready(&sandbox).await;
-    change(&sandbox, &["annotate"], REDIS, &["opensdn.io/stopped=true"]).await?;
-    let told = async || condition(&sandbox, "Ready").await.1 == "Stopped";
+    stops_and_starts_again(&sandbox).await
+}
+
+async fn stops_and_starts_again(sandbox: &Sandbox) -> Outcome {
+    ready(sandbox).await;
+    change(sandbox, &["annotate"], REDIS, &["opensdn.io/stopped=true"]).await?;
+    let told = async || condition(sandbox, "Ready").await.1 == "Stopped";
     eventually("it says that it is stopped", told).await;
-    assert_eq!(places(&sandbox).await, Vec::<String>::new());
-    assert_eq!(condition(&sandbox, "Available").await.0, "False");
-    assert!(get(&sandbox, CONFIG_MAP).await.is_object(), "only the pods go");
-    change(&sandbox, &["annotate"], REDIS, &["opensdn.io/stopped-"]).await?;
-    let back = async || condition(&sandbox, "Ready").await.1 == "PodsReady";
+    assert_eq!(places(sandbox).await, Vec::<String>::new());
+    assert_eq!(condition(sandbox, "Available").await.0, "False");
+    assert!(get(sandbox, CONFIG_MAP).await.is_object(), "only the pods go");
+    change(sandbox, &["annotate"], REDIS, &["opensdn.io/stopped-"]).await?;
+    let back = async || condition(sandbox, "Ready").await.1 == "PodsReady";
     eventually("it is started again", back).await;
-    assert_eq!(places(&sandbox).await.len(), 3);
+    assert_eq!(places(sandbox).await.len(), 3);
     Ok(())
 }
 
