@@ -162,3 +162,9 @@ fn whose_annotation(
     let manager = manager.filter(|manager| is_set(manager))?;
     Some(format!(" on Manager {}", manager.name_any()))
 }
+
+/// The Secret with the passwords of a component. `end` is what its name ends with, where that is not `secret`.
+#[must_use]
+pub fn own_secret(component: &str, end: Option<&str>) -> String {
+    format!("{component}-{}", end.unwrap_or("secret"))
+}

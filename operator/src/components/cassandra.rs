@@ -8,7 +8,7 @@ use std::sync::Arc;
 use opensdn_crds::cassandra::CassandraConfiguration;
 use opensdn_crds::component::{self, Component as Facts};
 
-use self::settings::{Place, environment, place, ports, values};
+use self::settings::{CQL, Place, environment, place, ports, values};
 use super::shared::around::{credentials, passwords};
 use super::shared::{fields, node_manager, port, provisioner};
 use crate::component::{
@@ -49,7 +49,7 @@ impl Component for Cassandra {
     fn describe(&self, given: &Given<'_>) -> Result<Description, SettingsError> {
         let settings: CassandraConfiguration = given.settings()?;
         let place = place(given);
-        let cql = port(settings.cql_port, 9041);
+        let cql = port(settings.cql_port, CQL);
         // Images from R25.1 on have none: there JMX stays closed.
         let reaper =
             settings.reaper_enabled.unwrap_or_default() && given.release == Release::UpToR24;

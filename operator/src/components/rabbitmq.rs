@@ -14,6 +14,7 @@ use crate::component::{
     SettingsError, Template, Volume,
 };
 use crate::ensembles::rabbitmq::Nodes;
+use crate::names::own_secret;
 
 /// The kind Rabbitmq.
 pub(super) struct Rabbitmq;
@@ -92,7 +93,7 @@ impl Component for Rabbitmq {
                 Volume::folder("rabbitmq-logs", "/var/log/contrail/rabbitmq"),
             ],
             status: fields(
-                &json!({"secret": other.clone().unwrap_or_else(|| format!("{}-secret", given.name))}),
+                &json!({"secret": other.clone().unwrap_or_else(|| own_secret(given.name, None))}),
             ),
             passwords: passwords(&settings, other.is_none()),
             own_secret: other.is_some().then_some("erlang-cookie"),

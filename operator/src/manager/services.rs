@@ -6,6 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use opensdn_crds::component::{COMPONENTS, Component as Facts};
 use serde_json::{Map, Value, json};
 
+use crate::names::CA_SECRET;
+
 /// A service that shall run.
 #[derive(Clone, Debug)]
 pub struct Service {
@@ -77,7 +79,7 @@ pub fn other_signer(spec: &Value) -> Option<String> {
     let signer = signer.filter(|signer| !["", "SelfSignedCA"].contains(signer))?;
     Some(format!(
         "spec.commonConfiguration.certSigner is {signer:?}, but certificates are issued by a CA of the operator's own \
-         (the Secret opensdn-ca), and it asks no other signer: set the field to SelfSignedCA, or remove it"
+         (the Secret {CA_SECRET}), and it asks no other signer: set the field to SelfSignedCA, or remove it"
     ))
 }
 

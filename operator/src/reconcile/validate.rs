@@ -360,8 +360,7 @@ impl Valid {
     /// The Secret with its passwords.
     #[must_use]
     pub fn own_secret(&self) -> String {
-        let end = self.description.own_secret.unwrap_or("secret");
-        format!("{}-{end}", self.instance.name)
+        names::own_secret(&self.instance.name, self.description.own_secret)
     }
 
     /// What keeps its pods, by kind and name.

@@ -11,6 +11,10 @@ use super::super::shared::{logs, port};
 use super::KIND;
 use crate::component::{Given, SettingsError, Volume};
 
+const THRIFT: u16 = 9161;
+pub(super) const CQL: u16 = 9041;
+const JMX: u16 = 7201;
+
 /// What it is, and where it has its data on a node: tf-operator's, `C/cassandra/sts.go:99-110`. The folder of a
 /// database is another when a second comes or goes, so it has a file that says whose it is.
 #[derive(Clone, Copy)]
@@ -89,11 +93,11 @@ pub(super) fn values(
     let own = own.map(|peer| peer.addresses.join(",")).unwrap_or_default();
     let mut values = json!({
         "name": given.name,
-        "port": port(settings.port, 9161),
-        "cql_port": port(settings.cql_port, 9041),
+        "port": port(settings.port, THRIFT),
+        "cql_port": port(settings.cql_port, CQL),
         "storage_port": port(settings.storage_port, 7012),
         "ssl_storage_port": port(settings.ssl_storage_port, 7013),
-        "jmx_port": port(settings.jmx_local_port, 7201),
+        "jmx_port": port(settings.jmx_local_port, JMX),
         "reaper": reaper,
         "reaper_app_port": port(settings.reaper_app_port, 8071),
         "reaper_adm_port": port(settings.reaper_adm_port, 8072),
@@ -137,8 +141,8 @@ fn node_manager_level(given: &Given<'_>) -> &'static str {
 pub(super) fn ports(settings: &CassandraConfiguration) -> Value {
     let text = |given, default| port(given, default).to_string();
     json!({"ports": {
-        "port": text(settings.port, 9161),
-        "cqlPort": text(settings.cql_port, 9041),
-        "jmxPort": text(settings.jmx_local_port, 7201),
+        "port": text(settings.port, THRIFT),
+        "cqlPort": text(settings.cql_port, CQL),
+        "jmxPort": text(settings.jmx_local_port, JMX),
     }})
 }
