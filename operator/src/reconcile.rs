@@ -25,7 +25,7 @@ use std::time::Duration;
 use kube::ResourceExt;
 use kube::api::{ApiResource, DynamicObject};
 use kube::runtime::controller::Action;
-use opensdn_pki::{AuthorityError, SecretError, crypto_provider};
+use opensdn_pki::{AuthorityError, KeyKind, SecretError, crypto_provider};
 use opensdn_runtime::apply::{Context as Writer, read_as};
 use opensdn_runtime::call::CallError;
 use opensdn_runtime::error_chain;
@@ -193,9 +193,12 @@ async fn make_so(
     let are_ready = fetched.pods_can_spare_one(valid, component.reads_certificates_once(), now);
     let stored = stored.map(|secret| &**secret);
     let wanted = Wanted { subjects: &subjects(fetched, valid), key: valid.key };
-    // With keys of RSA it may take seconds, in which other tasks renew the Lease and answer probes.
     let make = || certificates(stored, &wanted, &authorities, now, are_ready);
-    let certificates = tokio::task::block_in_place(make);
+    let certificates = match wanted.key {
+        // It may take seconds, in which other tasks renew the Lease and answer probes.
+        KeyKind::Rsa(_) => tokio::task::block_in_place(make),
+        _ => make(),
+    };
     let certificates = certificates.map_err(Error::Certificates)?;
     if component.reads_certificates_once() {
         valid.certificates_since = since(fetched, &certificates.issued_at);
