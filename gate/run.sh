@@ -32,7 +32,7 @@ echo "A good cluster is stored, with its defaults written in:"
 echo "\$ kubectl apply $samples"
 # What the cluster names is there, so that nothing about it is worth a warning.
 "$kubectl" label nodes --all node-role.kubernetes.io/control-plane= >/dev/null
-"$kubectl" apply -f deploy/samples-prerequisites.yaml >/dev/null
+"$kubectl" apply --server-side -f deploy/samples-prerequisites.yaml >/dev/null
 # As kubeadm leaves it in a cluster. This API server is on 127.0.0.1, which no EndpointSlice may say.
 "$kubectl" create configmap kubeadm-config --namespace kube-system \
   --from-literal='ClusterConfiguration={"clusterName": "kubernetes", "controlPlaneEndpoint": "192.0.2.1:6443"}' >/dev/null
