@@ -12,6 +12,7 @@ mod service;
 mod service_account;
 mod stateful_set;
 mod token;
+mod valid;
 mod volumes;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
@@ -20,11 +21,10 @@ use kube::api::DynamicObject;
 use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 
-use crate::cache::Kind;
-use crate::component::Workload;
+use crate::kind::{Kind, Workload};
 use crate::names::{self, APPLIED};
-use crate::reconcile::validate::Valid;
 use crate::template::{TemplateError, Templates};
+pub use valid::{Image, Members, Valid};
 
 /// Why the objects could not be made. All of it are errors of ours.
 #[derive(Debug, thiserror::Error)]

@@ -8,178 +8,62 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use kube::ResourceExt as _;
-use kube::api::{ApiResource, DynamicObject};
+use kube::api::DynamicObject;
 use opensdn_runtime::watch::Event;
 use serde_json::{Map, Value};
 
-use opensdn_crds::component::Component;
-
-use crate::cluster::Source;
-use crate::component::Profiles;
+use crate::kind::Kind;
 use crate::names::{ADDRESSES, MANAGED_BY, OPERATOR, TYPE};
 
-const OURS: &str = "/apis/tf.tungsten.io/v1alpha1";
-
-/// A kind that is kept: Kubernetes' own, and ours.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[allow(missing_docs, reason = "they are Kubernetes' own")]
-pub enum Kind {
-    Node,
-    Pod,
-    ServiceAccount,
-    ConfigMap,
-    Secret,
-    Service,
-    PodDisruptionBudget,
-    StatefulSet,
-    DaemonSet,
-    /// What the cluster says of itself, by the one object that does.
-    Fact(Source),
-    /// Ours: a whole cluster.
-    Manager,
-    /// Ours: a component, by its kind.
-    Component(&'static str),
-    /// Ours: settings that several components share.
-    Profile(Profiles),
+/// Which of them are asked for: what is not ours does not come.
+#[must_use]
+pub fn label_selector(kind: Kind) -> String {
+    match kind {
+        Kind::Node | Kind::Fact(_) | Kind::Manager | Kind::Component(_) | Kind::Profile(_) => {
+            String::new()
+        }
+        Kind::Pod => TYPE.to_owned(),
+        _ => format!("{MANAGED_BY}={OPERATOR}"),
+    }
 }
 
-impl Kind {
-    /// Kubernetes' own.
-    pub const KUBERNETES: [Self; 9] = [
-        Self::Node,
-        Self::Pod,
-        Self::ServiceAccount,
-        Self::ConfigMap,
-        Self::Secret,
-        Self::Service,
-        Self::PodDisruptionBudget,
-        Self::StatefulSet,
-        Self::DaemonSet,
-    ];
-    /// What the operator makes, in the order in which it is applied: what pods need before they start.
-    pub const OWNED: [Self; 7] = [
-        Self::ServiceAccount,
-        Self::ConfigMap,
-        Self::Secret,
-        Self::Service,
-        Self::PodDisruptionBudget,
-        Self::StatefulSet,
-        Self::DaemonSet,
-    ];
-
-    /// Its name.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Node => "Node",
-            Self::Pod => "Pod",
-            Self::ServiceAccount => "ServiceAccount",
-            Self::ConfigMap => "ConfigMap",
-            Self::Secret => "Secret",
-            Self::Service => "Service",
-            Self::PodDisruptionBudget => "PodDisruptionBudget",
-            Self::StatefulSet => "StatefulSet",
-            Self::DaemonSet => "DaemonSet",
-            Self::Fact(source) => source.kind(),
-            Self::Manager => "Manager",
-            Self::Component(kind) => kind,
-            Self::Profile(profiles) => profiles.kind,
+/// Only what is needed of an object.
+fn prune(kind: Kind, mut object: DynamicObject) -> DynamicObject {
+    object.metadata.managed_fields = None;
+    let parts: &[&str] = match kind {
+        Kind::Node => &["/status/addresses"],
+        Kind::Pod => &[
+            "/spec/nodeName",
+            "/status/podIP",
+            "/status/conditions",
+            "/status/containerStatuses",
+            "/status/initContainerStatuses",
+        ],
+        // Those that it has made look at nothing else of it.
+        Kind::Manager => {
+            object.data = Value::Null;
+            object.metadata.generation = None;
+            return object;
+        }
+        _ => return object,
+    };
+    if let Some(annotations) = &mut object.metadata.annotations {
+        annotations.retain(|key, _| kind == Kind::Node && key == ADDRESSES);
+    }
+    object.metadata.generation = None;
+    let mut picked = Map::new();
+    for part in parts {
+        if let (Some(value), Some((parent, key))) =
+            (object.data.pointer(part), part.rsplit_once('/'))
+            && let Value::Object(map) = picked
+                .entry(parent.trim_start_matches('/'))
+                .or_insert_with(|| Value::Object(Map::new()))
+        {
+            map.insert(key.to_owned(), value.clone());
         }
     }
-
-    /// Kubernetes' kind of that name.
-    #[must_use]
-    pub fn named(name: &str) -> Option<Self> {
-        Self::KUBERNETES.into_iter().find(|kind| kind.name() == name)
-    }
-
-    /// Where it is served, and its plural.
-    #[must_use]
-    pub fn path(self) -> (&'static str, &'static str) {
-        match self {
-            Self::Node => ("/api/v1", "nodes"),
-            Self::Pod => ("/api/v1", "pods"),
-            Self::ServiceAccount => ("/api/v1", "serviceaccounts"),
-            Self::ConfigMap => ("/api/v1", "configmaps"),
-            Self::Secret => ("/api/v1", "secrets"),
-            Self::Service => ("/api/v1", "services"),
-            Self::PodDisruptionBudget => ("/apis/policy/v1", "poddisruptionbudgets"),
-            Self::StatefulSet => ("/apis/apps/v1", "statefulsets"),
-            Self::DaemonSet => ("/apis/apps/v1", "daemonsets"),
-            Self::Fact(source) => source.path(),
-            Self::Manager => (OURS, "managers"),
-            Self::Component(kind) => {
-                (OURS, Component::of_kind(kind).map_or("", |component| component.plural))
-            }
-            Self::Profile(profiles) => (profiles.path, profiles.plural),
-        }
-    }
-
-    /// Where it is served, as kube has it.
-    #[must_use]
-    pub fn resource(self) -> ApiResource {
-        let (path, plural) = self.path();
-        let api_version = path.trim_start_matches("/apis/").trim_start_matches("/api/");
-        let (group, version) = api_version.rsplit_once('/').unwrap_or(("", api_version));
-        ApiResource {
-            group: group.to_owned(),
-            version: version.to_owned(),
-            api_version: api_version.to_owned(),
-            kind: self.name().to_owned(),
-            plural: plural.to_owned(),
-        }
-    }
-
-    /// Which of them are asked for: what is not ours does not come.
-    #[must_use]
-    pub fn label_selector(self) -> String {
-        match self {
-            Self::Node | Self::Fact(_) | Self::Manager | Self::Component(_) | Self::Profile(_) => {
-                String::new()
-            }
-            Self::Pod => TYPE.to_owned(),
-            _ => format!("{MANAGED_BY}={OPERATOR}"),
-        }
-    }
-
-    /// Only what is needed of an object.
-    fn prune(self, mut object: DynamicObject) -> DynamicObject {
-        object.metadata.managed_fields = None;
-        let parts: &[&str] = match self {
-            Self::Node => &["/status/addresses"],
-            Self::Pod => &[
-                "/spec/nodeName",
-                "/status/podIP",
-                "/status/conditions",
-                "/status/containerStatuses",
-                "/status/initContainerStatuses",
-            ],
-            // Those that it has made look at nothing else of it.
-            Self::Manager => {
-                object.data = Value::Null;
-                object.metadata.generation = None;
-                return object;
-            }
-            _ => return object,
-        };
-        if let Some(annotations) = &mut object.metadata.annotations {
-            annotations.retain(|key, _| self == Self::Node && key == ADDRESSES);
-        }
-        object.metadata.generation = None;
-        let mut picked = Map::new();
-        for part in parts {
-            if let (Some(value), Some((parent, key))) =
-                (object.data.pointer(part), part.rsplit_once('/'))
-                && let Value::Object(map) = picked
-                    .entry(parent.trim_start_matches('/'))
-                    .or_insert_with(|| Value::Object(Map::new()))
-            {
-                map.insert(key.to_owned(), value.clone());
-            }
-        }
-        object.data = Value::Object(picked);
-        object
-    }
+    object.data = Value::Object(picked);
+    object
 }
 
 type Key = (String, String);
@@ -211,7 +95,7 @@ impl Cache {
     /// Stores an object, unless what is here is newer. Returns what was here before, and whether
     /// anything that is kept of it is different now.
     pub fn put(&self, kind: Kind, object: DynamicObject) -> (Option<Arc<DynamicObject>>, bool) {
-        let object = kind.prune(object);
+        let object = prune(kind, object);
         let mut objects = self.write();
         let all = objects.entry(kind).or_default();
         let key = key(&object);

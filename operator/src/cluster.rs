@@ -12,78 +12,13 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::cache::{Cache, Kind};
+use crate::cache::Cache;
+use crate::kind::{Kind, Source};
 
 const POD_SUBNET: &str = "10.32.0.0/12";
 const SERVICE_SUBNET: &str = "10.96.0.0/12";
 /// That kubeadm and OpenShift give an API server.
 const PORT: u16 = 6443;
-
-/// Who says something of the cluster: one object, which is not there in every cluster.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Source {
-    /// The API servers, of themselves.
-    ApiServers,
-    /// kubeadm.
-    Kubeadm,
-    /// The installer of OpenShift.
-    OpenShift,
-    /// The network of Services, from Kubernetes 1.33 on.
-    ServiceCidr,
-}
-
-impl Source {
-    /// All of them.
-    pub const ALL: [Self; 4] =
-        [Self::ApiServers, Self::Kubeadm, Self::OpenShift, Self::ServiceCidr];
-
-    /// The kind of the object.
-    #[must_use]
-    pub const fn kind(self) -> &'static str {
-        match self {
-            Self::ApiServers => "EndpointSlice",
-            Self::Kubeadm | Self::OpenShift => "ConfigMap",
-            Self::ServiceCidr => "ServiceCIDR",
-        }
-    }
-
-    /// Where the kind is served, and its plural.
-    #[must_use]
-    pub const fn path(self) -> (&'static str, &'static str) {
-        match self {
-            Self::ApiServers => ("/apis/discovery.k8s.io/v1", "endpointslices"),
-            Self::Kubeadm | Self::OpenShift => ("/api/v1", "configmaps"),
-            Self::ServiceCidr => ("/apis/networking.k8s.io/v1", "servicecidrs"),
-        }
-    }
-
-    /// The namespace of the object, if it has one.
-    #[must_use]
-    pub const fn namespace(self) -> &'static str {
-        match self {
-            Self::ApiServers => "default",
-            Self::Kubeadm | Self::OpenShift => "kube-system",
-            Self::ServiceCidr => "",
-        }
-    }
-
-    /// Its name.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::ApiServers | Self::ServiceCidr => "kubernetes",
-            Self::Kubeadm => "kubeadm-config",
-            Self::OpenShift => "cluster-config-v1",
-        }
-    }
-
-    /// The source with that object.
-    #[must_use]
-    pub fn of(kind: &str, namespace: &str, name: &str) -> Option<Self> {
-        let is = |one: &Self| (one.kind(), one.namespace(), one.name()) == (kind, namespace, name);
-        Self::ALL.into_iter().find(is)
-    }
-}
 
 /// What is known of a cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -7,20 +7,21 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use opensdn_crds::component::Component as Facts;
+use opensdn_crds::component::Component;
 use opensdn_crds::pod::PodConfiguration;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 use crate::cluster::Cluster;
 use crate::ensemble::Ensemble;
+use crate::kind::{Profiles, Workload};
 use crate::peers::Peers;
 use crate::release::Release;
 
 /// A kind of component.
-pub trait Component: Sync {
+pub trait ComponentKind: Sync {
     /// Its row in the table that policies and schemas read too.
-    fn facts(&self) -> &'static Facts;
+    fn facts(&self) -> &'static Component;
 
     /// The templates of its files.
     fn templates(&self) -> &'static [Template];
@@ -93,27 +94,6 @@ pub enum SettingsError {
         /// What is wrong, where, and what to do.
         message: String,
     },
-}
-
-/// What keeps the pods of a component.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Workload {
-    /// A StatefulSet, with as many pods as there are nodes for it: those of the control plane, unless a selector says others.
-    #[default]
-    StatefulSet,
-    /// A DaemonSet, with a pod on each node, unless a selector says on which.
-    DaemonSet,
-}
-
-/// A kind of objects with settings that several components share.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Profiles {
-    /// The kind.
-    pub kind: &'static str,
-    /// Where it is served: `/apis/GROUP/VERSION`.
-    pub path: &'static str,
-    /// As the API server serves it.
-    pub plural: &'static str,
 }
 
 /// What the pods of a component are made of, besides what all have.
@@ -402,6 +382,6 @@ impl Quorum {
 
 /// The word for a kind in names, labels and files.
 #[must_use]
-pub fn word(facts: &Facts) -> String {
+pub fn word(facts: &Component) -> String {
     facts.kind.to_lowercase()
 }

@@ -22,10 +22,11 @@ mod vrouter;
 mod webui;
 mod zookeeper;
 
-use crate::component::{self, Component, Profiles, Template, Workload};
+use crate::component::{self, ComponentKind, Template};
+use crate::kind::{Profiles, Workload};
 
 /// All that it makes run.
-pub static COMPONENTS: &[&dyn Component] = &[
+pub static COMPONENTS: &[&dyn ComponentKind] = &[
     &analytics::Analytics,
     &analytics_alarm::AnalyticsAlarm,
     &analytics_snmp::AnalyticsSnmp,
@@ -42,7 +43,7 @@ pub static COMPONENTS: &[&dyn Component] = &[
 ];
 
 /// What the templates of several components are, or include.
-pub const COMMON: &[Template] = &[
+const COMMON: &[Template] = &[
     template!("common/wait.sh"),
     template!("common/fill.sh"),
     template!("common/supervise.sh"),
@@ -61,30 +62,35 @@ pub const COMMON: &[Template] = &[
 ];
 
 /// All that are described.
-pub fn described() -> impl Iterator<Item = &'static dyn Component> {
+pub fn described() -> impl Iterator<Item = &'static dyn ComponentKind> {
     COMPONENTS.iter().copied()
+}
+
+/// All templates.
+pub fn templates() -> impl Iterator<Item = Template> {
+    COMMON.iter().chain(COMPONENTS.iter().flat_map(|one| one.templates())).copied()
 }
 
 /// The kinds of profiles that they name.
 pub fn profiles() -> impl Iterator<Item = Profiles> {
-    described().filter_map(Component::profiles)
+    described().filter_map(ComponentKind::profiles)
 }
 
 /// What keeps the pods of that kind.
 #[must_use]
 pub fn workload_of(kind: &str) -> Workload {
     let component = described().find(|component| component.facts().kind == kind);
-    component.map_or_else(Workload::default, Component::workload)
+    component.map_or_else(Workload::default, ComponentKind::workload)
 }
 
 /// The component of that kind that it makes run.
 #[must_use]
-pub fn of_kind(kind: &str) -> Option<&'static dyn Component> {
+pub fn of_kind(kind: &str) -> Option<&'static dyn ComponentKind> {
     COMPONENTS.iter().copied().find(|component| component.facts().kind == kind)
 }
 
 /// The component whose pods have that word for their kind.
 #[must_use]
-pub fn of_word(word: &str) -> Option<&'static dyn Component> {
+pub fn of_word(word: &str) -> Option<&'static dyn ComponentKind> {
     COMPONENTS.iter().copied().find(|component| component::word(component.facts()) == word)
 }

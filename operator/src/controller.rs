@@ -22,14 +22,14 @@ use opensdn_runtime::watch::{Event, WatchSpec, watch};
 use serde_json::Value;
 use tokio::sync::mpsc::Receiver;
 
-use crate::cache::{Cache, Feed, Kind};
-use crate::cluster::Source;
-use crate::component::{Component, word};
+use crate::cache::{Cache, Feed, label_selector};
+use crate::component::{ComponentKind, word};
 use crate::components::{self, COMPONENTS};
+use crate::kind::{Kind, Source};
 use crate::manager;
 use crate::metrics::Outcome;
 use crate::names;
-use crate::reconcile::fetch::controller_of;
+use crate::object::controller_of;
 use crate::reconcile::{Context, Error, reconcile};
 
 /// How often at least the API server has to say something in a watch.
@@ -51,7 +51,7 @@ pub struct Controllers {
 /// What a controller looks at.
 #[derive(Clone, Copy)]
 enum Subject {
-    Component(&'static dyn Component),
+    Component(&'static dyn ComponentKind),
     Manager,
 }
 
@@ -405,7 +405,7 @@ fn start_watch(
     let (api, plural) = kind.path();
     let path = collection(api, plural, scope);
     let check = readiness.add_check(format!("{plural} {scope}"), "not listed yet");
-    let label_selector = kind.label_selector();
+    let label_selector = label_selector(kind);
     let spec =
         WatchSpec { path, name: None, label_selector, metadata_only: false, heartbeat: HEARTBEAT };
     (watch(client.clone(), spec), check)

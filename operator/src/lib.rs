@@ -11,6 +11,8 @@
 //! release      of which releases images are
 //! cache        what is known of the cluster, by watches
 //! cluster      what the cluster says of itself: its API servers, its networks
+//! kind         the kinds of objects that are read or made
+//! object       what is read alike of objects of every kind; node and pod what is read of those
 //! network      which addresses are in which networks
 //! ensemble     a service that counts its members: what is asked of it, which step comes next; ensembles/ has one client each
 //! template     files of daemons, rendered
@@ -32,11 +34,15 @@ pub mod controller;
 pub mod ensemble;
 pub mod ensembles;
 pub mod exec;
+pub mod kind;
 pub mod manager;
 pub mod metrics;
 pub mod names;
 pub mod network;
+pub mod node;
+pub mod object;
 pub mod peers;
+pub mod pod;
 pub mod reconcile;
 pub mod release;
 pub mod report;
@@ -59,6 +65,7 @@ use controller::Controllers;
 use ensembles::simulated::Simulated;
 use metrics::Metrics;
 use reconcile::Context;
+use report::Reporter;
 use template::{TemplateError, Templates};
 
 /// The Lease by which one replica acts.
@@ -130,14 +137,15 @@ pub async fn run(args: Args) -> Result<(), Error> {
         Election { on_loss: OnLoss::End, ..Election::new(&args.namespace, LEASE, &args.replica) };
     let leadership =
         Leadership::start_when_ready(client.clone(), election, readiness, drain.clone());
+    let writer = Writer::new(client.clone(), names::OPERATOR);
+    let events = Events::new(client.clone(), names::OPERATOR, &args.replica);
     let ctx = Arc::new(Context {
-        writer: Writer::new(client.clone(), names::OPERATOR),
-        events: Events::new(client.clone(), names::OPERATOR, &args.replica),
+        reporter: Reporter::new(writer.clone(), events),
+        writer,
         client,
         cache,
-        templates: Templates::new()?,
+        templates: Templates::new(components::templates())?,
         metrics,
-        reported: report::Reported::default(),
         settled: reconcile::members::Settled::default(),
         simulated: simulated(&args),
     });

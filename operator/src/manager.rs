@@ -8,21 +8,22 @@
 pub mod services;
 pub mod status;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use kube::ResourceExt as _;
 use kube::api::{ApiResource, DynamicObject};
 use kube::runtime::controller::Action;
-use opensdn_crds::component::{COMPONENTS, Component as Facts};
+use opensdn_crds::component::{COMPONENTS, Component};
 use opensdn_runtime::call::CallError;
 use opensdn_runtime::error_chain;
 use serde_json::{Value, json};
 
 use crate::build::{self, Intent};
-use crate::cache::Kind;
 use crate::components;
+use crate::kind::Kind;
 use crate::names::{self, ADOPT, CONFIRM_LOSS};
-use crate::reconcile::fetch::controller_of;
+use crate::object::controller_of;
 use crate::reconcile::{Context, Error, apply, now};
 use services::{Service, services};
 use status::Row;
@@ -38,11 +39,11 @@ pub async fn reconcile(
 ) -> Result<Action, Error> {
     if manager.metadata.deletion_timestamp.is_some() {
         // Its services go with it: the garbage collector does that.
-        ctx.reported.forget(&manager);
-        ctx.metrics.services(&manager, &[]);
+        ctx.reporter.forget(&manager);
+        ctx.metrics.services(&manager, BTreeMap::new());
         return Ok(Action::await_change());
     }
-    let manager = ctx.reported.newest(manager);
+    let manager = ctx.reporter.newest(manager);
     let spec = manager.data.get("spec").unwrap_or(&Value::Null);
     let (services, unnamed) = services(spec);
     let paused = names::paused(&manager, None);
@@ -65,8 +66,9 @@ pub async fn reconcile(
     let wrong = Some(wrong.join("; ")).filter(|wrong| !wrong.is_empty());
     let status = status::status(&manager, &rows, wrong.as_deref(), paused.as_deref(), &now());
     let stored = json!(status::before(&manager));
-    ctx.metrics.services(&manager, &rows);
-    ctx.report(resource, &manager, &stored, json!(status)).await?;
+    let ready = rows.iter().map(|row| (format!("{}/{}", row.facts.kind, row.name), row.is_ready));
+    ctx.metrics.services(&manager, ready.collect());
+    ctx.reporter.report(resource, &manager, &stored, json!(status)).await?;
     failed.map_or(Ok(Action::await_change()), |error| Err(error.into()))
 }
 
@@ -110,7 +112,7 @@ async fn make_so(
 /// Why an object is not to be written, though it has the name: it is another's, or has no owner, and a user has
 /// written what it says.
 fn belongs_to_others(
-    facts: &Facts,
+    facts: &Component,
     live: &DynamicObject,
     manager: &DynamicObject,
 ) -> Option<String> {
@@ -153,9 +155,9 @@ fn removed(
     ctx: &Context,
     manager: &DynamicObject,
     services: &[Service],
-) -> Vec<(&'static Facts, Arc<DynamicObject>)> {
+) -> Vec<(&'static Component, Arc<DynamicObject>)> {
     let namespace = manager.namespace().unwrap_or_default();
-    let is_wanted = |facts: &Facts, name: &str| {
+    let is_wanted = |facts: &Component, name: &str| {
         services.iter().any(|service| service.facts.kind == facts.kind && service.name == name)
     };
     let mut removed = Vec::new();
@@ -175,7 +177,7 @@ fn removed(
 async fn remove(
     ctx: &Context,
     manager: &DynamicObject,
-    facts: &'static Facts,
+    facts: &'static Component,
     object: &DynamicObject,
     is_paused: bool,
 ) -> Result<Option<Row>, CallError> {

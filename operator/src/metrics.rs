@@ -1,6 +1,6 @@
 //! What the operator counts.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -14,8 +14,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::{Registry, Unit};
 use time::OffsetDateTime;
 
-use crate::cache::Kind;
-use crate::manager::status::Row;
+use crate::kind::Kind;
 
 /// Counters of the whole process; cheap to clone.
 #[derive(Clone, Debug)]
@@ -27,7 +26,7 @@ pub struct Metrics {
     ready: Family<ServiceLabels, Gauge>,
     certificates: Family<SecretLabels, SecondsGauge>,
     /// The services of each Manager of which there are series.
-    known: Arc<Mutex<HashMap<String, Vec<String>>>>,
+    known: Arc<Mutex<HashMap<String, BTreeSet<String>>>>,
 }
 
 /// How a pass ended.
@@ -130,27 +129,25 @@ impl Metrics {
         self.leader.set(1);
     }
 
-    /// How the services of a Manager are. Of those that are not named any more nothing is said.
-    pub fn services(&self, manager: &DynamicObject, rows: &[Row]) {
+    /// Which services of a Manager are ready, by kind and name. Of those that it does not name any more nothing is said.
+    pub fn services(&self, manager: &DynamicObject, services: BTreeMap<String, bool>) {
         let namespace = manager.namespace().unwrap_or_default();
         let manager = format!("{namespace}/{}", manager.name_any());
         let labels = |service: &str| {
             let (manager, service) = (manager.clone(), service.to_owned());
             ServiceLabels { manager, service }
         };
-        let named = rows.iter().map(|row| format!("{}/{}", row.facts.kind, row.name));
-        let now: Vec<String> = named.collect();
-        for (row, service) in rows.iter().zip(&now) {
-            let ready = self.ready.get_or_create_owned(&labels(service));
-            ready.set(i64::from(row.is_ready));
+        for (service, is_ready) in &services {
+            self.ready.get_or_create_owned(&labels(service)).set(i64::from(*is_ready));
         }
+        let now: BTreeSet<String> = services.into_keys().collect();
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let before = if now.is_empty() {
             known.remove(&manager)
         } else {
             known.insert(manager.clone(), now.clone())
         };
-        for gone in before.unwrap_or_default().iter().filter(|one| !now.contains(one)) {
+        for gone in before.unwrap_or_default().difference(&now) {
             self.ready.remove(&labels(gone));
         }
     }
@@ -175,7 +172,6 @@ impl Metrics {
 
 #[cfg(test)]
 mod tests {
-    use opensdn_crds::component::COMPONENTS;
     use serde_json::json;
 
     use super::*;
@@ -185,16 +181,16 @@ mod tests {
         let (metrics, registry) = Metrics::new();
         let manager = json!({"metadata": {"namespace": "tf", "name": "m"}});
         let manager: DynamicObject = serde_json::from_value(manager).unwrap();
-        let row = |name: &str| Row::stalled(COMPONENTS.first().unwrap(), name, "R", String::new());
+        let ready = |names: &[&str]| names.iter().map(|name| ((*name).to_owned(), true)).collect();
         let series = || {
             let text = opensdn_runtime::metrics::encode(&registry).unwrap();
             text.lines().filter(|line| line.starts_with("opensdn_service_ready{")).count()
         };
-        metrics.services(&manager, &[row("a"), row("b")]);
+        metrics.services(&manager, ready(&["a", "b"]));
         assert_eq!(series(), 2);
-        metrics.services(&manager, &[row("b")]);
+        metrics.services(&manager, ready(&["b"]));
         assert_eq!(series(), 1);
-        metrics.services(&manager, &[]);
+        metrics.services(&manager, BTreeMap::new());
         assert_eq!(series(), 0);
     }
 }

@@ -6,8 +6,7 @@ use std::collections::BTreeMap;
 use kube::ResourceExt as _;
 use kube::api::DynamicObject;
 
-use crate::cache::Kind;
-use crate::component::Workload;
+use crate::kind::{Kind, Workload};
 
 /// The name under which the operator writes fields, and the value of [`MANAGED_BY`].
 pub const OPERATOR: &str = opensdn_deploy::names::operator::NAME;
@@ -76,10 +75,11 @@ impl Instance {
     /// What keeps its pods, by kind and name.
     #[must_use]
     pub fn keeper(&self, workload: Workload) -> (Kind, String) {
-        match workload {
-            Workload::StatefulSet => (Kind::StatefulSet, self.stateful_set()),
-            Workload::DaemonSet => (Kind::DaemonSet, self.daemon_set()),
-        }
+        let name = match workload {
+            Workload::StatefulSet => self.stateful_set(),
+            Workload::DaemonSet => self.daemon_set(),
+        };
+        (workload.kind(), name)
     }
 
     /// Its ConfigMap.

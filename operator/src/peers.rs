@@ -8,19 +8,20 @@ use std::sync::Arc;
 
 use kube::ResourceExt as _;
 use kube::api::DynamicObject;
-use opensdn_crds::component::{COMPONENTS, Component as Facts, Setting};
+use opensdn_crds::component::{COMPONENTS, Component, Setting};
 use opensdn_crds::status::{CommonStatus, READY};
 use serde_json::Value;
 
-use crate::cache::{Cache, Kind};
-use crate::components::workload_of;
+use crate::cache::Cache;
+use crate::kind::{Kind, Workload};
 use crate::network::Network;
-use crate::reconcile::fetch::{Node, controller_of, nodes_of};
+use crate::node::{Node, nodes_of};
+use crate::object::controller_of;
 
 /// A component, as others see it.
 #[derive(Clone, Debug)]
 pub struct Peer {
-    facts: &'static Facts,
+    facts: &'static Component,
     /// Its name.
     pub name: String,
     /// Whether it can do its work.
@@ -79,9 +80,14 @@ impl Peer {
 pub struct Peers(Vec<Peer>);
 
 impl Peers {
-    /// Those around this object.
+    /// Those around this object. `workload_of` says what keeps the pods of a kind.
     #[must_use]
-    pub fn read(cache: &Cache, object: &DynamicObject, nodes: &[Node]) -> Self {
+    pub fn read(
+        cache: &Cache,
+        object: &DynamicObject,
+        nodes: &[Node],
+        workload_of: fn(&str) -> Workload,
+    ) -> Self {
         let namespace = object.namespace().unwrap_or_default();
         let family = |one: &DynamicObject| controller_of(one).map(|owner| owner.uid.clone());
         let ours = family(object);
@@ -90,7 +96,7 @@ impl Peers {
             let all = cache.list(Kind::Component(facts.kind), &namespace).into_iter();
             let of_family =
                 all.filter(|one| family(one) == ours && one.metadata.deletion_timestamp.is_none());
-            peers.extend(of_family.map(|one| peer(facts, &one, nodes)));
+            peers.extend(of_family.map(|one| peer(facts, &one, nodes, workload_of(facts.kind))));
         }
         Self(peers)
     }
@@ -114,20 +120,25 @@ impl Peers {
 
     /// What is needed and not there.
     #[must_use]
-    pub fn missing(&self, facts: &Facts) -> Vec<&'static str> {
+    pub fn missing(&self, facts: &Component) -> Vec<&'static str> {
         let needs = facts.needs.iter().map(|need| need.kind);
         needs.filter(|kind| self.first(kind).is_none()).collect()
     }
 
     /// What is needed and there, and cannot do its work yet: the first of it.
     #[must_use]
-    pub fn first_not_active(&self, facts: &Facts) -> Option<&Peer> {
+    pub fn first_not_active(&self, facts: &Component) -> Option<&Peer> {
         let needs = facts.needs.iter().map(|need| need.kind);
         needs.flat_map(|kind| self.of_kind(kind)).find(|peer| !peer.is_active)
     }
 }
 
-fn peer(facts: &'static Facts, object: &Arc<DynamicObject>, nodes: &[Node]) -> Peer {
+fn peer(
+    facts: &'static Component,
+    object: &Arc<DynamicObject>,
+    nodes: &[Node],
+    workload: Workload,
+) -> Peer {
     let status = object.data.get("status").cloned().unwrap_or_default();
     let status: CommonStatus = serde_json::from_value(status).unwrap_or_default();
     let conditions = status.conditions.unwrap_or_default();
@@ -139,7 +150,7 @@ fn peer(facts: &'static Facts, object: &Arc<DynamicObject>, nodes: &[Node]) -> P
     let settings = part("/spec/serviceConfiguration");
     let network = settings.get("dataSubnet").and_then(Value::as_str).and_then(Network::parse);
     let (mut addresses, mut listens) = (Vec::new(), BTreeMap::new());
-    for node in nodes_of(nodes, selector.as_ref(), workload_of(facts.kind)) {
+    for node in nodes_of(nodes, selector.as_ref(), workload) {
         let Some(address) = node.address else { continue };
         let mut all = iter::once(&address).chain(&node.others);
         let known = network.and_then(|network| all.find(|one| network.has(one))).cloned();
@@ -167,6 +178,7 @@ mod tests {
 
     use super::*;
     use crate::cache::Feed;
+    use crate::components::workload_of;
 
     fn node(name: &str, address: &str, labels: Value) -> Node {
         let labels = serde_json::from_value(labels).unwrap();
@@ -185,10 +197,10 @@ mod tests {
     fn peers(of: &Value, others: &[Value], nodes: &[Node]) -> Peers {
         let cache = Cache::default();
         for other in others {
-            let kind = Facts::of_kind(other["kind"].as_str().unwrap()).unwrap().kind;
+            let kind = Component::of_kind(other["kind"].as_str().unwrap()).unwrap().kind;
             Feed::new(Kind::Component(kind), "").take(&cache, Event::Apply(other.clone()));
         }
-        Peers::read(&cache, &serde_json::from_value(of.clone()).unwrap(), nodes)
+        Peers::read(&cache, &serde_json::from_value(of.clone()).unwrap(), nodes, workload_of)
     }
 
     #[test]
@@ -216,7 +228,7 @@ mod tests {
         assert_eq!(peers.list("Redis", "redisPort"), "192.0.2.2:6389 192.0.2.3:6389");
         assert_eq!(peers.list("Analytics", "collectorPort"), "192.0.2.1:1 192.0.2.2:1");
         assert_eq!(peers.list("Config", "apiPort"), "");
-        let facts = Facts::of_kind("QueryEngine").unwrap();
+        let facts = Component::of_kind("QueryEngine").unwrap();
         assert_eq!(peers.missing(facts), ["Cassandra", "Zookeeper", "Rabbitmq", "Config"]);
         assert_eq!(peers.first_not_active(facts).map(Peer::title), Some("Analytics a".into()));
     }

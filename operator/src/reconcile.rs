@@ -29,26 +29,26 @@ use opensdn_pki::{AuthorityError, KeyKind, SecretError, crypto_provider};
 use opensdn_runtime::apply::{Context as Writer, read_as};
 use opensdn_runtime::call::CallError;
 use opensdn_runtime::error_chain;
-use opensdn_runtime::events::Events;
 use serde_json::json;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
 use crate::build::certificates::{Data, Subject, Wanted, certificates};
 use crate::build::passwords::{NoRandomness, passwords};
-use crate::build::{BuildError, Secrets, build};
-use crate::cache::{Cache, Kind};
-use crate::component::{Component, word};
+use crate::build::{BuildError, Secrets, Valid, build};
+use crate::cache::Cache;
+use crate::component::{ComponentKind, word};
 use crate::ensemble::AccessError;
 use crate::ensembles::simulated::Simulated;
+use crate::kind::Kind;
 use crate::metrics::Metrics;
 use crate::names::{self, Instance};
-use crate::report::Reported;
+use crate::report::Reporter;
 use crate::template::Templates;
 use apply::ApplyError;
 use fetch::Fetched;
 use status::Outcome;
-use validate::{Invalid, Valid, validate};
+use validate::{Invalid, validate};
 
 /// Certificates are looked at again when the first is due, and no later than that.
 const LONGEST_PAUSE: Duration = Duration::from_secs(12 * 60 * 60);
@@ -68,14 +68,12 @@ pub struct Context {
     pub templates: Templates,
     /// What is counted.
     pub metrics: Metrics,
-    /// What was reported last.
-    pub reported: Reported,
+    /// Says how objects are.
+    pub reporter: Reporter,
     /// Whose members are as they shall be.
     pub settled: members::Settled,
     /// In the place of members that could be asked, where no container runs.
     pub simulated: Option<Simulated>,
-    /// Tells of transitions.
-    pub events: Events,
 }
 
 /// Why a pass ended early. It is tried again.
@@ -119,12 +117,12 @@ impl From<CallError> for Error {
 /// A call fails, or something of ours is wrong.
 pub async fn reconcile(
     ctx: &Context,
-    component: &'static dyn Component,
+    component: &'static dyn ComponentKind,
     resource: &ApiResource,
     object: Arc<DynamicObject>,
 ) -> Result<Action, Error> {
     if object.metadata.deletion_timestamp.is_some() {
-        ctx.reported.forget(&object);
+        ctx.reporter.forget(&object);
         let uid = object.uid().unwrap_or_default();
         ctx.settled.forget(&uid);
         if let Some(simulated) = &ctx.simulated {
@@ -136,7 +134,7 @@ pub async fn reconcile(
         // What it owns goes with it: the garbage collector does that.
         return Ok(Action::await_change());
     }
-    let object = ctx.reported.newest(object);
+    let object = ctx.reporter.newest(object);
     let instance = Instance { word: word(component.facts()), name: object.name_any() };
     let fetched = Fetched::read(&ctx.cache, object, &instance);
     let paused = names::paused(&fetched.object, fetched.manager.as_deref());
@@ -172,7 +170,7 @@ pub async fn reconcile(
         }
     };
     let (stored, status) = (json!(status::before(&fetched)), json!(status));
-    let reported = ctx.report(resource, &fetched.object, &stored, status).await;
+    let reported = ctx.reporter.report(resource, &fetched.object, &stored, status).await;
     let action = made?;
     reported?;
     Ok(action)
@@ -181,7 +179,7 @@ pub async fn reconcile(
 /// Builds and applies what the component consists of.
 async fn make_so(
     ctx: &Context,
-    component: &dyn Component,
+    component: &dyn ComponentKind,
     fetched: &Fetched,
     valid: &mut Valid,
 ) -> Result<Action, Error> {

@@ -11,9 +11,8 @@ use opensdn_crds::status::{Condition, READY, RECONCILING, STALLED};
 use opensdn_runtime::apply::{Context as Writer, apply_status_as};
 use opensdn_runtime::call::CallError;
 use opensdn_runtime::error_chain;
+use opensdn_runtime::events::Events;
 use serde_json::{Value, json};
-
-use crate::reconcile::Context;
 
 /// The service can do its work.
 pub const AVAILABLE: &str = "Available";
@@ -34,11 +33,24 @@ pub const RELEASE_KNOWN: &str = "ReleaseKnown";
 const OURS: [&str; 8] =
     [READY, RECONCILING, STALLED, AVAILABLE, DEGRADED, PAUSED, HAD_QUORUM, RELEASE_KNOWN];
 
-/// The statuses that were written, until the watch reports them: the next pass must not write them again.
-#[derive(Debug, Default)]
-pub struct Reported(Mutex<HashMap<String, (Option<String>, Value)>>);
+/// By the UID of an object the version that had the status before, and the status that was written.
+type Written = HashMap<String, (Option<String>, Value)>;
 
-impl Reported {
+/// Writes statuses and Events. Remembers the statuses that were written until the watch reports them: the next pass
+/// must not write them again.
+pub struct Reporter {
+    writer: Writer,
+    events: Events,
+    written: Mutex<Written>,
+}
+
+impl Reporter {
+    /// One that has written nothing yet.
+    #[must_use]
+    pub fn new(writer: Writer, events: Events) -> Self {
+        Self { writer, events, written: Mutex::default() }
+    }
+
     /// The object with the status that it has by now.
     pub fn newest(&self, object: Arc<DynamicObject>) -> Arc<DynamicObject> {
         let mut all = self.lock();
@@ -62,7 +74,6 @@ impl Reported {
     /// The call fails.
     async fn write(
         &self,
-        writer: &Writer,
         resource: &ApiResource,
         object: &DynamicObject,
         stored: &Value,
@@ -77,30 +88,18 @@ impl Reported {
         report.metadata.namespace = object.namespace();
         report.metadata.uid = object.uid();
         report.data = json!({ "status": status });
-        apply_status_as(writer, resource, &report).await?;
+        apply_status_as(&self.writer, resource, &report).await?;
         let version = object.metadata.resource_version.clone();
         self.lock().insert(object.uid().unwrap_or_default(), (version, status));
         Ok(true)
     }
 
-    /// The object is gone.
-    pub fn forget(&self, object: &DynamicObject) {
-        self.lock().remove(&object.uid().unwrap_or_default());
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, (Option<String>, Value)>> {
-        // A map of whole statuses cannot be left half changed.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Context {
     /// Says how the object is, where that is not said yet: in its status, and by an Event. `stored` is what of
     /// its status is ours.
     ///
     /// # Errors
     /// The status cannot be written. An Event that cannot is lost.
-    pub(crate) async fn report(
+    pub async fn report(
         &self,
         resource: &ApiResource,
         object: &DynamicObject,
@@ -108,7 +107,7 @@ impl Context {
         status: Value,
     ) -> Result<(), CallError> {
         let event = transition(stored, &status);
-        let written = self.reported.write(&self.writer, resource, object, stored, status).await?;
+        let written = self.write(resource, object, stored, status).await?;
         let Some(event) = event.filter(|_| written) else { return Ok(()) };
         let about = object.object_ref(resource);
         if let Err(error) = self.events.publish(&event, &about).await {
@@ -117,6 +116,16 @@ impl Context {
             tracing::warn!(kind, namespace, name, error, "failed to publish an Event");
         }
         Ok(())
+    }
+
+    /// The object is gone.
+    pub fn forget(&self, object: &DynamicObject) {
+        self.lock().remove(&object.uid().unwrap_or_default());
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Written> {
+        // A map of whole statuses cannot be left half changed.
+        self.written.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

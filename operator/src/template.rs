@@ -9,7 +9,7 @@ use minijinja::{
 };
 use serde::Serialize;
 
-use crate::components::{COMMON, COMPONENTS};
+use crate::component::Template;
 
 const SHELL: &str = "sh";
 const INI: &str = "ini";
@@ -35,11 +35,11 @@ pub struct Templates {
 }
 
 impl Templates {
-    /// Parses them.
+    /// Parses these.
     ///
     /// # Errors
     /// One of them is no template.
-    pub fn new() -> Result<Self, TemplateError> {
+    pub fn new(templates: impl IntoIterator<Item = Template>) -> Result<Self, TemplateError> {
         let mut environment = Environment::new();
         environment.set_undefined_behavior(UndefinedBehavior::Strict);
         environment.set_keep_trailing_newline(true);
@@ -54,10 +54,9 @@ impl Templates {
             _ => AutoEscape::None,
         });
         environment.set_formatter(write);
-        let of_components = COMPONENTS.iter().flat_map(|component| component.templates());
-        for (name, source) in COMMON.iter().chain(of_components) {
+        for (name, source) in templates {
             let added = environment.add_template(name, source);
-            added.map_err(|source| TemplateError { template: (*name).to_owned(), source })?;
+            added.map_err(|source| TemplateError { template: name.to_owned(), source })?;
         }
         Ok(Self { environment })
     }
@@ -167,7 +166,7 @@ mod tests {
     use super::*;
 
     fn one(name: &'static str, source: &'static str) -> Templates {
-        let mut templates = Templates::new().unwrap();
+        let mut templates = Templates::new(crate::components::templates()).unwrap();
         templates.environment.add_template(name, source).unwrap();
         templates
     }

@@ -20,7 +20,7 @@ use opensdn_crds::component::{
     CONFIG_DATABASE_NODE_MANAGER, Component, DATABASE_NODE_MANAGER, Port, Setting,
 };
 use opensdn_operator::build::Intent;
-use opensdn_operator::cache::Kind;
+use opensdn_operator::kind::Kind;
 use serde_json::Value;
 
 /// What is applied for the first object, given the others.

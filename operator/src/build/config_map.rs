@@ -6,10 +6,10 @@ use std::collections::BTreeMap;
 use k8s_openapi::api::core::v1::ConfigMap;
 use serde_json::{Value, json};
 
+use super::Valid;
 use super::{BuildError, Owner, digest};
 use crate::component::Scope;
 use crate::ensemble::DATA_LOST;
-use crate::reconcile::validate::Valid;
 use crate::template::Templates;
 
 /// The files of all pods.

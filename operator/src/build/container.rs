@@ -10,9 +10,9 @@ use k8s_openapi::api::core::v1::{
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
+use super::Valid;
 use super::volumes::{self, CONFIGURATION_FOLDER};
 use crate::component::{Check, Command, Container as Described};
-use crate::reconcile::validate::Valid;
 
 pub(super) fn build(valid: &Valid, described: &Described) -> Container {
     let image = valid.images.get(described.name);

@@ -5,7 +5,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
 use super::Owner;
-use crate::component::Workload;
+use crate::kind::Workload;
 
 /// None for a single pod, which no drain could ever evict, and for two of which both are needed.
 pub(super) fn build(owner: &Owner<'_>) -> Option<PodDisruptionBudget> {

@@ -6,11 +6,12 @@ use k8s_openapi::api::core::v1::{
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement};
 
+use super::Valid;
 use super::{container, volumes};
-use crate::component::{Container as Described, Workload};
+use crate::component::Container as Described;
+use crate::kind::Workload;
 use crate::names::STOPPED;
-use crate::reconcile::fetch::CONTROL_PLANE;
-use crate::reconcile::validate::Valid;
+use crate::node::CONTROL_PLANE;
 
 /// The group of OpenSDN's users in its images.
 const GROUP: i64 = 1999;

@@ -7,10 +7,10 @@ use k8s_openapi::api::core::v1::PodTemplateSpec;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
 use serde_json::json;
 
+use super::Valid;
 use super::{Owner, pod};
 use crate::ensemble::record::ANNOTATION;
 use crate::names::CONFIGURATION;
-use crate::reconcile::validate::Valid;
 
 pub(super) fn build(owner: &Owner<'_>, configuration: &str) -> StatefulSet {
     let valid = owner.valid;

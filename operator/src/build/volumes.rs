@@ -5,9 +5,9 @@ use k8s_openapi::api::core::v1::{
     VolumeMount,
 };
 
+use super::Valid;
 use crate::component::{Access, Container, Source};
 use crate::names::TRUST;
-use crate::reconcile::validate::Valid;
 
 /// Where the files of the component are.
 pub(super) const CONFIGURATION_FOLDER: &str = "/etc/contrailconfigmaps";

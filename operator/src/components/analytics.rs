@@ -2,14 +2,14 @@
 //! its node and, where there is a QueryEngine to ask for it, in the database of analytics.
 
 use opensdn_crds::analytics::AnalyticsConfiguration;
-use opensdn_crds::component::{self, Component as Facts};
+use opensdn_crds::component::{self, Component};
 use opensdn_crds::pod::{AaaMode, AuthMode};
 use serde_json::{Value, json};
 
 use super::shared::around::{analytics_database, around, credentials, passwords};
 use super::shared::{logs, node_manager, port, provisioner};
 use crate::component::{
-    Check, Component, Container, Description, File, Given, ServicePort, SettingsError, Template,
+    Check, ComponentKind, Container, Description, File, Given, ServicePort, SettingsError, Template,
 };
 
 /// The kind Analytics.
@@ -24,8 +24,8 @@ const API_INTROSPECT: u16 = 8090;
 const COLLECTOR_INTROSPECT: u16 = 8089;
 const NODE_MANAGER: u16 = 8104;
 
-impl Component for Analytics {
-    fn facts(&self) -> &'static Facts {
+impl ComponentKind for Analytics {
+    fn facts(&self) -> &'static Component {
         const { component::row("Analytics") }
     }
 

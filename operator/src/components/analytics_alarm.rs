@@ -1,13 +1,13 @@
 //! AnalyticsAlarm: raises alarms on what analytics gets, and Kafka beside it, by which the collectors send it. Kafka
 //! keeps nothing that outlives its container.
 
-use opensdn_crds::component::{self, Component as Facts};
+use opensdn_crds::component::{self, Component};
 use serde_json::json;
 
 use super::shared::around::{KAFKA, around, credentials, passwords};
 use super::shared::{logs, node_manager, provisioner};
 use crate::component::{
-    Check, Component, Container, Description, File, Given, Password, SettingsError, Template,
+    Check, ComponentKind, Container, Description, File, Given, Password, SettingsError, Template,
 };
 
 /// The kind AnalyticsAlarm.
@@ -18,8 +18,8 @@ const NODE_TYPE: &str = "analytics-alarm";
 const ALARM: u16 = 5995;
 const NODE_MANAGER: u16 = 8113;
 
-impl Component for AnalyticsAlarm {
-    fn facts(&self) -> &'static Facts {
+impl ComponentKind for AnalyticsAlarm {
+    fn facts(&self) -> &'static Component {
         const { component::row("AnalyticsAlarm") }
     }
 

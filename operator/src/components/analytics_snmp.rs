@@ -1,12 +1,12 @@
 //! AnalyticsSnmp: asks the devices of the underlay by SNMP, and draws their topology of what they say.
 
-use opensdn_crds::component::{self, Component as Facts};
+use opensdn_crds::component::{self, Component};
 use serde_json::json;
 
 use super::shared::around::{around, credentials, passwords};
 use super::shared::{logs, node_manager, provisioner};
 use crate::component::{
-    Check, Component, Container, Description, File, Given, SettingsError, Template,
+    Check, ComponentKind, Container, Description, File, Given, SettingsError, Template,
 };
 
 /// The kind AnalyticsSnmp.
@@ -18,8 +18,8 @@ const COLLECTOR: u16 = 5920;
 const TOPOLOGY: u16 = 5921;
 const NODE_MANAGER: u16 = 8114;
 
-impl Component for AnalyticsSnmp {
-    fn facts(&self) -> &'static Facts {
+impl ComponentKind for AnalyticsSnmp {
+    fn facts(&self) -> &'static Component {
         const { component::row("AnalyticsSnmp") }
     }
 

@@ -6,13 +6,13 @@ mod settings;
 use std::sync::Arc;
 
 use opensdn_crds::cassandra::CassandraConfiguration;
-use opensdn_crds::component::{self, Component as Facts};
+use opensdn_crds::component::{self, Component};
 
 use self::settings::{CQL, Place, environment, place, ports, values};
 use super::shared::around::{credentials, passwords};
 use super::shared::{fields, node_manager, port, provisioner};
 use crate::component::{
-    Check, Component, Container, Credentials, Description, File, Given, Mount, Password,
+    Check, ComponentKind, Container, Credentials, Description, File, Given, Mount, Password,
     SettingsError, Template,
 };
 use crate::ensembles::cassandra::Nodes;
@@ -23,8 +23,8 @@ pub(super) struct Cassandra;
 
 const KIND: &str = "Cassandra";
 
-impl Component for Cassandra {
-    fn facts(&self) -> &'static Facts {
+impl ComponentKind for Cassandra {
+    fn facts(&self) -> &'static Component {
         const { component::row(KIND) }
     }
 

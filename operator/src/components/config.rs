@@ -3,7 +3,7 @@
 mod containers;
 mod files;
 
-use opensdn_crds::component::{self, Component as Facts};
+use opensdn_crds::component::{self, Component};
 use opensdn_crds::config::{ConfigConfiguration, LinklocalServiceConfig};
 use serde_json::{Value, json};
 
@@ -12,7 +12,7 @@ use super::shared::access::aaa_mode;
 use super::shared::around::{around, credentials, passwords};
 use super::shared::{logs, node_init, node_manager};
 use crate::component::{
-    Component, Description, Given, ServicePort, SettingsError, Template, Volume,
+    ComponentKind, Description, Given, ServicePort, SettingsError, Template, Volume,
 };
 use crate::network::Network;
 use crate::release::Release;
@@ -22,8 +22,8 @@ pub(super) struct Config;
 
 const NODE_TYPE: &str = "config";
 
-impl Component for Config {
-    fn facts(&self) -> &'static Facts {
+impl ComponentKind for Config {
+    fn facts(&self) -> &'static Component {
         const { component::row("Config") }
     }
 

@@ -2,15 +2,15 @@
 
 mod status;
 
-use opensdn_crds::component::{self, Component as Facts};
+use opensdn_crds::component::{self, Component};
 use opensdn_crds::control::ControlConfiguration;
 use serde_json::json;
 
 use super::shared::around::{around, credentials, passwords};
 use super::shared::{logs, node_manager, provisioner};
 use crate::component::{
-    Check, Component, Container, Description, File, Given, Mount, Password, SettingsError, Source,
-    Template, Volume,
+    Check, ComponentKind, Container, Description, File, Given, Mount, Password, SettingsError,
+    Source, Template, Volume,
 };
 use crate::network::Network;
 
@@ -31,8 +31,8 @@ const DIRECTORY: &str = "/etc/contrail/dns";
 /// A whole number of groups of four, so that the letters are base64.
 const KEY_LETTERS: usize = 32;
 
-impl Component for Control {
-    fn facts(&self) -> &'static Facts {
+impl ComponentKind for Control {
+    fn facts(&self) -> &'static Component {
         const { component::row("Control") }
     }
 

@@ -3,7 +3,7 @@
 
 mod cluster;
 
-use opensdn_crds::component::{self, Component as Facts};
+use opensdn_crds::component::{self, Component};
 use opensdn_crds::kubemanager::KubemanagerConfiguration;
 use serde_json::json;
 
@@ -11,7 +11,7 @@ use self::cluster::{api_servers, known, token_file};
 use super::shared::around::{around, credentials, passwords};
 use super::shared::{logs, port};
 use crate::component::{
-    Check, Component, Container, Description, File, Given, SettingsError, Template,
+    Check, ComponentKind, Container, Description, File, Given, SettingsError, Template,
 };
 
 /// The kind Kubemanager.
@@ -22,8 +22,8 @@ const IP_FABRIC_SUBNETS: &str = "10.64.0.0/12";
 const PLAIN_PORT: u16 = 8080;
 const CHECK: &str = "bash /etc/contrailconfigmaps/check-kubemanager.sh";
 
-impl Component for Kubemanager {
-    fn facts(&self) -> &'static Facts {
+impl ComponentKind for Kubemanager {
+    fn facts(&self) -> &'static Component {
         const { component::row("Kubemanager") }
     }
 

@@ -1,11 +1,11 @@
 //! QueryEngine: answers queries over what analytics has stored. It has no data of its own.
 
-use opensdn_crds::component::{self, Component as Facts};
+use opensdn_crds::component::{self, Component};
 use serde_json::json;
 
 use super::shared::around::{analytics_database, around};
 use crate::component::{
-    Check, Component, Container, Description, File, Given, SettingsError, Template, Volume,
+    Check, ComponentKind, Container, Description, File, Given, SettingsError, Template, Volume,
 };
 
 /// The kind QueryEngine.
@@ -16,8 +16,8 @@ const PORT: u16 = 8091;
 /// Hours for which statistics are kept, where the Analytics says nothing else.
 const DATA_TTL: i64 = 48;
 
-impl Component for QueryEngine {
-    fn facts(&self) -> &'static Facts {
+impl ComponentKind for QueryEngine {
+    fn facts(&self) -> &'static Component {
         const { component::row("QueryEngine") }
     }
 

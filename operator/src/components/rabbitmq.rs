@@ -3,14 +3,14 @@
 
 use std::sync::Arc;
 
-use opensdn_crds::component::{self, Component as Facts};
+use opensdn_crds::component::{self, Component};
 use opensdn_crds::pod::LogLevel;
 use opensdn_crds::rabbitmq::{RabbitmqConfiguration, TcpListenOptions};
 use serde_json::{Value, json};
 
 use super::shared::{fields, port};
 use crate::component::{
-    Check, Component, Container, Credentials, Description, File, Given, Mount, Password,
+    Check, ComponentKind, Container, Credentials, Description, File, Given, Mount, Password,
     SettingsError, Template, Volume,
 };
 use crate::ensembles::rabbitmq::Nodes;
@@ -29,8 +29,8 @@ const BEFORE_ITS_END: &str = "cd /etc/contrailconfigmaps
 timeout 10 bash as-rabbitmq.sh rabbitmq-upgrade await_online_synchronized_mirror --timeout 8
 timeout 6 bash as-rabbitmq.sh rabbitmq-upgrade drain || true";
 
-impl Component for Rabbitmq {
-    fn facts(&self) -> &'static Facts {
+impl ComponentKind for Rabbitmq {
+    fn facts(&self) -> &'static Component {
         const { component::row("Rabbitmq") }
     }
 

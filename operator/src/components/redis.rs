@@ -1,13 +1,14 @@
 //! Redis: the cache that analytics and the web UI reach on their own node, and stunnel before it for
 //! those of other nodes. Nothing is kept on disk.
 
-use opensdn_crds::component::{self, Component as Facts};
+use opensdn_crds::component::{self, Component};
 use opensdn_crds::redis::RedisConfiguration;
 use serde_json::json;
 
 use super::shared::port;
 use crate::component::{
-    Check, Component, Container, Description, File, Given, Mount, SettingsError, Template, Volume,
+    Check, ComponentKind, Container, Description, File, Given, Mount, SettingsError, Template,
+    Volume,
 };
 
 /// The kind Redis.
@@ -15,8 +16,8 @@ pub(super) struct Redis;
 
 const DEFAULT_PORT: u16 = 6389;
 
-impl Component for Redis {
-    fn facts(&self) -> &'static Facts {
+impl ComponentKind for Redis {
+    fn facts(&self) -> &'static Component {
         const { component::row("Redis") }
     }
 

@@ -5,16 +5,17 @@ mod parameters;
 mod profile;
 mod settings;
 
-use opensdn_crds::component::{self, Component as Facts};
+use opensdn_crds::component::{self, Component};
 use opensdn_crds::vrouter::VrouterConfiguration;
 use serde_json::json;
 
 use super::shared::around::{around, credentials, passwords};
 use super::shared::{node_manager, provisioner};
 use crate::component::{
-    Check, Component, Container, Description, File, Given, Password, Profiles, Quorum,
-    SettingsError, Template, Workload,
+    Check, ComponentKind, Container, Description, File, Given, Password, Quorum, SettingsError,
+    Template,
 };
+use crate::kind::{Profiles, Workload};
 
 /// The kind Vrouter.
 pub(super) struct Vrouter;
@@ -25,8 +26,8 @@ const NODE_MANAGER: u16 = 8102;
 /// The agent ends, vhost0 goes, and the node has its network back: more than the usual 30 seconds.
 const GRACE: u16 = 90;
 
-impl Component for Vrouter {
-    fn facts(&self) -> &'static Facts {
+impl ComponentKind for Vrouter {
+    fn facts(&self) -> &'static Component {
         const { component::row("Vrouter") }
     }
 

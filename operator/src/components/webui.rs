@@ -1,6 +1,6 @@
 //! Webui: the web interface, and beside it what asks the other services for it.
 
-use opensdn_crds::component::{self, Component as Facts};
+use opensdn_crds::component::{self, Component};
 use opensdn_crds::pod::LogLevel;
 use opensdn_crds::webui::WebuiConfiguration;
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ use super::shared::around::{
 use super::shared::control::control;
 use super::shared::{fields, logs};
 use crate::component::{
-    Check, Component, Container, Credentials, Description, File, Given, Password, ServicePort,
+    Check, ComponentKind, Container, Credentials, Description, File, Given, Password, ServicePort,
     SettingsError, Template,
 };
 use crate::peers::Peer;
@@ -28,8 +28,8 @@ const JOBS: u16 = 3002;
 /// Of a password that no user has chosen.
 const LETTERS: usize = 20;
 
-impl Component for Webui {
-    fn facts(&self) -> &'static Facts {
+impl ComponentKind for Webui {
+    fn facts(&self) -> &'static Component {
         const { component::row("Webui") }
     }
 

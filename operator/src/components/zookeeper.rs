@@ -3,13 +3,14 @@
 
 use std::sync::Arc;
 
-use opensdn_crds::component::{self, Component as Facts};
+use opensdn_crds::component::{self, Component};
 use opensdn_crds::zookeeper::ZookeeperConfiguration;
 use serde_json::json;
 
 use super::shared::{fields, port};
 use crate::component::{
-    Check, Component, Container, Description, File, Given, Mount, SettingsError, Template, Volume,
+    Check, ComponentKind, Container, Description, File, Given, Mount, SettingsError, Template,
+    Volume,
 };
 use crate::ensemble::SUPER;
 use crate::ensembles::zookeeper::Servers;
@@ -24,8 +25,8 @@ const SECURE: u16 = 2281;
 const QUORUM: u16 = 2888;
 const ELECTION: u16 = 3888;
 
-impl Component for Zookeeper {
-    fn facts(&self) -> &'static Facts {
+impl ComponentKind for Zookeeper {
+    fn facts(&self) -> &'static Component {
         const { component::row("Zookeeper") }
     }
 

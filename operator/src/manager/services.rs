@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use opensdn_crds::component::{COMPONENTS, Component as Facts};
+use opensdn_crds::component::{COMPONENTS, Component};
 use serde_json::{Map, Value, json};
 
 use crate::names::CA_SECRET;
@@ -12,7 +12,7 @@ use crate::names::CA_SECRET;
 #[derive(Clone, Debug)]
 pub struct Service {
     /// Its kind.
-    pub facts: &'static Facts,
+    pub facts: &'static Component,
     /// The name of its object.
     pub name: String,
     /// The labels of its object.

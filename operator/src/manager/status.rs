@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use kube::api::DynamicObject;
-use opensdn_crds::component::{Component as Facts, Count};
+use opensdn_crds::component::{Component, Count};
 use opensdn_crds::manager::{ManagerStatus, ServiceState};
 use opensdn_crds::status::{CommonStatus, Condition, ConditionStatus, Conditions, READY, STALLED};
 use serde_json::{Map, Value, json};
@@ -21,7 +21,7 @@ const MOST_NODES: usize = 1024;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Row {
     /// Its kind.
-    pub facts: &'static Facts,
+    pub facts: &'static Component,
     /// Its name.
     pub name: String,
     /// Whether it is as its object says.
@@ -43,7 +43,7 @@ pub struct Row {
 impl Row {
     /// A service with which something is wrong that only a person can put right.
     #[must_use]
-    pub fn stalled(facts: &'static Facts, name: &str, reason: &str, message: String) -> Self {
+    pub fn stalled(facts: &'static Component, name: &str, reason: &str, message: String) -> Self {
         Self {
             facts,
             name: name.to_owned(),
@@ -181,8 +181,8 @@ fn worst(rows: &[Row]) -> Option<&Row> {
 }
 
 /// How many kinds stand below it, one upon the other.
-fn depth(facts: &Facts) -> usize {
-    let needs = facts.needs.iter().filter_map(|need| Facts::of_kind(need.kind));
+fn depth(facts: &Component) -> usize {
+    let needs = facts.needs.iter().filter_map(|need| Component::of_kind(need.kind));
     needs.map(|need| depth(need) + 1).max().unwrap_or(0)
 }
 
@@ -220,8 +220,8 @@ mod tests {
 
     use super::*;
 
-    fn facts(kind: &str) -> &'static Facts {
-        Facts::of_kind(kind).unwrap()
+    fn facts(kind: &str) -> &'static Component {
+        Component::of_kind(kind).unwrap()
     }
 
     fn row(kind: &str, is_ready: bool, message: &str) -> Row {

@@ -7,12 +7,14 @@ use opensdn_runtime::apply::{Context, Deletion, Exactly, apply_as, delete_exactl
 use opensdn_runtime::call::CallError;
 use serde_json::Value;
 
-use super::fetch::{Fetched, controller_of};
+use super::fetch::Fetched;
 use super::validate::Invalid;
 use crate::build::Intent;
-use crate::cache::{Cache, Kind};
+use crate::cache::Cache;
+use crate::kind::Kind;
 use crate::metrics::Metrics;
 use crate::names::{ADOPT, APPLIED};
+use crate::object::controller_of;
 
 /// Why not all is as it shall be. What was written before stays.
 #[derive(Debug, thiserror::Error)]

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::ResourceExt as _;
 use kube::api::{ApiResource, DynamicObject};
-use opensdn_crds::component::Component as Facts;
+use opensdn_crds::component::Component;
 use opensdn_pki::rotation::advance;
 use opensdn_pki::{
     Authorities, CaProfile, CaSecret, Published, Rotation, SecretSpec, SecretState, leaf,
@@ -19,11 +19,14 @@ use serde_json::json;
 use time::format_description::well_known::Rfc3339;
 use time::{Duration, OffsetDateTime};
 
-use super::fetch::{CLOCKS_DIFFER, Fetched, Pod, controller_of, created};
+use super::fetch::{CLOCKS_DIFFER, Fetched};
 use super::{Context, Error, apply, now};
-use crate::cache::{Cache, Kind};
+use crate::cache::Cache;
 use crate::components;
+use crate::kind::Kind;
 use crate::names;
+use crate::object::{controller_of, created};
+use crate::pod::Pod;
 
 /// Until every kubelet has brought a new bundle into its pods, and every daemon has been started again for it.
 const SETTLE: Duration = Duration::minutes(10);
@@ -152,7 +155,7 @@ fn all_are_issued_by(cache: &Cache, namespace: &str, ca: &opensdn_pki::Authority
     // Anyone who may make Secrets can give them our label; these are of components that there are.
     let is_of_component = |secret: &DynamicObject| {
         let owner = controller_of(secret);
-        let kind = owner.and_then(|owner| Facts::of_kind(&owner.kind)).map(|facts| facts.kind);
+        let kind = owner.and_then(|owner| Component::of_kind(&owner.kind)).map(|facts| facts.kind);
         owner.zip(kind).is_some_and(|(owner, kind)| {
             let there = cache.get(Kind::Component(kind), namespace, &owner.name);
             there.is_some_and(|there| there.metadata.uid.as_ref() == Some(&owner.uid))

@@ -10,13 +10,14 @@ use opensdn_pki::Authorities;
 use time::OffsetDateTime;
 
 use super::fetch::{CLOCKS_DIFFER, Fetched};
-use super::validate::{Members, Valid};
 use super::{Context, Error, apply};
-use crate::cache::Kind;
+use crate::build::{Members, Valid};
 use crate::ensemble::plan::{Seat, Situation, Step, next};
 use crate::ensemble::{Access, Change, Ensemble, Leaves, View};
 use crate::ensembles::simulated::Pods;
 use crate::exec::InPods;
+use crate::kind::Kind;
+use crate::pod::Pod;
 
 /// Until it is looked at again, while something is left to do.
 pub(super) const POLL_INTERVAL: Duration = Duration::from_secs(3);
@@ -142,7 +143,7 @@ fn simulated(
     members: &Members,
     real: &Arc<dyn Ensemble>,
 ) -> Option<Arc<dyn Ensemble>> {
-    let addresses = |pod: &super::fetch::Pod| pod.address.clone();
+    let addresses = |pod: &Pod| pod.address.clone();
     let first = if members.had_quorum {
         fetched.pods.iter().filter_map(addresses).collect()
     } else {
@@ -269,7 +270,7 @@ fn seats(fetched: &Fetched, valid: &Valid) -> Vec<Seat> {
         let revision = set.data.pointer("/status/updateRevision")?.as_str()?;
         (seen == set.metadata.generation).then(|| revision.to_owned())
     });
-    let seat = |pod: &super::fetch::Pod| Seat {
+    let seat = |pod: &Pod| Seat {
         pod: pod.name.clone(),
         address: pod.address.clone().unwrap_or_default(),
         is_outdated: revision.as_ref().is_some_and(|last| pod.revision.as_ref() != Some(last))
@@ -281,7 +282,7 @@ fn seats(fetched: &Fetched, valid: &Valid) -> Vec<Seat> {
 }
 
 /// Whether it was started before what it reads only then.
-fn has_old_certificates(pod: &super::fetch::Pod, valid: &Valid) -> bool {
+fn has_old_certificates(pod: &Pod, valid: &Valid) -> bool {
     let since = pod.address.as_ref().and_then(|address| valid.certificates_since.get(address));
     pod.created.zip(since).is_some_and(|(created, since)| *since - created > CLOCKS_DIFFER)
 }

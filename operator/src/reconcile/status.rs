@@ -9,10 +9,11 @@ use opensdn_crds::status::{CommonStatus, ConditionStatus, Conditions, NodeInfo};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::fetch::{Fetched, Node};
-use super::validate::{Invalid, Valid};
-use crate::cache::Kind;
-use crate::component::Workload;
+use super::fetch::Fetched;
+use super::validate::Invalid;
+use crate::build::Valid;
+use crate::kind::{Kind, Workload};
+use crate::node::Node;
 use crate::report::{AVAILABLE, DEGRADED, HAD_QUORUM, PAUSED, RELEASE_KNOWN};
 
 /// What is said of a component.

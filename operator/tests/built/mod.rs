@@ -6,16 +6,16 @@ use std::sync::Arc;
 use k8s_openapi::ByteString;
 use kube::ResourceExt as _;
 use kube::api::DynamicObject;
-use opensdn_crds::component::Component as Facts;
-use opensdn_operator::build::{Intent, Secrets, build};
-use opensdn_operator::cache::{Cache, Feed, Kind};
-use opensdn_operator::cluster::Source;
+use opensdn_crds::component::Component;
+use opensdn_operator::build::{Intent, Secrets, Valid, build};
+use opensdn_operator::cache::{Cache, Feed};
 use opensdn_operator::component::word;
-use opensdn_operator::components::{of_kind, profiles};
+use opensdn_operator::components::{of_kind, profiles, templates};
+use opensdn_operator::kind::{Kind, Source};
 use opensdn_operator::names::Instance;
 use opensdn_operator::reconcile::fetch::Fetched;
 use opensdn_operator::reconcile::status::{Outcome, status};
-use opensdn_operator::reconcile::validate::{Valid, validate};
+use opensdn_operator::reconcile::validate::validate;
 use opensdn_operator::template::Templates;
 use opensdn_runtime::watch::Event;
 use serde_json::Value;
@@ -47,7 +47,11 @@ impl Surroundings {
     pub(crate) fn of(documents: Vec<Value>) -> Self {
         let mut documents = documents.into_iter();
         let object = documents.next().unwrap();
-        Self { object, others: documents.collect(), templates: Templates::new().unwrap() }
+        Self {
+            object,
+            others: documents.collect(),
+            templates: Templates::new(templates()).unwrap(),
+        }
     }
 
     /// The same with one node, where all are alike.
@@ -94,7 +98,7 @@ impl Surroundings {
             let kind = document["kind"].as_str().unwrap();
             let text = |key: &str| document["metadata"][key].as_str().unwrap_or_default();
             let fact = Source::of(kind, text("namespace"), text("name")).map(Kind::Fact);
-            let component = || Facts::of_kind(kind).map(|facts| Kind::Component(facts.kind));
+            let component = || Component::of_kind(kind).map(|facts| Kind::Component(facts.kind));
             let profile = || profiles().find(|one| one.kind == kind).map(Kind::Profile);
             let kind =
                 fact.or_else(|| Kind::named(kind)).or_else(component).or_else(profile).unwrap();

@@ -36,8 +36,10 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::cache::{Cache, Feed, Kind};
+    use crate::cache::{Cache, Feed};
     use crate::cluster::Cluster;
+    use crate::components::workload_of;
+    use crate::kind::Kind;
     use crate::peers::Peers;
     use crate::release::Release;
 
@@ -51,7 +53,8 @@ mod tests {
                 feed.take(&cache, Event::Apply(object(name)));
             }
             let of = serde_json::from_value(object("w")).unwrap();
-            let (peers, common) = (Peers::read(&cache, &of, &[]), PodConfiguration::default());
+            let peers = Peers::read(&cache, &of, &[], workload_of);
+            let common = PodConfiguration::default();
             let (settings, cluster) = (json!({}), Cluster::default());
             let given = Given {
                 name: "w",

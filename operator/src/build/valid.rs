@@ -1,0 +1,264 @@
+//! What the objects of a component are built from.
+
+use std::collections::BTreeMap;
+
+use opensdn_crds::pod::{LogLevel, PodConfiguration};
+use opensdn_pki::KeyKind;
+use time::OffsetDateTime;
+
+use crate::component::Description;
+use crate::ensemble::record::Record;
+use crate::kind::{Kind, Workload};
+use crate::names::{self, Instance};
+use crate::node::Node;
+use crate::pod::Pod;
+
+/// What a component's objects are built from.
+#[derive(Clone, Debug)]
+pub struct Valid {
+    /// What it is called.
+    pub instance: Instance,
+    /// What keeps its pods.
+    pub workload: Workload,
+    /// What its pods are made of.
+    pub description: Description,
+    /// Where its pods run.
+    pub common: PodConfiguration,
+    /// The images by the names of containers, with commands that replace ours.
+    pub images: BTreeMap<&'static str, Image>,
+    /// The nodes on which its pods run, by name.
+    pub nodes: Vec<Node>,
+    /// The addresses for which there are files and certificates, in order.
+    pub addresses: Vec<String>,
+    /// Why no pod is to run.
+    pub stopped: Option<String>,
+    /// What has to be there before its pods are started for the first time.
+    pub waits_for: Option<String>,
+    /// Of a service that counts its members.
+    pub members: Option<Members>,
+    /// Since when pods at an address have to be, of a component that reads certificates only when it starts.
+    pub certificates_since: BTreeMap<String, OffsetDateTime>,
+    /// Of what kind the keys of its certificates are.
+    pub key: KeyKind,
+    /// Why it is not known of which release the images are.
+    pub doubt: Option<String>,
+}
+
+/// What is known of the members of a service that counts them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Members {
+    /// Numbers, and how many there are to be.
+    pub record: Record,
+    /// Whether they have had a quorum: from then on nobody starts the service anew.
+    pub had_quorum: bool,
+    /// What of them is not as it shall be: reason and message.
+    pub waits: Option<(&'static str, String)>,
+}
+
+/// What a container runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Image {
+    /// The image.
+    pub image: String,
+    /// What runs in the place of the operator's script.
+    pub command: Option<Vec<String>>,
+}
+
+impl Valid {
+    /// The Secret with its passwords.
+    #[must_use]
+    pub fn own_secret(&self) -> String {
+        names::own_secret(&self.instance.name, self.description.own_secret)
+    }
+
+    /// What keeps its pods, by kind and name.
+    #[must_use]
+    pub fn keeper(&self) -> (Kind, String) {
+        self.instance.keeper(self.workload)
+    }
+
+    /// The name of its ConfigMap.
+    #[must_use]
+    pub fn config_map(&self) -> String {
+        match self.description.config_map {
+            Some(end) => format!("{}-{end}", self.instance.name),
+            None => self.instance.config_map(),
+        }
+    }
+
+    /// How many pods there are to be.
+    #[must_use]
+    pub fn replicas(&self) -> i32 {
+        if self.stopped.is_some() {
+            return 0;
+        }
+        i32::try_from(self.nodes.len()).unwrap_or(i32::MAX)
+    }
+
+    /// How many pods there are to be now: of a service that counts its members no more than are to be started yet.
+    #[must_use]
+    pub fn replicas_now(&self) -> i32 {
+        match &self.members {
+            Some(members) if self.stopped.is_none() => members.record.replicas,
+            _ => self.replicas(),
+        }
+    }
+
+    /// How many may be missing so that the service still works.
+    #[must_use]
+    pub fn spare(&self) -> i32 {
+        let members = match &self.members {
+            Some(members) if self.stopped.is_none() => members.record.members,
+            _ => self.replicas(),
+        };
+        members - self.description.quorum.of(members)
+    }
+
+    /// The node with that address; the address itself where there is none any more.
+    #[must_use]
+    pub fn host_of<'a>(&'a self, address: &'a str) -> &'a str {
+        let is = |node: &&Node| node.address.as_deref() == Some(address);
+        self.nodes.iter().find(is).map_or(address, |node| &node.name)
+    }
+
+    /// Whether it runs where it is not to run: the node has lost its labels. A StatefulSet takes the last away
+    /// when it shrinks, wherever that is.
+    #[must_use]
+    pub fn is_misplaced(&self, pod: &Pod) -> bool {
+        // A DaemonSet takes away itself what is where it is not to run.
+        self.workload == Workload::StatefulSet
+            && !pod.node.is_empty()
+            && !self.nodes.is_empty()
+            && self.nodes.iter().all(|node| node.name != pod.node)
+    }
+
+    /// The pod that is to move next: one at a time, when there are no more pods than nodes and nothing else is
+    /// missing.
+    #[must_use]
+    pub fn to_be_moved<'a>(&self, pods: &'a [Pod]) -> Option<&'a Pod> {
+        let is_settled = i32::try_from(pods.len()) == Ok(self.replicas())
+            && pods.iter().all(|pod| !pod.is_going);
+        let mut misplaced = pods.iter().filter(|pod| self.is_misplaced(pod));
+        let others_are_ready =
+            pods.iter().filter(|pod| !self.is_misplaced(pod)).all(|pod| pod.is_ready);
+        misplaced.next().filter(|_| is_settled && others_are_ready)
+    }
+
+    /// The level of the log, as daemons of OpenSDN spell it.
+    #[must_use]
+    pub fn log_level(&self) -> &'static str {
+        match self.common.log_level {
+            Some(LogLevel::Debug) => "SYS_DEBUG",
+            Some(LogLevel::Warning) => "SYS_WARN",
+            Some(LogLevel::Error) => "SYS_ERR",
+            Some(LogLevel::Critical) => "SYS_CRIT",
+            Some(LogLevel::None) => "none",
+            Some(LogLevel::Info) | None => "SYS_INFO",
+        }
+    }
+
+    /// The same, as programs in Java spell it.
+    #[must_use]
+    pub fn log_level_name(&self) -> &'static str {
+        match self.common.log_level {
+            Some(LogLevel::Debug) => "DEBUG",
+            Some(LogLevel::Warning) => "WARN",
+            Some(LogLevel::Error) => "ERROR",
+            Some(LogLevel::Critical) => "FATAL",
+            Some(LogLevel::None) => "OFF",
+            Some(LogLevel::Info) | None => "INFO",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::component::Given;
+    use crate::components::COMPONENTS;
+    use crate::peers::Peers;
+
+    /// On nodes `a` and `b`.
+    fn valid() -> Valid {
+        let given = Given {
+            name: "n",
+            settings: &json!({}),
+            common: &PodConfiguration::default(),
+            peers: &Peers::default(),
+            cluster: &crate::cluster::Cluster::default(),
+            release: crate::release::Release::default(),
+            profiles: &[],
+        };
+        let description = COMPONENTS.first().unwrap().describe(&given).unwrap();
+        let node = |name: &str| Node {
+            name: name.into(),
+            labels: BTreeMap::new(),
+            address: None,
+            others: Vec::new(),
+        };
+        Valid {
+            instance: Instance { word: "w".into(), name: "n".into() },
+            workload: Workload::StatefulSet,
+            description,
+            common: PodConfiguration::default(),
+            images: BTreeMap::new(),
+            nodes: vec![node("a"), node("b")],
+            addresses: Vec::new(),
+            stopped: None,
+            waits_for: None,
+            members: None,
+            certificates_since: BTreeMap::new(),
+            key: KeyKind::default(),
+            doubt: None,
+        }
+    }
+
+    fn pod(name: &str, node: &str) -> Pod {
+        let (name, node) = (name.to_owned(), node.to_owned());
+        Pod {
+            name,
+            node,
+            address: None,
+            is_ready: true,
+            trouble: None,
+            is_going: false,
+            revision: None,
+            has_lost_data: false,
+            created: None,
+        }
+    }
+
+    fn moved(valid: &Valid, pods: &[Pod]) -> Option<String> {
+        valid.to_be_moved(pods).map(|pod| pod.name.clone())
+    }
+
+    #[test]
+    fn a_pod_moves_that_is_left_where_it_is_not_to_run() {
+        let pods = [pod("0", "a"), pod("1", "gone")];
+        assert_eq!(moved(&valid(), &pods), Some("1".into()));
+        assert_eq!(moved(&valid(), &[pod("0", "a"), pod("1", "b")]), None);
+        assert_eq!(moved(&valid(), &[pod("0", "a"), pod("1", "")]), None, "not scheduled yet");
+    }
+
+    #[test]
+    fn one_moves_at_a_time_and_only_while_nothing_else_is_missing() {
+        let all = [pod("0", "x"), pod("1", "y")];
+        assert_eq!(moved(&valid(), &all), Some("0".into()), "the second is for later");
+        let shrinking = [pod("0", "a"), pod("1", "x"), pod("2", "b")];
+        assert_eq!(moved(&valid(), &shrinking), None, "the StatefulSet takes one away first");
+        let going = [Pod { is_going: true, ..pod("0", "a") }, pod("1", "x")];
+        assert_eq!(moved(&valid(), &going), None);
+        let sick = [Pod { is_ready: false, ..pod("0", "a") }, pod("1", "x")];
+        assert_eq!(moved(&valid(), &sick), None);
+        let itself = [pod("0", "a"), Pod { is_ready: false, ..pod("1", "x") }];
+        assert_eq!(moved(&valid(), &itself), Some("1".into()));
+    }
+
+    #[test]
+    fn without_a_node_nothing_moves() {
+        let nowhere = Valid { nodes: Vec::new(), ..valid() };
+        assert_eq!(moved(&nowhere, &[pod("0", "a")]), None);
+    }
+}

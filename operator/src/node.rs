@@ -1,0 +1,72 @@
+//! Nodes, as the operator sees them, and which of them a component runs on.
+
+use std::collections::BTreeMap;
+
+use kube::ResourceExt as _;
+use kube::api::DynamicObject;
+
+use crate::kind::Workload;
+use crate::names::ADDRESSES;
+use crate::network::is_address;
+use crate::object::{list, text};
+
+/// Either of them marks a node of the control plane; kubeadm sets only the first since 1.24.
+pub const CONTROL_PLANE: [&str; 2] =
+    ["node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master"];
+
+/// What matters of a node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Node {
+    /// Its name.
+    pub name: String,
+    /// Its labels.
+    pub labels: BTreeMap<String, String>,
+    /// The address of pods on its network.
+    pub address: Option<String>,
+    /// Its others.
+    pub others: Vec<String>,
+}
+
+impl Node {
+    /// Whether it has these labels.
+    #[must_use]
+    pub fn has(&self, labels: &BTreeMap<String, String>) -> bool {
+        labels.iter().all(|(key, value)| self.labels.get(key) == Some(value))
+    }
+
+    /// Whether it is of the control plane.
+    #[must_use]
+    pub fn is_of_control_plane(&self) -> bool {
+        CONTROL_PLANE.iter().any(|label| self.labels.contains_key(*label))
+    }
+
+    /// As the API server has it.
+    #[must_use]
+    pub fn of(node: &DynamicObject) -> Self {
+        let mut internal = list(&node.data, "/status/addresses")
+            .filter(|address| text(address, "/type") == "InternalIP")
+            .map(|address| text(address, "/address"))
+            // It becomes a name in a certificate.
+            .filter(|address| is_address(address));
+        let address = internal.next().map(str::to_owned);
+        let told = node.annotations().get(ADDRESSES).into_iter().flat_map(|told| told.split(','));
+        let others = internal.chain(told.map(str::trim)).map(str::to_owned).collect();
+        Self { name: node.name_any(), labels: node.labels().clone(), address, others }
+    }
+}
+
+/// The nodes with these labels; without a selector those that have a pod of such a workload then.
+#[must_use]
+pub fn nodes_of(
+    nodes: &[Node],
+    selector: Option<&BTreeMap<String, String>>,
+    workload: Workload,
+) -> Vec<Node> {
+    let selector = selector.filter(|selector| !selector.is_empty());
+    let wanted = |node: &&Node| match (selector, workload) {
+        (Some(selector), _) => node.has(selector),
+        (None, Workload::StatefulSet) => node.is_of_control_plane(),
+        (None, Workload::DaemonSet) => true,
+    };
+    nodes.iter().filter(wanted).cloned().collect()
+}

@@ -1,0 +1,31 @@
+//! What is read alike of objects of every kind.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+use kube::ResourceExt as _;
+use kube::api::DynamicObject;
+use serde_json::Value;
+use time::OffsetDateTime;
+
+/// The object that has made this one.
+#[must_use]
+pub fn controller_of(object: &DynamicObject) -> Option<&OwnerReference> {
+    object.owner_references().iter().find(|owner| owner.controller == Some(true))
+}
+
+/// When an object was made, by the clock of the API server.
+#[must_use]
+pub fn created(object: &DynamicObject) -> Option<OffsetDateTime> {
+    let seconds = object.metadata.creation_timestamp.as_ref()?.0.as_second();
+    OffsetDateTime::from_unix_timestamp(seconds).ok()
+}
+
+/// A text in it, empty where there is none.
+#[must_use]
+pub fn text<'a>(value: &'a Value, pointer: &str) -> &'a str {
+    value.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
+}
+
+/// The items of a list in it.
+pub fn list<'a>(value: &'a Value, pointer: &str) -> impl Iterator<Item = &'a Value> + use<'a> {
+    value.pointer(pointer).and_then(Value::as_array).into_iter().flatten()
+}

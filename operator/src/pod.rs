@@ -1,0 +1,107 @@
+//! Pods, as the operator sees them.
+
+use kube::ResourceExt as _;
+use kube::api::DynamicObject;
+use serde_json::Value;
+use time::OffsetDateTime;
+
+use crate::ensemble::DATA_LOST;
+use crate::network::is_address;
+use crate::object::{created, list, text};
+
+/// What matters of a pod.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pod {
+    /// Its name.
+    pub name: String,
+    /// Where it runs.
+    pub node: String,
+    /// Its address.
+    pub address: Option<String>,
+    /// Whether it is ready.
+    pub is_ready: bool,
+    /// Why a container does not run, in Kubernetes' words.
+    pub trouble: Option<String>,
+    /// Whether it is terminating.
+    pub is_going: bool,
+    /// Of which template it is, as its StatefulSet names it.
+    pub revision: Option<String>,
+    /// Whether it has found that what its member had stored is gone.
+    pub has_lost_data: bool,
+    /// When it was made, by the clock of the API server.
+    pub created: Option<OffsetDateTime>,
+}
+
+impl Pod {
+    /// As the API server has it.
+    #[must_use]
+    pub fn of(pod: &DynamicObject) -> Self {
+        let is_ready =
+            condition(pod, "Ready").is_some_and(|ready| text(ready, "/status") == "True");
+        let address = text(&pod.data, "/status/podIP");
+        Self {
+            name: pod.name_any(),
+            node: text(&pod.data, "/spec/nodeName").to_owned(),
+            address: is_address(address).then(|| address.to_owned()),
+            is_ready: is_ready && pod.metadata.deletion_timestamp.is_none(),
+            trouble: trouble(pod),
+            is_going: pod.metadata.deletion_timestamp.is_some(),
+            revision: pod.labels().get("controller-revision-hash").cloned(),
+            has_lost_data: has_lost_data(pod),
+            created: created(pod),
+        }
+    }
+}
+
+fn condition<'a>(pod: &'a DynamicObject, type_: &str) -> Option<&'a Value> {
+    list(&pod.data, "/status/conditions").find(|condition| text(condition, "/type") == type_)
+}
+
+/// Why a pod does not run: what the scheduler says, else what a container waits for.
+fn trouble(pod: &DynamicObject) -> Option<String> {
+    let scheduled = condition(pod, "PodScheduled");
+    if let Some(unscheduled) = scheduled.filter(|one| text(one, "/status") == "False") {
+        return Some(text(unscheduled, "/message").to_owned());
+    }
+    let init = list(&pod.data, "/status/initContainerStatuses");
+    let mut all = init.chain(list(&pod.data, "/status/containerStatuses"));
+    all.find_map(|container| {
+        let reason = text(container, "/state/waiting/reason");
+        let is_usual = ["", "ContainerCreating", "PodInitializing"].contains(&reason);
+        let (name, message) = (text(container, "/name"), text(container, "/state/waiting/message"));
+        (!is_usual).then(|| format!("container {name}: {reason} {message}").trim_end().to_owned())
+    })
+}
+
+/// By the last message of one of its containers, also while that is not started again yet. One that runs has got over
+/// it, or says so again; else a node that is lost later would have its member taken out for what was long ago.
+fn has_lost_data(pod: &DynamicObject) -> bool {
+    let mut containers = list(&pod.data, "/status/containerStatuses");
+    let states = ["/state/terminated/message", "/lastState/terminated/message"];
+    containers.any(|container| {
+        container.pointer("/state/running").is_none()
+            && states.iter().any(|state| text(container, state) == DATA_LOST)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn lost(status: &Value) -> bool {
+        let pod = json!({"metadata": {"name": "p"}, "status": {"containerStatuses": [status]}});
+        has_lost_data(&serde_json::from_value(pod).unwrap())
+    }
+
+    #[test]
+    fn data_is_lost_by_the_last_message_until_the_container_runs_again() {
+        let said = json!({"terminated": {"message": DATA_LOST}});
+        assert!(lost(&json!({"state": said})));
+        let waits = json!({"waiting": {"reason": "CrashLoopBackOff"}});
+        assert!(lost(&json!({"state": waits, "lastState": said})));
+        assert!(!lost(&json!({"state": {"running": {}}, "lastState": said})));
+        assert!(!lost(&json!({"state": waits, "lastState": {"terminated": {"message": "x"}}})));
+    }
+}
