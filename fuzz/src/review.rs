@@ -11,7 +11,7 @@ use opensdn_policy_host::{
 };
 use opensdn_webhook::{
     active::ActivePolicies,
-    admission::{Admission, Claimed, Labels, Surroundings},
+    admission::{Admission, Claimed, Labels, ReviewBackend},
     claims::Holder,
     metrics::Metrics,
     server::{Call, Reviewer as _},
@@ -45,7 +45,7 @@ pub struct Review {
 /// A cluster in which nothing is and every claim is free.
 struct Quiet;
 
-impl Surroundings for Quiet {
+impl ReviewBackend for Quiet {
     async fn claim(&self, _: Holder, _: Vec<Claim>, _: Vec<Claim>, _: bool, _: Instant) -> Claimed {
         Claimed::default()
     }

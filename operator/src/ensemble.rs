@@ -36,7 +36,7 @@ const LIFETIME: Duration = Duration::hours(1);
 pub trait Ensemble: Debug + Send + Sync {
     /// How a member comes.
     fn joins(&self) -> Joins {
-        Joins::WhenTold
+        Joins::WhenAdded
     }
 
     /// How a member goes.
@@ -82,7 +82,7 @@ pub trait Ensemble: Debug + Send + Sync {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Joins {
     /// The others are notified of it when it runs and has caught up.
-    WhenTold,
+    WhenAdded,
     /// It notifies them itself when it starts.
     ByItself,
 }

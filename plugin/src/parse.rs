@@ -10,7 +10,7 @@ use clap::{ArgMatches, Args, CommandFactory, FromArgMatches};
 
 use crate::cli::{Cli, Color};
 use crate::clients::{AsksCluster, ClusterFlags, NamesContext};
-use crate::config::layers::{self, Surroundings};
+use crate::config::layers::{self, CommandContext};
 use crate::config::{Config, Location};
 use crate::exit::Failure;
 use crate::output::DocumentFormat;
@@ -135,7 +135,7 @@ fn configured(
     let asks = cli.command.asks_cluster();
     // A kubeconfig is read for this only where one is used, and something depends on it.
     let context = (asks && config.knows_contexts()).then(|| cli.global.cluster.context_in_use());
-    let around = Surroundings { asks, context: context.flatten() };
+    let around = CommandContext { asks, context: context.flatten() };
     let warnings = match cli.command.is_about_configuration() {
         true => Vec::new(),
         false => config.warnings.clone(),

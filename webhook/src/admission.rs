@@ -38,7 +38,7 @@ use owner_lag::OwnerLag;
 use review::{Review, Unreadable};
 
 /// What the review needs from the rest of the webhook, besides policies and lookups.
-pub trait Surroundings: Send + Sync + 'static {
+pub trait ReviewBackend: Send + Sync + 'static {
     /// Takes the claims, all or none; what prevents it is returned as a finding or failure.
     /// Called only when every policy has allowed the request. `old` are those that the stored
     /// object makes.
@@ -82,15 +82,15 @@ const LARGEST_ADMISSION_POLICY: usize = 1 << 20;
 /// Reviews requests by the policies in force.
 pub struct Admission<S> {
     active: Arc<ActivePolicies>,
-    surroundings: S,
+    backend: S,
     metrics: Metrics,
     owner_lag: OwnerLag,
 }
 
-impl<S: Surroundings> Admission<S> {
+impl<S: ReviewBackend> Admission<S> {
     /// Reviews by the `active` policies.
-    pub fn new(active: Arc<ActivePolicies>, surroundings: S, metrics: Metrics) -> Self {
-        Self { active, surroundings, metrics, owner_lag: OwnerLag::default() }
+    pub fn new(active: Arc<ActivePolicies>, backend: S, metrics: Metrics) -> Self {
+        Self { active, backend, metrics, owner_lag: OwnerLag::default() }
     }
 
     async fn decide(
@@ -103,9 +103,9 @@ impl<S: Surroundings> Admission<S> {
         if review.passes_unjudged() {
             return Decision::default();
         }
-        let labels = self.surroundings.namespace_labels(review.namespace());
+        let labels = self.backend.namespace_labels(review.namespace());
         let labels = labels.as_deref();
-        let context = Context { lookup: self.surroundings.lookup(), deadline };
+        let context = Context { lookup: self.backend.lookup(), deadline };
         match step {
             // A module could switch it on again.
             Step::Mutate if review.switches_policy_off() => Decision::default(),
@@ -168,10 +168,10 @@ impl<S: Surroundings> Admission<S> {
             let hint = "keep the settings small; a module belongs into a ConfigMap or a file";
             return vec![Problem::new(Fault::Unreadable, "", message, hint).finding()];
         }
-        let mut findings = self.surroundings.check_policy(object).await;
+        let mut findings = self.backend.check_policy(object).await;
         let old = review.old_admission_policy();
         if let Some(old) = old.filter(|_| findings.iter().any(Finding::denies)) {
-            let stored = self.surroundings.check_policy(old).await;
+            let stored = self.backend.check_policy(old).await;
             ratchet(&mut findings, &stored, object, old);
         }
         findings
@@ -195,8 +195,7 @@ impl<S: Surroundings> Admission<S> {
         else {
             return Vec::new();
         };
-        let claimed =
-            self.surroundings.claim(holder, claims, old, review.is_dry_run(), deadline).await;
+        let claimed = self.backend.claim(holder, claims, old, review.is_dry_run(), deadline).await;
         verdict.findings.extend(claimed.findings);
         verdict.failures.extend(claimed.failures);
         claimed.held_by
@@ -220,7 +219,7 @@ impl<S: Surroundings> Admission<S> {
     }
 }
 
-impl<S: Surroundings> Reviewer for Admission<S> {
+impl<S: ReviewBackend> Reviewer for Admission<S> {
     async fn review(&self, call: Call) -> Bytes {
         let current = self.active.snapshot();
         let found = match review::scan(&call.body, &current) {

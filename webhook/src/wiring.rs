@@ -22,7 +22,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use crate::active::ActivePolicies;
-use crate::admission::{Admission, Claimed, Labels, Surroundings};
+use crate::admission::{Admission, Claimed, Labels, ReviewBackend};
 use crate::args::{Args, Run};
 use crate::audit::Audit;
 use crate::certificates::Bundle;
@@ -215,7 +215,7 @@ fn start_background(
     tokio::spawn(controller.run(leadership.clone()));
 }
 
-impl Surroundings for ReviewContext {
+impl ReviewBackend for ReviewContext {
     async fn claim(
         &self,
         holder: Holder,

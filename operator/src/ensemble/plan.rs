@@ -49,7 +49,7 @@ pub enum Step {
     /// So many pods.
     Scale(i32),
     /// The service is notified.
-    Tell(Change),
+    Change(Change),
     /// A pod is deleted, and made again by its StatefulSet.
     Restart {
         /// Which.
@@ -121,7 +121,7 @@ fn take_out_who_has_lost_data(now: &Situation<'_>) -> Option<Step> {
     let others_serve =
         view.members.iter().all(|other| other == member || view.serving.contains(&other.host));
     Some(if others_serve {
-        Step::Tell(Change::Remove(member.clone()))
+        Step::Change(Change::Remove(member.clone()))
     } else {
         Step::Wait(format!(
             "what the member on {} had stored is lost; waits for all others to serve, to take it out and in again",
@@ -136,9 +136,9 @@ fn join(now: &Situation<'_>, missing: &str) -> Step {
     let is_new = |address: &str| wanted.iter().any(|one| one == address) && !view.has(address);
     let mut new = pods.iter().filter(|pod| is_new(&pod.address));
     let ready = new.clone().find(|pod| view.serving.contains(&pod.address));
-    if let Some(pod) = ready.filter(|_| *joins == Joins::WhenTold) {
+    if let Some(pod) = ready.filter(|_| *joins == Joins::WhenAdded) {
         return match record.ids.get(&pod.address) {
-            Some(id) => Step::Tell(Change::Add(Member { id: *id, host: pod.address.clone() })),
+            Some(id) => Step::Change(Change::Add(Member { id: *id, host: pod.address.clone() })),
             None => Step::Wait(format!("waits for files for {}", pod.address)),
         };
     }
@@ -167,7 +167,7 @@ fn leave(now: &Situation<'_>, leaving: Member) -> Step {
         Some(pod) if now.leaves == Leaves::AfterItsPod => {
             Step::Restart { pod: pod.pod.clone(), why: "its member leaves" }
         }
-        _ => Step::Tell(Change::Remove(leaving)),
+        _ => Step::Change(Change::Remove(leaving)),
     }
 }
 

@@ -194,17 +194,17 @@ mod tests {
     #[test]
     fn ready_pods_serve_the_first_leads_and_without_most_of_them_nothing_is_decided() {
         let simulated = Simulated::default();
-        let seen = view(&service(&simulated, Joins::WhenTold, &["b", "c", "d"])).unwrap();
+        let seen = view(&service(&simulated, Joins::WhenAdded, &["b", "c", "d"])).unwrap();
         assert_eq!((hosts(&seen), seen.leader.as_str()), (vec!["a", "b", "c"], "b"));
         assert!(seen.serving.contains("d") && !seen.has("d") && !seen.serving.contains("a"));
-        let few = view(&service(&simulated, Joins::WhenTold, &["c", "d"]));
+        let few = view(&service(&simulated, Joins::WhenAdded, &["c", "d"]));
         assert_eq!(few, Err("1 of 3 members answer".to_owned()));
     }
 
     #[test]
     fn a_change_is_made_at_once_and_a_view_from_before_changes_nothing() {
         let simulated = Simulated::default();
-        let seen = service(&simulated, Joins::WhenTold, &ALL);
+        let seen = service(&simulated, Joins::WhenAdded, &ALL);
         let before = view(&seen).unwrap();
         let joins = Change::Add(Member { id: 4, host: "d".to_owned() });
         seen.change(&before, &joins).unwrap();
@@ -212,10 +212,10 @@ mod tests {
         let after = view(&seen).unwrap();
         assert_eq!(hosts(&after), ["a", "b", "c", "d"]);
         seen.change(&after, &Change::Remove(Member { id: 1, host: "a".to_owned() })).unwrap();
-        let after = view(&service(&simulated, Joins::WhenTold, &ALL)).unwrap();
+        let after = view(&service(&simulated, Joins::WhenAdded, &ALL)).unwrap();
         assert_eq!(hosts(&after), ["b", "c", "d"], "it runs on and is none");
         simulated.forget("u");
-        assert_eq!(view(&service(&simulated, Joins::WhenTold, &ALL)).unwrap().version, 0);
+        assert_eq!(view(&service(&simulated, Joins::WhenAdded, &ALL)).unwrap().version, 0);
     }
 
     #[test]

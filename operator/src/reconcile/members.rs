@@ -186,10 +186,10 @@ fn say(members: &mut Members, step: &Step) {
             members.record.replicas = *replicas;
             format!("is given {replicas} pods")
         }
-        Step::Tell(Change::Add(member)) => {
+        Step::Change(Change::Add(member)) => {
             format!("server {} on {} becomes a member", member.id, member.host)
         }
-        Step::Tell(Change::Remove(member)) => {
+        Step::Change(Change::Remove(member)) => {
             format!("server {} on {} leaves", member.id, member.host)
         }
         Step::Restart { pod, why } => format!("pod {pod} is started again: {why}"),
@@ -222,7 +222,7 @@ pub(super) async fn act(
                 apply::delete(&ctx.writer, Kind::Pod, &pod).await?;
             }
         }
-        Step::Tell(change) => {
+        Step::Change(change) => {
             let made = plan.ensemble.make(&plan.access, &plan.view, change).await;
             let (Change::Add(member) | Change::Remove(member)) = change;
             let (name, id, host) = (fetched.name(), member.id, &member.host);

@@ -11,9 +11,9 @@ use super::Config;
 use super::keys::{About, KEYS, Key, Takes};
 use crate::exit::Failure;
 
-/// In what surroundings a command line runs.
+/// What a command line runs in.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Surroundings {
+pub(crate) struct CommandContext {
     /// Whether a cluster is asked.
     pub(crate) asks: bool,
     /// The context by which it is asked.
@@ -23,7 +23,7 @@ pub(crate) struct Surroundings {
 /// The definition with the values of the configuration as defaults; nothing where none applies.
 pub(crate) fn with_defaults(
     config: &Config,
-    around: &Surroundings,
+    around: &CommandContext,
     definition: impl FnOnce() -> Command,
 ) -> Option<Command> {
     let mut changes = Vec::new();

@@ -49,12 +49,12 @@ fn commands(manifest: &str) -> Vec<(Vec<String>, i32)> {
     commands
 }
 
-struct Surroundings {
+struct Machine {
     folder: tempfile::TempDir,
     listener: TcpListener,
 }
 
-impl Surroundings {
+impl Machine {
     /// A kubeconfig that names the only server that listens.
     fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
@@ -100,7 +100,7 @@ impl Surroundings {
 
 #[test]
 fn commands_without_a_cluster_call_nobody_and_read_no_kubeconfig() {
-    let around = Surroundings::new();
+    let around = Machine::new();
     let server = around.listener.local_addr().unwrap();
     let usable = format!(
         "apiVersion: v1\nkind: Config\ncurrent-context: c\ncontexts: [{{name: c, context: {{cluster: c, user: u}}}}]\nclusters: [{{name: c, cluster: {{server: 'http://{server}'}}}}]\nusers: [{{name: u, user: {{token: t}}}}]\n"
@@ -115,7 +115,7 @@ fn commands_without_a_cluster_call_nobody_and_read_no_kubeconfig() {
             around.nobody_called(&arguments);
         }
     }
-    // The same surroundings show a command that does ask.
+    // The same machine shows a command that does ask.
     fs::write(around.kubeconfig(), &usable).unwrap();
     let asking = ["version", "--request-timeout", "1s"].map(str::to_owned);
     around.run(PROGRAM, &asking);
@@ -125,7 +125,7 @@ fn commands_without_a_cluster_call_nobody_and_read_no_kubeconfig() {
 /// With strace, where it is there and may look: not a single socket is opened.
 #[test]
 fn commands_without_a_cluster_open_no_socket() {
-    let around = Surroundings::new();
+    let around = Machine::new();
     fs::write(around.kubeconfig(), "{ this is no kubeconfig").unwrap();
     let trace = around.folder.path().join("trace");
     let traced = |arguments: &[String]| {

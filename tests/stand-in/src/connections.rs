@@ -20,7 +20,7 @@ use crate::state::{Link, State, names};
 /// Between two questions to one server.
 const PAUSE: Duration = Duration::from_secs(1);
 /// For an answer.
-const PATIENCE: Duration = Duration::from_secs(2);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Why a server is down.
 #[derive(Debug, thiserror::Error)]
@@ -33,7 +33,7 @@ enum Error {
     Name(#[from] InvalidDnsNameError),
     #[error(transparent)]
     Greeting(#[from] greetings::Error),
-    #[error("no answer within {PATIENCE:?}")]
+    #[error("no answer within {ANSWER_TIMEOUT:?}")]
     Silence(#[from] time::error::Elapsed),
 }
 
@@ -88,7 +88,7 @@ impl Watched {
     }
 
     async fn ask(&self) -> Result<(), Error> {
-        time::timeout(PATIENCE, async {
+        time::timeout(ANSWER_TIMEOUT, async {
             let to = (self.server.host.as_str(), self.server.port);
             let mut stream = TcpStream::connect(to).await.map_err(Error::Connect)?;
             let Some(tls) = &self.tls else {

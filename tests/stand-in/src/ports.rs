@@ -24,7 +24,7 @@ use crate::say;
 use crate::state::State;
 
 /// For TLS, and for a request's head.
-const PATIENCE: Duration = Duration::from_secs(10);
+const CONNECTION_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Why a port is not open.
 #[derive(Debug, thiserror::Error)]
@@ -97,7 +97,7 @@ async fn serve(stream: TcpStream, listener: &Listener, served: &Served) -> io::R
         None => answer(stream, listener, served).await,
         Some(tls) => {
             let accepting = TlsAcceptor::from(Arc::clone(tls)).accept(stream);
-            answer(time::timeout(PATIENCE, accepting).await??, listener, served).await
+            answer(time::timeout(CONNECTION_TIMEOUT, accepting).await??, listener, served).await
         }
     }
 }
@@ -120,7 +120,7 @@ async fn answer(
                 Ok::<_, Infallible>(respond(&request, listener, served))
             });
             let mut connection = http1::Builder::new();
-            connection.timer(TokioTimer::new()).header_read_timeout(PATIENCE);
+            connection.timer(TokioTimer::new()).header_read_timeout(CONNECTION_TIMEOUT);
             let served = connection.serve_connection(TokioIo::new(stream), reply).await;
             served.map_err(io::Error::other)?;
         }

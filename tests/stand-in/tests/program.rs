@@ -24,7 +24,7 @@ use tempfile::TempDir;
 type Outcome = Result<(), Box<dyn Error>>;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_opensdn-stand-in");
-const PATIENCE: Duration = Duration::from_secs(60);
+const START_TIMEOUT: Duration = Duration::from_secs(60);
 const NODE_STATUS: &str = "/Snh_SandeshUVECacheReq?x=NodeStatus";
 const PASSWORD: &str = "correct-horse";
 
@@ -154,7 +154,7 @@ impl Started {
     /// Waits until the program says a line with that.
     #[track_caller]
     fn says(&mut self, wanted: &str) {
-        let end = Instant::now() + PATIENCE;
+        let end = Instant::now() + START_TIMEOUT;
         loop {
             let left = end.saturating_duration_since(Instant::now());
             let line = self.lines.recv_timeout(left);
@@ -193,7 +193,7 @@ type Status = (String, String, Vec<String>);
 
 /// Waits until introspect says so.
 fn becomes(port: u16, what: &str, is: impl Fn(&Status) -> bool) -> Result<(), Box<dyn Error>> {
-    let end = Instant::now() + PATIENCE;
+    let end = Instant::now() + START_TIMEOUT;
     loop {
         let status = node_status(port)?;
         if is(&status) {
@@ -285,7 +285,7 @@ fn serves_with_its_certificate_and_ends_at_once_on_sigterm() -> Outcome {
     rustix::process::kill_process(process, rustix::process::Signal::TERM)?;
     assert_eq!(program.process.wait()?.code(), Some(0));
     // Kubernetes would wait for 30 seconds and then kill it.
-    assert!(begun.elapsed() < PATIENCE, "{:?}", begun.elapsed());
+    assert!(begun.elapsed() < START_TIMEOUT, "{:?}", begun.elapsed());
     Ok(())
 }
 

@@ -15,7 +15,7 @@ use opensdn_policy_host::{
 use serde_json::{Value, json};
 use tokio::{sync::Mutex, time::Instant};
 
-use super::{Admission, Claimed, Labels, Surroundings};
+use super::{Admission, Claimed, Labels, ReviewBackend};
 use crate::{
     active::ActivePolicies,
     claims::Holder,
@@ -33,7 +33,7 @@ struct Around {
     lookup: owners::Lagging,
 }
 
-impl Surroundings for Arc<Around> {
+impl ReviewBackend for Arc<Around> {
     async fn claim(
         &self,
         holder: Holder,

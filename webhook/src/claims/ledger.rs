@@ -10,7 +10,7 @@ use opensdn_policy_host::Claim;
 use super::Holder;
 use super::cache::CachedClaim;
 use super::owner::Owner;
-use super::policies::{ClaimingPolicies, Standing};
+use super::policies::{ClaimingPolicies, PolicyState};
 
 /// Claims of policies that are gone, or enforce no more, are kept for so many times the grace: a
 /// policy that is deleted and made again must not cost the objects their claims.
@@ -319,8 +319,8 @@ impl Ledger {
         let held = &seen.spec.holder;
         let object_ref = ObjectRef::of(held);
         let kind = (object_ref.group.clone(), object_ref.kind.clone());
-        let standing = policies.standing(seen.spec.policy.as_deref());
-        let is_active = standing == Standing::Active;
+        let state = policies.state_of(seen.spec.policy.as_deref());
+        let is_active = state == PolicyState::Active;
         let after = |grace: Duration, reason| match grace.checked_sub(unchanged) {
             None | Some(Duration::ZERO) => Action::Release(reason),
             Some(left) => Action::Wait(left),
@@ -336,7 +336,7 @@ impl Ledger {
                 Action::Adopt(Claimant { created: created.clone(), uid: uid.clone(), object_ref })
             }
             // What it claims by that policy is not known either.
-            Some(_) if standing == Standing::Unavailable => Action::Keep,
+            Some(_) if state == PolicyState::Unavailable => Action::Keep,
             Some(_) if is_active => after(grace, ReleaseReason::NotClaimed),
             Some(_) => after(grace * WITHOUT_POLICY, ReleaseReason::NotClaimed),
             None if self.is_gone(name, held) => Action::Release(ReleaseReason::Deleted),

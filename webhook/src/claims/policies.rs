@@ -17,7 +17,7 @@ pub(crate) struct ClaimingPolicies {
 
 /// What is known of the policy of a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Standing {
+pub(crate) enum PolicyState {
     /// It is active here.
     Active,
     /// It is to be enforced, but cannot be evaluated here. Other replicas may rely on its claims.
@@ -43,11 +43,11 @@ impl ClaimingPolicies {
     }
 
     /// What is known of the policy that a claim names.
-    pub(crate) fn standing(&self, policy: Option<&str>) -> Standing {
+    pub(crate) fn state_of(&self, policy: Option<&str>) -> PolicyState {
         match policy {
-            Some(policy) if self.active.contains(policy) => Standing::Active,
-            Some(policy) if self.unavailable.contains(policy) => Standing::Unavailable,
-            Some(_) | None => Standing::Gone,
+            Some(policy) if self.active.contains(policy) => PolicyState::Active,
+            Some(policy) if self.unavailable.contains(policy) => PolicyState::Unavailable,
+            Some(_) | None => PolicyState::Gone,
         }
     }
 

@@ -47,7 +47,7 @@ impl World {
             version: 1,
             random: seed,
             lost: BTreeSet::new(),
-            joins: Joins::WhenTold,
+            joins: Joins::WhenAdded,
             leaves: Leaves::BeforeItsPod,
         }
     }
@@ -151,14 +151,14 @@ impl World {
         match step {
             Step::Settled | Step::Wait(_) => {}
             Step::Scale(replicas) => self.record.replicas = *replicas,
-            Step::Tell(Change::Add(member)) => {
+            Step::Change(Change::Add(member)) => {
                 assert!(self.serving().contains(&member.host), "{member:?} has not caught up");
                 assert!(
                     self.members.iter().all(|one| one.id != member.id && one.host != member.host)
                 );
                 self.members.push(member.clone());
             }
-            Step::Tell(Change::Remove(member)) => {
+            Step::Change(Change::Remove(member)) => {
                 let serving = self.serving();
                 let runs = self.pods.values().any(|pod| pod.address == member.host);
                 assert!(self.leaves == Leaves::BeforeItsPod || !runs, "{member:?} still runs");
@@ -208,8 +208,8 @@ impl World {
 
 fn told(steps: &[Step]) -> Vec<String> {
     let told = steps.iter().filter_map(|step| match step {
-        Step::Tell(Change::Add(member)) => Some(format!("+{}", member.host)),
-        Step::Tell(Change::Remove(member)) => Some(format!("-{}", member.host)),
+        Step::Change(Change::Add(member)) => Some(format!("+{}", member.host)),
+        Step::Change(Change::Remove(member)) => Some(format!("-{}", member.host)),
         _ => None,
     });
     told.collect()

@@ -24,7 +24,7 @@ use crate::claims::error::ClaimError;
 use crate::claims::holder::Holder;
 use crate::claims::ledger::{ObjectRef, ReleaseReason, WITHOUT_POLICY};
 use crate::claims::owner::{Owner, without_owners};
-use crate::claims::policies::Standing;
+use crate::claims::policies::PolicyState;
 use crate::claims::store::{self, WriteOutcome};
 
 /// Whether a stored object needs a key.
@@ -122,7 +122,8 @@ impl Calls<'_> {
             Presence::Stored { .. } | Presence::NotServed => holders.get(held).await?,
         };
         let object = found.map(|(_, object)| object);
-        let is_unavailable = self.plan.policies.standing(held_for(seen)) == Standing::Unavailable;
+        let is_unavailable =
+            self.plan.policies.state_of(held_for(seen)) == PolicyState::Unavailable;
         let answer = match &object {
             Some(object) if !is_unavailable => match self.need(name, object).await? {
                 Need::Claims(_) => Answer::Claims,
@@ -235,7 +236,7 @@ impl Calls<'_> {
     /// Whether a claim is old enough to be released although its holder may exist: the grace is
     /// longer if its policy is not in force or its kind not served, since both may come back.
     fn age(self, seen: &CachedClaim, presence: &Presence, reason: ReleaseReason) -> Age {
-        let is_active = self.plan.policies.standing(held_for(seen)) == Standing::Active;
+        let is_active = self.plan.policies.state_of(held_for(seen)) == PolicyState::Active;
         let grace = self.inner().grace;
         let grace = match reason {
             _ if !is_active || *presence == Presence::NotServed => grace * WITHOUT_POLICY,
