@@ -54,6 +54,7 @@ use std::time::Duration;
 
 use clap::Parser as _;
 use opensdn_runtime::apply::Context as Writer;
+use opensdn_runtime::client::{ClientError, client};
 use opensdn_runtime::events::Events;
 use opensdn_runtime::leader::{Election, Leadership, OnLoss};
 use opensdn_runtime::process::{self, Process};
@@ -79,8 +80,8 @@ const DRAIN_TIME: Duration = Duration::from_secs(5);
 pub enum Error {
     #[error(transparent)]
     Process(#[from] process::Error),
-    #[error("find out how to reach the API server")]
-    Kubeconfig(#[source] Box<kube::Error>),
+    #[error(transparent)]
+    Client(#[from] ClientError),
     #[error(transparent)]
     Templates(#[from] TemplateError),
 }
@@ -91,7 +92,7 @@ impl Error {
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             Self::Process(error) => error.hint(),
-            Self::Kubeconfig(_) => Some("outside a cluster set KUBECONFIG"),
+            Self::Client(error) => Some(error.hint()),
             Self::Templates(_) => None,
         }
     }
@@ -129,8 +130,7 @@ pub async fn run(args: Args) -> Result<(), Error> {
     let (metrics, registry) = Metrics::new();
     let process = Process::start(&args.admin, Arc::new(registry), DRAIN_TIME).await?;
     let (readiness, drain) = (process.readiness.clone(), process.drain.clone());
-    let client = opensdn_runtime::client::client().await;
-    let client = client.map_err(|source| Error::Kubeconfig(Box::new(source)))?;
+    let client = client().await?;
     let cache = Arc::new(Cache::default());
     let controllers = Controllers::watch(&client, &cache, &args.scopes(), &readiness);
     let election =

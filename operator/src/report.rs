@@ -21,9 +21,6 @@ pub const DEGRADED: &str = "Degraded";
 /// Nothing that the object owns is written.
 pub const PAUSED: &str = "Paused";
 
-/// Longest note of an Event, in bytes; the API server takes no longer one.
-const MOST_NOTE: usize = 1024;
-
 /// The members of a service that counts them have had a quorum: it is not started from nothing by itself.
 pub const HAD_QUORUM: &str = "HadQuorum";
 /// The condition that is False while it is not known of which release the images are.
@@ -110,7 +107,7 @@ impl Reporter {
         let written = self.write(resource, object, stored, status).await?;
         let Some(event) = event.filter(|_| written) else { return Ok(()) };
         let about = object.object_ref(resource);
-        if let Err(error) = self.events.publish(&event, &about).await {
+        if let Err(error) = self.events.publish(event, &about).await {
             let (kind, namespace, name) = (&about.kind, &about.namespace, &about.name);
             let error = error_chain(&error);
             tracing::warn!(kind, namespace, name, error, "failed to publish an Event");
@@ -144,7 +141,7 @@ fn transition(before: &Value, after: &Value) -> Option<Event> {
     Some(Event {
         type_: if is_worse { EventType::Warning } else { EventType::Normal },
         reason,
-        note: after.message.map(|message| beginning(&message, MOST_NOTE)),
+        note: after.message,
         action: action.to_owned(),
         secondary: None,
     })
@@ -153,14 +150,6 @@ fn transition(before: &Value, after: &Value) -> Option<Event> {
 fn condition(status: &Value, type_: &str) -> Option<Condition> {
     let all = serde_json::from_value::<Vec<Condition>>(status.get("conditions")?.clone()).ok()?;
     all.into_iter().find(|one| one.type_ == type_)
-}
-
-/// As many whole characters as fit.
-#[must_use]
-pub fn beginning(text: &str, bytes: usize) -> String {
-    let end = text.char_indices().map(|(at, letter)| at + letter.len_utf8());
-    let end = end.take_while(|end| *end <= bytes).last().unwrap_or(0);
-    text.get(..end).unwrap_or_default().to_owned()
 }
 
 /// Without the conditions of others, and in one order.
@@ -196,9 +185,6 @@ mod tests {
         let stalled = json!({"conditions": [{"type": STALLED, "status": "True"},
             {"type": READY, "status": "False", "reason": "ImageMissing"}]});
         assert_eq!(said(&waits, &stalled), Some((true, "ImageMissing".into())));
-        let long = status("False", "Waits", &"ä".repeat(1000));
-        let note = transition(&json!({}), &long).unwrap().note.unwrap();
-        assert_eq!(note.len(), MOST_NOTE);
     }
 
     #[test]

@@ -86,7 +86,7 @@ pub async fn run(args: Args) -> Result<(), Error> {
             "failed to find the program of the compiler; modules from outside are refused"
         ),
     }
-    let client = startup::client().await?;
+    let client = opensdn_runtime::client::client().await.map_err(startup::Error::from)?;
     match args.run {
         Run::All | Run::Reviews => {
             startup::run(args, client, async |context| wiring::start(context, engines)).await?;

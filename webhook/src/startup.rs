@@ -10,6 +10,7 @@ use std::time::Duration;
 use kube::Client;
 use opensdn_deploy::names::webhook::LEADER_LEASE;
 use opensdn_pki::Published;
+use opensdn_runtime::client::ClientError;
 use opensdn_runtime::leader::{Election, Leadership};
 use opensdn_runtime::process::{self, Process};
 use opensdn_runtime::readiness::Readiness;
@@ -33,8 +34,8 @@ const POLL_INTERVAL: Duration = Duration::from_secs(1);
 pub enum Error {
     #[error(transparent)]
     Process(#[from] process::Error),
-    #[error("find out how to reach the API server")]
-    Kubeconfig(#[source] Box<kube::Error>),
+    #[error(transparent)]
+    Client(#[from] ClientError),
     #[error("load the serving certificate")]
     Certificate(#[source] tls::Error),
     #[error("load the path tokens")]
@@ -47,22 +48,13 @@ impl Error {
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             Self::Process(error) => error.hint(),
-            Self::Kubeconfig(_) => Some("outside a cluster set KUBECONFIG"),
+            Self::Client(error) => Some(error.hint()),
             Self::PathTokens(_) => {
                 Some("write one a line, for example from `openssl rand -hex 32`")
             }
             Self::Certificate(_) => None,
         }
     }
-}
-
-/// A client of the API server, from `KUBECONFIG` or from inside the cluster.
-///
-/// # Errors
-/// Neither says where the API server is.
-pub async fn client() -> Result<Client, Error> {
-    let client = opensdn_runtime::client::client().await;
-    client.map_err(|source| Error::Kubeconfig(Box::new(source)))
 }
 
 /// Serves the reviews of what `reviewer` makes, until a signal says to stop; returns when

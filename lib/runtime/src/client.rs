@@ -9,23 +9,40 @@ use hyper_util::{
     rt::TokioExecutor,
 };
 use kube::{
-    Client, Config, Error,
+    Client, Config,
     client::{Body, ClientBuilder, ConfigExt as _, retry::RetryPolicy},
 };
 use tower::{BoxError, ServiceBuilder, retry::RetryLayer};
+
+/// Why there is no client.
+#[derive(Debug, thiserror::Error)]
+#[error("find out how to reach the API server")]
+pub struct ClientError(#[source] Box<kube::Error>);
+
+impl ClientError {
+    /// What to do about it.
+    #[must_use]
+    pub const fn hint(&self) -> &'static str {
+        "outside a cluster set KUBECONFIG"
+    }
+}
 
 /// A client from `KUBECONFIG` or from inside the cluster.
 ///
 /// # Errors
 /// Neither says where the API server is, or what it says cannot be used.
-pub async fn client() -> Result<Client, Error> {
-    let mut config = Config::infer().await.map_err(Error::InferConfig)?;
+pub async fn client() -> Result<Client, ClientError> {
+    infer().await.map_err(|error| ClientError(Box::new(error)))
+}
+
+async fn infer() -> Result<Client, kube::Error> {
+    let mut config = Config::infer().await.map_err(kube::Error::InferConfig)?;
     config.proxy_url = opensdn_proxy::for_server(&config.cluster_url, config.proxy_url);
     // A proxy is rare and kube knows its protocols.
     if config.proxy_url.is_some() { Client::try_from(config) } else { direct(config) }
 }
 
-fn direct(config: Config) -> Result<Client, Error> {
+fn direct(config: Config) -> Result<Client, kube::Error> {
     let mut tcp = HttpConnector::new();
     tcp.enforce_http(false);
     tcp.set_nodelay(true);

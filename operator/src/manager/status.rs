@@ -10,7 +10,7 @@ use opensdn_crds::status::{CommonStatus, Condition, ConditionStatus, Conditions,
 use serde_json::{Map, Value, json};
 
 use super::services::Service;
-use crate::report::{AVAILABLE, DEGRADED, PAUSED, beginning};
+use crate::report::{AVAILABLE, DEGRADED, PAUSED};
 
 /// Longest message of a service, in bytes.
 const MOST_MESSAGE: usize = 1024;
@@ -71,14 +71,14 @@ impl Row {
         // What is said of an earlier spec is not said of this one.
         let is_seen = generation.is_some() && status.observed_generation == generation;
         let text = |text: &Option<String>| text.clone().unwrap_or_default();
-        let (reason, message) = match condition(READY) {
+        let (reason, mut message) = match condition(READY) {
             Some(Condition { reason, message, .. }) if is_seen => (text(reason), text(message)),
             _ => ("NotSeen".to_owned(), "its object was written; nothing is known yet".to_owned()),
         };
         let nodes: BTreeSet<String> =
             status.nodes.into_iter().flatten().filter_map(|(_, node)| node.hostname).collect();
         // Anyone who may write the status of a component can write much.
-        let message = beginning(&message, MOST_MESSAGE);
+        message.truncate(message.floor_char_boundary(MOST_MESSAGE));
         Self {
             facts,
             name: name.clone(),

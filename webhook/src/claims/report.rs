@@ -7,13 +7,14 @@ use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::jiff::Timestamp;
 use kube::Client;
 use kube::api::{ApiResource, DynamicObject};
-use kube::runtime::events::{self, Event, EventType, Recorder};
+use kube::runtime::events::{Event, EventType};
 use opensdn_crds::status::{Condition, ConditionStatus, Conditions};
 use opensdn_crds::unique_claim::Holder as StoredHolder;
 use opensdn_deploy::names::webhook::{NAME, UNIQUE_MANAGER};
-use opensdn_policy_host::{Claim, beginning};
+use opensdn_policy_host::Claim;
 use opensdn_runtime::apply::{Context, apply_status_as};
-use opensdn_runtime::call::{Call, CallError, Verb};
+use opensdn_runtime::call::CallError;
+use opensdn_runtime::events::Events;
 use serde_json::{Value, json};
 
 use super::error::describe;
@@ -21,13 +22,11 @@ use super::ledger::{KnownObject, ObjectRef};
 
 /// Type of the condition.
 const CONDITION: &str = "UniqueConflict";
-/// The API server takes notes of Events up to this many bytes.
-const LONGEST_NOTE: usize = 1000;
 
 /// Reports conflicts on objects.
 pub(super) struct Reporter {
     ctx: Context,
-    recorder: Recorder,
+    events: Events,
 }
 
 /// The conflicts of an object: by the names of the claims, what was claimed and the older object
@@ -36,10 +35,8 @@ pub(super) type Conflicts = BTreeMap<String, (Claim, StoredHolder)>;
 
 impl Reporter {
     pub(super) fn new(client: Client, replica: &str) -> Self {
-        let reporter =
-            events::Reporter { controller: NAME.into(), instance: Some(replica.to_owned()) };
         let ctx = Context::new(client.clone(), UNIQUE_MANAGER);
-        Self { ctx, recorder: Recorder::new(client, reporter) }
+        Self { ctx, events: Events::new(client, NAME, replica) }
     }
 
     /// Makes the object's condition say this; no conflicts: there is no condition.
@@ -96,7 +93,7 @@ impl Reporter {
         text: Option<&str>,
     ) -> Result<(), CallError> {
         let (type_, reason, note) = match text {
-            Some(text) => (EventType::Warning, CONDITION, beginning(text, LONGEST_NOTE)),
+            Some(text) => (EventType::Warning, CONDITION, text),
             None => (
                 EventType::Normal,
                 "UniqueConflictSolved",
@@ -118,8 +115,7 @@ impl Reporter {
             uid: Some(known.uid.clone()),
             ..ObjectReference::default()
         };
-        let call = Call::new(Verb::Create, "events");
-        call.run(self.recorder.publish(&event, &reference)).await
+        self.events.publish(event, &reference).await
     }
 }
 

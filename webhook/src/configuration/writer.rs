@@ -232,7 +232,7 @@ impl Writer {
             name: Some(object::NAME.to_owned()),
             ..ObjectReference::default()
         };
-        if let Err(error) = self.events.publish(&event(cause), &about).await {
+        if let Err(error) = self.events.publish(event(cause), &about).await {
             tracing::warn!(error = error_chain(&error), "failed to publish an event");
         }
     }
