@@ -30,13 +30,13 @@ pub(crate) enum Ended {
 }
 
 /// An object, and what is around it.
-pub(crate) struct Surroundings {
+pub(crate) struct ClusterState {
     pub(crate) object: Value,
     others: Vec<Value>,
     templates: Templates,
 }
 
-impl Surroundings {
+impl ClusterState {
     /// The documents of a file, of which the first is the object.
     pub(crate) fn read(path: &Path) -> Self {
         let text = std::fs::read_to_string(path).unwrap();

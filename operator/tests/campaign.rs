@@ -3,20 +3,11 @@
 //! again. To change a field back is to have what was before, and nothing that a user writes into a field breaks the
 //! operator or a file.
 
-#![allow(
-    clippy::indexing_slicing,
-    clippy::panic,
-    clippy::unwrap_used,
-    reason = "a test, and the line says where"
-)]
-
-mod built;
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use built::{Ended, Surroundings};
+use crate::built::{ClusterState, Ended};
 use opensdn_operator::components::described;
 use serde_json::{Value, json};
 
@@ -134,7 +125,7 @@ fn every_field_has_an_effect_or_is_known_to_have_none() {
     let bases =
         cases().into_iter().flat_map(|case| [(case.clone(), None), (case, Some("keystone"))]);
     for (case, mode) in bases {
-        let mut around = Surroundings::read(&case.join("in.yaml")).on_one_node();
+        let mut around = ClusterState::read(&case.join("in.yaml")).on_one_node();
         if let Some(mode) = mode {
             around.object = with(&around.object, AUTH_MODE, json!(mode));
         }
@@ -204,7 +195,7 @@ fn nothing_that_is_written_into_a_text_breaks_a_file_or_the_operator() {
     let folder = tempfile::tempdir().unwrap();
     let marker = folder.path().join("owned");
     for case in cases() {
-        let around = Surroundings::read(&case.join("in.yaml")).on_one_node();
+        let around = ClusterState::read(&case.join("in.yaml")).on_one_node();
         let kind = around.object["kind"].as_str().unwrap();
         let before = texts(&around.built(&around.object));
         let mut all = Vec::new();

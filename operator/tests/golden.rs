@@ -4,18 +4,9 @@
 //!
 //! Certificates are random, so that of their Secret only the keys are compared.
 
-#![allow(
-    clippy::indexing_slicing,
-    clippy::panic,
-    clippy::unwrap_used,
-    reason = "a test, and the line says where"
-)]
-
-mod built;
-
 use std::path::Path;
 
-use built::{Ended, Surroundings};
+use crate::built::{ClusterState, Ended};
 use opensdn_crds::component::{
     CONFIG_DATABASE_NODE_MANAGER, Component, DATABASE_NODE_MANAGER, Port, Setting,
 };
@@ -25,7 +16,7 @@ use serde_json::Value;
 
 /// What is applied for the first object, given the others.
 fn built(documents: Vec<Value>) -> Vec<Intent> {
-    let around = Surroundings::of(documents);
+    let around = ClusterState::of(documents);
     around.intents(&around.object).unwrap()
 }
 
@@ -168,7 +159,7 @@ fn no_pod_is_given_a_secret_of_the_operators_own() {
         ("rabbitmq", "/spec/serviceConfiguration/secret"),
     ] {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(case);
-        let around = Surroundings::read(&path.join("in.yaml"));
+        let around = ClusterState::read(&path.join("in.yaml"));
         for secret in ["opensdn-ca", "redis1-secret-certificates"] {
             let mut object = around.object.clone();
             let (parent, key) = field.rsplit_once('/').unwrap();
@@ -187,7 +178,7 @@ fn probes_ask_the_ports_that_the_table_of_components_has() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
     let mut asked = std::collections::BTreeSet::new();
     for case in std::fs::read_dir(folder).unwrap() {
-        let around = Surroundings::read(&case.unwrap().path().join("in.yaml"));
+        let around = ClusterState::read(&case.unwrap().path().join("in.yaml"));
         let facts = Component::of_kind(around.object["kind"].as_str().unwrap()).unwrap();
         let settings = &around.object["spec"]["serviceConfiguration"];
         let mut ports: Vec<i64> = facts.ports.iter().map(|port| number(port, settings)).collect();
@@ -230,7 +221,7 @@ fn each_field_of_a_status_is_one_of_its_kind() {
     let definitions = opensdn_crds::all();
     let mut with_ports = std::collections::BTreeSet::new();
     for case in std::fs::read_dir(folder).unwrap() {
-        let around = Surroundings::read(&case.unwrap().path().join("in.yaml"));
+        let around = ClusterState::read(&case.unwrap().path().join("in.yaml"));
         let kind = around.object["kind"].as_str().unwrap().to_owned();
         let definition = definitions.iter().find(|one| one.spec.names.kind == kind).unwrap();
         let definition = serde_json::to_value(definition).unwrap();
@@ -263,7 +254,7 @@ fn within(value: &Value, schema: &Value, place: &str) {
 fn the_status_has_the_address_of_the_service_and_the_secret_in_use() {
     let of = |case: &str| {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
-        Surroundings::read(&folder.join(case).join("in.yaml"))
+        ClusterState::read(&folder.join(case).join("in.yaml"))
     };
     let config = of("config");
     let object = config.object.clone();

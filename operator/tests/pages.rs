@@ -1,19 +1,10 @@
 //! A page for each component (`docs/src/reference/components/`), made of what is applied for the golden case of its
 //! name: what its pods are, what they mount, which files they read. `UPDATE=1` writes them again.
 
-#![allow(
-    clippy::indexing_slicing,
-    clippy::panic,
-    clippy::unwrap_used,
-    reason = "a test, and the line says where"
-)]
-
-mod built;
-
 use std::fmt::Write as _;
 use std::path::Path;
 
-use built::{Ended, Surroundings};
+use crate::built::{ClusterState, Ended};
 use opensdn_operator::component::word;
 use opensdn_operator::components::described;
 use serde_json::Value;
@@ -161,7 +152,7 @@ fn the_page_of_each_component_is_current() {
     let mut index = String::new();
     for component in described() {
         let word = word(component.facts());
-        let around = Surroundings::read(&Path::new(GOLDEN).join(&word).join("in.yaml"));
+        let around = ClusterState::read(&Path::new(GOLDEN).join(&word).join("in.yaml"));
         let Ended::Built(objects) = around.built(&around.object) else {
             panic!("{word} is refused")
         };

@@ -1,13 +1,6 @@
 //! The files that the operator renders are read by the stand-ins of their daemons, with a parser of their format: every
 //! key is there that the daemon needs, and makes sense. They are those of the operator's golden files.
 
-#![allow(
-    clippy::indexing_slicing,
-    clippy::panic,
-    clippy::unwrap_used,
-    reason = "YAML of a test, and the line says where"
-)]
-
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;

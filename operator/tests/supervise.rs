@@ -1,8 +1,6 @@
 //! The part of all scripts that keeps a daemon running by its files, as bash runs it: it waits for them, starts the
 //! daemon again when one changes, and ends as the daemon does, or on SIGTERM.
 
-#![allow(clippy::unwrap_used, reason = "a test, and the line says where")]
-
 use std::fs;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};

@@ -1,0 +1,16 @@
+//! What the operator makes of objects, without a cluster and without a server: what is applied, which files the daemons
+//! get, what the book says of them.
+
+#![allow(
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test, and the line says where"
+)]
+
+mod built;
+mod campaign;
+mod golden;
+mod pages;
+mod rendered_files;
+mod supervise;
