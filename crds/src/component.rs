@@ -439,6 +439,38 @@ impl Component {
     pub fn of_kind(kind: &str) -> Option<&'static Self> {
         COMPONENTS.iter().find(|component| component.kind == kind)
     }
+
+    /// The port that the field changes. In a constant, a field that changes none ends the build.
+    #[must_use]
+    #[allow(clippy::panic, reason = "it is for constants, where it is an error of the compiler")]
+    pub const fn port_of_field(&self, field: &str) -> u16 {
+        let mut rest = self.ports;
+        while let [port, others @ ..] = rest {
+            if let Setting::Field(name) | Setting::ShownAs(name) = port.setting
+                && same(name.as_bytes(), field.as_bytes())
+            {
+                return port.number;
+            }
+            rest = others;
+        }
+        panic!("no port is changed by such a field");
+    }
+
+    /// The first port of the container that nothing changes. In a constant, a container without one ends the build.
+    #[must_use]
+    #[allow(clippy::panic, reason = "it is for constants, where it is an error of the compiler")]
+    pub const fn fixed_port(&self, container: &str) -> u16 {
+        let mut rest = self.ports;
+        while let [port, others @ ..] = rest {
+            if matches!(port.setting, Setting::Fixed)
+                && same(port.container.as_bytes(), container.as_bytes())
+            {
+                return port.number;
+            }
+            rest = others;
+        }
+        panic!("the container has no port that nothing changes");
+    }
 }
 
 impl Containers {

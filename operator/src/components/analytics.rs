@@ -15,18 +15,19 @@ use crate::component::{
 /// The kind Analytics.
 pub(super) struct Analytics;
 
+const ROW: &Component = component::row("Analytics");
 const NODE_TYPE: &str = "analytics";
 // Where the daemons listen. There are fields, which say where others look for them: tf-operator,
 // `pkg/apis/tf/v1alpha1/templates/analytics_config.go:10`, `:81`.
-const API: u16 = 8081;
-const COLLECTOR: u16 = 8086;
-const API_INTROSPECT: u16 = 8090;
-const COLLECTOR_INTROSPECT: u16 = 8089;
-const NODE_MANAGER: u16 = 8104;
+const API: u16 = ROW.port_of_field("analyticsPort");
+const COLLECTOR: u16 = ROW.port_of_field("collectorPort");
+const API_INTROSPECT: u16 = ROW.port_of_field("analyticsIntrospectPort");
+const COLLECTOR_INTROSPECT: u16 = ROW.port_of_field("collectorIntrospectPort");
+const NODE_MANAGER: u16 = ROW.fixed_port("nodemanager");
 
 impl ComponentKind for Analytics {
     fn facts(&self) -> &'static Component {
-        const { component::row("Analytics") }
+        ROW
     }
 
     fn templates(&self) -> &'static [Template] {

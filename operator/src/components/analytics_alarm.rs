@@ -13,14 +13,15 @@ use crate::component::{
 /// The kind AnalyticsAlarm.
 pub(super) struct AnalyticsAlarm;
 
+const ROW: &Component = component::row("AnalyticsAlarm");
 const NODE_TYPE: &str = "analytics-alarm";
 /// Of introspect; there is a field in tf-operator's API that looks as if it changed it.
-const ALARM: u16 = 5995;
-const NODE_MANAGER: u16 = 8113;
+const ALARM: u16 = ROW.fixed_port("analytics-alarm-gen");
+const NODE_MANAGER: u16 = ROW.fixed_port("nodemanager");
 
 impl ComponentKind for AnalyticsAlarm {
     fn facts(&self) -> &'static Component {
-        const { component::row("AnalyticsAlarm") }
+        ROW
     }
 
     fn templates(&self) -> &'static [Template] {

@@ -12,15 +12,16 @@ use crate::component::{
 /// The kind AnalyticsSnmp.
 pub(super) struct AnalyticsSnmp;
 
+const ROW: &Component = component::row("AnalyticsSnmp");
 const NODE_TYPE: &str = "analytics-snmp";
 // No field changes these, though there are some in tf-operator's API that look so.
-const COLLECTOR: u16 = 5920;
-const TOPOLOGY: u16 = 5921;
-const NODE_MANAGER: u16 = 8114;
+const COLLECTOR: u16 = ROW.fixed_port("analytics-snmp-collector");
+const TOPOLOGY: u16 = ROW.fixed_port("analytics-snmp-topology");
+const NODE_MANAGER: u16 = ROW.fixed_port("nodemanager");
 
 impl ComponentKind for AnalyticsSnmp {
     fn facts(&self) -> &'static Component {
-        const { component::row("AnalyticsSnmp") }
+        ROW
     }
 
     fn templates(&self) -> &'static [Template] {

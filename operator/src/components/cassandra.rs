@@ -22,10 +22,11 @@ use crate::release::Release;
 pub(super) struct Cassandra;
 
 const KIND: &str = "Cassandra";
+const ROW: &Component = component::row(KIND);
 
 impl ComponentKind for Cassandra {
     fn facts(&self) -> &'static Component {
-        const { component::row(KIND) }
+        ROW
     }
 
     fn templates(&self) -> &'static [Template] {

@@ -20,11 +20,12 @@ use crate::release::Release;
 /// The kind Config.
 pub(super) struct Config;
 
+const ROW: &Component = component::row("Config");
 const NODE_TYPE: &str = "config";
 
 impl ComponentKind for Config {
     fn facts(&self) -> &'static Component {
-        const { component::row("Config") }
+        ROW
     }
 
     fn templates(&self) -> &'static [Template] {

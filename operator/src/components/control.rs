@@ -17,15 +17,15 @@ use crate::network::Network;
 /// The kind Control.
 pub(super) struct Control;
 
+const ROW: &Component = component::row("Control");
 const NODE_TYPE: &str = "control";
 // No field changes these, though there are some that look so: others get their values.
-const INTROSPECT: u16 = 8083;
-const DNS_INTROSPECT: u16 = 8092;
-const DNS: u16 = 53;
+const INTROSPECT: u16 = ROW.fixed_port("control");
+const DNS_INTROSPECT: u16 = ROW.port_of_field("dnsIntrospectPort");
+const DNS: u16 = ROW.port_of_field("dnsPort");
 /// Upstream's, where none is given.
 const ASN: i64 = 64512;
-const NODE_MANAGER: u16 = 8101;
-
+const NODE_MANAGER: u16 = ROW.fixed_port("nodemanager");
 /// Where dns writes the files of named.
 const DIRECTORY: &str = "/etc/contrail/dns";
 /// A whole number of groups of four, so that the letters are base64.
@@ -33,7 +33,7 @@ const KEY_LETTERS: usize = 32;
 
 impl ComponentKind for Control {
     fn facts(&self) -> &'static Component {
-        const { component::row("Control") }
+        ROW
     }
 
     fn templates(&self) -> &'static [Template] {

@@ -11,14 +11,15 @@ use crate::component::{
 /// The kind QueryEngine.
 pub(super) struct QueryEngine;
 
+const ROW: &Component = component::row("QueryEngine");
 /// Of introspect; no field changes it.
-const PORT: u16 = 8091;
+const PORT: u16 = ROW.fixed_port("queryengine");
 /// Hours for which statistics are kept, where the Analytics says nothing else.
 const DATA_TTL: i64 = 48;
 
 impl ComponentKind for QueryEngine {
     fn facts(&self) -> &'static Component {
-        const { component::row("QueryEngine") }
+        ROW
     }
 
     fn templates(&self) -> &'static [Template] {

@@ -19,8 +19,9 @@ use crate::names::own_secret;
 /// The kind Rabbitmq.
 pub(super) struct Rabbitmq;
 
-const CLIENT: u16 = 5673;
-const EPMD: u16 = 4371;
+const ROW: &Component = component::row("Rabbitmq");
+const CLIENT: u16 = ROW.port_of_field("port");
+const EPMD: u16 = ROW.port_of_field("erlEpmdPort");
 /// Above the port of clients, as in tf-operator (`pkg/apis/tf/v1alpha1/templates/rabbitmq_config.go:142`).
 const MANAGEMENT: u32 = 10_000;
 const DISTRIBUTION: u32 = 20_000;
@@ -31,7 +32,7 @@ timeout 6 bash as-rabbitmq.sh rabbitmq-upgrade drain || true";
 
 impl ComponentKind for Rabbitmq {
     fn facts(&self) -> &'static Component {
-        const { component::row("Rabbitmq") }
+        ROW
     }
 
     fn templates(&self) -> &'static [Template] {

@@ -14,11 +14,12 @@ use crate::component::{
 /// The kind Redis.
 pub(super) struct Redis;
 
-const DEFAULT_PORT: u16 = 6389;
+const ROW: &Component = component::row("Redis");
+const DEFAULT_PORT: u16 = ROW.port_of_field("redisPort");
 
 impl ComponentKind for Redis {
     fn facts(&self) -> &'static Component {
-        const { component::row("Redis") }
+        ROW
     }
 
     fn templates(&self) -> &'static [Template] {

@@ -22,9 +22,7 @@ pub(super) struct Vrouter;
 
 const NODE_TYPE: &str = "vrouter";
 const INTROSPECT: u16 = 8085;
-const NODE_MANAGER: u16 = 8102;
-/// The agent ends, vhost0 goes, and the node has its network back: more than the usual 30 seconds.
-const GRACE: u16 = 90;
+const NODE_MANAGER: u16 = component::row("Vrouter").fixed_port("nodemanager");
 
 impl ComponentKind for Vrouter {
     fn facts(&self) -> &'static Component {
@@ -92,7 +90,8 @@ impl ComponentKind for Vrouter {
             variables,
             waits_for: control.missing,
             config_map: Some("vrouter-agent-config"),
-            grace: Some(GRACE),
+            // The agent ends, vhost0 goes, and the node has its network back.
+            grace: Some(90),
             ..Description::default()
         })
     }

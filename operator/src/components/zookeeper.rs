@@ -18,16 +18,17 @@ use crate::ensembles::zookeeper::Servers;
 /// The kind Zookeeper.
 pub(super) struct Zookeeper;
 
-const CLIENT: u16 = 2181;
-const ADMIN: u16 = 2182;
+const ROW: &Component = component::row("Zookeeper");
+const CLIENT: u16 = ROW.port_of_field("clientPort");
+const ADMIN: u16 = ROW.port_of_field("adminPort");
 /// Where the operator asks. tf-operator has none with TLS.
 const SECURE: u16 = 2281;
-const QUORUM: u16 = 2888;
-const ELECTION: u16 = 3888;
+const QUORUM: u16 = ROW.port_of_field("electionPort");
+const ELECTION: u16 = ROW.port_of_field("serverPort");
 
 impl ComponentKind for Zookeeper {
     fn facts(&self) -> &'static Component {
-        const { component::row("Zookeeper") }
+        ROW
     }
 
     /// 3.7.1 reads those of its port for clients at no other time.

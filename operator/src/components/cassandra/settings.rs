@@ -8,12 +8,12 @@ use serde_json::{Value, json};
 
 use super::super::shared::around::{around, is_of_analytics};
 use super::super::shared::{logs, port};
-use super::KIND;
+use super::{KIND, ROW};
 use crate::component::{Given, SettingsError, Volume};
 
-const THRIFT: u16 = 9161;
-pub(super) const CQL: u16 = 9041;
-const JMX: u16 = 7201;
+const THRIFT: u16 = ROW.port_of_field("port");
+pub(super) const CQL: u16 = ROW.port_of_field("cqlPort");
+const JMX: u16 = ROW.port_of_field("jmxLocalPort");
 
 /// What it is, and where it has its data on a node: tf-operator's, `C/cassandra/sts.go:99-110`. The folder of a
 /// database is another when a second comes or goes, so it has a file that says whose it is.
@@ -95,12 +95,12 @@ pub(super) fn values(
         "name": given.name,
         "port": port(settings.port, THRIFT),
         "cql_port": port(settings.cql_port, CQL),
-        "storage_port": port(settings.storage_port, 7012),
-        "ssl_storage_port": port(settings.ssl_storage_port, 7013),
+        "storage_port": port(settings.storage_port, ROW.port_of_field("storagePort")),
+        "ssl_storage_port": port(settings.ssl_storage_port, ROW.port_of_field("sslStoragePort")),
         "jmx_port": port(settings.jmx_local_port, JMX),
         "reaper": reaper,
-        "reaper_app_port": port(settings.reaper_app_port, 8071),
-        "reaper_adm_port": port(settings.reaper_adm_port, 8072),
+        "reaper_app_port": port(settings.reaper_app_port, ROW.port_of_field("reaperAppPort")),
+        "reaper_adm_port": port(settings.reaper_adm_port, ROW.port_of_field("reaperAdmPort")),
         "minimum_disk_gb": settings.minimum_disk_gb.unwrap_or(4),
         "node_manager_level": node_manager_level(given),
         "provisioner": {(place.nodes): own},

@@ -3,10 +3,10 @@
 use opensdn_crds::config::ConfigConfiguration;
 
 use super::super::shared::{node_manager, port, provisioner};
-use super::{LinkLocal, NODE_TYPE};
+use super::{LinkLocal, NODE_TYPE, ROW};
 use crate::component::{Check, Container, Mount};
 
-const NODE_MANAGER: u16 = 8100;
+const NODE_MANAGER: u16 = ROW.fixed_port("nodemanager");
 /// Each has a file for each pod, and all files are in one ConfigMap, which cannot have more than a mebibyte.
 const MOST_WORKERS: u16 = 32;
 
@@ -27,8 +27,8 @@ pub(super) struct Worker {
 
 impl Ports {
     pub(super) fn of(settings: &ConfigConfiguration) -> Self {
-        let introspect = port(settings.api_introspect_port, 8084);
-        let admin = port(settings.api_admin_port, 8095);
+        let introspect = port(settings.api_introspect_port, ROW.port_of_field("apiIntrospectPort"));
+        let admin = port(settings.api_admin_port, ROW.port_of_field("apiAdminPort"));
         let workers =
             settings.api_worker_count.map(|count| u16::try_from(count).unwrap_or(u16::MAX));
         // The first has the ports themselves, the others those of a range above.
@@ -41,11 +41,20 @@ impl Ports {
             admin: above(admin, 20_000, worker),
         };
         Self {
-            api: port(settings.api_port, 8082),
+            api: port(settings.api_port, ROW.port_of_field("apiPort")),
             workers: (0..workers.unwrap_or(1).clamp(1, MOST_WORKERS)).map(worker).collect(),
-            schema: port(settings.schema_introspect_port, 8087),
-            service_monitor: port(settings.svc_monitor_introspect_port, 8088),
-            device_manager: port(settings.device_manager_introspect_port, 8096),
+            schema: port(
+                settings.schema_introspect_port,
+                ROW.port_of_field("schemaIntrospectPort"),
+            ),
+            service_monitor: port(
+                settings.svc_monitor_introspect_port,
+                ROW.port_of_field("svcMonitorIntrospectPort"),
+            ),
+            device_manager: port(
+                settings.device_manager_introspect_port,
+                ROW.port_of_field("deviceManagerIntrospectPort"),
+            ),
         }
     }
 }

@@ -5,10 +5,10 @@ use opensdn_crds::control::ControlConfiguration;
 use serde_json::{Map, Value, json};
 
 use super::super::shared::fields;
-use super::{ASN, DNS, DNS_INTROSPECT};
+use super::{ASN, DNS, DNS_INTROSPECT, ROW};
 
-const BGP: u16 = 179;
-const XMPP: u16 = 5269;
+const BGP: u16 = ROW.port_of_field("bgpPort");
+const XMPP: u16 = ROW.port_of_field("xmppPort");
 
 pub(super) fn status(settings: &ControlConfiguration) -> Map<String, Value> {
     fields(&json!({

@@ -1,5 +1,6 @@
 //! What the files of several components say of those around them, and how the Config API is used.
 
+use opensdn_crds::component;
 use opensdn_crds::pod::{AuthMode, KeystoneAuthParameters};
 use serde_json::{Value, json};
 
@@ -11,7 +12,7 @@ use crate::release::Release;
 /// `pkg/apis/tf/v1alpha1/cassandra_types.go:156`).
 const ANALYTICS_DATABASE: &str = "analyticsdb";
 /// No field changes it.
-pub(in crate::components) const KAFKA: u16 = 9092;
+pub(in crate::components) const KAFKA: u16 = component::row("AnalyticsAlarm").fixed_port("kafka");
 /// As tf-operator has it (`pkg/apis/tf/v1alpha1/auth_types.go:60-80`).
 const KEYSTONE_PASSWORD: &str = "contrail123";
 
