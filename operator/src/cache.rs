@@ -19,9 +19,12 @@ use crate::names::{ADDRESSES, MANAGED_BY, OPERATOR, TYPE};
 #[must_use]
 pub fn label_selector(kind: Kind) -> String {
     match kind {
-        Kind::Node | Kind::Fact(_) | Kind::Manager | Kind::Component(_) | Kind::Profile(_) => {
-            String::new()
-        }
+        Kind::Node
+        | Kind::GivenCa
+        | Kind::Fact(_)
+        | Kind::Manager
+        | Kind::Component(_)
+        | Kind::Profile(_) => String::new(),
         Kind::Pod => TYPE.to_owned(),
         _ => format!("{MANAGED_BY}={OPERATOR}"),
     }

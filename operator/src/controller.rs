@@ -114,7 +114,8 @@ impl Controllers {
         let others = opensdn_crds::component::COMPONENTS.iter().map(|facts| facts.kind);
         let others = others.filter(|kind| components::of_kind(kind).is_none());
         let others = others.map(Kind::Component).chain(Kind::KUBERNETES);
-        for kind in others.chain(components::profiles().map(Kind::Profile)) {
+        let others = others.chain(components::profiles().map(Kind::Profile));
+        for kind in others.chain([Kind::GivenCa]) {
             // Nodes are in no namespace.
             let scopes = if kind == Kind::Node { &[String::new()][..] } else { scopes };
             for scope in scopes {
@@ -261,7 +262,7 @@ impl Controllers {
             // know where it is.
             Kind::Component(_) | Kind::Profile(_) => self.enqueue_all(namespace),
             // The CA, and one whose name another component wants.
-            Kind::Secret => self.enqueue_all(namespace),
+            Kind::Secret | Kind::GivenCa => self.enqueue_all(namespace),
             _ if object.name_any() == names::TRUST => self.enqueue_all(namespace),
             _ => {
                 let Some(owner) = controller_of(object) else { return };
@@ -404,10 +405,11 @@ fn start_watch(
 ) -> (Receiver<Event>, ReadinessCheck) {
     let (api, plural) = kind.path();
     let path = collection(api, plural, scope);
-    let check = readiness.add_check(format!("{plural} {scope}"), "not listed yet");
+    let name = (kind == Kind::GivenCa).then(|| names::GIVEN_CA_SECRET.to_owned());
+    let title = name.as_deref().unwrap_or(plural);
+    let check = readiness.add_check(format!("{title} {scope}"), "not listed yet");
     let label_selector = label_selector(kind);
-    let spec =
-        WatchSpec { path, name: None, label_selector, metadata_only: false, heartbeat: HEARTBEAT };
+    let spec = WatchSpec { path, name, label_selector, metadata_only: false, heartbeat: HEARTBEAT };
     (watch(client.clone(), spec), check)
 }
 

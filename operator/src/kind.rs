@@ -18,6 +18,8 @@ pub enum Kind {
     PodDisruptionBudget,
     StatefulSet,
     DaemonSet,
+    /// The Secret with the CA that a user gives.
+    GivenCa,
     /// What the cluster says of itself, by the one object that does.
     Fact(Source),
     /// Ours: a whole cluster.
@@ -65,6 +67,7 @@ impl Kind {
             Self::PodDisruptionBudget => "PodDisruptionBudget",
             Self::StatefulSet => "StatefulSet",
             Self::DaemonSet => "DaemonSet",
+            Self::GivenCa => Self::Secret.name(),
             Self::Fact(source) => source.kind(),
             Self::Manager => "Manager",
             Self::Component(kind) => kind,
@@ -91,6 +94,7 @@ impl Kind {
             Self::PodDisruptionBudget => ("/apis/policy/v1", "poddisruptionbudgets"),
             Self::StatefulSet => ("/apis/apps/v1", "statefulsets"),
             Self::DaemonSet => ("/apis/apps/v1", "daemonsets"),
+            Self::GivenCa => Self::Secret.path(),
             Self::Fact(source) => source.path(),
             Self::Manager => (OURS, "managers"),
             Self::Component(kind) => {

@@ -34,6 +34,12 @@ pub const ADOPT: &str = "opensdn.io/adopt";
 
 /// The Secret of a namespace with the CA that the operator made.
 pub const CA_SECRET: &str = "opensdn-ca";
+/// The Secret of a namespace with the CA that a user gives: tf-operator's.
+pub const GIVEN_CA_SECRET: &str = "contrail-ca-certificate";
+/// Its certificate, with others that are to be trusted.
+pub const GIVEN_CA_CERTIFICATE: &str = "ca-bundle.crt";
+/// Its key.
+pub const GIVEN_CA_KEY: &str = "ca-priv-key.pem";
 /// The ConfigMap of a namespace with the certificates that are trusted.
 pub const TRUST: &str = "csr-signer-ca";
 /// Its annotation with the time at which its bundle was published.

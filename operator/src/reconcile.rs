@@ -25,7 +25,7 @@ use std::time::Duration;
 use kube::ResourceExt;
 use kube::api::{ApiResource, DynamicObject};
 use kube::runtime::controller::Action;
-use opensdn_pki::{AuthorityError, KeyKind, SecretError, crypto_provider};
+use opensdn_pki::{AuthorityError, GivenError, KeyKind, SecretError, crypto_provider};
 use opensdn_runtime::apply::{Context as Writer, read_as};
 use opensdn_runtime::call::CallError;
 use opensdn_runtime::error_chain;
@@ -84,6 +84,8 @@ pub enum Error {
     Call(Box<CallError>),
     #[error("obtain the CA of the namespace")]
     Ca(#[source] SecretError),
+    #[error("use the CA in Secret {}", names::GIVEN_CA_SECRET)]
+    GivenCa(#[from] GivenError),
     #[error("make certificates")]
     Certificates(#[source] AuthorityError),
     #[error(transparent)]
@@ -186,6 +188,8 @@ async fn make_so(
     let namespace = fetched.object.namespace().unwrap_or_default();
     let authorities = authorities::obtain(ctx, fetched).await?;
     authorities::publish(ctx, fetched, &authorities).await?;
+    let expiry = authorities.current.not_after();
+    ctx.metrics.certificates(&namespace, names::CA_SECRET, Some(expiry));
     let stored = fetched.owned.get(&(Kind::Secret, valid.instance.certificates()));
     let now = OffsetDateTime::now_utc();
     let are_ready = fetched.pods_can_spare_one(valid, component.reads_certificates_once(), now);

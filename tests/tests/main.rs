@@ -28,6 +28,7 @@ mod module_order;
 mod operator;
 mod operator_ensembles;
 mod operator_faults;
+mod operator_given_ca;
 mod operator_manager;
 mod policy_author;
 mod promises;

@@ -23,7 +23,7 @@ pub(crate) const FIRST_POD: &str = "redis1-redis-statefulset-0";
 pub(crate) const REDIS: [&str; 2] = ["redis.tf.tungsten.io", "redis1"];
 pub(crate) const LABEL: &str = "node-role.kubernetes.io/control-plane=";
 
-fn redis(images: &[&str]) -> Value {
+pub(crate) fn redis(images: &[&str]) -> Value {
     let containers: Vec<Value> = images
         .iter()
         .map(|name| json!({"name": name, "image": format!("registry.example.com/{name}:R24.1")}))
@@ -80,7 +80,7 @@ pub(crate) async fn change(
 }
 
 /// Status and reason of a condition of the Redis.
-async fn condition(sandbox: &Sandbox, type_: &str) -> (String, String, String) {
+pub(crate) async fn condition(sandbox: &Sandbox, type_: &str) -> (String, String, String) {
     let redis = get(sandbox, REDIS).await;
     let all = redis["status"]["conditions"].as_array().cloned().unwrap_or_default();
     let one = all.into_iter().find(|one| one["type"] == type_).unwrap_or_default();
@@ -97,7 +97,7 @@ async fn all_ready(sandbox: &Sandbox) {
     eventually("three members are ready", all).await;
 }
 
-async fn ready(sandbox: &Sandbox) {
+pub(crate) async fn ready(sandbox: &Sandbox) {
     let is_ready = async || {
         let redis = get(sandbox, REDIS).await;
         let seen = &redis["status"]["observedGeneration"];
@@ -362,11 +362,11 @@ async fn one_replica_acts_and_another_takes_over() -> Outcome {
     Ok(())
 }
 
-const CA: [&str; 2] = ["secret", "opensdn-ca"];
-const TRUST: [&str; 2] = ["configmap", "csr-signer-ca"];
+pub(crate) const CA: [&str; 2] = ["secret", "opensdn-ca"];
+pub(crate) const TRUST: [&str; 2] = ["configmap", "csr-signer-ca"];
 
 /// The addresses whose server certificate that CA issued.
-async fn issued_by(sandbox: &Sandbox, ca: &str) -> Result<Vec<String>, Failed> {
+pub(crate) async fn issued_by(sandbox: &Sandbox, ca: &str) -> Result<Vec<String>, Failed> {
     let secret = get(sandbox, CERTIFICATES).await;
     let mut addresses = Vec::new();
     for (key, value) in secret["data"].as_object().into_iter().flatten() {
@@ -382,7 +382,7 @@ async fn issued_by(sandbox: &Sandbox, ca: &str) -> Result<Vec<String>, Failed> {
     Ok(addresses)
 }
 
-async fn pem(sandbox: &Sandbox, key: &str) -> Result<String, Failed> {
+pub(crate) async fn pem(sandbox: &Sandbox, key: &str) -> Result<String, Failed> {
     let value = get(sandbox, CA).await["data"][key].clone();
     let pem: k8s_openapi::ByteString = serde_json::from_value(value)?;
     Ok(String::from_utf8(pem.0)?)

@@ -1,11 +1,12 @@
 //! Certificates that our programs make for themselves: a CA (`authority`), the certificates that
-//! it issues, how it is rotated (`rotation`, pure), and the Secret in which all replicas share it
+//! it issues, how it is rotated (`rotation`, pure), one that a user gives (`given`), and the Secret in which all replicas share it
 //! (`secret`).
 //!
 //! Deliberately not here: when a program acts on all that, which names it bears, and who is served
 //! with it. Those are parameters, or the program's own.
 
 pub mod authority;
+pub mod given;
 pub mod identity;
 pub mod leaf;
 pub mod profile;
@@ -13,6 +14,7 @@ pub mod rotation;
 pub mod secret;
 
 pub use authority::{Authority, AuthorityError, Leaf};
+pub use given::{GivenError, given};
 pub use identity::{Identity, IdentityError, crypto_provider, parse_certificates};
 #[cfg(feature = "rsa")]
 pub use profile::RsaBits;

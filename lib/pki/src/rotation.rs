@@ -22,6 +22,8 @@ use crate::profile::CaProfile;
 pub struct Rotation {
     /// What a CA is made like.
     pub ca: CaProfile,
+    /// The CA that a user has given. None is made then; another that he gives is announced like one that was made.
+    pub given: Option<Authority>,
     /// A new CA is announced when the current one has less than this left.
     pub announce_before: Duration,
     /// How long a bundle must have been in place before a certificate relies on it: clients learn
@@ -41,11 +43,17 @@ impl Rotation {
     pub fn new(ca: CaProfile) -> Self {
         Self {
             ca,
+            given: None,
             announce_before: Duration::days(365),
             settle: Duration::minutes(1),
             overlap: Duration::days(1),
             last_resort: Duration::days(7),
         }
+    }
+
+    /// A new CA: the one that is given, if one is.
+    fn make(&self, now: OffsetDateTime) -> Result<Authority, AuthorityError> {
+        self.given.clone().map_or_else(|| Authority::create(&self.ca, now), Ok)
     }
 }
 
@@ -138,18 +146,22 @@ pub fn advance(
     now: OffsetDateTime,
     rotation: &Rotation,
 ) -> Result<Option<Authorities>, AuthorityError> {
-    let Rotation { ca, announce_before, settle, overlap, last_resort } = rotation;
+    let Rotation { given, announce_before, settle, overlap, last_resort, .. } = rotation;
     let (authorities, since, request) = match state {
-        SecretState::Missing => return Authorities::first(ca, now).map(Some),
+        SecretState::Missing => return Ok(Some(Authorities::only(rotation.make(now)?, None))),
         SecretState::Damaged { trusted } => {
             let trusted = trusted.clone().filter(|pem| is_valid(pem, now));
-            return Ok(Some(Authorities::only(Authority::create(ca, now)?, trusted)));
+            return Ok(Some(Authorities::only(rotation.make(now)?, trusted)));
         }
         SecretState::Complete { authorities, since, request } => (authorities, *since, *request),
     };
     let Authorities { current, next, previous } = authorities;
     let left = current.not_after() - now;
     if let Some(next) = next {
+        if let Some(given) = given.as_ref().filter(|given| *given != next) {
+            let next = Some(given).filter(|given| *given != current).cloned();
+            return Ok(Some(Authorities { next, ..authorities.clone() }));
+        }
         let in_place = published.is_some_and(|published| {
             published.bundle == authorities.bundle() && now - published.since >= *settle
         });
@@ -163,13 +175,16 @@ pub fn advance(
     if previous.as_ref().is_some_and(|pem| now - since >= *overlap || !is_valid(pem, now)) {
         return Ok(Some(Authorities::only(current.clone(), None)));
     }
-    if left <= Duration::ZERO {
-        return Authorities::first(ca, now).map(Some);
+    let is_wanted = match given {
+        Some(given) => given != current,
+        None => left <= *announce_before || request == Request::Rotate,
+    };
+    if is_wanted && left <= Duration::ZERO {
+        return Ok(Some(Authorities::only(rotation.make(now)?, None)));
     }
     // One change at a time: three CAs in a bundle help no client.
-    if previous.is_none() && (left <= *announce_before || request == Request::Rotate) {
-        let next = Some(Authority::create(ca, now)?);
-        return Ok(Some(Authorities { next, ..authorities.clone() }));
+    if is_wanted && previous.is_none() {
+        return Ok(Some(Authorities { next: Some(rotation.make(now)?), ..authorities.clone() }));
     }
     Ok(None)
 }

@@ -171,6 +171,12 @@ fn find(
     match of(authorities.current.certificate()) {
         Ok(times) if times.until <= now => Found::Nothing,
         Ok(times) if times.due > now && suits(certificate, wanted) => Found::Good(times),
+        // Another would end with its CA too, which a user gave and has to replace.
+        Ok(times)
+            if times.until >= authorities.current.not_after() && suits(certificate, wanted) =>
+        {
+            Found::Good(Times { due: times.until, ..times })
+        }
         Ok(times) => Found::Due(times),
         // All trust it until nobody has such a one any more.
         Err(LeafError::Issuer) => {

@@ -5,13 +5,15 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::ResourceExt as _;
 use kube::api::{ApiResource, DynamicObject};
 use opensdn_crds::component::Component;
 use opensdn_pki::rotation::advance;
 use opensdn_pki::{
-    Authorities, CaProfile, CaSecret, Published, Rotation, SecretSpec, SecretState, leaf,
+    Authorities, Authority, CaProfile, CaSecret, GivenError, Published, Rotation, SecretSpec,
+    SecretState, leaf,
 };
 use opensdn_runtime::apply::WriteOutcome;
 use opensdn_runtime::call::CallError;
@@ -40,31 +42,64 @@ fn state(cache: &Cache, namespace: &str) -> Option<SecretState> {
     Some(opensdn_pki::parse(&secret))
 }
 
-fn rotation() -> Rotation {
-    Rotation { settle: SETTLE, ..Rotation::new(CaProfile::new("OpenSDN CA")) }
+fn rotation(given: Option<Authority>) -> Rotation {
+    Rotation { settle: SETTLE, given, ..Rotation::new(CaProfile::new("OpenSDN CA")) }
 }
 
-fn secret(ctx: &Context, namespace: &str) -> CaSecret {
+/// The CA that a user gives for the namespace.
+fn given(
+    cache: &Cache,
+    namespace: &str,
+    current: Option<&Authority>,
+    now: OffsetDateTime,
+) -> Result<Option<Authority>, GivenError> {
+    let Some(secret) = cache.get(Kind::GivenCa, namespace, names::GIVEN_CA_SECRET) else {
+        return Ok(None);
+    };
+    let text = |key: &str| {
+        let value = secret.data.get("data")?.get(key)?.clone();
+        let bytes: ByteString = serde_json::from_value(value).ok()?;
+        String::from_utf8(bytes.0).ok()
+    };
+    let certificates = text(names::GIVEN_CA_CERTIFICATE).unwrap_or_default();
+    let key = text(names::GIVEN_CA_KEY).unwrap_or_default();
+    // What is in use was looked at when it became so.
+    match current.filter(|current| current.certificate() == certificates) {
+        Some(current) if current.not_after() <= now => {
+            Err(GivenError::Expired(current.not_after()))
+        }
+        Some(current) => Ok(Some(current.clone())),
+        None => opensdn_pki::given(&certificates, &key, now).map(Some),
+    }
+}
+
+fn secret(ctx: &Context, namespace: &str, rotation: Rotation) -> CaSecret {
     let spec = SecretSpec {
         namespace: namespace.to_owned(),
         name: names::CA_SECRET.to_owned(),
         labels: names::managed(BTreeMap::new()),
         field_manager: names::OPERATOR.to_owned(),
     };
-    CaSecret::new(ctx.client.clone(), spec, rotation())
+    CaSecret::new(ctx.client.clone(), spec, rotation)
 }
 
-/// The CA of the namespace: from the cache, else made. It continues a rotation, if one is due and the pods are
+/// The CA of the namespace: from the cache, else the one that is given, else made. It continues a rotation, if one is due and the pods are
 /// ready for its next step.
 pub(super) async fn obtain(ctx: &Context, fetched: &Fetched) -> Result<Authorities, Error> {
     let namespace = fetched.object.namespace().unwrap_or_default();
-    let secret = secret(ctx, &namespace);
     let state = state(&ctx.cache, &namespace).unwrap_or(SecretState::Missing);
+    let now = OffsetDateTime::now_utc();
+    let current = match &state {
+        SecretState::Complete { authorities, .. } => Some(&authorities.current),
+        _ => None,
+    };
+    let rotation = rotation(given(&ctx.cache, &namespace, current, now)?);
+    let secret = secret(ctx, &namespace, rotation.clone());
     let SecretState::Complete { authorities, .. } = &state else {
         return secret.obtain().await.map_err(Error::Ca);
     };
-    let now = OffsetDateTime::now_utc();
-    let Some(next) = next(&ctx.cache, &namespace, fetched.trust.as_deref(), &state, now)? else {
+    let trust = fetched.trust.as_deref();
+    let Some(next) = next(&ctx.cache, &namespace, trust, &state, now, &rotation)? else {
         return Ok(authorities.clone());
     };
     let snapshot = secret.read().await.map_err(Error::Ca)?;
@@ -96,9 +131,10 @@ fn next(
     trust: Option<&DynamicObject>,
     state: &SecretState,
     now: OffsetDateTime,
+    rotation: &Rotation,
 ) -> Result<Option<Authorities>, Error> {
     let advance = |published: Option<&Published>| {
-        advance(state, published, now, &rotation()).map_err(Error::Certificates)
+        advance(state, published, now, rotation).map_err(Error::Certificates)
     };
     let SecretState::Complete { authorities, .. } = state else { return advance(None) };
     // Only an announced CA waits for the pods: at other times they are not looked through.
@@ -150,7 +186,7 @@ pub(super) fn published_since(trust: &DynamicObject) -> Option<OffsetDateTime> {
 }
 
 /// Whether no pod shows a certificate of another CA.
-fn all_are_issued_by(cache: &Cache, namespace: &str, ca: &opensdn_pki::Authority) -> bool {
+fn all_are_issued_by(cache: &Cache, namespace: &str, ca: &Authority) -> bool {
     let secrets = cache.list(Kind::Secret, namespace);
     // Anyone who may make Secrets can give them our label; these are of components that there are.
     let is_of_component = |secret: &DynamicObject| {
@@ -167,7 +203,7 @@ fn all_are_issued_by(cache: &Cache, namespace: &str, ca: &opensdn_pki::Authority
     let data = of_pods.filter_map(|secret| secret.data.get("data")?.as_object());
     let mut certificates = data.flatten().filter(|(key, _)| key.ends_with(".crt"));
     certificates.all(|(_, value)| {
-        let bytes: Option<k8s_openapi::ByteString> = serde_json::from_value(value.clone()).ok();
+        let bytes: Option<ByteString> = serde_json::from_value(value.clone()).ok();
         let pem = bytes.and_then(|bytes| String::from_utf8(bytes.0).ok()).unwrap_or_default();
         leaf::is_issued_by(&pem, ca.certificate()).unwrap_or(true)
     })

@@ -1,8 +1,8 @@
 //! Every step of a rotation, and what interrupts one.
 
 use super::{
-    Authorities, AuthorityError, CaProfile, Duration, OffsetDateTime, Published, Request, Rotation,
-    SecretState,
+    Authorities, Authority, AuthorityError, CaProfile, Duration, OffsetDateTime, Published,
+    Request, Rotation, SecretState,
 };
 
 fn start() -> OffsetDateTime {
@@ -162,4 +162,71 @@ fn every_step_trusts_what_signed_before_it() {
         (state, at) = (next, later);
     }
     assert_eq!((state.next, state.previous), (None, None));
+}
+
+/// A CA that a user gives.
+fn given(now: OffsetDateTime) -> Authority {
+    Authority::create(&CaProfile::new("given CA"), now).unwrap()
+}
+
+fn advance_with(
+    given: &Authority,
+    authorities: &Authorities,
+    published: Option<&Published>,
+    now: OffsetDateTime,
+) -> Option<Authorities> {
+    let rotation = Rotation { given: Some(given.clone()), ..rotation() };
+    super::advance(&complete(authorities, now), published, now, &rotation).unwrap()
+}
+
+#[test]
+fn a_ca_that_is_given_is_the_first() {
+    let (ca, now) = (given(start()), start());
+    let rotation = Rotation { given: Some(ca.clone()), ..rotation() };
+    let first = super::advance(&SecretState::Missing, None, now, &rotation).unwrap().unwrap();
+    assert_eq!((&first.current, &first.next, &first.previous), (&ca, &None, &None));
+}
+
+#[test]
+fn a_ca_that_is_given_later_is_announced_before_it_is_used() {
+    let (made, ca, now) = (first(start()).unwrap(), given(start()), start());
+    let announced = advance_with(&ca, &made, None, now).unwrap();
+    assert_eq!((&announced.current, announced.next.as_ref()), (&made.current, Some(&ca)));
+    assert_eq!(advance_with(&ca, &announced, None, now), None, "no pod is known to trust it");
+    let in_place = published(&announced, now - Duration::hours(1));
+    let used = advance_with(&ca, &announced, Some(&in_place), now).unwrap();
+    assert_eq!((&used.current, &used.next), (&ca, &None));
+    assert_eq!(used.previous.as_deref(), Some(made.current.certificate()));
+}
+
+#[test]
+fn one_of_ours_that_is_announced_gives_way_to_the_one_that_is_given() {
+    let (announced, now) = announced();
+    let ca = given(now);
+    let instead = advance_with(&ca, &announced, None, now).unwrap();
+    assert_eq!((&instead.current, instead.next.as_ref()), (&announced.current, Some(&ca)));
+    let stays = advance_with(&announced.current, &announced, None, now).unwrap();
+    assert_eq!((&stays.current, &stays.next), (&announced.current, &None));
+}
+
+#[test]
+fn a_ca_that_is_given_is_never_replaced_by_one_that_was_made() {
+    let ca = given(start());
+    let settled = Authorities::only(ca.clone(), None);
+    for left in [Duration::days(364), Duration::hours(1), -Duration::days(1)] {
+        assert_eq!(advance_with(&ca, &settled, None, ca.not_after() - left), None, "{left}");
+    }
+    let request =
+        SecretState::Complete { authorities: settled, since: start(), request: Request::Rotate };
+    let rotation = Rotation { given: Some(ca), ..rotation() };
+    assert_eq!(super::advance(&request, None, start(), &rotation).unwrap(), None);
+}
+
+#[test]
+fn where_the_current_ca_has_expired_the_one_that_is_given_is_used_at_once() {
+    let made = first(start()).unwrap();
+    let now = made.current.not_after();
+    let ca = given(now);
+    let used = advance_with(&ca, &made, None, now).unwrap();
+    assert_eq!((&used.current, &used.next, &used.previous), (&ca, &None, &None));
 }

@@ -177,3 +177,15 @@ fn keys_become_rsa_in_turn_and_stay_so_until_they_are_renewed() {
     assert_eq!(of(rsa, &both, one.renew_at).issued, 0);
     assert_eq!(of(KeyKind::default(), &both, one.renew_at).issued, 0);
 }
+
+#[test]
+fn what_would_end_with_its_ca_all_the_same_is_not_renewed() {
+    let profile = CaProfile { lifetime: Duration::days(90), ..CaProfile::new("given CA") };
+    let (authority, subjects) = (Authorities::first(&profile, now()).unwrap(), [subject("a")]);
+    let first = certificates(None, &subjects, &authority, now()).unwrap();
+    let later = |now| certificates(Some(&stored(&first)), &subjects, &authority, now).unwrap();
+    let end = authority.current.not_after();
+    let near = later(end - Duration::hours(1));
+    assert_eq!((near.issued, near.renew_at), (0, end));
+    assert_eq!(later(end + Duration::hours(1)).issued, 2);
+}

@@ -63,7 +63,7 @@ fn step(cache: &Cache, authorities: &Authorities, minutes: i64) -> Option<Author
         request: Request::None,
     };
     let now = start() + Duration::minutes(minutes);
-    next(cache, "tf", Some(&*trust(authorities, 0)), &state, now).unwrap()
+    next(cache, "tf", Some(&*trust(authorities, 0)), &state, now, &rotation(None)).unwrap()
 }
 
 #[test]
@@ -135,4 +135,27 @@ fn a_pod_that_a_user_labelled_so_is_none_of_ours() {
     let mut foreign = pod("redis", false, -60);
     foreign["metadata"]["ownerReferences"][0]["uid"] = "another".into();
     assert!(step(&cache(&[foreign]), &authorities, 60).is_some());
+}
+
+#[test]
+fn what_is_given_is_known_by_the_name_of_its_secret_and_in_its_namespace_only() {
+    let cache = cache(&[]);
+    let read = |namespace: &str, current| given(&cache, namespace, current, start());
+    assert_eq!(read("tf", None).unwrap(), None);
+    let ca = ca();
+    let put = |version: u64, certificate: &str| {
+        let bytes = |text: &str| json!(ByteString(text.as_bytes().to_vec()));
+        let secret = json!({"apiVersion": "v1", "kind": "Secret",
+            "metadata": {"name": names::GIVEN_CA_SECRET, "namespace": "tf", "uid": "s",
+                "resourceVersion": version.to_string()},
+            "data": {(names::GIVEN_CA_CERTIFICATE): bytes(certificate), (names::GIVEN_CA_KEY): bytes("none")}});
+        Feed::new(Kind::GivenCa, "").take(&cache, Event::Apply(secret));
+    };
+    put(1, ca.certificate());
+    assert!(read("tf", None).is_err());
+    assert_eq!(read("other", None).unwrap(), None);
+    // That of the current one is known to be good, until it ends.
+    assert_eq!(read("tf", Some(&ca)).unwrap().as_ref(), Some(&ca));
+    let expired = given(&cache, "tf", Some(&ca), ca.not_after());
+    assert!(expired.unwrap_err().to_string().contains("expired"), "it signs nothing any more");
 }

@@ -1,0 +1,144 @@
+//! A CA that a user gives (no I/O): read, and refused where it could not sign what we need.
+
+use std::fmt::Write as _;
+
+use pem::{EncodeConfig, LineEnding, Pem};
+use rcgen::KeyPair;
+use rustls_pki_types::pem::PemObject as _;
+use rustls_pki_types::{CertificateDer, PrivateKeyDer};
+use time::OffsetDateTime;
+use x509_parser::prelude::{FromDer as _, X509Certificate};
+
+use crate::authority::{Authority, AuthorityError};
+use crate::leaf;
+use crate::profile::{KeyKind, LeafProfile, Usage};
+
+/// Why a CA cannot be used that was given.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages say it")]
+pub enum GivenError {
+    #[error("the key is encrypted: store it without a passphrase")]
+    Encrypted,
+    #[error(
+        "the key is not PEM of a kind that can sign: convert it to PKCS#8 with `openssl pkcs8 -topk8 -nocrypt`"
+    )]
+    Key,
+    #[error("there is no certificate in PEM")]
+    NoCertificate,
+    #[error("none of the certificates is that of the key")]
+    Mismatch,
+    #[error(
+        "the certificate is not one of a CA: it needs the basic constraint CA:TRUE, and may sign certificates"
+    )]
+    NotCa,
+    #[error("the CA is not valid before {0}")]
+    NotYetValid(OffsetDateTime),
+    #[error("the CA expired on {0}: replace certificate and key with those of a new one")]
+    Expired(OffsetDateTime),
+    #[error("issue a certificate by it to try it")]
+    Trial(#[source] AuthorityError),
+    #[error(
+        "certificates that it issues do not name it as it is named: give one with a plain common name"
+    )]
+    Name,
+}
+
+/// Reads a CA: one or more certificates, among them that of the key, and the key.
+///
+/// # Errors
+/// They cannot be used.
+pub fn given(certificates: &str, key: &str, now: OffsetDateTime) -> Result<Authority, GivenError> {
+    let key = pkcs8(key)?;
+    let authority = with_key(certificates, &key)?;
+    check(&authority, now)?;
+    Ok(authority)
+}
+
+/// With the certificate of the key before the others, as it is the issuer of ours.
+fn with_key(certificates: &str, key: &str) -> Result<Authority, GivenError> {
+    let all =
+        CertificateDer::pem_slice_iter(certificates.as_bytes()).collect::<Result<Vec<_>, _>>();
+    let all = all.map_err(|_| GivenError::NoCertificate)?;
+    if all.is_empty() {
+        return Err(GivenError::NoCertificate);
+    }
+    let lines = EncodeConfig::new().set_line_ending(LineEnding::LF);
+    let pem = |der: &CertificateDer<'_>| {
+        pem::encode_config(&Pem::new("CERTIFICATE", der.as_ref()), lines)
+    };
+    for (at, one) in all.iter().enumerate() {
+        match Authority::from_pem(&pem(one), key) {
+            Ok(_) => {
+                let others = all.iter().enumerate().filter(|(other, _)| *other != at);
+                let mut bundle = pem(one);
+                for (_, other) in others {
+                    // Writing to a String cannot fail.
+                    let _ = write!(bundle, "{}", pem(other));
+                }
+                return Authority::from_pem(&bundle, key).map_err(GivenError::Trial);
+            }
+            Err(AuthorityError::Key(_)) => return Err(GivenError::Key),
+            Err(_) => {}
+        }
+    }
+    Err(GivenError::Mismatch)
+}
+
+fn check(authority: &Authority, now: OffsetDateTime) -> Result<(), GivenError> {
+    let der = CertificateDer::from_pem_slice(authority.certificate().as_bytes());
+    let der = der.map_err(|_| GivenError::NoCertificate)?;
+    let (_, ca) = X509Certificate::from_der(&der).map_err(|_| GivenError::NoCertificate)?;
+    let may_sign = match ca.key_usage() {
+        Ok(Some(usage)) => usage.value.key_cert_sign(),
+        Ok(None) => true,
+        Err(_) => false,
+    };
+    if !ca.is_ca() || !may_sign {
+        return Err(GivenError::NotCa);
+    }
+    let from = ca.validity().not_before.to_datetime();
+    if now < from {
+        return Err(GivenError::NotYetValid(from));
+    }
+    if authority.not_after() <= now {
+        return Err(GivenError::Expired(authority.not_after()));
+    }
+    let profile = LeafProfile {
+        common_name: "trial".to_owned(),
+        names: vec!["trial".to_owned()],
+        lifetime: time::Duration::days(1),
+        usage: Usage::Server,
+        key: KeyKind::default(),
+    };
+    let trial = authority.issue(&profile, now).map_err(GivenError::Trial)?;
+    match leaf::is_issued_by(trial.certificate(), authority.certificate()) {
+        Ok(true) => Ok(()),
+        _ => Err(GivenError::Name),
+    }
+}
+
+/// The key as all else of ours reads it. tf-operator makes keys of RSA in the older PKCS#1.
+fn pkcs8(key: &str) -> Result<String, GivenError> {
+    if key.contains("ENCRYPTED") {
+        return Err(GivenError::Encrypted);
+    }
+    let der = PrivateKeyDer::from_pem_slice(key.as_bytes()).map_err(|_| GivenError::Key)?;
+    let pkcs8 = match &der {
+        PrivateKeyDer::Pkcs8(key) => key.secret_pkcs8_der().to_vec(),
+        #[cfg(feature = "rsa")]
+        PrivateKeyDer::Pkcs1(key) => from_pkcs1(key.secret_pkcs1_der())?,
+        _ => return Err(GivenError::Key),
+    };
+    Ok(KeyPair::try_from(pkcs8).map_err(|_| GivenError::Key)?.serialize_pem())
+}
+
+#[cfg(feature = "rsa")]
+fn from_pkcs1(key: &[u8]) -> Result<Vec<u8>, GivenError> {
+    use aws_lc_rs::encoding::{AsDer, Pkcs8V1Der};
+    let pair = aws_lc_rs::rsa::KeyPair::from_der(key).map_err(|_| GivenError::Key)?;
+    let der: Pkcs8V1Der<'_> = pair.as_der().map_err(|_| GivenError::Key)?;
+    Ok(der.as_ref().to_vec())
+}
+
+#[cfg(test)]
+mod tests;
