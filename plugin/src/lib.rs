@@ -35,6 +35,13 @@ pub use parse::command;
 /// Runs one command line and says how the process ends.
 pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     let args: Vec<OsString> = args.into_iter().collect();
+    // Asked by this program itself, to have a process of its own for what may end it.
+    if let Some(request) = opensdn_module_process::compile_request(args.iter().cloned()) {
+        return opensdn_module_process::run(&request);
+    }
+    if let Some(request) = policy::module_info::request(&args) {
+        return policy::module_info::run(request);
+    }
     if let Some(words) = completion::words(&args) {
         // An error is not shown here: kubectl and the shell offer nothing then.
         let _ = Ui::plain(anstream::ColorChoice::Never, None)

@@ -6,8 +6,9 @@ use std::cell::OnceCell;
 use std::future::Future;
 
 use opensdn_error_chain::error_chain;
-use opensdn_policy_host::{Cache, Digest, Engine, LoadError, Metering, Policy};
-use opensdn_validate::Loader;
+use opensdn_module_process::BoundedProcess;
+use opensdn_policy_host::{Cache, Digest, Engine, Metering, Policy};
+use opensdn_validate::{Loader, ModuleError};
 
 use crate::cli::Global;
 use crate::exit::{Exit, Failure};
@@ -15,6 +16,11 @@ use crate::exit::{Exit, Failure};
 /// Evaluations at once. A command judges one object after the other, and each slot costs address
 /// space, which some machines limit.
 const CONCURRENT: u32 = 4;
+/// Memory of the process that reads a module from outside: more than the webhook gives it, as modules of
+/// JavaScript take most of a gigabyte on a machine with many processors.
+const MEBIBYTES: u64 = 2048;
+/// How else much is said.
+const MEBIBYTES_VARIABLE: &str = "KUBECTL_OPENSDN_COMPILER_MEBIBYTES";
 
 /// One command's runtime.
 pub(crate) struct Runtime {
@@ -22,6 +28,8 @@ pub(crate) struct Runtime {
     engine: OnceCell<Engine>,
     metering: Metering,
     cache: Option<Cache>,
+    /// This program again, to read and compile modules from outside.
+    process: Option<BoundedProcess>,
     /// Why nothing is cached, if that is not what the user wanted.
     uncached: Option<String>,
 }
@@ -30,7 +38,7 @@ impl Runtime {
     /// Starts the runtime; compiled policies are kept in the cache folder that `global` names.
     ///
     /// # Errors
-    /// The machine gives no threads.
+    /// The machine gives no threads, or a variable is no number.
     pub(crate) fn start(global: &Global) -> Result<Self, Failure> {
         let tokio = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(2)
@@ -45,7 +53,8 @@ impl Runtime {
             Ok(cache) => (cache, None),
             Err(error) => (None, Some(error_chain(&error))),
         };
-        Ok(Self { tokio, engine: OnceCell::new(), metering: Metering::Off, cache, uncached })
+        let (engine, metering, process) = (OnceCell::new(), Metering::Off, process()?);
+        Ok(Self { tokio, engine, metering, cache, process, uncached })
     }
 
     /// The same with an engine that counts what evaluations cost.
@@ -85,7 +94,8 @@ impl Runtime {
     /// # Errors
     /// There is no engine.
     pub(crate) fn loader(&self) -> Result<Loader<'_>, Failure> {
-        Ok(Loader { engine: self.engine()?, cache: self.cache.as_ref() })
+        let (cache, compiler) = (self.cache.as_ref(), self.process());
+        Ok(Loader { engine: self.engine()?, cache, compiler })
     }
 
     /// The policy of these bytes, compiled or from the cache.
@@ -96,8 +106,26 @@ impl Runtime {
         &self,
         bytes: &[u8],
         pinned: Option<Digest>,
-    ) -> Result<Result<Policy, LoadError>, Failure> {
-        let engine = self.engine()?;
-        Ok(self.block_on(Policy::load(engine, bytes, pinned, self.cache.as_ref())))
+    ) -> Result<Result<Policy, ModuleError>, Failure> {
+        let loader = self.loader()?;
+        Ok(self.block_on(loader.load(bytes, pinned)))
     }
+
+    /// What reads the bytes of modules from outside.
+    pub(crate) fn process(&self) -> Option<&BoundedProcess> {
+        self.process.as_ref()
+    }
+}
+
+fn process() -> Result<Option<BoundedProcess>, Failure> {
+    let mebibytes = match std::env::var(MEBIBYTES_VARIABLE) {
+        Ok(text) => text.parse().ok().filter(|mebibytes| (32..=65_536).contains(mebibytes)),
+        Err(_) => Some(MEBIBYTES),
+    };
+    let mebibytes = mebibytes.ok_or_else(|| {
+        let hint = "set it to mebibytes of memory, 32 to 65536, or unset it";
+        Failure::usage(format!("{MEBIBYTES_VARIABLE} is no such number"), hint)
+    })?;
+    // Where this program cannot be found, what is from outside is refused with the reason.
+    Ok(std::env::current_exe().ok().map(|program| BoundedProcess::new(program, mebibytes)))
 }

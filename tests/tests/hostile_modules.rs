@@ -83,11 +83,36 @@ pub(crate) fn nested_loops(count: usize) -> Result<Vec<u8>, Failed> {
     Ok(wat::parse_str(text + ")))")?)
 }
 
-fn policy(folder: &Path, arguments: &[&str]) -> Result<Output, Failed> {
+/// A module of types within each other, each of which names the one before: who followed them by
+/// recursion would overflow a stack.
+fn deep_types(count: usize) -> Result<Vec<u8>, Failed> {
+    let mut text = "(component (type (list u8))".to_owned();
+    for number in 0..count {
+        text.push_str(&format!(" (type (list {number}))"));
+    }
+    text.push_str(&format!(
+        " (core module $m (memory (export \"m\") 1) (func (export \"f\") (param i32 i32))
+            (func (export \"r\") (param i32 i32 i32 i32) (result i32) unreachable))
+          (core instance $i (instantiate $m))
+          (func (export \"describe\") (param \"it\" {count}) (canon lift (core func $i \"f\")
+            (memory $i \"m\") (realloc (func $i \"r\")))))"
+    ));
+    Ok(wat::parse_str(text)?)
+}
+
+/// The mebibytes that the plugin's compiler may take here.
+const COMPILER_MEBIBYTES: &str = "64";
+
+fn plugin(folder: &Path, arguments: &[&str]) -> Result<Command, Failed> {
     let mut command = Command::new(program("kubectl-opensdn")?);
-    command.arg("policy").args(arguments).current_dir(folder).stdin(Stdio::null());
+    command.args(arguments).current_dir(folder).stdin(Stdio::null());
     command.env_clear().env("HOME", "/nonexistent").env("XDG_CACHE_HOME", folder.join("cache"));
-    Ok(command.output()?)
+    command.env("KUBECTL_OPENSDN_COMPILER_MEBIBYTES", COMPILER_MEBIBYTES);
+    Ok(command)
+}
+
+fn run(folder: &Path, arguments: &[&str]) -> Result<Output, Failed> {
+    Ok(plugin(folder, arguments)?.output()?)
 }
 
 fn text(bytes: &[u8]) -> String {
@@ -95,23 +120,83 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-#[test]
-fn the_plugin_says_why_a_hostile_module_is_no_policy_and_ends_as_ever() -> Outcome {
+/// A folder with cases and a manifest to judge.
+fn project() -> Result<tempfile::TempDir, Failed> {
     let folder = tempfile::tempdir()?;
     fs::create_dir(folder.path().join("cases"))?;
     fs::write(
         folder.path().join("cases/case.yaml"),
         "object: {apiVersion: v1, kind: Thing, metadata: {name: x}}\nexpect: {findings: []}\n",
     )?;
-    for Hostile { name, bytes, said } in hostile_modules()? {
+    let manifest = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x, namespace: y}\n";
+    fs::write(folder.path().join("object.yaml"), manifest)?;
+    Ok(folder)
+}
+
+/// All that the webhook's compiler refuses, and what only the plugin does to a module: it looks into the
+/// bytes for who made it.
+fn hostile_to_the_plugin() -> Result<Vec<Hostile>, Failed> {
+    let mut hostile = hostile_modules()?;
+    let (name, said) = ("too-large", "takes more than the 64 MiB of the compiler");
+    hostile.push(Hostile { name, bytes: nested_loops(1_500)?, said });
+    let said = "type nesting is too deep";
+    hostile.push(Hostile { name: "deep-types", bytes: deep_types(100_000)?, said });
+    Ok(hostile)
+}
+
+#[test]
+fn the_plugin_says_why_a_hostile_module_is_no_policy_and_ends_as_ever() -> Outcome {
+    let folder = project()?;
+    let folder = folder.path();
+    for Hostile { name, bytes, said } in hostile_to_the_plugin()? {
         let file = format!("{name}.wasm");
-        fs::write(folder.path().join(&file), bytes)?;
-        let inspected = policy(folder.path(), &["inspect", &file])?;
+        fs::write(folder.join(&file), bytes)?;
+        let inspected = run(folder, &["policy", "inspect", &file])?;
         assert_eq!(inspected.status.code(), Some(1), "{name}: {inspected:?}");
-        assert!(text(&inspected.stdout).contains(said), "{name}: {}", text(&inspected.stdout));
-        let tested = policy(folder.path(), &["test", &file, "--cases", "cases"])?;
-        assert_eq!(tested.status.code(), Some(2), "{name}: {tested:?}");
-        assert!(text(&tested.stderr).contains(said), "{name}: {}", text(&tested.stderr));
+        let shown = text(&inspected.stdout);
+        assert!(shown.contains(said) && shown.contains(&file), "{name}: {shown}");
+        for arguments in [
+            &["policy", "test", &file, "--cases", "cases"][..],
+            &["policy", "run", &file, "-f", "object.yaml"],
+            &["policy", "explain", &file],
+        ] {
+            let refused = run(folder, arguments)?;
+            assert_eq!(refused.status.code(), Some(2), "{name}: {arguments:?}: {refused:?}");
+            let shown = text(&refused.stderr);
+            assert!(shown.contains(said) && shown.contains(&file), "{name}: {shown}");
+        }
     }
+    Ok(())
+}
+
+#[test]
+fn so_it_does_where_it_has_no_cache_and_where_manifests_are_validated() -> Outcome {
+    let folder = project()?;
+    let folder = folder.path();
+    for Hostile { name, bytes, said } in hostile_to_the_plugin()? {
+        let file = format!("{name}.wasm");
+        fs::write(folder.join(&file), &bytes)?;
+        let validated = run(folder, &["validate", "object.yaml", "--policy", &file])?;
+        assert_eq!(validated.status.code(), Some(2), "{name}: {validated:?}");
+        let shown = text(&validated.stderr);
+        // What the bytes show is said by those commands that are about one policy.
+        let said = if name == "deep-types" { "is no policy" } else { said };
+        assert!(shown.contains(said) && shown.contains(&file), "{name}: {shown}");
+
+        let mut inspect = plugin(folder, &["policy", "inspect", &file])?;
+        inspect.env_remove("HOME").env_remove("XDG_CACHE_HOME");
+        let inspected = inspect.output()?;
+        assert_eq!(inspected.status.code(), Some(1), "{name}: {inspected:?}");
+    }
+    // One that is none of that is loaded and judges, from a folder that is gone when it does.
+    let good = opensdn_policies::find("even-quorum").ok_or("it is built in")?;
+    // An empty custom section makes it another module, which is not part of the program.
+    fs::write(folder.join("good.wasm"), [good.bytes, &[0, 2, 1, b'0']].concat())?;
+    let mut inspect = plugin(folder, &["policy", "inspect", "good.wasm"])?;
+    inspect.env_remove("HOME").env_remove("XDG_CACHE_HOME");
+    inspect.env_remove("KUBECTL_OPENSDN_COMPILER_MEBIBYTES");
+    let inspected = inspect.output()?;
+    assert_eq!(inspected.status.code(), Some(0), "{inspected:?}");
+    assert!(text(&inspected.stdout).contains("even-quorum"), "{inspected:?}");
     Ok(())
 }

@@ -53,8 +53,8 @@ impl Error {
 
 /// What the binary does: it is the webhook or, asked by the webhook, its compiler.
 pub fn main() -> ExitCode {
-    match policies::compiler::compile_request(std::env::args_os()) {
-        Some(request) => policies::compiler::run(&request),
+    match opensdn_module_process::compile_request(std::env::args_os()) {
+        Some(request) => opensdn_module_process::run(&request),
         None => run_to_completion(Args::parse()),
     }
 }

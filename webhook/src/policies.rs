@@ -13,7 +13,6 @@
 
 pub mod args;
 pub(crate) mod check;
-pub(crate) mod compiler;
 mod demand;
 pub mod engines;
 mod entry;

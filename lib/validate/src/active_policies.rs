@@ -255,7 +255,7 @@ impl Wanted {
         bytes: &[u8],
     ) -> Result<(), Error> {
         let policy = loader.load(bytes, None).await.map_err(|error| {
-            let hint = "build it with `kubectl opensdn policy build`";
+            let hint = error.hint().unwrap_or("build it with `kubectl opensdn policy build`");
             Error::input("unusable-policy", format!("{place} is no policy"), hint).because(&error)
         })?;
         let name = policy.metadata().name.clone();

@@ -45,7 +45,7 @@ pub use error::{Category, Error};
 pub use fix::validate_and_fix;
 use inputs::{Input, Inputs};
 use judge::{Judge, ReadPaths};
-pub use loader::Loader;
+pub use loader::{Loader, ModuleError};
 use located::{Located, of_text};
 use report::{Location, Step, ValidationReport};
 use schemas::Schemas;

@@ -33,7 +33,7 @@ static WORLD: LazyLock<Mutex<World>> = LazyLock::new(|| {
 
 fn try_run(task: &Task) -> Result<Validated, Error> {
     let world = WORLD.lock().unwrap_or_else(PoisonError::into_inner);
-    let loader = Loader { engine: &world.engine, cache: Some(&world.cache) };
+    let loader = Loader { engine: &world.engine, cache: Some(&world.cache), compiler: None };
     world.tokio.block_on(Box::pin(validate(loader, task, None)))
 }
 

@@ -6,7 +6,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use clap::Args;
-use opensdn_policy_host::{Limits, LoadError, Meter, Metering, Policy};
+use opensdn_policy_host::{Limits, Meter, Metering, Policy};
+use opensdn_validate::ModuleError;
 
 use super::module_info::ModuleInfo;
 use super::project::{ProjectFile, ProjectLimits};
@@ -60,7 +61,8 @@ impl DevPolicy {
 /// # Errors
 /// It is no policy, has another version than asked for, or the engine does not start.
 pub(crate) fn load(runtime: &Runtime, module: &Module) -> Result<Policy, Failure> {
-    let policy = runtime.load(&module.bytes, None)?.map_err(|error| refusal(module, &error))?;
+    let policy =
+        runtime.load(&module.bytes, None)?.map_err(|error| refusal(runtime, module, &error))?;
     let has = &policy.metadata().version;
     match &module.version {
         Some(wanted) if wanted != has => {
@@ -73,7 +75,7 @@ pub(crate) fn load(runtime: &Runtime, module: &Module) -> Result<Policy, Failure
 }
 
 /// Why the module is not used.
-fn refusal(module: &Module, error: &LoadError) -> Failure {
+fn refusal(runtime: &Runtime, module: &Module, error: &ModuleError) -> Failure {
     let message = format!("{} is not a policy that can be used", module.origin);
     let hint = format!(
         "what it is and what it lacks: kubectl opensdn policy inspect {}",
@@ -82,23 +84,15 @@ fn refusal(module: &Module, error: &LoadError) -> Failure {
             None => module.origin.to_string(),
         }
     );
-    let failure = Failure::new(Exit::Usage, fault(error), message, hint);
+    if let Some(hint) = error.hint() {
+        return Failure::new(Exit::Usage, error.fault(), message, hint).because(error);
+    }
+    let failure = Failure::new(Exit::Usage, error.fault(), message, hint);
     // What the bytes show is clearer than what the compiler says of them.
-    match ModuleInfo::of(&module.bytes).problems {
+    let info = runtime.block_on(ModuleInfo::by_process(runtime.process(), &module.bytes));
+    match info.problems {
         problems if problems.is_empty() => failure.because(error),
         problems => Failure { causes: problems, ..failure },
-    }
-}
-
-/// One word for programs.
-pub(crate) fn fault(error: &LoadError) -> &'static str {
-    match error {
-        LoadError::Digest { .. } => "digest-mismatch",
-        LoadError::Compile(_) => "not-a-component",
-        LoadError::Import(_) => "forbidden-import",
-        LoadError::World(_) => "wrong-world",
-        LoadError::Describe(_) => "cannot-describe-itself",
-        LoadError::Metadata(_) => "wrong-description",
     }
 }
 

@@ -1,19 +1,31 @@
 //! What a file of WebAssembly is, without running it: its world, what it wants from the host, who
-//! made it. Works for what is no policy too, so that the reason can be shown. Deliberately not
+//! made it. Works for what is no policy too, so that the reason can be shown. The bytes may be
+//! anybody's, so a process with limits reads them, which is this program again. Deliberately not
 //! here: what a policy says of itself, for which it must run.
 
-use opensdn_policy_host::ALLOWED_IMPORTS;
+use std::ffi::OsString;
+use std::future::pending;
+use std::io::{self, Read as _, Write as _};
+use std::process::ExitCode;
+
+use opensdn_module_process::{BoundedProcess, Ended, restrict};
+use opensdn_policy_host::{ALLOWED_IMPORTS, MAX_TEXT_BYTES, cut};
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use wasmparser::{KnownCustom, Parser, Payload};
 use wit_parser::decoding::{DecodedWasm, decode};
 use wit_parser::{Resolve, WorldItem, WorldKey};
 
 /// What every policy exports.
 const EXPORTS: [&str; 3] = ["describe", "mutate", "validate"];
+/// The argument that makes this program read a module for another process; the mebibytes of memory that it
+/// may take follow.
+const INSPECT: &str = "inspect-module";
+/// So many of each are shown; no policy has more.
+const MAX_SHOWN: usize = 200;
 
 /// What the bytes are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Form {
     /// A WebAssembly component.
@@ -25,7 +37,7 @@ pub(crate) enum Form {
 }
 
 /// What the bytes show of themselves.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ModuleInfo {
     /// What the bytes are.
@@ -41,7 +53,7 @@ pub(crate) struct ModuleInfo {
 }
 
 /// A part of the producers section.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Producer {
     /// `language`, `processed-by`, `sdk`.
     pub(crate) role: String,
@@ -52,25 +64,67 @@ pub(crate) struct Producer {
 }
 
 impl ModuleInfo {
-    /// Looks at the bytes.
-    pub(crate) fn of(bytes: &[u8]) -> Self {
-        let form = form(bytes);
-        let mut info = Self {
-            form,
-            imports: Vec::new(),
-            exports: Vec::new(),
-            producers: producers(bytes),
-            problems: Vec::new(),
+    /// Has a process of its own look at the bytes. What that cannot is a problem of the module.
+    pub(crate) async fn by_process(process: Option<&BoundedProcess>, bytes: &[u8]) -> Self {
+        let Some(process) = process else {
+            return Self::unread(bytes, "this program cannot start itself again".to_owned());
         };
-        match form {
-            Form::NotWebAssembly => info.problems.push("it is not WebAssembly".to_owned()),
-            Form::CoreModule => info.problems.push(
+        let mebibytes = process.mebibytes();
+        let arguments = [INSPECT.into(), mebibytes.to_string().into()];
+        let ended = process.run(&arguments, bytes, pending()).await;
+        let died_of = ended.as_ref().and_then(Ended::died_of);
+        let why = match ended {
+            Some(Ended::Done(answer)) => match serde_json::from_slice(&answer) {
+                Ok(info) => return info,
+                Err(error) => error.to_string(),
+            },
+            Some(Ended::OutOfMemory) => format!("to read it takes more than {mebibytes} MiB"),
+            Some(Ended::Interrupted(why) | Ended::Refused(_, why) | Ended::Full(why)) => why,
+            Some(Ended::OutOfTime | Ended::Crashed(_)) | None => died_of.unwrap_or_default(),
+        };
+        Self::unread(bytes, why)
+    }
+
+    fn unread(bytes: &[u8], why: String) -> Self {
+        let problems = vec![format!("its bytes cannot be read: {why}")];
+        Self { problems, ..Self::empty(form(bytes)) }
+    }
+
+    fn empty(form: Form) -> Self {
+        let (imports, exports) = (Vec::new(), Vec::new());
+        Self { form, imports, exports, producers: Vec::new(), problems: Vec::new() }
+    }
+
+    /// Looks at the bytes.
+    fn of(bytes: &[u8]) -> Self {
+        let mut info = Self { producers: producers(bytes), ..Self::empty(form(bytes)) };
+        info.look(bytes);
+        info.shorten();
+        info
+    }
+
+    /// What a module says is as long as it likes.
+    fn shorten(&mut self) {
+        let short = |text: &mut String| *text = cut(text, MAX_TEXT_BYTES).into_owned();
+        self.producers.truncate(MAX_SHOWN);
+        for Producer { role, name, version } in &mut self.producers {
+            [role, name, version].into_iter().for_each(short);
+        }
+        for texts in [&mut self.imports, &mut self.exports, &mut self.problems] {
+            texts.truncate(MAX_SHOWN);
+            texts.iter_mut().for_each(short);
+        }
+    }
+
+    fn look(&mut self, bytes: &[u8]) {
+        match self.form {
+            Form::NotWebAssembly => self.problems.push("it is not WebAssembly".to_owned()),
+            Form::CoreModule => self.problems.push(
                 "it is a core module, not a component; make one with `kubectl opensdn policy build`"
                     .to_owned(),
             ),
-            Form::Component => info.look_inside(bytes),
+            Form::Component => self.look_inside(bytes),
         }
-        info
     }
 
     fn look_inside(&mut self, bytes: &[u8]) {
@@ -104,6 +158,33 @@ impl ModuleInfo {
             if !self.exports.iter().any(|name| name == export) {
                 self.problems.push(format!("it does not export {export}"));
             }
+        }
+    }
+}
+
+/// How much memory this process may take, if it is to read a module for another.
+pub(crate) fn request(arguments: &[OsString]) -> Option<u64> {
+    match arguments {
+        [_, verb, mebibytes] if verb == INSPECT => mebibytes.to_str()?.parse().ok(),
+        _ => None,
+    }
+}
+
+/// That process, whole.
+pub(crate) fn run(mebibytes: u64) -> ExitCode {
+    let answer = || -> io::Result<()> {
+        restrict(mebibytes)?;
+        let mut bytes = Vec::new();
+        io::stdin().read_to_end(&mut bytes)?;
+        let answer = serde_json::to_vec(&ModuleInfo::of(&bytes))?;
+        io::stdout().write_all(&answer)
+    };
+    match answer() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            // Where nothing reads it, the exit code still says that there is no answer.
+            let _said = writeln!(io::stderr(), "{error}");
+            ExitCode::FAILURE
         }
     }
 }

@@ -12,4 +12,4 @@ mod source;
 pub use inactive::{inactive, interests, judges, named};
 pub use plan::{CLOSED_GROUPS, bind};
 pub use problem::{Fault, Problem};
-pub use source::{Source, built_in_bytes, parse};
+pub use source::{Source, built_in_bytes, is_built_in, parse};

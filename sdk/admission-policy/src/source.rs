@@ -111,6 +111,12 @@ pub fn built_in_bytes(name: &str) -> Option<&'static [u8]> {
     opensdn_policies::find(name).map(|&BuiltIn { bytes, .. }| bytes)
 }
 
+/// Whether these are the bytes of a built-in policy, which are part of this program.
+#[must_use]
+pub fn is_built_in(bytes: &[u8]) -> bool {
+    opensdn_policies::ALL.iter().any(|built_in| *built_in.bytes == *bytes)
+}
+
 fn digest(module: &Module) -> Result<Option<Digest>, Problem> {
     let wrong = |message: String| {
         let hint = "write sha256: and the output of `sha256sum` on the module";

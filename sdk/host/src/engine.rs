@@ -108,7 +108,9 @@ impl Engine {
         &self.meter
     }
 
-    pub(crate) fn metering(&self) -> Metering {
+    /// What it counts.
+    #[must_use]
+    pub fn metering(&self) -> Metering {
         self.metering
     }
 

@@ -72,7 +72,7 @@ impl Direct {
         names: &[PathBuf],
         settings: PathBuf,
     ) -> Result<Value, Failed> {
-        let loader = Loader { engine: &self.engine, cache: Some(&self.cache) };
+        let loader = Loader { engine: &self.engine, cache: Some(&self.cache), compiler: None };
         let settings = Some(settings);
         let operator = Operator::TfOperator;
         let policies = vec![Path::new(super::ROOT).join(super::SECRET_KEYS)];

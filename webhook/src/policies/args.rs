@@ -3,9 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use opensdn_module_process::DEFAULT_MEBIBYTES;
 use opensdn_policy_host::Limits;
-
-use super::compiler::DEFAULT_MEBIBYTES;
 
 /// Where policies come from, and what an evaluation may take.
 #[derive(Clone, Debug, clap::Args)]

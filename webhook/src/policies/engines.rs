@@ -2,10 +2,10 @@
 
 use std::path::PathBuf;
 
+use opensdn_module_process::Compiler;
 use opensdn_policy_host::{Cache, CacheError, Engine, EngineError};
 
 use super::args::PolicyArgs;
-use super::compiler::Compiler;
 
 /// Why policies have nothing to run on.
 #[derive(Debug, thiserror::Error)]
@@ -44,7 +44,7 @@ impl Engines {
     }
 
     /// Modules are compiled by this program in a process of its own, which is
-    /// `policies/compiler.rs`. Without a cache folder, where the code would go, nothing
+    /// `lib/module-process`. Without a cache folder, where the code would go, nothing
     /// changes: only built-in modules are compiled, in this process.
     #[must_use]
     pub fn compiled_by(mut self, program: PathBuf) -> Self {

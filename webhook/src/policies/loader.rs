@@ -1,5 +1,5 @@
 //! Loads modules off the threads that answer reviews, each of them once. Where the bytes come from
-//! is in `module_store.rs`, the process that compiles them in `compiler.rs`, what is remembered of
+//! is in `module_store.rs`, the process that compiles them in `lib/module-process`, what is remembered of
 //! them in `loader/table.rs`, who may compile in `loader/turns.rs`.
 
 mod table;
@@ -9,10 +9,10 @@ use std::collections::HashSet;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use opensdn_admission_policy::{Fault, Problem};
+use opensdn_admission_policy::{Fault, Problem, is_built_in};
+use opensdn_module_process::{Compiled, Compiler};
 use opensdn_policy_host::{Cache, Digest, Engine, LoadError, Policy};
 
-use super::compiler::{Compiled, Compiler};
 use table::Table;
 use turns::{Origin, Turns};
 
@@ -125,8 +125,7 @@ impl Loader {
         if let Some(known) = self.find(digest).await {
             return known;
         }
-        let is_built_in = opensdn_policies::ALL.iter().any(|built_in| *built_in.bytes == *bytes);
-        let origin = if is_built_in { Origin::BuiltIn } else { Origin::Outside };
+        let origin = if is_built_in(&bytes) { Origin::BuiltIn } else { Origin::Outside };
         self.compile_in_turn(bytes, digest, origin).await
     }
 
@@ -196,7 +195,7 @@ impl Loader {
             Compiled::Done => self.load_compiled(digest).await?.ok_or_else(|| {
                 LoaderError::interrupted("the compiled module is not in the cache".to_owned())
             }),
-            Compiled::Refused(why) => Err(LoaderError::refused(why)),
+            Compiled::Refused { why, .. } => Err(LoaderError::refused(why)),
             Compiled::OutOfMemory { mebibytes } => Err(LoaderError::out_of_memory(mebibytes)),
             Compiled::Full { folder, why } => {
                 let folder_name = folder.display();

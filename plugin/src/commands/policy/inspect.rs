@@ -4,7 +4,8 @@ use std::io::{self, Write};
 
 use clap::Args;
 use opensdn_error_chain::error_chain;
-use opensdn_policy_host::{Index, Interest, LoadError, Message, Metadata, Policy, Step};
+use opensdn_policy_host::{Index, Interest, Message, Metadata, Policy, Step};
+use opensdn_validate::ModuleError;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
@@ -13,7 +14,6 @@ use crate::cli::Global;
 use crate::exit::{Exit, Failure};
 use crate::output::{Answer, Output};
 use crate::policy::answer::{bytes, place, severity, step_name};
-use crate::policy::dev_policy::fault;
 use crate::policy::module_info::{Form, ModuleInfo};
 use crate::policy::reference::Module;
 use crate::runtime::Runtime;
@@ -123,8 +123,10 @@ struct MessageAnswer {
 impl Inspect {
     pub(crate) fn run(&self, global: &Global, ui: &mut Ui) -> Result<Exit, Failure> {
         let module = Module::find(self.policy.as_deref())?;
-        let loaded = Runtime::start(global)?.load(&module.bytes, None)?;
-        let inspection = PolicyInspection::of(&module, &loaded);
+        let runtime = Runtime::start(global)?;
+        let loaded = runtime.load(&module.bytes, None)?;
+        let info = runtime.block_on(ModuleInfo::by_process(runtime.process(), &module.bytes));
+        let inspection = PolicyInspection::of(&module, info, &loaded);
         let width = ui.layout().width;
         ui.answer(&inspection, |out| inspection.write(width, out))?;
         Ok(if loaded.is_ok() { Exit::Done } else { Exit::Findings })
@@ -132,13 +134,13 @@ impl Inspect {
 }
 
 impl PolicyInspection {
-    fn of(module: &Module, loaded: &Result<Policy, LoadError>) -> Self {
-        let mut info = ModuleInfo::of(&module.bytes);
+    fn of(module: &Module, mut info: ModuleInfo, loaded: &Result<Policy, ModuleError>) -> Self {
         if let Err(error) = loaded {
             // What the bytes show is clearer than what the linker says; what a policy says of
-            // itself only shows when it runs.
-            if info.problems.is_empty() {
-                info.problems.push(error_chain(error));
+            // itself, and what it takes to compile it, only shows when that is done.
+            let hint = error.hint().map(|hint| format!("{}; {hint}", error_chain(error)));
+            if hint.is_some() || info.problems.is_empty() {
+                info.problems.insert(0, hint.unwrap_or_else(|| error_chain(error)));
             }
         }
         Self {
@@ -148,7 +150,7 @@ impl PolicyInspection {
             world: loaded.is_ok().then_some("opensdn:policy/policy@1.0.0"),
             info,
             description: loaded.as_ref().ok().map(|policy| Description::of(policy.metadata())),
-            fault: loaded.as_ref().err().map(fault),
+            fault: loaded.as_ref().err().map(ModuleError::fault),
         }
     }
 
