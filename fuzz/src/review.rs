@@ -11,7 +11,7 @@ use opensdn_policy_host::{
 };
 use opensdn_webhook::{
     active::ActivePolicies,
-    admission::{Admission, Claimed, Labels, ReviewBackend},
+    admission::{Admission, Claimed, Labels, Purpose, ReviewBackend},
     claims::Holder,
     metrics::Metrics,
     server::{Call, Reviewer as _},
@@ -46,7 +46,14 @@ pub struct Review {
 struct Quiet;
 
 impl ReviewBackend for Quiet {
-    async fn claim(&self, _: Holder, _: Vec<Claim>, _: Vec<Claim>, _: bool, _: Instant) -> Claimed {
+    async fn claim(
+        &self,
+        _: Holder,
+        _: Vec<Claim>,
+        _: Vec<Claim>,
+        _: Purpose,
+        _: Instant,
+    ) -> Claimed {
         Claimed::default()
     }
 

@@ -47,7 +47,7 @@ pub trait ReviewBackend: Send + Sync + 'static {
         holder: Holder,
         claims: Vec<Claim>,
         old: Vec<Claim>,
-        dry_run: bool,
+        purpose: Purpose,
         deadline: Instant,
     ) -> impl Future<Output = Claimed> + Send;
 
@@ -64,6 +64,17 @@ pub trait ReviewBackend: Send + Sync + 'static {
 /// Labels of an object.
 pub type Labels = std::collections::BTreeMap<String, String>;
 
+/// What claims are taken for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// Nothing will be stored.
+    DryRun,
+    /// A create, which the API server refuses if an object of that name is stored.
+    Create,
+    /// A write that stores the object whether it is there or not: an update, a server-side apply.
+    Write,
+}
+
 /// What came of taking claims.
 #[derive(Clone, Debug, Default)]
 pub struct Claimed {
@@ -73,6 +84,8 @@ pub struct Claimed {
     pub held_by: Vec<Option<String>>,
     /// Claims that could not be taken for another reason.
     pub failures: Vec<EvalFailure>,
+    /// An object of that name is stored: no claim was taken, as the create cannot succeed.
+    pub name_is_taken: bool,
 }
 
 /// An AdmissionPolicy is read as a whole, and as a tree its settings can become sixteen times as
@@ -134,9 +147,11 @@ impl<S: ReviewBackend> Admission<S> {
                 }
                 _ => Vec::new(),
             };
-            let held_by = self.take_claims(review, &mut verdict, old, context.deadline).await;
-            if !retry.wait(&held_by, context.deadline).await {
-                return Decision::of(verdict.findings, verdict.failures);
+            let claimed = self.take_claims(review, &mut verdict, old, context.deadline).await;
+            if !retry.wait(&claimed.held_by, context.deadline).await {
+                let name_is_taken = claimed.name_is_taken;
+                let decision = Decision::of(verdict.findings, verdict.failures);
+                return Decision { name_is_taken, ..decision };
             }
         }
     }
@@ -177,33 +192,33 @@ impl<S: ReviewBackend> Admission<S> {
         findings
     }
 
-    /// Returns who holds those that other objects have.
+    /// What is in the way is in the verdict, too.
     async fn take_claims(
         &self,
         review: &Review<'_>,
         verdict: &mut Verdict,
         old: Vec<Claim>,
         deadline: Instant,
-    ) -> Vec<Option<String>> {
+    ) -> Claimed {
         let claims = std::mem::take(&mut verdict.claims);
         // What it needs it had already. Its owner may have the claim, and wait to go until this is written;
         // the claim controller hands it over then.
         if review.changes_only_owners() {
-            return Vec::new();
+            return Claimed::default();
         }
         let Some(holder) = review.holder().filter(|_| !claims.is_empty() && !verdict.denies())
         else {
-            return Vec::new();
+            return Claimed::default();
         };
-        let claimed = self.backend.claim(holder, claims, old, review.is_dry_run(), deadline).await;
-        verdict.findings.extend(claimed.findings);
-        verdict.failures.extend(claimed.failures);
-        claimed.held_by
+        let mut claimed = self.backend.claim(holder, claims, old, review.purpose(), deadline).await;
+        verdict.findings.append(&mut claimed.findings);
+        verdict.failures.append(&mut claimed.failures);
+        claimed
     }
 
     fn record(&self, review: &Review<'_>, step: Step, decision: &Decision) {
         let verdict = if decision.denies() {
-            if decision.findings.iter().any(Finding::denies) {
+            if decision.name_is_taken || decision.findings.iter().any(Finding::denies) {
                 metrics::Verdict::Denied
             } else {
                 metrics::Verdict::Failed

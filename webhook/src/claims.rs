@@ -38,6 +38,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use crate::metrics::Metrics;
 use cache::Cache;
+use decide::Presence;
 use holder::Holders;
 use take::Acquisition;
 
@@ -112,6 +113,24 @@ impl Claims {
             Ok(Ok(result)) => result,
             Ok(Err(_)) => Err(ClaimError::Broken),
             Err(_) => Err(ClaimError::Deadline),
+        }
+    }
+
+    /// Whether another object of the holder's name is stored now, so that a create of it is refused: its
+    /// claims would keep their keys from everybody until they are released. Where that cannot be known in
+    /// time, the claims are taken, as for a name that is free.
+    pub async fn is_name_taken(&self, holder: &Holder, deadline: Instant) -> bool {
+        let stored = holder.with_pointer("");
+        match timeout_at(deadline, self.inner.holders.presence(&stored)).await {
+            Ok(Ok(Presence::Stored { uid, .. })) => uid != holder.uid,
+            Ok(Ok(Presence::Absent | Presence::NotServed)) | Err(_) => false,
+            Ok(Err(error)) => {
+                tracing::debug!(
+                    error = opensdn_runtime::error_chain(&error),
+                    "failed to look whether the name of a new object is taken"
+                );
+                false
+            }
         }
     }
 

@@ -22,7 +22,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use crate::active::ActivePolicies;
-use crate::admission::{Admission, Claimed, Labels, ReviewBackend};
+use crate::admission::{Admission, Claimed, Labels, Purpose, ReviewBackend};
 use crate::args::{Args, Run};
 use crate::audit::Audit;
 use crate::certificates::Bundle;
@@ -221,10 +221,13 @@ impl ReviewBackend for ReviewContext {
         holder: Holder,
         claims: Vec<Claim>,
         old: Vec<Claim>,
-        dry_run: bool,
+        purpose: Purpose,
         deadline: Instant,
     ) -> Claimed {
-        let result = if dry_run {
+        if purpose == Purpose::Create && self.claims.is_name_taken(&holder, deadline).await {
+            return Claimed { name_is_taken: true, ..Claimed::default() };
+        }
+        let result = if purpose == Purpose::DryRun {
             self.claims.check(&holder, &claims, deadline).await
         } else {
             self.claims.take(&holder, &claims, &old, deadline).await.map(|guard| {
@@ -236,7 +239,7 @@ impl ReviewBackend for ReviewContext {
             Err(ClaimError::Held(conflicts)) => {
                 let findings = conflicts.iter().map(finding).collect();
                 let held_by = conflicts.into_iter().map(|conflict| conflict.held.uid).collect();
-                Claimed { findings, held_by, failures: Vec::new() }
+                Claimed { findings, held_by, ..Claimed::default() }
             }
             Err(error) => {
                 let failures = failures(&claims, &error_chain(&error));

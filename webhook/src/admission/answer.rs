@@ -10,6 +10,9 @@ use serde::Serialize;
 
 use super::{review::Review, text};
 
+/// Causes for programs; a person has the message, which says how many more there are.
+const CAUSES: usize = 200;
+
 /// What becomes of the request.
 #[derive(Debug, Default)]
 pub(super) struct Decision {
@@ -17,6 +20,8 @@ pub(super) struct Decision {
     pub(super) failures: Vec<EvalFailure>,
     pub(super) patch: json_patch::Patch,
     pub(super) unapplied: Vec<UnappliedPatch>,
+    /// An object of that name is stored, so it cannot be created.
+    pub(super) name_is_taken: bool,
 }
 
 impl Decision {
@@ -26,10 +31,17 @@ impl Decision {
 
     /// Whether no policy has anything to say, in any mode.
     pub(super) fn is_silent(&self) -> bool {
-        self.findings.is_empty() && self.failures.is_empty() && self.unapplied.is_empty()
+        !self.name_is_taken
+            && self.findings.is_empty()
+            && self.failures.is_empty()
+            && self.unapplied.is_empty()
     }
 
     pub(super) fn denies(&self) -> bool {
+        self.name_is_taken || self.policies_deny()
+    }
+
+    fn policies_deny(&self) -> bool {
         self.findings.iter().any(Finding::denies) || self.failures.iter().any(EvalFailure::denies)
     }
 }
@@ -96,10 +108,18 @@ struct Cause {
 impl Answer<'_> {
     pub(super) fn into_bytes(self) -> Bytes {
         let Self { review, step, decision } = self;
-        let denies = decision.denies();
-        let Decision { findings, failures, patch, unapplied } = &decision;
-        let message = denies.then(|| text::refusal(&review.subject(), findings, failures));
-        let status = message.as_deref().map(|message| status(message, findings, failures));
+        let (denies, policies_deny) = (decision.denies(), decision.policies_deny());
+        let Decision { findings, failures, patch, unapplied, .. } = &decision;
+        let message = denies.then(|| {
+            if policies_deny {
+                text::refusal(&review.subject(), findings, failures)
+            } else {
+                format!("{} already exists", review.subject())
+            }
+        });
+        let status = message.as_deref().map(|message| {
+            if policies_deny { status(message, findings, failures) } else { exists(message) }
+        });
         let patch = (step == Step::Mutate && !denies && !patch.0.is_empty())
             .then(|| encode(patch))
             .flatten();
@@ -126,6 +146,11 @@ pub(super) fn refusal(uid: &str, code: u16, reason: &str, message: &str) -> Byte
     })
 }
 
+/// As the API server says it of a create whose name is taken: clients act by the reason.
+fn exists(message: &str) -> Status<'_> {
+    Status { status: "Failure", code: 409, reason: "AlreadyExists", message, details: None }
+}
+
 fn status<'a>(message: &'a str, findings: &[Finding], failures: &[EvalFailure]) -> Status<'a> {
     let denials = findings.iter().filter(|finding| finding.denies());
     let causes: Vec<Cause> = denials
@@ -139,6 +164,7 @@ fn status<'a>(message: &'a str, findings: &[Finding], failures: &[EvalFailure]) 
             message: text::failure(failure),
             field: String::new(),
         }))
+        .take(CAUSES)
         .collect();
     let judged = findings.iter().any(Finding::denies);
     let (code, reason) = if judged { (403, "Forbidden") } else { (500, "InternalError") };
@@ -154,17 +180,16 @@ fn encode(patch: &json_patch::Patch) -> Option<JsonPatch> {
 fn annotations(decision: &Decision) -> BTreeMap<&'static str, String> {
     let Decision { findings, failures, unapplied, .. } = decision;
     let mut annotations = BTreeMap::new();
-    let mut add = |key, mut values: Vec<String>| {
-        values.sort();
-        values.dedup();
+    let mut add = |key, values: String| {
         if !values.is_empty() {
-            annotations.insert(key, values.join(","));
+            annotations.insert(key, values);
         }
     };
-    add("findings", findings.iter().map(|one| format!("{}/{}", one.policy, one.code)).collect());
+    let found = findings.iter().map(|one| format!("{}/{}", one.policy, one.code));
+    add("findings", text::listed(found));
     let failed = |one: &EvalFailure| format!("{}/{}", one.policy, one.reason.category());
-    add("failures", failures.iter().map(failed).collect());
-    add("unapplied-patches", unapplied.iter().map(|one| one.policy.clone()).collect());
+    add("failures", text::listed(failures.iter().map(failed)));
+    add("unapplied-patches", text::listed(unapplied.iter().map(|one| one.policy.clone())));
     annotations
 }
 

@@ -10,7 +10,7 @@ use opensdn_policy_host::{
     scan::{self, Document, Found, ScanError, Slot},
 };
 
-use super::{Labels, answer, answer::Decision, members::member, unjudged};
+use super::{Labels, Purpose, answer, answer::Decision, members::member, unjudged};
 use crate::{
     active::{ActiveSet, Places},
     claims::Holder,
@@ -203,8 +203,23 @@ impl<'f> Review<'f> {
         &self.namespace
     }
 
-    pub(super) fn is_dry_run(&self) -> bool {
-        self.dry_run
+    pub(super) fn purpose(&self) -> Purpose {
+        match self.operation {
+            _ if self.dry_run => Purpose::DryRun,
+            Operation::Create if self.subresource.is_empty() && !self.is_applied() => {
+                Purpose::Create
+            }
+            _ => Purpose::Write,
+        }
+    }
+
+    /// Whether the object comes from a server-side apply, as far as can be known. Of one whose name has been
+    /// taken meanwhile the API server makes an update by itself.
+    fn is_applied(&self) -> bool {
+        let metadata = self.object.and_then(|object| member(object.text(), "metadata"));
+        metadata
+            .and_then(|metadata| member(metadata, "managedFields"))
+            .is_some_and(|fields| fields.contains("\"Apply\""))
     }
 
     /// Who would hold a claim: the object that will be stored.
@@ -291,11 +306,8 @@ impl<'f> Review<'f> {
 
     /// One line per refused or unanswered review; allowed ones only at level debug.
     pub(super) fn log(&self, step: Step, verdict: metrics::Verdict, decision: &Decision) {
-        let codes = || {
-            let codes: Vec<&str> =
-                decision.findings.iter().map(|finding| finding.code.as_str()).collect();
-            codes.join(",")
-        };
+        let codes =
+            || super::text::listed(decision.findings.iter().map(|finding| finding.code.clone()));
         for failure in &decision.failures {
             tracing::error!(
                 uid = &*self.uid,
@@ -306,11 +318,8 @@ impl<'f> Review<'f> {
                 failure.reason
             );
         }
-        let unapplied = || {
-            let policies: Vec<&str> =
-                decision.unapplied.iter().map(|one| one.policy.as_str()).collect();
-            policies.join(",")
-        };
+        let unapplied =
+            || super::text::listed(decision.unapplied.iter().map(|one| one.policy.clone()));
         let quiet = matches!(verdict, metrics::Verdict::Allowed);
         if quiet {
             tracing::debug!(uid = &*self.uid, ?step, operation = ?self.operation,

@@ -15,7 +15,7 @@ use opensdn_policy_host::{
 use serde_json::{Value, json};
 use tokio::{sync::Mutex, time::Instant};
 
-use super::{Admission, Claimed, Labels, ReviewBackend};
+use super::{Admission, Claimed, Labels, Purpose, ReviewBackend};
 use crate::{
     active::ActivePolicies,
     claims::Holder,
@@ -26,8 +26,10 @@ use crate::{
 /// Records the claims it is asked for; refuses those whose key is `held`.
 #[derive(Default)]
 struct Around {
-    taken: Mutex<Vec<(Holder, Vec<Claim>, bool)>>,
+    taken: Mutex<Vec<(Holder, Vec<Claim>, Purpose)>>,
     held: bool,
+    /// Another object has the name.
+    name_is_taken: bool,
     /// The UID of who holds them.
     held_by: Option<String>,
     lookup: owners::Lagging,
@@ -39,7 +41,7 @@ impl ReviewBackend for Arc<Around> {
         holder: Holder,
         claims: Vec<Claim>,
         _: Vec<Claim>,
-        dry_run: bool,
+        purpose: Purpose,
         _: Instant,
     ) -> Claimed {
         let findings = claims.iter().filter(|_| self.held).map(|claim| Finding {
@@ -54,23 +56,24 @@ impl ReviewBackend for Arc<Around> {
         let findings: Vec<Finding> = findings.collect();
         let held_by = findings.iter().map(|_| self.held_by.clone()).collect();
         let mut taken = self.taken.lock().await;
-        taken.push((holder, claims, dry_run));
+        taken.push((holder, claims, purpose));
         self.lookup.asked(taken.len());
-        Claimed { findings, held_by, failures: Vec::new() }
+        let name_is_taken = self.name_is_taken && purpose == Purpose::Create;
+        Claimed { findings, held_by, name_is_taken, ..Claimed::default() }
     }
 
     async fn check_policy(&self, object: &str) -> Vec<Finding> {
         assert!(object.contains("AdmissionPolicy"));
-        let wrong = object.contains("colour").then(|| Finding {
+        let wrong = object.matches("colour").enumerate().map(|(number, _)| Finding {
             policy: "admission-policy".to_owned(),
             mode: Mode::Enforce,
-            code: "OSDN4005".to_owned(),
+            code: format!("OSDN{}", 4005 + number),
             severity: Severity::Deny,
             pointer: "/spec/settings".to_owned(),
             message: "colour is no setting".to_owned(),
             hint: String::new(),
         });
-        wrong.into_iter().collect()
+        wrong.collect()
     }
 
     fn namespace_labels(&self, _: &str) -> Option<Arc<Labels>> {
@@ -279,8 +282,8 @@ async fn claims_are_taken_only_after_every_policy_allowed() {
     let response = bench.validate(link_local("metrics")).await;
     assert_eq!(response["allowed"], true, "{response}");
     let taken = bench.around.taken.lock().await;
-    let (holder, claims, dry_run) = taken.first().unwrap();
-    assert_eq!((&*holder.name, &*holder.uid, *dry_run), ("metrics", "u2", false));
+    let (holder, claims, purpose) = taken.first().unwrap();
+    assert_eq!((&*holder.name, &*holder.uid, *purpose), ("metrics", "u2", Purpose::Create));
     assert!(claims.iter().any(|claim| claim.key == "169.254.20.1:80"), "{claims:?}");
     drop(taken);
 
@@ -288,6 +291,28 @@ async fn claims_are_taken_only_after_every_policy_allowed() {
     refused["spec"]["ip"] = json!("127.0.0.1");
     assert_eq!(bench.validate(refused).await["allowed"], false);
     assert_eq!(bench.around.taken.lock().await.len(), 1, "a refused object claims nothing");
+}
+
+#[tokio::test]
+async fn a_create_whose_name_is_taken_is_refused_as_the_api_server_refuses_it() {
+    let around = Around { name_is_taken: true, ..Around::default() };
+    let bench = bench_around(&[CLAIMS], around, |_| {}).await;
+    let response = bench.validate(link_local("metrics")).await;
+    let status = &response["status"];
+    assert_eq!(response["allowed"], false, "{response}");
+    assert_eq!((&status["code"], &status["reason"]), (&json!(409), &json!("AlreadyExists")));
+    let message = status["message"].as_str().unwrap();
+    assert!(message.ends_with("LinkLocalService tf/metrics already exists"), "{message}");
+
+    // Of a server-side apply the API server makes an update, and a dry run stores nothing.
+    let mut applied = link_local("metrics");
+    applied["metadata"]["managedFields"] = json!([{"manager": "kubectl", "operation": "Apply"}]);
+    assert_eq!(bench.validate(applied).await["allowed"], true);
+    let mut dry = review("CREATE", link_local("metrics"), Value::Null);
+    dry["request"]["dryRun"] = json!(true);
+    assert_eq!(bench.answer(Step::Validate, dry.to_string()).await["allowed"], true);
+    let purposes: Vec<Purpose> = bench.around.taken.lock().await.iter().map(|one| one.2).collect();
+    assert_eq!(purposes, [Purpose::Create, Purpose::Write, Purpose::DryRun]);
 }
 
 #[tokio::test]
@@ -473,4 +498,21 @@ async fn a_generated_name_is_printed_with_a_star() {
     let response = bench.validate(object).await;
     let message = response["status"]["message"].as_str().unwrap();
     assert!(message.contains("Vrouter tf/vrouter-*"), "{message}");
+}
+
+/// The schema bounds lists, but not those of a forged review.
+#[tokio::test]
+async fn an_answer_is_bounded_however_much_is_wrong() {
+    let bench = bench(&[], false).await;
+    let object = json!({"apiVersion": "opensdn.io/v1alpha1", "kind": "AdmissionPolicy",
+        "metadata": {"name": "p"}, "spec": {"settings": vec!["colour"; 20_000]}});
+    let answer = bench.validate(object).await;
+    assert_eq!(answer["allowed"], false);
+    assert!(answer.to_string().len() < 256 << 10, "{} bytes", answer.to_string().len());
+    let message = answer["status"]["message"].as_str().unwrap();
+    assert!(message.starts_with("20000 problems in AdmissionPolicy p:"), "{}", &message[..80]);
+    assert!(message.ends_with(" more; fix these and apply again to see the rest"));
+    assert_eq!(answer["status"]["details"]["causes"].as_array().unwrap().len(), 200);
+    let findings = answer["auditAnnotations"]["findings"].as_str().unwrap();
+    assert!(findings.ends_with(",+19980") && findings.len() < 1_000, "{findings}");
 }

@@ -1,13 +1,22 @@
 //! Findings as a person reads them.
 
+use std::collections::BTreeSet;
+
 use opensdn_policy_host::{
     EvalFailure, FailureMode, Finding, Group, Mode, Severity, UnappliedPatch, group,
 };
 
 /// The API server cuts all warnings short once they pass 4,096 characters together.
 const WARNINGS: usize = 3_900;
-/// So many places of one mistake are written into a warning; a refusal has all.
+/// So many places of one mistake are written into a warning.
 const PLACES: usize = 3;
+/// So many are written into a refusal. No object of our kinds has more lists and maps of the most items
+/// than a person reads; a forged review may name any number.
+const REFUSED_PLACES: usize = 100;
+/// Bytes of all lines of a refusal, but for the one that passes them.
+const REFUSAL: usize = 128 << 10;
+/// Codes that are written into one line of the log, and entries into one annotation of the audit log.
+const CODES: usize = 20;
 
 /// `/spec/services/vrouters/0/spec` as `spec.services.vrouters[0].spec`.
 pub(super) fn field(pointer: &str) -> String {
@@ -68,19 +77,39 @@ pub(super) fn failure(failure: &EvalFailure) -> String {
     one_line(&format!("policy {}: {} -> {consequence}", failure.policy, failure.reason))
 }
 
-/// The whole refusal: every reason, one a line.
+/// These texts, each once, and how many more there are.
+pub(super) fn listed(texts: impl Iterator<Item = String>) -> String {
+    let texts: BTreeSet<String> = texts.collect();
+    let shown = texts.iter().take(CODES).map(String::as_str).collect::<Vec<_>>().join(",");
+    match texts.len().saturating_sub(CODES) {
+        0 => shown,
+        more => format!("{shown},+{more}"),
+    }
+}
+
+/// The whole refusal: every reason, one a line. There are as many as fit, and it says how many do not.
 pub(super) fn refusal(subject: &str, findings: &[Finding], failures: &[EvalFailure]) -> String {
     let denials = group(findings.iter().filter(|finding| finding.denies()));
     let lines: Vec<String> = denials
         .iter()
-        .map(|group| line(group, usize::MAX))
+        .map(|group| line(group, REFUSED_PLACES))
         .chain(failures.iter().filter(|one| one.denies()).map(failure))
         .collect();
     let count = match lines.len() {
         1 => "1 problem".to_owned(),
         number => format!("{number} problems"),
     };
-    format!("{count} in {}:\n  {}", one_line(subject), lines.join("\n  "))
+    let mut text = format!("{count} in {}:", one_line(subject));
+    for (number, line) in lines.iter().enumerate() {
+        if text.len() > REFUSAL {
+            let rest = lines.len() - number;
+            text.push_str(&format!("\n  {rest} more; fix these and apply again to see the rest"));
+            break;
+        }
+        text.push_str("\n  ");
+        text.push_str(line);
+    }
+    text
 }
 
 /// What passes with a warning, the most severe first; as many as the API server returns uncut.
