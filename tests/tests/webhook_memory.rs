@@ -1,14 +1,17 @@
-//! What callers can make a replica hold: ten thousand connections, half-sent heads and bodies of the worst
-//! shapes do not take it beyond the memory of its pod, and it judges meanwhile. Where a cgroup can be had it
+//! What callers can make a replica hold: ten thousand connections, half-sent handshakes and heads, and bodies
+//! of the worst shapes do not take it beyond the memory of its pod, and it judges meanwhile. Where a cgroup can be had it
 //! is in one of that size, with the compiler that it starts, as in a pod; elsewhere what it had resident is
 //! looked at. Each limit by itself is tested in `webhook/tests/http/abuse.rs`.
 
 use std::io::Write as _;
 use std::net::SocketAddr;
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use futures::future::join_all;
+use k8s_openapi::api::admissionregistration::v1::ValidatingWebhookConfiguration;
 use kube::api::PostParams;
 use kube::{Api, Client, Config};
 use opensdn_crds::link_local_service::LinkLocalService;
@@ -26,6 +29,12 @@ use serde_json::json;
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+use tokio_rustls::rustls::pki_types::pem::PemObject as _;
+use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
+use tokio_rustls::rustls::{ClientConfig, RootCertStore};
+use tokio_util::task::AbortOnDropHandle;
 
 use crate::hostile_modules::nested_loops;
 
@@ -94,6 +103,58 @@ fn most_resident(process: u32) -> Result<u64, Failed> {
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).ok_or("no VmHWM")?;
     let kib: u64 = line.trim().trim_end_matches(" kB").parse()?;
     Ok(kib >> 10)
+}
+
+/// Heads of requests that are sent halfway at once, again and again.
+const HALF_HEADS: usize = 1_500;
+/// As long as the server reads before it must end, and a little less.
+const HALF_HEAD: usize = 15 << 10;
+
+/// What a caller needs for a whole TLS handshake with the webhook.
+async fn connector(sandbox: &Sandbox) -> Result<TlsConnector, Failed> {
+    let configurations: Api<ValidatingWebhookConfiguration> = Api::all(sandbox.client()?);
+    let configuration = configurations.get("opensdn-webhook").await?;
+    let entry = configuration.webhooks.into_iter().flatten().next().ok_or("an entry")?;
+    let bundle = entry.client_config.ca_bundle.ok_or("a bundle")?;
+    let mut roots = RootCertStore::empty();
+    for certificate in CertificateDer::pem_slice_iter(&bundle.0) {
+        roots.add(certificate?)?;
+    }
+    let config = ClientConfig::builder().with_root_certificates(roots).with_no_client_auth();
+    Ok(TlsConnector::from(Arc::new(config)))
+}
+
+/// A connection whose handshake is whole, and whose request is not: half a head, and nothing more.
+async fn half_head(
+    address: SocketAddr,
+    tls: &TlsConnector,
+    path: &str,
+) -> Result<TlsStream<TcpStream>, Failed> {
+    let stream = TcpStream::connect(address).await?;
+    let mut stream = tls.connect(ServerName::try_from("127.0.0.1")?, stream).await?;
+    let mut head = format!("POST {path} HTTP/1.1\r\nx: ").into_bytes();
+    head.resize(HALF_HEAD, b'x');
+    stream.write_all(&head).await?;
+    stream.flush().await?;
+    Ok(stream)
+}
+
+/// A crowd of them, each replaced when the server has closed it out, until the task is ended; how many
+/// there were in all.
+async fn half_heads(address: SocketAddr, tls: TlsConnector, path: String, sent: Arc<AtomicUsize>) {
+    let mut held = Vec::new();
+    loop {
+        for _ in 0..10 {
+            let next = (0..HALF_HEADS / 10).map(|_| half_head(address, &tls, &path));
+            // Whom the server closes out, or who comes too late, is replaced.
+            let made: Vec<_> = join_all(next).await.into_iter().flatten().collect();
+            sent.fetch_add(made.len(), Ordering::Relaxed);
+            held.extend(made);
+            let beyond = held.len().saturating_sub(HALF_HEADS);
+            held.drain(..beyond);
+        }
+        tokio::task::yield_now().await;
+    }
 }
 
 /// Half of them say nothing; the others begin a TLS handshake and leave it there.
@@ -211,6 +272,17 @@ async fn ten_thousand_connections_and_the_worst_bodies_stay_within_the_pods_memo
     limit.check(&product, "ten thousand connections that say nothing")?;
     a_good_review_passes(&sandbox, "meanwhile", "169.254.9.2").await?;
 
+    let tls = connector(&sandbox).await?;
+    let heads = Arc::new(AtomicUsize::default());
+    let half_heads = half_heads(backend.serve, tls, path.clone(), Arc::clone(&heads));
+    let half_heads = AbortOnDropHandle::new(tokio::spawn(half_heads));
+    eventually("half a head has come in on more connections than there may be", async || {
+        heads.load(Ordering::Relaxed) > CROWD / 2
+    })
+    .await;
+    assert!(is_alive(backend.admin).await);
+    limit.check(&product, "heads of requests that are sent halfway")?;
+
     let mut config = Config::new(format!("https://{}", backend.serve).parse()?);
     config.accept_invalid_certs = true;
     config.proxy_url = None;
@@ -225,6 +297,7 @@ async fn ten_thousand_connections_and_the_worst_bodies_stay_within_the_pods_memo
     compiled.and(sent)?;
     assert!(is_alive(backend.admin).await);
     limit.check(&product, "a compilation beside the bodies")?;
+    drop(half_heads);
     a_good_review_passes(&sandbox, "good", "169.254.9.1").await?;
     drop((crowd, product));
     Ok(())
