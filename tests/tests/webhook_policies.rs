@@ -9,6 +9,7 @@ pub(crate) mod modules;
 mod repair;
 mod replica;
 mod tampering;
+mod unreadable;
 mod versions;
 
 use std::sync::Arc;
