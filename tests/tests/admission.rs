@@ -118,7 +118,7 @@ async fn a_create_of_a_name_that_exists_keeps_no_key_from_another_object() -> Ou
     let other = world.send(&create, &link_local("third", "169.254.77.1")).await?;
     assert!(!other.ok && other.err.contains("already taken"), "{}", other.err);
 
-    // What writes whether it is there or not goes on to do so; and who is gone is in nobody's way.
+    // What writes whether it is there or not continues to; and what is gone is in no one's way.
     for (name, ip) in [("first", "169.254.77.3"), ("fourth", "169.254.77.4")] {
         let apply = ["apply", "--server-side", "--force-conflicts"];
         let applied = world.send(&apply, &link_local(name, ip)).await?;

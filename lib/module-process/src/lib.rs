@@ -2,7 +2,7 @@
 //! limits: the program starts itself again, with other arguments. So a module cannot end or hang the
 //! webhook or the plugin, whatever is in it. `process.rs` is such a process as its parent sees it,
 //! `limits.rs` as it sees itself; `compiler.rs` compiles by one. Deliberately not here: which modules
-//! there are, and what to tell a user of one that is refused.
+//! there are, and what a user can do about one that is refused.
 
 mod compiler;
 mod limits;
