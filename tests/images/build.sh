@@ -4,8 +4,9 @@
 # they are not in deploy/. Programs come from Debian's archive, jars from Maven's; what has been
 # built before is found again.
 #
-#   build.sh redis | rabbitmq | zookeeper | cassandra | stand-in
-#   build.sh cassandra-3.11 --jars    OpenSDN's own version, which no image is made of: Debian has no Java 8
+#   build.sh redis | rabbitmq | zookeeper | cassandra | cassandra-3.11 | stand-in
+#
+# cassandra-3.11 is OpenSDN's own version. It needs Java 8, which of Debian's suites only sid has.
 #
 # The last is a program of ours, tests/stand-in, for components whose own image cannot be had.
 # In the folder of each: `packages`, names and upstream versions for apt; `Dockerfile`; `root`,
@@ -19,11 +20,13 @@ source deploy/images/program.sh
 
 service=${1:-}
 readonly service folder=tests/images/$service
-[ -n "$service" ] && { [ -f "$folder/Dockerfile" ] || [ -f "$folder/pom.xml" ] && [ -n "${2:-}" ]; } || {
-  echo "usage: build.sh redis|rabbitmq|zookeeper|cassandra|stand-in" >&2
+[ -n "$service" ] && { [ -f "$folder/Dockerfile" ] || { [ -f "$folder/pom.xml" ] && [ -n "${2:-}" ]; }; } || {
+  echo "usage: build.sh redis|rabbitmq|zookeeper|cassandra|cassandra-3.11|stand-in" >&2
   exit 2
 }
-readonly SUITE=bookworm
+# Of Debian, unless the list of packages names another.
+suite=$(sed -n 's/^# suite: //p' "$folder/packages" 2>/dev/null) || true
+readonly suite=${suite:-bookworm}
 # The plugin of Maven that copies jars, and the jars that are for other machines.
 readonly COPY_JARS=org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies
 readonly OTHER_MACHINES='-(osx|windows)-|-linux-(aarch_64|riscv64)'
@@ -38,8 +41,9 @@ debian_root() { # debian_root FOLDER
   local packages
   need_for_images mmdebstrap mmdebstrap
   packages=$(grep -v '^#' "$folder/packages" | paste -sd,)
+  # Lists are signed, and those of a mirror that lags behind are good enough.
   mmdebstrap --quiet --mode=root --variant=extract --include="$packages" \
-    --aptopt='APT::Install-Recommends "false"' "$SUITE" "$1" >&2 ||
+    --aptopt='APT::Install-Recommends "false"' --aptopt='Acquire::Check-Valid-Until "false"' "$suite" "$1" >&2 ||
     image_stop "apt did not give $packages" \
       "apt-cache madison NAME, for the version in $folder/packages"
   # shellcheck disable=SC2086 # patterns
@@ -96,6 +100,7 @@ make_context() { # make_context FOLDER
   habitable "$root"
   [ ! -f "$folder/pom.xml" ] || locked_jars "$root/jars"
   [ ! -d "$folder/root" ] || cp -r "$folder/root/." "$root/"
+  [ ! -d "$folder/bin" ] || cp -r "$folder/bin" "$1/"
 }
 
 # For servers that run as processes of this machine.
