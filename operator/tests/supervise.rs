@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 const WAIT: &str = include_str!("../templates/common/wait.sh.j2");
 const SUPERVISE: &str = include_str!("../templates/common/supervise.sh.j2");
+const CHECK_OF_RABBITMQ: &str = include_str!("../templates/rabbitmq/check-rabbitmq.sh.j2");
 const LONGEST: Duration = Duration::from_secs(60);
 
 /// Supervises that command by a file in the folder, where its output goes too.
@@ -281,4 +282,19 @@ fn the_address_of_a_node_in_a_network_is_found_among_those_of_its_interfaces() {
     // That of the pod, where it will do.
     assert_eq!(found("10.1.0.0/23", "10.1.1.7"), "hostip = 10.1.1.7\nother = a@b\n");
     assert_eq!(found("10.1.1.7/32", "fd00::1"), "hostip = 10.1.1.7\nother = a@b\n");
+}
+
+/// Files of a member that has just been added reach its node a minute later, or more.
+#[test]
+fn rabbitmq_passes_its_check_while_its_files_are_to_come_and_not_when_it_has_been_silent() {
+    let folder = tempfile::tempdir().unwrap();
+    let alive = folder.path().join("alive");
+    let check = CHECK_OF_RABBITMQ.replace("/tmp/rabbitmq.alive", &alive.display().to_string());
+    let passes = || Command::new("bash").args(["-c", &check]).status().unwrap().success();
+    assert!(passes(), "it waits for its files");
+    fs::write(&alive, "").unwrap();
+    assert!(passes(), "it has just answered");
+    let ago = Command::new("touch").arg("--date=10 minutes ago").arg(&alive).status();
+    assert!(ago.unwrap().success());
+    assert!(!passes(), "it is silent");
 }

@@ -3,6 +3,10 @@
 //! - One member comes before another goes; one that comes runs and has caught up before it is counted.
 //! - A member that stays has to serve before anything is changed, so that at most one is missing by our doing.
 //! - The leader goes last, and is started again last.
+//! - A pod that cannot start, and is of an earlier template, is made again before all else: it may be that template
+//!   that keeps it, and no member is missed for it.
+
+use std::collections::BTreeSet;
 
 use super::{Change, Joins, Leaves, Member, View};
 use crate::ensemble::record::Record;
@@ -37,6 +41,8 @@ pub struct Seat {
     pub has_lost_data: bool,
     /// Whether it is terminating.
     pub is_going: bool,
+    /// Whether it does not run, and Kubernetes says why.
+    pub is_stuck: bool,
 }
 
 /// What is done next.
@@ -75,6 +81,9 @@ pub fn next(now: &Situation<'_>) -> Step {
             pod.pod
         ));
     }
+    if let Some(step) = make_stuck_again(pods, &view.serving) {
+        return step;
+    }
     // One that is neither member nor wanted. Where it is made again nothing is free yet, unless a member is missing.
     let is_misplaced = |pod: &&Seat| {
         !pod.address.is_empty() && !view.has(&pod.address) && !wanted.contains(&pod.address)
@@ -107,6 +116,19 @@ pub fn next(now: &Situation<'_>) -> Step {
         return Step::Wait(format!("{} of {} pods are there", pods.len(), wanted.len()));
     }
     restart(now)
+}
+
+/// One pod that cannot start, and whose template has changed since: with that it never may. So what a user has put
+/// right takes effect, whether the members have a quorum or not.
+#[must_use]
+pub fn make_stuck_again(pods: &[Seat], serving: &BTreeSet<String>) -> Option<Step> {
+    if pods.iter().any(|pod| pod.is_going) {
+        return None;
+    }
+    let is_it = |pod: &&Seat| pod.is_outdated && pod.is_stuck && !serving.contains(&pod.address);
+    let pod = pods.iter().find(is_it)?;
+    let why = "it cannot start, and is not of the last template";
+    Some(Step::Restart { pod: pod.pod.clone(), why })
 }
 
 /// The member is made again as one that has nothing yet, so that it votes only when it has caught up: with one

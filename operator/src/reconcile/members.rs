@@ -1,7 +1,7 @@
 //! The members of a service that counts them itself: looked at before anything of them is changed, and then one
 //! thing is. What is next is decided in [`crate::ensemble::plan`].
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use time::OffsetDateTime;
 use super::fetch::{CLOCKS_DIFFER, Fetched};
 use super::{Context, Error, apply};
 use crate::build::{Members, Valid};
-use crate::ensemble::plan::{Seat, Situation, Step, next};
+use crate::ensemble::plan::{Seat, Situation, Step, make_stuck_again, next};
 use crate::ensemble::{Access, Change, Ensemble, Leaves, View};
 use crate::ensembles::simulated::Pods;
 use crate::exec::InPods;
@@ -95,7 +95,8 @@ pub(super) async fn plan(
     let plan = match View::of(&answers, |host| address_of(fetched, host), has_left) {
         Err(why) => {
             members.waits = Some(("NoQuorum", no_quorum(&why.0, members.had_quorum)));
-            None
+            let step = make_stuck_again(&seats, &BTreeSet::new());
+            step.map(|step| Plan { ensemble, access, view: View::default(), step })
         }
         Ok(view) => {
             members.record = members.record.as_seen(&view).with(&valid.addresses);
@@ -155,7 +156,7 @@ fn simulated(
     Some(ctx.simulated.as_ref()?.of(&uid, &**real, pods))
 }
 
-/// A member is started again only when the service itself says that it can be spared.
+/// A member that serves is started again only when the service itself says that it can be spared.
 async fn if_spared(
     ensemble: &dyn Ensemble,
     access: &Access,
@@ -164,7 +165,8 @@ async fn if_spared(
     step: Step,
 ) -> Step {
     let Step::Restart { pod, .. } = &step else { return step };
-    let is_it = |seat: &&Seat| seat.pod == *pod && view.has(&seat.address);
+    let serves = |address: &str| view.has(address) && view.serving.contains(address);
+    let is_it = |seat: &&Seat| seat.pod == *pod && serves(&seat.address);
     let Some(seat) = seats.iter().find(is_it) else { return step };
     match ensemble.may_spare(access, &seat.address).await {
         Ok(None) => step,
@@ -277,6 +279,7 @@ fn seats(fetched: &Fetched, valid: &Valid) -> Vec<Seat> {
             || has_old_certificates(pod, valid),
         has_lost_data: pod.has_lost_data,
         is_going: pod.is_going,
+        is_stuck: pod.trouble.is_some(),
     };
     fetched.pods.iter().map(seat).collect()
 }
@@ -343,13 +346,15 @@ mod tests {
         let authorities = Authorities::first(&CaProfile::new("test CA"), now).unwrap();
         let access = Access::new(&authorities, now, Arc::new(Nowhere)).unwrap();
         let members = vec![Member { id: 1, host: "a".to_owned() }];
-        let view = View { members, ..View::default() };
+        let serving = ["a".to_owned()].into();
+        let view = View { members, serving, ..View::default() };
         let seats = ["a", "z"].map(|address| Seat {
             pod: format!("on-{address}"),
             address: address.to_owned(),
             is_outdated: true,
             has_lost_data: false,
             is_going: false,
+            is_stuck: false,
         });
         let step = Step::Restart { pod: pod.to_owned(), why: "it is not of the last template" };
         if_spared(&Says(says), &access, &view, &seats, step).await

@@ -25,6 +25,7 @@ struct Placed {
     serves: bool,
     is_outdated: bool,
     has_lost_data: bool,
+    is_stuck: bool,
 }
 
 fn addresses(all: &[&str]) -> Vec<String> {
@@ -82,7 +83,8 @@ impl World {
             if pod.address.is_empty() {
                 pod.address = free.unwrap_or_default();
             } else {
-                pod.serves = !pod.has_lost_data && !self.lost.contains(&pod.address);
+                pod.serves =
+                    !pod.has_lost_data && !pod.is_stuck && !self.lost.contains(&pod.address);
             }
         }
         let new: Vec<_> = self.serving().into_iter().filter(|one| !self.has(one)).collect();
@@ -138,6 +140,7 @@ impl World {
                 is_outdated: pod.is_outdated,
                 has_lost_data: pod.has_lost_data,
                 is_going: false,
+                is_stuck: pod.is_stuck,
             })
             .collect();
         let (joins, leaves) = (self.joins, self.leaves);
@@ -276,6 +279,50 @@ fn pods_of_another_template_are_started_again_one_by_one_the_leader_last() {
             .collect();
         assert_eq!(restarted, ["1", "2", "0"]);
     }
+}
+
+#[test]
+fn one_that_the_last_template_keeps_from_starting_is_the_only_one_and_is_made_again_when_that_is_undone()
+ {
+    for seed in 0..100 {
+        let mut world = World::new(&["a", "b", "c"], seed);
+        world.settle();
+        // The first that was made again does not start.
+        world.pods.get_mut(&1).unwrap().is_stuck = true;
+        for ordinal in [0, 2] {
+            world.pods.get_mut(&ordinal).unwrap().is_outdated = true;
+        }
+        world.pods.get_mut(&1).unwrap().serves = false;
+        for _ in 0..20 {
+            world.pass_time();
+            assert!(matches!(world.step(), Step::Wait(_)), "the others stay as they are");
+        }
+        for pod in world.pods.values_mut() {
+            pod.is_outdated = pod.is_stuck;
+        }
+        let steps = world.settle();
+        assert!(matches!(&steps[..], [Step::Restart { pod, .. }] if pod == "1"), "{steps:?}");
+    }
+}
+
+#[test]
+fn without_a_quorum_those_that_cannot_start_are_made_again_one_by_one_and_no_others() {
+    let seat = |pod: &str, is_stuck, is_outdated| Seat {
+        pod: pod.to_owned(),
+        address: String::new(),
+        is_outdated,
+        has_lost_data: false,
+        is_going: false,
+        is_stuck,
+    };
+    let none = BTreeSet::new();
+    let runs = [seat("0", false, true), seat("1", true, false)];
+    assert_eq!(make_stuck_again(&runs, &none), None);
+    let mut stuck = [seat("0", true, true), seat("1", true, true)];
+    let step = make_stuck_again(&stuck, &none);
+    assert!(matches!(step, Some(Step::Restart { pod, .. }) if pod == "0"));
+    stuck[0].is_going = true;
+    assert_eq!(make_stuck_again(&stuck, &none), None);
 }
 
 #[test]
