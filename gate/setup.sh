@@ -6,7 +6,7 @@
 #   setup.sh cluster      and the programs of a control plane
 #   setup.sh gate         and the gate's own tools; in CI as root also what real nodes need
 #   setup.sh lab          and what real nodes need: packages of Debian, as root
-#   setup.sh servers      and what is tried as a server outside of pods: the same
+#   setup.sh servers      and what is tried as a server, outside of pods and in them: the same
 set -euo pipefail
 cd "$(dirname "$0")/.."
 source gate/cache.sh
@@ -184,7 +184,8 @@ EOT
   [ -d "$(rustc --print sysroot)/lib/rustlib/$target/lib" ] || add_with_rustup target "$target"
 }
 
-# What is tried as a server outside of pods; nothing of it is started.
+# What is tried as a server outside of pods, where nothing of it is started; what images of servers are made of; and the
+# clients of these.
 servers() {
   is_root_with_apt || stop "the servers that are tried need packages of Debian, which only root installs" "sudo make setup-lab"
   local policy=/usr/sbin/policy-rc.d
@@ -195,6 +196,11 @@ servers() {
   debian_packages "servers that are tried" <<'EOT'
 /usr/sbin/rabbitmq-server rabbitmq-server
 /usr/bin/java openjdk-17-jre-headless
+/usr/bin/mvn maven
+/usr/bin/mmdebstrap mmdebstrap
+/usr/lib/python3/dist-packages/kazoo/__init__.py python3-kazoo
+/usr/lib/python3/dist-packages/pika/__init__.py python3-pika
+/usr/lib/python3/dist-packages/cassandra/__init__.py python3-cassandra
 EOT
 }
 

@@ -25,14 +25,23 @@ const OF_REDIS: [&str; 12] = [
     "date",
 ];
 
-/// Loads the images, installs the operator, and returns when its pods are ready.
+/// Loads the images, also that of Redis, installs the operator, and returns when its pods are ready.
 ///
 /// # Errors
 /// Says which step failed.
 pub async fn install(sandbox: &Sandbox) -> Result<(), Failed> {
     let lab = sandbox.lab().ok_or("the sandbox has no real nodes")?;
-    lab.load_image(DevelopmentImage::of_ours(NAME)?.archive()).await?;
     lab.load_image(DevelopmentImage::of_installed(REDIS_IMAGE, &OF_REDIS)?.archive()).await?;
+    install_alone(sandbox).await
+}
+
+/// Loads the image of the operator, installs it, and returns when its pods are ready.
+///
+/// # Errors
+/// Says which step failed.
+pub async fn install_alone(sandbox: &Sandbox) -> Result<(), Failed> {
+    let lab = sandbox.lab().ok_or("the sandbox has no real nodes")?;
+    lab.load_image(DevelopmentImage::of_ours(NAME)?.archive()).await?;
     for step in &opensdn_deploy::operator()? {
         installer::apply(sandbox, step).await?;
     }

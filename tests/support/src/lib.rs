@@ -15,6 +15,8 @@ pub mod fault_proxy;
 pub mod image;
 pub mod installer;
 pub mod kubectl;
+pub mod lab_client;
+pub mod lab_image;
 pub mod lab_operator;
 pub mod lab_product;
 pub mod lab_under_load;

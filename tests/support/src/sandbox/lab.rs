@@ -27,6 +27,7 @@ mod wiring;
 use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -51,6 +52,7 @@ use super::binaries::{Binaries, BinariesError, NodeBinaries};
 use super::certificates::CertificateError;
 use super::control_plane::{LAB_API_SERVER_PORT, Site};
 use super::program::{ProgramError, wait_until};
+use super::surroundings::Surroundings;
 use forwarder::Forwarder;
 use machine::Machine;
 use names::Name;
@@ -330,6 +332,21 @@ impl Lab {
     pub async fn load_image(&self, archive: &Path) -> Result<(), LabError> {
         let running: Vec<_> = self.nodes().filter_map(|node| node.running().ok()).collect();
         try_join_all(running.iter().map(|node| node.import(archive))).await.map(drop)
+    }
+
+    /// Runs shell lines on a node, beside its programs; `what` they are for gets an error when one fails.
+    ///
+    /// # Errors
+    /// There is no such node, it does not run, or a line fails.
+    pub fn run_on(&self, node: &str, what: &str, script: &str) -> Result<String, LabError> {
+        Ok(self.node(node)?.running()?.machine.run(what, script)?)
+    }
+
+    /// The command that runs a program of this machine in the network of the control plane, from which every node is
+    /// reached; its arguments are still to be added.
+    #[must_use]
+    pub fn beside_control_plane(&self, program: &Path) -> Command {
+        Surroundings::NetworkOf(self.network.control.process()).command(program)
     }
 
     /// Each node's name, address, and the process whose namespaces are the node's while it runs.
