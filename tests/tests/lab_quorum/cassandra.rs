@@ -14,6 +14,7 @@ const CASSANDRA: Service = Service {
     name: "configdb1",
     data: "/var/lib/contrail/database",
     client: "cassandra_client.py",
+    beside: &[("nodemanager", 8103), ("provisioner", 8199)],
 };
 
 async fn start(nodes: u8, members: usize) -> Result<World, Failed> {

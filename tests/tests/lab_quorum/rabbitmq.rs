@@ -14,6 +14,7 @@ const RABBITMQ: Service = Service {
     name: "rabbitmq1",
     data: "/var/lib/contrail/rabbitmq",
     client: "rabbitmq_client.py",
+    beside: &[],
 };
 const SECRET: &str = "rabbitmq1-secret";
 /// With what OpenSDN sets a partition is healed by dropping one side, whose messages are lost with it.

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use opensdn_testing::kubectl::{Said, kubectl, read, send};
 use opensdn_testing::lab_client::LabClient;
 use opensdn_testing::sandbox::Sandbox;
-use opensdn_testing::sandbox::lab::Lab;
+use opensdn_testing::sandbox::lab::{Lab, TOOLS_IMAGE};
 use opensdn_testing::{Failed, Outcome, lab_image, lab_operator};
 use serde_json::{Value, json};
 
@@ -35,6 +35,8 @@ pub(super) struct Service {
     pub(super) data: &'static str,
     /// The script of its client.
     pub(super) client: &'static str,
+    /// The containers beside it, of OpenSDN's own images, and the ports on which they would listen.
+    pub(super) beside: &'static [(&'static str, u16)],
 }
 
 /// Nodes, the operator, and the service.
@@ -65,7 +67,9 @@ impl World {
             world.label(node).await?;
         }
         let mut settings = settings;
-        settings["containers"] = json!([{"name": service.word, "image": image}]);
+        let beside = service.beside.iter().map(|(name, port)| stand_in(name, *port));
+        let own = json!({"name": service.word, "image": image});
+        settings["containers"] = std::iter::once(own).chain(beside).collect();
         let object =
             json!({"metadata": {"name": service.name}, "spec": {"serviceConfiguration": settings}});
         let (field, is_list) = service.field;
@@ -263,6 +267,12 @@ impl World {
         }
         seen
     }
+}
+
+/// A container that does nothing but listen.
+fn stand_in(name: &str, port: u16) -> Value {
+    let listen = format!("trap 'exit 0' TERM; httpd -p {port}; while :; do sleep 1; done");
+    json!({"name": name, "image": TOOLS_IMAGE, "command": ["sh", "-c", listen]})
 }
 
 /// Status, reason and message of a condition.

@@ -17,6 +17,7 @@ const ZOOKEEPER: Service = Service {
     name: "zookeeper1",
     data: "/var/lib/contrail/zookeeper",
     client: "zookeeper_client.py",
+    beside: &[],
 };
 const ALL: [&str; 3] = ["node-1", "node-2", "node-3"];
 /// Longer than until the operator looks at the members again, several times.
