@@ -127,6 +127,7 @@ async fn a_drain_waits_for_a_missing_member_and_without_a_quorum_no_member_is_ta
     world.says("NoQuorum", "nothing is changed until they do").await?;
     let before = world.stateful_set("{.metadata.generation}").await;
     world.unlabel("node-3").await?;
+    // Nothing shows that nothing is done.
     tokio::time::sleep(LOOKED_AGAIN).await;
     assert_eq!(world.stateful_set("{.metadata.generation}").await, before);
     world.label("node-3").await?;
@@ -166,6 +167,7 @@ async fn members_are_started_again_one_by_one_the_leader_last_and_only_one_with_
                 order.push(node);
             }
         }
+        // A member takes several seconds.
         tokio::time::sleep(Duration::from_millis(500)).await;
     }
     world.ready_on(&ALL).await?;
@@ -176,6 +178,7 @@ async fn members_are_started_again_one_by_one_the_leader_last_and_only_one_with_
     world.set_image("opensdn-tests-zookeeper:missing").await?;
     let does_not_start = async || world.trouble().await.contains("ImagePull");
     world.until("one does not start", does_not_start).await?;
+    // Nothing shows that nothing is done.
     tokio::time::sleep(LOOKED_AGAIN).await;
     assert_eq!(world.ready_pods().await, 2, "the others are left alone");
     world.writes_go_on().await?;
