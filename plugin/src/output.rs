@@ -61,18 +61,39 @@ impl DocumentFormat {
     /// Writes the answer in its envelope.
     pub(crate) fn write<A: Answer>(self, answer: &A, out: &mut dyn Write) -> io::Result<()> {
         let document = Envelope { api_version: API_VERSION, kind: A::KIND, answer };
-        match self {
-            Self::Json => {
-                serde_json::to_writer_pretty(&mut *out, &document)?;
-                out.write_all(b"\n")
-            }
-            Self::Yaml => {
-                // As text first: an error of the stream must stay one.
-                let text = serde_saphyr::to_string(&document).map_err(io::Error::other)?;
-                out.write_all(text.as_bytes())
-            }
+        let json = || serde_json::to_string_pretty(&document).map_err(io::Error::other);
+        // As text first: an error of the stream must stay one.
+        let mut text = match self {
+            Self::Json => json()? + "\n",
+            Self::Yaml => serde_saphyr::to_string(&document).map_err(io::Error::other)?,
+        };
+        if text.contains(is_obeyed) {
+            // What is quoted of a cluster may be anything, and a terminal obeys it. JSON is YAML, too, and
+            // has an escape for each of them.
+            text = escaped(&(json()? + "\n"));
+        }
+        out.write_all(text.as_bytes())
+    }
+}
+
+/// A control character, of which only line breaks belong to a document.
+fn is_obeyed(letter: char) -> bool {
+    letter.is_control() && letter != '\n'
+}
+
+/// JSON in which every control character is escaped: the serialiser leaves DEL and those from U+0080 on.
+fn escaped(json: &str) -> String {
+    use std::fmt::Write as _;
+    let mut text = String::with_capacity(json.len());
+    for letter in json.chars() {
+        if is_obeyed(letter) {
+            // Writing to a String cannot fail.
+            let _ = write!(text, "\\u{:04x}", u32::from(letter));
+        } else {
+            text.push(letter);
         }
     }
+    text
 }
 
 #[derive(Serialize)]
@@ -82,4 +103,31 @@ struct Envelope<'a, A> {
     kind: &'static str,
     #[serde(flatten)]
     answer: &'a A,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Answer, DocumentFormat};
+
+    #[derive(serde::Serialize, schemars::JsonSchema)]
+    struct Said {
+        text: String,
+    }
+
+    impl Answer for Said {
+        const KIND: &'static str = "Said";
+    }
+
+    #[test]
+    fn no_document_has_a_character_that_a_terminal_obeys_and_each_says_the_same() {
+        let said = "\u{1b}[2Jgone\u{9b}31m \u{7f} \t two\nlines";
+        for format in [DocumentFormat::Json, DocumentFormat::Yaml] {
+            let mut out = Vec::new();
+            format.write(&Said { text: said.to_owned() }, &mut out).unwrap();
+            let text = String::from_utf8(out).unwrap();
+            assert!(text.chars().all(|letter| letter == '\n' || !letter.is_control()), "{text:?}");
+            let read: serde_json::Value = serde_saphyr::from_str(&text).unwrap();
+            assert_eq!(read["text"], said, "{format:?}");
+        }
+    }
 }
