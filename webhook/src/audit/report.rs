@@ -30,8 +30,8 @@ pub(super) struct Report {
 struct Policy {
     digest: String,
     mode: String,
-    /// Each with its group/kind.
-    examples: Vec<(String, Example)>,
+    /// Each with its group/kind and its namespace.
+    examples: Vec<(String, String, Example)>,
     more: bool,
     by_kind: BTreeMap<String, Counts>,
 }
@@ -76,11 +76,7 @@ impl Report {
         for one in found {
             let Some(policy) = self.policies.get_mut(&one.policy) else { continue };
             policy.by_kind.entry(kind.clone()).or_default().count(one.weight);
-            if policy.examples.len() < EXAMPLES {
-                policy.examples.push((kind.clone(), example(stored, one)));
-            } else {
-                policy.more = true;
-            }
+            policy.keep(kind.clone(), &stored.namespace, example(stored, one));
         }
     }
 
@@ -90,7 +86,7 @@ impl Report {
         self.objects.remove(&kind);
         for policy in self.policies.values_mut() {
             policy.by_kind.remove(&kind);
-            policy.examples.retain(|(of, _)| *of != kind);
+            policy.examples.retain(|(of, ..)| *of != kind);
         }
     }
 
@@ -199,14 +195,35 @@ impl Counts {
 }
 
 impl Policy {
+    /// Keeps an example, where there is no room in the place of one of the namespace that has the most: the first
+    /// twenty of one namespace would say nothing of the others, whose users look here too.
+    fn keep(&mut self, kind: String, namespace: &str, example: Example) {
+        if self.examples.len() < EXAMPLES {
+            self.examples.push((kind, namespace.to_owned(), example));
+            return;
+        }
+        self.more = true;
+        let mut shown: BTreeMap<&str, usize> = BTreeMap::new();
+        for (_, of, _) in &self.examples {
+            *shown.entry(of).or_default() += 1;
+        }
+        let own = shown.get(namespace).copied().unwrap_or_default();
+        let most = shown.into_iter().max_by_key(|(_, number)| *number);
+        let Some((most, _)) = most.filter(|(_, number)| *number > own + 1) else { return };
+        let last = self.examples.iter().rposition(|(_, of, _)| of == most);
+        if let Some(place) = last.and_then(|last| self.examples.get_mut(last)) {
+            *place = (kind, namespace.to_owned(), example);
+        }
+    }
+
     /// What was found of the kind earlier.
     fn take_over(&mut self, kind: &str, earlier: &Self) {
         let counts = earlier.by_kind.get(kind);
         self.by_kind.extend(counts.map(|counts| (kind.to_owned(), *counts)));
-        let of_kind = earlier.examples.iter().filter(|(of, _)| of == kind);
-        let room = EXAMPLES.saturating_sub(self.examples.len());
-        self.examples.extend(of_kind.take(room).cloned());
-        let written = self.examples.iter().filter(|(of, _)| of == kind).count();
+        for (of, namespace, example) in earlier.examples.iter().filter(|(of, ..)| of == kind) {
+            self.keep(of.clone(), namespace, example.clone());
+        }
+        let written = self.examples.iter().filter(|(of, ..)| of == kind).count();
         let all = counts.map_or(0, |one| one.denials + one.warnings + one.failures);
         self.more |= i64::try_from(written).is_ok_and(|written| written < all);
     }
@@ -230,7 +247,7 @@ impl Policy {
             denials,
             warnings,
             failures,
-            examples: examples.map(|(_, example)| example.clone()).collect(),
+            examples: examples.map(|(.., example)| example.clone()).collect(),
             more: self.more || self.examples.len() > most,
         }
     }

@@ -75,6 +75,28 @@ fn everything_is_counted_and_twenty_are_written_out() {
 }
 
 #[test]
+fn what_is_written_out_is_of_every_namespace_that_has_something() {
+    let mut report = empty();
+    for number in 0..1000 {
+        report.add(&stored(&format!("z{number}")), &[found("even")]);
+    }
+    for number in 0..30 {
+        let mut other = stored("z");
+        other.namespace = format!("other-{}", number % 3);
+        report.add(&other, &[found("even")]);
+    }
+    let policy = &written(&report)["policies"]["even-quorum"];
+    assert_eq!(policy["denials"], 1030);
+    let examples = policy["examples"].as_array().unwrap();
+    assert_eq!(examples.len(), 20);
+    let of = |namespace: &str| {
+        let begins = format!("Zookeeper {namespace}");
+        examples.iter().filter(|one| one["object"].as_str().unwrap().starts_with(&begins)).count()
+    };
+    assert_eq!(["tf/", "other-0/", "other-1/", "other-2/"].map(of), [5; 4]);
+}
+
+#[test]
 fn the_report_stays_below_its_limit_whatever_is_found() {
     let mut report = empty();
     let policy = report.policies["even-quorum"].clone();
