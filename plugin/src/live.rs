@@ -8,7 +8,7 @@ use kube::discovery::{ApiResource, Discovery, Scope};
 use kube::{Client, Error};
 use opensdn_crds::OPENSDN_GROUP;
 use opensdn_crds::unique_claim::{UniqueClaim, UniqueClaimSpec};
-use opensdn_validate::{Answer, Cluster, Listed, ObjectName};
+use opensdn_validate::{Answer, Cluster, Listed, ObjectName, Page};
 use serde_json::Value;
 use tokio::sync::OnceCell;
 
@@ -72,12 +72,15 @@ impl Live {
         namespace: Option<&str>,
         labels: &str,
     ) -> Result<Vec<Value>, Error> {
+        pages(&self.api(resource, namespace), resource, ListParams::default().labels(labels)).await
+    }
+
+    fn api(&self, resource: &ApiResource, namespace: Option<&str>) -> Api<DynamicObject> {
         let client = self.client.clone();
-        let api = match namespace {
+        match namespace {
             Some(namespace) => Api::namespaced_with(client, namespace, resource),
             None => Api::all_with(client, resource),
-        };
-        pages(api, resource, ListParams::default().labels(labels)).await
+        }
     }
 
     /// The ConfigMap, if there is one.
@@ -119,20 +122,32 @@ impl Live {
 }
 
 impl Cluster for Live {
-    fn list<'a>(
+    fn page<'a>(
         &'a self,
         group: &'a str,
         kind: &'a str,
         namespace: Option<&'a str>,
-    ) -> Answer<'a, Listed> {
+        after: Option<String>,
+    ) -> Answer<'a, Page> {
         Box::pin(async move {
-            match self.objects(group, kind, namespace).await? {
-                Some(Ok(objects)) => Ok(Listed::Objects(objects)),
-                Some(Err(Error::Api(status))) if status.code == 403 => {
-                    Ok(Listed::Forbidden(status.message.clone()))
+            let Some((resource, scope)) = self.resource(group, kind).await? else {
+                return Ok(Listed::NotServed.into());
+            };
+            let namespace = namespace.filter(|_| scope == Scope::Namespaced);
+            let after = after.filter(|after| !after.is_empty());
+            let continues = after.is_some();
+            let mut params = ListParams::default().limit(PAGE);
+            params.continue_token = after;
+            match page(&self.api(&resource, namespace), &resource, &params).await {
+                Ok((objects, next)) => Ok(Page { listed: Listed::Objects(objects), next }),
+                Err(Error::Api(status)) if status.code == 403 => {
+                    Ok(Listed::Forbidden(status.message.clone()).into())
                 }
-                Some(Err(error)) => Err(unanswered(&format!("list {kind}"), &error).into()),
-                None => Ok(Listed::NotServed),
+                // To judge the page before took longer than the API server keeps a list, some minutes.
+                Err(Error::Api(status)) if status.code == 410 && continues => {
+                    Ok(Page { listed: Listed::Objects(Vec::new()), next: Some(String::new()) })
+                }
+                Err(error) => Err(unanswered(&format!("list {kind}"), &error).into()),
             }
         })
     }
@@ -156,25 +171,37 @@ impl Cluster for Live {
 }
 
 async fn pages(
-    api: Api<DynamicObject>,
+    api: &Api<DynamicObject>,
     resource: &ApiResource,
     params: ListParams,
 ) -> Result<Vec<Value>, Error> {
     let mut params = params.limit(PAGE);
     let mut objects = Vec::new();
     loop {
-        let page = api.list(&params).await?;
-        for mut object in page.items {
-            // The items of a list do not repeat what they are.
-            object.types.get_or_insert_with(|| TypeMeta {
-                api_version: resource.api_version.clone(),
-                kind: resource.kind.clone(),
-            });
-            objects.push(serde_json::to_value(object).map_err(Error::SerdeError)?);
-        }
-        match page.metadata.continue_.filter(|token| !token.is_empty()) {
+        let (more, next) = page(api, resource, &params).await?;
+        objects.extend(more);
+        match next {
             Some(token) => params = params.continue_token(&token),
             None => return Ok(objects),
         }
     }
+}
+
+/// Objects, and by what the list is continued where there are more.
+async fn page(
+    api: &Api<DynamicObject>,
+    resource: &ApiResource,
+    params: &ListParams,
+) -> Result<(Vec<Value>, Option<String>), Error> {
+    let page = api.list(params).await?;
+    let mut objects = Vec::new();
+    for mut object in page.items {
+        // The items of a list do not repeat what they are.
+        object.types.get_or_insert_with(|| TypeMeta {
+            api_version: resource.api_version.clone(),
+            kind: resource.kind.clone(),
+        });
+        objects.push(serde_json::to_value(object).map_err(Error::SerdeError)?);
+    }
+    Ok((objects, page.metadata.continue_.filter(|token| !token.is_empty())))
 }

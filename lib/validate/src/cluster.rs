@@ -20,13 +20,15 @@ pub type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, Error>> + 'a>>;
 
 /// A live cluster, which is only read.
 pub trait Cluster {
-    /// Every object of the kind, in all namespaces or in one; a kind that lives in none is listed as a whole.
-    fn list<'a>(
+    /// Objects of the kind, in all namespaces or in one; a kind that lives in none is listed as a whole. The first
+    /// of them, or those after the page that named `after`: who judges them need not have all in memory.
+    fn page<'a>(
         &'a self,
         group: &'a str,
         kind: &'a str,
         namespace: Option<&'a str>,
-    ) -> Answer<'a, Listed>;
+        after: Option<String>,
+    ) -> Answer<'a, Page>;
 
     /// The kinds of a group that the cluster serves.
     fn kinds<'a>(&'a self, group: &'a str) -> Answer<'a, Vec<String>>;
@@ -51,6 +53,22 @@ pub struct ObjectName<'a> {
     pub name: &'a str,
 }
 
+/// Objects of a list.
+#[derive(Clone, Debug)]
+pub struct Page {
+    /// These.
+    pub listed: Listed,
+    /// What names this page, where there are more. Empty: what was read is too old to be continued, and the list
+    /// begins again.
+    pub next: Option<String>,
+}
+
+impl From<Listed> for Page {
+    fn from(listed: Listed) -> Self {
+        Self { listed, next: None }
+    }
+}
+
 /// What came of a list.
 #[derive(Clone, Debug)]
 pub enum Listed {
@@ -69,13 +87,21 @@ pub enum Listed {
 pub(crate) async fn fill(table: &mut Table, cluster: &dyn Cluster) -> Result<(), Error> {
     let mut forbidden = HashMap::new();
     for kind in table.kinds() {
-        match cluster.list(&kind.0, &kind.1, None).await? {
-            Listed::Objects(objects) => {
-                objects.iter().for_each(|object| table.add(&kind.0, &kind.1, object));
+        let mut after = None;
+        loop {
+            let page = cluster.page(&kind.0, &kind.1, None, after).await?;
+            match page.listed {
+                Listed::Objects(objects) => {
+                    objects.iter().for_each(|object| table.add(&kind.0, &kind.1, object));
+                }
+                Listed::NotServed => {}
+                Listed::Forbidden(why) => {
+                    forbidden.insert(kind.clone(), why);
+                }
             }
-            Listed::NotServed => {}
-            Listed::Forbidden(why) => {
-                forbidden.insert(kind, why);
+            after = page.next;
+            if after.is_none() {
+                break;
             }
         }
     }

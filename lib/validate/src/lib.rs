@@ -39,7 +39,7 @@ use opensdn_manifests::{Document, KubernetesVersion, Source, Sources, read};
 
 pub use active_policies::Operator;
 use active_policies::{Modules, PolicyOptions};
-pub use cluster::{Answer, Cluster, Listed, ObjectName};
+pub use cluster::{Answer, Cluster, Listed, ObjectName, Page};
 use collector::Collector;
 pub use error::{Category, Error};
 pub use fix::validate_and_fix;

@@ -1,7 +1,7 @@
 //! What policies would say of what a cluster has stored, if they were enforced now: the same that the
 //! webhook's audit says of those in force. Nothing is written.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -72,19 +72,7 @@ pub async fn what_if(
         judging.not_checked(format!("policy {policy}"), why);
     }
     for (group, kind) in subjects.kinds {
-        match cluster.list(&group, &kind, asked.namespace.as_deref()).await? {
-            Listed::Objects(objects) => {
-                for object in objects.iter().filter_map(StoredObject::read) {
-                    if asked.namespace.as_ref().is_none_or(|one| *one == object.namespace) {
-                        judging.judge(object).await;
-                    }
-                }
-            }
-            Listed::NotServed => {
-                judging.not_checked(kind, "the cluster does not serve it".to_owned());
-            }
-            Listed::Forbidden(why) => judging.not_checked(kind, why),
-        }
+        judging.judge_kind(cluster, (&group, &kind), asked.namespace.as_deref()).await?;
     }
     Ok(judging.end())
 }
@@ -102,10 +90,44 @@ impl Judging<'_> {
         self.said.not_checked.push(NotChecked { what, why });
     }
 
-    async fn judge(&mut self, object: StoredObject) {
+    /// Page by page: of what is judged only what was found stays in memory.
+    async fn judge_kind(
+        &mut self,
+        cluster: &dyn Cluster,
+        (group, kind): (&str, &str),
+        namespace: Option<&str>,
+    ) -> Result<(), Error> {
+        // Where the list begins again, most have been judged.
+        let mut judged = BTreeSet::new();
+        let mut after = None;
+        loop {
+            let page = cluster.page(group, kind, namespace, after).await?;
+            match page.listed {
+                Listed::Objects(objects) => {
+                    for object in objects.iter().filter_map(StoredObject::read) {
+                        let is_meant = namespace.is_none_or(|one| one == object.namespace);
+                        let name = (object.namespace.clone(), object.name.clone());
+                        if is_meant && judged.insert(name) {
+                            self.judge(&object).await;
+                        }
+                    }
+                }
+                Listed::NotServed => {
+                    self.not_checked(kind.to_owned(), "the cluster does not serve it".to_owned());
+                }
+                Listed::Forbidden(why) => self.not_checked(kind.to_owned(), why),
+            }
+            after = page.next;
+            if after.is_none() {
+                return Ok(());
+            }
+        }
+    }
+
+    async fn judge(&mut self, object: &StoredObject) {
         let mut verdicts = Vec::new();
         for evaluate_as in [EvaluateAs::Created, EvaluateAs::Updated] {
-            match self.verdict(&object, evaluate_as).await {
+            match self.verdict(object, evaluate_as).await {
                 Ok(verdict) => verdicts.push(verdict),
                 Err(why) => return self.not_checked(object.title(), why),
             }
@@ -114,11 +136,11 @@ impl Judging<'_> {
         for claim in verdicts.iter().flat_map(|verdict| verdict.claims.iter()) {
             let holders = self.claims.entry((claim.scope.clone(), claim.key.clone())).or_default();
             if holders.iter().all(|(holder, _)| holder.uid != object.uid) {
-                holders.push((object.clone(), claim.clone()));
+                holders.push((object.identity(), claim.clone()));
             }
         }
         let found = distinct(verdicts).into_iter();
-        self.said.findings.extend(found.map(|one| (object.clone(), one)));
+        self.said.findings.extend(found.map(|one| (object.identity(), one)));
     }
 
     async fn verdict(

@@ -71,6 +71,21 @@ impl StoredObject {
         (!stored.kind.is_empty() && !stored.name.is_empty()).then_some(stored)
     }
 
+    /// What names it, without what is in it: for who keeps many. The policies find nothing in that.
+    #[must_use]
+    pub fn identity(&self) -> Self {
+        Self {
+            group: self.group.clone(),
+            version: self.version.clone(),
+            kind: self.kind.clone(),
+            namespace: self.namespace.clone(),
+            name: self.name.clone(),
+            uid: self.uid.clone(),
+            created: self.created.clone(),
+            text: "{}".to_owned(),
+        }
+    }
+
     /// As its user knows it: `Kind namespace/name`.
     #[must_use]
     pub fn title(&self) -> String {

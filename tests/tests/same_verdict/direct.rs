@@ -11,7 +11,9 @@ use kube::client::Body;
 use opensdn_crds::unique_claim::UniqueClaimSpec;
 use opensdn_policy_host::{Cache, Engine, Metering};
 use opensdn_testing::kubectl::Said;
-use opensdn_validate::{Answer, Cluster, Listed, Loader, ObjectName, Operator, Task, validate};
+use opensdn_validate::{
+    Answer, Cluster, Listed, Loader, ObjectName, Operator, Page, Task, validate,
+};
 use serde_json::Value;
 
 use super::kinds::Kinds;
@@ -90,8 +92,14 @@ impl Cluster for NothingElse {
         Box::pin(async { Ok(Vec::new()) })
     }
 
-    fn list<'a>(&'a self, _: &'a str, _: &'a str, _: Option<&'a str>) -> Answer<'a, Listed> {
-        Box::pin(async { Ok(Listed::Objects(Vec::new())) })
+    fn page<'a>(
+        &'a self,
+        _: &'a str,
+        _: &'a str,
+        _: Option<&'a str>,
+        _: Option<String>,
+    ) -> Answer<'a, Page> {
+        Box::pin(async { Ok(Listed::Objects(Vec::new()).into()) })
     }
 
     fn get<'a>(&'a self, _: ObjectName<'a>) -> Answer<'a, Option<Value>> {
