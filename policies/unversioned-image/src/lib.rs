@@ -113,7 +113,7 @@ fn judge(component: &ComponentView<'_, Spec>, settings: &Settings, verdict: &mut
                 let what = if image.is_empty() {
                     "has no image".to_owned()
                 } else {
-                    format!("has {image:?}, which is no name of an image")
+                    format!("has {:?}, which is no name of an image", without_login(image))
                 };
                 let text = format!("{}: container {name} {what}", component.title());
                 let at = component.setting("/containers").index(number).key("image");
@@ -132,6 +132,19 @@ fn judge(component: &ComponentView<'_, Spec>, settings: &Settings, verdict: &mut
         let finding = UNVERSIONED.at(component.setting("/containers"));
         verdict
             .add(finding.severity(settings.profile.severity()).says(format!("{title}: {which}")));
+    }
+}
+
+/// The text without what stands before a registry: in `user:password@registry/image` that is a password, which
+/// belongs into a Secret and into no message.
+fn without_login(image: &str) -> String {
+    let (name, digest) = match image.rsplit_once('@') {
+        Some((name, digest)) if digest.starts_with("sha") => (name, format!("@{digest}")),
+        _ => (image, String::new()),
+    };
+    match name.rsplit_once('@') {
+        Some((_, rest)) => format!("…@{rest}{digest}"),
+        None => image.to_owned(),
     }
 }
 
@@ -173,4 +186,22 @@ policy! {
     settings: Settings,
     messages: [UNVERSIONED, MIXED],
     validate: [manager, standalone],
+}
+
+#[cfg(test)]
+mod tests {
+    use super::without_login;
+
+    #[test]
+    fn no_password_of_a_registry_is_quoted() {
+        for (image, quoted) in [
+            ("robot:hunter2@registry/a:R24.1", "…@registry/a:R24.1"),
+            ("robot:hun@ter2@registry/a", "…@registry/a"),
+            ("robot:hunter2@registry/a@sha256:12", "…@registry/a@sha256:12"),
+            ("registry/a@sha256:12", "registry/a@sha256:12"),
+            ("a b", "a b"),
+        ] {
+            assert_eq!(without_login(image), quoted);
+        }
+    }
 }

@@ -62,8 +62,14 @@ fn is_tag(tag: &str) -> bool {
 }
 
 fn is_digest(digest: &str) -> bool {
+    // Else `user:password@registry/image:TAG` would be one, with the password as tag.
+    let is_algorithm = |text: &str| {
+        !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'+')
+    };
     digest.split_once(':').is_some_and(|(algorithm, sum)| {
-        !algorithm.is_empty() && sum.len() >= 32 && sum.bytes().all(|byte| byte.is_ascii_hexdigit())
+        is_algorithm(algorithm)
+            && sum.len() >= 32
+            && sum.bytes().all(|byte| byte.is_ascii_hexdigit())
     })
 }
 
@@ -96,5 +102,11 @@ mod tests {
         {
             assert_eq!(Reference::parse(text), None, "{text:?}");
         }
+    }
+
+    #[test]
+    fn a_login_before_the_registry_is_part_of_no_name() {
+        let image = format!("robot:hunter2@registry/a:{}", "0".repeat(32));
+        assert_eq!(Reference::parse(&image), None);
     }
 }
