@@ -11,8 +11,8 @@
 //! one name, nested or not, delete each other's pods without end.
 //!
 //! Between the NestedClusters of one Kubernetes cluster the name is claimed, so that two that are created at
-//! once do not both have it. Clusters that are described elsewhere are not seen here: `kubectl opensdn
-//! nested plan` asks the underlay.
+//! once do not both have it. Clusters that are described elsewhere are not seen here: only the underlay knows
+//! of them.
 
 use opensdn_policy_components::{Owners, Services, null_as_default};
 use opensdn_policy_sdk::{

@@ -43,10 +43,11 @@ const EVEN: Message = Message {
     severity: Severity::Warn,
     title: "a quorum service has an even number of members",
     explanation: "ZooKeeper, RabbitMQ and the config database run one member on each node that \
-        their node selector matches, and need more than half of them. An even number survives no \
-        more failures than one less, and a network that parts in two halves stops both.",
-    hint: "make it 1, 3 or 5: label one node more (kubectl label node NODE KEY=VALUE) or one \
-        less (kubectl label node NODE KEY-)",
+        their node selector matches. ZooKeeper and the database need more than half of them, RabbitMQ does with \
+        clusterPartitionHandling pause_minority. An even number survives no more failures than one less, and a \
+        network that parts in two halves stops both.",
+    hint: "make it 1, 3 or 5: label one node more (kubectl label node NODE KEY=VALUE) or, while the service does not \
+        run yet, one less (kubectl label node NODE KEY-)",
 };
 
 const NONE: Message = Message {

@@ -23,7 +23,8 @@ pub(crate) const KEY_LENGTH: Message = Message {
     explanation: "Keys of 1024 bits are within reach of those who want them, and shorter ones can be \
         factored at home; tf-operator accepts 512. Keys of 8192 bits take minutes a node to make, and every \
         handshake is slow.",
-    hint: "set certKeyLength to a number from 2048 to 4096, or remove it (default 4096)",
+    hint: "set certKeyLength to a number from 2048 to 4096, or remove it: unset means 4096 to tf-operator and 2048 \
+        to ours, and explicit-defaults writes 4096 into a new Manager",
 };
 
 pub(crate) fn judge_key_length(length: Option<i64>, at: &Pointer, verdict: &mut Verdict) {
@@ -33,7 +34,8 @@ pub(crate) fn judge_key_length(length: Option<i64>, at: &Pointer, verdict: &mut 
         None | Some(0 | 2048..=4096) => {}
         Some(length) if length > 4096 => {
             verdict.add(finding.severity(Severity::Warn).says(format!(
-                "certKeyLength {length}: it takes minutes a node to make such a key; 4096 is enough"
+                "certKeyLength {length}: such a key takes long to make (minutes a node at 8192) and slows down \
+                 every handshake; 4096 is enough"
             )))
         }
         Some(length) => verdict.add(

@@ -85,7 +85,8 @@ pub(crate) const NESTED: Message = Message {
     title: "tf-operator knows no nested mode",
     explanation: "It writes nested_mode=0 into the configuration of kube-manager whatever the object says, and \
         waits for a control plane in the same cluster.",
-    hint: "let our operator run the nested cluster, or apply the objects of: kubectl opensdn nested manifest",
+    hint: "remove nested: what runs in a nested cluster is made without tf-operator, as by \
+        kubernetes/manifests/contrail-nested-kubernetes.yaml of tf-container-builder",
 };
 
 pub(crate) const UNKNOWN: Message = Message {
