@@ -62,11 +62,11 @@ fn numbers(schema: &mut Schema) {
         .at_least(PAGES, &["hugePages2M", "hugePages1G"], 0, "a number of pages, 0 or more");
 }
 
-/// The name of a VLAN interface, by the names that distributions give them. The agent's script leaves the
-/// priority groups out for one (tf-container-builder, containers/vrouter/agent/actions.sh:279-282).
-const VLAN: &str = "^([^ /,]+[.][0-9]{1,4}|vlan[0-9]{1,4})$";
-
 fn environment(schema: &mut Schema) {
+    // An absent list counts as one of one empty item.
+    let [ids, bandwidths, schedulings] =
+        ["PRIORITY_ID", "PRIORITY_BANDWIDTH", "PRIORITY_SCHEDULING"]
+            .map(|name| format!("('{name}' in self ? size(self['{name}'].split(',')) : 1)"));
     let _ = Fields::of(schema)
         .map("envVariablesConfig", 128, TEXT)
         .field(
@@ -80,32 +80,17 @@ fn environment(schema: &mut Schema) {
             "envVariablesConfig",
             "!('POD_IP' in self) && (!('NODE_TYPE' in self) || self['NODE_TYPE'] == 'vrouter')",
             "must not set POD_IP, or NODE_TYPE to anything but vrouter: the operator sets them",
+        )
+        .field(
+            "OSDN1813",
+            "envVariablesConfig",
+            &format!(
+                "('AGENT_MODE' in self && self['AGENT_MODE'] == 'dpdk') || \
+                 ({ids} <= {bandwidths} && {ids} <= {schedulings})"
+            ),
+            "must give PRIORITY_BANDWIDTH and PRIORITY_SCHEDULING an item for each of PRIORITY_ID, \
+             separated by commas",
         );
-    priorities(schema);
-}
-
-fn priorities(schema: &mut Schema) {
-    const VARIABLES: &str = "self.envVariablesConfig";
-    // An absent list counts as one of one empty item.
-    let [ids, bandwidths, schedulings] =
-        ["PRIORITY_ID", "PRIORITY_BANDWIDTH", "PRIORITY_SCHEDULING"].map(|name| {
-            format!("('{name}' in {VARIABLES} ? size({VARIABLES}['{name}'].split(',')) : 1)")
-        });
-    let interface = format!(
-        "('PHYSICAL_INTERFACE' in {VARIABLES} ? {VARIABLES}['PHYSICAL_INTERFACE'] : \
-         self.?physicalInterface.orValue(''))"
-    );
-    let _ = Fields::of(schema).rule_at(
-        "envVariablesConfig",
-        "OSDN1813",
-        &format!(
-            "!has({VARIABLES}) || \
-             ('AGENT_MODE' in {VARIABLES} && {VARIABLES}['AGENT_MODE'] == 'dpdk') || \
-             ({ids} <= {bandwidths} && {ids} <= {schedulings}) || {interface}.matches('{VLAN}')"
-        ),
-        "envVariablesConfig must give PRIORITY_BANDWIDTH and PRIORITY_SCHEDULING an item for each of \
-         PRIORITY_ID, separated by commas",
-    );
 }
 
 fn data_plane(schema: &mut Schema) {
