@@ -105,27 +105,27 @@ fn zookeeper(name: &str) -> Value {
 async fn a_create_of_a_name_that_exists_keeps_no_key_from_another_object() -> Outcome {
     let world = World::start().await?;
     let create = ["create", "--validate=false"];
-    world.send(&create, &link_local("first", "169.254.77.1")).await?.success();
-    let again = world.send(&create, &link_local("first", "169.254.77.2")).await?;
+    world.send(&create, &link_local("named-first", "169.254.77.1")).await?.success();
+    let again = world.send(&create, &link_local("named-first", "169.254.77.2")).await?;
     // Clients act by the reason.
     assert!(!again.ok && again.err.contains("(AlreadyExists)"), "{}", again.err);
-    assert!(again.err.contains("/first already exists"), "{}", again.err);
-    world.send(&create, &link_local("second", "169.254.77.2")).await?.success();
+    assert!(again.err.contains("/named-first already exists"), "{}", again.err);
+    world.send(&create, &link_local("named-second", "169.254.77.2")).await?.success();
 
     // With the keys that it has, too, and what it has stays its own.
-    let same = world.send(&create, &link_local("first", "169.254.77.1")).await?;
+    let same = world.send(&create, &link_local("named-first", "169.254.77.1")).await?;
     assert!(!same.ok && same.err.contains("(AlreadyExists)"), "{}", same.err);
-    let other = world.send(&create, &link_local("third", "169.254.77.1")).await?;
+    let other = world.send(&create, &link_local("named-third", "169.254.77.1")).await?;
     assert!(!other.ok && other.err.contains("already taken"), "{}", other.err);
 
     // What writes whether it is there or not continues to; and what is gone is in no one's way.
-    for (name, ip) in [("first", "169.254.77.3"), ("fourth", "169.254.77.4")] {
+    for (name, ip) in [("named-first", "169.254.77.3"), ("named-fourth", "169.254.77.4")] {
         let apply = ["apply", "--server-side", "--force-conflicts"];
         let applied = world.send(&apply, &link_local(name, ip)).await?;
         applied.success();
     }
-    world.kubectl(&["delete", "linklocalservice", "first"]).await?.success();
-    world.send(&create, &link_local("first", "169.254.77.3")).await?.success();
+    world.kubectl(&["delete", "linklocalservice", "named-first"]).await?.success();
+    world.send(&create, &link_local("named-first", "169.254.77.3")).await?.success();
     Ok(())
 }
 
