@@ -210,11 +210,12 @@ async fn conflicts(sandbox: &Sandbox) -> Outcome {
 
 /// The webhook's main paths, as users and administrators set them off.
 async fn use_it(sandbox: &Sandbox, product: &Product) -> Outcome {
-    // Claims: taken, contested, written again by the same name, released.
+    // Claims: taken, contested, released.
     let (first, second) = (service("first", "169.254.7.2"), service("second", "169.254.7.2"));
     send(sandbox, &["create"], &first).await?.success();
     send(sandbox, &["create"], &second).await?.refused(&["tf/first"]);
     send(sandbox, &["create"], &first).await?.refused(&["already exists"]);
+    written_again(sandbox).await?;
     send(sandbox, &["create"], &config("holding", "169.254.7.3")).await?.success();
     let third = service("third", "169.254.7.3");
     send(sandbox, &["create"], &third).await?.refused(&["tf/holding"]);
@@ -254,6 +255,23 @@ async fn use_it(sandbox: &Sandbox, product: &Product) -> Outcome {
     kubectl(sandbox, &ask).await?.success();
     product.drain_replica(1).await;
     product.start_replica(1)?;
+    Ok(())
+}
+
+/// Twice the same create that a quota refuses: the claim of the first try becomes that of the second.
+async fn written_again(sandbox: &Sandbox) -> Outcome {
+    let hard = "--hard=count/linklocalservices.opensdn.io=0";
+    kubectl(sandbox, &["create", "quota", "none", "-n", "tf", hard]).await?.success();
+    let never = service("never", "169.254.7.4");
+    let is_refused = async || {
+        let said = send(sandbox, &["create", "--dry-run=server"], &never).await;
+        said.is_ok_and(|said| said.err.contains("quota"))
+    };
+    eventually("the API server knows of the quota", is_refused).await;
+    for _ in 0..2 {
+        send(sandbox, &["create"], &never).await?.refused(&["quota"]);
+    }
+    kubectl(sandbox, &["delete", "quota", "none", "-n", "tf"]).await?.success();
     Ok(())
 }
 
