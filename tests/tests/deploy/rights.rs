@@ -262,6 +262,12 @@ async fn use_it(sandbox: &Sandbox, product: &Product) -> Outcome {
 async fn written_again(sandbox: &Sandbox) -> Outcome {
     let hard = "--hard=count/linklocalservices.opensdn.io=0";
     kubectl(sandbox, &["create", "quota", "none", "-n", "tf", hard]).await?.success();
+    // As the controller manager would, which is not here.
+    let none = json!({"count/linklocalservices.opensdn.io": "0"});
+    let status = json!({"status": {"hard": none, "used": none}}).to_string();
+    let patch =
+        ["patch", "quota", "none", "-n", "tf", "--subresource=status", "--type=merge", "-p"];
+    kubectl(sandbox, &[&patch[..], &[status.as_str()]].concat()).await?.success();
     let never = service("never", "169.254.7.4");
     let is_refused = async || {
         let said = send(sandbox, &["create", "--dry-run=server"], &never).await;
