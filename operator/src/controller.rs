@@ -113,7 +113,7 @@ impl Controllers {
         // Those that no controller looks at a Manager makes all the same.
         let others = opensdn_crds::component::COMPONENTS.iter().map(|facts| facts.kind);
         let others = others.filter(|kind| components::of_kind(kind).is_none());
-        let others = others.map(Kind::Component).chain(Kind::KUBERNETES);
+        let others = others.map(Kind::Component).chain(Kind::kubernetes());
         let others = others.chain(components::profiles().map(Kind::Profile));
         for kind in others.chain([Kind::GivenCa]) {
             // Nodes are in no namespace.

@@ -31,18 +31,6 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Kubernetes' own.
-    pub const KUBERNETES: [Self; 9] = [
-        Self::Node,
-        Self::Pod,
-        Self::ServiceAccount,
-        Self::ConfigMap,
-        Self::Secret,
-        Self::Service,
-        Self::PodDisruptionBudget,
-        Self::StatefulSet,
-        Self::DaemonSet,
-    ];
     /// What the operator makes, in the order in which it is applied: what pods need before they start.
     pub const OWNED: [Self; 7] = [
         Self::ServiceAccount,
@@ -53,6 +41,11 @@ impl Kind {
         Self::StatefulSet,
         Self::DaemonSet,
     ];
+
+    /// Kubernetes' own.
+    pub fn kubernetes() -> impl Iterator<Item = Self> {
+        [Self::Node, Self::Pod].into_iter().chain(Self::OWNED)
+    }
 
     /// Its name.
     #[must_use]
@@ -78,7 +71,7 @@ impl Kind {
     /// Kubernetes' kind of that name.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
-        Self::KUBERNETES.into_iter().find(|kind| kind.name() == name)
+        Self::kubernetes().find(|kind| kind.name() == name)
     }
 
     /// Where it is served, and its plural.
