@@ -38,7 +38,6 @@ use tokio_util::task::AbortOnDropHandle;
 
 use crate::metrics::Metrics;
 use cache::Cache;
-use decide::Presence;
 use holder::Holders;
 use take::Acquisition;
 
@@ -121,9 +120,9 @@ impl Claims {
     /// time, the claims are taken, as for a name that is free.
     pub async fn is_name_taken(&self, holder: &Holder, deadline: Instant) -> bool {
         let stored = holder.with_pointer("");
-        match timeout_at(deadline, self.inner.holders.presence(&stored)).await {
-            Ok(Ok(Presence::Stored { uid, .. })) => uid != holder.uid,
-            Ok(Ok(Presence::Absent | Presence::NotServed)) | Err(_) => false,
+        match timeout_at(deadline, self.inner.holders.stored_uid(&stored)).await {
+            Ok(Ok(uid)) => uid.is_some_and(|uid| uid != holder.uid),
+            Err(_) => false,
             Ok(Err(error)) => {
                 tracing::debug!(
                     error = opensdn_runtime::error_chain(&error),

@@ -89,6 +89,23 @@ impl Holders {
         })
     }
 
+    /// The UID of the object of that name that is stored now. Why there is none it does not look into, so that most
+    /// creates cost one call.
+    pub(crate) async fn stored_uid(
+        &self,
+        held: &StoredHolder,
+    ) -> Result<Option<String>, CallError> {
+        if !name::is_addressable(held) {
+            return Ok(None);
+        }
+        let uid = async {
+            let Some(api) = self.find_api(held).await? else { return Ok(None) };
+            let found = api.get_metadata_opt(&segment(&held.name)).await?;
+            Ok(found.map(|found| found.metadata.uid.unwrap_or_default()))
+        };
+        read(held).run(uid).await
+    }
+
     /// The holder as it is stored now, and how its kind is served; `None` if either is not.
     pub(crate) async fn get(
         &self,
