@@ -1,6 +1,6 @@
 //! Certificates that our programs make for themselves: a CA (`authority`), the certificates that
-//! it issues, how it is rotated (`rotation`, pure), one that a user gives (`given`), and the Secret in which all replicas share it
-//! (`secret`).
+//! it issues, how it is rotated (`rotation`, pure), one that a user gives (`given`), and the Secret
+//! in which all replicas share it (`secret`).
 //!
 //! Deliberately not here: when a program acts on all that, which names it bears, and who is served
 //! with it. Those are parameters, or the program's own.
