@@ -62,6 +62,14 @@ pub enum Compiled {
     },
 }
 
+/// Why a module is refused that takes more memory than the compiler may have.
+#[must_use]
+pub fn out_of_memory(mebibytes: u64) -> String {
+    format!(
+        "memory ran out: to compile the module takes more than the {mebibytes} MiB of the compiler"
+    )
+}
+
 impl Compiler {
     /// Compiles by `program`, which may take so many mebibytes of memory.
     #[must_use]

@@ -8,7 +8,9 @@ mod compiler;
 mod limits;
 mod process;
 
-pub use compiler::{CompileRequest, Compiled, Compiler, compile_request, fault, run};
+pub use compiler::{
+    CompileRequest, Compiled, Compiler, compile_request, fault, out_of_memory, run,
+};
 pub use limits::{PROCESSOR_SECONDS, restrict};
 pub use process::{BoundedProcess, Ended};
 

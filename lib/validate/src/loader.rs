@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use opensdn_admission_policy::{Fault, Problem, is_built_in};
 use opensdn_error_chain::error_chain;
-use opensdn_module_process::{BoundedProcess, Compiled, Compiler, fault};
+use opensdn_module_process::{BoundedProcess, Compiled, Compiler, fault, out_of_memory};
 use opensdn_policy_host::{Cache, CacheError, Digest, Engine, LoadError, Policy};
 
 /// What loads policies. The program owns all of it, as it may run policies for other reasons too.
@@ -37,9 +37,7 @@ pub enum ModuleError {
         why: String,
     },
     /// It takes more memory than the compiler may have.
-    #[error(
-        "memory ran out: to compile the module takes more than the {mebibytes} MiB of the compiler"
-    )]
+    #[error("{}", out_of_memory(*mebibytes))]
     OutOfMemory {
         /// How much that is.
         mebibytes: u64,

@@ -10,7 +10,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use opensdn_admission_policy::{Fault, Problem, is_built_in};
-use opensdn_module_process::{Compiled, Compiler};
+use opensdn_module_process::{Compiled, Compiler, out_of_memory};
 use opensdn_policy_host::{Cache, Digest, Engine, LoadError, Policy};
 
 use table::Table;
@@ -52,9 +52,7 @@ impl LoaderError {
     }
 
     fn out_of_memory(mebibytes: u64) -> Self {
-        let why = format!(
-            "memory ran out: to compile the module takes more than the {mebibytes} MiB of the compiler"
-        );
+        let why = out_of_memory(mebibytes);
         let hint = "raise --compiler-mebibytes of the webhook, and the memory limit of its pods by as \
                     much, or make the module smaller";
         Self::Refused(Problem::new(Fault::ModuleUnusable, "/spec/module", why, hint))
