@@ -3,7 +3,6 @@
 //! certificate of it any more. The steps themselves are in `opensdn_pki::rotation`.
 
 use std::collections::BTreeMap;
-use std::iter;
 use std::sync::Arc;
 
 use k8s_openapi::ByteString;
@@ -51,7 +50,7 @@ fn rotation(given: Option<Authority>) -> Rotation {
 fn given(
     cache: &Cache,
     namespace: &str,
-    known: &[&Authority],
+    current: Option<&Authority>,
     now: OffsetDateTime,
 ) -> Result<Option<Authority>, GivenError> {
     let Some(secret) = cache.get(Kind::GivenCa, namespace, names::GIVEN_CA_SECRET) else {
@@ -64,10 +63,12 @@ fn given(
     };
     let certificates = text(names::GIVEN_CA_CERTIFICATE).unwrap_or_default();
     let key = text(names::GIVEN_CA_KEY).unwrap_or_default();
-    // What is in use or announced was tried when it became so: to try it is to sign.
-    match known.iter().find(|known| known.certificate() == certificates) {
-        Some(known) if known.not_after() <= now => Err(GivenError::Expired(known.not_after())),
-        Some(known) => Ok(Some((*known).clone())),
+    // What is in use was looked at when it became so.
+    match current.filter(|current| current.certificate() == certificates) {
+        Some(current) if current.not_after() <= now => {
+            Err(GivenError::Expired(current.not_after()))
+        }
+        Some(current) => Ok(Some(current.clone())),
         None => opensdn_pki::given(&certificates, &key, now).map(Some),
     }
 }
@@ -88,13 +89,11 @@ pub(super) async fn obtain(ctx: &Context, fetched: &Fetched) -> Result<Authoriti
     let namespace = fetched.object.namespace().unwrap_or_default();
     let state = state(&ctx.cache, &namespace).unwrap_or(SecretState::Missing);
     let now = OffsetDateTime::now_utc();
-    let known: Vec<&Authority> = match &state {
-        SecretState::Complete { authorities, .. } => {
-            iter::once(&authorities.current).chain(&authorities.next).collect()
-        }
-        _ => Vec::new(),
+    let current = match &state {
+        SecretState::Complete { authorities, .. } => Some(&authorities.current),
+        _ => None,
     };
-    let rotation = rotation(given(&ctx.cache, &namespace, &known, now)?);
+    let rotation = rotation(given(&ctx.cache, &namespace, current, now)?);
     let secret = secret(ctx, &namespace, rotation.clone());
     let SecretState::Complete { authorities, .. } = &state else {
         return secret.obtain().await.map_err(Error::Ca);
