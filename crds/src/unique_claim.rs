@@ -24,6 +24,7 @@ use serde_with::skip_serializing_none;
         printcolumn(name = "Holder", type_ = "string", json_path = ".spec.holder.kind"),
         printcolumn(name = "Namespace", type_ = "string", json_path = ".spec.holder.namespace"),
         printcolumn(name = "Name", type_ = "string", json_path = ".spec.holder.name"),
+        printcolumn(name = "Shared", type_ = "boolean", json_path = ".spec.shared"),
         printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
     ),
     schemars(transform = constraints)
@@ -34,6 +35,11 @@ pub struct UniqueClaimSpec {
     pub scope: String,
     /// What is taken, such as 169.254.169.254:80.
     pub key: String,
+    /// What objects that share it agree on, such as where a link-local service leads; unset: it is not shared.
+    pub value: Option<String>,
+    /// Whether other objects than the holder have it too, with the same value. The last that claimed it is the
+    /// holder; when that is gone, another is.
+    pub shared: Option<bool>,
     /// Who holds it.
     pub holder: Holder,
     /// When it was taken, RFC 3339.
@@ -71,7 +77,7 @@ fn constraints(schema: &mut schemars::Schema) {
     const ADVICE: &str = "cannot be changed: delete the claim and let the webhook take a new one";
     let mut fields = crate::schema::Fields::of(schema)
         .longest(&["scope"], 253)
-        .longest(&["key"], crate::schema::TEXT)
+        .longest(&["key", "value"], crate::schema::TEXT)
         .set("takenAt", "format", json!("date-time"));
     for name in ["scope", "key"] {
         fields = fields.set(name, "minLength", json!(1)).field("", name, "self == oldSelf", ADVICE);

@@ -51,6 +51,7 @@ async fn take(claims: &Claims, name: &str, network: &str) -> Result<(), Failed> 
     let claim = |number: usize| Claim {
         scope: "link-local-address".into(),
         key: format!("{network}.{}.{}:80", number / 256, number % 256),
+        value: None,
         pointer: "/spec/serviceConfiguration/linklocalServiceConfig".into(),
         policy: "unique".into(),
         code: "OSDN1001".into(),

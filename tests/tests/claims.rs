@@ -3,6 +3,7 @@
 
 mod controller;
 mod inheritance;
+mod sharing;
 
 use std::future::Future;
 use std::time::Duration;
@@ -11,9 +12,10 @@ use k8s_openapi::api::rbac::v1::ClusterRole;
 use kube::api::{DeleteParams, ListParams, ObjectMeta, PostParams};
 use kube::{Api, Client};
 use opensdn_crds::link_local_service::LinkLocalService;
-use opensdn_crds::unique_claim::UniqueClaim;
-use opensdn_policy_host::Claim;
+use opensdn_crds::unique_claim::{UniqueClaim, UniqueClaimSpec};
+use opensdn_policy_host::{Claim, Scope};
 use opensdn_runtime::path::segment;
+use opensdn_testing::creation_order::wait_for_next_second;
 use opensdn_testing::installer::install_crds;
 use opensdn_testing::link_local::service;
 use opensdn_testing::sandbox::Sandbox;
@@ -82,6 +84,7 @@ fn claim(key: &str) -> Claim {
     Claim {
         scope: "link-local-address".into(),
         key: key.into(),
+        value: None,
         pointer: "/spec/ip".into(),
         policy: "unique".into(),
         code: "OSDN1001".into(),

@@ -159,14 +159,18 @@ impl Inner {
         claims: &[Claim],
         old: &[Claim],
     ) -> BTreeMap<String, Claim> {
-        let is_old =
-            |claim: &Claim| old.iter().any(|old| old.scope == claim.scope && old.key == claim.key);
+        let is_old = |claim: &Claim| {
+            let is_same = |old: &Claim| {
+                (&old.scope, &old.key, &old.value) == (&claim.scope, &claim.key, &claim.value)
+            };
+            old.iter().any(is_same)
+        };
         let mut wanted = BTreeMap::new();
         for claim in claims {
             let name = decide::claim_name(&claim.scope, &claim.key);
             // Only knowing that it is ours counts. If the watch is behind, the claim of a stored
             // object that makes it still cannot have been released: see `controller`.
-            if !(is_old(claim) && self.cache.is_held_by(&name, holder)) {
+            if !(is_old(claim) && self.cache.is_of(&name, holder, claim)) {
                 wanted.insert(name, claim.clone());
             }
         }

@@ -86,7 +86,9 @@ impl Claims {
             let mut claimants = claimants.into_iter();
             let Some(first) = claimants.next() else { continue };
             for other in claimants {
-                if !is_same(&first.object, &other.object) {
+                if !is_same(&first.object, &other.object)
+                    && !first.claim.shares_with(other.claim.value.as_deref())
+                {
                     findings.push(conflict(&first, other));
                 }
             }

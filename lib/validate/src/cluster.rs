@@ -135,6 +135,7 @@ pub(crate) async fn add_claims(claims: &mut Claims, cluster: &dyn Cluster) -> Re
             claim: Claim {
                 scope: stored.scope,
                 key: stored.key,
+                value: stored.value,
                 pointer: holder.pointer.unwrap_or_default(),
                 policy: String::new(),
                 code: String::new(),

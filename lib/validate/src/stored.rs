@@ -166,8 +166,9 @@ impl Judging<'_> {
                 (&one.created, &one.uid).cmp(&(&other.created, &other.uid))
             });
             let mut holders = holders.into_iter();
-            let Some((first, _)) = holders.next() else { continue };
-            said.findings.extend(holders.map(|(object, claim)| {
+            let Some((first, held)) = holders.next() else { continue };
+            let others = holders.filter(|(_, claim)| !held.shares_with(claim.value.as_deref()));
+            said.findings.extend(others.map(|(object, claim)| {
                 let found = conflict(&first, claim);
                 (object, found)
             }));
@@ -177,7 +178,7 @@ impl Judging<'_> {
 }
 
 fn conflict(first: &StoredObject, claim: Claim) -> Found {
-    let Claim { scope, key, pointer, policy, code } = claim;
+    let Claim { scope, key, pointer, policy, code, .. } = claim;
     Found {
         policy,
         mode: Mode::Enforce,

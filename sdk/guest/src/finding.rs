@@ -82,6 +82,8 @@ pub struct Claim {
     pub scope: &'static str,
     /// The value that must be unique within the scope.
     pub key: String,
+    /// What objects that share the key must agree on; `None`: they may not share it.
+    pub shared: Option<String>,
     /// Code of the message to give where something else holds the key.
     pub code: &'static str,
     /// The field that claims it.
@@ -111,12 +113,21 @@ impl Verdict {
         key: impl Into<String>,
         pointer: impl Into<Pointer>,
     ) {
-        self.claims.push(Claim {
-            scope,
-            key: key.into(),
-            code: message.code,
-            pointer: pointer.into(),
-        });
+        let (key, pointer) = (key.into(), pointer.into());
+        self.claims.push(Claim { scope, key, shared: None, code: message.code, pointer });
+    }
+
+    /// Claims `key` as [`Verdict::claim`] does, but objects that claim it with the same `value` share it: which
+    /// of two that say the same was there first makes no difference.
+    pub fn claim_shared(
+        &mut self,
+        message: &Message,
+        scope: &'static str,
+        (key, value): (impl Into<String>, impl Into<String>),
+        pointer: impl Into<Pointer>,
+    ) {
+        let (key, pointer, shared) = (key.into(), pointer.into(), Some(value.into()));
+        self.claims.push(Claim { scope, key, shared, code: message.code, pointer });
     }
 
     pub(crate) fn into_wire(self) -> wire::Verdict {
@@ -170,10 +181,10 @@ fn finding_into_wire(finding: Finding) -> wire::Finding {
 }
 
 fn claim_into_wire(claim: Claim) -> wire::Claim {
-    wire::Claim {
-        scope: claim.scope.to_owned(),
-        key: claim.key,
-        code: claim.code.to_owned(),
-        pointer: claim.pointer.to_string(),
-    }
+    // A record of the contract cannot grow: see sdk/wit/policy.wit.
+    let (scope, key) = match claim.shared {
+        Some(value) => (format!("{};shared", claim.scope), format!("{}\u{1f}{value}", claim.key)),
+        None => (claim.scope.to_owned(), claim.key),
+    };
+    wire::Claim { scope, key, code: claim.code.to_owned(), pointer: claim.pointer.to_string() }
 }

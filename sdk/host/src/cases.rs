@@ -127,6 +127,9 @@ pub struct ExpectedClaim {
     pub scope: String,
     /// Key.
     pub key: String,
+    /// What objects that share the key agree on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub value: Option<String>,
     /// JSON Pointer.
     pub pointer: String,
 }

@@ -298,15 +298,23 @@ fn add(verdict: &mut Verdict, binding: &Binding, said: wire::Verdict) -> Outcome
     let outcome = if said.findings.is_empty() { Outcome::Passed } else { Outcome::Reported };
     verdict.findings.extend(findings(binding, said.findings));
     if binding.mode == Mode::Enforce {
-        verdict.claims.extend(said.claims.into_iter().map(|claim| Claim {
-            scope: claim.scope,
-            key: claim.key,
-            pointer: claim.pointer,
-            policy: binding.name.clone(),
-            code: claim.code,
+        verdict.claims.extend(said.claims.into_iter().map(|claim| {
+            let (scope, key, value) = shared(claim.scope, claim.key);
+            let policy = binding.name.clone();
+            Claim { scope, key, value, pointer: claim.pointer, policy, code: claim.code }
         }));
     }
     outcome
+}
+
+/// Scope, key and value of a claim. The scope is the policy's, and never what a user wrote, so that a key does not
+/// become a shared one by what is in it.
+fn shared(scope: String, key: String) -> (String, String, Option<String>) {
+    let Some(plain) = scope.strip_suffix(";shared") else { return (scope, key, None) };
+    match key.split_once('\u{1f}') {
+        Some((key, value)) => (plain.to_owned(), key.to_owned(), Some(value.to_owned())),
+        None => (plain.to_owned(), key, None),
+    }
 }
 
 fn findings(binding: &Binding, said: Vec<wire::Finding>) -> impl Iterator<Item = Finding> {

@@ -77,12 +77,23 @@ pub struct Claim {
     pub scope: String,
     /// The value.
     pub key: String,
+    /// What objects that share the key agree on; `None`: it is not shared.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub value: Option<String>,
     /// JSON Pointer of the field that claims it.
     pub pointer: String,
     /// Name of the binding that says so.
     pub policy: String,
     /// Code of the message to give where something else holds it.
     pub code: String,
+}
+
+impl Claim {
+    /// Whether two objects that make these claims share the key.
+    #[must_use]
+    pub fn shares_with(&self, value: Option<&str>) -> bool {
+        value.is_some() && self.value.as_deref() == value
+    }
 }
 
 /// An evaluation that came to no answer. Never a pass.

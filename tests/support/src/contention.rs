@@ -92,7 +92,7 @@ pub async fn one_per_key(client: &Client, answers: &[Answer]) -> Result<(), Fail
     Ok(())
 }
 
-/// Waits until every claim is of an object that is stored, and every stored object has its two.
+/// Waits until every claim is of an object that is stored, and every stored object has one.
 ///
 /// # Errors
 /// It is not so within five minutes; says why.
@@ -122,8 +122,8 @@ async fn claims_fit(client: &Client) -> Result<(), String> {
         }
         *made.entry(uid).or_default() += 1;
     }
-    let fit = made.len() == uids.len() && made.values().all(|number| *number == 2);
-    if fit { Ok(()) } else { Err(format!("not two claims each: {made:?}")) }
+    let fit = made.len() == uids.len() && made.values().all(|number| *number == 1);
+    if fit { Ok(()) } else { Err(format!("not one claim each: {made:?}")) }
 }
 
 async fn stored(client: &Client) -> Result<Vec<LinkLocalService>, Failed> {

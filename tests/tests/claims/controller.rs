@@ -11,12 +11,11 @@ use k8s_openapi::api::events::v1::Event;
 use kube::api::{Patch, PatchParams};
 use opensdn_policy_host::lookup::Documents;
 use opensdn_policy_host::{
-    Binding, Cache, Engine, KindRule, Limits, Mode, Operation, Policy, PolicySet, Ratcheting, Scope,
+    Binding, Cache, Engine, KindRule, Limits, Mode, Operation, Policy, PolicySet, Ratcheting,
 };
 use opensdn_runtime::discovery::Discovery;
 use opensdn_runtime::leader::{Election, Leadership};
 use opensdn_runtime::shutdown::{self, Shutdown};
-use opensdn_testing::creation_order::wait_for_next_second;
 use opensdn_testing::link_local;
 use opensdn_testing::{Failed, Outcome};
 use opensdn_webhook::active::ActivePolicies;

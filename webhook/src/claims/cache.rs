@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use kube::{Client, Resource as _, ResourceExt as _};
 use opensdn_crds::unique_claim::{UniqueClaim, UniqueClaimSpec};
+use opensdn_policy_host::Claim;
 use opensdn_runtime::watch::{Event, WatchSpec, watch};
 use serde_json::Value;
 use tokio::sync::Notify;
@@ -49,11 +50,14 @@ impl Default for Cache {
 }
 
 impl Cache {
-    /// Whether the claim is known to be held by this very object.
-    pub(crate) fn is_held_by(&self, name: &str, holder: &Holder) -> bool {
+    /// Whether the claim, which this very object makes, is known to be its own or shared by it.
+    pub(crate) fn is_of(&self, name: &str, holder: &Holder, claim: &Claim) -> bool {
         self.read(name, |seen| {
-            holder.is_same_object(&seen.spec.holder)
-                && seen.spec.holder.uid.as_deref() == Some(&holder.uid)
+            let is_holder = holder.is_same_object(&seen.spec.holder)
+                && seen.spec.holder.uid.as_deref() == Some(&holder.uid);
+            let is_shared =
+                seen.spec.shared == Some(true) && claim.shares_with(seen.spec.value.as_deref());
+            is_shared || (is_holder && seen.spec.value == claim.value)
         })
         .unwrap_or_default()
     }
@@ -231,9 +235,17 @@ mod tests {
             uid: "ua".into(),
             ..Holder::default()
         };
-        assert!(cache.is_held_by("c", &holder));
+        let wanted = Claim {
+            scope: "s".into(),
+            key: "k".into(),
+            value: None,
+            pointer: String::new(),
+            policy: String::new(),
+            code: String::new(),
+        };
+        assert!(cache.is_of("c", &holder, &wanted));
         cache.apply(claim(json!({"scope": 7})), &mut listed);
-        assert!(!cache.is_held_by("c", &holder));
+        assert!(!cache.is_of("c", &holder, &wanted));
         assert!(cache.get("c").is_none());
     }
 }

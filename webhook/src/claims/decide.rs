@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use opensdn_crds::unique_claim::UniqueClaimSpec;
+use opensdn_policy_host::Claim;
 use sha2::{Digest as _, Sha256};
 
 use super::{Holder, error::HolderState};
@@ -83,6 +84,8 @@ pub(crate) enum Contest {
     /// The holder is stored, and it is controlled by the object that wants the key: take the claim, and
     /// give it back to that holder if the request is refused.
     TakeFromOwned,
+    /// It agrees on the value: have it, too.
+    Join,
     /// Leave it.
     Refuse(HolderState),
 }
@@ -115,6 +118,19 @@ pub(crate) fn contest(
                 Contest::Refuse(HolderState::Pending { seconds: left.as_secs().max(1) })
             }
         },
+    }
+}
+
+/// What becomes of that where objects may share the key.
+pub(crate) fn shared(contest: Contest, stored: &UniqueClaimSpec, claim: &Claim) -> Contest {
+    let agrees = claim.shares_with(stored.value.as_deref());
+    match contest {
+        Contest::Refuse(_) if agrees => Contest::Join,
+        // Others than the holder may have it, and only the controller knows them.
+        Contest::TakeOver | Contest::TakeFromOwned if stored.shared == Some(true) && !agrees => {
+            Contest::Refuse(HolderState::Shared)
+        }
+        contest => contest,
     }
 }
 
@@ -193,6 +209,40 @@ mod tests {
         ];
         for (presence, answer, age, expected) in cases {
             assert_eq!(confirm(presence, answer, age), expected, "{presence:?} {answer:?} {age:?}");
+        }
+    }
+
+    #[test]
+    fn a_key_is_shared_by_those_alone_who_agree_on_its_value() {
+        let claim = |value: Option<&str>| Claim {
+            scope: "s".into(),
+            key: "k".into(),
+            value: value.map(str::to_owned),
+            pointer: String::new(),
+            policy: String::new(),
+            code: String::new(),
+        };
+        let stored = |value: Option<&str>, shared: Option<bool>| UniqueClaimSpec {
+            value: value.map(str::to_owned),
+            shared,
+            ..UniqueClaimSpec::default()
+        };
+        let refused = || Contest::Refuse(HolderState::Stored);
+        let kept = || Contest::Refuse(HolderState::Shared);
+        let cases = [
+            (refused(), stored(Some("x"), None), Some("x"), Contest::Join),
+            (refused(), stored(Some("x"), None), Some("y"), refused()),
+            // Without a value there is nothing to agree on, as in a claim of an older version.
+            (refused(), stored(None, None), Some("x"), refused()),
+            (refused(), stored(None, None), None, refused()),
+            (Contest::TakeOver, stored(Some("x"), None), Some("y"), Contest::TakeOver),
+            (Contest::TakeOver, stored(Some("x"), Some(true)), Some("x"), Contest::TakeOver),
+            (Contest::TakeOver, stored(Some("x"), Some(true)), Some("y"), kept()),
+            (Contest::TakeFromOwned, stored(Some("x"), Some(true)), Some("y"), kept()),
+        ];
+        for (before, stored, value, expected) in cases {
+            let given = format!("{before:?} {stored:?} {value:?}");
+            assert_eq!(shared(before, &stored, &claim(value)), expected, "{given}");
         }
     }
 

@@ -72,6 +72,8 @@ pub enum HolderState {
     Replaced,
     /// It could not be read.
     Unknown,
+    /// The object in review, or one that is gone; others have the key with the value that it had.
+    Shared,
 }
 
 impl Conflict {
@@ -79,12 +81,19 @@ impl Conflict {
     #[must_use]
     pub fn message(&self) -> String {
         let Claim { scope, key, .. } = &self.claim;
+        let holder = describe(&self.held);
         let suffix = match self.state {
+            HolderState::Shared => {
+                return format!(
+                    "{key} ({scope}) is shared by {holder} and others, which say the same of it, and something \
+                     else is said here"
+                );
+            }
             HolderState::Stored | HolderState::Unknown => "",
             HolderState::Pending { .. } => ", which is not stored (yet)",
             HolderState::Replaced => ", of which a new one of the same name is stored",
         };
-        format!("{key} ({scope}) is already taken by {}{suffix}", describe(&self.held))
+        format!("{key} ({scope}) is already taken by {holder}{suffix}")
     }
 
     /// What to do about it.
@@ -96,6 +105,9 @@ impl Conflict {
             HolderState::Pending { seconds } => format!(
                 "try again in {seconds} seconds: if that object is not stored by then, its claim is released"
             ),
+            HolderState::Shared => {
+                "change or delete the others first, and try again two minutes later".to_owned()
+            }
             HolderState::Replaced | HolderState::Unknown => {
                 format!("see `kubectl describe uniqueclaim {name}` for who holds it")
             }

@@ -294,6 +294,17 @@ impl Ledger {
         self.claimants.get(name).into_iter().flatten()
     }
 
+    /// Whether another object than this one claims the same with the same value.
+    pub(crate) fn is_shared(&self, name: &str, object_ref: &ObjectRef) -> bool {
+        let Some(own) = self.claim(object_ref, name) else { return false };
+        self.claimants(name).any(|other| {
+            other.object_ref != *object_ref
+                && self
+                    .claim(&other.object_ref, name)
+                    .is_some_and(|claim| own.shares_with(claim.value.as_deref()))
+        })
+    }
+
     /// The oldest of the objects that make the claim. Creation times are whole seconds: of those of
     /// the same second it is the one that holds the claim.
     pub(crate) fn oldest(&self, name: &str, holder: Option<&ObjectRef>) -> Option<&Claimant> {
@@ -330,10 +341,26 @@ impl Ledger {
             Some(KnownObject { claims: Some(claims), uid, created, .. })
                 if claims.contains_key(name) =>
             {
-                if held.uid.as_ref() == Some(uid) && is_active {
-                    return Action::Keep;
+                let adopt = Claimant { created: created.clone(), uid: uid.clone(), object_ref };
+                if held.uid.as_ref() != Some(uid) || !is_active {
+                    return Action::Adopt(adopt);
                 }
-                Action::Adopt(Claimant { created: created.clone(), uid: uid.clone(), object_ref })
+                let wanted = claims.get(name).and_then(|claim| claim.value.as_ref());
+                let is_shared = self.is_shared(name, &adopt.object_ref);
+                let (value, shared) = (seen.spec.value.as_ref(), seen.spec.shared == Some(true));
+                if value == wanted && shared == is_shared {
+                    Action::Keep
+                } else if value == wanted && is_shared {
+                    // There are others that were stored without being asked.
+                    Action::Adopt(adopt)
+                } else {
+                    // An update to another value, or a create that shares it, may be under way. Nor at once where
+                    // there is no value: an older definition of UniqueClaims drops it.
+                    match grace.checked_sub(unchanged) {
+                        None | Some(Duration::ZERO) => Action::Adopt(adopt),
+                        Some(left) => Action::Wait(left),
+                    }
+                }
             }
             // What it claims by that policy is not known either.
             Some(_) if state == PolicyState::Unavailable => Action::Keep,

@@ -32,6 +32,26 @@ impl Lock {
     }
 }
 
+/// Whether other objects than its holder have a claim, too.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Sharing {
+    /// They have not.
+    Alone,
+    /// They have, or may have, with the same value.
+    WithOthers,
+}
+
+impl Sharing {
+    /// As the claim says, where the value stays.
+    pub(super) fn of(stored: &UniqueClaimSpec, claim: &Claim) -> Self {
+        if stored.shared == Some(true) && claim.shares_with(stored.value.as_deref()) {
+            Self::WithOthers
+        } else {
+            Self::Alone
+        }
+    }
+}
+
 /// What became of a delete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum WriteOutcome {
@@ -55,8 +75,9 @@ pub(super) async fn create(
     name: &str,
     holder: &Holder,
     claim: &Claim,
+    sharing: Sharing,
 ) -> Result<Option<Lock>, CallError> {
-    let object = UniqueClaim::new(name, spec(holder, claim));
+    let object = UniqueClaim::new(name, spec(holder, claim, sharing));
     match call(Verb::Create, name).run(api.create(&params(), &object)).await {
         Ok(created) => Ok(Some(Lock::of(&created))),
         Err(error) if error.is_conflict() => Ok(None),
@@ -71,8 +92,15 @@ pub(super) async fn create(
 pub(super) async fn probe(api: &Api<UniqueClaim>) -> Result<(), CallError> {
     let holder = Holder { kind: PROBE.to_owned(), name: PROBE.to_owned(), ..Holder::default() };
     let text = || PROBE.to_owned();
-    let claim = Claim { scope: text(), key: text(), pointer: text(), policy: text(), code: text() };
-    let object = UniqueClaim::new(PROBE, spec(&holder, &claim));
+    let claim = Claim {
+        scope: text(),
+        key: text(),
+        value: None,
+        pointer: text(),
+        policy: text(),
+        code: text(),
+    };
+    let object = UniqueClaim::new(PROBE, spec(&holder, &claim, Sharing::Alone));
     let params = PostParams { dry_run: true, ..params() };
     match call(Verb::Create, PROBE).run(api.create(&params, &object)).await {
         Err(error) if !error.is_conflict() => Err(error),
@@ -87,8 +115,9 @@ pub(super) async fn update(
     lock: &Lock,
     holder: &Holder,
     claim: &Claim,
+    sharing: Sharing,
 ) -> Result<Option<Lock>, CallError> {
-    replace(api, lock, spec(holder, claim)).await
+    replace(api, lock, spec(holder, claim, sharing)).await
 }
 
 /// Makes the claim what it was before, if it is still the one that was written.
@@ -138,10 +167,12 @@ fn is_overtaken(error: &CallError) -> bool {
     error.is_conflict() || error.is_not_found()
 }
 
-fn spec(holder: &Holder, claim: &Claim) -> UniqueClaimSpec {
+fn spec(holder: &Holder, claim: &Claim, sharing: Sharing) -> UniqueClaimSpec {
     UniqueClaimSpec {
         scope: claim.scope.clone(),
         key: claim.key.clone(),
+        value: claim.value.clone(),
+        shared: (sharing == Sharing::WithOthers).then_some(true),
         holder: holder.with_pointer(&claim.pointer),
         taken_at: Some(Timestamp::now().to_string()),
         policy: Some(claim.policy.clone()),

@@ -20,9 +20,9 @@ use tokio::sync::oneshot;
 use tokio::time::sleep;
 
 use super::cache::CachedClaim;
-use super::decide::{Contest, Ownership, contest, ownership};
+use super::decide::{Contest, Ownership, contest, ownership, shared};
 use super::error::{ClaimError, Conflict, HolderState};
-use super::store::{self, Lock};
+use super::store::{self, Lock, Sharing};
 use super::{Holder, Inner};
 
 /// How often a claim that others change at the same time is tried.
@@ -221,7 +221,8 @@ impl Acquisition {
         for attempt in 0..ATTEMPTS {
             // One that the watch has shown is read first: to create it would be in vain.
             let is_new = attempt > 0 || seen.is_none();
-            if is_new && let Some(lock) = store::create(api, name, &self.holder, claim).await? {
+            let create = store::create(api, name, &self.holder, claim, Sharing::Alone);
+            if is_new && let Some(lock) = create.await? {
                 return Ok(Acquired::New(Taken { lock, before: None }));
             }
             // None: it has been released since.
@@ -244,12 +245,15 @@ impl Acquisition {
         claim: &Claim,
         seen: &CachedClaim,
     ) -> Result<Option<Acquired>, ClaimError> {
-        if ownership(&seen.spec, name, &self.holder) != Ownership::Ours {
+        let is_ours = ownership(&seen.spec, name, &self.holder) == Ownership::Ours;
+        // What becomes of another value, a live read decides.
+        if !is_ours || seen.spec.value != claim.value {
             return Ok(None);
         }
         let (uid, version) = (seen.uid.clone(), seen.version.clone());
         let lock = Lock { name: name.to_owned(), uid, version };
-        let written = store::update(&self.inner().api, &lock, &self.holder, claim).await?;
+        let sharing = Sharing::of(&seen.spec, claim);
+        let written = store::update(&self.inner().api, &lock, &self.holder, claim, sharing).await?;
         Ok(written.map(|_| Acquired::Ours))
     }
 
@@ -260,20 +264,32 @@ impl Acquisition {
         claim: &Claim,
         stored: UniqueClaim,
     ) -> Result<Option<Acquired>, ClaimError> {
-        let rewrite = async || {
-            store::update(&self.inner().api, &Lock::of(&stored), &self.holder, claim).await
+        let rewrite = async |sharing| {
+            let (api, lock) = (&self.inner().api, Lock::of(&stored));
+            store::update(api, &lock, &self.holder, claim, sharing).await
         };
         let new = |before| move |lock| Acquired::New(Taken { lock, before });
+        let before = || Some(Box::new(stored.spec.clone()));
+        let sharing = Sharing::of(&stored.spec, claim);
         match ownership(&stored.spec, name, &self.holder) {
             // Written also when nothing would change: the controller counts a claim's age from its
             // last change, and must not release it while this request is under way.
-            Ownership::Ours => Ok(rewrite().await?.map(|_| Acquired::Ours)),
+            Ownership::Ours if stored.spec.value == claim.value => {
+                Ok(rewrite(sharing).await?.map(|_| Acquired::Ours))
+            }
+            Ownership::Ours if stored.spec.shared == Some(true) => {
+                let state = HolderState::Shared;
+                Ok(Some(Acquired::Others(Box::new(conflict(name, claim, stored, state)))))
+            }
+            // Another value that is not allowed in the end is given back.
+            Ownership::Ours => Ok(rewrite(sharing).await?.map(new(before()))),
             Ownership::Forged => Err(forged(name, claim)),
-            Ownership::Others => match self.contest(&stored).await? {
-                Contest::TakeOver => Ok(rewrite().await?.map(new(None))),
-                Contest::TakeFromOwned => {
-                    Ok(rewrite().await?.map(new(Some(Box::new(stored.spec.clone())))))
-                }
+            Ownership::Others => match self.contest(claim, &stored).await? {
+                Contest::TakeOver => Ok(rewrite(sharing).await?.map(new(None))),
+                Contest::TakeFromOwned => Ok(rewrite(sharing).await?.map(new(before()))),
+                // The last that joins is the holder: its create may be under way, which only the
+                // holder's is waited for. Those before it are claimants that the controller knows.
+                Contest::Join => Ok(rewrite(Sharing::WithOthers).await?.map(new(before()))),
                 Contest::Refuse(state) => {
                     Ok(Some(Acquired::Others(Box::new(conflict(name, claim, stored, state)))))
                 }
@@ -281,14 +297,15 @@ impl Acquisition {
         }
     }
 
-    async fn contest(&self, stored: &UniqueClaim) -> Result<Contest, ClaimError> {
+    async fn contest(&self, claim: &Claim, stored: &UniqueClaim) -> Result<Contest, ClaimError> {
         let inner = self.inner();
         let held = &stored.spec.holder;
         let presence = inner.holders.presence(held).await?;
         let lock = Lock::of(stored);
         let unchanged = inner.cache.unchanged(&lock.name, &lock.version);
         let claimant = &self.holder.uid;
-        Ok(contest(claimant, held.uid.as_deref(), &presence, unchanged, inner.grace))
+        let contest = contest(claimant, held.uid.as_deref(), &presence, unchanged, inner.grace);
+        Ok(shared(contest, &stored.spec, claim))
     }
 
     /// Whether all could be taken now; nothing is written.
@@ -312,11 +329,16 @@ impl Acquisition {
     async fn conflict_of(&self, name: &str, claim: &Claim) -> Result<Option<Conflict>, ClaimError> {
         let Some(stored) = store::get(&self.inner().api, name).await? else { return Ok(None) };
         match ownership(&stored.spec, name, &self.holder) {
+            Ownership::Ours
+                if stored.spec.shared == Some(true) && stored.spec.value != claim.value =>
+            {
+                Ok(Some(conflict(name, claim, stored, HolderState::Shared)))
+            }
             Ownership::Ours => Ok(None),
             Ownership::Forged => Err(forged(name, claim)),
-            Ownership::Others => Ok(match self.contest(&stored).await? {
+            Ownership::Others => Ok(match self.contest(claim, &stored).await? {
                 Contest::Refuse(state) => Some(conflict(name, claim, stored, state)),
-                Contest::TakeOver | Contest::TakeFromOwned => None,
+                Contest::TakeOver | Contest::TakeFromOwned | Contest::Join => None,
             }),
         }
     }

@@ -119,6 +119,7 @@ fn claimed(verdict: &Verdict) -> Vec<ExpectedClaim> {
     let claim = |claim: &crate::verdict::Claim| ExpectedClaim {
         scope: claim.scope.clone(),
         key: claim.key.clone(),
+        value: claim.value.clone(),
         pointer: claim.pointer.clone(),
     };
     verdict.claims.iter().map(claim).collect()
@@ -129,7 +130,8 @@ fn claims(expected: &[ExpectedClaim], claimed: &[ExpectedClaim]) -> Vec<String> 
         return Vec::new();
     }
     let text = |claim: &ExpectedClaim| {
-        format!("claim {} {:?} at {}", claim.scope, claim.key, place(&claim.pointer))
+        let value = claim.value.as_ref().map(|value| format!(" as {value:?}")).unwrap_or_default();
+        format!("claim {} {:?}{value} at {}", claim.scope, claim.key, place(&claim.pointer))
     };
     let without = |all: &[ExpectedClaim], others: &[ExpectedClaim], word: &str| {
         let rest = all.iter().filter(|claim| !others.contains(claim));

@@ -85,10 +85,12 @@ fn losers_of(
 ) -> Vec<(ObjectRef, (Claim, StoredHolder))> {
     let Some(oldest) = ledger.oldest(name, holder) else { return Vec::new() };
     let Some(known) = ledger.known(&oldest.object_ref) else { return Vec::new() };
-    let pointer = ledger.claim(&oldest.object_ref, name).map(|claim| claim.pointer.as_str());
+    let held = ledger.claim(&oldest.object_ref, name);
+    let pointer = held.map(|claim| claim.pointer.as_str());
+    let shares = |claim: &Claim| held.is_some_and(|held| held.shares_with(claim.value.as_deref()));
     let older = oldest.object_ref.held(known, pointer);
     let conflict = |loser: &Claimant| {
-        let claim = ledger.claim(&loser.object_ref, name)?.clone();
+        let claim = ledger.claim(&loser.object_ref, name).filter(|claim| !shares(claim))?.clone();
         Some((loser.object_ref.clone(), (claim, older.clone())))
     };
     let is_loser = |claimant: &&Claimant| {

@@ -17,6 +17,7 @@ fn claim(key: &str) -> Claim {
     Claim {
         scope: text("s"),
         key: text(key),
+        value: None,
         pointer: text("/spec/ip"),
         policy: text("in-force"),
         code: text("C1"),
@@ -51,6 +52,8 @@ fn seen(holder: &str, uid: &str, policy: &str) -> CachedClaim {
         spec: UniqueClaimSpec {
             scope: "s".into(),
             key: "k".into(),
+            value: None,
+            shared: None,
             holder: held,
             policy: Some(policy.into()),
             taken_at: None,
@@ -214,4 +217,47 @@ fn an_object_of_the_same_name_is_another_object() {
     ledger.put(object_ref("a"), known("second", 9, &["k"]));
     let claimants: Vec<_> = ledger.claimants("k").map(|claimant| claimant.uid.as_str()).collect();
     assert_eq!(claimants, ["ub", "second"]);
+}
+
+/// An object that says that of the key `k`.
+fn saying(uid: &str, second: u32, value: &str) -> KnownObject {
+    let claim = Claim { value: Some(value.to_owned()), ..claim("k") };
+    KnownObject { claims: Some([("k".to_owned(), claim)].into()), ..known(uid, second, &[]) }
+}
+
+#[test]
+fn a_claim_follows_what_its_objects_say_of_the_key() {
+    use Action::{Adopt, Keep, Wait};
+    let half = GRACE / 2;
+    let alone = || {
+        let mut ledger = Ledger::default();
+        ledger.put(object_ref("a"), saying("ua", 1, "x"));
+        ledger
+    };
+    let with = |value: &str| {
+        let mut ledger = alone();
+        ledger.put(object_ref("b"), saying("ub", 2, value));
+        ledger
+    };
+    let stored = |value: Option<&str>, shared: Option<bool>| {
+        let mut claim = seen("a", "ua", "in-force");
+        (claim.spec.value, claim.spec.shared) = (value.map(str::to_owned), shared);
+        claim
+    };
+    let adopted = || Adopt(claimant("a", "ua", 1));
+    let cases = [
+        ("it is alone", alone(), stored(Some("x"), None), GRACE, Keep),
+        ("they share it", with("x"), stored(Some("x"), Some(true)), GRACE, Keep),
+        ("another says something else", with("y"), stored(Some("x"), None), GRACE, Keep),
+        ("an older version wrote it", alone(), stored(None, None), GRACE, adopted()),
+        ("its definition is older", alone(), stored(None, None), half, Wait(half)),
+        ("another was there unasked", with("x"), stored(Some("x"), None), NOW, adopted()),
+        ("another may be under way", alone(), stored(Some("x"), Some(true)), half, Wait(half)),
+        ("the others are gone", alone(), stored(Some("x"), Some(true)), GRACE, adopted()),
+        ("an update may be under way", alone(), stored(Some("y"), None), half, Wait(half)),
+        ("the update was refused", alone(), stored(Some("y"), None), GRACE, adopted()),
+    ];
+    for (why, mut ledger, stored, unchanged, expected) in cases {
+        assert_eq!(action(&mut ledger, Some(&stored), unchanged), expected, "{why}");
+    }
 }

@@ -18,7 +18,7 @@ use crate::claims::error::ClaimError;
 use crate::claims::ledger::{KnownObject, ObjectRef};
 use crate::claims::owner::Owner;
 use crate::claims::report::{self, Conflicts};
-use crate::claims::store::{self, Lock};
+use crate::claims::store::{self, Lock, Sharing};
 use crate::claims::{Holder, Inner};
 
 /// What all calls share.
@@ -87,13 +87,13 @@ impl<'k> Calls<'k> {
         self,
         name: &str,
         holder: &Holder,
-        claim: &Claim,
+        (claim, sharing): (&Claim, Sharing),
         seen: Option<&CachedClaim>,
     ) -> Result<(), ClaimError> {
         let api = &self.inner().api;
         let written = match seen {
-            Some(seen) => store::update(api, &lock(name, seen), holder, claim).await?,
-            None => store::create(api, name, holder, claim).await?,
+            Some(seen) => store::update(api, &lock(name, seen), holder, claim, sharing).await?,
+            None => store::create(api, name, holder, claim, sharing).await?,
         };
         // Else another writer was faster, and the watch will show it.
         if written.is_some() {

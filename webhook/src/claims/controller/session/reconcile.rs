@@ -13,6 +13,7 @@ use crate::claims::Holder;
 use crate::claims::cache::CachedClaim;
 use crate::claims::error::ClaimError;
 use crate::claims::ledger::{Action, Claimant, KnownObject, Mark, ObjectRef, ReleaseReason};
+use crate::claims::store::Sharing;
 use crate::policies::ClaimsProgress;
 
 /// What has been done about a claim.
@@ -115,8 +116,10 @@ impl Session<'_> {
             return;
         };
         let calls = self.calls;
+        let is_shared = self.ledger.is_shared(&name, &claimant.object_ref);
+        let sharing = if is_shared { Sharing::WithOthers } else { Sharing::Alone };
         self.claims.start(name.clone(), async move {
-            calls.write(&name, &holder, &claim, seen.as_ref()).await?;
+            calls.write(&name, &holder, (&claim, sharing), seen.as_ref()).await?;
             Ok(Step::Done)
         });
     }

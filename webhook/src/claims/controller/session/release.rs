@@ -25,7 +25,7 @@ use crate::claims::holder::Holder;
 use crate::claims::ledger::{ObjectRef, ReleaseReason, WITHOUT_POLICY};
 use crate::claims::owner::{Owner, without_owners};
 use crate::claims::policies::PolicyState;
-use crate::claims::store::{self, WriteOutcome};
+use crate::claims::store::{self, Sharing, WriteOutcome};
 
 /// Whether a stored object needs a key.
 enum Need {
@@ -170,7 +170,8 @@ impl Calls<'_> {
         let Release { name, seen, .. } = release;
         let Some(stored) = StoredObject::read(&object) else { return Ok(Step::Done) };
         let heir = holder_of(&stored);
-        let written = store::update(&self.inner().api, &lock(name, seen), &heir, &claim).await?;
+        let (api, sharing) = (&self.inner().api, Sharing::of(&seen.spec, &claim));
+        let written = store::update(api, &lock(name, seen), &heir, &claim, sharing).await?;
         if written.is_none() {
             // It was taken again, or another replica was faster; the watch will show it.
             return Ok(Step::Done);
