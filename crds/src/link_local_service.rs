@@ -1,5 +1,5 @@
 //! LinkLocalService: a service of the fabric that workloads reach under a link-local address.
-//! That address and name are unique in the cluster is the policy `duplicate-link-local`.
+//! That nothing else has its address and port is the policy `duplicate-link-local`.
 
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
@@ -40,7 +40,7 @@ use crate::status::Condition;
 )]
 #[serde(rename_all = "camelCase")]
 pub struct LinkLocalServiceSpec {
-    /// Name of the service in OpenSDN, unique in the cluster. Default: the name of the object.
+    /// Name of the service in OpenSDN, by which workloads find it in DNS. Default: the name of the object.
     pub name: Option<String>,
     /// IPv4 address under which workloads reach the service, normally in 169.254.0.0/16.
     pub ip: String,

@@ -3,7 +3,7 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-use opensdn_policy_sdk::{Failure, Pointer, Severity, Verdict};
+use opensdn_policy_sdk::{Failure, Finding, Pointer, Severity, Verdict};
 use serde::Deserialize;
 
 use crate::{ADDRESS, ADDRESS_TAKEN, METADATA, NAME_TAKEN, NO_HOST, networks::Networks};
@@ -18,6 +18,9 @@ pub(crate) struct Entry {
     pub(crate) fabric_host: Option<String>,
     #[serde(rename = "ipFabricServicePort")]
     pub(crate) fabric_port: Option<i64>,
+    /// Of an object of its own, which may name several.
+    #[serde(skip)]
+    pub(crate) fabric_hosts: Vec<String>,
 }
 
 /// What kind of object an entry comes from.
@@ -32,12 +35,13 @@ pub(crate) enum Source {
 pub(crate) struct Service {
     /// In lower case, as vrouters compare it.
     pub(crate) name: String,
+    pub(crate) written_name: String,
     pub(crate) name_at: Pointer,
     ip: Result<Ipv4Addr, String>,
     port: i64,
     pub(crate) address_at: Pointer,
-    /// Where vrouters send what comes for it, as far as the entry says.
-    target: (String, i64),
+    /// Where vrouters send what comes for it: hosts in order, and a port.
+    target: (Vec<String>, i64),
     of_config: bool,
 }
 
@@ -103,10 +107,14 @@ impl Table {
             self.without_host.push(at.clone());
             return;
         }
+        let mut hosts: Vec<String> = entry.fabric_host.iter().cloned().collect();
+        hosts.extend(entry.fabric_hosts.iter().cloned());
+        hosts.sort();
         let name = given(&entry.name).unwrap_or_else(|| METADATA_NAME.to_owned());
         let ip = given(&entry.ip).unwrap_or_else(|| METADATA_ADDRESS.to_string());
         self.services.push(Service {
             name: name.to_lowercase(),
+            written_name: name,
             name_at: match source {
                 Source::Object { name_at } => name_at.clone(),
                 Source::Config => at.key("name"),
@@ -114,10 +122,7 @@ impl Table {
             ip: ip.parse().map_err(|_| ip),
             port: entry.port.unwrap_or(METADATA_PORT),
             address_at: at.key("ip"),
-            target: (
-                entry.fabric_host.clone().unwrap_or_default(),
-                entry.fabric_port.unwrap_or(FABRIC_PORT),
-            ),
+            target: (hosts, entry.fabric_port.unwrap_or(FABRIC_PORT)),
             of_config: matches!(source, Source::Config),
         });
     }
@@ -149,7 +154,14 @@ impl Table {
             {
                 let text =
                     format!("{key} is given twice in {owner}, first at {}", other.address_at);
-                verdict.add(ADDRESS_TAKEN.at(&service.address_at).says(text));
+                let finding = ADDRESS_TAKEN.at(&service.address_at).says(text);
+                // To vrouters that is one.
+                let is_same = other.row() == service.row();
+                verdict.add(if is_same {
+                    finding.severity(Severity::Warn).hint("once is enough: remove one of them")
+                } else {
+                    finding
+                });
             }
             // Of one name vrouters answer all addresses: on two ports of one address that is one.
             let shares_its_name =
@@ -158,7 +170,7 @@ impl Table {
                 let name = &service.name;
                 let text =
                     format!("{name:?} is given twice in {owner}, first at {}", other.name_at);
-                verdict.add(NAME_TAKEN.at(&service.name_at).says(text));
+                verdict.add(service.shares_its_name(text));
             }
         }
     }
@@ -168,6 +180,33 @@ impl Service {
     /// The key of the vrouters' table; none for an address that cannot be.
     pub(crate) fn key(&self) -> Option<String> {
         self.ip.as_ref().ok().map(|ip| format!("{ip}:{}", self.port))
+    }
+
+    /// What the row says besides its key: objects that agree on it may share it, for to vrouters they are one.
+    pub(crate) fn row(&self) -> String {
+        let (hosts, port) = &self.target;
+        format!("{} to {}:{port}", self.name, hosts.join(","))
+    }
+
+    /// Whether kube-manager writes rows of such names, and finds them by it: another of the name would be changed or
+    /// deleted by it (`kube_manager/vnc/link_local_manager.py`).
+    fn has_a_name_of_kube_manager(&self) -> bool {
+        let port = self.name.rsplit_once("-kubernetes-").map(|(_, port)| port);
+        port.is_some_and(|port| !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit()))
+    }
+
+    /// The finding that another row has the name.
+    pub(crate) fn shares_its_name(&self, text: String) -> Finding {
+        let finding = NAME_TAKEN.at(&self.name_at).says(text);
+        if self.has_a_name_of_kube_manager() { finding.severity(Severity::Deny) } else { finding }
+    }
+
+    /// Whether it has this address, as far as it has one.
+    pub(crate) fn has_address(&self, ip: &str) -> bool {
+        match &self.ip {
+            Ok(own) => ip.parse() == Ok(*own),
+            Err(own) => own == ip,
+        }
     }
 
     fn means_the_same(&self, other: &Self) -> bool {

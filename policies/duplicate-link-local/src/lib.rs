@@ -1,8 +1,8 @@
-//! A link-local service whose address or name is taken, or cannot work.
+//! A link-local service whose address is taken, or cannot work.
 //!
 //! Every vrouter has one table of link-local services, by address and port. Of two entries with
-//! one key the first wins and the other is dead, without a word; of two with one name DNS knows
-//! one.
+//! one key the first wins and the other is dead, without a word, unless both say the same: those are one, and
+//! share the claim. Of two with one name DNS has both addresses.
 //!
 //! ```yaml
 //! kind: LinkLocalService
@@ -26,6 +26,7 @@
 //! decides nothing for others. For the whole cluster the settings say it.
 
 mod entries;
+mod names;
 mod networks;
 
 use opensdn_policy_components::{Item, Owner, Owners};
@@ -57,18 +58,20 @@ const ADDRESS_TAKEN: Message = Message {
     title: "the address and port of the link-local service are taken",
     explanation: "Vrouters keep link-local services by address and port and fill the table \
         without overwriting: of two entries the first wins on each node, and the other is dead \
-        without a message.",
-    hint: "choose another port or address in 169.254.0.0/16; what is taken is listed by: kubectl \
-        get uniqueclaims",
+        without a message. Objects that say the same, name and targets too, are one entry to them, and share it.",
+    hint: "choose another port or address in 169.254.0.0/16, or give the same name and targets; what is taken is \
+        listed by: kubectl get uniqueclaims",
 };
 
 const NAME_TAKEN: Message = Message {
     code: "OSDN3011",
-    severity: Severity::Deny,
-    title: "the name of the link-local service is taken",
-    explanation: "Vrouters answer DNS queries for the name, without regard to case: two services \
-        with one name make it lead to one of them by chance.",
-    hint: "choose another name; what is taken is listed by: kubectl get uniqueclaims",
+    severity: Severity::Warn,
+    title: "another link-local service has the name",
+    explanation: "Vrouters answer DNS queries for the name, without regard to case, with the addresses of all services \
+        that have it, and a workload takes one of them. That works where all of them serve the same. kube-manager and \
+        provision_linklocal.py find a row by its name alone: kube-manager deletes all rows that have the name of one \
+        of its own, so a name such as its own is refused.",
+    hint: "choose another name, unless all of them serve the same; they are listed by: kubectl get linklocalservices -A",
 };
 
 const METADATA: Message = Message {
@@ -120,6 +123,8 @@ struct LinkLocalService {
     port: Option<i64>,
     #[read("/spec/fabric/addresses")]
     targets: Option<Vec<String>>,
+    #[read("/spec/fabric/dnsName")]
+    target_name: Option<String>,
     #[read("/spec/fabric/port")]
     target_port: Option<i64>,
 }
@@ -173,11 +178,19 @@ fn link_local_service(
     judge_target(service, verdict);
     let named = name.as_ref().is_some_and(|name| !name.is_empty());
     let name = if named { name.clone() } else { Some(request.name.clone()) };
-    let entry = Entry { name, ip: ip.clone(), port: *port, ..Entry::default() };
+    let entry = Entry {
+        name,
+        ip: ip.clone(),
+        port: *port,
+        fabric_host: service.target_name.clone(),
+        fabric_hosts: service.targets.clone().unwrap_or_default(),
+        fabric_port: service.target_port,
+    };
     let name_at = if named { "/spec/name" } else { "/metadata/name" };
     let source = Source::Object { name_at: name_at.into() };
     let mut table = Table::new(&request.namespace, &request.name);
     table.add(&entry, &"/spec".into(), &source);
+    names::judge(&table, (&request.namespace, &request.name), verdict);
     judge(&table, settings, None, verdict)
 }
 
@@ -210,6 +223,10 @@ fn config(request: &Request<Config>, settings: &Settings, verdict: &mut Verdict)
     }
     let owner = config.owners.as_ref().and_then(Owners::manager);
     let owned = owner.map(|owner| entries_of(owner, request)).transpose()?;
+    // What its Manager has is said there.
+    if owned.is_none() {
+        names::judge(&table, ("", ""), verdict);
+    }
     judge(&table, settings, owned.as_ref(), verdict)
 }
 
@@ -218,6 +235,7 @@ fn manager(request: &Request<Manager>, settings: &Settings, verdict: &mut Verdic
     if let Some(item) = request.object.as_ref().and_then(|manager| manager.config.as_ref()) {
         add_item(&mut table, item);
     }
+    names::judge(&table, ("", ""), verdict);
     judge(&table, settings, None, verdict)
 }
 
@@ -264,10 +282,13 @@ fn judge(
     let is_owned = |service: &&Service| owner.is_some_and(|owner| owner.has(service));
     for service in table.services().filter(|service| !is_owned(service)) {
         if let Some(key) = service.key() {
-            verdict.claim(&ADDRESS_TAKEN, "link-local-address", key, &service.address_at);
-        }
-        if !service.name.is_empty() {
-            verdict.claim(&NAME_TAKEN, "link-local-name", &service.name, &service.name_at);
+            let claimed = (key, service.row());
+            verdict.claim_shared(
+                &ADDRESS_TAKEN,
+                "link-local-address",
+                claimed,
+                &service.address_at,
+            );
         }
     }
     Ok(())
@@ -275,13 +296,21 @@ fn judge(
 
 policy! {
     name: "duplicate-link-local",
-    summary: "address and name of a link-local service are unique in the cluster and free",
+    summary: "what a link-local service takes is free, and nothing else has it",
     settings: Settings,
     messages: [ADDRESS_TAKEN, NAME_TAKEN, METADATA, ADDRESS, LOOPBACK, NO_HOST],
     // One object with an entry twice is as wrong as two objects that claim it. And an entry that takes the
     // address of something else does more harm with another port or another target than it did.
-    never_ratchets: [ADDRESS_TAKEN, NAME_TAKEN, ADDRESS],
-    indexes: [KUBEMANAGERS, MANAGERS, NODES, NODES_BY_ADDRESS, SERVICE_CIDRS],
+    never_ratchets: [ADDRESS_TAKEN, ADDRESS],
+    indexes: [
+        names::BY_NAME,
+        names::BY_OBJECT,
+        KUBEMANAGERS,
+        MANAGERS,
+        NODES,
+        NODES_BY_ADDRESS,
+        SERVICE_CIDRS,
+    ],
     claims: true,
     validate: [link_local_service, config, manager],
 }
