@@ -154,6 +154,10 @@ pub async fn reconcile(
             // With what was applied just now.
             let fetched = Fetched::read(&ctx.cache, fetched.object.clone(), &instance);
             let status = match &made {
+                // All else is done with the CA before it.
+                Ok(_) if let Some(why) = &valid.refused_ca => {
+                    status::status(&fetched, Outcome::Failed(&valid, why), &now())
+                }
                 Ok(_) => status::status(&fetched, Outcome::Applied(&valid), &now()),
                 Err(Error::NotOurs(invalid)) => {
                     status::status(&fetched, Outcome::Invalid(invalid), &now())
@@ -186,7 +190,8 @@ async fn make_so(
     valid: &mut Valid,
 ) -> Result<Action, Error> {
     let namespace = fetched.object.namespace().unwrap_or_default();
-    let authorities = authorities::obtain(ctx, fetched).await?;
+    let (authorities, refused) = authorities::obtain(ctx, fetched).await?;
+    valid.refused_ca = refused.map(|error| error_chain(&Error::from(error)));
     authorities::publish(ctx, fetched, &authorities).await?;
     let expiry = authorities.current.not_after();
     ctx.metrics.certificates(&namespace, names::CA_SECRET, Some(expiry));

@@ -11,7 +11,7 @@ use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, KeyPair};
 use serde_json::{Value, json};
 
 use crate::operator::{
-    CA, LABEL, STATEFUL_SET, TRUST, condition, get, issued_by, pem, ready, redis,
+    CA, LABEL, STATEFUL_SET, TRUST, change, condition, get, issued_by, pem, ready, redis,
 };
 
 /// Certificate and key.
@@ -74,5 +74,8 @@ async fn a_ca_that_is_given_signs_and_another_is_announced_first_and_a_bad_one_s
     };
     eventually("the status says what is wrong with the key", is_refused).await;
     assert_eq!(issued_by(&sandbox, &first).await?.len(), 3, "what runs is left as it is");
+    change(&sandbox, &["delete"], STATEFUL_SET, &[]).await?;
+    let is_back = async || get(&sandbox, STATEFUL_SET).await["metadata"]["uid"].is_string();
+    eventually("what is lost comes back all the same", is_back).await;
     Ok(())
 }

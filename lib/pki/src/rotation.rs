@@ -32,8 +32,9 @@ pub struct Rotation {
     /// How long the previous CA is still trusted. Replicas reissue within seconds; one that could
     /// not reach the API server meanwhile has this long.
     pub overlap: Duration,
-    /// So close to the end, an announced CA is used even if its bundle is not known to be in
-    /// place: not using it would end in the same rejections, with certainty.
+    /// So close to the end, a CA that has been announced for as long as `overlap`, or for all the
+    /// time that was left, is used even if its bundle is not known to be in place: not using it
+    /// would end in the same rejections, with certainty.
     pub last_resort: Duration,
 }
 
@@ -165,7 +166,9 @@ pub fn advance(
         let in_place = published.is_some_and(|published| {
             published.bundle == authorities.bundle() && now - published.since >= *settle
         });
-        let change = in_place || left <= *last_resort;
+        // A user may replace a CA in its last days: there is time to announce the next all the same.
+        let has_waited = now - since >= *overlap || left <= *settle * 2;
+        let change = in_place || (left <= *last_resort && has_waited);
         let changed = || {
             let before = Some(current.certificate().to_owned()).filter(|pem| is_valid(pem, now));
             Authorities::only(next.clone(), before)

@@ -42,6 +42,8 @@ pub struct Valid {
     pub key: KeyKind,
     /// Why it is not known of which release the images are.
     pub doubt: Option<String>,
+    /// Why the CA that a user gives is not used, where the one before it is instead.
+    pub refused_ca: Option<String>,
 }
 
 /// What is known of the members of a service that counts them.
@@ -212,6 +214,7 @@ mod tests {
             certificates_since: BTreeMap::new(),
             key: KeyKind::default(),
             doubt: None,
+            refused_ca: None,
         }
     }
 

@@ -83,9 +83,13 @@ fn secret(ctx: &Context, namespace: &str, rotation: Rotation) -> CaSecret {
     CaSecret::new(ctx.client.clone(), spec, rotation)
 }
 
-/// The CA of the namespace: from the cache, else the one that is given, else made. It continues a rotation, if one is due and the pods are
-/// ready for its next step.
-pub(super) async fn obtain(ctx: &Context, fetched: &Fetched) -> Result<Authorities, Error> {
+/// The CA of the namespace: from the cache, else the one that is given, else made. It continues a rotation, if one is due
+/// and the pods are ready for its next step. A CA that is given and cannot be used is returned as an error beside the one
+/// that is in use: what runs is kept so, and repaired.
+pub(super) async fn obtain(
+    ctx: &Context,
+    fetched: &Fetched,
+) -> Result<(Authorities, Option<GivenError>), Error> {
     let namespace = fetched.object.namespace().unwrap_or_default();
     let state = state(&ctx.cache, &namespace).unwrap_or(SecretState::Missing);
     let now = OffsetDateTime::now_utc();
@@ -93,14 +97,21 @@ pub(super) async fn obtain(ctx: &Context, fetched: &Fetched) -> Result<Authoriti
         SecretState::Complete { authorities, .. } => Some(&authorities.current),
         _ => None,
     };
-    let rotation = rotation(given(&ctx.cache, &namespace, current, now)?);
+    let (given, refused) = match given(&ctx.cache, &namespace, current, now) {
+        Ok(given) => (given, None),
+        Err(error) => match current.filter(|current| current.not_after() > now) {
+            Some(current) => (Some(current.clone()), Some(error)),
+            None => return Err(error.into()),
+        },
+    };
+    let rotation = rotation(given);
     let secret = secret(ctx, &namespace, rotation.clone());
     let SecretState::Complete { authorities, .. } = &state else {
-        return secret.obtain().await.map_err(Error::Ca);
+        return Ok((secret.obtain().await.map_err(Error::Ca)?, refused));
     };
     let trust = fetched.trust.as_deref();
     let Some(next) = next(&ctx.cache, &namespace, trust, &state, now, &rotation)? else {
-        return Ok(authorities.clone());
+        return Ok((authorities.clone(), refused));
     };
     let snapshot = secret.read().await.map_err(Error::Ca)?;
     // As it was when that was decided: no other replica or pass has taken the step.
@@ -108,7 +119,7 @@ pub(super) async fn obtain(ctx: &Context, fetched: &Fetched) -> Result<Authoriti
     if !is_same
         || secret.write(&snapshot, &next, now).await.map_err(Error::Ca)? != WriteOutcome::Stored
     {
-        return Ok(authorities.clone());
+        return Ok((authorities.clone(), refused));
     }
     tracing::info!(
         namespace,
@@ -116,7 +127,7 @@ pub(super) async fn obtain(ctx: &Context, fetched: &Fetched) -> Result<Authoriti
         previous_trusted = next.previous.is_some(),
         "CA rotation advanced"
     );
-    Ok(next)
+    Ok((next, refused))
 }
 
 /// Whether it has to be looked at again without any event.

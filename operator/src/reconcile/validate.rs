@@ -54,10 +54,7 @@ pub fn validate(component: &dyn ComponentKind, fetched: &Fetched) -> Result<Vali
     let spec = fetched.object.data.get("spec").cloned().unwrap_or_default();
     let spec: Option<Spec> = serde_json::from_value(spec).map_err(unreadable)?;
     let Spec { common_configuration, service_configuration } = spec.unwrap_or_default();
-    let settings = match service_configuration {
-        Value::Null => Value::Object(serde_json::Map::new()),
-        settings => settings,
-    };
+    let settings = or_empty(service_configuration);
     needs(facts, fetched)?;
     check_texts(&fetched.object.data)?;
     let given: Containers = serde_json::from_value(settings.clone()).map_err(unreadable)?;
@@ -105,7 +102,16 @@ pub fn validate(component: &dyn ComponentKind, fetched: &Fetched) -> Result<Vali
         certificates_since: BTreeMap::new(),
         key: known.release.key(key_length(fetched)),
         doubt,
+        refused_ca: None,
     })
+}
+
+/// No settings are settings that say nothing.
+fn or_empty(settings: Value) -> Value {
+    match settings {
+        Value::Null => Value::Object(serde_json::Map::new()),
+        settings => settings,
+    }
 }
 
 /// What it needs is there, if not yet active.

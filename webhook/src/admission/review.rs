@@ -100,6 +100,13 @@ pub(super) struct Review<'f> {
     old_object: Option<Document<'f>>,
 }
 
+/// An entry of `managedFields`.
+#[derive(serde::Deserialize)]
+struct Writer {
+    #[serde(default)]
+    operation: String,
+}
+
 impl<'f> Review<'f> {
     pub(super) fn read(found: &'f Found<'_>, places: &Places) -> Result<Self, Unreadable> {
         let fields = Fields { found };
@@ -217,9 +224,10 @@ impl<'f> Review<'f> {
     /// taken meanwhile the API server makes an update by itself.
     fn is_applied(&self) -> bool {
         let metadata = self.object.and_then(|object| member(object.text(), "metadata"));
-        metadata
-            .and_then(|metadata| member(metadata, "managedFields"))
-            .is_some_and(|fields| fields.contains("\"Apply\""))
+        let fields = metadata.and_then(|metadata| member(metadata, "managedFields"));
+        let entries: Vec<Writer> =
+            fields.and_then(|fields| serde_json::from_str(fields).ok()).unwrap_or_default();
+        entries.iter().any(|entry| entry.operation == "Apply")
     }
 
     /// Who would hold a claim: the object that will be stored.

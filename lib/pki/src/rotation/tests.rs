@@ -230,3 +230,21 @@ fn where_the_current_ca_has_expired_the_one_that_is_given_is_used_at_once() {
     let used = advance_with(&ca, &made, None, now).unwrap();
     assert_eq!((&used.current, &used.next, &used.previous), (&ca, &None, &None));
 }
+
+#[test]
+fn a_ca_that_is_given_in_the_last_days_of_the_one_before_is_announced_all_the_same() {
+    let made = first(start()).unwrap();
+    let now = made.current.not_after() - Duration::days(5);
+    let ca = given(now);
+    let announced = advance_with(&ca, &made, None, now).unwrap();
+    assert_eq!(announced.current, made.current);
+    let rotation = Rotation { given: Some(ca.clone()), ..rotation() };
+    let later = |passed: Duration| {
+        super::advance(&complete(&announced, now), None, now + passed, &rotation).unwrap()
+    };
+    assert_eq!(later(Duration::hours(1)), None, "no pod is known to trust it");
+    assert_eq!(later(Duration::days(2)).unwrap().current, ca, "the last resort");
+    let end = now + Duration::days(5) - Duration::minutes(1);
+    let short = super::advance(&complete(&announced, end), None, end, &rotation).unwrap();
+    assert_eq!(short.unwrap().current, ca, "there is no time left");
+}
