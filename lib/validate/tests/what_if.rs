@@ -77,7 +77,7 @@ async fn what_is_stored_is_judged_page_by_page_and_once() {
     let engine = Engine::start_metered(4, Metering::Off).unwrap();
     let below = concat!(env!("CARGO_TARGET_TMPDIR"), "/cache/opensdn");
     let cache = Cache::below(below.as_ref()).unwrap();
-    let loader = Loader { engine: &engine, cache: Some(&cache) };
+    let loader = Loader { engine: &engine, cache: Some(&cache), compiler: None };
     let asked = WhatIf { policies: vec![policy], namespace: Some("tf".to_owned()) };
     let cluster = Paged::default();
     let said = what_if(loader, &asked, &cluster).await.unwrap();
