@@ -201,8 +201,10 @@ typedef struct opensdn_policy_types_finding_t {
 
 // Something that must be unique in the cluster.
 typedef struct opensdn_policy_types_claim_t {
-  // What kind of thing: `link-local-address`.
+  // What kind of thing: `link-local-address`. If it ends with `;shared`, objects may share a key.
   policy_string_t   scope;
+  // What follows the first U+001F of the key in such a scope is a value, and no part of the key:
+  // objects that claim the key with the same value share it, any other value is refused.
   policy_string_t   key;
   // The message to give where something else holds the key.
   policy_string_t   code;
