@@ -1,12 +1,14 @@
 //! A CA that a user gives (no I/O): read, and refused where it could not sign what we need.
 
+mod chain;
+
 use std::fmt::Write as _;
 
 use pem::{EncodeConfig, LineEnding, Pem};
 use rcgen::KeyPair;
 use rustls_pki_types::pem::PemObject as _;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
-use time::OffsetDateTime;
+use time::{Date, OffsetDateTime};
 use x509_parser::prelude::{FromDer as _, X509Certificate};
 
 use crate::authority::{Authority, AuthorityError};
@@ -32,9 +34,19 @@ pub enum GivenError {
     )]
     NotCa,
     #[error("the CA is not valid before {0}")]
-    NotYetValid(OffsetDateTime),
+    NotYetValid(Date),
     #[error("the CA expired on {0}: replace certificate and key with those of a new one")]
-    Expired(OffsetDateTime),
+    Expired(Date),
+    #[error(
+        "the certificate of {0}, which issued it, is missing: append it and those above it up to the root, without which OpenSSL trusts nothing"
+    )]
+    NoRoot(String),
+    #[error("the certificate of {0} expired on {1}: replace it with a new one")]
+    LinkExpired(String, Date),
+    #[error(
+        "the extended key usage of {0} lets it sign for servers and clients not both: give a CA without one"
+    )]
+    Purpose(String),
     #[error("issue a certificate by it to try it")]
     Trial(#[source] AuthorityError),
     #[error(
@@ -48,10 +60,15 @@ pub enum GivenError {
 /// # Errors
 /// They cannot be used.
 pub fn given(certificates: &str, key: &str, now: OffsetDateTime) -> Result<Authority, GivenError> {
-    let key = pkcs8(key)?;
-    let authority = with_key(certificates, &key)?;
+    let key = pkcs8(without_mark(key))?;
+    let authority = with_key(without_mark(certificates), &key)?;
     check(&authority, now)?;
     Ok(authority)
+}
+
+/// Some editors begin a file with a byte order mark.
+fn without_mark(text: &str) -> &str {
+    text.trim_start_matches('\u{feff}')
 }
 
 /// With the certificate of the key before the others, as it is the issuer of ours.
@@ -85,9 +102,12 @@ fn with_key(certificates: &str, key: &str) -> Result<Authority, GivenError> {
 }
 
 fn check(authority: &Authority, now: OffsetDateTime) -> Result<(), GivenError> {
-    let der = CertificateDer::from_pem_slice(authority.certificate().as_bytes());
-    let der = der.map_err(|_| GivenError::NoCertificate)?;
-    let (_, ca) = X509Certificate::from_der(&der).map_err(|_| GivenError::NoCertificate)?;
+    let ders = CertificateDer::pem_slice_iter(authority.certificate().as_bytes());
+    let ders = ders.collect::<Result<Vec<_>, _>>().map_err(|_| GivenError::NoCertificate)?;
+    let parsed = ders.iter().map(|der| X509Certificate::from_der(der).map(|(_, parsed)| parsed));
+    let certificates =
+        parsed.collect::<Result<Vec<_>, _>>().map_err(|_| GivenError::NoCertificate)?;
+    let ca = certificates.first().ok_or(GivenError::NoCertificate)?;
     let may_sign = match ca.key_usage() {
         Ok(Some(usage)) => usage.value.key_cert_sign(),
         Ok(None) => true,
@@ -98,11 +118,12 @@ fn check(authority: &Authority, now: OffsetDateTime) -> Result<(), GivenError> {
     }
     let from = ca.validity().not_before.to_datetime();
     if now < from {
-        return Err(GivenError::NotYetValid(from));
+        return Err(GivenError::NotYetValid(from.date()));
     }
     if authority.not_after() <= now {
-        return Err(GivenError::Expired(authority.not_after()));
+        return Err(GivenError::Expired(authority.not_after().date()));
     }
+    chain::check(&certificates, now)?;
     let profile = LeafProfile {
         common_name: "trial".to_owned(),
         names: vec!["trial".to_owned()],

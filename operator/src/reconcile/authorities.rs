@@ -66,7 +66,7 @@ fn given(
     // What is in use was looked at when it became so.
     match current.filter(|current| current.certificate() == certificates) {
         Some(current) if current.not_after() <= now => {
-            Err(GivenError::Expired(current.not_after()))
+            Err(GivenError::Expired(current.not_after().date()))
         }
         Some(current) => Ok(Some(current.clone())),
         None => opensdn_pki::given(&certificates, &key, now).map(Some),

@@ -58,6 +58,53 @@ fn of_several_certificates_that_of_the_key_comes_first() {
     assert_eq!(authority.certificate(), format!("{intermediate}{root}"));
 }
 
+#[test]
+fn the_certificates_lead_up_to_a_root_each_of_which_may_sign_for_servers_and_clients() {
+    let chain = |root_params: CertificateParams, change: fn(&mut CertificateParams)| {
+        let (root, root_key) = signed(&root_params, &KeyPair::generate().unwrap());
+        let issuer = KeyPair::from_pem(&root_key).unwrap();
+        let issuer = rcgen::Issuer::from_ca_cert_pem(&root, issuer).unwrap();
+        let mut params = params();
+        params.distinguished_name.push(DnType::CommonName, "Intermediate");
+        params.use_authority_key_identifier_extension = true;
+        change(&mut params);
+        let key = KeyPair::generate().unwrap();
+        (params.signed_by(&key, &issuer).unwrap().pem(), root, key.serialize_pem())
+    };
+    let (intermediate, root, key) = chain(params(), |_| {});
+    let alone = message(&intermediate, &key);
+    assert!(alone.contains("Root 1") && alone.contains("append it"), "{alone}");
+    let (_, other, _) = chain(params(), |_| {});
+    let wrong = message(&format!("{intermediate}{other}"), &key);
+    assert!(wrong.contains("append it"), "another root of that name is not the issuer: {wrong}");
+    given(&format!("{root}{intermediate}"), &key, now()).unwrap();
+
+    let mut expired = params();
+    expired.not_after = now() - Duration::hours(1);
+    let (intermediate, root, key) = chain(expired, |_| {});
+    let said = message(&format!("{intermediate}{root}"), &key);
+    assert!(said.contains("Root 1") && said.contains("expired on 2027-01-1"), "{said}");
+
+    let servers = |params: &mut CertificateParams| {
+        params.extended_key_usages = vec![rcgen::ExtendedKeyUsagePurpose::ServerAuth];
+    };
+    let (intermediate, root, key) = chain(params(), servers);
+    let said = message(&format!("{intermediate}{root}"), &key);
+    assert!(said.contains("extended key usage of") && said.contains("Intermediate"), "{said}");
+    let both = |params: &mut CertificateParams| {
+        use rcgen::ExtendedKeyUsagePurpose::{ClientAuth, ServerAuth};
+        params.extended_key_usages = vec![ServerAuth, ClientAuth];
+    };
+    let (intermediate, root, key) = chain(params(), both);
+    given(&format!("{intermediate}{root}"), &key, now()).unwrap();
+}
+
+#[test]
+fn a_mark_that_editors_write_is_no_part_of_the_pem() {
+    let (certificate, key) = root();
+    given(&format!("\u{feff}{certificate}"), &format!("\u{feff}{key}"), now()).unwrap();
+}
+
 #[cfg(feature = "rsa")]
 #[test]
 fn a_key_of_rsa_may_be_in_the_form_that_tf_operator_writes() {
@@ -85,6 +132,7 @@ fn what_cannot_sign_is_refused_with_what_to_do() {
 
     let changed = |change: fn(&mut CertificateParams)| {
         let mut params = params();
+        params.use_authority_key_identifier_extension = true;
         change(&mut params);
         let (certificate, key) = signed(&params, &KeyPair::generate().unwrap());
         message(&certificate, &key)
