@@ -1,30 +1,36 @@
 //! Precompiled policies on disk.
 //!
 //! A precompiled policy is native code that is run without further checks, so only what this very
-//! program wrote is ever taken: the folder must belong to the user alone, an entry's name says
-//! which module and engine it was made of, and its content is checked against its digest.
+//! program wrote is ever taken: the folder must belong to the user alone, and so must an entry, which
+//! may be from a time when others could write to the folder; an entry's name says which module and
+//! engine it was made of, and name and content are checked against its digest.
 //!
-//! An entry is the code and then its digest, so that the file can be mapped as code: memory is then
+//! An entry is the code and then the digest of both, so that the file can be mapped as code: memory is then
 //! needed only for what is used of it, and all processes share it. Entries are never changed in
 //! place, only replaced, so what is mapped stays as it was.
 
 use std::{
     collections::HashSet,
-    fs::{self, File},
+    fs::{self, File, OpenOptions},
     io::{self, Read as _, Seek as _, SeekFrom, Write as _},
-    os::unix::fs::{DirBuilderExt as _, MetadataExt as _},
+    os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _},
     path::{Path, PathBuf},
     time::SystemTime,
 };
 
+use rustix::fs::OFlags;
 use tempfile::NamedTempFile;
 
 use crate::{digest::Digest, engine::Engine};
+
+const WRITABLE_BY_OTHERS: u32 = 0o022;
 
 /// A folder of precompiled policies.
 #[derive(Clone, Debug)]
 pub struct Cache {
     folder: PathBuf,
+    /// Number of the user to whom it belongs.
+    user: u32,
 }
 
 /// The folder cannot serve as a cache.
@@ -83,20 +89,35 @@ impl Cache {
         let metadata = fs::metadata(&folder).map_err(failed)?;
         // A file made now shows who we are, without a call to libc.
         let probe = tempfile::tempfile_in(&folder).map_err(failed)?;
-        let own = probe.metadata().map_err(failed)?.uid() == metadata.uid();
-        if !own || metadata.mode() & 0o022 != 0 {
+        let user = probe.metadata().map_err(failed)?.uid();
+        if user != metadata.uid() || metadata.mode() & WRITABLE_BY_OTHERS != 0 {
             return Err(CacheError::Shared(folder));
         }
-        Ok(Self { folder })
+        Ok(Self { folder, user })
     }
 
     /// The file with the precompiled code of the module, if it is there and is what was written.
     pub(crate) fn find(&self, engine: &Engine, module: Digest) -> Option<PathBuf> {
         let path = self.entry(engine, module);
-        let file = File::open(&path).ok()?;
+        let file = self.open_entry(&path).ok()?;
         // The oldest go first. Where the time cannot be set, one that is used may go.
         let _touched = file.set_modified(SystemTime::now());
-        is_sound(file).unwrap_or(false).then_some(path)
+        is_sound(&path, file).unwrap_or(false).then_some(path)
+    }
+
+    /// Opens an entry that no other user can have put there or written to.
+    fn open_entry(&self, path: &Path) -> io::Result<File> {
+        // What is no file is not followed, and not waited for.
+        let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits();
+        let flags = i32::try_from(flags).map_err(io::Error::other)?;
+        let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
+        let metadata = file.metadata()?;
+        let is_own = metadata.uid() == self.user && metadata.mode() & WRITABLE_BY_OTHERS == 0;
+        if metadata.is_file() && is_own {
+            Ok(file)
+        } else {
+            Err(io::Error::from(io::ErrorKind::PermissionDenied))
+        }
     }
 
     /// Removes the oldest entries until all take no more than `most` bytes, but none of `kept`. What
@@ -161,7 +182,7 @@ impl Cache {
         let write = || -> io::Result<NamedTempFile> {
             let mut file = NamedTempFile::new_in(&self.folder)?;
             file.write_all(code)?;
-            file.write_all(Digest::of(code).to_string().as_bytes())?;
+            file.write_all(digest_of_entry(&entry, code)?.to_string().as_bytes())?;
             Ok(file)
         };
         let file = write().map_err(|error| CacheError::Write(entry.clone(), error))?;
@@ -200,11 +221,17 @@ impl Staged {
     }
 }
 
-/// Whether the file ends with the digest of what is before it.
-fn is_sound(mut file: File) -> io::Result<bool> {
+/// The digest of an entry's name and code: an entry that is given another's name is not taken for it.
+fn digest_of_entry(path: &Path, code: impl io::Read) -> io::Result<Digest> {
+    let name = path.file_name().unwrap_or_default().as_encoded_bytes();
+    Digest::of_stream(name.chain(code))
+}
+
+/// Whether the file ends with the digest of its name and of what is before it.
+fn is_sound(path: &Path, mut file: File) -> io::Result<bool> {
     const DIGEST: u64 = "sha256:".len() as u64 + 64;
     let Some(length) = file.metadata()?.len().checked_sub(DIGEST) else { return Ok(false) };
-    let digest = Digest::of_stream((&mut file).take(length))?;
+    let digest = digest_of_entry(path, (&mut file).take(length))?;
     file.seek(SeekFrom::Start(length))?;
     let mut written = String::new();
     file.read_to_string(&mut written)?;

@@ -518,6 +518,44 @@ async fn compiled_code_is_taken_from_the_cache_only_if_it_is_ours() {
     assert!(load().await.is_from_cache(), "and mended");
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_others_may_have_put_into_the_cache_while_they_could_is_not_taken() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let folder = tempfile::tempdir().unwrap();
+    let cache = Cache::open(folder.path().join("cache")).unwrap();
+    let engine = engine();
+    let (first, second) = (validating(""), validating("(nop)"));
+    let load = async |bytes: &[u8]| {
+        Policy::load(&engine, bytes, None, Some(&cache)).await.unwrap().is_from_cache()
+    };
+    let entries = || -> Vec<_> {
+        std::fs::read_dir(cache.folder()).unwrap().map(|entry| entry.unwrap().path()).collect()
+    };
+    assert!(!load(&first).await);
+    let of_first = entries().pop().unwrap();
+    let writable = std::fs::Permissions::from_mode(0o622);
+    std::fs::set_permissions(&of_first, writable).unwrap();
+    assert!(!load(&first).await, "others may write to it");
+    assert!(load(&first).await, "another is in its place");
+
+    assert!(!load(&second).await);
+    let of_second = entries().into_iter().find(|path| *path != of_first).unwrap();
+    std::fs::copy(&of_first, &of_second).unwrap();
+    assert!(!load(&second).await, "it is the code of another module");
+
+    let aside = folder.path().join("aside");
+    std::fs::rename(&of_second, &aside).unwrap();
+    std::os::unix::fs::symlink(&aside, &of_second).unwrap();
+    assert!(!load(&second).await, "it is a link");
+    assert!(load(&second).await);
+
+    std::fs::remove_file(&of_second).unwrap();
+    let made = std::process::Command::new("mkfifo").arg(&of_second).status().unwrap();
+    assert!(made.success());
+    assert!(!load(&second).await, "a pipe is not waited for");
+    assert!(load(&second).await);
+}
+
 #[test]
 fn a_cache_is_made_below_a_folder_and_for_its_user_alone() {
     use std::os::unix::fs::PermissionsExt as _;
