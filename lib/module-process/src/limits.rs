@@ -3,7 +3,7 @@
 use std::fs;
 use std::io;
 
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use rustix::process::{Resource, Rlimit, Signal, getrlimit, setrlimit};
 
 /// No usable module takes so much of all processors.
 pub const PROCESSOR_SECONDS: u64 = 240;
@@ -16,6 +16,8 @@ const NICENESS: i32 = 10;
 /// # Errors
 /// The system refuses a limit.
 pub fn restrict(mebibytes: u64) -> io::Result<()> {
+    // Nothing reads the answer of a process whose parent was killed.
+    rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
     lower_priority();
     let limits = [
         (Resource::Data, mebibytes << 20, mebibytes << 20),

@@ -32,6 +32,7 @@ const THREADS: usize = 4;
 /// was doing.
 const FROM_OUTSIDE: [i32; 4] = [1, 2, 9, 15];
 const SIGXCPU: i32 = 24;
+const SIGXFSZ: i32 = 25;
 /// Bytes of its standard error that are read.
 const MAX_SAID: u64 = 4 << 10;
 /// Bytes of its answer that are read.
@@ -197,6 +198,9 @@ impl Said {
         }
         if signal.is_some_and(|signal| FROM_OUTSIDE.contains(&signal)) {
             return Ended::Interrupted(format!("the compiler was ended from outside: {status}"));
+        }
+        if signal == Some(SIGXFSZ) {
+            return Ended::Full("the system lets no file grow so large: `ulimit -f`".to_owned());
         }
         // What Rust's runtime and the system say when the limit of memory holds.
         let is_said = ["memory allocation of", "Cannot allocate memory", "Out of memory"];
