@@ -9,7 +9,9 @@ use anstream::{AutoStream, ColorChoice};
 use crate::cli::{Global, Progress};
 use crate::exit::{Exit, Failure};
 use crate::output::{Answer, DocumentFormat};
+use crate::ui::harmless::{HarmlessWriter, safe};
 
+mod harmless;
 mod layout;
 mod trace;
 
@@ -78,7 +80,8 @@ impl Ui {
         self.layout
     }
 
-    /// Gives the answer: as a document where one was asked for, else as `human` writes it.
+    /// Gives the answer: as a document where one was asked for, else as `human` writes it. What a terminal
+    /// would obey is shown as what it is, but for styles.
     ///
     /// # Errors
     /// Standard output cannot be written, for another reason than that its reader has gone.
@@ -89,7 +92,11 @@ impl Ui {
     ) -> Result<(), Failure> {
         match self.document_format {
             Some(document_format) => self.write(|out| document_format.write(answer, out)),
-            None => self.write(human),
+            None => self.write(|out| {
+                let mut out = HarmlessWriter::new(out);
+                human(&mut out)?;
+                out.flush()
+            }),
         }
     }
 
@@ -159,7 +166,7 @@ impl Ui {
                 self.wipe();
                 let text = layout::shortened(text, self.layout.width);
                 // Progress is not missed where stderr is gone.
-                let _ = write!(self.err, "{text}").and_then(|()| self.err.flush());
+                let _ = write!(self.err, "{}", safe(&text)).and_then(|()| self.err.flush());
                 self.line_open = true;
             }
             Progress::Auto | Progress::Plain => self.line(text),
@@ -176,7 +183,7 @@ impl Ui {
             return Err(Failure::new(Exit::Refused, "not-confirmed", message, "add --yes"));
         }
         self.wipe();
-        let _ = write!(self.err, "{question}? [y/N] ").and_then(|()| self.err.flush());
+        let _ = write!(self.err, "{}? [y/N] ", safe(question)).and_then(|()| self.err.flush());
         let mut reply = String::new();
         let read = io::stdin().lock().read_line(&mut reply);
         let yes = read.is_ok() && matches!(reply.trim(), "y" | "Y" | "yes" | "Yes");
@@ -209,7 +216,7 @@ impl Ui {
     fn line(&mut self, text: &str) {
         self.wipe();
         // Where stderr is gone there is nowhere to report to.
-        let _ = writeln!(self.err, "{text}");
+        let _ = writeln!(self.err, "{}", safe(text));
     }
 
     fn wipe(&mut self) {

@@ -59,6 +59,30 @@ fn with_schema(schema: &str) -> Result<Vec<u8>, Failed> {
     guest(&format!("(data $schema \"{escaped}\")"), &describe)
 }
 
+/// What a terminal would obey: it clears itself, takes a title, conceals text, overwrites a line, turns it around.
+const OBEYED: &str =
+    "\u{1b}[2J\u{1b}]0;owned\u{7}\u{1b}[8mhidden\u{9b}2K\rok  signed\u{202e}\u{200b}";
+
+/// A good module all whose texts a terminal would obey, those on who made it as well.
+fn with_texts(text: &str) -> Result<Vec<u8>, Failed> {
+    let escaped: String = text.bytes().map(|byte| format!("\\{byte:02x}")).collect();
+    // Summary, then title, explanation and hint of its message.
+    let store = |at: usize| {
+        let (text, length) = (at, at + 4);
+        let bytes = escaped.len() / 3;
+        format!(
+            "(i32.store (i32.const {text}) (i32.const 3000)) (i32.store (i32.const {length}) (i32.const {bytes}))"
+        )
+    };
+    let stores: String = [1016, 1212, 1220, 1228].into_iter().map(store).collect();
+    let mut bytes = guest(&format!("(data (i32.const 3000) \"{escaped}\")"), &stores)?;
+    let text = [&[u8::try_from(text.len())?], text.as_bytes()].concat();
+    let producers = [&b"\x09producers\x01\x08language\x01"[..], &text, &text].concat();
+    bytes.extend([0, u8::try_from(producers.len())?]);
+    bytes.extend(producers);
+    Ok(bytes)
+}
+
 /// Definitions, each made of the name of the one before.
 fn definitions(count: usize, one: impl Fn(String) -> String) -> String {
     let mut text = r#"{"$defs":{"d0":{}"#.to_owned();
@@ -199,4 +223,52 @@ fn so_it_does_where_it_has_no_cache_and_where_manifests_are_validated() -> Outco
     assert_eq!(inspected.status.code(), Some(0), "{inspected:?}");
     assert!(text(&inspected.stdout).contains("even-quorum"), "{inspected:?}");
     Ok(())
+}
+
+#[test]
+fn nothing_that_a_module_says_of_itself_is_obeyed_by_a_terminal() -> Outcome {
+    let folder = project()?;
+    let folder = folder.path();
+    fs::write(folder.join("texts.wasm"), with_texts(OBEYED)?)?;
+    let judged = &["validate", "object.yaml", "--policy", "texts.wasm"][..];
+    for arguments in [
+        &["policy", "inspect", "texts.wasm"][..],
+        &["policy", "explain", "texts.wasm"],
+        &["policy", "test", "texts.wasm", "--cases", "cases"],
+        &["policy", "run", "texts.wasm", "-f", "object.yaml"],
+        &["policy", "run", "texts.wasm", "-f", "object.yaml", "-o", "yaml"],
+        &["policy", "inspect", "texts.wasm", "-o", "json"],
+        judged,
+    ] {
+        // As on a terminal.
+        let arguments = [&["--color", "always"], arguments].concat();
+        let ran = run(folder, &arguments)?;
+        assert!(matches!(ran.status.code(), Some(0 | 1)), "{arguments:?}: {ran:?}");
+        let shown = String::from_utf8([ran.stdout, ran.stderr].concat())?;
+        let text = without_styles(&shown);
+        let obeyed = text.chars().find(|one| one.is_control() && *one != '\n');
+        assert_eq!(obeyed, None, "{arguments:?}: {shown:?}");
+        assert!(!text.contains(['\u{202e}', '\u{200b}']), "{arguments:?}: {shown:?}");
+        let is_quoted = arguments.contains(&"inspect") || arguments.contains(&"explain");
+        assert!(!is_quoted || text.contains("owned"), "{arguments:?}: {shown:?}");
+    }
+    Ok(())
+}
+
+/// The text without sequences that set a colour, or bold, or faint.
+fn without_styles(shown: &str) -> String {
+    let mut parts = shown.split("\u{1b}[");
+    let mut text = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        match part.split_once('m') {
+            Some((style, rest))
+                if style.bytes().all(|byte| byte.is_ascii_digit() || byte == b';')
+                    && style != "8" =>
+            {
+                text.push_str(rest);
+            }
+            _ => text.extend(["\u{1b}", part]),
+        }
+    }
+    text
 }

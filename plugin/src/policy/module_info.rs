@@ -10,6 +10,7 @@ use std::process::ExitCode;
 
 use opensdn_module_process::{BoundedProcess, Ended, restrict};
 use opensdn_policy_host::{ALLOWED_IMPORTS, MAX_TEXT_BYTES, cut};
+use opensdn_validate::report::one_line;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use wasmparser::{KnownCustom, Parser, Payload};
@@ -103,9 +104,9 @@ impl ModuleInfo {
         info
     }
 
-    /// What a module says is as long as it likes.
+    /// What a module says is as long as it likes, and of any characters.
     fn shorten(&mut self) {
-        let short = |text: &mut String| *text = cut(text, MAX_TEXT_BYTES).into_owned();
+        let short = |text: &mut String| *text = cut(&one_line(text), MAX_TEXT_BYTES).into_owned();
         self.producers.truncate(MAX_SHOWN);
         for Producer { role, name, version } in &mut self.producers {
             [role, name, version].into_iter().for_each(short);

@@ -9,7 +9,7 @@ use std::collections::HashSet;
 
 use crate::{
     contract::{Index, Interest, Metadata, wire},
-    text::beginning,
+    text::{beginning, is_unseen},
 };
 
 pub(crate) use settings::SettingsSchema;
@@ -48,6 +48,8 @@ pub enum DescriptionError {
     TooMany { what: &'static str, count: usize, most: usize },
     #[error("{what} may have {most} bytes; this one has {length}: \"{text}…\"")]
     TooLong { what: &'static str, text: String, length: usize, most: usize },
+    #[error("{what} has a character that is not shown: {text:?}")]
+    Unseen { what: &'static str, text: String },
     #[error("{0:?} is not a JSON Pointer")]
     NotAPointer(String),
     #[error("the JSON Pointer {0:?} has more than {MAX_POINTER_SEGMENTS} segments")]
@@ -130,7 +132,11 @@ fn few(what: &'static str, count: usize, most: usize) -> Result<(), DescriptionE
 }
 
 fn short(what: &'static str, text: &str) -> Result<(), DescriptionError> {
-    bounded(what, text, MAX_NAME_BYTES)
+    bounded(what, text, MAX_NAME_BYTES)?;
+    if text.contains(is_unseen) {
+        return Err(DescriptionError::Unseen { what, text: text.to_owned() });
+    }
+    Ok(())
 }
 
 fn bounded(what: &'static str, text: &str, most: usize) -> Result<(), DescriptionError> {

@@ -52,7 +52,7 @@ pub use set::{
     Context, InactivePolicy, NEVER_RATCHETS, Part, PolicySet, Seen, TELLS_ABSENCE, absent_kind,
     ratchet,
 };
-pub use text::{MAX_QUOTED_BYTES, MAX_TEXT_BYTES, beginning, cut, quoted, quoted_name};
+pub use text::{MAX_QUOTED_BYTES, MAX_TEXT_BYTES, beginning, cut, is_unseen, quoted, quoted_name};
 pub use verdict::{
     Claim, EvalFailure, Evaluation, FailureMode, FailureReason, Finding, Mode, Mutation, Outcome,
     UnappliedPatch, Verdict,

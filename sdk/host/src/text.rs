@@ -43,6 +43,15 @@ pub(crate) fn shorten(text: String) -> String {
     if text.len() <= MAX_TEXT_BYTES { text } else { cut(&text, MAX_TEXT_BYTES).into_owned() }
 }
 
+/// Whether a reader does not see the character: controls, which a terminal obeys, and what has no width or
+/// turns the direction of a line.
+#[must_use]
+pub fn is_unseen(letter: char) -> bool {
+    letter.is_control()
+        || matches!(letter,
+            '\u{AD}' | '\u{61C}' | '\u{180E}' | '\u{E0000}'..='\u{E007F}' | '\u{200B}'..='\u{200F}' | '\u{2028}'..='\u{202E}' | '\u{2060}'..='\u{206F}' | '\u{FEFF}')
+}
+
 #[cfg(test)]
 mod tests {
     use super::{beginning, cut};

@@ -9,6 +9,8 @@ use annotate_snippets::{
     normalize_untrusted_str,
 };
 
+use opensdn_policy_host::is_unseen;
+
 use super::layout::{Layout, wrap};
 use super::location::{Excerpt, Location};
 use super::mistakes::{Mistake, mistakes};
@@ -30,16 +32,10 @@ pub fn one_line(text: &str) -> String {
     printable(text).split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// C1 controls, which terminals obey as escapes, and what has no width or turns the direction of a line.
+/// Line breaks and tabs are text, too.
 fn harmless(letter: char) -> char {
     let is_usual = ['\n', '\r', '\t'].contains(&letter);
-    let is_unseen = matches!(letter,
-        '\u{AD}' | '\u{61C}' | '\u{180E}' | '\u{E0000}'..='\u{E007F}' | '\u{200B}'..='\u{200F}' | '\u{2028}'..='\u{202E}' | '\u{2060}'..='\u{206F}' | '\u{FEFF}');
-    if (letter.is_control() && !is_usual) || is_unseen {
-        char::REPLACEMENT_CHARACTER
-    } else {
-        letter
-    }
+    if is_unseen(letter) && !is_usual { char::REPLACEMENT_CHARACTER } else { letter }
 }
 
 /// Writes what was fixed, every finding, then what was suppressed.

@@ -86,3 +86,17 @@ fn names_are_short_and_codes_are_there_once() {
     assert!(said_of(|one| one.interests[0].operations = every).contains("5 operations"));
     assert!(said_of(|one| one.interests.clear()).contains("no kind of object"));
 }
+
+#[test]
+fn names_have_no_character_that_a_reader_does_not_see() {
+    for unseen in ["\u{1b}[2J", "\u{202e}", "\n", "\u{200b}"] {
+        let name = format!("X1{unseen}");
+        let shown = "that is not shown";
+        assert!(said_of(|one| one.version = name.clone()).contains(shown), "{unseen:?}");
+        assert!(said_of(|one| one.messages[0].code = name.clone()).contains(shown));
+        assert!(said_of(|one| one.indexes[0].name = name.clone()).contains(shown));
+        assert!(said_of(|one| one.interests[0].kind = name.clone()).contains(shown));
+        let said = said_of(|one| one.interests[0].group = name);
+        assert!(said.contains(shown) && !said.contains(unseen), "{said}");
+    }
+}
