@@ -230,13 +230,14 @@ fn nothing_that_a_module_says_of_itself_is_obeyed_by_a_terminal() -> Outcome {
     let folder = project()?;
     let folder = folder.path();
     fs::write(folder.join("texts.wasm"), with_texts(OBEYED)?)?;
+    fs::write(folder.join("thing.yaml"), "{apiVersion: v1, kind: Thing, metadata: {name: x}}")?;
     let judged = &["validate", "object.yaml", "--policy", "texts.wasm"][..];
     for arguments in [
         &["policy", "inspect", "texts.wasm"][..],
         &["policy", "explain", "texts.wasm"],
         &["policy", "test", "texts.wasm", "--cases", "cases"],
-        &["policy", "run", "texts.wasm", "-f", "object.yaml"],
-        &["policy", "run", "texts.wasm", "-f", "object.yaml", "-o", "yaml"],
+        &["policy", "run", "texts.wasm", "-f", "thing.yaml"],
+        &["policy", "run", "texts.wasm", "-f", "thing.yaml", "-o", "yaml"],
         &["policy", "inspect", "texts.wasm", "-o", "json"],
         judged,
     ] {

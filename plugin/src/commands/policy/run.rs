@@ -315,7 +315,8 @@ fn not_concerned(dev: &DevPolicy, case: &Case) -> Failure {
         .map(|interest| {
             let operations: Vec<String> =
                 interest.operations.iter().map(|one| format!("{one:?}").to_uppercase()).collect();
-            format!("{} of {} ({})", interest.kind, interest.group, operations.join(", "))
+            let group = if interest.group.is_empty() { "the core group" } else { &interest.group };
+            format!("{} of {group} ({})", interest.kind, operations.join(", "))
         })
         .collect();
     kinds.dedup();
