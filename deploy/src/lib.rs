@@ -2,7 +2,11 @@
 //! rendered from the kustomize files of this folder. Pure: deliberately not here is who applies
 //! them, which is the plugin's and the sandbox's.
 
+mod adjust;
 pub mod names;
 mod render;
+pub mod values;
 
+pub use adjust::render;
 pub use render::{Phase, RenderError, Step, operator, webhook};
+pub use values::Values;

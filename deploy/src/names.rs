@@ -7,6 +7,8 @@ pub const NAMESPACE: &str = "opensdn-system";
 pub const UNIQUE_CLAIMS_POLICY: &str = "opensdn-unique-claims";
 /// The ValidatingAdmissionPolicy, and its binding, that keep each account of ours to its own Leases.
 pub const LEASES_POLICY: &str = "opensdn-webhook-leases";
+/// The ConfigMap that says what the plugin has installed, in the namespace of the webhook.
+pub const INVENTORY: &str = "opensdn-inventory";
 /// Which program an object belongs to, as `kubectl get --selector` takes it.
 pub const NAME_LABEL: &str = "app.kubernetes.io/name";
 /// Which program writes an object.

@@ -24,7 +24,9 @@ const WEBHOOK: Base = Base {
         ("pod-disruption-budget.yaml", include_str!("../webhook/pod-disruption-budget.yaml")),
         ("policies.yaml", include_str!("../webhook/policies.yaml")),
         ("rbac.yaml", include_str!("../webhook/rbac.yaml")),
+        ("secret-keys.yaml", include_str!("../webhook/secret-keys.yaml")),
         ("service.yaml", include_str!("../webhook/service.yaml")),
+        ("tf-operator.yaml", include_str!("../webhook/tf-operator.yaml")),
         ("unique-claims.yaml", include_str!("../webhook/unique-claims.yaml")),
     ],
 };
@@ -121,6 +123,16 @@ pub fn operator() -> Result<Vec<Step>, RenderError> {
     OPERATOR.steps()
 }
 
+/// The policies for a cluster that tf-operator runs.
+pub(crate) fn tf_operator_policies() -> Result<Vec<Value>, RenderError> {
+    WEBHOOK.documents("tf-operator.yaml")
+}
+
+/// The policy that has every Secret read whole.
+pub(crate) fn secret_keys_policies() -> Result<Vec<Value>, RenderError> {
+    WEBHOOK.documents("secret-keys.yaml")
+}
+
 impl Base {
     fn steps(&self) -> Result<Vec<Step>, RenderError> {
         let kustomization: Kustomization = serde_saphyr::from_str(self.kustomization)
@@ -198,7 +210,7 @@ const CLUSTER_SCOPED: [&str; 7] = [
     "ValidatingAdmissionPolicyBinding",
 ];
 
-fn kind(object: &Value) -> &str {
+pub(crate) fn kind(object: &Value) -> &str {
     object.get("kind").and_then(Value::as_str).unwrap_or_default()
 }
 
