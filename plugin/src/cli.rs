@@ -14,7 +14,8 @@ use crate::commands::Command;
 use crate::config::keys::Key;
 use crate::exit::Failure;
 
-/// OpenSDN on Kubernetes: check manifests before they reach a cluster, write your own policies.
+/// OpenSDN on Kubernetes: install it, check manifests before they reach a cluster, write your own
+/// policies.
 #[derive(Debug, Parser)]
 #[command(
     name = "kubectl opensdn",
@@ -35,6 +36,9 @@ pub struct Cli {
 
 const EXAMPLES: &str = "\
 Examples:
+  # Into the cluster of the current context
+  kubectl opensdn install
+
   # What would the cluster refuse, and why?
   kubectl opensdn validate deploy/
 
@@ -108,9 +112,9 @@ pub struct Global {
     /// Of kubectl; refused with the reason.
     #[arg(short = 'A', long, global = true, hide = true)]
     all_namespaces: bool,
-    /// Of kubectl; refused with the reason.
-    #[arg(long, global = true, hide = true, value_name = "TIME")]
-    timeout: Option<String>,
+    /// Of kubectl; refused with the reason by commands that wait for nothing, which have none of their own.
+    #[arg(long, global = true, hide = true, value_name = "TIME", value_parser = opensdn_duration::parse)]
+    timeout: Option<std::time::Duration>,
     /// How a cluster is reached.
     #[command(flatten)]
     pub cluster: ClusterFlags,
@@ -133,9 +137,9 @@ impl Global {
                 "leave it out: documents name their namespaces, and --live looks things up in all",
             );
         }
-        if self.timeout.is_some() {
+        if self.timeout.is_some() && !command.waits() {
             return refuse(
-                "--timeout has no effect: no command waits for something to happen",
+                "--timeout has no effect: this command waits for nothing to happen",
                 "to bound each request to the cluster: --request-timeout",
             );
         }

@@ -9,15 +9,30 @@ use crate::ui::Ui;
 pub(crate) mod audit;
 pub(crate) mod completion;
 pub(crate) mod config;
+pub(crate) mod diff;
 pub(crate) mod explain;
+pub(crate) mod install;
 pub(crate) mod man;
 pub(crate) mod policy;
+pub(crate) mod prune;
+pub(crate) mod render;
+pub(crate) mod uninstall;
 pub(crate) mod validate;
 pub(crate) mod version;
 
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    /// Install OpenSDN in a cluster, or change what is installed.
+    Install(install::Install),
+    /// Print the objects that install would apply.
+    Render(render::Render),
+    /// Show what install would change.
+    Diff(diff::Diff),
+    /// Remove OpenSDN from a cluster; its CRDs and data are kept unless --purge is given.
+    Uninstall(uninstall::Uninstall),
+    /// Delete what an earlier install has left and the present one does not have.
+    Prune(prune::Prune),
     /// Check manifests as a cluster would: schema, rules, policies, and duplicates between files.
     #[command(visible_alias = "lint")]
     Validate(validate::Validate),
@@ -41,6 +56,11 @@ pub(crate) enum Command {
 impl Command {
     pub(crate) fn run(&self, global: &Global, ui: &mut Ui) -> Result<Exit, Failure> {
         match self {
+            Self::Install(command) => command.run(global, ui),
+            Self::Render(command) => command.run(ui),
+            Self::Diff(command) => command.run(global, ui),
+            Self::Uninstall(command) => command.run(global, ui),
+            Self::Prune(command) => command.run(global, ui),
             Self::Validate(command) => command.run(global, ui),
             Self::Audit(command) => command.run(global, ui),
             Self::Policy(command) => command.run(global, ui),
@@ -56,11 +76,18 @@ impl Command {
     pub(crate) fn asks_cluster(&self) -> bool {
         match self {
             Self::Validate(command) => command.asks_cluster(),
-            Self::Audit(_) => true,
+            Self::Audit(_) | Self::Install(_) | Self::Diff(_) => true,
+            Self::Uninstall(_) | Self::Prune(_) => true,
             Self::Policy(command) => command.asks_cluster(),
             Self::Version(command) => command.asks_cluster(),
             Self::Explain(_) | Self::Config(_) | Self::Completion(_) | Self::Man(_) => false,
+            Self::Render(_) => false,
         }
+    }
+
+    /// Whether it waits for something to happen, and so has a `--timeout` of its own.
+    pub(crate) fn waits(&self) -> bool {
+        matches!(self, Self::Install(_) | Self::Uninstall(_) | Self::Prune(_))
     }
 
     /// Whether it shows what is in all namespaces, so that kubectl's -A asks for what is done anyway.

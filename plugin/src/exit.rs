@@ -26,6 +26,8 @@ pub enum Exit {
     TimedOut = 4,
     /// A safety rule, or the user, said no.
     Refused = 5,
+    /// The user interrupted it.
+    Interrupted = 130,
 }
 
 impl From<Exit> for ExitCode {

@@ -14,6 +14,7 @@ mod completion;
 mod config;
 mod exit;
 mod fail_on;
+mod install;
 mod live;
 mod output;
 mod parse;

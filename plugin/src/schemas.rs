@@ -13,6 +13,8 @@ pub(crate) struct Published {
     /// The document's `kind`.
     pub(crate) kind: &'static str,
     schema: fn() -> Schema,
+    /// Whether a document has to say what it is: a file that users write need not.
+    says_what_it_is: bool,
 }
 
 /// Every kind, by name.
@@ -23,6 +25,8 @@ pub(crate) const PUBLISHED: &[Published] = &[
     of::<commands::config::view::ConfigView>(),
     of::<Failure>(),
     of::<commands::explain::Explanations>(),
+    of::<commands::install::Installation>(),
+    of::<commands::diff::InstallationDiff>(),
     of::<commands::policy::bench::PolicyBench>(),
     of::<commands::policy::build::PolicyBuild>(),
     of::<commands::policy::explain::PolicyExplanation>(),
@@ -30,12 +34,20 @@ pub(crate) const PUBLISHED: &[Published] = &[
     of::<commands::policy::new::PolicyProject>(),
     of::<crate::policy::evaluation::PolicyRun>(),
     of::<crate::policy::test_report::PolicyTest>(),
+    of::<commands::uninstall::Uninstallation>(),
     of::<opensdn_validate::report::ValidationReport>(),
+    file::<opensdn_deploy::Values>(),
     of::<commands::version::Versions>(),
 ];
 
 const fn of<A: Answer>() -> Published {
-    Published { kind: A::KIND, schema: schema::<A> }
+    Published { kind: A::KIND, schema: schema::<A>, says_what_it_is: true }
+}
+
+/// A kind that is read as well.
+const fn file<A: Answer>() -> Published {
+    let schema = || SchemaSettings::draft2020_12().into_generator().into_root_schema_for::<A>();
+    Published { kind: A::KIND, schema, says_what_it_is: false }
 }
 
 fn schema<A: JsonSchema>() -> Schema {
@@ -57,6 +69,9 @@ impl Published {
             let mut names: Vec<Value> = envelope.keys().map(|name| json!(name)).collect();
             if let Some(properties) = properties.as_object_mut() {
                 properties.extend(envelope);
+            }
+            if !self.says_what_it_is {
+                return Value::Object(std::mem::take(schema));
             }
             let required = schema.entry("required").or_insert_with(|| Value::Array(Vec::new()));
             if let Some(required) = required.as_array_mut() {

@@ -193,6 +193,25 @@ impl Ui {
         Err(Failure::new(Exit::Refused, "not-confirmed", "nothing has been changed", ""))
     }
 
+    /// Asks for a name before data is deleted, which a yes in a hurry must not do.
+    ///
+    /// # Errors
+    /// The user gave another one, or there is no user to ask.
+    pub fn confirm_by_name(&mut self, name: &str, flag: &str) -> Result<(), Failure> {
+        if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
+            let message = format!("{flag} deletes data, and there is no terminal to ask on");
+            let hint = format!("add --confirm {name}");
+            return Err(Failure::new(Exit::Refused, "not-confirmed", message, hint));
+        }
+        self.wipe();
+        let _ = write!(self.err, "Type {name} to continue: ").and_then(|()| self.err.flush());
+        let mut reply = String::new();
+        match io::stdin().lock().read_line(&mut reply) {
+            Ok(_) if reply.trim() == name => Ok(()),
+            _ => Err(Failure::new(Exit::Refused, "not-confirmed", "nothing has been changed", "")),
+        }
+    }
+
     /// Reports why there is no answer: on stderr, and as the document where one was asked for.
     pub fn failure(&mut self, failure: &Failure) {
         self.tell(style::ERROR, "error", &failure.message);

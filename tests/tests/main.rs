@@ -31,6 +31,7 @@ mod operator_ensembles;
 mod operator_faults;
 mod operator_given_ca;
 mod operator_manager;
+mod plugin_install;
 mod policy_author;
 mod promises;
 mod reproducible;

@@ -1,0 +1,404 @@
+//! `install`: what will change is shown and confirmed, then applied; an interrupted run is taken up by the next. What the
+//! steps are is in `crate::install`.
+
+use std::cell::Cell;
+use std::io::{self, Write};
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use opensdn_deploy::Values;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::cli::Global;
+use crate::clients::AsksCluster;
+use crate::exit::{Exit, Failure};
+use crate::install::applying::{Applying, Stage, Wait};
+use crate::install::inventory::{Inventory, VERSION};
+use crate::install::object::ObjectKey;
+use crate::install::plan::{Action, Adopt, Counts, Planned};
+use crate::install::requests::Requests;
+use crate::install::survey::{Survey, Takeover, inventory, namespaces_of_inventories};
+use crate::install::target::Target;
+use crate::install::values::{ValuesArgs, steps};
+use crate::install::waiting::Deadline;
+use crate::output::{Answer, Output};
+use crate::runtime::Runtime;
+use crate::ui::Ui;
+
+const EXAMPLES: &str = "\
+Examples:
+  # Webhook, operator and policies, with what a cluster of three nodes needs
+  kubectl opensdn install
+
+  # What would it do?
+  kubectl opensdn install -f prod.yaml --dry-run=server
+
+  # All images from your registry, one node, no questions
+  kubectl opensdn install --set registry=registry.local/opensdn --profile single-node --yes
+
+Without -f, --set and --profile an installation keeps the values it has. The same command continues one that was
+interrupted, and changes nothing in one that is complete.
+
+Exit codes: 0 installed, 1 something will not become ready, 4 not ready within --timeout, 5 refused or not confirmed,
+130 interrupted: what is applied stays.";
+
+/// Whether anything is written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum DryRun {
+    /// It is.
+    #[default]
+    None,
+    /// Nothing is written, and no cluster asked.
+    Client,
+    /// Nothing is written; the cluster is asked what it would do.
+    Server,
+}
+
+/// Where the webhook is.
+#[derive(Debug, Args)]
+pub(crate) struct ControlNamespace {
+    /// The namespace of the webhook, where values do not say so.
+    #[arg(
+        long,
+        env = "OPENSDN_NAMESPACE",
+        hide_env_values = true,
+        default_value = opensdn_deploy::names::NAMESPACE,
+        value_name = "NAME"
+    )]
+    pub(crate) control_namespace: String,
+}
+
+impl ControlNamespace {
+    /// kubectl's flag means another namespace.
+    ///
+    /// # Errors
+    /// It was given.
+    pub(crate) fn check(global: &Global) -> Result<(), Failure> {
+        if global.cluster.namespace.is_none() {
+            return Ok(());
+        }
+        let message = "--namespace has no effect: an installation is of the whole cluster";
+        Err(Failure::usage(message, "for the namespace of the webhook: --control-namespace"))
+    }
+}
+
+/// Arguments of `install`.
+#[derive(Debug, Args)]
+#[command(after_long_help = EXAMPLES)]
+pub(crate) struct Install {
+    #[command(flatten)]
+    values: ValuesArgs,
+    /// Take over objects that are there already and not of this installation: of Helm, or of kubectl apply -k.
+    #[arg(long)]
+    adopt: bool,
+    /// Take over the fields of others of this object (repeatable). Without it they are listed, and nothing is written.
+    #[arg(long, value_name = "KIND/NAME")]
+    force_conflicts: Vec<String>,
+    /// Wait until the webhook answers and the policies are in force.
+    #[arg(long, value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set, num_args = 0..=1, default_missing_value = "true", require_equals = true)]
+    wait: bool,
+    /// How long to wait.
+    #[arg(long, value_name = "TIME", default_value = "15m", value_parser = opensdn_duration::parse)]
+    timeout: Duration,
+    /// Only show what would be done.
+    #[arg(long, value_enum, default_value_t, value_name = "HOW")]
+    dry_run: DryRun,
+    /// Do not ask.
+    #[arg(short, long)]
+    yes: bool,
+    #[command(flatten)]
+    place: ControlNamespace,
+    #[command(flatten)]
+    _cluster: AsksCluster,
+    #[command(flatten)]
+    _output: Output,
+}
+
+/// What `install` answers.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Installation {
+    /// The API server; none where no cluster was asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    server: Option<String>,
+    /// The namespace of the webhook.
+    namespace: String,
+    /// The version of OpenSDN's programs.
+    version: &'static str,
+    /// Whether it was only shown.
+    dry_run: bool,
+    /// Whether the webhook answered and the policies were in force at the end.
+    ready: bool,
+    /// How many objects were, or would be, written.
+    counts: Counts,
+    /// Each object, and what was done.
+    objects: Vec<ObjectAction>,
+    /// What an earlier run has installed and this one does not have.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    obsolete: Vec<ObjectKey>,
+}
+
+/// An object, and what is done.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct ObjectAction {
+    #[serde(flatten)]
+    key: ObjectKey,
+    #[serde(flatten)]
+    action: Action,
+}
+
+impl ObjectAction {
+    /// What it is called.
+    pub(crate) fn key(&self) -> &ObjectKey {
+        &self.key
+    }
+
+    /// What is done.
+    pub(crate) fn action(&self) -> &Action {
+        &self.action
+    }
+
+    /// Of a plan.
+    pub(crate) fn all(plan: &[Planned]) -> Vec<Self> {
+        plan.iter().map(|one| Self { key: one.key.clone(), action: one.action.clone() }).collect()
+    }
+}
+
+impl Answer for Installation {
+    const KIND: &'static str = "Installation";
+}
+
+/// The values that the command line gives, else those of what is installed, and that.
+pub(crate) async fn chosen(
+    requests: &Requests,
+    values: &ValuesArgs,
+    namespace: &str,
+    ui: &mut Ui,
+) -> Result<(Values, Option<Inventory>), Failure> {
+    let given = values.read(namespace)?;
+    let before = inventory(requests, &given.namespace).await?;
+    match &before {
+        Some(before) if !values.are_given() => {
+            ui.detail("the values are those of the installation");
+            Ok((before.values.clone(), Some(before.clone())))
+        }
+        _ => Ok((given, before)),
+    }
+}
+
+impl Install {
+    pub(crate) fn run(&self, global: &Global, ui: &mut Ui) -> Result<Exit, Failure> {
+        ControlNamespace::check(global)?;
+        if self.dry_run == DryRun::Client {
+            return self.show_without_cluster(ui);
+        }
+        Runtime::start(global)?.block_on(self.install(global, ui))
+    }
+
+    fn show_without_cluster(&self, ui: &mut Ui) -> Result<Exit, Failure> {
+        let values = self.values.read(&self.place.control_namespace)?;
+        let keys: Vec<ObjectKey> = steps(&values)?
+            .iter()
+            .flat_map(|step| step.objects.iter().map(ObjectKey::of))
+            .collect();
+        let answer = Installation {
+            server: None,
+            namespace: values.namespace,
+            version: VERSION,
+            dry_run: true,
+            ready: false,
+            counts: Counts { create: keys.len(), ..Counts::default() },
+            objects: keys
+                .into_iter()
+                .map(|key| ObjectAction { key, action: Action::Create })
+                .collect(),
+            obsolete: Vec::new(),
+        };
+        ui.answer(&answer, |out| answer.write(out))?;
+        Ok(Exit::Done)
+    }
+
+    async fn install(&self, global: &Global, ui: &mut Ui) -> Result<Exit, Failure> {
+        let (target, requests) = Target::of(global).await?;
+        let (values, before) =
+            chosen(&requests, &self.values, &self.place.control_namespace, ui).await?;
+        let adopt = if self.adopt { Adopt::Yes } else { Adopt::No };
+        let takeover = Takeover { adopt, force: self.force_conflicts.clone() };
+        ui.progress("asking the cluster what would change");
+        let survey = Survey::of(&requests, values, before, &takeover).await?;
+        show_plan(&target, &survey, ui);
+        refuse(&requests, &survey).await?;
+        let mut answer = Installation::of(&target, &survey);
+        if self.dry_run == DryRun::Server {
+            answer.dry_run = true;
+            ui.answer(&answer, |out| answer.write(out))?;
+            return Ok(Exit::Done);
+        }
+        if survey.counts().writes() && !self.yes {
+            ui.confirm(&format!("install in {}", target.name()))?;
+        }
+        let wait = if self.wait { Wait::Ready } else { Wait::NoLonger };
+        let stage = Cell::new(Stage::Applying);
+        let work = Applying {
+            requests: &requests,
+            survey: &survey,
+            deadline: Deadline::after(self.timeout),
+            wait,
+            stage: &stage,
+        };
+        let done = tokio::select! {
+            biased;
+            _ = tokio::signal::ctrl_c() => None,
+            done = work.run(ui) => Some(done),
+        };
+        match done {
+            None => Ok(interrupted(stage.get(), ui)),
+            Some(done) => {
+                done?;
+                answer.ready = self.wait;
+                ui.answer(&answer, |out| answer.write(out))?;
+                hint(&answer, ui);
+                Ok(Exit::Done)
+            }
+        }
+    }
+}
+
+/// What is applied stays, and what is waited for happens by itself.
+fn interrupted(stage: Stage, ui: &mut Ui) -> Exit {
+    ui.note(match stage {
+        Stage::Applying => "interrupted: what is applied stays; the same command continues",
+        Stage::Waiting => {
+            "detached: all is applied, and the cluster continues; the same command waits again"
+        }
+    });
+    Exit::Interrupted
+}
+
+fn hint(answer: &Installation, ui: &mut Ui) {
+    if !answer.obsolete.is_empty() {
+        let number = answer.obsolete.len();
+        ui.hint(&format!(
+            "{number} objects of before are not part of it any more: kubectl opensdn prune"
+        ));
+    }
+    if !answer.ready {
+        ui.hint("to see when it is ready, or why it is not: the same command without --wait=false");
+    }
+}
+
+fn show_plan(target: &Target, survey: &Survey, ui: &mut Ui) {
+    let namespace = &survey.values.namespace;
+    ui.note(&format!("{}, namespace {namespace}, OpenSDN {VERSION}", target.described()));
+    let Counts { create, change, same, refused: _ } = survey.counts();
+    if !survey.counts().writes() {
+        ui.note(&format!("nothing to change: {same} objects are as they should be"));
+        return;
+    }
+    let definitions =
+        survey.plan.iter().filter(|one| one.key.kind == "CustomResourceDefinition").count();
+    ui.note(&format!("will create {create} objects, change {change}, leave {same} as they are; {definitions} of them are CRDs"));
+    ui.note(&format!("images: {}", images(survey).join(", ")));
+}
+
+fn images(survey: &Survey) -> Vec<String> {
+    let mut found: Vec<String> = survey
+        .plan
+        .iter()
+        .filter_map(|one| one.object.pointer("/spec/template/spec/containers/0/image")?.as_str())
+        .map(str::to_owned)
+        .collect();
+    found.sort();
+    found.dedup();
+    found
+}
+
+/// So many objects are listed.
+const SHOWN: usize = 20;
+
+/// Nothing is written where something cannot be.
+pub(crate) async fn refuse(requests: &Requests, survey: &Survey) -> Result<(), Failure> {
+    let mut causes = Vec::new();
+    let (mut conflict, mut foreign) = (None, false);
+    for planned in &survey.plan {
+        match &planned.action {
+            Action::Conflict { conflicts } => {
+                conflict = Some(&planned.key);
+                causes.extend(conflicts.iter().map(|one| format!("{} {one}", planned.key)));
+            }
+            Action::Foreign { managers } => {
+                foreign = true;
+                causes.push(format!(
+                    "{} is not of this installation: {}",
+                    planned.key,
+                    managers.join(", ")
+                ));
+            }
+            _ => {}
+        }
+    }
+    if causes.is_empty() {
+        return Ok(());
+    }
+    let number = causes.len();
+    causes.truncate(SHOWN);
+    if number > SHOWN {
+        causes.push(format!("and {} more", number - SHOWN));
+    }
+    let mut hints = Vec::new();
+    if foreign {
+        hints.push("to take the objects over: --adopt".to_owned());
+        let others = namespaces_of_inventories(requests).await;
+        if let Some(other) = others.iter().find(|other| **other != survey.values.namespace) {
+            hints.push(format!(
+                "OpenSDN is installed in the namespace {other}: --control-namespace {other}"
+            ));
+        }
+    }
+    if let Some(key) = conflict {
+        hints.push(format!("to take the fields over: --force-conflicts={}/{}; to keep them, set them in the values", key.kind, key.name));
+    }
+    let code = if foreign { "not-ours" } else { "conflict" };
+    let message = "nothing has been changed: there are objects or fields of others";
+    let mut failure = Failure::new(Exit::Refused, code, message, hints.join("; "));
+    failure.causes = causes;
+    Err(failure)
+}
+
+impl Installation {
+    fn of(target: &Target, survey: &Survey) -> Self {
+        Self {
+            server: Some(target.server.clone()),
+            namespace: survey.values.namespace.clone(),
+            version: VERSION,
+            dry_run: false,
+            ready: false,
+            counts: survey.counts(),
+            objects: ObjectAction::all(&survey.plan),
+            obsolete: survey.obsolete(),
+        }
+    }
+
+    fn write(&self, out: &mut dyn Write) -> io::Result<()> {
+        let Counts { create, change, same, refused: _ } = self.counts;
+        let version = self.version;
+        match (&self.server, self.dry_run) {
+            (None, _) => writeln!(
+                out,
+                "OpenSDN {version} has {create} objects; no cluster was asked which of them differ"
+            ),
+            (_, true) => writeln!(
+                out,
+                "nothing was written: {create} objects would be created, {change} changed, {same} left as they are"
+            ),
+            _ => {
+                let ready = if self.ready { ", and the webhook answers" } else { "" };
+                writeln!(
+                    out,
+                    "OpenSDN {version} is installed{ready}: {create} objects created, {change} changed, {same} left as they were"
+                )
+            }
+        }
+    }
+}

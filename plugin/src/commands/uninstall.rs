@@ -1,0 +1,233 @@
+//! `uninstall`: what goes and what stays is shown and confirmed, then removed, the webhook configurations first. What the
+//! steps are is in `crate::install`.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+use std::time::Duration;
+
+use clap::Args;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::install::{ControlNamespace, DryRun};
+use crate::cli::Global;
+use crate::clients::AsksCluster;
+use crate::exit::{Exit, Failure};
+use crate::install::object::ObjectKey;
+use crate::install::removal::{Data, Kept};
+use crate::install::removing::Removal;
+use crate::install::survey::{inventory, namespaces_of_inventories};
+use crate::install::target::Target;
+use crate::install::waiting::Deadline;
+use crate::output::{Answer, Output};
+use crate::runtime::Runtime;
+use crate::ui::Ui;
+
+const EXAMPLES: &str = "\
+Examples:
+  # Webhook, operator and policies; CRDs, custom resources and their namespaces stay
+  kubectl opensdn uninstall
+
+  # What would it remove?
+  kubectl opensdn uninstall --dry-run=server
+
+  # Everything, with all custom resources: what OpenSDN runs ends
+  kubectl opensdn uninstall --purge
+
+Only objects are deleted that the inventory names and that have our label. It works while the webhook is dead, and the
+same command continues a removal that was interrupted.
+
+Exit codes: 0 removed, or there was nothing, 4 not gone within --timeout, 5 not confirmed.";
+
+/// Arguments of `uninstall`.
+#[derive(Debug, Args)]
+#[command(after_long_help = EXAMPLES)]
+pub(crate) struct Uninstall {
+    /// Delete the CRDs, and with them every custom resource of OpenSDN, and the namespaces of components.
+    #[arg(long)]
+    purge: bool,
+    /// The name of the cluster, which --purge asks for.
+    #[arg(long, value_name = "NAME", requires = "purge")]
+    confirm: Option<String>,
+    /// How long to wait until all of it is gone.
+    #[arg(long, value_name = "TIME", default_value = "15m", value_parser = opensdn_duration::parse)]
+    timeout: Duration,
+    /// Only show what would be done.
+    #[arg(long, value_enum, default_value_t, value_name = "HOW")]
+    dry_run: DryRun,
+    /// Do not ask; --purge asks for a name all the same.
+    #[arg(short, long)]
+    yes: bool,
+    #[command(flatten)]
+    place: ControlNamespace,
+    #[command(flatten)]
+    _cluster: AsksCluster,
+    #[command(flatten)]
+    _output: Output,
+}
+
+/// What `uninstall` and `prune` answer.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Uninstallation {
+    /// The API server.
+    pub(crate) server: String,
+    /// The namespace of the webhook.
+    pub(crate) namespace: String,
+    /// Whether it was only shown.
+    pub(crate) dry_run: bool,
+    /// What was deleted, or would be.
+    pub(crate) removed: Vec<ObjectKey>,
+    /// What stays, and why.
+    pub(crate) kept: Vec<KeptObject>,
+    /// How many custom resources of our kinds stay.
+    pub(crate) kept_custom_resources: usize,
+}
+
+/// An object that stays.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct KeptObject {
+    #[serde(flatten)]
+    pub(crate) key: ObjectKey,
+    /// Why.
+    pub(crate) reason: &'static str,
+}
+
+impl Answer for Uninstallation {
+    const KIND: &'static str = "Uninstallation";
+}
+
+/// Why an object stays, for people.
+pub(crate) fn reason(kept: Kept) -> &'static str {
+    match kept {
+        Kept::Data => "has data, which --purge deletes",
+        Kept::Existed => "was there before",
+        Kept::Unknown => "may have been there before: there is no inventory",
+    }
+}
+
+impl Uninstall {
+    pub(crate) fn run(&self, global: &Global, ui: &mut Ui) -> Result<Exit, Failure> {
+        ControlNamespace::check(global)?;
+        if self.dry_run == DryRun::Client {
+            let message = "--dry-run=client: what is removed is known by the cluster alone";
+            return Err(Failure::usage(message, "use --dry-run=server"));
+        }
+        Runtime::start(global)?.block_on(self.uninstall(global, ui))
+    }
+
+    async fn uninstall(&self, global: &Global, ui: &mut Ui) -> Result<Exit, Failure> {
+        let (target, requests) = Target::of(global).await?;
+        let namespace = &self.place.control_namespace;
+        let data = if self.purge { Data::Purge } else { Data::Keep };
+        ui.progress("asking the cluster what there is");
+        let inventory = inventory(&requests, namespace).await?;
+        if inventory.is_none()
+            && let Some(other) = namespaces_of_inventories(&requests).await.first()
+        {
+            let message = format!("OpenSDN is not installed in the namespace {namespace}");
+            let hint = format!("it is in {other}: --control-namespace {other}");
+            return Err(Failure::new(Exit::Usage, "another-namespace", message, hint));
+        }
+        let removal = Removal::of(&requests, namespace, inventory.as_ref(), data).await?;
+        let mut answer = Uninstallation::of(&target, namespace, &removal);
+        if removal.is_done() {
+            ui.answer(&answer, |out| answer.write(out))?;
+            return Ok(Exit::Done);
+        }
+        show(&target, &removal, data, ui);
+        if self.dry_run == DryRun::Server {
+            answer.dry_run = true;
+            ui.answer(&answer, |out| answer.write(out))?;
+            return Ok(Exit::Done);
+        }
+        self.confirm(&target, ui)?;
+        let done = tokio::select! {
+            biased;
+            _ = tokio::signal::ctrl_c() => None,
+            done = removal.run(&requests, Deadline::after(self.timeout), ui) => Some(done),
+        };
+        let Some(done) = done else {
+            ui.note("interrupted: the same command continues");
+            return Ok(Exit::Interrupted);
+        };
+        done?;
+        ui.answer(&answer, |out| answer.write(out))?;
+        Ok(Exit::Done)
+    }
+
+    fn confirm(&self, target: &Target, ui: &mut Ui) -> Result<(), Failure> {
+        match &self.confirm {
+            Some(name) if name == target.name() => Ok(()),
+            Some(name) => {
+                let message = format!("--confirm {name}: this cluster is {}", target.name());
+                Err(Failure::new(
+                    Exit::Refused,
+                    "not-confirmed",
+                    message,
+                    "is it the right --context?",
+                ))
+            }
+            None if self.purge => ui.confirm_by_name(target.name(), "--purge"),
+            None if self.yes => Ok(()),
+            None => ui.confirm(&format!("uninstall from {}", target.name())),
+        }
+    }
+}
+
+fn show(target: &Target, removal: &Removal, data: Data, ui: &mut Ui) {
+    ui.note(&format!("this removes OpenSDN from {}", target.described()));
+    let mut kinds: BTreeMap<String, usize> = BTreeMap::new();
+    for key in removal.removed() {
+        *kinds.entry(key.kind).or_default() += 1;
+    }
+    let kinds: Vec<String> =
+        kinds.into_iter().map(|(kind, number)| format!("{number} {kind}")).collect();
+    ui.note(&format!("  removes  {} objects: {}", removal.removed().len(), kinds.join(", ")));
+    if data == Data::Keep {
+        let definitions =
+            removal.kept.iter().filter(|(key, _)| key.kind == "CustomResourceDefinition").count();
+        ui.note(&format!("  keeps    {definitions} CRDs and {} custom resources (--purge deletes them: data loss)", removal.custom_resources.len()));
+    }
+    for (key, kept) in removal.kept.iter().filter(|(key, _)| key.kind != "CustomResourceDefinition")
+    {
+        ui.note(&format!("  keeps    {key}: {}", reason(*kept)));
+    }
+    for key in &removal.foreign {
+        ui.warn(&format!("{key} does not have our label any more, and stays"));
+    }
+    if !removal.custom_resources.is_empty() {
+        ui.warn("without the operator no component is repaired, and without the webhook nothing is judged");
+    }
+}
+
+impl Uninstallation {
+    fn of(target: &Target, namespace: &str, removal: &Removal) -> Self {
+        let kept = removal
+            .kept
+            .iter()
+            .map(|(key, kept)| KeptObject { key: key.clone(), reason: reason(*kept) });
+        let custom = removal.custom_resources.len();
+        Self {
+            server: target.server.clone(),
+            namespace: namespace.to_owned(),
+            dry_run: false,
+            removed: removal.removed(),
+            kept: kept.collect(),
+            kept_custom_resources: if removal.data == Some(Data::Purge) { 0 } else { custom },
+        }
+    }
+
+    pub(crate) fn write(&self, out: &mut dyn Write) -> io::Result<()> {
+        let Self { removed, kept, kept_custom_resources, .. } = self;
+        let stays =
+            format!("{} objects and {kept_custom_resources} custom resources stay", kept.len());
+        match (removed.len(), self.dry_run) {
+            (0, _) => writeln!(out, "nothing to remove; {stays}"),
+            (number, true) => {
+                writeln!(out, "nothing was deleted: {number} objects would be; {stays}")
+            }
+            (number, false) => writeln!(out, "{number} objects deleted; {stays}"),
+        }
+    }
+}

@@ -1,0 +1,35 @@
+//! OpenSDN in a cluster: what `render`, `install`, `diff`, `uninstall` and `prune` are made of.
+//!
+//! ```text
+//! values.rs     files, --set and --profile to one set of values
+//! typed.rs      what fits the schema of the values, and what was probably meant
+//! object.rs     what an object is called, and which are ours
+//! path.rs       fields as the API server names them
+//! inventory.rs  the ConfigMap that says what is installed, and with which values
+//! plan.rs       what an apply would do to each object, from what the API server says
+//! waits.rs      what an installation waits for, from statuses
+//! removal.rs    what is removed, and in which order
+//! requests.rs   the requests; the only file here that reads or writes a cluster
+//! survey.rs     what is in the cluster, and the plan of every object; nothing is written
+//! waiting.rs    until states are reached, with a deadline
+//! target.rs     which cluster that is, for people
+//! applying.rs   the steps of an installation, one after the other
+//! removing.rs   the steps of a removal
+//! ```
+//!
+//! Deliberately not here: the objects themselves (`opensdn-deploy`), and what the commands print.
+
+pub(crate) mod applying;
+pub(crate) mod inventory;
+pub(crate) mod object;
+mod path;
+pub(crate) mod plan;
+pub(crate) mod removal;
+pub(crate) mod removing;
+pub(crate) mod requests;
+pub(crate) mod survey;
+pub(crate) mod target;
+mod typed;
+pub(crate) mod values;
+pub(crate) mod waiting;
+pub(crate) mod waits;

@@ -1,0 +1,260 @@
+//! The steps of an installation, one after the other: the inventory first, then each phase, which the next waits for, and
+//! at the end the webhook as the API server calls it. Each step is left out where nothing is to be written, so that the
+//! same command takes up what another run has left.
+
+use kube::api::{ApiResource, GroupVersionKind};
+use opensdn_deploy::Phase;
+use opensdn_deploy::names::NAME_LABEL;
+use serde_json::Value;
+use tokio::time::sleep;
+
+use super::inventory::Progress;
+use super::object::ObjectKey;
+use super::plan::{Action, DryRun, Planned};
+use super::removal::webhook_configurations;
+use super::requests::{Apply, Requests, conflicts};
+use super::survey::Survey;
+use super::waiting::{Deadline, POLL_INTERVAL};
+use super::waits::{self, State};
+use crate::clients::unanswered;
+use crate::exit::{Exit, Failure};
+use crate::ui::Ui;
+
+/// Whether is waited until all of it works.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wait {
+    /// Until it does.
+    Ready,
+    /// Only for what the next step needs.
+    NoLonger,
+}
+
+/// How far an installation is, for who interrupts it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stage {
+    /// Objects are applied.
+    Applying,
+    /// All is applied; what is waited for happens by itself.
+    Waiting,
+}
+
+/// An installation that is carried out.
+pub(crate) struct Applying<'a> {
+    /// In this cluster.
+    pub(crate) requests: &'a Requests,
+    /// This.
+    pub(crate) survey: &'a Survey,
+    /// Until then.
+    pub(crate) deadline: Deadline,
+    /// So far.
+    pub(crate) wait: Wait,
+    /// Where it is now.
+    pub(crate) stage: &'a std::cell::Cell<Stage>,
+}
+
+const PHASES: [Phase; 4] = [Phase::Definitions, Phase::Access, Phase::Program, Phase::Policies];
+
+fn title(phase: Phase) -> &'static str {
+    match phase {
+        Phase::Definitions => "CRDs",
+        Phase::Access => "namespaces and rights",
+        Phase::Program => "programs",
+        Phase::Policies => "policies",
+    }
+}
+
+impl Applying<'_> {
+    /// Carries it out.
+    ///
+    /// # Errors
+    /// The cluster refuses an object or does not answer, or what is waited for does not happen.
+    pub(crate) async fn run(&self, ui: &mut Ui) -> Result<(), Failure> {
+        if !self.survey.is_done() {
+            self.begin(ui).await?;
+            for phase in PHASES {
+                self.apply(phase, ui).await?;
+            }
+            self.write_inventory(Progress::Applied).await?;
+        }
+        self.stage.set(Stage::Waiting);
+        if self.wait == Wait::Ready {
+            self.wait_for_webhook(ui).await?;
+        }
+        Ok(())
+    }
+
+    /// The namespace of the inventory, and the inventory.
+    async fn begin(&self, ui: &mut Ui) -> Result<(), Failure> {
+        let namespace = &self.survey.values.namespace;
+        let is_it = |one: &&Planned| one.key.kind == "Namespace" && one.key.name == *namespace;
+        for planned in self.survey.plan.iter().filter(is_it) {
+            self.store(planned).await?;
+        }
+        self.write_inventory(Progress::Installing).await?;
+        ui.note("inventory: written");
+        Ok(())
+    }
+
+    async fn write_inventory(&self, progress: Progress) -> Result<(), Failure> {
+        let object = self.survey.inventory(progress).object();
+        let applied = self.requests.apply(&object, true, Apply::Store).await;
+        applied
+            .map(drop)
+            .map_err(|error| unanswered(&format!("apply {}", ObjectKey::of(&object)), &error))
+    }
+
+    async fn apply(&self, phase: Phase, ui: &mut Ui) -> Result<(), Failure> {
+        let objects: Vec<&Planned> =
+            self.survey.plan.iter().filter(|one| one.phase == phase).collect();
+        if objects.is_empty() {
+            return Ok(());
+        }
+        let mut written = 0;
+        for planned in &objects {
+            written += usize::from(self.store(planned).await?);
+        }
+        self.wait_for(phase, &objects, ui).await?;
+        ui.note(&format!("{}: {written} of {} applied", title(phase), objects.len()));
+        Ok(())
+    }
+
+    /// Whether the object was written.
+    async fn store(&self, planned: &Planned) -> Result<bool, Failure> {
+        if planned.action == Action::Same {
+            return Ok(false);
+        }
+        if planned.existed && planned.key.kind != "Namespace" {
+            self.requests.adopt(&planned.key).await?;
+        }
+        loop {
+            match self.requests.apply(&planned.object, planned.force, Apply::Store).await {
+                Ok(_) => return Ok(true),
+                Err(kube::Error::Api(status))
+                    if status.code == 409 && !conflicts(&status).is_empty() =>
+                {
+                    return Err(conflict(&planned.key, &conflicts(&status)));
+                }
+                Err(error) if is_passing(&error) && !self.deadline.is_over() => {
+                    sleep(POLL_INTERVAL).await
+                }
+                Err(error) => return Err(unanswered(&format!("apply {}", planned.key), &error)),
+            }
+        }
+    }
+
+    async fn wait_for(
+        &self,
+        phase: Phase,
+        objects: &[&Planned],
+        ui: &mut Ui,
+    ) -> Result<(), Failure> {
+        let keys = |kind: &str| -> Vec<ObjectKey> {
+            objects.iter().map(|one| &one.key).filter(|key| key.kind == kind).cloned().collect()
+        };
+        let what = title(phase);
+        match phase {
+            Phase::Definitions => {
+                let keys = keys("CustomResourceDefinition");
+                self.deadline
+                    .wait_for(what, keys, ui, async |key| self.state(key, waits::definition).await)
+                    .await
+            }
+            Phase::Program if self.wait == Wait::Ready => {
+                let keys = keys("Deployment");
+                self.deadline.wait_for(what, keys, ui, async |key| self.deployment(key).await).await
+            }
+            Phase::Policies if self.wait == Wait::Ready => {
+                let keys = keys("AdmissionPolicy");
+                self.deadline
+                    .wait_for(what, keys, ui, async |key| self.state(key, waits::policy).await)
+                    .await
+            }
+            _ => Ok(()),
+        }
+    }
+
+    async fn state(&self, key: &ObjectKey, of: fn(&Value) -> State) -> Result<State, Failure> {
+        let stored = self.requests.get(key).await?;
+        Ok(stored.map_or_else(
+            || State::Hopeless("it was deleted meanwhile".to_owned()),
+            |stored| of(&stored),
+        ))
+    }
+
+    async fn deployment(&self, key: &ObjectKey) -> Result<State, Failure> {
+        let Some(stored) = self.requests.get(key).await? else {
+            return Ok(State::Hopeless("it was deleted meanwhile".to_owned()));
+        };
+        let labels = format!("{NAME_LABEL}={}", key.name);
+        let list = async |group: &str, kind: &str| {
+            let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, "v1", kind));
+            // Who may not read them is not given a reason; the Deployment still says when it is ready.
+            self.requests
+                .list(&resource, key.namespace.as_deref(), &labels)
+                .await
+                .unwrap_or_default()
+        };
+        let (sets, pods) = (list("apps", "ReplicaSet").await, list("", "Pod").await);
+        Ok(waits::deployment(&stored, &sets, &pods))
+    }
+
+    /// Programs and policies of an installation that was there already, then the webhook configurations, which our own
+    /// pods write when they are ready, and whether the API server gets answers.
+    async fn wait_for_webhook(&self, ui: &mut Ui) -> Result<(), Failure> {
+        for phase in [Phase::Program, Phase::Policies] {
+            let objects: Vec<&Planned> =
+                self.survey.plan.iter().filter(|one| one.phase == phase).collect();
+            self.wait_for(phase, &objects, ui).await?;
+        }
+        let written = async |key: &ObjectKey| -> Result<State, Failure> {
+            Ok(match self.requests.get(key).await? {
+                Some(_) => State::Ready,
+                None => State::Waiting(
+                    "the pods of opensdn-webhook-configuration have not written it yet".to_owned(),
+                ),
+            })
+        };
+        self.deadline
+            .wait_for("webhook configurations", webhook_configurations().into(), ui, written)
+            .await?;
+        // A dry run is reviewed as any other write.
+        let reviewed = self.survey.plan.iter().filter(|one| one.phase == Phase::Policies).take(1);
+        let answers = async |key: &ObjectKey| -> Result<State, Failure> {
+            let planned = self.survey.plan.iter().find(|one| one.key == *key);
+            let Some(planned) = planned else { return Ok(State::Ready) };
+            Ok(match self.requests.dry_run(&planned.object, planned.force).await? {
+                DryRun::Refused(why) => State::Waiting(why),
+                _ => State::Ready,
+            })
+        };
+        let keys = reviewed.map(|one| one.key.clone()).collect();
+        self.deadline.wait_for("answers of the webhook", keys, ui, answers).await
+    }
+}
+
+/// Whether the same request may succeed in a moment: the webhook is late, a kind is not served by every API server yet, a
+/// namespace of before is on its way out.
+pub(super) fn is_passing(error: &kube::Error) -> bool {
+    match error {
+        kube::Error::Api(status) => {
+            status.code == 404
+                || ["failed calling webhook", "being terminated", "failed to call webhook"]
+                    .iter()
+                    .any(|part| status.message.contains(part))
+        }
+        _ => false,
+    }
+}
+
+/// Fields were taken by others after the plan was made.
+fn conflict(key: &ObjectKey, fields: &[(String, String)]) -> Failure {
+    let message = format!("{key} has fields of other managers");
+    let hint = format!(
+        "the same command lists both values; to take them over: --force-conflicts={}/{}",
+        key.kind, key.name
+    );
+    let mut failure = Failure::new(Exit::Refused, "conflict", message, hint);
+    failure.causes =
+        fields.iter().map(|(field, manager)| format!("{field} belongs to {manager}")).collect();
+    failure
+}

@@ -1,0 +1,355 @@
+//! The steps of a removal. Every object is read before, and deleted only if it has our label, and only as the one that was
+//! read. What is gone already is passed over, so that the same command takes up what another run has left.
+
+use std::collections::BTreeMap;
+
+use futures::{StreamExt as _, TryStreamExt as _, stream};
+use kube::api::{ApiResource, GroupVersionKind};
+use opensdn_deploy::Values;
+use opensdn_deploy::names::{operator, webhook};
+use serde_json::Value;
+use tokio::time::sleep;
+
+use super::applying::is_passing;
+use super::inventory::{self, Entry, Inventory};
+use super::object::{ObjectKey, is_member};
+use super::removal::{
+    Data, Kept, Stage, is_of_webhook, left_in_namespace, stage, webhook_configurations,
+};
+use super::requests::Requests;
+use super::survey::{CONCURRENT, rendered};
+use super::waiting::{Deadline, POLL_INTERVAL};
+use super::waits::State;
+use crate::clients::unanswered;
+use crate::exit::Failure;
+use crate::ui::Ui;
+
+/// What a removal will do.
+#[derive(Default)]
+pub(crate) struct Removal {
+    /// What is deleted, in stages.
+    pub(crate) stages: BTreeMap<Stage, Vec<Value>>,
+    /// The webhook configurations that are there.
+    pub(crate) configurations: Vec<Value>,
+    /// Custom resources of our kinds.
+    pub(crate) custom_resources: Vec<Value>,
+    /// Whether these are deleted.
+    pub(crate) data: Option<Data>,
+    /// What stays, and why.
+    pub(crate) kept: Vec<(ObjectKey, Kept)>,
+    /// What has a name of ours and not our label, and stays.
+    pub(crate) foreign: Vec<ObjectKey>,
+    /// What our pods have left in namespaces that stay, and the inventory.
+    pub(crate) left: Vec<Value>,
+    /// Namespaces that stay and have labels of ours.
+    released: Vec<ObjectKey>,
+    namespace: String,
+}
+
+impl Removal {
+    /// Looks at what there is of the installation in this namespace. Without an inventory, as when its namespace was
+    /// deleted by hand, it is what the default values would install and has our label.
+    ///
+    /// # Errors
+    /// The cluster does not answer, or not this user.
+    pub(crate) async fn of(
+        requests: &Requests,
+        namespace: &str,
+        inventory: Option<&Inventory>,
+        data: Data,
+    ) -> Result<Self, Failure> {
+        let installation = inventory::installation(namespace);
+        let default = Values { namespace: namespace.to_owned(), ..Values::default() };
+        let values = inventory.map_or(&default, |inventory| &inventory.values);
+        let entries = match inventory {
+            Some(inventory) => inventory.entries.clone(),
+            None => {
+                let objects = rendered(values, &installation)?.into_iter();
+                objects
+                    .map(|(_, object)| Entry { key: ObjectKey::of(&object), existed: false })
+                    .collect::<Vec<_>>()
+            }
+        };
+        let mut removal =
+            Self { data: Some(data), namespace: namespace.to_owned(), ..Self::default() };
+        let stored = stream::iter(entries).map(async |entry| {
+            let stored = requests.get(&entry.key).await?;
+            Ok::<_, Failure>(stored.map(|stored| (entry, stored)))
+        });
+        let stored: Vec<_> = stored.buffered(CONCURRENT).try_collect().await?;
+        let mut definitions = Vec::new();
+        for (entry, stored) in stored.into_iter().flatten() {
+            if !is_member(&stored, &installation) {
+                removal.foreign.push(entry.key);
+                continue;
+            }
+            if entry.key.kind == "CustomResourceDefinition" {
+                definitions.push(stored.clone());
+            }
+            match stage(&entry, &values.operator.watched_namespaces, data) {
+                // Without an inventory it is not known whose it is.
+                Ok(Stage::Namespaces) if inventory.is_none() => {
+                    removal.keep(entry.key, Kept::Unknown)
+                }
+                Ok(stage) => removal.stages.entry(stage).or_default().push(stored),
+                Err(kept) => removal.keep(entry.key, kept),
+            }
+        }
+        removal.look_at_pods_of_ours(requests).await?;
+        removal.look_at_custom_resources(requests, &definitions).await?;
+        removal.look_at_what_is_left(requests, &values.operator.namespace).await?;
+        Ok(removal)
+    }
+
+    fn keep(&mut self, key: ObjectKey, kept: Kept) {
+        if kept == Kept::Existed {
+            self.released.push(key.clone());
+        }
+        self.kept.push((key, kept));
+    }
+
+    async fn look_at_pods_of_ours(&mut self, requests: &Requests) -> Result<(), Failure> {
+        for key in webhook_configurations() {
+            match requests.get(&key).await? {
+                Some(stored) if is_of_webhook(&stored) => self.configurations.push(stored),
+                Some(_) => self.foreign.push(key),
+                None => {}
+            }
+        }
+        Ok(())
+    }
+
+    async fn look_at_custom_resources(
+        &mut self,
+        requests: &Requests,
+        definitions: &[Value],
+    ) -> Result<(), Failure> {
+        let listed = stream::iter(definitions.iter().filter_map(resource))
+            .map(async |resource| requests.list(&resource, None, "").await);
+        let listed: Vec<Vec<Value>> = listed.buffered(CONCURRENT).try_collect().await?;
+        let removed = self.stages.get(&Stage::Policies).into_iter().flatten();
+        let removed: Vec<ObjectKey> = removed.map(ObjectKey::of).collect();
+        let all = listed.into_iter().flatten();
+        self.custom_resources =
+            all.filter(|stored| !removed.contains(&ObjectKey::of(stored))).collect();
+        Ok(())
+    }
+
+    /// In namespaces that stay.
+    async fn look_at_what_is_left(
+        &mut self,
+        requests: &Requests,
+        of_operator: &str,
+    ) -> Result<(), Failure> {
+        let deleted: Vec<String> = self
+            .stages
+            .get(&Stage::Namespaces)
+            .into_iter()
+            .flatten()
+            .map(|stored| ObjectKey::of(stored).name)
+            .collect();
+        let mut keys = Vec::new();
+        if !deleted.contains(&self.namespace) {
+            keys.extend(left_in_namespace(&self.namespace));
+            let leases =
+                ApiResource::from_gvk(&GroupVersionKind::gvk("coordination.k8s.io", "v1", "Lease"));
+            let leases = requests.list(&leases, Some(&self.namespace), "").await?;
+            let is_replica = |lease: &Value| {
+                ObjectKey::of(lease).name.starts_with(webhook::REPLICA_LEASE_PREFIX)
+            };
+            self.left.extend(leases.into_iter().filter(is_replica));
+            keys.push(inventory::key(&self.namespace));
+        }
+        if !deleted.iter().any(|name| name == of_operator) {
+            keys.push(ObjectKey::within(
+                of_operator,
+                "coordination.k8s.io/v1",
+                "Lease",
+                operator::LEADER_LEASE,
+            ));
+        }
+        for key in keys {
+            self.left.extend(requests.get(&key).await?);
+        }
+        Ok(())
+    }
+
+    /// Everything that is deleted, in order.
+    pub(crate) fn removed(&self) -> Vec<ObjectKey> {
+        let data = self.custom_resources.iter().filter(|_| self.data == Some(Data::Purge));
+        let all = self
+            .configurations
+            .iter()
+            .chain(data)
+            .chain(self.stages.values().flatten())
+            .chain(&self.left);
+        all.map(ObjectKey::of).collect()
+    }
+
+    /// Whether there is nothing to do.
+    pub(crate) fn is_done(&self) -> bool {
+        self.removed().is_empty() && self.released.is_empty()
+    }
+
+    /// Carries it out. Returns when all of it is gone.
+    ///
+    /// # Errors
+    /// The cluster does not answer, or something is not gone in time.
+    pub(crate) async fn run(
+        &self,
+        requests: &Requests,
+        deadline: Deadline,
+        ui: &mut Ui,
+    ) -> Result<(), Failure> {
+        let work = Deleting { requests, deadline };
+        self.stage(&work, Stage::Writer, ui).await?;
+        work.delete(&self.configurations).await?;
+        work.gone("webhook configurations", &self.configurations, ui).await?;
+        ui.note(&format!("webhook configurations: {} deleted", self.configurations.len()));
+        if self.data == Some(Data::Purge) {
+            // While the operator runs, which may have to let them go.
+            work.delete(&self.custom_resources).await?;
+            work.gone("custom resources", &self.custom_resources, ui).await?;
+            ui.note(&format!("custom resources: {} deleted", self.custom_resources.len()));
+        }
+        for stage in [Stage::Programs, Stage::Policies, Stage::Access, Stage::Definitions] {
+            self.stage(&work, stage, ui).await?;
+        }
+        // A pod on a node that is lost may have restored them before it lost the right.
+        work.restored().await?;
+        // Before the inventory goes, which says that they are not ours.
+        for key in &self.released {
+            requests.release(key).await?;
+        }
+        work.delete(&self.left).await?;
+        self.namespaces(&work, ui).await
+    }
+
+    async fn stage(&self, work: &Deleting<'_>, stage: Stage, ui: &mut Ui) -> Result<(), Failure> {
+        let Some(objects) = self.stages.get(&stage) else { return Ok(()) };
+        let what = match stage {
+            Stage::Writer => "what writes the webhook configurations",
+            Stage::Programs => "programs",
+            Stage::Policies => "policies",
+            Stage::Access => "rights",
+            Stage::Definitions => "CRDs",
+            Stage::Namespaces => "namespaces",
+        };
+        work.delete(objects).await?;
+        work.gone(what, objects, ui).await?;
+        ui.note(&format!("{what}: {} deleted", objects.len()));
+        Ok(())
+    }
+
+    /// That of the inventory last.
+    async fn namespaces(&self, work: &Deleting<'_>, ui: &mut Ui) -> Result<(), Failure> {
+        let all = self.stages.get(&Stage::Namespaces).map(Vec::as_slice).unwrap_or_default();
+        let is_last = |stored: &&Value| ObjectKey::of(stored).name == self.namespace;
+        let (last, others): (Vec<&Value>, Vec<&Value>) = all.iter().partition(is_last);
+        for objects in [others, last] {
+            let objects: Vec<Value> = objects.into_iter().cloned().collect();
+            work.delete(&objects).await?;
+            work.gone("namespaces", &objects, ui).await?;
+        }
+        ui.note(&format!("namespaces: {} deleted", all.len()));
+        Ok(())
+    }
+}
+
+/// What a CRD defines, in the version in which it is stored.
+fn resource(definition: &Value) -> Option<ApiResource> {
+    let text = |value: &Value, pointer: &str| {
+        value.pointer(pointer).and_then(Value::as_str).map(str::to_owned)
+    };
+    let versions = definition.pointer("/spec/versions").and_then(Value::as_array)?;
+    let stored =
+        versions.iter().find(|one| one.get("storage").and_then(Value::as_bool) == Some(true))?;
+    let kind = GroupVersionKind::gvk(
+        &text(definition, "/spec/group")?,
+        &text(stored, "/name")?,
+        &text(definition, "/spec/names/kind")?,
+    );
+    Some(ApiResource::from_gvk_with_plural(&kind, &text(definition, "/spec/names/plural")?))
+}
+
+/// Deletions.
+pub(crate) struct Deleting<'a> {
+    /// In this cluster.
+    pub(crate) requests: &'a Requests,
+    /// Until then.
+    pub(crate) deadline: Deadline,
+}
+
+impl Deleting<'_> {
+    /// Deletes the objects as they were read.
+    pub(crate) async fn delete(&self, objects: &[Value]) -> Result<(), Failure> {
+        for stored in objects {
+            loop {
+                match self.requests.delete(stored).await {
+                    Ok(_) => break,
+                    Err(error) if is_passing(&error) && !self.deadline.is_over() => {
+                        sleep(POLL_INTERVAL).await
+                    }
+                    Err(error) => {
+                        return Err(unanswered(
+                            &format!("delete {}", ObjectKey::of(stored)),
+                            &error,
+                        ));
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits until the objects are gone.
+    pub(crate) async fn gone(
+        &self,
+        what: &str,
+        objects: &[Value],
+        ui: &mut Ui,
+    ) -> Result<(), Failure> {
+        let uid = |stored: &Value| stored.pointer("/metadata/uid").cloned().unwrap_or_default();
+        let uids: BTreeMap<ObjectKey, Value> =
+            objects.iter().map(|one| (ObjectKey::of(one), uid(one))).collect();
+        let state = async |key: &ObjectKey| -> Result<State, Failure> {
+            Ok(match self.requests.get(key).await? {
+                Some(stored) if uids.get(key) == Some(&uid(&stored)) => {
+                    State::Waiting(remains(&stored))
+                }
+                _ => State::Ready,
+            })
+        };
+        let what = format!("the end of {what}");
+        self.deadline.wait_for(&what, uids.keys().cloned().collect(), ui, state).await
+    }
+
+    async fn restored(&self) -> Result<(), Failure> {
+        let mut restored = Vec::new();
+        for key in webhook_configurations() {
+            restored.extend(self.requests.get(&key).await?.filter(is_of_webhook));
+        }
+        self.delete(&restored).await
+    }
+}
+
+/// Why an object that is deleted is still there.
+fn remains(stored: &Value) -> String {
+    let finalizers = stored.pointer("/metadata/finalizers").and_then(Value::as_array);
+    let finalizers: Vec<&str> =
+        finalizers.into_iter().flatten().filter_map(Value::as_str).collect();
+    let is_namespace = stored.get("kind").and_then(Value::as_str) == Some("Namespace");
+    let conditions =
+        stored.pointer("/status/conditions").filter(|_| is_namespace).and_then(Value::as_array);
+    let said: Vec<&str> = conditions
+        .into_iter()
+        .flatten()
+        .filter(|one| one.get("status").and_then(Value::as_str) == Some("True"))
+        .filter_map(|one| one.get("message").and_then(Value::as_str))
+        .collect();
+    match (finalizers.is_empty(), said.is_empty()) {
+        (_, false) => format!("it is being deleted: {}", said.join("; ")),
+        (false, true) => format!("it is being deleted, and waits for {}", finalizers.join(", ")),
+        (true, true) => "it is being deleted".to_owned(),
+    }
+}

@@ -1,0 +1,155 @@
+//! What is in the cluster of an installation, and what an apply would do: the inventory, and a plan of every object.
+//! Nothing is written.
+
+use std::collections::BTreeSet;
+
+use futures::{StreamExt as _, TryStreamExt as _, stream};
+use kube::api::{ApiResource, GroupVersionKind};
+use opensdn_deploy::{Phase, Values};
+use serde_json::Value;
+
+use super::inventory::{self, Entry, Inventory, Progress, VERSION};
+use super::object::{ObjectKey, is_member, with_labels};
+use super::plan::{Adopt, Counts, Planned, decide, is_foreign};
+use super::requests::Requests;
+use super::values::steps;
+use crate::exit::{Exit, Failure};
+
+/// Requests at once.
+pub(super) const CONCURRENT: usize = 16;
+
+/// What is to be installed, and what is there.
+pub(crate) struct Survey {
+    /// With which values.
+    pub(crate) values: Values,
+    /// What an earlier run has written.
+    pub(crate) before: Option<Inventory>,
+    /// What an apply does to each object, in the order in which they are applied.
+    pub(crate) plan: Vec<Planned>,
+}
+
+/// How objects of others are dealt with.
+#[derive(Clone, Debug)]
+pub(crate) struct Takeover {
+    /// Whether objects that are not of this installation are taken over.
+    pub(crate) adopt: Adopt,
+    /// The objects, as `KIND/NAME`, whose fields are taken over.
+    pub(crate) force: Vec<String>,
+}
+
+/// The inventory in this namespace, if there is one.
+///
+/// # Errors
+/// The cluster does not answer, or what is there is no inventory.
+pub(crate) async fn inventory(
+    requests: &Requests,
+    namespace: &str,
+) -> Result<Option<Inventory>, Failure> {
+    let key = inventory::key(namespace);
+    let Some(stored) = requests.get(&key).await? else { return Ok(None) };
+    Inventory::read(&stored).map(Some).map_err(|error| {
+        let message = format!("{key} does not say what is installed");
+        let hint = "use the version of kubectl-opensdn that wrote it (`kubectl opensdn version`), or delete it and install again";
+        Failure::new(Exit::Refused, "broken-inventory", message, hint).because(&error)
+    })
+}
+
+/// The namespaces of all inventories: for a user who named another one. None where he may not ask.
+pub(crate) async fn namespaces_of_inventories(requests: &Requests) -> Vec<String> {
+    let kind = ApiResource::from_gvk(&GroupVersionKind::gvk("", "v1", "ConfigMap"));
+    let found = requests.list(&kind, None, &inventory::selector()).await.unwrap_or_default();
+    found.iter().filter_map(|stored| ObjectKey::of(stored).namespace).collect()
+}
+
+impl Survey {
+    /// Asks what an apply would do.
+    ///
+    /// # Errors
+    /// The cluster does not answer, or `force` names what there is not.
+    pub(crate) async fn of(
+        requests: &Requests,
+        values: Values,
+        before: Option<Inventory>,
+        takeover: &Takeover,
+    ) -> Result<Self, Failure> {
+        let installation = inventory::installation(&values.namespace);
+        let objects: Vec<(Phase, Value)> = rendered(&values, &installation)?;
+        for words in &takeover.force {
+            if !objects.iter().any(|(_, object)| ObjectKey::of(object).is_meant_by(words)) {
+                let message =
+                    format!("--force-conflicts={words}: nothing of that name is installed");
+                return Err(Failure::usage(message, "give KIND/NAME, as the conflict is listed"));
+            }
+        }
+        let planned = objects.into_iter().map(|(phase, object)| {
+            let installation = &installation;
+            async move { planned(requests, phase, object, installation, takeover).await }
+        });
+        let plan = stream::iter(planned).buffered(CONCURRENT).try_collect().await?;
+        Ok(Self { values, before, plan })
+    }
+
+    /// How many objects each action is planned for.
+    pub(crate) fn counts(&self) -> Counts {
+        Counts::of(&self.plan)
+    }
+
+    /// The inventory as it shall be.
+    pub(crate) fn inventory(&self, progress: Progress) -> Inventory {
+        let entries =
+            self.plan.iter().map(|one| Entry { key: one.key.clone(), existed: one.existed });
+        let inventory = Inventory {
+            namespace: self.values.namespace.clone(),
+            version: VERSION.to_owned(),
+            values: self.values.clone(),
+            progress,
+            entries: entries.collect(),
+        };
+        inventory.merged(self.before.as_ref())
+    }
+
+    /// What was installed before and is not any more.
+    pub(crate) fn obsolete(&self) -> Vec<ObjectKey> {
+        let wanted: BTreeSet<ObjectKey> = self.plan.iter().map(|one| one.key.clone()).collect();
+        let obsolete = self.before.iter().flat_map(|before| before.obsolete(&wanted));
+        obsolete.map(|entry| entry.key).collect()
+    }
+
+    /// Whether nothing at all is to be written.
+    pub(crate) fn is_done(&self) -> bool {
+        !self.counts().writes() && self.before.as_ref() == Some(&self.inventory(Progress::Applied))
+    }
+}
+
+/// Every object with the labels of a member, in order.
+pub(crate) fn rendered(
+    values: &Values,
+    installation: &str,
+) -> Result<Vec<(Phase, Value)>, Failure> {
+    let steps = steps(values)?.into_iter();
+    let objects =
+        steps.flat_map(|step| step.objects.into_iter().map(move |object| (step.phase, object)));
+    Ok(objects.map(|(phase, object)| (phase, with_labels(object, installation))).collect())
+}
+
+async fn planned(
+    requests: &Requests,
+    phase: Phase,
+    object: Value,
+    installation: &str,
+    takeover: &Takeover,
+) -> Result<Planned, Failure> {
+    let key = ObjectKey::of(&object);
+    let live = requests.get(&key).await?;
+    let force = takeover.force.iter().any(|words| key.is_meant_by(words));
+    let is_asked = live
+        .as_ref()
+        .is_some_and(|live| takeover.adopt == Adopt::Yes || !is_foreign(live, installation));
+    let dry = match is_asked {
+        true => Some(requests.dry_run(&object, force).await?),
+        false => None,
+    };
+    let action = decide(&object, live.as_ref(), dry.as_ref(), installation, takeover.adopt);
+    let existed = live.is_some_and(|live| !is_member(&live, installation));
+    Ok(Planned { key, phase, object, action, existed, force })
+}

@@ -1,0 +1,240 @@
+//! What an installation waits for: whether a stored object says that it is ready, what it waits for, or that it never
+//! will be. Pure.
+
+use serde_json::Value;
+
+/// How far something is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum State {
+    /// It is ready.
+    Ready,
+    /// Not yet, and why.
+    Waiting(String),
+    /// It will not be without something else being done, and why.
+    Hopeless(String),
+}
+
+/// So often a container has ended before it is said that it will not run.
+const CRASHES: i64 = 3;
+
+fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
+    object.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
+}
+
+fn number(object: &Value, pointer: &str) -> i64 {
+    object.pointer(pointer).and_then(Value::as_i64).unwrap_or_default()
+}
+
+fn items<'a>(object: &'a Value, pointer: &str) -> impl Iterator<Item = &'a Value> {
+    object.pointer(pointer).and_then(Value::as_array).into_iter().flatten()
+}
+
+fn condition<'a>(object: &'a Value, of_type: &str) -> Option<&'a Value> {
+    items(object, "/status/conditions").find(|one| text(one, "/type") == of_type)
+}
+
+fn is_current(object: &Value) -> bool {
+    number(object, "/status/observedGeneration") >= number(object, "/metadata/generation")
+}
+
+/// Whether the API server serves the kind of a CRD.
+pub(crate) fn definition(stored: &Value) -> State {
+    if let Some(names) =
+        condition(stored, "NamesAccepted").filter(|one| text(one, "/status") == "False")
+    {
+        return State::Hopeless(text(names, "/message").to_owned());
+    }
+    match condition(stored, "Established") {
+        Some(condition) if text(condition, "/status") == "True" => State::Ready,
+        _ => State::Waiting("the API server does not serve it yet".to_owned()),
+    }
+}
+
+/// Whether all replicas of a Deployment run as it says. `sets` and `pods` are those with its labels.
+pub(crate) fn deployment(stored: &Value, sets: &[Value], pods: &[Value]) -> State {
+    if !is_current(stored) {
+        return State::Waiting("its controller has not seen the change yet".to_owned());
+    }
+    let wanted = stored.pointer("/spec/replicas").and_then(Value::as_i64).unwrap_or(1);
+    let [total, updated, available] = ["replicas", "updatedReplicas", "availableReplicas"]
+        .map(|name| number(stored, &format!("/status/{name}")));
+    if updated >= wanted && total <= updated && available >= wanted {
+        return State::Ready;
+    }
+    if let Some(failure) =
+        condition(stored, "ReplicaFailure").filter(|one| text(one, "/status") == "True")
+    {
+        return State::Hopeless(text(failure, "/message").to_owned());
+    }
+    let states: Vec<State> = newest(stored, sets, pods).filter_map(pod).collect();
+    if let Some(hopeless) = states.iter().find(|state| matches!(state, State::Hopeless(_))) {
+        return hopeless.clone();
+    }
+    if let Some(late) = condition(stored, "Progressing")
+        .filter(|one| text(one, "/reason") == "ProgressDeadlineExceeded")
+    {
+        return State::Hopeless(text(late, "/message").to_owned());
+    }
+    let why = states.into_iter().find_map(|state| match state {
+        State::Waiting(why) => Some(format!(": {why}")),
+        _ => None,
+    });
+    State::Waiting(format!("{available} of {wanted} available{}", why.unwrap_or_default()))
+}
+
+/// The pods of the newest template: those before may be broken, and are on their way out.
+fn newest<'a>(
+    stored: &'a Value,
+    sets: &'a [Value],
+    pods: &'a [Value],
+) -> impl Iterator<Item = &'a Value> {
+    const REVISION: &str = "/metadata/annotations/deployment.kubernetes.io~1revision";
+    let revision = text(stored, REVISION);
+    let set = sets.iter().find(|set| !revision.is_empty() && text(set, REVISION) == revision);
+    let uid = set.map(|set| text(set, "/metadata/uid")).unwrap_or_default();
+    pods.iter().filter(move |pod| {
+        pod.pointer("/metadata/deletionTimestamp").is_none()
+            && text(pod, "/status/phase") != "Failed"
+            && items(pod, "/metadata/ownerReferences").any(|owner| text(owner, "/uid") == uid)
+    })
+}
+
+/// Why a pod does not run, if it does not.
+fn pod(pod: &Value) -> Option<State> {
+    let name = text(pod, "/metadata/name");
+    if let Some(scheduled) =
+        condition(pod, "PodScheduled").filter(|one| text(one, "/reason") == "Unschedulable")
+    {
+        return Some(State::Hopeless(format!(
+            "pod {name} is Unschedulable: {}",
+            text(scheduled, "/message")
+        )));
+    }
+    let statuses =
+        ["initContainerStatuses", "containerStatuses"].map(|kind| format!("/status/{kind}"));
+    let containers = statuses.iter().flat_map(|pointer| items(pod, pointer));
+    containers
+        .filter_map(|container| waiting(name, container))
+        .max_by_key(|state| matches!(state, State::Hopeless(_)))
+}
+
+fn waiting(pod: &str, container: &Value) -> Option<State> {
+    let reason = text(container, "/state/waiting/reason");
+    let said = match text(container, "/state/waiting/message") {
+        "" => String::new(),
+        message => format!(": {message}"),
+    };
+    let image = text(container, "/image");
+    match reason {
+        "" => None,
+        "ImagePullBackOff" | "InvalidImageName" | "ErrImageNeverPull" => Some(State::Hopeless(
+            format!("pod {pod} does not get its image {image}: {reason}{said}"),
+        )),
+        "CrashLoopBackOff" if number(container, "/restartCount") >= CRASHES => {
+            let ended = number(container, "/lastState/terminated/exitCode");
+            let times = number(container, "/restartCount");
+            Some(State::Hopeless(format!(
+                "pod {pod} ended {times} times, the last time with code {ended}{said}"
+            )))
+        }
+        _ => Some(State::Waiting(format!("pod {pod}: {reason}{said}"))),
+    }
+}
+
+/// Whether an AdmissionPolicy is in force in every replica.
+pub(crate) fn policy(stored: &Value) -> State {
+    let ready = condition(stored, "Ready");
+    let is_seen = ready.is_some_and(|one| {
+        let seen =
+            number(one, "/observedGeneration").max(number(stored, "/status/observedGeneration"));
+        seen == 0 || seen >= number(stored, "/metadata/generation")
+    });
+    match ready.filter(|_| is_seen) {
+        Some(condition) if text(condition, "/status") == "True" => State::Ready,
+        Some(condition) => State::Waiting(text(condition, "/message").to_owned()),
+        None => State::Waiting("no replica of the webhook has loaded it yet".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn deployed(available: i64) -> Value {
+        json!({
+            "metadata": {"generation": 2, "annotations": {"deployment.kubernetes.io/revision": "2"}},
+            "spec": {"replicas": 3},
+            "status": {"observedGeneration": 2, "replicas": 3, "updatedReplicas": 3, "availableReplicas": available},
+        })
+    }
+
+    fn sets() -> [Value; 2] {
+        ["1", "2"].map(|revision| {
+            json!({"metadata": {"uid": format!("set-{revision}"), "annotations": {"deployment.kubernetes.io/revision": revision}}})
+        })
+    }
+
+    fn a_pod(set: &str, status: &Value) -> Value {
+        json!({"metadata": {"name": "p", "ownerReferences": [{"uid": set}]}, "status": status})
+    }
+
+    fn container(state: &Value, restarts: u32) -> Value {
+        json!({"containerStatuses": [{"image": "i:1", "restartCount": restarts, "state": {"waiting": state}}]})
+    }
+
+    #[test]
+    fn a_deployment_is_ready_when_all_replicas_of_its_newest_template_are() {
+        assert_eq!(deployment(&deployed(3), &[], &[]), State::Ready);
+        assert_eq!(
+            deployment(&deployed(2), &[], &[]),
+            State::Waiting("2 of 3 available".to_owned())
+        );
+        let mut old = deployed(3);
+        old["metadata"]["generation"] = json!(3);
+        assert!(matches!(deployment(&old, &[], &[]), State::Waiting(_)));
+        let mut rolling = deployed(3);
+        rolling["status"]["replicas"] = json!(4);
+        assert!(matches!(deployment(&rolling, &[], &[]), State::Waiting(_)));
+    }
+
+    #[test]
+    fn what_will_not_run_ends_the_wait_with_its_reason() {
+        let unschedulable = json!({"conditions": [{"type": "PodScheduled", "reason": "Unschedulable", "message": "0/1 nodes"}]});
+        for (status, part) in [
+            (unschedulable, "0/1 nodes"),
+            (
+                container(&json!({"reason": "ImagePullBackOff", "message": "denied"}), 0),
+                "image i:1: ImagePullBackOff: denied",
+            ),
+            (container(&json!({"reason": "CrashLoopBackOff"}), 3), "ended 3 times"),
+        ] {
+            let state = deployment(&deployed(0), &sets(), &[a_pod("set-2", &status)]);
+            assert!(matches!(&state, State::Hopeless(why) if why.contains(part)), "{state:?}");
+            // Pods of the template before are on their way out.
+            let state = deployment(&deployed(0), &sets(), &[a_pod("set-1", &status)]);
+            assert!(matches!(state, State::Waiting(_)), "{state:?}");
+        }
+    }
+
+    #[test]
+    fn what_may_still_become_right_is_waited_for_with_its_reason() {
+        for (reason, restarts) in
+            [("ErrImagePull", 0), ("CrashLoopBackOff", 2), ("ContainerCreating", 0)]
+        {
+            let status = container(&json!({"reason": reason}), restarts);
+            let state = deployment(&deployed(0), &sets(), &[a_pod("set-2", &status)]);
+            assert!(matches!(&state, State::Waiting(why) if why.contains(reason)), "{state:?}");
+        }
+    }
+
+    #[test]
+    fn policies_and_definitions_say_it_by_a_condition() {
+        let with = |of_type: &str, status: &str| json!({"status": {"conditions": [{"type": of_type, "status": status, "message": "m"}]}});
+        assert_eq!(policy(&with("Ready", "True")), State::Ready);
+        assert_eq!(policy(&with("Ready", "False")), State::Waiting("m".to_owned()));
+        assert_eq!(definition(&with("Established", "True")), State::Ready);
+        assert_eq!(definition(&with("NamesAccepted", "False")), State::Hopeless("m".to_owned()));
+        assert!(matches!(definition(&json!({})), State::Waiting(_)));
+    }
+}
