@@ -73,8 +73,13 @@ pub(crate) enum Action {
 pub(crate) enum DryRun {
     /// The object as it would be stored.
     Stored(Value),
-    /// Fields, each with its manager, belong to others.
-    Conflicts(Vec<(String, String)>),
+    /// Fields belong to others.
+    Conflicts {
+        /// Each with its manager.
+        fields: Vec<(String, String)>,
+        /// The object as it would be stored if they were taken over.
+        forced: Value,
+    },
     /// Something else, in words.
     Refused(String),
 }
@@ -119,11 +124,10 @@ pub(crate) fn decide(
     }
     match dry {
         Some(DryRun::Stored(stored)) => change(live, stored),
-        Some(DryRun::Conflicts(fields)) => {
-            // Who manages it is what an adoption changes.
-            let is_label = |field: &str| field == format!(".metadata.labels.{MANAGED_BY_LABEL}");
-            let left = fields.iter().filter(|(field, _)| adopt == Adopt::No || !is_label(field));
-            let conflicts: Vec<FieldConflict> = left
+        Some(DryRun::Conflicts { fields, forced }) => {
+            let conflicts: Vec<FieldConflict> = fields
+                .iter()
+                .filter(|(field, _)| !is_no_conflict(field, live, forced, adopt))
                 .map(|(field, manager)| FieldConflict {
                     field: field.clone(),
                     manager: manager.clone(),
@@ -132,13 +136,22 @@ pub(crate) fn decide(
                 })
                 .collect();
             match conflicts.is_empty() {
-                true => Action::Change { fields: Vec::new() },
+                true => change(live, forced),
                 false => Action::Conflict { conflicts },
             }
         }
         Some(DryRun::Refused(reason)) => Action::Unknown { reason: reason.clone() },
         None => Action::Unknown { reason: "it was not asked".to_owned() },
     }
+}
+
+/// Whether taking the field over changes nothing of what the other wants. To the API server some mappings are one value,
+/// and it compares them before it fills in defaults: the same manifest, applied by two, is a conflict to it.
+fn is_no_conflict(field: &str, live: &Value, forced: &Value, adopt: Adopt) -> bool {
+    // Who manages it is what an adoption changes.
+    let is_label = field == format!(".metadata.labels.{MANAGED_BY_LABEL}");
+    let stored = lookup(live, field);
+    (adopt == Adopt::Yes && is_label) || (stored.is_some() && stored == lookup(forced, field))
 }
 
 /// Whether it is there and not of this installation. Namespaces are made by administrators before, for Secrets and
@@ -247,7 +260,11 @@ mod tests {
 
     #[test]
     fn fields_of_others_are_reported_with_both_values() {
-        let dry = DryRun::Conflicts(vec![(".spec.replicas".to_owned(), "kubectl-edit".to_owned())]);
+        let fields = vec![(".spec.replicas".to_owned(), "kubectl-edit".to_owned())];
+        let dry = DryRun::Conflicts { fields: fields.clone(), forced: stored(3) };
+        // What would not change is no conflict.
+        let same = decide(&object(), Some(&stored(3)), Some(&dry), "id", Adopt::No);
+        assert_eq!(same, Action::Same);
         let action = decide(&object(), Some(&stored(1)), Some(&dry), "id", Adopt::Yes);
         let expected = FieldConflict {
             field: ".spec.replicas".to_owned(),
@@ -262,10 +279,9 @@ mod tests {
     fn what_is_not_ours_is_taken_over_only_when_that_is_said_and_namespaces_always() {
         let mut foreign = stored(3);
         foreign["metadata"]["labels"] = json!({"app.kubernetes.io/managed-by": "Helm"});
-        let dry = DryRun::Conflicts(vec![(
-            format!(".metadata.labels.{MANAGED_BY_LABEL}"),
-            "helm".to_owned(),
-        )]);
+        let field = format!(".metadata.labels.{MANAGED_BY_LABEL}");
+        let fields = vec![(field, "helm".to_owned())];
+        let dry = DryRun::Conflicts { fields, forced: stored(3) };
         let decided = |adopt| decide(&object(), Some(&foreign), Some(&dry), "id", adopt);
         assert!(matches!(decided(Adopt::No), Action::Foreign { .. }));
         assert!(matches!(decided(Adopt::Yes), Action::Change { .. }));

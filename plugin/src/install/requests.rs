@@ -57,11 +57,12 @@ impl Requests {
     /// The cluster does not answer, or not this user.
     pub(crate) async fn get(&self, key: &ObjectKey) -> Result<Option<Value>, Failure> {
         let api = self.api(&key.resource(), key.namespace.as_deref());
-        let found = api
-            .get_opt(&key.name)
-            .await
-            .map_err(|error| unanswered(&format!("read {key}"), &error))?;
-        Ok(found.map(|object| value(object, &key.resource())))
+        match api.get(&key.name).await {
+            Ok(object) => Ok(Some(value(object, &key.resource()))),
+            // Also what the API server says of a path that it does not serve.
+            Err(kube::Error::Api(status)) if status.code == 404 => Ok(None),
+            Err(error) => Err(unanswered(&format!("read {key}"), &error)),
+        }
     }
 
     /// The objects of a kind with these labels; none where the kind is not served.
@@ -112,7 +113,11 @@ impl Requests {
         match self.apply(object, force, Apply::DryRun).await {
             Ok(stored) => Ok(DryRun::Stored(stored)),
             Err(kube::Error::Api(status)) if status.code == 409 => {
-                Ok(DryRun::Conflicts(conflicts(&status)))
+                let fields = conflicts(&status);
+                match self.apply(object, true, Apply::DryRun).await {
+                    Ok(forced) => Ok(DryRun::Conflicts { fields, forced }),
+                    Err(error) => Ok(DryRun::Refused(error.to_string())),
+                }
             }
             Err(error @ kube::Error::Api(_)) => {
                 let failure = unanswered(&format!("apply {}", ObjectKey::of(object)), &error);

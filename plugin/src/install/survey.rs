@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::inventory::{self, Entry, Inventory, Progress, VERSION};
 use super::object::{ObjectKey, is_member, with_labels};
-use super::plan::{Adopt, Counts, Planned, decide, is_foreign};
+use super::plan::{Adopt, Counts, DryRun, Planned, decide, is_foreign};
 use super::requests::Requests;
 use super::values::steps;
 use crate::exit::{Exit, Failure};
@@ -150,6 +150,8 @@ async fn planned(
         false => None,
     };
     let action = decide(&object, live.as_ref(), dry.as_ref(), installation, takeover.adopt);
+    // Nothing of what others want changes then: else the action would be a conflict.
+    let is_shared = matches!(dry, Some(DryRun::Conflicts { .. }));
     let existed = live.is_some_and(|live| !is_member(&live, installation));
-    Ok(Planned { key, phase, object, action, existed, force })
+    Ok(Planned { key, phase, object, action, existed, force: force || is_shared })
 }
