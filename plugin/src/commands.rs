@@ -11,6 +11,7 @@ pub(crate) mod completion;
 pub(crate) mod config;
 pub(crate) mod diff;
 pub(crate) mod explain;
+pub(crate) mod images;
 pub(crate) mod install;
 pub(crate) mod man;
 pub(crate) mod policy;
@@ -33,6 +34,8 @@ pub(crate) enum Command {
     Uninstall(uninstall::Uninstall),
     /// Delete what an earlier install has left and the present one does not have.
     Prune(prune::Prune),
+    /// List the images that an installation needs.
+    Images(images::Images),
     /// Check manifests as a cluster would: schema, rules, policies, and duplicates between files.
     #[command(visible_alias = "lint")]
     Validate(validate::Validate),
@@ -61,6 +64,7 @@ impl Command {
             Self::Diff(command) => command.run(global, ui),
             Self::Uninstall(command) => command.run(global, ui),
             Self::Prune(command) => command.run(global, ui),
+            Self::Images(command) => command.run(ui),
             Self::Validate(command) => command.run(global, ui),
             Self::Audit(command) => command.run(global, ui),
             Self::Policy(command) => command.run(global, ui),
@@ -76,12 +80,12 @@ impl Command {
     pub(crate) fn asks_cluster(&self) -> bool {
         match self {
             Self::Validate(command) => command.asks_cluster(),
-            Self::Audit(_) | Self::Install(_) | Self::Diff(_) => true,
-            Self::Uninstall(_) | Self::Prune(_) => true,
+            Self::Audit(_) | Self::Diff(_) | Self::Uninstall(_) | Self::Prune(_) => true,
+            Self::Install(command) => command.asks_cluster(),
             Self::Policy(command) => command.asks_cluster(),
             Self::Version(command) => command.asks_cluster(),
             Self::Explain(_) | Self::Config(_) | Self::Completion(_) | Self::Man(_) => false,
-            Self::Render(_) => false,
+            Self::Render(_) | Self::Images(_) => false,
         }
     }
 

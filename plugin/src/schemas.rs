@@ -25,6 +25,7 @@ pub(crate) const PUBLISHED: &[Published] = &[
     of::<commands::config::view::ConfigView>(),
     of::<Failure>(),
     of::<commands::explain::Explanations>(),
+    of::<commands::images::ImageList>(),
     of::<commands::install::Installation>(),
     of::<commands::diff::InstallationDiff>(),
     of::<commands::policy::bench::PolicyBench>(),

@@ -18,7 +18,9 @@ use crate::install::inventory::{Inventory, VERSION};
 use crate::install::object::ObjectKey;
 use crate::install::plan::{Action, Adopt, Counts, Planned};
 use crate::install::requests::Requests;
-use crate::install::survey::{Survey, Takeover, inventory, namespaces_of_inventories};
+use crate::install::survey::{
+    Survey, Takeover, inventory, namespaces_of_inventories, refuse_second_operator,
+};
 use crate::install::target::Target;
 use crate::install::values::{ValuesArgs, steps};
 use crate::install::waiting::Deadline;
@@ -188,9 +190,15 @@ pub(crate) async fn chosen(
 }
 
 impl Install {
+    pub(crate) fn asks_cluster(&self) -> bool {
+        self.dry_run != DryRun::Client
+    }
+
     pub(crate) fn run(&self, global: &Global, ui: &mut Ui) -> Result<Exit, Failure> {
         ControlNamespace::check(global)?;
-        if self.dry_run == DryRun::Client {
+        if !self.asks_cluster() {
+            let why = "with --dry-run=client no cluster is asked";
+            global.cluster.must_be_absent(why, "use --dry-run=server")?;
             return self.show_without_cluster(ui);
         }
         Runtime::start(global)?.block_on(self.install(global, ui))
@@ -229,6 +237,7 @@ impl Install {
         let survey = Survey::of(&requests, values, before, &takeover).await?;
         show_plan(&target, &survey, ui);
         refuse(&requests, &survey).await?;
+        refuse_second_operator(&requests, &survey.values).await?;
         let mut answer = Installation::of(&target, &survey);
         if self.dry_run == DryRun::Server {
             answer.dry_run = true;
@@ -253,7 +262,7 @@ impl Install {
             done = work.run(ui) => Some(done),
         };
         match done {
-            None => Ok(interrupted(stage.get(), ui)),
+            None => Err(interrupted(stage.get())),
             Some(done) => {
                 done?;
                 answer.ready = self.wait;
@@ -266,14 +275,18 @@ impl Install {
 }
 
 /// What is applied stays, and what is waited for happens by itself.
-fn interrupted(stage: Stage, ui: &mut Ui) -> Exit {
-    ui.note(match stage {
-        Stage::Applying => "interrupted: what is applied stays; the same command continues",
-        Stage::Waiting => {
-            "detached: all is applied, and the cluster continues; the same command waits again"
+fn interrupted(stage: Stage) -> Failure {
+    let (code, message, hint) = match stage {
+        Stage::Applying => {
+            ("interrupted", "interrupted: what is applied stays", "the same command continues")
         }
-    });
-    Exit::Interrupted
+        Stage::Waiting => (
+            "detached",
+            "detached: all is applied, and the cluster continues by itself",
+            "the same command waits again",
+        ),
+    };
+    Failure::new(Exit::Interrupted, code, message, hint)
 }
 
 fn hint(answer: &Installation, ui: &mut Ui) {
@@ -291,8 +304,12 @@ fn hint(answer: &Installation, ui: &mut Ui) {
 fn show_plan(target: &Target, survey: &Survey, ui: &mut Ui) {
     let namespace = &survey.values.namespace;
     ui.note(&format!("{}, namespace {namespace}, OpenSDN {VERSION}", target.described()));
-    let Counts { create, change, same, refused: _ } = survey.counts();
-    if !survey.counts().writes() {
+    let before = survey.before.as_ref().map(|before| before.version.as_str());
+    if let Some(before) = before.filter(|before| *before != VERSION) {
+        ui.warn(&format!("OpenSDN {before} is installed, and this installs {VERSION}"));
+    }
+    let Counts { create, change, same, refused } = survey.counts();
+    if !survey.counts().writes() && refused == 0 {
         ui.note(&format!("nothing to change: {same} objects are as they should be"));
         return;
     }

@@ -55,6 +55,10 @@ pub(crate) struct Prune {
 impl Prune {
     pub(crate) fn run(&self, global: &Global, ui: &mut Ui) -> Result<Exit, Failure> {
         ControlNamespace::check(global)?;
+        if self.dry_run == DryRun::Client {
+            let message = "--dry-run=client: what is left is known by the cluster alone";
+            return Err(Failure::usage(message, "use --dry-run=server"));
+        }
         Runtime::start(global)?.block_on(self.prune(global, ui))
     }
 

@@ -148,8 +148,9 @@ impl Uninstall {
             done = removal.run(&requests, Deadline::after(self.timeout), ui) => Some(done),
         };
         let Some(done) = done else {
-            ui.note("interrupted: the same command continues");
-            return Ok(Exit::Interrupted);
+            let message = "interrupted: what is deleted is gone";
+            let hint = "the same command continues";
+            return Err(Failure::new(Exit::Interrupted, "interrupted", message, hint));
         };
         done?;
         ui.answer(&answer, |out| answer.write(out))?;

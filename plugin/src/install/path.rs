@@ -23,10 +23,9 @@ pub(super) fn lookup<'a>(value: &'a Value, path: &str) -> Option<&'a Value> {
             let (keys, rest) = path.strip_prefix('[')?.split_once(']')?;
             let keys: Vec<(&str, &str)> =
                 keys.split(',').map(|key| key.split_once('=')).collect::<Option<_>>()?;
+            let wanted = |text| serde_json::from_str::<Value>(text).ok();
             let is = |item: &&Value| {
-                keys.iter().all(|(key, wanted)| {
-                    item.get(key).is_some_and(|found| found.to_string() == *wanted)
-                })
+                keys.iter().all(|(key, text)| item.get(key) == wanted(text).as_ref())
             };
             lookup(items.iter().find(is)?, rest)
         }

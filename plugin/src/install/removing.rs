@@ -288,7 +288,9 @@ impl Deleting<'_> {
                 match self.requests.delete(stored).await {
                     Ok(_) => break,
                     Err(error) if is_passing(&error) && !self.deadline.is_over() => {
-                        sleep(POLL_INTERVAL).await
+                        // What is refused by a webhook that was restored would be so to the end.
+                        self.restored().await?;
+                        sleep(POLL_INTERVAL).await;
                     }
                     Err(error) => {
                         return Err(unanswered(
@@ -324,12 +326,16 @@ impl Deleting<'_> {
         self.deadline.wait_for(&what, uids.keys().cloned().collect(), ui, state).await
     }
 
+    /// Deletes webhook configurations that are there again: a pod may have restored them before it lost the right.
     async fn restored(&self) -> Result<(), Failure> {
-        let mut restored = Vec::new();
         for key in webhook_configurations() {
-            restored.extend(self.requests.get(&key).await?.filter(is_of_webhook));
+            let Some(stored) = self.requests.get(&key).await?.filter(is_of_webhook) else {
+                continue;
+            };
+            let deleted = self.requests.delete(&stored).await;
+            deleted.map_err(|error| unanswered(&format!("delete {key}"), &error))?;
         }
-        self.delete(&restored).await
+        Ok(())
     }
 }
 

@@ -61,6 +61,34 @@ pub(crate) async fn namespaces_of_inventories(requests: &Requests) -> Vec<String
     found.iter().filter_map(|stored| ObjectKey::of(stored).namespace).collect()
 }
 
+/// Upstream's operators that run. None where the user may not ask.
+async fn tf_operators(requests: &Requests) -> Vec<ObjectKey> {
+    let kind = ApiResource::from_gvk(&GroupVersionKind::gvk("apps", "v1", "Deployment"));
+    let all = requests.list(&kind, None, "").await.unwrap_or_default();
+    let runs =
+        |stored: &&Value| stored.pointer("/spec/replicas").and_then(Value::as_u64) != Some(0);
+    let keys = all.iter().filter(runs).map(ObjectKey::of);
+    keys.filter(|key| key.name == "tf-operator").collect()
+}
+
+/// Two operators would change the same objects for as long as both run.
+///
+/// # Errors
+/// Ours is to be installed where tf-operator runs.
+pub(crate) async fn refuse_second_operator(
+    requests: &Requests,
+    values: &Values,
+) -> Result<(), Failure> {
+    if !values.operator.enabled {
+        return Ok(());
+    }
+    let Some(other) = tf_operators(requests).await.into_iter().next() else { return Ok(()) };
+    let message = format!("{other} runs, and two operators would change the same objects");
+    let hint = "to have its objects judged: --set operator.enabled=false --set policies.tfOperator=true; \
+                to change over to ours, scale it to 0 before";
+    Err(Failure::new(Exit::Refused, "second-operator", message, hint))
+}
+
 impl Survey {
     /// Asks what an apply would do.
     ///

@@ -201,7 +201,7 @@ mod tests {
             ("webhook.replicas=-1", "a whole number"),
             ("policies.tfOperator=yes", "true or false"),
             ("profile=huge", "one of default, ha, single-node"),
-            ("webhook=1", "one of its own values: image"),
+            ("webhook=1", "one of its own values: configurationReplicas, image"),
             ("webhook.replicas", "PATH=VALUE"),
             ("namespace.x=1", "no such value"),
         ] {

@@ -174,3 +174,21 @@ async fn what_values_do_not_have_any_more_is_pruned_and_nothing_else() -> Outcom
     assert_eq!(listed["removed"], json!([]));
     Ok(())
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn where_tf_operator_runs_ours_is_not_installed_beside_it() -> Outcome {
+    let sandbox = only_api_server().await?;
+    let plugin = Plugin::of(&sandbox)?;
+    let create = ["create", "deployment", "tf-operator", "--image=tf-operator:1"];
+    kubectl(&sandbox, &create).await?.success();
+    let refused = plugin.run("install --yes --wait=false").await?.ended(5);
+    refused.with(&["Deployment/default/tf-operator runs", "policies.tfOperator=true"]);
+    let judged = "--set operator.enabled=false --set policies.tfOperator=true";
+    plugin.run(&format!("install --yes --wait=false {judged}")).await?.ended(0);
+    kubectl(&sandbox, &["get", "admissionpolicy", "tf-operator-limits"]).await?.success();
+    kubectl(&sandbox, &["get", "namespace", "opensdn-operator"]).await?.refused(&["not found"]);
+    let scale = ["scale", "deployment", "tf-operator", "--replicas=0"];
+    kubectl(&sandbox, &scale).await?.success();
+    plugin.run("install --yes --wait=false --profile default").await?.ended(0);
+    Ok(())
+}
