@@ -161,6 +161,8 @@ fn every_answer_fits_its_published_schema() {
     for (kind, arguments) in [
         ("Error", &["explain", "OSDN9999", "-o", "json"][..]),
         ("Explanations", &["explain", "-o", "json"]),
+        ("ImageList", &["images", "list", "-o", "json"]),
+        ("Installation", &["install", "--dry-run=client", "-o", "json"]),
         ("Versions", &["version", "-o", "json"]),
     ] {
         let schema = document(&output(&["explain", "--schema", kind]));
@@ -169,6 +171,22 @@ fn every_answer_fits_its_published_schema() {
         let errors: Vec<String> =
             validator.iter_errors(&answer).map(|error| error.to_string()).collect();
         assert!(errors.is_empty(), "{kind}: {errors:?}");
+    }
+}
+
+/// A file of values says as little as it likes, and what is printed of them is such a file.
+#[test]
+fn the_schema_of_values_takes_what_install_takes() {
+    let schema = document(&output(&["explain", "--schema", "Values"]));
+    let validator = jsonschema::validator_for(&schema).unwrap();
+    let printed = text(&output(&["render", "--effective-values"]).stdout);
+    for file in [printed.as_str(), "webhook: {replicas: 5, logLevel: debug}", "profile: ha"] {
+        let values: Value = serde_saphyr::from_str(file).unwrap();
+        assert!(validator.is_valid(&values), "{file}");
+    }
+    for wrong in ["webhook: {replica: 5}", "profile: huge", "kind: Other"] {
+        let values: Value = serde_saphyr::from_str(wrong).unwrap();
+        assert!(!validator.is_valid(&values), "{wrong}");
     }
 }
 

@@ -39,6 +39,9 @@ fn commands(manifest: &str) -> Vec<(Vec<String>, i32)> {
         "__complete explain OSDN",
         "version --client",
         "--version",
+        "render",
+        "images list",
+        "install --dry-run=client",
         "policy inspect even-quorum",
         "policy manifest even-quorum",
     ]
