@@ -132,7 +132,11 @@ impl InstallationDiff {
         let Counts { create, change, same, refused } = self.counts;
         let differ = create + change + refused + self.obsolete.len();
         let refused = if refused > 0 { format!(" ({refused} of others)") } else { String::new() };
-        writeln!(out, "{differ} objects differ{refused}, {same} equal")
+        let differ = match differ {
+            1 => "1 object differs".to_owned(),
+            number => format!("{number} objects differ"),
+        };
+        writeln!(out, "{differ}{refused}, {same} equal")
     }
 }
 
