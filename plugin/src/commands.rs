@@ -80,12 +80,13 @@ impl Command {
     pub(crate) fn asks_cluster(&self) -> bool {
         match self {
             Self::Validate(command) => command.asks_cluster(),
-            Self::Audit(_) | Self::Diff(_) | Self::Uninstall(_) | Self::Prune(_) => true,
-            Self::Install(command) => command.asks_cluster(),
+            Self::Audit(_) => true,
             Self::Policy(command) => command.asks_cluster(),
             Self::Version(command) => command.asks_cluster(),
             Self::Explain(_) | Self::Config(_) | Self::Completion(_) | Self::Man(_) => false,
             Self::Render(_) | Self::Images(_) => false,
+            Self::Install(command) => command.asks_cluster(),
+            Self::Diff(_) | Self::Uninstall(_) | Self::Prune(_) => true,
         }
     }
 

@@ -24,7 +24,7 @@ Examples:
 
 /// Arguments of `images`.
 #[derive(Debug, Args)]
-#[command(subcommand_required = true)]
+#[command(after_long_help = EXAMPLES)]
 pub(crate) struct Images {
     #[command(subcommand)]
     command: ImagesCommand,

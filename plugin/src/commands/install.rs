@@ -39,11 +39,11 @@ Examples:
   # All images from your registry, one node, no questions
   kubectl opensdn install --set registry=registry.local/opensdn --profile single-node --yes
 
-Without -f, --set and --profile an installation keeps the values it has. The same command continues one that was
-interrupted, and changes nothing in one that is complete.
+Without -f, --set and --profile an installation keeps the values it has. The same command
+continues one that was interrupted, and changes nothing in one that is complete.
 
-Exit codes: 0 installed, 1 something will not become ready, 4 not ready within --timeout, 5 refused or not confirmed,
-130 interrupted: what is applied stays.";
+Exit codes: 0 installed, 1 something will not become ready, 4 not ready within --timeout,
+5 refused or not confirmed, 130 interrupted: what is applied stays.";
 
 /// Whether anything is written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]

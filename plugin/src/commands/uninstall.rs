@@ -34,8 +34,8 @@ Examples:
   # Everything, with all custom resources: what OpenSDN runs ends
   kubectl opensdn uninstall --purge
 
-Only objects are deleted that the inventory names and that have our label. It works while the webhook is dead, and the
-same command continues a removal that was interrupted.
+Only objects are deleted that the inventory names and that have our label. It works while the
+webhook is dead, and the same command continues a removal that was interrupted.
 
 Exit codes: 0 removed, or there was nothing, 4 not gone within --timeout, 5 not confirmed.";
 
