@@ -117,10 +117,11 @@ impl Claims {
 
     /// Whether another object of the holder's name is stored now, so that a create of it is refused: its
     /// claims would keep their keys from everybody until they are released. Where that cannot be known in
-    /// time, the claims are taken, as for a name that is free.
+    /// a quarter of the time that is left, the claims are taken, as for a name that is free.
     pub async fn is_name_taken(&self, holder: &Holder, deadline: Instant) -> bool {
         let stored = holder.with_pointer("");
-        match timeout_at(deadline, self.inner.holders.stored_uid(&stored)).await {
+        let until = first_quarter(Instant::now(), deadline);
+        match timeout_at(until, self.inner.holders.stored_uid(&stored)).await {
             Ok(Ok(uid)) => uid.is_some_and(|uid| uid != holder.uid),
             Err(_) => false,
             Ok(Err(error)) => {
@@ -150,6 +151,11 @@ impl Claims {
     }
 }
 
+/// When a quarter of the time until `deadline` is over: the rest is for what comes after.
+fn first_quarter(now: Instant, deadline: Instant) -> Instant {
+    now + deadline.saturating_duration_since(now) / 4
+}
+
 impl Inner {
     /// The claims by the names of their objects, which is the order in which every request takes
     /// them, without those that the stored object makes too and is known to have.
@@ -175,5 +181,18 @@ impl Inner {
             }
         }
         wanted
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Duration, Instant, first_quarter};
+
+    #[test]
+    fn a_look_for_the_name_leaves_the_claims_three_quarters_of_the_time() {
+        let now = Instant::now();
+        let second = Duration::from_secs(1);
+        assert_eq!(first_quarter(now, now + second * 4), now + second);
+        assert_eq!(first_quarter(now + second, now), now + second, "it is over");
     }
 }
