@@ -204,7 +204,8 @@ impl Ui {
             return Err(Failure::new(Exit::Refused, "not-confirmed", message, hint));
         }
         self.wipe();
-        let _ = write!(self.err, "Type {name} to continue: ").and_then(|()| self.err.flush());
+        let _ =
+            write!(self.err, "Type {} to continue: ", safe(name)).and_then(|()| self.err.flush());
         let mut reply = String::new();
         match io::stdin().lock().read_line(&mut reply) {
             Ok(_) if reply.trim() == name => Ok(()),
