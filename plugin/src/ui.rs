@@ -130,6 +130,26 @@ impl Ui {
         }
     }
 
+    /// Whether an answer may be drawn in the place of the one before.
+    #[must_use]
+    pub fn redraws(&self) -> bool {
+        io::stdout().is_terminal() && !matches!(self.progress, Progress::Plain)
+    }
+
+    /// Whether the reader of the answer has gone.
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        self.closed
+    }
+
+    /// Clears the terminal for the next answer.
+    ///
+    /// # Errors
+    /// As of [`Self::write`].
+    pub fn clear(&mut self) -> Result<(), Failure> {
+        self.write(|out| write!(out, "\x1b[H\x1b[2J"))
+    }
+
     /// Something that is probably not as it was meant, on stderr.
     pub fn warn(&mut self, text: &str) {
         if !self.quiet {

@@ -1,0 +1,189 @@
+//! `status`: how OpenSDN is in a cluster, the cause first. What is said is decided in `status.rs`; here are the
+//! arguments, and how often it is asked.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use k8s_openapi::jiff::Timestamp;
+use opensdn_crds::component::{COMPONENTS, Component};
+use opensdn_validate::report::printable;
+
+use crate::cli::Global;
+use crate::clients::AsksCluster;
+use crate::exit::{Exit, Failure};
+use crate::runtime::Runtime;
+use crate::snapshot::ask::Asker;
+use crate::status::ask::{Scope, world};
+use crate::status::report::StatusReport;
+use crate::status::{Detail, assess};
+use crate::ui::Ui;
+
+const EXAMPLES: &str = "\
+Examples:
+  # Does everything work, and if not, what is the cause?
+  kubectl opensdn status
+
+  # One component with its pods
+  kubectl opensdn status cassandra --depth 2
+
+  # What runs on one node, as contrail-status shows it
+  kubectl opensdn status --node w7 --legacy
+
+Without -n all namespaces are meant, whatever the context says. It needs the right to list
+Managers, pods, StatefulSets, DaemonSets, nodes, AdmissionPolicies and Secrets; what may not be read is
+shown as ?. It runs nothing in pods.
+
+Exit codes: 0 active, 1 degraded or not installed, 3 it cannot be said.";
+
+/// Between two looks of `--watch`.
+const INTERVAL: Duration = Duration::from_secs(5);
+
+/// Arguments of `status`.
+#[derive(Debug, Args)]
+#[command(after_long_help = EXAMPLES)]
+pub(crate) struct Status {
+    /// Only this kind of component, such as cassandra or vrouter.
+    #[arg(value_name = "COMPONENT", value_parser = component)]
+    component: Option<&'static Component>,
+    /// Only what runs on this node.
+    #[arg(long, value_name = "NAME")]
+    node: Option<String>,
+    /// 1 shows components, 2 their pods as well, 3 the containers of these.
+    #[arg(long, value_name = "DEPTH", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=3))]
+    depth: u8,
+    /// Write it as contrail-status does.
+    #[arg(long, conflicts_with_all = ["output", "watch"])]
+    legacy: bool,
+    /// Ask again every few seconds until interrupted: redraw on a terminal, else write what changes.
+    #[arg(short, long, conflicts_with = "output")]
+    watch: bool,
+    /// The namespace that the webhook runs in.
+    #[arg(
+        long,
+        env = "OPENSDN_NAMESPACE",
+        hide_env_values = true,
+        default_value = opensdn_deploy::names::NAMESPACE,
+        value_name = "NAME"
+    )]
+    control_namespace: String,
+    #[command(flatten)]
+    _cluster: AsksCluster,
+    /// How the answer is written.
+    #[arg(short, long, value_enum, default_value_t, value_name = "FORMAT")]
+    output: Format,
+}
+
+/// How a status is written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// For people.
+    #[default]
+    Table,
+    /// The same with more columns, whatever the width.
+    Wide,
+    /// One JSON document.
+    Json,
+    /// One YAML document.
+    Yaml,
+}
+
+impl Status {
+    pub(crate) fn run(&self, global: &Global, ui: &mut Ui) -> Result<Exit, Failure> {
+        let runtime = Runtime::start(global)?;
+        let (client, server) = runtime.block_on(global.client_and_server())?;
+        let asker = Asker::new(client);
+        let ask = || runtime.block_on(Box::pin(self.ask(global, &asker, &server)));
+        let first = ask()?;
+        if self.watch {
+            return self.watch(first, ask, ui);
+        }
+        self.show(&first, ui)?;
+        for unread in &first.not_read {
+            ui.note(&printable(&format!("not read: {}: {}", unread.what, unread.why)));
+        }
+        if first.not_read.iter().any(|unread| unread.why.contains("cluster scope")) {
+            ui.hint("with rights in one namespace only, name it: -n NAMESPACE");
+        }
+        Ok(first.exit())
+    }
+
+    async fn ask(
+        &self,
+        global: &Global,
+        asker: &Asker,
+        server: &str,
+    ) -> Result<StatusReport, Failure> {
+        asker.version(server).await?;
+        let scope = Scope {
+            namespace: global.cluster.namespace.clone(),
+            control_namespace: self.control_namespace.clone(),
+            kind: self.component,
+        };
+        let world = Box::pin(world(asker, &scope)).await;
+        let mut report = assess(&world, Timestamp::now());
+        report.cluster = global.cluster.context_in_use();
+        report.server = Some(server.to_owned());
+        report.narrow(self.component.map(|facts| facts.kind), self.node.as_deref());
+        Ok(report)
+    }
+
+    fn show(&self, report: &StatusReport, ui: &mut Ui) -> Result<(), Failure> {
+        if self.legacy {
+            return ui.write(|out| report.write_legacy(out));
+        }
+        // Who asks for a node asks for its pods.
+        let depth = if self.node.is_some() { self.depth.max(2) } else { self.depth };
+        let detail = Detail { depth, wide: self.output == Format::Wide };
+        let layout = ui.layout();
+        ui.answer(report, |out| report.write(Timestamp::now(), detail, layout, out))
+    }
+
+    /// Until the user interrupts it, or nothing reads it any more.
+    fn watch(
+        &self,
+        first: StatusReport,
+        ask: impl Fn() -> Result<StatusReport, Failure>,
+        ui: &mut Ui,
+    ) -> Result<Exit, Failure> {
+        let mut report = first;
+        let mut before = BTreeMap::new();
+        loop {
+            if ui.redraws() {
+                ui.clear()?;
+                self.show(&report, ui)?;
+            } else {
+                let lines = report.lines();
+                let changed = lines.iter().filter(|(key, line)| before.get(*key) != Some(*line));
+                let gone = before.keys().filter(|key| !lines.contains_key(*key));
+                let gone = gone.map(|key| format!("{key}: gone"));
+                let all: Vec<String> =
+                    changed.map(|(key, line)| format!("{key}: {line}")).chain(gone).collect();
+                let now = Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
+                ui.write(|out| all.iter().try_for_each(|line| writeln!(out, "{now}  {line}")))?;
+                before = lines;
+            }
+            if ui.is_closed() {
+                return Ok(report.exit());
+            }
+            std::thread::sleep(INTERVAL);
+            match ask() {
+                Ok(next) => report = next,
+                // It may be back at the next look; what was known stays on the screen.
+                Err(failure) => ui.warn(&failure.message),
+            }
+        }
+    }
+}
+
+/// By kind, key or plural, in any letters.
+fn component(text: &str) -> Result<&'static Component, String> {
+    let wanted = text.to_lowercase();
+    let is = |facts: &&Component| {
+        [facts.kind, facts.plural, facts.key].iter().any(|name| name.to_lowercase() == wanted)
+    };
+    COMPONENTS.iter().find(is).ok_or_else(|| {
+        let kinds: Vec<String> = COMPONENTS.iter().map(|facts| facts.kind.to_lowercase()).collect();
+        format!("there are: {}", kinds.join(", "))
+    })
+}

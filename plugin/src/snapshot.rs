@@ -1,0 +1,124 @@
+//! What a cluster has, as it was read once: each part is known, absent, or unknown with the reason. The pure parts of
+//! `status` and `check` judge that and nothing else. How it is asked for is in `snapshot/ask.rs`.
+
+use k8s_openapi::jiff::Timestamp;
+use serde_json::Value;
+
+pub(crate) mod ask;
+
+/// A part of the cluster, and what came of asking for it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) enum Read<T> {
+    /// It is this.
+    Known(T),
+    /// It is not there: the API server does not serve the kind, or has no such object.
+    #[default]
+    Absent,
+    /// It is not known, and why.
+    Unknown(String),
+}
+
+impl<T> Read<T> {
+    pub(crate) fn known(&self) -> Option<&T> {
+        match self {
+            Self::Known(value) => Some(value),
+            Self::Absent | Self::Unknown(_) => None,
+        }
+    }
+
+    pub(crate) fn why_unknown(&self) -> Option<&str> {
+        match self {
+            Self::Unknown(why) => Some(why),
+            Self::Known(_) | Self::Absent => None,
+        }
+    }
+}
+
+impl Read<Vec<Value>> {
+    /// What is there; nothing where it is absent or unknown.
+    pub(crate) fn items(&self) -> &[Value] {
+        self.known().map_or(&[], Vec::as_slice)
+    }
+}
+
+/// The text at a pointer; empty where there is none.
+pub(crate) fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
+    object.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
+}
+
+/// The number at a pointer.
+pub(crate) fn number(object: &Value, pointer: &str) -> Option<i64> {
+    object.pointer(pointer).and_then(Value::as_i64)
+}
+
+/// The items of the list at a pointer.
+pub(crate) fn list<'a>(object: &'a Value, pointer: &str) -> impl Iterator<Item = &'a Value> {
+    object.pointer(pointer).and_then(Value::as_array).into_iter().flatten()
+}
+
+/// A label of an object. Not by pointer: labels have slashes.
+pub(crate) fn label<'a>(object: &'a Value, name: &str) -> Option<&'a str> {
+    object.pointer("/metadata/labels")?.get(name)?.as_str()
+}
+
+/// An annotation of an object.
+pub(crate) fn annotation<'a>(object: &'a Value, name: &str) -> Option<&'a str> {
+    object.pointer("/metadata/annotations")?.get(name)?.as_str()
+}
+
+pub(crate) fn name(object: &Value) -> &str {
+    text(object, "/metadata/name")
+}
+
+pub(crate) fn namespace(object: &Value) -> &str {
+    text(object, "/metadata/namespace")
+}
+
+/// A condition of the object's status.
+pub(crate) fn condition<'a>(object: &'a Value, type_: &str) -> Option<&'a Value> {
+    list(object, "/status/conditions").find(|one| text(one, "/type") == type_)
+}
+
+/// Whether the condition has this status.
+pub(crate) fn condition_is(object: &Value, type_: &str, status: &str) -> bool {
+    condition(object, type_).is_some_and(|one| text(one, "/status") == status)
+}
+
+/// A time as the API server writes it.
+pub(crate) fn time(text: &str) -> Option<Timestamp> {
+    text.parse().ok()
+}
+
+/// How long ago, as kubectl writes ages: `4m12s`, `41d`.
+pub(crate) fn age(seconds: i64) -> String {
+    let seconds = seconds.max(0);
+    let (minutes, hours, days) = (seconds / 60, seconds / 3600, seconds / 86_400);
+    match seconds {
+        0..=119 => format!("{seconds}s"),
+        120..=599 if seconds % 60 != 0 => format!("{minutes}m{}s", seconds % 60),
+        120..=10_799 => format!("{minutes}m"),
+        10_800..=28_799 if minutes % 60 != 0 => format!("{hours}h{}m", minutes % 60),
+        10_800..=172_799 => format!("{hours}h"),
+        _ => format!("{days}d"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn ages_are_short() {
+        let written = [5, 119, 252, 600, 7200, 20_000, 90_000, 3_600_000].map(age);
+        assert_eq!(written, ["5s", "119s", "4m12s", "10m", "120m", "5h33m", "25h", "41d"]);
+        assert_eq!(age(-5), "0s", "clocks differ");
+    }
+
+    #[test]
+    fn labels_with_slashes_are_found() {
+        let object = json!({"metadata": {"labels": {"a/b": "c"}}});
+        assert_eq!((label(&object, "a/b"), label(&object, "a")), (Some("c"), None));
+    }
+}

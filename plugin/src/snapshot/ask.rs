@@ -1,0 +1,133 @@
+//! Asks the API server for the parts of a snapshot: a list in one call whatever its length, an object by its name, a
+//! review. A part that may not be read is unknown with the reason; only where nothing can be asked at all is that
+//! a failure. Nothing is written: a review is stored nowhere.
+
+use http::{Method, Request};
+use k8s_openapi::jiff::Timestamp;
+use kube::{Client, Error};
+use serde_json::Value;
+
+use super::Read;
+use crate::clients::unanswered;
+use crate::exit::Failure;
+
+/// Asks one API server.
+#[derive(Clone)]
+pub(crate) struct Asker {
+    client: Client,
+}
+
+/// What the API server says of itself.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Answered {
+    /// The body.
+    pub(crate) body: Value,
+    /// Its clock, by the header Date: to the second.
+    pub(crate) date: Option<Timestamp>,
+}
+
+impl Asker {
+    pub(crate) fn new(client: Client) -> Self {
+        Self { client }
+    }
+
+    /// The version of the API server: the first question, whose answer says whether there is anything to ask.
+    ///
+    /// # Errors
+    /// It does not answer.
+    pub(crate) async fn version(&self, server: &str) -> Result<Answered, Failure> {
+        let doing = format!("ask {server} for its version");
+        self.whole("/version").await.map_err(|error| unanswered(&doing, &error))
+    }
+
+    async fn whole(&self, path: &str) -> Result<Answered, Error> {
+        let request = Request::get(path).body(kube::client::Body::empty());
+        let response = self.client.send(request.map_err(Error::HttpError)?).await?;
+        let (status, date) = (response.status(), response.headers().get(http::header::DATE));
+        let date = date.and_then(|date| date.to_str().ok()).and_then(of_http);
+        if !status.is_success() {
+            // The same again by the way that makes an error of it.
+            let request = Request::get(path).body(Vec::new()).map_err(Error::HttpError)?;
+            let body = self.client.request::<Value>(request).await?;
+            return Ok(Answered { body, date });
+        }
+        let bytes = response.into_body().collect_bytes().await?;
+        let body = serde_json::from_slice(&bytes).map_err(Error::SerdeError)?;
+        Ok(Answered { body, date })
+    }
+
+    /// The objects of a list, without a limit: the number of calls does not depend on that of objects.
+    pub(crate) async fn list(&self, path: &str) -> Read<Vec<Value>> {
+        match self.get(path).await {
+            Read::Known(mut list) => match list.get_mut("items").map(Value::take) {
+                Some(Value::Array(items)) => Read::Known(items),
+                _ => Read::Known(Vec::new()),
+            },
+            Read::Absent => Read::Absent,
+            Read::Unknown(why) => Read::Unknown(why),
+        }
+    }
+
+    /// An object.
+    pub(crate) async fn get(&self, path: &str) -> Read<Value> {
+        self.send(Method::GET, path, Vec::new()).await
+    }
+
+    /// What the API server says of something that it does not store.
+    pub(crate) async fn review(&self, path: &str, review: &Value) -> Read<Value> {
+        self.send(Method::POST, path, review.to_string().into_bytes()).await
+    }
+
+    /// A text, such as a log; else why there is none.
+    ///
+    /// # Errors
+    /// What the API server says, in words.
+    pub(crate) async fn text(&self, path: &str) -> Result<String, String> {
+        let request = Request::get(path).body(Vec::new()).map_err(|error| error.to_string())?;
+        self.client.request_text(request).await.map_err(|error| {
+            let Failure { causes, .. } = unanswered("ask", &error);
+            causes.join(": ")
+        })
+    }
+
+    async fn send(&self, method: Method, path: &str, body: Vec<u8>) -> Read<Value> {
+        let request = Request::builder().method(method).uri(path);
+        let request = request.header(http::header::CONTENT_TYPE, "application/json").body(body);
+        let request = match request {
+            Ok(request) => request,
+            Err(error) => return Read::Unknown(error.to_string()),
+        };
+        match self.client.request::<Value>(request).await {
+            Ok(value) => Read::Known(value),
+            Err(Error::Api(status)) if status.code == 404 => Read::Absent,
+            Err(error) => {
+                let Failure { causes, .. } = unanswered("ask", &error);
+                Read::Unknown(causes.join(": "))
+            }
+        }
+    }
+}
+
+/// `Tue, 24 Nov 2026 18:33:23 GMT`.
+fn of_http(date: &str) -> Option<Timestamp> {
+    const MONTHS: [&str; 12] =
+        ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+    let mut parts = date.split(' ').skip(1);
+    let day = parts.next()?;
+    let month = parts.next()?;
+    let month = MONTHS.iter().position(|one| *one == month)? + 1;
+    let (year, clock) = (parts.next()?, parts.next()?);
+    format!("{year}-{month:02}-{day}T{clock}Z").parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::of_http;
+
+    #[test]
+    fn the_clock_of_the_api_server_is_read_from_its_date() {
+        let read = of_http("Tue, 24 Nov 2026 18:33:23 GMT");
+        assert_eq!(read, "2026-11-24T18:33:23Z".parse().ok());
+        assert_eq!(of_http("yesterday"), None);
+    }
+}

@@ -1,0 +1,173 @@
+//! Reads the world of `status`: one list for each kind, in one call whatever its length, and few objects by their names.
+//! A Manager's status has what the operator knows of all its services, so that their objects need not be read.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use opensdn_crds::component::{COMPONENTS, Component};
+use opensdn_deploy::names;
+
+use super::components::{TYPE, owner};
+use super::world::World;
+use crate::snapshot::Read;
+use crate::snapshot::ask::Asker;
+
+/// Lists for objects of components, besides the seven that are always asked for: twelve together.
+const MOST_KINDS: usize = 5;
+const TF: &str = "/apis/tf.tungsten.io/v1alpha1";
+
+/// Which part of the cluster is asked about.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Scope {
+    /// Of one namespace, or of all.
+    pub(crate) namespace: Option<String>,
+    /// The namespace of the webhook.
+    pub(crate) control_namespace: String,
+    /// A kind whose objects are read in any case.
+    pub(crate) kind: Option<&'static Component>,
+}
+
+impl Scope {
+    /// The path of a list, of the namespace or of all.
+    fn path(&self, api: &str, plural: &str) -> String {
+        match &self.namespace {
+            Some(namespace) => format!("{api}/namespaces/{namespace}/{plural}"),
+            None => format!("{api}/{plural}"),
+        }
+    }
+}
+
+/// The paths of lists: Managers, pods, StatefulSets, DaemonSets, Secrets.
+fn lists_of(scope: &Scope) -> [String; 5] {
+    let labelled = |api: &str, plural: &str, selector: &str| {
+        format!("{}?labelSelector={selector}", scope.path(api, plural))
+    };
+    // Only those that the operator has made: others' Secrets are not ours to read.
+    let made = format!("{}%3D{}", names::MANAGED_BY_LABEL, names::operator::NAME);
+    [
+        scope.path(TF, "managers"),
+        labelled("/api/v1", "pods", TYPE),
+        labelled("/apis/apps/v1", "statefulsets", TYPE),
+        labelled("/apis/apps/v1", "daemonsets", TYPE),
+        labelled("/api/v1", "secrets", &made),
+    ]
+}
+
+/// The paths of objects: the operator's Deployment and Lease, the webhook's two Deployments.
+fn objects_of(scope: &Scope) -> [String; 4] {
+    let deployment = |namespace: &str, name: &str| {
+        format!("/apis/apps/v1/namespaces/{namespace}/deployments/{name}")
+    };
+    let namespace = names::operator::NAMESPACE;
+    let lease = names::operator::LEADER_LEASE;
+    [
+        deployment(namespace, names::operator::NAME),
+        format!("/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases/{lease}"),
+        deployment(&scope.control_namespace, names::webhook::NAME),
+        deployment(&scope.control_namespace, names::configuration::NAME),
+    ]
+}
+
+/// Reads it. What may not be read is unknown in it.
+pub(crate) async fn world(asker: &Asker, scope: &Scope) -> World {
+    let (lists, objects) = (lists_of(scope), objects_of(scope));
+    let [managers, pods, stateful_sets, daemon_sets, secrets] = &lists;
+    let [operator, lease, webhook, configuration] = &objects;
+    let of_cluster = Box::pin(async {
+        tokio::join!(
+            asker.list(managers),
+            asker.list("/api/v1/nodes"),
+            asker.list("/apis/opensdn.io/v1alpha1/admissionpolicies"),
+            asker.list(secrets),
+        )
+    });
+    let of_pods = Box::pin(async {
+        tokio::join!(asker.list(pods), asker.list(stateful_sets), asker.list(daemon_sets))
+    });
+    let of_programs = Box::pin(async {
+        tokio::join!(
+            asker.get(operator),
+            asker.get(lease),
+            asker.get(webhook),
+            asker.get(configuration)
+        )
+    });
+    let (of_cluster, of_pods, of_programs) = tokio::join!(of_cluster, of_pods, of_programs);
+    let (managers, nodes, policies, secrets) = of_cluster;
+    let (pods, stateful_sets, daemon_sets) = of_pods;
+    let (operator, lease, webhook, configuration) = of_programs;
+    let mut world = World {
+        managers,
+        pods,
+        stateful_sets,
+        daemon_sets,
+        nodes,
+        policies,
+        secrets,
+        operator,
+        lease,
+        webhook,
+        configuration,
+        ..World::default()
+    };
+    let (kinds, rest) = kinds(&world, scope.kind);
+    world.not_listed = rest;
+    world.alone = objects_of_kinds(asker, scope, kinds).await;
+    world
+}
+
+/// The kinds whose objects are read, and those whose objects might be there and are not.
+fn kinds(
+    world: &World,
+    asked: Option<&'static Component>,
+) -> (Vec<&'static Component>, Vec<&'static str>) {
+    let asked = asked.into_iter();
+    match &world.managers {
+        // The API server does not know our kinds.
+        Read::Absent => return (Vec::new(), Vec::new()),
+        Read::Known(managers) if !managers.is_empty() => {
+            let kinds = asked.chain(unexplained(world));
+            return (once(kinds).into_iter().take(MOST_KINDS).collect(), Vec::new());
+        }
+        Read::Known(_) | Read::Unknown(_) => {}
+    }
+    // Without a Manager any kind may have objects. What others need comes first.
+    let mut by_depth: Vec<&'static Component> = COMPONENTS.iter().collect();
+    by_depth.sort_by_key(|facts| super::depth(facts));
+    let kinds = once(asked.chain(unexplained(world)).chain(by_depth));
+    let rest = kinds.iter().skip(MOST_KINDS).map(|facts| facts.kind).collect();
+    (kinds.into_iter().take(MOST_KINDS).collect(), rest)
+}
+
+/// Kinds of workloads that no Manager's service explains.
+fn unexplained(world: &World) -> Vec<&'static Component> {
+    let workloads = world.stateful_sets.items().iter().chain(world.daemon_sets.items());
+    let owners = workloads.filter_map(|workload| Some((owner(workload)?, workload)));
+    let alone = owners.filter(|((facts, name), workload)| {
+        let namespace = crate::snapshot::namespace(workload);
+        let mut managers = world.managers.items().iter();
+        !managers.any(|manager| {
+            crate::snapshot::namespace(manager) == namespace
+                && super::components::has(manager, facts, name)
+        })
+    });
+    alone.map(|((facts, _), _)| facts).collect()
+}
+
+/// Each once, in the order in which they came.
+fn once(kinds: impl Iterator<Item = &'static Component>) -> Vec<&'static Component> {
+    let mut seen = BTreeSet::new();
+    kinds.filter(|facts| seen.insert(facts.kind)).collect()
+}
+
+async fn objects_of_kinds(
+    asker: &Asker,
+    scope: &Scope,
+    kinds: Vec<&'static Component>,
+) -> BTreeMap<&'static str, Read<Vec<serde_json::Value>>> {
+    let mut running = tokio::task::JoinSet::new();
+    for facts in kinds {
+        let (asker, path) = (asker.clone(), scope.path(TF, facts.plural));
+        running.spawn(async move { (facts.kind, asker.list(&path).await) });
+    }
+    running.join_all().await.into_iter().collect()
+}

@@ -1,0 +1,215 @@
+//! What is around the components: nodes, the operator, the webhook, policies, certificates.
+
+use std::collections::BTreeMap;
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use k8s_openapi::jiff::Timestamp;
+use opensdn_crds::status::READY;
+use serde_json::Value;
+
+use super::components::tag;
+use super::report::{Counts, Part, Word, is_current};
+use super::world::World;
+use crate::snapshot::{Read, age, condition, condition_is, list, name, number, text, time};
+
+/// With less left than this nothing renews a certificate any more: the operator does it at two thirds of a year.
+const URGENT_DAYS: i64 = 14;
+const LATE_DAYS: i64 = 60;
+const DAY: i64 = 86_400;
+/// The clock of who asks may differ, and a Lease is renewed every few seconds.
+const STALE_SECONDS: i64 = 120;
+
+/// The nodes of the cluster, by name.
+pub(super) struct Nodes {
+    all: Option<BTreeMap<String, Node>>,
+}
+
+pub(super) struct Node {
+    pub(super) name: String,
+    is_ready: bool,
+    pub(super) message: String,
+    pub(super) since: Option<String>,
+}
+
+pub(super) fn nodes(world: &World) -> Nodes {
+    let of = |node: &Value| {
+        let ready = condition(node, "Ready");
+        let since = ready.map(|one| text(one, "/lastTransitionTime").to_owned());
+        let message = ready.map_or("reports nothing", |one| text(one, "/message"));
+        let node = Node {
+            name: name(node).to_owned(),
+            is_ready: condition_is(node, "Ready", "True"),
+            message: format!("not ready: {message}"),
+            since: since.filter(|since| !since.is_empty()),
+        };
+        (node.name.clone(), node)
+    };
+    Nodes { all: world.nodes.known().map(|nodes| nodes.iter().map(of).collect()) }
+}
+
+impl Nodes {
+    /// Whether the node is ready, where that is known.
+    pub(super) fn is_ready(&self, name: &str) -> Option<bool> {
+        self.all.as_ref()?.get(name).map(|node| node.is_ready)
+    }
+
+    pub(super) fn not_ready(&self) -> impl Iterator<Item = &Node> {
+        self.all.iter().flat_map(BTreeMap::values).filter(|node| !node.is_ready)
+    }
+
+    pub(super) fn counts(&self) -> Counts {
+        let Some(all) = &self.all else { return Counts::default() };
+        let ready = all.values().filter(|node| node.is_ready).count();
+        let number = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
+        Counts::new(number(ready), number(all.len()))
+    }
+}
+
+/// Our own programs, the policies, the certificates, in this order.
+pub(super) fn parts(world: &World, now: Timestamp) -> Vec<Part> {
+    let webhook = program("webhook", &world.webhook);
+    let configuration = program("webhook configuration", &world.configuration);
+    let parts = [operator(world, now), Some(webhook)];
+    // Where there is no webhook there is nothing to configure.
+    let configuration =
+        Some(configuration).filter(|one| one.state.is_some_and(|state| state != Word::Unknown));
+    let rest = [configuration, policies(&world.policies), certificates(&world.secrets, now)];
+    parts.into_iter().chain(rest).flatten().collect()
+}
+
+fn empty(name: &str) -> Part {
+    Part {
+        name: name.to_owned(),
+        state: None,
+        ready: Counts::default(),
+        version: String::new(),
+        created: None,
+        message: String::new(),
+        degrades: false,
+    }
+}
+
+fn unknown(name: &str) -> Part {
+    Part { state: Some(Word::Unknown), message: "may not be read".to_owned(), ..empty(name) }
+}
+
+fn program(name: &str, deployment: &Read<Value>) -> Part {
+    let deployment = match deployment {
+        Read::Known(deployment) => deployment,
+        Read::Absent => return Part { message: "not installed".to_owned(), ..empty(name) },
+        Read::Unknown(_) => return unknown(name),
+    };
+    let wanted = number(deployment, "/spec/replicas").unwrap_or(1);
+    let ready = number(deployment, "/status/readyReplicas").unwrap_or_default();
+    let image = list(deployment, "/spec/template/spec/containers").next();
+    let version = image.and_then(|one| tag(text(one, "/image"))).unwrap_or_default();
+    let (state, message, degrades) = match ready {
+        _ if wanted == 0 => (Word::Inactive, "scaled to 0".to_owned(), true),
+        0 => (Word::Inactive, format!("none of {wanted} replicas is ready"), true),
+        ready if ready < wanted => {
+            (Word::Active, format!("{ready} of {wanted} replicas are ready"), false)
+        }
+        _ => (Word::Active, String::new(), false),
+    };
+    Part {
+        state: Some(state),
+        ready: Counts::new(ready, wanted),
+        version: version.to_owned(),
+        created: Some(text(deployment, "/metadata/creationTimestamp").to_owned()),
+        message,
+        degrades,
+        ..empty(name)
+    }
+}
+
+/// By its Deployment, and by the Lease of the replica that acts: without one what the status says may be old.
+fn operator(world: &World, now: Timestamp) -> Option<Part> {
+    let part = program("operator", &world.operator);
+    let renewed = world.lease.known().map(|lease| text(lease, "/spec/renewTime")).and_then(time);
+    let Some(renewed) = renewed else { return Some(part) };
+    let silent = now.as_second() - renewed.as_second();
+    if silent > STALE_SECONDS {
+        let message = format!(
+            "no operator has acted for {}: what is said of components may be old",
+            age(silent)
+        );
+        return Some(Part { state: Some(Word::Timeout), message, degrades: true, ..part });
+    }
+    // It runs, if not from a Deployment of this name.
+    Some(match part.state {
+        None => Part { state: Some(Word::Active), message: String::new(), ..part },
+        Some(_) => part,
+    })
+}
+
+fn policies(read: &Read<Vec<Value>>) -> Option<Part> {
+    let policies = match read {
+        Read::Known(policies) if !policies.is_empty() => policies,
+        Read::Known(_) | Read::Absent => return None,
+        Read::Unknown(_) => return Some(unknown("policies")),
+    };
+    let is_ready = |policy: &&Value| is_current(policy) && condition_is(policy, READY, "True");
+    let bad: Vec<&Value> = policies.iter().filter(|policy| !is_ready(policy)).collect();
+    let number = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
+    let ready = Counts::new(number(policies.len() - bad.len()), number(policies.len()));
+    let (state, message) = match bad.first() {
+        None => (Word::Active, String::new()),
+        Some(first) => {
+            let why = condition(first, READY)
+                .map_or("the webhook has not reported", |one| text(one, "/message"));
+            (Word::Initializing, format!("{}: {why}", name(first)))
+        }
+    };
+    Some(Part {
+        state: Some(state),
+        ready,
+        message,
+        degrades: !bad.is_empty(),
+        ..empty("policies")
+    })
+}
+
+/// The first that expires, of those of pods and of CAs.
+fn certificates(read: &Read<Vec<Value>>, now: Timestamp) -> Option<Part> {
+    let secrets = match read {
+        Read::Known(secrets) => secrets,
+        Read::Absent => return None,
+        Read::Unknown(_) => return Some(unknown("certificates")),
+    };
+    let ends = secrets.iter().flat_map(|secret| {
+        let data = secret.pointer("/data").and_then(Value::as_object).into_iter().flatten();
+        let certificates = data.filter(|(key, _)| key.ends_with(".crt"));
+        certificates.filter_map(move |(key, value)| {
+            let pem = BASE64_STANDARD.decode(value.as_str()?).ok()?;
+            Some((
+                expiry(&pem)?,
+                format!(
+                    "{} in Secret {}/{}",
+                    key,
+                    crate::snapshot::namespace(secret),
+                    name(secret)
+                ),
+            ))
+        })
+    });
+    let (end, which) = ends.min()?;
+    let days = (end - now.as_second()).div_euclid(DAY);
+    let (state, message, degrades) = match days {
+        ..0 => (Word::Inactive, format!("expired: {which}"), true),
+        0..URGENT_DAYS => (Word::Active, format!("expires in {days}d: {which}"), true),
+        URGENT_DAYS..LATE_DAYS => (
+            Word::Active,
+            format!("expires in {days}d, though it is renewed earlier: {which}"),
+            false,
+        ),
+        _ => (Word::Active, format!("first expiry in {days}d: {which}"), false),
+    };
+    Some(Part { state: Some(state), message, degrades, ..empty("certificates") })
+}
+
+/// The end of the first certificate, in seconds.
+fn expiry(pem: &[u8]) -> Option<i64> {
+    let (_, pem) = x509_parser::pem::parse_x509_pem(pem).ok()?;
+    Some(pem.parse_x509().ok()?.validity().not_after.timestamp())
+}

@@ -1,0 +1,38 @@
+//! What is read of a cluster for its status.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use crate::snapshot::Read;
+
+/// The cluster as it was read.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct World {
+    /// Managers, with what the operator says of each of their services.
+    pub(crate) managers: Read<Vec<Value>>,
+    /// Pods of components.
+    pub(crate) pods: Read<Vec<Value>>,
+    /// What runs them.
+    pub(crate) stateful_sets: Read<Vec<Value>>,
+    /// What runs those that are on all nodes.
+    pub(crate) daemon_sets: Read<Vec<Value>>,
+    /// All nodes.
+    pub(crate) nodes: Read<Vec<Value>>,
+    /// AdmissionPolicies.
+    pub(crate) policies: Read<Vec<Value>>,
+    /// Secrets that the operator has made.
+    pub(crate) secrets: Read<Vec<Value>>,
+    /// The operator's Deployment.
+    pub(crate) operator: Read<Value>,
+    /// The Lease of the operator that acts.
+    pub(crate) lease: Read<Value>,
+    /// The webhook's Deployment.
+    pub(crate) webhook: Read<Value>,
+    /// That of the process that writes the webhook configurations.
+    pub(crate) configuration: Read<Value>,
+    /// Objects of components by kind, where they were asked for.
+    pub(crate) alone: BTreeMap<&'static str, Read<Vec<Value>>>,
+    /// Kinds of components of which objects may be there that were not asked for.
+    pub(crate) not_listed: Vec<&'static str>,
+}
