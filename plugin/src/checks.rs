@@ -1,0 +1,84 @@
+//! The checks: what has to be so, that OpenSDN can be installed in a cluster and works there. Each is an entry of
+//! `catalogue` with a pure function over the `world` as it was read; `ask` reads it. What a check cannot know is
+//! *uncertain* and never a pass. An id and its meaning never change, and one that is gone is never given again.
+
+pub(crate) mod ask;
+pub(crate) mod catalogue;
+mod cluster_api;
+mod cni;
+mod images;
+mod network;
+mod nodes;
+mod owners;
+mod ports;
+pub(crate) mod report;
+mod rights;
+mod roles;
+mod subnets;
+#[cfg(test)]
+mod tests;
+mod text;
+pub(crate) mod world;
+
+use catalogue::{CHECKS, Check, Mode};
+use report::{CheckReport, Checked, Summary};
+use world::World;
+
+/// Which checks are wanted.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Chosen {
+    /// Only these; all where there are none.
+    pub(crate) only: Vec<String>,
+    /// None of these.
+    pub(crate) skip: Vec<String>,
+}
+
+impl Chosen {
+    fn has(&self, check: &Check) -> bool {
+        let named = |ids: &[String]| ids.iter().any(|id| id.eq_ignore_ascii_case(check.id));
+        (self.only.is_empty() || named(&self.only)) && !named(&self.skip)
+    }
+
+    /// The first id that there is not.
+    pub(crate) fn unknown(&self) -> Option<&str> {
+        let mut all = self.only.iter().chain(&self.skip);
+        all.find(|id| catalogue::of_id(id).is_none()).map(String::as_str)
+    }
+}
+
+/// What the checks say of a cluster.
+pub(crate) fn judge(world: &World, chosen: &Chosen) -> CheckReport {
+    let checks: Vec<Checked> = CHECKS
+        .iter()
+        .filter(|check| chosen.only.is_empty() || chosen.has(check))
+        .map(|check| Checked::of(check, judge_one(check, world, chosen)))
+        .collect();
+    CheckReport { cluster: None, server: None, summary: Summary::of(&checks), checks }
+}
+
+fn judge_one(check: &Check, world: &World, chosen: &Chosen) -> report::Verdict {
+    if !chosen.has(check) {
+        return report::Verdict::skipped("left out by --skip");
+    }
+    match (check.judge, check.mode) {
+        (Some(judge), _) => judge(world).within(check.severity),
+        (None, Mode::Upgrade) => report::Verdict::skipped("belongs to an upgrade"),
+        (None, Mode::Nested) => report::Verdict::skipped("belongs to nested mode"),
+        (None, _) => report::Verdict::skipped("needs --probe, which this version does not have"),
+    }
+}
+
+/// A number of things in words: `3 nodes`.
+fn number_of(count: usize, word: &str) -> String {
+    if count == 1 { format!("1 {word}") } else { format!("{count} {word}s") }
+}
+
+/// The first of many, in a line: `a, b and 3 more`.
+fn few(names: &[String]) -> String {
+    const SHOWN: usize = 5;
+    let shown: Vec<&str> = names.iter().take(SHOWN).map(String::as_str).collect();
+    match names.len().checked_sub(SHOWN) {
+        Some(more) if more > 0 => format!("{} and {more} more", shown.join(", ")),
+        _ => shown.join(", "),
+    }
+}

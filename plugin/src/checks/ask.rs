@@ -1,0 +1,228 @@
+//! Reads the world of the checks. Nothing is written: a review is stored nowhere.
+
+use std::collections::BTreeMap;
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use k8s_openapi::jiff::Timestamp;
+use opensdn_deploy::names;
+use serde_json::{Value, json};
+use tokio::task::JoinSet;
+
+use super::rights::{self, Right};
+use super::world::{Registries, World};
+use crate::exit::Failure;
+use crate::snapshot::ask::Asker;
+use crate::snapshot::{Read, text};
+
+/// Questions at once: a check is not to be felt by the API server.
+const AT_ONCE: usize = 8;
+
+/// Reads it. What may not be read is unknown in it.
+///
+/// # Errors
+/// The API server does not answer at all.
+pub(crate) async fn world(asker: &Asker, server: &str) -> Result<World, Failure> {
+    let began = std::time::Instant::now();
+    let answered = asker.version(server).await?;
+    let latency = began.elapsed().as_millis();
+    let now = Some(Timestamp::now());
+    let mut world =
+        World { version: answered.body, latency, date: answered.date, now, ..World::default() };
+    Box::pin(lists(asker, &mut world)).await;
+    Box::pin(objects(asker, &mut world)).await;
+    Box::pin(reviews(asker, &mut world)).await;
+    Ok(world)
+}
+
+async fn lists(asker: &Asker, world: &mut World) {
+    const TF: &str = "/apis/tf.tungsten.io/v1alpha1";
+    const WEBHOOKS: &str = "/apis/admissionregistration.k8s.io/v1";
+    let (validating, mutating) = (
+        format!("{WEBHOOKS}/validatingwebhookconfigurations"),
+        format!("{WEBHOOKS}/mutatingwebhookconfigurations"),
+    );
+    let managers = format!("{TF}/managers");
+    let (
+        nodes,
+        leases,
+        namespaces,
+        pods,
+        daemon_sets,
+        managers,
+        quotas,
+        limits,
+        networks,
+        validating,
+        mutating,
+    ) = tokio::join!(
+        asker.list("/api/v1/nodes"),
+        asker.list("/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"),
+        asker.list("/api/v1/namespaces"),
+        asker.list("/api/v1/pods"),
+        asker.list("/apis/apps/v1/daemonsets"),
+        asker.list(&managers),
+        asker.list("/api/v1/resourcequotas"),
+        asker.list("/api/v1/limitranges"),
+        asker.list("/apis/networking.k8s.io/v1/servicecidrs"),
+        asker.list(&validating),
+        asker.list(&mutating),
+    );
+    world.nodes = nodes;
+    world.leases = leases;
+    world.namespaces = namespaces;
+    world.pods = pods;
+    world.daemon_sets = daemon_sets;
+    world.managers = managers;
+    world.quotas = quotas;
+    world.limits = limits;
+    world.service_networks = networks;
+    world.webhooks = match (validating, mutating) {
+        (Read::Known(mut one), Read::Known(other)) => {
+            one.extend(other);
+            Read::Known(one)
+        }
+        (Read::Known(_) | Read::Absent, unknown) | (unknown, _) => unknown,
+    };
+}
+
+async fn objects(asker: &Asker, world: &mut World) {
+    world.groups = asker.get("/apis").await;
+    world.kubernetes = asker.get("/api/v1/namespaces/default/services/kubernetes").await;
+    let kubeadm = "/api/v1/namespaces/kube-system/configmaps/kubeadm-config";
+    world.kubeadm = match asker.get(kubeadm).await {
+        Read::Known(map) => {
+            match serde_saphyr::from_str(text(&map, "/data/ClusterConfiguration")) {
+                Ok(said) => Read::Known(said),
+                Err(error) => Read::Unknown(format!("ConfigMap kubeadm-config: {error}")),
+            }
+        }
+        Read::Absent => Read::Absent,
+        Read::Unknown(why) => Read::Unknown(why),
+    };
+    let crds = opensdn_crds::all().into_iter().filter_map(|crd| crd.metadata.name).map(|name| {
+        let path = format!("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{name}");
+        (name, path)
+    });
+    world.definitions = by_key(asker, crds.collect(), Asker::get_owned).await;
+    let deployments = [
+        (names::operator::NAMESPACE, names::operator::NAME),
+        (names::NAMESPACE, names::webhook::NAME),
+        (names::NAMESPACE, names::configuration::NAME),
+        (super::world::NAMESPACE, "tf-operator"),
+    ];
+    let deployments = deployments.into_iter().map(|(namespace, name)| {
+        (name.to_owned(), format!("/apis/apps/v1/namespaces/{namespace}/deployments/{name}"))
+    });
+    world.deployments = by_key(asker, deployments.collect(), Asker::get_owned).await;
+    let services = super::cluster_api::services_of_webhooks(world).into_iter().map(|key| {
+        let (namespace, name) = &key;
+        let path = format!(
+            "/apis/discovery.k8s.io/v1/namespaces/{namespace}/endpointslices?labelSelector=\
+             kubernetes.io%2Fservice-name%3D{name}"
+        );
+        (key, path)
+    });
+    world.endpoints = by_key(asker, services.collect(), Asker::list_owned).await;
+    let secrets = world.pull_secrets().into_iter().map(|(namespace, name)| {
+        let path = format!("/api/v1/namespaces/{namespace}/secrets/{name}");
+        ((namespace, name), path)
+    });
+    let secrets = by_key(asker, secrets.collect(), Asker::get_owned).await;
+    let secrets = secrets.into_iter().map(|(key, read)| (key, registries(read)));
+    world.registries = secrets.collect();
+}
+
+/// Asks for each path, some at a time.
+async fn by_key<K, T, F>(
+    asker: &Asker,
+    paths: Vec<(K, String)>,
+    ask: fn(Asker, String) -> F,
+) -> BTreeMap<K, T>
+where
+    K: Ord + Clone + Send + 'static,
+    T: Send + 'static,
+    F: Future<Output = T> + Send + 'static,
+{
+    let mut found = BTreeMap::new();
+    for some in paths.chunks(AT_ONCE) {
+        let mut running = JoinSet::new();
+        for (key, path) in some.iter().cloned() {
+            let answer = ask(asker.clone(), path);
+            running.spawn(async move { (key, answer.await) });
+        }
+        found.extend(running.join_all().await);
+    }
+    found
+}
+
+/// Type and hosts; the rest of the Secret is dropped here.
+fn registries(secret: Read<Value>) -> Read<Registries> {
+    let secret = match secret {
+        Read::Known(secret) => secret,
+        Read::Absent => return Read::Absent,
+        Read::Unknown(why) => return Read::Unknown(why),
+    };
+    let data = secret.pointer("/data/.dockerconfigjson").and_then(Value::as_str);
+    let bytes = data.and_then(|data| BASE64_STANDARD.decode(data).ok()).unwrap_or_default();
+    let config: Value = serde_json::from_slice(&bytes).unwrap_or_default();
+    let hosts = config.pointer("/auths").and_then(Value::as_object).into_iter().flatten();
+    let hosts = hosts.map(|(host, _)| host.clone()).collect();
+    Read::Known(Registries { type_: text(&secret, "/type").to_owned(), hosts })
+}
+
+async fn reviews(asker: &Asker, world: &mut World) {
+    const REVIEW: &str = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
+    let who = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"});
+    world.user = asker.review("/apis/authentication.k8s.io/v1/selfsubjectreviews", &who).await;
+    let asked = async |right: Right| {
+        let review = right.review();
+        match asker.review(REVIEW, &review).await {
+            Read::Known(answer) => Read::Known(
+                answer.pointer("/status/allowed").and_then(Value::as_bool).unwrap_or_default(),
+            ),
+            Read::Absent => Read::Absent,
+            Read::Unknown(why) => Read::Unknown(why),
+        }
+    };
+    let everything = asked(Right::everything()).await;
+    let needed = match rights::needed() {
+        Ok(needed) => needed,
+        Err(error) => {
+            world.rights = Read::Unknown(error.to_string());
+            return;
+        }
+    };
+    if everything == Read::Known(true) {
+        world.rights = Read::Known(needed.iter().map(|right| (right.text(), true)).collect());
+        world.may_grant = Read::Known(true);
+        return;
+    }
+    let mut granted = Vec::new();
+    for right in needed {
+        match asked(right.clone()).await {
+            Read::Known(allowed) => granted.push((right.text(), allowed)),
+            Read::Absent => return,
+            Read::Unknown(why) => {
+                world.rights = Read::Unknown(why);
+                return;
+            }
+        }
+    }
+    world.rights = Read::Known(granted);
+    let mut may = true;
+    for verb in ["escalate", "bind"] {
+        may &= asked(Right::on_roles(verb)).await == Read::Known(true);
+    }
+    world.may_grant = Read::Known(may);
+}
+
+impl Asker {
+    async fn get_owned(self, path: String) -> Read<Value> {
+        self.get(&path).await
+    }
+
+    async fn list_owned(self, path: String) -> Read<Vec<Value>> {
+        self.list(&path).await
+    }
+}

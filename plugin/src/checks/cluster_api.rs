@@ -1,0 +1,346 @@
+//! Checks of the API server: credentials, versions, what it serves, what it admits.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use super::few;
+use super::report::{NodeResult, Outcome, Verdict};
+use super::world::{World, title};
+use crate::snapshot::{Read, condition_is, label, list, name, namespace, text};
+
+/// The minor versions that this release is tested with.
+const SUPPORTED: std::ops::RangeInclusive<u32> = 33..=36;
+/// How much older a kubelet may be.
+const MOST_SKEW: u32 = 3;
+const ENFORCE: &str = "pod-security.kubernetes.io/enforce";
+
+pub(super) fn credentials(world: &World) -> Verdict {
+    match &world.user {
+        Read::Known(review) => match text(review, "/status/userInfo/username") {
+            "system:anonymous" | "" => {
+                Verdict::fail("the API server does not know you: you are anonymous")
+            }
+            user => Verdict::ok(format!("you are {user}")),
+        },
+        Read::Absent => Verdict::uncertain("the API server does not say who you are"),
+        Read::Unknown(why) => {
+            Verdict::uncertain(format!("the API server does not say who you are: {why}"))
+        }
+    }
+}
+
+/// The minor version in `v1.35.2` or `35+`.
+fn minor(version: &str) -> Option<u32> {
+    let part = match version.strip_prefix('v') {
+        Some(version) => version.split('.').nth(1)?,
+        None => version,
+    };
+    part.trim_end_matches('+').parse().ok()
+}
+
+pub(super) fn versions(world: &World) -> Verdict {
+    let version = text(&world.version, "/gitVersion");
+    let Some(server) = minor(text(&world.version, "/minor")) else {
+        return Verdict::uncertain(format!(
+            "the version of the API server cannot be read: {version:?}"
+        ));
+    };
+    let (oldest, newest) = (SUPPORTED.start(), SUPPORTED.end());
+    let range = format!("1.{oldest} - 1.{newest}");
+    if server < *oldest {
+        return Verdict::fail(format!("the API server is {version}; supported are {range}"));
+    }
+    let of_node = |node: &Value| {
+        let kubelet = text(node, "/status/nodeInfo/kubeletVersion");
+        let minor = minor(kubelet)?;
+        let is_good = minor <= server && server - minor <= MOST_SKEW;
+        let message = format!("kubelet {kubelet}, API server {version}");
+        (!is_good).then(|| NodeResult {
+            name: name(node).to_owned(),
+            result: Outcome::Warn,
+            message,
+        })
+    };
+    let skewed: Vec<NodeResult> = world.nodes.items().iter().filter_map(of_node).collect();
+    let latency = world.latency;
+    if server > *newest {
+        return Verdict::warn(format!(
+            "the API server is {version}; this release is tested with {range}"
+        ));
+    }
+    if let Some(first) = skewed.first() {
+        let message = format!(
+            "{} of another minor version than is supported: {}: {}",
+            super::number_of(skewed.len(), "kubelet"),
+            first.name,
+            first.message
+        );
+        return Verdict::warn(message).on(skewed);
+    }
+    if let Some(why) = world.nodes.why_unknown() {
+        return Verdict::uncertain(format!(
+            "the API server {version} is supported; nodes may not be read: {why}"
+        ));
+    }
+    Verdict::ok(format!(
+        "the API server {version} is supported ({range}) and answers in {latency} ms"
+    ))
+}
+
+pub(super) fn apis(world: &World) -> Verdict {
+    const NEEDED: [&str; 5] = [
+        "admissionregistration.k8s.io/v1",
+        "apiextensions.k8s.io/v1",
+        "coordination.k8s.io/v1",
+        "discovery.k8s.io/v1",
+        "rbac.authorization.k8s.io/v1",
+    ];
+    let Read::Known(groups) = &world.groups else {
+        return Verdict::uncertain("the API server does not say which APIs it serves");
+    };
+    let served: BTreeSet<&str> = list(groups, "/groups")
+        .flat_map(|group| list(group, "/versions"))
+        .map(|version| text(version, "/groupVersion"))
+        .collect();
+    let missing: Vec<String> =
+        NEEDED.iter().filter(|api| !served.contains(*api)).map(|api| (*api).to_owned()).collect();
+    if !missing.is_empty() {
+        return Verdict::fail(format!("not served: {}", few(&missing)));
+    }
+    let mut gone = Vec::new();
+    for (name, read) in &world.definitions {
+        let Read::Known(definition) = read else { continue };
+        let stored = list(definition, "/status/storedVersions").filter_map(Value::as_str);
+        let others = stored.filter(|version| *version != "v1alpha1");
+        gone.extend(others.map(|version| format!("{name} has objects in {version}")));
+    }
+    if !gone.is_empty() {
+        return Verdict::fail(format!("CRDs store versions that ours do not have: {}", few(&gone)))
+            .fix("kubectl get crds -o custom-columns=NAME:.metadata.name,STORED:.status.storedVersions");
+    }
+    let unread = world.definitions.values().find_map(Read::why_unknown);
+    if let Some(why) = unread {
+        return Verdict::uncertain(format!(
+            "all needed APIs are served; CRDs may not be read: {why}"
+        ));
+    }
+    Verdict::ok("all needed APIs are served")
+}
+
+/// By the labels that the namespaces have, or will get; what the API server enforces without one it does not say.
+pub(super) fn pod_security(world: &World) -> Verdict {
+    let Read::Known(namespaces) = &world.namespaces else {
+        return Verdict::uncertain(format!(
+            "namespaces may not be read: {}",
+            world.namespaces.why_unknown().unwrap_or("the API server has none")
+        ));
+    };
+    let (mut refused, mut unlabelled, mut good) = (Vec::new(), Vec::new(), Vec::new());
+    let wanted = world.component_namespaces();
+    let wanted =
+        wanted.iter().map(String::as_str).chain([opensdn_deploy::names::operator::NAMESPACE]);
+    for one in wanted {
+        let found = namespaces.iter().find(|namespace| name(namespace) == one);
+        match found.map(|namespace| label(namespace, ENFORCE)) {
+            Some(Some("privileged")) => good.push(one.to_owned()),
+            Some(Some(level)) => refused.push((one, level)),
+            Some(None) if runs_privileged(world, one) => good.push(one.to_owned()),
+            // It does not exist yet: the manifests bring the label of the operator's own with them.
+            None if one == opensdn_deploy::names::operator::NAMESPACE => {}
+            Some(None) | None => unlabelled.push(one.to_owned()),
+        }
+    }
+    if let Some((namespace, level)) = refused.first() {
+        return Verdict::fail(format!(
+            "namespace {namespace} enforces Pod Security {level:?}; components need privileged"
+        ))
+        .fix(format!("kubectl label namespace {namespace} {ENFORCE}=privileged --overwrite"));
+    }
+    if let Some(first) = unlabelled.first() {
+        let what = "the API server does not show what it enforces without the label";
+        return Verdict::uncertain(format!("{}: no label {ENFORCE}, and {what}", few(&unlabelled)))
+            .fix(format!("kubectl label namespace {first} {ENFORCE}=privileged --overwrite"));
+    }
+    Verdict::ok(format!("privileged pods may run in {}", few(&good)))
+}
+
+/// Whether a pod on the network of its node runs there: it was let in.
+fn runs_privileged(world: &World, place: &str) -> bool {
+    world.pods.items().iter().any(|pod| {
+        namespace(pod) == place
+            && pod.pointer("/spec/hostNetwork").and_then(Value::as_bool) == Some(true)
+            && condition_is(pod, "Ready", "True")
+    })
+}
+
+/// Namespace and name.
+type Place = (String, String);
+
+/// Webhooks with failurePolicy Fail that match something of ours: configuration, webhook, Service.
+fn dangerous(world: &World) -> Vec<(String, String, Option<Place>)> {
+    let mut found = Vec::new();
+    for configuration in world.webhooks.items() {
+        for webhook in list(configuration, "/webhooks") {
+            let policy =
+                webhook.pointer("/failurePolicy").and_then(Value::as_str).unwrap_or("Fail");
+            if policy != "Fail" || !list(webhook, "/rules").any(matches_ours) {
+                continue;
+            }
+            let service = webhook.pointer("/clientConfig/service").map(|service| {
+                (text(service, "/namespace").to_owned(), text(service, "/name").to_owned())
+            });
+            found.push((
+                name(configuration).to_owned(),
+                text(webhook, "/name").to_owned(),
+                service,
+            ));
+        }
+    }
+    found
+}
+
+fn matches_ours(rule: &Value) -> bool {
+    const OURS: [(&str, &[&str]); 4] = [
+        ("", &["pods", "configmaps", "secrets", "services", "serviceaccounts", "namespaces"]),
+        ("apps", &["deployments", "statefulsets", "daemonsets"]),
+        ("tf.tungsten.io", &[]),
+        ("opensdn.io", &[]),
+    ];
+    let has = |pointer: &str, wanted: &[&str]| {
+        list(rule, pointer)
+            .filter_map(Value::as_str)
+            .any(|one| ["*", "*/*"].contains(&one) || wanted.is_empty() || wanted.contains(&one))
+    };
+    OURS.iter()
+        .any(|(group, resources)| has("/apiGroups", &[group]) && has("/resources", resources))
+}
+
+/// The Services whose endpoints have to be known.
+pub(super) fn services_of_webhooks(world: &World) -> BTreeSet<(String, String)> {
+    dangerous(world).into_iter().filter_map(|(_, _, service)| service).collect()
+}
+
+pub(super) fn webhooks(world: &World) -> Verdict {
+    if let Some(why) = world.webhooks.why_unknown() {
+        return Verdict::uncertain(format!("webhook configurations may not be read: {why}"));
+    }
+    let (mut dead, mut unknown) = (Vec::new(), Vec::new());
+    for (configuration, webhook, service) in dangerous(world) {
+        // Behind an address instead of a Service: nothing here says whether it answers.
+        let Some(key) = service else {
+            unknown.push(format!("{configuration} ({webhook}), which has an address outside"));
+            continue;
+        };
+        match world.endpoints.get(&key) {
+            Some(Read::Known(slices)) if slices.iter().any(has_ready) => {}
+            Some(Read::Known(_)) => dead.push(format!("{configuration} ({}/{})", key.0, key.1)),
+            _ => unknown.push(format!("{configuration} ({}/{})", key.0, key.1)),
+        }
+    }
+    dead.dedup();
+    if let Some(first) = dead.first() {
+        let fix = first.split(' ').next().unwrap_or_default();
+        return Verdict::warn(format!(
+            "no endpoint is ready behind {}: it refuses what it matches",
+            few(&dead)
+        ))
+        .fix(format!(
+            "kubectl describe validatingwebhookconfiguration,mutatingwebhookconfiguration {fix}"
+        ));
+    }
+    if !unknown.is_empty() {
+        return Verdict::uncertain(format!(
+            "it is not known whether these answer: {}",
+            few(&unknown)
+        ));
+    }
+    Verdict::ok("each webhook that may refuse our objects has a ready endpoint")
+}
+
+fn has_ready(slice: &Value) -> bool {
+    list(slice, "/endpoints").any(|endpoint| {
+        // Without the condition it counts as ready.
+        endpoint.pointer("/conditions/ready").and_then(Value::as_bool).unwrap_or(true)
+    })
+}
+
+pub(super) fn quotas(world: &World) -> Verdict {
+    let (Read::Known(quotas), Read::Known(limits)) = (&world.quotas, &world.limits) else {
+        let why = world.quotas.why_unknown().or(world.limits.why_unknown());
+        return Verdict::uncertain(format!(
+            "quotas and limits may not be read: {}",
+            why.unwrap_or("none served")
+        ));
+    };
+    let places = world.component_namespaces();
+    let ours = |object: &&Value| places.contains(namespace(object));
+    let mut wrong = Vec::new();
+    let has_defaults = limits
+        .iter()
+        .filter(ours)
+        .any(|limit| list(limit, "/spec/limits").any(|one| one.pointer("/default").is_some()));
+    for quota in quotas.iter().filter(ours) {
+        let hard = quota.pointer("/status/hard").or(quota.pointer("/spec/hard"));
+        for (what, most) in hard.and_then(Value::as_object).into_iter().flatten() {
+            let used = quota.pointer("/status/used").and_then(|used| used.get(what));
+            let (used, most) = (used.and_then(quantity), quantity(most));
+            if used.zip(most).is_some_and(|(used, most)| used >= most) {
+                wrong.push(format!("ResourceQuota {} has no {what} left", title(quota)));
+            } else if what.starts_with("limits.") && !has_defaults {
+                wrong.push(format!("ResourceQuota {} refuses pods without {what}", title(quota)));
+            }
+        }
+    }
+    for limit in limits.iter().filter(ours) {
+        for one in
+            list(limit, "/spec/limits").filter(|one| text(one, "/type") != "PersistentVolumeClaim")
+        {
+            let most = one.pointer("/max/memory").and_then(quantity);
+            if most.is_some_and(|most| most < LEAST_MEMORY) {
+                wrong.push(format!(
+                    "LimitRange {} allows a database less than 1 GiB of memory",
+                    title(limit)
+                ));
+            }
+        }
+    }
+    if !wrong.is_empty() {
+        return Verdict::warn(few(&wrong));
+    }
+    Verdict::ok(format!("there is room in {}", few(&places.into_iter().collect::<Vec<_>>())))
+}
+
+const LEAST_MEMORY: f64 = 1024.0 * 1024.0 * 1024.0;
+
+/// A quantity of Kubernetes: `100m`, `4Gi`, `12`.
+pub(super) fn quantity(value: &Value) -> Option<f64> {
+    const UNITS: [(&str, f64); 12] = [
+        ("Ki", 1024.0),
+        ("Mi", 1_048_576.0),
+        ("Gi", 1_073_741_824.0),
+        ("Ti", 1_099_511_627_776.0),
+        ("Pi", 1_125_899_906_842_624.0),
+        ("m", 0.001),
+        ("k", 1e3),
+        ("M", 1e6),
+        ("G", 1e9),
+        ("T", 1e12),
+        ("P", 1e15),
+        ("", 1.0),
+    ];
+    let text = match value {
+        Value::String(text) => text.clone(),
+        Value::Number(number) => number.to_string(),
+        _ => return None,
+    };
+    UNITS
+        .iter()
+        .find_map(|(unit, factor)| Some(text.strip_suffix(unit)?.parse::<f64>().ok()? * factor))
+}
+
+/// A number of a node's status, as a quantity.
+pub(super) fn allocatable(node: &Value, what: &str) -> Option<f64> {
+    let status = node.pointer("/status/allocatable").or(node.pointer("/status/capacity"))?;
+    quantity(status.get(what)?)
+}

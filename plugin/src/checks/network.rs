@@ -1,0 +1,104 @@
+//! The data plane as the configuration has it: MTUs, huge pages. What interfaces have only a pod on the node sees.
+
+use serde_json::Value;
+
+use super::cluster_api::allocatable;
+use super::report::{NodeResult, Outcome, Verdict};
+use super::world::World;
+use super::{few, number_of, roles};
+use crate::snapshot::{Read, name, number};
+
+/// The smallest that IPv6 has in it, and the largest that interfaces of Ethernet have.
+const MTUS: std::ops::RangeInclusive<i64> = 1280..=9216;
+const MIB: f64 = 1_048_576.0;
+
+fn no_vrouter(world: &World) -> Option<Verdict> {
+    if let Some(why) = world.managers.why_unknown() {
+        return Some(Verdict::uncertain(format!("Managers may not be read: {why}")));
+    }
+    let is_there = world.services().iter().any(|service| service.facts.kind == "Vrouter");
+    (!is_there).then(|| Verdict::skipped("no Manager here has vrouters"))
+}
+
+pub(super) fn mtu(world: &World) -> Verdict {
+    if let Some(verdict) = no_vrouter(world) {
+        return verdict;
+    }
+    let services = world.services();
+    let vrouters = services.iter().filter(|service| service.facts.kind == "Vrouter");
+    let stated: Vec<(String, Option<i64>)> = vrouters
+        .map(|one| (one.name.to_owned(), number(one.spec, "/serviceConfiguration/cniMTU")))
+        .collect();
+    let wrong = stated.iter().filter(|(_, mtu)| mtu.is_some_and(|mtu| !MTUS.contains(&mtu)));
+    let wrong: Vec<String> = wrong
+        .map(|(name, mtu)| format!("Vrouter {name} has {}", mtu.unwrap_or_default()))
+        .collect();
+    if !wrong.is_empty() {
+        return Verdict::fail(format!("no interface has such an MTU: {}", few(&wrong)));
+    }
+    let mut different: Vec<Option<i64>> = stated.iter().map(|(_, mtu)| *mtu).collect();
+    different.sort_unstable();
+    different.dedup();
+    if different.len() > 1 {
+        let all: Vec<String> = stated
+            .iter()
+            .map(|(name, mtu)| {
+                format!("{name} {}", mtu.map_or("the default".to_owned(), |mtu| mtu.to_string()))
+            })
+            .collect();
+        return Verdict::warn(format!("pods of one network have different MTUs: {}", few(&all)));
+    }
+    let mtu = different.first().copied().flatten();
+    Verdict::uncertain(match mtu {
+        Some(mtu) => format!("pods have {mtu}, as the Vrouter says; the interfaces of nodes need at least {} (needs --probe)", mtu + 50),
+        None => "pods have the default; what the interfaces of nodes have needs --probe".to_owned(),
+    })
+    .fix("ip link show")
+}
+
+pub(super) fn huge_pages(world: &World) -> Verdict {
+    if let Some(verdict) = no_vrouter(world) {
+        return verdict;
+    }
+    let nodes = match &world.nodes {
+        Read::Known(nodes) => nodes,
+        Read::Absent | Read::Unknown(_) => return Verdict::uncertain("nodes may not be read"),
+    };
+    let mut bad = Vec::new();
+    let mut asks = false;
+    for service in world.services().iter().filter(|service| service.facts.kind == "Vrouter") {
+        let of = |field: &str| {
+            number(service.spec, &format!("/serviceConfiguration/{field}")).unwrap_or_default()
+        };
+        let wanted = [
+            ("hugepages-2Mi", of("hugePages2M"), 2.0),
+            ("hugepages-1Gi", of("hugePages1G"), 1024.0),
+        ];
+        for (what, count, size) in wanted.into_iter().filter(|(_, count, _)| *count > 0) {
+            asks = true;
+            bad.extend(nodes.iter().filter(|node| roles::is_selected(service, node)).filter_map(|node| {
+                let has = pages(node, what, size)?;
+                let count = f64::from(i32::try_from(count).unwrap_or(i32::MAX));
+                let message = format!("has {has:.0} of {count:.0} {what}: restart its kubelet if they were allocated later");
+                (has < count).then(|| NodeResult { name: name(node).to_owned(), result: Outcome::Fail, message })
+            }));
+        }
+    }
+    if !asks {
+        return Verdict::skipped("no Vrouter asks for huge pages");
+    }
+    if bad.is_empty() {
+        return Verdict::ok(format!(
+            "{} report what vrouters ask for",
+            number_of(nodes.len(), "node")
+        ));
+    }
+    let texts: Vec<String> =
+        bad.iter().map(|one| format!("{} {}", one.name, one.message)).collect();
+    Verdict::fail(few(&texts)).on(bad)
+}
+
+/// How many the node has; nothing where it does not run.
+fn pages(node: &Value, what: &str, size: f64) -> Option<f64> {
+    super::world::is_ready(node).then(|| allocatable(node, what).unwrap_or_default() / (size * MIB))
+}

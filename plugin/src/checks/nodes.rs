@@ -1,0 +1,229 @@
+//! Checks of nodes: health, kernels, sizes, addresses, clocks.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+use serde_json::Value;
+
+use super::cluster_api::allocatable;
+use super::report::{NodeResult, Outcome, Verdict};
+use super::world::{World, addresses, is_of_control_plane, is_ready};
+use super::{few, number_of, roles};
+use crate::snapshot::{Read, condition_is, label, name, text, time};
+
+const GIB: f64 = 1_073_741_824.0;
+/// A node with all controllers, of tf-operator's readme; a little less, as the kubelet keeps some for itself.
+const LEAST: [(&str, f64, f64, &str); 3] = [
+    ("cpu", 4.0, 1.0, "cores"),
+    ("memory", 30.0 * GIB, GIB, "GiB of memory"),
+    ("ephemeral-storage", 60.0 * GIB, GIB, "GiB of disk"),
+];
+/// A Lease is renewed every ten seconds, and takes its way.
+const MOST_SECONDS: i64 = 15;
+/// Families of kernels for which upstream's images build the module, by the first numbers.
+const KERNELS: [&str; 6] = ["3.10.", "4.15.", "4.18.", "5.4.", "5.14.", "5.15."];
+
+fn nodes(world: &World) -> Result<&[Value], Verdict> {
+    match &world.nodes {
+        Read::Known(nodes) if nodes.is_empty() => Err(Verdict::fail("the cluster has no node")),
+        Read::Known(nodes) => Ok(nodes),
+        Read::Absent => Err(Verdict::uncertain("the API server has no nodes")),
+        Read::Unknown(why) => Err(Verdict::uncertain(format!("nodes may not be read: {why}"))),
+    }
+}
+
+fn result(node: &Value, result: Outcome, message: impl Into<String>) -> NodeResult {
+    NodeResult { name: name(node).to_owned(), result, message: message.into() }
+}
+
+/// A check with a result for each bad node.
+fn rolled(all: usize, bad: Vec<NodeResult>, good: &str) -> Verdict {
+    let worst = |outcome: Outcome| bad.iter().any(|one| one.result == outcome);
+    let texts: Vec<String> =
+        bad.iter().map(|one| format!("{}: {}", one.name, one.message)).collect();
+    let message = format!("{} of {}: {}", bad.len(), number_of(all, "node"), few(&texts));
+    let verdict = if worst(Outcome::Fail) {
+        Verdict::fail(message)
+    } else if worst(Outcome::Warn) {
+        Verdict::warn(message)
+    } else if worst(Outcome::Uncertain) {
+        Verdict::uncertain(message)
+    } else {
+        Verdict::ok(format!("{}: {good}", number_of(all, "node")))
+    };
+    verdict.on(bad)
+}
+
+pub(super) fn health(world: &World) -> Verdict {
+    let nodes = match nodes(world) {
+        Ok(nodes) => nodes,
+        Err(verdict) => return verdict,
+    };
+    let chosen = roles::chosen(world, nodes);
+    let of_node = |node: &Value| {
+        let is_chosen = chosen.contains(name(node));
+        if !is_ready(node) {
+            // Where nothing of ours is to run it does no harm.
+            let outcome = if is_chosen { Outcome::Fail } else { Outcome::Warn };
+            return Some(result(node, outcome, "not ready"));
+        }
+        let pressures = ["MemoryPressure", "DiskPressure", "PIDPressure", "NetworkUnavailable"];
+        // A CNI that is not there yet is what OpenSDN is installed for.
+        let pressures = pressures.iter().take(3);
+        if let Some(one) = pressures.into_iter().find(|one| condition_is(node, one, "True")) {
+            return Some(result(node, Outcome::Warn, *one));
+        }
+        if node.pointer("/spec/unschedulable").and_then(Value::as_bool) == Some(true) {
+            return Some(result(node, Outcome::Warn, "cordoned"));
+        }
+        let arch = text(node, "/status/nodeInfo/architecture");
+        (is_chosen && arch != "amd64").then(|| {
+            let what = if arch.is_empty() { "no architecture is reported" } else { arch };
+            result(
+                node,
+                Outcome::Uncertain,
+                format!("{what}: whether the images have it is not known"),
+            )
+        })
+    };
+    rolled(nodes.len(), nodes.iter().filter_map(of_node).collect(), "ready, amd64")
+}
+
+pub(super) fn kernels(world: &World) -> Verdict {
+    let nodes = match nodes(world) {
+        Ok(nodes) => nodes,
+        Err(verdict) => return verdict,
+    };
+    let of_node = |node: &Value| {
+        let info = |key: &str| text(node, &format!("/status/nodeInfo/{key}")).to_owned();
+        let (system, kernel) = (info("operatingSystem"), info("kernelVersion"));
+        if !system.is_empty() && system != "linux" {
+            return Some(result(
+                node,
+                Outcome::Warn,
+                format!("runs {system}: no component can run there"),
+            ));
+        }
+        let is_known = KERNELS.iter().any(|known| kernel.starts_with(known));
+        let kernel = if kernel.is_empty() { "none reported" } else { kernel.as_str() };
+        let message = format!("kernel {kernel}: whether there is a module is not known");
+        (!is_known).then(|| result(node, Outcome::Uncertain, message))
+    };
+    rolled(nodes.len(), nodes.iter().filter_map(of_node).collect(), "kernels of known families")
+}
+
+pub(super) fn sizes(world: &World) -> Verdict {
+    let nodes = match nodes(world) {
+        Ok(nodes) => nodes,
+        Err(verdict) => return verdict,
+    };
+    let controllers: Vec<&Value> = nodes.iter().filter(|node| is_of_control_plane(node)).collect();
+    if controllers.is_empty() {
+        return Verdict::uncertain(
+            "no node is labelled as one of the control plane: which are meant is not known",
+        );
+    }
+    let of_node = |node: &&Value| {
+        let mut small = Vec::new();
+        let mut unknown = Vec::new();
+        for (what, least, unit, word) in LEAST {
+            match allocatable(node, what) {
+                Some(has) if has < least => small.push(format!("{:.0} {word}", has / unit)),
+                Some(_) => {}
+                None => unknown.push(word),
+            }
+        }
+        if !small.is_empty() {
+            return Some(result(node, Outcome::Warn, format!("only {}", small.join(", "))));
+        }
+        let message = format!("does not report its {}", unknown.join(", "));
+        (!unknown.is_empty()).then(|| result(node, Outcome::Uncertain, message))
+    };
+    let bad = controllers.iter().filter_map(of_node).collect();
+    rolled(controllers.len(), bad, "at least 4 cores, 30 GiB of memory, 60 GiB of disk")
+}
+
+pub(super) fn addresses_of(node: &Value) -> Vec<IpAddr> {
+    addresses(node).filter_map(|address| address.parse().ok()).collect()
+}
+
+pub(super) fn addresses_verdict(world: &World) -> Verdict {
+    let nodes = match nodes(world) {
+        Ok(nodes) => nodes,
+        Err(verdict) => return verdict,
+    };
+    let mut owners: BTreeMap<IpAddr, Vec<String>> = BTreeMap::new();
+    let mut hosts: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    for node in nodes {
+        for address in addresses_of(node) {
+            owners.entry(address).or_default().push(name(node).to_owned());
+        }
+        if let Some(host) = label(node, "kubernetes.io/hostname") {
+            hosts.entry(host).or_default().push(name(node).to_owned());
+        }
+    }
+    let of_node = |node: &Value| {
+        let own = addresses_of(node);
+        let has = |address: &IpAddr| owners.get(address).is_some_and(|names| names.len() > 1);
+        if let Some(address) = own.iter().find(|address| has(address)) {
+            return Some(result(node, Outcome::Fail, format!("another node has {address} too")));
+        }
+        if !own.iter().any(IpAddr::is_ipv4) {
+            let message =
+                if own.is_empty() { "has no InternalIP" } else { "has no InternalIP of IPv4" };
+            return Some(result(node, Outcome::Fail, message));
+        }
+        let host = label(node, "kubernetes.io/hostname")?;
+        let is_shared = hosts.get(host).is_some_and(|names| names.len() > 1);
+        is_shared.then(|| result(node, Outcome::Fail, format!("another node is called {host} too")))
+    };
+    rolled(
+        nodes.len(),
+        nodes.iter().filter_map(of_node).collect(),
+        "each with an address and a name of its own",
+    )
+}
+
+pub(super) fn clocks(world: &World) -> Verdict {
+    let Some(date) = world.date else {
+        return Verdict::uncertain("the API server does not say what time it is");
+    };
+    let here = world.now.map(|now| now.as_second() - date.as_second()).unwrap_or_default();
+    if here.abs() > MOST_SECONDS {
+        let side = if here > 0 { "ahead of" } else { "behind" };
+        return Verdict::warn(format!(
+            "your clock is {} s {side} that of the API server",
+            here.abs()
+        ));
+    }
+    let leases = match &world.leases {
+        Read::Known(leases) => leases,
+        Read::Absent => {
+            return Verdict::uncertain("nodes have no Leases by which their clocks could be known");
+        }
+        Read::Unknown(why) => {
+            return Verdict::uncertain(format!("the Leases of nodes may not be read: {why}"));
+        }
+    };
+    let ready = world.nodes.items().iter().filter(|node| is_ready(node));
+    let mut all = 0;
+    let mut bad = Vec::new();
+    for node in ready {
+        let lease = leases.iter().find(|lease| name(lease) == name(node));
+        let Some(renewed) = lease.and_then(|lease| time(text(lease, "/spec/renewTime"))) else {
+            continue;
+        };
+        all += 1;
+        let late = date.as_second() - renewed.as_second();
+        // Behind by up to one interval it is because the Lease was not renewed since.
+        if !(-MOST_SECONDS..=MOST_SECONDS * 2).contains(&late) {
+            let side = if late > 0 { "behind" } else { "ahead" };
+            let message = format!("its clock, or its heartbeat, is {} s {side}", late.abs());
+            bad.push(result(node, Outcome::Warn, message));
+        }
+    }
+    if all == 0 {
+        return Verdict::uncertain("no ready node has a Lease by which its clock could be known");
+    }
+    rolled(all, bad, "clocks within 15 s, as far as Leases show")
+}

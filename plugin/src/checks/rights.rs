@@ -1,0 +1,148 @@
+//! The rights that an installation needs, by the objects of the shipped manifests.
+
+use std::collections::BTreeSet;
+
+use opensdn_deploy::RenderError;
+use serde_json::{Value, json};
+
+use super::report::Verdict;
+use super::world::World;
+use super::{few, number_of};
+use crate::snapshot::{Read, namespace, text};
+
+/// What is done with each object: looked at, and applied.
+const VERBS: [&str; 3] = ["get", "create", "patch"];
+
+/// A right.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Right {
+    group: String,
+    resource: String,
+    namespace: String,
+    verb: &'static str,
+}
+
+impl Right {
+    pub(super) fn everything() -> Self {
+        let any = || "*".to_owned();
+        Self { group: any(), resource: any(), namespace: String::new(), verb: "*" }
+    }
+
+    pub(super) fn on_roles(verb: &'static str) -> Self {
+        let group = "rbac.authorization.k8s.io".to_owned();
+        Self { group, resource: "clusterroles".to_owned(), namespace: String::new(), verb }
+    }
+
+    /// The question for it.
+    pub(super) fn review(&self) -> Value {
+        let Self { group, resource, namespace, verb } = self;
+        json!({"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview",
+            "spec": {"resourceAttributes": {
+                "group": group, "resource": resource, "namespace": namespace, "verb": verb}}})
+    }
+
+    pub(super) fn text(&self) -> String {
+        let Self { group, resource, namespace, verb } = self;
+        let group = if group.is_empty() { String::new() } else { format!(".{group}") };
+        let place = if namespace.is_empty() { String::new() } else { format!(" in {namespace}") };
+        format!("{verb} {resource}{group}{place}")
+    }
+}
+
+/// All that the shipped manifests need.
+///
+/// # Errors
+/// They cannot be rendered.
+pub(super) fn needed() -> Result<Vec<Right>, RenderError> {
+    let mut rights = BTreeSet::new();
+    for step in opensdn_deploy::operator()?.iter().chain(&opensdn_deploy::webhook()?) {
+        for object in &step.objects {
+            let version = text(object, "/apiVersion");
+            let group = version.split_once('/').map_or("", |(group, _)| group);
+            for verb in VERBS {
+                rights.insert(Right {
+                    group: group.to_owned(),
+                    resource: plural(text(object, "/kind")),
+                    namespace: namespace(object).to_owned(),
+                    verb,
+                });
+            }
+        }
+    }
+    Ok(rights.into_iter().collect())
+}
+
+/// As the API server has it, of the kinds in our manifests.
+fn plural(kind: &str) -> String {
+    let kind = kind.to_lowercase();
+    match kind.strip_suffix('y') {
+        Some(stem) => format!("{stem}ies"),
+        None => format!("{kind}s"),
+    }
+}
+
+/// Whether the user has them.
+pub(super) fn rights(world: &World) -> Verdict {
+    let asked = match &world.rights {
+        Read::Known(asked) => asked,
+        Read::Absent => {
+            return Verdict::uncertain("the API server does not answer reviews of rights");
+        }
+        Read::Unknown(why) => {
+            return Verdict::uncertain(format!("rights cannot be asked for: {why}"));
+        }
+    };
+    let missing: Vec<String> =
+        asked.iter().filter(|(_, has)| !has).map(|(right, _)| right.clone()).collect();
+    if !missing.is_empty() {
+        let count = missing.len();
+        return Verdict::fail(format!(
+            "{count} of {} rights are missing: {}",
+            asked.len(),
+            few(&missing)
+        ));
+    }
+    if world.may_grant != Read::Known(true) {
+        return Verdict::uncertain(format!(
+            "all {} are granted; whether you may grant what the roles have, which needs escalate and bind, or all of \
+             it, is known only when they are created",
+            number_of(asked.len(), "right")
+        ));
+    }
+    Verdict::ok(format!("all {} are granted", number_of(asked.len(), "needed right")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::needed;
+
+    #[test]
+    fn each_kind_of_the_manifests_has_the_name_by_which_the_api_server_serves_it() {
+        const KNOWN: [&str; 19] = [
+            "admissionpolicies",
+            "clusterrolebindings",
+            "clusterroles",
+            "configmaps",
+            "customresourcedefinitions",
+            "deployments",
+            "mutatingwebhookconfigurations",
+            "namespaces",
+            "networkpolicies",
+            "poddisruptionbudgets",
+            "priorityclasses",
+            "rolebindings",
+            "roles",
+            "secrets",
+            "serviceaccounts",
+            "services",
+            "validatingadmissionpolicies",
+            "validatingadmissionpolicybindings",
+            "validatingwebhookconfigurations",
+        ];
+        let needed = needed().unwrap();
+        assert!(needed.len() > 30);
+        for right in needed {
+            assert!(KNOWN.contains(&right.resource.as_str()), "{right:?}");
+        }
+    }
+}

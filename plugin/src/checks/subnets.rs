@@ -1,0 +1,221 @@
+//! The plan of networks: for each pair what has to hold between the two, as some are to be the same, some are to be
+//! one within the other, and some are to be apart.
+
+use std::net::IpAddr;
+
+use serde_json::Value;
+
+use super::few;
+use super::nodes::addresses_of;
+use super::report::Verdict;
+use super::world::{Service, World};
+use crate::snapshot::{list, name, text};
+
+const PODS: &str = "10.32.0.0/12";
+const SERVICES: &str = "10.96.0.0/12";
+const FABRIC: &str = "10.64.0.0/12";
+const LINK_LOCAL: &str = "169.254.0.0/16";
+
+/// A network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Network {
+    address: u128,
+    prefix: u32,
+    is_v4: bool,
+}
+
+impl Network {
+    /// Of `10.32.0.0/12`; bits of the host do not count.
+    pub(super) fn of(text: &str) -> Option<Self> {
+        let (address, prefix) = text.trim().split_once('/')?;
+        let (address, prefix): (IpAddr, u32) = (address.parse().ok()?, prefix.parse().ok()?);
+        let length = if address.is_ipv4() { 32 } else { 128 };
+        if prefix > length {
+            return None;
+        }
+        let network = Self { address: number(address), prefix, is_v4: address.is_ipv4() };
+        Some(Self { address: network.address & network.mask(), ..network })
+    }
+
+    fn mask(self) -> u128 {
+        let length: u32 = if self.is_v4 { 32 } else { 128 };
+        let all = if self.is_v4 { u128::from(u32::MAX) } else { u128::MAX };
+        all & all.checked_shl(length - self.prefix).unwrap_or(0)
+    }
+
+    pub(super) fn has(self, address: IpAddr) -> bool {
+        self.is_v4 == address.is_ipv4() && number(address) & self.mask() == self.address
+    }
+
+    pub(super) fn overlaps(self, other: Self) -> bool {
+        let wider = if self.prefix < other.prefix { self } else { other };
+        self.is_v4 == other.is_v4 && (self.address & wider.mask()) == (other.address & wider.mask())
+    }
+
+    fn contains(self, other: Self) -> bool {
+        self.prefix <= other.prefix && self.overlaps(other)
+    }
+}
+
+fn number(address: IpAddr) -> u128 {
+    match address {
+        IpAddr::V4(address) => u128::from(u32::from(address)),
+        IpAddr::V6(address) => u128::from(address),
+    }
+}
+
+/// A network as it is written, and what it is.
+#[derive(Clone, Debug)]
+struct Planned {
+    what: &'static str,
+    text: String,
+    network: Network,
+    /// Whether a person has chosen it.
+    is_chosen: bool,
+}
+
+fn planned(what: &'static str, texts: &str, is_chosen: bool) -> Vec<Planned> {
+    let each = texts.split([',', ' ']).filter(|text| !text.is_empty());
+    each.filter_map(|text| {
+        Some(Planned { what, text: text.to_owned(), network: Network::of(text)?, is_chosen })
+    })
+    .collect()
+}
+
+/// The networks that the operator takes: of the Kubemanager, else of kubeadm, else the API server's, else defaults.
+fn plan_of(world: &World) -> [Vec<Planned>; 3] {
+    let services = world.services();
+    let kubemanager = services.iter().find(|service| service.facts.kind == "Kubemanager");
+    let stated = |service: Option<&Service<'_>>, field: &str| {
+        let at = format!("/serviceConfiguration/{field}");
+        service.map(|service| text(service.spec, &at).to_owned()).filter(|text| !text.is_empty())
+    };
+    let kubeadm = |field: &str| {
+        let said = world.kubeadm.known().map(|said| text(said, &format!("/networking/{field}")));
+        said.filter(|text| !text.is_empty()).map(str::to_owned)
+    };
+    let cidrs = world.service_networks.items().iter().find(|one| name(one) == "kubernetes");
+    let cidrs = cidrs.map(|one| {
+        let all: Vec<&str> = list(one, "/spec/cidrs").filter_map(Value::as_str).collect();
+        all.join(",")
+    });
+    let take = |what, field, others: [Option<String>; 2], default: &str| {
+        let own = stated(kubemanager, field);
+        let is_chosen = own.is_some();
+        let others = others.into_iter().flatten().next();
+        planned(what, &own.or(others).unwrap_or_else(|| default.to_owned()), is_chosen)
+    };
+    [
+        take("pods", "podSubnet", [kubeadm("podSubnet"), None], PODS),
+        take("Services", "serviceSubnet", [kubeadm("serviceSubnet"), cidrs], SERVICES),
+        take("the fabric", "ipFabricSubnets", [None, None], FABRIC),
+    ]
+}
+
+/// Whether addresses of the fabric's network are given to pods.
+fn uses_fabric(world: &World) -> bool {
+    world.services().iter().any(|service| {
+        service.facts.kind == "Kubemanager"
+            && service
+                .spec
+                .pointer("/serviceConfiguration/ipFabricForwarding")
+                .and_then(Value::as_bool)
+                == Some(true)
+    })
+}
+
+pub(super) fn plan(world: &World) -> Verdict {
+    if let Some(why) = world.managers.why_unknown() {
+        return Verdict::uncertain(format!(
+            "Managers, which say the networks, may not be read: {why}"
+        ));
+    }
+    let [pods, services, fabric] = plan_of(world);
+    let (mut wrong, mut doubtful) = (Vec::new(), Vec::new());
+    apart(&pods, &services, &mut wrong);
+    let is_used = uses_fabric(world) || fabric.iter().any(|one| one.is_chosen);
+    // The network of the fabric is there by default, and gives no address to anything then.
+    let of_fabric = if is_used { &mut wrong } else { &mut doubtful };
+    apart(&fabric, &pods, of_fabric);
+    apart(&fabric, &services, of_fabric);
+    with_nodes(world, &fabric, of_fabric);
+    let link_local = planned("link-local addresses", LINK_LOCAL, true);
+    for one in [&pods, &services, &fabric] {
+        apart(one, &link_local, &mut wrong);
+    }
+    with_nodes(world, &pods, &mut wrong);
+    with_nodes(world, &services, &mut wrong);
+    the_same(world, &services, &mut wrong);
+    let shown: Vec<String> =
+        pods.iter().chain(&services).map(|one| format!("{} {}", one.what, one.text)).collect();
+    if !wrong.is_empty() {
+        return Verdict::fail(few(&wrong));
+    }
+    let unread = [
+        ("nodes", world.nodes.why_unknown()),
+        ("the Service kubernetes", world.kubernetes.why_unknown()),
+    ];
+    if let Some((what, why)) = unread.into_iter().find_map(|(what, why)| Some((what, why?))) {
+        return Verdict::uncertain(format!("{}; {what} may not be read: {why}", shown.join(", ")));
+    }
+    if !doubtful.is_empty() {
+        return Verdict::warn(format!(
+            "{}; nothing uses the network of the fabric so far",
+            few(&doubtful)
+        ));
+    }
+    Verdict::ok(shown.join(", "))
+}
+
+fn apart(ones: &[Planned], others: &[Planned], wrong: &mut Vec<String>) {
+    for one in ones {
+        for other in others.iter().filter(|other| other.network.overlaps(one.network)) {
+            let narrow = if one.network.prefix > other.network.prefix { one } else { other };
+            wrong.push(format!(
+                "the network {} of {} overlaps {} of {}: both have {}",
+                one.text, one.what, other.text, other.what, narrow.text
+            ));
+        }
+    }
+}
+
+fn with_nodes(world: &World, networks: &[Planned], wrong: &mut Vec<String>) {
+    for one in networks {
+        let mut nodes = world.nodes.items().iter();
+        let hit = nodes.find_map(|node| {
+            let address =
+                addresses_of(node).into_iter().find(|address| one.network.has(*address))?;
+            Some(format!("node {} has {address}", name(node)))
+        });
+        wrong.extend(hit.map(|hit| {
+            format!("the network {} of {} has a node in it: {hit}", one.text, one.what)
+        }));
+    }
+}
+
+/// The network of Services is the API server's: it gives their addresses.
+fn the_same(world: &World, services: &[Planned], wrong: &mut Vec<String>) {
+    let own = world.kubernetes.known().map(|service| text(service, "/spec/clusterIP"));
+    let own: Option<IpAddr> = own.and_then(|address| address.parse().ok());
+    let networks = || services.iter().map(|one| one.network);
+    let all: Vec<&str> = services.iter().map(|one| one.text.as_str()).collect();
+    let all = all.join(", ");
+    if let Some(address) = own.filter(|address| !networks().any(|network| network.has(*address))) {
+        wrong.push(format!(
+            "the Service kubernetes has {address}, which is not in the network {all} of Services"
+        ));
+    }
+    for cidr in world.service_networks.items() {
+        let cidrs = list(cidr, "/spec/cidrs").filter_map(Value::as_str);
+        // Of OpenSDN only IPv4 is served.
+        let other = cidrs
+            .filter_map(|text| Some((text, Network::of(text)?)))
+            .find(|(_, cidr)| cidr.is_v4 && !networks().any(|network| network.contains(*cidr)));
+        wrong.extend(other.map(|(text, _)| {
+            format!(
+                "ServiceCIDR {} has {text}, which is not in the network {all} of Services",
+                name(cidr)
+            )
+        }));
+    }
+}

@@ -1,0 +1,159 @@
+//! A check report as text, and as JUnit's XML.
+
+use std::io::{self, Write};
+
+use opensdn_validate::junit::{Case, Outcome as Case_, Problem, Suite, write_suite};
+use opensdn_validate::report::printable;
+
+#[cfg(test)]
+use super::catalogue::{CHECKS, Check};
+use super::report::{CheckCatalogue, CheckReport, Checked, Outcome, Summary};
+use crate::ui::{Layout, style, wrap};
+
+/// Indent of what is said of a check below its line.
+const INDENT: usize = 12;
+
+impl CheckReport {
+    /// Writes it; with `all` also what was not looked at.
+    pub(crate) fn write(&self, all: bool, layout: Layout, out: &mut dyn Write) -> io::Result<()> {
+        let cluster = self.cluster.as_deref().unwrap_or("cluster");
+        let server = self.server.as_deref().unwrap_or_default();
+        writeln!(out, "{}", format!("cluster  {cluster}  {server}").trim_end())?;
+        let mut category = None;
+        for check in self.checks.iter().filter(|one| all || one.result != Outcome::Skipped) {
+            if category != Some(check.category) {
+                let strong = style::STRONG;
+                writeln!(out, "\n{strong}{}{strong:#}", check.category.word())?;
+                category = Some(check.category);
+            }
+            check.write(layout, out)?;
+        }
+        let skipped = self.summary.skipped;
+        if skipped > 0 && !all {
+            writeln!(out, "\nskipped {skipped}: -o wide says why, --list shows all checks")?;
+        }
+        writeln!(out, "\n{}", self.summary.text())
+    }
+
+    /// Writes it as JUnit's XML: what fails `fails`, what is only doubtful says so.
+    pub(crate) fn write_junit(
+        &self,
+        fails: impl Fn(&Checked) -> bool,
+        out: &mut dyn Write,
+    ) -> io::Result<()> {
+        let case = |check: &Checked| {
+            let problem = || Problem {
+                kind: Some(check.result.word().to_owned()),
+                message: check.message.clone(),
+                text: check.fix.clone().unwrap_or_default(),
+            };
+            let outcome = match check.result {
+                Outcome::Skipped => Case_::Skipped(check.message.clone()),
+                _ if fails(check) => Case_::Failed(problem()),
+                Outcome::Ok => Case_::Passed,
+                Outcome::Uncertain => Case_::Skipped(format!("uncertain: {}", check.message)),
+                Outcome::Warn | Outcome::Fail => Case_::Output(check.message.clone()),
+            };
+            Case {
+                class: check.category.word().to_owned(),
+                name: format!("{} {}", check.id, check.title),
+                place: None,
+                seconds: None,
+                outcome,
+            }
+        };
+        let cases = self.checks.iter().map(case).collect();
+        write_suite(&Suite { name: "kubectl opensdn check".to_owned(), cases }, out)
+    }
+}
+
+impl Summary {
+    fn text(&self) -> String {
+        let Self { passed, warning, failed, skipped: _, uncertain } = self;
+        let parts = [(*warning, "warning"), (*failed, "failed"), (*uncertain, "uncertain")];
+        let parts = parts.iter().filter(|(count, _)| *count > 0);
+        let parts: Vec<String> = parts.map(|(count, word)| format!(", {count} {word}")).collect();
+        format!("{passed} passed{}", parts.concat())
+    }
+}
+
+impl Checked {
+    fn write(&self, layout: Layout, out: &mut dyn Write) -> io::Result<()> {
+        let style = match self.result {
+            Outcome::Ok => style::GOOD,
+            Outcome::Warn | Outcome::Uncertain => style::WARNING,
+            Outcome::Fail => style::ERROR,
+            Outcome::Skipped => style::FAINT,
+        };
+        let word = self.result.word();
+        write!(out, "  {style}{word:<4}{style:#}  {}  ", self.id)?;
+        let text = match self.result {
+            Outcome::Ok => &self.message,
+            _ => self.title,
+        };
+        lines(text, layout, out)?;
+        if self.result == Outcome::Ok {
+            return Ok(());
+        }
+        write!(out, "{:INDENT$}", "")?;
+        lines(&self.message, layout, out)?;
+        match &self.fix {
+            // In one line, so that it can be copied.
+            Some(fix) => writeln!(out, "{:INDENT$}fix: {}", "", printable(fix)),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The text, whose first line begins where the cursor is.
+fn lines(text: &str, layout: Layout, out: &mut dyn Write) -> io::Result<()> {
+    for (at, line) in wrap(&printable(text), layout.width.saturating_sub(INDENT)).iter().enumerate()
+    {
+        let indent = if at == 0 { 0 } else { INDENT };
+        writeln!(out, "{:indent$}{line}", "")?;
+    }
+    Ok(())
+}
+
+impl CheckCatalogue {
+    /// A line for each check.
+    pub(crate) fn write(&self, layout: Layout, out: &mut dyn Write) -> io::Result<()> {
+        for one in &self.checks {
+            let (mode, severity) = (one.mode.word(), one.severity.word());
+            let lead = format!("{}  {mode:<9}  {severity:<7}  ", one.id);
+            let width = lead.len();
+            let mut lead = lead;
+            for line in wrap(one.title, layout.width.saturating_sub(width)) {
+                writeln!(out, "{lead}{line}")?;
+                lead = " ".repeat(width);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The page of the book with all checks.
+#[cfg(test)]
+pub(super) fn page() -> String {
+    use std::fmt::Write as _;
+    let mut page = String::from(
+        "<!-- Generated: UPDATE=1 cargo test -p kubectl-opensdn the_page_of_checks_is_current -->\n\n# Checks\n\nWhat \
+         [`kubectl opensdn check`](../check.md) looks at. The same with `kubectl opensdn explain ID`. Checks of mode \
+         `api` and `client` are judged; of mode `api+probe` what the API server shows; the others are skipped, with the reason.\n",
+    );
+    let mut category = None;
+    for check in CHECKS {
+        if category != Some(check.category) {
+            let _ = write!(page, "\n## {}\n", check.category.word());
+            category = Some(check.category);
+        }
+        let Check { id, title, why, fix, .. } = check;
+        let (mode, severity) = (check.mode.word(), check.severity.word());
+        let judged = if check.judge.is_some() { "" } else { ", not judged yet" };
+        let _ = write!(
+            page,
+            "\n### {id}\n\nHas to be so: {title}. Mode `{mode}`, severity `{severity}`{judged}.\n\n{why}\n\n```\n{fix}\n```\n"
+        );
+    }
+    page
+}

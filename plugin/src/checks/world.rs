@@ -1,0 +1,157 @@
+//! What is read of a cluster for the checks, and what several checks make of it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use k8s_openapi::jiff::Timestamp;
+use opensdn_crds::component::{COMPONENTS, Component};
+use serde_json::Value;
+
+use crate::snapshot::{Read, list, name, namespace, text};
+
+/// Where components run unless a Manager says otherwise: the namespace of the shipped manifests.
+pub(super) const NAMESPACE: &str = "tf";
+/// Either of them marks a node of the control plane; kubeadm sets only the first since 1.24.
+pub(super) const CONTROL_PLANE: [&str; 2] =
+    ["node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master"];
+
+/// The cluster as it was read.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct World {
+    /// What the API server says of its version.
+    pub(crate) version: Value,
+    /// Milliseconds until it said so.
+    pub(crate) latency: u128,
+    /// Its clock then.
+    pub(crate) date: Option<Timestamp>,
+    /// The clock of this machine then.
+    pub(crate) now: Option<Timestamp>,
+    /// Who asks, by the API server.
+    pub(crate) user: Read<Value>,
+    /// The groups of APIs.
+    pub(crate) groups: Read<Value>,
+    /// Nodes.
+    pub(crate) nodes: Read<Vec<Value>>,
+    /// Their Leases.
+    pub(crate) leases: Read<Vec<Value>>,
+    /// Namespaces.
+    pub(crate) namespaces: Read<Vec<Value>>,
+    /// All pods.
+    pub(crate) pods: Read<Vec<Value>>,
+    /// All DaemonSets.
+    pub(crate) daemon_sets: Read<Vec<Value>>,
+    /// Managers.
+    pub(crate) managers: Read<Vec<Value>>,
+    /// Quotas.
+    pub(crate) quotas: Read<Vec<Value>>,
+    /// Limits.
+    pub(crate) limits: Read<Vec<Value>>,
+    /// Webhook configurations of both sorts.
+    pub(crate) webhooks: Read<Vec<Value>>,
+    /// EndpointSlices of Services that webhooks are behind, by namespace and name.
+    pub(crate) endpoints: BTreeMap<(String, String), Read<Vec<Value>>>,
+    /// Our CRDs by name.
+    pub(crate) definitions: BTreeMap<String, Read<Value>>,
+    /// Our Deployments by name, and tf-operator's.
+    pub(crate) deployments: BTreeMap<String, Read<Value>>,
+    /// ServiceCIDRs.
+    pub(crate) service_networks: Read<Vec<Value>>,
+    /// The Service kubernetes.
+    pub(crate) kubernetes: Read<Value>,
+    /// What kubeadm has left: its ClusterConfiguration.
+    pub(crate) kubeadm: Read<Value>,
+    /// Secrets for registries by namespace and name: of which type, for which registries. Never more of them.
+    pub(crate) registries: BTreeMap<(String, String), Read<Registries>>,
+    /// Rights that an installation needs, and whether the user has them.
+    pub(crate) rights: Read<Vec<(String, bool)>>,
+    /// Whether the user may grant rights that it does not have.
+    pub(crate) may_grant: Read<bool>,
+}
+
+/// What a Secret for registries is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Registries {
+    /// Its type.
+    pub(crate) type_: String,
+    /// The registries that it is for.
+    pub(crate) hosts: Vec<String>,
+}
+
+/// A service of a Manager with its spec.
+pub(super) struct Service<'a> {
+    pub(super) facts: &'static Component,
+    pub(super) name: &'a str,
+    pub(super) spec: &'a Value,
+    pub(super) manager: &'a Value,
+}
+
+impl World {
+    /// The namespaces in which components run or shall run.
+    pub(crate) fn component_namespaces(&self) -> BTreeSet<String> {
+        let managers = self.managers.items().iter().map(|one| namespace(one).to_owned());
+        let found: BTreeSet<String> = managers.collect();
+        if found.is_empty() { [NAMESPACE.to_owned()].into() } else { found }
+    }
+
+    /// The services of all Managers.
+    pub(super) fn services(&self) -> Vec<Service<'_>> {
+        let managers = self.managers.items().iter();
+        managers
+            .flat_map(|manager| COMPONENTS.iter().flat_map(move |facts| of(manager, facts)))
+            .collect()
+    }
+
+    /// The image pull Secrets that are named: namespace and name.
+    pub(crate) fn pull_secrets(&self) -> BTreeSet<(String, String)> {
+        let mut found = BTreeSet::new();
+        for service in self.services() {
+            let own = list(service.spec, "/commonConfiguration/imagePullSecrets");
+            let common = list(service.manager, "/spec/commonConfiguration/imagePullSecrets");
+            let names = own.chain(common).filter_map(Value::as_str);
+            let place = namespace(service.manager);
+            found.extend(names.map(|name| (place.to_owned(), name.to_owned())));
+        }
+        found
+    }
+
+    /// Whether the pod is one of a component.
+    pub(super) fn is_ours(&self, pod: &Value) -> bool {
+        crate::snapshot::label(pod, "tf_manager").is_some()
+    }
+}
+
+/// The services of a kind: one item, or a list of them.
+fn of<'a>(manager: &'a Value, facts: &'static Component) -> Vec<Service<'a>> {
+    let value = manager.pointer("/spec/services").and_then(|services| services.get(facts.key));
+    let single = value.filter(|value| value.is_object());
+    let items = value.and_then(Value::as_array).into_iter().flatten().chain(single);
+    items
+        .map(|item| Service {
+            facts,
+            name: text(item, "/metadata/name"),
+            spec: item.pointer("/spec").unwrap_or(&Value::Null),
+            manager,
+        })
+        .collect()
+}
+
+/// Whether the node's kubelet reports that it is ready.
+pub(super) fn is_ready(node: &Value) -> bool {
+    crate::snapshot::condition_is(node, "Ready", "True")
+}
+
+/// Whether it is of the control plane, by the presence of a label: its value differs between distributions.
+pub(super) fn is_of_control_plane(node: &Value) -> bool {
+    CONTROL_PLANE.iter().any(|label| crate::snapshot::label(node, label).is_some())
+}
+
+/// The addresses of a node on its network.
+pub(super) fn addresses(node: &Value) -> impl Iterator<Item = &str> {
+    list(node, "/status/addresses")
+        .filter(|one| text(one, "/type") == "InternalIP")
+        .map(|one| text(one, "/address"))
+}
+
+/// The object with its namespace, as people name it.
+pub(super) fn title(object: &Value) -> String {
+    format!("{}/{}", namespace(object), name(object))
+}

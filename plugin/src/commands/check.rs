@@ -1,0 +1,158 @@
+//! `check`: whether OpenSDN can be installed in a cluster and work there. What is checked is in `checks.rs`; here are
+//! the arguments and the code at the end.
+
+use std::ffi::OsStr;
+
+use clap::{Args, ValueEnum};
+use clap_complete::engine::{ArgValueCompleter, CompletionCandidate};
+
+use crate::checks::catalogue::{self, CHECKS};
+use crate::checks::report::{Checked, Outcome};
+use crate::checks::{Chosen, ask, judge};
+use crate::cli::Global;
+use crate::clients::AsksCluster;
+use crate::exit::{Exit, Failure};
+use crate::fail_on::FailOn;
+use crate::runtime::Runtime;
+use crate::snapshot::ask::Asker;
+use crate::ui::Ui;
+
+const EXAMPLES: &str = "\
+Examples:
+  # Can OpenSDN be installed here, and does what is there fit?
+  kubectl opensdn check
+
+  # All checks, with what they need; no cluster is asked
+  kubectl opensdn check --list
+
+  # Some of them, for CI
+  kubectl opensdn check --only K002,N101,S501 -o junit
+
+  # What is behind a check?
+  kubectl opensdn explain S501
+
+Nothing is created: it reads objects, and asks for your rights. What may not be read makes a check
+uncertain (?), which is no pass and no failure. Checks that need a pod on each node are skipped.
+
+Exit codes: 0 no check fails, 1 one does (as --fail-on says), 3 the cluster cannot be asked.";
+
+/// Arguments of `check`.
+#[derive(Debug, Args)]
+#[command(after_long_help = EXAMPLES)]
+pub(crate) struct CheckCommand {
+    /// Before an installation: the same checks, as none depends on what is installed.
+    #[arg(long)]
+    pre: bool,
+    /// Only these checks, by their ids.
+    #[arg(long, value_name = "ID", value_delimiter = ',', add = ArgValueCompleter::new(ids))]
+    only: Vec<String>,
+    /// All checks but these.
+    #[arg(long, value_name = "ID", value_delimiter = ',', add = ArgValueCompleter::new(ids))]
+    skip: Vec<String>,
+    /// Show all checks, how each finds out and how bad it is; the cluster is not asked.
+    #[arg(long, conflicts_with_all = ["only", "skip", "pre"])]
+    list: bool,
+    /// How bad it must be for exit code 1: error is what fails, warning what warns too, info also what is
+    /// uncertain.
+    #[arg(
+        long,
+        value_enum,
+        default_value_t,
+        value_name = "SEVERITY",
+        env = "KUBECTL_OPENSDN_CHECK_FAIL_ON",
+        hide_env = true
+    )]
+    fail_on: FailOn,
+    /// Exit with 0 whatever is found.
+    #[arg(long)]
+    exit_zero: bool,
+    #[command(flatten)]
+    _cluster: AsksCluster,
+    /// How the answer is written.
+    #[arg(short, long, value_enum, default_value_t, value_name = "FORMAT")]
+    output: Format,
+}
+
+/// How a report is written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// For people.
+    #[default]
+    Table,
+    /// The same with the checks that were skipped.
+    Wide,
+    /// One JSON document.
+    Json,
+    /// One YAML document.
+    Yaml,
+    /// JUnit's XML.
+    Junit,
+}
+
+impl CheckCommand {
+    pub(crate) fn asks_cluster(&self) -> bool {
+        !self.list
+    }
+
+    pub(crate) fn run(&self, global: &Global, ui: &mut Ui) -> Result<Exit, Failure> {
+        let layout = ui.layout();
+        if self.list {
+            let why = "with --list no cluster is asked";
+            global.cluster.must_be_absent(why, "leave one of them out")?;
+            let listed = catalogue::listed();
+            ui.answer(&listed, |out| listed.write(layout, out))?;
+            return Ok(Exit::Done);
+        }
+        if global.cluster.namespace.is_some() {
+            let message = "--namespace has no effect: checks are about the whole cluster";
+            return Err(Failure::usage(message, "leave it out"));
+        }
+        let chosen = Chosen { only: self.only.clone(), skip: self.skip.clone() };
+        if let Some(id) = chosen.unknown() {
+            let hint = "all checks: kubectl opensdn check --list";
+            return Err(Failure::usage(format!("there is no check {id}"), hint));
+        }
+        let runtime = Runtime::start(global)?;
+        let (client, server) = runtime.block_on(global.client_and_server())?;
+        ui.progress(&format!("asking {server}"));
+        let world = runtime.block_on(Box::pin(ask::world(&Asker::new(client), &server)))?;
+        let mut report = judge(&world, &chosen);
+        report.cluster = global.cluster.context_in_use();
+        report.server = Some(server);
+        match self.output {
+            Format::Junit => ui.write(|out| report.write_junit(|check| self.fails(check), out))?,
+            output => {
+                ui.answer(&report, |out| report.write(output == Format::Wide, layout, out))?
+            }
+        }
+        if let Some(first) = report.checks.iter().find(|check| check.result == Outcome::Fail) {
+            ui.hint(&format!("why, and what to do: kubectl opensdn explain {}", first.id));
+        }
+        let is_bad = report.checks.iter().any(|check| self.fails(check));
+        Ok(if is_bad && !self.exit_zero { Exit::Findings } else { Exit::Done })
+    }
+
+    fn fails(&self, check: &Checked) -> bool {
+        match check.result {
+            Outcome::Ok | Outcome::Skipped => false,
+            Outcome::Fail => true,
+            Outcome::Warn => self.fail_on != FailOn::Error,
+            Outcome::Uncertain => self.fail_on == FailOn::Info,
+        }
+    }
+}
+
+fn ids(current: &OsStr) -> Vec<CompletionCandidate> {
+    let current = current.to_string_lossy();
+    // Of a list the last one is being written.
+    let (before, last) =
+        current.rsplit_once(',').map_or(("", &*current), |(before, last)| (before, last));
+    let before = if before.is_empty() { String::new() } else { format!("{before},") };
+    let last = last.to_uppercase();
+    let fitting = CHECKS.iter().filter(|check| check.id.starts_with(&last));
+    fitting
+        .map(|check| {
+            CompletionCandidate::new(format!("{before}{}", check.id)).help(Some(check.title.into()))
+        })
+        .collect()
+}
