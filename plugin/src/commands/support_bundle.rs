@@ -1,0 +1,184 @@
+//! `support-bundle`: what a person who helps needs of a cluster, in one archive without secrets.
+
+use std::fs::OpenOptions;
+use std::io::BufWriter;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use clap::{Args, ValueHint};
+use k8s_openapi::jiff::Timestamp;
+use serde_json::Value;
+
+use crate::bundle::archive::Archive;
+use crate::bundle::collect::{self, Collected};
+use crate::bundle::plan::{self, Task};
+use crate::bundle::redact;
+use crate::bundle::report::{Failed, SupportBundle};
+use crate::cli::Global;
+use crate::clients::AsksCluster;
+use crate::exit::{Exit, Failure};
+use crate::output::{Answer, Output};
+use crate::runtime::Runtime;
+use crate::snapshot::ask::Asker;
+use crate::ui::Ui;
+use crate::{checks, status};
+
+const EXAMPLES: &str = "\
+Examples:
+  # Everything of the last day, into opensdn-support-TIME.tar
+  kubectl opensdn support-bundle
+
+  # What would be asked for
+  kubectl opensdn support-bundle --dry-run
+
+Data of Secrets is left out, and values that are called like secrets are replaced in objects, texts and
+logs. Look at what is in it before you send it: a secret that is called by another name is not known.
+
+Exit codes: 0 all is in it, 1 something could not be had (the archive is written), 2 it cannot be
+written, 3 the cluster cannot be asked.";
+
+/// Arguments of `support-bundle`.
+#[derive(Debug, Args)]
+#[command(after_long_help = EXAMPLES)]
+pub(crate) struct SupportBundleCommand {
+    /// The archive [default: opensdn-support-TIME.tar in this folder]. It must not exist.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    out: Option<PathBuf>,
+    /// How old what is in logs may be.
+    #[arg(long, value_name = "TIME", default_value = "24h", value_parser = opensdn_duration::parse)]
+    since: Duration,
+    /// Without logs.
+    #[arg(long)]
+    quick: bool,
+    /// Show what would be asked for; nothing is written.
+    #[arg(long)]
+    dry_run: bool,
+    #[command(flatten)]
+    _cluster: AsksCluster,
+    #[command(flatten)]
+    _output: Output,
+}
+
+impl SupportBundleCommand {
+    pub(crate) fn run(&self, global: &Global, ui: &mut Ui) -> Result<Exit, Failure> {
+        if global.cluster.namespace.is_some() {
+            let message = "--namespace has no effect: the namespaces of OpenSDN are meant";
+            return Err(Failure::usage(message, "leave it out"));
+        }
+        let runtime = Runtime::start(global)?;
+        let (client, server) = runtime.block_on(global.client_and_server())?;
+        let asker = Asker::new(client);
+        let managers = runtime.block_on(Box::pin(async {
+            asker.version(&server).await?;
+            Ok::<_, Failure>(asker.list("/apis/tf.tungsten.io/v1alpha1/managers").await)
+        }))?;
+        let lists = plan::lists(&plan::namespaces(managers.items()));
+        if self.dry_run {
+            let planned = lists.iter().map(|task| task.path.clone());
+            let logs =
+                Some("logs of every container of these pods".to_owned()).filter(|_| !self.quick);
+            let planned = planned.chain(logs).collect();
+            let report = SupportBundle { archive: None, files: vec![], failed: vec![], planned };
+            ui.answer(&report, |out| {
+                report.planned.iter().try_for_each(|path| writeln!(out, "{path}"))
+            })?;
+            return Ok(Exit::Done);
+        }
+        let now = Timestamp::now();
+        let name = format!("opensdn-support-{}", now.strftime("%Y%m%d-%H%M%S"));
+        let path = self.out.clone().unwrap_or_else(|| PathBuf::from(format!("{name}.tar")));
+        let file = create(&path)?;
+        let unwritable = |error: std::io::Error| unwritable(&path, &error);
+        let seconds = u64::try_from(now.as_second()).unwrap_or_default();
+        let mut archive = Archive::new(BufWriter::new(file), &name, seconds);
+        let mut failed = Vec::new();
+        ui.progress(&format!("asking {server} for {} lists", lists.len()));
+        for (file, content) in runtime.block_on(Box::pin(self.collect(&asker, lists, &server))) {
+            match content {
+                Ok(Some(content)) => archive.add(&file, &content).map_err(unwritable)?,
+                Ok(None) => {}
+                Err(why) => failed.push(Failed { path: file, why: redact::text(&why) }),
+            }
+        }
+        let files = archive.finish(&now.to_string(), &failed).map_err(unwritable)?;
+        let archive = Some(path.display().to_string());
+        let report = SupportBundle { archive, files, failed, planned: vec![] };
+        let bytes: usize = report.files.iter().map(|file| file.bytes).sum();
+        ui.answer(&report, |out| {
+            let (path, files) = (path.display(), report.files.len());
+            writeln!(
+                out,
+                "{path}  {files} files, {} KiB, {} could not be had",
+                bytes >> 10,
+                report.failed.len()
+            )
+        })?;
+        for one in &report.failed {
+            ui.note(&format!("not in it: {}: {}", one.path, one.why));
+        }
+        Ok(if report.failed.is_empty() { Exit::Done } else { Exit::Findings })
+    }
+}
+
+/// A file, and its content: none where there is nothing of the kind, else why not.
+type Answered = (String, Result<Option<Vec<u8>>, String>);
+
+impl SupportBundleCommand {
+    /// All that the archive shall have.
+    async fn collect(&self, asker: &Asker, lists: Vec<Task>, server: &str) -> Vec<Answered> {
+        let mut collected = collect::lists(asker, lists).await;
+        if !self.quick {
+            let pods: Vec<Value> = collected.iter().flat_map(pods_in).collect();
+            let logs = plan::logs(&pods, self.since.as_secs().max(1));
+            collected.extend(collect::logs(asker, logs).await);
+        }
+        let judged = Box::pin(judged(asker, server)).await;
+        let judged = judged.map(|(file, content)| (file.to_owned(), content.map(Some)));
+        collected.into_iter().map(|(task, content)| (task.file, content)).chain(judged).collect()
+    }
+}
+
+/// Only for this user: it says much of a cluster, if no secret.
+fn create(path: &Path) -> Result<std::fs::File, Failure> {
+    use std::os::unix::fs::OpenOptionsExt as _;
+    let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
+    file.map_err(|error| unwritable(path, &error))
+}
+
+fn unwritable(path: &Path, error: &std::io::Error) -> Failure {
+    let message = format!("{} cannot be written", path.display());
+    Failure::new(Exit::Usage, "unwritable-archive", message, "name another file: --out FILE")
+        .because(error)
+}
+
+/// The pods of a list that was collected.
+fn pods_in((task, content): &Collected) -> Vec<Value> {
+    let is_pods = task.file.ends_with("/pods.json");
+    let content = content.as_ref().ok().and_then(Option::as_ref).filter(|_| is_pods);
+    let list: Option<Value> = content.and_then(|content| serde_json::from_slice(content).ok());
+    match list.and_then(|mut list| list.get_mut("items").map(Value::take)) {
+        Some(Value::Array(items)) => items,
+        _ => Vec::new(),
+    }
+}
+
+/// What `status` and `check` say.
+async fn judged(asker: &Asker, server: &str) -> [(&'static str, Result<Vec<u8>, String>); 2] {
+    let scope = status::ask::Scope {
+        control_namespace: opensdn_deploy::names::NAMESPACE.to_owned(),
+        ..status::ask::Scope::default()
+    };
+    let world = Box::pin(status::ask::world(asker, &scope)).await;
+    let status = document(&status::assess(&world, Timestamp::now()));
+    let checks = match Box::pin(checks::ask::world(asker, server)).await {
+        Ok(world) => document(&checks::judge(&world, &checks::Chosen::default())),
+        Err(failure) => Err(failure.message),
+    };
+    [("status.json", status), ("check.json", checks)]
+}
+
+fn document<A: Answer>(answer: &A) -> Result<Vec<u8>, String> {
+    let mut value = serde_json::to_value(answer).map_err(|error| error.to_string())?;
+    redact::object(&mut value);
+    serde_json::to_vec_pretty(&value).map_err(|error| error.to_string())
+}
