@@ -1,6 +1,6 @@
 //! Every code that the product gives, with its explanation, known without running anything: what the
 //! built-in policies say (`policies/README.md`), the rules in the schemas (`crds/RULES.md`), the
-//! checks of AdmissionPolicies, and what `validate` says of texts and schemas. Both tables are generated and checked for being current, so the
+//! checks of AdmissionPolicies, what `validate` says of texts and schemas, and the checks of clusters. Both tables are generated and checked for being current, so the
 //! catalogue is what the policies and schemas are. Deliberately not here: the codes of policies that
 //! are not ours, which `policy explain` takes from the module itself.
 
@@ -8,6 +8,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 mod admission_policies;
+mod cluster_checks;
 mod reasons;
 mod table;
 mod words;
@@ -64,6 +65,8 @@ pub(crate) enum Finder {
     AdmissionPolicy,
     /// `validate`, of a text, a schema or a set of documents.
     Validate,
+    /// `check`, of a cluster.
+    Check,
 }
 
 /// What a finding does to a request.
@@ -93,7 +96,8 @@ pub(crate) fn all() -> Vec<Explanation> {
     let sources = table::policies(POLICIES)
         .chain(table::rules(RULES))
         .chain(admission_policies::meanings())
-        .chain(words::meanings());
+        .chain(words::meanings())
+        .chain(cluster_checks::meanings());
     for (code, mut meaning) in sources {
         meaning.sources = match meaning.found_by {
             Finder::Policy => {
@@ -101,7 +105,7 @@ pub(crate) fn all() -> Vec<Explanation> {
                     .to_vec()
             }
             Finder::Schema => sources_of_rule(code),
-            Finder::AdmissionPolicy | Finder::Validate => Vec::new(),
+            Finder::AdmissionPolicy | Finder::Validate | Finder::Check => Vec::new(),
         };
         match all.iter_mut().find(|known| known.code == code) {
             Some(known) => add(known, meaning),
@@ -139,6 +143,8 @@ pub(crate) fn normalized(text: &str) -> String {
     let digits = upper.strip_prefix("OSDN").unwrap_or(&upper).trim_start_matches(['-', '_', ' ']);
     if upper.starts_with("OSDN") || digits.starts_with(|first: char| first.is_ascii_digit()) {
         format!("OSDN{digits}")
+    } else if cluster_checks::is_id(&upper) {
+        upper
     } else {
         text.to_ascii_lowercase().replace(['_', ' '], "-")
     }

@@ -7,6 +7,7 @@ use crate::exit::{Exit, Failure};
 use crate::ui::Ui;
 
 pub(crate) mod audit;
+pub(crate) mod check;
 pub(crate) mod completion;
 pub(crate) mod config;
 pub(crate) mod diff;
@@ -17,6 +18,8 @@ pub(crate) mod man;
 pub(crate) mod policy;
 pub(crate) mod prune;
 pub(crate) mod render;
+pub(crate) mod status;
+pub(crate) mod support_bundle;
 pub(crate) mod uninstall;
 pub(crate) mod validate;
 pub(crate) mod version;
@@ -39,6 +42,13 @@ pub(crate) enum Command {
     /// Check manifests as a cluster would: schema, rules, policies, and duplicates between files.
     #[command(visible_alias = "lint")]
     Validate(validate::Validate),
+    /// Check whether OpenSDN can be installed in a cluster, and works there.
+    #[command(visible_alias = "doctor")]
+    Check(check::CheckCommand),
+    /// Show how OpenSDN is in a cluster, the cause of what is wrong first.
+    Status(status::Status),
+    /// Collect what a person who helps needs of a cluster, in one archive without secrets.
+    SupportBundle(support_bundle::SupportBundleCommand),
     /// Show what the policies say of what a cluster has stored, or what one would say if enforced.
     Audit(audit::Audit),
     /// Write, test, measure, review and ship policies of your own.
@@ -66,6 +76,9 @@ impl Command {
             Self::Prune(command) => command.run(global, ui),
             Self::Images(command) => command.run(ui),
             Self::Validate(command) => command.run(global, ui),
+            Self::Check(command) => command.run(global, ui),
+            Self::Status(command) => command.run(global, ui),
+            Self::SupportBundle(command) => command.run(global, ui),
             Self::Audit(command) => command.run(global, ui),
             Self::Policy(command) => command.run(global, ui),
             Self::Explain(command) => command.run(ui),
@@ -80,7 +93,8 @@ impl Command {
     pub(crate) fn asks_cluster(&self) -> bool {
         match self {
             Self::Validate(command) => command.asks_cluster(),
-            Self::Audit(_) => true,
+            Self::Audit(_) | Self::Status(_) | Self::SupportBundle(_) => true,
+            Self::Check(command) => command.asks_cluster(),
             Self::Policy(command) => command.asks_cluster(),
             Self::Version(command) => command.asks_cluster(),
             Self::Explain(_) | Self::Config(_) | Self::Completion(_) | Self::Man(_) => false,
@@ -97,7 +111,7 @@ impl Command {
 
     /// Whether it shows what is in all namespaces, so that kubectl's -A asks for what is done anyway.
     pub(crate) fn is_about_all_namespaces(&self) -> bool {
-        matches!(self, Self::Audit(_))
+        matches!(self, Self::Audit(_) | Self::Check(_) | Self::Status(_) | Self::SupportBundle(_))
     }
 
     /// Whether it reads the configuration as its own subject.

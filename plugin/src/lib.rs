@@ -6,7 +6,9 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 mod atomic_write;
+mod bundle;
 mod catalogue;
+mod checks;
 mod cli;
 mod clients;
 mod commands;
@@ -22,6 +24,8 @@ mod plugins;
 mod policy;
 mod runtime;
 mod schemas;
+mod snapshot;
+mod status;
 mod ui;
 
 pub use cli::{Cli, Color, Global, Progress};

@@ -20,6 +20,8 @@ pub(crate) struct Published {
 /// Every kind, by name.
 pub(crate) const PUBLISHED: &[Published] = &[
     of::<commands::audit::AuditFindings>(),
+    of::<crate::checks::report::CheckCatalogue>(),
+    of::<crate::checks::report::CheckReport>(),
     of::<commands::config::set::ConfigChange>(),
     of::<commands::config::path::ConfigPath>(),
     of::<commands::config::view::ConfigView>(),
@@ -35,6 +37,8 @@ pub(crate) const PUBLISHED: &[Published] = &[
     of::<commands::policy::new::PolicyProject>(),
     of::<crate::policy::evaluation::PolicyRun>(),
     of::<crate::policy::test_report::PolicyTest>(),
+    of::<crate::status::report::StatusReport>(),
+    of::<crate::bundle::report::SupportBundle>(),
     of::<commands::uninstall::Uninstallation>(),
     of::<opensdn_validate::report::ValidationReport>(),
     file::<opensdn_deploy::Values>(),

@@ -31,7 +31,7 @@ The codes of a policy that is not built in are in its module: kubectl opensdn po
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Explain {
-    /// The codes, such as OSDN1202, 1202 or schema-type; without one all are listed.
+    /// The codes, such as OSDN1202, 1202, schema-type, or the id of a check; without one all are listed.
     #[arg(value_name = "CODE", add = ArgValueCompleter::new(codes))]
     codes: Vec<String>,
     /// Print the JSON Schema of this kind of answer instead.
@@ -215,6 +215,7 @@ fn finder(meaning: &Meaning) -> String {
         Finder::Schema => "by the schema, in the API server".to_owned(),
         Finder::AdmissionPolicy => "by the webhook, about an AdmissionPolicy".to_owned(),
         Finder::Validate => "by validate, of a text, a schema or a set of documents".to_owned(),
+        Finder::Check => "by check, of a cluster: what has to be so".to_owned(),
     }
 }
 

@@ -1,0 +1,121 @@
+//! `kubectl opensdn check` of a real control plane: of a good cluster, of one with something wrong, by a user with few
+//! rights. What each check makes of its worlds is tested in the plugin.
+
+#![allow(clippy::indexing_slicing, reason = "JSON of a test, and the line says where")]
+
+use opensdn_testing::Outcome;
+use opensdn_testing::installer::install_crds;
+use opensdn_testing::kubectl::{kubectl, send};
+use opensdn_testing::sandbox::{Sandbox, User};
+use serde_json::{Value, json};
+
+use crate::operator::LABEL;
+use crate::plugin_status::{document, plugin};
+
+fn check<'a>(report: &'a Value, id: &str) -> &'a Value {
+    let mut all = report["checks"].as_array().into_iter().flatten();
+    all.find(|one| one["id"] == id).unwrap_or(&Value::Null)
+}
+
+/// Of what the user `checker` has created only reviews are there, which are stored nowhere.
+fn writes_nothing(sandbox: &Sandbox) -> Outcome {
+    let log = std::fs::read_to_string(sandbox.audit_log())?;
+    let events = log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let mine = events.filter(|event| event["user"]["username"] == "checker");
+    let wrote = mine.filter(|event| {
+        let resource = event["objectRef"]["resource"].as_str().unwrap_or_default();
+        !["get", "list"].contains(&event["verb"].as_str().unwrap_or_default())
+            && !resource.ends_with("reviews")
+    });
+    assert_eq!(
+        wrote.map(|event| event["requestURI"].clone()).collect::<Vec<_>>(),
+        Vec::<Value>::new()
+    );
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_good_cluster_passes_and_what_is_wrong_in_it_is_found() -> Outcome {
+    let sandbox = Sandbox::builder().simulated_nodes(3).start().await?;
+    kubectl(&sandbox, &["label", "nodes", "--all", LABEL]).await?.success();
+    let admin = sandbox.kubeconfig_for(&User::new("checker").in_group("system:masters"))?;
+    let (report, code) = document(&admin, &["check", "--pre"])?;
+    assert_eq!((&report["summary"]["failed"], code), (&json!(0), 0), "{report:#}");
+    for id in [
+        "K001", "K002", "K003", "K004", "K005", "K007", "K008", "N101", "N102", "N105", "P202",
+        "C401", "S501",
+    ] {
+        assert_eq!(check(&report, id)["result"], "ok", "{:#}", check(&report, id));
+    }
+    let probe = check(&report, "P201");
+    assert!(
+        probe["message"].as_str().is_some_and(|text| text.contains("needs --probe")),
+        "{probe:#}"
+    );
+    writes_nothing(&sandbox)?;
+
+    install_crds(&sandbox.client()?, &opensdn_crds::all()).await?;
+    kubectl(&sandbox, &["create", "namespace", "tf"]).await?.success();
+    kubectl(&sandbox, &["label", "namespace", "tf", "pod-security.kubernetes.io/enforce=baseline"])
+        .await?
+        .success();
+    let manager = json!({"apiVersion": "tf.tungsten.io/v1alpha1", "kind": "Manager", "metadata": {"name": "cluster1", "namespace": "tf"},
+        "spec": {"commonConfiguration": {"nodeSelector": {"node-role.kubernetes.io/master": ""}},
+            "services": {"vrouters": [{"metadata": {"name": "v"}, "spec": {"serviceConfiguration": {}}}],
+                "kubemanager": {"metadata": {"name": "k"}, "spec": {"serviceConfiguration": {"podSubnet": "10.91.0.0/16"}}}}}});
+    send(&sandbox, &["create"], &manager).await?.success();
+    let (report, code) = document(&admin, &["check"])?;
+    assert_eq!(code, 1, "{report:#}");
+    let failed =
+        report["checks"].as_array().into_iter().flatten().filter(|one| one["result"] == "fail");
+    let failed: Vec<&str> = failed.filter_map(|one| one["id"].as_str()).collect();
+    assert_eq!(failed, ["K006", "N101", "S501"], "{report:#}");
+    // The fix of a check is a command that puts it right.
+    let fix = check(&report, "K006")["fix"].as_str().unwrap_or_default().to_owned();
+    let words: Vec<&str> = fix.split(' ').skip(1).collect();
+    kubectl(&sandbox, &words).await?.success();
+    let fix = check(&report, "N101")["fix"].as_str().unwrap_or_default().to_owned();
+    let words: Vec<&str> = fix.split(' ').skip(1).collect();
+    kubectl(&sandbox, &words).await?.success();
+    let (report, _) = document(&admin, &["check", "--only", "K006,N101,S501"])?;
+    let results: Vec<&Value> =
+        ["K006", "N101", "S501"].map(|id| &check(&report, id)["result"]).into();
+    assert_eq!(results, ["ok", "ok", "fail"], "{report:#}");
+
+    let output = plugin(&admin, &["check"])?;
+    let text = String::from_utf8(output.stdout)?;
+    assert_eq!(output.status.code(), Some(1));
+    assert!(!text.contains('\u{1b}') && text.contains("  FAIL  S501  "), "{text}");
+    let junit = plugin(&admin, &["check", "--only", "S501,K001", "-o", "junit"])?;
+    let junit = String::from_utf8(junit.stdout)?;
+    assert!(junit.contains(r#"tests="2" failures="1""#), "{junit}");
+    assert_eq!(plugin(&admin, &["check", "--exit-zero"])?.status.code(), Some(0));
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_user_without_rights_learns_which_are_missing_and_nothing_else_is_claimed() -> Outcome {
+    let sandbox = Sandbox::builder().only_api_server().start().await?;
+    install_crds(&sandbox.client()?, &opensdn_crds::all()).await?;
+    let bob = sandbox.kubeconfig_for(&User::new("bob"))?;
+    let (report, code) = document(&bob, &["check"])?;
+    assert_eq!(code, 1, "{report:#}");
+    for one in report["checks"].as_array().into_iter().flatten() {
+        let id = one["id"].as_str().unwrap_or_default();
+        let expected: &[&str] = match id {
+            "K001" => &["ok"],
+            "K003" => &["fail"],
+            _ => &["uncertain", "skipped"],
+        };
+        assert!(expected.contains(&one["result"].as_str().unwrap_or_default()), "{one:#}");
+    }
+    let rights = check(&report, "K003")["message"].as_str().unwrap_or_default().to_owned();
+    assert!(rights.contains("rights are missing: "), "{rights}");
+    assert_eq!(document(&bob, &["check", "--skip", "K003"])?.1, 0);
+    assert_eq!(document(&bob, &["check", "--skip", "K003", "--fail-on", "info"])?.1, 1);
+    let output = plugin(&bob, &["check", "--only", "K999"])?;
+    assert_eq!(output.status.code(), Some(2), "{}", String::from_utf8_lossy(&output.stderr));
+    let output = plugin(&bob, &["check", "--server", "https://127.0.0.1:1"])?;
+    assert_eq!((output.status.code(), output.stdout.len()), (Some(3), 0));
+    Ok(())
+}
