@@ -139,7 +139,8 @@ impl StatusReport {
         });
         let around = self.around.iter().map(|part| {
             let word = part.state.map_or("-", Word::text);
-            (part.name.clone(), format!("{} {word} {}", part.ready.text(), part.message))
+            let ready = part.ready.ready.map(|_| part.ready.text() + " ").unwrap_or_default();
+            (part.name.clone(), format!("{ready}{word} {}", part.message))
         });
         let all = [("OpenSDN".to_owned(), self.state.word().to_owned())];
         let lines = all.into_iter().chain(parts).chain(around);

@@ -402,3 +402,18 @@ fn nothing_of_a_cluster_is_obeyed_by_a_terminal() {
     let text = String::from_utf8(out).unwrap();
     assert!(!text.contains("\u{1b}[2J") && !text.contains('\u{9b}'), "{text:?}");
 }
+
+#[test]
+fn what_a_watch_compares_has_a_line_for_each_part() {
+    let lines = said(&world(vec![up("Redis")])).lines();
+    let lines: Vec<String> = lines.iter().map(|(key, line)| format!("{key}: {line}")).collect();
+    assert_eq!(
+        lines,
+        [
+            "OpenSDN: active",
+            "Redis tf/redis1: 3/3 active",
+            "operator: - not installed",
+            "webhook: - not installed"
+        ]
+    );
+}
