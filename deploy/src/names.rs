@@ -56,4 +56,6 @@ pub mod operator {
     pub const USER: &str = "system:serviceaccount:opensdn-operator:opensdn-operator";
     /// The Lease of the replica that acts.
     pub const LEADER_LEASE: &str = "opensdn-operator";
+    /// The ConfigMap of a namespace with the certificates that its pods trust.
+    pub const TRUST: &str = "csr-signer-ca";
 }

@@ -41,7 +41,7 @@ pub const GIVEN_CA_CERTIFICATE: &str = "ca-bundle.crt";
 /// Its key.
 pub const GIVEN_CA_KEY: &str = "ca-priv-key.pem";
 /// The ConfigMap of a namespace with the certificates that are trusted.
-pub const TRUST: &str = "csr-signer-ca";
+pub const TRUST: &str = opensdn_deploy::names::operator::TRUST;
 /// Its annotation with the time at which its bundle was published.
 pub const PUBLISHED: &str = "opensdn.io/published-at";
 /// The end of the names of Secrets with the certificates of pods.

@@ -7,6 +7,7 @@ use crate::exit::{Exit, Failure};
 use crate::ui::Ui;
 
 pub(crate) mod audit;
+pub(crate) mod certs;
 pub(crate) mod check;
 pub(crate) mod completion;
 pub(crate) mod config;
@@ -47,6 +48,8 @@ pub(crate) enum Command {
     Check(check::CheckCommand),
     /// Show how OpenSDN is in a cluster, the cause of what is wrong first.
     Status(status::Status),
+    /// Show the certificates of OpenSDN in a cluster, and which of them need care.
+    Certs(certs::Certs),
     /// Collect what a person who helps needs of a cluster, in one archive without secrets.
     SupportBundle(support_bundle::SupportBundleCommand),
     /// Show what the policies say of what a cluster has stored, or what one would say if enforced.
@@ -78,6 +81,7 @@ impl Command {
             Self::Validate(command) => command.run(global, ui),
             Self::Check(command) => command.run(global, ui),
             Self::Status(command) => command.run(global, ui),
+            Self::Certs(command) => command.run(global, ui),
             Self::SupportBundle(command) => command.run(global, ui),
             Self::Audit(command) => command.run(global, ui),
             Self::Policy(command) => command.run(global, ui),
@@ -93,7 +97,7 @@ impl Command {
     pub(crate) fn asks_cluster(&self) -> bool {
         match self {
             Self::Validate(command) => command.asks_cluster(),
-            Self::Audit(_) | Self::Status(_) | Self::SupportBundle(_) => true,
+            Self::Audit(_) | Self::Certs(_) | Self::Status(_) | Self::SupportBundle(_) => true,
             Self::Check(command) => command.asks_cluster(),
             Self::Policy(command) => command.asks_cluster(),
             Self::Version(command) => command.asks_cluster(),
@@ -111,7 +115,14 @@ impl Command {
 
     /// Whether it shows what is in all namespaces, so that kubectl's -A asks for what is done anyway.
     pub(crate) fn is_about_all_namespaces(&self) -> bool {
-        matches!(self, Self::Audit(_) | Self::Check(_) | Self::Status(_) | Self::SupportBundle(_))
+        matches!(
+            self,
+            Self::Audit(_)
+                | Self::Certs(_)
+                | Self::Check(_)
+                | Self::Status(_)
+                | Self::SupportBundle(_)
+        )
     }
 
     /// Whether it reads the configuration as its own subject.

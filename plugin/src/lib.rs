@@ -8,6 +8,7 @@ use std::process::ExitCode;
 mod atomic_write;
 mod bundle;
 mod catalogue;
+mod certificates;
 mod checks;
 mod cli;
 mod clients;

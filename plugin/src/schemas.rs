@@ -20,6 +20,7 @@ pub(crate) struct Published {
 /// Every kind, by name.
 pub(crate) const PUBLISHED: &[Published] = &[
     of::<commands::audit::AuditFindings>(),
+    of::<crate::certificates::CertificatesReport>(),
     of::<crate::checks::report::CheckCatalogue>(),
     of::<crate::checks::report::CheckReport>(),
     of::<commands::config::set::ConfigChange>(),

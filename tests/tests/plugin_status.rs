@@ -107,6 +107,7 @@ async fn of_a_manager_that_the_operator_looks_after_status_says_what_works_and_w
     assert_eq!(report["causes"], json!([]));
 
     as_text(&kubeconfig)?;
+    certificates_are_good(&kubeconfig)?;
 
     // ZooKeeper has no node any more; what needs it waits, and only it is the cause.
     let mut degraded = manager(&["Redis", "Zookeeper", "Cassandra", "Rabbitmq", "Config"]);
@@ -272,5 +273,18 @@ async fn what_a_user_may_not_read_is_a_question_mark_and_the_rest_is_shown() -> 
     let answer: Value = serde_json::from_slice(&output.stdout)?;
     assert_eq!((&answer["kind"], output.status.code()), (&json!("Error"), Some(3)), "{answer:#}");
     assert_eq!(plugin(&bob, &["status", "no-such-component"])?.status.code(), Some(2));
+    Ok(())
+}
+
+/// Redis has one for each node, of the CA that the operator has made.
+fn certificates_are_good(kubeconfig: &Path) -> Outcome {
+    let (report, code) = document(kubeconfig, &["certs", "status"])?;
+    let all = report["certificates"].as_array().ok_or("no certificates")?;
+    let of = |user: &str| all.iter().filter(|one| one["usedBy"] == user).count();
+    assert_eq!((code, of("Redis redis1"), of("CA")), (0, 3, 1), "{report:#}");
+    assert!(all.iter().all(|one| one["state"] == "ok" && one["issuer"] != ""), "{report:#}");
+    let shown = plugin(kubeconfig, &["certs", "status"])?;
+    let shown = String::from_utf8(shown.stdout)?;
+    assert!(shown.starts_with("STATE") && !shown.contains("BEGIN"), "{shown}");
     Ok(())
 }

@@ -1,0 +1,84 @@
+//! The certificates as a table, the worst first.
+
+use std::io::{self, Write};
+
+use opensdn_validate::report::one_line;
+
+use super::{CertificateStatus, CertificatesReport, State};
+use crate::ui::style;
+
+const HEAD: [&str; 6] = ["STATE", "DAYS", "SECRET", "KEY", "USED BY", "ISSUER"];
+
+impl CertificatesReport {
+    /// Writes it.
+    pub(crate) fn write(&self, out: &mut dyn Write) -> io::Result<()> {
+        if self.certificates.is_empty() {
+            let what = if self.not_read.is_empty() {
+                "there are no certificates of OpenSDN in this cluster"
+            } else {
+                "no certificate could be read"
+            };
+            return writeln!(out, "{what}");
+        }
+        let rows: Vec<[String; 6]> = self.certificates.iter().map(cells).collect();
+        let widths: Vec<usize> = (0..HEAD.len())
+            .map(|column| {
+                let cells = rows.iter().filter_map(|row| row.get(column));
+                let longest = cells.map(|cell| cell.chars().count()).max().unwrap_or_default();
+                longest.max(HEAD.get(column).map_or(0, |head| head.len()))
+            })
+            .collect();
+        line(&HEAD.map(str::to_owned), &widths, None, out)?;
+        for (row, one) in rows.iter().zip(&self.certificates) {
+            line(row, &widths, Some(one.state), out)?;
+        }
+        Ok(())
+    }
+}
+
+fn cells(one: &CertificateStatus) -> [String; 6] {
+    [
+        word(one.state).to_owned(),
+        one.days.map_or_else(|| "?".to_owned(), |days| days.to_string()),
+        one_line(&format!("{}/{}", one.namespace, one.secret)),
+        one_line(&one.key),
+        one_line(&one.used_by),
+        one_line(&one.issuer),
+    ]
+}
+
+fn line(
+    cells: &[String; 6],
+    widths: &[usize],
+    state: Option<State>,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let mut text = String::new();
+    for (column, (cell, width)) in cells.iter().zip(widths).enumerate() {
+        let filled = format!("{cell:width$}  ");
+        match state.map(style_of).filter(|_| column == 0) {
+            Some(style) => text.push_str(&format!("{style}{filled}{style:#}")),
+            None => text.push_str(&filled),
+        }
+    }
+    writeln!(out, "{}", text.trim_end())
+}
+
+fn style_of(state: State) -> anstyle::Style {
+    match state {
+        State::Ok => style::GOOD,
+        State::Late => style::WARNING,
+        _ => style::ERROR,
+    }
+}
+
+fn word(state: State) -> &'static str {
+    match state {
+        State::Expired => "expired",
+        State::Untrusted => "untrusted",
+        State::Unreadable => "unreadable",
+        State::Urgent => "urgent",
+        State::Late => "late",
+        State::Ok => "ok",
+    }
+}
