@@ -276,12 +276,12 @@ async fn what_a_user_may_not_read_is_a_question_mark_and_the_rest_is_shown() -> 
     Ok(())
 }
 
-/// Redis has one for each node, of the CA that the operator has made.
+/// Redis has two for each node, as a server and as a client, of the CA that the operator has made.
 fn certificates_are_good(kubeconfig: &Path) -> Outcome {
     let (report, code) = document(kubeconfig, &["certs", "status"])?;
     let all = report["certificates"].as_array().ok_or("no certificates")?;
     let of = |user: &str| all.iter().filter(|one| one["usedBy"] == user).count();
-    assert_eq!((code, of("Redis redis1"), of("CA")), (0, 3, 1), "{report:#}");
+    assert_eq!((code, of("Redis redis1"), of("CA")), (0, 6, 1), "{report:#}");
     assert!(all.iter().all(|one| one["state"] == "ok" && one["issuer"] != ""), "{report:#}");
     let shown = plugin(kubeconfig, &["certs", "status"])?;
     let shown = String::from_utf8(shown.stdout)?;

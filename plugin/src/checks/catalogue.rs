@@ -206,7 +206,7 @@ pub(crate) static CHECKS: &[Check] = &[
         (KubernetesApi, Api, Fatal),
         "no other tool manages an installation of OpenSDN here",
         "Two tools that manage one object change it in turns, and pods are restarted each time.",
-        "kubectl get deployment -n opensdn-operator opensdn-operator -o yaml --show-managed-fields",
+        "kubectl opensdn install --adopt --dry-run=server",
         Some(owners::owners),
     ),
     check(

@@ -13,6 +13,11 @@ use crate::runtime::Runtime;
 use crate::snapshot::ask::Asker;
 use crate::ui::Ui;
 
+const GROUP_EXAMPLES: &str = "\
+Examples:
+  # Which certificate ends first?
+  kubectl opensdn certs status";
+
 const EXAMPLES: &str = "\
 Examples:
   # Which certificate ends first, and is each issued by a CA that the pods trust?
@@ -21,17 +26,19 @@ Examples:
   # For a script: those that end within two months
   kubectl opensdn certs status -o json | jq '.certificates[] | select(.days < 60)'
 
-States: ok; late, with less than 60 days, though the operator renews at two thirds of a year; urgent, with less than 14;
-expired; untrusted, where none of the CAs issued it that the pods of its namespace trust; unreadable.
+States: ok; late, with less than 60 days, though the operator renews at two thirds of a year;
+urgent, with less than 14; expired; untrusted, where none of the CAs issued it that the pods of its
+namespace trust; unreadable.
 
-It reads the Secrets that the operator has made and that of the webhook's CA; keys are not kept. The operator renews
-certificates by itself. To replace a CA now: kubectl annotate -n NAMESPACE secret/opensdn-ca opensdn.io/rotate-ca=now
+It reads the Secrets that the operator has made and that of the webhook's CA; keys are not kept.
+The operator renews certificates by itself. To replace a CA now:
+  kubectl annotate -n NAMESPACE secret/opensdn-ca opensdn.io/rotate-ca=now
 
 Exit codes: 0 none needs care, 1 one is urgent or worse, 3 nothing could be read.";
 
 /// Arguments of `certs`.
 #[derive(Debug, Args)]
-#[command(arg_required_else_help = true)]
+#[command(arg_required_else_help = true, after_help = GROUP_EXAMPLES)]
 pub(crate) struct Certs {
     #[command(subcommand)]
     what: What,

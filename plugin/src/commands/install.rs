@@ -283,7 +283,7 @@ fn interrupted(stage: Stage) -> Failure {
         Stage::Waiting => (
             "detached",
             "detached: all is applied, and the cluster continues by itself",
-            "the same command waits again",
+            "kubectl opensdn status -w shows the rest",
         ),
     };
     Failure::new(Exit::Interrupted, code, message, hint)
