@@ -42,12 +42,17 @@ impl World {
         kubectl::send(&self.cluster, arguments, &object).await
     }
 
-    /// The manifest with the test's namespace instead of its own, as a file.
+    /// The manifest with the test's namespace instead of its own, and on nodes of the test's own: two clusters do not
+    /// share nodes. As a file.
     fn manifest(&self, path: &str) -> Result<NamedTempFile, Failed> {
         let text = std::fs::read_to_string(Path::new(DEPLOY).join(path))?;
         let mut file = NamedTempFile::with_suffix(".yaml")?;
         let namespace = format!("namespace: {}", self.namespace);
-        file.write_all(text.replace("namespace: tf", &namespace).as_bytes())?;
+        let text = text.replace("namespace: tf", &namespace).replace(
+            "node-role.kubernetes.io/control-plane: \"\"",
+            &format!("example.org/nodes-of: {}", self.namespace),
+        );
+        file.write_all(text.as_bytes())?;
         Ok(file)
     }
 

@@ -34,7 +34,7 @@ async fn says(client: &Client, key: &str) -> Result<(String, Option<String>, boo
 async fn objects_that_say_the_same_share_a_key_and_another_value_is_refused() -> Outcome {
     let client = client().await?;
     let claims = claims(&client, GRACE);
-    let key = "11.0.0.1:80";
+    let key = "198.51.100.1:80";
     let is = |name: &str, shared| (name.to_owned(), Some("x".to_owned()), shared);
     ask(&claims, "a", key, "x").await?.commit();
     assert_eq!(says(&client, key).await?, is("a", false));
@@ -70,7 +70,7 @@ async fn objects_that_say_the_same_share_a_key_and_another_value_is_refused() ->
 async fn who_has_a_key_alone_may_say_something_else_of_it() -> Outcome {
     let client = client().await?;
     let claims = claims(&client, GRACE);
-    let key = "11.0.0.2:80";
+    let key = "198.51.100.2:80";
     ask(&claims, "alone", key, "x").await?.commit();
     ask(&claims, "alone", key, "y").await?.commit();
     assert_eq!(says(&client, key).await?, ("alone".into(), Some("y".into()), false));
@@ -90,7 +90,7 @@ async fn of_takers_with_two_values_at_three_replicas_all_winners_have_one() -> O
         let claims = replicas[number % 3].clone();
         let value = if number % 2 == 0 { "even" } else { "odd" };
         tokio::spawn(async move {
-            let taken = ask(&claims, &format!("sharer-{number}"), "11.0.0.3:80", value).await;
+            let taken = ask(&claims, &format!("sharer-{number}"), "198.51.100.3:80", value).await;
             (value, taken.map(ClaimGuard::commit))
         })
     });
@@ -103,7 +103,7 @@ async fn of_takers_with_two_values_at_three_replicas_all_winners_have_one() -> O
             (_, lost) => assert!(!conflicts(lost)?.is_empty()),
         }
     }
-    let (_, value, _) = says(&client, "11.0.0.3:80").await?;
+    let (_, value, _) = says(&client, "198.51.100.3:80").await?;
     assert!(!winners.is_empty());
     assert!(winners.iter().all(|winner| Some(*winner) == value.as_deref()), "{winners:?}");
     Ok(())
