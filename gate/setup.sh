@@ -139,6 +139,12 @@ report_apis() {
     stop "the kinds of reports were not fetched" "tests/report-apis/fetch.sh"
 }
 
+# The registry that images are copied to and from.
+registry() {
+  tests/registry/build.sh 2>&1 >/dev/null | announced "building a registry for tests (once)" ||
+    stop "the tests' registry was not built" "tests/registry/build.sh"
+}
+
 # Real nodes and images for them are for root on a machine with apt; elsewhere the lab's tests are
 # left out, and `opensdn-sandbox lab-check` says why.
 is_root_with_apt() { [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; }
@@ -218,7 +224,7 @@ for what in "$@"; do
   case $what in
     cluster) control_plane "${OPENSDN_KUBERNETES:-1.35}" ;;
     gate)
-      cargo_deny && cargo_nextest && mdbook && report_apis
+      cargo_deny && cargo_nextest && mdbook && report_apis && registry
       ! { is_ci && is_root_with_apt; } || lab || step "going on without real nodes"
       ;;
     lab) lab ;;

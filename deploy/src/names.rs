@@ -58,4 +58,9 @@ pub mod operator {
     pub const LEADER_LEASE: &str = "opensdn-operator";
     /// The ConfigMap of a namespace with the certificates that its pods trust.
     pub const TRUST: &str = "csr-signer-ca";
+    /// The Secret of a namespace with a CA that a user gives.
+    pub const GIVEN_CA_SECRET: &str = "contrail-ca-certificate";
+    /// Annotation of a Secret with certificates: those that were issued before this time (RFC 3339) are issued again, in
+    /// turn.
+    pub const RENEW: &str = "opensdn.io/renew-issued-before";
 }

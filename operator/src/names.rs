@@ -27,6 +27,8 @@ pub const ADDRESSES: &str = "opensdn.io/addresses";
 
 /// Annotation by which no pod of a component runs, or of all of a Manager; what they have stored stays.
 pub const STOPPED: &str = "opensdn.io/stopped";
+/// Annotation of a Secret with certificates: those that were issued before this time (RFC 3339) are issued again, in turn.
+pub const RENEW: &str = opensdn_deploy::names::operator::RENEW;
 /// Annotation of a Manager with what may be deleted, as `Kind/name`, with commas between.
 pub const CONFIRM_LOSS: &str = "opensdn.io/confirm-loss";
 /// Annotation of an object without a controller with the name of the Manager that may have it.
@@ -35,7 +37,7 @@ pub const ADOPT: &str = "opensdn.io/adopt";
 /// The Secret of a namespace with the CA that the operator made.
 pub const CA_SECRET: &str = "opensdn-ca";
 /// The Secret of a namespace with the CA that a user gives: tf-operator's.
-pub const GIVEN_CA_SECRET: &str = "contrail-ca-certificate";
+pub const GIVEN_CA_SECRET: &str = opensdn_deploy::names::operator::GIVEN_CA_SECRET;
 /// Its certificate, with others that are to be trusted.
 pub const GIVEN_CA_CERTIFICATE: &str = "ca-bundle.crt";
 /// Its key.

@@ -17,6 +17,7 @@ use crate::output::Answer;
 use crate::snapshot::{Read, list, name, namespace, text};
 
 pub(crate) mod ask;
+pub(crate) mod renew;
 mod text;
 
 const DAY: i64 = 86_400;
@@ -193,6 +194,14 @@ fn owner(secret: &Value) -> String {
     owner.map_or_else(String::new, |owner| {
         format!("{} {}", text(owner, "/kind"), text(owner, "/name"))
     })
+}
+
+/// Whether it is the Secret of a CA.
+fn is_ca_secret(secret: &Value) -> bool {
+    secret
+        .pointer("/data")
+        .and_then(Value::as_object)
+        .is_some_and(|data| data.contains_key("ca.crt"))
 }
 
 /// By the names, and by the keys where both say which: CAs of one name differ by these.

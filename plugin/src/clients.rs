@@ -7,6 +7,7 @@ use clap::{Args, ValueHint};
 use kube::{Client, Config, config::KubeConfigOptions};
 
 use crate::cli::Global;
+use crate::completion::objects::completer;
 use crate::exit::{Exit, Failure};
 
 mod kubeconfig;
@@ -29,7 +30,7 @@ pub struct ClusterFlags {
     #[arg(long, global = true, hide_short_help = true, value_name = "NAME", add = kubeconfig::completer("users"))]
     pub user: Option<String>,
     /// The namespace, instead of the context's.
-    #[arg(short, long, global = true, hide_short_help = true, value_name = "NAME")]
+    #[arg(short, long, global = true, hide_short_help = true, value_name = "NAME", add = completer("/api/v1/namespaces"))]
     pub namespace: Option<String>,
     /// Address of the API server.
     #[arg(short, long, global = true, hide_short_help = true, value_name = "URL", value_hint = ValueHint::Url)]
@@ -198,7 +199,14 @@ impl Global {
     /// # Errors
     /// As for [`Self::client`].
     pub async fn client_and_server(&self) -> Result<(Client, String), Failure> {
-        let config = self.cluster.config().await?;
+        self.cluster.client_and_server().await
+    }
+}
+
+impl ClusterFlags {
+    /// As [`Global::client_and_server`].
+    pub(crate) async fn client_and_server(&self) -> Result<(Client, String), Failure> {
+        let config = self.config().await?;
         let server = config.cluster_url.to_string().trim_end_matches('/').to_owned();
         match Client::try_from(config) {
             Ok(client) => Ok((client, server)),

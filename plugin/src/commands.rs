@@ -15,6 +15,7 @@ pub(crate) mod diff;
 pub(crate) mod explain;
 pub(crate) mod images;
 pub(crate) mod install;
+pub(crate) mod logs;
 pub(crate) mod man;
 pub(crate) mod policy;
 pub(crate) mod prune;
@@ -38,7 +39,7 @@ pub(crate) enum Command {
     Uninstall(uninstall::Uninstall),
     /// Delete what an earlier install has left and the present one does not have.
     Prune(prune::Prune),
-    /// List the images that an installation needs.
+    /// List, save, load and copy the images that an installation needs.
     Images(images::Images),
     /// Check manifests as a cluster would: schema, rules, policies, and duplicates between files.
     #[command(visible_alias = "lint")]
@@ -48,7 +49,9 @@ pub(crate) enum Command {
     Check(check::CheckCommand),
     /// Show how OpenSDN is in a cluster, the cause of what is wrong first.
     Status(status::Status),
-    /// Show the certificates of OpenSDN in a cluster, and which of them need care.
+    /// Show what the pods of a component have written, as one log.
+    Logs(logs::Logs),
+    /// Show the certificates of OpenSDN in a cluster, and have them renewed.
     Certs(certs::Certs),
     /// Collect what a person who helps needs of a cluster, in one archive without secrets.
     SupportBundle(support_bundle::SupportBundleCommand),
@@ -77,10 +80,11 @@ impl Command {
             Self::Diff(command) => command.run(global, ui),
             Self::Uninstall(command) => command.run(global, ui),
             Self::Prune(command) => command.run(global, ui),
-            Self::Images(command) => command.run(ui),
+            Self::Images(command) => command.run(global, ui),
             Self::Validate(command) => command.run(global, ui),
             Self::Check(command) => command.run(global, ui),
             Self::Status(command) => command.run(global, ui),
+            Self::Logs(command) => command.run(global, ui),
             Self::Certs(command) => command.run(global, ui),
             Self::SupportBundle(command) => command.run(global, ui),
             Self::Audit(command) => command.run(global, ui),
@@ -97,7 +101,11 @@ impl Command {
     pub(crate) fn asks_cluster(&self) -> bool {
         match self {
             Self::Validate(command) => command.asks_cluster(),
-            Self::Audit(_) | Self::Certs(_) | Self::Status(_) | Self::SupportBundle(_) => true,
+            Self::Audit(_)
+            | Self::Certs(_)
+            | Self::Logs(_)
+            | Self::Status(_)
+            | Self::SupportBundle(_) => true,
             Self::Check(command) => command.asks_cluster(),
             Self::Policy(command) => command.asks_cluster(),
             Self::Version(command) => command.asks_cluster(),
@@ -120,6 +128,7 @@ impl Command {
             Self::Audit(_)
                 | Self::Certs(_)
                 | Self::Check(_)
+                | Self::Logs(_)
                 | Self::Status(_)
                 | Self::SupportBundle(_)
         )

@@ -10,6 +10,8 @@ use std::path::Path;
 
 use clap_complete::engine::{CompletionCandidate, complete};
 
+pub(crate) mod objects;
+
 /// The name under which kubectl runs this program for completion.
 pub(crate) const PROGRAM: &str = "kubectl_complete-opensdn";
 /// The hidden word by which the shim asks for the same.
@@ -35,6 +37,7 @@ pub(crate) fn words(args: &[OsString]) -> Option<&[OsString]> {
 /// Writes the candidates for the last word.
 pub(crate) fn answer(words: &[OsString], out: &mut dyn Write) -> io::Result<()> {
     let Some(last) = words.last() else { return Ok(()) };
+    objects::note(words);
     let mut command = crate::parse::command();
     let args: Vec<OsString> =
         std::iter::once(OsString::from("kubectl-opensdn")).chain(words.iter().cloned()).collect();

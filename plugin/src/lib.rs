@@ -19,6 +19,8 @@ mod exit;
 mod fail_on;
 mod install;
 mod live;
+mod logs;
+mod oci;
 mod output;
 mod parse;
 mod plugins;

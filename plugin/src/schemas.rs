@@ -20,6 +20,7 @@ pub(crate) struct Published {
 /// Every kind, by name.
 pub(crate) const PUBLISHED: &[Published] = &[
     of::<commands::audit::AuditFindings>(),
+    of::<crate::certificates::renew::CertificatesRenewal>(),
     of::<crate::certificates::CertificatesReport>(),
     of::<crate::checks::report::CheckCatalogue>(),
     of::<crate::checks::report::CheckReport>(),
@@ -29,6 +30,7 @@ pub(crate) const PUBLISHED: &[Published] = &[
     of::<Failure>(),
     of::<commands::explain::Explanations>(),
     of::<commands::images::ImageList>(),
+    of::<commands::images::transfer::ImageTransfer>(),
     of::<commands::install::Installation>(),
     of::<commands::diff::InstallationDiff>(),
     of::<commands::policy::bench::PolicyBench>(),

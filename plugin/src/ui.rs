@@ -100,6 +100,21 @@ impl Ui {
         }
     }
 
+    /// Writes a part of an answer that is made of what others wrote, such as a log: only what a terminal shows of it.
+    ///
+    /// # Errors
+    /// As of [`Self::write`].
+    pub fn show(
+        &mut self,
+        text: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+    ) -> Result<(), Failure> {
+        self.write(|out| {
+            let mut out = HarmlessWriter::new(out);
+            text(&mut out)?;
+            out.flush()
+        })
+    }
+
     /// Writes to standard output as it is: an answer whose form is not ours, such as SARIF or a
     /// shell's script.
     ///

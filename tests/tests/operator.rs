@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 pub(crate) const STATEFUL_SET: [&str; 2] = ["statefulset", "redis1-redis-statefulset"];
 const CONFIG_MAP: [&str; 2] = ["configmap", "redis1-redis-configmap"];
-const CERTIFICATES: [&str; 2] = ["secret", "redis1-secret-certificates"];
+pub(crate) const CERTIFICATES: [&str; 2] = ["secret", "redis1-secret-certificates"];
 pub(crate) const BUDGET: [&str; 2] = ["pdb", "redis1-redis"];
 const ACCOUNT: [&str; 2] = ["serviceaccount", "redis1-redis-service-account"];
 pub(crate) const FIRST_POD: &str = "redis1-redis-statefulset-0";
@@ -34,7 +34,7 @@ pub(crate) fn redis(images: &[&str]) -> Value {
 }
 
 /// Three nodes of the control plane, the operator, and a Redis that is Ready.
-async fn running(replicas: usize) -> Result<(Sandbox, Operator), Failed> {
+pub(crate) async fn running(replicas: usize) -> Result<(Sandbox, Operator), Failed> {
     let sandbox = Sandbox::builder().simulated_nodes(3).start().await?;
     let operator = Operator::install(&sandbox, replicas).await?;
     kubectl(&sandbox, &["label", "nodes", "--all", LABEL]).await?.success();

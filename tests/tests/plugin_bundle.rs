@@ -10,6 +10,7 @@ use opensdn_testing::sandbox::{Sandbox, User};
 use opensdn_testing::{Failed, Outcome};
 use serde_json::{Value, json};
 
+use crate::plugin_logs::{kubelet, log, pods};
 use crate::plugin_status::{document, plugin};
 
 const SECRET: &str = "hunter2-hunter2";
@@ -76,9 +77,9 @@ async fn plant(sandbox: &Sandbox) -> Outcome {
 }
 
 fn untar(archive: &std::path::Path, folder: &std::path::Path) -> Result<String, Failed> {
-    let output = Command::new("tar").arg("-xf").arg(archive).arg("-C").arg(folder).output()?;
+    let output = Command::new("tar").arg("-xzf").arg(archive).arg("-C").arg(folder).output()?;
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let output = Command::new("tar").arg("-xOf").arg(archive).output()?;
+    let output = Command::new("tar").arg("-xzOf").arg(archive).output()?;
     Ok(String::from_utf8(output.stdout)?)
 }
 
@@ -86,8 +87,16 @@ fn untar(archive: &std::path::Path, folder: &std::path::Path) -> Result<String, 
 async fn no_secret_that_was_planted_anywhere_is_in_the_bundle() -> Outcome {
     let sandbox = Sandbox::builder().only_api_server().start().await?;
     plant(&sandbox).await?;
+    let written = format!(
+        "2026-11-25T00:00:01Z connecting to amqp://guest:{SECRET}@host:5673/\n2026-11-25T00:00:02Z login with password={SECRET} of bob\n\
+         2026-11-25T00:00:03Z {{\"token\": \"{SECRET}\"}}\n2026-11-25T00:00:04Z Authorization: Bearer {SECRET}\n\
+         2026-11-25T00:00:05Z -----BEGIN PRIVATE KEY-----\n2026-11-25T00:00:05Z {SECRET}\n2026-11-25T00:00:05Z -----END PRIVATE KEY-----\n\
+         2026-11-25T00:00:06Z argv: --admin-password {SECRET} --x\n2026-11-25T00:00:07Z X-Auth-Token: {SECRET}\n2026-11-25T00:00:08Z all is well\n"
+    );
+    let logs = log(&[("redis-w1/redis", &written), ("redis-w1/stunnel", &written)]);
+    pods(&sandbox, kubelet(&sandbox, logs).await?, &["w1"]).await?;
     let folder = tempfile::tempdir()?;
-    let archive = folder.path().join("a.tar");
+    let archive = folder.path().join("a.tar.gz");
     let out = archive.display().to_string();
     let (report, code) = document(&sandbox.kubeconfig(), &["support-bundle", "--out", &out])?;
     assert_eq!((code, &report["failed"]), (0, &json!([])), "{report:#}");
@@ -100,9 +109,12 @@ async fn no_secret_that_was_planted_anywhere_is_in_the_bundle() -> Outcome {
         assert_eq!(around, None);
     }
     // What is no secret is there.
-    for kept in
-        ["rabbit_password = <redacted>", "\"erlangCookie\": \"<redacted>\"", "MYSQL_ROOT_PASSWORD"]
-    {
+    for kept in [
+        "all is well",
+        "rabbit_password = <redacted>",
+        "\"erlangCookie\": \"<redacted>\"",
+        "MYSQL_ROOT_PASSWORD",
+    ] {
         assert!(text.contains(kept), "{kept} is missing");
     }
     let files = report["files"].as_array().cloned().unwrap_or_default();
@@ -117,6 +129,7 @@ async fn no_secret_that_was_planted_anywhere_is_in_the_bundle() -> Outcome {
         "namespaces/tf/secrets.json",
         "opensdn/rabbitmqs.json",
         "cluster/nodes.json",
+        "logs/tf/redis-w1/redis.log",
     ] {
         assert!(has(path), "{path}: {files:#?}");
     }
@@ -128,7 +141,7 @@ async fn no_secret_that_was_planted_anywhere_is_in_the_bundle() -> Outcome {
 
     // With few rights there is an archive too, and its manifest says what is missing.
     let bob = sandbox.kubeconfig_for(&User::new("bob"))?;
-    let archive = folder.path().join("b.tar");
+    let archive = folder.path().join("b.tar.gz");
     let output = plugin(&bob, &["support-bundle", "--out", &archive.display().to_string()])?;
     assert_eq!(output.status.code(), Some(1), "{}", String::from_utf8_lossy(&output.stderr));
     let text = untar(&archive, folder.path())?;

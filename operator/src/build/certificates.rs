@@ -7,12 +7,15 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
+use kube::ResourceExt as _;
 use kube::api::DynamicObject;
 use opensdn_pki::leaf::{self, LeafError, Times};
 use opensdn_pki::{Authorities, Authority, AuthorityError, KeyKind, LeafProfile, Usage};
+use time::format_description::well_known::Rfc3339;
 use time::{Duration, OffsetDateTime};
 
 use super::Owner;
+use crate::names;
 
 /// The keys of the Secret.
 pub type Data = BTreeMap<String, ByteString>;
@@ -85,11 +88,18 @@ pub fn certificates(
     now: OffsetDateTime,
     are_ready: bool,
 ) -> Result<Certificates, AuthorityError> {
+    let asked = stored.and_then(|secret| asked(secret, now));
     let stored: Data = stored
         .and_then(|secret| secret.data.get("data"))
         .and_then(|data| serde_json::from_value(data.clone()).ok())
         .unwrap_or_default();
-    let find = |subject, side| find(&stored, subject, side, wanted.key, authorities, now);
+    let find = |subject, side| {
+        let found = find(&stored, subject, side, wanted.key, authorities, now);
+        match (found, asked) {
+            (Found::Good(times), Some(asked)) if times.issued < asked => Found::Due(times),
+            (found, _) => found,
+        }
+    };
     let subjects = wanted.subjects;
     let found: Vec<[Found; 2]> =
         subjects.iter().map(|subject| SIDES.map(|(side, _)| find(subject, side))).collect();
@@ -117,6 +127,13 @@ pub fn certificates(
         }
     }
     Ok(all)
+}
+
+/// Until when what was issued is to be issued again. A time that is yet to come asks for nothing: what is issued now would be
+/// due at once.
+fn asked(secret: &DynamicObject, now: OffsetDateTime) -> Option<OffsetDateTime> {
+    let said = secret.annotations().get(names::RENEW)?;
+    OffsetDateTime::parse(said, &Rfc3339).ok().filter(|asked| *asked <= now)
 }
 
 /// Whose turn it is, by their places, and when the next is, if somebody waits for one.

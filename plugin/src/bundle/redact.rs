@@ -174,21 +174,22 @@ fn setting(line: &str) -> Option<(&str, &str, &str, &str, &str)> {
         if !is_bearer && !is_secret(name) {
             continue;
         }
-        let Some((between, behind)) = separator(behind, is_bearer) else { continue };
+        let is_flag = name_and_rest.starts_with("--");
+        let Some((between, behind)) = separator(behind, is_bearer || is_flag) else { continue };
         let (value, after) = value(behind);
         return Some((line.get(..begin)?, name, between, value, after));
     }
     None
 }
 
-/// `=`, `:`, `" : "` and their like; a blank alone before a quote, as of `secret "…";`, and behind Bearer.
-fn separator(text: &str, is_bearer: bool) -> Option<(&str, &str)> {
+/// `=`, `:`, `" : "` and their like; a blank alone before a quote, as of `secret "…";`, and behind Bearer and a flag.
+fn separator(text: &str, is_word: bool) -> Option<(&str, &str)> {
     let is_part = |letter: char| "=:\"'\\ \t>".contains(letter);
     let length = text.find(|letter| !is_part(letter)).unwrap_or(text.len());
     let (between, rest) = text.split_at_checked(length)?;
     let counts = between.contains(['=', ':', '>'])
         || (between.trim_start() != between && between.ends_with(['"', '\'']))
-        || (is_bearer && between.starts_with(' '));
+        || (is_word && between.starts_with(' '));
     counts.then_some((between, rest))
 }
 
@@ -272,6 +273,8 @@ mod tests {
             ("Authorization: Bearer hunter2", "Authorization: Bearer <redacted>"),
             ("amqp://guest:hunter2@host:5673/", "amqp://guest:<redacted>@host:5673/"),
             ("http://host:8082/a", "http://host:8082/a"),
+            ("run --admin-password hunter2 --x y", "run --admin-password <redacted> --x y"),
+            ("X-Auth-Token: hunter2", "X-Auth-Token: <redacted>"),
             ("a secret is missing", "a secret is missing"),
             (
                 "a\n-----BEGIN PRIVATE KEY-----\nhunter2\n-----END PRIVATE KEY-----\nb",

@@ -223,7 +223,9 @@ fn missing<'a>(message: String, flag: &str, names: impl Iterator<Item = &'a str>
 /// Completes the names of one list of the kubeconfig. It stays silent where there is none.
 pub(super) fn completer(list: &'static str) -> ArgValueCompleter {
     ArgValueCompleter::new(move |current: &OsStr| {
-        let Ok(Files { merged: Some(config), .. }) = Files::read(&ClusterFlags::default()) else {
+        let Ok(Files { merged: Some(config), .. }) =
+            Files::read(&crate::completion::objects::asked())
+        else {
             return Vec::new();
         };
         let names: Vec<String> = match list {

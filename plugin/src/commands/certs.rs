@@ -2,21 +2,43 @@
 
 use clap::{Args, Subcommand};
 use k8s_openapi::jiff::Timestamp;
+use opensdn_deploy::names::operator::GIVEN_CA_SECRET;
 
 use crate::certificates::ask::world;
+use crate::certificates::renew::{self, CertificatesRenewal, Renewal, Wanted};
 use crate::certificates::{CertificatesReport, State, assess};
 use crate::cli::Global;
 use crate::clients::AsksCluster;
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
 use crate::runtime::Runtime;
+use crate::snapshot::Read;
 use crate::snapshot::ask::Asker;
 use crate::ui::Ui;
+
+const RENEW_EXAMPLES: &str = "\
+Examples:
+  # What would start again?
+  kubectl opensdn certs renew --all --dry-run
+
+  # Those of one component
+  kubectl opensdn certs renew redis1
+
+  # A new CA, and after it all certificates
+  kubectl opensdn certs renew opensdn-ca
+
+The operator issues them by itself at two thirds of a year; this asks it to do so now, by an annotation of
+the Secret. It goes from one address to the next when all pods are ready and three minutes have passed.
+
+Exit codes: 0 asked for, 2 there is none of that name, 3 the cluster cannot be asked, 5 not confirmed.";
 
 const GROUP_EXAMPLES: &str = "\
 Examples:
   # Which certificate ends first?
-  kubectl opensdn certs status";
+  kubectl opensdn certs status
+
+  # Have the certificates of one component issued again
+  kubectl opensdn certs renew redis1";
 
 const EXAMPLES: &str = "\
 Examples:
@@ -31,8 +53,7 @@ urgent, with less than 14; expired; untrusted, where none of the CAs issued it t
 namespace trust; unreadable.
 
 It reads the Secrets that the operator has made and that of the webhook's CA; keys are not kept.
-The operator renews certificates by itself. To replace a CA now:
-  kubectl annotate -n NAMESPACE secret/opensdn-ca opensdn.io/rotate-ca=now
+The operator renews certificates by itself. To have it done now: kubectl opensdn certs renew
 
 Exit codes: 0 none needs care, 1 one is urgent or worse, 3 nothing could be read.";
 
@@ -48,6 +69,39 @@ pub(crate) struct Certs {
 enum What {
     /// Show all certificates, the worst first.
     Status(CertsStatus),
+    /// Have the operator issue certificates again before they are due.
+    Renew(CertsRenew),
+}
+
+/// Arguments of `certs renew`.
+#[derive(Debug, Args)]
+#[command(after_long_help = RENEW_EXAMPLES)]
+struct CertsRenew {
+    /// A Secret with certificates, or what uses it, such as redis1; a CA by its Secret.
+    #[arg(value_name = "NAME", required_unless_present = "all")]
+    name: Option<String>,
+    /// All but CAs.
+    #[arg(long, conflicts_with = "name")]
+    all: bool,
+    /// Show what would be renewed; nothing is asked for.
+    #[arg(long)]
+    dry_run: bool,
+    /// Do not ask.
+    #[arg(short, long)]
+    yes: bool,
+    /// The namespace that the webhook runs in.
+    #[arg(
+        long,
+        env = "OPENSDN_NAMESPACE",
+        hide_env_values = true,
+        default_value = opensdn_deploy::names::NAMESPACE,
+        value_name = "NAME"
+    )]
+    control_namespace: String,
+    #[command(flatten)]
+    _cluster: AsksCluster,
+    #[command(flatten)]
+    _output: Output,
 }
 
 /// Arguments of `certs status`.
@@ -71,7 +125,10 @@ struct CertsStatus {
 
 impl Certs {
     pub(crate) fn run(&self, global: &Global, ui: &mut Ui) -> Result<Exit, Failure> {
-        let What::Status(status) = &self.what;
+        let status = match &self.what {
+            What::Status(status) => status,
+            What::Renew(renew) => return renew.run(global, ui),
+        };
         let runtime = Runtime::start(global)?;
         let report = runtime.block_on(status.ask(global))?;
         ui.answer(&report, |out| report.write(out))?;
@@ -100,5 +157,77 @@ impl CertsStatus {
         let world =
             world(&asker, global.cluster.namespace.as_deref(), &self.control_namespace).await;
         Ok(assess(&world, Timestamp::now()))
+    }
+}
+
+impl CertsRenew {
+    fn run(&self, global: &Global, ui: &mut Ui) -> Result<Exit, Failure> {
+        let runtime = Runtime::start(global)?;
+        let (client, server) = runtime.block_on(global.client_and_server())?;
+        let asker = Asker::new(client);
+        let wanted = self.name.clone().map_or(Wanted::All, Wanted::Named);
+        let mut secrets =
+            runtime.block_on(Box::pin(self.planned(global, &asker, &server, &wanted)))?;
+        secrets.retain(|one| !one.is_asked);
+        let answer = CertificatesRenewal { dry_run: self.dry_run, secrets };
+        ui.note(&format!("{} ({server})", global.cluster.context_in_use().unwrap_or_default()));
+        for one in &answer.secrets {
+            let Renewal { namespace, secret, used_by, effect, .. } = one;
+            ui.note(&format!("  renews   {namespace}/{secret} of {used_by}"));
+            ui.note(&format!("           {effect}"));
+        }
+        if !self.dry_run {
+            if !self.yes {
+                ui.confirm("have the operator renew these")?;
+            }
+            for one in &answer.secrets {
+                let path = format!("/api/v1/namespaces/{}/secrets/{}", one.namespace, one.secret);
+                runtime.block_on(asker.patch(&path, &one.patch(Timestamp::now())))?;
+            }
+        }
+        ui.answer(&answer, |out| {
+            let word = if self.dry_run { "would be asked for" } else { "asked for" };
+            answer
+                .secrets
+                .iter()
+                .try_for_each(|one| writeln!(out, "{}/{}  {word}", one.namespace, one.secret))
+        })?;
+        if !self.dry_run {
+            ui.hint("to see how far it is: kubectl opensdn certs status");
+        }
+        Ok(Exit::Done)
+    }
+
+    async fn planned(
+        &self,
+        global: &Global,
+        asker: &Asker,
+        server: &str,
+        wanted: &Wanted,
+    ) -> Result<Vec<Renewal>, Failure> {
+        asker.version(server).await?;
+        let namespace = global.cluster.namespace.as_deref();
+        let world = world(asker, namespace, &self.control_namespace).await;
+        if let Some(unread) = world.not_read.first().filter(|_| world.secrets.is_empty()) {
+            let message = format!("{} may not be read", unread.what);
+            let hint = "it needs the right to list and patch Secrets of OpenSDN's namespaces";
+            let mut failure = Failure::new(Exit::Unreachable, "forbidden", message, hint);
+            failure.causes.push(unread.why.clone());
+            return Err(failure);
+        }
+        let planned = renew::plan(&world, wanted)?;
+        for ca in planned.iter().filter(|one| one.addresses == 0) {
+            let given = format!("/api/v1/namespaces/{}/secrets/{GIVEN_CA_SECRET}", ca.namespace);
+            if let Read::Known(_) = asker.get(&given).await {
+                let message = format!(
+                    "the CA of {} is yours: the Secret {GIVEN_CA_SECRET} has it",
+                    ca.namespace
+                );
+                let hint =
+                    "put another one into that Secret; the operator then announces and uses it";
+                return Err(Failure::new(Exit::Refused, "given-ca", message, hint));
+            }
+        }
+        Ok(planned)
     }
 }

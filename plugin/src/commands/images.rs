@@ -1,26 +1,44 @@
-//! `images list`: which images an installation needs, for a registry or nodes without internet. Components' own images are
-//! not among them: a Manager names these.
-
-use std::collections::BTreeMap;
+//! `images`: which images an installation and its components need, and how they come to a registry or a machine that does not
+//! reach theirs. How an image is copied is in `oci.rs`.
 
 use clap::{Args, Subcommand};
-use opensdn_deploy::names::NAMESPACE;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::cli::Global;
 use crate::exit::{Exit, Failure};
 use crate::install::object::ObjectKey;
-use crate::install::values::{ValuesArgs, steps};
 use crate::output::{Answer, Output};
 use crate::ui::Ui;
 
+pub(crate) mod sources;
+pub(crate) mod transfer;
+
+use sources::Sources;
+use transfer::{Load, Mirror, Save};
+
 const EXAMPLES: &str = "\
+Examples:
+  # Everything from the registry that you reach into one that the nodes reach
+  kubectl opensdn images mirror --set registry=registry.example.com/opensdn \\
+    --manager manager.yaml --to registry.local:5000/opensdn
+
+  # The same by way of a file
+  kubectl opensdn images save --set registry=registry.example.com/opensdn \\
+    --manager manager.yaml --out opensdn.tar
+  kubectl opensdn images load opensdn.tar --to registry.local:5000/opensdn";
+
+const LIST_EXAMPLES: &str = "\
 Examples:
   # What has to be in the registry before install
   kubectl opensdn images list --set registry=registry.local:5000/opensdn
 
   # For a script: one image a line
-  kubectl opensdn images list -f prod.yaml";
+  kubectl opensdn images list -f prod.yaml
+
+  # With those of the components that a Manager names, of a file or of the cluster
+  kubectl opensdn images list --manager manager.yaml
+  kubectl get managers.tf.tungsten.io -A -o yaml | kubectl opensdn images list --manager -";
 
 /// Arguments of `images`.
 #[derive(Debug, Args)]
@@ -35,14 +53,20 @@ pub(crate) struct Images {
 enum ImagesCommand {
     /// List the images that an installation needs, one a line.
     List(List),
+    /// Save images from their registries into one file, to carry it where these are not reached.
+    Save(Save),
+    /// Send the images of a file to a registry.
+    Load(Load),
+    /// Copy images from their registries to another one.
+    Mirror(Mirror),
 }
 
 /// Arguments of `images list`.
 #[derive(Debug, Args)]
-#[command(after_long_help = EXAMPLES)]
+#[command(after_long_help = LIST_EXAMPLES)]
 struct List {
     #[command(flatten)]
-    values: ValuesArgs,
+    sources: Sources,
     #[command(flatten)]
     _output: Output,
 }
@@ -57,11 +81,11 @@ pub(crate) struct ImageList {
 /// An image.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-struct Image {
+pub(crate) struct Image {
     /// As nodes pull it.
-    reference: String,
+    pub(crate) reference: String,
     /// What runs it.
-    used_by: Vec<ObjectKey>,
+    pub(crate) used_by: Vec<ObjectKey>,
 }
 
 impl Answer for ImageList {
@@ -69,19 +93,19 @@ impl Answer for ImageList {
 }
 
 impl Images {
-    pub(crate) fn run(&self, ui: &mut Ui) -> Result<Exit, Failure> {
-        let ImagesCommand::List(list) = &self.command;
-        let mut images: BTreeMap<String, Vec<ObjectKey>> = BTreeMap::new();
-        for object in steps(&list.values.read(NAMESPACE)?)?.iter().flat_map(|step| &step.objects) {
-            let containers = object.pointer("/spec/template/spec/containers");
-            for container in containers.and_then(|all| all.as_array()).into_iter().flatten() {
-                if let Some(image) = container.get("image").and_then(|image| image.as_str()) {
-                    images.entry(image.to_owned()).or_default().push(ObjectKey::of(object));
-                }
-            }
+    pub(crate) fn run(&self, global: &Global, ui: &mut Ui) -> Result<Exit, Failure> {
+        match &self.command {
+            ImagesCommand::List(list) => list.run(ui),
+            ImagesCommand::Save(save) => save.run(global, ui),
+            ImagesCommand::Load(load) => load.run(global, ui),
+            ImagesCommand::Mirror(mirror) => mirror.run(global, ui),
         }
-        let images = images.into_iter().map(|(reference, used_by)| Image { reference, used_by });
-        let answer = ImageList { images: images.collect() };
+    }
+}
+
+impl List {
+    fn run(&self, ui: &mut Ui) -> Result<Exit, Failure> {
+        let answer = ImageList { images: self.sources.images()? };
         ui.answer(&answer, |out| {
             answer.images.iter().try_for_each(|image| writeln!(out, "{}", image.reference))
         })?;

@@ -11,6 +11,7 @@ use opensdn_validate::report::printable;
 
 use crate::cli::Global;
 use crate::clients::AsksCluster;
+use crate::completion::objects::{completer, words};
 use crate::exit::{Exit, Failure};
 use crate::runtime::Runtime;
 use crate::snapshot::ask::Asker;
@@ -44,10 +45,10 @@ const INTERVAL: Duration = Duration::from_secs(5);
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct Status {
     /// Only this kind of component, such as cassandra or vrouter.
-    #[arg(value_name = "COMPONENT", value_parser = component)]
+    #[arg(value_name = "COMPONENT", value_parser = component, add = words(components))]
     component: Option<&'static Component>,
     /// Only what runs on this node.
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", add = completer("/api/v1/nodes"))]
     node: Option<String>,
     /// 1 shows components, 2 their pods as well, 3 the containers of these.
     #[arg(long, value_name = "DEPTH", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=3))]
@@ -177,7 +178,7 @@ impl Status {
 }
 
 /// By kind, key or plural, in any letters.
-fn component(text: &str) -> Result<&'static Component, String> {
+pub(crate) fn component(text: &str) -> Result<&'static Component, String> {
     let wanted = text.to_lowercase();
     let is = |facts: &&Component| {
         [facts.kind, facts.plural, facts.key].iter().any(|name| name.to_lowercase() == wanted)
@@ -186,4 +187,9 @@ fn component(text: &str) -> Result<&'static Component, String> {
         let kinds: Vec<String> = COMPONENTS.iter().map(|facts| facts.kind.to_lowercase()).collect();
         format!("there are: {}", kinds.join(", "))
     })
+}
+
+/// What may be named.
+pub(crate) fn components() -> Vec<String> {
+    COMPONENTS.iter().map(|facts| facts.kind.to_lowercase()).collect()
 }

@@ -25,7 +25,7 @@ use crate::{checks, status};
 
 const EXAMPLES: &str = "\
 Examples:
-  # Everything of the last day, into opensdn-support-TIME.tar
+  # Everything of the last day, into opensdn-support-TIME.tar.gz
   kubectl opensdn support-bundle
 
   # What would be asked for
@@ -41,7 +41,7 @@ written, 3 the cluster cannot be asked.";
 #[derive(Debug, Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct SupportBundleCommand {
-    /// The archive [default: opensdn-support-TIME.tar in this folder]. It must not exist.
+    /// The archive [default: opensdn-support-TIME.tar.gz in this folder]. It must not exist.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     out: Option<PathBuf>,
     /// How old what is in logs may be.
@@ -86,7 +86,7 @@ impl SupportBundleCommand {
         }
         let now = Timestamp::now();
         let name = format!("opensdn-support-{}", now.strftime("%Y%m%d-%H%M%S"));
-        let path = self.out.clone().unwrap_or_else(|| PathBuf::from(format!("{name}.tar")));
+        let path = self.out.clone().unwrap_or_else(|| PathBuf::from(format!("{name}.tar.gz")));
         let file = create(&path)?;
         let unwritable = |error: std::io::Error| unwritable(&path, &error);
         let seconds = u64::try_from(now.as_second()).unwrap_or_default();

@@ -1,7 +1,8 @@
 //! Asks the API server for the parts of a snapshot: a list in one call whatever its length, an object by its name, a
 //! review. A part that may not be read is unknown with the reason; only where nothing can be asked at all is that
-//! a failure. Nothing is written: a review is stored nowhere.
+//! a failure. Nothing is written but by `patch`: a review is stored nowhere.
 
+use futures::AsyncBufRead;
 use http::{Method, Request};
 use k8s_openapi::jiff::Timestamp;
 use kube::{Client, Error};
@@ -10,6 +11,7 @@ use serde_json::Value;
 use super::Read;
 use crate::clients::unanswered;
 use crate::exit::Failure;
+use crate::install::object::MANAGER;
 
 /// Asks one API server.
 #[derive(Clone)]
@@ -88,6 +90,33 @@ impl Asker {
             let Failure { causes, .. } = unanswered("ask", &error);
             causes.join(": ")
         })
+    }
+
+    /// The lines of a text as they come; else why there are none.
+    ///
+    /// # Errors
+    /// What the API server says, in words.
+    pub(crate) async fn lines(&self, path: &str) -> Result<impl AsyncBufRead + use<>, String> {
+        let request = Request::get(path).body(Vec::new()).map_err(|error| error.to_string())?;
+        self.client.request_stream(request).await.map_err(|error| {
+            let Failure { causes, .. } = unanswered("ask", &error);
+            causes.join(": ")
+        })
+    }
+
+    /// Changes an object by a merge patch.
+    ///
+    /// # Errors
+    /// It is not there, or may not be changed.
+    pub(crate) async fn patch(&self, path: &str, patch: &Value) -> Result<(), Failure> {
+        let path_and_query = format!("{path}?fieldManager={MANAGER}");
+        let request = Request::patch(path_and_query)
+            .header(http::header::CONTENT_TYPE, "application/merge-patch+json")
+            .body(patch.to_string().into_bytes());
+        let doing = format!("change {path}");
+        let request = request.map_err(|error| unanswered(&doing, &Error::HttpError(error)))?;
+        let changed = self.client.request::<Value>(request).await;
+        changed.map(drop).map_err(|error| unanswered(&doing, &error))
     }
 
     async fn send(&self, method: Method, path: &str, body: Vec<u8>) -> Read<Value> {

@@ -162,6 +162,10 @@ fn every_answer_fits_its_published_schema() {
         ("Error", &["explain", "OSDN9999", "-o", "json"][..]),
         ("Explanations", &["explain", "-o", "json"]),
         ("ImageList", &["images", "list", "-o", "json"]),
+        (
+            "ImageTransfer",
+            &["images", "mirror", "--image=a/b", "--to=r.example", "--dry-run", "-o", "json"],
+        ),
         ("Installation", &["install", "--dry-run=client", "-o", "json"]),
         ("Versions", &["version", "-o", "json"]),
     ] {

@@ -41,6 +41,7 @@ fn commands(manifest: &str) -> Vec<(Vec<String>, i32)> {
         "--version",
         "render",
         "images list",
+        "images mirror --dry-run --set registry=a.example/b --to registry.local:5000/x",
         "install --dry-run=client",
         "policy inspect even-quorum",
         "policy manifest even-quorum",

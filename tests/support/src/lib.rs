@@ -27,6 +27,7 @@ pub mod oha;
 pub mod operator;
 pub mod product;
 pub mod programs;
+pub mod registry;
 pub mod report_apis;
 pub mod sandbox;
 pub mod shared;

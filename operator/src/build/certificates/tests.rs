@@ -129,6 +129,31 @@ fn who_is_due_has_a_turn_when_the_one_before_is_back_and_all_are_ready() {
 }
 
 #[test]
+fn who_is_asked_to_renew_has_its_turn_and_what_is_newer_is_kept() {
+    let authority = authority();
+    let subjects = ["192.0.2.1", "192.0.2.2"].map(subject);
+    let mut secret = stored(&certificates(None, &subjects, &authority, now()).unwrap());
+    let ask = |secret: &mut DynamicObject, at: OffsetDateTime| {
+        let at = at.format(&Rfc3339).unwrap();
+        secret.metadata.annotations = Some([(names::RENEW.to_owned(), at)].into());
+    };
+    let mut now = now() + Duration::days(1);
+    let asked = now;
+    for expected in [2, 2, 0] {
+        ask(&mut secret, asked);
+        let all = certificates(Some(&secret), &subjects, &authority, now).unwrap();
+        assert_eq!(all.issued, expected, "one address at a time, each once");
+        secret = stored(&all);
+        now += PAUSE;
+    }
+    // Of a time to come, or of no time, it says nothing: it would never end.
+    ask(&mut secret, now + Duration::hours(1));
+    assert_eq!(certificates(Some(&secret), &subjects, &authority, now).unwrap().issued, 0);
+    secret.metadata.annotations = Some([(names::RENEW.to_owned(), "now".to_owned())].into());
+    assert_eq!(certificates(Some(&secret), &subjects, &authority, now).unwrap().issued, 0);
+}
+
+#[test]
 fn what_the_previous_ca_signed_is_replaced_in_turn_and_no_pod_is_left_without() {
     let before = authority();
     let (subjects, secret, _) = due(&before);

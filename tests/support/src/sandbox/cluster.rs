@@ -98,6 +98,15 @@ impl Cluster {
         self.access.kubeconfig_for(user)
     }
 
+    /// A certificate and its key (PEM) for a kubelet on this machine, which the API server trusts.
+    ///
+    /// # Errors
+    /// When none can be made.
+    pub fn kubelet_certificate(&self) -> Result<(String, String), AccessError> {
+        let made = self.access.authority().server("kubelet", &["127.0.0.1"])?;
+        Ok((made.certificate, made.key))
+    }
+
     /// A kubeconfig file of a service account.
     ///
     /// # Errors

@@ -1,0 +1,127 @@
+//! Names of a cluster's objects. The user waits for them with a finger on a key: what does not come at once does not come, and
+//! no error is shown.
+
+use std::cell::RefCell;
+use std::ffi::{OsStr, OsString};
+use std::sync::mpsc;
+use std::time::Duration;
+
+use clap_complete::engine::{ArgValueCompleter, CompletionCandidate};
+use http::Request;
+use serde_json::Value;
+
+use crate::clients::ClusterFlags;
+use crate::snapshot::{list, name};
+
+/// Until then, with all that has to be run for it.
+const PATIENCE: Duration = Duration::from_millis(300);
+/// More than these nobody looks through.
+const MOST: usize = 500;
+/// Only the names of objects, without what is in them.
+const NAMES: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
+
+thread_local! {
+    /// What the words before say of the cluster.
+    static ASKED: RefCell<ClusterFlags> = RefCell::default();
+}
+
+/// Reads which cluster the words mean.
+pub(super) fn note(words: &[OsString]) {
+    let mut flags = ClusterFlags::default();
+    let mut words = words.iter().map(|word| word.to_string_lossy());
+    while let Some(word) = words.next() {
+        let (flag, value) = match word.split_once('=') {
+            Some((flag, value)) => (flag.to_owned(), Some(value.to_owned())),
+            None => (word.into_owned(), None),
+        };
+        let place = match flag.as_str() {
+            "--context" => &mut flags.context,
+            "--cluster" => &mut flags.cluster,
+            "--user" => &mut flags.user,
+            "--as" => &mut flags.impersonate,
+            "--server" | "-s" => &mut flags.server,
+            "--kubeconfig" => {
+                let value = value.or_else(|| words.next().map(|word| word.into_owned()));
+                flags.kubeconfig = value.map(Into::into);
+                continue;
+            }
+            _ => continue,
+        };
+        *place = value.or_else(|| words.next().map(|word| word.into_owned()));
+    }
+    ASKED.set(flags);
+}
+
+/// Which cluster the words mean.
+pub(crate) fn asked() -> ClusterFlags {
+    ASKED.with_borrow(Clone::clone)
+}
+
+/// Completes the names of a list of the API server, such as `/api/v1/nodes`.
+pub(crate) fn completer(path: &'static str) -> ArgValueCompleter {
+    ArgValueCompleter::new(move |current: &OsStr| {
+        let current = current.to_string_lossy().into_owned();
+        let names = soon(path).into_iter().filter(|name| name.starts_with(&current));
+        names.map(CompletionCandidate::new).collect()
+    })
+}
+
+/// Completes one of these words.
+pub(crate) fn words(words: fn() -> Vec<String>) -> ArgValueCompleter {
+    ArgValueCompleter::new(move |current: &OsStr| {
+        let current = current.to_string_lossy().to_lowercase();
+        let words = words().into_iter().filter(|word| word.starts_with(&current));
+        words.map(CompletionCandidate::new).collect()
+    })
+}
+
+/// The names, if they come soon. A program that gets credentials may take longer, so all of it has a thread of its own, which
+/// ends with the process.
+fn soon(path: &'static str) -> Vec<String> {
+    let (sender, receiver) = mpsc::channel();
+    let flags = asked();
+    let begun = std::thread::Builder::new().spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        // Nobody waits any more where this fails.
+        let _ = runtime.map(|runtime| sender.send(runtime.block_on(Box::pin(names(&flags, path)))));
+    });
+    begun.ok().and_then(|_| receiver.recv_timeout(PATIENCE).ok().flatten()).unwrap_or_default()
+}
+
+async fn names(flags: &ClusterFlags, path: &str) -> Option<Vec<String>> {
+    let (client, _) = flags.client_and_server().await.ok()?;
+    let request = Request::get(format!("{path}?limit={MOST}")).header(http::header::ACCEPT, NAMES);
+    let found = client.request::<Value>(request.body(Vec::new()).ok()?).await.ok()?;
+    Some(list(&found, "/items").map(|item| name(item).to_owned()).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_words_before_say_which_cluster_is_meant() {
+        let words =
+            ["status", "--context", "a", "--kubeconfig=/k", "-s", "https://x", "--node", ""];
+        note(&words.map(OsString::from));
+        let flags = asked();
+        assert_eq!(
+            (flags.context.as_deref(), flags.server.as_deref()),
+            (Some("a"), Some("https://x"))
+        );
+        assert_eq!(flags.kubeconfig, Some("/k".into()));
+        note(&[]);
+        assert_eq!(asked().given(), None);
+    }
+
+    #[test]
+    fn what_does_not_answer_is_not_waited_for() {
+        // It takes connections, and says nothing.
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let server = format!("http://{}", listener.local_addr().unwrap());
+        note(&["--kubeconfig=/dev/null", "-s", &server].map(OsString::from));
+        let begun = std::time::Instant::now();
+        assert_eq!(soon("/api/v1/nodes"), [""; 0]);
+        assert!(begun.elapsed() < Duration::from_secs(2), "{:?}", begun.elapsed());
+    }
+}

@@ -1,0 +1,91 @@
+//! A registry of images that is not ours: go-containerregistry's, on this machine, with TLS or without, with a login or
+//! without. What it was asked is known.
+
+use std::io::{BufRead as _, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::Failed;
+
+const BUILD: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../registry/build.sh");
+
+/// How it is asked.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RegistryOptions<'o> {
+    /// Files with a certificate and its key: with TLS.
+    pub tls: Option<(&'o Path, &'o Path)>,
+    /// `NAME:PASSWORD` that is wanted.
+    pub login: Option<&'o str>,
+    /// Whether the login gets a token, instead of being sent each time.
+    pub by_token: bool,
+    /// Where blobs are kept, so that a test can reach them; else in memory.
+    pub folder: Option<&'o Path>,
+}
+
+/// A registry that runs until it is dropped.
+pub struct Registry {
+    process: Child,
+    address: String,
+    requests: Arc<Mutex<Vec<String>>>,
+}
+
+impl Registry {
+    /// Starts one; builds it, if that was not done.
+    ///
+    /// # Errors
+    /// It does not build, or does not start.
+    pub fn start(options: &RegistryOptions<'_>) -> Result<Self, Failed> {
+        let built = Command::new(BUILD).stderr(Stdio::inherit()).output()?;
+        let program = String::from_utf8(built.stdout)?;
+        let mut command = Command::new(program.trim());
+        if let Some((certificate, key)) = options.tls {
+            command.arg("-cert").arg(certificate).arg("-key").arg(key);
+        }
+        if let Some(login) = options.login {
+            command.args(["-login", login]).arg(format!("-token={}", options.by_token));
+        }
+        if let Some(folder) = options.folder {
+            command.arg("-folder").arg(folder);
+        }
+        let mut process = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
+        let (out, err) = (process.stdout.take(), process.stderr.take());
+        let requests = Arc::<Mutex<Vec<String>>>::default();
+        let heard = requests.clone();
+        std::thread::spawn(move || {
+            let lines = err.into_iter().flat_map(|err| BufReader::new(err).lines());
+            for line in lines.map_while(Result::ok) {
+                if let Some(request) = line.strip_prefix("request ") {
+                    heard.lock().unwrap_or_else(PoisonError::into_inner).push(request.to_owned());
+                }
+            }
+        });
+        let mut address = String::new();
+        BufReader::new(out.ok_or("the registry has no output")?).read_line(&mut address)?;
+        let address = address.trim().to_owned();
+        if address.is_empty() {
+            return Err(format!("the registry did not start: {:?}", process.wait()?).into());
+        }
+        Ok(Self { process, address, requests })
+    }
+
+    /// `127.0.0.1:PORT`.
+    #[must_use]
+    pub fn address(&self) -> &str {
+        &self.address
+    }
+
+    /// What it was asked since the last time, as `METHOD PATH`.
+    #[must_use]
+    pub fn requests(&self) -> Vec<String> {
+        std::mem::take(&mut *self.requests.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl Drop for Registry {
+    fn drop(&mut self) {
+        // It is gone already, or goes now.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
