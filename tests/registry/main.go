@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"os"
 	"path"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"sync"
@@ -24,13 +25,10 @@ func main() {
 	key := flag.String("key", "", "its key (PEM)")
 	login := flag.String("login", "", "NAME:PASSWORD that is wanted")
 	byToken := flag.Bool("token", false, "want a token, for a name and a password")
-	folder := flag.String("folder", "", "where blobs are kept; in memory without it")
+	instead := flag.String("instead", "", "a folder with what is sent instead of blobs, by their digits")
 	flag.Parse()
 
 	options := []registry.Option{registry.Logger(log.New(os.Stderr, "", 0))}
-	if *folder != "" {
-		options = append(options, registry.WithBlobHandler(registry.NewDiskBlobHandler(*folder)))
-	}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		log.Fatal(err)
@@ -40,7 +38,7 @@ func main() {
 		scheme = "https"
 	}
 	here := scheme + "://" + listener.Addr().String()
-	served := logged(perRepository(registry.New(options...)))
+	served := logged(perRepository(registry.New(options...), *instead))
 	if *login != "" {
 		served = guarded(served, *login, *byToken, here)
 	}
@@ -57,7 +55,7 @@ var blobPath = regexp.MustCompile(`^/v2/(.+)/blobs/(uploads/|sha256:)`)
 
 // go-containerregistry's shows every blob in every repository; registries with rights do not, and take one from another
 // repository when they are asked to mount it.
-func perRepository(next http.Handler) http.Handler {
+func perRepository(next http.Handler, instead string) http.Handler {
 	var lock sync.Mutex
 	known := map[string]bool{}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -78,7 +76,11 @@ func perRepository(next http.Handler) http.Handler {
 			known[repository+"@"+digest] = true
 		}
 		lock.Unlock()
+		other := filepath.Join(instead, strings.TrimPrefix(path.Base(r.URL.Path), "sha256:"))
+		_, err := os.Stat(other)
 		switch {
+		case r.Method == http.MethodGet && instead != "" && err == nil:
+			http.ServeFile(w, r, other)
 		case r.Method == http.MethodHead && !has:
 			w.WriteHeader(http.StatusNotFound)
 		case isMounted:

@@ -5,7 +5,6 @@
 use std::path::Path;
 use std::process::{Command, Output};
 
-use opensdn_testing::programs::program;
 use opensdn_testing::{Failed, Outcome};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
@@ -41,7 +40,9 @@ fn schema() -> Value {
 #[test]
 fn a_manifest_for_krew_is_of_its_form_and_names_archives_by_what_they_are() -> Outcome {
     let folder = tempfile::tempdir()?;
-    let plugin = program("kubectl-opensdn")?;
+    // A small one: how it is packed does not hang on what it does.
+    let plugin = folder.path().join("program");
+    std::fs::write(&plugin, "#!/bin/sh\necho it is run\n")?;
     let amd64 = format!("amd64={}", plugin.display());
     let output = pack(folder.path(), &[&amd64])?;
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
@@ -73,8 +74,7 @@ fn a_manifest_for_krew_is_of_its_form_and_names_archives_by_what_they_are() -> O
         );
     }
     let bin = installed.path().join(platform["bin"].as_str().unwrap_or_default());
-    let version = Command::new(bin).args(["version", "--client"]).output()?;
-    assert!(version.status.success(), "{version:?}");
+    assert_eq!(Command::new(bin).output()?.stdout, b"it is run\n");
 
     // The same again is the same, and nothing else is left.
     let again = tempfile::tempdir()?;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use clap::Args;
-use opensdn_validate::report::one_line;
+use opensdn_validate::report::{one_line, printable};
 
 use super::status::{component, components};
 use crate::cli::Global;
@@ -122,7 +122,7 @@ impl Logs {
                         out,
                         "{}  {time}  {}",
                         prefix(line).unwrap_or_default(),
-                        one_line(&line.text)
+                        printable(&line.text)
                     )
                 })
             });

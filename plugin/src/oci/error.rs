@@ -38,9 +38,6 @@ pub(crate) enum Error {
     Exists { path: PathBuf },
     #[error("{} is being written by another run", path.display())]
     Busy { path: PathBuf },
-    /// What was asked for cannot be done with this image.
-    #[error("{image}: {why}")]
-    Unsuited { image: String, why: String },
 }
 
 impl Error {
@@ -132,9 +129,6 @@ impl From<Error> for Failure {
             }
             Error::Busy { .. } => {
                 (Exit::Refused, "busy", "wait for it, or name another file: --out FILE".to_owned())
-            }
-            Error::Unsuited { .. } => {
-                (Exit::Usage, "unsuited-image", "name another platform or another image".to_owned())
             }
         };
         let mut failure = Failure::new(exit, code, error.to_string(), hint);

@@ -46,12 +46,6 @@ impl Reference {
     }
 }
 
-impl Place {
-    pub(crate) fn host(&self) -> &str {
-        &self.host
-    }
-}
-
 impl fmt::Display for Reference {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "{}/{}", self.host, self.repository)?;

@@ -19,8 +19,8 @@ pub struct RegistryOptions<'o> {
     pub login: Option<&'o str>,
     /// Whether the login gets a token, instead of being sent each time.
     pub by_token: bool,
-    /// Where blobs are kept, so that a test can reach them; else in memory.
-    pub folder: Option<&'o Path>,
+    /// A folder with what is sent instead of blobs, by the digits of their digests.
+    pub instead: Option<&'o Path>,
 }
 
 /// A registry that runs until it is dropped.
@@ -45,8 +45,8 @@ impl Registry {
         if let Some(login) = options.login {
             command.args(["-login", login]).arg(format!("-token={}", options.by_token));
         }
-        if let Some(folder) = options.folder {
-            command.arg("-folder").arg(folder);
+        if let Some(folder) = options.instead {
+            command.arg("-instead").arg(folder);
         }
         let mut process = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
         let (out, err) = (process.stdout.take(), process.stderr.take());
