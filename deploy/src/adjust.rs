@@ -13,9 +13,9 @@ use crate::values::{Image, Mode, Profile, Values};
 /// # Errors
 /// A file of ours is not what this understands; a test sees to it that each is.
 pub fn render(values: &Values) -> Result<Vec<Step>, RenderError> {
-    let mut steps = render::webhook()?;
+    let mut steps = render::webhook_on(values.platform)?;
     if values.operator.enabled {
-        for step in render::operator()? {
+        for step in render::operator_on(values.platform)? {
             match steps.iter_mut().find(|one| one.phase == step.phase) {
                 // Both have the CRDs.
                 Some(_) if step.phase == Phase::Definitions => {}
@@ -56,6 +56,12 @@ fn set(object: &mut Value, pointer: &str, value: Value) {
 
 /// The namespace of the files whose components the operator looks after.
 const WATCHED: &str = "tf";
+/// All accounts of it.
+const ACCOUNTS: &str = "system:serviceaccounts:tf";
+
+fn accounts_of(namespace: &str) -> String {
+    format!("system:serviceaccounts:{namespace}")
+}
 
 /// What the files have once for the namespace `tf` is there for each that is watched.
 fn each_watched(object: Value, values: &Values) -> Vec<Value> {
@@ -68,6 +74,10 @@ fn each_watched(object: Value, values: &Values) -> Vec<Value> {
         let of = |name: &String| {
             let mut object = object.clone();
             set(&mut object, pointer, json!(name));
+            if let Some(Value::Array(subjects)) = object.get_mut("subjects") {
+                let accounts = subjects.iter_mut().filter(|one| text(one, "/name") == ACCOUNTS);
+                accounts.for_each(|one| set(one, "/name", json!(accounts_of(name))));
+            }
             object
         };
         return watched.iter().map(of).collect();

@@ -3,10 +3,13 @@
 //! them, which is the plugin's and the sandbox's.
 
 mod adjust;
+mod bases;
 pub mod names;
 mod render;
 pub mod values;
 
 pub use adjust::render;
-pub use render::{Phase, RenderError, Step, operator, webhook};
+pub use render::{
+    Phase, RenderError, Step, openshift_machines, operator, operator_on, webhook, webhook_on,
+};
 pub use values::Values;

@@ -5,43 +5,8 @@
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-/// A kustomization and the files that it names, as they were when this was built.
-struct Base {
-    folder: &'static str,
-    kustomization: &'static str,
-    files: &'static [(&'static str, &'static str)],
-}
-
-const WEBHOOK: Base = Base {
-    folder: "deploy/webhook",
-    kustomization: include_str!("../webhook/kustomization.yaml"),
-    files: &[
-        ("configuration.yaml", include_str!("../webhook/configuration.yaml")),
-        ("deployment.yaml", include_str!("../webhook/deployment.yaml")),
-        ("leases.yaml", include_str!("../webhook/leases.yaml")),
-        ("namespace.yaml", include_str!("../webhook/namespace.yaml")),
-        ("network-policy.yaml", include_str!("../webhook/network-policy.yaml")),
-        ("pod-disruption-budget.yaml", include_str!("../webhook/pod-disruption-budget.yaml")),
-        ("policies.yaml", include_str!("../webhook/policies.yaml")),
-        ("rbac.yaml", include_str!("../webhook/rbac.yaml")),
-        ("secret-keys.yaml", include_str!("../webhook/secret-keys.yaml")),
-        ("service.yaml", include_str!("../webhook/service.yaml")),
-        ("tf-operator.yaml", include_str!("../webhook/tf-operator.yaml")),
-        ("unique-claims.yaml", include_str!("../webhook/unique-claims.yaml")),
-    ],
-};
-
-const OPERATOR: Base = Base {
-    folder: "deploy/operator",
-    kustomization: include_str!("../operator/kustomization.yaml"),
-    files: &[
-        ("deployment.yaml", include_str!("../operator/deployment.yaml")),
-        ("kube-manager.yaml", include_str!("../operator/kube-manager.yaml")),
-        ("namespace.yaml", include_str!("../operator/namespace.yaml")),
-        ("rbac.yaml", include_str!("../operator/rbac.yaml")),
-        ("watched-namespace.yaml", include_str!("../operator/watched-namespace.yaml")),
-    ],
-};
+use crate::bases::{self, Base};
+use crate::values::Platform;
 
 /// The CRDs, which come from the crate that generates them.
 const CRDS: &str = "../../crds";
@@ -96,7 +61,40 @@ struct Kustomization {
     kind: String,
     namespace: Option<String>,
     resources: Vec<String>,
+    #[serde(default)]
     images: Vec<Image>,
+    #[serde(default)]
+    patches: Vec<Patch>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Patch {
+    patch: String,
+}
+
+/// What a patch of ours does: it takes an object out.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[allow(dead_code, reason = "what a patch says of itself")]
+struct Removal {
+    #[serde(rename = "$patch")]
+    directive: Delete,
+    api_version: String,
+    kind: String,
+    metadata: Removed,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Delete {
+    Delete,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Removed {
+    name: String,
 }
 
 #[derive(Deserialize)]
@@ -112,7 +110,7 @@ struct Image {
 /// # Errors
 /// A file of `deploy/webhook` is not what this understands; a test sees to it that each is.
 pub fn webhook() -> Result<Vec<Step>, RenderError> {
-    WEBHOOK.steps()
+    webhook_on(Platform::Kubernetes)
 }
 
 /// The operator with its CRDs and the namespace `tf` that it watches, in three steps.
@@ -120,36 +118,86 @@ pub fn webhook() -> Result<Vec<Step>, RenderError> {
 /// # Errors
 /// As of [`webhook`].
 pub fn operator() -> Result<Vec<Step>, RenderError> {
-    OPERATOR.steps()
+    operator_on(Platform::Kubernetes)
+}
+
+/// [`webhook`], with what the platform needs.
+///
+/// # Errors
+/// As of [`webhook`].
+pub fn webhook_on(platform: Platform) -> Result<Vec<Step>, RenderError> {
+    let base = match platform {
+        Platform::Kubernetes | Platform::Openstack => bases::WEBHOOK,
+        Platform::Openshift => bases::OPENSHIFT_WEBHOOK,
+    };
+    base.steps()
+}
+
+/// [`operator`], with what the platform needs, and without what it has no use for.
+///
+/// # Errors
+/// As of [`webhook`].
+pub fn operator_on(platform: Platform) -> Result<Vec<Step>, RenderError> {
+    let base = match platform {
+        Platform::Kubernetes => bases::OPERATOR,
+        Platform::Openshift => bases::OPENSHIFT_OPERATOR,
+        Platform::Openstack => bases::OPENSTACK,
+    };
+    base.steps()
+}
+
+/// What the installer of OpenShift puts on the machines of a new cluster, and its Network.
+///
+/// # Errors
+/// As of [`webhook`].
+pub fn openshift_machines() -> Result<Vec<Value>, RenderError> {
+    bases::OPENSHIFT_MACHINES.objects()
 }
 
 /// The policies for a cluster that tf-operator runs.
 pub(crate) fn tf_operator_policies() -> Result<Vec<Value>, RenderError> {
-    WEBHOOK.documents("tf-operator.yaml")
+    bases::WEBHOOK.documents("tf-operator.yaml")
 }
 
 /// The policy that has every Secret read whole.
 pub(crate) fn secret_keys_policies() -> Result<Vec<Value>, RenderError> {
-    WEBHOOK.documents("secret-keys.yaml")
+    bases::WEBHOOK.documents("secret-keys.yaml")
 }
 
 impl Base {
     fn steps(&self) -> Result<Vec<Step>, RenderError> {
-        let kustomization: Kustomization = serde_saphyr::from_str(self.kustomization)
-            .map_err(|source| self.read_error("kustomization.yaml", source))?;
-        let mut objects = Vec::new();
-        for resource in &kustomization.resources {
-            objects.extend(if resource == CRDS { crds()? } else { self.documents(resource)? });
-        }
-        for object in &mut objects {
-            kustomization.complete(object);
-        }
+        let objects = self.objects()?;
         let phases = [Phase::Definitions, Phase::Access, Phase::Program, Phase::Policies];
         let steps = phases.map(|phase| {
             let objects = objects.iter().filter(|object| phase_of(object) == phase);
             Step { phase, objects: objects.cloned().collect() }
         });
         Ok(steps.into_iter().filter(|step| !step.objects.is_empty()).collect())
+    }
+
+    fn objects(&self) -> Result<Vec<Value>, RenderError> {
+        let kustomization: Kustomization = serde_saphyr::from_str(self.kustomization)
+            .map_err(|source| self.read_error("kustomization.yaml", source))?;
+        let mut objects = Vec::new();
+        for resource in &kustomization.resources {
+            objects.extend(match self.below {
+                _ if resource == CRDS => crds()?,
+                Some((name, base)) if name == resource => base.objects()?,
+                _ => self.documents(resource)?,
+            });
+        }
+        for object in &mut objects {
+            kustomization.complete(object);
+        }
+        for Patch { patch } in &kustomization.patches {
+            let removal: Removal = serde_saphyr::from_str(patch)
+                .map_err(|source| self.read_error("kustomization.yaml", source))?;
+            let Removal { directive: Delete::Delete, kind: of_kind, metadata, .. } = removal;
+            objects.retain(|object| {
+                kind(object) != of_kind || object["metadata"]["name"] != metadata.name
+            });
+        }
+        Ok(objects)
     }
 
     fn documents(&self, file: &str) -> Result<Vec<Value>, RenderError> {
@@ -200,12 +248,15 @@ impl Kustomization {
 }
 
 /// The kinds of ours that have no namespace.
-const CLUSTER_SCOPED: [&str; 7] = [
+const CLUSTER_SCOPED: [&str; 10] = [
     "AdmissionPolicy",
     "ClusterRole",
     "ClusterRoleBinding",
     "CustomResourceDefinition",
+    "MachineConfig",
     "Namespace",
+    "Network",
+    "SecurityContextConstraints",
     "ValidatingAdmissionPolicy",
     "ValidatingAdmissionPolicyBinding",
 ];

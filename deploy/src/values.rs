@@ -18,6 +18,8 @@ const MOST_REPLICAS: u32 = 32;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct Values {
+    /// What OpenSDN runs on, or is the network of.
+    pub platform: Platform,
     /// How many replicas there are, and how they are spread, where nothing else says so.
     pub profile: Profile,
     /// The namespace of the webhook.
@@ -42,6 +44,7 @@ pub struct Values {
 impl Default for Values {
     fn default() -> Self {
         Self {
+            platform: Platform::Kubernetes,
             profile: Profile::Default,
             namespace: names::NAMESPACE.to_owned(),
             registry: None,
@@ -52,6 +55,19 @@ impl Default for Values {
             policies: Policies::default(),
         }
     }
+}
+
+/// What OpenSDN runs on, or is the network of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Platform {
+    /// Kubernetes, whatever has made it.
+    #[default]
+    Kubernetes,
+    /// OpenShift: with SecurityContextConstraints for what the pods need.
+    Openshift,
+    /// Kubernetes, and OpenSDN is the network of an OpenStack: without the rights of kube-manager.
+    Openstack,
 }
 
 /// How many replicas there are, and how they are spread.

@@ -6,6 +6,7 @@
 
 mod apart;
 mod kustomize;
+mod openshift;
 mod removal;
 pub(crate) mod rights;
 

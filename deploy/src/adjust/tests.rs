@@ -1,6 +1,7 @@
 //! What values do to the objects, and that they do nothing else.
 
 use super::*;
+use crate::values::Platform;
 
 fn objects(change: impl FnOnce(&mut Values)) -> Vec<Value> {
     let mut values = Values::default();
@@ -162,4 +163,35 @@ fn the_log_level_is_a_flag_that_our_programs_take() {
     let operator =
         &one(&objects, "Deployment", operator::NAME)["spec"]["template"]["spec"]["containers"][0];
     assert_eq!(operator["args"].as_array().map(Vec::len), Some(1));
+}
+
+#[test]
+fn openshift_lets_components_of_each_watched_namespace_be_privileged_and_no_others() {
+    let objects = objects(|values| {
+        values.platform = Platform::Openshift;
+        values.operator.watched_namespaces = vec!["one".to_owned(), "two".to_owned()];
+    });
+    let bindings = objects.iter().filter(|object| {
+        kind(object) == "RoleBinding" && text(object, "/metadata/name") == "opensdn-components-scc"
+    });
+    let subjects: Vec<(&str, &str)> = bindings
+        .map(|object| (text(object, "/metadata/namespace"), text(object, "/subjects/0/name")))
+        .collect();
+    let expected = [("one", "system:serviceaccounts:one"), ("two", "system:serviceaccounts:two")];
+    assert_eq!(subjects, expected);
+    // A cluster-wide binding would not know namespaces.
+    let used = objects.iter().filter(|object| kind(object) == "ClusterRoleBinding");
+    assert!(used.into_iter().all(|object| !object.to_string().contains("scc")));
+}
+
+#[test]
+fn an_openstack_has_no_kube_manager_and_everything_else() {
+    let of = |platform| objects(|values| values.platform = platform);
+    let (kubernetes, openstack) = (of(Platform::Kubernetes), of(Platform::Openstack));
+    let is_of_kube_manager =
+        |object: &&Value| text(object, "/metadata/name") == "opensdn-kube-manager";
+    assert_eq!(kubernetes.iter().filter(is_of_kube_manager).count(), 2);
+    let rest: Vec<&Value> =
+        kubernetes.iter().filter(|object| !is_of_kube_manager(object)).collect();
+    assert_eq!(openstack.iter().collect::<Vec<_>>(), rest);
 }

@@ -4,13 +4,15 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use clap::{Args, ValueHint};
+use clap::{Args, ValueEnum, ValueHint};
+use opensdn_deploy::values::Platform;
+use opensdn_deploy::{Phase, Step, Values, openshift_machines};
 use serde_json::Value;
 
 use super::install::ControlNamespace;
 use crate::exit::{Exit, Failure};
 use crate::install::object::ObjectKey;
-use crate::install::values::{ValuesArgs, steps};
+use crate::install::values::{ValuesArgs, broken, steps};
 use crate::output::DocumentFormat;
 use crate::ui::Ui;
 
@@ -21,6 +23,9 @@ Examples:
 
   # A file for each object, in the order in which they are applied
   kubectl opensdn render -f prod.yaml --split manifests/
+
+  # For a new cluster of OpenShift, after `openshift-install create manifests --dir INSTALL_DIR`
+  kubectl opensdn render --set platform=openshift --for openshift-installer --split INSTALL_DIR
 
   # What the values come to, with all defaults
   kubectl opensdn render -f prod.yaml --effective-values";
@@ -34,11 +39,25 @@ pub(crate) struct Render {
     /// Write a file for each object into this folder, which is made; files of the same names are replaced.
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     split: Option<PathBuf>,
+    /// For whom it is written.
+    #[arg(long = "for", value_enum, value_name = "WHOM", default_value_t)]
+    taker: Taker,
     /// Print the values instead, with all defaults.
-    #[arg(long, conflicts_with = "split")]
+    #[arg(long, conflicts_with_all = ["split", "taker"])]
     effective_values: bool,
     #[command(flatten)]
     place: ControlNamespace,
+}
+
+/// For whom it is written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum Taker {
+    /// A cluster that is there.
+    #[default]
+    Kubectl,
+    /// The installer of OpenShift, with what the machines and the network of the new cluster need: with --split the files
+    /// are in the folders manifests/ and openshift/ of DIR.
+    OpenshiftInstaller,
 }
 
 impl Render {
@@ -48,15 +67,17 @@ impl Render {
             ui.write(|out| DocumentFormat::Yaml.write(&values, out))?;
             return Ok(Exit::Done);
         }
-        let objects: Vec<Value> =
-            steps(&values)?.into_iter().flat_map(|step| step.objects).collect();
+        let files = match self.taker {
+            Taker::Kubectl => numbered(steps(&values)?),
+            Taker::OpenshiftInstaller => for_installer(&values)?,
+        };
         match &self.split {
             Some(folder) => {
-                split(folder, &objects).map_err(|error| unwritable(folder, &error))?;
-                ui.note(&format!("{} files in {}", objects.len(), folder.display()));
+                split(folder, &files).map_err(|error| unwritable(folder, &error))?;
+                ui.note(&format!("{} files in {}", files.len(), folder.display()));
             }
             None => ui.write(|out| {
-                for object in &objects {
+                for (_, object) in &files {
                     write!(out, "---\n{}", yaml(object)?)?;
                 }
                 Ok(())
@@ -70,23 +91,95 @@ fn yaml(object: &Value) -> io::Result<String> {
     serde_saphyr::to_string(object).map_err(io::Error::other)
 }
 
-fn split(folder: &Path, objects: &[Value]) -> io::Result<()> {
+fn split(folder: &Path, files: &[(String, Value)]) -> io::Result<()> {
     std::fs::create_dir_all(folder)?;
-    for (at, object) in objects.iter().enumerate() {
-        std::fs::write(folder.join(file_name(at, &ObjectKey::of(object))), yaml(object)?)?;
+    for (name, object) in files {
+        let path = folder.join(name);
+        path.parent().map_or(Ok(()), std::fs::create_dir_all)?;
+        std::fs::write(path, yaml(object)?)?;
     }
     Ok(())
 }
 
 /// `012-clusterrole-opensdn-webhook.yaml`.
-fn file_name(at: usize, key: &ObjectKey) -> String {
-    let namespace = key.namespace.iter().map(|namespace| format!("-{namespace}"));
-    let namespace: String = namespace.collect();
-    format!("{:03}-{}{namespace}-{}.yaml", at + 1, key.kind.to_lowercase(), key.name)
+fn numbered(steps: Vec<Step>) -> Vec<(String, Value)> {
+    let objects = steps.into_iter().flat_map(|step| step.objects);
+    let named =
+        |(at, object): (usize, Value)| (format!("{:03}-{}", at + 1, words(&object)), object);
+    objects.enumerate().map(named).collect()
+}
+
+/// `clusterrole-opensdn-webhook.yaml`.
+fn words(object: &Value) -> String {
+    let ObjectKey { kind, namespace, name, .. } = ObjectKey::of(object);
+    let namespace: String = namespace.iter().map(|namespace| format!("-{namespace}")).collect();
+    format!("{}{namespace}-{name}.yaml", kind.to_lowercase())
+}
+
+/// The installer applies what is in `manifests/` in the order of the names, and gives the machines what is in `openshift/`.
+/// The Network has the name of the file that it takes the place of.
+fn for_installer(values: &Values) -> Result<Vec<(String, Value)>, Failure> {
+    if values.platform != Platform::Openshift {
+        let message = "the installer of OpenShift takes what is rendered for OpenShift";
+        return Err(Failure::usage(message, "add --set platform=openshift"));
+    }
+    let mut files = Vec::new();
+    for object in openshift_machines().map_err(|error| broken(&error))? {
+        let name = match object.get("kind").and_then(Value::as_str) {
+            Some("Network") => "manifests/cluster-network-02-config.yml".to_owned(),
+            _ => format!("openshift/99-opensdn-{}", words(&object)),
+        };
+        files.push((name, object));
+    }
+    for step in steps(values)? {
+        let order = match step.phase {
+            Phase::Definitions => "01",
+            Phase::Access => "02",
+            Phase::Program => "03",
+            Phase::Policies => "04",
+        };
+        // Namespaces are the first of their step by their number.
+        let named = step.objects.into_iter().enumerate().map(|(at, object)| {
+            (format!("manifests/{order}-opensdn-{at:02}-{}", words(&object)), object)
+        });
+        files.extend(named);
+    }
+    Ok(files)
 }
 
 fn unwritable(folder: &Path, error: &io::Error) -> Failure {
     let message = format!("the files cannot be written to {}", folder.display());
     let hint = "name another folder, or correct its permissions";
     Failure::new(Exit::Usage, "unwritable-output", message, hint).because(error)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn the_installer_gets_each_object_in_the_order_of_the_names() {
+        let openshift = Values { platform: Platform::Openshift, ..Values::default() };
+        let files = for_installer(&openshift).unwrap();
+        let names: BTreeSet<&str> = files.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(names.len(), files.len());
+        let is_yaml = |name: &&str| name.ends_with(".yaml") || name.ends_with(".yml");
+        assert!(names.iter().all(is_yaml), "{names:?}");
+        let machines = names.iter().filter(|name| name.starts_with("openshift/99-")).count();
+        assert_eq!(machines, 10);
+        assert!(names.contains("manifests/cluster-network-02-config.yml"));
+        // The installer applies by name: a CRD before its objects, a namespace before what is in it.
+        let at = |wanted: &str| names.iter().position(|name| name.contains(wanted)).unwrap();
+        assert!(at("customresourcedefinition") < at("-namespace-opensdn-system"));
+        assert!(at("-namespace-opensdn-system") < at("-deployment-"));
+        assert!(at("-deployment-") < at("-admissionpolicy-"));
+    }
+
+    #[test]
+    fn the_installer_gets_nothing_for_another_platform() {
+        let failure = for_installer(&Values::default()).unwrap_err();
+        assert_eq!(failure.exit, Exit::Usage);
+    }
 }

@@ -63,10 +63,17 @@ impl ObjectKey {
         self.api_version.split_once('/').map_or("", |(group, _)| group)
     }
 
-    /// What a request names. The plurals of all kinds of ours follow the rules of English.
+    /// What a request names. The plurals of all kinds of ours follow the rules of English, but for one that is a
+    /// plural already.
     pub(crate) fn resource(&self) -> ApiResource {
         let version = self.api_version.rsplit('/').next().unwrap_or_default();
-        ApiResource::from_gvk(&GroupVersionKind::gvk(self.group(), version, &self.kind))
+        let kind = GroupVersionKind::gvk(self.group(), version, &self.kind);
+        match self.kind.as_str() {
+            "SecurityContextConstraints" => {
+                ApiResource::from_gvk_with_plural(&kind, "securitycontextconstraints")
+            }
+            _ => ApiResource::from_gvk(&kind),
+        }
     }
 
     /// Whether a user's `KIND/NAME` means it.

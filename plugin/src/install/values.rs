@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum, ValueHint};
-use opensdn_deploy::{Step, Values};
+use opensdn_deploy::{RenderError, Step, Values};
 use serde_json::{Map, Value, json};
 
 use super::typed;
@@ -131,11 +131,13 @@ fn merge(into: &mut Value, from: Value) {
 /// # Errors
 /// A manifest of ours is broken.
 pub(crate) fn steps(values: &Values) -> Result<Vec<Step>, Failure> {
-    opensdn_deploy::render(values).map_err(|error| {
-        let hint = "this is a defect of kubectl-opensdn: report it";
-        Failure::new(Exit::Usage, "render", "the manifests cannot be rendered", hint)
-            .because(&error)
-    })
+    opensdn_deploy::render(values).map_err(|error| broken(&error))
+}
+
+/// A manifest of ours is not what it should be.
+pub(crate) fn broken(error: &RenderError) -> Failure {
+    let hint = "this is a defect of kubectl-opensdn: report it";
+    Failure::new(Exit::Usage, "render", "the manifests cannot be rendered", hint).because(error)
 }
 
 #[cfg(test)]

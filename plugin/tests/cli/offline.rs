@@ -40,6 +40,7 @@ fn commands(manifest: &str) -> Vec<(Vec<String>, i32)> {
         "version --client",
         "--version",
         "render",
+        "render --set platform=openshift --for openshift-installer",
         "images list",
         "images mirror --dry-run --set registry=a.example/b --to registry.local:5000/x",
         "install --dry-run=client",

@@ -7,8 +7,9 @@ use std::process::Command;
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{EvictParams, ListParams};
 use kube::{Api, ResourceExt as _};
-use opensdn_deploy::Step;
 use opensdn_deploy::names::{NAME_LABEL, NAMESPACE, configuration, webhook};
+use opensdn_deploy::values::Platform;
+use opensdn_deploy::{Phase, Step, openshift_machines, operator_on, webhook_on};
 use opensdn_testing::eventually::eventually;
 use opensdn_testing::kubectl::{kubectl, read, send};
 use opensdn_testing::sandbox::{Binaries, Sandbox};
@@ -88,6 +89,17 @@ async fn the_rendered_objects_are_those_of_kustomize() -> Outcome {
     compare(OPERATOR, opensdn_deploy::operator()?).await
 }
 
+#[tokio::test]
+async fn the_objects_of_each_platform_are_those_of_its_overlay() -> Outcome {
+    let folder = |name: &str| format!("{}/../deploy/{name}", env!("CARGO_MANIFEST_DIR"));
+    let (openshift, openstack) = (Platform::Openshift, Platform::Openstack);
+    compare(&folder("openshift/webhook"), webhook_on(openshift)?).await?;
+    compare(&folder("openshift/operator"), operator_on(openshift)?).await?;
+    compare(&folder("openstack"), operator_on(openstack)?).await?;
+    let machines = Step { phase: Phase::Access, objects: openshift_machines()? };
+    compare(&folder("openshift/machines"), vec![machines]).await
+}
+
 async fn compare(folder: &str, steps: Vec<Step>) -> Outcome {
     let kubectl = Binaries::find(None).await?.program("kubectl")?;
     let output = Command::new(kubectl).args(["kustomize", folder]).output()?;
@@ -121,7 +133,7 @@ fn names(objects: &[Value]) -> BTreeSet<(&str, &str)> {
 }
 
 /// Without nulls, and with numbers that are equal if their values are.
-fn plain(value: Value) -> Value {
+pub(super) fn plain(value: Value) -> Value {
     match value {
         Value::Object(fields) => {
             let set = fields.into_iter().filter(|(_, value)| !value.is_null());
