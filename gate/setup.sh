@@ -131,6 +131,7 @@ built() { # built SUBJECT WHAT MINUTES
 control_plane() { # control_plane VERSION
   [ -n "${KUBEBUILDER_ASSETS:-}" ] || built "$1" "Kubernetes $1" 6
   [ -n "${KUBEBUILDER_ASSETS:-}" ] && [ -x "$KUBEBUILDER_ASSETS/kwok" ] || built kwok kwok 1
+  built helm Helm 2
 }
 
 # The kinds in which policy engines report, as those who use them ship them.
