@@ -11,6 +11,7 @@ pub(crate) mod certs;
 pub(crate) mod check;
 pub(crate) mod completion;
 pub(crate) mod config;
+pub(crate) mod convert;
 pub(crate) mod diff;
 pub(crate) mod explain;
 pub(crate) mod images;
@@ -44,6 +45,8 @@ pub(crate) enum Command {
     /// Check manifests as a cluster would: schema, rules, policies, and duplicates between files.
     #[command(visible_alias = "lint")]
     Validate(validate::Validate),
+    /// Convert manifests of contrail-operator and of release 2011 to those of OpenSDN.
+    Convert(convert::Convert),
     /// Check whether OpenSDN can be installed in a cluster, and works there.
     #[command(visible_alias = "doctor")]
     Check(check::CheckCommand),
@@ -82,6 +85,7 @@ impl Command {
             Self::Prune(command) => command.run(global, ui),
             Self::Images(command) => command.run(global, ui),
             Self::Validate(command) => command.run(global, ui),
+            Self::Convert(command) => command.run(ui),
             Self::Check(command) => command.run(global, ui),
             Self::Status(command) => command.run(global, ui),
             Self::Logs(command) => command.run(global, ui),
@@ -110,7 +114,7 @@ impl Command {
             Self::Policy(command) => command.asks_cluster(),
             Self::Version(command) => command.asks_cluster(),
             Self::Explain(_) | Self::Config(_) | Self::Completion(_) | Self::Man(_) => false,
-            Self::Render(_) | Self::Images(_) => false,
+            Self::Render(_) | Self::Images(_) | Self::Convert(_) => false,
             Self::Install(command) => command.asks_cluster(),
             Self::Diff(_) | Self::Uninstall(_) | Self::Prune(_) => true,
         }

@@ -62,11 +62,16 @@ impl DocumentFormat {
     /// Writes the answer in its envelope.
     pub(crate) fn write<A: Answer>(self, answer: &A, out: &mut dyn Write) -> io::Result<()> {
         let document = Envelope { api_version: API_VERSION, kind: A::KIND, answer };
-        let json = || serde_json::to_string_pretty(&document).map_err(io::Error::other);
+        self.write_value(&document, out)
+    }
+
+    /// Writes what has a form of its own, such as a Kubernetes object.
+    pub(crate) fn write_value(self, value: &impl Serialize, out: &mut dyn Write) -> io::Result<()> {
+        let json = || serde_json::to_string_pretty(value).map_err(io::Error::other);
         // As text first: an error of the stream must stay one.
         let mut text = match self {
             Self::Json => json()? + "\n",
-            Self::Yaml => serde_saphyr::to_string(&document).map_err(io::Error::other)?,
+            Self::Yaml => serde_saphyr::to_string(value).map_err(io::Error::other)?,
         };
         if text.contains(is_obeyed) {
             // What is quoted of a cluster may be anything, and a terminal obeys it. JSON is YAML, too, and

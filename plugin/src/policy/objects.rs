@@ -38,9 +38,17 @@ pub(crate) fn one(path: &Path) -> Result<Value, Failure> {
 /// # Errors
 /// The file cannot be read, or holds something else.
 pub(crate) fn all(path: &Path) -> Result<Vec<Value>, Failure> {
+    Ok(all_documents(path)?.into_iter().map(|document| document.value).collect())
+}
+
+/// All objects of the file, those of lists included, with what is around them.
+///
+/// # Errors
+/// As of [`all`].
+pub(crate) fn all_documents(path: &Path) -> Result<Vec<Document>, Failure> {
     let object = |document: Document| {
         if document.kind().is_some() && document.api_version().is_some() {
-            return Ok(document.value);
+            return Ok(document);
         }
         let message = format!("{} holds something without apiVersion and kind", shown(path));
         let hint = "give a Kubernetes object, such as `kubectl get -o yaml` prints";
