@@ -1,8 +1,10 @@
 //! The command line: every flag can also be given by the environment variable that `--help` names.
 
-use clap::Parser;
+use clap::{Parser, Subcommand};
 use opensdn_runtime::admin::AdminArgs;
 use opensdn_runtime::log::LogArgs;
+
+use crate::probe::ProbeArgs;
 
 /// Makes running OpenSDN components of their objects, and keeps them so.
 ///
@@ -10,8 +12,12 @@ use opensdn_runtime::log::LogArgs;
 /// serves liveness, readiness and metrics by plain HTTP. On SIGTERM it releases the Lease and ends with code
 /// 0; where it lost the Lease it ends with code 1, to be started again.
 #[derive(Clone, Debug, Parser)]
-#[command(name = "opensdn-operator", version)]
+#[command(name = "opensdn-operator", version, args_conflicts_with_subcommands = true)]
 pub struct Args {
+    /// Other work than that of an operator.
+    #[command(subcommand)]
+    pub work: Option<Work>,
+
     /// Namespaces whose objects are looked after, separated by commas. Without it all.
     #[arg(
         long,
@@ -51,6 +57,13 @@ pub struct Args {
     /// What is logged, and how.
     #[command(flatten)]
     pub log: LogArgs,
+}
+
+/// Other work of the same program, so that nodes without internet need no other image.
+#[derive(Clone, Debug, Subcommand)]
+pub enum Work {
+    /// Look at the node, and say in one JSON document what is seen: for `kubectl opensdn check --probe`.
+    Probe(ProbeArgs),
 }
 
 impl Args {

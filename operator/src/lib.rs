@@ -19,6 +19,7 @@
 //! names        what objects, labels and annotations are called
 //! report       conditions and Events
 //! metrics      what /metrics shows
+//! probe        looks at the node for `kubectl opensdn check --probe`: other work of the same program
 //! args         flags
 //! ```
 
@@ -43,6 +44,7 @@ pub mod node;
 pub mod object;
 pub mod peers;
 pub mod pod;
+pub mod probe;
 pub mod reconcile;
 pub mod release;
 pub mod report;
@@ -60,7 +62,7 @@ use opensdn_runtime::leader::{Election, Leadership, OnLoss};
 use opensdn_runtime::process::{self, Process};
 use opensdn_runtime::{error_chain, log};
 
-pub use args::Args;
+pub use args::{Args, Work};
 use cache::Cache;
 use controller::Controllers;
 use ensembles::simulated::Simulated;
@@ -103,6 +105,9 @@ impl Error {
 pub async fn main() -> ExitCode {
     let args = Args::parse();
     log::start(&args.log);
+    if let Some(Work::Probe(args)) = &args.work {
+        return probe::run(args).await;
+    }
     match run(args).await {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {

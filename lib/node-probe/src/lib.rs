@@ -1,0 +1,352 @@
+//! What `kubectl opensdn check --probe` asks of a node, and what the node answers: one document each way, between the
+//! plugin and `opensdn-operator probe`, which may be of different releases. What could not be seen is said with its
+//! reason for each part, and is never left out as if all were well. Deliberately not here: how it is looked at
+//! (`operator`), and whether it is good (`plugin`).
+
+#![warn(missing_docs)]
+
+use std::net::IpAddr;
+
+use serde::{Deserialize, Serialize};
+
+/// The format of both documents. An answer of another one is not read.
+pub const FORMAT: u32 = 1;
+/// By which a line of the pod's log is known for the answer.
+pub const KIND: &str = "NodeFindings";
+
+/// What is looked for on each node.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Wanted {
+    /// [`FORMAT`].
+    pub format: u32,
+    /// Ports that have to be free.
+    pub ports: Vec<WantedPort>,
+    /// Folders in which components store data.
+    pub directories: Vec<String>,
+    /// Networks of IPv4 that are ours, for which routes of the node are shown.
+    pub networks: Vec<String>,
+    /// Settings of the kernel, as `sysctl` names them.
+    pub sysctls: Vec<String>,
+    /// Name of the kernel module: `vrouter`.
+    pub module: String,
+}
+
+/// A port on the network of the node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct WantedPort {
+    /// Its number.
+    pub number: u16,
+    /// Its protocol.
+    pub transport: Transport,
+}
+
+/// A protocol with ports.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "UPPERCASE")]
+pub enum Transport {
+    /// TCP.
+    Tcp,
+    /// UDP.
+    Udp,
+}
+
+impl Transport {
+    /// As Kubernetes writes it.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Tcp => "TCP",
+            Self::Udp => "UDP",
+        }
+    }
+}
+
+/// What was seen of something, or why it is not known.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Seen<T> {
+    /// It is so.
+    Is(T),
+    /// It is not known, because of this.
+    Unknown(String),
+}
+
+impl<T> Seen<T> {
+    /// What is so.
+    pub fn known(&self) -> Option<&T> {
+        match self {
+            Self::Is(value) => Some(value),
+            Self::Unknown(_) => None,
+        }
+    }
+
+    /// The same of a part of it.
+    pub fn map<U>(self, part: impl FnOnce(T) -> U) -> Seen<U> {
+        match self {
+            Self::Is(value) => Seen::Is(part(value)),
+            Self::Unknown(why) => Seen::Unknown(why),
+        }
+    }
+}
+
+impl<T> From<Result<T, String>> for Seen<T> {
+    fn from(result: Result<T, String>) -> Self {
+        match result {
+            Ok(value) => Self::Is(value),
+            Err(why) => Self::Unknown(why),
+        }
+    }
+}
+
+/// What a node answers.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct NodeFindings {
+    /// [`KIND`].
+    pub kind: String,
+    /// [`FORMAT`].
+    pub format: u32,
+    /// The release of the program that looked.
+    pub version: String,
+    /// The addresses of the node on which ports were tried.
+    pub addresses: Vec<IpAddr>,
+    /// Ports of [`Wanted::ports`] that are not free, or could not be tried.
+    pub ports: Vec<PortFinding>,
+    /// The kernel and its module.
+    pub kernel: Kernel,
+    /// Interfaces, but for those of pods.
+    pub interfaces: Seen<Interfaces>,
+    /// Routes of IPv4: default ones, those of the node's own addresses, and those that overlap [`Wanted::networks`].
+    pub routes: Seen<Vec<Route>>,
+    /// Configurations of networks of pods.
+    pub cni: Seen<Cni>,
+    /// Each of [`Wanted::directories`].
+    pub directories: Vec<Directory>,
+    /// Huge pages.
+    pub huge_pages: Seen<HugePages>,
+    /// Each of [`Wanted::sysctls`] that there is.
+    pub sysctls: Vec<Sysctl>,
+    /// Devices that memory is swapped to.
+    pub swaps: Seen<Vec<String>>,
+    /// Whether the kernel says that its clock is synchronised.
+    pub synchronised: Seen<bool>,
+    /// Firewalls that run.
+    pub firewall: Seen<Firewall>,
+}
+
+/// The clock of a node, at the moment in which the line was written; several follow the answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Tick {
+    /// Microseconds since 1970.
+    pub clock: i64,
+}
+
+/// A port that is not free, or could not be tried.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PortFinding {
+    /// The port.
+    #[serde(flatten)]
+    pub port: WantedPort,
+    /// The address on which it was tried.
+    pub address: IpAddr,
+    /// Who has it; unknown where it could not be tried.
+    pub holder: Seen<Holder>,
+}
+
+/// Who has a port.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Holder {
+    /// A process.
+    Process {
+        /// Its program.
+        program: String,
+        /// Its number.
+        pid: u32,
+        /// The UID of its pod, where it is in one.
+        #[serde(default)]
+        pod: Option<String>,
+    },
+    /// The kernel itself: a tunnel.
+    Kernel,
+    /// It is held; by whom is not seen, because of this.
+    Hidden(String),
+}
+
+/// The kernel and the module that is wanted.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Kernel {
+    /// `uname -r`.
+    pub release: Seen<String>,
+    /// Whether the module is loaded.
+    pub loaded: Seen<bool>,
+    /// Files of it for this kernel.
+    pub files: Seen<Vec<ModuleFile>>,
+    /// Whether headers to build it with are there.
+    pub headers: Seen<bool>,
+    /// Whether Secure Boot is on.
+    pub secure_boot: Seen<bool>,
+    /// Whether only signed modules are loaded.
+    pub only_signed: Seen<bool>,
+    /// Mode of lockdown: `none`, `integrity`, `confidentiality`.
+    pub lockdown: Seen<String>,
+}
+
+/// A file of a kernel module.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ModuleFile {
+    /// Where it is.
+    pub path: String,
+    /// The kernel that it is for, as it says.
+    pub vermagic: Seen<String>,
+    /// Whether it has a signature.
+    pub signed: Seen<bool>,
+}
+
+/// The interfaces of a node.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Interfaces {
+    /// Each but for those of pods.
+    pub shown: Vec<Interface>,
+    /// How many of pods there are, with the first of their names.
+    pub of_pods: usize,
+    /// The first of those of pods.
+    pub first_of_pods: Option<String>,
+}
+
+/// An interface.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Interface {
+    /// Its name.
+    pub name: String,
+    /// What the kernel says of its state: `up`, `down`, `unknown`.
+    pub state: Seen<String>,
+    /// Its MTU.
+    pub mtu: Seen<u32>,
+    /// The bridge or bond that it is a part of.
+    #[serde(default)]
+    pub master: Option<String>,
+    /// Its driver, where it is a device.
+    #[serde(default)]
+    pub driver: Option<String>,
+    /// The mode of a bond.
+    #[serde(default)]
+    pub bond: Option<String>,
+}
+
+/// A route of IPv4.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Route {
+    /// `10.0.0.0/8`.
+    pub destination: String,
+    /// By which interface.
+    pub interface: String,
+    /// By which router, if by one.
+    #[serde(default)]
+    pub gateway: Option<String>,
+}
+
+/// Configurations of networks of pods.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Cni {
+    /// Their folder.
+    pub folder: String,
+    /// By which the folder is known, where it is another than the usual one.
+    pub named_by: Option<String>,
+    /// In the order in which containerd takes them.
+    pub files: Vec<CniFile>,
+    /// The network that CRI-O is set to, if it is.
+    pub default_network: Option<String>,
+}
+
+/// A configuration of a network of pods.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct CniFile {
+    /// Its name.
+    pub file: String,
+    /// The name of the network.
+    pub network: String,
+    /// Its plugins.
+    pub plugins: Vec<String>,
+    /// Why it cannot be read.
+    pub error: Option<String>,
+}
+
+/// A folder in which components store data.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Directory {
+    /// Where it is.
+    pub path: String,
+    /// What it is.
+    pub state: Seen<DirectoryState>,
+}
+
+/// What a folder is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum DirectoryState {
+    /// It can be made, on a file system that has this.
+    Absent(Space),
+    /// Something else has its name.
+    NoFolder,
+    /// It is there.
+    Present {
+        /// What its file system has.
+        space: Space,
+        /// The first names in it.
+        entries: Vec<String>,
+    },
+}
+
+/// What a file system has.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Space {
+    /// Bytes that are free for others than root.
+    pub free: u64,
+    /// Whether it is mounted for reading alone.
+    pub read_only: Seen<bool>,
+}
+
+/// Huge pages.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct HugePages {
+    /// Those of 2 MiB.
+    pub of_2_mib: u64,
+    /// Those of 2 MiB that are free.
+    pub free_of_2_mib: u64,
+    /// Those of 1 GiB.
+    pub of_1_gib: u64,
+    /// Those of 1 GiB that are free.
+    pub free_of_1_gib: u64,
+}
+
+/// A setting of the kernel.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Sysctl {
+    /// `net.ipv4.conf.all.rp_filter`.
+    pub name: String,
+    /// Its value; none where this kernel does not have it.
+    pub value: Seen<Option<String>>,
+}
+
+/// Firewalls.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Firewall {
+    /// Programs that write rules of their own: `firewalld`, `ufw`.
+    pub programs: Vec<String>,
+    /// Whether the kernel can filter packets at all: rules are not read.
+    pub can_filter: bool,
+}

@@ -1,0 +1,96 @@
+//! The routes of IPv4 of the node that concern us, by /proc/net/route.
+
+use std::net::{IpAddr, Ipv4Addr};
+
+use opensdn_node_probe::Route;
+
+use super::host::Host;
+
+/// So many are shown: a router has many thousands.
+const SHOWN: usize = 200;
+
+/// A network of IPv4.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Network {
+    address: u32,
+    mask: u32,
+}
+
+impl Network {
+    fn parse(text: &str) -> Option<Self> {
+        let (address, length) = text.split_once('/')?;
+        let length: u32 = length.parse().ok().filter(|length| *length <= 32)?;
+        let mask = u32::MAX.checked_shl(32 - length).unwrap_or(0);
+        let address: Ipv4Addr = address.parse().ok()?;
+        Some(Self { address: u32::from(address) & mask, mask })
+    }
+
+    fn overlaps(self, other: Self) -> bool {
+        let mask = self.mask & other.mask;
+        self.address & mask == other.address & mask
+    }
+
+    fn has(self, address: Ipv4Addr) -> bool {
+        u32::from(address) & self.mask == self.address
+    }
+}
+
+/// Default routes, those of the node's own addresses, and those that overlap `networks`.
+pub(super) fn look(
+    host: &Host,
+    networks: &[String],
+    addresses: &[IpAddr],
+) -> Result<Vec<Route>, String> {
+    let networks: Vec<Network> = networks.iter().filter_map(|one| Network::parse(one)).collect();
+    let concerns = |network: Network, is_direct: bool| {
+        let is_own = |address: &IpAddr| matches!(address, IpAddr::V4(one) if network.has(*one));
+        network.mask == 0
+            || (is_direct && addresses.iter().any(is_own))
+            || networks.iter().any(|ours| ours.overlaps(network))
+    };
+    let table = host.needed("/proc/net/route")?;
+    let lines = table.lines().skip(1).filter_map(line);
+    let routes = lines.filter(|(network, route)| concerns(*network, route.gateway.is_none()));
+    Ok(routes.map(|(_, route)| route).take(SHOWN).collect())
+}
+
+/// `eth0 0000A8C0 00000000 0001 0 0 100 00FFFFFF …`, with addresses as numbers of this machine.
+fn line(line: &str) -> Option<(Network, Route)> {
+    let fields: Vec<&str> = line.split_whitespace().collect();
+    let number = |at: usize| Some(u32::from_be(u32::from_str_radix(fields.get(at)?, 16).ok()?));
+    let (address, gateway, mask) = (number(1)?, number(2)?, number(7)?);
+    let route = Route {
+        destination: format!("{}/{}", Ipv4Addr::from(address), mask.count_ones()),
+        interface: (*fields.first()?).to_owned(),
+        gateway: (gateway != 0).then(|| Ipv4Addr::from(gateway).to_string()),
+    };
+    Some((Network { address, mask }, route))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::node;
+    use super::*;
+
+    #[test]
+    fn routes_that_concern_us_are_shown_and_no_others() {
+        let table = "Iface\tDestination\tGateway\n\
+            eth0\t00000000\t0101A8C0\t0003\t0\t0\t100\t00000000\t0\t0\t0\n\
+            eth0\t0001A8C0\t00000000\t0001\t0\t0\t100\t00FFFFFF\t0\t0\t0\n\
+            eth1\t0000200A\t0201A8C0\t0003\t0\t0\t100\t0000FFFF\t0\t0\t0\n\
+            eth1\t000010AC\t00000000\t0001\t0\t0\t100\t0000FFFF\t0\t0\t0\n";
+        let (_folder, host) = node(&[("proc/net/route", table)]);
+        let own = ["192.168.1.7".parse().unwrap()];
+        let seen = look(&host, &["10.32.0.0/12".to_owned()], &own).unwrap();
+        let seen: Vec<(&str, &str, Option<&str>)> = seen
+            .iter()
+            .map(|one| (&*one.destination, &*one.interface, one.gateway.as_deref()))
+            .collect();
+        let expected = [
+            ("0.0.0.0/0", "eth0", Some("192.168.1.1")),
+            ("192.168.1.0/24", "eth0", None),
+            ("10.32.0.0/16", "eth1", Some("192.168.1.2")),
+        ];
+        assert_eq!(seen, expected);
+    }
+}
