@@ -1,5 +1,6 @@
 //! The checks: what has to be so, that OpenSDN can be installed in a cluster and works there. Each is an entry of
-//! `catalogue` with a pure function over the `world` as it was read; `ask` reads it. What a check cannot know is
+//! `catalogue` with a pure function over the `world` as it was read; `ask` reads it, and `crate::probe` what only nodes
+//! know (the files `probed_*` judge that). What a check cannot know is
 //! *uncertain* and never a pass. An id and its meaning never change, and one that is gone is never given again.
 
 pub(crate) mod ask;
@@ -10,11 +11,16 @@ mod images;
 mod network;
 mod nodes;
 mod owners;
-mod ports;
+pub(crate) mod ports;
+mod probed;
+mod probed_data_path;
+pub(crate) mod probed_node;
+mod probed_ports;
+pub(crate) mod probed_storage;
 pub(crate) mod report;
 mod rights;
 mod roles;
-mod subnets;
+pub(crate) mod subnets;
 #[cfg(test)]
 mod tests;
 mod text;
@@ -61,10 +67,15 @@ fn judge_one(check: &Check, world: &World, chosen: &Chosen) -> report::Verdict {
         return report::Verdict::skipped("left out by --skip");
     }
     match (check.judge, check.mode) {
+        (Some(_), Mode::Probe) if world.probed.is_none() => {
+            report::Verdict::skipped("needs --probe, which runs a pod on each node for a moment")
+        }
         (Some(judge), _) => judge(world).within(check.severity),
         (None, Mode::Upgrade) => report::Verdict::skipped("belongs to an upgrade"),
         (None, Mode::Nested) => report::Verdict::skipped("belongs to nested mode"),
-        (None, _) => report::Verdict::skipped("needs --probe, which this version does not have"),
+        (None, _) => {
+            report::Verdict::skipped("this version cannot look at it, also not with --probe")
+        }
     }
 }
 

@@ -26,6 +26,7 @@ mod output;
 mod parse;
 mod plugins;
 mod policy;
+mod probe;
 mod runtime;
 mod schemas;
 mod snapshot;

@@ -5,7 +5,10 @@ use serde::Serialize;
 
 use super::report::{CheckCatalogue, Listed, Verdict};
 use super::world::World;
-use super::{cluster_api, cni, images, network, nodes, owners, ports, rights, roles, subnets};
+use super::{
+    cluster_api, cni, images, network, nodes, owners, ports, probed_data_path, probed_node,
+    probed_ports, probed_storage, rights, roles, subnets,
+};
 
 /// A check.
 pub(crate) struct Check {
@@ -23,7 +26,7 @@ pub(crate) struct Check {
     pub(crate) why: &'static str,
     /// A command.
     pub(crate) fix: &'static str,
-    /// What it says of a cluster, where the API server alone shows it.
+    /// What it says of a cluster, and of its nodes where they were looked at; nothing where this version cannot tell.
     pub(crate) judge: Option<fn(&World) -> Verdict>,
 }
 
@@ -287,7 +290,7 @@ pub(crate) static CHECKS: &[Check] = &[
         "All components are on the network of their nodes. A port that another process has is no port for them. What our own \
          pods hold is theirs.",
         "ss -lntup",
-        None,
+        Some(probed_ports::free),
     ),
     check(
         "P202",
@@ -312,7 +315,7 @@ pub(crate) static CHECKS: &[Check] = &[
         "no firewall on the nodes drops what is needed",
         "firewalld and rules of their own on nodes drop ports that were not opened.",
         "nft list ruleset",
-        None,
+        Some(probed_ports::firewalls),
     ),
     check(
         "D301",
@@ -320,7 +323,7 @@ pub(crate) static CHECKS: &[Check] = &[
         "a vrouter module for the running kernel is there, or can be built",
         "Without the module the vrouter does not start. With Secure Boot an unsigned module is not loaded.",
         "uname -r; mokutil --sb-state",
-        None,
+        Some(probed_data_path::module),
     ),
     check(
         "D302",
@@ -328,7 +331,7 @@ pub(crate) static CHECKS: &[Check] = &[
         "no other data path has the interface",
         "A bridge of Open vSwitch, or interfaces of another CNI, on the interface of the fabric take its packets.",
         "ip -d link",
-        None,
+        Some(probed_data_path::others),
     ),
     check(
         "D303",
@@ -336,7 +339,7 @@ pub(crate) static CHECKS: &[Check] = &[
         "the interface of the fabric is there, up, and has an address",
         "vhost0 takes the address of this interface over.",
         "ip address",
-        None,
+        Some(probed_data_path::interface),
     ),
     check(
         "D304",
@@ -413,7 +416,7 @@ pub(crate) static CHECKS: &[Check] = &[
         "no route of a node leads elsewhere with what is ours",
         "A route that is more specific than ours takes the packets of pods.",
         "ip route",
-        None,
+        Some(probed_node::routes),
     ),
     check(
         "T601",
@@ -429,7 +432,7 @@ pub(crate) static CHECKS: &[Check] = &[
         "the clocks of nodes are synchronised",
         "Cassandra orders writes by the clocks of its members.",
         "chronyc tracking",
-        None,
+        Some(probed_node::clocks),
     ),
     check(
         "V701",
@@ -437,7 +440,7 @@ pub(crate) static CHECKS: &[Check] = &[
         "there is room, and it is fast enough, where databases write",
         "ZooKeeper and Cassandra wait for the disk; a full one stops them.",
         "df -h /var/lib/contrail",
-        None,
+        Some(probed_storage::room),
     ),
     check(
         "V702",
@@ -445,7 +448,7 @@ pub(crate) static CHECKS: &[Check] = &[
         "no data of an earlier installation is left on nodes",
         "A database that finds the data of another cluster does not start, or joins with what is old.",
         "ls /var/lib/contrail",
-        None,
+        Some(probed_storage::leftovers),
     ),
     check(
         "I801",
@@ -477,7 +480,7 @@ pub(crate) static CHECKS: &[Check] = &[
         "settings of the kernel do not stand in the way",
         "Limits, swap, SELinux and the filter of reverse paths have ended installations.",
         "sysctl -a",
-        None,
+        Some(probed_node::settings),
     ),
     check(
         "B001",

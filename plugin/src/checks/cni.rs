@@ -1,9 +1,12 @@
-//! Other networks of pods, by the DaemonSets that bring them. Which one a node uses only its files say.
+//! Other networks of pods, by the DaemonSets that bring them, and by the files of nodes that were looked at, which alone
+//! say which one a node uses.
 
+use opensdn_node_probe::{Cni, Seen};
 use serde_json::Value;
 
 use super::few;
-use super::report::Verdict;
+use super::probed::{Said, each};
+use super::report::{Outcome, Verdict};
 use super::world::{World, title};
 use crate::snapshot::{Read, label, list, text};
 
@@ -23,6 +26,9 @@ const KNOWN: [(&str, &str); 12] = [
     ("azure-cni", "the CNI of Azure"),
 ];
 const MULTUS: &str = "multus";
+/// Our configuration in the folder, and the plugin in it.
+const FILE: &str = "10-contrail.conf";
+const PLUGIN: &str = "contrail-k8s-cni";
 const META_PLUGIN: &str = "KUBERNETES_CNI_META_PLUGIN";
 
 fn images(daemon_set: &Value) -> impl Iterator<Item = &str> {
@@ -57,7 +63,70 @@ fn is_nested(world: &World) -> bool {
     world.managers.items().iter().any(|manager| manager.pointer("/spec/nested").is_some())
 }
 
+/// Whether another network beside is what somebody wants.
+pub(super) fn is_intended(world: &World) -> bool {
+    is_nested(world) || (is_behind(world) && multus(world).is_some())
+}
+
 pub(super) fn others(world: &World) -> Verdict {
+    if world.probed.is_some() {
+        return each(world, "no other network of pods is taken before OpenSDN's", |_, findings| {
+            match &findings.cni {
+                Seen::Is(cni) => winner(cni, is_intended(world)),
+                Seen::Unknown(why) => {
+                    (Outcome::Uncertain, format!("the files of networks are not known: {why}"))
+                }
+            }
+        });
+    }
+    by_daemon_sets(world)
+}
+
+/// Which configuration the container runtime takes, and whether that is as it is meant.
+fn winner(cni: &Cni, is_intended: bool) -> Said {
+    if let Some(network) = &cni.default_network {
+        let is_ours = cni.files.iter().any(|one| one.network == *network && is_of(&one.plugins));
+        return match (is_ours, is_intended) {
+            (true, _) => (Outcome::Ok, format!("CRI-O is set to {network}, which is ours")),
+            (false, true) => (Outcome::Ok, format!("CRI-O is set to {network}, by intent")),
+            (false, false) => (
+                Outcome::Fail,
+                format!(
+                    "CRI-O is set to {network} by cni_default_network, whatever files there are"
+                ),
+            ),
+        };
+    }
+    let Some(first) = cni.files.first() else {
+        return (Outcome::Ok, format!("{} has no network of pods yet", cni.folder));
+    };
+    let file = &first.file;
+    if let Some(error) = &first.error {
+        return (
+            Outcome::Fail,
+            format!("{file}, the first of {}, cannot be read: {error}", cni.folder),
+        );
+    }
+    if is_of(&first.plugins) {
+        return (Outcome::Ok, format!("{file} is the first"));
+    }
+    let what = first.plugins.first().map_or("none", String::as_str);
+    if is_intended {
+        return (Outcome::Ok, format!("{file} ({what}) is the first, by intent"));
+    }
+    let is_there = cni.files.iter().any(|one| is_of(&one.plugins));
+    // Before an installation its name says whether it will be the first.
+    if !is_there && file.as_str() > FILE {
+        return (Outcome::Ok, format!("{file} ({what}) sorts after {FILE}"));
+    }
+    (Outcome::Fail, format!("{file} ({what}) sorts before {FILE}, and is taken"))
+}
+
+fn is_of(plugins: &[String]) -> bool {
+    plugins.iter().any(|plugin| plugin == PLUGIN)
+}
+
+fn by_daemon_sets(world: &World) -> Verdict {
     match &world.daemon_sets {
         Read::Known(_) => {}
         Read::Absent => return Verdict::uncertain("the API server has no DaemonSets"),
@@ -78,7 +147,7 @@ pub(super) fn others(world: &World) -> Verdict {
     let names: Vec<String> =
         found.iter().map(|(what, place)| format!("{what} ({place})")).collect();
     let names = if names.is_empty() { vec!["the network of k3s".to_owned()] } else { names };
-    if is_nested(world) || (is_behind(world) && multus(world).is_some()) {
+    if is_intended(world) {
         return Verdict::ok(format!("beside OpenSDN, by intent: {}", few(&names)));
     }
     Verdict::uncertain(format!(

@@ -1,8 +1,11 @@
-//! The data plane as the configuration has it: MTUs, huge pages. What interfaces have only a pod on the node sees.
+//! The data plane as the configuration has it: MTUs, huge pages; and what nodes that were looked at have.
 
+use opensdn_node_probe::{NodeFindings, Seen};
 use serde_json::Value;
 
 use super::cluster_api::allocatable;
+use super::probed::{Said, each};
+use super::probed_data_path::fabric;
 use super::report::{NodeResult, Outcome, Verdict};
 use super::world::World;
 use super::{few, number_of, roles};
@@ -10,6 +13,8 @@ use crate::snapshot::{Read, name, number};
 
 /// The smallest that IPv6 has in it, and the largest that interfaces of Ethernet have.
 const MTUS: std::ops::RangeInclusive<i64> = 1280..=9216;
+/// What VXLAN, the largest of the encapsulations, puts around a packet.
+const OVERHEAD: i64 = 50;
 const MIB: f64 = 1_048_576.0;
 
 fn no_vrouter(world: &World) -> Option<Verdict> {
@@ -22,7 +27,9 @@ fn no_vrouter(world: &World) -> Option<Verdict> {
 
 pub(super) fn mtu(world: &World) -> Verdict {
     if let Some(verdict) = no_vrouter(world) {
-        return verdict;
+        // Before an installation the interfaces can be compared all the same.
+        let is_probed = world.probed.is_some() && world.managers.why_unknown().is_none();
+        return if is_probed { mtu_of_nodes(world, None) } else { verdict };
     }
     let services = world.services();
     let vrouters = services.iter().filter(|service| service.facts.kind == "Vrouter");
@@ -49,11 +56,64 @@ pub(super) fn mtu(world: &World) -> Verdict {
         return Verdict::warn(format!("pods of one network have different MTUs: {}", few(&all)));
     }
     let mtu = different.first().copied().flatten();
+    if world.probed.is_some() {
+        return mtu_of_nodes(world, mtu);
+    }
     Verdict::uncertain(match mtu {
-        Some(mtu) => format!("pods have {mtu}, as the Vrouter says; the interfaces of nodes need at least {} (needs --probe)", mtu + 50),
+        Some(mtu) => format!("pods have {mtu}, as the Vrouter says; the interfaces of nodes need at least {} (needs --probe)", mtu + OVERHEAD),
         None => "pods have the default; what the interfaces of nodes have needs --probe".to_owned(),
     })
     .fix("ip link show")
+}
+
+/// What the fabric has on each node, against what pods have, and against that of most nodes.
+fn mtu_of_nodes(world: &World, of_pods: Option<i64>) -> Verdict {
+    let of = |node: &Value, findings: &NodeFindings| -> Result<(String, i64), Said> {
+        let one = fabric(world, node, findings)?;
+        match &one.mtu {
+            Seen::Is(mtu) => Ok((one.name.clone(), i64::from(*mtu))),
+            Seen::Unknown(why) => {
+                Err((Outcome::Uncertain, format!("the MTU of {} is not known: {why}", one.name)))
+            }
+        }
+    };
+    let mut all: Vec<i64> = world
+        .probed
+        .iter()
+        .flatten()
+        .filter_map(|(node, answer)| {
+            let object = world.nodes.items().iter().find(|one| name(one) == node);
+            let (_, mtu) = of(object?, &answer.as_ref().ok()?.findings).ok()?;
+            Some(mtu)
+        })
+        .collect();
+    all.sort_unstable();
+    let most = all.get(all.len() / 2).copied().unwrap_or_default();
+    let good = match of_pods {
+        Some(mtu) => format!("the interface of the fabric carries {mtu} of pods"),
+        None if all.is_empty() => "interfaces of the fabric have one MTU".to_owned(),
+        None => format!("interfaces of the fabric have {most}: cniMTU {} fits", most - OVERHEAD),
+    };
+    let verdict = each(world, &good, |node, findings| {
+        let (name, mtu) = match of(node, findings) {
+            Ok(found) => found,
+            Err(said) => return said,
+        };
+        match of_pods {
+            Some(of_pods) if of_pods + OVERHEAD > mtu => (
+                Outcome::Fail,
+                format!(
+                    "{name} has {mtu}, and pods have {of_pods}: with {OVERHEAD} around it does not fit"
+                ),
+            ),
+            _ if mtu != most => (Outcome::Warn, format!("{name} has {mtu}, others have {most}")),
+            _ => (Outcome::Ok, format!("{name} has {mtu}")),
+        }
+    });
+    let fits = all.first().copied().unwrap_or_default() - OVERHEAD;
+    verdict.fix(format!(
+        "set serviceConfiguration.cniMTU of the Vrouter to {fits}: kubectl edit managers -n tf"
+    ))
 }
 
 pub(super) fn huge_pages(world: &World) -> Verdict {
@@ -87,6 +147,9 @@ pub(super) fn huge_pages(world: &World) -> Verdict {
     if !asks {
         return Verdict::skipped("no Vrouter asks for huge pages");
     }
+    if bad.is_empty() && world.probed.is_some() {
+        return huge_pages_of_nodes(world);
+    }
     if bad.is_empty() {
         return Verdict::ok(format!(
             "{} report what vrouters ask for",
@@ -101,4 +164,36 @@ pub(super) fn huge_pages(world: &World) -> Verdict {
 /// How many the node has; nothing where it does not run.
 fn pages(node: &Value, what: &str, size: f64) -> Option<f64> {
     super::world::is_ready(node).then(|| allocatable(node, what).unwrap_or_default() / (size * MIB))
+}
+
+/// The kernel has to have what kubelets report.
+fn huge_pages_of_nodes(world: &World) -> Verdict {
+    each(world, "the kernel has what vrouters ask for", |node, findings| {
+        let pages = match &findings.huge_pages {
+            Seen::Is(pages) => pages,
+            Seen::Unknown(why) => {
+                return (Outcome::Uncertain, format!("huge pages are not known: {why}"));
+            }
+        };
+        let services = world.services();
+        let vrouters = services.iter().filter(|one| one.facts.kind == "Vrouter");
+        for vrouter in vrouters.filter(|one| roles::is_selected(one, node)) {
+            let wanted = |field: &str| {
+                let count = number(vrouter.spec, &format!("/serviceConfiguration/{field}"));
+                u64::try_from(count.unwrap_or_default()).unwrap_or_default()
+            };
+            for (field, size, has) in
+                [("hugePages2M", "2 MiB", pages.of_2_mib), ("hugePages1G", "1 GiB", pages.of_1_gib)]
+            {
+                let wanted = wanted(field);
+                if has < wanted {
+                    let text = format!(
+                        "its kernel has {has} huge pages of {size}, and {wanted} are asked for"
+                    );
+                    return (Outcome::Fail, text);
+                }
+            }
+        }
+        (Outcome::Ok, "enough".to_owned())
+    })
 }

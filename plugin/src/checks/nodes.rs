@@ -23,7 +23,7 @@ const MOST_SECONDS: i64 = 15;
 /// Families of kernels for which upstream builds modules, by their first numbers: those of RHEL 7, 8 and 9
 /// (tf-container-builder `containers/populate-cache.sh`, `containers/vrouter/kernel-init/tests/run-test.sh`).
 /// On others it is built on the node.
-const KERNELS: [&str; 3] = ["3.10.0-", "4.18.0-", "5.14.0-"];
+pub(super) const KERNELS: [&str; 3] = ["3.10.0-", "4.18.0-", "5.14.0-"];
 
 fn nodes(world: &World) -> Result<&[Value], Verdict> {
     match &world.nodes {

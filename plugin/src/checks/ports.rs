@@ -18,7 +18,7 @@ const UNDECLARED: [(&str, &str, i64); 3] = [
 ];
 
 /// The ports of the components, with their kinds: by the Managers, and of all kinds where there is none.
-fn ours(world: &World) -> BTreeMap<(i64, &'static str), &'static str> {
+pub(crate) fn ours(world: &World) -> BTreeMap<(i64, &'static str), &'static str> {
     let services = world.services();
     let mut ports = BTreeMap::new();
     for facts in COMPONENTS {

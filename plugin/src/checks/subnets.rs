@@ -112,6 +112,12 @@ fn plan_of(world: &World) -> [Vec<Planned>; 3] {
     ]
 }
 
+/// The networks of pods and Services, as they are written, with what each is.
+pub(crate) fn networks(world: &World) -> Vec<(&'static str, String)> {
+    let [pods, services, _] = plan_of(world);
+    pods.into_iter().chain(services).map(|one| (one.what, one.text)).collect()
+}
+
 /// Whether addresses of the fabric's network are given to pods.
 fn uses_fabric(world: &World) -> bool {
     world.services().iter().any(|service| {

@@ -12,6 +12,8 @@ use super::world::{Registries, World};
 use super::{Chosen, judge, text};
 use crate::snapshot::Read;
 
+mod probed;
+
 fn is_bad(outcome: Outcome) -> bool {
     matches!(outcome, Outcome::Fail | Outcome::Warn)
 }
@@ -677,7 +679,7 @@ fn only_and_skip_choose_checks_and_what_is_left_out_says_so() {
     let report = judge(&good(), &only);
     let ids: Vec<_> = report.checks.iter().map(|check| (check.id, check.result)).collect();
     assert_eq!(ids, [("K002", Outcome::Ok), ("P201", Outcome::Skipped)]);
-    assert!(report.checks[1].message.contains("needs --probe"));
+    assert!(report.checks[1].message.contains("needs --probe"), "{}", report.checks[1].message);
     let skip = Chosen { only: vec![], skip: vec!["K002".into()] };
     let report = judge(&good(), &skip);
     assert_eq!(report.checks.len(), CHECKS.len());

@@ -139,7 +139,7 @@ pub(super) fn page() -> String {
     let mut page = String::from(
         "<!-- Generated: UPDATE=1 cargo test -p kubectl-opensdn the_page_of_checks_is_current -->\n\n# Checks\n\nWhat \
          [`kubectl opensdn check`](../check.md) looks at. The same with `kubectl opensdn explain ID`. Checks of mode \
-         `api` and `client` are judged; of mode `api+probe` what the API server shows; the others are skipped, with the reason.\n",
+         `probe`, and a part of those of mode `api+probe`, need `--probe`; without it they are skipped, with the reason.\n",
     );
     let mut category = None;
     for check in CHECKS {

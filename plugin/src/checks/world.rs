@@ -6,6 +6,7 @@ use k8s_openapi::jiff::Timestamp;
 use opensdn_crds::component::{COMPONENTS, Component};
 use serde_json::Value;
 
+use crate::probe::Answers;
 use crate::snapshot::{Read, list, name, namespace, text};
 
 /// Where components run unless a Manager says otherwise: the namespace of the shipped manifests.
@@ -63,6 +64,8 @@ pub(crate) struct World {
     pub(crate) registries: BTreeMap<(String, String), Read<Registries>>,
     /// Rights that an installation needs, and whether the user has them.
     pub(crate) rights: Read<Vec<(String, bool)>>,
+    /// What nodes answered, by their names; nothing where none was to be asked.
+    pub(crate) probed: Option<Answers>,
     /// Whether the user may grant rights that it does not have.
     pub(crate) may_grant: Read<bool>,
 }
@@ -113,6 +116,13 @@ impl World {
         found
     }
 
+    /// The pods of components on a node; nothing where pods may not be read.
+    pub(super) fn ours_on(&self, node: &str) -> Option<Vec<&Value>> {
+        let pods = self.pods.known()?.iter();
+        let on = pods.filter(|pod| self.is_ours(pod) && text(pod, "/spec/nodeName") == node);
+        Some(on.collect())
+    }
+
     /// Whether the pod is one of a component.
     pub(super) fn is_ours(&self, pod: &Value) -> bool {
         crate::snapshot::label(pod, "tf_manager").is_some()
@@ -132,6 +142,13 @@ fn of<'a>(manager: &'a Value, facts: &'static Component) -> Vec<Service<'a>> {
             manager,
         })
         .collect()
+}
+
+/// Whether a component of this kind is to run on the node; without a Manager each may.
+pub(super) fn runs_on(world: &World, kind: &str, node: &Value) -> bool {
+    let services = world.services();
+    let mut of_kind = services.iter().filter(|service| service.facts.kind == kind);
+    services.is_empty() || of_kind.any(|service| super::roles::is_selected(service, node))
 }
 
 /// Whether the node's kubelet reports that it is ready.

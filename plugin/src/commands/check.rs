@@ -17,6 +17,10 @@ use crate::runtime::Runtime;
 use crate::snapshot::ask::Asker;
 use crate::ui::Ui;
 
+mod probe;
+
+use probe::ProbeFlags;
+
 const EXAMPLES: &str = "\
 Examples:
   # Can OpenSDN be installed here, and does what is there fit?
@@ -28,13 +32,18 @@ Examples:
   # Some of them, for CI
   kubectl opensdn check --only K002,N101,S501 -o junit
 
+  # And what only nodes know: ports, interfaces, modules, clocks, disks
+  kubectl opensdn check --probe
+
   # What is behind a check?
   kubectl opensdn explain S501
 
-Nothing is created: it reads objects, and asks for your rights. What may not be read makes a check
-uncertain (?), which is no pass and no failure. Checks that need a pod on each node are skipped.
+Without --probe nothing is created: it reads objects, and asks for your rights. What may not be read
+makes a check uncertain (?), which is no pass and no failure. With --probe a namespace
+opensdn-probe-... with a pod on each node is made for a moment, and removed whatever happens.
 
-Exit codes: 0 no check fails, 1 one does (as --fail-on says), 3 the cluster cannot be asked.";
+Exit codes: 0 no check fails, 1 one does (as --fail-on says), 3 the cluster cannot be asked,
+130 interrupted: what --probe made is removed.";
 
 /// Arguments of `check`.
 #[derive(Debug, Args)]
@@ -43,6 +52,8 @@ pub(crate) struct CheckCommand {
     /// Before an installation: the same checks, as none depends on what is installed.
     #[arg(long)]
     pre: bool,
+    #[command(flatten)]
+    probe: ProbeFlags,
     /// Only these checks, by their ids.
     #[arg(long, value_name = "ID", value_delimiter = ',', add = ArgValueCompleter::new(ids))]
     only: Vec<String>,
@@ -50,7 +61,7 @@ pub(crate) struct CheckCommand {
     #[arg(long, value_name = "ID", value_delimiter = ',', add = ArgValueCompleter::new(ids))]
     skip: Vec<String>,
     /// Show all checks, how each finds out and how bad it is; the cluster is not asked.
-    #[arg(long, conflicts_with_all = ["only", "skip", "pre"])]
+    #[arg(long, conflicts_with_all = ["only", "skip", "pre", "probe"])]
     list: bool,
     /// How bad it must be for exit code 1: error is what fails, warning what warns too, info also what is
     /// uncertain.
@@ -115,7 +126,12 @@ impl CheckCommand {
         let runtime = Runtime::start(global)?;
         let (client, server) = runtime.block_on(global.client_and_server())?;
         ui.progress(&format!("asking {server}"));
-        let world = runtime.block_on(Box::pin(ask::world(&Asker::new(client), &server)))?;
+        let asker = Asker::new(client.clone());
+        let mut world = runtime.block_on(Box::pin(ask::world(&asker, &server)))?;
+        if self.probe.probe {
+            let answers = self.probe.ask(&client, &world, ui);
+            world.probed = Some(runtime.block_on(Box::pin(answers))?);
+        }
         let mut report = judge(&world, &chosen);
         report.cluster = global.cluster.context_in_use();
         report.server = Some(server);

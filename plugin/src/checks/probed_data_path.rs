@@ -1,0 +1,282 @@
+//! The data path of nodes that were looked at: the kernel's module, the interface of the fabric, and who else has it.
+
+use std::net::{IpAddr, Ipv4Addr};
+
+use opensdn_node_probe::{Interface, Interfaces, Kernel, ModuleFile, NodeFindings, Seen};
+use serde_json::Value;
+
+use super::cni;
+use super::nodes::KERNELS;
+use super::probed::{Said, each, unseen, worst};
+use super::report::{Outcome, Verdict};
+use super::roles;
+use super::subnets::Network;
+use super::world::{World, runs_on};
+use crate::snapshot::{name, text};
+
+const VROUTER: &str = "Vrouter";
+/// The vrouter's interface on the node, which takes the address of the fabric's over.
+const VHOST: &str = "vhost0";
+/// Modes of bonds that vrouters are run with.
+const BONDS: [&str; 3] = ["802.3ad", "active-backup", "balance-xor"];
+/// Interfaces of other data paths, by how they begin.
+const OTHERS: [(&str, &str); 5] = [
+    ("cilium_", "Cilium"),
+    ("flannel", "flannel"),
+    ("vxlan.calico", "Calico"),
+    ("ovs-system", "Open vSwitch"),
+    ("antrea-gw", "Antrea"),
+];
+
+fn is_without_vrouter(world: &World, node: &Value) -> Option<Said> {
+    (!runs_on(world, VROUTER, node)).then(|| (Outcome::Ok, "no vrouter is to run here".to_owned()))
+}
+
+pub(super) fn module(world: &World) -> Verdict {
+    each(world, "the module is loaded, or can be", |node, findings| {
+        is_without_vrouter(world, node).unwrap_or_else(|| module_on(&findings.kernel))
+    })
+}
+
+fn module_on(kernel: &Kernel) -> Said {
+    if kernel.loaded == Seen::Is(true) {
+        return (Outcome::Ok, "loaded".to_owned());
+    }
+    let (release, files) = match (&kernel.release, &kernel.files) {
+        (Seen::Unknown(why), _) | (_, Seen::Unknown(why)) => {
+            return (Outcome::Uncertain, format!("the module is not known: {why}"));
+        }
+        (Seen::Is(release), Seen::Is(files)) => (release, files),
+    };
+    let is_for = |file: &&ModuleFile| {
+        let vermagic = file.vermagic.known();
+        vermagic.is_some_and(|magic| magic.split(' ').next() == Some(release.as_str()))
+    };
+    if let Some(file) = files.iter().find(is_for) {
+        return loadable(kernel, file, release);
+    }
+    if let Some(file) = files.iter().find(|file| file.vermagic.known().is_none()) {
+        let path = &file.path;
+        return (Outcome::Uncertain, format!("whether {path} is for {release} is not known"));
+    }
+    let wrong = files.first().and_then(|file| Some((&file.path, file.vermagic.known()?)));
+    let wrong = wrong.map(|(path, magic)| format!("; {path} is for {}", magic.trim()));
+    let none = format!("no module for {release}{}", wrong.unwrap_or_default());
+    match (&kernel.headers, only_signed(kernel)) {
+        (Seen::Is(true), Ok(None)) => {
+            (Outcome::Warn, format!("{none}; headers are there, it will be built"))
+        }
+        (Seen::Is(true), Ok(Some(why))) => (
+            Outcome::Fail,
+            format!("{none}; one that is built has no signature, and {why} loads only signed ones"),
+        ),
+        (Seen::Is(true), Err(why)) => {
+            (Outcome::Uncertain, format!("{none}; whether one that is built loads: {why}"))
+        }
+        (Seen::Is(false), _) if KERNELS.iter().any(|known| release.starts_with(known)) => (
+            Outcome::Uncertain,
+            format!("{none}, and no headers; the images may have one of this family of kernels"),
+        ),
+        (Seen::Is(false), _) => {
+            (Outcome::Fail, format!("{none}, and no headers to build it with: install them"))
+        }
+        (Seen::Unknown(why), _) => {
+            (Outcome::Uncertain, format!("{none}; headers are not known: {why}"))
+        }
+    }
+}
+
+fn loadable(kernel: &Kernel, file: &ModuleFile, release: &str) -> Said {
+    let path = &file.path;
+    match (only_signed(kernel), &file.signed) {
+        (Ok(None), _) => (Outcome::Ok, format!("{path} is for {release}")),
+        (Ok(Some(why)), Seen::Is(false)) => {
+            (Outcome::Fail, format!("{path} has no signature, and {why} loads only signed ones"))
+        }
+        (Ok(Some(why)), _) => (
+            Outcome::Uncertain,
+            format!("{path}: whether its signature is one that {why} takes is not known"),
+        ),
+        (Err(why), _) => (Outcome::Uncertain, format!("{path}: whether it loads: {why}")),
+    }
+}
+
+/// What keeps modules without a signature out; nothing where nothing does.
+fn only_signed(kernel: &Kernel) -> Result<Option<&'static str>, String> {
+    if kernel.only_signed == Seen::Is(true) {
+        return Ok(Some("sig_enforce"));
+    }
+    match &kernel.lockdown {
+        Seen::Is(mode) if mode == "none" => {}
+        Seen::Is(_) => return Ok(Some("lockdown")),
+        // Distributions lock down what Secure Boot has started, and nothing else.
+        Seen::Unknown(_) if kernel.secure_boot == Seen::Is(true) => return Ok(Some("Secure Boot")),
+        Seen::Unknown(_) if kernel.secure_boot == Seen::Is(false) => {}
+        Seen::Unknown(why) => return Err(why.clone()),
+    }
+    match &kernel.only_signed {
+        Seen::Is(_) => Ok(None),
+        Seen::Unknown(why) => Err(why.clone()),
+    }
+}
+
+pub(super) fn others(world: &World) -> Verdict {
+    each(world, "no other data path", |node, findings| {
+        let interfaces = match &findings.interfaces {
+            Seen::Is(interfaces) => interfaces,
+            Seen::Unknown(why) => {
+                return (Outcome::Uncertain, format!("interfaces are not known: {why}"));
+            }
+        };
+        is_without_vrouter(world, node)
+            .unwrap_or_else(|| others_on(world, node, findings, interfaces))
+    })
+}
+
+fn others_on(
+    world: &World,
+    node: &Value,
+    findings: &NodeFindings,
+    interfaces: &Interfaces,
+) -> Said {
+    let mut bad = Vec::new();
+    let fabric = fabric(world, node, findings).ok();
+    if let Some((fabric, master)) = fabric.and_then(|one| Some((&one.name, one.master.as_ref()?)))
+        && master.starts_with("ovs")
+    {
+        bad.push((Outcome::Fail, format!("{fabric} is a port of Open vSwitch")));
+    }
+    if !cni::is_intended(world) {
+        for (start, what) in OTHERS {
+            if let Some(one) = interfaces.shown.iter().find(|one| one.name.starts_with(start)) {
+                bad.push((Outcome::Warn, format!("{} of {what}", one.name)));
+            }
+        }
+        if interfaces.first_of_pods.as_ref().is_some_and(|name| name.starts_with("cali")) {
+            bad.push((
+                Outcome::Warn,
+                format!("{} interfaces of Calico's pods", interfaces.of_pods),
+            ));
+        }
+    }
+    if interfaces.shown.iter().any(|one| one.name == VHOST) {
+        match world.ours_on(name(node)) {
+            Some(pods) if pods.is_empty() => {
+                bad.push((
+                    Outcome::Warn,
+                    format!("{VHOST} is there, and no vrouter of this cluster runs"),
+                ));
+            }
+            Some(_) => {}
+            None => bad.push((
+                Outcome::Uncertain,
+                format!("whether {VHOST} is ours: pods may not be read"),
+            )),
+        }
+    }
+    worst(bad, "none")
+}
+
+pub(super) fn interface(world: &World) -> Verdict {
+    each(world, "the interface of the fabric is up and has an address", |node, findings| {
+        is_without_vrouter(world, node).unwrap_or_else(|| interface_on(world, node, findings))
+    })
+}
+
+fn interface_on(world: &World, node: &Value, findings: &NodeFindings) -> Said {
+    let one = match fabric(world, node, findings) {
+        Ok(one) => one,
+        Err(said) => return said,
+    };
+    let Interface { name, state, master, bond, .. } = one;
+    let mut bad: Vec<Said> = unseen(&format!("the state of {name}"), state).into_iter().collect();
+    if state
+        .known()
+        .is_some_and(|state| ["down", "lowerlayerdown", "notpresent"].contains(&state.as_str()))
+    {
+        bad.push((Outcome::Fail, format!("{name} is down")));
+    }
+    if let Some(master) = master {
+        bad.push((Outcome::Fail, format!("{name} is a part of {master}: name that one")));
+    }
+    if let Some(mode) = bond.as_ref().filter(|mode| !BONDS.contains(&mode.as_str())) {
+        bad.push((Outcome::Warn, format!("{name} is a bond of mode {mode}")));
+    }
+    match (&findings.routes, name == VHOST) {
+        (_, true) => {}
+        (Seen::Is(routes), _) => {
+            let is_direct =
+                routes.iter().any(|route| route.interface == *name && route.gateway.is_none());
+            if !is_direct {
+                bad.push((Outcome::Fail, format!("{name} has no address of IPv4 of this node")));
+            }
+        }
+        (Seen::Unknown(why), _) => {
+            bad.push((Outcome::Uncertain, format!("whether {name} has an address: {why}")));
+        }
+    }
+    worst(bad, format!("{name} is up"))
+}
+
+/// The interface of the fabric: the one that the Vrouter names, else that of the node's address. On a node that a
+/// vrouter runs on it is vhost0.
+pub(super) fn fabric<'a>(
+    world: &World,
+    node: &Value,
+    findings: &'a NodeFindings,
+) -> Result<&'a Interface, Said> {
+    let uncertain = |text: String| (Outcome::Uncertain, text);
+    let interfaces = match &findings.interfaces {
+        Seen::Is(interfaces) => &interfaces.shown,
+        Seen::Unknown(why) => return Err(uncertain(format!("interfaces are not known: {why}"))),
+    };
+    let find = |name: &str| interfaces.iter().find(|one| one.name == name);
+    let by_address = by_address(findings);
+    if let (Ok(VHOST), Some(vhost)) = (&by_address, find(VHOST)) {
+        return Ok(vhost);
+    }
+    let services = world.services();
+    let mut vrouters = services.iter().filter(|one| one.facts.kind == VROUTER);
+    let vrouter = vrouters.find(|one| roles::is_selected(one, node));
+    let named = vrouter.map(|one| text(one.spec, "/serviceConfiguration/physicalInterface"));
+    if let Some(named) = named.filter(|named| !named.is_empty()) {
+        return find(named).ok_or_else(|| {
+            (
+                Outcome::Fail,
+                format!("the Vrouter names {named}, and the node has no such interface"),
+            )
+        });
+    }
+    let name = by_address.map_err(uncertain)?;
+    find(name).ok_or_else(|| {
+        uncertain(format!("the address of the node is on {name}, which is not shown"))
+    })
+}
+
+/// The interface by which the network of the node's own address is reached: the most specific.
+fn by_address(findings: &NodeFindings) -> Result<&str, String> {
+    let routes = match &findings.routes {
+        Seen::Is(routes) => routes,
+        Seen::Unknown(why) => return Err(format!("routes are not known: {why}")),
+    };
+    let own: Vec<Ipv4Addr> = findings
+        .addresses
+        .iter()
+        .filter_map(|address| match address {
+            IpAddr::V4(address) => Some(*address),
+            IpAddr::V6(_) => None,
+        })
+        .collect();
+    let direct = routes.iter().filter(|route| route.gateway.is_none());
+    let with_own = direct.filter_map(|route| {
+        let network = Network::of(&route.destination)?;
+        let has = own.iter().any(|address| network.has((*address).into()));
+        let prefix: u8 = route.destination.split_once('/')?.1.parse().ok()?;
+        (has && prefix > 0).then_some((prefix, route.interface.as_str()))
+    });
+    let found = with_own.max_by_key(|(prefix, _)| *prefix);
+    found.map(|(_, name)| name).ok_or_else(|| {
+        "no direct route has the node's address: which interface is the fabric's is not known"
+            .to_owned()
+    })
+}

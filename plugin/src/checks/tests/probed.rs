@@ -1,0 +1,482 @@
+//! Worlds of each check that nodes answer: one in which it passes, one in which it does not, one in which it cannot be
+//! known; a healthy installation, and a cluster in which nothing is installed.
+
+use opensdn_node_probe::{
+    Cni, CniFile, Directory, DirectoryState, FORMAT, Firewall, Holder, HugePages, Interface,
+    Interfaces, KIND, Kernel, ModuleFile, NodeFindings, PortFinding, Route, Seen, Space, Sysctl,
+    Transport, WantedPort,
+};
+use serde_json::{Value, json};
+
+use super::super::catalogue::{CHECKS, Mode};
+use super::super::probed_storage::DATA;
+use super::super::report::Outcome;
+use super::super::world::World;
+use super::super::{Chosen, judge};
+use super::{but, forbidden, good, known, says, verdict};
+use crate::probe::Answer;
+use crate::snapshot::Read;
+
+const RELEASE: &str = "5.14.0-503.14.1.el9_5.x86_64";
+const POD: &str = "0a1b2c3d-0a1b-0a1b-0a1b-0a1b2c3d4e5f";
+
+fn unknown<T>() -> Seen<T> {
+    Seen::Unknown("it is hidden".to_owned())
+}
+
+fn is<T: From<&'static str>>(text: &'static str) -> Seen<T> {
+    Seen::Is(text.into())
+}
+
+fn interface(name: &str, mtu: u32) -> Interface {
+    let name = name.to_owned();
+    Interface { name, state: is("up"), mtu: Seen::Is(mtu), master: None, driver: None, bond: None }
+}
+
+fn route(destination: &str, interface: &str, gateway: Option<&str>) -> Route {
+    let gateway = gateway.map(str::to_owned);
+    Route { destination: destination.to_owned(), interface: interface.to_owned(), gateway }
+}
+
+fn space(gib: u64) -> Space {
+    Space { free: gib << 30, read_only: Seen::Is(false) }
+}
+
+/// A node on which an installation would work.
+fn findings(address: &str) -> NodeFindings {
+    let file = ModuleFile {
+        path: format!("/lib/modules/{RELEASE}/extra/vrouter.ko"),
+        vermagic: Seen::Is(format!("{RELEASE} SMP mod_unload ")),
+        signed: Seen::Is(false),
+    };
+    let paths = DATA.iter().map(|(_, path)| *path);
+    NodeFindings {
+        kind: KIND.to_owned(),
+        format: FORMAT,
+        version: "0.1.0".to_owned(),
+        addresses: vec![address.parse().unwrap()],
+        ports: vec![],
+        kernel: Kernel {
+            release: is(RELEASE),
+            loaded: Seen::Is(false),
+            files: Seen::Is(vec![file]),
+            headers: Seen::Is(false),
+            secure_boot: Seen::Is(false),
+            only_signed: Seen::Is(false),
+            lockdown: is("none"),
+        },
+        interfaces: Seen::Is(Interfaces {
+            shown: vec![interface("eth0", 1500), interface("lo", 65_536)],
+            ..Interfaces::default()
+        }),
+        routes: Seen::Is(vec![
+            route("0.0.0.0/0", "eth0", Some("192.168.0.254")),
+            route("192.168.0.0/24", "eth0", None),
+        ]),
+        cni: Seen::Is(Cni { folder: "/etc/cni/net.d".to_owned(), ..Cni::default() }),
+        directories: paths
+            .map(|path| Directory {
+                path: path.to_owned(),
+                state: Seen::Is(DirectoryState::Absent(space(300))),
+            })
+            .collect(),
+        huge_pages: Seen::Is(HugePages {
+            of_2_mib: 256,
+            free_of_2_mib: 256,
+            ..HugePages::default()
+        }),
+        sysctls: vec![Sysctl {
+            name: "net.ipv4.conf.all.rp_filter".to_owned(),
+            value: Seen::Is(Some("0".to_owned())),
+        }],
+        swaps: Seen::Is(vec![]),
+        synchronised: Seen::Is(true),
+        firewall: Seen::Is(Firewall::default()),
+    }
+}
+
+/// The three nodes of the good cluster have answered, the second with something changed.
+fn probed(change: impl FnOnce(&mut NodeFindings)) -> World {
+    let mut world = good();
+    let nodes = ["m1", "m2", "m3"].iter().zip(1..).map(|(name, number)| {
+        let findings = findings(&format!("192.168.0.{number}"));
+        ((*name).to_owned(), Ok(Answer { findings, ahead: Seen::Is(number * 1000) }))
+    });
+    world.probed = Some(nodes.collect());
+    change(&mut answer(&mut world, "m2").findings);
+    world
+}
+
+fn answer<'a>(world: &'a mut World, node: &str) -> &'a mut Answer {
+    world.probed.as_mut().unwrap().get_mut(node).unwrap().as_mut().unwrap()
+}
+
+fn busy(
+    number: u16,
+    transport: Transport,
+    address: &str,
+    holder: Seen<Holder>,
+) -> Vec<PortFinding> {
+    let port = WantedPort { number, transport };
+    vec![PortFinding { port, address: address.parse().unwrap(), holder }]
+}
+
+fn process(program: &str, pod: Option<&str>) -> Seen<Holder> {
+    let pod = pod.map(str::to_owned);
+    Seen::Is(Holder::Process { program: program.to_owned(), pid: 4711, pod })
+}
+
+fn is_judged_by_nodes(mode: Mode) -> bool {
+    matches!(mode, Mode::Probe | Mode::ApiAndProbe)
+}
+
+#[test]
+fn of_good_nodes_each_check_that_asks_them_passes() {
+    let report = judge(&probed(|_| {}), &Chosen::default());
+    for one in report.checks.iter().filter(|one| is_judged_by_nodes(one.mode)) {
+        let judged = CHECKS.iter().any(|check| check.id == one.id && check.judge.is_some());
+        let expected = if judged { Outcome::Ok } else { Outcome::Skipped };
+        assert_eq!(one.result, expected, "{}: {}", one.id, one.message);
+    }
+}
+
+#[test]
+fn without_a_manager_good_nodes_are_good_too() {
+    let mut world = probed(|_| {});
+    (world.managers, world.pods) = (Read::Absent, Read::Known(vec![]));
+    let report = judge(&world, &Chosen::default());
+    let bad = report.checks.iter().filter(|one| {
+        is_judged_by_nodes(one.mode) && ![Outcome::Ok, Outcome::Skipped].contains(&one.result)
+    });
+    let bad: Vec<_> = bad.map(|one| (one.id, &one.message)).collect();
+    assert!(bad.is_empty(), "an empty cluster is refused: {bad:?}");
+}
+
+#[test]
+fn a_node_that_does_not_answer_is_uncertain_and_the_others_are_judged() {
+    let mut world = probed(|_| {});
+    let late = Err("no answer in 120 s: ImagePullBackOff".to_owned());
+    world.probed.as_mut().unwrap().insert("m3".to_owned(), late);
+    says(&world, "P201", Outcome::Uncertain, "2/3 nodes");
+    says(&world, "P201", Outcome::Uncertain, "m3: no answer in 120 s: ImagePullBackOff");
+    answer(&mut world, "m2").findings.ports =
+        busy(9091, Transport::Tcp, "192.168.0.2", process("felix", None));
+    says(&world, "P201", Outcome::Fail, "1/3 nodes");
+    let results: Vec<Outcome> =
+        verdict(&world, "P201").nodes.iter().map(|one| one.result).collect();
+    assert_eq!(results, [Outcome::Ok, Outcome::Fail, Outcome::Uncertain]);
+}
+
+#[test]
+fn where_nothing_can_be_seen_of_a_node_no_check_passes() {
+    let mut world = good();
+    let none = Err("it is hidden".to_owned());
+    world.probed = Some(["m1", "m2", "m3"].map(|name| (name.to_owned(), none.clone())).into());
+    let report = judge(&world, &Chosen::default());
+    for one in report.checks.iter().filter(|one| one.mode == Mode::Probe) {
+        assert!([Outcome::Uncertain, Outcome::Skipped].contains(&one.result), "{}", one.id);
+    }
+    world.probed = Some([].into());
+    says(&world, "P201", Outcome::Uncertain, "no node was looked at");
+}
+
+#[test]
+fn ports_on_nodes() {
+    let with = |ports: Vec<PortFinding>| probed(|findings| findings.ports = ports);
+    let tcp = Transport::Tcp;
+    let felix = with(busy(9091, tcp, "192.168.0.2", process("calico-node", None)));
+    says(&felix, "P201", Outcome::Fail, "m2: port 9091/TCP of Vrouter is held by calico-node");
+    let mut in_pod = with(busy(9091, tcp, "192.168.0.2", process("felix", Some(POD))));
+    let pod = |labels: Value| {
+        json!({"metadata": {"name": "p", "namespace": "n", "uid": POD, "labels": labels},
+        "spec": {"nodeName": "m2"}})
+    };
+    known(&mut in_pod.pods).push(pod(json!({})));
+    says(&in_pod, "P201", Outcome::Fail, "of pod n/p");
+    // What our own pods hold is theirs.
+    known(&mut in_pod.pods).pop();
+    known(&mut in_pod.pods).push(pod(json!({"tf_manager": "vrouter"})));
+    says(&in_pod, "P201", Outcome::Ok, "3/3 nodes");
+    let hidden = || Seen::Is(Holder::Hidden("of others".to_owned()));
+    says(&with(busy(9091, tcp, "192.168.0.2", hidden())), "P201", Outcome::Fail, "not seen");
+    // Where pods of ours are it may be one of them.
+    let mut ours = with(busy(9091, tcp, "192.168.0.2", hidden()));
+    known(&mut ours.pods).push(pod(json!({"tf_manager": "vrouter"})));
+    says(&ours, "P201", Outcome::Uncertain, "maybe by our own pod");
+    says(&with(busy(9091, tcp, "192.168.0.2", unknown())), "P201", Outcome::Uncertain, "hidden");
+    let local = with(busy(2181, tcp, "127.0.0.1", process("java", None)));
+    says(&local, "P201", Outcome::Warn, "on 127.0.0.1 alone");
+    let tunnel = || busy(4789, Transport::Udp, "192.168.0.2", Seen::Is(Holder::Kernel));
+    says(&with(tunnel()), "P201", Outcome::Fail, "the kernel: a tunnel");
+    let own = probed(|findings| {
+        findings.ports = tunnel();
+        findings.kernel.loaded = Seen::Is(true);
+    });
+    says(&own, "P201", Outcome::Ok, "");
+    // No Redis is to run there.
+    let redis = with(busy(6389, tcp, "192.168.0.2", process("redis", None)));
+    says(&redis, "P201", Outcome::Ok, "");
+    says(&probed(|findings| findings.addresses.clear()), "P201", Outcome::Uncertain, "addresses");
+
+    let with = |firewall| probed(|findings| findings.firewall = firewall);
+    let firewalld = Firewall { programs: vec!["firewalld".to_owned()], can_filter: true };
+    says(&with(Seen::Is(firewalld)), "P204", Outcome::Warn, "m2: firewalld is active");
+    let rules = Firewall { programs: vec![], can_filter: true };
+    says(&with(Seen::Is(rules)), "P204", Outcome::Uncertain, "rules are not read");
+    says(&with(unknown()), "P204", Outcome::Uncertain, "it is hidden");
+}
+
+#[test]
+fn the_module_of_the_kernel() {
+    let with = |change: &dyn Fn(&mut Kernel)| probed(|findings| change(&mut findings.kernel));
+    says(
+        &with(&|kernel| kernel.only_signed = Seen::Is(true)),
+        "D301",
+        Outcome::Fail,
+        "no signature",
+    );
+    let secure = |kernel: &mut Kernel| {
+        (kernel.secure_boot, kernel.lockdown) = (Seen::Is(true), unknown());
+    };
+    says(&with(&secure), "D301", Outcome::Fail, "Secure Boot loads only signed ones");
+    says(&with(&|kernel| kernel.lockdown = is("integrity")), "D301", Outcome::Fail, "lockdown");
+    let files = |kernel: &mut Kernel, files: Vec<ModuleFile>| kernel.files = Seen::Is(files);
+    let none = with(&|kernel| files(kernel, vec![]));
+    says(&none, "D301", Outcome::Uncertain, "the images may have one");
+    let other = |kernel: &mut Kernel| {
+        kernel.release = is("6.8.0-31-generic");
+    };
+    says(&with(&other), "D301", Outcome::Fail, "vrouter.ko is for 5.14.0");
+    let built = with(&|kernel| {
+        other(kernel);
+        kernel.headers = Seen::Is(true);
+    });
+    says(&built, "D301", Outcome::Warn, "it will be built");
+    let unsigned = with(&|kernel| {
+        other(kernel);
+        (kernel.headers, kernel.only_signed) = (Seen::Is(true), Seen::Is(true));
+    });
+    says(&unsigned, "D301", Outcome::Fail, "has no signature");
+    let compressed = with(&|kernel| {
+        let path = "vrouter.ko.xz".to_owned();
+        files(kernel, vec![ModuleFile { path, vermagic: unknown(), signed: unknown() }]);
+    });
+    says(&compressed, "D301", Outcome::Uncertain, "is not known");
+    says(&with(&|kernel| kernel.files = unknown()), "D301", Outcome::Uncertain, "it is hidden");
+    let hidden = with(&|kernel| {
+        (kernel.lockdown, kernel.secure_boot) = (unknown(), unknown());
+    });
+    says(&hidden, "D301", Outcome::Uncertain, "whether it loads");
+    let loaded = with(&|kernel| {
+        other(kernel);
+        kernel.loaded = Seen::Is(true);
+    });
+    says(&loaded, "D301", Outcome::Ok, "");
+}
+
+#[test]
+fn interfaces_and_other_data_paths() {
+    let with = |shown: Vec<Interface>| {
+        probed(|findings| {
+            findings.interfaces = Seen::Is(Interfaces { shown, ..Interfaces::default() });
+        })
+    };
+    let down = Interface { state: is("down"), ..interface("eth0", 1500) };
+    says(&with(vec![down]), "D303", Outcome::Fail, "m2: eth0 is down");
+    let part = Interface { master: Some("bond0".to_owned()), ..interface("eth0", 1500) };
+    says(&with(vec![part]), "D303", Outcome::Fail, "a part of bond0");
+    let bond = Interface { bond: Some("broadcast".to_owned()), ..interface("eth0", 1500) };
+    says(&with(vec![bond]), "D303", Outcome::Warn, "bond of mode broadcast");
+    says(&probed(|findings| findings.routes = unknown()), "D303", Outcome::Uncertain, "hidden");
+    says(&probed(|findings| findings.interfaces = unknown()), "D303", Outcome::Uncertain, "hidden");
+    let mut named = probed(|_| {});
+    known(&mut named.managers)[0]["spec"]["services"]["vrouters"][0]["spec"]["serviceConfiguration"]
+        ["physicalInterface"] = json!("eth9");
+    says(&named, "D303", Outcome::Fail, "the node has no such interface");
+
+    let ovs = Interface { master: Some("ovs-system".to_owned()), ..interface("eth0", 1500) };
+    says(&with(vec![ovs]), "D302", Outcome::Warn, "a port of Open vSwitch");
+    let flannel = with(vec![interface("eth0", 1500), interface("flannel.1", 1450)]);
+    says(&flannel, "D302", Outcome::Warn, "flannel.1 of flannel");
+    let vhost = || with(vec![interface("eth0", 1500), interface("vhost0", 1500)]);
+    says(&vhost(), "D302", Outcome::Warn, "no vrouter of this cluster runs");
+    let mut installed = vhost();
+    known(&mut installed.pods).push(
+        json!({"metadata": {"labels": {"tf_manager": "vrouter"}}, "spec": {"nodeName": "m2"}}),
+    );
+    says(&installed, "D302", Outcome::Ok, "");
+    installed.pods = forbidden();
+    says(&installed, "D302", Outcome::Uncertain, "pods may not be read");
+    says(&probed(|findings| findings.interfaces = unknown()), "D302", Outcome::Uncertain, "hidden");
+}
+
+#[test]
+fn sizes_of_packets_and_pages() {
+    let of = |world: &mut World, field: &str, value: Value| {
+        known(&mut world.managers)[0]["spec"]["services"]["vrouters"][0]["spec"]["serviceConfiguration"]
+            [field] = value;
+    };
+    says(&probed(|_| {}), "D304", Outcome::Ok, "cniMTU 1450 fits");
+    let mut large = probed(|_| {});
+    of(&mut large, "cniMTU", json!(1500));
+    says(&large, "D304", Outcome::Fail, "eth0 has 1500, and pods have 1500");
+    assert!(verdict(&large, "D304").fix.unwrap().contains("1450"));
+    of(&mut large, "cniMTU", json!(1450));
+    says(&large, "D304", Outcome::Ok, "3/3 nodes");
+    let other = probed(|findings| {
+        let shown = vec![interface("eth0", 9000)];
+        findings.interfaces = Seen::Is(Interfaces { shown, ..Interfaces::default() });
+    });
+    says(&other, "D304", Outcome::Warn, "m2: eth0 has 9000, others have 1500");
+    says(&probed(|findings| findings.interfaces = unknown()), "D304", Outcome::Uncertain, "hidden");
+
+    says(&probed(|_| {}), "D306", Outcome::Ok, "the kernel has what vrouters ask for");
+    let few = probed(|findings| findings.huge_pages = Seen::Is(HugePages::default()));
+    says(&few, "D306", Outcome::Fail, "m2: its kernel has 0 huge pages of 2 MiB, and 128");
+    says(&probed(|findings| findings.huge_pages = unknown()), "D306", Outcome::Uncertain, "hidden");
+    let mut none = few;
+    of(&mut none, "hugePages2M", json!(0));
+    assert_eq!(verdict(&none, "D306").outcome, Outcome::Skipped);
+}
+
+#[test]
+fn files_of_networks_of_pods() {
+    let file = |file: &str, plugin: &str| CniFile {
+        file: file.to_owned(),
+        network: plugin.to_owned(),
+        plugins: vec![plugin.to_owned()],
+        error: None,
+    };
+    let with = |files: Vec<CniFile>, default: Option<&str>| {
+        let default_network = default.map(str::to_owned);
+        let cni =
+            Cni { folder: "/etc/cni/net.d".to_owned(), files, default_network, named_by: None };
+        probed(|findings| findings.cni = Seen::Is(cni))
+    };
+    let (ours, calico) =
+        (file("10-contrail.conf", "contrail-k8s-cni"), file("10-calico.conflist", "calico"));
+    let flannel = file("10-flannel.conflist", "flannel");
+    says(
+        &with(vec![calico.clone(), ours.clone()], None),
+        "C401",
+        Outcome::Warn,
+        "10-calico.conflist (calico) sorts before",
+    );
+    says(&with(vec![calico.clone()], None), "C401", Outcome::Warn, "sorts before 10-contrail.conf");
+    says(&with(vec![ours.clone(), flannel.clone()], None), "C401", Outcome::Ok, "");
+    says(&with(vec![flannel], None), "C401", Outcome::Ok, "");
+    // By intent: behind Multus, with another as the network below.
+    let mut below = with(vec![calico.clone()], None);
+    known(&mut below.daemon_sets)
+        .push(json!({"metadata": {"name": "multus", "namespace": "kube-system"},
+        "spec": {"template": {"spec": {"containers": [{"image": "multus-cni:v4"}]}}}}));
+    known(&mut below.managers)[0]["spec"]["services"]["vrouters"][0]["spec"]["serviceConfiguration"]
+        ["envVariablesConfig"] = json!({"KUBERNETES_CNI_META_PLUGIN": "multus"});
+    says(&below, "C401", Outcome::Ok, "");
+    says(
+        &with(vec![ours.clone()], Some("calico")),
+        "C401",
+        Outcome::Warn,
+        "CRI-O is set to calico",
+    );
+    says(&with(vec![calico, ours], Some("contrail-k8s-cni")), "C401", Outcome::Ok, "");
+    let broken = CniFile { error: Some("EOF".to_owned()), ..file("00-x.conf", "") };
+    says(&with(vec![broken], None), "C401", Outcome::Warn, "cannot be read: EOF");
+    says(&probed(|findings| findings.cni = unknown()), "C401", Outcome::Uncertain, "hidden");
+}
+
+#[test]
+fn routes_clocks_and_settings() {
+    let with = |routes| probed(|findings| findings.routes = routes);
+    let pods = route("10.33.0.0/16", "eth1", Some("192.168.0.9"));
+    says(
+        &with(Seen::Is(vec![pods])),
+        "S502",
+        Outcome::Warn,
+        "10.33.0.0/16 by 192.168.0.9 is in 10.32.0.0/12 of pods",
+    );
+    let own = route("10.33.0.0/16", "vhost0", None);
+    says(&with(Seen::Is(vec![own])), "S502", Outcome::Ok, "");
+    says(&with(unknown()), "S502", Outcome::Uncertain, "it is hidden");
+
+    let mut ahead = probed(|_| {});
+    answer(&mut ahead, "m2").ahead = Seen::Is(700_000);
+    says(&ahead, "T602", Outcome::Warn, "m2: its clock is 0.6 s ahead of that of most nodes");
+    answer(&mut ahead, "m2").ahead = Seen::Is(-6_000_000);
+    says(&ahead, "T602", Outcome::Fail, "6.0 s behind");
+    answer(&mut ahead, "m2").ahead = unknown();
+    says(&ahead, "T602", Outcome::Uncertain, "not compared");
+    says(
+        &probed(|findings| findings.synchronised = Seen::Is(false)),
+        "T602",
+        Outcome::Warn,
+        "not synchronised",
+    );
+    says(
+        &probed(|findings| findings.synchronised = unknown()),
+        "T602",
+        Outcome::Uncertain,
+        "hidden",
+    );
+
+    let strict = probed(|findings| findings.sysctls[0].value = Seen::Is(Some("1".to_owned())));
+    says(&strict, "X902", Outcome::Warn, "m2: net.ipv4.conf.all.rp_filter is 1");
+    let swap = probed(|findings| findings.swaps = Seen::Is(vec!["/dev/sda2".to_owned()]));
+    says(&swap, "X902", Outcome::Warn, "swapped to /dev/sda2");
+    says(&probed(|findings| findings.swaps = unknown()), "X902", Outcome::Uncertain, "hidden");
+}
+
+#[test]
+fn folders_of_databases() {
+    const PATH: &str = "/var/lib/contrail/zookeeper";
+    let with = |state: Seen<DirectoryState>| {
+        probed(|findings| {
+            let one = findings.directories.iter_mut().find(|one| one.path == PATH);
+            one.unwrap().state = state;
+        })
+    };
+    says(
+        &with(Seen::Is(DirectoryState::Absent(space(1)))),
+        "V701",
+        Outcome::Fail,
+        "has 1.0 GiB free of 4",
+    );
+    says(&with(Seen::Is(DirectoryState::NoFolder)), "V701", Outcome::Fail, "is no folder");
+    let read_only = Space { read_only: Seen::Is(true), ..space(300) };
+    says(&with(Seen::Is(DirectoryState::Absent(read_only))), "V701", Outcome::Fail, "read-only");
+    let unsure = Space { read_only: unknown(), ..space(300) };
+    says(&with(Seen::Is(DirectoryState::Absent(unsure))), "V701", Outcome::Uncertain, "hidden");
+    says(&with(unknown()), "V701", Outcome::Uncertain, "it is hidden");
+
+    let data = || {
+        Seen::Is(DirectoryState::Present { space: space(300), entries: vec!["myid".to_owned()] })
+    };
+    says(
+        &with(data()),
+        "V702",
+        Outcome::Fail,
+        "/var/lib/contrail/zookeeper has myid: another Zookeeper left it",
+    );
+    // A running one has data of its own.
+    let mut installed = with(data());
+    known(&mut installed.pods).push(
+        json!({"metadata": {"labels": {"tf_manager": "zookeeper"}}, "spec": {"nodeName": "m2"}}),
+    );
+    says(&installed, "V702", Outcome::Ok, "");
+    installed.pods = forbidden();
+    says(&installed, "V702", Outcome::Uncertain, "pods may not be read");
+    says(&with(unknown()), "V702", Outcome::Uncertain, "it is hidden");
+    let empty = || Seen::Is(DirectoryState::Present { space: space(300), entries: vec![] });
+    says(&with(empty()), "V702", Outcome::Ok, "");
+    // The node has no Rabbitmq to be.
+    let other = probed(|findings| findings.directories[2].state = data());
+    says(&other, "V702", Outcome::Ok, "");
+}
+
+#[test]
+fn without_the_flag_nothing_of_nodes_is_claimed() {
+    let report = judge(&but(|_| {}), &Chosen::default());
+    for one in report.checks.iter().filter(|one| one.mode == Mode::Probe) {
+        assert_eq!(one.result, Outcome::Skipped, "{}: {}", one.id, one.message);
+    }
+}

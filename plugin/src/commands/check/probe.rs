@@ -1,0 +1,144 @@
+//! The flags of `check --probe`: which nodes are asked, and by which image. What is asked of them is in `crate::probe`.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use clap::Args;
+use k8s_openapi::api::core::v1::Node;
+use k8s_openapi::jiff::Timestamp;
+use kube::api::{Api, ListParams};
+use kube::{Client, ResourceExt};
+use opensdn_deploy::{Values, names};
+use serde_json::Value;
+
+use crate::checks::world::World;
+use crate::clients::unanswered;
+use crate::exit::{Exit, Failure};
+use crate::install::values::steps;
+use crate::probe::Answers;
+use crate::probe::run::Run;
+use crate::probe::wanted::wanted;
+use crate::snapshot::{Read, condition, name, text};
+use crate::ui::Ui;
+
+/// No run is longer: what is older was left by one that was killed.
+const LONGEST: Duration = Duration::from_secs(10 * 60);
+
+/// How nodes are asked.
+#[derive(Debug, Args)]
+pub(super) struct ProbeFlags {
+    /// Also look at each node, by a pod on it that is removed afterwards.
+    #[arg(long)]
+    pub(super) probe: bool,
+    /// The image that looks [default: the operator's of this cluster, else of this release].
+    #[arg(long, value_name = "IMAGE", requires = "probe")]
+    probe_image: Option<String>,
+    /// How long each node has to answer, up to 10m.
+    #[arg(long, value_name = "TIME", default_value = "2m", value_parser = probe_timeout)]
+    probe_timeout: Duration,
+    /// Only this node (repeatable).
+    #[arg(long, value_name = "NAME", requires = "probe")]
+    node: Vec<String>,
+    /// Only nodes with these labels.
+    #[arg(short = 'l', long, value_name = "LABELS", requires = "probe")]
+    selector: Option<String>,
+}
+
+fn probe_timeout(text: &str) -> Result<Duration, String> {
+    let timeout = opensdn_duration::parse(text).map_err(|error| error.to_string())?;
+    if timeout.is_zero() || timeout > LONGEST {
+        return Err("must be more than nothing and at most 10m".to_owned());
+    }
+    Ok(timeout)
+}
+
+impl ProbeFlags {
+    /// What the nodes answer.
+    ///
+    /// # Errors
+    /// A node that was named is not there, or the user interrupts it.
+    pub(super) async fn ask(
+        &self,
+        client: &Client,
+        world: &World,
+        ui: &mut Ui,
+    ) -> Result<Answers, Failure> {
+        let nodes = self.nodes(client, world).await?;
+        let run = Run {
+            image: self.image(world)?,
+            nodes,
+            wanted: wanted(world),
+            timeout: self.probe_timeout,
+            now: world.date.unwrap_or_else(Timestamp::now),
+        };
+        run.ask(client, ui).await
+    }
+
+    /// The nodes that are meant; of one that cannot answer why.
+    async fn nodes(
+        &self,
+        client: &Client,
+        world: &World,
+    ) -> Result<BTreeMap<String, Option<String>>, Failure> {
+        let selected = self.selected(client).await?;
+        let all = match &world.nodes {
+            Read::Known(nodes) => nodes.as_slice(),
+            // Each check says so: without nodes there is nobody to ask.
+            Read::Absent | Read::Unknown(_) => return Ok(BTreeMap::new()),
+        };
+        let is_meant = |node: &&Value| {
+            let is_named = self.node.is_empty() || self.node.iter().any(|one| one == name(node));
+            let is_selected = selected.as_ref().is_none_or(|names| names.contains(name(node)));
+            is_named && is_selected && text(node, "/status/nodeInfo/operatingSystem") != "windows"
+        };
+        let found: BTreeMap<String, Option<String>> =
+            all.iter().filter(is_meant).map(|node| (name(node).to_owned(), silent(node))).collect();
+        let hint = "kubectl get nodes --show-labels";
+        if let Some(missing) = self.node.iter().find(|one| !found.contains_key(*one)) {
+            let message = format!("there is no Linux node {missing} among those that are meant");
+            return Err(Failure::new(Exit::Usage, "no-such-node", message, hint));
+        }
+        if found.is_empty() && selected.is_some() {
+            let message = "no Linux node has the labels of --selector";
+            return Err(Failure::new(Exit::Usage, "no-such-node", message, hint));
+        }
+        Ok(found)
+    }
+
+    async fn selected(&self, client: &Client) -> Result<Option<BTreeSet<String>>, Failure> {
+        let Some(selector) = &self.selector else { return Ok(None) };
+        let params = ListParams::default().labels(selector);
+        let listed = Api::<Node>::all(client.clone()).list_metadata(&params).await;
+        let listed = listed.map_err(|error| unanswered("list nodes by --selector", &error))?;
+        Ok(Some(listed.iter().map(ResourceExt::name_any).collect()))
+    }
+
+    /// That of the installed operator, else that of the values of this release.
+    fn image(&self, world: &World) -> Result<String, Failure> {
+        if let Some(image) = &self.probe_image {
+            return Ok(image.clone());
+        }
+        const IMAGE: &str = "/spec/template/spec/containers/0/image";
+        let installed = world.deployments.get(names::operator::NAME).and_then(Read::known);
+        let installed = installed.map(|one| text(one, IMAGE)).filter(|image| !image.is_empty());
+        if let Some(image) = installed {
+            return Ok(image.to_owned());
+        }
+        let steps = steps(&Values::default())?;
+        let mut objects = steps.iter().flat_map(|step| &step.objects);
+        let found = objects
+            .find(|one| text(one, "/kind") == "Deployment" && name(one) == names::operator::NAME);
+        let image = found.map(|one| text(one, IMAGE).to_owned()).unwrap_or_default();
+        if image.is_empty() {
+            let message = "this release names no image of the operator";
+            return Err(Failure::usage(message, "name one with --probe-image"));
+        }
+        Ok(image)
+    }
+}
+
+/// Why a pod on the node would not start: its kubelet is not heard of.
+fn silent(node: &Value) -> Option<String> {
+    let ready = condition(node, "Ready").filter(|one| text(one, "/status") == "Unknown")?;
+    Some(format!("its kubelet does not answer: {}", text(ready, "/message")))
+}

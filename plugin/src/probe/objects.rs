@@ -1,0 +1,185 @@
+//! The two objects of a run: its namespace, and the DaemonSet in it.
+
+use std::time::Duration;
+
+use opensdn_deploy::names::{MANAGED_BY_LABEL, NAME_LABEL};
+use opensdn_node_probe::Wanted;
+use serde_json::{Value, json};
+
+use crate::install::object::MANAGER;
+use crate::snapshot::label;
+
+/// How the namespaces of all runs begin; the rest is by chance.
+const PREFIX: &str = "opensdn-probe-";
+/// By which they are found.
+pub(super) const LABEL: &str = "opensdn.io/probe";
+/// When a run began, in seconds since 1970.
+const CREATED: &str = "opensdn.io/probe-created-at";
+/// What is older belongs to a run that was killed: none waits as long.
+pub(super) const TTL: Duration = Duration::from_secs(15 * 60);
+/// The DaemonSet.
+pub(super) const NAME: &str = "opensdn-probe";
+/// Its container.
+pub(super) const CONTAINER: &str = "probe";
+
+/// What of the node the pod sees, for reading alone. Each folder is there on every node: a runtime would make one that
+/// is not, and nothing is to be made on nodes.
+const FOLDERS: [(&str, &str); 5] =
+    [("proc", "/proc"), ("sys", "/sys"), ("etc", "/etc"), ("usr", "/usr"), ("var-lib", "/var/lib")];
+
+/// A name that no other run has.
+pub(super) fn namespace_name() -> String {
+    use std::hash::{BuildHasher as _, Hasher as _};
+    let chance = std::hash::RandomState::new().build_hasher().finish();
+    format!("{PREFIX}{:08x}", chance & 0xffff_ffff)
+}
+
+/// The namespace of a run that begins at this second.
+pub(super) fn namespace(name: &str, now: i64) -> Value {
+    const SECURITY: &str = "pod-security.kubernetes.io";
+    let mut labels = json!({
+        LABEL: "true",
+        CREATED: now.to_string(),
+        NAME_LABEL: NAME,
+        MANAGED_BY_LABEL: MANAGER,
+    });
+    // Each pod has the network and files of its node.
+    for mode in ["enforce", "audit", "warn"] {
+        labels[format!("{SECURITY}/{mode}")] = json!("privileged");
+    }
+    json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels,
+        // OpenShift adds a default selector of nodes otherwise.
+        "annotations": {"openshift.io/node-selector": ""}}})
+}
+
+/// Whether the namespace is of a run that cannot be at work any more, by the clock of the API server or, where it says
+/// none, our own.
+pub(super) fn is_left_over(namespace: &Value, now: i64) -> bool {
+    let is_ours = label(namespace, MANAGED_BY_LABEL) == Some(MANAGER);
+    let created = label(namespace, CREATED).and_then(|created| created.parse::<i64>().ok());
+    let is_old = created.is_some_and(|at| now - at > TTL.as_secs().cast_signed());
+    is_ours && label(namespace, LABEL).is_some() && is_old
+}
+
+/// The DaemonSet: a pod on each of these nodes.
+pub(super) fn daemon_set(namespace: &str, image: &str, nodes: &[String], wanted: &Wanted) -> Value {
+    let labels = json!({NAME_LABEL: NAME});
+    let volumes: Vec<Value> = FOLDERS
+        .iter()
+        .map(|(name, path)| json!({"name": name, "hostPath": {"path": path, "type": "Directory"}}))
+        .collect();
+    let mounts: Vec<Value> = FOLDERS
+        .iter()
+        .map(|(name, path)| json!({"name": name, "mountPath": format!("/host{path}"), "readOnly": true}))
+        .collect();
+    // One term a node, as a term takes one name only.
+    let terms: Vec<Value> = nodes
+        .iter()
+        .map(|node| {
+            let field = json!({"key": "metadata.name", "operator": "In", "values": [node]});
+            json!({"matchFields": [field]})
+        })
+        .collect();
+    let addresses = json!({"fieldRef": {"fieldPath": "status.hostIPs"}});
+    let container = json!({
+        "name": CONTAINER,
+        "image": image,
+        "imagePullPolicy": "IfNotPresent",
+        "args": ["probe", "--root=/host", "--stay"],
+        "env": [
+            {"name": "OPENSDN_PROBE_WANTED", "value": serde_json::to_string(wanted).unwrap_or_default()},
+            {"name": "OPENSDN_PROBE_ADDRESSES", "valueFrom": addresses},
+        ],
+        "resources": {
+            "requests": {"cpu": "10m", "memory": "32Mi"},
+            "limits": {"cpu": "500m", "memory": "128Mi"},
+        },
+        "volumeMounts": mounts,
+        "securityContext": security(),
+        "terminationMessagePolicy": "FallbackToLogsOnError",
+    });
+    json!({
+        "apiVersion": "apps/v1",
+        "kind": "DaemonSet",
+        "metadata": {"name": NAME, "namespace": namespace,
+            "labels": {NAME_LABEL: NAME, MANAGED_BY_LABEL: MANAGER}},
+        "spec": {
+            "selector": {"matchLabels": labels},
+            "template": {
+                "metadata": {"labels": labels},
+                "spec": {
+                    "hostNetwork": true,
+                    // It asks no server.
+                    "dnsPolicy": "Default",
+                    "automountServiceAccountToken": false,
+                    "enableServiceLinks": false,
+                    "terminationGracePeriodSeconds": 1,
+                    "tolerations": [{"operator": "Exists"}],
+                    "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution":
+                        {"nodeSelectorTerms": terms}}},
+                    "containers": [container],
+                    "volumes": volumes,
+                },
+            },
+        },
+    })
+}
+
+/// Not privileged: root of the node's files for reading, and three capabilities.
+/// - `NET_BIND_SERVICE`: ports below 1024 are tried too (BGP, DNS).
+/// - `SYS_PTRACE`: which process has a port shows /proc only to who may trace it.
+/// - `DAC_READ_SEARCH`: folders of databases are open to their users alone.
+///
+/// Neither `SYS_MODULE` nor `NET_ADMIN`: nothing is loaded, and rules of firewalls are not read. The profile of AppArmor
+/// for containers hides the processes of others, and SELinux the files, so both are set aside.
+fn security() -> Value {
+    json!({
+        "runAsUser": 0,
+        "runAsGroup": 0,
+        "runAsNonRoot": false,
+        "privileged": false,
+        "allowPrivilegeEscalation": false,
+        "readOnlyRootFilesystem": true,
+        "capabilities": {"drop": ["ALL"], "add": ["NET_BIND_SERVICE", "SYS_PTRACE", "DAC_READ_SEARCH"]},
+        "seccompProfile": {"type": "RuntimeDefault"},
+        "appArmorProfile": {"type": "Unconfined"},
+        "seLinuxOptions": {"type": "spc_t"},
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_namespaces_of_runs_that_ended_long_ago_are_left_over() {
+        let second = 1_800_000_000;
+        let mut one = namespace(&namespace_name(), second);
+        assert!(!is_left_over(&one, second + 14 * 60), "a run may be at work");
+        assert!(is_left_over(&one, second + 16 * 60));
+        one["metadata"]["labels"][MANAGED_BY_LABEL] = json!("another");
+        assert!(!is_left_over(&one, second + 16 * 60), "it is not ours");
+    }
+
+    #[test]
+    fn names_of_runs_differ() {
+        assert_ne!(namespace_name(), namespace_name());
+    }
+
+    #[test]
+    fn a_pod_writes_nothing_on_the_node_has_no_token_and_is_not_privileged() {
+        let made = daemon_set("n", "image", &["a".to_owned(), "b".to_owned()], &Wanted::default());
+        let pod = &made["spec"]["template"]["spec"];
+        assert_eq!(pod["automountServiceAccountToken"], false);
+        let container = &pod["containers"][0];
+        assert!(
+            container["volumeMounts"].as_array().unwrap().iter().all(|one| one["readOnly"] == true)
+        );
+        let volumes = pod["volumes"].as_array().unwrap();
+        assert!(volumes.iter().all(|one| one["hostPath"]["type"] == "Directory"));
+        assert_eq!(container["securityContext"]["privileged"], false);
+        assert_eq!(container["securityContext"]["capabilities"]["drop"], json!(["ALL"]));
+        let terms = "/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution/nodeSelectorTerms";
+        assert_eq!(pod.pointer(terms).unwrap().as_array().unwrap().len(), 2);
+    }
+}

@@ -1,0 +1,290 @@
+//! A run: leftovers of others are removed, the objects made, answers waited for, and the objects removed, whatever
+//! happened in between. What keeps a node from answering is said of that node, and the others are waited for.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use futures::StreamExt as _;
+use futures::stream::FuturesUnordered;
+use k8s_openapi::jiff::Timestamp;
+use kube::Client;
+use opensdn_node_probe::Wanted;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::time::{Instant, sleep, timeout};
+
+use super::answer::{self, Unread};
+use super::objects::{daemon_set, is_left_over, namespace, namespace_name};
+use super::requests::{Left, Requests};
+use super::waiting::{Stage, node_of, stage};
+use super::{Answer, Answers};
+use crate::exit::{Exit, Failure};
+use crate::snapshot::{Read, name};
+use crate::ui::Ui;
+
+/// How long until pods are read again.
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
+/// So long a namespace is waited for until it is gone.
+const REMOVAL: Duration = Duration::from_secs(60);
+/// So many logs are followed at once.
+const AT_ONCE: usize = 32;
+
+/// What is to be asked, of which nodes.
+pub(crate) struct Run {
+    /// The image whose program answers.
+    pub(crate) image: String,
+    /// The nodes, and what is known of one that cannot answer.
+    pub(crate) nodes: BTreeMap<String, Option<String>>,
+    /// What they look for.
+    pub(crate) wanted: Wanted,
+    /// How long each has.
+    pub(crate) timeout: Duration,
+    /// The clock of the API server, by which leftovers are old.
+    pub(crate) now: Timestamp,
+}
+
+impl Run {
+    /// Asks all nodes.
+    ///
+    /// # Errors
+    /// The user interrupts it; the objects are removed all the same.
+    pub(crate) async fn ask(&self, client: &Client, ui: &mut Ui) -> Result<Answers, Failure> {
+        let requests = Requests::new(client);
+        let name = namespace_name();
+        if let Some(why) = requests.missing_right(&name).await {
+            return Ok(self.none(&why));
+        }
+        let mut signals = Signals::install()?;
+        self.remove_leftovers(&requests, ui).await;
+        let object = namespace(&name, self.now.as_second());
+        // Not to be interrupted: what was not answered may have been made.
+        let made = requests.create_namespace(&object).await;
+        let asked = match made {
+            Err(why) => Some(self.none(&why)),
+            Ok(()) => tokio::select! {
+                biased;
+                () = signals.next() => None,
+                answers = self.ask_in(&requests, &name, ui) => Some(answers),
+            },
+        };
+        ui.progress("removing what the probe needed");
+        let left = tokio::select! {
+            biased;
+            () = signals.next() => Some("a second signal came".to_owned()),
+            left = remove(&requests, &name) => left,
+        };
+        if let Some(why) = &left {
+            ui.warn(&format!("namespace {name} is still there: {why}"));
+            ui.hint(&format!("kubectl delete namespace {name}"));
+        }
+        asked.ok_or_else(|| {
+            let message = match left {
+                None => "interrupted: the pods on nodes are removed",
+                Some(_) => "interrupted",
+            };
+            Failure::new(Exit::Interrupted, "interrupted", message, "the same command starts again")
+        })
+    }
+
+    fn none(&self, why: &str) -> Answers {
+        self.nodes.keys().map(|node| (node.clone(), Err(why.to_owned()))).collect()
+    }
+
+    /// What an earlier run has left that was killed.
+    async fn remove_leftovers(&self, requests: &Requests, ui: &mut Ui) {
+        // Who may not list namespaces may still make one.
+        let Read::Known(namespaces) = requests.namespaces().await else { return };
+        for one in namespaces.iter().filter(|one| is_left_over(one, self.now.as_second())) {
+            match requests.delete_namespace(name(one)).await {
+                Ok(()) => ui.note(&format!("removed {}, which a killed run has left", name(one))),
+                Err(why) => ui.warn(&why),
+            }
+        }
+    }
+
+    async fn ask_in(&self, requests: &Requests, namespace: &str, ui: &mut Ui) -> Answers {
+        let mut answers = Answers::new();
+        for (node, why) in &self.nodes {
+            if let Some(why) = why {
+                answers.insert(node.clone(), Err(why.clone()));
+            }
+        }
+        let able = self.nodes.iter().filter(|(_, why)| why.is_none());
+        let able: Vec<String> = able.map(|(node, _)| node.clone()).collect();
+        if able.is_empty() {
+            return answers;
+        }
+        let object = daemon_set(namespace, &self.image, &able, &self.wanted);
+        if let Err(why) = requests.create_daemon_set(namespace, &object).await {
+            return self.none(&why);
+        }
+        ui.detail(&format!("created {}", Requests::described(namespace)));
+        let left = able.into_iter().collect();
+        Waiting { run: self, requests, namespace, left, answers, said: String::new() }
+            .answers(ui)
+            .await
+    }
+}
+
+/// The nodes that have not answered.
+struct Waiting<'a> {
+    run: &'a Run,
+    requests: &'a Requests,
+    namespace: &'a str,
+    left: BTreeSet<String>,
+    answers: Answers,
+    said: String,
+}
+
+impl Waiting<'_> {
+    async fn answers(mut self, ui: &mut Ui) -> Answers {
+        let end = Instant::now() + self.run.timeout;
+        loop {
+            let why = self.round(end, ui).await;
+            if self.left.is_empty() {
+                return self.answers;
+            }
+            if Instant::now() >= end {
+                let seconds = self.run.timeout.as_secs();
+                for node in std::mem::take(&mut self.left) {
+                    let what = why.get(&node).map_or("no answer", String::as_str);
+                    let why = format!("no answer in {seconds} s: {what}");
+                    self.answers.insert(node, Err(why));
+                }
+                return self.answers;
+            }
+            sleep(POLL_INTERVAL).await;
+        }
+    }
+
+    /// Looks at all pods once, and reads those that run. What the others wait for.
+    async fn round(&mut self, end: Instant, ui: &mut Ui) -> BTreeMap<String, String> {
+        let mut why = BTreeMap::new();
+        let pods = match self.requests.pods(self.namespace).await {
+            Ok(pods) => pods,
+            Err(error) => {
+                return self.left.iter().map(|node| (node.clone(), error.clone())).collect();
+            }
+        };
+        let of_node = |node: &String| pods.iter().find(|pod| node_of(pod) == node);
+        let events = if self.left.iter().all(|node| of_node(node).is_some()) {
+            Vec::new()
+        } else {
+            self.requests.events(self.namespace).await
+        };
+        let mut running = Vec::new();
+        for node in self.left.clone() {
+            match stage(of_node(&node), &events) {
+                Stage::Runs { pod } => running.push((node, pod)),
+                Stage::Waits(text) => {
+                    why.insert(node, text);
+                }
+                Stage::Hopeless(text) => {
+                    self.left.remove(&node);
+                    self.answers.insert(node, Err(text));
+                }
+            }
+        }
+        self.show(&why, ui);
+        for (node, answer) in self.read(running, end).await {
+            let answer = match answer {
+                Ok(answer) => Ok(answer),
+                Err(Unread::Forever(text)) => Err(text),
+                // A kubelet that is busy is asked again.
+                Err(Unread::Now(text)) => {
+                    why.insert(node, text);
+                    continue;
+                }
+            };
+            self.left.remove(&node);
+            self.answers.insert(node, answer);
+        }
+        why
+    }
+
+    async fn read(
+        &self,
+        running: Vec<(String, String)>,
+        end: Instant,
+    ) -> Vec<(String, Result<Answer, Unread>)> {
+        let (requests, namespace) = (self.requests, self.namespace);
+        let one = move |(node, pod): (String, String)| async move {
+            let limit = end.saturating_duration_since(Instant::now()).max(POLL_INTERVAL);
+            let answer = timeout(limit, answer::read(requests.client(), namespace, &pod)).await;
+            let late = || Err(Unread::Now("its pod runs, and its log has no answer".to_owned()));
+            (node, answer.unwrap_or_else(|_| late()))
+        };
+        let mut read = Vec::new();
+        for some in running.chunks(AT_ONCE) {
+            let mut reading: FuturesUnordered<_> = some.iter().cloned().map(one).collect();
+            while let Some(answer) = reading.next().await {
+                read.push(answer);
+            }
+        }
+        read
+    }
+
+    fn show(&mut self, why: &BTreeMap<String, String>, ui: &mut Ui) {
+        let (all, done) = (self.run.nodes.len(), self.answers.len());
+        let text = match why.iter().next() {
+            Some((node, why)) => format!("asking nodes: {done} of {all}; {node}: {why}"),
+            None => format!("asking nodes: {done} of {all}"),
+        };
+        if text != self.said {
+            ui.progress(&text);
+            self.said = text;
+        }
+    }
+}
+
+/// Deletes it and waits until it is gone; why it is still there, if it takes too long.
+async fn remove(requests: &Requests, namespace: &str) -> Option<String> {
+    let end = Instant::now() + REMOVAL;
+    let mut is_deleted = false;
+    loop {
+        let step = if is_deleted {
+            requests.left(namespace).await
+        } else {
+            requests.delete_namespace(namespace).await.map(|()| Left::Namespace)
+        };
+        is_deleted |= step.is_ok();
+        match step {
+            Ok(Left::Nothing) => return None,
+            // It may go away after us; what runs in it does not look at anything any more.
+            Ok(Left::Namespace) if Instant::now() >= end => {
+                return Some("it takes longer than a minute to be removed".to_owned());
+            }
+            // An API server that is away for a moment is asked again.
+            Err(why) if Instant::now() >= end => return Some(why),
+            Ok(Left::Namespace) | Err(_) => sleep(POLL_INTERVAL).await,
+        }
+    }
+}
+
+/// SIGINT and SIGTERM.
+struct Signals {
+    interrupt: Signal,
+    terminate: Signal,
+}
+
+impl Signals {
+    fn install() -> Result<Self, Failure> {
+        let of = |kind: SignalKind| {
+            signal(kind).map_err(|error| {
+                let message = "signals cannot be caught, and nothing is left behind by chance";
+                Failure::new(Exit::Unreachable, "no-signals", message, "check without --probe")
+                    .because(&error)
+            })
+        };
+        Ok(Self {
+            interrupt: of(SignalKind::interrupt())?,
+            terminate: of(SignalKind::terminate())?,
+        })
+    }
+
+    async fn next(&mut self) {
+        tokio::select! {
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
+        }
+    }
+}

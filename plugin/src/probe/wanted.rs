@@ -1,0 +1,27 @@
+//! What nodes are to look for: the ports, folders and networks that the Managers have, or the defaults.
+
+use opensdn_node_probe::{FORMAT, Transport, Wanted, WantedPort};
+
+use crate::checks::probed_node::SYSCTLS;
+use crate::checks::probed_storage::DATA;
+use crate::checks::world::World;
+use crate::checks::{ports, subnets};
+
+const MODULE: &str = "vrouter";
+
+/// By what was read of the cluster.
+pub(crate) fn wanted(world: &World) -> Wanted {
+    let ports = ports::ours(world).into_keys().filter_map(|(number, protocol)| {
+        let transport =
+            if protocol == Transport::Udp.word() { Transport::Udp } else { Transport::Tcp };
+        Some(WantedPort { number: number.try_into().ok()?, transport })
+    });
+    Wanted {
+        format: FORMAT,
+        ports: ports.collect(),
+        directories: DATA.iter().map(|(_, path)| (*path).to_owned()).collect(),
+        networks: subnets::networks(world).into_iter().map(|(_, text)| text).collect(),
+        sysctls: SYSCTLS.iter().map(|name| (*name).to_owned()).collect(),
+        module: MODULE.to_owned(),
+    }
+}
