@@ -20,6 +20,7 @@ mod lab_cluster;
 mod lab_ends;
 mod lab_operator;
 mod lab_outage;
+mod lab_probe;
 mod lab_quorum;
 mod lab_servers;
 mod lab_short;

@@ -1,18 +1,26 @@
 //! `kubectl opensdn check` of a real control plane: of a good cluster, of one with something wrong, by a user with few
-//! rights. What each check makes of its worlds is tested in the plugin.
+//! rights; and what `--probe` makes and removes, also where it is interrupted or killed. What each check makes of its
+//! worlds is tested in the plugin, and pods that look at real nodes in `lab_probe`.
 
 #![allow(clippy::indexing_slicing, reason = "JSON of a test, and the line says where")]
 
-use opensdn_testing::Outcome;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use opensdn_testing::eventually::eventually;
 use opensdn_testing::installer::install_crds;
-use opensdn_testing::kubectl::{kubectl, send};
+use opensdn_testing::kubectl::{kubectl, read, send};
+use opensdn_testing::programs::program;
 use opensdn_testing::sandbox::{Sandbox, User};
+use opensdn_testing::signal::{self, Signal};
+use opensdn_testing::{Failed, Outcome};
 use serde_json::{Value, json};
+use tempfile::TempDir;
 
 use crate::operator::LABEL;
 use crate::plugin_status::{document, plugin};
 
-fn check<'a>(report: &'a Value, id: &str) -> &'a Value {
+pub(crate) fn check<'a>(report: &'a Value, id: &str) -> &'a Value {
     let mut all = report["checks"].as_array().into_iter().flatten();
     all.find(|one| one["id"] == id).unwrap_or(&Value::Null)
 }
@@ -117,5 +125,101 @@ async fn a_user_without_rights_learns_which_are_missing_and_nothing_else_is_clai
     assert_eq!(output.status.code(), Some(2), "{}", String::from_utf8_lossy(&output.stderr));
     let output = plugin(&bob, &["check", "--server", "https://127.0.0.1:1"])?;
     assert_eq!((output.status.code(), output.stdout.len()), (Some(3), 0));
+    Ok(())
+}
+
+/// The namespaces of `--probe` that are there.
+pub(crate) async fn namespaces(sandbox: &Sandbox) -> Result<Vec<String>, Failed> {
+    let all = read(sandbox, &["namespaces", "-l", "opensdn.io/probe"]).await?;
+    let names = all["items"].as_array().into_iter().flatten();
+    Ok(names.filter_map(|one| Some(one["metadata"]["name"].as_str()?.to_owned())).collect())
+}
+
+async fn appears(sandbox: &Sandbox) -> Result<String, Failed> {
+    let is_there = async || namespaces(sandbox).await.is_ok_and(|names| !names.is_empty());
+    eventually("a namespace of the probe is there", is_there).await;
+    Ok(namespaces(sandbox).await?.pop().ok_or("it is gone again")?)
+}
+
+fn probing(kubeconfig: &Path) -> Result<(Child, TempDir), Failed> {
+    let home = tempfile::tempdir()?;
+    let mut command = Command::new(program("kubectl-opensdn")?);
+    command.env_clear().env("HOME", home.path()).arg("--kubeconfig").arg(kubeconfig);
+    command.args(["check", "--probe", "--only", "P201"]).stdout(Stdio::null());
+    Ok((command.stderr(Stdio::piped()).spawn()?, home))
+}
+
+/// Pods of simulated nodes are there and write nothing, which the check must not take for a good answer.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_probe_leaves_nothing_behind_and_what_a_killed_one_left_the_next_removes() -> Outcome {
+    let sandbox = Sandbox::builder().simulated_nodes(3).start().await?;
+    let admin = sandbox.kubeconfig_for(&User::new("checker").in_group("system:masters"))?;
+    let (report, code) =
+        document(&admin, &["check", "--probe", "--only", "P201", "--probe-timeout", "10s"])?;
+    let ports = check(&report, "P201");
+    assert_eq!((&ports["result"], code), (&json!("uncertain"), 0), "{ports:#}");
+    let results = ports["nodes"].as_array().ok_or("no nodes")?;
+    assert_eq!(results.len(), 3, "{ports:#}");
+    assert!(results.iter().all(|one| one["result"] == "uncertain"), "{ports:#}");
+    assert_eq!(namespaces(&sandbox).await?, Vec::<String>::new());
+
+    for signal in [Signal::INT, Signal::TERM] {
+        let (mut running, _home) = probing(&admin)?;
+        appears(&sandbox).await?;
+        signal::send(signal, running.id())?;
+        let code = running.wait()?.code();
+        assert_eq!((code, namespaces(&sandbox).await?), (Some(130), vec![]), "{signal:?}");
+    }
+
+    let (mut killed, _home) = probing(&admin)?;
+    let left = appears(&sandbox).await?;
+    killed.kill()?;
+    killed.wait()?;
+    // Another run may be at work: what is not old stays.
+    let again = ["check", "--probe", "--only", "P201", "--probe-timeout", "2s"];
+    document(&admin, &again)?;
+    assert_eq!(namespaces(&sandbox).await?, [left.clone()]);
+    let old = ["label", "namespace", &left, "opensdn.io/probe-created-at=1000", "--overwrite"];
+    kubectl(&sandbox, &old).await?.success();
+    let output = plugin(&admin, &again)?;
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(said.contains(&format!("removed {left}")), "{said}");
+    let is_gone = async || namespaces(&sandbox).await.is_ok_and(|names| names.is_empty());
+    eventually("what the killed run left is gone", is_gone).await;
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_may_not_make_a_probe_learns_it_and_nothing_is_made() -> Outcome {
+    let sandbox = Sandbox::builder().simulated_nodes(1).start().await?;
+    kubectl(
+        &sandbox,
+        &["create", "clusterrole", "reader", "--verb=get,list", "--resource=nodes,pods"],
+    )
+    .await?
+    .success();
+    kubectl(
+        &sandbox,
+        &["create", "clusterrolebinding", "reader", "--clusterrole=reader", "--user=checker"],
+    )
+    .await?
+    .success();
+    let reader = sandbox.kubeconfig_for(&User::new("checker"))?;
+    let (report, _) = document(&reader, &["check", "--probe", "--only", "P201,D303"])?;
+    for id in ["P201", "D303"] {
+        let one = check(&report, id);
+        assert_eq!(one["result"], "uncertain", "{one:#}");
+        let message = one["message"].as_str().unwrap_or_default();
+        assert!(
+            message.contains("you may not create namespaces, which --probe needs"),
+            "{message}"
+        );
+    }
+    writes_nothing(&sandbox)?;
+    assert_eq!(namespaces(&sandbox).await?, Vec::<String>::new());
+    for wrong in [&["--node", "node-9"][..], &["--selector", "a=b"]] {
+        let output = plugin(&reader, &[&["check", "--probe"][..], wrong].concat())?;
+        assert_eq!(output.status.code(), Some(2), "{}", String::from_utf8_lossy(&output.stderr));
+    }
     Ok(())
 }
