@@ -6,13 +6,12 @@
 use std::path::Path;
 use std::process::{Command, Output};
 
-use opensdn_crds::component::{COMPONENTS, Count};
 use opensdn_testing::eventually::eventually;
-use opensdn_testing::installer::install_crds;
 use opensdn_testing::kubectl::{kubectl, send};
 use opensdn_testing::operator::Operator;
 use opensdn_testing::programs::program;
 use opensdn_testing::sandbox::{Sandbox, User};
+use opensdn_testing::written_cluster::{manager, nodes_with_vrouters, written};
 use opensdn_testing::{Failed, Outcome};
 use serde_json::{Value, json};
 
@@ -40,21 +39,6 @@ pub(crate) fn document(kubeconfig: &Path, arguments: &[&str]) -> Result<(Value, 
         validator.iter_errors(&answer).map(|error| error.to_string()).collect();
     assert!(wrong.is_empty(), "{kind} is not as published: {wrong:#?}");
     Ok((answer, output.status.code().ok_or("ended by a signal")?))
-}
-
-/// Services with images for all of their containers, each named after its kind.
-fn manager(kinds: &[&str]) -> Value {
-    let mut services = serde_json::Map::new();
-    for facts in COMPONENTS.iter().filter(|facts| kinds.contains(&facts.kind)) {
-        let image = |name: &str| json!({"name": name, "image": format!("registry.example.com/{name}:R24.1")});
-        let containers: Vec<Value> = facts.containers.all().map(image).collect();
-        let item = json!({"metadata": {"name": format!("{}1", facts.kind.to_lowercase())},
-            "spec": {"serviceConfiguration": {"containers": containers}}});
-        let item = if facts.count == Count::Many { json!([item]) } else { item };
-        services.insert(facts.key.to_owned(), item);
-    }
-    json!({"apiVersion": "tf.tungsten.io/v1alpha1", "kind": "Manager",
-        "metadata": {"name": "cluster1", "namespace": "tf"}, "spec": {"services": services}})
 }
 
 fn component<'a>(report: &'a Value, kind: &str) -> &'a Value {
@@ -146,48 +130,6 @@ async fn of_a_manager_that_the_operator_looks_after_status_says_what_works_and_w
     Ok(())
 }
 
-/// A Manager with the status that the operator writes when all is well.
-async fn written(sandbox: &Sandbox) -> Outcome {
-    install_crds(&sandbox.client()?, &opensdn_crds::all()).await?;
-    kubectl(sandbox, &["create", "namespace", "tf"]).await?.success();
-    send(sandbox, &["create"], &manager(&["Redis", "Vrouter"])).await?.success();
-    let row = |kind: &str| {
-        json!({"kind": kind, "name": format!("{}1", kind.to_lowercase()), "ready": true,
-        "reason": "PodsReady", "message": "1 of 1 pods ready", "versions": ["R24.1"]})
-    };
-    let ready = json!({"type": "Ready", "status": "True", "reason": "ServicesReady", "message": "2 of 2 services ready",
-        "lastTransitionTime": "2026-11-24T12:00:00Z"});
-    let status = json!({"status": {"observedGeneration": 1, "services": [row("Redis"), row("Vrouter")], "conditions": [ready]}});
-    let patch = [
-        "patch",
-        "managers.tf.tungsten.io",
-        "cluster1",
-        "-n",
-        "tf",
-        "--subresource=status",
-        "--type=merge",
-        "-p",
-    ];
-    kubectl(sandbox, &[&patch[..], &[&status.to_string()]].concat()).await?.success();
-    Ok(())
-}
-
-/// So many nodes, each with a pod of a vrouter.
-async fn nodes(sandbox: &Sandbox, numbers: std::ops::Range<usize>) -> Outcome {
-    let node = |number: usize| json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": format!("n{number}")}});
-    let pod = |number: usize| {
-        json!({"apiVersion": "v1", "kind": "Pod",
-        "metadata": {"name": format!("v{number}"), "namespace": "tf", "labels": {"tf_manager": "vrouter", "vrouter": "vrouter1"}},
-        "spec": {"nodeName": format!("n{number}"), "serviceAccountName": "default", "automountServiceAccountToken": false,
-            "containers": [{"name": "agent", "image": "registry.example.com/agent:R24.1"}]}})
-    };
-    let items: Vec<Value> = numbers.flat_map(|number| [node(number), pod(number)]).collect();
-    send(sandbox, &["create"], &json!({"apiVersion": "v1", "kind": "List", "items": items}))
-        .await?
-        .success();
-    Ok(())
-}
-
 /// The requests of a user, as verb and path, without those that were counted before.
 fn requests(sandbox: &Sandbox, user: &str, before: usize) -> Result<Vec<String>, Failed> {
     let log = std::fs::read_to_string(sandbox.audit_log())?;
@@ -204,14 +146,13 @@ fn requests(sandbox: &Sandbox, user: &str, before: usize) -> Result<Vec<String>,
 async fn status_asks_as_often_of_300_nodes_as_of_one_and_for_twelve_lists_at_most() -> Outcome {
     let sandbox = Sandbox::builder().only_api_server().start().await?;
     written(&sandbox).await?;
-    kubectl(&sandbox, &["create", "serviceaccount", "default", "-n", "tf"]).await?.success();
     let counted = sandbox.kubeconfig_for(&User::new("counted").in_group("system:masters"))?;
     // A CRD that was just made is served a moment later, and until then the API server has a client ask again.
     document(&sandbox.kubeconfig(), &["status"])?;
     let mut before = 0;
     let mut each = Vec::new();
     for (has, more) in [(1, 0..1), (300, 1..300)] {
-        nodes(&sandbox, more).await?;
+        nodes_with_vrouters(&sandbox, more).await?;
         let (report, _) = document(&counted, &["status"])?;
         assert_eq!(report["nodes"]["wanted"], has, "{}", report["nodes"]);
         assert_eq!(component(&report, "Vrouter")["pods"].as_array().map(Vec::len), Some(has));

@@ -33,6 +33,7 @@ pub mod sandbox;
 pub mod shared;
 pub mod signal;
 pub mod steady_load;
+pub mod written_cluster;
 pub mod wrk;
 
 /// Why a test, or something that tests do, came to nothing.
