@@ -131,7 +131,6 @@ built() { # built SUBJECT WHAT MINUTES
 control_plane() { # control_plane VERSION
   [ -n "${KUBEBUILDER_ASSETS:-}" ] || built "$1" "Kubernetes $1" 6
   [ -n "${KUBEBUILDER_ASSETS:-}" ] && [ -x "$KUBEBUILDER_ASSETS/kwok" ] || built kwok kwok 1
-  built helm Helm 2
 }
 
 # The kinds in which policy engines report, as those who use them ship them.
@@ -144,6 +143,12 @@ report_apis() {
 registry() {
   tests/registry/build.sh 2>&1 >/dev/null | announced "building a registry for tests (once)" ||
     stop "the tests' registry was not built" "tests/registry/build.sh"
+}
+
+# What renders the chart.
+helm() {
+  tests/helm/build.sh 2>&1 >/dev/null | announced "building Helm (about 2 min, once)" ||
+    stop "Helm was not built" "tests/helm/build.sh"
 }
 
 # Real nodes and images for them are for root on a machine with apt; elsewhere the lab's tests are
@@ -225,7 +230,7 @@ for what in "$@"; do
   case $what in
     cluster) control_plane "${OPENSDN_KUBERNETES:-1.35}" ;;
     gate)
-      cargo_deny && cargo_nextest && mdbook && report_apis && registry
+      cargo_deny && cargo_nextest && mdbook && report_apis && registry && helm
       ! { is_ci && is_root_with_apt; } || lab || step "going on without real nodes"
       ;;
     lab) lab ;;

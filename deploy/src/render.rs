@@ -194,7 +194,9 @@ impl Base {
                 .map_err(|source| self.read_error("kustomization.yaml", source))?;
             let Removal { directive: Delete::Delete, kind: of_kind, metadata, .. } = removal;
             objects.retain(|object| {
-                kind(object) != of_kind || object["metadata"]["name"] != metadata.name
+                kind(object) != of_kind
+                    || object.pointer("/metadata/name").and_then(Value::as_str)
+                        != Some(metadata.name.as_str())
             });
         }
         Ok(objects)

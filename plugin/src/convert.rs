@@ -91,7 +91,9 @@ pub(crate) fn convert(
     let ours = format!("{}/{}", opensdn_crds::TUNGSTEN_GROUP, opensdn_crds::VERSION);
     if api_version != ours {
         notes.say("apiVersion", format!("is now {ours}"));
-        object["apiVersion"] = json!(ours);
+        if let Some(object) = object.as_object_mut() {
+            object.insert("apiVersion".to_owned(), json!(ours));
+        }
     }
     clean(&mut object, &mut notes);
     if let Some(spec) = object.get_mut("spec") {

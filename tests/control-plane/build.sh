@@ -6,14 +6,13 @@
 #   build.sh kwok     kwok
 #   build.sh 1.35-nodes   kubelet and kube-proxy, and the images that each node starts with
 #   build.sh coredns  CoreDNS and its image
-#   build.sh helm     helm
 set -euo pipefail
-subject=${1:?usage: build.sh 1.33|1.35|1.36|kwok|1.35-nodes|coredns|helm}
+subject=${1:?usage: build.sh 1.33|1.35|1.36|kwok|1.35-nodes|coredns}
 here=$(cd "$(dirname "$0")" && pwd)
 module=${subject%-nodes}
 [ -f "$here/$module/go.mod" ] || { echo "build.sh: no control plane named $subject in $here" >&2; exit 2; }
 
-version=$(sed -n 's/^\(require\)\?[[:space:]]*\(k8s.io\/kubernetes\|sigs.k8s.io\/kwok\|github.com\/coredns\/coredns\|helm.sh\/helm\/v3\) v\([0-9.]*\).*/\3/p' "$here/$module/go.mod" | head -1)
+version=$(sed -n 's/^\(require\)\?[[:space:]]*\(k8s.io\/kubernetes\|sigs.k8s.io\/kwok\|github.com\/coredns\/coredns\) v\([0-9.]*\).*/\3/p' "$here/$module/go.mod" | head -1)
 sources=("$here/$module/go.mod" "$here/$module/go.sum" "$here/build.sh")
 case $subject in
   *-nodes | coredns) sources+=("$here"/images/* "$here"/coredns/main.go) ;;
@@ -78,7 +77,6 @@ node_images() {
 }
 
 case $subject in
-  helm) build helm helm.sh/helm/v3/cmd/helm ;;
   kwok) build kwok sigs.k8s.io/kwok/cmd/kwok ;;
   coredns)
     build coredns .

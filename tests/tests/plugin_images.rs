@@ -124,7 +124,7 @@ impl Site {
             seed(&address, "opensdn/opensdn-webhook", "0.1.0", &["linux/amd64", "linux/arm64"])?;
         seed(&address, "opensdn/opensdn-operator", "0.1.0", &["linux/amd64"])?;
         seed(&address, "tf/contrail-external-redis", "R24.1", &["linux/amd64"])?;
-        source.requests();
+        let _ = source.requests();
         let manager = folder.path().join("manager.yaml");
         let container = json!({"name": "redis", "image": format!("{address}/tf/contrail-external-redis:R24.1")});
         let services = json!({"redis": {"metadata": {"name": "r"}, "spec": {"serviceConfiguration": {"containers": [container]}}}});
@@ -235,7 +235,7 @@ fn images_are_saved_and_loaded_with_all_platforms_and_what_is_there_is_not_sent_
             assert_eq!(found, site.webhook);
         }
     }
-    target.requests();
+    let _ = target.requests();
     let again = answer(&site.load("a.tar", &target)?)?;
     assert_eq!(again["blobsSent"], 0, "{again:#}");
     assert_eq!(uploads(&target), [""; 0]);
@@ -344,7 +344,7 @@ fn what_a_registry_sends_is_held_to_its_digest_and_an_interrupted_save_goes_on()
     );
 
     std::fs::remove_file(&path)?;
-    site.source.requests();
+    let _ = site.source.requests();
     let saved = answer(&site.save("a.tar")?)?;
     let base = digest(&base());
     assert!(!site.source.requests().iter().any(|request| request.contains(&base)), "it was there");

@@ -137,14 +137,16 @@ fn part_containers(part: &Part, config: &mut Value, notes: &mut Notes) -> Value 
             return true;
         };
         let mut container = container.clone();
-        container["name"] = json!(there);
+        if let Some(container) = container.as_object_mut() {
+            container.insert("name".to_owned(), json!(there));
+        }
         moved.push(container);
         let field = format!("spec.services.config.spec.serviceConfiguration.containers[{name}]");
         notes.moved(&field, &format!("container {there} of spec.services.{}", part.place()));
         false
     });
-    if !moved.is_empty() {
-        settings["containers"] = Value::Array(moved);
+    if let Some(settings) = settings.as_object_mut().filter(|_| !moved.is_empty()) {
+        settings.insert("containers".to_owned(), Value::Array(moved));
     }
     settings
 }

@@ -171,6 +171,21 @@ fn of_file(
     })
 }
 
+/// What is read next: the reference of a manifest, its type, its size, and within how many indexes it is.
+type Step = (String, String, Option<u64>, usize);
+
+fn step(digest: Digest, media_type: String, size: u64, depth: usize) -> Step {
+    (digest.to_string(), media_type, Some(size), depth)
+}
+
+/// Why a manifest that was read is not taken: it is not as long as was said, or one too many.
+fn unfit(digest: Digest, length: u64, said: Option<u64>, read: usize) -> Option<String> {
+    if said.is_some_and(|size| size != length) {
+        return Some(format!("{digest} has {length} bytes, and others were said"));
+    }
+    (read > MOST_MANIFESTS).then(|| format!("it has more than {MOST_MANIFESTS} manifests"))
+}
+
 /// Reads what an image is made of; of `platform` only, where one is named.
 ///
 /// # Errors
@@ -183,17 +198,14 @@ pub(crate) async fn image(
 ) -> Result<Image, Error> {
     let mut manifests: Vec<(Digest, Manifest)> = Vec::new();
     let (mut blobs, mut platforms) = (BTreeMap::new(), BTreeSet::new());
-    let mut next = vec![(wanted.to_owned(), said.to_owned(), None, 0)];
+    let mut next: Vec<Step> = vec![(wanted.to_owned(), said.to_owned(), None, 0)];
     let (mut platform, mut read) = (platform, 0);
     while let Some((wanted, said, size, depth)) = next.pop() {
         let found = origin.manifest(&wanted).await?;
         let (digest, length) = (Digest::of(&found.bytes), found.bytes.len() as u64);
-        if size.is_some_and(|size| size != length) {
-            return Err(origin.wrong(format!("{digest} has {length} bytes, and others were said")));
-        }
         read += 1;
-        if read > MOST_MANIFESTS {
-            return Err(origin.wrong(format!("it has more than {MOST_MANIFESTS} manifests")));
+        if let Some(why) = unfit(digest, length, size, read) {
+            return Err(origin.wrong(why));
         }
         let said = if found.media_type.is_empty() { &said } else { &found.media_type };
         let content = manifest::read(&found.bytes, said);
@@ -205,12 +217,7 @@ pub(crate) async fn image(
                     let child =
                         of_platform(&children, platform).map_err(|why| origin.wrong(why))?;
                     platforms.extend(child.platform.clone());
-                    next.push((
-                        child.digest.to_string(),
-                        child.media_type.clone(),
-                        Some(child.size),
-                        0,
-                    ));
+                    next.push(step(child.digest, child.media_type.clone(), child.size, 0));
                     continue;
                 }
                 if depth == MOST_DEPTH {
@@ -218,21 +225,16 @@ pub(crate) async fn image(
                 }
                 for child in children {
                     platforms.extend(child.platform.filter(|name| !name.starts_with("unknown")));
-                    next.push((
-                        child.digest.to_string(),
-                        child.media_type,
-                        Some(child.size),
-                        depth + 1,
-                    ));
+                    next.push(step(child.digest, child.media_type, child.size, depth + 1));
                 }
             }
             Content::Image(parts) => {
                 platform = None;
                 for part in parts {
-                    if blobs.insert(part.digest, part.size).is_some_and(|size| size != part.size) {
-                        return Err(
-                            origin.wrong(format!("{} is said to be of two sizes", part.digest))
-                        );
+                    let known = blobs.insert(part.digest, part.size);
+                    if known.is_some_and(|size| size != part.size) {
+                        let why = format!("{} is said to be of two sizes", part.digest);
+                        return Err(origin.wrong(why));
                     }
                 }
             }

@@ -61,17 +61,18 @@ impl Check {
         Self { hasher: Sha256::new(), read: 0, digest, size }
     }
 
-    /// Takes the next piece.
+    /// Takes the next piece. The last one only if all of them are what they should be: who sends them on has not sent that
+    /// one yet.
     ///
     /// # Errors
-    /// It is longer than was said.
+    /// It is longer than was said, or something else.
     pub(crate) fn take(&mut self, piece: &[u8]) -> Result<(), String> {
         self.read += piece.len() as u64;
         if self.read > self.size {
             return Err(format!("{} is longer than its {} bytes", self.digest, self.size));
         }
         self.hasher.update(piece);
-        Ok(())
+        if self.read == self.size { self.whole() } else { Ok(()) }
     }
 
     /// Whether that was it.
@@ -79,11 +80,15 @@ impl Check {
     /// # Errors
     /// It was something else, in words.
     pub(crate) fn finish(self) -> Result<(), String> {
-        let Self { hasher, read, digest, size } = self;
+        let Self { read, digest, size, .. } = &self;
         if read != size {
             return Err(format!("{digest} has {read} bytes instead of {size}"));
         }
-        let found = Digest(hasher.finalize().into());
+        self.whole()
+    }
+
+    fn whole(&self) -> Result<(), String> {
+        let (digest, found) = (self.digest, Digest(self.hasher.clone().finalize().into()));
         if found == digest { Ok(()) } else { Err(format!("instead of {digest} there is {found}")) }
     }
 }

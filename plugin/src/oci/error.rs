@@ -55,84 +55,80 @@ impl Error {
 
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
-        let (exit, code, hint) = match &error {
-            Error::Connect { host, .. } => (
-                Exit::Unreachable,
-                "registry",
-                format!(
-                    "is the name right, and does a proxy lead there (HTTPS_PROXY)? A CA of your own: --registry-ca FILE. \
-                     For HTTP without TLS: --insecure-registry {host}"
-                ),
-            ),
-            Error::TimedOut { .. } | Error::BrokeOff { .. } => (
-                Exit::Unreachable,
-                "registry",
-                "run it again: what has arrived is not sent again".to_owned(),
-            ),
-            Error::Said { status, .. } if *status == http::StatusCode::FORBIDDEN => (
-                Exit::Unreachable,
-                "registry-login",
-                "does the account of your login have the right to this repository?".to_owned(),
-            ),
-            Error::Said { .. } => (
-                Exit::Unreachable,
-                "registry",
-                "look into the registry's log; run it again to continue".to_owned(),
-            ),
-            Error::Login { host, has_login: true, .. } => (
-                Exit::Unreachable,
-                "registry-login",
-                format!("the login of the file is refused; log in again: docker login {host}"),
-            ),
-            Error::Login { host, has_login: false, .. } => (
-                Exit::Unreachable,
-                "registry-login",
-                format!(
-                    "log in first: docker login {host}, or podman login --authfile ~/.docker/config.json {host}"
-                ),
-            ),
-            Error::Absent { .. } => {
-                (Exit::Unreachable, "no-image", "look at its name and its tag".to_owned())
-            }
-            Error::Wrong { .. } => (
-                Exit::Unreachable,
-                "wrong-digest",
-                "nothing of it was kept; something on the way, or the registry, is broken"
-                    .to_owned(),
-            ),
-            Error::Certificates { .. } => (
-                Exit::Usage,
-                "unreadable-file",
-                "--registry-ca wants certificates (PEM)".to_owned(),
-            ),
-            Error::Credentials { .. } => (
-                Exit::Usage,
-                "registry-login",
-                "correct it, or name the folder of another config.json by DOCKER_CONFIG".to_owned(),
-            ),
-            Error::Archive { .. } => (
-                Exit::Usage,
-                "broken-archive",
-                "nothing was sent; save it or copy it again, and compare with sha256sum".to_owned(),
-            ),
-            Error::Write { .. } => (
-                Exit::Usage,
-                "unwritable-archive",
-                "is there room? Run it again to continue, or name another file: --out FILE"
-                    .to_owned(),
-            ),
-            Error::Read { .. } => {
-                (Exit::Usage, "unreadable-file", "correct its name or its permissions".to_owned())
-            }
-            Error::Exists { .. } => {
-                (Exit::Refused, "exists", "remove it, or name another file: --out FILE".to_owned())
-            }
-            Error::Busy { .. } => {
-                (Exit::Refused, "busy", "wait for it, or name another file: --out FILE".to_owned())
-            }
-        };
-        let mut failure = Failure::new(exit, code, error.to_string(), hint);
+        let (exit, code) = error.outcome();
+        let mut failure = Failure::new(exit, code, error.to_string(), error.hint());
         failure.causes = opensdn_error_chain::error_causes(&error).into_iter().skip(1).collect();
         failure
+    }
+}
+
+impl Error {
+    /// How the command ends, and the word for scripts.
+    fn outcome(&self) -> (Exit, &'static str) {
+        match self {
+            Self::Connect { .. } | Self::TimedOut { .. } | Self::BrokeOff { .. } => {
+                (Exit::Unreachable, "registry")
+            }
+            Self::Said { status, .. } if *status == http::StatusCode::FORBIDDEN => {
+                (Exit::Unreachable, "registry-login")
+            }
+            Self::Said { .. } => (Exit::Unreachable, "registry"),
+            Self::Login { .. } => (Exit::Unreachable, "registry-login"),
+            Self::Absent { .. } => (Exit::Unreachable, "no-image"),
+            Self::Wrong { .. } => (Exit::Unreachable, "wrong-digest"),
+            Self::Certificates { .. } | Self::Read { .. } => (Exit::Usage, "unreadable-file"),
+            Self::Credentials { .. } => (Exit::Usage, "registry-login"),
+            Self::Archive { .. } => (Exit::Usage, "broken-archive"),
+            Self::Write { .. } => (Exit::Usage, "unwritable-archive"),
+            Self::Exists { .. } => (Exit::Refused, "exists"),
+            Self::Busy { .. } => (Exit::Refused, "busy"),
+        }
+    }
+
+    /// What to do.
+    fn hint(&self) -> String {
+        let hint = match self {
+            Self::Connect { host, .. } => {
+                return format!(
+                    "is the name right, and does a proxy lead there (HTTPS_PROXY)? A CA of your own: --registry-ca FILE. \
+                     For HTTP without TLS: --insecure-registry {host}"
+                );
+            }
+            Self::Login { host, has_login: true, .. } => {
+                return format!(
+                    "the login of the file is refused; log in again: docker login {host}"
+                );
+            }
+            Self::Login { host, has_login: false, .. } => {
+                return format!(
+                    "log in first: docker login {host}, or podman login --authfile ~/.docker/config.json {host}"
+                );
+            }
+            Self::TimedOut { .. } | Self::BrokeOff { .. } => {
+                "run it again: what has arrived is not sent again"
+            }
+            Self::Said { status, .. } if *status == http::StatusCode::FORBIDDEN => {
+                "does the account of your login have the right to this repository?"
+            }
+            Self::Said { .. } => "look into the registry's log; run it again to continue",
+            Self::Absent { .. } => "look at its name and its tag",
+            Self::Wrong { .. } => {
+                "nothing of it was kept; something on the way, or the registry, is broken"
+            }
+            Self::Certificates { .. } => "--registry-ca wants certificates (PEM)",
+            Self::Credentials { .. } => {
+                "correct it, or name the folder of another config.json by DOCKER_CONFIG"
+            }
+            Self::Archive { .. } => {
+                "nothing was sent; save it or copy it again, and compare with sha256sum"
+            }
+            Self::Write { .. } => {
+                "is there room? Run it again to continue, or name another file: --out FILE"
+            }
+            Self::Read { .. } => "correct its name or its permissions",
+            Self::Exists { .. } => "remove it, or name another file: --out FILE",
+            Self::Busy { .. } => "wait for it, or name another file: --out FILE",
+        };
+        hint.to_owned()
     }
 }

@@ -37,16 +37,18 @@ pub(super) fn namespace_name() -> String {
 /// The namespace of a run that begins at this second.
 pub(super) fn namespace(name: &str, now: i64) -> Value {
     const SECURITY: &str = "pod-security.kubernetes.io";
-    let mut labels = json!({
+    // Each pod has the network and files of its node.
+    let [enforce, audit, warn] =
+        ["enforce", "audit", "warn"].map(|mode| format!("{SECURITY}/{mode}"));
+    let labels = json!({
         LABEL: "true",
         CREATED: now.to_string(),
         NAME_LABEL: NAME,
         MANAGED_BY_LABEL: MANAGER,
+        enforce: "privileged",
+        audit: "privileged",
+        warn: "privileged",
     });
-    // Each pod has the network and files of its node.
-    for mode in ["enforce", "audit", "warn"] {
-        labels[format!("{SECURITY}/{mode}")] = json!("privileged");
-    }
     json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels,
         // OpenShift adds a default selector of nodes otherwise.
         "annotations": {"openshift.io/node-selector": ""}}})

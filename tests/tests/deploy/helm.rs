@@ -1,10 +1,9 @@
 //! The Helm chart renders what the plugin renders: Helm itself says so, for the default values and others.
 
 use std::path::PathBuf;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use opensdn_deploy::Values;
-use opensdn_testing::sandbox::Binaries;
 use opensdn_testing::{Failed, Outcome};
 use serde_json::{Value, json};
 
@@ -13,7 +12,17 @@ use super::kustomize::plain;
 const CHART: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../deploy/helm/opensdn");
 /// Helm that has been built from its modules does not know the version of Kubernetes that a released one assumes.
 const TEMPLATE: [&str; 5] = ["template", "opensdn", CHART, "--kube-version", "1.36.0"];
+const BUILD: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/helm/build.sh");
 const KEEP: &str = "helm.sh/resource-policy";
+
+/// Helm; built when it is not there yet.
+fn built() -> Result<PathBuf, Failed> {
+    let built = Command::new(BUILD).stderr(Stdio::inherit()).output()?;
+    if !built.status.success() {
+        return Err(format!("{BUILD} has failed: {}", built.status).into());
+    }
+    Ok(PathBuf::from(String::from_utf8(built.stdout)?.trim()))
+}
 
 /// What Helm says to the arguments and the values: its output, or why it refused.
 fn helm(
@@ -56,9 +65,9 @@ fn comparable(objects: Vec<Value>) -> Vec<String> {
     objects
 }
 
-#[tokio::test]
-async fn the_chart_renders_the_objects_of_the_plugin() -> Outcome {
-    let program = Binaries::helm().await?;
+#[test]
+fn the_chart_renders_the_objects_of_the_plugin() -> Outcome {
+    let program = built()?;
     let digest = format!("sha256:{}", "0123456789abcdef".repeat(4));
     for values in [
         json!({}),
@@ -90,9 +99,9 @@ async fn the_chart_renders_the_objects_of_the_plugin() -> Outcome {
     Ok(())
 }
 
-#[tokio::test]
-async fn the_chart_keeps_namespaces_with_data_and_leaves_its_own_to_helm() -> Outcome {
-    let program = Binaries::helm().await?;
+#[test]
+fn the_chart_keeps_namespaces_with_data_and_leaves_its_own_to_helm() -> Outcome {
+    let program = built()?;
     let objects = template(&program, &json!({}))?;
     let kept: Vec<&Value> = objects
         .iter()
@@ -111,9 +120,9 @@ async fn the_chart_keeps_namespaces_with_data_and_leaves_its_own_to_helm() -> Ou
 }
 
 /// By the schema and by the template, as the plugin refuses them.
-#[tokio::test]
-async fn the_chart_refuses_values_that_the_plugin_refuses() -> Outcome {
-    let program = Binaries::helm().await?;
+#[test]
+fn the_chart_refuses_values_that_the_plugin_refuses() -> Outcome {
+    let program = built()?;
     for (values, word) in [
         (json!({"webhok": {}}), "webhok"),
         (json!({"profile": "huge"}), "profile"),

@@ -86,7 +86,7 @@ fn platform(text: &str) -> Result<String, &'static str> {
     let parts: Vec<&str> = text.split('/').collect();
     let is_part =
         |part: &&str| !part.is_empty() && part.chars().all(|letter| letter.is_ascii_alphanumeric());
-    match (2..=3).contains(&parts.len()) && parts.iter().all(|part| is_part(part)) {
+    match (2..=3).contains(&parts.len()) && parts.iter().all(is_part) {
         true => Ok(text.to_owned()),
         false => Err("must be OS/ARCHITECTURE, as in linux/amd64"),
     }

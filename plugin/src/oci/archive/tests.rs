@@ -1,3 +1,5 @@
+//! Archives that are whole, broken, or not what they say.
+
 use std::io::Write as _;
 use std::path::Path;
 

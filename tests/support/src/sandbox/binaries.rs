@@ -105,14 +105,6 @@ impl Binaries {
         Ok(build("kwok").await?.join("kwok"))
     }
 
-    /// Helm. Built when it is not there yet.
-    ///
-    /// # Errors
-    /// When it cannot be built.
-    pub async fn helm() -> Result<PathBuf, BinariesError> {
-        Ok(build("helm").await?.join("helm"))
-    }
-
     /// What runs on real nodes: kubelet, kube-proxy, CoreDNS and the first images. Built when
     /// it is not there yet.
     ///
