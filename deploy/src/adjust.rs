@@ -54,6 +54,8 @@ fn set(object: &mut Value, pointer: &str, value: Value) {
     }
 }
 
+/// What the profile `ha` needs.
+const HA_NODES: u32 = 3;
 /// The namespace of the files whose components the operator looks after.
 const WATCHED: &str = "tf";
 /// All accounts of it.
@@ -150,8 +152,12 @@ fn deployment(object: &mut Value, values: &Values) {
         set(object, "/spec/replicas", json!(replicas));
     }
     if values.profile == Profile::Ha {
-        let spread = "/spec/template/spec/topologySpreadConstraints/0/whenUnsatisfiable";
-        set(object, spread, json!("DoNotSchedule"));
+        // With fewer than three nodes, or where others are full, two would share one all the same without minDomains.
+        let spread = object.pointer_mut("/spec/template/spec/topologySpreadConstraints/0");
+        if let Some(Value::Object(spread)) = spread {
+            spread.insert("whenUnsatisfiable".to_owned(), json!("DoNotSchedule"));
+            spread.insert("minDomains".to_owned(), json!(HA_NODES));
+        }
     }
     let container = "/spec/template/spec/containers/0";
     let written = text(object, &format!("{container}/image")).to_owned();

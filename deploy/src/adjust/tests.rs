@@ -106,7 +106,11 @@ fn profiles_say_how_many_replicas_there_are_unless_a_value_does() {
     let ha = objects(|values| values.profile = Profile::Ha);
     assert_eq!(replicas(&ha), [3, 2, 2]);
     let pod = &one(&ha, "Deployment", webhook::NAME)["spec"]["template"]["spec"];
-    assert_eq!(pod["topologySpreadConstraints"][0]["whenUnsatisfiable"], "DoNotSchedule");
+    let spread = &pod["topologySpreadConstraints"][0];
+    assert_eq!(
+        (&spread["whenUnsatisfiable"], &spread["minDomains"]),
+        (&"DoNotSchedule".into(), &3.into())
+    );
 }
 
 #[test]

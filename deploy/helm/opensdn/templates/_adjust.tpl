@@ -43,6 +43,7 @@
 {{- if eq $values.profile "ha" }}
 {{- range $pod.topologySpreadConstraints }}
 {{- $_ := set . "whenUnsatisfiable" "DoNotSchedule" }}
+{{- $_ := set . "minDomains" 3 }}
 {{- end }}
 {{- end }}
 {{- $container := first $pod.containers }}
