@@ -93,6 +93,13 @@ impl NamesContext {
     pub(crate) const GROUP: &'static str = "NamesContext";
 }
 
+/// Whether an answer says that there is no such object, or that the API server does not serve such a path. Other servers,
+/// such as a proxy on the way, say 404 too, and know nothing of it.
+pub(crate) fn is_absent(status: &kube::core::Status) -> bool {
+    status.code == 404
+        && (status.reason == "NotFound" || status.message.trim() == "404 page not found")
+}
+
 /// A bearer token; never shown.
 #[derive(Clone)]
 pub struct Token(String);

@@ -5,6 +5,7 @@ use k8s_openapi::jiff::Timestamp;
 use serde_json::Value;
 
 pub(crate) mod ask;
+pub(crate) mod places;
 
 /// A part of the cluster, and what came of asking for it.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -82,6 +83,17 @@ pub(crate) fn condition<'a>(object: &'a Value, type_: &str) -> Option<&'a Value>
 /// Whether the condition has this status.
 pub(crate) fn condition_is(object: &Value, type_: &str, status: &str) -> bool {
     condition(object, type_).is_some_and(|one| text(one, "/status") == status)
+}
+
+/// Whether all that the kubelet of a node misses is a network of pods: what OpenSDN is installed for. The kubelet reports
+/// the errors of the runtime's network in `Ready` (Kubernetes `pkg/kubelet/nodestatus/setters.go`).
+pub(crate) fn waits_for_network(node: &Value) -> bool {
+    const WORDS: [&str; 3] =
+        ["NetworkPluginNotReady", "NetworkReady=false", "cni plugin not initialized"];
+    condition(node, "Ready").is_some_and(|ready| {
+        let message = text(ready, "/message");
+        text(ready, "/status") == "False" && WORDS.iter().any(|word| message.contains(word))
+    })
 }
 
 /// A time as the API server writes it.

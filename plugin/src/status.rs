@@ -30,7 +30,7 @@ pub(crate) fn assess(world: &World, now: Timestamp) -> StatusReport {
     let nodes = surroundings::nodes(world);
     let components = components::components(world, &nodes);
     let around = surroundings::parts(world, now);
-    let (mut components, mut causes) = causes::find(components, &nodes, &around);
+    let (mut components, mut causes) = causes::find(components, &nodes, &around, &world.places);
     components.sort_by_key(|one| {
         let kind = Component::of_kind(&one.kind);
         (one.manager.is_none(), kind.map_or(usize::MAX, depth), one.kind.clone(), one.name.clone())

@@ -250,12 +250,13 @@ impl Ui {
 
     /// Reports why there is no answer: on stderr, and as the document where one was asked for.
     pub fn failure(&mut self, failure: &Failure) {
-        self.tell(style::ERROR, "error", &failure.message);
+        // What a cluster says, lines and all, is quoted in one line: a line of its own could look like one of ours.
+        self.tell(style::ERROR, "error", &one_line(&failure.message));
         for cause in &failure.causes {
-            self.line(&format!("  because: {cause}"));
+            self.line(&format!("  because: {}", one_line(cause)));
         }
         if !failure.hint.is_empty() {
-            self.line(&format!("  do: {}", failure.hint));
+            self.line(&format!("  do: {}", one_line(&failure.hint)));
         }
         // A part of an answer followed by an error would be two documents.
         if self.document_format.is_some() && !self.answered {
@@ -282,6 +283,11 @@ impl Ui {
             let _ = write!(self.err, "\r{blanks}\r").and_then(|()| self.err.flush());
         }
     }
+}
+
+fn one_line(text: &str) -> String {
+    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+    lines.collect::<Vec<_>>().join(" ")
 }
 
 impl Drop for Ui {

@@ -6,6 +6,7 @@
 #![allow(clippy::indexing_slicing, reason = "JSON of a test, and the line says where")]
 
 mod others;
+mod owners;
 mod prompts;
 mod whole;
 

@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 
 use opensdn_crds::component::COMPONENTS;
-use opensdn_deploy::names;
 use serde_json::Value;
 
+use crate::snapshot::places::Places;
 use crate::snapshot::{list, name, namespace, number, text};
 
 /// The most of one log, in bytes.
@@ -77,10 +77,10 @@ pub(crate) fn lists(namespaces: &BTreeSet<String>) -> Vec<Task> {
 }
 
 /// The namespaces of components and of our own programs.
-pub(crate) fn namespaces(managers: &[Value]) -> BTreeSet<String> {
+pub(crate) fn namespaces(managers: &[Value], places: &Places) -> BTreeSet<String> {
     let of_managers = managers.iter().map(|manager| namespace(manager).to_owned());
-    let own = [names::NAMESPACE, names::operator::NAMESPACE, "tf"].map(str::to_owned);
-    of_managers.chain(own).collect()
+    let own = [&places.webhook, &places.operator].into_iter().chain(&places.watched);
+    of_managers.chain(own.cloned()).collect()
 }
 
 /// The logs of pods, each container's, and that of the one before where it was started again.

@@ -5,7 +5,8 @@ use serde_json::Value;
 
 use super::{NotRead, World, part};
 use crate::snapshot::ask::Asker;
-use crate::snapshot::{Read, name};
+use crate::snapshot::places::Places;
+use crate::snapshot::{Read, name, namespace};
 
 /// Reads it, of one namespace or of all, and the CA of the webhook.
 pub(crate) async fn world(asker: &Asker, of: Option<&str>, control_namespace: &str) -> World {
@@ -15,10 +16,20 @@ pub(crate) async fn world(asker: &Asker, of: Option<&str>, control_namespace: &s
     let webhook = names::webhook::CA_SECRET;
     let webhook = format!("/api/v1/namespaces/{control_namespace}/secrets/{webhook}");
     let (secrets, maps) = (listed("secrets"), listed("configmaps"));
-    let (secrets, maps, webhook) =
-        tokio::join!(asker.list(&secrets), asker.list(&maps), asker.get(&webhook));
+    let managers = format!("/apis/tf.tungsten.io/v1alpha1/{within}managers");
+    let (secrets, maps, webhook, managers) = tokio::join!(
+        asker.list(&secrets),
+        asker.list(&maps),
+        asker.get(&webhook),
+        asker.list(&managers)
+    );
+    let places = Places::of(asker, control_namespace).await;
+    // Who has asked for one namespace means it, whatever is in it.
+    let own = places.of_components(&managers).filter(|_| of.is_none());
+    let is_own = |one: &Value| own.as_ref().is_none_or(|own| own.contains(namespace(one)));
     let mut not_read = Vec::new();
     let mut secrets = part(secrets, "Secrets of the operator", &mut not_read);
+    secrets.retain(is_own);
     match webhook {
         Read::Known(secret) => secrets.push(secret),
         Read::Absent => {}
@@ -28,7 +39,8 @@ pub(crate) async fn world(asker: &Asker, of: Option<&str>, control_namespace: &s
     }
     secrets.iter_mut().for_each(drop_keys);
     let maps = part(maps, "ConfigMaps of the operator", &mut not_read);
-    let trust = maps.into_iter().filter(|map| name(map) == names::operator::TRUST).collect();
+    let is_trust = |map: &Value| name(map) == names::operator::TRUST && is_own(map);
+    let trust = maps.into_iter().filter(is_trust).collect();
     World { secrets, trust, not_read }
 }
 

@@ -22,7 +22,7 @@ use crate::install::survey::{
     Survey, Takeover, inventory, namespaces_of_inventories, refuse_second_operator,
 };
 use crate::install::target::Target;
-use crate::install::values::{ValuesArgs, steps};
+use crate::install::values::{ValuesArgs, forgotten, steps};
 use crate::install::waiting::Deadline;
 use crate::output::{Answer, Output};
 use crate::runtime::Runtime;
@@ -185,7 +185,19 @@ pub(crate) async fn chosen(
             ui.detail("the values are those of the installation");
             Ok((before.values.clone(), Some(before.clone())))
         }
-        _ => Ok((given, before)),
+        _ => {
+            let before_values = before.as_ref().map(|before| &before.values);
+            let forgotten =
+                before_values.map(|before| forgotten(before, &given)).unwrap_or_default();
+            if !forgotten.is_empty() {
+                let paths = forgotten.join(", ");
+                ui.warn(&format!(
+                    "back to the default, as the command line does not say them: {paths}"
+                ));
+                ui.hint("with any value given the command line is all that counts: give the same files again");
+            }
+            Ok((given, before))
+        }
     }
 }
 

@@ -99,7 +99,8 @@ impl Prune {
             if !self.yes {
                 ui.confirm(&format!("delete these from {}", target.name()))?;
             }
-            let work = Deleting { requests: &requests, deadline: Deadline::after(self.timeout) };
+            let deadline = Deadline::after(self.timeout);
+            let work = Deleting { requests: &requests, deadline, namespace };
             work.delete(&removed).await?;
             work.gone("what is not part of it any more", &removed, ui).await?;
         }

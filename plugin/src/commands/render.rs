@@ -96,6 +96,10 @@ fn split(folder: &Path, files: &[(String, Value)]) -> io::Result<()> {
     for (name, object) in files {
         let path = folder.join(name);
         path.parent().map_or(Ok(()), std::fs::create_dir_all)?;
+        // Not through a link that somebody else has put there.
+        if path.is_symlink() {
+            std::fs::remove_file(&path)?;
+        }
         std::fs::write(path, yaml(object)?)?;
     }
     Ok(())

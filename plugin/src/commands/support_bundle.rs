@@ -20,6 +20,7 @@ use crate::exit::{Exit, Failure};
 use crate::output::{Answer, Output};
 use crate::runtime::Runtime;
 use crate::snapshot::ask::Asker;
+use crate::snapshot::places::Places;
 use crate::ui::Ui;
 use crate::{checks, status};
 
@@ -68,11 +69,13 @@ impl SupportBundleCommand {
         let runtime = Runtime::start(global)?;
         let (client, server) = runtime.block_on(global.client_and_server())?;
         let asker = Asker::new(client);
-        let managers = runtime.block_on(Box::pin(async {
+        let namespaces = runtime.block_on(Box::pin(async {
             asker.version(&server).await?;
-            Ok::<_, Failure>(asker.list("/apis/tf.tungsten.io/v1alpha1/managers").await)
+            let places = Places::of(&asker, opensdn_deploy::names::NAMESPACE).await;
+            let managers = asker.list("/apis/tf.tungsten.io/v1alpha1/managers").await;
+            Ok::<_, Failure>(plan::namespaces(managers.items(), &places))
         }))?;
-        let lists = plan::lists(&plan::namespaces(managers.items()));
+        let lists = plan::lists(&namespaces);
         if self.dry_run {
             let planned = lists.iter().map(|task| task.path.clone());
             let logs =

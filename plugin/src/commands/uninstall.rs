@@ -102,6 +102,7 @@ pub(crate) fn reason(kept: Kept) -> &'static str {
     match kept {
         Kept::Data => "has data, which --purge deletes",
         Kept::Existed => "was there before",
+        Kept::Others => "has objects of others",
         Kept::Unknown => "may have been there before: there is no inventory",
     }
 }
@@ -132,6 +133,9 @@ impl Uninstall {
         let removal = Removal::of(&requests, namespace, inventory.as_ref(), data).await?;
         let mut answer = Uninstallation::of(&target, namespace, &removal);
         if removal.is_done() {
+            removal.foreign.iter().for_each(|key| {
+                ui.warn(&format!("{key} is not of this installation, and stays: remove it with the tool that made it"));
+            });
             ui.answer(&answer, |out| answer.write(out))?;
             return Ok(Exit::Done);
         }
@@ -176,6 +180,9 @@ impl Uninstall {
     }
 }
 
+/// So many objects of others are named.
+const MOST_OTHERS: usize = 10;
+
 fn show(target: &Target, removal: &Removal, data: Data, ui: &mut Ui) {
     ui.note(&format!("this removes OpenSDN from {}", target.described()));
     let mut kinds: BTreeMap<String, usize> = BTreeMap::new();
@@ -195,7 +202,13 @@ fn show(target: &Target, removal: &Removal, data: Data, ui: &mut Ui) {
         ui.note(&format!("  keeps    {key}: {}", reason(*kept)));
     }
     for key in &removal.foreign {
-        ui.warn(&format!("{key} does not have our label any more, and stays"));
+        ui.warn(&format!("{key} is not of this installation, and stays"));
+    }
+    for key in removal.of_others.iter().take(MOST_OTHERS) {
+        ui.warn(&format!("{key} is not of this installation, and stays with its namespace"));
+    }
+    if let Some(more) = removal.of_others.len().checked_sub(MOST_OTHERS).filter(|more| *more > 0) {
+        ui.warn(&format!("and {more} more that are not of this installation"));
     }
     if !removal.custom_resources.is_empty() {
         ui.warn("without the operator no component is repaired, and without the webhook nothing is judged");

@@ -87,10 +87,23 @@ impl Applying<'_> {
     async fn begin(&self, ui: &mut Ui) -> Result<(), Failure> {
         let namespace = &self.survey.values.namespace;
         let is_it = |one: &&Planned| one.key.kind == "Namespace" && one.key.name == *namespace;
-        for planned in self.survey.plan.iter().filter(is_it) {
+        let own = self.survey.plan.iter().find(is_it);
+        // Where it was there before, that is written down before it gets our label: who is killed between the two must
+        // not take it for ours the next time.
+        let was_there = own.is_some_and(|planned| planned.existed);
+        if was_there {
+            self.write_inventory(Progress::Installing).await?;
+        }
+        if let Some(planned) = own {
+            let is_new = planned.action == Action::Create;
+            if is_new && self.requests.get(&planned.key).await?.is_some() {
+                return Err(made_meanwhile(&planned.key));
+            }
             self.store(planned).await?;
         }
-        self.write_inventory(Progress::Installing).await?;
+        if !was_there {
+            self.write_inventory(Progress::Installing).await?;
+        }
         ui.note("inventory: written");
         Ok(())
     }
@@ -244,6 +257,12 @@ pub(super) fn is_passing(error: &kube::Error) -> bool {
         }
         _ => false,
     }
+}
+
+/// Whose it is was not known when the plan was made.
+fn made_meanwhile(key: &ObjectKey) -> Failure {
+    let message = format!("{key} was created meanwhile by another user");
+    Failure::new(Exit::Refused, "made-meanwhile", message, "run the same command again")
 }
 
 /// Fields were taken by others after the plan was made.

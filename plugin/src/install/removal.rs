@@ -1,11 +1,11 @@
 //! What is removed of an installation, and in which order: first what could block the rest or would restore it, last
 //! what says what is installed. Pure.
 
-use opensdn_deploy::names::{MANAGED_BY_LABEL, configuration, webhook};
+use opensdn_deploy::names::{INVENTORY, MANAGED_BY_LABEL, configuration, webhook};
 use serde_json::Value;
 
 use super::inventory::Entry;
-use super::object::ObjectKey;
+use super::object::{ObjectKey, is_member};
 
 /// What goes along with the objects of the installation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,14 +42,17 @@ pub(crate) enum Kept {
     Existed,
     /// There is no inventory that says whether it was.
     Unknown,
+    /// It has objects that are not of the installation.
+    Others,
 }
 
-/// When an object is removed, or why it is not.
-pub(crate) fn stage(entry: &Entry, watched: &[String], data: Data) -> Result<Stage, Kept> {
+/// When an object is removed, or why it is not. Of namespaces only those of our own programs have no data of users: which
+/// others were ever watched does not matter.
+pub(crate) fn stage(entry: &Entry, own: [&str; 2], data: Data) -> Result<Stage, Kept> {
     let ObjectKey { kind, name, .. } = &entry.key;
     match kind.as_str() {
         "Namespace" if entry.existed => Err(Kept::Existed),
-        "Namespace" if watched.contains(name) && data == Data::Keep => Err(Kept::Data),
+        "Namespace" if !own.contains(&name.as_str()) && data == Data::Keep => Err(Kept::Data),
         "Namespace" => Ok(Stage::Namespaces),
         "CustomResourceDefinition" if data == Data::Keep => Err(Kept::Data),
         "CustomResourceDefinition" => Ok(Stage::Definitions),
@@ -66,11 +69,57 @@ pub(crate) fn webhook_configurations() -> [ObjectKey; 2] {
         .map(|kind| ObjectKey::cluster("admissionregistration.k8s.io/v1", kind, webhook::NAME))
 }
 
-/// Whether a stored object was written by our own pods.
-pub(crate) fn is_of_webhook(stored: &Value) -> bool {
+/// Whether a stored webhook configuration was written by the pods of the installation in this namespace.
+pub(crate) fn is_of_webhook(stored: &Value, namespace: &str) -> bool {
     let labels = stored.pointer("/metadata/labels");
-    labels.and_then(|labels| labels.get(MANAGED_BY_LABEL)).and_then(Value::as_str)
-        == Some(webhook::NAME)
+    let managed_by = labels.and_then(|labels| labels.get(MANAGED_BY_LABEL)).and_then(Value::as_str);
+    let webhooks = stored.pointer("/webhooks").and_then(Value::as_array);
+    let place = |webhook: &Value| {
+        webhook.pointer("/clientConfig/service/namespace").and_then(Value::as_str)
+            == Some(namespace)
+    };
+    managed_by == Some(webhook::NAME) && webhooks.into_iter().flatten().all(place)
+}
+
+/// The kinds of objects that somebody else may have put into a namespace of ours, and that go with it.
+pub(crate) const OF_OTHERS: [(&str, &str); 11] = [
+    ("v1", "ConfigMap"),
+    ("v1", "PersistentVolumeClaim"),
+    ("v1", "Pod"),
+    ("v1", "Secret"),
+    ("v1", "Service"),
+    ("v1", "ServiceAccount"),
+    ("apps/v1", "DaemonSet"),
+    ("apps/v1", "Deployment"),
+    ("apps/v1", "StatefulSet"),
+    ("batch/v1", "CronJob"),
+    ("batch/v1", "Job"),
+];
+
+/// Whether an object in a namespace of ours is somebody else's: no member, nothing that an owner has made, that Kubernetes
+/// puts into every namespace, that our pods write, or that the values name.
+pub(crate) fn is_of_others(stored: &Value, installation: &str, pull_secrets: &[String]) -> bool {
+    let key = ObjectKey::of(stored);
+    let has_owner = stored
+        .pointer("/metadata/ownerReferences")
+        .and_then(Value::as_array)
+        .is_some_and(|owners| !owners.is_empty());
+    let is_of_kubernetes = match key.kind.as_str() {
+        "ConfigMap" => {
+            ["kube-root-ca.crt", "openshift-service-ca.crt"].contains(&key.name.as_str())
+        }
+        "ServiceAccount" => {
+            ["default", "builder", "deployer", "pipeline"].contains(&key.name.as_str())
+        }
+        "Secret" => {
+            let kind = stored.pointer("/type").and_then(Value::as_str).unwrap_or_default();
+            kind == "kubernetes.io/service-account-token" || pull_secrets.contains(&key.name)
+        }
+        _ => false,
+    };
+    let place = key.namespace.clone().unwrap_or_default();
+    let is_written = || left_in_namespace(&place).contains(&key) || key.name == INVENTORY;
+    !is_member(stored, installation) && !has_owner && !is_of_kubernetes && !is_written()
 }
 
 /// What our pods leave in the namespace of the webhook, for where that stays: it was there before.
@@ -87,7 +136,47 @@ pub(crate) fn left_in_namespace(namespace: &str) -> Vec<ObjectKey> {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
+
+    const OWN: [&str; 2] = ["opensdn-system", "opensdn-operator"];
+
+    #[test]
+    fn what_is_of_others_in_a_namespace_of_ours_is_known() {
+        let of = |kind: &str, name: &str| {
+            let object = json!({"apiVersion": "v1", "kind": kind, "metadata": {"name": name, "namespace": "opensdn-system"}});
+            is_of_others(&object, "id", &["pull".to_owned()])
+        };
+        for (kind, name) in [
+            ("ConfigMap", "mine"),
+            ("Secret", "mine"),
+            ("PersistentVolumeClaim", "mine"),
+            ("Pod", "mine"),
+        ] {
+            assert!(of(kind, name), "{kind} {name}");
+        }
+        for (kind, name) in [
+            ("ConfigMap", "kube-root-ca.crt"),
+            ("ConfigMap", INVENTORY),
+            ("Secret", "pull"),
+            ("Secret", webhook::CA_SECRET),
+            ("ServiceAccount", "default"),
+        ] {
+            assert!(!of(kind, name), "{kind} {name}");
+        }
+        let owned = json!({"kind": "Pod", "metadata": {"name": "p", "ownerReferences": [{"kind": "ReplicaSet"}]}});
+        assert!(!is_of_others(&owned, "id", &[]));
+    }
+
+    #[test]
+    fn a_webhook_configuration_of_another_namespace_is_not_of_this_installation() {
+        let of = |place: &str| {
+            json!({"metadata": {"labels": {MANAGED_BY_LABEL: webhook::NAME}},
+                "webhooks": [{"clientConfig": {"service": {"namespace": place}}}]})
+        };
+        assert!(is_of_webhook(&of("a"), "a") && !is_of_webhook(&of("b"), "a"));
+    }
 
     fn entry(kind: &str, name: &str, existed: bool) -> Entry {
         Entry { key: ObjectKey::cluster("v1", kind, name), existed }
@@ -95,8 +184,7 @@ mod tests {
 
     #[test]
     fn what_would_restore_the_webhook_configurations_goes_first_and_namespaces_last() {
-        let watched = ["tf".to_owned()];
-        let of = |kind, name| stage(&entry(kind, name, false), &watched, Data::Purge).unwrap();
+        let of = |kind, name| stage(&entry(kind, name, false), OWN, Data::Purge).unwrap();
         let order = [
             of("ClusterRoleBinding", configuration::NAME),
             of("Deployment", webhook::NAME),
@@ -110,22 +198,18 @@ mod tests {
 
     #[test]
     fn data_is_kept_unless_it_is_purged_and_what_existed_always() {
-        let watched = ["tf".to_owned()];
         for kind in ["CustomResourceDefinition", "Namespace"] {
             assert_eq!(
-                stage(&entry(kind, "tf", false), &watched, Data::Keep),
+                stage(&entry(kind, "tf", false), OWN, Data::Keep),
                 Err(Kept::Data),
                 "{kind}"
             );
         }
         for data in [Data::Keep, Data::Purge] {
-            assert_eq!(
-                stage(&entry("Namespace", "mine", true), &watched, data),
-                Err(Kept::Existed)
-            );
+            assert_eq!(stage(&entry("Namespace", "mine", true), OWN, data), Err(Kept::Existed));
         }
         assert_eq!(
-            stage(&entry("Namespace", "opensdn-system", false), &watched, Data::Keep),
+            stage(&entry("Namespace", "opensdn-system", false), OWN, Data::Keep),
             Ok(Stage::Namespaces)
         );
     }

@@ -14,7 +14,8 @@ use super::applying::is_passing;
 use super::inventory::{self, Entry, Inventory};
 use super::object::{ObjectKey, is_member};
 use super::removal::{
-    Data, Kept, Stage, is_of_webhook, left_in_namespace, stage, webhook_configurations,
+    Data, Kept, OF_OTHERS, Stage, is_of_others, is_of_webhook, left_in_namespace, stage,
+    webhook_configurations,
 };
 use super::requests::Requests;
 use super::survey::{CONCURRENT, rendered};
@@ -39,6 +40,8 @@ pub(crate) struct Removal {
     pub(crate) kept: Vec<(ObjectKey, Kept)>,
     /// What has a name of ours and not our label, and stays.
     pub(crate) foreign: Vec<ObjectKey>,
+    /// Objects of others in namespaces of ours, which stay with them.
+    pub(crate) of_others: Vec<ObjectKey>,
     /// What our pods have left in namespaces that stay, and the inventory.
     pub(crate) left: Vec<Value>,
     /// Namespaces that stay and have labels of ours.
@@ -63,22 +66,12 @@ impl Removal {
         let values = inventory.map_or(&default, |inventory| &inventory.values);
         let entries = match inventory {
             Some(inventory) => inventory.entries.clone(),
-            None => {
-                let objects = rendered(values, &installation)?.into_iter();
-                objects
-                    .map(|(_, object)| Entry { key: ObjectKey::of(&object), existed: false })
-                    .collect::<Vec<_>>()
-            }
+            None => default_entries(values, &installation)?,
         };
         let mut removal =
             Self { data: Some(data), namespace: namespace.to_owned(), ..Self::default() };
-        let stored = stream::iter(entries).map(async |entry| {
-            let stored = requests.get(&entry.key).await?;
-            Ok::<_, Failure>(stored.map(|stored| (entry, stored)))
-        });
-        let stored: Vec<_> = stored.buffered(CONCURRENT).try_collect().await?;
         let mut definitions = Vec::new();
-        for (entry, stored) in stored.into_iter().flatten() {
+        for (entry, stored) in stored(requests, entries).await? {
             if !is_member(&stored, &installation) {
                 removal.foreign.push(entry.key);
                 continue;
@@ -86,32 +79,54 @@ impl Removal {
             if entry.key.kind == "CustomResourceDefinition" {
                 definitions.push(stored.clone());
             }
-            match stage(&entry, &values.operator.watched_namespaces, data) {
+            let own = [namespace, values.operator.namespace.as_str()];
+            match stage(&entry, own, data) {
                 // Without an inventory it is not known whose it is.
                 Ok(Stage::Namespaces) if inventory.is_none() => {
                     removal.keep(entry.key, Kept::Unknown)
+                }
+                Ok(Stage::Namespaces) if own.contains(&entry.key.name.as_str()) => {
+                    let pull = &values.image_pull_secrets;
+                    let others = others(requests, &entry.key.name, &installation, pull).await?;
+                    if others.is_empty() {
+                        removal.stages.entry(Stage::Namespaces).or_default().push(stored);
+                    } else {
+                        removal.of_others.extend(others);
+                        removal.keep(entry.key, Kept::Others);
+                    }
                 }
                 Ok(stage) => removal.stages.entry(stage).or_default().push(stored),
                 Err(kept) => removal.keep(entry.key, kept),
             }
         }
-        removal.look_at_pods_of_ours(requests).await?;
+        // What pods have written has no label of an installation: where nothing else is of this one it is another's.
+        let is_there =
+            inventory.is_some() || !removal.stages.is_empty() || !removal.kept.is_empty();
+        removal.look_at_configurations(requests, is_there).await?;
         removal.look_at_custom_resources(requests, &definitions).await?;
-        removal.look_at_what_is_left(requests, &values.operator.namespace).await?;
+        if is_there {
+            removal.look_at_what_is_left(requests, &values.operator.namespace).await?;
+        }
         Ok(removal)
     }
 
     fn keep(&mut self, key: ObjectKey, kept: Kept) {
-        if kept == Kept::Existed {
+        if matches!(kept, Kept::Existed | Kept::Others) {
             self.released.push(key.clone());
         }
         self.kept.push((key, kept));
     }
 
-    async fn look_at_pods_of_ours(&mut self, requests: &Requests) -> Result<(), Failure> {
+    async fn look_at_configurations(
+        &mut self,
+        requests: &Requests,
+        is_there: bool,
+    ) -> Result<(), Failure> {
         for key in webhook_configurations() {
             match requests.get(&key).await? {
-                Some(stored) if is_of_webhook(&stored) => self.configurations.push(stored),
+                Some(stored) if is_there && is_of_webhook(&stored, &self.namespace) => {
+                    self.configurations.push(stored);
+                }
                 Some(_) => self.foreign.push(key),
                 None => {}
             }
@@ -201,7 +216,7 @@ impl Removal {
         deadline: Deadline,
         ui: &mut Ui,
     ) -> Result<(), Failure> {
-        let work = Deleting { requests, deadline };
+        let work = Deleting { requests, deadline, namespace: &self.namespace };
         self.stage(&work, Stage::Writer, ui).await?;
         work.delete(&self.configurations).await?;
         work.gone("webhook configurations", &self.configurations, ui).await?;
@@ -256,6 +271,40 @@ impl Removal {
     }
 }
 
+/// What the values install.
+fn default_entries(values: &Values, installation: &str) -> Result<Vec<Entry>, Failure> {
+    let objects = rendered(values, installation)?.into_iter();
+    let keys = objects.map(|(_, object)| ObjectKey::of(&object));
+    Ok(keys.map(|key| Entry { key, existed: false }).collect())
+}
+
+/// Those that are there.
+async fn stored(requests: &Requests, entries: Vec<Entry>) -> Result<Vec<(Entry, Value)>, Failure> {
+    let stored = stream::iter(entries).map(async |entry| {
+        let stored = requests.get(&entry.key).await?;
+        Ok::<_, Failure>(stored.map(|stored| (entry, stored)))
+    });
+    let stored: Vec<Option<(Entry, Value)>> = stored.buffered(CONCURRENT).try_collect().await?;
+    Ok(stored.into_iter().flatten().collect())
+}
+
+/// The objects in a namespace of ours that are not of the installation.
+async fn others(
+    requests: &Requests,
+    namespace: &str,
+    installation: &str,
+    pull_secrets: &[String],
+) -> Result<Vec<ObjectKey>, Failure> {
+    let listed = stream::iter(OF_OTHERS).map(async |(api_version, kind)| {
+        let resource = ObjectKey::within(namespace, api_version, kind, "").resource();
+        requests.list(&resource, Some(namespace), "").await
+    });
+    let listed: Vec<Vec<Value>> = listed.buffered(CONCURRENT).try_collect().await?;
+    let others = listed.into_iter().flatten();
+    let others = others.filter(|stored| is_of_others(stored, installation, pull_secrets));
+    Ok(others.map(|stored| ObjectKey::of(&stored)).collect())
+}
+
 /// What a CRD defines, in the version in which it is stored.
 fn resource(definition: &Value) -> Option<ApiResource> {
     let text = |value: &Value, pointer: &str| {
@@ -278,6 +327,8 @@ pub(crate) struct Deleting<'a> {
     pub(crate) requests: &'a Requests,
     /// Until then.
     pub(crate) deadline: Deadline,
+    /// Of the installation in this namespace.
+    pub(crate) namespace: &'a str,
 }
 
 impl Deleting<'_> {
@@ -329,7 +380,8 @@ impl Deleting<'_> {
     /// Deletes webhook configurations that are there again: a pod may have restored them before it lost the right.
     async fn restored(&self) -> Result<(), Failure> {
         for key in webhook_configurations() {
-            let Some(stored) = self.requests.get(&key).await?.filter(is_of_webhook) else {
+            let stored = self.requests.get(&key).await?;
+            let Some(stored) = stored.filter(|one| is_of_webhook(one, self.namespace)) else {
                 continue;
             };
             let deleted = self.requests.delete(&stored).await;

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::object::{MANAGER, ObjectKey};
 use super::plan::DryRun;
-use crate::clients::unanswered;
+use crate::clients::{is_absent, unanswered};
 use crate::exit::Failure;
 
 /// A cluster.
@@ -60,7 +60,7 @@ impl Requests {
         match api.get(&key.name).await {
             Ok(object) => Ok(Some(value(object, &key.resource()))),
             // Also what the API server says of a path that it does not serve.
-            Err(kube::Error::Api(status)) if status.code == 404 => Ok(None),
+            Err(kube::Error::Api(status)) if is_absent(&status) => Ok(None),
             Err(error) => Err(unanswered(&format!("read {key}"), &error)),
         }
     }
@@ -77,7 +77,7 @@ impl Requests {
     ) -> Result<Vec<Value>, Failure> {
         match self.api(resource, namespace).list(&ListParams::default().labels(labels)).await {
             Ok(list) => Ok(list.items.into_iter().map(|object| value(object, resource)).collect()),
-            Err(kube::Error::Api(status)) if status.code == 404 => Ok(Vec::new()),
+            Err(kube::Error::Api(status)) if is_absent(&status) => Ok(Vec::new()),
             Err(error) => Err(unanswered(&format!("list {}", resource.plural), &error)),
         }
     }

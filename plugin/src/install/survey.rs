@@ -47,6 +47,9 @@ pub(crate) async fn inventory(
 ) -> Result<Option<Inventory>, Failure> {
     let key = inventory::key(namespace);
     let Some(stored) = requests.get(&key).await? else { return Ok(None) };
+    if !is_installed(requests, namespace).await? {
+        return Ok(None);
+    }
     Inventory::read(&stored).map(Some).map_err(|error| {
         let message = format!("{key} does not say what is installed");
         let hint = "use the version of kubectl-opensdn that wrote it (`kubectl opensdn version`), or delete it and install again";
@@ -54,11 +57,38 @@ pub(crate) async fn inventory(
     })
 }
 
-/// The namespaces of all inventories: for a user who named another one. None where he may not ask.
+/// Whether an inventory in this namespace counts. Who may write ConfigMaps there can make one; who may label the namespace
+/// itself, or our CRDs, administrates the cluster. One that says that the namespace was there before is written before the
+/// label is: then it says nothing that the next run does not see by itself.
+async fn is_installed(requests: &Requests, namespace: &str) -> Result<bool, Failure> {
+    let installation = inventory::installation(namespace);
+    let marks = [
+        ObjectKey::cluster("v1", "Namespace", namespace),
+        ObjectKey::cluster(
+            "apiextensions.k8s.io/v1",
+            "CustomResourceDefinition",
+            "managers.tf.tungsten.io",
+        ),
+    ];
+    for mark in marks {
+        if requests.get(&mark).await?.is_some_and(|stored| is_member(&stored, &installation)) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// The namespaces of all inventories that count: for a user who named another one. None where he may not ask.
 pub(crate) async fn namespaces_of_inventories(requests: &Requests) -> Vec<String> {
     let kind = ApiResource::from_gvk(&GroupVersionKind::gvk("", "v1", "ConfigMap"));
     let found = requests.list(&kind, None, &inventory::selector()).await.unwrap_or_default();
-    found.iter().filter_map(|stored| ObjectKey::of(stored).namespace).collect()
+    let mut namespaces = Vec::new();
+    for namespace in found.iter().filter_map(|stored| ObjectKey::of(stored).namespace) {
+        if is_installed(requests, &namespace).await.unwrap_or_default() {
+            namespaces.push(namespace);
+        }
+    }
+    namespaces
 }
 
 /// Upstream's operators that run. None where the user may not ask.

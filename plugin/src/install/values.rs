@@ -42,6 +42,29 @@ enum Profile {
     SingleNode,
 }
 
+/// The paths of values that an installation has and a command line does not say, so that they become defaults again.
+pub(crate) fn forgotten(before: &Values, given: &Values) -> Vec<String> {
+    let as_json = |values: &Values| serde_json::to_value(values).unwrap_or_default();
+    let (before, given, default) = (as_json(before), as_json(given), as_json(&Values::default()));
+    let mut paths = Vec::new();
+    collect(&before, &given, &default, String::new(), &mut paths);
+    paths
+}
+
+fn collect(before: &Value, given: &Value, default: &Value, path: String, paths: &mut Vec<String>) {
+    match before.as_object() {
+        Some(fields) => {
+            for (name, value) in fields {
+                let of = |other: &Value| other.get(name).cloned().unwrap_or_default();
+                let below = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
+                collect(value, &of(given), &of(default), below, paths);
+            }
+        }
+        None if before != given && given == default => paths.push(path),
+        None => {}
+    }
+}
+
 impl ValuesArgs {
     /// Whether the command line says anything of values.
     pub(crate) fn are_given(&self) -> bool {
@@ -143,6 +166,19 @@ pub(crate) fn broken(error: &RenderError) -> Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn values_that_a_command_line_no_longer_says_are_named() {
+        let of = |set: &[&str]| {
+            let set = set.iter().map(|one| (*one).to_owned()).collect();
+            ValuesArgs { set, ..ValuesArgs::default() }.read("opensdn-system").unwrap()
+        };
+        let before =
+            of(&["registry=r.example.com", "webhook.replicas=5", "operator.watchedNamespaces=a"]);
+        let given = of(&["webhook.replicas=7"]);
+        assert_eq!(forgotten(&before, &given), ["operator.watchedNamespaces", "registry"]);
+        assert_eq!(forgotten(&given, &before), Vec::<String>::new());
+    }
 
     #[test]
     fn later_files_win_over_earlier_ones_and_set_wins_over_all() {

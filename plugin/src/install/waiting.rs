@@ -49,10 +49,16 @@ impl Deadline {
         loop {
             let mut waiting = Vec::new();
             for key in left {
-                match state(&key).await? {
-                    State::Ready => {}
-                    State::Waiting(why) => waiting.push((key, why)),
-                    State::Hopeless(why) => return Err(hopeless(&key, &why)),
+                match state(&key).await {
+                    Ok(State::Ready) => {}
+                    Ok(State::Waiting(why)) => waiting.push((key, why)),
+                    Ok(State::Hopeless(why)) => return Err(hopeless(&key, &why)),
+                    // It answered before, and does again: an API server that is restarted ends no wait.
+                    Err(failure) if is_hiccup(&failure) => {
+                        let why = failure.causes.first().unwrap_or(&failure.message).clone();
+                        waiting.push((key, why));
+                    }
+                    Err(failure) => return Err(failure),
                 }
             }
             let Some((key, why)) = waiting.first() else { return Ok(()) };
@@ -79,6 +85,11 @@ impl Deadline {
             waiting.iter().take(SHOWN).map(|(key, why)| format!("{key}: {why}")).collect();
         failure
     }
+}
+
+/// Whether the cluster may answer the same question in a moment.
+fn is_hiccup(failure: &Failure) -> bool {
+    failure.exit == Exit::Unreachable && !["unauthenticated", "forbidden"].contains(&failure.code)
 }
 
 fn hopeless(key: &ObjectKey, why: &str) -> Failure {

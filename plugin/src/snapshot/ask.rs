@@ -9,7 +9,7 @@ use kube::{Client, Error};
 use serde_json::Value;
 
 use super::Read;
-use crate::clients::unanswered;
+use crate::clients::{is_absent, unanswered};
 use crate::exit::Failure;
 use crate::install::object::MANAGER;
 
@@ -63,7 +63,9 @@ impl Asker {
         match self.get(path).await {
             Read::Known(mut list) => match list.get_mut("items").map(Value::take) {
                 Some(Value::Array(items)) => Read::Known(items),
-                _ => Read::Known(Vec::new()),
+                // What says so is no API server: one that has none says an empty list, or null.
+                Some(Value::Null) => Read::Known(Vec::new()),
+                _ => Read::Unknown(format!("the answer to {path} is no list")),
             },
             Read::Absent => Read::Absent,
             Read::Unknown(why) => Read::Unknown(why),
@@ -128,7 +130,7 @@ impl Asker {
         };
         match self.client.request::<Value>(request).await {
             Ok(value) => Read::Known(value),
-            Err(Error::Api(status)) if status.code == 404 => Read::Absent,
+            Err(Error::Api(status)) if is_absent(&status) => Read::Absent,
             Err(error) => {
                 let Failure { causes, .. } = unanswered("ask", &error);
                 Read::Unknown(causes.join(": "))

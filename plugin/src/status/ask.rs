@@ -10,9 +10,10 @@ use super::components::{TYPE, owner};
 use super::world::World;
 use crate::snapshot::Read;
 use crate::snapshot::ask::Asker;
+use crate::snapshot::places::Places;
 
-/// Lists for objects of components, besides the seven that are always asked for: twelve together.
-const MOST_KINDS: usize = 5;
+/// Lists for objects of components, besides the seven that are always asked for, and that of inventories: twelve together.
+const MOST_KINDS: usize = 4;
 const TF: &str = "/apis/tf.tungsten.io/v1alpha1";
 
 /// Which part of the cluster is asked about.
@@ -53,23 +54,24 @@ fn lists_of(scope: &Scope) -> [String; 5] {
 }
 
 /// The paths of objects: the operator's Deployment and Lease, the webhook's two Deployments.
-fn objects_of(scope: &Scope) -> [String; 4] {
+fn objects_of(places: &Places) -> [String; 4] {
     let deployment = |namespace: &str, name: &str| {
         format!("/apis/apps/v1/namespaces/{namespace}/deployments/{name}")
     };
-    let namespace = names::operator::NAMESPACE;
+    let namespace = places.operator.as_str();
     let lease = names::operator::LEADER_LEASE;
     [
         deployment(namespace, names::operator::NAME),
         format!("/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases/{lease}"),
-        deployment(&scope.control_namespace, names::webhook::NAME),
-        deployment(&scope.control_namespace, names::configuration::NAME),
+        deployment(&places.webhook, names::webhook::NAME),
+        deployment(&places.webhook, names::configuration::NAME),
     ]
 }
 
 /// Reads it. What may not be read is unknown in it.
 pub(crate) async fn world(asker: &Asker, scope: &Scope) -> World {
-    let (lists, objects) = (lists_of(scope), objects_of(scope));
+    let places = Places::of(asker, &scope.control_namespace).await;
+    let (lists, objects) = (lists_of(scope), objects_of(&places));
     let [managers, pods, stateful_sets, daemon_sets, secrets] = &lists;
     let [operator, lease, webhook, configuration] = &objects;
     let of_cluster = Box::pin(async {
@@ -95,6 +97,9 @@ pub(crate) async fn world(asker: &Asker, scope: &Scope) -> World {
     let (managers, nodes, policies, secrets) = of_cluster;
     let (pods, stateful_sets, daemon_sets) = of_pods;
     let (operator, lease, webhook, configuration) = of_programs;
+    let own = places.of_components(&managers);
+    let [pods, stateful_sets, daemon_sets, secrets] =
+        [pods, stateful_sets, daemon_sets, secrets].map(|read| within(read, own.as_ref()));
     let mut world = World {
         managers,
         pods,
@@ -107,12 +112,27 @@ pub(crate) async fn world(asker: &Asker, scope: &Scope) -> World {
         lease,
         webhook,
         configuration,
+        places,
         ..World::default()
     };
     let (kinds, rest) = kinds(&world, scope.kind);
     world.not_listed = rest;
     world.alone = objects_of_kinds(asker, scope, kinds).await;
     world
+}
+
+/// Those of a list that are in one of the namespaces.
+fn within(
+    read: Read<Vec<serde_json::Value>>,
+    namespaces: Option<&BTreeSet<String>>,
+) -> Read<Vec<serde_json::Value>> {
+    match (read, namespaces) {
+        (Read::Known(mut items), Some(namespaces)) => {
+            items.retain(|one| namespaces.contains(crate::snapshot::namespace(one)));
+            Read::Known(items)
+        }
+        (read, _) => read,
+    }
 }
 
 /// The kinds whose objects are read, and those whose objects might be there and are not.

@@ -4,12 +4,14 @@
 use super::components::{Known, STOPPED};
 use super::report::{Cause, ComponentStatus, Part, PodStatus, Word};
 use super::surroundings::Nodes;
+use crate::snapshot::places::Places;
 
 /// Marks what is a cause and what is blocked by what; the causes in the order in which to look at them.
 pub(super) fn find(
     known: Vec<Known>,
     nodes: &Nodes,
     around: &[Part],
+    places: &Places,
 ) -> (Vec<ComponentStatus>, Vec<Cause>) {
     let mut known = known;
     for number in 0..known.len() {
@@ -19,11 +21,16 @@ pub(super) fn find(
             verdict.write(&mut one.status);
         }
     }
-    let mut causes: Vec<Cause> = around.iter().filter_map(of_part).collect();
+    let mut causes: Vec<Cause> = around.iter().filter_map(|part| of_part(part, places)).collect();
     causes.extend(of_nodes(&known, nodes));
     known.sort_by_key(|one| (!one.is_stalled, super::depth(one.facts)));
     for one in known.iter().filter(|one| one.status.is_cause) {
-        causes.push(of_component(one, &known));
+        let mut cause = of_component(one, &known);
+        if one.facts.kind == "Vrouter" {
+            // It is what brings their network.
+            cause.affects.extend(nodes.without_network().map(|node| format!("Node {}", node.name)));
+        }
+        causes.push(cause);
     }
     (known.into_iter().map(|one| one.status).collect(), causes)
 }
@@ -56,8 +63,7 @@ fn judge(one: &Known, all: &[Known], nodes: &Nodes) -> Verdict {
     if one.is_stalled || status.reason == STOPPED || bad().any(|pod| pod.is_own_trouble) {
         return Verdict::Cause;
     }
-    let lost = |pod: &&PodStatus| nodes.is_ready(&pod.node) == Some(false);
-    if bad().next().is_some() && bad().all(|pod| lost(&pod)) {
+    if bad().next().is_some() && bad().all(|pod| nodes.is_bad(&pod.node)) {
         let mut by: Vec<String> = bad().map(|pod| format!("Node {}", pod.node)).collect();
         by.dedup();
         return Verdict::Blocked { by, is_certain: true };
@@ -146,7 +152,7 @@ fn of_nodes(all: &[Known], nodes: &Nodes) -> Vec<Cause> {
         let blocked = all.iter().filter(|one| one.status.blocked_by.iter().any(|by| by == title));
         blocked.map(|one| one.status.title()).collect::<Vec<_>>()
     };
-    let lost = nodes.not_ready().map(|node| {
+    let bad = nodes.bad().map(|node| {
         let affects = affected(&format!("Node {}", node.name));
         Cause {
             kind: "Node".to_owned(),
@@ -158,10 +164,10 @@ fn of_nodes(all: &[Known], nodes: &Nodes) -> Vec<Cause> {
             look: format!("kubectl describe node {}", node.name),
         }
     });
-    lost.filter(|cause| !cause.affects.is_empty()).collect()
+    bad.filter(|cause| !cause.affects.is_empty()).collect()
 }
 
-fn of_part(part: &Part) -> Option<Cause> {
+fn of_part(part: &Part, places: &Places) -> Option<Cause> {
     part.degrades.then(|| Cause {
         kind: part.name.clone(),
         name: String::new(),
@@ -170,12 +176,12 @@ fn of_part(part: &Part) -> Option<Cause> {
         since: None,
         affects: Vec::new(),
         look: match part.name.as_str() {
-            "operator" => "kubectl get pods -n opensdn-operator".to_owned(),
+            "operator" => format!("kubectl get pods -n {}", places.operator),
             "policies" => "kubectl get admissionpolicies".to_owned(),
             "certificates" => {
                 "kubectl get secrets -A -l app.kubernetes.io/managed-by=opensdn-operator".to_owned()
             }
-            _ => "kubectl get pods -n opensdn-system".to_owned(),
+            _ => format!("kubectl get pods -n {}", places.webhook),
         },
     })
 }

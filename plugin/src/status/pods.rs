@@ -7,7 +7,7 @@ use super::surroundings::Nodes;
 use crate::snapshot::{condition, list, name, number, text};
 
 /// Why a pod has failed that another has replaced: nothing is wrong with the component.
-const SUPERSEDED: [&str; 9] = [
+const SUPERSEDED: [&str; 12] = [
     "TaintToleration",
     "NodeAffinity",
     "NodeLost",
@@ -17,6 +17,9 @@ const SUPERSEDED: [&str; 9] = [
     "Terminated",
     "Preempting",
     "UnexpectedAdmissionError",
+    "OutOfcpu",
+    "OutOfmemory",
+    "OutOfpods",
 ];
 /// What a container waits for in the ordinary course of things.
 const USUAL: [&str; 2] = ["ContainerCreating", "PodInitializing"];
@@ -31,7 +34,7 @@ pub(super) fn status(pod: &Value, nodes: &Nodes) -> Option<PodStatus> {
     }
     let node = text(pod, "/spec/nodeName");
     let containers = containers(pod);
-    let (state, message, is_own_trouble) = state(pod, nodes.is_ready(node), &containers);
+    let (state, message, is_own_trouble) = state(pod, nodes.is_lost(node), &containers);
     let since = condition(pod, "Ready").map(|one| text(one, "/lastTransitionTime").to_owned());
     Some(PodStatus {
         name: name(pod).to_owned(),
@@ -47,13 +50,13 @@ pub(super) fn status(pod: &Value, nodes: &Nodes) -> Option<PodStatus> {
 /// The word, why, and whether the trouble is its own.
 fn state(
     pod: &Value,
-    is_node_ready: Option<bool>,
+    is_node_lost: bool,
     containers: &[(ContainerStatus, bool)],
 ) -> (Word, String, bool) {
     let node = text(pod, "/spec/nodeName");
     let ready = condition(pod, "Ready").map(|one| text(one, "/status")).unwrap_or_default();
     let scheduled = condition(pod, "PodScheduled");
-    if is_node_ready == Some(false) || ready == "Unknown" {
+    if is_node_lost || ready == "Unknown" {
         return (Word::Timeout, format!("node {node} does not answer"), false);
     }
     if pod.pointer("/metadata/deletionTimestamp").is_some() {

@@ -11,7 +11,9 @@ use serde_json::Value;
 use super::components::tag;
 use super::report::{Counts, Part, Word, is_current};
 use super::world::World;
-use crate::snapshot::{Read, age, condition, condition_is, list, name, number, text, time};
+use crate::snapshot::{
+    Read, age, condition, condition_is, list, name, number, text, time, waits_for_network,
+};
 
 /// With less left than this nothing renews a certificate any more: the operator does it at two thirds of a year.
 const URGENT_DAYS: i64 = 14;
@@ -28,8 +30,18 @@ pub(super) struct Nodes {
 pub(super) struct Node {
     pub(super) name: String,
     is_ready: bool,
+    /// Nobody has heard of its kubelet for a while: `Ready` is Unknown. With False the kubelet answers.
+    is_lost: bool,
+    /// All that is missing is a network of pods, which its vrouter brings.
+    waits_for_network: bool,
     pub(super) message: String,
     pub(super) since: Option<String>,
+}
+
+impl Node {
+    fn is_bad(&self) -> bool {
+        !self.is_ready && !self.waits_for_network
+    }
 }
 
 pub(super) fn nodes(world: &World) -> Nodes {
@@ -37,9 +49,12 @@ pub(super) fn nodes(world: &World) -> Nodes {
         let ready = condition(node, "Ready");
         let since = ready.map(|one| text(one, "/lastTransitionTime").to_owned());
         let message = ready.map_or("reports nothing", |one| text(one, "/message"));
+        let status = ready.map_or("Unknown", |one| text(one, "/status"));
         let node = Node {
             name: name(node).to_owned(),
-            is_ready: condition_is(node, "Ready", "True"),
+            is_ready: status == "True",
+            is_lost: !["True", "False"].contains(&status),
+            waits_for_network: waits_for_network(node),
             message: format!("not ready: {message}"),
             since: since.filter(|since| !since.is_empty()),
         };
@@ -49,13 +64,27 @@ pub(super) fn nodes(world: &World) -> Nodes {
 }
 
 impl Nodes {
-    /// Whether the node is ready, where that is known.
-    pub(super) fn is_ready(&self, name: &str) -> Option<bool> {
-        self.all.as_ref()?.get(name).map(|node| node.is_ready)
+    /// Whether nobody has heard of its kubelet.
+    pub(super) fn is_lost(&self, name: &str) -> bool {
+        self.of(name).is_some_and(|node| node.is_lost)
     }
 
-    pub(super) fn not_ready(&self) -> impl Iterator<Item = &Node> {
-        self.all.iter().flat_map(BTreeMap::values).filter(|node| !node.is_ready)
+    /// Whether it may be why a pod on it is not ready: it has a trouble other than that there is no network of pods.
+    pub(super) fn is_bad(&self, name: &str) -> bool {
+        self.of(name).is_some_and(Node::is_bad)
+    }
+
+    fn of(&self, name: &str) -> Option<&Node> {
+        self.all.as_ref()?.get(name)
+    }
+
+    pub(super) fn bad(&self) -> impl Iterator<Item = &Node> {
+        self.all.iter().flat_map(BTreeMap::values).filter(|node| node.is_bad())
+    }
+
+    /// Those that miss a network of pods and nothing else.
+    pub(super) fn without_network(&self) -> impl Iterator<Item = &Node> {
+        self.all.iter().flat_map(BTreeMap::values).filter(|node| node.waits_for_network)
     }
 
     pub(super) fn counts(&self) -> Counts {

@@ -417,3 +417,38 @@ fn what_a_watch_compares_has_a_line_for_each_part() {
         ]
     );
 }
+
+/// The commonest failure of all: no module for the kernel, so no vrouter, so no network, so no ready node.
+#[test]
+fn nodes_that_wait_for_the_network_are_not_why_their_vrouter_ends() {
+    let crashing = json!({"phase": "Pending", "conditions": [{"type": "Ready", "status": "False"}],
+        "initContainerStatuses": [{"name": "kernel-init", "ready": false, "restartCount": 7,
+            "state": {"waiting": {"reason": "CrashLoopBackOff"}},
+            "lastState": {"terminated": {"exitCode": 1, "reason": "Error"}}}]});
+    let vrouters =
+        bad("Vrouter", "PodsNotReady", "0 of 3 pods ready", pods("Vrouter", &NODES, &crashing));
+    let control = up("Control");
+    let mut world = world(vec![vrouters, control]);
+    let waiting = |name: &str| {
+        let mut node = node(name, "False");
+        node["status"]["conditions"][0]["message"] = json!(
+            "container runtime network not ready: NetworkReady=false reason:NetworkPluginNotReady"
+        );
+        node
+    };
+    world.nodes = Read::Known(NODES.iter().map(|name| waiting(name)).collect());
+    let report = said(&world);
+    assert_eq!(causes(&report), ["Vrouter vrouter1"], "{:#?}", report.causes);
+    assert!(report.causes[0].message.contains("kernel-init"), "{}", report.causes[0].message);
+    assert!(
+        report.causes[0].affects.contains(&"Node m1".to_owned()),
+        "{:?}",
+        report.causes[0].affects
+    );
+    assert_eq!(word(&report, "Control"), Word::Active, "its pods run");
+    // A node of which nobody has heard is.
+    world.nodes = Read::Known(NODES.iter().map(|name| node(name, "Unknown")).collect());
+    let report = said(&world);
+    assert_eq!(causes(&report), ["Node m1", "Node m2", "Node m3"]);
+    assert_eq!(word(&report, "Control"), Word::Timeout);
+}

@@ -5,10 +5,13 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use crate::snapshot::Read;
+use crate::snapshot::places::Places;
 
 /// The cluster as it was read.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct World {
+    /// Where the installation is.
+    pub(crate) places: Places,
     /// Managers, with what the operator says of each of their services.
     pub(crate) managers: Read<Vec<Value>>,
     /// Pods of components.

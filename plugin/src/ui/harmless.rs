@@ -69,7 +69,8 @@ fn style_length(text: &str) -> Option<usize> {
     let parameters = text.strip_prefix("\u{1b}[")?;
     let end = parameters.find(|letter: char| !letter.is_ascii_digit() && letter != ';')?;
     let is_style = parameters.get(end..)?.starts_with('m');
-    let shows = parameters.get(..end)?.split(';').all(|parameter| parameter != CONCEALED);
+    let is_shown = |parameter: &str| parameter.trim_start_matches('0') != CONCEALED;
+    let shows = parameters.get(..end)?.split(';').all(is_shown);
     let length = end + "\u{1b}[m".len();
     (is_style && shows && length <= LONGEST_STYLE).then_some(length)
 }
@@ -91,6 +92,7 @@ mod tests {
             "\u{1b}]0;title\u{7}",
             "\u{1b}[8mhidden",
             "\u{1b}[1;8mhidden",
+            "\u{1b}[08mhidden",
             "\u{9b}2J",
             "a\rb",
             "\u{202e}txt",
