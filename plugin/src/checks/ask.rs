@@ -13,7 +13,8 @@ use super::rights::{self, Right};
 use super::world::{Registries, World};
 use crate::exit::Failure;
 use crate::snapshot::ask::Asker;
-use crate::snapshot::{Read, text};
+use crate::snapshot::places::Places;
+use crate::snapshot::{Read, name, text};
 
 /// Questions at once: a check is not to be felt by the API server.
 const AT_ONCE: usize = 8;
@@ -29,6 +30,7 @@ pub(crate) async fn world(asker: &Asker, server: &str) -> Result<World, Failure>
     let now = Some(Timestamp::now());
     let mut world =
         World { version: answered.body, latency, date: answered.date, now, ..World::default() };
+    world.places = Places::of(asker, names::NAMESPACE).await;
     Box::pin(lists(asker, &mut world)).await;
     Box::pin(objects(asker, &mut world)).await;
     Box::pin(reviews(asker, &mut world)).await;
@@ -90,26 +92,20 @@ async fn objects(asker: &Asker, world: &mut World) {
     world.groups = asker.get("/apis").await;
     world.kubernetes = asker.get("/api/v1/namespaces/default/services/kubernetes").await;
     let kubeadm = "/api/v1/namespaces/kube-system/configmaps/kubeadm-config";
-    world.kubeadm = match asker.get(kubeadm).await {
-        Read::Known(map) => {
-            match serde_saphyr::from_str(text(&map, "/data/ClusterConfiguration")) {
-                Ok(said) => Read::Known(said),
-                Err(error) => Read::Unknown(format!("ConfigMap kubeadm-config: {error}")),
-            }
-        }
-        Read::Absent => Read::Absent,
-        Read::Unknown(why) => Read::Unknown(why),
-    };
+    world.kubeadm = within(asker.get(kubeadm).await, "ClusterConfiguration");
+    let openshift = "/api/v1/namespaces/kube-system/configmaps/cluster-config-v1";
+    world.openshift = within(asker.get(openshift).await, "install-config");
+    let upstream = "/apis/apps/v1/deployments?fieldSelector=metadata.name%3Dtf-operator";
+    world.tf_operators = asker.list(upstream).await;
     let crds = opensdn_crds::all().into_iter().filter_map(|crd| crd.metadata.name).map(|name| {
         let path = format!("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{name}");
         (name, path)
     });
     world.definitions = by_key(asker, crds.collect(), Asker::get_owned).await;
     let deployments = [
-        (names::operator::NAMESPACE, names::operator::NAME),
-        (names::NAMESPACE, names::webhook::NAME),
-        (names::NAMESPACE, names::configuration::NAME),
-        (super::world::NAMESPACE, "tf-operator"),
+        (&world.places.operator, names::operator::NAME),
+        (&world.places.webhook, names::webhook::NAME),
+        (&world.places.webhook, names::configuration::NAME),
     ];
     let deployments = deployments.into_iter().map(|(namespace, name)| {
         (name.to_owned(), format!("/apis/apps/v1/namespaces/{namespace}/deployments/{name}"))
@@ -131,6 +127,18 @@ async fn objects(asker: &Asker, world: &mut World) {
     let secrets = by_key(asker, secrets.collect(), Asker::get_owned).await;
     let secrets = secrets.into_iter().map(|(key, read)| (key, registries(read)));
     world.registries = secrets.collect();
+}
+
+/// The YAML below a key of a ConfigMap. What is wrong with it is said without its text, which may have a password in it.
+fn within(map: Read<Value>, key: &str) -> Read<Value> {
+    match map {
+        Read::Known(map) => match serde_saphyr::from_str(text(&map, &format!("/data/{key}"))) {
+            Ok(said) => Read::Known(said),
+            Err(_) => Read::Unknown(format!("{key} of ConfigMap {} is no YAML", name(&map))),
+        },
+        Read::Absent => Read::Absent,
+        Read::Unknown(why) => Read::Unknown(why),
+    }
 }
 
 /// Asks for each path, some at a time.

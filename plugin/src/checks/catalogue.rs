@@ -297,7 +297,7 @@ pub(crate) static CHECKS: &[Check] = &[
         (Ports, Api, Fatal),
         "no other pod claims a port of the components on their nodes",
         "hostPort, and ports of pods on the network of the node: Calico's Felix has 9091, which is the agent's, BIRD 179, \
-         which is the control node's, node-exporter 9100.",
+         which is the control node's, Grafana often 3000, which is the web UI's.",
         "kubectl get pods -A -o wide",
         Some(ports::claimed),
     ),
@@ -396,8 +396,8 @@ pub(crate) static CHECKS: &[Check] = &[
         "C402",
         (Cni, Api, Info),
         "a meta plugin and the vrouters know of each other",
-        "Behind Multus the configuration of OpenSDN must not be the first in the folder, which the variable \
-         KUBERNETES_CNI_META_PLUGIN of the vrouters says.",
+        "Behind a meta plugin it is that which the container runtime calls. Multus is the one that the configuration of the \
+         vrouters' CNI names; another needs OpenSDN in its own configuration.",
         "kubectl get daemonsets -A",
         Some(cni::meta_plugin),
     ),

@@ -138,16 +138,18 @@ pub(super) fn pod_security(world: &World) -> Verdict {
     };
     let (mut refused, mut unlabelled, mut good) = (Vec::new(), Vec::new(), Vec::new());
     let wanted = world.component_namespaces();
-    let wanted =
-        wanted.iter().map(String::as_str).chain([opensdn_deploy::names::operator::NAMESPACE]);
+    let operator = world.places.operator.as_str();
+    let watched = world.places.watched.iter().map(String::as_str);
+    let brought: BTreeSet<&str> = watched.chain([operator]).collect();
+    let wanted = wanted.iter().map(String::as_str).chain([operator]);
     for one in wanted {
         let found = namespaces.iter().find(|namespace| name(namespace) == one);
         match found.map(|namespace| label(namespace, ENFORCE)) {
             Some(Some("privileged")) => good.push(one.to_owned()),
             Some(Some(level)) => refused.push((one, level)),
             Some(None) if runs_privileged(world, one) => good.push(one.to_owned()),
-            // It does not exist yet: the manifests bring the label of the operator's own with them.
-            None if one == opensdn_deploy::names::operator::NAMESPACE => {}
+            // It does not exist yet: the manifests bring the label of these with them.
+            None if brought.contains(one) => {}
             Some(None) | None => unlabelled.push(one.to_owned()),
         }
     }
@@ -162,7 +164,30 @@ pub(super) fn pod_security(world: &World) -> Verdict {
         return Verdict::uncertain(format!("{}: no label {ENFORCE}, and {what}", few(&unlabelled)))
             .fix(format!("kubectl label namespace {first} {ENFORCE}=privileged --overwrite"));
     }
+    // OpenShift asks its SecurityContextConstraints too, and only a pod that was let in shows what they say.
+    let strict = |place: &&String| !runs_privileged(world, place);
+    if has_constraints(world)
+        && let Some(first) = good.iter().find(strict)
+    {
+        let message = format!(
+            "whether the SecurityContextConstraints of OpenShift let privileged pods run in {first} is not known"
+        );
+        return Verdict::uncertain(message).fix(format!(
+            "oc adm policy add-scc-to-group privileged system:serviceaccounts:{first}"
+        ));
+    }
+    if good.is_empty() {
+        return Verdict::ok("an installation brings the namespaces with their label");
+    }
     Verdict::ok(format!("privileged pods may run in {}", few(&good)))
+}
+
+/// Whether it is OpenShift, by an API that only it serves.
+fn has_constraints(world: &World) -> bool {
+    let groups = world.groups.known();
+    groups.is_some_and(|groups| {
+        list(groups, "/groups").any(|group| text(group, "/name") == "security.openshift.io")
+    })
 }
 
 /// Whether a pod on the network of its node runs there: it was let in.
@@ -282,12 +307,14 @@ pub(super) fn quotas(world: &World) -> Verdict {
         .any(|limit| list(limit, "/spec/limits").any(|one| one.pointer("/default").is_some()));
     for quota in quotas.iter().filter(ours) {
         let hard = quota.pointer("/status/hard").or(quota.pointer("/spec/hard"));
-        for (what, most) in hard.and_then(Value::as_object).into_iter().flatten() {
+        let hard = hard.and_then(Value::as_object).into_iter().flatten();
+        for (what, most) in hard.filter(|(what, _)| is_asked(what)) {
             let used = quota.pointer("/status/used").and_then(|used| used.get(what));
             let (used, most) = (used.and_then(quantity), quantity(most));
             if used.zip(most).is_some_and(|(used, most)| used >= most) {
                 wrong.push(format!("ResourceQuota {} has no {what} left", title(quota)));
-            } else if what.starts_with("limits.") && !has_defaults {
+            } else if is_per_pod(what) && !has_defaults {
+                // Init containers of vrouters state neither requests nor limits.
                 wrong.push(format!("ResourceQuota {} refuses pods without {what}", title(quota)));
             }
         }
@@ -309,6 +336,28 @@ pub(super) fn quotas(world: &World) -> Verdict {
         return Verdict::warn(few(&wrong));
     }
     Verdict::ok(format!("there is room in {}", few(&places.into_iter().collect::<Vec<_>>())))
+}
+
+/// Whether components take some of what the quota is about.
+fn is_asked(what: &str) -> bool {
+    const COUNTED: [&str; 9] = [
+        "pods",
+        "configmaps",
+        "secrets",
+        "services",
+        "count/pods",
+        "count/configmaps",
+        "count/secrets",
+        "count/services",
+        "count/statefulsets.apps",
+    ];
+    COUNTED.contains(&what) || is_per_pod(what)
+}
+
+/// Whether every pod has to state it where there is a quota of it.
+fn is_per_pod(what: &str) -> bool {
+    ["cpu", "memory", "requests.cpu", "requests.memory", "limits.cpu", "limits.memory"]
+        .contains(&what)
 }
 
 const LEAST_MEMORY: f64 = 1024.0 * 1024.0 * 1024.0;
@@ -337,6 +386,12 @@ pub(super) fn quantity(value: &Value) -> Option<f64> {
     UNITS
         .iter()
         .find_map(|(unit, factor)| Some(text.strip_suffix(unit)?.parse::<f64>().ok()? * factor))
+}
+
+/// What the machine of a node has, as a quantity.
+pub(super) fn capacity(node: &Value, what: &str) -> Option<f64> {
+    let status = node.pointer("/status/capacity").or(node.pointer("/status/allocatable"))?;
+    quantity(status.get(what)?)
 }
 
 /// A number of a node's status, as a quantity.

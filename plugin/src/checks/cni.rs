@@ -8,12 +8,15 @@ use super::few;
 use super::probed::{Said, each};
 use super::report::{Outcome, Verdict};
 use super::world::{World, title};
-use crate::snapshot::{Read, label, list, text};
+use crate::snapshot::{Read, label, list, name, text};
 
-/// Parts of images, and what they bring.
-const KNOWN: [(&str, &str); 12] = [
+/// Parts of images and of names of DaemonSets, and what they bring. Images by digest, as those of OpenShift, say nothing.
+const KNOWN: [(&str, &str); 15] = [
     ("calico/node", "Calico"),
-    ("cilium/cilium", "Cilium"),
+    ("calico-node", "Calico"),
+    ("canal", "Canal"),
+    ("cilium", "Cilium"),
+    ("ovnkube-node", "OVN-Kubernetes"),
     ("flannel", "flannel"),
     ("weave-kube", "Weave Net"),
     ("kube-router", "kube-router"),
@@ -29,7 +32,6 @@ const MULTUS: &str = "multus";
 /// Our configuration in the folder, and the plugin in it.
 const FILE: &str = "10-contrail.conf";
 const PLUGIN: &str = "contrail-k8s-cni";
-const META_PLUGIN: &str = "KUBERNETES_CNI_META_PLUGIN";
 
 fn images(daemon_set: &Value) -> impl Iterator<Item = &str> {
     list(daemon_set, "/spec/template/spec/containers").map(|one| text(one, "/image"))
@@ -40,7 +42,9 @@ fn found(world: &World) -> Vec<(&'static str, String)> {
     let others = world.daemon_sets.items().iter().filter(|one| label(one, "tf_manager").is_none());
     let of = |one: &Value| {
         let mut known = KNOWN.iter();
-        let known = known.find(|(part, _)| images(one).any(|image| image.contains(part)));
+        let known = known.find(|(part, _)| {
+            name(one).contains(part) || images(one).any(|image| image.contains(part))
+        });
         known.map(|(_, what)| (*what, title(one)))
     };
     others.filter_map(of).collect()
@@ -48,15 +52,7 @@ fn found(world: &World) -> Vec<(&'static str, String)> {
 
 fn multus(world: &World) -> Option<&Value> {
     let mut all = world.daemon_sets.items().iter();
-    all.find(|one| images(one).any(|image| image.contains(MULTUS)))
-}
-
-/// Whether a vrouter is set to be behind a meta plugin.
-fn is_behind(world: &World) -> bool {
-    world.services().iter().filter(|service| service.facts.kind == "Vrouter").any(|service| {
-        let at = format!("/serviceConfiguration/envVariablesConfig/{META_PLUGIN}");
-        !text(service.spec, &at).is_empty()
-    })
+    all.find(|one| name(one).contains(MULTUS) || images(one).any(|image| image.contains(MULTUS)))
 }
 
 fn is_nested(world: &World) -> bool {
@@ -65,7 +61,7 @@ fn is_nested(world: &World) -> bool {
 
 /// Whether another network beside is what somebody wants.
 pub(super) fn is_intended(world: &World) -> bool {
-    is_nested(world) || (is_behind(world) && multus(world).is_some())
+    is_nested(world) || multus(world).is_some()
 }
 
 pub(super) fn others(world: &World) -> Verdict {
@@ -135,13 +131,13 @@ fn by_daemon_sets(world: &World) -> Verdict {
         }
     }
     let found = found(world);
-    // k3s and RKE2 bring a network of their own in the kubelet's process, where nothing shows it.
+    // That of k3s runs within its own process, where nothing shows it.
     let mut nodes = world.nodes.items().iter();
     let embedded =
         nodes.find(|node| text(node, "/status/nodeInfo/kubeletVersion").contains("+k3s"));
     if found.is_empty() && embedded.is_none() {
-        return Verdict::ok(
-            "no DaemonSet here brings another network of pods; files on nodes are not looked at",
+        return Verdict::uncertain(
+            "no DaemonSet here is known to bring another network of pods; what the files on nodes say needs --probe",
         );
     }
     let names: Vec<String> =
@@ -161,17 +157,12 @@ pub(super) fn meta_plugin(world: &World) -> Verdict {
     if world.daemon_sets.known().is_none() || world.managers.why_unknown().is_some() {
         return Verdict::uncertain("DaemonSets or Managers may not be read");
     }
-    match (multus(world), is_behind(world)) {
-        (None, false) => {
-            Verdict::ok("there is no meta plugin, and no vrouter is set to be behind one")
-        }
-        (Some(one), true) => Verdict::ok(format!("vrouters are behind Multus ({})", title(one))),
-        (Some(one), false) => Verdict::warn(format!(
-            "Multus runs ({}), and no Vrouter has {META_PLUGIN} in its envVariablesConfig",
+    match multus(world) {
+        None => Verdict::ok("there is no meta plugin"),
+        // The operator's configuration of the CNI names it always (tf-operator `vrouter_config.go:398`).
+        Some(one) => Verdict::ok(format!(
+            "Multus runs ({}), which the configuration of the vrouters' CNI has as its meta plugin",
             title(one)
-        )),
-        (None, true) => Verdict::warn(format!(
-            "a Vrouter has {META_PLUGIN} in its envVariablesConfig, and no DaemonSet of Multus is here"
         )),
     }
 }

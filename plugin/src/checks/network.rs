@@ -7,12 +7,14 @@ use super::cluster_api::allocatable;
 use super::probed::{Said, each};
 use super::probed_data_path::fabric;
 use super::report::{NodeResult, Outcome, Verdict};
-use super::world::World;
-use super::{few, number_of, roles};
+use super::world::{World, is_up};
+use super::{few, roles};
 use crate::snapshot::{Read, name, number};
 
-/// The smallest that IPv6 has in it, and the largest that interfaces of Ethernet have.
-const MTUS: std::ops::RangeInclusive<i64> = 1280..=9216;
+/// The smallest in which IPv4 has room (RFC 791), and the largest of which interfaces of Ethernet are known.
+const MTUS: std::ops::RangeInclusive<i64> = 576..=9978;
+/// What the CNI takes where nothing is said.
+const DEFAULT_MTU: i64 = 1500;
 /// What VXLAN, the largest of the encapsulations, puts around a packet.
 const OVERHEAD: i64 = 50;
 const MIB: f64 = 1_048_576.0;
@@ -43,7 +45,8 @@ pub(super) fn mtu(world: &World) -> Verdict {
     if !wrong.is_empty() {
         return Verdict::fail(format!("no interface has such an MTU: {}", few(&wrong)));
     }
-    let mut different: Vec<Option<i64>> = stated.iter().map(|(_, mtu)| *mtu).collect();
+    let mut different: Vec<i64> =
+        stated.iter().map(|(_, mtu)| mtu.unwrap_or(DEFAULT_MTU)).collect();
     different.sort_unstable();
     different.dedup();
     if different.len() > 1 {
@@ -55,7 +58,7 @@ pub(super) fn mtu(world: &World) -> Verdict {
             .collect();
         return Verdict::warn(format!("pods of one network have different MTUs: {}", few(&all)));
     }
-    let mtu = different.first().copied().flatten();
+    let mtu = stated.first().and_then(|(_, mtu)| *mtu);
     if world.probed.is_some() {
         return mtu_of_nodes(world, mtu);
     }
@@ -125,6 +128,7 @@ pub(super) fn huge_pages(world: &World) -> Verdict {
         Read::Absent | Read::Unknown(_) => return Verdict::uncertain("nodes may not be read"),
     };
     let mut bad = Vec::new();
+    let mut silent = Vec::new();
     let mut asks = false;
     for service in world.services().iter().filter(|service| service.facts.kind == "Vrouter") {
         let of = |field: &str| {
@@ -136,8 +140,11 @@ pub(super) fn huge_pages(world: &World) -> Verdict {
         ];
         for (what, count, size) in wanted.into_iter().filter(|(_, count, _)| *count > 0) {
             asks = true;
-            bad.extend(nodes.iter().filter(|node| roles::is_selected(service, node)).filter_map(|node| {
-                let has = pages(node, what, size)?;
+            let selected = || nodes.iter().filter(|node| roles::is_selected(service, node));
+            let down = selected().filter(|node| !is_up(node)).map(|node| name(node).to_owned());
+            silent.extend(down);
+            bad.extend(selected().filter(|node| is_up(node)).filter_map(|node| {
+                let has = pages(node, what, size);
                 let count = f64::from(i32::try_from(count).unwrap_or(i32::MAX));
                 let message = format!("has {has:.0} of {count:.0} {what}: restart its kubelet if they were allocated later");
                 (has < count).then(|| NodeResult { name: name(node).to_owned(), result: Outcome::Fail, message })
@@ -147,23 +154,27 @@ pub(super) fn huge_pages(world: &World) -> Verdict {
     if !asks {
         return Verdict::skipped("no Vrouter asks for huge pages");
     }
+    silent.dedup();
     if bad.is_empty() && world.probed.is_some() {
         return huge_pages_of_nodes(world);
     }
-    if bad.is_empty() {
-        return Verdict::ok(format!(
-            "{} report what vrouters ask for",
-            number_of(nodes.len(), "node")
+    if bad.is_empty() && !silent.is_empty() {
+        return Verdict::uncertain(format!(
+            "not ready, so that its pages are not known: {}",
+            few(&silent)
         ));
+    }
+    if bad.is_empty() {
+        return Verdict::ok("the nodes of vrouters report what these ask for");
     }
     let texts: Vec<String> =
         bad.iter().map(|one| format!("{} {}", one.name, one.message)).collect();
     Verdict::fail(few(&texts)).on(bad)
 }
 
-/// How many the node has; nothing where it does not run.
-fn pages(node: &Value, what: &str, size: f64) -> Option<f64> {
-    super::world::is_ready(node).then(|| allocatable(node, what).unwrap_or_default() / (size * MIB))
+/// How many the node has.
+fn pages(node: &Value, what: &str, size: f64) -> f64 {
+    allocatable(node, what).unwrap_or_default() / (size * MIB)
 }
 
 /// The kernel has to have what kubelets report.

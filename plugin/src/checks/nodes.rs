@@ -5,18 +5,20 @@ use std::net::IpAddr;
 
 use serde_json::Value;
 
-use super::cluster_api::allocatable;
+use super::cluster_api::capacity;
 use super::report::{NodeResult, Outcome, Verdict};
-use super::world::{World, addresses, is_of_control_plane, is_ready};
+use super::world::{World, addresses, is_of_control_plane, is_up};
 use super::{few, number_of, roles};
-use crate::snapshot::{Read, condition_is, label, name, text, time};
+use crate::snapshot::{Read, condition_is, label, name, number, text, time, waits_for_network};
 
 const GIB: f64 = 1_073_741_824.0;
-/// A node with all controllers, of tf-operator's readme; a little less, as the kubelet keeps some for itself.
+/// A node with all controllers, of tf-operator's readme: 4 cores, 32 GB, 64 GB. The machine's, as the kubelet takes its
+/// reservations, huge pages and a tenth of the disk off what it lets pods have; a little less, as a kernel and a file
+/// system take some of what a machine is sold with.
 const LEAST: [(&str, f64, f64, &str); 3] = [
     ("cpu", 4.0, 1.0, "cores"),
-    ("memory", 30.0 * GIB, GIB, "GiB of memory"),
-    ("ephemeral-storage", 60.0 * GIB, GIB, "GiB of disk"),
+    ("memory", 29.0 * GIB, GIB, "GiB of memory"),
+    ("ephemeral-storage", 56.0 * GIB, GIB, "GiB of disk"),
 ];
 /// A Lease is renewed every ten seconds, and takes its way.
 const MOST_SECONDS: i64 = 15;
@@ -64,15 +66,14 @@ pub(super) fn health(world: &World) -> Verdict {
     let chosen = roles::chosen(world, nodes);
     let of_node = |node: &Value| {
         let is_chosen = chosen.contains(name(node));
-        if !is_ready(node) {
+        if !is_up(node) {
             // Where nothing of ours is to run it does no harm.
             let outcome = if is_chosen { Outcome::Fail } else { Outcome::Warn };
             return Some(result(node, outcome, "not ready"));
         }
-        let pressures = ["MemoryPressure", "DiskPressure", "PIDPressure", "NetworkUnavailable"];
-        // A CNI that is not there yet is what OpenSDN is installed for.
-        let pressures = pressures.iter().take(3);
-        if let Some(one) = pressures.into_iter().find(|one| condition_is(node, one, "True")) {
+        // Not NetworkUnavailable: a network that is not there yet is what OpenSDN is installed for.
+        let pressures = ["MemoryPressure", "DiskPressure", "PIDPressure"];
+        if let Some(one) = pressures.iter().find(|one| condition_is(node, one, "True")) {
             return Some(result(node, Outcome::Warn, *one));
         }
         if node.pointer("/spec/unschedulable").and_then(Value::as_bool) == Some(true) {
@@ -88,7 +89,12 @@ pub(super) fn health(world: &World) -> Verdict {
             )
         })
     };
-    rolled(nodes.len(), nodes.iter().filter_map(of_node).collect(), "ready, amd64")
+    let waiting = nodes.iter().filter(|node| waits_for_network(node)).count();
+    let good = match waiting {
+        0 => "ready, amd64".to_owned(),
+        waiting => format!("amd64, ready or ({waiting}) waiting for a network of pods only"),
+    };
+    rolled(nodes.len(), nodes.iter().filter_map(of_node).collect(), &good)
 }
 
 pub(super) fn kernels(world: &World) -> Verdict {
@@ -124,18 +130,27 @@ pub(super) fn sizes(world: &World) -> Verdict {
         Ok(nodes) => nodes,
         Err(verdict) => return verdict,
     };
-    let controllers: Vec<&Value> = nodes.iter().filter(|node| is_of_control_plane(node)).collect();
+    let services = world.services();
+    let is_controller = |node: &&Value| {
+        let mut of_controllers =
+            services.iter().filter(|service| service.facts.kind != "Vrouter").peekable();
+        match of_controllers.peek() {
+            None => is_of_control_plane(node),
+            Some(_) => of_controllers.any(|service| roles::is_selected(service, node)),
+        }
+    };
+    let controllers: Vec<&Value> = nodes.iter().filter(is_controller).collect();
     if controllers.is_empty() {
         return Verdict::uncertain(
-            "no node is labelled as one of the control plane: which are meant is not known",
+            "no node is labelled as one of the control plane, or selected by a Manager: which are meant is not known",
         );
     }
     let of_node = |node: &&Value| {
         let mut small = Vec::new();
         let mut unknown = Vec::new();
         for (what, least, unit, word) in LEAST {
-            match allocatable(node, what) {
-                Some(has) if has < least => small.push(format!("{:.0} {word}", has / unit)),
+            match capacity(node, what) {
+                Some(has) if has < least => small.push(format!("{:.1} {word}", has / unit)),
                 Some(_) => {}
                 None => unknown.push(word),
             }
@@ -147,7 +162,7 @@ pub(super) fn sizes(world: &World) -> Verdict {
         (!unknown.is_empty()).then(|| result(node, Outcome::Uncertain, message))
     };
     let bad = controllers.iter().filter_map(of_node).collect();
-    rolled(controllers.len(), bad, "at least 4 cores, 30 GiB of memory, 60 GiB of disk")
+    rolled(controllers.len(), bad, "at least 4 cores, 32 GB of memory, 64 GB of disk")
 }
 
 pub(super) fn addresses_of(node: &Value) -> Vec<IpAddr> {
@@ -162,8 +177,9 @@ pub(super) fn addresses_verdict(world: &World) -> Verdict {
     let mut owners: BTreeMap<IpAddr, Vec<String>> = BTreeMap::new();
     let mut hosts: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     for node in nodes {
-        for address in addresses_of(node) {
-            owners.entry(address).or_default().push(name(node).to_owned());
+        // The operator takes the first; others are often the same on all nodes, as that of a container engine's bridge.
+        if let Some(address) = addresses_of(node).first() {
+            owners.entry(*address).or_default().push(name(node).to_owned());
         }
         if let Some(host) = label(node, "kubernetes.io/hostname") {
             hosts.entry(host).or_default().push(name(node).to_owned());
@@ -172,8 +188,12 @@ pub(super) fn addresses_verdict(world: &World) -> Verdict {
     let of_node = |node: &Value| {
         let own = addresses_of(node);
         let has = |address: &IpAddr| owners.get(address).is_some_and(|names| names.len() > 1);
-        if let Some(address) = own.iter().find(|address| has(address)) {
+        if let Some(address) = own.first().filter(|address| has(address)) {
             return Some(result(node, Outcome::Fail, format!("another node has {address} too")));
+        }
+        if own.first().is_some_and(IpAddr::is_ipv6) && own.iter().any(IpAddr::is_ipv4) {
+            let message = "its first InternalIP, which components take, is of IPv6";
+            return Some(result(node, Outcome::Fail, message));
         }
         if !own.iter().any(IpAddr::is_ipv4) {
             let message =
@@ -212,7 +232,7 @@ pub(super) fn clocks(world: &World) -> Verdict {
             return Verdict::uncertain(format!("the Leases of nodes may not be read: {why}"));
         }
     };
-    let ready = world.nodes.items().iter().filter(|node| is_ready(node));
+    let ready = world.nodes.items().iter().filter(|node| is_up(node));
     let mut all = 0;
     let mut bad = Vec::new();
     for node in ready {
@@ -222,8 +242,10 @@ pub(super) fn clocks(world: &World) -> Verdict {
         };
         all += 1;
         let late = date.as_second() - renewed.as_second();
-        // Behind by up to one interval it is because the Lease was not renewed since.
-        if !(-MOST_SECONDS..=MOST_SECONDS * 2).contains(&late) {
+        // Behind by up to one interval it is because the Lease was not renewed since: a quarter of how long it is valid.
+        let valid = lease.and_then(|lease| number(lease, "/spec/leaseDurationSeconds"));
+        let interval = valid.map_or(MOST_SECONDS, |valid| (valid / 4).max(MOST_SECONDS));
+        if !(-MOST_SECONDS..=MOST_SECONDS + interval).contains(&late) {
             let side = if late > 0 { "behind" } else { "ahead" };
             let message = format!("its clock, or its heartbeat, is {} s {side}", late.abs());
             bad.push(result(node, Outcome::Warn, message));

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use opensdn_deploy::names;
 use serde_json::Value;
 
 use super::report::Verdict;
-use super::world::World;
+use super::world::{World, title};
 use super::{few, number_of};
-use crate::snapshot::{Read, annotation, label, list, name, text};
+use crate::snapshot::{Read, annotation, label, list, name, number, text};
 
 /// The marks of tools that write an object again when another has changed it.
 fn tool(object: &Value) -> Option<&'static str> {
@@ -31,30 +32,51 @@ fn tool(object: &Value) -> Option<&'static str> {
     }
 }
 
+/// Whether it runs, or would if there were a node for it.
+fn runs(deployment: &&Value) -> bool {
+    number(deployment, "/spec/replicas") != Some(0)
+}
+
 pub(super) fn owners(world: &World) -> Verdict {
     let reads = || world.definitions.values().chain(world.deployments.values());
     let mut found: BTreeMap<&'static str, Vec<String>> = BTreeMap::new();
+    let mut alone = 0;
     for object in reads().filter_map(Read::known) {
-        if let Some(tool) = tool(object) {
-            found.entry(tool).or_default().push(name(object).to_owned());
+        match tool(object) {
+            Some(tool) => found.entry(tool).or_default().push(name(object).to_owned()),
+            None => alone += 1,
         }
     }
-    if !found.is_empty() {
-        let all = found.iter().map(|(tool, names)| format!("{tool} manages {}", few(names)));
-        return Verdict::fail(all.collect::<Vec<_>>().join("; "));
+    let all = found.iter().map(|(tool, names)| format!("{tool} manages {}", few(names)));
+    let all = all.collect::<Vec<_>>().join("; ");
+    if found.len() > 1 || (!found.is_empty() && alone > 0) {
+        return Verdict::fail(format!("{all}; other objects of OpenSDN are not of it"));
     }
-    if world.deployments.get("tf-operator").is_some_and(|one| one.known().is_some()) {
-        return Verdict::fail(
-            "tf-operator runs in the namespace tf, and changes what this operator changes",
-        );
+    let has = |name: &str| world.deployments.get(name).is_some_and(|one| one.known().is_some());
+    if let Some(upstream) = world.tf_operators.items().iter().find(runs) {
+        let title = title(upstream);
+        if has(names::operator::NAME) {
+            return Verdict::fail(format!(
+                "tf-operator runs ({title}), and changes what this operator changes"
+            ));
+        }
+        if !has(names::webhook::NAME) {
+            return Verdict::warn(format!(
+                "tf-operator runs ({title}): install puts no operator of ours beside it"
+            ))
+            .fix("kubectl opensdn install --set operator.enabled=false --set policies.tfOperator=true");
+        }
     }
-    if let Some(why) = reads().find_map(Read::why_unknown) {
+    if let Some(why) = reads().find_map(Read::why_unknown).or(world.tf_operators.why_unknown()) {
         return Verdict::uncertain(format!("not all that may be there could be read: {why}"));
     }
-    let known = reads().filter_map(Read::known).count();
-    match known {
-        0 => Verdict::ok("nothing of OpenSDN is there"),
-        known => Verdict::ok(format!(
+    match (found.keys().next(), alone) {
+        (Some(tool), _) if has(names::webhook::NAME) || has(names::operator::NAME) => {
+            Verdict::ok(format!("all of OpenSDN is managed by {tool}: change it there"))
+        }
+        (Some(_), _) => Verdict::warn(format!("{all}, and nothing else of OpenSDN is there")),
+        (None, 0) => Verdict::ok("nothing of OpenSDN is there"),
+        (None, known) => Verdict::ok(format!(
             "{} of OpenSDN, managed by no other tool",
             number_of(known, "object")
         )),

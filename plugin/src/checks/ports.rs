@@ -1,67 +1,112 @@
 //! Ports of nodes that other pods claim, by what they declare.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use opensdn_crds::component::{COMPONENTS, Open, Setting, Transport};
+use opensdn_crds::component::{COMPONENTS, Component, Open, Setting, Transport};
 use serde_json::Value;
 
 use super::report::{NodeResult, Outcome, Verdict};
-use super::world::{World, title};
-use super::{few, number_of};
-use crate::snapshot::{Read, list, number, text};
+use super::world::{World, is_of_control_plane, title};
+use super::{few, number_of, roles};
+use crate::snapshot::{Read, list, name, number, text};
 
-/// What listens on the network of a node without declaring it, by a part of its image: port, and what it is.
+/// What listens on the network of a node without declaring it, by a part of its image: port, and what it is. Whether it
+/// does is a setting of its own that pods do not show, but for that of Calico. Not MetalLB's FRR: its bgpd is started
+/// with `-p 0` and listens nowhere (metallb `config/frr/frr-cm.yaml`).
 const UNDECLARED: [(&str, &str, i64); 3] = [
     ("calico/node", "Calico's BIRD", 179),
+    ("calico-node", "Calico's BIRD", 179),
     ("kube-router", "kube-router's BGP", 179),
-    ("frrouting/frr", "FRR's BGP", 179),
 ];
+/// Listens on port 53 of one address of the node's own. What named does beside it is not known.
+const NODE_LOCAL_DNS: &str = "k8s-dns-node-cache";
+
+/// A port that a component listens on.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Port {
+    number: i64,
+    protocol: &'static str,
+    kind: &'static str,
+}
+
+fn protocols(transport: Transport) -> &'static [&'static str] {
+    match transport {
+        Transport::Tcp => &["TCP"],
+        Transport::Udp => &["UDP"],
+        Transport::TcpAndUdp => &["TCP", "UDP"],
+    }
+}
+
+/// The ports of a component with these settings.
+fn ports_of(facts: &Component, spec: &Value) -> Vec<Port> {
+    let field = |name: &str| number(spec, &format!("/serviceConfiguration/{name}"));
+    let flag = |name: &str| {
+        spec.pointer(&format!("/serviceConfiguration/{name}")).and_then(Value::as_bool)
+    };
+    let mut ports = Vec::new();
+    for port in facts.ports {
+        let is_open = match port.open {
+            Open::Always => true,
+            Open::WhenTrue(name) => flag(name) == Some(true),
+            Open::UnlessFalse(name) => flag(name) != Some(false),
+            // Those of further workers are above ports that are there in any case.
+            Open::PerWorker(_) | Open::Never => false,
+        };
+        let stated = match port.setting {
+            Setting::Field(name) => field(name),
+            Setting::Above(name, more) => field(name).map(|base| base + i64::from(more)),
+            Setting::Fixed | Setting::ShownAs(_) => None,
+        };
+        let number = stated.unwrap_or(i64::from(port.number));
+        let each = protocols(port.transport).iter();
+        ports.extend(each.filter(|_| is_open).map(|protocol| Port {
+            number,
+            protocol,
+            kind: facts.kind,
+        }));
+    }
+    ports
+}
 
 /// The ports of the components, with their kinds: by the Managers, and of all kinds where there is none.
 pub(crate) fn ours(world: &World) -> BTreeMap<(i64, &'static str), &'static str> {
     let services = world.services();
-    let mut ports = BTreeMap::new();
-    for facts in COMPONENTS {
-        let specs: Vec<&Value> = services
-            .iter()
-            .filter(|service| service.facts.kind == facts.kind)
-            .map(|service| service.spec)
-            .collect();
-        if !services.is_empty() && specs.is_empty() {
-            continue;
+    let mut ports: Vec<Port> = Vec::new();
+    for service in &services {
+        ports.extend(ports_of(service.facts, service.spec));
+    }
+    for facts in COMPONENTS.iter().filter(|_| services.is_empty()) {
+        ports.extend(ports_of(facts, &Value::Null));
+    }
+    ports.into_iter().map(|port| ((port.number, port.protocol), port.kind)).collect()
+}
+
+/// The ports of each node: by the Managers; of all kinds, on the nodes of the control plane but for vrouters, where there
+/// is none. Without nodes those of all.
+fn of_nodes(world: &World) -> BTreeMap<&str, BTreeSet<Port>> {
+    let services = world.services();
+    let nodes = world.nodes.items();
+    let mut ports: BTreeMap<&str, BTreeSet<Port>> = BTreeMap::new();
+    for node in nodes {
+        for service in services.iter().filter(|service| roles::is_selected(service, node)) {
+            ports.entry(name(node)).or_default().extend(ports_of(service.facts, service.spec));
         }
-        // Without a Manager the numbers are the defaults.
-        let specs = if specs.is_empty() { vec![&Value::Null] } else { specs };
-        for (port, spec) in
-            facts.ports.iter().flat_map(|port| specs.iter().map(move |spec| (port, *spec)))
-        {
-            let field = |name: &str| number(spec, &format!("/serviceConfiguration/{name}"));
-            let stated = match port.setting {
-                Setting::Field(name) => field(name),
-                Setting::Above(name, more) => field(name).map(|base| base + i64::from(more)),
-                Setting::Fixed | Setting::ShownAs(_) => None,
-            };
-            if !matches!(port.open, Open::Always | Open::UnlessFalse(_)) {
-                continue;
-            }
-            let protocols: &[&'static str] = match port.transport {
-                Transport::Tcp => &["TCP"],
-                Transport::Udp => &["UDP"],
-                Transport::TcpAndUdp => &["TCP", "UDP"],
-            };
-            for protocol in protocols {
-                ports.insert((stated.unwrap_or(i64::from(port.number)), *protocol), facts.kind);
+        for facts in COMPONENTS.iter().filter(|_| services.is_empty()) {
+            if facts.kind == "Vrouter" || is_of_control_plane(node) {
+                ports.entry(name(node)).or_default().extend(ports_of(facts, &Value::Null));
             }
         }
     }
     ports
 }
 
-/// What a pod claims on its node: port, protocol.
-fn claims(pod: &Value) -> Vec<(i64, String)> {
+/// What a pod claims on its node: port, protocol, and how sure that is.
+fn claims(pod: &Value) -> Vec<(i64, String, Outcome)> {
     let is_host = pod.pointer("/spec/hostNetwork").and_then(Value::as_bool) == Some(true);
     let mut found = Vec::new();
     for container in list(pod, "/spec/containers") {
+        let image = text(container, "/image");
+        let sure = if image.contains(NODE_LOCAL_DNS) { Outcome::Warn } else { Outcome::Fail };
         for port in list(container, "/ports") {
             let claimed = number(port, "/hostPort").filter(|port| *port > 0);
             let claimed = claimed.or_else(|| number(port, "/containerPort").filter(|_| is_host));
@@ -69,15 +114,30 @@ fn claims(pod: &Value) -> Vec<(i64, String)> {
                 "" => "TCP",
                 protocol => protocol,
             };
-            found.extend(claimed.map(|port| (port, protocol.to_owned())));
+            found.extend(claimed.map(|port| (port, protocol.to_owned(), sure)));
         }
-        found.extend(felix(container).filter(|_| is_host).map(|port| (port, "TCP".to_owned())));
-        let image = text(container, "/image");
-        let known = UNDECLARED.iter().filter(|(part, _, _)| is_host && image.contains(part));
-        let known = known.filter(|_| !is_without_bird(container));
-        found.extend(known.map(|(_, _, port)| (*port, "TCP".to_owned())));
+        if !is_host {
+            continue;
+        }
+        found.extend(felix(container).map(|port| (port, "TCP".to_owned(), Outcome::Fail)));
+        let known = UNDECLARED.iter().filter(|(part, _, _)| image.contains(part));
+        let known =
+            known.filter_map(|(_, _, port)| Some((*port, "TCP".to_owned(), listens(container)?)));
+        found.extend(known);
     }
     found
+}
+
+/// Whether the BGP of a network of pods listens: not where another backend is set, and not known where a ConfigMap says
+/// which (Calico's own manifests and those of KubeSpray), or nothing does.
+fn listens(container: &Value) -> Option<Outcome> {
+    let mut variables = list(container, "/env");
+    let backend = variables.find(|one| text(one, "/name") == "CALICO_NETWORKING_BACKEND");
+    match backend.map(|one| one.pointer("/value").and_then(Value::as_str)) {
+        Some(Some("bird")) => Some(Outcome::Fail),
+        Some(Some("")) | Some(None) | None => Some(Outcome::Uncertain),
+        Some(Some(_)) => None,
+    }
 }
 
 fn variable<'a>(container: &'a Value, name: &str) -> Option<&'a str> {
@@ -93,11 +153,6 @@ fn felix(container: &Value) -> Option<i64> {
     on.eq_ignore_ascii_case("true").then(|| port.unwrap_or(9091))
 }
 
-fn is_without_bird(container: &Value) -> bool {
-    variable(container, "CALICO_NETWORKING_BACKEND")
-        .is_some_and(|backend| !["", "bird"].contains(&backend))
-}
-
 pub(super) fn claimed(world: &World) -> Verdict {
     let pods = match &world.pods {
         Read::Known(pods) => pods,
@@ -106,35 +161,39 @@ pub(super) fn claimed(world: &World) -> Verdict {
             return Verdict::uncertain(format!("pods of all namespaces may not be read: {why}"));
         }
     };
-    let ours = ours(world);
-    let nodes = world.nodes.items();
-    let chosen = super::roles::chosen(world, nodes);
+    if let Some(why) = world.nodes.why_unknown() {
+        return Verdict::uncertain(format!("nodes may not be read: {why}"));
+    }
+    let ours = of_nodes(world);
     let mut clashes = Vec::new();
     for pod in pods.iter().filter(|pod| !world.is_ours(pod)) {
         let node = text(pod, "/spec/nodeName");
         let is_over = ["Succeeded", "Failed"].contains(&text(pod, "/status/phase"));
-        // Where the nodes are not known each counts.
-        let is_elsewhere = world.nodes.known().is_some() && !chosen.contains(node);
-        if node.is_empty() || is_over || is_elsewhere {
-            continue;
-        }
-        for (port, protocol) in claims(pod) {
-            let kind = ours.iter().find(|((number, of), _)| *number == port && *of == protocol);
-            if let Some((_, kind)) = kind {
-                let message = format!("port {port}/{protocol} of {kind}: {}", title(pod));
-                clashes.push(NodeResult { name: node.to_owned(), result: Outcome::Fail, message });
+        let Some(ports) = ours.get(node).filter(|_| !is_over) else { continue };
+        for (port, protocol, result) in claims(pod) {
+            let of = ports.iter().find(|one| one.number == port && one.protocol == protocol);
+            if let Some(Port { kind, .. }) = of {
+                let may = if result == Outcome::Fail { "" } else { ", if it listens there" };
+                let message = format!("port {port}/{protocol} of {kind}: {}{may}", title(pod));
+                clashes.push(NodeResult { name: node.to_owned(), result, message });
             }
         }
     }
     clashes.sort_by(|one, other| (&one.name, &one.message).cmp(&(&other.name, &other.message)));
     clashes.dedup();
-    if clashes.is_empty() {
-        return Verdict::ok(format!(
-            "no other pod claims one of {}",
-            number_of(ours.len(), "port")
-        ));
-    }
+    let has = |outcome| clashes.iter().any(|one| one.result == outcome);
     let texts: Vec<String> =
         clashes.iter().map(|one| format!("{}: {}", one.name, one.message)).collect();
-    Verdict::fail(few(&texts)).on(clashes)
+    let message = few(&texts);
+    let verdict = if has(Outcome::Fail) {
+        Verdict::fail(message)
+    } else if has(Outcome::Warn) {
+        Verdict::warn(message)
+    } else if has(Outcome::Uncertain) {
+        Verdict::uncertain(message)
+    } else {
+        let all: BTreeSet<&Port> = ours.values().flatten().collect();
+        Verdict::ok(format!("no other pod claims one of {}", number_of(all.len(), "port")))
+    };
+    verdict.on(clashes)
 }

@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 
 use opensdn_crds::component::Component;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::report::Verdict;
-use super::world::{Service, World, is_of_control_plane, is_ready};
+use super::world::{Service, World, is_of_control_plane, is_up};
 use super::{few, number_of};
 use crate::snapshot::{Read, label, list, name, text};
 
@@ -14,14 +14,30 @@ use crate::snapshot::{Read, label, list, name, text};
 const QUORUM: [&str; 3] = ["Cassandra", "Rabbitmq", "Zookeeper"];
 const LABEL: &str = "node-role.kubernetes.io/control-plane";
 const MASTER: &str = "node-role.kubernetes.io/master";
+const OWN: &str = "/commonConfiguration/nodeSelector";
+const CORDON: &str = "node.kubernetes.io/unschedulable";
+/// Taints that follow the state of a node, which is judged by itself.
+const PASSING: [&str; 4] = [
+    CORDON,
+    "node.kubernetes.io/not-ready",
+    "node.kubernetes.io/network-unavailable",
+    "node.cloudprovider.kubernetes.io/uninitialized",
+];
+/// What a node is, and not what it is for: nobody selects another value of it.
+const NATURE: [&str; 3] = ["kubernetes.io/os", "kubernetes.io/arch", "kubernetes.io/hostname"];
 
 /// The labels of the nodes of a service: its own selector, else its Manager's.
 fn selector<'a>(service: &Service<'a>) -> Option<&'a serde_json::Map<String, Value>> {
     let of = |value: &'a Value, at: &str| {
         value.pointer(at).and_then(Value::as_object).filter(|map| !map.is_empty())
     };
-    of(service.spec, "/commonConfiguration/nodeSelector")
-        .or_else(|| of(service.manager, "/spec/commonConfiguration/nodeSelector"))
+    of(service.spec, OWN).or_else(|| of(service.manager, "/spec/commonConfiguration/nodeSelector"))
+}
+
+/// Whether the service has labels of its own.
+fn own_selector(service: &Service<'_>) -> bool {
+    let own = service.spec.pointer(OWN).and_then(Value::as_object);
+    own.is_some_and(|map| !map.is_empty())
 }
 
 fn is_on_all_nodes(facts: &Component) -> bool {
@@ -62,7 +78,15 @@ fn taint<'a>(service: &Service<'_>, node: &'a Value) -> Option<&'a str> {
             is_effect && is_key && is_value
         })
     };
-    let mut taints = list(node, "/spec/taints");
+    // A pod that tolerates the taint of a cordoned node starts there (Kubernetes, plugin NodeUnschedulable); those of a
+    // DaemonSet do by themselves.
+    let is_cordoned = node.pointer("/spec/unschedulable").and_then(Value::as_bool) == Some(true);
+    let cordon = json!({"key": CORDON, "effect": "NoSchedule"});
+    if is_cordoned && !is_on_all_nodes(service.facts) && !is_tolerated(&cordon) {
+        return Some(CORDON);
+    }
+    let mut taints =
+        list(node, "/spec/taints").filter(|taint| !PASSING.contains(&text(taint, "/key")));
     let bad =
         taints.find(|taint| text(taint, "/effect") != "PreferNoSchedule" && !is_tolerated(taint));
     bad.map(|taint| text(taint, "/key"))
@@ -70,8 +94,7 @@ fn taint<'a>(service: &Service<'_>, node: &'a Value) -> Option<&'a str> {
 
 fn is_usable(service: &Service<'_>, node: &Value) -> bool {
     let system = label(node, "kubernetes.io/os").unwrap_or("linux");
-    let is_cordoned = node.pointer("/spec/unschedulable").and_then(Value::as_bool) == Some(true);
-    is_ready(node) && system == "linux" && !is_cordoned && taint(service, node).is_none()
+    is_up(node) && system == "linux" && taint(service, node).is_none()
 }
 
 pub(super) fn roles(world: &World) -> Verdict {
@@ -114,12 +137,17 @@ pub(super) fn roles(world: &World) -> Verdict {
 
 /// Before there is a Manager: its default is the control plane.
 fn without_manager(nodes: &[Value]) -> Verdict {
-    let found = nodes.iter().filter(|node| is_of_control_plane(node) && is_ready(node)).count();
-    if found > 0 {
-        return Verdict::ok(format!("{} of the control plane is ready", number_of(found, "node")));
+    let labelled: Vec<&Value> = nodes.iter().filter(|node| is_of_control_plane(node)).collect();
+    let up = labelled.iter().filter(|node| is_up(node)).count();
+    if up > 0 {
+        return Verdict::ok(format!("of the control plane: {}", number_of(up, "node")));
+    }
+    if let Some(first) = labelled.first() {
+        let message = format!("no node of the control plane is ready: {}", name(first));
+        return Verdict::warn(message).fix(format!("kubectl describe node {}", name(first)));
     }
     Verdict::warn(
-        "no ready node is labelled as one of the control plane, where components run unless a Manager has a \
+        "no node is labelled as one of the control plane, where components run unless a Manager has a \
          nodeSelector",
     )
     .fix("kubectl label node NODE node-role.kubernetes.io/control-plane=")
@@ -128,13 +156,14 @@ fn without_manager(nodes: &[Value]) -> Verdict {
 /// Why no node can run it, and what to do.
 fn none(service: &Service<'_>, title: &str, nodes: &[Value], selected: &[&Value]) -> Verdict {
     if let Some(first) = selected.first() {
-        let why = taint(service, first).map_or("not ready, or cordoned".to_owned(), |key| {
+        let why = taint(service, first).map_or("not ready".to_owned(), |key| {
             format!("has the taint {key}, which is not tolerated")
         });
         return Verdict::fail(format!(
             "{title}: none of the selected nodes can take it; {}: {why}",
             name(first)
-        ));
+        ))
+        .fix(format!("kubectl describe node {}", name(first)));
     }
     let Some(selector) = selector(service) else {
         return Verdict::fail(format!(
@@ -142,10 +171,15 @@ fn none(service: &Service<'_>, title: &str, nodes: &[Value], selected: &[&Value]
         ))
         .fix("kubectl label node NODE node-role.kubernetes.io/control-plane=");
     };
-    for (key, value) in selector {
+    // What no node has is why; a key that some node has as it is wanted is not.
+    let missing = selector.iter().filter_map(|(key, value)| {
         let value = value.as_str().unwrap_or_default();
-        let other = nodes.iter().find_map(|node| label(node, key).filter(|has| *has != value));
-        if let Some(other) = other {
+        let is_there = nodes.iter().any(|node| label(node, key) == Some(value));
+        (!is_there).then_some((key, value))
+    });
+    for (key, value) in missing {
+        let other = nodes.iter().find_map(|node| label(node, key));
+        if let Some(other) = other.filter(|_| !NATURE.contains(&key.as_str())) {
             let message = format!(
                 "{title}: nodes have the label {key} with the value {other:?}, and not {value:?}"
             );
@@ -168,12 +202,18 @@ fn none(service: &Service<'_>, title: &str, nodes: &[Value], selected: &[&Value]
         .fix(format!("kubectl label node NODE {}", labels.join(" ")))
 }
 
-/// The command that has the Manager select nodes by the value that they have.
+/// The command that has the value selected that nodes have, where the selector stands: that of a service counts alone.
 fn select(service: &Service<'_>, key: &str, value: &str) -> String {
-    let selector =
-        serde_json::json!({"spec": {"commonConfiguration": {"nodeSelector": { key: value }}}});
     let (place, manager) = (crate::snapshot::namespace(service.manager), name(service.manager));
-    format!(
-        "kubectl patch managers.tf.tungsten.io {manager} -n {place} --type=merge -p '{selector}'"
-    )
+    let start = format!("kubectl patch managers.tf.tungsten.io {manager} -n {place}");
+    if !own_selector(service) {
+        let selector = json!({"spec": {"commonConfiguration": {"nodeSelector": { key: value }}}});
+        return format!("{start} --type=merge -p '{selector}'");
+    }
+    // A merge would replace a list of services with one entry.
+    let at = service.at.as_deref().unwrap_or(service.facts.key);
+    let key = key.replace('~', "~0").replace('/', "~1");
+    let path = format!("/spec/services/{at}/spec/commonConfiguration/nodeSelector/{key}");
+    let replace = json!([{"op": "replace", "path": path, "value": value}]);
+    format!("{start} --type=json -p '{replace}'")
 }

@@ -9,11 +9,14 @@ use super::few;
 use super::nodes::addresses_of;
 use super::report::Verdict;
 use super::world::{Service, World};
-use crate::snapshot::{list, name, text};
+use crate::snapshot::{list, name, namespace, text};
 
 const PODS: &str = "10.32.0.0/12";
 const SERVICES: &str = "10.96.0.0/12";
 const FABRIC: &str = "10.64.0.0/12";
+/// What OpenShift's installer takes where its configuration does not say.
+const OPENSHIFT_PODS: &str = "10.128.0.0/14";
+const OPENSHIFT_SERVICES: &str = "172.30.0.0/16";
 const LINK_LOCAL: &str = "169.254.0.0/16";
 
 /// A network.
@@ -82,7 +85,8 @@ fn planned(what: &'static str, texts: &str, is_chosen: bool) -> Vec<Planned> {
     .collect()
 }
 
-/// The networks that the operator takes: of the Kubemanager, else of kubeadm, else the API server's, else defaults.
+/// The networks that the operator takes: of the Kubemanager, else of OpenShift's installer, else of kubeadm, else the API
+/// server's, else defaults (`operator/src/cluster.rs`).
 fn plan_of(world: &World) -> [Vec<Planned>; 3] {
     let services = world.services();
     let kubemanager = services.iter().find(|service| service.facts.kind == "Kubemanager");
@@ -94,21 +98,34 @@ fn plan_of(world: &World) -> [Vec<Planned>; 3] {
         let said = world.kubeadm.known().map(|said| text(said, &format!("/networking/{field}")));
         said.filter(|text| !text.is_empty()).map(str::to_owned)
     };
+    let installer = |pointer: &str, default: &str| {
+        let said = world.openshift.known()?;
+        let of = |one: &Value| one.as_str().unwrap_or_else(|| text(one, "/cidr")).to_owned();
+        let all: Vec<String> = list(said, pointer).map(of).filter(|one| !one.is_empty()).collect();
+        Some(if all.is_empty() { default.to_owned() } else { all.join(",") })
+    };
+    let openshift_pods = installer("/networking/clusterNetwork", OPENSHIFT_PODS);
+    let openshift_services = installer("/networking/serviceNetwork", OPENSHIFT_SERVICES);
     let cidrs = world.service_networks.items().iter().find(|one| name(one) == "kubernetes");
     let cidrs = cidrs.map(|one| {
         let all: Vec<&str> = list(one, "/spec/cidrs").filter_map(Value::as_str).collect();
         all.join(",")
     });
-    let take = |what, field, others: [Option<String>; 2], default: &str| {
+    let take = |what, field, others: [Option<String>; 3], default: &str| {
         let own = stated(kubemanager, field);
         let is_chosen = own.is_some();
         let others = others.into_iter().flatten().next();
         planned(what, &own.or(others).unwrap_or_else(|| default.to_owned()), is_chosen)
     };
     [
-        take("pods", "podSubnet", [kubeadm("podSubnet"), None], PODS),
-        take("Services", "serviceSubnet", [kubeadm("serviceSubnet"), cidrs], SERVICES),
-        take("the fabric", "ipFabricSubnets", [None, None], FABRIC),
+        take("pods", "podSubnet", [openshift_pods, kubeadm("podSubnet"), None], PODS),
+        take(
+            "Services",
+            "serviceSubnet",
+            [openshift_services, kubeadm("serviceSubnet"), cidrs],
+            SERVICES,
+        ),
+        take("the fabric", "ipFabricSubnets", [None, None, None], FABRIC),
     ]
 }
 
@@ -136,6 +153,9 @@ pub(super) fn plan(world: &World) -> Verdict {
             "Managers, which say the networks, may not be read: {why}"
         ));
     }
+    if let Some(why) = sources_unread(world) {
+        return Verdict::uncertain(format!("the networks of the cluster are not known: {why}"));
+    }
     let [pods, services, fabric] = plan_of(world);
     let (mut wrong, mut doubtful) = (Vec::new(), Vec::new());
     apart(&pods, &services, &mut wrong);
@@ -155,7 +175,7 @@ pub(super) fn plan(world: &World) -> Verdict {
     let shown: Vec<String> =
         pods.iter().chain(&services).map(|one| format!("{} {}", one.what, one.text)).collect();
     if !wrong.is_empty() {
-        return Verdict::fail(few(&wrong));
+        return Verdict::fail(few(&wrong)).fix(set(world));
     }
     let unread = [
         ("nodes", world.nodes.why_unknown()),
@@ -171,6 +191,34 @@ pub(super) fn plan(world: &World) -> Verdict {
         ));
     }
     Verdict::ok(shown.join(", "))
+}
+
+/// Why not all can be read that says the networks, where the Kubemanager does not say them itself.
+fn sources_unread(world: &World) -> Option<&str> {
+    let is_stated = world.services().iter().any(|service| {
+        let has =
+            |field: &str| !text(service.spec, &format!("/serviceConfiguration/{field}")).is_empty();
+        service.facts.kind == "Kubemanager" && has("podSubnet") && has("serviceSubnet")
+    });
+    let unread = [
+        world.kubeadm.why_unknown(),
+        world.openshift.why_unknown(),
+        world.service_networks.why_unknown(),
+    ];
+    unread.into_iter().flatten().next().filter(|_| !is_stated)
+}
+
+/// The command that sets other networks: in the Manager, where there is one.
+fn set(world: &World) -> String {
+    let services = world.services();
+    match services.iter().find(|service| service.facts.kind == "Kubemanager") {
+        Some(service) => {
+            let (place, manager) = (namespace(service.manager), name(service.manager));
+            let networks = r#"{"spec":{"services":{"kubemanager":{"spec":{"serviceConfiguration":{"podSubnet":"NETWORK"}}}}}}"#;
+            format!("kubectl patch managers.tf.tungsten.io {manager} -n {place} --type=merge -p '{networks}'")
+        }
+        None => "in the Manager's kubemanager, set podSubnet, serviceSubnet, ipFabricSubnets; to look at those of nodes: kubectl get nodes -o wide".to_owned(),
+    }
 }
 
 fn apart(ones: &[Planned], others: &[Planned], wrong: &mut Vec<String>) {

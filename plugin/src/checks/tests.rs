@@ -26,6 +26,7 @@ fn node(name: &str, address: &str) -> Value {
         "spec": {"podCIDR": "10.32.1.0/24"},
         "status": {"conditions": [{"type": "Ready", "status": "True"}],
             "addresses": [{"type": "InternalIP", "address": address}],
+            "capacity": {"cpu": "8", "memory": "64Gi", "ephemeral-storage": "300Gi"},
             "allocatable": {"cpu": "8", "memory": "64Gi", "ephemeral-storage": "300Gi", "hugepages-2Mi": "512Mi"},
             "nodeInfo": {"kubeletVersion": "v1.34.1", "architecture": "amd64", "operatingSystem": "linux",
                 "kernelVersion": "5.14.0-503.14.1.el9_5.x86_64"}}})
@@ -147,7 +148,7 @@ fn of_a_good_cluster_no_check_says_anything_bad() {
     }
     let uncertain = report.checks.iter().filter(|check| check.result == Outcome::Uncertain);
     let uncertain: Vec<&str> = uncertain.map(|check| check.id).collect();
-    assert_eq!(uncertain, ["D304"], "only nodes know their interfaces");
+    assert_eq!(uncertain, ["D304", "C401"], "only nodes know their interfaces and files");
 }
 
 #[test]
@@ -181,6 +182,8 @@ fn where_nothing_may_be_read_no_check_passes_or_fails() {
         service_networks: forbidden(),
         kubernetes: forbidden(),
         kubeadm: forbidden(),
+        openshift: forbidden(),
+        tf_operators: forbidden(),
         rights: forbidden(),
         may_grant: forbidden(),
         deployments: [("opensdn-operator".to_owned(), forbidden())].into(),
@@ -242,7 +245,10 @@ fn rights_apis_and_owners() {
         Outcome::Uncertain,
         "CRDs may not be read",
     );
+}
 
+#[test]
+fn owners_of_what_is_there() {
     let deployment =
         |metadata: Value| {
             but(|world| {
@@ -254,15 +260,34 @@ fn rights_apis_and_owners() {
         };
     let helm =
         json!({"name": "opensdn-operator", "labels": {"app.kubernetes.io/managed-by": "Helm"}});
-    says(&deployment(helm), "K005", Outcome::Fail, "Helm manages opensdn-operator");
+    says(&deployment(helm), "K005", Outcome::Ok, "all of OpenSDN is managed by Helm");
     let argo = json!({"name": "x", "annotations": {"argocd.argoproj.io/tracking-id": "a"}});
-    says(&deployment(argo), "K005", Outcome::Fail, "Argo CD");
+    says(&deployment(argo.clone()), "K005", Outcome::Ok, "Argo CD: change it there");
+    let mut mixed = deployment(argo);
+    mixed.definitions.insert("x".to_owned(), Read::Known(json!({"metadata": {"name": "x"}})));
+    says(
+        &mixed,
+        "K005",
+        Outcome::Fail,
+        "Argo CD manages x; other objects of OpenSDN are not of it",
+    );
     let kubectl = json!({"name": "x", "managedFields": [{"manager": "kubectl"}]});
     says(&deployment(kubectl), "K005", Outcome::Ok, "managed by no other tool");
-    let upstream = but(|world| {
-        drop(world.deployments.insert("tf-operator".to_owned(), Read::Known(json!({}))))
-    });
-    says(&upstream, "K005", Outcome::Fail, "tf-operator runs");
+    let upstream = |replicas: u32, ours: &[&str]| {
+        let other = json!({"metadata": {"name": "tf-operator", "namespace": "sdn"}, "spec": {"replicas": replicas}});
+        but(|world| {
+            world.tf_operators = Read::Known(vec![other]);
+            for name in ours {
+                let own = Read::Known(json!({"metadata": {"name": name}}));
+                world.deployments.insert((*name).to_owned(), own);
+            }
+        })
+    };
+    let both = upstream(1, &["opensdn-operator", "opensdn-webhook"]);
+    says(&both, "K005", Outcome::Fail, "tf-operator runs (sdn/tf-operator)");
+    says(&upstream(0, &["opensdn-operator"]), "K005", Outcome::Ok, "1 object of OpenSDN");
+    says(&upstream(1, &["opensdn-webhook"]), "K005", Outcome::Ok, "1 object of OpenSDN");
+    says(&upstream(1, &[]), "K005", Outcome::Warn, "no operator of ours beside it");
     says(
         &but(|world| drop(world.deployments.insert("x".to_owned(), forbidden()))),
         "K005",
@@ -297,6 +322,25 @@ fn what_the_api_server_admits() {
         world.pods = Read::Known(vec![]);
     });
     says(&first, "K006", Outcome::Uncertain, "no label");
+    let before = but(|world| {
+        world.namespaces = Read::Known(vec![]);
+        world.managers = Read::Known(vec![]);
+        world.pods = Read::Known(vec![]);
+    });
+    says(&before, "K006", Outcome::Ok, "an installation brings the namespaces");
+    let openshift = |pods: bool| {
+        but(|world| {
+            known(&mut world.groups)["groups"]
+                .as_array_mut()
+                .unwrap()
+                .push(json!({"name": "security.openshift.io"}));
+            if !pods {
+                world.pods = Read::Known(vec![]);
+            }
+        })
+    };
+    assert_eq!(outcome(&openshift(true), "K006"), Outcome::Ok, "a pod was let in");
+    says(&openshift(false), "K006", Outcome::Uncertain, "SecurityContextConstraints");
 }
 
 #[test]
@@ -349,6 +393,14 @@ fn room_for_components() {
         "tf/q has no pods left",
     );
     says(&quota(json!({"pods": "1k"}), json!({"pods": "999"})), "K008", Outcome::Ok, "room");
+    let hardening = json!({"services.nodeports": "0", "services.loadbalancers": "0", "requests.nvidia.com/gpu": "0"});
+    says(&quota(hardening.clone(), hardening), "K008", Outcome::Ok, "room");
+    says(
+        &quota(json!({"requests.cpu": "64"}), json!({"requests.cpu": "1"})),
+        "K008",
+        Outcome::Warn,
+        "refuses pods without requests.cpu",
+    );
     says(
         &quota(json!({"limits.memory": "1Ti"}), json!({})),
         "K008",
@@ -415,7 +467,113 @@ fn roles_of_nodes() {
     known(&mut narrow.managers)[0]["spec"]["commonConfiguration"]["tolerations"] =
         json!([{"key": "other", "operator": "Exists"}]);
     says(&narrow, "N101", Outcome::Fail, "has the taint only");
+    let cordoned = but(|world| {
+        for node in known(&mut world.nodes) {
+            node["spec"]["unschedulable"] = json!(true);
+        }
+    });
+    assert_eq!(outcome(&cordoned, "N101"), Outcome::Ok, "the default tolerates the taint of it");
+    let mut narrow = cordoned;
+    known(&mut narrow.managers)[0]["spec"]["commonConfiguration"]["tolerations"] =
+        json!([{"key": "other", "operator": "Exists"}]);
+    says(&narrow, "N101", Outcome::Fail, "has the taint node.kubernetes.io/unschedulable");
+    the_command_that_is_said_mends_what_is_wrong();
     says(&but(|world| world.managers = forbidden()), "N101", Outcome::Uncertain, "Managers");
+}
+
+fn the_command_that_is_said_mends_what_is_wrong() {
+    const CONTROL: &str = "node-role.kubernetes.io/control-plane";
+    const MASTER: &str = "node-role.kubernetes.io/master";
+    // One node is of Windows, and no node has the other label: that one is why.
+    let windows = but(|world| {
+        known(&mut world.nodes)[0]["metadata"]["labels"]["kubernetes.io/os"] = json!("windows");
+        known(&mut world.managers)[0]["spec"]["commonConfiguration"]["nodeSelector"] =
+            json!({"kubernetes.io/os": "linux", MASTER: ""});
+    });
+    says(&windows, "N101", Outcome::Fail, "does not give since 1.24");
+    let all_windows = with_manager(|manager| {
+        manager["spec"]["commonConfiguration"]["nodeSelector"] =
+            json!({"kubernetes.io/arch": "s390x"});
+    });
+    says(&all_windows, "N101", Outcome::Fail, "no node has the labels kubernetes.io/arch=s390x");
+    // A selector of the service's own wins: to change the Manager's would move what has none.
+    let own = with_manager(|manager| {
+        manager["spec"]["services"]["controls"][0]["spec"]["commonConfiguration"] =
+            json!({"nodeSelector": { CONTROL: "true" }});
+    });
+    says(&own, "N101", Outcome::Fail, "Control control1: nodes have the label");
+    let fix = verdict(&own, "N101").fix.unwrap();
+    assert!(fix.contains("--type=json"), "{fix}");
+    let path = "/spec/services/controls/0/spec/commonConfiguration/nodeSelector/node-role.kubernetes.io~1control-plane";
+    let patch: Value = serde_json::from_str(fix.split('\'').nth(1).unwrap()).unwrap();
+    assert_eq!(patch, json!([{"op": "replace", "path": path, "value": ""}]));
+}
+
+/// As kubeadm has it before there is a network of pods: what OpenSDN is installed for.
+#[test]
+fn a_new_cluster_without_a_network_of_pods_is_good() {
+    let ready = json!([{"type": "Ready", "status": "False", "reason": "KubeletNotReady",
+        "message": "container runtime network not ready: NetworkReady=false reason:NetworkPluginNotReady message:Network plugin returns error: cni plugin not initialized"}]);
+    let new = but(|world| {
+        for node in known(&mut world.nodes) {
+            node["status"]["conditions"] = ready.clone();
+        }
+    });
+    says(&new, "N102", Outcome::Ok, "waiting for a network of pods only");
+    for id in ["N101", "N102", "D306", "T601"] {
+        assert_eq!(outcome(&new, id), Outcome::Ok, "{id}: {}", verdict(&new, id).message);
+    }
+    let mut without = new;
+    without.managers = Read::Absent;
+    says(&without, "N101", Outcome::Ok, "of the control plane: 3 nodes");
+    let lost = but(|world| {
+        for node in known(&mut world.nodes) {
+            node["status"]["conditions"] =
+                json!([{"type": "Ready", "status": "Unknown", "message": "x"}]);
+        }
+        world.managers = Read::Absent;
+    });
+    says(&lost, "N101", Outcome::Warn, "no node of the control plane is ready: m1");
+    let fix = verdict(&lost, "N101").fix.unwrap();
+    assert_eq!(fix, "kubectl describe node m1", "the label is there");
+}
+
+#[test]
+fn a_port_counts_on_the_nodes_of_its_component_alone() {
+    let worker = json!({"metadata": {"name": "w1", "labels": {"kubernetes.io/os": "linux"}},
+        "status": {"conditions": [{"type": "Ready", "status": "True"}]}});
+    let on = |node: &str, port: u32, without_manager: bool| {
+        let pod = json!({"metadata": {"name": "p", "namespace": "other"},
+            "spec": {"nodeName": node, "hostNetwork": true, "containers": [{"image": "x", "ports": [{"containerPort": port}]}]},
+            "status": {"phase": "Running"}});
+        but(|world| {
+            known(&mut world.nodes).push(worker.clone());
+            known(&mut world.pods).push(pod);
+            if without_manager {
+                world.managers = Read::Absent;
+            }
+        })
+    };
+    for without_manager in [false, true] {
+        says(&on("m1", 179, without_manager), "P202", Outcome::Fail, "m1: port 179/TCP of Control");
+        assert_eq!(
+            outcome(&on("w1", 179, without_manager), "P202"),
+            Outcome::Ok,
+            "Control is elsewhere"
+        );
+        says(
+            &on("w1", 9091, without_manager),
+            "P202",
+            Outcome::Fail,
+            "w1: port 9091/TCP of Vrouter",
+        );
+    }
+    says(
+        &but(|world| world.nodes = forbidden()),
+        "P202",
+        Outcome::Uncertain,
+        "nodes may not be read",
+    );
 }
 
 #[test]
@@ -450,16 +608,19 @@ fn health_kernels_sizes_and_addresses() {
 
     says(&good(), "N104", Outcome::Ok, "at least 4 cores");
     says(
-        &with_node(|node| node["status"]["allocatable"]["memory"] = json!("16Gi")),
+        &with_node(|node| node["status"]["capacity"]["memory"] = json!("16Gi")),
         "N104",
         Outcome::Warn,
-        "only 16 GiB of memory",
+        "only 16.0 GiB of memory",
     );
     let silent = with_node(|node| {
-        drop(node["status"]["allocatable"].as_object_mut().unwrap().remove("ephemeral-storage"))
+        drop(node["status"]["capacity"].as_object_mut().unwrap().remove("ephemeral-storage"))
     });
     says(&silent, "N104", Outcome::Uncertain, "does not report its GiB of disk");
+}
 
+#[test]
+fn addresses_of_nodes() {
     says(&good(), "N105", Outcome::Ok, "of its own");
     let address = |text: &str| {
         let text = text.to_owned();
@@ -467,6 +628,21 @@ fn health_kernels_sizes_and_addresses() {
     };
     says(&address("192.168.0.2"), "N105", Outcome::Fail, "another node has 192.168.0.2 too");
     says(&address("fd00::1"), "N105", Outcome::Fail, "no InternalIP of IPv4");
+    let more = |first: &str, second: &str| {
+        let both = json!([{"type": "InternalIP", "address": first}, {"type": "InternalIP", "address": second}]);
+        with_node(move |node| node["status"]["addresses"] = both)
+    };
+    assert_eq!(
+        outcome(&more("192.168.0.1", "192.168.0.2"), "N105"),
+        Outcome::Ok,
+        "the first is taken"
+    );
+    says(
+        &more("fd00::1", "192.168.0.1"),
+        "N105",
+        Outcome::Fail,
+        "which components take, is of IPv6",
+    );
     let host = with_node(|node| node["metadata"]["labels"]["kubernetes.io/hostname"] = json!("m2"));
     says(&host, "N105", Outcome::Fail, "another node is called m2 too");
     says(&but(|world| world.nodes = forbidden()), "N105", Outcome::Uncertain, "");
@@ -485,8 +661,22 @@ fn claimed_ports() {
     assert_eq!(outcome(&exporter, "P202"), Outcome::Ok, "9100 is no port of a component");
     let webhook = other("w", json!({"image": "x", "ports": [{"containerPort": 9091}]}));
     says(&webhook, "P202", Outcome::Fail, "m2: port 9091/TCP of Vrouter: other/w");
-    let bird = other("calico-node-x", json!({"image": "docker.io/calico/node:v3.28"}));
+    let bird = json!([{"name": "CALICO_NETWORKING_BACKEND", "value": "bird"}]);
+    let bird = other("calico-node-x", json!({"image": "docker.io/calico/node:v3.28", "env": bird}));
     says(&bird, "P202", Outcome::Fail, "port 179/TCP of Control: other/calico-node-x");
+    // As in Calico's own manifests, and in those of KubeSpray, which has VXLAN by default.
+    let said_elsewhere = json!([{"name": "CALICO_NETWORKING_BACKEND", "valueFrom": {"configMapKeyRef": {"name": "calico-config"}}}]);
+    let calico = json!({"image": "rancher/mirrored-calico-node:v3.28", "env": said_elsewhere});
+    says(
+        &other("c", calico),
+        "P202",
+        Outcome::Uncertain,
+        "179/TCP of Control: other/c, if it listens",
+    );
+    let metal = other("m", json!({"image": "quay.io/frrouting/frr:9"}));
+    assert_eq!(outcome(&metal, "P202"), Outcome::Ok, "the bgpd of MetalLB listens nowhere");
+    let dns = json!({"image": "registry.k8s.io/dns/k8s-dns-node-cache:1.23", "ports": [{"containerPort": 53, "protocol": "UDP"}]});
+    says(&other("d", dns), "P202", Outcome::Warn, "port 53/UDP of Control");
     let vxlan = json!([{"name": "CALICO_NETWORKING_BACKEND", "value": "vxlan"}]);
     let calico = other("c", json!({"image": "docker.io/calico/node:v3.28", "env": vxlan}));
     assert_eq!(outcome(&calico, "P202"), Outcome::Ok, "without BIRD nothing listens");
@@ -518,7 +708,15 @@ fn the_data_plane_as_it_is_configured() {
     says(&two, "D304", Outcome::Warn, "a 1450, b 1500");
     says(&but(|world| world.managers = forbidden()), "D304", Outcome::Uncertain, "");
 
-    says(&good(), "D306", Outcome::Ok, "3 nodes report");
+    says(&good(), "D306", Outcome::Ok, "report what these ask for");
+    let down = with_node(|node| node["status"]["conditions"] = json!([]));
+    says(&down, "D306", Outcome::Uncertain, "not ready, so that its pages are not known: m1");
+    let same = with_manager(|manager| {
+        let item = |name: &str, settings: Value| json!({"metadata": {"name": name}, "spec": {"serviceConfiguration": settings}});
+        manager["spec"]["services"]["vrouters"] =
+            json!([item("a", json!({})), item("b", json!({"cniMTU": 1500}))]);
+    });
+    assert_eq!(outcome(&same, "D304"), Outcome::Uncertain, "the default is 1500");
     says(
         &with(json!({"hugePages2M": 1024})),
         "D306",
@@ -536,7 +734,14 @@ fn other_networks_of_pods() {
         json!({"metadata": {"name": "x", "namespace": "kube-system"},
         "spec": {"template": {"spec": {"containers": [{"image": image}]}}}})
     };
-    says(&good(), "C401", Outcome::Ok, "no DaemonSet");
+    says(&good(), "C401", Outcome::Uncertain, "no DaemonSet");
+    let named = |name: &str| json!({"metadata": {"name": name, "namespace": "ns"}});
+    for (name, what) in
+        [("ovnkube-node", "OVN-Kubernetes"), ("rke2-canal", "Canal"), ("cilium", "Cilium")]
+    {
+        let world = but(|world| known(&mut world.daemon_sets).push(named(name)));
+        says(&world, "C401", Outcome::Uncertain, &format!("{what} (ns/{name})"));
+    }
     let calico = but(|world| known(&mut world.daemon_sets).push(set("docker.io/calico/node:v3")));
     says(&calico, "C401", Outcome::Uncertain, "Calico (kube-system/x)");
     let k3s =
@@ -548,20 +753,15 @@ fn other_networks_of_pods() {
         Outcome::Uncertain,
         "may not be read",
     );
-    let behind = |world: &mut World| {
-        known(&mut world.managers)[0]["spec"]["services"]["vrouters"][0]["spec"]["serviceConfiguration"]
-            ["envVariablesConfig"] = json!({"KUBERNETES_CNI_META_PLUGIN": "multus"});
-    };
     let multus = |world: &mut World| {
         known(&mut world.daemon_sets).push(set("ghcr.io/k8snetworkplumbingwg/multus-cni:v4"))
     };
     let both = but(|world| {
         multus(world);
-        behind(world);
         known(&mut world.daemon_sets).push(set("docker.io/calico/node:v3"));
     });
     says(&both, "C401", Outcome::Ok, "by intent");
-    says(&both, "C402", Outcome::Ok, "behind Multus");
+    says(&both, "C402", Outcome::Ok, "Multus runs");
     let nested = but(|world| {
         known(&mut world.managers)[0]["spec"]["nested"] = json!({});
         known(&mut world.daemon_sets).push(set("docker.io/calico/node:v3"));
@@ -569,8 +769,6 @@ fn other_networks_of_pods() {
     says(&nested, "C401", Outcome::Ok, "by intent");
 
     says(&good(), "C402", Outcome::Ok, "no meta plugin");
-    says(&but(multus), "C402", Outcome::Warn, "no Vrouter has");
-    says(&but(behind), "C402", Outcome::Warn, "no DaemonSet of Multus");
     says(&but(|world| world.daemon_sets = forbidden()), "C402", Outcome::Uncertain, "");
 }
 
@@ -630,6 +828,31 @@ fn the_plan_of_networks() {
         Outcome::Uncertain,
         "nodes may not be read",
     );
+}
+
+#[test]
+fn networks_are_those_of_who_made_the_cluster_and_not_guessed() {
+    let openshift = |address: &str| {
+        let address = address.to_owned();
+        but(move |world| {
+            world.kubeadm = Read::Absent;
+            let networking = json!({"clusterNetwork": [{"cidr": "10.128.0.0/14"}], "serviceNetwork": ["172.30.0.0/16"]});
+            world.openshift = Read::Known(json!({"networking": networking}));
+            world.service_networks = Read::Absent;
+            world.kubernetes = Read::Known(json!({"spec": {"clusterIP": "172.30.0.1"}}));
+            known(&mut world.nodes)[0]["status"]["addresses"][0]["address"] = json!(address);
+        })
+    };
+    says(&openshift("10.40.0.1"), "S501", Outcome::Ok, "pods 10.128.0.0/14");
+    says(&openshift("10.129.0.1"), "S501", Outcome::Fail, "node m1 has 10.129.0.1");
+    for unread in [
+        |world: &mut World| world.kubeadm = forbidden(),
+        |world: &mut World| {
+            world.service_networks = forbidden();
+        },
+    ] {
+        says(&but(unread), "S501", Outcome::Uncertain, "are not known: is forbidden");
+    }
 }
 
 #[test]

@@ -7,10 +7,9 @@ use opensdn_crds::component::{COMPONENTS, Component};
 use serde_json::Value;
 
 use crate::probe::Answers;
-use crate::snapshot::{Read, list, name, namespace, text};
+use crate::snapshot::places::Places;
+use crate::snapshot::{Read, list, name, namespace, text, waits_for_network};
 
-/// Where components run unless a Manager says otherwise: the namespace of the shipped manifests.
-pub(super) const NAMESPACE: &str = "tf";
 /// Either of them marks a node of the control plane; kubeadm sets only the first since 1.24.
 pub(super) const CONTROL_PLANE: [&str; 2] =
     ["node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master"];
@@ -18,6 +17,8 @@ pub(super) const CONTROL_PLANE: [&str; 2] =
 /// The cluster as it was read.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct World {
+    /// Where the installation is, or would be.
+    pub(crate) places: Places,
     /// What the API server says of its version.
     pub(crate) version: Value,
     /// Milliseconds until it said so.
@@ -52,14 +53,18 @@ pub(crate) struct World {
     pub(crate) endpoints: BTreeMap<(String, String), Read<Vec<Value>>>,
     /// Our CRDs by name.
     pub(crate) definitions: BTreeMap<String, Read<Value>>,
-    /// Our Deployments by name, and tf-operator's.
+    /// Our Deployments by name.
     pub(crate) deployments: BTreeMap<String, Read<Value>>,
+    /// Deployments of upstream's operator.
+    pub(crate) tf_operators: Read<Vec<Value>>,
     /// ServiceCIDRs.
     pub(crate) service_networks: Read<Vec<Value>>,
     /// The Service kubernetes.
     pub(crate) kubernetes: Read<Value>,
     /// What kubeadm has left: its ClusterConfiguration.
     pub(crate) kubeadm: Read<Value>,
+    /// What the installer of OpenShift has left: its install-config.
+    pub(crate) openshift: Read<Value>,
     /// Secrets for registries by namespace and name: of which type, for which registries. Never more of them.
     pub(crate) registries: BTreeMap<(String, String), Read<Registries>>,
     /// Rights that an installation needs, and whether the user has them.
@@ -85,6 +90,8 @@ pub(super) struct Service<'a> {
     pub(super) name: &'a str,
     pub(super) spec: &'a Value,
     pub(super) manager: &'a Value,
+    /// Its place among the services of the Manager: `controls/0`.
+    pub(super) at: Option<String>,
 }
 
 impl World {
@@ -92,7 +99,7 @@ impl World {
     pub(crate) fn component_namespaces(&self) -> BTreeSet<String> {
         let managers = self.managers.items().iter().map(|one| namespace(one).to_owned());
         let found: BTreeSet<String> = managers.collect();
-        if found.is_empty() { [NAMESPACE.to_owned()].into() } else { found }
+        if found.is_empty() { self.places.watched.iter().cloned().collect() } else { found }
     }
 
     /// The services of all Managers.
@@ -132,10 +139,13 @@ impl World {
 /// The services of a kind: one item, or a list of them.
 fn of<'a>(manager: &'a Value, facts: &'static Component) -> Vec<Service<'a>> {
     let value = manager.pointer("/spec/services").and_then(|services| services.get(facts.key));
-    let single = value.filter(|value| value.is_object());
-    let items = value.and_then(Value::as_array).into_iter().flatten().chain(single);
+    let single = value.filter(|value| value.is_object()).map(|item| (None, item));
+    let items = value.and_then(Value::as_array).into_iter().flatten().enumerate();
+    let items = items.map(|(number, item)| (Some(format!("{}/{number}", facts.key)), item));
     items
-        .map(|item| Service {
+        .chain(single)
+        .map(|(at, item)| Service {
+            at,
             facts,
             name: text(item, "/metadata/name"),
             spec: item.pointer("/spec").unwrap_or(&Value::Null),
@@ -154,6 +164,11 @@ pub(super) fn runs_on(world: &World, kind: &str, node: &Value) -> bool {
 /// Whether the node's kubelet reports that it is ready.
 pub(super) fn is_ready(node: &Value) -> bool {
     crate::snapshot::condition_is(node, "Ready", "True")
+}
+
+/// Whether it can run what brings the network of pods: it is ready, or only that network is missing, as in a new cluster.
+pub(super) fn is_up(node: &Value) -> bool {
+    is_ready(node) || waits_for_network(node)
 }
 
 /// Whether it is of the control plane, by the presence of a label: its value differs between distributions.

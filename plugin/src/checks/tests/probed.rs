@@ -370,8 +370,6 @@ fn files_of_networks_of_pods() {
     known(&mut below.daemon_sets)
         .push(json!({"metadata": {"name": "multus", "namespace": "kube-system"},
         "spec": {"template": {"spec": {"containers": [{"image": "multus-cni:v4"}]}}}}));
-    known(&mut below.managers)[0]["spec"]["services"]["vrouters"][0]["spec"]["serviceConfiguration"]
-        ["envVariablesConfig"] = json!({"KUBERNETES_CNI_META_PLUGIN": "multus"});
     says(&below, "C401", Outcome::Ok, "");
     says(
         &with(vec![ours.clone()], Some("calico")),
