@@ -1,5 +1,6 @@
 //! Whose what is there is: data of users, namespaces and objects of others, installations of other tools, and inventories that
 //! anybody could have written. A removal takes what the installation has brought, and an installation believes the cluster.
+//! Controllers run here: without them no namespace ends.
 
 use opensdn_deploy::names::{INVENTORY, MANAGED_BY_LABEL, NAMESPACE, webhook};
 use opensdn_testing::Outcome;
@@ -8,7 +9,7 @@ use opensdn_testing::kubectl::{kubectl, read, send};
 use opensdn_testing::sandbox::Sandbox;
 use serde_json::{Value, json};
 
-use super::{Plugin, killed_at, only_api_server};
+use super::{Plugin, killed_at};
 
 const BASE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../deploy/webhook");
 const INSTALL: &str = "install --yes --wait=false";
@@ -28,7 +29,7 @@ async fn stays(sandbox: &Sandbox, namespace: &str, kind: &str, name: &str) -> Ou
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_namespace_that_was_watched_once_keeps_its_data_and_one_with_objects_of_others_stays()
 -> Outcome {
-    let sandbox = only_api_server().await?;
+    let sandbox = Sandbox::start().await?;
     let plugin = Plugin::of(&sandbox)?;
     plugin.run(INSTALL).await?.ended(0);
     send(&sandbox, &["create"], &config_map("tf", "mine")).await?.success();
@@ -54,7 +55,7 @@ async fn a_namespace_that_was_watched_once_keeps_its_data_and_one_with_objects_o
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_namespace_that_was_there_before_stays_wherever_the_installation_was_killed() -> Outcome {
-    let sandbox = only_api_server().await?;
+    let sandbox = Sandbox::start().await?;
     let plugin = Plugin::of(&sandbox)?;
     let folder = tempfile::tempdir()?;
     kubectl(&sandbox, &["create", "namespace", NAMESPACE]).await?.success();
@@ -87,7 +88,7 @@ fn configuration() -> Value {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_installation_of_another_tool_is_not_removed() -> Outcome {
-    let sandbox = only_api_server().await?;
+    let sandbox = Sandbox::start().await?;
     let plugin = Plugin::of(&sandbox)?;
     let apply = ["apply", "--server-side", "-k", BASE];
     let taken = async || kubectl(&sandbox, &apply).await.is_ok_and(|said| said.ok);
@@ -108,7 +109,7 @@ async fn an_installation_of_another_tool_is_not_removed() -> Outcome {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_inventory_that_a_tenant_has_written_counts_for_nothing() -> Outcome {
-    let sandbox = only_api_server().await?;
+    let sandbox = Sandbox::start().await?;
     let plugin = Plugin::of(&sandbox)?;
     // What a true one looks like, with another registry.
     plugin.run(&format!("{INSTALL} --set registry=evil.example.com/x")).await?.ended(0);

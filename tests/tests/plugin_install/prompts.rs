@@ -87,7 +87,7 @@ async fn number_of_objects(sandbox: &Sandbox) -> Result<usize, Failed> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn on_a_terminal_only_a_yes_installs_and_only_the_name_of_the_cluster_purges() -> Outcome {
+async fn on_a_terminal_only_a_yes_installs_and_an_interrupt_detaches() -> Outcome {
     const INSTALL: &str = "install --wait=false";
     let sandbox = only_api_server().await?;
     let plugin = Plugin::of(&sandbox)?;
@@ -116,7 +116,16 @@ async fn on_a_terminal_only_a_yes_installs_and_only_the_name_of_the_cluster_purg
     waiting.types("\u{3}").await?;
     let seen = waiting.ended(130).await?;
     assert!(seen.contains("detached: all is applied") && seen.contains(" \r"), "{seen}");
+    Ok(())
+}
 
+/// Controllers run here: without them no namespace ends.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn on_a_terminal_only_a_yes_removes_and_only_the_name_of_the_cluster_purges() -> Outcome {
+    let sandbox = Sandbox::start().await?;
+    let plugin = Plugin::of(&sandbox)?;
+    plugin.run("install --yes --wait=false").await?.ended(0);
+    let all = number_of_objects(&sandbox).await?;
     let name = sandbox.kubectl(&["config", "current-context"]).await?;
     let name = String::from_utf8(name.stdout)?.trim().to_owned();
     let question = format!("Type {name} to continue: ");
