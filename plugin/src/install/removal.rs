@@ -74,11 +74,12 @@ pub(crate) fn is_of_webhook(stored: &Value, namespace: &str) -> bool {
     let labels = stored.pointer("/metadata/labels");
     let managed_by = labels.and_then(|labels| labels.get(MANAGED_BY_LABEL)).and_then(Value::as_str);
     let webhooks = stored.pointer("/webhooks").and_then(Value::as_array);
-    let place = |webhook: &Value| {
-        webhook.pointer("/clientConfig/service/namespace").and_then(Value::as_str)
-            == Some(namespace)
+    // One that runs outside of the cluster has an address instead of a Service.
+    let is_here = |webhook: &Value| {
+        let place = webhook.pointer("/clientConfig/service/namespace").and_then(Value::as_str);
+        place.is_none_or(|place| place == namespace)
     };
-    managed_by == Some(webhook::NAME) && webhooks.into_iter().flatten().all(place)
+    managed_by == Some(webhook::NAME) && webhooks.into_iter().flatten().all(is_here)
 }
 
 /// The kinds of objects that somebody else may have put into a namespace of ours, and that go with it.
@@ -176,6 +177,9 @@ mod tests {
                 "webhooks": [{"clientConfig": {"service": {"namespace": place}}}]})
         };
         assert!(is_of_webhook(&of("a"), "a") && !is_of_webhook(&of("b"), "a"));
+        let outside = json!({"metadata": {"labels": {MANAGED_BY_LABEL: webhook::NAME}},
+            "webhooks": [{"clientConfig": {"url": "https://127.0.0.1:1/"}}]});
+        assert!(is_of_webhook(&outside, "a"), "it runs outside of the cluster");
     }
 
     fn entry(kind: &str, name: &str, existed: bool) -> Entry {
