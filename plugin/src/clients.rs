@@ -83,6 +83,20 @@ impl AsksCluster {
     pub(crate) const GROUP: &'static str = "AsksCluster";
 }
 
+/// Where the installation is that a command looks at.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct WebhookNamespace {
+    /// The namespace that the webhook runs in.
+    #[arg(
+        long,
+        env = "OPENSDN_NAMESPACE",
+        hide_env_values = true,
+        default_value = opensdn_deploy::names::NAMESPACE,
+        value_name = "NAME"
+    )]
+    pub(crate) control_namespace: String,
+}
+
 /// Marks a command that asks no cluster but says of which context it speaks: of [`ClusterFlags`] it
 /// takes `--context` only.
 #[derive(Clone, Copy, Debug, Default, Args)]

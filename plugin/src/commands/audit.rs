@@ -7,7 +7,7 @@ use clap::{Args, ValueHint};
 use opensdn_validate::{WhatIf, what_if};
 
 use crate::cli::Global;
-use crate::clients::AsksCluster;
+use crate::clients::{AsksCluster, WebhookNamespace};
 use crate::exit::{Exit, Failure};
 use crate::fail_on::FailOn;
 use crate::live::Live;
@@ -58,15 +58,8 @@ pub(crate) struct Audit {
     /// Exit with 0 whatever is found.
     #[arg(long)]
     exit_zero: bool,
-    /// The namespace that the webhook runs in.
-    #[arg(
-        long,
-        env = "OPENSDN_NAMESPACE",
-        hide_env_values = true,
-        default_value = opensdn_deploy::names::NAMESPACE,
-        value_name = "NAME"
-    )]
-    control_namespace: String,
+    #[command(flatten)]
+    webhook: WebhookNamespace,
     #[command(flatten)]
     _cluster: AsksCluster,
     #[command(flatten)]
@@ -79,7 +72,7 @@ impl Audit {
         let live = Live::new(runtime.block_on(global.client())?);
         let namespace = global.cluster.namespace.as_deref();
         let found = if self.what_if.is_empty() {
-            runtime.block_on(reported::read(&live, &self.control_namespace, namespace))?
+            runtime.block_on(reported::read(&live, &self.webhook.control_namespace, namespace))?
         } else {
             let policies = self.what_if.clone();
             let asked = WhatIf { policies, namespace: namespace.map(str::to_owned) };

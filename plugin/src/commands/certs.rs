@@ -8,7 +8,7 @@ use crate::certificates::ask::world;
 use crate::certificates::renew::{self, CertificatesRenewal, Renewal, Wanted};
 use crate::certificates::{CertificatesReport, State, assess};
 use crate::cli::Global;
-use crate::clients::AsksCluster;
+use crate::clients::{AsksCluster, WebhookNamespace};
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
 use crate::runtime::Runtime;
@@ -89,15 +89,8 @@ struct CertsRenew {
     /// Do not ask.
     #[arg(short, long)]
     yes: bool,
-    /// The namespace that the webhook runs in.
-    #[arg(
-        long,
-        env = "OPENSDN_NAMESPACE",
-        hide_env_values = true,
-        default_value = opensdn_deploy::names::NAMESPACE,
-        value_name = "NAME"
-    )]
-    control_namespace: String,
+    #[command(flatten)]
+    webhook: WebhookNamespace,
     #[command(flatten)]
     _cluster: AsksCluster,
     #[command(flatten)]
@@ -108,15 +101,8 @@ struct CertsRenew {
 #[derive(Debug, Args)]
 #[command(after_long_help = EXAMPLES)]
 struct CertsStatus {
-    /// The namespace that the webhook runs in.
-    #[arg(
-        long,
-        env = "OPENSDN_NAMESPACE",
-        hide_env_values = true,
-        default_value = opensdn_deploy::names::NAMESPACE,
-        value_name = "NAME"
-    )]
-    control_namespace: String,
+    #[command(flatten)]
+    webhook: WebhookNamespace,
     #[command(flatten)]
     _cluster: AsksCluster,
     #[command(flatten)]
@@ -155,7 +141,8 @@ impl CertsStatus {
         let asker = Asker::new(client);
         asker.version(&server).await?;
         let world =
-            world(&asker, global.cluster.namespace.as_deref(), &self.control_namespace).await;
+            world(&asker, global.cluster.namespace.as_deref(), &self.webhook.control_namespace)
+                .await;
         Ok(assess(&world, Timestamp::now()))
     }
 }
@@ -207,7 +194,7 @@ impl CertsRenew {
     ) -> Result<Vec<Renewal>, Failure> {
         asker.version(server).await?;
         let namespace = global.cluster.namespace.as_deref();
-        let world = world(asker, namespace, &self.control_namespace).await;
+        let world = world(asker, namespace, &self.webhook.control_namespace).await;
         if let Some(unread) = world.not_read.first().filter(|_| world.secrets.is_empty()) {
             let message = format!("{} may not be read", unread.what);
             let hint = "it needs the right to list and patch Secrets of OpenSDN's namespaces";

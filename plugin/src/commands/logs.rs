@@ -7,7 +7,7 @@ use opensdn_validate::report::{one_line, printable};
 
 use super::status::{component, components};
 use crate::cli::Global;
-use crate::clients::AsksCluster;
+use crate::clients::{AsksCluster, WebhookNamespace};
 use crate::completion::objects::{completer, words};
 use crate::exit::{Exit, Failure};
 use crate::logs::line::Level;
@@ -60,15 +60,8 @@ pub(crate) struct Logs {
     /// Show what is written from now on as well, until interrupted.
     #[arg(short, long)]
     follow: bool,
-    /// The namespace that the webhook runs in.
-    #[arg(
-        long,
-        env = "OPENSDN_NAMESPACE",
-        hide_env_values = true,
-        default_value = opensdn_deploy::names::NAMESPACE,
-        value_name = "NAME"
-    )]
-    control_namespace: String,
+    #[command(flatten)]
+    webhook: WebhookNamespace,
     #[command(flatten)]
     _cluster: AsksCluster,
 }
@@ -149,7 +142,8 @@ impl Logs {
 
     async fn sources(&self, global: &Global, asker: &Asker) -> Result<Vec<Source>, Failure> {
         let subject = self.subject.unwrap_or(Subject::All);
-        let path = subject.pods(global.cluster.namespace.as_deref(), &self.control_namespace);
+        let path =
+            subject.pods(global.cluster.namespace.as_deref(), &self.webhook.control_namespace);
         let pods = match asker.list(&path).await {
             Read::Known(pods) => pods,
             Read::Absent => Vec::new(),

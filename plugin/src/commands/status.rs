@@ -10,7 +10,7 @@ use opensdn_crds::component::{COMPONENTS, Component};
 use opensdn_validate::report::printable;
 
 use crate::cli::Global;
-use crate::clients::AsksCluster;
+use crate::clients::{AsksCluster, WebhookNamespace};
 use crate::completion::objects::{completer, words};
 use crate::exit::{Exit, Failure};
 use crate::runtime::Runtime;
@@ -59,15 +59,8 @@ pub(crate) struct Status {
     /// Ask again every few seconds until interrupted: redraw on a terminal, else write what changes.
     #[arg(short, long, conflicts_with = "output")]
     watch: bool,
-    /// The namespace that the webhook runs in.
-    #[arg(
-        long,
-        env = "OPENSDN_NAMESPACE",
-        hide_env_values = true,
-        default_value = opensdn_deploy::names::NAMESPACE,
-        value_name = "NAME"
-    )]
-    control_namespace: String,
+    #[command(flatten)]
+    webhook: WebhookNamespace,
     #[command(flatten)]
     _cluster: AsksCluster,
     /// How the answer is written.
@@ -118,7 +111,7 @@ impl Status {
         asker.version(server).await?;
         let scope = Scope {
             namespace: global.cluster.namespace.clone(),
-            control_namespace: self.control_namespace.clone(),
+            control_namespace: self.webhook.control_namespace.clone(),
             kind: self.component,
         };
         let world = Box::pin(world(asker, &scope)).await;

@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::cli::Global;
-use crate::clients::AsksCluster;
+use crate::clients::{AsksCluster, WebhookNamespace};
 use crate::exit::{Exit, Failure};
 use crate::output::{Answer, Output};
 use crate::plugins;
@@ -33,15 +33,8 @@ pub(crate) struct Version {
     /// Say the version of this program only; no cluster is asked.
     #[arg(long)]
     client: bool,
-    /// The namespace that the webhook runs in.
-    #[arg(
-        long,
-        env = "OPENSDN_NAMESPACE",
-        hide_env_values = true,
-        default_value = opensdn_deploy::names::NAMESPACE,
-        value_name = "NAME"
-    )]
-    control_namespace: String,
+    #[command(flatten)]
+    webhook: WebhookNamespace,
     #[command(flatten)]
     _cluster: AsksCluster,
     #[command(flatten)]
@@ -106,7 +99,7 @@ impl Version {
             let message = "--namespace has no effect: the webhook is what is asked about";
             return Err(Failure::usage(message, "name its namespace: --control-namespace"));
         } else {
-            match server::ask(global, &self.control_namespace, ui) {
+            match server::ask(global, &self.webhook.control_namespace, ui) {
                 Ok(server) => versions.server = Some(server),
                 Err(problem) => versions.problem = Some(problem),
             }
