@@ -42,20 +42,14 @@ fn result(node: &Value, result: Outcome, message: impl Into<String>) -> NodeResu
 
 /// A check with a result for each bad node.
 fn rolled(all: usize, bad: Vec<NodeResult>, good: &str) -> Verdict {
-    let worst = |outcome: Outcome| bad.iter().any(|one| one.result == outcome);
+    let outcome = Outcome::worst(bad.iter().map(|one| one.result));
+    if outcome == Outcome::Ok {
+        return Verdict::ok(format!("{}: {good}", number_of(all, "node"))).on(bad);
+    }
     let texts: Vec<String> =
         bad.iter().map(|one| format!("{}: {}", one.name, one.message)).collect();
     let message = format!("{} of {}: {}", bad.len(), number_of(all, "node"), few(&texts));
-    let verdict = if worst(Outcome::Fail) {
-        Verdict::fail(message)
-    } else if worst(Outcome::Warn) {
-        Verdict::warn(message)
-    } else if worst(Outcome::Uncertain) {
-        Verdict::uncertain(message)
-    } else {
-        Verdict::ok(format!("{}: {good}", number_of(all, "node")))
-    };
-    verdict.on(bad)
+    Verdict::new(outcome, message).on(bad)
 }
 
 pub(super) fn health(world: &World) -> Verdict {

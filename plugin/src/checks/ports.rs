@@ -181,19 +181,13 @@ pub(super) fn claimed(world: &World) -> Verdict {
     }
     clashes.sort_by(|one, other| (&one.name, &one.message).cmp(&(&other.name, &other.message)));
     clashes.dedup();
-    let has = |outcome| clashes.iter().any(|one| one.result == outcome);
+    let outcome = Outcome::worst(clashes.iter().map(|one| one.result));
+    if outcome == Outcome::Ok {
+        let all: BTreeSet<&Port> = ours.values().flatten().collect();
+        let number = number_of(all.len(), "port");
+        return Verdict::ok(format!("no other pod claims one of {number}"));
+    }
     let texts: Vec<String> =
         clashes.iter().map(|one| format!("{}: {}", one.name, one.message)).collect();
-    let message = few(&texts);
-    let verdict = if has(Outcome::Fail) {
-        Verdict::fail(message)
-    } else if has(Outcome::Warn) {
-        Verdict::warn(message)
-    } else if has(Outcome::Uncertain) {
-        Verdict::uncertain(message)
-    } else {
-        let all: BTreeSet<&Port> = ours.values().flatten().collect();
-        Verdict::ok(format!("no other pod claims one of {}", number_of(all.len(), "port")))
-    };
-    verdict.on(clashes)
+    Verdict::new(outcome, few(&texts)).on(clashes)
 }

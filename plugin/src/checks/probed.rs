@@ -25,20 +25,12 @@ pub(super) fn unseen<T>(what: &str, seen: &Seen<T>) -> Option<Said> {
 /// The worst of several, with all that are not good; `good` where none is bad.
 pub(super) fn worst(all: Vec<Said>, good: impl Into<String>) -> Said {
     let bad: Vec<Said> = all.into_iter().filter(|(outcome, _)| *outcome != Outcome::Ok).collect();
-    let Some(outcome) = bad.iter().map(|(outcome, _)| *outcome).max_by_key(|one| rank(*one)) else {
+    if bad.is_empty() {
         return (Outcome::Ok, good.into());
-    };
+    }
+    let outcome = Outcome::worst(bad.iter().map(|(outcome, _)| *outcome));
     let texts: Vec<String> = bad.into_iter().map(|(_, text)| text).collect();
     (outcome, texts.join("; "))
-}
-
-fn rank(outcome: Outcome) -> u8 {
-    match outcome {
-        Outcome::Skipped | Outcome::Ok => 0,
-        Outcome::Uncertain => 1,
-        Outcome::Warn => 2,
-        Outcome::Fail => 3,
-    }
 }
 
 /// Judges each node that was asked. `good` is what holds of those that are as they have to be.
@@ -68,14 +60,13 @@ pub(super) fn rolled(results: Vec<NodeResult>, good: &str) -> Verdict {
     if results.is_empty() {
         return Verdict::uncertain("no node was looked at");
     }
-    let outcome = results.iter().map(|one| one.result).max_by_key(|one| rank(*one));
     let passed = results.iter().filter(|one| one.result == Outcome::Ok).count();
     let mut message = format!("{passed}/{} nodes: {good}", results.len());
     // Nodes of which the same is to be said are named together.
     let mut bad: Vec<(&str, Vec<&str>)> = Vec::new();
     let mut sorted: Vec<&NodeResult> =
         results.iter().filter(|one| one.result != Outcome::Ok).collect();
-    sorted.sort_by_key(|one| std::cmp::Reverse(rank(one.result)));
+    sorted.sort_by_key(|one| std::cmp::Reverse(one.result.rank()));
     for one in sorted {
         match bad.iter_mut().find(|(text, _)| *text == one.message) {
             Some((_, names)) => names.push(&one.name),
@@ -93,11 +84,6 @@ pub(super) fn rolled(results: Vec<NodeResult>, good: &str) -> Verdict {
     if bad.len() > SHOWN {
         message.push_str(&format!("; and {} more, by -o json", bad.len() - SHOWN));
     }
-    let verdict = match outcome {
-        Some(Outcome::Fail) => Verdict::fail(message),
-        Some(Outcome::Warn) => Verdict::warn(message),
-        Some(Outcome::Uncertain) => Verdict::uncertain(message),
-        _ => Verdict::ok(message),
-    };
-    verdict.on(results)
+    let outcome = Outcome::worst(results.iter().map(|one| one.result));
+    Verdict::new(outcome, message).on(results)
 }

@@ -44,8 +44,28 @@ pub(crate) struct Verdict {
     pub(crate) nodes: Vec<NodeResult>,
 }
 
+impl Outcome {
+    /// The worst of several: that of which most has to be done. Ok where there is none.
+    pub(super) fn worst(all: impl IntoIterator<Item = Self>) -> Self {
+        all.into_iter()
+            .filter(|one| one.rank() > 0)
+            .max_by_key(|one| one.rank())
+            .unwrap_or(Self::Ok)
+    }
+
+    /// How bad it is.
+    pub(super) fn rank(self) -> u8 {
+        match self {
+            Self::Skipped | Self::Ok => 0,
+            Self::Uncertain => 1,
+            Self::Warn => 2,
+            Self::Fail => 3,
+        }
+    }
+}
+
 impl Verdict {
-    fn new(outcome: Outcome, message: impl Into<String>) -> Self {
+    pub(super) fn new(outcome: Outcome, message: impl Into<String>) -> Self {
         Self { outcome, message: message.into(), fix: None, nodes: Vec::new() }
     }
 
