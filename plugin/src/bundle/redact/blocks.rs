@@ -1,6 +1,6 @@
 //! Lines that belong to the key above them: of YAML, and of files of settings that are continued.
 
-use super::names::is_place;
+use super::names::{OF_REFERENCE, is_place};
 
 /// The length of the lines that are further in than the key in this column; `text` begins with their newline. Items of
 /// a list may be in the column of the key.
@@ -25,25 +25,6 @@ pub(super) fn deeper(text: &str, column: usize, may_be_items: bool) -> usize {
     until_here
 }
 
-/// What a reference consists of.
-const FIELDS: [&str; 15] = [
-    "name",
-    "namespace",
-    "secretName",
-    "key",
-    "path",
-    "items",
-    "mode",
-    "defaultMode",
-    "optional",
-    "audience",
-    "expirationSeconds",
-    "kind",
-    "apiVersion",
-    "apiGroup",
-    "type",
-];
-
 /// Whether the lines say which secret is meant, and have none: `secret:` with `secretName: x` below it.
 pub(super) fn is_reference(lines: &str) -> bool {
     let mut lines = lines.lines().map(str::trim).filter(|line| !line.is_empty()).peekable();
@@ -51,7 +32,7 @@ pub(super) fn is_reference(lines: &str) -> bool {
         && lines.all(|line| {
             let line = line.trim_start_matches("- ").trim_start();
             line.split_once(':').is_some_and(|(field, value)| {
-                FIELDS.contains(&field)
+                OF_REFERENCE.contains(&field)
                     && (is_place(value)
                         || (["kind", "apiVersion"].contains(&field) && is_kind(value)))
             })

@@ -11,6 +11,25 @@ pub(super) enum Meaning {
     Secret,
 }
 
+/// What a reference consists of.
+pub(super) const OF_REFERENCE: [&str; 15] = [
+    "name",
+    "namespace",
+    "secretName",
+    "key",
+    "path",
+    "items",
+    "mode",
+    "defaultMode",
+    "optional",
+    "audience",
+    "expirationSeconds",
+    "kind",
+    "apiVersion",
+    "apiGroup",
+    "type",
+];
+
 /// Parts of names whose values are secrets.
 const PARTS: [&str; 34] = [
     "password",

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::flags::{self, Program};
-use super::names::{self, Meaning, is_place, is_variable};
+use super::names::{self, Meaning, OF_REFERENCE, is_place, is_variable};
 use super::{REDACTED, once};
 
 /// Fields of Kubernetes that are called like a secret and say which one: what is below is judged on its own.
@@ -15,25 +15,6 @@ const REFERENCES: [&str; 7] = [
     "tokenRequests",
     "secretsFrom",
     "credentialsSecret",
-];
-/// What a reference consists of.
-const OF_REFERENCE: [&str; 16] = [
-    "name",
-    "namespace",
-    "secretName",
-    "key",
-    "path",
-    "items",
-    "mode",
-    "defaultMode",
-    "optional",
-    "audience",
-    "expirationSeconds",
-    "kind",
-    "apiVersion",
-    "apiGroup",
-    "type",
-    "uid",
 ];
 /// The fields whose elements have keys of protocols that are called `key` only.
 const OF_KEYS: [&str; 4] = ["auth_data", "authData", "key_items", "keyItems"];
@@ -178,6 +159,11 @@ fn hide_unless_place(place: &mut String) {
     }
 }
 
+/// Whether it is a field of a reference; an object has a `uid` besides.
+fn is_of_reference(key: &str) -> bool {
+    key == "uid" || OF_REFERENCE.contains(&key)
+}
+
 /// Which secret is meant; what is not of a reference is hidden.
 fn reference(value: &mut Value) {
     match value {
@@ -185,11 +171,11 @@ fn reference(value: &mut Value) {
             for (key, value) in map.iter_mut() {
                 match value {
                     Value::String(_) if key == "kind" || key == "apiVersion" => {}
-                    Value::String(place) if OF_REFERENCE.contains(&key.as_str()) => {
+                    Value::String(place) if is_of_reference(key) => {
                         hide_unless_place(place);
                     }
-                    Value::Number(_) if OF_REFERENCE.contains(&key.as_str()) => {}
-                    Value::Object(_) | Value::Array(_) if OF_REFERENCE.contains(&key.as_str()) => {
+                    Value::Number(_) if is_of_reference(key) => {}
+                    Value::Object(_) | Value::Array(_) if is_of_reference(key) => {
                         reference(value);
                     }
                     value => hide(value),
