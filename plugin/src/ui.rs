@@ -16,6 +16,7 @@ mod layout;
 mod trace;
 
 pub use layout::style;
+use opensdn_validate::report::one_line;
 pub use opensdn_validate::report::{Layout, wrap};
 
 /// The streams of one command.
@@ -283,11 +284,6 @@ impl Ui {
             let _ = write!(self.err, "\r{blanks}\r").and_then(|()| self.err.flush());
         }
     }
-}
-
-fn one_line(text: &str) -> String {
-    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
-    lines.collect::<Vec<_>>().join(" ")
 }
 
 impl Drop for Ui {
