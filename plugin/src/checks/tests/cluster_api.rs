@@ -1,0 +1,227 @@
+//! Worlds of the checks of the API server: credentials, rights, owners, what it admits.
+
+use super::*;
+
+#[test]
+fn credentials_and_versions() {
+    says(&good(), "K001", Outcome::Ok, "you are admin");
+    let anonymous = json!({"status": {"userInfo": {"username": "system:anonymous"}}});
+    says(&but(|world| world.user = Read::Known(anonymous)), "K001", Outcome::Fail, "anonymous");
+
+    says(&good(), "K002", Outcome::Ok, "v1.34.1 is supported");
+    let server = |minor: &str| {
+        but(|world| world.version = json!({"gitVersion": format!("v1.{minor}.0"), "minor": minor}))
+    };
+    says(&server("29"), "K002", Outcome::Fail, "supported are 1.33 - 1.36");
+    says(&server("33"), "K002", Outcome::Warn, "3 kubelets of another minor version");
+    says(&server("40+"), "K002", Outcome::Warn, "is tested with");
+    says(&but(|world| world.version = json!({})), "K002", Outcome::Uncertain, "cannot be read");
+    let old = with_node(|node| node["status"]["nodeInfo"]["kubeletVersion"] = json!("v1.31.9"));
+    assert_eq!(outcome(&old, "K002"), Outcome::Ok, "three minor versions are allowed");
+    let old = with_node(|node| node["status"]["nodeInfo"]["kubeletVersion"] = json!("v1.30.9"));
+    says(&old, "K002", Outcome::Warn, "m1: kubelet v1.30.9");
+}
+
+#[test]
+fn rights_apis_and_owners() {
+    let missing =
+        but(|world| world.rights = Read::Known(vec![("create pods in tf".to_owned(), false)]));
+    says(&missing, "K003", Outcome::Fail, "1 of 1 rights are missing: create pods in tf");
+    says(
+        &but(|world| world.may_grant = Read::Known(false)),
+        "K003",
+        Outcome::Uncertain,
+        "escalate",
+    );
+
+    let without = but(|world| world.groups = Read::Known(json!({"groups": []})));
+    says(&without, "K004", Outcome::Fail, "not served: admissionregistration.k8s.io/v1");
+    let definition = |stored: &str| {
+        Read::Known(
+            json!({"metadata": {"name": "x.tf.tungsten.io"}, "status": {"storedVersions": [stored]}}),
+        )
+    };
+    let stored = but(|world| drop(world.definitions.insert("x".to_owned(), definition("v1beta1"))));
+    says(&stored, "K004", Outcome::Fail, "x has objects in v1beta1");
+    let stored =
+        but(|world| drop(world.definitions.insert("x".to_owned(), definition("v1alpha1"))));
+    assert_eq!(outcome(&stored, "K004"), Outcome::Ok);
+    says(
+        &but(|world| drop(world.definitions.insert("x".to_owned(), forbidden()))),
+        "K004",
+        Outcome::Uncertain,
+        "CRDs may not be read",
+    );
+}
+
+#[test]
+fn owners_of_what_is_there() {
+    let deployment =
+        |metadata: Value| {
+            but(|world| {
+                drop(world.deployments.insert(
+                    "opensdn-operator".to_owned(),
+                    Read::Known(json!({"metadata": metadata})),
+                ))
+            })
+        };
+    let helm =
+        json!({"name": "opensdn-operator", "labels": {"app.kubernetes.io/managed-by": "Helm"}});
+    says(&deployment(helm), "K005", Outcome::Ok, "all of OpenSDN is managed by Helm");
+    let argo = json!({"name": "x", "annotations": {"argocd.argoproj.io/tracking-id": "a"}});
+    says(&deployment(argo.clone()), "K005", Outcome::Ok, "Argo CD: change it there");
+    let mut mixed = deployment(argo);
+    mixed.definitions.insert("x".to_owned(), Read::Known(json!({"metadata": {"name": "x"}})));
+    says(
+        &mixed,
+        "K005",
+        Outcome::Fail,
+        "Argo CD manages x; other objects of OpenSDN are not of it",
+    );
+    let kubectl = json!({"name": "x", "managedFields": [{"manager": "kubectl"}]});
+    says(&deployment(kubectl), "K005", Outcome::Ok, "managed by no other tool");
+    let upstream = |replicas: u32, ours: &[&str]| {
+        let other = json!({"metadata": {"name": "tf-operator", "namespace": "sdn"}, "spec": {"replicas": replicas}});
+        but(|world| {
+            world.tf_operators = Read::Known(vec![other]);
+            for name in ours {
+                let own = Read::Known(json!({"metadata": {"name": name}}));
+                world.deployments.insert((*name).to_owned(), own);
+            }
+        })
+    };
+    let both = upstream(1, &["opensdn-operator", "opensdn-webhook"]);
+    says(&both, "K005", Outcome::Fail, "tf-operator runs (sdn/tf-operator)");
+    says(&upstream(0, &["opensdn-operator"]), "K005", Outcome::Ok, "1 object of OpenSDN");
+    says(&upstream(1, &["opensdn-webhook"]), "K005", Outcome::Ok, "1 object of OpenSDN");
+    says(&upstream(1, &[]), "K005", Outcome::Warn, "no operator of ours beside it");
+    says(
+        &but(|world| drop(world.deployments.insert("x".to_owned(), forbidden()))),
+        "K005",
+        Outcome::Uncertain,
+        "could be read",
+    );
+}
+
+#[test]
+fn what_the_api_server_admits() {
+    let enforced = |level: &str| {
+        but(|world| {
+            known(&mut world.namespaces)[0]["metadata"]["labels"] =
+                json!({"pod-security.kubernetes.io/enforce": level})
+        })
+    };
+    says(
+        &enforced("baseline"),
+        "K006",
+        Outcome::Fail,
+        "namespace tf enforces Pod Security \"baseline\"",
+    );
+    let fix = verdict(&enforced("restricted"), "K006").fix.unwrap();
+    assert_eq!(
+        fix,
+        "kubectl label namespace tf pod-security.kubernetes.io/enforce=privileged --overwrite"
+    );
+    let unlabelled = but(|world| known(&mut world.namespaces)[0]["metadata"]["labels"] = json!({}));
+    says(&unlabelled, "K006", Outcome::Ok, "privileged pods may run in tf");
+    let first = but(|world| {
+        known(&mut world.namespaces)[0]["metadata"]["labels"] = json!({});
+        world.pods = Read::Known(vec![]);
+    });
+    says(&first, "K006", Outcome::Uncertain, "no label");
+    let before = but(|world| {
+        world.namespaces = Read::Known(vec![]);
+        world.managers = Read::Known(vec![]);
+        world.pods = Read::Known(vec![]);
+    });
+    says(&before, "K006", Outcome::Ok, "an installation brings the namespaces");
+    let openshift = |pods: bool| {
+        but(|world| {
+            known(&mut world.groups)["groups"]
+                .as_array_mut()
+                .unwrap()
+                .push(json!({"name": "security.openshift.io"}));
+            if !pods {
+                world.pods = Read::Known(vec![]);
+            }
+        })
+    };
+    assert_eq!(outcome(&openshift(true), "K006"), Outcome::Ok, "a pod was let in");
+    says(&openshift(false), "K006", Outcome::Uncertain, "SecurityContextConstraints");
+}
+
+#[test]
+fn webhooks_of_others() {
+    let webhook = |policy: &str, group: &str| {
+        json!({"metadata": {"name": "other"}, "webhooks": [{"name": "a.b.c", "failurePolicy": policy,
+        "clientConfig": {"service": {"namespace": "ns", "name": "svc"}},
+        "rules": [{"apiGroups": [group], "resources": ["*"]}]}]})
+    };
+    let key = || ("ns".to_owned(), "svc".to_owned());
+    let behind = |webhook: Value, endpoints: Read<Vec<Value>>| {
+        but(|world| {
+            world.webhooks = Read::Known(vec![webhook]);
+            world.endpoints.insert(key(), endpoints);
+        })
+    };
+    let slice =
+        |ready: bool| Read::Known(vec![json!({"endpoints": [{"conditions": {"ready": ready}}]})]);
+    says(&behind(webhook("Fail", "*"), slice(true)), "K007", Outcome::Ok, "ready endpoint");
+    says(
+        &behind(webhook("Fail", "*"), slice(false)),
+        "K007",
+        Outcome::Warn,
+        "no endpoint is ready behind other (ns/svc)",
+    );
+    says(
+        &behind(webhook("Fail", "tf.tungsten.io"), Read::Known(vec![])),
+        "K007",
+        Outcome::Warn,
+        "other",
+    );
+    says(&behind(webhook("Ignore", "*"), slice(false)), "K007", Outcome::Ok, "");
+    says(&behind(webhook("Fail", "cert-manager.io"), slice(false)), "K007", Outcome::Ok, "");
+    says(&behind(webhook("Fail", "*"), forbidden()), "K007", Outcome::Uncertain, "not known");
+}
+
+#[test]
+fn room_for_components() {
+    let quota = |hard: Value, used: Value| {
+        but(|world| {
+            world.quotas = Read::Known(vec![
+                json!({"metadata": {"name": "q", "namespace": "tf"}, "status": {"hard": hard, "used": used}}),
+            ])
+        })
+    };
+    says(
+        &quota(json!({"pods": "10"}), json!({"pods": "10"})),
+        "K008",
+        Outcome::Warn,
+        "tf/q has no pods left",
+    );
+    says(&quota(json!({"pods": "1k"}), json!({"pods": "999"})), "K008", Outcome::Ok, "room");
+    let hardening = json!({"services.nodeports": "0", "services.loadbalancers": "0", "requests.nvidia.com/gpu": "0"});
+    says(&quota(hardening.clone(), hardening), "K008", Outcome::Ok, "room");
+    says(
+        &quota(json!({"requests.cpu": "64"}), json!({"requests.cpu": "1"})),
+        "K008",
+        Outcome::Warn,
+        "refuses pods without requests.cpu",
+    );
+    says(
+        &quota(json!({"limits.memory": "1Ti"}), json!({})),
+        "K008",
+        Outcome::Warn,
+        "refuses pods without limits.memory",
+    );
+    let limit = |memory: &str| {
+        but(|world| {
+            world.limits = Read::Known(vec![
+                json!({"metadata": {"name": "l", "namespace": "tf"}, "spec": {"limits": [{"type": "Container", "max": {"memory": memory}}]}}),
+            ])
+        })
+    };
+    says(&limit("512Mi"), "K008", Outcome::Warn, "LimitRange tf/l");
+    assert_eq!(outcome(&limit("64Gi"), "K008"), Outcome::Ok);
+    says(&but(|world| world.quotas = forbidden()), "K008", Outcome::Uncertain, "may not be read");
+}

@@ -1,0 +1,248 @@
+//! Worlds of the checks of networks: ports, the data plane, other networks of pods, the plan.
+
+use super::*;
+
+#[test]
+fn a_port_counts_on_the_nodes_of_its_component_alone() {
+    let worker = json!({"metadata": {"name": "w1", "labels": {"kubernetes.io/os": "linux"}},
+        "status": {"conditions": [{"type": "Ready", "status": "True"}]}});
+    let on = |node: &str, port: u32, without_manager: bool| {
+        let pod = json!({"metadata": {"name": "p", "namespace": "other"},
+            "spec": {"nodeName": node, "hostNetwork": true, "containers": [{"image": "x", "ports": [{"containerPort": port}]}]},
+            "status": {"phase": "Running"}});
+        but(|world| {
+            known(&mut world.nodes).push(worker.clone());
+            known(&mut world.pods).push(pod);
+            if without_manager {
+                world.managers = Read::Absent;
+            }
+        })
+    };
+    for without_manager in [false, true] {
+        says(&on("m1", 179, without_manager), "P202", Outcome::Fail, "m1: port 179/TCP of Control");
+        assert_eq!(
+            outcome(&on("w1", 179, without_manager), "P202"),
+            Outcome::Ok,
+            "Control is elsewhere"
+        );
+        says(
+            &on("w1", 9091, without_manager),
+            "P202",
+            Outcome::Fail,
+            "w1: port 9091/TCP of Vrouter",
+        );
+    }
+    says(
+        &but(|world| world.nodes = forbidden()),
+        "P202",
+        Outcome::Uncertain,
+        "nodes may not be read",
+    );
+}
+
+#[test]
+fn claimed_ports() {
+    let other = |name: &str, container: Value| {
+        let pod = json!({"metadata": {"name": name, "namespace": "other"},
+            "spec": {"nodeName": "m2", "hostNetwork": true, "containers": [container]}, "status": {"phase": "Running"}});
+        but(|world| known(&mut world.pods).push(pod))
+    };
+    says(&good(), "P202", Outcome::Ok, "no other pod claims");
+    let exporter =
+        other("e", json!({"image": "prom/node-exporter:1", "ports": [{"containerPort": 9100}]}));
+    assert_eq!(outcome(&exporter, "P202"), Outcome::Ok, "9100 is no port of a component");
+    let webhook = other("w", json!({"image": "x", "ports": [{"containerPort": 9091}]}));
+    says(&webhook, "P202", Outcome::Fail, "m2: port 9091/TCP of Vrouter: other/w");
+    let bird = json!([{"name": "CALICO_NETWORKING_BACKEND", "value": "bird"}]);
+    let bird = other("calico-node-x", json!({"image": "docker.io/calico/node:v3.28", "env": bird}));
+    says(&bird, "P202", Outcome::Fail, "port 179/TCP of Control: other/calico-node-x");
+    // As in Calico's own manifests, and in those of KubeSpray, which has VXLAN by default.
+    let said_elsewhere = json!([{"name": "CALICO_NETWORKING_BACKEND", "valueFrom": {"configMapKeyRef": {"name": "calico-config"}}}]);
+    let calico = json!({"image": "rancher/mirrored-calico-node:v3.28", "env": said_elsewhere});
+    says(
+        &other("c", calico),
+        "P202",
+        Outcome::Uncertain,
+        "179/TCP of Control: other/c, if it listens",
+    );
+    let metal = other("m", json!({"image": "quay.io/frrouting/frr:9"}));
+    assert_eq!(outcome(&metal, "P202"), Outcome::Ok, "the bgpd of MetalLB listens nowhere");
+    let dns = json!({"image": "registry.k8s.io/dns/k8s-dns-node-cache:1.23", "ports": [{"containerPort": 53, "protocol": "UDP"}]});
+    says(&other("d", dns), "P202", Outcome::Warn, "port 53/UDP of Control");
+    let vxlan = json!([{"name": "CALICO_NETWORKING_BACKEND", "value": "vxlan"}]);
+    let calico = other("c", json!({"image": "docker.io/calico/node:v3.28", "env": vxlan}));
+    assert_eq!(outcome(&calico, "P202"), Outcome::Ok, "without BIRD nothing listens");
+    let felix = json!([{"name": "CALICO_NETWORKING_BACKEND", "value": "vxlan"}, {"name": "FELIX_PROMETHEUSMETRICSENABLED", "value": "true"}]);
+    says(
+        &other("f", json!({"image": "docker.io/calico/node:v3.28", "env": felix})),
+        "P202",
+        Outcome::Fail,
+        "9091/TCP",
+    );
+    let no_redis = other("r", json!({"image": "redis", "ports": [{"containerPort": 6389}]}));
+    assert_eq!(outcome(&no_redis, "P202"), Outcome::Ok, "this Manager has no Redis");
+    says(&but(|world| world.pods = forbidden()), "P202", Outcome::Uncertain, "may not be read");
+}
+
+#[test]
+fn the_data_plane_as_it_is_configured() {
+    let with = |settings: Value| {
+        with_manager(|manager| {
+            manager["spec"]["services"]["vrouters"][0]["spec"]["serviceConfiguration"] = settings
+        })
+    };
+    says(&with(json!({"cniMTU": 1450})), "D304", Outcome::Uncertain, "pods have 1450");
+    says(&with(json!({"cniMTU": 100})), "D304", Outcome::Fail, "Vrouter vrouter1 has 100");
+    let two = with_manager(|manager| {
+        let item = |name: &str, mtu: i64| json!({"metadata": {"name": name}, "spec": {"serviceConfiguration": {"cniMTU": mtu}}});
+        manager["spec"]["services"]["vrouters"] = json!([item("a", 1450), item("b", 1500)]);
+    });
+    says(&two, "D304", Outcome::Warn, "a 1450, b 1500");
+    says(&but(|world| world.managers = forbidden()), "D304", Outcome::Uncertain, "");
+
+    says(&good(), "D306", Outcome::Ok, "report what these ask for");
+    let down = with_node(|node| node["status"]["conditions"] = json!([]));
+    says(&down, "D306", Outcome::Uncertain, "not ready, so that its pages are not known: m1");
+    let same = with_manager(|manager| {
+        let item = |name: &str, settings: Value| json!({"metadata": {"name": name}, "spec": {"serviceConfiguration": settings}});
+        manager["spec"]["services"]["vrouters"] =
+            json!([item("a", json!({})), item("b", json!({"cniMTU": 1500}))]);
+    });
+    assert_eq!(outcome(&same, "D304"), Outcome::Uncertain, "the default is 1500");
+    says(
+        &with(json!({"hugePages2M": 1024})),
+        "D306",
+        Outcome::Fail,
+        "m1 has 256 of 1024 hugepages-2Mi",
+    );
+    says(&with(json!({"hugePages1G": 1})), "D306", Outcome::Fail, "has 0 of 1 hugepages-1Gi");
+    assert_eq!(outcome(&with(json!({})), "D306"), Outcome::Skipped);
+    says(&but(|world| world.nodes = forbidden()), "D306", Outcome::Uncertain, "");
+}
+
+#[test]
+fn other_networks_of_pods() {
+    let set = |image: &str| {
+        json!({"metadata": {"name": "x", "namespace": "kube-system"},
+        "spec": {"template": {"spec": {"containers": [{"image": image}]}}}})
+    };
+    says(&good(), "C401", Outcome::Uncertain, "no DaemonSet");
+    let named = |name: &str| json!({"metadata": {"name": name, "namespace": "ns"}});
+    for (name, what) in
+        [("ovnkube-node", "OVN-Kubernetes"), ("rke2-canal", "Canal"), ("cilium", "Cilium")]
+    {
+        let world = but(|world| known(&mut world.daemon_sets).push(named(name)));
+        says(&world, "C401", Outcome::Uncertain, &format!("{what} (ns/{name})"));
+    }
+    let calico = but(|world| known(&mut world.daemon_sets).push(set("docker.io/calico/node:v3")));
+    says(&calico, "C401", Outcome::Uncertain, "Calico (kube-system/x)");
+    let k3s =
+        with_node(|node| node["status"]["nodeInfo"]["kubeletVersion"] = json!("v1.34.1+k3s1"));
+    says(&k3s, "C401", Outcome::Uncertain, "the network of k3s");
+    says(
+        &but(|world| world.daemon_sets = forbidden()),
+        "C401",
+        Outcome::Uncertain,
+        "may not be read",
+    );
+    let multus = |world: &mut World| {
+        known(&mut world.daemon_sets).push(set("ghcr.io/k8snetworkplumbingwg/multus-cni:v4"))
+    };
+    let both = but(|world| {
+        multus(world);
+        known(&mut world.daemon_sets).push(set("docker.io/calico/node:v3"));
+    });
+    says(&both, "C401", Outcome::Ok, "by intent");
+    says(&both, "C402", Outcome::Ok, "Multus runs");
+    let nested = but(|world| {
+        known(&mut world.managers)[0]["spec"]["nested"] = json!({});
+        known(&mut world.daemon_sets).push(set("docker.io/calico/node:v3"));
+    });
+    says(&nested, "C401", Outcome::Ok, "by intent");
+
+    says(&good(), "C402", Outcome::Ok, "no meta plugin");
+    says(&but(|world| world.daemon_sets = forbidden()), "C402", Outcome::Uncertain, "");
+}
+
+#[test]
+fn the_plan_of_networks() {
+    says(&good(), "S501", Outcome::Ok, "pods 10.32.0.0/12, Services 10.96.0.0/12");
+    let address = |text: &str| {
+        let text = text.to_owned();
+        with_node(move |node| node["status"]["addresses"][0]["address"] = json!(text))
+    };
+    says(
+        &address("10.40.3.12"),
+        "S501",
+        Outcome::Fail,
+        "the network 10.32.0.0/12 of pods has a node in it: node m1 has 10.40.3.12",
+    );
+    says(&address("10.64.3.12"), "S501", Outcome::Warn, "of the fabric has a node in it");
+    let with = |settings: Value| {
+        with_manager(|manager| {
+            manager["spec"]["services"]["kubemanager"]["spec"]["serviceConfiguration"] = settings
+        })
+    };
+    says(
+        &with(json!({"podSubnet": "10.96.128.0/17"})),
+        "S501",
+        Outcome::Fail,
+        "both have 10.96.128.0/17",
+    );
+    says(&with(json!({"podSubnet": "169.254.8.0/24"})), "S501", Outcome::Fail, "link-local");
+    says(
+        &with(json!({"serviceSubnet": "10.112.0.0/16"})),
+        "S501",
+        Outcome::Fail,
+        "the Service kubernetes has 10.96.0.1",
+    );
+    says(
+        &with(json!({"ipFabricSubnets": "10.33.0.0/16"})),
+        "S501",
+        Outcome::Fail,
+        "10.33.0.0/16 of the fabric",
+    );
+    // Of kubeadm's own networks, whatever they are, nothing is wrong.
+    let own = but(|world| {
+        world.kubeadm = Read::Known(
+            json!({"networking": {"podSubnet": "10.244.0.0/16,fd00:1::/64", "serviceSubnet": "10.10.0.0/16"}}),
+        );
+        world.service_networks = Read::Known(vec![
+            json!({"metadata": {"name": "kubernetes"}, "spec": {"cidrs": ["10.10.0.0/16", "fd00:2::/112"]}}),
+        ]);
+        world.kubernetes = Read::Known(json!({"spec": {"clusterIP": "10.10.0.1"}}));
+        known(&mut world.nodes)[0]["spec"]["podCIDR"] = json!("10.244.1.0/24");
+    });
+    says(&own, "S501", Outcome::Ok, "pods 10.244.0.0/16");
+    says(
+        &but(|world| world.nodes = forbidden()),
+        "S501",
+        Outcome::Uncertain,
+        "nodes may not be read",
+    );
+}
+
+#[test]
+fn networks_are_those_of_who_made_the_cluster_and_not_guessed() {
+    let openshift = |address: &str| {
+        let address = address.to_owned();
+        but(move |world| {
+            world.kubeadm = Read::Absent;
+            let networking = json!({"clusterNetwork": [{"cidr": "10.128.0.0/14"}], "serviceNetwork": ["172.30.0.0/16"]});
+            world.openshift = Read::Known(json!({"networking": networking}));
+            world.service_networks = Read::Absent;
+            world.kubernetes = Read::Known(json!({"spec": {"clusterIP": "172.30.0.1"}}));
+            known(&mut world.nodes)[0]["status"]["addresses"][0]["address"] = json!(address);
+        })
+    };
+    says(&openshift("10.40.0.1"), "S501", Outcome::Ok, "pods 10.128.0.0/14");
+    says(&openshift("10.129.0.1"), "S501", Outcome::Fail, "node m1 has 10.129.0.1");
+    for unread in [
+        |world: &mut World| world.kubeadm = forbidden(),
+        |world: &mut World| {
+            world.service_networks = forbidden();
+        },
+    ] {
+        says(&but(unread), "S501", Outcome::Uncertain, "are not known: is forbidden");
+    }
+}
