@@ -59,14 +59,20 @@ fn routes<'a>(nodes: impl Iterator<Item = &'a NodePlan>) -> String {
 
 /// For a node: files of its own. It shares the machine's programs and libraries, but keeps
 /// `/etc`, `/var` and `/run` for itself, so that no two nodes meet there, not even in the
-/// `hostPath` of a pod.
+/// `hostPath` of a pod. Its `/sys` shows the interfaces of its own network; control groups are those of this machine, as
+/// kubelet and containerd need them.
 pub(super) fn files(name: &str, folder: &str, programs: &str) -> String {
     format!(
         "\
+mount -t tmpfs -o mode=755 tmpfs /mnt
+mkdir /mnt/node /mnt/programs /mnt/sys
+mount -t sysfs sysfs /mnt/sys
+mount --rbind /sys/fs/cgroup /mnt/sys/fs/cgroup
+umount --recursive --lazy /sys
+mount --move /mnt/sys /sys
+rmdir /mnt/sys
 mount --make-rshared /
 mount -t proc proc /proc
-mount -t tmpfs -o mode=755 tmpfs /mnt
-mkdir /mnt/node /mnt/programs
 mount --bind '{folder}' {NODE_FOLDER}
 mount --bind '{programs}' {PROGRAMS}
 cd {NODE_FOLDER}
