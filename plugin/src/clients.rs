@@ -9,8 +9,18 @@ use kube::{Client, Config, config::KubeConfigOptions};
 use crate::cli::Global;
 use crate::completion::objects::completer;
 use crate::exit::{Exit, Failure};
+use bounded::{Limit, bounded};
+use unanswered::causes;
+pub use unanswered::unanswered;
 
+/// A connection, also one for an answer that may go on without end, takes no longer. More than other calls may take,
+/// whose own limit says more.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(65);
+
+mod bounded;
+mod call;
 mod kubeconfig;
+mod unanswered;
 
 /// The flags of kubectl that say which cluster is asked, and as whom. Refused by commands that ask
 /// none.
@@ -65,7 +75,7 @@ pub struct ClusterFlags {
     /// Act as a user with this extra attribute (repeatable).
     #[arg(long, global = true, hide_short_help = true, value_name = "KEY=VALUE", requires = "as", value_parser = extra)]
     pub as_user_extra: Vec<(String, String)>,
-    /// How long one request may take: 30s, 1m30s, a number of seconds; 0 is without limit.
+    /// How long one request may take: 30s, 1m30s, a number of seconds; 0 is without limit [default: 30s to read, 1m to write].
     #[arg(long, global = true, hide_short_help = true, value_name = "TIME", value_parser = opensdn_duration::parse)]
     pub request_timeout: Option<Duration>,
     /// Never ask for compressed answers. This program never does.
@@ -230,11 +240,15 @@ impl ClusterFlags {
         let config = self.config().await?;
         let server = config.cluster_url.to_string().trim_end_matches('/').to_owned();
         match Client::try_from(config) {
-            Ok(client) => Ok((client, server)),
+            Ok(client) => {
+                let limit = self.request_timeout.map_or(Limit::Default, Limit::Stated);
+                Ok((bounded(client, limit), server))
+            }
             Err(error) => {
                 let message = format!("no client can be made for {server}");
-                let hint = "look at the certificates and the proxy of the kubeconfig";
-                Err(Failure::new(Exit::Unreachable, "no-client", message, hint).because(&error))
+                let hint = "look at the certificates, the proxy and the credential plugin of the kubeconfig";
+                let failure = Failure::new(Exit::Unreachable, "no-client", message, hint);
+                Err(Failure { causes: causes(&error), ..failure })
             }
         }
     }
@@ -258,12 +272,11 @@ impl ClusterFlags {
         if let Some(namespace) = &self.namespace {
             config.default_namespace.clone_from(namespace);
         }
-        if let Some(timeout) = self.request_timeout {
-            let timeout = Some(timeout).filter(|timeout| !timeout.is_zero());
-            config.read_timeout = timeout;
-            config.connect_timeout = timeout;
-            config.write_timeout = timeout;
-        }
+        // All of a call has one limit, and busy servers are asked again within it: `bounded.rs`.
+        config.default_retry = false;
+        config.read_timeout = None;
+        config.write_timeout = None;
+        config.connect_timeout = Some(CONNECT_TIMEOUT);
         Ok(config)
     }
 
@@ -276,52 +289,5 @@ impl ClusterFlags {
         })?;
         kubeconfig::identify(self, &mut config.auth_info);
         Ok(config)
-    }
-}
-
-/// Whether a time limit ended the call: of connecting, TLS, reading or writing.
-fn is_timeout(error: &kube::Error) -> bool {
-    let mut next: Option<&(dyn std::error::Error + 'static)> = Some(error);
-    while let Some(error) = next {
-        let of_io = error.downcast_ref::<std::io::Error>();
-        if error.is::<tokio::time::error::Elapsed>()
-            || of_io.is_some_and(|error| error.kind() == std::io::ErrorKind::TimedOut)
-        {
-            return true;
-        }
-        next = error.source();
-    }
-    false
-}
-
-/// Why a cluster did not answer; `doing` fits after "failed to".
-#[must_use]
-pub fn unanswered(doing: &str, error: &kube::Error) -> Failure {
-    let status = match error {
-        kube::Error::Api(status) => Some(status.code),
-        _ => None,
-    };
-    let (code, hint) = match status {
-        Some(401) => ("unauthenticated", "log in again: the API server does not know who you are"),
-        Some(403) => {
-            ("forbidden", "ask for the right that the cause names, or use another --context")
-        }
-        Some(_) => ("refused-by-server", ""),
-        None if is_timeout(error) => (
-            "no-answer-in-time",
-            "the API server hangs, or something on the way drops what is sent: kubectl get --raw \
-             '/readyz?verbose'; to wait longer: --request-timeout 2m",
-        ),
-        None => {
-            ("unreachable-cluster", "is this the right cluster? kubectl config current-context")
-        }
-    };
-    let failure = Failure::new(Exit::Unreachable, code, format!("failed to {doing}"), hint);
-    match error {
-        // Only its message is text for people: kube's own error says it three times, once as Rust would.
-        kube::Error::Api(status) if !status.message.is_empty() => {
-            Failure { causes: vec![status.message.clone()], ..failure }
-        }
-        _ => failure.because(error),
     }
 }

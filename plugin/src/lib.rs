@@ -18,6 +18,9 @@ mod config;
 mod convert;
 mod exit;
 mod fail_on;
+#[cfg(test)]
+#[path = "../tests/cli/fake_api_server.rs"]
+mod fake_api_server;
 mod install;
 mod live;
 mod logs;

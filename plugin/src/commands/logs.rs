@@ -81,13 +81,8 @@ fn subject(text: &str) -> Result<Subject, String> {
 
 impl Logs {
     pub(crate) fn run(&self, global: &Global, ui: &mut Ui) -> Result<Exit, Failure> {
-        let mut global = global.clone();
-        if self.follow {
-            // An answer that may have no end has no time for it.
-            global.cluster.request_timeout.get_or_insert(Duration::ZERO);
-        }
-        let runtime = Runtime::start(&global)?;
-        runtime.block_on(Box::pin(self.ask(&global, ui)))
+        let runtime = Runtime::start(global)?;
+        runtime.block_on(Box::pin(self.ask(global, ui)))
     }
 
     async fn ask(&self, global: &Global, ui: &mut Ui) -> Result<Exit, Failure> {

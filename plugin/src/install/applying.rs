@@ -137,10 +137,13 @@ impl Applying<'_> {
             return Ok(false);
         }
         if planned.existed && planned.key.kind != "Namespace" {
-            self.requests.adopt(&planned.key).await?;
+            let doing = format!("take over {}", planned.key);
+            self.deadline.within(&doing, self.requests.adopt(&planned.key)).await??;
         }
+        let doing = format!("apply {}", planned.key);
         loop {
-            match self.requests.apply(&planned.object, planned.force, Apply::Store).await {
+            let applied = self.requests.apply(&planned.object, planned.force, Apply::Store);
+            match self.deadline.within(&doing, applied).await? {
                 Ok(_) => return Ok(true),
                 Err(kube::Error::Api(status))
                     if status.code == 409 && !conflicts(&status).is_empty() =>
@@ -150,7 +153,7 @@ impl Applying<'_> {
                 Err(error) if is_passing(&error) && !self.deadline.is_over() => {
                     sleep(POLL_INTERVAL).await
                 }
-                Err(error) => return Err(unanswered(&format!("apply {}", planned.key), &error)),
+                Err(error) => return Err(unanswered(&doing, &error)),
             }
         }
     }

@@ -335,20 +335,16 @@ impl Deleting<'_> {
     /// Deletes the objects as they were read.
     pub(crate) async fn delete(&self, objects: &[Value]) -> Result<(), Failure> {
         for stored in objects {
+            let doing = format!("delete {}", ObjectKey::of(stored));
             loop {
-                match self.requests.delete(stored).await {
+                match self.deadline.within(&doing, self.requests.delete(stored)).await? {
                     Ok(_) => break,
                     Err(error) if is_passing(&error) && !self.deadline.is_over() => {
                         // What is refused by a webhook that was restored would be so to the end.
                         self.restored().await?;
                         sleep(POLL_INTERVAL).await;
                     }
-                    Err(error) => {
-                        return Err(unanswered(
-                            &format!("delete {}", ObjectKey::of(stored)),
-                            &error,
-                        ));
-                    }
+                    Err(error) => return Err(unanswered(&doing, &error)),
                 }
             }
         }

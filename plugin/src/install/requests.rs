@@ -116,7 +116,12 @@ impl Requests {
                 let fields = conflicts(&status);
                 match self.apply(object, true, Apply::DryRun).await {
                     Ok(forced) => Ok(DryRun::Conflicts { fields, forced }),
-                    Err(error) => Ok(DryRun::Refused(error.to_string())),
+                    Err(error @ kube::Error::Api(_)) => {
+                        Ok(DryRun::Refused(unanswered("ask", &error).causes.join(": ")))
+                    }
+                    Err(error) => {
+                        Err(unanswered(&format!("apply {}", ObjectKey::of(object)), &error))
+                    }
                 }
             }
             Err(error @ kube::Error::Api(_)) => {

@@ -1,13 +1,8 @@
 //! Which cluster is meant, for people: its context and the address of its API server.
 
-use std::time::Duration;
-
 use super::requests::Requests;
 use crate::cli::Global;
 use crate::exit::Failure;
-
-/// One request takes no longer unless `--request-timeout` says so: a request that hangs must not hang the command.
-const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A cluster.
 #[derive(Clone, Debug)]
@@ -24,9 +19,6 @@ impl Target {
     /// # Errors
     /// There is no kubeconfig, or it cannot be used.
     pub(crate) async fn of(global: &Global) -> Result<(Self, Requests), Failure> {
-        let mut global = global.clone();
-        let timeout = &mut global.cluster.request_timeout;
-        *timeout = timeout.or(Some(REQUEST_TIMEOUT));
         let (client, server) = global.client_and_server().await?;
         let context = global.cluster.context_in_use();
         Ok((Self { context, server }, Requests::new(client)))

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout_at};
 
 use super::object::ObjectKey;
 use super::waits::State;
@@ -12,6 +12,8 @@ use crate::ui::Ui;
 
 /// How long until objects are read again.
 pub(super) const POLL_INTERVAL: Duration = Duration::from_secs(1);
+/// What has begun may take so much longer than the deadline: how far it is is said also where the time is over.
+const LAST_LOOK: Duration = Duration::from_secs(5);
 /// So many objects are named that are waited for.
 const SHOWN: usize = 5;
 
@@ -33,6 +35,29 @@ impl Deadline {
         Instant::now() >= self.at
     }
 
+    /// When a call that begins now is not waited for any more.
+    fn of_call(&self) -> Instant {
+        self.at.max(Instant::now() + LAST_LOOK)
+    }
+
+    /// Carries out a call within the time; `doing` fits after "failed to".
+    ///
+    /// # Errors
+    /// The time is over. The call may have been carried out all the same.
+    pub(crate) async fn within<T>(
+        &self,
+        doing: &str,
+        call: impl Future<Output = T>,
+    ) -> Result<T, Failure> {
+        timeout_at(self.of_call(), call).await.map_err(|_| {
+            let seconds = self.timeout.as_secs();
+            let message =
+                format!("failed to {doing}: the API server did not answer within --timeout, {seconds} s");
+            let hint = "it may be done all the same; the same command goes on from there, longer with --timeout 30m";
+            Failure::new(Exit::TimedOut, "timed-out", message, hint)
+        })
+    }
+
     /// Waits until each of the objects is ready.
     ///
     /// # Errors
@@ -47,18 +72,19 @@ impl Deadline {
         let total = keys.len();
         let (mut left, mut said) = (keys, String::new());
         loop {
-            let mut waiting = Vec::new();
+            let (mut waiting, end) = (Vec::new(), self.of_call());
             for key in left {
-                match state(&key).await {
-                    Ok(State::Ready) => {}
-                    Ok(State::Waiting(why)) => waiting.push((key, why)),
-                    Ok(State::Hopeless(why)) => return Err(hopeless(&key, &why)),
+                match timeout_at(end, state(&key)).await {
+                    Ok(Ok(State::Ready)) => {}
+                    Ok(Ok(State::Waiting(why))) => waiting.push((key, why)),
+                    Ok(Ok(State::Hopeless(why))) => return Err(hopeless(&key, &why)),
                     // It answered before, and does again: an API server that is restarted ends no wait.
-                    Err(failure) if is_hiccup(&failure) => {
+                    Ok(Err(failure)) if is_hiccup(&failure) => {
                         let why = failure.causes.first().unwrap_or(&failure.message).clone();
                         waiting.push((key, why));
                     }
-                    Err(failure) => return Err(failure),
+                    Ok(Err(failure)) => return Err(failure),
+                    Err(_) => waiting.push((key, "the API server does not answer".to_owned())),
                 }
             }
             let Some((key, why)) = waiting.first() else { return Ok(()) };
@@ -106,4 +132,58 @@ fn hopeless(key: &ObjectKey, why: &str) -> Failure {
         Failure::new(Exit::Findings, "not-ready", format!("{key} does not become ready"), hint);
     failure.causes = vec![why.to_owned()];
     failure
+}
+
+#[cfg(test)]
+mod tests {
+    use kube::{Client, Config};
+    use serde_json::json;
+
+    use super::*;
+    use crate::fake_api_server::{FakeApiServer, Reply, refusal};
+    use crate::install::requests::Requests;
+    use crate::output::DocumentFormat;
+
+    fn requests(server: &FakeApiServer) -> Requests {
+        let mut config = Config::new(server.url().parse().unwrap());
+        config.proxy_url = None;
+        Requests::new(Client::try_from(config).unwrap())
+    }
+
+    async fn waited(server: &FakeApiServer, timeout: Duration) -> Result<(), Failure> {
+        let (requests, key) = (requests(server), ObjectKey::within("a", "v1", "ConfigMap", "b"));
+        let mut ui = Ui::plain(anstream::ColorChoice::Never, None::<DocumentFormat>);
+        let state = async |key: &ObjectKey| -> Result<State, Failure> {
+            let stored = requests.get(key).await?;
+            Ok(stored.map_or(State::Waiting("it is not there".to_owned()), |_| State::Ready))
+        };
+        Deadline::after(timeout).wait_for("objects", vec![key], &mut ui, state).await
+    }
+
+    #[tokio::test]
+    async fn a_hiccup_of_the_api_server_ends_no_wait() {
+        let server = FakeApiServer::start(|_, before| match before {
+            0 => refusal(500, "InternalError", "etcdserver: leader changed"),
+            1 => Reply::Cut,
+            _ => Reply::Document(200, "", json!({"metadata": {"name": "b", "namespace": "a"}})),
+        });
+        waited(&server, Duration::from_secs(120)).await.unwrap();
+        assert_eq!(server.seen().len(), 3, "{:?}", server.seen());
+    }
+
+    #[tokio::test]
+    async fn who_may_not_read_it_does_not_wait() {
+        let server = FakeApiServer::start(|_, _| refusal(403, "Forbidden", "cannot get"));
+        let failure = waited(&server, Duration::from_secs(120)).await.unwrap_err();
+        assert_eq!((failure.code, server.seen().len()), ("forbidden", 1));
+    }
+
+    #[tokio::test]
+    async fn an_api_server_that_hangs_does_not_make_a_wait_longer() {
+        let server = FakeApiServer::start(|_, _| Reply::Silence);
+        let failure = waited(&server, Duration::from_secs(1)).await.unwrap_err();
+        assert_eq!(failure.exit, Exit::TimedOut);
+        let said = "ConfigMap/a/b: the API server does not answer";
+        assert_eq!(failure.causes, [said], "{failure:?}");
+    }
 }

@@ -153,7 +153,52 @@ fn of_http(date: &str) -> Option<Timestamp> {
 
 #[cfg(test)]
 mod tests {
-    use super::of_http;
+    use kube::Config;
+    use serde_json::json;
+
+    use super::*;
+    use crate::fake_api_server::{FakeApiServer, Reply, refusal};
+
+    fn asker(answer: impl Fn(&str, usize) -> Reply + Send + Sync + 'static) -> Asker {
+        let server = FakeApiServer::start(answer);
+        let mut config = Config::new(server.url().parse().unwrap());
+        config.proxy_url = None;
+        config.default_retry = false;
+        Asker::new(Client::try_from(config).unwrap())
+    }
+
+    const LIST: &str = "/apis/tf.tungsten.io/v1alpha1/managers";
+
+    #[tokio::test]
+    async fn a_kind_that_is_not_served_and_an_object_that_is_not_there_are_absent() {
+        // The first is a text, the second a Status: kube-apiserver 1.33 to 1.36.
+        let asker = asker(|request, _| match request.ends_with("/managers") {
+            true => Reply::Text(404, "404 page not found\n"),
+            false => refusal(404, "NotFound", "managers.tf.tungsten.io \"a\" not found"),
+        });
+        assert_eq!(asker.list(LIST).await, Read::Absent);
+        assert_eq!(asker.get(&format!("{LIST}/a")).await, Read::Absent);
+    }
+
+    #[tokio::test]
+    async fn what_a_proxy_does_not_know_is_not_absent() {
+        for reply in ["<html>404 Not Found</html>", "no such page", ""] {
+            let asker = asker(move |_, _| Reply::Text(404, reply));
+            let read = asker.list(LIST).await;
+            assert!(matches!(read, Read::Unknown(_)), "{reply:?}: {read:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn an_answer_that_is_no_list_is_unknown_and_an_empty_one_is_known() {
+        let asker = asker(|_, before| match before {
+            0 => Reply::Document(200, "", json!({"kind": "ManagerList", "items": null})),
+            _ => Reply::Document(200, "", json!({"kind": "Other"})),
+        });
+        assert_eq!(asker.list(LIST).await, Read::Known(Vec::new()));
+        let why = format!("the answer to {LIST} is no list");
+        assert_eq!(asker.list(LIST).await, Read::Unknown(why));
+    }
 
     #[test]
     fn the_clock_of_the_api_server_is_read_from_its_date() {

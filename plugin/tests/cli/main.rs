@@ -2,7 +2,9 @@
 //! One binary for all, because linking it takes long.
 
 mod author;
+mod bounded;
 mod config;
+mod fake_api_server;
 mod frame;
 mod offline;
 mod page;

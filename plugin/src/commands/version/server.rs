@@ -92,7 +92,7 @@ async fn webhook(client: kube::Client, namespace: &str) -> Webhook {
                 wanted: spec.replicas.unwrap_or(1),
             }
         }
-        Err(error) => Webhook::Unknown { reason: error.to_string() },
+        Err(error) => Webhook::Unknown { reason: unanswered("ask", &error).causes.join(": ") },
     }
 }
 

@@ -1,0 +1,92 @@
+//! Every call of the API server ends, whatever it does: hang, trickle, or say for ever that it is busy. How long it takes
+//! is asserted nowhere; a call without end is ended by the test's own limit.
+
+#![allow(clippy::unwrap_used, reason = "a test may end here, and the line says where")]
+
+use std::process::Output;
+
+use serde_json::json;
+
+use crate::fake_api_server::{FakeApiServer, Reply, refusal, version};
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_kubectl-opensdn");
+
+/// What was said, in one line.
+#[track_caller]
+fn failed(output: &Output) -> String {
+    // `version` answers what it knows of itself, and what of the cluster it does not.
+    let said = [&output.stdout[..], &output.stderr[..]].concat();
+    let said = String::from_utf8_lossy(&said);
+    assert_eq!(output.status.code(), Some(3), "{said}");
+    said.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+fn busy(code: u16, headers: &'static str) -> Reply {
+    let status = json!({"kind": "Status", "apiVersion": "v1", "code": code, "message": "too many requests, come later"});
+    Reply::Document(code, headers, status)
+}
+
+#[test]
+fn a_server_that_hangs_is_given_up_and_the_error_says_what_was_asked_and_how_long() {
+    let server = FakeApiServer::start(|_, _| Reply::Silence);
+    let said = failed(&server.ask(PROGRAM, "version --request-timeout 1s"));
+    assert!(said.contains("get /version: the API server did not answer within 1 s"), "{said}");
+    assert!(said.contains("to wait longer: --request-timeout"), "{said}");
+}
+
+#[test]
+fn an_answer_that_never_ends_is_given_up() {
+    let server = FakeApiServer::start(|_, _| Reply::Trickle);
+    let said = failed(&server.ask(PROGRAM, "version --request-timeout 1s"));
+    assert!(said.contains("get /version: the API server did not answer within 1 s"), "{said}");
+}
+
+#[test]
+fn a_list_that_hangs_is_unknown_with_its_name_and_the_rest_is_said() {
+    let server = FakeApiServer::start(|request, _| match request {
+        "GET /version" => version(),
+        "GET /api/v1/nodes" => Reply::Silence,
+        _ => refusal(404, "NotFound", "not found"),
+    });
+    let output = server.ask(PROGRAM, "check -o json --request-timeout 3s");
+    let report = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(report.contains("list nodes: the API server did not answer within 3 s"), "{report}");
+}
+
+#[test]
+fn a_server_that_is_busy_for_ever_is_given_up_and_its_words_are_shown() {
+    for (code, word) in [(429, "429 Too Many Requests"), (503, "503 Service Unavailable")] {
+        let server = FakeApiServer::start(move |_, _| busy(code, ""));
+        let said = failed(&server.ask(PROGRAM, "version --request-timeout 4s"));
+        assert!(
+            said.contains(&format!("get /version: the API server is busy: it answered {word}")),
+            "{said}"
+        );
+        assert!(said.contains("too many requests, come later"), "{said}");
+        assert!(said.contains("the API server is overloaded, or starts"), "{said}");
+        assert!(server.seen().len() > 1, "it was asked once only");
+    }
+}
+
+#[test]
+fn a_server_that_wants_to_be_asked_after_the_time_is_not_waited_for() {
+    let server = FakeApiServer::start(|_, _| busy(429, "Retry-After: 3600"));
+    let said = failed(&server.ask(PROGRAM, "version"));
+    assert!(said.contains("wants to be asked again in 3600 s"), "{said}");
+    assert_eq!(server.seen(), ["GET /version"]);
+}
+
+#[test]
+fn a_server_that_is_busy_for_a_moment_is_asked_again() {
+    let server = FakeApiServer::start(|request, before| match (request, before) {
+        ("GET /version", 0) => busy(429, "Retry-After: 0"),
+        ("GET /version", 1) => busy(503, ""),
+        ("GET /version", _) => version(),
+        _ => refusal(404, "NotFound", "deployments.apps \"opensdn-webhook\" not found"),
+    });
+    let output = server.ask(PROGRAM, "version");
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(said.contains("v1.35.4"), "{said}");
+    let asked = server.seen().iter().filter(|one| *one == "GET /version").count();
+    assert_eq!(asked, 3, "{:?}", server.seen());
+}
