@@ -20,6 +20,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(65);
 mod bounded;
 mod call;
 mod kubeconfig;
+mod refusal;
 mod unanswered;
 
 /// The flags of kubectl that say which cluster is asked, and as whom. Refused by commands that ask
@@ -122,6 +123,18 @@ impl NamesContext {
 pub(crate) fn is_absent(status: &kube::core::Status) -> bool {
     status.code == 404
         && (status.reason == "NotFound" || status.message.trim() == "404 page not found")
+}
+
+/// No API server takes a login in its address, and addresses are shown.
+fn without_login(url: http::Uri) -> http::Uri {
+    let Some((_, host)) = url.authority().and_then(|authority| authority.as_str().rsplit_once('@'))
+    else {
+        return url;
+    };
+    let host = host.parse().ok();
+    let mut parts = url.clone().into_parts();
+    parts.authority = host.or(parts.authority);
+    http::Uri::from_parts(parts).unwrap_or(url)
 }
 
 /// A bearer token; never shown.
@@ -268,6 +281,7 @@ impl ClusterFlags {
             }
             None => self.config_of_pod()?,
         };
+        config.cluster_url = without_login(config.cluster_url);
         config.proxy_url = opensdn_proxy::for_server(&config.cluster_url, config.proxy_url);
         if let Some(namespace) = &self.namespace {
             config.default_namespace.clone_from(namespace);

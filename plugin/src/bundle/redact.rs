@@ -53,6 +53,11 @@ pub(crate) fn text(text: &str) -> String {
     text
 }
 
+/// The text without the passwords of its URLs, and else as it is.
+pub(crate) fn logins(text: &str) -> String {
+    urls::without_logins(text)
+}
+
 /// What has a form of its own goes first: a key, whose lines look like nothing, then JSON, whose values have an end that
 /// is sure.
 fn once(text: &str) -> String {

@@ -1,22 +1,24 @@
-//! Why a cluster did not answer, in words.
+//! Why a cluster did not answer, in words that may be shown: neither logins in addresses nor what a credential plugin
+//! printed are among them.
+
+use kube::client::AuthError;
 
 use super::bounded::GivenUp;
+use super::refusal::advice;
+use crate::bundle::redact;
 use crate::exit::{Exit, Failure};
 
 use opensdn_error_chain::error_causes;
+
+/// So much of what a credential plugin says is shown.
+const SAID: usize = 300;
 
 /// Why a cluster did not answer; `doing` fits after "failed to".
 #[must_use]
 pub fn unanswered(doing: &str, error: &kube::Error) -> Failure {
     let given_up = find::<GivenUp>(error);
     let (code, hint) = match (error, given_up) {
-        (kube::Error::Api(status), _) => match status.code {
-            401 => ("unauthenticated", "log in again: the API server does not know who you are"),
-            403 => {
-                ("forbidden", "ask for the right that the cause names, or use another --context")
-            }
-            _ => ("refused-by-server", ""),
-        },
+        (kube::Error::Api(status), _) => advice(status),
         (_, Some(GivenUp::Busy { .. })) => (
             "busy-cluster",
             "the API server is overloaded, or starts: kubectl get --raw '/readyz?verbose'; to wait longer: \
@@ -26,6 +28,10 @@ pub fn unanswered(doing: &str, error: &kube::Error) -> Failure {
             "no-answer-in-time",
             "the API server hangs, or something on the way drops what is sent: kubectl get --raw \
              '/readyz?verbose'; to wait longer: --request-timeout 2m",
+        ),
+        (kube::Error::Auth(_), _) => (
+            "no-credentials",
+            "log in again; what gets the credentials: kubectl config view --minify",
         ),
         _ => ("unreachable-cluster", "is this the right cluster? kubectl config current-context"),
     };
@@ -44,7 +50,24 @@ pub(super) fn causes(error: &kube::Error) -> Vec<String> {
     if let Some(given_up) = find::<GivenUp>(error) {
         return vec![given_up.to_string()];
     }
-    error_causes(error)
+    match find::<AuthError>(error) {
+        Some(AuthError::AuthExecRun { out, .. }) => vec![plugin_failed(out)],
+        Some(AuthError::AuthExecParse(_)) => {
+            vec!["the credential plugin printed something else than an ExecCredential".to_owned()]
+        }
+        _ => error_causes(error).iter().map(|cause| redact::logins(cause)).collect(),
+    }
+}
+
+/// Its standard output is for credentials, and its command line may have some.
+fn plugin_failed(out: &std::process::Output) -> String {
+    let said = String::from_utf8_lossy(&out.stderr);
+    let last = said.lines().rev().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
+    let last: String = redact::text(last).chars().take(SAID).collect();
+    match last.is_empty() {
+        true => format!("the credential plugin failed with {}", out.status),
+        false => format!("the credential plugin failed with {}: {last}", out.status),
+    }
 }
 
 /// The first cause of this type.

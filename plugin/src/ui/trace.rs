@@ -7,7 +7,8 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 
 /// Writes each request to standard error from now on.
 pub(super) fn requests() {
-    let requests = Targets::new().with_target("kube_client::client", LevelFilter::DEBUG);
+    // What reads answers is beside it, and quotes one that it cannot read.
+    let requests = Targets::new().with_target("kube_client::client::builder", LevelFilter::DEBUG);
     let lines = tracing_subscriber::fmt::layer()
         .with_writer(std::io::stderr)
         .with_ansi(false)

@@ -4,6 +4,7 @@
 mod author;
 mod bounded;
 mod config;
+mod credentials;
 mod fake_api_server;
 mod frame;
 mod offline;
