@@ -142,9 +142,12 @@ impl Status {
     ) -> Result<Exit, Failure> {
         let mut report = first;
         let mut before = BTreeMap::new();
+        let mut now = moment();
         loop {
             if ui.redraws() {
                 ui.clear()?;
+                let seconds = INTERVAL.as_secs();
+                ui.write(|out| writeln!(out, "{now}  every {seconds} s, Ctrl-C ends it\n"))?;
                 self.show(&report, ui)?;
             } else {
                 let lines = report.lines();
@@ -153,7 +156,6 @@ impl Status {
                 let gone = gone.map(|key| format!("{key}: gone"));
                 let all: Vec<String> =
                     changed.map(|(key, line)| format!("{key}: {line}")).chain(gone).collect();
-                let now = Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
                 ui.write(|out| all.iter().try_for_each(|line| writeln!(out, "{now}  {line}")))?;
                 before = lines;
             }
@@ -162,12 +164,17 @@ impl Status {
             }
             std::thread::sleep(INTERVAL);
             match ask() {
-                Ok(next) => report = next,
+                Ok(next) => (report, now) = (next, moment()),
                 // It may be back at the next look; what was known stays on the screen.
                 Err(failure) => ui.warn(&failure.message),
             }
         }
     }
+}
+
+/// When it was asked, for who reads it later.
+fn moment() -> String {
+    Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
 /// By kind, key or plural, in any letters.
