@@ -40,6 +40,7 @@ impl<W: Write> Archive<W> {
     /// # Errors
     /// Of the stream.
     pub(crate) fn add(&mut self, path: &str, content: &[u8]) -> io::Result<()> {
+        let path = &within(path);
         self.put(path, content)?;
         let digest = Sha256::digest(content);
         let sha256 = digest.iter().map(|byte| format!("{byte:02x}")).collect();
@@ -52,7 +53,7 @@ impl<W: Write> Archive<W> {
         header.set_size(content.len() as u64);
         header.set_mode(0o600);
         header.set_mtime(self.time);
-        self.out.append_data(&mut header, format!("{}/{path}", self.folder), content)
+        self.out.append_data(&mut header, format!("{}/{}", self.folder, within(path)), content)
     }
 
     /// Ends it with the manifest; what is in it.
@@ -65,7 +66,7 @@ impl<W: Write> Archive<W> {
             version: env!("CARGO_PKG_VERSION"),
             files: &self.files,
             failed,
-            redacted: "data of Secrets, and values that are called like secrets, in objects, texts and logs",
+            redacted: "data of Secrets, and what is a secret by its name, its form or its shape, in objects, texts and logs",
         };
         let text = serde_json::to_vec_pretty(&manifest).map_err(io::Error::other)?;
         self.put("manifest.json", &text)?;
@@ -74,9 +75,43 @@ impl<W: Write> Archive<W> {
     }
 }
 
+/// Names come from a cluster: none leads out of the folder, whatever that says.
+fn within(path: &str) -> String {
+    let parts = path.split('/').map(|part| match part {
+        "" | "." | ".." => "_".to_owned(),
+        part => part.replace(['\\', '\0'], "_"),
+    });
+    parts.collect::<Vec<_>>().join("/")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_name_that_leads_out_stays_within_and_the_rest_is_written() {
+        let mut bytes = Vec::new();
+        let mut archive = Archive::new(&mut bytes, "bundle", 0);
+        for path in ["logs/../../x.log", "/etc/passwd", "logs/./..\\x"] {
+            archive.add(path, b"x").unwrap();
+        }
+        archive.finish("now", &[]).unwrap();
+        let mut archive = tar::Archive::new(flate2::read::GzDecoder::new(bytes.as_slice()));
+        let names: Vec<String> = archive
+            .entries()
+            .unwrap()
+            .map(|entry| entry.unwrap().path().unwrap().display().to_string())
+            .collect();
+        assert_eq!(
+            names,
+            [
+                "bundle/logs/_/_/x.log",
+                "bundle/_/etc/passwd",
+                "bundle/logs/_/.._x",
+                "bundle/manifest.json"
+            ]
+        );
+    }
 
     #[test]
     fn tar_reads_it_and_the_digests_of_the_manifest_are_those_of_the_files() {

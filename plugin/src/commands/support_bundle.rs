@@ -1,16 +1,17 @@
 //! `support-bundle`: what a person who helps needs of a cluster, in one archive without secrets.
 
-use std::fs::OpenOptions;
 use std::io::BufWriter;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueHint};
 use k8s_openapi::jiff::Timestamp;
 use serde_json::Value;
+use tokio::signal::unix::{SignalKind, signal};
 
 use crate::bundle::archive::Archive;
 use crate::bundle::collect::{self, Collected};
+use crate::bundle::destination::{Destination, DestinationError};
 use crate::bundle::plan::{self, Task};
 use crate::bundle::redact;
 use crate::bundle::report::{Failed, SupportBundle};
@@ -32,8 +33,8 @@ Examples:
   # What would be asked for
   kubectl opensdn support-bundle --dry-run
 
-Data of Secrets is left out, and values that are called like secrets are replaced in objects, texts and
-logs. Look at what is in it before you send it: a secret that is called by another name is not known.
+Data of Secrets is left out, and what is a secret by its name, its form or its shape is replaced in objects,
+texts and logs. Look at what is in it before you send it: a secret that is none of these is not known.
 
 Exit codes: 0 all is in it, 1 something could not be had (the archive is written), 2 it cannot be
 written, 3 the cluster cannot be asked.";
@@ -90,20 +91,22 @@ impl SupportBundleCommand {
         let now = Timestamp::now();
         let name = format!("opensdn-support-{}", now.strftime("%Y%m%d-%H%M%S"));
         let path = self.out.clone().unwrap_or_else(|| PathBuf::from(format!("{name}.tar.gz")));
-        let file = create(&path)?;
-        let unwritable = |error: std::io::Error| unwritable(&path, &error);
+        let destination = Destination::open(&path).map_err(unwritable)?;
+        let lost = |source| unwritable(DestinationError::Write { path: path.clone(), source });
         let seconds = u64::try_from(now.as_second()).unwrap_or_default();
-        let mut archive = Archive::new(BufWriter::new(file), &name, seconds);
+        let mut archive = Archive::new(BufWriter::new(destination.file()), &name, seconds);
         let mut failed = Vec::new();
         ui.progress(&format!("asking {server} for {} lists", lists.len()));
-        for (file, content) in runtime.block_on(Box::pin(self.collect(&asker, lists, &server))) {
+        let collected = Box::pin(unless_interrupted(self.collect(&asker, lists, &server)));
+        for (file, content) in runtime.block_on(collected)? {
             match content {
-                Ok(Some(content)) => archive.add(&file, &content).map_err(unwritable)?,
+                Ok(Some(content)) => archive.add(&file, &content).map_err(lost)?,
                 Ok(None) => {}
                 Err(why) => failed.push(Failed { path: file, why: redact::text(&why) }),
             }
         }
-        let files = archive.finish(&now.to_string(), &failed).map_err(unwritable)?;
+        let files = archive.finish(&now.to_string(), &failed).map_err(lost)?;
+        destination.finish().map_err(unwritable)?;
         let archive = Some(path.display().to_string());
         let report = SupportBundle { archive, files, failed, planned: vec![] };
         let bytes: usize = report.files.iter().map(|file| file.bytes).sum();
@@ -141,17 +144,32 @@ impl SupportBundleCommand {
     }
 }
 
-/// Only for this user: it says much of a cluster, if no secret.
-fn create(path: &Path) -> Result<std::fs::File, Failure> {
-    use std::os::unix::fs::OpenOptionsExt as _;
-    let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
-    file.map_err(|error| unwritable(path, &error))
+/// What was collected; an interrupt leaves no file.
+async fn unless_interrupted<T>(work: impl Future<Output = T>) -> Result<T, Failure> {
+    let deaf = |error: std::io::Error| {
+        let message = "signals cannot be caught, and a part of an archive is left by chance";
+        Failure::new(Exit::Unreachable, "no-signals", message, "").because(&error)
+    };
+    let mut terminated = signal(SignalKind::terminate()).map_err(deaf)?;
+    let mut interrupted = signal(SignalKind::interrupt()).map_err(deaf)?;
+    tokio::select! {
+        biased;
+        _ = interrupted.recv() => {}
+        _ = terminated.recv() => {}
+        done = work => return Ok(done),
+    }
+    let message = "interrupted: nothing was written";
+    Err(Failure::new(Exit::Interrupted, "interrupted", message, "the same command starts again"))
 }
 
-fn unwritable(path: &Path, error: &std::io::Error) -> Failure {
-    let message = format!("{} cannot be written", path.display());
-    Failure::new(Exit::Usage, "unwritable-archive", message, "name another file: --out FILE")
-        .because(error)
+fn unwritable(error: DestinationError) -> Failure {
+    let hint = match &error {
+        DestinationError::Exists(_) => "remove it, or name another file: --out FILE",
+        DestinationError::Busy(_) => "wait for it, or name another file: --out FILE",
+        DestinationError::Write { .. } => "is the disk full? name another file: --out FILE",
+    };
+    let message = "the archive cannot be written";
+    Failure::new(Exit::Usage, "unwritable-archive", message, hint).because(&error)
 }
 
 /// The pods of a list that was collected.

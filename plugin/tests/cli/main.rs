@@ -3,6 +3,7 @@
 
 mod author;
 mod bounded;
+mod bundle;
 mod config;
 mod credentials;
 mod fake_api_server;
