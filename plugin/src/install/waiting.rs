@@ -53,7 +53,7 @@ impl Deadline {
             let seconds = self.timeout.as_secs();
             let message =
                 format!("failed to {doing}: the API server did not answer within --timeout, {seconds} s");
-            let hint = "it may be done all the same; the same command goes on from there, longer with --timeout 30m";
+            let hint = "it may be done all the same; the same command continues, longer with --timeout 30m";
             Failure::new(Exit::TimedOut, "timed-out", message, hint)
         })
     }
