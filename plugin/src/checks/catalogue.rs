@@ -297,7 +297,8 @@ pub(crate) static CHECKS: &[Check] = &[
         (Ports, Api, Fatal),
         "no other pod claims a port of the components on their nodes",
         "hostPort, and ports of pods on the network of the node: Calico's Felix has 9091, which is the agent's, BIRD 179, \
-         which is the control node's, Grafana often 3000, which is the web UI's.",
+         which is the control node's, Grafana often 3000, which is the web UI's. A port among those that Services are given \
+         on every node (30000 to 32767, or what the API server has set) may be taken by one of these later.",
         "kubectl get pods -A -o wide",
         Some(ports::claimed),
     ),

@@ -1,6 +1,7 @@
 //! Ports of nodes that other pods claim, by what they declare.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::RangeInclusive;
 
 use opensdn_crds::component::{COMPONENTS, Component, Open, Setting, Transport};
 use serde_json::Value;
@@ -8,7 +9,7 @@ use serde_json::Value;
 use super::report::{NodeResult, Outcome, Verdict};
 use super::world::{World, is_of_control_plane, title};
 use super::{few, number_of, roles};
-use crate::snapshot::{Read, list, name, number, text};
+use crate::snapshot::{Read, list, name, namespace, number, text};
 
 /// What listens on the network of a node without declaring it, by a part of its image: port, and what it is. Whether it
 /// does is a setting of its own that pods do not show, but for that of Calico. Not MetalLB's FRR: its bgpd is started
@@ -20,6 +21,9 @@ const UNDECLARED: [(&str, &str, i64); 3] = [
 ];
 /// Listens on port 53 of one address of the node's own. What named does beside it is not known.
 const NODE_LOCAL_DNS: &str = "k8s-dns-node-cache";
+/// The ports of nodes that Services are given, unless the API server has others.
+const NODE_PORTS: RangeInclusive<i64> = 30_000..=32_767;
+const NODE_PORTS_FLAG: &str = "--service-node-port-range=";
 
 /// A port that a component listens on.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -179,6 +183,7 @@ pub(super) fn claimed(world: &World) -> Verdict {
             }
         }
     }
+    clashes.extend(among_node_ports(&ours, pods));
     clashes.sort_by(|one, other| (&one.name, &one.message).cmp(&(&other.name, &other.message)));
     clashes.dedup();
     let outcome = Outcome::worst(clashes.iter().map(|one| one.result));
@@ -190,4 +195,41 @@ pub(super) fn claimed(world: &World) -> Verdict {
     let texts: Vec<String> =
         clashes.iter().map(|one| format!("{}: {}", one.name, one.message)).collect();
     Verdict::new(outcome, few(&texts)).on(clashes)
+}
+
+/// Ports that a Service may be given on every node, by chance or by its author: what listens there is not reached any more.
+fn among_node_ports(ours: &BTreeMap<&str, BTreeSet<Port>>, pods: &[Value]) -> Vec<NodeResult> {
+    let stated = node_ports(pods);
+    let range = stated.clone().unwrap_or(NODE_PORTS);
+    let (first, last) = (range.start(), range.end());
+    let unless = if stated.is_some() { "" } else { ", unless the API server has others" };
+    let mut found = Vec::new();
+    for (node, ports) in ours {
+        for Port { number, protocol, kind } in
+            ports.iter().filter(|one| range.contains(&one.number))
+        {
+            let message = format!(
+                "port {number}/{protocol} of {kind}: Services are given ports of {first} to {last}{unless}"
+            );
+            let result = Outcome::Warn;
+            found.push(NodeResult { name: (*node).to_owned(), result, message });
+        }
+    }
+    found
+}
+
+/// Those of the API server, where it is a pod.
+fn node_ports(pods: &[Value]) -> Option<RangeInclusive<i64>> {
+    let is_own =
+        |pod: &&Value| namespace(pod) == "kube-system" && name(pod).starts_with("kube-apiserver");
+    pods.iter().filter(is_own).find_map(|pod| {
+        let words = list(pod, "/spec/containers").flat_map(|container| {
+            list(container, "/command").chain(list(container, "/args")).filter_map(Value::as_str)
+        });
+        let range = words.filter_map(|word| word.strip_prefix(NODE_PORTS_FLAG)).last()?;
+        // `30000-32767`, or `30000+2767`.
+        let (first, other) = range.split_once(['-', '+'])?;
+        let (first, other): (i64, i64) = (first.trim().parse().ok()?, other.trim().parse().ok()?);
+        Some(first..=if range.contains('+') { first + other } else { other })
+    })
 }

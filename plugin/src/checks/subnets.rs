@@ -165,12 +165,14 @@ pub(super) fn plan(world: &World) -> Verdict {
     apart(&fabric, &pods, of_fabric);
     apart(&fabric, &services, of_fabric);
     with_nodes(world, &fabric, of_fabric);
+    with_ranges_of_nodes(world, &fabric, of_fabric);
     let link_local = planned("link-local addresses", LINK_LOCAL, true);
     for one in [&pods, &services, &fabric] {
         apart(one, &link_local, &mut wrong);
     }
     with_nodes(world, &pods, &mut wrong);
     with_nodes(world, &services, &mut wrong);
+    with_ranges_of_nodes(world, &services, &mut wrong);
     the_same(world, &services, &mut wrong);
     let shown: Vec<String> =
         pods.iter().chain(&services).map(|one| format!("{} {}", one.what, one.text)).collect();
@@ -243,6 +245,24 @@ fn with_nodes(world: &World, networks: &[Planned], wrong: &mut Vec<String>) {
         });
         wrong.extend(hit.map(|hit| {
             format!("the network {} of {} has a node in it: {hit}", one.text, one.what)
+        }));
+    }
+}
+
+/// Ranges that the controller manager has given to nodes for their pods. They may be within the network of pods, where
+/// OpenSDN gives the addresses, and may be elsewhere, where another network of pods is below it.
+fn with_ranges_of_nodes(world: &World, networks: &[Planned], wrong: &mut Vec<String>) {
+    for one in networks {
+        let hit = world.nodes.items().iter().find_map(|node| {
+            let all = list(node, "/spec/podCIDRs").filter_map(Value::as_str);
+            let mut all = all.chain([text(node, "/spec/podCIDR")]);
+            let range = all.find(|range| {
+                Network::of(range).is_some_and(|range| range.overlaps(one.network))
+            })?;
+            Some(format!("{range} of node {}", name(node)))
+        });
+        wrong.extend(hit.map(|hit| {
+            format!("the network {} of {} overlaps the range of pods {hit}", one.text, one.what)
         }));
     }
 }

@@ -85,6 +85,41 @@ fn claimed_ports() {
 }
 
 #[test]
+fn ports_that_services_may_be_given() {
+    let api_server = |flag: &str| {
+        json!({"metadata": {"name": "kube-apiserver-m1", "namespace": "kube-system"},
+            "spec": {"nodeName": "m1", "containers": [{"image": "a", "command": ["kube-apiserver", "--secure-port=6443", flag]}]}})
+    };
+    let told = |flag: &str| {
+        let pod = api_server(flag);
+        but(|world| known(&mut world.pods).push(pod))
+    };
+    let told_ours = told("--service-node-port-range=8000-9999");
+    let said = "port 9091/TCP of Vrouter: Services are given ports of 8000 to 9999";
+    assert!(verdict(&told_ours, "P202").nodes.iter().any(|one| one.message == said));
+    assert_eq!(outcome(&told_ours, "P202"), Outcome::Warn);
+    let from_there = told("--service-node-port-range=9091+1");
+    says(&from_there, "P202", Outcome::Warn, "Services are given ports of 9091 to 9092");
+    says(
+        &told("--service-node-port-range=30000-32767"),
+        "P202",
+        Outcome::Ok,
+        "no other pod claims",
+    );
+    // Of a cluster whose API server is no pod the default is taken, and that is said.
+    let high = with_manager(|manager| {
+        manager["spec"]["services"]["zookeeper"]["spec"]["serviceConfiguration"]["clientPort"] =
+            json!(32_181);
+    });
+    says(
+        &high,
+        "P202",
+        Outcome::Warn,
+        "port 32181/TCP of Zookeeper: Services are given ports of 30000 to 32767, unless the API server has others",
+    );
+}
+
+#[test]
 fn the_data_plane_as_it_is_configured() {
     let with = |settings: Value| {
         with_manager(|manager| {
@@ -219,6 +254,27 @@ fn the_plan_of_networks() {
         "S501",
         Outcome::Uncertain,
         "nodes may not be read",
+    );
+}
+
+#[test]
+fn ranges_of_pods_that_nodes_have_may_be_within_the_network_of_pods_and_not_in_others() {
+    let range = |texts: Value| with_node(move |node| node["spec"]["podCIDRs"] = texts);
+    let within = range(json!(["10.33.4.0/24", "fd00:1::/64"]));
+    says(&within, "S501", Outcome::Ok, "pods 10.32.0.0/12");
+    let elsewhere = range(json!(["10.200.4.0/24"]));
+    says(&elsewhere, "S501", Outcome::Ok, "pods 10.32.0.0/12");
+    says(
+        &range(json!(["10.100.4.0/24"])),
+        "S501",
+        Outcome::Fail,
+        "the network 10.96.0.0/12 of Services overlaps the range of pods 10.100.4.0/24 of node m1",
+    );
+    says(
+        &range(json!(["10.64.4.0/24"])),
+        "S501",
+        Outcome::Warn,
+        "of the fabric overlaps the range",
     );
 }
 
