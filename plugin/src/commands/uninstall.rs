@@ -46,6 +46,19 @@ pub(crate) struct Uninstall {
     /// Delete the CRDs, and with them every custom resource of OpenSDN, and the namespaces of components.
     #[arg(long)]
     purge: bool,
+    /// Leave what runs, with its custom resources. Without --purge it is so in any case.
+    #[arg(long, conflicts_with = "purge")]
+    orphan: bool,
+    /// Keep the CRDs. Without --purge it is so in any case.
+    #[arg(
+        long,
+        value_name = "YES",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "true",
+        conflicts_with = "purge"
+    )]
+    keep_crds: Option<bool>,
     /// The name of the cluster, which --purge asks for.
     #[arg(long, value_name = "NAME", requires = "purge")]
     confirm: Option<String>,
@@ -113,6 +126,11 @@ impl Uninstall {
         if self.dry_run == DryRun::Client {
             let message = "--dry-run=client: what is removed is known by the cluster alone";
             return Err(Failure::usage(message, "use --dry-run=server"));
+        }
+        if self.keep_crds == Some(false) {
+            let message =
+                "--keep-crds=false: with the CRDs every custom resource goes, and what runs by it";
+            return Err(Failure::usage(message, "if that is meant: --purge"));
         }
         Runtime::start(global)?.block_on(self.uninstall(global, ui))
     }

@@ -104,6 +104,7 @@ impl Removal {
             inventory.is_some() || !removal.stages.is_empty() || !removal.kept.is_empty();
         removal.look_at_configurations(requests, is_there).await?;
         removal.look_at_custom_resources(requests, &definitions).await?;
+        removal.keep_namespaces_with_data();
         if is_there {
             removal.look_at_what_is_left(requests, &values.operator.namespace).await?;
         }
@@ -148,6 +149,24 @@ impl Removal {
         self.custom_resources =
             all.filter(|stored| !removed.contains(&ObjectKey::of(stored))).collect();
         Ok(())
+    }
+
+    /// A namespace of our own programs goes, and all in it: not where a user has custom resources there.
+    fn keep_namespaces_with_data(&mut self) {
+        if self.data == Some(Data::Purge) {
+            return;
+        }
+        let of_data: Vec<Option<String>> =
+            self.custom_resources.iter().map(|one| ObjectKey::of(one).namespace).collect();
+        let namespaces = self.stages.remove(&Stage::Namespaces).unwrap_or_default();
+        for stored in namespaces {
+            let key = ObjectKey::of(&stored);
+            if of_data.contains(&Some(key.name.clone())) {
+                self.keep(key, Kept::Data);
+            } else {
+                self.stages.entry(Stage::Namespaces).or_default().push(stored);
+            }
+        }
     }
 
     /// In namespaces that stay.

@@ -7,6 +7,7 @@ use opensdn_testing::Outcome;
 use opensdn_testing::eventually::eventually;
 use opensdn_testing::kubectl::{kubectl, read, send};
 use opensdn_testing::sandbox::Sandbox;
+use opensdn_testing::written_cluster::manager;
 use serde_json::{Value, json};
 
 use super::{Plugin, killed_at};
@@ -74,6 +75,50 @@ async fn a_namespace_that_was_there_before_stays_wherever_the_installation_was_k
     let namespace = read(&sandbox, &["namespace", NAMESPACE]).await?;
     let labels = namespace["metadata"]["labels"].to_string();
     assert!(!labels.contains("applyset"), "it has no label of ours: {labels}");
+    Ok(())
+}
+
+/// A Manager in this namespace, and what runs by it.
+async fn running(sandbox: &Sandbox, namespace: &str) -> Outcome {
+    let mut object = manager(&["Redis"]);
+    object["metadata"]["namespace"] = json!(namespace);
+    let made = async || send(sandbox, &["create"], &object).await.is_ok_and(|said| said.ok);
+    eventually("its kind is served", made).await;
+    let stored = read(sandbox, &["-n", namespace, "managers.tf.tungsten.io", "cluster1"]).await?;
+    let owner = json!({"apiVersion": "tf.tungsten.io/v1alpha1", "kind": "Manager", "name": "cluster1", "controller": true,
+        "uid": stored["metadata"]["uid"]});
+    let labels = json!({"a": "b"});
+    let set = json!({"apiVersion": "apps/v1", "kind": "StatefulSet",
+        "metadata": {"name": "redis1", "namespace": namespace, "ownerReferences": [owner]},
+        "spec": {"serviceName": "a", "replicas": 0, "selector": {"matchLabels": labels},
+            "template": {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "a", "image": "a"}]}}}});
+    send(sandbox, &["create"], &set).await?.success();
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn without_purge_what_runs_stays_also_in_the_namespace_of_the_webhook() -> Outcome {
+    let sandbox = Sandbox::start().await?;
+    let plugin = Plugin::of(&sandbox)?;
+    plugin.run(INSTALL).await?.ended(0);
+    for namespace in ["tf", NAMESPACE] {
+        running(&sandbox, namespace).await?;
+    }
+    plugin.run("uninstall --orphan --purge --yes").await?.ended(2);
+    plugin.run("uninstall --keep-crds=false --yes").await?.ended(2).with(&["--purge"]);
+    let said = plugin.run("uninstall --orphan --keep-crds --yes").await?.ended(0);
+    said.with(&["keeps    Namespace/opensdn-system: has data"]);
+    for namespace in ["tf", NAMESPACE] {
+        stays(&sandbox, namespace, "managers.tf.tungsten.io", "cluster1").await?;
+        stays(&sandbox, namespace, "statefulset", "redis1").await?;
+    }
+    for gone in [
+        ["-n", NAMESPACE, "get", "deployment", webhook::NAME],
+        ["-n", NAMESPACE, "get", "configmap", INVENTORY],
+    ] {
+        kubectl(&sandbox, &gone).await?.refused(&["not found"]);
+    }
+    kubectl(&sandbox, &["get", "namespace", "opensdn-operator"]).await?.refused(&["not found"]);
     Ok(())
 }
 
