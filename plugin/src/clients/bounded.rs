@@ -151,21 +151,27 @@ impl Call {
         head: Parts,
         body: Bytes,
     ) -> Result<Response<BoundedBody>, BoxError> {
-        let mut tries = 0;
+        let (mut tries, mut busy) = (0, None);
         loop {
             let request = Request::from_parts(head.clone(), Body::from(body.to_vec()));
-            let answer = self.in_time(client.send(request)).await??;
+            let answer = match self.in_time(client.send(request)).await {
+                Ok(answer) => answer?,
+                // That it was busy until now says more.
+                Err(silent) => return Err(busy.unwrap_or(silent).into()),
+            };
             if !self.is_busy(answer.status()) {
                 return Ok(answer.map(|body| self.bounded(body)));
             }
             let delay = delay(&answer, tries);
+            let said = self.busy(answer, delay).await;
             let is_over = match self.end() {
                 Some(end) => end.saturating_duration_since(Instant::now()) <= delay,
                 None => tries + 1 >= TRIES,
             };
             if is_over {
-                return Err(self.busy(answer, delay).await.into());
+                return Err(said.into());
             }
+            busy = Some(said);
             tries += 1;
             sleep(delay).await;
         }
