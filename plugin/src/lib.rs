@@ -32,6 +32,7 @@ mod policy;
 mod probe;
 mod runtime;
 mod schemas;
+mod signals;
 mod snapshot;
 mod status;
 mod ui;

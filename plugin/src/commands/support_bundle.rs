@@ -7,7 +7,6 @@ use std::time::Duration;
 use clap::{Args, ValueHint};
 use k8s_openapi::jiff::Timestamp;
 use serde_json::Value;
-use tokio::signal::unix::{SignalKind, signal};
 
 use crate::bundle::archive::Archive;
 use crate::bundle::collect::{self, Collected};
@@ -20,6 +19,7 @@ use crate::clients::AsksCluster;
 use crate::exit::{Exit, Failure};
 use crate::output::{Answer, Output};
 use crate::runtime::Runtime;
+use crate::signals::Signals;
 use crate::snapshot::ask::Asker;
 use crate::snapshot::places::Places;
 use crate::ui::Ui;
@@ -146,16 +146,13 @@ impl SupportBundleCommand {
 
 /// What was collected; an interrupt leaves no file.
 async fn unless_interrupted<T>(work: impl Future<Output = T>) -> Result<T, Failure> {
-    let deaf = |error: std::io::Error| {
+    let mut signals = Signals::install().map_err(|error| {
         let message = "signals cannot be caught, and a part of an archive is left by chance";
         Failure::new(Exit::Unreachable, "no-signals", message, "").because(&error)
-    };
-    let mut terminated = signal(SignalKind::terminate()).map_err(deaf)?;
-    let mut interrupted = signal(SignalKind::interrupt()).map_err(deaf)?;
+    })?;
     tokio::select! {
         biased;
-        _ = interrupted.recv() => {}
-        _ = terminated.recv() => {}
+        () = signals.next() => {}
         done = work => return Ok(done),
     }
     let message = "interrupted: nothing was written";

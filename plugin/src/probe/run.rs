@@ -9,7 +9,6 @@ use futures::stream::FuturesUnordered;
 use k8s_openapi::jiff::Timestamp;
 use kube::Client;
 use opensdn_node_probe::Wanted;
-use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::{Instant, sleep, timeout};
 
 use super::answer::{self, Unread};
@@ -18,6 +17,7 @@ use super::requests::{Left, Requests};
 use super::waiting::{Stage, node_of, stage};
 use super::{Answer, Answers};
 use crate::exit::{Exit, Failure};
+use crate::signals::Signals;
 use crate::snapshot::{Read, name};
 use crate::ui::Ui;
 
@@ -53,7 +53,11 @@ impl Run {
         if let Some(why) = requests.missing_right(&name).await {
             return Ok(self.none(&why));
         }
-        let mut signals = Signals::install()?;
+        let mut signals = Signals::install().map_err(|error| {
+            let message = "signals cannot be caught, and nothing is left behind by chance";
+            Failure::new(Exit::Unreachable, "no-signals", message, "check without --probe")
+                .because(&error)
+        })?;
         self.remove_leftovers(&requests, ui).await;
         let object = namespace(&name, self.now.as_second());
         // Not to be interrupted: what was not answered may have been made.
@@ -256,35 +260,6 @@ async fn remove(requests: &Requests, namespace: &str) -> Option<String> {
             // An API server that is away for a moment is asked again.
             Err(why) if Instant::now() >= end => return Some(why),
             Ok(Left::Namespace) | Err(_) => sleep(POLL_INTERVAL).await,
-        }
-    }
-}
-
-/// SIGINT and SIGTERM.
-struct Signals {
-    interrupt: Signal,
-    terminate: Signal,
-}
-
-impl Signals {
-    fn install() -> Result<Self, Failure> {
-        let of = |kind: SignalKind| {
-            signal(kind).map_err(|error| {
-                let message = "signals cannot be caught, and nothing is left behind by chance";
-                Failure::new(Exit::Unreachable, "no-signals", message, "check without --probe")
-                    .because(&error)
-            })
-        };
-        Ok(Self {
-            interrupt: of(SignalKind::interrupt())?,
-            terminate: of(SignalKind::terminate())?,
-        })
-    }
-
-    async fn next(&mut self) {
-        tokio::select! {
-            _ = self.interrupt.recv() => {}
-            _ = self.terminate.recv() => {}
         }
     }
 }
