@@ -4,7 +4,6 @@
 
 pub(crate) mod archive;
 pub(crate) mod collect;
-pub(crate) mod destination;
 pub(crate) mod plan;
 pub(crate) mod redact;
 pub(crate) mod report;

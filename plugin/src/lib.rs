@@ -27,6 +27,7 @@ mod logs;
 mod oci;
 mod output;
 mod parse;
+mod part_file;
 mod plugins;
 mod policy;
 mod probe;

@@ -53,7 +53,7 @@ impl<W: Write> Archive<W> {
         header.set_size(content.len() as u64);
         header.set_mode(0o600);
         header.set_mtime(self.time);
-        self.out.append_data(&mut header, format!("{}/{}", self.folder, within(path)), content)
+        self.out.append_data(&mut header, format!("{}/{path}", self.folder), content)
     }
 
     /// Ends it with the manifest; what is in it.

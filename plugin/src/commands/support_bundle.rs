@@ -10,7 +10,6 @@ use serde_json::Value;
 
 use crate::bundle::archive::Archive;
 use crate::bundle::collect::{self, Collected};
-use crate::bundle::destination::{Destination, DestinationError};
 use crate::bundle::plan::{self, Task};
 use crate::bundle::redact;
 use crate::bundle::report::{Failed, SupportBundle};
@@ -18,6 +17,7 @@ use crate::cli::Global;
 use crate::clients::AsksCluster;
 use crate::exit::{Exit, Failure};
 use crate::output::{Answer, Output};
+use crate::part_file::{PartFile, PartFileError};
 use crate::runtime::Runtime;
 use crate::signals::Signals;
 use crate::snapshot::ask::Asker;
@@ -91,22 +91,22 @@ impl SupportBundleCommand {
         let now = Timestamp::now();
         let name = format!("opensdn-support-{}", now.strftime("%Y%m%d-%H%M%S"));
         let path = self.out.clone().unwrap_or_else(|| PathBuf::from(format!("{name}.tar.gz")));
-        let destination = Destination::open(&path).map_err(unwritable)?;
-        let lost = |source| unwritable(DestinationError::Write { path: path.clone(), source });
+        let file = PartFile::begin(&path).map_err(unwritable)?;
+        let lost = |source| unwritable(file.unwritable(source));
         let seconds = u64::try_from(now.as_second()).unwrap_or_default();
-        let mut archive = Archive::new(BufWriter::new(destination.file()), &name, seconds);
+        let mut archive = Archive::new(BufWriter::new(file.file()), &name, seconds);
         let mut failed = Vec::new();
         ui.progress(&format!("asking {server} for {} lists", lists.len()));
         let collected = Box::pin(unless_interrupted(self.collect(&asker, lists, &server)));
-        for (file, content) in runtime.block_on(collected)? {
+        for (name, content) in runtime.block_on(collected)? {
             match content {
-                Ok(Some(content)) => archive.add(&file, &content).map_err(lost)?,
+                Ok(Some(content)) => archive.add(&name, &content).map_err(lost)?,
                 Ok(None) => {}
-                Err(why) => failed.push(Failed { path: file, why: redact::text(&why) }),
+                Err(why) => failed.push(Failed { path: name, why: redact::text(&why) }),
             }
         }
         let files = archive.finish(&now.to_string(), &failed).map_err(lost)?;
-        destination.finish().map_err(unwritable)?;
+        file.finish().map_err(unwritable)?;
         let archive = Some(path.display().to_string());
         let report = SupportBundle { archive, files, failed, planned: vec![] };
         let bytes: usize = report.files.iter().map(|file| file.bytes).sum();
@@ -159,11 +159,11 @@ async fn unless_interrupted<T>(work: impl Future<Output = T>) -> Result<T, Failu
     Err(Failure::new(Exit::Interrupted, "interrupted", message, "the same command starts again"))
 }
 
-fn unwritable(error: DestinationError) -> Failure {
+fn unwritable(error: PartFileError) -> Failure {
     let hint = match &error {
-        DestinationError::Exists(_) => "remove it, or name another file: --out FILE",
-        DestinationError::Busy(_) => "wait for it, or name another file: --out FILE",
-        DestinationError::Write { .. } => "is the disk full? name another file: --out FILE",
+        PartFileError::Exists(_) => "remove it, or name another file: --out FILE",
+        PartFileError::Busy(_) => "wait for it, or name another file: --out FILE",
+        PartFileError::Write { .. } => "is the disk full? name another file: --out FILE",
     };
     let message = "the archive cannot be written";
     Failure::new(Exit::Usage, "unwritable-archive", message, hint).because(&error)

@@ -2,7 +2,7 @@
 //! ended has left is taken up. It is read where it is: nothing of it is ever unpacked.
 
 use std::collections::BTreeMap;
-use std::fs::{File, TryLockError};
+use std::fs::File;
 use std::io::{self, Seek as _, SeekFrom, Write as _};
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use super::digest::{Check, Digest};
 use super::error::Error;
+use crate::part_file::PartFile;
 
 const BLOCK: u64 = 512;
 /// Bytes that are read at once.
@@ -177,11 +178,9 @@ impl Archive {
     }
 }
 
-/// An archive that is being written: `FILE.part` until it is whole.
+/// An archive that is being written.
 pub(crate) struct Part {
-    path: PathBuf,
-    part: PathBuf,
-    file: File,
+    file: PartFile,
     blobs: BTreeMap<Digest, u64>,
     /// Until here it is good.
     end: u64,
@@ -193,30 +192,18 @@ impl Part {
     /// # Errors
     /// The file is there already, another run writes it, or the folder may not be written to.
     pub(crate) fn open(path: &Path) -> Result<Self, Error> {
-        if path.symlink_metadata().is_ok() {
-            return Err(Error::Exists { path: path.to_owned() });
-        }
-        let mut part = path.as_os_str().to_owned();
-        part.push(".part");
-        let part = PathBuf::from(part);
-        let unwritable = |source| Error::Write { path: part.clone(), source };
-        let file = File::options().read(true).write(true).create(true).truncate(false).open(&part);
-        let file = file.map_err(unwritable)?;
-        match file.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => return Err(Error::Busy { path: part }),
-            Err(TryLockError::Error(source)) => return Err(unwritable(source)),
-        }
+        let file = PartFile::resume(path)?;
         let (mut blobs, mut end) = (BTreeMap::new(), 0);
-        for (name, span) in files(&file).0 {
+        for (name, span) in files(file.file()).0 {
             let Some(digest) = blob_of(&name) else { break };
-            if span.offset != end + BLOCK || verified(&file, span, digest, span.size).is_err() {
+            if span.offset != end + BLOCK || verified(file.file(), span, digest, span.size).is_err()
+            {
                 break;
             }
             blobs.insert(digest, span.size);
             end = span.offset + span.size.next_multiple_of(BLOCK);
         }
-        let mut this = Self { path: path.to_owned(), part: part.clone(), file, blobs, end };
+        let this = Self { file, blobs, end };
         this.back()?;
         Ok(this)
     }
@@ -226,16 +213,16 @@ impl Part {
     }
 
     fn unwritable(&self, source: io::Error) -> Error {
-        Error::Write { path: self.part.clone(), source }
+        self.file.unwritable(source).into()
     }
 
     /// Begins a blob.
-    pub(super) fn begin(&mut self, digest: Digest, size: u64) -> Result<(), Error> {
+    pub(super) fn begin(&self, digest: Digest, size: u64) -> Result<(), Error> {
         let name = format!("{BLOBS}{}", digest.hex());
         self.header(&name, size).map_err(|error| self.unwritable(error))
     }
 
-    fn header(&mut self, name: &str, size: u64) -> io::Result<()> {
+    fn header(&self, name: &str, size: u64) -> io::Result<()> {
         let mut header = tar::Header::new_ustar();
         header.set_path(name)?;
         header.set_size(size);
@@ -245,12 +232,12 @@ impl Part {
         header.set_gid(0);
         header.set_entry_type(tar::EntryType::Regular);
         header.set_cksum();
-        self.file.write_all(header.as_bytes())
+        self.file.file().write_all(header.as_bytes())
     }
 
     /// Writes the next piece of it.
-    pub(super) fn write(&mut self, piece: &[u8]) -> Result<(), Error> {
-        self.file.write_all(piece).map_err(|error| self.unwritable(error))
+    pub(super) fn write(&self, piece: &[u8]) -> Result<(), Error> {
+        self.file.file().write_all(piece).map_err(|error| self.unwritable(error))
     }
 
     /// Ends it: from here on it stays.
@@ -261,33 +248,31 @@ impl Part {
         Ok(())
     }
 
-    fn pad(&mut self, size: u64) -> io::Result<()> {
+    fn pad(&self, size: u64) -> io::Result<()> {
         let rest = usize::try_from(size.next_multiple_of(BLOCK) - size).unwrap_or_default();
-        self.file.write_all(&vec![0; rest])
+        self.file.file().write_all(&vec![0; rest])
     }
 
     /// Forgets what was begun.
-    pub(super) fn back(&mut self) -> Result<(), Error> {
-        let cut = self.file.set_len(self.end);
-        let cut = cut.and_then(|()| self.file.seek(SeekFrom::Start(self.end)));
+    pub(super) fn back(&self) -> Result<(), Error> {
+        let cut = self.file.file().set_len(self.end);
+        let cut = cut.and_then(|()| self.file.file().seek(SeekFrom::Start(self.end)));
         cut.map(|_| ()).map_err(|error| self.unwritable(error))
     }
 
     /// Adds the files that say what is in it, and puts it into its place.
-    pub(super) fn finish(mut self, last: &[(&str, Vec<u8>)]) -> Result<(), Error> {
-        let written = self.write_last(last);
-        written.map_err(|error| self.unwritable(error))
+    pub(super) fn finish(self, last: &[(&str, Vec<u8>)]) -> Result<(), Error> {
+        self.write_last(last).map_err(|error| self.unwritable(error))?;
+        Ok(self.file.finish()?)
     }
 
-    fn write_last(&mut self, last: &[(&str, Vec<u8>)]) -> io::Result<()> {
+    fn write_last(&self, last: &[(&str, Vec<u8>)]) -> io::Result<()> {
         for (name, content) in last {
             self.header(name, content.len() as u64)?;
-            self.file.write_all(content)?;
+            self.file.file().write_all(content)?;
             self.pad(content.len() as u64)?;
         }
-        self.file.write_all(&[0; 1024])?;
-        self.file.sync_all()?;
-        std::fs::rename(&self.part, &self.path)
+        self.file.file().write_all(&[0; 1024])
     }
 }
 

@@ -4,6 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use crate::exit::{Exit, Failure};
+use crate::part_file::PartFileError;
 
 /// Why.
 #[derive(Debug, thiserror::Error)]
@@ -49,6 +50,16 @@ impl Error {
                 status.is_server_error() || *status == http::StatusCode::TOO_MANY_REQUESTS
             }
             _ => false,
+        }
+    }
+}
+
+impl From<PartFileError> for Error {
+    fn from(error: PartFileError) -> Self {
+        match error {
+            PartFileError::Exists(path) => Self::Exists { path },
+            PartFileError::Busy(path) => Self::Busy { path },
+            PartFileError::Write { path, source } => Self::Write { path, source },
         }
     }
 }
