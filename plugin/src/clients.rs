@@ -12,6 +12,7 @@ use crate::exit::{Exit, Failure};
 use bounded::{Limit, bounded};
 use unanswered::causes;
 pub use unanswered::unanswered;
+pub(crate) use unanswered::why;
 
 /// A connection, also one for an answer that may go on without end, takes no longer. More than other calls may take,
 /// whose own limit says more.

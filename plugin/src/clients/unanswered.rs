@@ -39,6 +39,11 @@ pub fn unanswered(doing: &str, error: &kube::Error) -> Failure {
     Failure { causes: causes(error), ..failure }
 }
 
+/// Why a cluster did not answer, in one line that begins with nothing of what was asked.
+pub(crate) fn why(error: &kube::Error) -> String {
+    causes(error).join(": ")
+}
+
 /// What led to it, for people.
 pub(super) fn causes(error: &kube::Error) -> Vec<String> {
     if let kube::Error::Api(status) = error
@@ -70,16 +75,20 @@ fn plugin_failed(out: &std::process::Output) -> String {
     }
 }
 
+/// The error and what led to it.
+fn chain(error: &kube::Error) -> impl Iterator<Item = &(dyn std::error::Error + 'static)> {
+    let first: &(dyn std::error::Error + 'static) = error;
+    std::iter::successors(Some(first), |error| error.source())
+}
+
 /// The first cause of this type.
 fn find<E: std::error::Error + 'static>(error: &kube::Error) -> Option<&E> {
-    let first: Option<&(dyn std::error::Error + 'static)> = Some(error);
-    std::iter::successors(first, |error| error.source()).find_map(|error| error.downcast_ref())
+    chain(error).find_map(|error| error.downcast_ref())
 }
 
 /// Whether a time limit ended the call: of connecting or TLS.
 fn is_timeout(error: &kube::Error) -> bool {
-    let first: Option<&(dyn std::error::Error + 'static)> = Some(error);
-    std::iter::successors(first, |error| error.source()).any(|error| {
+    chain(error).any(|error| {
         let of_io = error.downcast_ref::<std::io::Error>();
         error.is::<tokio::time::error::Elapsed>()
             || of_io.is_some_and(|error| error.kind() == std::io::ErrorKind::TimedOut)

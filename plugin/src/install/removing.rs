@@ -1,7 +1,7 @@
 //! The steps of a removal. Every object is read before, and deleted only if it has our label, and only as the one that was
 //! read. What is gone already is passed over, so that the same command takes up what another run has left.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use kube::api::{ApiResource, GroupVersionKind};
@@ -156,12 +156,12 @@ impl Removal {
         if self.data == Some(Data::Purge) {
             return;
         }
-        let of_data: Vec<Option<String>> =
-            self.custom_resources.iter().map(|one| ObjectKey::of(one).namespace).collect();
+        let of_data: BTreeSet<String> =
+            self.custom_resources.iter().filter_map(|one| ObjectKey::of(one).namespace).collect();
         let namespaces = self.stages.remove(&Stage::Namespaces).unwrap_or_default();
         for stored in namespaces {
             let key = ObjectKey::of(&stored);
-            if of_data.contains(&Some(key.name.clone())) {
+            if of_data.contains(&key.name) {
                 self.keep(key, Kept::Data);
             } else {
                 self.stages.entry(Stage::Namespaces).or_default().push(stored);

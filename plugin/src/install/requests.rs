@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::object::{MANAGER, ObjectKey};
 use super::plan::DryRun;
-use crate::clients::{is_absent, unanswered};
+use crate::clients::{is_absent, unanswered, why};
 use crate::exit::Failure;
 
 /// A cluster.
@@ -110,28 +110,25 @@ impl Requests {
     /// # Errors
     /// The cluster does not answer, or not this user.
     pub(crate) async fn dry_run(&self, object: &Value, force: bool) -> Result<DryRun, Failure> {
+        let doing = format!("apply {}", ObjectKey::of(object));
         match self.apply(object, force, Apply::DryRun).await {
             Ok(stored) => Ok(DryRun::Stored(stored)),
             Err(kube::Error::Api(status)) if status.code == 409 => {
                 let fields = conflicts(&status);
                 match self.apply(object, true, Apply::DryRun).await {
                     Ok(forced) => Ok(DryRun::Conflicts { fields, forced }),
-                    Err(error @ kube::Error::Api(_)) => {
-                        Ok(DryRun::Refused(unanswered("ask", &error).causes.join(": ")))
-                    }
-                    Err(error) => {
-                        Err(unanswered(&format!("apply {}", ObjectKey::of(object)), &error))
-                    }
+                    Err(error @ kube::Error::Api(_)) => Ok(DryRun::Refused(why(&error))),
+                    Err(error) => Err(unanswered(&doing, &error)),
                 }
             }
             Err(error @ kube::Error::Api(_)) => {
-                let failure = unanswered(&format!("apply {}", ObjectKey::of(object)), &error);
+                let failure = unanswered(&doing, &error);
                 match failure.code {
                     "unauthenticated" | "forbidden" => Err(failure),
                     _ => Ok(DryRun::Refused(failure.causes.join(": "))),
                 }
             }
-            Err(error) => Err(unanswered(&format!("apply {}", ObjectKey::of(object)), &error)),
+            Err(error) => Err(unanswered(&doing, &error)),
         }
     }
 

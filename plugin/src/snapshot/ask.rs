@@ -9,7 +9,7 @@ use kube::{Client, Error};
 use serde_json::Value;
 
 use super::Read;
-use crate::clients::{is_absent, unanswered};
+use crate::clients::{is_absent, unanswered, why};
 use crate::exit::Failure;
 use crate::install::object::MANAGER;
 
@@ -88,10 +88,7 @@ impl Asker {
     /// What the API server says, in words.
     pub(crate) async fn text(&self, path: &str) -> Result<String, String> {
         let request = Request::get(path).body(Vec::new()).map_err(|error| error.to_string())?;
-        self.client.request_text(request).await.map_err(|error| {
-            let Failure { causes, .. } = unanswered("ask", &error);
-            causes.join(": ")
-        })
+        self.client.request_text(request).await.map_err(|error| why(&error))
     }
 
     /// The lines of a text as they come; else why there are none.
@@ -100,10 +97,7 @@ impl Asker {
     /// What the API server says, in words.
     pub(crate) async fn lines(&self, path: &str) -> Result<impl AsyncBufRead + use<>, String> {
         let request = Request::get(path).body(Vec::new()).map_err(|error| error.to_string())?;
-        self.client.request_stream(request).await.map_err(|error| {
-            let Failure { causes, .. } = unanswered("ask", &error);
-            causes.join(": ")
-        })
+        self.client.request_stream(request).await.map_err(|error| why(&error))
     }
 
     /// Changes an object by a merge patch.
@@ -131,10 +125,7 @@ impl Asker {
         match self.client.request::<Value>(request).await {
             Ok(value) => Read::Known(value),
             Err(Error::Api(status)) if is_absent(&status) => Read::Absent,
-            Err(error) => {
-                let Failure { causes, .. } = unanswered("ask", &error);
-                Read::Unknown(causes.join(": "))
-            }
+            Err(error) => Read::Unknown(why(&error)),
         }
     }
 }

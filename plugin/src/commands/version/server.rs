@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::cli::Global;
-use crate::clients::unanswered;
+use crate::clients::{unanswered, why};
 use crate::exit::Failure;
 use crate::runtime::Runtime;
 use crate::ui::Ui;
@@ -92,7 +92,7 @@ async fn webhook(client: kube::Client, namespace: &str) -> Webhook {
                 wanted: spec.replicas.unwrap_or(1),
             }
         }
-        Err(error) => Webhook::Unknown { reason: unanswered("ask", &error).causes.join(": ") },
+        Err(error) => Webhook::Unknown { reason: why(&error) },
     }
 }
 
