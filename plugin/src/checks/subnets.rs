@@ -236,35 +236,35 @@ fn apart(ones: &[Planned], others: &[Planned], wrong: &mut Vec<String>) {
 }
 
 fn with_nodes(world: &World, networks: &[Planned], wrong: &mut Vec<String>) {
-    for one in networks {
-        let mut nodes = world.nodes.items().iter();
-        let hit = nodes.find_map(|node| {
-            let address =
-                addresses_of(node).into_iter().find(|address| one.network.has(*address))?;
-            Some(format!("node {} has {address}", name(node)))
-        });
-        wrong.extend(hit.map(|hit| {
-            format!("the network {} of {} has a node in it: {hit}", one.text, one.what)
-        }));
-    }
+    with_first_node(world, networks, wrong, |one, node| {
+        let address = addresses_of(node).into_iter().find(|address| one.network.has(*address))?;
+        let hit = format!("node {} has {address}", name(node));
+        Some(format!("the network {} of {} has a node in it: {hit}", one.text, one.what))
+    });
 }
 
 /// Ranges that the controller manager has given to nodes for their pods. They may be within the network of pods, where
 /// OpenSDN gives the addresses, and may be elsewhere, where another network of pods is below it.
 fn with_ranges_of_nodes(world: &World, networks: &[Planned], wrong: &mut Vec<String>) {
-    for one in networks {
-        let hit = world.nodes.items().iter().find_map(|node| {
-            let all = list(node, "/spec/podCIDRs").filter_map(Value::as_str);
-            let mut all = all.chain([text(node, "/spec/podCIDR")]);
-            let range = all.find(|range| {
-                Network::of(range).is_some_and(|range| range.overlaps(one.network))
-            })?;
-            Some(format!("{range} of node {}", name(node)))
-        });
-        wrong.extend(hit.map(|hit| {
-            format!("the network {} of {} overlaps the range of pods {hit}", one.text, one.what)
-        }));
-    }
+    with_first_node(world, networks, wrong, |one, node| {
+        let all = list(node, "/spec/podCIDRs").filter_map(Value::as_str);
+        let mut all = all.chain([text(node, "/spec/podCIDR")]);
+        let range =
+            all.find(|range| Network::of(range).is_some_and(|range| range.overlaps(one.network)))?;
+        let hit = format!("{range} of node {}", name(node));
+        Some(format!("the network {} of {} overlaps the range of pods {hit}", one.text, one.what))
+    });
+}
+
+/// One node stands for all that a network meets.
+fn with_first_node(
+    world: &World,
+    networks: &[Planned],
+    wrong: &mut Vec<String>,
+    says: impl Fn(&Planned, &Value) -> Option<String>,
+) {
+    let nodes = world.nodes.items();
+    wrong.extend(networks.iter().filter_map(|one| nodes.iter().find_map(|node| says(one, node))));
 }
 
 /// The network of Services is the API server's: it gives their addresses.
