@@ -8,8 +8,7 @@ use std::process::Output;
 use serde_json::json;
 
 use crate::fake_api_server::{FakeApiServer, Reply, refusal, version};
-
-const PROGRAM: &str = env!("CARGO_BIN_EXE_kubectl-opensdn");
+use crate::program;
 
 /// What was said, in one line.
 #[track_caller]
@@ -29,7 +28,7 @@ fn busy(code: u16, headers: &'static str) -> Reply {
 #[test]
 fn a_server_that_hangs_is_given_up_and_the_error_says_what_was_asked_and_how_long() {
     let server = FakeApiServer::start(|_, _| Reply::Silence);
-    let said = failed(&server.ask(PROGRAM, "version --request-timeout 1s"));
+    let said = failed(&program::ask(&server, "version --request-timeout 1s"));
     assert!(said.contains("get /version: the API server did not answer within 1 s"), "{said}");
     assert!(said.contains("to wait longer: --request-timeout"), "{said}");
 }
@@ -37,7 +36,7 @@ fn a_server_that_hangs_is_given_up_and_the_error_says_what_was_asked_and_how_lon
 #[test]
 fn an_answer_that_never_ends_is_given_up() {
     let server = FakeApiServer::start(|_, _| Reply::Trickle);
-    let said = failed(&server.ask(PROGRAM, "version --request-timeout 1s"));
+    let said = failed(&program::ask(&server, "version --request-timeout 1s"));
     assert!(said.contains("get /version: the API server did not answer within 1 s"), "{said}");
 }
 
@@ -48,7 +47,7 @@ fn a_list_that_hangs_is_unknown_with_its_name_and_the_rest_is_said() {
         "GET /api/v1/nodes" => Reply::Silence,
         _ => refusal(404, "NotFound", "not found"),
     });
-    let output = server.ask(PROGRAM, "check -o json --request-timeout 5s");
+    let output = program::ask(&server, "check -o json --request-timeout 5s");
     let report = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(report.contains("list nodes: the API server did not answer within 5 s"), "{report}");
 }
@@ -60,7 +59,7 @@ fn a_server_that_is_always_busy_is_given_up_and_its_words_are_shown() {
         0 | 1 => busy(503, ""),
         _ => Reply::Silence,
     });
-    let said = failed(&server.ask(PROGRAM, "version --request-timeout 10s"));
+    let said = failed(&program::ask(&server, "version --request-timeout 10s"));
     let expected = "get /version: the API server is busy: it answered 503 Service Unavailable";
     assert!(said.contains(expected), "{said}");
     assert!(said.contains("too many requests, come later"), "{said}");
@@ -71,7 +70,7 @@ fn a_server_that_is_always_busy_is_given_up_and_its_words_are_shown() {
 #[test]
 fn a_server_that_wants_to_be_asked_after_the_time_is_not_waited_for() {
     let server = FakeApiServer::start(|_, _| busy(429, "Retry-After: 3600"));
-    let said = failed(&server.ask(PROGRAM, "version"));
+    let said = failed(&program::ask(&server, "version"));
     assert!(said.contains("it answered 429 Too Many Requests"), "{said}");
     assert!(said.contains("wants to be asked again in 3600 s"), "{said}");
     assert_eq!(server.seen(), ["GET /version"]);
@@ -85,7 +84,7 @@ fn a_server_that_is_busy_for_a_moment_is_asked_again() {
         ("GET /version", _) => version(),
         _ => refusal(404, "NotFound", "deployments.apps \"opensdn-webhook\" not found"),
     });
-    let output = server.ask(PROGRAM, "version");
+    let output = program::ask(&server, "version");
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(said.contains("v1.35.4"), "{said}");
     let asked = server.seen().iter().filter(|one| *one == "GET /version").count();

@@ -10,8 +10,7 @@ use std::time::Duration;
 use serde_json::json;
 
 use crate::fake_api_server::{FakeApiServer, Reply, refusal, version};
-
-const PROGRAM: &str = env!("CARGO_BIN_EXE_kubectl-opensdn");
+use crate::program::{self, PROGRAM};
 
 /// A ConfigMap that does not become small when it is compressed.
 fn large() -> Reply {
@@ -46,10 +45,10 @@ fn what_is_there_is_not_written_over_and_what_a_killed_run_has_left_is_no_obstac
     let out = folder.path().join("a.tar.gz");
     fs::write(folder.path().join("a.tar.gz.part"), "left").unwrap();
     let line = format!("support-bundle --quick --out {}", out.display());
-    let output = server.ask(PROGRAM, &line);
+    let output = program::ask(&server, &line);
     assert_eq!(names(folder.path()), ["a.tar.gz"], "{output:?}");
     let written = fs::read(&out).unwrap();
-    let output = server.ask(PROGRAM, &line);
+    let output = program::ask(&server, &line);
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(2), "{said}");
     assert!(said.contains("is there already") && said.contains("--out FILE"), "{said}");
@@ -68,10 +67,8 @@ fn a_disk_that_is_full_is_said_and_nothing_is_left_on_it() {
          code=$?; ls -A '{0}'; exit $code",
         disk.display()
     );
-    let output = Command::new("unshare")
+    let output = program::isolated("unshare")
         .args(["--map-root-user", "--mount", "sh", "-c", &script])
-        .env_clear()
-        .env("HOME", "/nonexistent")
         .env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin")
         .output();
     let Ok(output) = output else { return };
@@ -96,20 +93,8 @@ fn an_interrupt_leaves_no_file() {
     });
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("a.tar.gz").display().to_string();
-    let mut child = Command::new(PROGRAM)
-        .args([
-            "support-bundle",
-            "--out",
-            &out,
-            "--kubeconfig",
-            "/dev/null",
-            "--server",
-            &server.url(),
-        ])
+    let mut child = program::asking(&server, &format!("support-bundle --out {out}"))
         .args(["--request-timeout", "10m"])
-        .env_clear()
-        .env("HOME", "/nonexistent")
-        .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()

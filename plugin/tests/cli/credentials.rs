@@ -3,23 +3,13 @@
 #![allow(clippy::unwrap_used, reason = "a test may end here, and the line says where")]
 
 use std::fs;
-use std::process::{Command, Output, Stdio};
+use std::process::Output;
 
 use serde_json::json;
 
-const PROGRAM: &str = env!("CARGO_BIN_EXE_kubectl-opensdn");
-const SECRET: &str = "hunter2";
+use crate::program;
 
-fn run(arguments: &[&str]) -> Output {
-    Command::new(PROGRAM)
-        .args(arguments)
-        .env_clear()
-        .env("HOME", "/nonexistent")
-        .env("PATH", "/usr/bin:/bin")
-        .stdin(Stdio::null())
-        .output()
-        .unwrap()
-}
+const SECRET: &str = "hunter2";
 
 #[track_caller]
 fn said_without_secret(output: &Output) -> String {
@@ -39,7 +29,7 @@ fn a_login_in_the_address_of_the_server_is_shown_nowhere() {
         &["install", "--yes", "-v"],
     ] {
         let cluster = ["--kubeconfig", "/dev/null", "--server", &server, "--request-timeout", "5s"];
-        let output = run(&[command, &cluster[..]].concat());
+        let output = program::output(&[command, &cluster[..]].concat());
         let said = said_without_secret(&output);
         assert_eq!(output.status.code(), Some(3), "{said}");
         assert!(said.contains("127.0.0.1:1") || command.contains(&"install"), "{said}");
@@ -57,7 +47,7 @@ fn with_plugin(script: &str) -> Output {
         "contexts": [{"name": "it", "context": {"cluster": "it", "user": "it"}}],
         "users": [{"name": "it", "user": {"exec": exec}}]});
     fs::write(&path, kubeconfig.to_string()).unwrap();
-    run(&["status", "--kubeconfig", path.to_str().unwrap()])
+    program::output(&["status", "--kubeconfig", path.to_str().unwrap()])
 }
 
 #[test]

@@ -6,7 +6,6 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::process::{Command, Output, Stdio};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
@@ -56,19 +55,6 @@ impl FakeApiServer {
     /// The requests so far, without their queries.
     pub(crate) fn seen(&self) -> Vec<String> {
         self.seen.lock().unwrap().clone()
-    }
-
-    /// The program, asking this server.
-    pub(crate) fn ask(&self, program: &str, line: &str) -> Output {
-        Command::new(program)
-            .args(line.split_whitespace())
-            .args(["--kubeconfig", "/dev/null", "--server", &self.url()])
-            .env_clear()
-            .env("HOME", "/nonexistent")
-            .env("PATH", "/usr/bin:/bin")
-            .stdin(Stdio::null())
-            .output()
-            .unwrap()
     }
 }
 

@@ -14,21 +14,7 @@ use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
 
-/// The program without anything of the developer's environment.
-fn opensdn(arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_kubectl-opensdn"));
-    command
-        .args(arguments)
-        .env_clear()
-        .env("HOME", "/nonexistent")
-        .env("PATH", "/usr/bin:/bin")
-        .stdin(Stdio::null());
-    command
-}
-
-fn output(arguments: &[&str]) -> Output {
-    opensdn(arguments).output().unwrap()
-}
+use crate::program::{opensdn, output};
 
 fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).unwrap()

@@ -12,6 +12,7 @@ mod namespaces;
 mod offline;
 mod page;
 mod policy;
+mod program;
 mod transcripts;
 mod validate;
 mod watch;

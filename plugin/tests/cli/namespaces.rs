@@ -11,8 +11,7 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use crate::fake_api_server::{FakeApiServer, Reply, refusal, version};
-
-const PROGRAM: &str = env!("CARGO_BIN_EXE_kubectl-opensdn");
+use crate::program;
 
 /// Objects of three namespaces: two with a Manager, and a third in which anybody has made objects that look like those
 /// of components.
@@ -61,7 +60,7 @@ fn namespaces(answer: &Value) -> BTreeSet<String> {
 }
 
 fn ask(server: &FakeApiServer, line: &str) -> Value {
-    let output = server.ask(PROGRAM, &format!("{line} -o json"));
+    let output = program::ask(server, &format!("{line} -o json"));
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
@@ -79,13 +78,19 @@ fn of_all(server: &FakeApiServer) -> Vec<String> {
     server.seen().into_iter().filter(is_of_all).collect()
 }
 
+/// Of the namespace `two` one thing is in the list, and of no other was anything asked.
+#[track_caller]
+fn two_alone(command: &str, list: &str) {
+    let server = cluster();
+    let report = ask(&server, &format!("{command} -n two"));
+    assert_eq!(namespaces(&report), set(&["two"]), "{report:#}");
+    assert_eq!(report[list].as_array().map(Vec::len), Some(1), "{report:#}");
+    assert_eq!(of_all(&server), [""; 0]);
+}
+
 #[test]
 fn status_of_a_namespace_names_nothing_of_others_and_asks_for_nothing_of_them() {
-    let server = cluster();
-    let report = ask(&server, "status -n two");
-    assert_eq!(namespaces(&report), set(&["two"]), "{report:#}");
-    assert_eq!(report["managers"].as_array().map(Vec::len), Some(1), "{report:#}");
-    assert_eq!(of_all(&server), [""; 0]);
+    two_alone("status", "managers");
 }
 
 #[test]
@@ -96,13 +101,9 @@ fn status_without_a_namespace_is_of_all_that_have_a_manager_and_of_no_other() {
 
 #[test]
 fn certificates_of_a_namespace_are_those_alone_and_others_are_not_read() {
-    let server = cluster();
-    let report = ask(&server, "certs status -n two");
-    assert_eq!(namespaces(&report), set(&["two"]), "{report:#}");
-    assert_eq!(report["certificates"].as_array().map(Vec::len), Some(1), "{report:#}");
-    assert_eq!(of_all(&server), [""; 0]);
+    two_alone("certs status", "certificates");
     // Who names a namespace means it, whatever is in it.
-    let report = ask(&server, "certs status -n strange");
+    let report = ask(&cluster(), "certs status -n strange");
     assert_eq!(namespaces(&report), set(&["strange"]), "{report:#}");
 }
 

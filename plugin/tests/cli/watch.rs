@@ -8,13 +8,12 @@
 )]
 
 use std::io::Read as _;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 
 use serde_json::json;
 
 use crate::fake_api_server::{FakeApiServer, Reply, refusal, version};
-
-const PROGRAM: &str = env!("CARGO_BIN_EXE_kubectl-opensdn");
+use crate::program::{PROGRAM, isolated};
 
 /// A server without OpenSDN.
 fn empty() -> FakeApiServer {
@@ -38,11 +37,8 @@ impl Drop for Running {
 
 impl Running {
     fn start(program: &str, arguments: &[&str]) -> Self {
-        let child = Command::new(program)
+        let child = isolated(program)
             .args(arguments)
-            .env_clear()
-            .env("HOME", "/nonexistent")
-            .env("PATH", "/usr/bin:/bin")
             .env("TERM", "xterm")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
