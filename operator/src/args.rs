@@ -2,6 +2,7 @@
 
 use clap::{Parser, Subcommand};
 use opensdn_runtime::admin::AdminArgs;
+use opensdn_runtime::leader::ElectionArgs;
 use opensdn_runtime::log::LogArgs;
 
 use crate::probe::ProbeArgs;
@@ -53,6 +54,10 @@ pub struct Args {
     /// Name of this replica, different from the others'.
     #[arg(long, env = "POD_NAME", default_value_t = default_replica())]
     pub replica: String,
+
+    /// When the Lease is renewed and lost.
+    #[command(flatten)]
+    pub election: ElectionArgs,
 
     /// What is logged, and how.
     #[command(flatten)]

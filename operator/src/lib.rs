@@ -58,7 +58,7 @@ use clap::Parser as _;
 use opensdn_runtime::apply::Context as Writer;
 use opensdn_runtime::client::{ClientError, client};
 use opensdn_runtime::events::Events;
-use opensdn_runtime::leader::{Election, Leadership, OnLoss};
+use opensdn_runtime::leader::{Election, Leadership, OnLoss, TimingError};
 use opensdn_runtime::process::{self, Process};
 use opensdn_runtime::{error_chain, log};
 
@@ -86,6 +86,8 @@ pub enum Error {
     Client(#[from] ClientError),
     #[error(transparent)]
     Templates(#[from] TemplateError),
+    #[error(transparent)]
+    Election(#[from] TimingError),
 }
 
 impl Error {
@@ -95,7 +97,7 @@ impl Error {
         match self {
             Self::Process(error) => error.hint(),
             Self::Client(error) => Some(error.hint()),
-            Self::Templates(_) => None,
+            Self::Templates(_) | Self::Election(_) => None,
         }
     }
 }
@@ -132,14 +134,17 @@ fn simulated(args: &Args) -> Option<Simulated> {
 /// # Errors
 /// Something that is needed from the start is missing, or the Lease was lost.
 pub async fn run(args: Args) -> Result<(), Error> {
+    let election = Election {
+        on_loss: OnLoss::End,
+        timing: args.election.timing()?,
+        ..Election::new(&args.namespace, LEASE, &args.replica)
+    };
     let (metrics, registry) = Metrics::new();
     let process = Process::start(&args.admin, Arc::new(registry), DRAIN_TIME).await?;
     let (readiness, drain) = (process.readiness.clone(), process.drain.clone());
     let client = client().await?;
     let cache = Arc::new(Cache::default());
     let controllers = Controllers::watch(&client, &cache, &args.scopes(), &readiness);
-    let election =
-        Election { on_loss: OnLoss::End, ..Election::new(&args.namespace, LEASE, &args.replica) };
     let leadership =
         Leadership::start_when_ready(client.clone(), election, readiness, drain.clone());
     let writer = Writer::new(client.clone(), names::OPERATOR);

@@ -349,8 +349,8 @@ async fn one_replica_acts_and_another_takes_over() -> Outcome {
     let begun = Instant::now();
     operator.stop(number).await;
     eventually("the other has the Lease", async || holder().await == other).await;
-    // A Lease that was not released would hold for 15 s.
-    assert!(begun.elapsed() < Duration::from_secs(12), "{:?}", begun.elapsed());
+    // A Lease that was not released would hold for 60 s.
+    assert!(begun.elapsed() < Duration::from_secs(50), "{:?}", begun.elapsed());
     change(&sandbox, &["scale"], STATEFUL_SET, &["--replicas=1"]).await?;
     eventually("the other acts", async || replicas(&sandbox).await == 3).await;
     operator.start(number)?;

@@ -4,6 +4,7 @@
 //! No clock is compared with another machine's (`leader/lease.rs`). Every write carries the
 //! resourceVersion that was read, so of two that take an expired Lease one loses.
 
+mod args;
 pub mod lease;
 
 use std::time::Duration;
@@ -18,6 +19,7 @@ use crate::call::{Call, CallError, Verb};
 use crate::error_chain;
 use crate::readiness::Readiness;
 use crate::shutdown::{Drain, Phase};
+pub use args::{ElectionArgs, TimingError};
 use lease::{Action, Observed};
 
 /// How long a Lease holds without being renewed.

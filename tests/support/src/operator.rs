@@ -88,6 +88,10 @@ impl Operator {
             "--log-format=text".to_owned(),
             // kwok's pods run nothing.
             "--simulated-pods".to_owned(),
+            // A replica ends where it cannot renew its Lease, and no kubelet starts it again here. With several
+            // control planes on two cores an API server may not answer for longer than the default.
+            "--leader-elect-lease-duration=60s".to_owned(),
+            "--leader-elect-renew-deadline=45s".to_owned(),
         ];
         let program =
             Program::new(name.to_owned(), program(NAME)?, arguments, cluster.data_folder());
