@@ -37,8 +37,6 @@ fn contains(bytes: &[u8], text: &str) -> bool {
 
 #[test]
 fn a_policy_built_in_another_folder_has_the_same_digest() -> Outcome {
-    // What it compiles takes minutes, and others beside it have deadlines.
-    rustix::process::nice(10)?;
     // The path is fixed so that the second run of this test finds the dependencies compiled.
     let scratch = Path::new(env!("CARGO_TARGET_TMPDIR")).join("another-folder");
     let (source, target) = (scratch.join("source"), scratch.join("target"));
