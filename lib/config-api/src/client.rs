@@ -1,0 +1,260 @@
+//! Calls of the Config API: which of its servers is asked, with which token, how often, and for how long. What is asked
+//! is in `operations`.
+
+mod answer;
+mod error;
+
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, SystemTime};
+
+use bytes::Bytes;
+use http::{HeaderValue, Method, Request, Uri, header};
+use opensdn_http_client::{HttpClient, whole_body};
+use serde_json::Value;
+use tokio::time::Instant;
+
+use crate::jitter::jittered;
+use crate::keystone::{Keystone, Token};
+
+pub(crate) use answer::Answer;
+pub use error::{Error, Refusal, SentToken};
+
+/// The first wait until the same is asked again; each is twice as long as the one before.
+const FIRST_DELAY: Duration = Duration::from_millis(100);
+const LONGEST_DELAY: Duration = Duration::from_secs(1);
+
+/// The servers of a Config API.
+pub struct ConfigApi {
+    http: HttpClient,
+    /// Scheme and authority of each.
+    addresses: Vec<Uri>,
+    /// Which of them answered last.
+    first: AtomicUsize,
+    keystone: Option<Keystone>,
+    token: tokio::sync::Mutex<Option<Token>>,
+    limit: Duration,
+    calls: AtomicU64,
+    /// The clock of the server at a time of ours.
+    clock: Mutex<Option<(SystemTime, Instant)>>,
+}
+
+/// What is asked.
+pub(crate) struct Call<'a> {
+    pub(crate) method: Method,
+    /// With its query.
+    pub(crate) path: &'a str,
+    pub(crate) body: Option<&'a Value>,
+    /// The version that is known already.
+    pub(crate) etag: Option<&'a str>,
+    pub(crate) repeat: Repeat,
+    pub(crate) login: Login,
+    /// The most of an answer.
+    pub(crate) most: u64,
+}
+
+/// Whether the same may be asked twice, where it is not known whether a server has done it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Repeat {
+    /// The second time changes nothing.
+    Safe,
+    /// It would overwrite what has changed meanwhile.
+    Unsafe,
+}
+
+/// Whether a token is sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Login {
+    WhereConfigured,
+    Never,
+}
+
+impl ConfigApi {
+    /// Any of the servers is asked that answers, `https://HOST:8082`. `limit` is for each call with all its repetitions.
+    /// Without Keystone no token is sent, as is right where `aaa_mode` is `no-auth`.
+    ///
+    /// # Errors
+    /// An address is none, or there is none.
+    pub fn new(
+        http: HttpClient,
+        addresses: &[String],
+        keystone: Option<Keystone>,
+        limit: Duration,
+    ) -> Result<Self, Error> {
+        let addresses: Result<Vec<Uri>, Error> =
+            addresses.iter().map(|address| server(address)).collect();
+        let addresses = addresses?;
+        if addresses.is_empty() {
+            return Err(Error::NoAddress);
+        }
+        Ok(Self {
+            http,
+            addresses,
+            first: AtomicUsize::new(0),
+            keystone,
+            token: tokio::sync::Mutex::default(),
+            limit,
+            calls: AtomicU64::new(0),
+            clock: Mutex::default(),
+        })
+    }
+
+    /// How many requests were sent to its servers, repeated ones as well.
+    #[must_use]
+    pub fn calls(&self) -> u64 {
+        self.calls.load(Ordering::Relaxed)
+    }
+
+    /// The time of the server that answered last, where it says one; else that of this machine.
+    #[must_use]
+    pub fn server_time(&self) -> SystemTime {
+        let clock = self.clock.lock().unwrap_or_else(PoisonError::into_inner);
+        clock.map_or_else(SystemTime::now, |(time, at)| time + at.elapsed())
+    }
+
+    /// Asks until there is an answer that would be the same the next time, or the limit is over.
+    pub(crate) async fn call(&self, call: &Call<'_>) -> Result<Answer, Error> {
+        let deadline = Instant::now() + self.limit;
+        let mut delay = FIRST_DELAY;
+        loop {
+            let error = match self.each(call, deadline).await {
+                // One that is not safe to repeat would be outdated after a wait.
+                Err(error) if call.repeat == Repeat::Safe && call.may_repeat(&error) => error,
+                other => return other,
+            };
+            if Instant::now() + delay >= deadline {
+                return Err(error);
+            }
+            tokio::time::sleep(jittered(delay)).await;
+            delay = (delay * 2).min(LONGEST_DELAY);
+        }
+    }
+
+    /// Asks each server once, until one answers.
+    async fn each(&self, call: &Call<'_>, deadline: Instant) -> Result<Answer, Error> {
+        let count = self.addresses.len();
+        let first = self.first.load(Ordering::Relaxed);
+        let mut last = Error::NoAddress;
+        for step in 0..count {
+            let at = (first + step) % count;
+            let Some(address) = self.addresses.get(at) else { continue };
+            // One that accepts connections and does not answer leaves time for the others.
+            let left = deadline.saturating_duration_since(Instant::now());
+            let share = left / u32::try_from(count - step).unwrap_or(1);
+            match self.with_token(address, call, share).await {
+                Err(error) if call.may_repeat(&error) => last = error,
+                answered => {
+                    self.first.store(at, Ordering::Relaxed);
+                    return answered;
+                }
+            }
+        }
+        Err(last)
+    }
+
+    /// Asks with a token; where it has expired, once more with a new one.
+    async fn with_token(
+        &self,
+        address: &Uri,
+        call: &Call<'_>,
+        limit: Duration,
+    ) -> Result<Answer, Error> {
+        let keystone = self.keystone.as_ref().filter(|_| call.login == Login::WhereConfigured);
+        let Some(keystone) = keystone else { return self.once(address, call, None, limit).await };
+        let token = self.token(keystone, None, limit).await?;
+        match self.once(address, call, Some(&token), limit).await {
+            Err(Error::Refused { refusal: Refusal::Unauthorized { .. }, .. }) => {
+                let token = self.token(keystone, Some(&token), limit).await?;
+                self.once(address, call, Some(&token), limit).await
+            }
+            other => other,
+        }
+    }
+
+    /// The token that is known unless it is the refused one; else a new one.
+    async fn token(
+        &self,
+        keystone: &Keystone,
+        refused: Option<&Token>,
+        limit: Duration,
+    ) -> Result<Token, Error> {
+        let mut known = self.token.lock().await;
+        if let Some(token) = known.as_ref().filter(|token| Some(*token) != refused) {
+            return Ok(token.clone());
+        }
+        let token = keystone.token(limit).await.map_err(Error::Login)?;
+        *known = Some(token.clone());
+        Ok(token)
+    }
+
+    async fn once(
+        &self,
+        address: &Uri,
+        call: &Call<'_>,
+        token: Option<&Token>,
+        limit: Duration,
+    ) -> Result<Answer, Error> {
+        let what = format!("{} {}", call.method, call.path);
+        let asked = answer::Asked { address: address.to_string(), what, most: call.most };
+        let request = call.request(address, token).map_err(|_| asked.unreadable("no request"))?;
+        self.calls.fetch_add(1, Ordering::Relaxed);
+        let begin = Instant::now();
+        let response =
+            self.http.send(request, limit).await.map_err(|error| asked.unreachable(error))?;
+        if let Some(time) = answer::date(response.headers()) {
+            let mut clock = self.clock.lock().unwrap_or_else(PoisonError::into_inner);
+            *clock = Some((time, Instant::now()));
+        }
+        let left = limit.saturating_sub(begin.elapsed());
+        let token = token.map_or(SentToken::Absent, |_| SentToken::Sent);
+        asked.answer(response, left, token).await
+    }
+}
+
+impl Call<'_> {
+    fn request(
+        &self,
+        address: &Uri,
+        token: Option<&Token>,
+    ) -> Result<Request<opensdn_http_client::Body>, http::Error> {
+        let address = address.to_string();
+        let uri = format!("{}{}", address.trim_end_matches('/'), self.path);
+        let mut request = Request::builder()
+            .method(self.method.clone())
+            .uri(uri)
+            // A body of another type is answered with 200 and has no effect.
+            .header(header::CONTENT_TYPE, "application/json")
+            .header(header::ACCEPT, "application/json");
+        if let Some(etag) = self.etag {
+            request = request.header(header::IF_NONE_MATCH, HeaderValue::from_str(etag)?);
+        }
+        if let Some(token) = token {
+            request = request.header("x-auth-token", token.header());
+        }
+        let body = self.body.map(|body| Bytes::from(body.to_string())).unwrap_or_default();
+        request.body(whole_body(body))
+    }
+
+    /// Whether it is worth asking another server, or the same later.
+    fn may_repeat(&self, error: &Error) -> bool {
+        match error {
+            Error::Unreachable { source, .. } => self.repeat == Repeat::Safe || source.is_unsent(),
+            Error::Refused { refusal: Refusal::Unavailable(_), .. } => self.repeat == Repeat::Safe,
+            Error::Login(error) => error.is_passing(),
+            _ => false,
+        }
+    }
+}
+
+/// The address of a server without a path.
+fn server(text: &str) -> Result<Uri, Error> {
+    let wrong = || Error::Address(text.rsplit('@').next().unwrap_or_default().to_owned());
+    let uri: Uri = text.trim().parse().map_err(|_| wrong())?;
+    let is_http = matches!(uri.scheme_str(), Some("http" | "https"));
+    let has_login = uri.authority().is_some_and(|one| one.as_str().contains('@'));
+    let is_plain = matches!(uri.path(), "" | "/") && uri.query().is_none();
+    if is_http && !has_login && is_plain { Ok(uri) } else { Err(wrong()) }
+}
+
+#[cfg(test)]
+mod tests;

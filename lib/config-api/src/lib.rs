@@ -1,0 +1,19 @@
+//! The Config API of OpenSDN: its link-local services, fabric SNAT and what a plan of nested mode reads of the cloud,
+//! with edits that lose no row of others. Deliberately not here: which rows are wanted, and Kubernetes.
+
+pub mod apply;
+pub mod client;
+pub mod discovery;
+pub mod edit;
+mod jitter;
+pub mod keystone;
+pub mod link_local;
+pub mod lock;
+mod operations;
+pub mod ownership;
+mod pairs;
+pub mod virtual_network;
+pub mod vrouter_config;
+
+pub use client::ConfigApi;
+pub use operations::{AaaMode, Access, Object, Version};

@@ -1,0 +1,302 @@
+//! What the Config API is asked, in general: objects by name and UUID, lists, properties, collections, permissions. What
+//! the properties mean is not known here.
+
+use std::collections::BTreeSet;
+
+use http::Method;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use serde_json::{Map, Value, json};
+
+use crate::client::{Answer, Call, ConfigApi, Error, Login, Refusal, Repeat};
+
+/// The most of an answer about one object.
+const MOST: u64 = 32 << 20;
+/// The most of a list of a whole cloud.
+const MOST_OF_LIST: u64 = 256 << 20;
+/// What may be in a query as it is.
+const PLAIN: AsciiSet = NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b',');
+
+/// An object, as much of it as was asked for.
+#[derive(Clone, Debug, Default)]
+pub struct Object {
+    /// Its properties.
+    pub fields: Map<String, Value>,
+    /// Its version, which any change moves.
+    pub etag: String,
+}
+
+/// Whether a version is the newest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Version {
+    /// It is.
+    Newest,
+    /// The object has changed since.
+    Outdated,
+}
+
+/// What came of an object that was to be made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Created {
+    /// It has been made.
+    New {
+        /// Its UUID.
+        uuid: String,
+    },
+    /// There was one of this name.
+    Exists,
+}
+
+/// A change of one element of a property that is a list or a map.
+pub(crate) enum Element<'a> {
+    /// Sets an element of a list or map.
+    Put { field: &'a str, operation: &'a str, position: &'a str, value: Value },
+    /// Removes it.
+    Delete { field: &'a str, position: &'a str },
+}
+
+/// What the user may do with an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// Read and write it.
+    Write,
+    /// Read it alone.
+    Read,
+    /// Neither.
+    None,
+}
+
+/// How the Config API decides what a user may do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AaaMode {
+    /// Everyone may do everything.
+    NoAuth,
+    /// The role `admin` may do everything, others nothing.
+    CloudAdmin,
+    /// By rules.
+    Rbac,
+    /// One that is not known here.
+    Other(String),
+}
+
+impl ConfigApi {
+    /// What it can do, by the names of the links of its first page: `watch`, `prop-collection-update`. No login is needed.
+    ///
+    /// # Errors
+    /// It does not answer.
+    pub async fn features(&self) -> Result<BTreeSet<String>, Error> {
+        let call = Call { login: Login::Never, ..Call::new(Method::GET, "/") };
+        let page = self.value(&call).await?;
+        let links = page.get("links").and_then(Value::as_array).into_iter().flatten();
+        let names = links.filter_map(|link| link.pointer("/link/name")?.as_str());
+        Ok(names.map(str::to_owned).collect())
+    }
+
+    /// The mode of authorisation.
+    ///
+    /// # Errors
+    /// It does not answer, or refuses.
+    pub async fn aaa_mode(&self) -> Result<AaaMode, Error> {
+        let answer = self.value(&Call::new(Method::GET, "/aaa-mode")).await?;
+        let mode = answer.get("aaa-mode").and_then(Value::as_str).unwrap_or_default();
+        Ok(match mode {
+            "no-auth" => AaaMode::NoAuth,
+            "cloud-admin" => AaaMode::CloudAdmin,
+            "rbac" => AaaMode::Rbac,
+            other => AaaMode::Other(other.to_owned()),
+        })
+    }
+
+    /// What the user may do with an object. Of the answer, which has the token in it, nothing else is kept.
+    ///
+    /// # Errors
+    /// It does not answer, or refuses.
+    pub async fn access(&self, uuid: &str) -> Result<Access, Error> {
+        let path = format!("/obj-perms?uuid={}", escaped(uuid));
+        let answer = self.value(&Call::new(Method::GET, &path)).await?;
+        let permissions = answer.get("permissions").and_then(Value::as_str).unwrap_or_default();
+        Ok(match (permissions.contains('R'), permissions.contains('W')) {
+            (true, true) => Access::Write,
+            (true, false) => Access::Read,
+            (false, _) => Access::None,
+        })
+    }
+
+    /// The UUID of an object by its name; none if there is none.
+    ///
+    /// # Errors
+    /// It does not answer, or refuses.
+    pub async fn id_of(&self, kind: &str, name: &[&str]) -> Result<Option<String>, Error> {
+        let body = json!({"type": kind, "fq_name": name});
+        let call = Call { body: Some(&body), ..Call::new(Method::POST, "/fqname-to-id") };
+        let answer = self.value(&call).await;
+        Ok(present(answer)?.and_then(|answer| Some(answer.get("uuid")?.as_str()?.to_owned())))
+    }
+
+    /// An object with these fields; none if there is none.
+    ///
+    /// # Errors
+    /// It does not answer, or refuses.
+    pub async fn object(
+        &self,
+        kind: &str,
+        uuid: &str,
+        fields: &[&str],
+    ) -> Result<Option<Object>, Error> {
+        let path = format!("/{kind}/{}?fields={}", escaped(uuid), escaped(&fields.join(",")));
+        match present(self.call(&Call::new(Method::GET, &path)).await)? {
+            Some(Answer::Body { mut value, etag }) => {
+                let object = value.get_mut(kind).map(Value::take);
+                let Some(Value::Object(fields)) = object else { return Ok(None) };
+                Ok(Some(Object { fields, etag: etag.unwrap_or_default() }))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// Whether a version of an object is the newest. One that is gone is outdated.
+    ///
+    /// # Errors
+    /// It does not answer, or refuses.
+    pub async fn version(&self, kind: &str, uuid: &str, etag: &str) -> Result<Version, Error> {
+        let path = format!("/{kind}/{}?fields=id_perms", escaped(uuid));
+        let call = Call { etag: Some(etag), ..Call::new(Method::GET, &path) };
+        Ok(match present(self.call(&call).await)? {
+            Some(Answer::NotModified) => Version::Newest,
+            _ => Version::Outdated,
+        })
+    }
+
+    /// All objects of a kind with these fields; `query` narrows them down.
+    ///
+    /// # Errors
+    /// It does not answer, or refuses.
+    pub async fn list(
+        &self,
+        kind: &str,
+        fields: &[&str],
+        query: &[(&str, &str)],
+    ) -> Result<Vec<Map<String, Value>>, Error> {
+        let fields = fields.join(",");
+        let all = [("detail", "true"), ("exclude_hrefs", "1"), ("fields", &fields)];
+        let query = all.iter().chain(query).map(|(key, value)| format!("{key}={}", escaped(value)));
+        let path = format!("/{kind}s?{}", query.collect::<Vec<String>>().join("&"));
+        let call = Call { most: MOST_OF_LIST, ..Call::new(Method::GET, &path) };
+        let mut answer = self.value(&call).await?;
+        let Some(Value::Array(all)) = answer.get_mut(format!("{kind}s")).map(Value::take) else {
+            return Ok(Vec::new());
+        };
+        let object = |mut one: Value| match one.get_mut(kind).map(Value::take) {
+            Some(Value::Object(fields)) => Some(fields),
+            _ => None,
+        };
+        Ok(all.into_iter().filter_map(object).collect())
+    }
+
+    /// Replaces properties whole; others stay. It is not repeated where it may have been done: what has been read before
+    /// it may be outdated then.
+    ///
+    /// # Errors
+    /// It does not answer, or refuses.
+    pub(crate) async fn put(
+        &self,
+        kind: &str,
+        uuid: &str,
+        properties: Map<String, Value>,
+    ) -> Result<(), Error> {
+        let path = format!("/{kind}/{}", escaped(uuid));
+        let body = wrapped(kind, properties.into());
+        let call =
+            Call { body: Some(&body), repeat: Repeat::Unsafe, ..Call::new(Method::PUT, &path) };
+        self.value(&call).await.map(|_| ())
+    }
+
+    /// Makes an object, unless there is one of its name.
+    ///
+    /// # Errors
+    /// It does not answer, or refuses.
+    pub(crate) async fn create(&self, kind: &str, object: Value) -> Result<Created, Error> {
+        let path = format!("/{kind}s");
+        let body = wrapped(kind, object);
+        let call = Call { body: Some(&body), ..Call::new(Method::POST, &path) };
+        match self.value(&call).await {
+            Ok(answer) => {
+                let uuid = answer.pointer(&format!("/{kind}/uuid")).and_then(Value::as_str);
+                Ok(Created::New { uuid: uuid.unwrap_or_default().to_owned() })
+            }
+            Err(Error::Refused { refusal: Refusal::Conflict(_), .. }) => Ok(Created::Exists),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Deletes an object; that it is not there is no error.
+    ///
+    /// # Errors
+    /// It does not answer, or refuses.
+    pub(crate) async fn delete(&self, kind: &str, uuid: &str) -> Result<(), Error> {
+        let path = format!("/{kind}/{}", escaped(uuid));
+        present(self.value(&Call::new(Method::DELETE, &path)).await).map(|_| ())
+    }
+
+    /// Changes elements of properties that are lists or maps, without the other elements; that there is no such
+    /// object is an error.
+    ///
+    /// # Errors
+    /// It does not answer, or refuses.
+    pub(crate) async fn update(&self, uuid: &str, elements: &[Element<'_>]) -> Result<(), Error> {
+        let updates: Vec<Value> = elements.iter().map(Element::json).collect();
+        let body = json!({"uuid": uuid, "updates": updates});
+        let call = Call { body: Some(&body), ..Call::new(Method::POST, "/prop-collection-update") };
+        self.value(&call).await.map(|_| ())
+    }
+
+    async fn value(&self, call: &Call<'_>) -> Result<Value, Error> {
+        Ok(match self.call(call).await? {
+            Answer::Body { value, .. } => value,
+            Answer::NotModified => Value::Null,
+        })
+    }
+}
+
+impl Element<'_> {
+    fn json(&self) -> Value {
+        match self {
+            Self::Put { field, operation, position, value } => json!({
+                "field": field, "operation": operation, "position": position, "value": value,
+            }),
+            Self::Delete { field, position } => {
+                json!({"field": field, "operation": "delete", "position": position})
+            }
+        }
+    }
+}
+
+impl<'a> Call<'a> {
+    pub(crate) fn new(method: Method, path: &'a str) -> Self {
+        Self {
+            method,
+            path,
+            body: None,
+            etag: None,
+            repeat: Repeat::Safe,
+            login: Login::WhereConfigured,
+            most: MOST,
+        }
+    }
+}
+
+fn wrapped(kind: &str, value: Value) -> Value {
+    Value::Object([(kind.to_owned(), value)].into_iter().collect())
+}
+
+fn escaped(text: &str) -> String {
+    utf8_percent_encode(text, &PLAIN).to_string()
+}
+
+/// That something is not there is an answer.
+fn present<T>(answer: Result<T, Error>) -> Result<Option<T>, Error> {
+    match answer {
+        Ok(answer) => Ok(Some(answer)),
+        Err(Error::Refused { refusal: Refusal::NotFound(_), .. }) => Ok(None),
+        Err(error) => Err(error),
+    }
+}

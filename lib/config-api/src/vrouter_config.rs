@@ -1,0 +1,198 @@
+//! The object global-vrouter-config: the rows of link-local services, the port pools of fabric SNAT, annotations. It is
+//! never created: the Config API takes a second one, which no agent reads. What becomes of the rows is in `edit`.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde_json::{Map, Value, json};
+
+use crate::client::{ConfigApi, Error};
+use crate::link_local::{NotRows, Rows};
+use crate::operations::{Element, Version};
+use crate::pairs;
+
+pub(crate) const KIND: &str = "global-vrouter-config";
+const NAME: [&str; 2] = ["default-global-system-config", "default-global-vrouter-config"];
+const ROWS: &str = "linklocal_services";
+const POOLS: &str = "port_translation_pools";
+const ANNOTATIONS: &str = "annotations";
+/// So many removals of the pools at most: the client repeats no write that may have been done.
+const ATTEMPTS: u32 = 3;
+
+/// As it was read.
+#[derive(Clone, Debug)]
+pub struct VrouterConfig {
+    /// Its UUID.
+    pub uuid: String,
+    /// Its link-local services.
+    pub rows: Rows,
+    /// Its port pools, as they are written.
+    pub pools: Vec<Value>,
+    /// Its annotations.
+    pub annotations: BTreeMap<String, String>,
+    /// Its version.
+    pub etag: String,
+}
+
+/// Why it is not read.
+#[derive(Debug, thiserror::Error)]
+pub enum ReadError {
+    /// The Config API does not give it.
+    #[error(transparent)]
+    Api(#[from] Error),
+    /// Its rows are none.
+    #[error(transparent)]
+    Rows(#[from] NotRows),
+}
+
+/// Reads it.
+///
+/// # Errors
+/// It is not there, or its rows are none.
+pub async fn read(api: &ConfigApi) -> Result<VrouterConfig, ReadError> {
+    let uuid = api.id_of(KIND, &NAME).await?.ok_or(Error::NoVrouterConfig)?;
+    read_by_id(api, uuid).await
+}
+
+pub(crate) async fn read_by_id(api: &ConfigApi, uuid: String) -> Result<VrouterConfig, ReadError> {
+    let object = api.object(KIND, &uuid, &[ROWS, POOLS, ANNOTATIONS]).await?;
+    let object = object.ok_or(Error::NoVrouterConfig)?;
+    let field = |name: &str| object.fields.get(name);
+    Ok(VrouterConfig {
+        uuid,
+        rows: Rows::read(field(ROWS))?,
+        pools: pools(field(POOLS)),
+        annotations: pairs::read(field(ANNOTATIONS)),
+        etag: object.etag,
+    })
+}
+
+/// Whether what was read is what is stored now.
+pub(crate) async fn version(api: &ConfigApi, read: &VrouterConfig) -> Result<Version, Error> {
+    api.version(KIND, &read.uuid, &read.etag).await
+}
+
+/// Replaces all rows.
+pub(crate) async fn write_rows(api: &ConfigApi, uuid: &str, rows: &Rows) -> Result<(), Error> {
+    let properties: Map<String, Value> = [(ROWS.to_owned(), rows.json())].into_iter().collect();
+    api.put(KIND, uuid, properties).await
+}
+
+/// Sets one annotation.
+pub(crate) async fn annotate(
+    api: &ConfigApi,
+    uuid: &str,
+    name: &str,
+    text: &str,
+) -> Result<(), Error> {
+    let value = json!({"key": name, "value": text});
+    let element = Element::Put { field: ANNOTATIONS, operation: "set", position: name, value };
+    api.update(uuid, &[element]).await
+}
+
+/// Removes one annotation.
+pub(crate) async fn remove_annotation(
+    api: &ConfigApi,
+    uuid: &str,
+    name: &str,
+) -> Result<(), Error> {
+    api.update(uuid, &[Element::Delete { field: ANNOTATIONS, position: name }]).await
+}
+
+/// What was done about the port pools.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EnsuredPools {
+    /// There were none: they have been added.
+    Added,
+    /// There are some, which stay as they are.
+    Present,
+}
+
+/// Adds the port pools that fabric SNAT needs, where there are none: the numbers of kube-manager, which writes its own
+/// over any others when it starts. `confirm` is how long to wait until none are taken for none: a writer that replaces
+/// them removes them first.
+///
+/// # Errors
+/// The Config API does not answer, or refuses.
+pub async fn ensure_pools(api: &ConfigApi, confirm: Duration) -> Result<EnsuredPools, ReadError> {
+    let read = read_pools(api, confirm).await?;
+    if !read.pools.is_empty() {
+        return Ok(EnsuredPools::Present);
+    }
+    // By position, so that adding them twice does not make four.
+    let positions = ["0", "1"].into_iter().zip(our_pools());
+    let add = positions.map(|(position, value)| Element::Put {
+        field: POOLS,
+        operation: "add",
+        position,
+        value,
+    });
+    api.update(&read.uuid, &add.collect::<Vec<_>>()).await?;
+    Ok(EnsuredPools::Added)
+}
+
+/// Takes the port pools back, where they are as [`ensure_pools`] adds them; `confirm` is that of it.
+///
+/// # Errors
+/// The Config API does not answer, or refuses.
+pub async fn remove_pools(api: &ConfigApi, confirm: Duration) -> Result<RemovedPools, ReadError> {
+    let mut read = read_pools(api, confirm).await?;
+    if read.pools.is_empty() {
+        return Ok(RemovedPools::Removed);
+    }
+    let mut failed = None;
+    for _ in 0..ATTEMPTS {
+        if read.pools.iter().map(plain).collect::<Vec<Value>>() != our_pools() {
+            return Ok(RemovedPools::Kept);
+        }
+        let none = json!({"port_translation_pool": []});
+        let properties: Map<String, Value> = [(POOLS.to_owned(), none)].into_iter().collect();
+        failed = match api.put(KIND, &read.uuid, properties).await {
+            Ok(()) => None,
+            // It may have been done all the same.
+            Err(error) if error.is_passing() => Some(error),
+            Err(error) => return Err(error.into()),
+        };
+        read = read_by_id(api, read.uuid).await?;
+        if read.pools.is_empty() {
+            return Ok(RemovedPools::Removed);
+        }
+    }
+    failed.map_or(Ok(RemovedPools::Kept), |error| Err(error.into()))
+}
+
+/// Reads the object; where no pool is in it, a second time.
+async fn read_pools(api: &ConfigApi, confirm: Duration) -> Result<VrouterConfig, ReadError> {
+    let first = read(api).await?;
+    if !first.pools.is_empty() {
+        return Ok(first);
+    }
+    tokio::time::sleep(confirm).await;
+    read_by_id(api, first.uuid).await
+}
+
+/// What became of the port pools.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RemovedPools {
+    /// They are gone.
+    Removed,
+    /// They are not as we have added them.
+    Kept,
+}
+
+fn our_pools() -> [Value; 2] {
+    [("tcp", 56000, 57023), ("udp", 57024, 58047)].map(|(protocol, start, end)| {
+        json!({"protocol": protocol, "port_range": {"start_port": start, "end_port": end}})
+    })
+}
+
+/// Without what is null: others write the field that they do not use.
+fn plain(pool: &Value) -> Value {
+    let fields = pool.as_object().into_iter().flatten().filter(|(_, value)| !value.is_null());
+    fields.map(|(name, value)| (name.clone(), value.clone())).collect::<Map<_, _>>().into()
+}
+
+fn pools(property: Option<&Value>) -> Vec<Value> {
+    let list = property.map(|property| property.get("port_translation_pool").unwrap_or(property));
+    list.and_then(Value::as_array).cloned().unwrap_or_default()
+}
