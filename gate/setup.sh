@@ -145,6 +145,12 @@ registry() {
     stop "the tests' registry was not built" "tests/registry/build.sh"
 }
 
+# OpenSDN's own client of the Config API, which is tried with the one of the tests.
+contrail_api_client() {
+  tests/contrail-api-client/install.sh 2>&1 >/dev/null | announced "installing OpenSDN's client library of Python (once)" ||
+    stop "OpenSDN's client library was not installed" "tests/contrail-api-client/install.sh"
+}
+
 # What renders the chart.
 helm() {
   tests/helm/build.sh 2>&1 >/dev/null | announced "building Helm (about 2 min, once)" ||
@@ -230,7 +236,7 @@ for what in "$@"; do
   case $what in
     cluster) control_plane "${OPENSDN_KUBERNETES:-1.35}" ;;
     gate)
-      cargo_deny && cargo_nextest && mdbook && report_apis && registry && helm
+      cargo_deny && cargo_nextest && mdbook && report_apis && registry && helm && contrail_api_client
       ! { is_ci && is_root_with_apt; } || lab || step "going on without real nodes"
       ;;
     lab) lab ;;

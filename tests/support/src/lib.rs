@@ -7,6 +7,7 @@ pub mod admin_changes;
 pub mod admin_port;
 pub mod balancer;
 pub mod command_line;
+pub mod config_api;
 pub mod contention;
 pub mod creation_order;
 pub mod development_image;

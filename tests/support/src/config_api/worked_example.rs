@@ -1,0 +1,123 @@
+//! The cloud of the documentation's worked example: a control plane on four addresses, three computes, and a virtual
+//! network with the VMs that Kubernetes is to run on. Deliberately not here: the nine rows, which are what a plan makes of
+//! it.
+
+use serde_json::{Value, json};
+
+use super::{FakeConfigApi, Refusal};
+
+const SYSTEM: &str = "default-global-system-config";
+/// Of config, and the first of analytics, database and message queue.
+const CONFIG: &str = "192.168.1.100";
+const ANALYTICS: [&str; 2] = [CONFIG, "192.168.1.101"];
+const DATABASE: [&str; 3] = [CONFIG, "192.168.1.101", "192.168.1.102"];
+const COMPUTES: [&str; 3] = ["192.168.1.201", "192.168.1.202", "192.168.1.203"];
+const PROJECT: [&str; 2] = ["default-domain", "admin"];
+
+/// What was made.
+#[derive(Clone, Debug)]
+pub struct WorkedExample {
+    /// The virtual network of the VMs, `default-domain:admin:k8s-vms`.
+    pub network: String,
+    /// Its subnet.
+    pub subnet: &'static str,
+    /// The VMs' addresses in it, one VM on each compute.
+    pub vms: Vec<&'static str>,
+    /// Where Keystone is.
+    pub keystone: &'static str,
+}
+
+impl WorkedExample {
+    /// Fills a new cloud.
+    ///
+    /// # Errors
+    /// An object is there already.
+    pub fn fill(fake: &FakeConfigApi) -> Result<Self, Refusal> {
+        let kinds: [(&str, &str, &[&str]); 4] = [
+            ("config-node", "config_node_ip_address", &[CONFIG]),
+            ("analytics-node", "analytics_node_ip_address", &ANALYTICS),
+            ("config-database-node", "config_database_node_ip_address", &DATABASE),
+            ("virtual-router", "virtual_router_ip_address", &COMPUTES),
+        ];
+        for (kind, field, addresses) in kinds {
+            for address in addresses {
+                let fq_name = [SYSTEM.to_owned(), name(kind, address)];
+                let parent = "global-system-config";
+                let node = json!({"fq_name": fq_name, "parent_type": parent, field: address});
+                fake.create(kind, node)?;
+            }
+        }
+        bgp_router(fake)?;
+        let network = network(fake)?;
+        let vms = ["10.0.0.4", "10.0.0.5", "10.0.0.6"];
+        for (address, compute) in vms.iter().zip(COMPUTES) {
+            vm(fake, &network, address, &name("virtual-router", compute))?;
+        }
+        fake.write_entries(json!([metadata()]))?;
+        let (subnet, vms) = ("10.0.0.0/24", vms.to_vec());
+        Ok(Self { network, subnet, vms, keystone: "192.168.1.200" })
+    }
+}
+
+/// `node-100` of a control node, `compute-201` of a compute.
+fn name(kind: &str, address: &str) -> String {
+    let number = address.rsplit('.').next().unwrap_or_default();
+    let what = if kind == "virtual-router" { "compute" } else { "node" };
+    format!("{what}-{number}")
+}
+
+fn bgp_router(fake: &FakeConfigApi) -> Result<(), Refusal> {
+    let fabric = ["default-domain", "default-project", "ip-fabric"];
+    let instance = [&fabric[..], &["__default__"]].concat();
+    let object = json!({"fq_name": instance, "parent_type": "virtual-network"});
+    fake.create("routing-instance", object)?;
+    let fq_name = [&instance[..], &["node-100"]].concat();
+    let parameters = json!({"address": CONFIG, "identifier": CONFIG, "autonomous_system": 64512});
+    fake.create(
+        "bgp-router",
+        json!({"fq_name": fq_name, "parent_type": "routing-instance",
+            "bgp_router_parameters": parameters}),
+    )?;
+    Ok(())
+}
+
+fn network(fake: &FakeConfigApi) -> Result<String, Refusal> {
+    let ipam = [PROJECT[0], "default-project", "default-network-ipam"];
+    fake.create("network-ipam", json!({"fq_name": ipam, "parent_type": "project"}))?;
+    let subnet = json!({"subnet": {"ip_prefix": "10.0.0.0", "ip_prefix_len": 24},
+        "default_gateway": "10.0.0.1", "dns_server_address": "10.0.0.2"});
+    fake.create(
+        "virtual-network",
+        json!({"fq_name": [PROJECT[0], PROJECT[1], "k8s-vms"], "parent_type": "project",
+            "network_ipam_refs": [{"to": ipam, "attr": {"ipam_subnets": [subnet]}}]}),
+    )
+}
+
+fn vm(fake: &FakeConfigApi, network: &str, address: &str, host: &str) -> Result<(), Refusal> {
+    let vm = format!("vm-{}", host.trim_start_matches("compute-"));
+    let machine = fake.create("virtual-machine", json!({"fq_name": [vm]}))?;
+    let port = format!("{vm}-port");
+    let bindings = json!({"key_value_pair": [
+        {"key": "host_id", "value": host}, {"key": "vif_type", "value": "vrouter"}]});
+    let interface = fake.create(
+        "virtual-machine-interface",
+        json!({"fq_name": [PROJECT[0], PROJECT[1], port], "parent_type": "project",
+            "virtual_network_refs": [{"uuid": network}],
+            "virtual_machine_refs": [{"uuid": machine}],
+            "virtual_machine_interface_bindings": bindings}),
+    )?;
+    fake.create(
+        "instance-ip",
+        json!({"fq_name": [format!("{port}-ip")], "instance_ip_address": address,
+            "virtual_network_refs": [{"uuid": network}],
+            "virtual_machine_interface_refs": [{"uuid": interface}]}),
+    )?;
+    Ok(())
+}
+
+/// The row that the provisioner of the cloud writes for nova's metadata service.
+fn metadata() -> Value {
+    json!({"linklocal_service_name": "metadata", "linklocal_service_ip": "169.254.169.254",
+        "linklocal_service_port": 80, "ip_fabric_DNS_service_name": "",
+        "ip_fabric_service_ip": [CONFIG], "ip_fabric_service_port": 8775})
+}
