@@ -1,0 +1,76 @@
+//! The cluster's network and its name. kube-manager deletes each virtual machine and load balancer of the whole cloud that
+//! carries the name of its cluster and is not its own, so two clusters of one name delete each other's pods.
+
+use super::World;
+use crate::catalogue::Code;
+use crate::finding::{Report, Subject};
+use crate::input::Permission;
+use crate::live::TraceOwner;
+
+/// The name that clusters have where none was chosen.
+const DEFAULT_NAME: &str = "k8s";
+
+pub(super) fn check(world: &World, report: &mut Report) {
+    network(world, report);
+    default_name(world, report);
+    name_in_use(world, report);
+}
+
+fn network(world: &World, report: &mut Report) {
+    let network = &world.input.network;
+    if network.project.trim().is_empty() || network.name.trim().is_empty() {
+        return;
+    }
+    if let Some(None) = report.known(&world.live.network, &[Code::NetworkMissing]) {
+        let name = network.joined();
+        report.find(
+            Code::NetworkMissing,
+            Subject::Network(name.clone()),
+            format!("the cloud has no virtual network {name}"),
+            "give clusterNetwork the domain, project and name of the network of the nodes, as OpenSDN has them",
+        );
+    }
+}
+
+fn default_name(world: &World, report: &mut Report) {
+    if world.input.cluster == DEFAULT_NAME {
+        report.find(
+            Code::DefaultClusterName,
+            Subject::Cluster(DEFAULT_NAME.to_owned()),
+            "k8s is the name of each cluster for which none was chosen, clusters that are not nested among them: \
+             kube-managers of one name delete each other's pods in the whole cloud"
+                .to_owned(),
+            "choose a clusterName of its own",
+        );
+    }
+}
+
+fn name_in_use(world: &World, report: &mut Report) {
+    let Some(traces) = report.known(&world.live.traces, &[Code::ClusterNameTaken]) else { return };
+    let name = &world.input.cluster;
+    let is_adopted = world.input.choices.permissions.adopt_name == Permission::Granted;
+    let has_record = world.live.records.known().is_some_and(|records| !records.ours.is_empty());
+    for trace in traces {
+        match &trace.owner {
+            TraceOwner::Ours => {}
+            TraceOwner::Other(owner) => report.find(
+                Code::ClusterNameTaken,
+                Subject::Cluster(name.clone()),
+                format!(
+                    "the name {name} is in use by {owner} ({}): each kube-manager would delete the other's pods",
+                    trace.object
+                ),
+                "choose another clusterName, which no cluster of the whole cloud has",
+            ),
+            TraceOwner::Undecided if is_adopted || has_record => {}
+            TraceOwner::Undecided => report.unknown(
+                Code::ClusterNameTaken,
+                format!(
+                    "{} carries the name {name}, and nothing on it says whose it is: if it is left from this \
+                     cluster, say so; else choose another clusterName",
+                    trace.object
+                ),
+            ),
+        }
+    }
+}
