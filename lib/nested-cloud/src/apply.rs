@@ -1,0 +1,194 @@
+//! Carries out a plan: the port pools that SNAT needs, the link-local services, then SNAT itself, so that nothing is
+//! cut off that the next step needs. Each step leaves alone what is as it should be, so the same plan again continues
+//! one that was interrupted. Whether the world is still that of the plan is for the caller to look at.
+
+use std::time::Duration;
+
+use opensdn_config_api::ConfigApi;
+use opensdn_config_api::apply::{self as rows, Outcome, Request, Timing};
+use opensdn_config_api::client::Error;
+use opensdn_config_api::edit::Foreign;
+use opensdn_config_api::link_local::Row;
+use opensdn_config_api::ownership::{self, ClusterId, Pools, Record, Records};
+use opensdn_config_api::virtual_network::{self, Snat};
+use opensdn_config_api::vrouter_config::{self, EnsuredPools, ReadError, VrouterConfig};
+use opensdn_nested::Plan;
+use opensdn_nested::plan::{PoolsAction, SnatAction};
+use serde_json::Value;
+
+use crate::snat::{self, SnatDone, SnatError};
+
+/// Until a list or map that reads empty is believed to be so: a writer that replaces it removes it first.
+pub(crate) const CONFIRM: Duration = Duration::from_secs(1);
+
+/// Why a plan was not carried out to its end.
+#[derive(Debug, thiserror::Error)]
+pub enum ApplyError {
+    /// The Config API does not answer, or refuses.
+    #[error(transparent)]
+    Api(#[from] Error),
+    /// The object with the rows cannot be read.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    /// A record cannot be read.
+    #[error(transparent)]
+    Ownership(#[from] ownership::Error),
+    /// The rows were not written.
+    #[error(transparent)]
+    Rows(#[from] rows::Error),
+    /// SNAT is not on.
+    #[error(transparent)]
+    Snat(#[from] SnatError),
+    /// The network is gone.
+    #[error("the network {0} of the nodes is not in the cloud")]
+    NoNetwork(String),
+    /// A part of the cloud was not known when the plan was made.
+    #[error("the plan was made without having read {0}: plan again")]
+    Unread(&'static str),
+}
+
+/// What was done.
+#[derive(Clone, Debug)]
+pub struct Applied {
+    /// The port pools, where SNAT needs them.
+    pub pools: Option<EnsuredPools>,
+    /// The rows.
+    pub rows: Outcome,
+    /// SNAT.
+    pub snat: SnatDone,
+    /// How many requests were sent.
+    pub calls: u64,
+}
+
+/// Carries out the plan. `save` gets the rows before the first write and says where they are then.
+///
+/// # Errors
+/// A step fails; those before it are done, and the same call continues.
+pub async fn apply<E: Into<Box<dyn std::error::Error + Send + Sync>>>(
+    api: &ConfigApi,
+    plan: &Plan,
+    foreign: Foreign,
+    timing: &Timing,
+    save: impl AsyncFnOnce(Value) -> Result<String, E>,
+) -> Result<Applied, ApplyError> {
+    let calls = api.calls();
+    let cluster = ClusterId::new(&plan.record)?;
+    let network = network(api, plan).await?;
+    let pools = match network {
+        Some(_) => Some(pools(api, plan, &cluster, timing.confirm).await?),
+        None => None,
+    };
+    let all: Vec<Row> = plan.rows.iter().map(|row| row.row()).collect();
+    let request = Request { cluster: &cluster, rows: &all, foreign };
+    let rows = rows::apply(api, &request, timing, save).await?;
+    let snat = match &network {
+        Some(network) => switch_on(api, network, &cluster, timing.confirm).await?,
+        None => SnatDone::Left,
+    };
+    Ok(Applied { pools, rows, snat, calls: api.calls() - calls })
+}
+
+/// The network on which SNAT is to be; none where the plan leaves it.
+async fn network(api: &ConfigApi, plan: &Plan) -> Result<Option<String>, ApplyError> {
+    match plan.snat {
+        SnatAction::Leave => return Ok(None),
+        SnatAction::Unknown => return Err(ApplyError::Unread("fabric SNAT of the network")),
+        SnatAction::AlreadyOn | SnatAction::Enable { .. } => {}
+    }
+    if plan.pools == PoolsAction::Unknown {
+        return Err(ApplyError::Unread("the port translation pools"));
+    }
+    let name = &plan.network;
+    let found = virtual_network::id_of(api, &name.domain, &name.project, &name.name).await?;
+    found.map(Some).ok_or_else(|| ApplyError::NoNetwork(name.joined()))
+}
+
+/// That they are ours is noted first: a run that is killed in between leaves pools that the next one knows.
+async fn pools(
+    api: &ConfigApi,
+    plan: &Plan,
+    cluster: &ClusterId,
+    confirm: Duration,
+) -> Result<EnsuredPools, ApplyError> {
+    // Others may have added some since it was planned, and then they are theirs.
+    let adds =
+        matches!(plan.pools, PoolsAction::Add(_)) && read(api, confirm).await?.pools.is_empty();
+    note(api, cluster, confirm, |record, others| {
+        // The last cluster that needs them takes them away.
+        if adds || others.other_pools == Pools::Ours {
+            record.pools = Pools::Ours;
+        }
+    })
+    .await?;
+    Ok(vrouter_config::ensure_pools(api, confirm).await?)
+}
+
+/// Notes what it was before the first of our runs, and that this cluster depends on it, then switches it on.
+async fn switch_on(
+    api: &ConfigApi,
+    network: &str,
+    cluster: &ClusterId,
+    confirm: Duration,
+) -> Result<SnatDone, ApplyError> {
+    let before = virtual_network::fabric_snat(api, network).await?;
+    let before = before.ok_or_else(|| SnatError::Gone(network.to_owned()))?;
+    note(api, cluster, confirm, |record, others| {
+        // Where another cluster has switched it on, the last of them switches it off.
+        let before = match before {
+            Snat::Off => Snat::Off,
+            Snat::On => others.other_networks.get(network).copied().unwrap_or(Snat::On),
+        };
+        record.snat.entry(network.to_owned()).or_insert(before);
+    })
+    .await?;
+    Ok(snat::set(api, network, Snat::On).await?)
+}
+
+/// Reads the object with the records. That there is no annotation is believed the second time: a writer that replaces
+/// all of them removes them first, and a record that was taken for missing would be written without its rows.
+pub(crate) async fn read(api: &ConfigApi, confirm: Duration) -> Result<VrouterConfig, ReadError> {
+    let first = vrouter_config::read(api).await?;
+    if !first.annotations.is_empty() {
+        return Ok(first);
+    }
+    tokio::time::sleep(confirm).await;
+    vrouter_config::read(api).await
+}
+
+/// Changes the record of the cluster, where that changes it.
+pub(crate) async fn note(
+    api: &ConfigApi,
+    cluster: &ClusterId,
+    confirm: Duration,
+    change: impl FnOnce(&mut Record, &Records),
+) -> Result<(), NoteError> {
+    let config = read(api, confirm).await?;
+    let records = Records::read(&config.annotations, cluster)?;
+    let mut record = records.ours.clone();
+    change(&mut record, &records);
+    if record != records.ours {
+        record.write(api, &config.uuid, cluster).await?;
+    }
+    Ok(())
+}
+
+/// Why a record was not changed.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum NoteError {
+    #[error(transparent)]
+    Api(#[from] Error),
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    #[error(transparent)]
+    Ownership(#[from] ownership::Error),
+}
+
+impl From<NoteError> for ApplyError {
+    fn from(error: NoteError) -> Self {
+        match error {
+            NoteError::Api(error) => Self::Api(error),
+            NoteError::Read(error) => Self::Read(error),
+            NoteError::Ownership(error) => Self::Ownership(error),
+        }
+    }
+}
