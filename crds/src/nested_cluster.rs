@@ -123,7 +123,8 @@ pub struct Services {
 )]
 #[serde(rename_all = "camelCase")]
 pub struct FabricService {
-    /// IPv4 addresses, in the order in which their names are numbered.
+    /// IPv4 addresses. Names of their link-local services are numbered in numeric order of the addresses, whatever
+    /// the order here.
     pub addresses: Vec<String>,
     /// Port of all of them.
     pub port: Option<i64>,

@@ -1,14 +1,16 @@
 //! Every code that the product gives, with its explanation, known without running anything: what the
 //! built-in policies say (`policies/README.md`), the rules in the schemas (`crds/RULES.md`), the
-//! checks of AdmissionPolicies, what `validate` says of texts and schemas, and the checks of clusters. Both tables are generated and checked for being current, so the
-//! catalogue is what the policies and schemas are. Deliberately not here: the codes of policies that
-//! are not ours, which `policy explain` takes from the module itself.
+//! checks of AdmissionPolicies, what `validate` says of texts and schemas, the checks of clusters, and
+//! those of the plans of nested clusters. Both tables are generated and checked for being current, so
+//! the catalogue is what the policies and schemas are. Deliberately not here: the codes of policies
+//! that are not ours, which `policy explain` takes from the module itself.
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
 mod admission_policies;
 mod cluster_checks;
+mod nested_plan;
 mod reasons;
 mod table;
 mod words;
@@ -67,6 +69,8 @@ pub(crate) enum Finder {
     Validate,
     /// `check`, of a cluster.
     Check,
+    /// `nested plan` and `nested apply`, of a nested cluster and its cloud.
+    NestedPlan,
 }
 
 /// What a finding does to a request.
@@ -97,7 +101,8 @@ pub(crate) fn all() -> Vec<Explanation> {
         .chain(table::rules(RULES))
         .chain(admission_policies::meanings())
         .chain(words::meanings())
-        .chain(cluster_checks::meanings());
+        .chain(cluster_checks::meanings())
+        .chain(nested_plan::meanings());
     for (code, mut meaning) in sources {
         meaning.sources = match meaning.found_by {
             Finder::Policy => {
@@ -105,7 +110,9 @@ pub(crate) fn all() -> Vec<Explanation> {
                     .to_vec()
             }
             Finder::Schema => sources_of_rule(code),
-            Finder::AdmissionPolicy | Finder::Validate | Finder::Check => Vec::new(),
+            Finder::AdmissionPolicy | Finder::Validate | Finder::Check | Finder::NestedPlan => {
+                Vec::new()
+            }
         };
         match all.iter_mut().find(|known| known.code == code) {
             Some(known) => add(known, meaning),

@@ -18,6 +18,7 @@ pub(crate) mod images;
 pub(crate) mod install;
 pub(crate) mod logs;
 pub(crate) mod man;
+pub(crate) mod nested;
 pub(crate) mod policy;
 pub(crate) mod prune;
 pub(crate) mod render;
@@ -42,6 +43,8 @@ pub(crate) enum Command {
     Prune(prune::Prune),
     /// List, save, load and copy the images that an installation needs.
     Images(images::Images),
+    /// Plan and write what a cluster on virtual machines needs of the OpenSDN below it.
+    Nested(Box<nested::Nested>),
     /// Check manifests as a cluster would: schema, rules, policies, and duplicates between files.
     #[command(visible_alias = "lint")]
     Validate(validate::Validate),
@@ -84,6 +87,7 @@ impl Command {
             Self::Uninstall(command) => command.run(global, ui),
             Self::Prune(command) => command.run(global, ui),
             Self::Images(command) => command.run(global, ui),
+            Self::Nested(command) => command.run(global, ui),
             Self::Validate(command) => command.run(global, ui),
             Self::Convert(command) => command.run(ui),
             Self::Check(command) => command.run(global, ui),
@@ -116,6 +120,7 @@ impl Command {
             Self::Explain(_) | Self::Config(_) | Self::Completion(_) | Self::Man(_) => false,
             Self::Render(_) | Self::Images(_) | Self::Convert(_) => false,
             Self::Install(command) => command.asks_cluster(),
+            Self::Nested(command) => command.asks_cluster(),
             Self::Diff(_) | Self::Uninstall(_) | Self::Prune(_) => true,
         }
     }

@@ -24,6 +24,7 @@ mod fake_api_server;
 mod install;
 mod live;
 mod logs;
+mod nested;
 mod oci;
 mod output;
 mod parse;

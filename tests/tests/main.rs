@@ -39,6 +39,7 @@ mod plugin_check;
 mod plugin_images;
 mod plugin_install;
 mod plugin_logs;
+mod plugin_nested;
 mod plugin_status;
 mod policy_author;
 mod promises;

@@ -1,5 +1,5 @@
-//! The catalogue is complete: against the built-in policies themselves, the schemas' own rules, and
-//! the checks of AdmissionPolicies.
+//! The catalogue is complete: against the built-in policies themselves, the schemas' own rules, the
+//! checks of AdmissionPolicies, and those of the plans of nested clusters.
 
 use std::collections::BTreeSet;
 
@@ -102,6 +102,40 @@ fn every_code_without_a_number_is_explained_and_none_is_left_over() {
     for source in sources {
         let literal = source.lines().find(|line| line.trim_start().starts_with("code: \""));
         assert_eq!(literal, None, "a code that is no constant is not in the list");
+    }
+}
+
+#[test]
+fn every_code_of_a_nested_plan_is_explained_once_and_as_bad_as_it_is() {
+    let explained: Vec<(&str, Severity)> =
+        nested_plan::meanings().map(|(code, meaning)| (code, meaning.severity)).collect();
+    let given = opensdn_nested::Code::ALL.iter().map(|code| {
+        let is_error = code.severity() == opensdn_nested::Severity::Error;
+        (code.as_str(), if is_error { Severity::Deny } else { Severity::Warn })
+    });
+    assert_eq!(explained, given.collect::<Vec<_>>());
+    let all = all();
+    for (code, meaning) in nested_plan::meanings() {
+        let known = all.iter().find(|one| one.code == code).unwrap();
+        assert!(known.meanings.contains(&meaning), "{code}");
+    }
+}
+
+#[test]
+fn a_remedy_of_a_nested_plan_names_flags_that_nested_apply_has() {
+    let command = crate::command();
+    let nested = command.find_subcommand("nested").unwrap();
+    let apply = nested.find_subcommand("apply").unwrap();
+    let flags: BTreeSet<&str> = apply.get_arguments().filter_map(|one| one.get_long()).collect();
+    // A flag of kubelet.
+    let foreign = ["node-ip"];
+    for (code, meaning) in nested_plan::meanings() {
+        for word in
+            meaning.remedy.split(|letter: char| letter != '-' && !letter.is_ascii_lowercase())
+        {
+            let Some(flag) = word.strip_prefix("--") else { continue };
+            assert!(flags.contains(flag) || foreign.contains(&flag), "{code}: --{flag}");
+        }
     }
 }
 

@@ -46,6 +46,7 @@ fn commands(manifest: &str) -> Vec<(Vec<String>, i32)> {
         "install --dry-run=client",
         "policy inspect even-quorum",
         "policy manifest even-quorum",
+        "nested manifest --cluster-name a --cluster-network b:c --config-nodes 192.0.2.1 --vrouter-address 192.0.2.5 --api-server 192.0.2.9 --registry r --tag t",
     ]
     .map(|line| (words(line), 0))
     .into();

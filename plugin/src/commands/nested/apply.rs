@@ -1,0 +1,218 @@
+//! `nested apply`: a plan is shown, confirmed, and carried out. How the cloud is written is opensdn-nested-cloud's.
+
+use std::path::{Path, PathBuf};
+
+use clap::{Args, ValueHint};
+use opensdn_config_api::ConfigApi;
+use opensdn_config_api::apply::Timing;
+use opensdn_nested::{Code, Plan};
+use opensdn_nested_cloud::{Applied, SnatDone, apply};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::Value;
+
+use super::plan::Sources;
+use crate::atomic_write;
+use crate::cli::Global;
+use crate::exit::{Exit, Failure};
+use crate::nested::plan_file::NestedPlan;
+use crate::nested::text;
+use crate::output::{Answer, Output};
+use crate::runtime::Runtime;
+use crate::ui::Ui;
+
+const EXAMPLES: &str = "\
+Examples:
+  # Show the plan, ask, and write it
+  kubectl opensdn nested apply -f nested-cluster.yaml
+
+  # A plan that was made and reviewed before; refused if the cloud has changed since
+  kubectl opensdn nested apply -f nested-cluster.yaml --plan plan.json
+
+All link-local services of a cloud are one list, which the Config API replaces as a whole. Writers of
+ours wait for each other; what another program overwrites meanwhile is noticed and written again. The
+list as it was before is saved first. The same command continues one that was interrupted, and writes
+nothing where all is in place. Close pages of the web interface that show link-local services: they
+write what they had loaded.
+
+Exit codes: 0 all is in place, 1 errors forbid it, 2 the arguments or a file, 3 the cluster or the
+Config API cannot be asked or does not keep what is written, 5 not confirmed, or the cloud has changed.";
+
+/// Arguments of `nested apply`.
+#[derive(Debug, Args)]
+#[command(after_long_help = EXAMPLES)]
+pub(super) struct ApplyCommand {
+    #[command(flatten)]
+    sources: Sources,
+    /// A plan of nested plan --out. The cluster's flags are needed all the same: the cloud is compared with it.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    plan: Option<PathBuf>,
+    /// The folder in which the list is saved as it was before.
+    #[arg(long, value_name = "FOLDER", default_value = ".", value_hint = ValueHint::DirPath)]
+    backup_dir: PathBuf,
+    /// Show what would be done; nothing is written.
+    #[arg(long)]
+    dry_run: bool,
+    /// Do not ask.
+    #[arg(short, long)]
+    yes: bool,
+    #[command(flatten)]
+    _output: Output,
+}
+
+/// What `nested apply` answers.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct NestedApplication {
+    /// The cluster's name in OpenSDN.
+    cluster: String,
+    /// Whether it was only shown.
+    dry_run: bool,
+    /// What was done, or would be, a line each; nothing where all was in place.
+    done: Vec<String>,
+    /// The variables by which the workloads find the services.
+    environment: std::collections::BTreeMap<String, String>,
+    /// The file with the link-local services as they were before, if they were changed.
+    backup: Option<String>,
+    /// How often the list was written.
+    attempts: u32,
+    /// How many requests the Config API got.
+    calls: u64,
+}
+
+impl Answer for NestedApplication {
+    const KIND: &'static str = "NestedApplication";
+}
+
+impl ApplyCommand {
+    pub(super) fn run(&self, global: &Global, ui: &mut Ui) -> Result<Exit, Failure> {
+        Runtime::start(global)?.block_on(self.apply(global, ui))
+    }
+
+    async fn apply(&self, global: &Global, ui: &mut Ui) -> Result<Exit, Failure> {
+        let (api, now) = self.sources.plan(global, ui).await?;
+        let plan = match &self.plan {
+            Some(path) => unchanged(NestedPlan::read(path)?.plan, now.plan)?,
+            None => now.plan,
+        };
+        let layout = ui.layout();
+        if !plan.is_applicable() {
+            let answer = NestedPlan { config_api: now.config_api, plan };
+            ui.answer(&answer, |out| text::write(&answer.plan, layout, out))?;
+            ui.hint("nothing was written: correct what the errors name, and try again");
+            return Ok(Exit::Findings);
+        }
+        text::lines(&plan, layout).iter().for_each(|line| ui.note(line));
+        self.check_name(&plan)?;
+        if self.dry_run {
+            return self.answer(&plan, None, ui);
+        }
+        if !self.yes {
+            ui.confirm(&format!("write this into the cloud of {}", now.config_api.join(", ")))?;
+        }
+        let applied = self.carry_out(&api, &plan, ui).await?;
+        self.answer(&plan, Some(applied), ui)
+    }
+
+    /// kube-manager deletes what carries its cluster's name and is not its own.
+    fn check_name(&self, plan: &Plan) -> Result<(), Failure> {
+        let unknown = plan.unknown.iter().find(|unknown| unknown.code == Code::ClusterNameTaken);
+        match unknown.filter(|_| !self.sources.spec.choices().adopts_name()) {
+            None => Ok(()),
+            Some(unknown) => {
+                let message =
+                    format!("whether {} is free is not known: {}", plan.cluster, unknown.why);
+                let hint = "if what carries the name is this cluster's: --adopt-name";
+                Err(Failure::new(Exit::Refused, "unknown-name", message, hint))
+            }
+        }
+    }
+
+    async fn carry_out(
+        &self,
+        api: &ConfigApi,
+        plan: &Plan,
+        ui: &mut Ui,
+    ) -> Result<Applied, Failure> {
+        let foreign = self.sources.spec.choices().foreign();
+        let save = async |rows: Value| save(&self.backup_dir, &plan.cluster, &rows);
+        ui.progress("writing into the Config API");
+        apply(api, plan, foreign, &Timing::default(), save).await.map_err(|error| {
+            let message = format!("{} is not whole in the cloud", plan.cluster);
+            let hint =
+                "what was done stays, and its record says whose it is: the same command continues";
+            Failure::new(Exit::Unreachable, "not-applied", message, hint).because(&error)
+        })
+    }
+
+    fn answer(&self, plan: &Plan, applied: Option<Applied>, ui: &mut Ui) -> Result<Exit, Failure> {
+        let done = applied.as_ref().map_or_else(|| text::actions(plan), done);
+        let answer = NestedApplication {
+            cluster: plan.cluster.clone(),
+            dry_run: applied.is_none(),
+            done,
+            environment: plan.environment.clone(),
+            backup: applied.as_ref().and_then(|applied| applied.rows.backup.clone()),
+            attempts: applied.as_ref().map_or(0, |applied| applied.rows.attempts),
+            calls: applied.as_ref().map_or(0, |applied| applied.calls),
+        };
+        ui.answer(&answer, |out| answer.write(out))?;
+        Ok(Exit::Done)
+    }
+}
+
+/// The plan of a file, if it is what would be planned now. A plan is made of the arguments, the cluster and the cloud
+/// alone, so one that differs although these are the same was changed by hand.
+fn unchanged(planned: Plan, now: Plan) -> Result<Plan, Failure> {
+    let why = if planned.record != now.record {
+        "it is for another cluster"
+    } else if planned.fingerprint != now.fingerprint {
+        "the cloud has changed since"
+    } else if planned != now {
+        "the arguments or the cluster are not those of which it was made, or the file was changed"
+    } else {
+        return Ok(now);
+    };
+    let message = format!("the plan is not carried out: {why}");
+    let hint = "plan again, and compare: kubectl opensdn nested plan --out FILE";
+    Err(Failure::new(Exit::Refused, "outdated-plan", message, hint))
+}
+
+/// The list as it was, in a file that no earlier run has written.
+pub(super) fn save(folder: &Path, cluster: &str, rows: &Value) -> std::io::Result<String> {
+    let seconds = k8s_openapi::jiff::Timestamp::now().as_second();
+    let path = folder.join(format!("linklocal-services-before-{cluster}-{seconds}.json"));
+    let text = serde_json::to_string_pretty(rows).map_err(std::io::Error::other)?;
+    atomic_write::replace(&path, (text + "\n").as_bytes())?;
+    Ok(path.display().to_string())
+}
+
+fn done(applied: &Applied) -> Vec<String> {
+    let mut lines = Vec::new();
+    if applied.pools == Some(opensdn_config_api::vrouter_config::EnsuredPools::Added) {
+        lines.push("added the port translation pools".to_owned());
+    }
+    lines.extend(applied.rows.changes.iter().map(|change| format!("link-local service {change}")));
+    let put_back = applied.rows.put_back.iter();
+    lines.extend(put_back.map(|row| format!("put back, as another writer had dropped it: {row}")));
+    if applied.snat == SnatDone::Changed {
+        lines.push("turned on fabric SNAT of the network".to_owned());
+    }
+    lines
+}
+
+impl NestedApplication {
+    fn write(&self, out: &mut dyn std::io::Write) -> std::io::Result<()> {
+        if self.dry_run {
+            return writeln!(out, "Nothing was written.");
+        }
+        if self.done.is_empty() {
+            return writeln!(out, "All was in place: nothing was written.");
+        }
+        self.done.iter().try_for_each(|line| writeln!(out, "{line}"))?;
+        if let Some(backup) = &self.backup {
+            writeln!(out, "The link-local services as they were before are in {backup}")?;
+        }
+        Ok(())
+    }
+}

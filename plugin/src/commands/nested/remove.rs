@@ -1,0 +1,163 @@
+//! `nested remove`: what a cluster has in the cloud is shown, confirmed, and taken away.
+
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+use clap::{Args, ValueHint};
+use opensdn_config_api::apply::Timing;
+use opensdn_config_api::ownership::Pools;
+use opensdn_nested_cloud::{Removal, removal, remove};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::Value;
+
+use super::apply::save;
+use crate::cli::Global;
+use crate::clients::AsksCluster;
+use crate::exit::{Exit, Failure};
+use crate::nested::cluster::NestedFacts;
+use crate::nested::connection::ConfigApiFlags;
+use crate::nested::world::{cluster_id, unreachable};
+use crate::output::{Answer, Output};
+use crate::runtime::Runtime;
+use crate::snapshot::ask::Asker;
+use crate::ui::Ui;
+
+const EXAMPLES: &str = "\
+Examples:
+  # What does this cluster have in the cloud, and what of it would go?
+  kubectl opensdn nested remove --config-api https://192.168.1.100:8082 --dry-run
+
+  # Take it away
+  kubectl opensdn nested remove --config-api https://192.168.1.100:8082
+
+  # Of a cluster that is gone, by the uid that its namespace kube-system had
+  kubectl opensdn nested remove --config-api https://192.168.1.100:8082 --cluster-id UID
+
+Stop the workloads before: first delete Services and pods, so that kube-manager removes what it has made
+for them, then kube-manager itself. With fabric SNAT it reaches the cloud by what is taken away here.
+
+Only that goes which the record of the cluster in the cloud has: link-local services that were there
+before, or that another cluster uses, stay, and so does SNAT that was on before. What stays is listed.
+
+Exit codes: 0 it is gone, or there was nothing, 2 the arguments, 3 the cluster or the Config API cannot be
+asked, 5 not confirmed.";
+
+/// Arguments of `nested remove`.
+#[derive(Debug, Args)]
+#[command(after_long_help = EXAMPLES)]
+pub(super) struct RemoveCommand {
+    #[command(flatten)]
+    config_api: ConfigApiFlags,
+    /// The uid that the cluster's namespace kube-system has, or had [default: it is read from the cluster].
+    #[arg(long, value_name = "UID")]
+    cluster_id: Option<String>,
+    /// The folder in which the list is saved as it was before.
+    #[arg(long, value_name = "FOLDER", default_value = ".", value_hint = ValueHint::DirPath)]
+    backup_dir: PathBuf,
+    /// Show what would go; nothing is written.
+    #[arg(long)]
+    dry_run: bool,
+    /// Do not ask.
+    #[arg(short, long)]
+    yes: bool,
+    #[command(flatten)]
+    _cluster: AsksCluster,
+    #[command(flatten)]
+    _output: Output,
+}
+
+/// What `nested remove` answers.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct NestedRemoval {
+    /// By what the record is known.
+    cluster_id: String,
+    /// Whether it was only shown.
+    dry_run: bool,
+    /// What went, or would go, a line each.
+    removed: Vec<String>,
+    /// What stays, with the reason.
+    left: Vec<String>,
+    /// The file with the link-local services as they were before, if they were changed.
+    backup: Option<String>,
+}
+
+impl Answer for NestedRemoval {
+    const KIND: &'static str = "NestedRemoval";
+}
+
+impl RemoveCommand {
+    pub(super) fn run(&self, global: &Global, ui: &mut Ui) -> Result<Exit, Failure> {
+        Runtime::start(global)?.block_on(self.remove(global, ui))
+    }
+
+    async fn remove(&self, global: &Global, ui: &mut Ui) -> Result<Exit, Failure> {
+        let api = self.config_api.client_without_spec()?;
+        let text = match &self.cluster_id {
+            Some(id) => id.clone(),
+            None => {
+                let (client, _) = global.client_and_server().await?;
+                NestedFacts::ask(&Asker::new(client)).await?.id
+            }
+        };
+        let id = cluster_id(&text)?;
+        ui.progress("asking the Config API");
+        let found = removal(&api, &id).await.map_err(|error| unreachable(&error))?;
+        let mut answer = NestedRemoval {
+            cluster_id: text,
+            dry_run: true,
+            removed: lines(&found),
+            left: found.left.iter().map(ToString::to_string).collect(),
+            backup: None,
+        };
+        if self.dry_run || answer.removed.is_empty() && answer.left.is_empty() {
+            answer.dry_run = self.dry_run;
+            ui.answer(&answer, |out| answer.write(out))?;
+            return Ok(Exit::Done);
+        }
+        if !self.yes {
+            answer.lines().iter().for_each(|line| ui.note(line));
+            ui.confirm("take this away from the cloud")?;
+        }
+        ui.progress("writing into the Config API");
+        let save = async |rows: Value| save(&self.backup_dir, &answer.cluster_id, &rows);
+        let removed = remove(&api, &id, &Timing::default(), save).await.map_err(|error| {
+            let message = "not all of it is gone";
+            let hint = "the record of the cluster is still there: the same command continues";
+            Failure::new(Exit::Unreachable, "not-removed", message, hint).because(&error)
+        })?;
+        answer.dry_run = false;
+        answer.left = removed.left.iter().map(ToString::to_string).collect();
+        answer.backup = removed.rows.backup;
+        ui.answer(&answer, |out| answer.write(out))?;
+        Ok(Exit::Done)
+    }
+}
+
+fn lines(removal: &Removal) -> Vec<String> {
+    let snat =
+        removal.snat_off.iter().map(|network| format!("fabric SNAT of the network {network}"));
+    let pools = (removal.pools == Pools::Ours).then(|| "the port translation pools".to_owned());
+    let rows = removal.rows.iter().map(|row| format!("the link-local service {row}"));
+    snat.chain(pools).chain(rows).collect()
+}
+
+impl NestedRemoval {
+    fn lines(&self) -> Vec<String> {
+        if self.removed.is_empty() && self.left.is_empty() {
+            return vec![format!("The cluster {} has nothing in the cloud.", self.cluster_id)];
+        }
+        let word = if self.dry_run { "would remove" } else { "removed" };
+        let removed = self.removed.iter().map(|line| format!("{word} {line}"));
+        let left = self.left.iter().map(|line| format!("stays: {line}"));
+        let backup = self.backup.iter();
+        let backup =
+            backup.map(|file| format!("The link-local services as they were before are in {file}"));
+        removed.chain(left).chain(backup).collect()
+    }
+
+    fn write(&self, out: &mut dyn Write) -> io::Result<()> {
+        self.lines().iter().try_for_each(|line| writeln!(out, "{line}"))
+    }
+}

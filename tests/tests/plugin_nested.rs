@@ -1,0 +1,217 @@
+//! `kubectl opensdn nested` of a real control plane and the fake of the Config API: from the nodes of a cluster to rows
+//! in the cloud, and back. What the Config API does, and how rows survive other writers, is tested in the crate of the
+//! fake.
+
+#![allow(clippy::indexing_slicing, reason = "JSON of a test, and the line says where")]
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use http::Method;
+use opensdn_testing::config_api::{FakeConfigApi, Mode, Settings, User, WorkedExample};
+use opensdn_testing::kubectl::{kubectl, send};
+use opensdn_testing::programs::program;
+use opensdn_testing::sandbox::Sandbox;
+use opensdn_testing::{Failed, Outcome};
+use serde_json::{Value, json};
+
+const PASSWORD: &str = "not-to-be-seen";
+
+/// A cluster whose nodes are virtual machines of a cloud.
+struct Cloud {
+    sandbox: Sandbox,
+    api: FakeConfigApi,
+    folder: tempfile::TempDir,
+}
+
+impl Cloud {
+    async fn start() -> Result<Self, Failed> {
+        let sandbox = Sandbox::builder().only_api_server().start().await?;
+        let users =
+            vec![User::new("admin", PASSWORD, &["admin"]), User::new("bob", PASSWORD, &["member"])];
+        let api = FakeConfigApi::start(Settings {
+            mode: Mode::CloudAdmin,
+            users,
+            ..Settings::default()
+        })?;
+        let example = WorkedExample::fill(&api).map_err(|refusal| refusal.text)?;
+        for (number, address) in example.vms.iter().enumerate() {
+            let name = format!("vm-{number}");
+            let node = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}});
+            send(&sandbox, &["create"], &node).await?.success();
+            let status =
+                json!({"status": {"addresses": [{"type": "InternalIP", "address": address}]}});
+            let status = status.to_string();
+            let patch =
+                ["patch", "node", &name, "--subresource=status", "--type=merge", "-p", &status];
+            kubectl(&sandbox, &patch).await?.success();
+        }
+        Ok(Self { sandbox, api, folder: tempfile::tempdir()? })
+    }
+
+    /// As a user of the cloud, with a home of the test's.
+    fn run(&self, user: &str, arguments: &[&str]) -> Result<Output, Failed> {
+        let mut command = Command::new(program("kubectl-opensdn")?);
+        command
+            .env_clear()
+            .env("HOME", self.folder.path())
+            .env("NO_PROXY", "127.0.0.1,localhost")
+            .env("OPENSDN_CONFIG_API", self.api.url())
+            .env("OS_AUTH_URL", self.api.keystone_url())
+            .env("OS_USERNAME", user)
+            .env("OS_PASSWORD", PASSWORD)
+            .env("OS_PROJECT_NAME", "admin")
+            .current_dir(self.folder.path())
+            .arg("--kubeconfig")
+            .arg(self.sandbox.kubeconfig())
+            .args(arguments);
+        let output = command.output()?;
+        for stream in [&output.stdout, &output.stderr] {
+            assert!(!String::from_utf8_lossy(stream).contains(PASSWORD));
+        }
+        Ok(output)
+    }
+
+    fn spec(&self, more: Value) -> Result<PathBuf, Failed> {
+        let mut spec = json!({
+            "clusterName": "k8s-a",
+            "clusterNetwork": {"project": "admin", "name": "k8s-vms"},
+            "configApi": {"urls": [self.api.url()]},
+            "services": {
+                "config": {"addresses": ["192.168.1.100"]},
+                "analytics": {"addresses": ["192.168.1.100", "192.168.1.101"]},
+                "configDatabase": {"addresses": ["192.168.1.100", "192.168.1.101", "192.168.1.102"]},
+                "keystone": {"addresses": ["192.168.1.200"]},
+            },
+            "serviceAddresses": ["10.10.10.0/24"],
+        });
+        let fields = spec.as_object_mut().ok_or("no object")?;
+        fields.extend(more.as_object().cloned().unwrap_or_default());
+        let object = json!({"apiVersion": "opensdn.io/v1alpha1", "kind": "NestedCluster",
+            "metadata": {"name": "a", "namespace": "tf"}, "spec": spec});
+        let path = self.folder.path().join("nested-cluster.json");
+        std::fs::write(&path, object.to_string())?;
+        Ok(path)
+    }
+
+    fn puts(&self) -> usize {
+        let all = self.api.count(&Method::PUT, "/global-vrouter-config");
+        all + self.api.count(&Method::PUT, "/virtual-network")
+    }
+}
+
+fn text(output: &Output) -> String {
+    let bytes = [output.stdout.as_slice(), output.stderr.as_slice()].concat();
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+fn code(output: &Output) -> i32 {
+    output.status.code().unwrap_or(-1)
+}
+
+fn document(output: &Output) -> Result<Value, Failed> {
+    serde_json::from_slice(&output.stdout)
+        .map_err(|error| format!("{error}: {}", text(output)).into())
+}
+
+fn path(path: &Path) -> &str {
+    path.to_str().unwrap_or_default()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_worked_example_is_planned_written_found_in_place_and_taken_away() -> Outcome {
+    let cloud = Cloud::start().await?;
+    let before = cloud.api.entries();
+    let spec = cloud.spec(json!({"connectivity": "LinkLocal"}))?;
+    let flags = ["-f", path(&spec), "--profile", "doc", "--naming", "doc"];
+
+    let planned = cloud.run("admin", &[&["nested", "plan"][..], &flags].concat())?;
+    let said = text(&planned);
+    assert_eq!(code(&planned), 0, "{said}");
+    let nine = [
+        "Contrail Config       10.10.10.1  8082          192.168.1.100  8082",
+        "Contrail Analytics 1  10.10.10.1  8086          192.168.1.100  8086",
+        "Contrail Analytics 2  10.10.10.2  8086          192.168.1.101  8086",
+        "Contrail Msg Queue    10.10.10.1  5673          192.168.1.100  5673",
+        "Contrail VNC DB 1     10.10.10.1  9161          192.168.1.100  9161",
+        "Contrail VNC DB 2     10.10.10.2  9161          192.168.1.101  9161",
+        "Contrail VNC DB 3     10.10.10.3  9161          192.168.1.102  9161",
+        "Keystone              10.10.10.4  35357         192.168.1.200  35357",
+        "K8s-cni-to-agent      10.10.10.5  9091          127.0.0.1      9091",
+    ];
+    let rows: Vec<&str> = said.lines().skip(1).take(9).collect();
+    assert_eq!(rows, nine, "{said}");
+    assert!(said.contains("OSDN3039"), "who reaches the services is said before: {said}");
+    assert_eq!((cloud.puts(), cloud.api.entries()), (0, before.clone()), "a plan writes nothing");
+
+    let refused = cloud.run("admin", &[&["nested", "apply"][..], &flags].concat())?;
+    assert_eq!((code(&refused), cloud.puts()), (5, 0), "not confirmed: {}", text(&refused));
+    let apply = [&["nested", "apply", "--yes"][..], &flags].concat();
+    let applied = cloud.run("admin", &apply)?;
+    assert_eq!(code(&applied), 0, "{}", text(&applied));
+    let entries = cloud.api.entries();
+    let all = entries.as_array().ok_or("no list")?;
+    assert_eq!(all.len(), 10, "the metadata row, and nine");
+    assert_eq!(all[0], before[0]);
+    let backups = std::fs::read_dir(cloud.folder.path())?.flatten();
+    let backups = backups.filter(|one| one.file_name().to_string_lossy().starts_with("linklocal-"));
+    assert_eq!(backups.count(), 1, "{}", text(&applied));
+
+    cloud.api.forget_calls();
+    let again = cloud.run("admin", &apply)?;
+    assert_eq!((code(&again), cloud.puts()), (0, 0), "{}", text(&again));
+    assert!(text(&again).contains("All was in place"), "{}", text(&again));
+
+    let removed = cloud.run("admin", &["nested", "remove", "--yes", "-o", "json"])?;
+    assert_eq!(document(&removed)?["removed"].as_array().map(Vec::len), Some(9));
+    assert_eq!(cloud.api.entries(), before);
+    let nothing = cloud.run("admin", &["nested", "remove", "--yes"])?;
+    assert!(text(&nothing).contains("has nothing in the cloud"), "{}", text(&nothing));
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_plan_file_is_carried_out_only_while_the_cloud_is_as_it_was() -> Outcome {
+    let cloud = Cloud::start().await?;
+    let spec = cloud.spec(json!({}))?;
+    let file = cloud.folder.path().join("plan.json");
+    let plan = ["nested", "plan", "-f", path(&spec), "--out", path(&file), "-o", "json"];
+    let planned = cloud.run("admin", &plan)?;
+    assert_eq!(code(&planned), 0, "{}", text(&planned));
+    assert_eq!(document(&planned)?["plan"]["rows"].as_array().map(Vec::len), Some(1));
+
+    let before = cloud.api.entries();
+    let mut changed = before.clone();
+    let row = json!({"linklocal_service_name": "other", "linklocal_service_ip": "10.20.0.1",
+        "linklocal_service_port": 80, "ip_fabric_service_ip": ["192.168.1.7"], "ip_fabric_service_port": 80});
+    changed.as_array_mut().ok_or("no list")?.push(row);
+    cloud.api.write_entries(changed).map_err(|refusal| refusal.text)?;
+    let apply = ["nested", "apply", "--yes", "-f", path(&spec), "--plan", path(&file)];
+    let refused = cloud.run("admin", &apply)?;
+    assert_eq!((code(&refused), cloud.puts()), (5, 0), "{}", text(&refused));
+    assert!(text(&refused).contains("the cloud has changed since"), "{}", text(&refused));
+
+    cloud.api.write_entries(before).map_err(|refusal| refusal.text)?;
+    let applied = cloud.run("admin", &apply)?;
+    assert_eq!(code(&applied), 0, "{}", text(&applied));
+    let network = cloud.api.read("virtual-network", &["default-domain", "admin", "k8s-vms"]);
+    assert_eq!(network.ok_or("no network")?["fabric_snat"], true, "{}", text(&applied));
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_may_not_write_the_cloud_learns_which_role_is_missing_and_nothing_is_written() -> Outcome
+{
+    let cloud = Cloud::start().await?;
+    let spec = cloud.spec(json!({}))?;
+    let before = cloud.api.entries();
+    let refused = cloud.run("bob", &["nested", "apply", "--yes", "-f", path(&spec)])?;
+    assert_eq!(code(&refused), 3, "{}", text(&refused));
+    assert!(
+        text(&refused).contains("role named admin") || text(&refused).contains("role admin"),
+        "{}",
+        text(&refused)
+    );
+    assert_eq!((cloud.puts(), cloud.api.entries()), (0, before));
+    Ok(())
+}
