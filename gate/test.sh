@@ -71,8 +71,9 @@ left_out="left out: the long tests on real nodes, the images as shipped (make te
 start_shared_clusters || echo "started no shared clusters: each test starts its own"
 # What compiles takes all cores for minutes, and beside it a control plane of a test would not answer in time.
 apart='not package(opensdn-tests) or test(/^(reproducible|guide|policy_author)::/)'
-tests "tests without a cluster" "${nextest[@]}" "${tests[@]}" -E "$apart"
-tests "tests" "${nextest[@]}" "${tests[@]}" -E "not ($apart) and not test(/^(lab_|images::)/)"
+short='not test(/^(lab_|images::)/)'
+tests "tests without a cluster" "${nextest[@]}" "${tests[@]}" -E "($apart) and $short"
+tests "tests" "${nextest[@]}" "${tests[@]}" -E "not ($apart) and $short"
 end_shared_clusters
 # By itself: three nodes and a control plane need both cores, and have time limits of their own.
 if has_lab; then
