@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::client::ConfigApi;
 use crate::edit::{self, Change, Conflicts, Edit, Foreign, Wanted};
 use crate::link_local::{Key, Row};
-use crate::lock;
+use crate::lock::{self, Lock};
 use crate::ownership::{self, ClusterId, Records};
 use crate::vrouter_config::{self, ReadError, VrouterConfig};
 
@@ -118,16 +118,21 @@ pub struct Fought {
 
 impl Fought {
     fn text(&self) -> String {
-        let mut text = format!(
-            "linklocal_services was not as it had been written in any of {} attempts: other writers overwrite it (an open \
-             page of the Web UI, provision_linklocal.py, another program; stop them, and try again), or the clocks of the \
-             servers of the Config API differ",
-            self.attempts
-        );
-        let changes = self.changes.iter().map(|change| format!("\n  not written: {change}"));
-        let vanished = self.vanished.iter().map(|row| format!("\n  vanished, of others: {row}"));
+        let attempts = self.attempts;
+        let mut text = match self.source {
+            Some(_) => format!(
+                "the Config API did not take linklocal_services in any of {attempts} attempts: repair it first"
+            ),
+            None => format!(
+                "linklocal_services was not as it had been written in any of {attempts} attempts: other writers \
+                 overwrite it (an open page of the Web UI, provision_linklocal.py, another program; stop them, and try \
+                 again), or the clocks of the servers of the Config API differ"
+            ),
+        };
+        let changes = self.changes.iter().map(|change| format!("; not written: {change}"));
+        let vanished = self.vanished.iter().map(|row| format!("; vanished, of others: {row}"));
         let backup = self.backup.iter();
-        let backup = backup.map(|at| format!("\n  the rows before the first attempt are in {at}"));
+        let backup = backup.map(|at| format!("; the rows before the first attempt are in {at}"));
         text.extend(changes.chain(vanished).chain(backup));
         text
     }
@@ -158,18 +163,42 @@ pub async fn apply<E: Into<Box<dyn std::error::Error + Send + Sync>>>(
     save: impl AsyncFnOnce(Value) -> Result<String, E>,
 ) -> Result<Outcome, Error> {
     let calls = api.calls();
+    if let Some(done) = in_place(api, request, timing).await? {
+        return Ok(Outcome { calls: api.calls() - calls, ..done });
+    }
+    let lock = lock::acquire(api, &request.cluster.to_string(), timing.lock).await?;
+    let done = apply_under(api, request, timing, &lock, save).await;
+    lock.release().await;
+    Ok(Outcome { calls: api.calls() - calls, ..done? })
+}
+
+/// The same under a lock that is held already, for a caller that changes more than the rows.
+///
+/// # Errors
+/// As of [`apply`].
+pub async fn apply_under<E: Into<Box<dyn std::error::Error + Send + Sync>>>(
+    api: &ConfigApi,
+    request: &Request<'_>,
+    timing: &Timing,
+    lock: &Lock<'_>,
+    save: impl AsyncFnOnce(Value) -> Result<String, E>,
+) -> Result<Outcome, Error> {
+    match in_place(api, request, timing).await? {
+        Some(done) => Ok(done),
+        None => Run::new(api, request, timing, lock).run(save).await,
+    }
+}
+
+/// What there is, where nothing has to be written.
+async fn in_place(
+    api: &ConfigApi,
+    request: &Request<'_>,
+    timing: &Timing,
+) -> Result<Option<Outcome>, Error> {
     let (read, records) = read(api, request, timing).await?;
     let edit = edit::edit(&read.rows, &wanted(request, &records))?;
-    let mut outcome = if edit.changes.is_empty() && edit.held == records.ours.rows {
-        run::outcome_of(&edit)
-    } else {
-        let lock = lock::acquire(api, &request.cluster.to_string(), timing.lock).await?;
-        let done = Run::new(api, request, timing, &lock).run(save).await;
-        lock.release().await;
-        done?
-    };
-    outcome.calls = api.calls() - calls;
-    Ok(outcome)
+    let is_done = edit.changes.is_empty() && edit.held == records.ours.rows;
+    Ok(is_done.then(|| run::outcome_of(&edit)))
 }
 
 /// Reads the object and its records. That there is no annotation at all is believed the second time.

@@ -15,7 +15,7 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use crate::jitter::jittered;
-use crate::keystone::{Keystone, Token};
+use crate::keystone::{self, Keystone, Token};
 
 pub(crate) use answer::Answer;
 pub use error::{Error, Refusal, SentToken};
@@ -206,7 +206,6 @@ impl ConfigApi {
             *clock = Some((time, Instant::now()));
         }
         let left = limit.saturating_sub(begin.elapsed());
-        let token = token.map_or(SentToken::Absent, |_| SentToken::Sent);
         asked.answer(response, left, token).await
     }
 }
@@ -248,10 +247,10 @@ impl Call<'_> {
 
 /// The address of a server without a path.
 fn server(text: &str) -> Result<Uri, Error> {
-    let wrong = || Error::Address(text.rsplit('@').next().unwrap_or_default().to_owned());
+    let wrong = || Error::Address(keystone::without_login(text));
     let uri: Uri = text.trim().parse().map_err(|_| wrong())?;
     let is_http = matches!(uri.scheme_str(), Some("http" | "https"));
-    let has_login = uri.authority().is_some_and(|one| one.as_str().contains('@'));
+    let has_login = text.contains('@');
     let is_plain = matches!(uri.path(), "" | "/") && uri.query().is_none();
     if is_http && !has_login && is_plain { Ok(uri) } else { Err(wrong()) }
 }

@@ -193,7 +193,7 @@ impl Draft<'_> {
             return;
         }
         let own = self.own(key, recorded);
-        if self.wanted.foreign == Foreign::Respect
+        if (self.wanted.foreign == Foreign::Respect || found.is_metadata())
             && let Some(kind) = self.conflict(key, at, &own, row)
         {
             self.conflicts.push(Conflict { wanted: row.clone(), found, kind });
@@ -220,7 +220,11 @@ impl Draft<'_> {
     /// may rename it or have written the same.
     fn own(&self, key: Key, held: Option<&Held>) -> Vec<usize> {
         let Some(held) = held.filter(|held| held.how == How::Written) else { return Vec::new() };
-        let of_key = || self.rows.iter().enumerate().filter(|(_, row)| row.key() == key);
+        // A record that has it is wrong: without the metadata service no virtual machine of the cloud starts.
+        let of_key = || {
+            let all = self.rows.iter().enumerate();
+            all.filter(|(_, row)| row.key() == key && !row.is_metadata())
+        };
         let named: Vec<usize> =
             of_key().filter(|(_, row)| row.name() == held.name).map(|(at, _)| at).collect();
         if !named.is_empty() {

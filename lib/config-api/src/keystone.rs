@@ -56,6 +56,14 @@ impl Token {
         self.0.clone()
     }
 
+    /// A text of the server without the token, which it may repeat. What is cut of it is hidden, too.
+    pub(crate) fn hidden_in(&self, text: &str) -> String {
+        let token = self.0.to_str().unwrap_or_default();
+        let shown = text.replace(token, "(token)");
+        let begin = token.get(..16).filter(|begin| shown.contains(begin));
+        if begin.is_some() { String::new() } else { shown }
+    }
+
     fn new(text: &str) -> Option<Self> {
         let mut value = HeaderValue::from_str(text).ok().filter(|value| !value.is_empty())?;
         value.set_sensitive(true);
@@ -142,11 +150,14 @@ impl Keystone {
     /// The address is none.
     pub fn new(http: HttpClient, credentials: Credentials) -> Result<Self, Error> {
         let wrong = || Error::Address(without_login(&credentials.auth_url));
+        if credentials.auth_url.contains(['@', '?']) {
+            return Err(wrong());
+        }
         let mut addresses = Vec::new();
         for (text, version) in token_addresses(&credentials.auth_url) {
             let uri: Uri = text.parse().map_err(|_| wrong())?;
             let is_http = matches!(uri.scheme_str(), Some("http" | "https"));
-            if !is_http || uri.authority().is_none_or(|one| one.as_str().contains('@')) {
+            if !is_http || uri.authority().is_none() {
                 return Err(wrong());
             }
             addresses.push((uri, version));
@@ -231,7 +242,9 @@ async fn of_answer(
         let token = response.headers().get("x-subject-token");
         return Ok(token.and_then(|token| Token::new(token.to_str().ok()?)));
     }
-    let body = read_whole(response.into_body(), MOST, limit).await?;
+    let read = tokio::time::timeout(limit, read_whole(response.into_body(), MOST, limit)).await;
+    let body =
+        read.map_err(|_| http_client::Error::BrokeOff(std::io::ErrorKind::TimedOut.into()))??;
     let body: Value = serde_json::from_slice(&body).unwrap_or_default();
     Ok(body.pointer("/access/token/id").and_then(Value::as_str).and_then(Token::new))
 }
@@ -248,13 +261,14 @@ fn token_addresses(auth_url: &str) -> Vec<(String, Version)> {
     }
 }
 
-/// An address for an error: it may have been given with a password.
-fn without_login(url: &str) -> String {
-    match (url.split_once("//"), url.rsplit_once('@')) {
-        (Some((scheme, _)), Some((_, host))) => format!("{scheme}//{host}"),
-        (None, Some((_, host))) => host.to_owned(),
-        _ => url.to_owned(),
-    }
+/// An address for an error: it may have been given with a password, in any place.
+pub(crate) fn without_login(url: &str) -> String {
+    let uri: Option<Uri> = url.trim().parse().ok();
+    let shown = uri.as_ref().and_then(|uri| {
+        let host = uri.authority().filter(|_| !url.contains('@'))?;
+        Some(format!("{}://{host}{}", uri.scheme_str()?, uri.path()))
+    });
+    shown.unwrap_or_else(|| "(not shown, as it may have a password)".to_owned())
 }
 
 #[cfg(test)]
@@ -316,6 +330,18 @@ mod tests {
             let error = keystone(url).err().unwrap();
             assert!(!format!("{error} {error:?}").contains("c0ntrail123"), "{error}");
         }
+        for url in ["http://k:5000/v3?password=c0ntrail123", "http://admin:c0ntrail/123@x@k/v3"] {
+            let error = keystone(url).err().unwrap();
+            assert!(!format!("{error} {error:?}").contains("c0ntrail"), "{error}");
+        }
         assert_eq!(format!("{:?}", Token::new("secret").unwrap().header()), "Sensitive");
+    }
+
+    #[test]
+    fn a_token_that_a_server_repeats_is_hidden() {
+        let token = Token::new("gAAAAABn0123456789abcdef").unwrap();
+        assert_eq!(token.hidden_in("bad token gAAAAABn0123456789abcdef."), "bad token (token).");
+        assert_eq!(token.hidden_in("no such network"), "no such network");
+        assert_eq!(token.hidden_in("bad token gAAAAABn01234567…"), "", "a part of it is cut off");
     }
 }

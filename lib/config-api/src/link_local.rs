@@ -182,6 +182,12 @@ impl Row {
         self.text(NAME)
     }
 
+    /// Whether agents take it for Nova's metadata service.
+    #[must_use]
+    pub fn is_metadata(&self) -> bool {
+        is_metadata(self.name())
+    }
+
     /// By what an agent knows it: ports are cut to 16 bits, and an address that is none is 0.0.0.0.
     #[must_use]
     pub fn key(&self) -> Key {
@@ -239,6 +245,12 @@ impl Row {
             _ => None,
         }
     }
+}
+
+/// Whether agents take a row of this name for Nova's metadata service.
+#[must_use]
+pub fn is_metadata(name: &str) -> bool {
+    name.to_lowercase().contains("metadata")
 }
 
 /// What an agent makes of a port.

@@ -61,7 +61,7 @@ pub enum Error {
 }
 
 /// The lock, while it is held.
-pub(crate) struct Lock<'a> {
+pub struct Lock<'a> {
     api: &'a ConfigApi,
     uuid: String,
     hold: Duration,
@@ -78,7 +78,7 @@ struct Holder {
 impl Lock<'_> {
     /// Gives it back. What was done under it is not undone by a lock that stays: its deadline ends it, and who waits for
     /// it says so.
-    pub(crate) async fn release(self) {
+    pub async fn release(self) {
         let _ = self.api.delete(KIND, &self.uuid).await;
     }
 
@@ -103,7 +103,7 @@ impl Lock<'_> {
 ///
 /// # Errors
 /// It cannot be had in time.
-pub(crate) async fn acquire<'a>(
+pub async fn acquire<'a>(
     api: &'a ConfigApi,
     cluster: &str,
     timing: Timing,
@@ -147,8 +147,16 @@ async fn holder(api: &ConfigApi) -> Result<Option<Holder>, ApiError> {
     Ok(Some(Holder {
         uuid,
         owner: annotations.remove(OWNER).unwrap_or_default(),
-        deadline: deadline.map(|seconds| UNIX_EPOCH + Duration::from_secs(seconds)),
+        deadline: deadline.and_then(|seconds| read_deadline(seconds, api.server_time())),
     }))
+}
+
+/// None of ours is further away than this: what says so has no deadline that is worth waiting for.
+const FURTHEST: Duration = Duration::from_secs(3600);
+
+fn read_deadline(seconds: u64, now: SystemTime) -> Option<SystemTime> {
+    let deadline = UNIX_EPOCH.checked_add(Duration::from_secs(seconds))?;
+    Some(deadline).filter(|deadline| *deadline <= now + FURTHEST)
 }
 
 /// One without a deadline is not ours to break.
@@ -204,5 +212,15 @@ mod tests {
             (true, false, false, false)
         );
         assert_eq!(seconds(now), "1000");
+    }
+
+    #[test]
+    fn a_deadline_that_no_run_of_ours_sets_is_none() {
+        let now = UNIX_EPOCH + Duration::from_secs(1000);
+        assert_eq!(read_deadline(900, now), Some(UNIX_EPOCH + Duration::from_secs(900)));
+        assert!(read_deadline(1120, now).is_some());
+        for far in [1000 + 3601, 99_999_999_999, u64::MAX] {
+            assert_eq!(read_deadline(far, now), None, "{far}");
+        }
     }
 }

@@ -12,7 +12,7 @@ use crate::client::{Answer, Call, ConfigApi, Error, Login, Refusal, Repeat};
 /// The most of an answer about one object.
 const MOST: u64 = 32 << 20;
 /// The most of a list of a whole cloud.
-const MOST_OF_LIST: u64 = 256 << 20;
+const MOST_OF_LIST: u64 = 64 << 20;
 /// What may be in a query as it is.
 const PLAIN: AsciiSet = NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b',');
 
@@ -182,8 +182,13 @@ impl ConfigApi {
         let path = format!("/{kind}s?{}", query.collect::<Vec<String>>().join("&"));
         let call = Call { most: MOST_OF_LIST, ..Call::new(Method::GET, &path) };
         let mut answer = self.value(&call).await?;
+        // What is no list was not read: an empty one says so.
         let Some(Value::Array(all)) = answer.get_mut(format!("{kind}s")).map(Value::take) else {
-            return Ok(Vec::new());
+            return Err(Error::Unreadable {
+                address: "that was asked".to_owned(),
+                what: format!("GET /{kind}s"),
+                why: "something that is no list".to_owned(),
+            });
         };
         let object = |mut one: Value| match one.get_mut(kind).map(Value::take) {
             Some(Value::Object(fields)) => Some(fields),

@@ -51,6 +51,8 @@ impl fmt::Display for ClusterId {
 /// What a cluster has in the cloud.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Record {
+    /// The name of the cluster in OpenSDN, where it is known.
+    pub cluster: Option<String>,
     /// Its rows.
     pub rows: BTreeMap<Key, Held>,
     /// What `fabric_snat` was before we changed it, by the UUID of the network.
@@ -178,6 +180,8 @@ impl Records {
 #[derive(Serialize, Deserialize)]
 struct Stored {
     version: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    cluster: Option<String>,
     rows: Vec<StoredRow>,
     #[serde(default)]
     snat: BTreeMap<String, bool>,
@@ -215,7 +219,7 @@ impl Record {
     /// Whether there is nothing to record.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        *self == Self::default()
+        self.rows.is_empty() && self.snat.is_empty() && self.pools == Pools::Theirs
     }
 
     fn parse(text: &str) -> Result<Self, String> {
@@ -232,7 +236,7 @@ impl Record {
             rows.insert(key, Held { name: row.name, target, how: row.how });
         }
         let snat = stored.snat.into_iter().map(|(network, is_on)| (network, is_on.into()));
-        Ok(Self { rows, snat: snat.collect(), pools: stored.pools })
+        Ok(Self { cluster: stored.cluster, rows, snat: snat.collect(), pools: stored.pools })
     }
 
     fn json(&self) -> String {
@@ -246,6 +250,7 @@ impl Record {
         let snat = self.snat.iter().map(|(network, snat)| (network.clone(), *snat == Snat::On));
         let stored = Stored {
             version: VERSION,
+            cluster: self.cluster.clone(),
             rows: rows.collect(),
             snat: snat.collect(),
             pools: self.pools,

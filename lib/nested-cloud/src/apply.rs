@@ -9,6 +9,7 @@ use opensdn_config_api::apply::{self as rows, Outcome, Request, Timing};
 use opensdn_config_api::client::Error;
 use opensdn_config_api::edit::Foreign;
 use opensdn_config_api::link_local::Row;
+use opensdn_config_api::lock::{self, Lock};
 use opensdn_config_api::ownership::{self, ClusterId, Pools, Record, Records};
 use opensdn_config_api::virtual_network::{self, Snat};
 use opensdn_config_api::vrouter_config::{self, EnsuredPools, ReadError, VrouterConfig};
@@ -73,19 +74,86 @@ pub async fn apply<E: Into<Box<dyn std::error::Error + Send + Sync>>>(
 ) -> Result<Applied, ApplyError> {
     let calls = api.calls();
     let cluster = ClusterId::new(&plan.record)?;
-    let network = network(api, plan).await?;
-    let pools = match network {
-        Some(_) => Some(pools(api, plan, &cluster, timing.confirm).await?),
-        None => None,
-    };
     let all: Vec<Row> = plan.rows.iter().map(|row| row.row()).collect();
-    let request = Request { cluster: &cluster, rows: &all, foreign };
-    let rows = rows::apply(api, &request, timing, save).await?;
-    let snat = match &network {
-        Some(network) => switch_on(api, network, &cluster, timing.confirm).await?,
-        None => SnatDone::Left,
+    let work = Work {
+        api,
+        plan,
+        cluster: &cluster,
+        network: network(api, plan).await?,
+        request: Request { cluster: &cluster, rows: &all, foreign },
+        timing,
     };
-    Ok(Applied { pools, rows, snat, calls: api.calls() - calls })
+    if work.is_done().await? {
+        let pools = work.network.as_ref().map(|_| EnsuredPools::Present);
+        let snat = work.network.as_ref().map_or(SnatDone::Left, |_| SnatDone::AsWanted);
+        return Ok(Applied { pools, rows: Outcome::default(), snat, calls: api.calls() - calls });
+    }
+    // Over all steps: what one of them finds, such as who needs SNAT, must be so until the last one is done.
+    let lock =
+        lock::acquire(api, &cluster.to_string(), timing.lock).await.map_err(rows::Error::from)?;
+    let done = work.carry_out(&lock, save).await;
+    lock.release().await;
+    Ok(Applied { calls: api.calls() - calls, ..done? })
+}
+
+/// What there is to do, and for whom.
+struct Work<'a> {
+    api: &'a ConfigApi,
+    plan: &'a Plan,
+    cluster: &'a ClusterId,
+    /// On which SNAT is to be.
+    network: Option<String>,
+    request: Request<'a>,
+    timing: &'a Timing,
+}
+
+impl Work<'_> {
+    /// Whether nothing is left to do.
+    async fn is_done(&self) -> Result<bool, ApplyError> {
+        let edit = rows::preview(self.api, &self.request, self.timing).await?;
+        let config = read(self.api, self.timing.confirm).await?;
+        let ours = Records::read(&config.annotations, self.cluster)?.ours;
+        let is_noted = ours.rows == edit.held && ours.cluster.as_ref() == Some(&self.plan.cluster);
+        if !edit.changes.is_empty() || !is_noted {
+            return Ok(false);
+        }
+        let Some(network) = &self.network else { return Ok(true) };
+        let snat = virtual_network::fabric_snat(self.api, network).await?;
+        Ok(snat == Some(Snat::On) && ours.snat.contains_key(network) && !config.pools.is_empty())
+    }
+
+    async fn carry_out<E: Into<Box<dyn std::error::Error + Send + Sync>>>(
+        &self,
+        lock: &Lock<'_>,
+        save: impl AsyncFnOnce(Value) -> Result<String, E>,
+    ) -> Result<Applied, ApplyError> {
+        let (api, confirm) = (self.api, self.timing.confirm);
+        // Before the first write, also where it is not one of the rows.
+        let backup = saved(api, save).await?;
+        let pools = match self.network {
+            Some(_) => Some(pools(api, self.plan, self.cluster, confirm).await?),
+            None => None,
+        };
+        let kept = async |_| Ok::<_, std::convert::Infallible>(backup.clone());
+        let mut rows = rows::apply_under(api, &self.request, self.timing, lock, kept).await?;
+        rows.backup = Some(backup.clone());
+        let name = Some(self.plan.cluster.clone());
+        note(api, self.cluster, confirm, |record, _| record.cluster = name).await?;
+        let snat = match &self.network {
+            Some(network) => switch_on(api, network, self.cluster, confirm).await?,
+            None => SnatDone::Left,
+        };
+        Ok(Applied { pools, rows, snat, calls: 0 })
+    }
+}
+
+/// Saves the rows as they are.
+pub(crate) async fn saved<E: Into<Box<dyn std::error::Error + Send + Sync>>>(
+    api: &ConfigApi,
+    save: impl AsyncFnOnce(Value) -> Result<String, E>,
+) -> Result<String, rows::Error> {
+    let read = vrouter_config::read(api).await?;
+    save(read.rows.json()).await.map_err(|error| rows::Error::Backup(error.into()))
 }
 
 /// The network on which SNAT is to be; none where the plan leaves it.

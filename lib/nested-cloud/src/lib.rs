@@ -10,6 +10,6 @@ mod snat;
 mod survey;
 
 pub use apply::{Applied, ApplyError, apply};
-pub use remove::{Leftover, Removal, RemoveError, Removed, removal, remove};
+pub use remove::{Leftover, Network, Removal, RemoveError, Removed, removal, remove};
 pub use snat::{SnatDone, SnatError};
 pub use survey::{Asked, survey};

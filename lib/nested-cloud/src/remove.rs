@@ -10,13 +10,15 @@ use opensdn_config_api::ConfigApi;
 use opensdn_config_api::apply::{self as rows, Outcome, Request, Timing};
 use opensdn_config_api::client::Error;
 use opensdn_config_api::edit::Foreign;
+use opensdn_config_api::lock::{self, Lock};
 use opensdn_config_api::ownership::{self, ClusterId, How, Pools, Records};
 use opensdn_config_api::virtual_network::Snat;
 use opensdn_config_api::vrouter_config::{self, ReadError, RemovedPools};
 use serde_json::Value;
 
-use crate::apply::{CONFIRM, NoteError, note, read};
+use crate::apply::{CONFIRM, NoteError, note, read, saved};
 use crate::snat::{self, SnatError};
+use crate::survey::full_name;
 
 /// Why it was not taken away to the end.
 #[derive(Debug, thiserror::Error)]
@@ -41,8 +43,8 @@ pub enum RemoveError {
 /// What would be done.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Removal {
-    /// Uuids of networks whose SNAT is switched off.
-    pub snat_off: Vec<String>,
+    /// Networks whose SNAT is switched off.
+    pub snat_off: Vec<Network>,
     /// Whether the port pools may go.
     pub pools: Pools,
     /// Rows that go, by address and port, with their names.
@@ -51,13 +53,44 @@ pub struct Removal {
     pub left: Vec<Leftover>,
 }
 
+impl Removal {
+    /// Whether the cluster has nothing in the cloud.
+    #[must_use]
+    pub fn is_nothing(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// A network of a record.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Network {
+    /// By which the record knows it.
+    pub uuid: String,
+    /// Its fully qualified name; the uuid where it is gone.
+    pub name: String,
+}
+
+impl Network {
+    async fn read(api: &ConfigApi, uuid: &str) -> Result<Self, Error> {
+        let object = api.object("virtual-network", uuid, &["fabric_snat"]).await?;
+        let name = object.map(|object| full_name(&object.fields)).filter(|name| !name.is_empty());
+        Ok(Self { uuid: uuid.to_owned(), name: name.unwrap_or_else(|| uuid.to_owned()) })
+    }
+}
+
+impl fmt::Display for Network {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.name.escape_debug().fmt(to)
+    }
+}
+
 /// What stays in the cloud.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Leftover {
     /// SNAT of a network, on which another cluster depends.
-    SharedSnat(String),
+    SharedSnat(Network),
     /// SNAT of a network, which was on before.
-    FormerSnat(String),
+    FormerSnat(Network),
     /// The port pools: another network has SNAT, or another cluster a record.
     SharedPools,
     /// The port pools are not as they were added.
@@ -99,8 +132,8 @@ impl fmt::Display for Leftover {
 /// What was done.
 #[derive(Clone, Debug, Default)]
 pub struct Removed {
-    /// Uuids of networks whose SNAT was switched off.
-    pub snat_off: Vec<String>,
+    /// Networks whose SNAT was switched off.
+    pub snat_off: Vec<Network>,
     /// What became of the port pools, if they were ours.
     pub pools: Option<RemovedPools>,
     /// The rows.
@@ -127,13 +160,14 @@ async fn removal_confirmed(
     let config = read(api, confirm).await?;
     let records = Records::read(&config.annotations, cluster)?;
     let mut removal = Removal::default();
-    for (network, before) in &records.ours.snat {
+    for (uuid, before) in &records.ours.snat {
+        let network = Network::read(api, uuid).await?;
         match before {
-            Snat::On => removal.left.push(Leftover::FormerSnat(network.clone())),
-            Snat::Off if records.other_networks.contains_key(network) => {
-                removal.left.push(Leftover::SharedSnat(network.clone()));
+            Snat::On => removal.left.push(Leftover::FormerSnat(network)),
+            Snat::Off if records.other_networks.contains_key(uuid) => {
+                removal.left.push(Leftover::SharedSnat(network));
             }
-            Snat::Off => removal.snat_off.push(network.clone()),
+            Snat::Off => removal.snat_off.push(network),
         }
     }
     if records.ours.pools == Pools::Ours {
@@ -143,7 +177,7 @@ async fn removal_confirmed(
         }
     }
     for (key, held) in &records.ours.rows {
-        let row = format!("{} ({key})", held.name);
+        let row = format!("{} ({key})", held.name.escape_debug());
         match held.how {
             How::Adopted => removal.left.push(Leftover::AdoptedRow(row)),
             How::Written if records.other_keys.contains(key) => {
@@ -158,7 +192,7 @@ async fn removal_confirmed(
 /// Whether SNAT of others needs the pools.
 async fn needs_pools(
     api: &ConfigApi,
-    off: &[String],
+    off: &[Network],
     records: &Records,
 ) -> Result<bool, RemoveError> {
     if !records.other_networks.is_empty() {
@@ -167,7 +201,8 @@ async fn needs_pools(
     let all = api.list("virtual-network", &["fabric_snat"], &[]).await?;
     Ok(all.iter().any(|network| {
         let uuid = network.get("uuid").and_then(Value::as_str).unwrap_or_default();
-        network.get("fabric_snat") == Some(&Value::Bool(true)) && !off.iter().any(|one| one == uuid)
+        network.get("fabric_snat") == Some(&Value::Bool(true))
+            && !off.iter().any(|one| one.uuid == uuid)
     }))
 }
 
@@ -182,10 +217,30 @@ pub async fn remove<E: Into<Box<dyn std::error::Error + Send + Sync>>>(
     save: impl AsyncFnOnce(Value) -> Result<String, E>,
 ) -> Result<Removed, RemoveError> {
     let calls = api.calls();
+    if removal_confirmed(api, cluster, timing.confirm).await?.is_nothing() {
+        return Ok(Removed { calls: api.calls() - calls, ..Removed::default() });
+    }
+    // Over all steps: who else needs what is taken away must not change until the record is gone.
+    let lock =
+        lock::acquire(api, &cluster.to_string(), timing.lock).await.map_err(rows::Error::from)?;
+    let done = under(api, cluster, timing, &lock, save).await;
+    lock.release().await;
+    Ok(Removed { calls: api.calls() - calls, ..done? })
+}
+
+async fn under<E: Into<Box<dyn std::error::Error + Send + Sync>>>(
+    api: &ConfigApi,
+    cluster: &ClusterId,
+    timing: &Timing,
+    lock: &Lock<'_>,
+    save: impl AsyncFnOnce(Value) -> Result<String, E>,
+) -> Result<Removed, RemoveError> {
+    // Before the first write, also where it is not one of the rows.
+    let backup = saved(api, save).await?;
     let Removal { snat_off, pools, rows: _, mut left } =
         removal_confirmed(api, cluster, timing.confirm).await?;
     for network in &snat_off {
-        match snat::set(api, network, Snat::Off).await {
+        match snat::set(api, &network.uuid, Snat::Off).await {
             // With the network its SNAT is gone.
             Ok(_) | Err(SnatError::Gone(_)) => {}
             Err(error) => return Err(error.into()),
@@ -199,13 +254,15 @@ pub async fn remove<E: Into<Box<dyn std::error::Error + Send + Sync>>>(
         left.push(Leftover::ChangedPools);
     }
     let request = Request { cluster, rows: &[], foreign: Foreign::Respect };
-    let rows = rows::apply(api, &request, timing, save).await?;
+    let kept = async |_| Ok::<_, std::convert::Infallible>(backup.clone());
+    let mut rows = rows::apply_under(api, &request, timing, lock, kept).await?;
+    rows.backup = Some(backup.clone());
     note(api, cluster, timing.confirm, |record, _| {
         record.snat.clear();
         record.pools = Pools::Theirs;
     })
     .await?;
-    Ok(Removed { snat_off, pools, rows, left, calls: api.calls() - calls })
+    Ok(Removed { snat_off, pools, rows, left, calls: 0 })
 }
 
 impl From<NoteError> for RemoveError {

@@ -36,7 +36,7 @@ pub(crate) enum Standing {
 impl Seen<'_> {
     /// Agents take it for the metadata service.
     pub(crate) fn is_metadata(&self) -> bool {
-        is_metadata(self.row.name())
+        self.row.is_metadata()
     }
 
     pub(crate) fn leads_to(&self, target: &Target) -> bool {
@@ -53,10 +53,6 @@ impl Seen<'_> {
 pub(crate) fn shortened(name: &str) -> &str {
     const LONGEST: usize = 80;
     name.get(..name.floor_char_boundary(LONGEST)).unwrap_or_default()
-}
-
-pub(crate) fn is_metadata(name: &str) -> bool {
-    name.to_lowercase().contains("metadata")
 }
 
 impl<'a> List<'a> {

@@ -11,6 +11,7 @@ use time::OffsetDateTime;
 use time::format_description::well_known::Rfc2822;
 
 use super::error::{Error, Refusal, SentToken};
+use crate::keystone::Token;
 
 /// The most of a text that says why.
 const MOST_SAID: u64 = 64 << 10;
@@ -47,15 +48,19 @@ impl Asked {
         &self,
         response: Response<Incoming>,
         limit: Duration,
-        token: SentToken,
+        token: Option<&Token>,
     ) -> Result<Answer, Error> {
         let status = response.status();
         if status == StatusCode::NOT_MODIFIED {
             return Ok(Answer::NotModified);
         }
         if !status.is_success() {
-            let said = said(response, limit).await;
-            let refusal = Refusal::new(status, said, token);
+            let mut said = said(response, limit).await;
+            if let Some(token) = token {
+                said = token.hidden_in(&said);
+            }
+            let sent = token.map_or(SentToken::Absent, |_| SentToken::Sent);
+            let refusal = Refusal::new(status, said, sent);
             let (address, what) = (self.address.clone(), self.what.clone());
             return Err(Error::Refused { address, what, refusal });
         }

@@ -68,6 +68,17 @@ fn texts(edit: &Edit) -> Vec<String> {
 }
 
 #[test]
+fn the_metadata_service_is_never_ours_whatever_a_record_says() {
+    let (metadata, a) = (Row::from(metadata()), ours("a", 1, 8082, 100));
+    let edit = Case::of(&[]).written(&[&metadata, &a]).edit(&rows(&[&metadata, &a])).unwrap();
+    assert_eq!(edit.rows.json(), rows(&[&metadata]).json());
+    let other = Row::new("b", metadata.key(), &a.target());
+    let mut case = Case::of(&[&other]).written(&[&metadata]);
+    case.foreign = Foreign::TakeOver;
+    assert_eq!(case.kinds(&rows(&[&metadata])), [ConflictKind::Foreign]);
+}
+
+#[test]
 fn missing_rows_are_appended_and_rows_of_others_stay_byte_for_byte() {
     let (odd, metadata) = (Row::from(Value::Null), Row::from(metadata()));
     let (a, b) = (ours("a", 1, 8082, 100), ours("b", 2, 8086, 101));

@@ -13,6 +13,7 @@ fn record() -> Record {
     let target = Target::new([[192, 168, 1, 100].into(), [192, 168, 1, 101].into()], 8082);
     let held = |how| Held { name: "a".to_owned(), target: target.clone(), how };
     Record {
+        cluster: None,
         rows: BTreeMap::from([
             (key, held(How::Written)),
             (Key::new([10, 10, 10, 2].into(), 9091), held(How::Adopted)),

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
 
+use opensdn_config_api::link_local::is_metadata;
 use opensdn_config_api::link_local::{Hosts, Key, Row};
 
 use super::World;
@@ -11,7 +12,7 @@ use crate::allocate::VROUTERS;
 use crate::catalogue::Code;
 use crate::finding::{Finding, Report, Severity, Subject};
 use crate::input::{LOOPBACK_HINT, is_host};
-use crate::list::{is_metadata, shortened};
+use crate::list::shortened;
 use crate::roles::{Role, VROUTER_PORT};
 use crate::rows::Change;
 

@@ -187,7 +187,7 @@ const fn kind(name: &'static str, parents: &'static [&'static str]) -> Kind {
 
 pub(super) static GLOBAL_VROUTER_CONFIG: &str = "global-vrouter-config";
 
-static KINDS: [Kind; 24] = [
+static KINDS: [Kind; 25] = [
     kind("global-system-config", &["config-root"]),
     Kind {
         name: GLOBAL_VROUTER_CONFIG,
@@ -215,6 +215,7 @@ static KINDS: [Kind; 24] = [
     kind("alias-ip-pool", &["virtual-network"]),
     kind("alias-ip", &["alias-ip-pool"]),
     kind("virtual-machine", &["config-root"]),
+    kind("loadbalancer", &["project"]),
     kind("virtual-machine-interface", &["virtual-machine", "project", "virtual-router"]),
     kind("virtual-router", &["global-system-config"]),
     kind("routing-instance", &["virtual-network"]),

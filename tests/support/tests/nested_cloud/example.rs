@@ -68,9 +68,9 @@ fn choices(id: &ClusterId) -> Choices {
             nodes: Fact::Known(nodes.into()),
             api_service: Fact::Known(Ipv4Addr::new(10, 96, 0, 1)),
         },
-        driver: Fact::Known(Driver::Thrift),
+        driver: Some(Fact::Known(Driver::Thrift)),
         certificates: BTreeMap::new(),
-        percent_passwords: Fact::Known(Vec::new()),
+        percent_passwords: Some(Fact::Known(Vec::new())),
     }
 }
 

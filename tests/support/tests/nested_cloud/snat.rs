@@ -83,7 +83,9 @@ async fn snat_that_is_on_is_not_written_and_stays_on_after_the_removal() {
                 assert_eq!(cloud.network(uuid).await, before);
                 assert_eq!(cloud.count(&Method::PUT, "/virtual-network"), 0);
                 let removed = removed(&api, "a").await;
-                assert!(removed.left.contains(&Leftover::FormerSnat(uuid.to_owned())));
+                let is_it =
+                    |one: &Leftover| matches!(one, Leftover::FormerSnat(one) if one.uuid == uuid);
+                assert!(removed.left.iter().any(is_it), "{:?}", removed.left);
                 assert_eq!(cloud.network(uuid).await, before);
             })
             .await;
@@ -101,7 +103,8 @@ async fn snat_that_was_off_is_off_after_the_removal() {
                     let done = Example::in_network("a", name).set_up(&api).await;
                     assert_eq!(done.snat, SnatDone::Changed);
                     assert!(snat_of(&cloud.network(uuid).await.1));
-                    assert_eq!(removed(&api, "a").await.snat_off, [uuid]);
+                    let off = removed(&api, "a").await.snat_off;
+                    assert_eq!(off.iter().map(|one| &one.uuid).collect::<Vec<_>>(), [uuid]);
                     assert!(!snat_of(&cloud.network(uuid).await.1));
                 })
                 .await;
@@ -128,6 +131,32 @@ async fn the_last_cluster_of_a_network_takes_away_what_the_first_switched_on() {
         removed(&api, order[1]).await;
         assert_eq!(state(&cloud).await, before, "{order:?}");
     }
+}
+
+#[tokio::test]
+async fn two_clusters_that_go_at_once_leave_neither_snat_nor_pools() {
+    let cloud = worked_example(Settings::default());
+    let (api, before) = (cloud.api(), state(&cloud).await);
+    for name in ["a", "b"] {
+        Example::new(name, OPTIONS[0]).set_up(&api).await;
+    }
+    let other = cloud.api();
+    tokio::join!(removed(&api, "a"), removed(&other, "b"));
+    assert_eq!(state(&cloud).await, before);
+}
+
+#[tokio::test]
+async fn a_cluster_that_comes_while_another_goes_has_what_it_needs() {
+    let cloud = worked_example(Settings::default());
+    let (api, other) = (cloud.api(), cloud.api());
+    Example::new("a", OPTIONS[0]).set_up(&api).await;
+    let coming = Example::new("b", OPTIONS[0]);
+    tokio::join!(removed(&api, "a"), coming.set_up(&other));
+    let after = state(&cloud).await;
+    assert_eq!(after["snat"], true, "{after}");
+    assert_ne!(after["pools"], json!([]), "{after}");
+    removed(&other, "b").await;
+    assert_eq!(state(&cloud).await["snat"], false);
 }
 
 #[tokio::test]

@@ -2,9 +2,12 @@
 
 use opensdn_config_api::link_local::Row;
 use opensdn_nested::plan::Part;
-use opensdn_nested::{Live, Plan, Severity, plan};
+use opensdn_nested::{Code, Live, Plan, Severity, plan};
 use opensdn_nested_cloud::survey;
-use opensdn_testing::config_api::{Disturbance, Mode, Roles, Service, Settings, Times, User};
+use opensdn_testing::config_api::{
+    Disturbance, FakeConfigApi, Mode, Roles, Service, Settings, Times, User,
+};
+use serde_json::json;
 
 use crate::example::{Example, OPTIONS, worked_example};
 
@@ -113,6 +116,62 @@ async fn what_a_cloud_does_not_give_is_unknown_and_says_why() {
     assert!(!plan.is_applicable());
     let refused = plan.unknown.iter().filter(|one| one.why.contains("Permission Denied"));
     assert!(refused.count() >= 5, "{:#?}", plan.unknown);
+}
+
+/// What a kube-manager makes of a pod, in a cluster beside the cloud or in one on other virtual machines of it.
+fn pod_of_another_cluster(cloud: &FakeConfigApi, cluster: &str, parent: Option<&str>) {
+    let project = ["default-domain", "admin"];
+    let name = format!("{cluster}-default-pod-network");
+    let fq_name = [&project[..], &[&name]].concat();
+    // Without subnets of its own: its addresses are those of a flat IPAM.
+    let network = json!({"fq_name": fq_name, "parent_type": "project",
+        "network_ipam_refs": [{"to": ["default-domain", "admin", "ipam"], "attr": {"ipam_subnets": [
+            {"subnet_uuid": "0"}]}}]});
+    let network = cloud.create("virtual-network", network).unwrap();
+    let pod = [&project[..], &["pod"]].concat();
+    let mut interface = json!({"fq_name": pod, "parent_type": "project",
+        "virtual_network_refs": [{"to": fq_name, "uuid": network}]});
+    if let Some(parent) = parent {
+        interface["virtual_machine_interface_refs"] = json!([{"to": ["vm"], "uuid": parent}]);
+    }
+    cloud.create("virtual-machine-interface", interface).unwrap();
+}
+
+fn name_in_use(plan: &Plan) -> Vec<&str> {
+    let found = plan.findings.iter().filter(|one| one.code == Code::ClusterNameTaken);
+    found.map(|one| one.message.as_str()).collect()
+}
+
+#[tokio::test]
+async fn a_cluster_of_the_same_name_is_found_as_kube_manager_leaves_it() {
+    for parent in [None, Some("0ddba11")] {
+        let cloud = worked_example(Settings::default());
+        let example = Example::new("a", OPTIONS[0]);
+        pod_of_another_cluster(cloud.faults(), &example.input.cluster, parent);
+        let plan = plan(&example.input, &survey(&cloud.api(), &example.asked()).await.unwrap());
+        assert_eq!(name_in_use(&plan).len(), 1, "{:?}", plan.findings);
+        assert!(!plan.is_applicable());
+    }
+    let cloud = worked_example(Settings::default());
+    let example = Example::new("a", OPTIONS[0]);
+    let pairs = [("owner", "k8s"), ("cluster", &example.input.cluster), ("kind", "Pod")];
+    let pairs = pairs.map(|(key, value)| json!({"key": key, "value": value}));
+    let pod = json!({"fq_name": ["pod"], "annotations": {"key_value_pair": pairs}});
+    cloud.faults().create("virtual-machine", pod).unwrap();
+    let plan = plan(&example.input, &survey(&cloud.api(), &example.asked()).await.unwrap());
+    assert_eq!(name_in_use(&plan).len(), 1, "{:?}", plan.findings);
+}
+
+#[tokio::test]
+async fn the_name_of_a_cluster_is_not_changed_under_its_record() {
+    let cloud = worked_example(Settings::default());
+    let mut example = Example::new("a", OPTIONS[1]);
+    example.set_up(&cloud.api()).await;
+    let live = survey(&cloud.api(), &example.asked()).await.unwrap();
+    assert_eq!(name_in_use(&plan(&example.input, &live)), [""; 0]);
+    example.input.cluster = "k8s-renamed".to_owned();
+    let plan = plan(&example.input, &live);
+    assert_eq!(name_in_use(&plan).len(), 1, "{:?}", plan.findings);
 }
 
 #[tokio::test]
