@@ -61,7 +61,7 @@ pub async fn survey(api: &ConfigApi, asked: &Asked<'_>) -> Result<Live, Error> {
         underlay: fact(underlay::addresses(api).await),
         addresses: network::addresses(api, &ips).await,
         network: fact(network::of_nodes(api, asked.network, &nodes, &ips).await),
-        traces: cluster::traces(api, asked.cluster, &subnets, &interfaces).await,
+        traces: cluster::traces(api, asked, &interfaces).await,
         virtual_routers: fact(underlay::virtual_routers(api).await),
         aaa_mode: mode(api).await,
         subnets,

@@ -69,12 +69,12 @@ pub(crate) fn choices(record: &str, profile: Profile) -> Choices {
             nodes: Fact::Known(nodes.map(|(name, node)| (name.to_owned(), ip(node))).into()),
             api_service: Fact::Known(ip("10.96.0.1")),
         },
-        driver: Fact::Known(match profile {
+        driver: Some(Fact::Known(match profile {
             Profile::Cql => Driver::Cql,
             Profile::Doc | Profile::Thrift => Driver::Thrift,
-        }),
+        })),
         certificates: BTreeMap::new(),
-        percent_passwords: Fact::Known(Vec::new()),
+        percent_passwords: Some(Fact::Known(Vec::new())),
     }
 }
 

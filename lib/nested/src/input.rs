@@ -77,12 +77,13 @@ pub struct Choices {
     pub permissions: Permissions,
     /// The cluster itself.
     pub kubernetes: Kubernetes,
-    /// By which driver the images speak to the config database.
-    pub driver: Fact<Driver>,
+    /// By which driver the images speak to the config database. Nothing: that which the profile says.
+    pub driver: Option<Fact<Driver>>,
     /// Of services that speak TLS, the names and addresses in their certificates.
     pub certificates: BTreeMap<Role, Fact<BTreeSet<String>>>,
     /// Passwords that have a `%` in them, by the names of their variables. The passwords themselves are not wanted.
-    pub percent_passwords: Fact<Vec<String>>,
+    /// Nothing: no password is part of the plan.
+    pub percent_passwords: Option<Fact<Vec<String>>>,
 }
 
 /// How images speak to the config database.

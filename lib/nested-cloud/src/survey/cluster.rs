@@ -4,14 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 
 use opensdn_config_api::ConfigApi;
-use opensdn_config_api::client::Error;
+use opensdn_config_api::client::{Error, Refusal};
 use opensdn_error_chain::error_chain;
 use opensdn_nested::Fact;
-use opensdn_nested::live::{Interface, Trace, TraceOwner, UsedSubnet};
+use opensdn_nested::live::{Interface, Trace, TraceOwner};
 use serde_json::Value;
 
 use super::network::address_of;
-use super::{Fields, fact, full_name, own_name, reference_names, references};
+use super::{Asked, Fields, fact, full_name, own_name, reference_names, references, text};
 
 const INTERFACE: &str = "virtual-machine-interface";
 const BINDINGS: &str = "virtual_machine_interface_bindings";
@@ -73,41 +73,88 @@ fn host_of(interface: &Fields) -> Option<String> {
     (!host.is_empty() && host != "null").then(|| host.to_owned())
 }
 
-/// Objects that kube-manager makes for a cluster of this name.
+/// Objects that kube-manager makes for a cluster of this name. It deletes those of its own name that it does not know.
 pub(super) async fn traces(
     api: &ConfigApi,
-    cluster: &str,
-    subnets: &Fact<Vec<UsedSubnet>>,
+    asked: &Asked<'_>,
     interfaces: &Fact<BTreeMap<Ipv4Addr, Vec<Interface>>>,
 ) -> Fact<Vec<Trace>> {
-    let subnets = match subnets {
-        Fact::Known(subnets) => subnets,
-        Fact::Unknown(why) => return Fact::Unknown(why.clone()),
+    let (cluster, network) = (asked.cluster, asked.network.joined());
+    // Tenants have equal addresses: an interface in another network is another's.
+    let in_network = |one: &&Interface| one.network == network;
+    let ours: Option<BTreeSet<&str>> = interfaces
+        .known()
+        .map(|all| all.values().flatten().filter(in_network).map(|one| one.id.as_str()).collect());
+    let all = async {
+        let mut traces = networks(api, cluster, ours.as_ref()).await?;
+        // By the interfaces of its pods it is known whose a network is, and with it what else has the name.
+        let is_ours = traces.iter().any(|trace| trace.owner == TraceOwner::Ours);
+        if !is_ours {
+            traces.extend(annotated(api, cluster).await?);
+        }
+        traces.extend(sets(api, cluster).await?);
+        Ok(traces)
     };
-    let network = format!("{cluster}-default-pod-network");
-    let networks: BTreeSet<&str> = subnets
-        .iter()
-        .filter_map(|one| one.owner.strip_prefix("virtual-network "))
-        .filter(|name| name.rsplit(':').next() == Some(network.as_str()))
-        .collect();
+    fact(all.await)
+}
+
+/// The networks of pods of the name, in every project. They have no subnets of their own.
+async fn networks(
+    api: &ConfigApi,
+    cluster: &str,
+    ours: Option<&BTreeSet<&str>>,
+) -> Result<Vec<Trace>, Error> {
+    let name = format!("{cluster}-default-pod-network");
     let mut traces = Vec::new();
-    for name in networks {
-        match owner(api, name, interfaces).await {
-            Ok(owner) => traces.push(Trace { object: format!("virtual-network {name}"), owner }),
-            Err(error) => return Fact::Unknown(error_chain(&error)),
+    for network in present(api.list("virtual-network", &["fabric_snat"], &[]).await)? {
+        if own_name(&network) == name {
+            let owner = owner(api, text(&network, "uuid"), ours).await?;
+            traces
+                .push(Trace { object: format!("virtual-network {}", full_name(&network)), owner });
         }
     }
-    match fact(sets(api, cluster).await) {
-        Fact::Known(sets) => traces.extend(sets),
-        Fact::Unknown(why) => return Fact::Unknown(why),
+    Ok(traces)
+}
+
+/// Virtual machines and load balancers that a kube-manager of the name has annotated as its own.
+async fn annotated(api: &ConfigApi, cluster: &str) -> Result<Vec<Trace>, Error> {
+    let mut traces = Vec::new();
+    for kind in ["virtual-machine", "loadbalancer"] {
+        let all = present(api.list(kind, &["annotations"], &[]).await)?;
+        let is_of_name = |object: &&Fields| {
+            annotation(object, "owner") == Some("k8s")
+                && annotation(object, "cluster") == Some(cluster)
+        };
+        // One of each kind says it.
+        if let Some(object) = all.iter().find(is_of_name) {
+            traces.push(Trace {
+                object: format!("{kind} {}", full_name(object)),
+                owner: TraceOwner::Other(
+                    "a kube-manager of that name has pods or Services".to_owned(),
+                ),
+            });
+        }
     }
-    Fact::Known(traces)
+    Ok(traces)
+}
+
+fn annotation<'a>(object: &'a Fields, name: &str) -> Option<&'a str> {
+    let all = object.get("annotations")?.get("key_value_pair")?.as_array()?;
+    all.iter().find(|one| one.get("key").is_some_and(|key| key == name))?.get("value")?.as_str()
+}
+
+/// Of a kind that the cloud does not know there are none.
+fn present(all: Result<Vec<Fields>, Error>) -> Result<Vec<Fields>, Error> {
+    match all {
+        Err(error) if matches!(error.refusal(), Some(Refusal::NotFound(_))) => Ok(Vec::new()),
+        all => all,
+    }
 }
 
 /// The application policy sets of the name. They are of the whole cloud, and nothing on them says whose they are.
 async fn sets(api: &ConfigApi, cluster: &str) -> Result<Vec<Trace>, Error> {
     let kind = "application-policy-set";
-    let all = api.list(kind, &["annotations"], &[]).await?;
+    let all = present(api.list(kind, &["annotations"], &[]).await)?;
     let of_name = all.iter().filter(|set| own_name(set) == cluster);
     let trace = |set: &Fields| Trace {
         object: format!("{kind} {}", full_name(set)),
@@ -120,18 +167,16 @@ async fn sets(api: &ConfigApi, cluster: &str) -> Result<Vec<Trace>, Error> {
 async fn owner(
     api: &ConfigApi,
     network: &str,
-    interfaces: &Fact<BTreeMap<Ipv4Addr, Vec<Interface>>>,
+    ours: Option<&BTreeSet<&str>>,
 ) -> Result<TraceOwner, Error> {
-    let parts: Vec<&str> = network.split(':').collect();
-    let Some(uuid) = api.id_of("virtual-network", &parts).await? else {
-        return Ok(TraceOwner::Undecided);
-    };
-    let Some(of_nodes) = interfaces.known() else { return Ok(TraceOwner::Undecided) };
-    let ours: BTreeSet<&str> = of_nodes.values().flatten().map(|one| one.id.as_str()).collect();
-    let pods = api.list(INTERFACE, &[REFERENCES], &[("back_ref_id", &uuid)]).await?;
+    let Some(ours) = ours else { return Ok(TraceOwner::Undecided) };
+    let pods = api.list(INTERFACE, &[REFERENCES], &[("back_ref_id", network)]).await?;
     let mut parents = pods.iter().flat_map(|pod| references(pod, REFERENCES)).peekable();
-    if parents.peek().is_none() {
+    if pods.is_empty() {
         return Ok(TraceOwner::Undecided);
+    }
+    if parents.peek().is_none() {
+        return Ok(TraceOwner::Other("its pods are on no virtual machine".to_owned()));
     }
     Ok(match parents.any(|parent| ours.contains(parent)) {
         true => TraceOwner::Ours,

@@ -49,7 +49,16 @@ fn name_in_use(world: &World, report: &mut Report) {
     let Some(traces) = report.known(&world.live.traces, &[Code::ClusterNameTaken]) else { return };
     let name = &world.input.cluster;
     let is_adopted = world.input.choices.permissions.adopt_name == Permission::Granted;
-    let has_record = world.live.records.known().is_some_and(|records| !records.ours.is_empty());
+    let recorded = world.live.records.known().and_then(|records| records.ours.cluster.as_ref());
+    if let Some(before) = recorded.filter(|before| *before != name) {
+        report.find(
+            Code::ClusterNameTaken,
+            Subject::Cluster(name.clone()),
+            format!("in its record in the cloud this cluster is {before}: what kube-manager has made carries that name"),
+            "keep the name; or remove the cluster from the cloud by nested remove, with what kube-manager has made, \
+             and begin with the new one",
+        );
+    }
     for trace in traces {
         match &trace.owner {
             TraceOwner::Ours => {}
@@ -57,12 +66,12 @@ fn name_in_use(world: &World, report: &mut Report) {
                 Code::ClusterNameTaken,
                 Subject::Cluster(name.clone()),
                 format!(
-                    "the name {name} is in use by {owner} ({}): each kube-manager would delete the other's pods",
+                    "the name {name} is in use: {owner} ({}), and each kube-manager would delete the other's pods",
                     trace.object
                 ),
                 "choose another clusterName, which no cluster of the whole cloud has",
             ),
-            TraceOwner::Undecided if is_adopted || has_record => {}
+            TraceOwner::Undecided if is_adopted || recorded == Some(name) => {}
             TraceOwner::Undecided => report.unknown(
                 Code::ClusterNameTaken,
                 format!(

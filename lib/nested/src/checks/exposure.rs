@@ -72,7 +72,8 @@ fn fabric(world: &World, report: &mut Report) {
 
 /// Python reads the file with interpolation.
 fn passwords(world: &World, report: &mut Report) {
-    let known = report.known(&world.input.choices.percent_passwords, &[Code::PercentInPassword]);
+    let known = world.input.choices.percent_passwords.as_ref();
+    let known = known.and_then(|known| report.known(known, &[Code::PercentInPassword]));
     for variable in known.into_iter().flatten() {
         report.find(
             Code::PercentInPassword,

@@ -9,7 +9,7 @@ use crate::catalogue::Code;
 use crate::finding::{Report, Subject};
 use crate::input::{Driver, Service};
 use crate::live::Fact;
-use crate::roles::{Profile, Role, ZOOKEEPER_PORT};
+use crate::roles::{Profile, Role};
 
 /// Ports on which Cassandra speaks Thrift.
 const THRIFT: [u16; 2] = [9160, 9161];
@@ -67,7 +67,9 @@ fn peers(world: &World, report: &mut Report) {
 
 fn release(world: &World, report: &mut Report) {
     let choices = &world.input.choices;
-    let driver = match (report.known(&choices.driver, &[Code::PortsOfRelease]), choices.profile) {
+    let known =
+        choices.driver.as_ref().and_then(|driver| report.known(driver, &[Code::PortsOfRelease]));
+    let driver = match (known, choices.profile) {
         (Some(driver), _) => *driver,
         // The profile says what the images are meant to be.
         (None, Profile::Cql) => Driver::Cql,
@@ -99,21 +101,14 @@ fn database(world: &World, driver: Driver, report: &mut Report) {
 }
 
 fn zookeeper(service: Option<&Service>, report: &mut Report) {
-    let (message, hint) = match service {
-        None => (
+    if service.is_none() {
+        report.find(
+            Code::PortsOfRelease,
+            Subject::Role(Role::Zookeeper),
             "ZooKeeper is missing, and images that speak CQL wait for it without limit".to_owned(),
             "plan with profile cql",
-        ),
-        Some(service) if service.port != ZOOKEEPER_PORT => (
-            format!(
-                "ZooKeeper is on port {}, and kube-manager asks on {ZOOKEEPER_PORT} only",
-                service.port
-            ),
-            "give services.zookeeper the port 2181",
-        ),
-        Some(_) => return,
-    };
-    report.find(Code::PortsOfRelease, Subject::Role(Role::Zookeeper), message, hint);
+        );
+    }
 }
 
 /// Only clients of these two compare the name in a certificate with the address that they connect to.

@@ -38,17 +38,16 @@ fn an_even_number_of_members_is_found() {
 #[test]
 fn ports_have_to_fit_the_images() {
     let said = fires(Code::PortsOfRelease, option_2(), |input, _| {
-        input.choices.driver = Fact::Known(Driver::Cql);
+        input.choices.driver = Some(Fact::Known(Driver::Cql));
     });
     assert!(said.contains("9161") && said.contains("ZooKeeper is missing"), "{said}");
     fires(Code::PortsOfRelease, cql(), |input, _| {
-        input.choices.driver = Fact::Known(Driver::Thrift);
-    });
-    fires(Code::PortsOfRelease, cql(), |input, _| {
-        input.services.get_mut(&Role::Zookeeper).unwrap().port = 2182;
+        input.choices.driver = Some(Fact::Known(Driver::Thrift));
     });
     let (mut input, live) = cql();
-    input.choices.driver = Fact::Unknown("no image".to_owned());
+    input.services.get_mut(&Role::Zookeeper).unwrap().port = 2182;
+    assert_eq!(found(&input, &live, Code::PortsOfRelease).len(), 0, "ZOOKEEPER_PORT says it");
+    input.choices.driver = Some(Fact::Unknown("no image".to_owned()));
     let plan = plan(&input, &live);
     assert!(plan.unknown.iter().any(|one| one.code == Code::PortsOfRelease));
 }
@@ -147,8 +146,14 @@ fn whose_name_it_is_can_be_unknown_and_is_then_not_passed() {
         plan(input, live).unknown.iter().any(|one| one.code == Code::ClusterNameTaken)
     };
     assert!(is_unknown(&input, &live));
-    let ours = crate::fixture::applied(&live, &plan(&input, &live));
+    let mut ours = crate::fixture::applied(&live, &plan(&input, &live));
+    let Fact::Known(records) = &mut ours.records else { panic!() };
+    records.ours.cluster = Some(input.cluster.clone());
     assert!(!is_unknown(&input, &ours), "our record says whose it is");
+    let Fact::Known(records) = &mut ours.records else { panic!() };
+    records.ours.cluster = Some("another".to_owned());
+    assert!(is_unknown(&input, &ours), "it is of another name");
+    assert_eq!(found(&input, &ours, Code::ClusterNameTaken).len(), 1);
     input.choices.permissions.adopt_name = Permission::Granted;
     assert!(!is_unknown(&input, &live));
 }
@@ -237,7 +242,7 @@ fn without_an_address_for_the_vrouters_their_agents_are_not_exposed() {
 #[test]
 fn a_percent_in_a_password_is_found_by_the_name_of_its_variable() {
     let said = fires(Code::PercentInPassword, option_1(), |input, _| {
-        input.choices.percent_passwords = Fact::Known(vec!["RABBITMQ_PASSWORD".to_owned()]);
+        input.choices.percent_passwords = Some(Fact::Known(vec!["RABBITMQ_PASSWORD".to_owned()]));
     });
     assert!(said.contains("RABBITMQ_PASSWORD"), "{said}");
 }
