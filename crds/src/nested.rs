@@ -67,8 +67,7 @@ pub struct Underlay {
     pub rabbitmq: Option<Endpoint>,
     /// Name of a Secret with the keys user, password and vhost. Default: RabbitMQ's own guest.
     pub rabbitmq_secret_name: Option<String>,
-    /// ZooKeeper (ZOOKEEPER_NODES). Default: the addresses of config, port 2181, the only one that
-    /// kube-manager knows.
+    /// ZooKeeper (ZOOKEEPER_NODES). Default: the addresses of config, port 2181.
     pub zookeeper: Option<Endpoint>,
     /// The collectors (ANALYTICS_NODES). Default: the addresses of config, port 8086.
     pub analytics: Option<Endpoint>,
@@ -161,12 +160,6 @@ fn underlay_constraints(schema: &mut schemars::Schema) {
             "",
             "self.?vrouter.?addresses.orValue([]).size() <= 1",
             "vrouter.addresses must have one address, that of the link-local service",
-        )
-        .rule_at(
-            "zookeeper",
-            "OSDN3036",
-            "!has(self.zookeeper) || !has(self.zookeeper.port) || self.zookeeper.port == 2181",
-            "zookeeper.port must be 2181, the only one that kube-manager knows",
         )
         .rule_at(
             "configDatabase",

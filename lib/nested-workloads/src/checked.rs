@@ -125,10 +125,6 @@ fn services(fields: &mut Fields, given: &Underlay) -> Services {
             );
         }
     }
-    if zookeeper.port != ZOOKEEPER_PORT {
-        let rule = "must be 2181, the only port that kube-manager knows";
-        fields.refuse("nested.underlay.zookeeper.port", &zookeeper.port.to_string(), rule);
-    }
     if THRIFT_PORTS.contains(&config_database.port) {
         let rule = "must be the port of CQL, such as 9041: kube-manager does not speak Thrift";
         fields.refuse(
@@ -193,9 +189,7 @@ fn mtu(fields: &mut Fields, given: &Inputs) -> u16 {
 fn keystone(fields: &mut Fields, given: &Inputs) -> u16 {
     let Some(keystone) = &given.keystone else { return 0 };
     let names = [
-        ("keystone.project_domain", &keystone.project_domain),
-        ("keystone.user_domain", &keystone.user_domain),
-        ("keystone.region", &keystone.region),
+        ("keystone.domain", &keystone.domain),
         ("keystone.user", &keystone.user),
         ("keystone.project", &keystone.project),
     ];

@@ -169,9 +169,8 @@ fn authentication(checked: &Checked<'_>) -> Vec<(&'static str, String)> {
         ("KEYSTONE_AUTH_INSECURE", "False".to_owned()),
         ("KEYSTONE_AUTH_ADMIN_USER", keystone.user.clone()),
         ("KEYSTONE_AUTH_ADMIN_TENANT", keystone.project.clone()),
-        ("KEYSTONE_AUTH_USER_DOMAIN_NAME", keystone.user_domain.clone()),
-        ("KEYSTONE_AUTH_PROJECT_DOMAIN_NAME", keystone.project_domain.clone()),
-        ("KEYSTONE_AUTH_REGION_NAME", keystone.region.clone()),
+        ("KEYSTONE_AUTH_USER_DOMAIN_NAME", keystone.domain.clone()),
+        ("KEYSTONE_AUTH_PROJECT_DOMAIN_NAME", keystone.domain.clone()),
     ];
     if checked.given.checks_keystone() {
         all.push(("KEYSTONE_AUTH_CA_CERTFILE", AUTHORITIES.to_owned()));

@@ -140,12 +140,9 @@ pub struct Keystone {
     pub port: i64,
     /// How it is reached.
     pub protocol: Protocol,
-    /// Domain of the project.
-    pub project_domain: String,
-    /// Domain of the user.
-    pub user_domain: String,
-    /// Region.
-    pub region: String,
+    /// Domain of the user and of the project: kube-manager's client takes one for both (tf-api-client
+    /// api-lib/vnc_api/vnc_api.py, `_authenticate`).
+    pub domain: String,
     /// The user.
     pub user: String,
     /// The project, or tenant, of the user.

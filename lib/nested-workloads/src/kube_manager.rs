@@ -128,8 +128,9 @@ fn container(checked: &Checked<'_>) -> Container {
         env: Some(environment::references(checked)),
         env_from: pod::environment_of(&checked.names.kube_manager_environment()),
         ports: Some(vec![port]),
-        // The entrypoint waits up to five minutes for the database before there is introspect.
-        startup_probe: Some(probe(10, 60)),
+        // Before there is introspect the entrypoint tries the first database thirty times: five minutes where it
+        // refuses, ten and more where packets to it are dropped.
+        startup_probe: Some(probe(10, 180)),
         readiness_probe: Some(probe(10, 3)),
         // Reading a large cluster takes the only thread for a while.
         liveness_probe: Some(probe(30, 10)),

@@ -294,8 +294,7 @@ pub(crate) fn environment(input: &Input, allocation: &Allocation) -> BTreeMap<St
         (Role::Analytics, "ANALYTICS_NODES", Some("COLLECTOR_PORT")),
         (Role::Rabbitmq, "RABBITMQ_NODES", Some("RABBITMQ_NODE_PORT")),
         (Role::ConfigDatabase, "CONFIGDB_NODES", Some(database)),
-        // Its client asks on one port only.
-        (Role::Zookeeper, "ZOOKEEPER_NODES", None),
+        (Role::Zookeeper, "ZOOKEEPER_NODES", Some("ZOOKEEPER_PORT")),
         (Role::Keystone, "KEYSTONE_AUTH_HOST", Some("KEYSTONE_AUTH_ADMIN_PORT")),
     ];
     let mut env = BTreeMap::new();

@@ -202,11 +202,10 @@ const FINDINGS: [(Code, &str, &str); 45] = [
     ),
     (
         Code::PortsOfRelease,
-        "Images since 24.1 read the database by CQL, on 9041 by default, and ask ZooKeeper on 2181 whatever is \
-         configured; older ones speak Thrift on 9161. A kube-manager that does not find them there never gets as \
-         far as pods.",
+        "Images since 24.1 read the database by CQL, on 9041 by default, and need ZooKeeper; older ones speak \
+         Thrift on 9161. A kube-manager that does not find them never gets as far as pods.",
         "plan with --profile cql for images since 24.1, --profile thrift up to 21.x, and correct \
-         services.configDatabase.port and services.zookeeper.port",
+         services.configDatabase.port",
     ),
     (
         Code::PoolsWillBeMade,

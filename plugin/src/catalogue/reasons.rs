@@ -300,9 +300,9 @@ const REASONS: &[Reason] = &[
     reason(
         "OSDN3036",
         "a port does not fit what kube-manager speaks",
-        "kube-manager reads the database by CQL, on 9041 by default, and asks ZooKeeper on 2181 whatever \
-         is configured; on another port it waits without limit.",
-        "give the port of CQL, and have ZooKeeper listen on 2181",
+        "kube-manager reads the database by CQL, on 9041 by default; on the port of Thrift it never gets as far \
+         as pods.",
+        "give the port of CQL",
     ),
 ];
 

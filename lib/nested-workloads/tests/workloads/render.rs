@@ -233,9 +233,7 @@ const PLACES: &[Place] = &[
     ("subnets.service", |inputs| &mut inputs.subnets.service[0]),
     ("parent_interface", |inputs| some(&mut inputs.parent_interface)),
     ("keystone.host", |inputs| &mut inputs.keystone.as_mut().unwrap().host),
-    ("keystone.project_domain", |inputs| &mut inputs.keystone.as_mut().unwrap().project_domain),
-    ("keystone.user_domain", |inputs| &mut inputs.keystone.as_mut().unwrap().user_domain),
-    ("keystone.region", |inputs| &mut inputs.keystone.as_mut().unwrap().region),
+    ("keystone.domain", |inputs| &mut inputs.keystone.as_mut().unwrap().domain),
     ("keystone.user", |inputs| &mut inputs.keystone.as_mut().unwrap().user),
     ("keystone.project", |inputs| &mut inputs.keystone.as_mut().unwrap().project),
     ("keystone.password.secret", |i| &mut i.keystone.as_mut().unwrap().password.secret),
@@ -282,7 +280,7 @@ fn refuses(field: &str, change: impl Fn(&mut Inputs)) {
 fn what_kube_manager_cannot_do_is_refused() {
     let with = |port, tls| Endpoint { port, tls, ..endpoint(&["192.168.1.100"]) };
     refuses("nested.underlay.zookeeper.port", |inputs| {
-        inputs.nested.underlay.zookeeper = Some(with(Some(2182), None));
+        inputs.nested.underlay.zookeeper = Some(with(Some(0), None));
     });
     refuses("nested.underlay.configDatabase.port", |inputs| {
         inputs.nested.underlay.config_database = Some(with(Some(9161), None));
