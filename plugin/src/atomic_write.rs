@@ -13,6 +13,10 @@ pub(crate) fn replace(path: &Path, text: &[u8]) -> io::Result<()> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => path.to_owned(),
         Err(error) => return Err(error),
     };
+    // A device or a pipe is written to: a file in its place would be none.
+    if fs::metadata(&target).is_ok_and(|found| !found.is_file() && !found.is_dir()) {
+        return fs::OpenOptions::new().write(true).open(&target)?.write_all(text);
+    }
     let name = target.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let new = target.with_file_name(format!(".{name}.{}.new", std::process::id()));
     let written = write(&new, text, fs::metadata(&target).ok().as_ref())
@@ -44,6 +48,19 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     use super::*;
+
+    #[test]
+    fn a_pipe_stays_one_and_gets_the_text() {
+        let folder = tempfile::tempdir().unwrap();
+        let pipe = folder.path().join("pipe");
+        let made = std::process::Command::new("mkfifo").arg(&pipe).status().unwrap();
+        assert!(made.success());
+        let path = pipe.clone();
+        let reader = std::thread::spawn(move || fs::read_to_string(path).unwrap());
+        replace(&pipe, b"text").unwrap();
+        assert_eq!(reader.join().unwrap(), "text");
+        assert!(!fs::metadata(&pipe).unwrap().is_file());
+    }
 
     #[test]
     fn a_link_stays_one_and_permissions_stay_what_they_are() {

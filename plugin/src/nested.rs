@@ -7,6 +7,7 @@ pub(crate) mod connection;
 pub(crate) mod flags;
 pub(crate) mod plan_file;
 pub(crate) mod text;
+pub(crate) mod waited;
 pub(crate) mod workload_advice;
 pub(crate) mod workload_flags;
 pub(crate) mod workloads;

@@ -22,8 +22,10 @@ pub(crate) struct NestedFacts {
 
 impl NestedFacts {
     /// # Errors
-    /// The namespace kube-system cannot be read, and so it is not known which cluster this is.
-    pub(crate) async fn ask(asker: &Asker) -> Result<Self, Failure> {
+    /// The API server does not answer, or the namespace kube-system cannot be read, and so it is not known which
+    /// cluster this is.
+    pub(crate) async fn ask(asker: &Asker, server: &str) -> Result<Self, Failure> {
+        asker.version(server).await?;
         let (system, nodes, service) = futures::join!(
             asker.get("/api/v1/namespaces/kube-system"),
             asker.list("/api/v1/nodes"),
@@ -49,7 +51,7 @@ fn id(system: &Read<Value>) -> Result<String, Failure> {
     let message = format!(
         "the namespace kube-system cannot be read, by whose uid the cluster is known: {why}"
     );
-    let hint = "it needs the right to get namespaces; or give --cluster-id as it was before";
+    let hint = "your user needs the right to get namespaces";
     Err(Failure::new(Exit::Unreachable, "unknown-cluster", message, hint))
 }
 

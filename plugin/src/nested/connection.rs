@@ -21,7 +21,7 @@ const PORT: u16 = 8082;
 #[command(next_help_heading = "Config API")]
 pub(crate) struct ConfigApiFlags {
     /// Its addresses [default: those of the NestedCluster, else http://NODE:8082 of each config node].
-    #[arg(long, env = "OPENSDN_CONFIG_API", value_name = "URL", value_delimiter = ',', value_hint = ValueHint::Url)]
+    #[arg(long, env = "OPENSDN_CONFIG_API", hide_env_values = true, value_name = "URL", value_delimiter = ',', value_hint = ValueHint::Url)]
     config_api: Vec<String>,
     /// Certificates of the authorities for its certificate and Keystone's (PEM) [default: $OS_CACERT].
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]

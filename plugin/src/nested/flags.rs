@@ -256,12 +256,34 @@ fn read(path: &std::path::Path) -> Result<NestedClusterSpec, Failure> {
             "its fields: kubectl explain nestedcluster.spec, or deploy/samples/nested-cluster.yaml";
         return Err(Failure::new(Exit::Usage, "not-a-nested-cluster", message, hint));
     }
-    let spec = object.get("spec").cloned().unwrap_or_default();
-    serde_json::from_value(spec).map_err(|error| {
-        let message = format!("the NestedCluster in {} cannot be read", path.display());
-        let hint = "kubectl opensdn validate -f says what is wrong with it";
-        Failure::new(Exit::Usage, "unreadable-nested-cluster", message, hint).because(&error)
-    })
+    let given = object.get("spec").cloned().unwrap_or_default();
+    let message = format!("the NestedCluster in {} cannot be read", path.display());
+    let hint = "kubectl opensdn validate says what is wrong with it";
+    let unreadable =
+        || Failure::new(Exit::Usage, "unreadable-nested-cluster", message.clone(), hint);
+    let spec: NestedClusterSpec =
+        serde_json::from_value(given.clone()).map_err(|error| unreadable().because(&error))?;
+    let mut unknown = Vec::new();
+    let read = serde_json::to_value(&spec).map_err(|error| unreadable().because(&error))?;
+    collect_unknown(&given, &read, "spec", &mut unknown);
+    if unknown.is_empty() {
+        return Ok(spec);
+    }
+    let mut failure = unreadable();
+    failure.causes.extend(unknown.iter().map(|field| format!("there is no field {field}")));
+    Err(failure)
+}
+
+/// Fields that were given and not read: what they were to say would be lost without a word.
+fn collect_unknown(given: &Value, read: &Value, path: &str, unknown: &mut Vec<String>) {
+    for (name, value) in given.as_object().into_iter().flatten() {
+        let path = format!("{path}.{name}");
+        match read.get(name) {
+            Some(read) => collect_unknown(value, read, &path, unknown),
+            None if value.is_null() => {}
+            None => unknown.push(path),
+        }
+    }
 }
 
 impl ChoiceFlags {
@@ -311,5 +333,45 @@ impl ChoiceFlags {
     /// Networks of pods, of Services, and of pods in the fabric.
     pub(crate) fn subnets(&self) -> [&[Subnet]; 3] {
         [&self.pod_subnets, &self.service_subnets, &self.fabric_subnets]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::{collect_unknown, network, pair};
+
+    #[test]
+    fn a_network_has_two_or_three_parts_and_none_is_empty() {
+        let read = network("admin:vms").unwrap();
+        assert_eq!(
+            (read.domain, read.project.as_str(), read.name.as_str()),
+            (None, "admin", "vms")
+        );
+        assert_eq!(network("d:admin:vms").unwrap().domain.as_deref(), Some("d"));
+        for wrong in ["vms", "a::b", ":a:b", "a:", "a:b:c:d", ""] {
+            assert!(network(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_pair_is_a_node_and_its_service_address() {
+        let (node, service) = pair("192.168.1.100=10.10.10.1").unwrap();
+        assert_eq!(
+            (node.to_string(), service.to_string()),
+            ("192.168.1.100".into(), "10.10.10.1".into())
+        );
+        assert!(pair("192.168.1.100").is_err() && pair("a=10.10.10.1").is_err());
+    }
+
+    #[test]
+    fn a_field_that_is_not_read_is_found_wherever_it_is() {
+        let given =
+            json!({"a": 1, "services": {"zookeeper": {"port": 1, "fabricPort": 2}}, "none": null});
+        let read = json!({"a": 1, "services": {"zookeeper": {"port": 1}}});
+        let mut unknown = Vec::new();
+        collect_unknown(&given, &read, "spec", &mut unknown);
+        assert_eq!(unknown, ["spec.services.zookeeper.fabricPort"]);
     }
 }

@@ -64,7 +64,10 @@ fn write_finding(finding: &Finding, layout: Layout, out: &mut dyn Write) -> io::
         Severity::Error => ("error", style::ERROR),
         Severity::Warning => ("warning", style::WARNING),
     };
-    let text = format!("{} -> {}", finding.message, finding.hint);
+    let text = format!("{}: {} -> {}", finding.about, finding.message, finding.hint);
+    // Names of others may be anything.
+    let text: String =
+        text.chars().map(|one| if one.is_control() { '\u{fffd}' } else { one }).collect();
     write!(out, "{style}{word:<7}{style:#}  [{}] ", finding.code)?;
     let mut lines = wrap(&text, text_width(layout)).into_iter();
     writeln!(out, "{}", lines.next().unwrap_or_default())?;
@@ -108,5 +111,6 @@ fn of_row(row: &PlannedRow) -> String {
         Change::Add => "add",
         Change::Replace => "replace",
     };
-    format!("{what} the link-local service {} ({} -> {})", row.name, row.service, row.target)
+    let name = row.name.escape_debug();
+    format!("{what} the link-local service {name} ({} -> {})", row.service, row.target)
 }

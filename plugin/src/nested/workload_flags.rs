@@ -56,7 +56,7 @@ pub(crate) struct WorkloadFlags {
     /// The interface of the nodes that is in the cluster's network [default: the one with the node's address].
     #[arg(long, value_name = "INTERFACE")]
     parent_interface: Option<String>,
-    /// How much kube-manager and the CNI agent log [default: notices].
+    /// How much kube-manager logs [default: notices].
     #[arg(long, value_enum, value_name = "LEVEL")]
     log_level: Option<Level>,
     /// Leave the CNI plugins on the nodes as they are; else the image replaces bridge, loopback and others at each
@@ -86,15 +86,9 @@ struct KeystoneFlags {
     /// The user's project.
     #[arg(long, value_name = "NAME", default_value = "admin", requires = "keystone_secret")]
     keystone_project: String,
-    /// Domain of the user.
+    /// Domain of the user and of the project: kube-manager knows one for both.
     #[arg(long, value_name = "NAME", default_value = "Default", requires = "keystone_secret")]
     keystone_domain: String,
-    /// Domain of the project [default: that of the user].
-    #[arg(long, value_name = "NAME", requires = "keystone_secret")]
-    keystone_project_domain: Option<String>,
-    /// Region.
-    #[arg(long, value_name = "NAME", default_value = "RegionOne", requires = "keystone_secret")]
-    keystone_region: String,
     /// How it is reached.
     #[arg(
         long,
@@ -213,7 +207,6 @@ impl WorkloadFlags {
         let flags = &self.keystone;
         let secret = flags.keystone_secret.as_ref()?;
         let key = |key: &str| SecretKey { secret: secret.clone(), key: key.to_owned() };
-        let domain = &flags.keystone_domain;
         Some(Keystone {
             host: host.to_owned(),
             port,
@@ -221,9 +214,7 @@ impl WorkloadFlags {
                 KeystoneProtocol::Http => Protocol::Http,
                 KeystoneProtocol::Https => Protocol::Https,
             },
-            project_domain: flags.keystone_project_domain.as_ref().unwrap_or(domain).clone(),
-            user_domain: domain.clone(),
-            region: flags.keystone_region.clone(),
+            domain: flags.keystone_domain.clone(),
             user: flags.keystone_user.clone(),
             project: flags.keystone_project.clone(),
             password: key(&flags.keystone_password_key),

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use opensdn_config_api::ConfigApi;
 use opensdn_config_api::ownership::ClusterId;
 use opensdn_crds::nested_cluster::NestedClusterSpec;
-use opensdn_nested::{Choices, Fact, Input, Kubernetes, Live};
+use opensdn_nested::{Choices, Input, Kubernetes, Live};
 use opensdn_nested_cloud::{Asked, survey};
 
 use super::cluster::NestedFacts;
@@ -25,7 +25,6 @@ pub(crate) fn cluster_id(text: &str) -> Result<ClusterId, Failure> {
 /// The inputs of a plan.
 pub(crate) fn input(spec: &NestedClusterSpec, choices: &ChoiceFlags, facts: NestedFacts) -> Input {
     let [pod_subnets, service_subnets, fabric_subnets] = choices.subnets().map(<[_]>::to_vec);
-    let unknown = |what: &str| format!("{what}: it is known when the manifest is made");
     let choices = Choices {
         record: facts.id,
         profile: choices.profile(),
@@ -40,9 +39,9 @@ pub(crate) fn input(spec: &NestedClusterSpec, choices: &ChoiceFlags, facts: Nest
             nodes: facts.nodes,
             api_service: facts.api_service,
         },
-        driver: Fact::Unknown(unknown("the images are not named here")),
+        driver: None,
         certificates: BTreeMap::new(),
-        percent_passwords: Fact::Unknown(unknown("kube-manager's passwords are not named here")),
+        percent_passwords: None,
     };
     Input::new(spec, choices)
 }
@@ -64,7 +63,15 @@ pub(crate) async fn cloud(api: &ConfigApi, input: &Input) -> Result<Live, Failur
 
 /// The Config API does not answer, or refuses.
 pub(crate) fn unreachable(error: &dyn std::error::Error) -> Failure {
-    let hint = "is --config-api right, and reached from this machine? the login is that of $OS_AUTH_URL, \
-                $OS_USERNAME and $OS_PASSWORD, of a user with the role admin";
-    Failure::new(Exit::Unreachable, "config-api", error.to_string(), hint).because(error)
+    let failure =
+        Failure::new(Exit::Unreachable, "config-api", "the Config API cannot be asked", "");
+    let failure = failure.because(error);
+    let is_of_login =
+        failure.causes.iter().any(|cause| cause.contains("Keystone") || cause.contains("token"));
+    let hint = if is_of_login {
+        "look at $OS_AUTH_URL, $OS_USERNAME, $OS_PASSWORD, $OS_PROJECT_NAME and the domains, as an openrc file sets them"
+    } else {
+        "is --config-api right, and reached from this machine? its user needs the role admin"
+    };
+    Failure { hint: hint.to_owned(), ..failure }
 }

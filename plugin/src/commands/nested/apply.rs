@@ -1,5 +1,7 @@
 //! `nested apply`: a plan is shown, confirmed, and carried out. How the cloud is written is opensdn-nested-cloud's.
 
+use std::fs::File;
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueHint};
@@ -12,11 +14,11 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::plan::Sources;
-use crate::atomic_write;
 use crate::cli::Global;
 use crate::exit::{Exit, Failure};
 use crate::nested::plan_file::NestedPlan;
 use crate::nested::text;
+use crate::nested::waited::waited;
 use crate::output::{Answer, Output};
 use crate::runtime::Runtime;
 use crate::ui::Ui;
@@ -92,8 +94,8 @@ impl ApplyCommand {
     async fn apply(&self, global: &Global, ui: &mut Ui) -> Result<Exit, Failure> {
         let (api, now) = self.sources.plan(global, ui).await?;
         let plan = match &self.plan {
-            Some(path) => unchanged(NestedPlan::read(path)?.plan, now.plan)?,
-            None => now.plan,
+            Some(path) => unchanged(NestedPlan::read(path)?, &now)?,
+            None => now.plan.clone(),
         };
         let layout = ui.layout();
         if !plan.is_applicable() {
@@ -109,6 +111,9 @@ impl ApplyCommand {
         }
         if !self.yes {
             ui.confirm(&format!("write this into the cloud of {}", now.config_api.join(", ")))?;
+            // What was shown is what is done, however long the answer took.
+            let (_, again) = self.sources.plan(global, ui).await?;
+            unchanged(NestedPlan { config_api: now.config_api, plan: plan.clone() }, &again)?;
         }
         let applied = self.carry_out(&api, &plan, ui).await?;
         self.answer(&plan, Some(applied), ui)
@@ -137,10 +142,11 @@ impl ApplyCommand {
         let foreign = self.sources.spec.choices().foreign();
         let save = async |rows: Value| save(&self.backup_dir, &plan.cluster, &rows);
         ui.progress("writing into the Config API");
-        apply(api, plan, foreign, &Timing::default(), save).await.map_err(|error| {
+        let timing = Timing::default();
+        let work = apply(api, plan, foreign, &timing, save);
+        waited(ui, WAITING, work).await.map_err(|error| {
             let message = format!("{} is not whole in the cloud", plan.cluster);
-            let hint =
-                "what was done stays, and its record says whose it is: the same command continues";
+            let hint = "when the cause is gone, the same command continues: the cluster's record has what was done";
             Failure::new(Exit::Unreachable, "not-applied", message, hint).because(&error)
         })
     }
@@ -161,30 +167,50 @@ impl ApplyCommand {
     }
 }
 
-/// The plan of a file, if it is what would be planned now. A plan is made of the arguments, the cluster and the cloud
-/// alone, so one that differs although these are the same was changed by hand.
-fn unchanged(planned: Plan, now: Plan) -> Result<Plan, Failure> {
-    let why = if planned.record != now.record {
+/// The plan that was made or shown, if it is what would be planned now. A plan is made of the arguments, the cluster and
+/// the cloud alone, so one that differs although these are the same was changed by hand.
+fn unchanged(planned: NestedPlan, now: &NestedPlan) -> Result<Plan, Failure> {
+    let why = if planned.plan.record != now.plan.record {
         "it is for another cluster"
-    } else if planned.fingerprint != now.fingerprint {
+    } else if planned.config_api != now.config_api {
+        "it is for another Config API"
+    } else if planned.plan.fingerprint != now.plan.fingerprint {
         "the cloud has changed since"
-    } else if planned != now {
-        "the arguments or the cluster are not those of which it was made, or the file was changed"
+    } else if planned.plan != now.plan {
+        "the arguments, the cluster or the cloud are not those of which it was made, or the file was changed"
     } else {
-        return Ok(now);
+        return Ok(planned.plan);
     };
     let message = format!("the plan is not carried out: {why}");
-    let hint = "plan again, and compare: kubectl opensdn nested plan --out FILE";
+    let hint = "plan again, and compare: kubectl opensdn nested plan";
     Err(Failure::new(Exit::Refused, "outdated-plan", message, hint))
 }
 
-/// The list as it was, in a file that no earlier run has written.
-pub(super) fn save(folder: &Path, cluster: &str, rows: &Value) -> std::io::Result<String> {
+/// What may take minutes.
+pub(super) const WAITING: &str =
+    "writing into the Config API; a run that was killed holds its lock for two minutes";
+
+/// The list as it was, in a new file of this folder: no other is written over, nor followed where it is a link.
+pub(super) fn save(folder: &Path, cluster: &str, rows: &Value) -> io::Result<String> {
+    let in_folder = |error: io::Error| {
+        io::Error::new(error.kind(), format!("{} (--backup-dir): {error}", folder.display()))
+    };
     let seconds = k8s_openapi::jiff::Timestamp::now().as_second();
-    let path = folder.join(format!("linklocal-services-before-{cluster}-{seconds}.json"));
-    let text = serde_json::to_string_pretty(rows).map_err(std::io::Error::other)?;
-    atomic_write::replace(&path, (text + "\n").as_bytes())?;
-    Ok(path.display().to_string())
+    let text = serde_json::to_string_pretty(rows).map_err(io::Error::other)? + "\n";
+    for number in 0..100 {
+        let name = format!("linklocal-services-before-{cluster}-{seconds}-{number}.json");
+        let path = folder.join(name);
+        match File::create_new(&path) {
+            Ok(mut file) => {
+                let written = file.write_all(text.as_bytes()).and_then(|()| file.sync_all());
+                written.map_err(in_folder)?;
+                return Ok(path.display().to_string());
+            }
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(in_folder(error)),
+        }
+    }
+    Err(in_folder(io::ErrorKind::AlreadyExists.into()))
 }
 
 fn done(applied: &Applied) -> Vec<String> {

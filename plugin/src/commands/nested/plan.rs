@@ -13,6 +13,7 @@ use crate::nested::cluster::NestedFacts;
 use crate::nested::connection::ConfigApiFlags;
 use crate::nested::flags::SpecFlags;
 use crate::nested::plan_file::NestedPlan;
+use crate::nested::waited::waited;
 use crate::nested::{text, world};
 use crate::output::Output;
 use crate::runtime::Runtime;
@@ -76,12 +77,14 @@ impl Sources {
         let api = self.config_api.client(&spec)?;
         let (client, server) = global.client_and_server().await?;
         ui.progress(&format!("asking {server}"));
-        let facts = NestedFacts::ask(&Asker::new(client)).await?;
+        let facts = NestedFacts::ask(&Asker::new(client), &server).await?;
         let input = world::input(&spec, self.spec.choices(), facts);
-        ui.progress("asking the Config API");
-        let live = world::cloud(&api, &input).await?;
+        let addresses = self.config_api.addresses(&spec);
+        // Before a token is sent: the file may say where to.
+        ui.progress(&format!("asking the Config API at {}", addresses.join(", ")));
+        let live = waited(ui, "waiting for the Config API", world::cloud(&api, &input)).await?;
         let plan = plan(&input, &live);
-        Ok((api, NestedPlan { config_api: self.config_api.addresses(&spec), plan }))
+        Ok((api, NestedPlan { config_api: addresses, plan }))
     }
 }
 

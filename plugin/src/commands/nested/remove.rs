@@ -4,19 +4,22 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
+use opensdn_config_api::ConfigApi;
 use opensdn_config_api::apply::Timing;
-use opensdn_config_api::ownership::Pools;
-use opensdn_nested_cloud::{Removal, removal, remove};
+use opensdn_config_api::ownership::{ClusterId, Pools};
+use opensdn_config_api::vrouter_config::RemovedPools;
+use opensdn_nested_cloud::{Removal, Removed, removal, remove};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::apply::save;
+use super::apply::{WAITING, save};
 use crate::cli::Global;
 use crate::clients::AsksCluster;
 use crate::exit::{Exit, Failure};
 use crate::nested::cluster::NestedFacts;
 use crate::nested::connection::ConfigApiFlags;
+use crate::nested::waited::waited;
 use crate::nested::world::{cluster_id, unreachable};
 use crate::output::{Answer, Output};
 use crate::runtime::Runtime;
@@ -94,16 +97,10 @@ impl RemoveCommand {
 
     async fn remove(&self, global: &Global, ui: &mut Ui) -> Result<Exit, Failure> {
         let api = self.config_api.client_without_spec()?;
-        let text = match &self.cluster_id {
-            Some(id) => id.clone(),
-            None => {
-                let (client, _) = global.client_and_server().await?;
-                NestedFacts::ask(&Asker::new(client)).await?.id
-            }
-        };
+        let text = self.id(global, ui).await?;
         let id = cluster_id(&text)?;
         ui.progress("asking the Config API");
-        let found = removal(&api, &id).await.map_err(|error| unreachable(&error))?;
+        let found = found(&api, &id, ui).await?;
         let mut answer = NestedRemoval {
             cluster_id: text,
             dry_run: true,
@@ -111,7 +108,7 @@ impl RemoveCommand {
             left: found.left.iter().map(ToString::to_string).collect(),
             backup: None,
         };
-        if self.dry_run || answer.removed.is_empty() && answer.left.is_empty() {
+        if self.dry_run || found.is_nothing() {
             answer.dry_run = self.dry_run;
             ui.answer(&answer, |out| answer.write(out))?;
             return Ok(Exit::Done);
@@ -119,20 +116,65 @@ impl RemoveCommand {
         if !self.yes {
             answer.lines().iter().for_each(|line| ui.note(line));
             ui.confirm("take this away from the cloud")?;
+            // What was shown is what is done, however long the answer took.
+            if self::found(&api, &id, ui).await? != found {
+                let message =
+                    "nothing was removed: the record of the cluster has changed meanwhile";
+                let hint = "look again: the same command with --dry-run";
+                return Err(Failure::new(Exit::Refused, "outdated-removal", message, hint));
+            }
         }
-        ui.progress("writing into the Config API");
-        let save = async |rows: Value| save(&self.backup_dir, &answer.cluster_id, &rows);
-        let removed = remove(&api, &id, &Timing::default(), save).await.map_err(|error| {
-            let message = "not all of it is gone";
-            let hint = "the record of the cluster is still there: the same command continues";
-            Failure::new(Exit::Unreachable, "not-removed", message, hint).because(&error)
-        })?;
+        let removed = self.carry_out(&api, &id, ui).await?;
         answer.dry_run = false;
+        answer.removed = done(&removed);
         answer.left = removed.left.iter().map(ToString::to_string).collect();
         answer.backup = removed.rows.backup;
         ui.answer(&answer, |out| answer.write(out))?;
         Ok(Exit::Done)
     }
+
+    /// By what the record is known.
+    async fn id(&self, global: &Global, ui: &mut Ui) -> Result<String, Failure> {
+        if let Some(id) = &self.cluster_id {
+            return Ok(id.clone());
+        }
+        let (client, server) = global.client_and_server().await?;
+        ui.progress(&format!("asking {server}"));
+        Ok(NestedFacts::ask(&Asker::new(client), &server).await?.id)
+    }
+
+    async fn carry_out(
+        &self,
+        api: &ConfigApi,
+        id: &ClusterId,
+        ui: &mut Ui,
+    ) -> Result<Removed, Failure> {
+        ui.progress("writing into the Config API");
+        let save = async |rows: Value| save(&self.backup_dir, &id.to_string(), &rows);
+        let timing = Timing::default();
+        let work = remove(api, id, &timing, save);
+        waited(ui, WAITING, work).await.map_err(|error| {
+            let message = "not all of it is gone";
+            let hint = "when the cause is gone, the same command continues: the cluster's record is still there";
+            Failure::new(Exit::Unreachable, "not-removed", message, hint).because(&error)
+        })
+    }
+}
+
+/// What the cluster has in the cloud.
+async fn found(api: &ConfigApi, id: &ClusterId, ui: &mut Ui) -> Result<Removal, Failure> {
+    let found = waited(ui, "waiting for the Config API", removal(api, id)).await;
+    found.map_err(|error| unreachable(&error))
+}
+
+/// What is gone, and not what was foreseen.
+fn done(removed: &Removed) -> Vec<String> {
+    let snat =
+        removed.snat_off.iter().map(|network| format!("fabric SNAT of the network {network}"));
+    let is_pools = removed.pools == Some(RemovedPools::Removed);
+    let pools = is_pools.then(|| "the port translation pools".to_owned());
+    let rows = removed.rows.changes.iter().map(|change| format!("the link-local service {change}"));
+    snat.chain(pools).chain(rows).collect()
 }
 
 fn lines(removal: &Removal) -> Vec<String> {

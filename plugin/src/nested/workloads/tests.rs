@@ -134,7 +134,7 @@ fn secrets_are_named_by_flags_and_only_named_services_speak_tls() {
     assert_eq!(inputs.escaped_rabbitmq_password, Some(key("bus", "escaped")));
     let keystone = keystone(&inputs);
     assert_eq!((keystone.protocol, keystone.user.as_str()), (Protocol::Https, "kube"));
-    assert_eq!([keystone.user_domain.as_str(), &keystone.project_domain], ["cloud", "cloud"]);
+    assert_eq!(keystone.domain, "cloud");
     assert_eq!(keystone.password, key("keystone", "word"));
 }
 
@@ -212,5 +212,5 @@ fn each_flag_of_a_field_exists_and_is_found_for_what_is_in_the_field() {
     assert_eq!(flag("nested.clusterNetwork.project"), "--cluster-network");
     assert_eq!(flag("nested.clusterNetworks"), "nested.clusterNetworks");
     assert_eq!(flag("keystone.project"), "--keystone-project");
-    assert_eq!(flag("keystone.project_domain"), "--keystone-project-domain");
+    assert_eq!(flag("keystone.domain"), "--keystone-domain");
 }
