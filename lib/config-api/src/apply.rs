@@ -207,11 +207,8 @@ async fn read(
     request: &Request<'_>,
     timing: &Timing,
 ) -> Result<(VrouterConfig, Records), Error> {
-    let mut read = vrouter_config::read(api).await?;
-    if read.annotations.is_empty() {
-        tokio::time::sleep(timing.confirm).await;
-        read = vrouter_config::read_by_id(api, read.uuid).await?;
-    }
+    let is_there = |config: &VrouterConfig| !config.annotations.is_empty();
+    let read = vrouter_config::read_confirmed(api, timing.confirm, is_there).await?;
     let records = Records::read(&read.annotations, request.cluster)?;
     Ok((read, records))
 }

@@ -54,6 +54,24 @@ pub async fn read(api: &ConfigApi) -> Result<VrouterConfig, ReadError> {
     read_by_id(api, uuid).await
 }
 
+/// Reads it; where what is asked for is not in it, a second time after `confirm`: a writer that replaces a list or a map
+/// removes it first, and only what is missing twice is missing.
+///
+/// # Errors
+/// As of [`read`].
+pub async fn read_confirmed(
+    api: &ConfigApi,
+    confirm: Duration,
+    is_there: impl FnOnce(&VrouterConfig) -> bool,
+) -> Result<VrouterConfig, ReadError> {
+    let first = read(api).await?;
+    if is_there(&first) {
+        return Ok(first);
+    }
+    tokio::time::sleep(confirm).await;
+    read_by_id(api, first.uuid).await
+}
+
 pub(crate) async fn read_by_id(api: &ConfigApi, uuid: String) -> Result<VrouterConfig, ReadError> {
     let object = api.object(KIND, &uuid, &[ROWS, POOLS, ANNOTATIONS]).await?;
     let object = object.ok_or(Error::NoVrouterConfig)?;
@@ -115,7 +133,7 @@ pub enum EnsuredPools {
 /// # Errors
 /// The Config API does not answer, or refuses.
 pub async fn ensure_pools(api: &ConfigApi, confirm: Duration) -> Result<EnsuredPools, ReadError> {
-    let read = read_pools(api, confirm).await?;
+    let read = read_confirmed(api, confirm, |config| !config.pools.is_empty()).await?;
     if !read.pools.is_empty() {
         return Ok(EnsuredPools::Present);
     }
@@ -136,7 +154,7 @@ pub async fn ensure_pools(api: &ConfigApi, confirm: Duration) -> Result<EnsuredP
 /// # Errors
 /// The Config API does not answer, or refuses.
 pub async fn remove_pools(api: &ConfigApi, confirm: Duration) -> Result<RemovedPools, ReadError> {
-    let mut read = read_pools(api, confirm).await?;
+    let mut read = read_confirmed(api, confirm, |config| !config.pools.is_empty()).await?;
     if read.pools.is_empty() {
         return Ok(RemovedPools::Removed);
     }
@@ -159,16 +177,6 @@ pub async fn remove_pools(api: &ConfigApi, confirm: Duration) -> Result<RemovedP
         }
     }
     failed.map_or(Ok(RemovedPools::Kept), |error| Err(error.into()))
-}
-
-/// Reads the object; where no pool is in it, a second time.
-async fn read_pools(api: &ConfigApi, confirm: Duration) -> Result<VrouterConfig, ReadError> {
-    let first = read(api).await?;
-    if !first.pools.is_empty() {
-        return Ok(first);
-    }
-    tokio::time::sleep(confirm).await;
-    read_by_id(api, first.uuid).await
 }
 
 /// What became of the port pools.

@@ -212,15 +212,9 @@ async fn switch_on(
     Ok(snat::set(api, network, Snat::On).await?)
 }
 
-/// Reads the object with the records. That there is no annotation is believed the second time: a writer that replaces
-/// all of them removes them first, and a record that was taken for missing would be written without its rows.
+/// Reads the object with the records. A record that was taken for missing would be written without its rows.
 pub(crate) async fn read(api: &ConfigApi, confirm: Duration) -> Result<VrouterConfig, ReadError> {
-    let first = vrouter_config::read(api).await?;
-    if !first.annotations.is_empty() {
-        return Ok(first);
-    }
-    tokio::time::sleep(confirm).await;
-    vrouter_config::read(api).await
+    vrouter_config::read_confirmed(api, confirm, |config| !config.annotations.is_empty()).await
 }
 
 /// Changes the record of the cluster, where that changes it.

@@ -41,7 +41,9 @@ pub struct Asked<'a> {
 /// # Errors
 /// The Config API does not give the object with the rows.
 pub async fn survey(api: &ConfigApi, asked: &Asked<'_>) -> Result<Live, Error> {
-    let config = match read(api).await {
+    let is_whole =
+        |config: &VrouterConfig| !config.annotations.is_empty() && !config.pools.is_empty();
+    let config = match vrouter_config::read_confirmed(api, CONFIRM, is_whole).await {
         Ok(config) => Ok(config),
         // Without the rows there is nothing to plan, and what follows would mostly say the same again.
         Err(ReadError::Api(error)) => return Err(error),
@@ -67,16 +69,6 @@ pub async fn survey(api: &ConfigApi, asked: &Asked<'_>) -> Result<Live, Error> {
         subnets,
         interfaces,
     })
-}
-
-/// Reads the object; where no annotation or pool is in it, a second time.
-async fn read(api: &ConfigApi) -> Result<VrouterConfig, ReadError> {
-    let first = vrouter_config::read(api).await?;
-    if !first.annotations.is_empty() && !first.pools.is_empty() {
-        return Ok(first);
-    }
-    tokio::time::sleep(CONFIRM).await;
-    vrouter_config::read(api).await
 }
 
 fn records(config: &Result<VrouterConfig, String>, id: &ClusterId) -> Fact<Records> {
