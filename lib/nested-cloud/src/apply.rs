@@ -6,47 +6,19 @@ use std::time::Duration;
 
 use opensdn_config_api::ConfigApi;
 use opensdn_config_api::apply::{self as rows, Outcome, Request, Timing};
-use opensdn_config_api::client::Error;
 use opensdn_config_api::edit::Foreign;
 use opensdn_config_api::link_local::Row;
 use opensdn_config_api::lock::{self, Lock};
-use opensdn_config_api::ownership::{self, ClusterId, Pools, Record, Records};
+use opensdn_config_api::ownership::{ClusterId, Pools, Records};
 use opensdn_config_api::virtual_network::{self, Snat};
-use opensdn_config_api::vrouter_config::{self, EnsuredPools, ReadError, VrouterConfig};
+use opensdn_config_api::vrouter_config::{self, EnsuredPools};
 use opensdn_nested::Plan;
 use opensdn_nested::plan::{PoolsAction, SnatAction};
 use serde_json::Value;
 
+use crate::error::Error;
+use crate::record::{note, read, saved};
 use crate::snat::{self, SnatDone, SnatError};
-
-/// Until a list or map that reads empty is believed to be so: a writer that replaces it removes it first.
-pub(crate) const CONFIRM: Duration = Duration::from_secs(1);
-
-/// Why a plan was not carried out to its end.
-#[derive(Debug, thiserror::Error)]
-pub enum ApplyError {
-    /// The Config API does not answer, or refuses.
-    #[error(transparent)]
-    Api(#[from] Error),
-    /// The object with the rows cannot be read.
-    #[error(transparent)]
-    Read(#[from] ReadError),
-    /// A record cannot be read.
-    #[error(transparent)]
-    Ownership(#[from] ownership::Error),
-    /// The rows were not written.
-    #[error(transparent)]
-    Rows(#[from] rows::Error),
-    /// SNAT is not on.
-    #[error(transparent)]
-    Snat(#[from] SnatError),
-    /// The network is gone.
-    #[error("the network {0} of the nodes is not in the cloud")]
-    NoNetwork(String),
-    /// A part of the cloud was not known when the plan was made.
-    #[error("the plan was made without having read {0}: plan again")]
-    Unread(&'static str),
-}
 
 /// What was done.
 #[derive(Clone, Debug)]
@@ -71,7 +43,7 @@ pub async fn apply<E: Into<Box<dyn std::error::Error + Send + Sync>>>(
     foreign: Foreign,
     timing: &Timing,
     save: impl AsyncFnOnce(Value) -> Result<String, E>,
-) -> Result<Applied, ApplyError> {
+) -> Result<Applied, Error> {
     let calls = api.calls();
     let cluster = ClusterId::new(&plan.record)?;
     let all: Vec<Row> = plan.rows.iter().map(|row| row.row()).collect();
@@ -89,8 +61,7 @@ pub async fn apply<E: Into<Box<dyn std::error::Error + Send + Sync>>>(
         return Ok(Applied { pools, rows: Outcome::default(), snat, calls: api.calls() - calls });
     }
     // Over all steps: what one of them finds, such as who needs SNAT, must be so until the last one is done.
-    let lock =
-        lock::acquire(api, &cluster.to_string(), timing.lock).await.map_err(rows::Error::from)?;
+    let lock = lock::acquire(api, &cluster.to_string(), timing.lock).await?;
     let done = work.carry_out(&lock, save).await;
     lock.release().await;
     Ok(Applied { calls: api.calls() - calls, ..done? })
@@ -109,7 +80,7 @@ struct Work<'a> {
 
 impl Work<'_> {
     /// Whether nothing is left to do.
-    async fn is_done(&self) -> Result<bool, ApplyError> {
+    async fn is_done(&self) -> Result<bool, Error> {
         let edit = rows::preview(self.api, &self.request, self.timing).await?;
         let config = read(self.api, self.timing.confirm).await?;
         let ours = Records::read(&config.annotations, self.cluster)?.ours;
@@ -126,7 +97,7 @@ impl Work<'_> {
         &self,
         lock: &Lock<'_>,
         save: impl AsyncFnOnce(Value) -> Result<String, E>,
-    ) -> Result<Applied, ApplyError> {
+    ) -> Result<Applied, Error> {
         let (api, confirm) = (self.api, self.timing.confirm);
         // Before the first write, also where it is not one of the rows.
         let backup = saved(api, save).await?;
@@ -147,28 +118,19 @@ impl Work<'_> {
     }
 }
 
-/// Saves the rows as they are.
-pub(crate) async fn saved<E: Into<Box<dyn std::error::Error + Send + Sync>>>(
-    api: &ConfigApi,
-    save: impl AsyncFnOnce(Value) -> Result<String, E>,
-) -> Result<String, rows::Error> {
-    let read = vrouter_config::read(api).await?;
-    save(read.rows.json()).await.map_err(|error| rows::Error::Backup(error.into()))
-}
-
 /// The network on which SNAT is to be; none where the plan leaves it.
-async fn network(api: &ConfigApi, plan: &Plan) -> Result<Option<String>, ApplyError> {
+async fn network(api: &ConfigApi, plan: &Plan) -> Result<Option<String>, Error> {
     match plan.snat {
         SnatAction::Leave => return Ok(None),
-        SnatAction::Unknown => return Err(ApplyError::Unread("fabric SNAT of the network")),
+        SnatAction::Unknown => return Err(Error::Unread("fabric SNAT of the network")),
         SnatAction::AlreadyOn | SnatAction::Enable { .. } => {}
     }
     if plan.pools == PoolsAction::Unknown {
-        return Err(ApplyError::Unread("the port translation pools"));
+        return Err(Error::Unread("the port translation pools"));
     }
     let name = &plan.network;
     let found = virtual_network::id_of(api, &name.domain, &name.project, &name.name).await?;
-    found.map(Some).ok_or_else(|| ApplyError::NoNetwork(name.joined()))
+    found.map(Some).ok_or_else(|| Error::NoNetwork(name.joined()))
 }
 
 /// That they are ours is noted first: a run that is killed in between leaves pools that the next one knows.
@@ -177,7 +139,7 @@ async fn pools(
     plan: &Plan,
     cluster: &ClusterId,
     confirm: Duration,
-) -> Result<EnsuredPools, ApplyError> {
+) -> Result<EnsuredPools, Error> {
     // Others may have added some since it was planned, and then they are theirs.
     let adds =
         matches!(plan.pools, PoolsAction::Add(_)) && read(api, confirm).await?.pools.is_empty();
@@ -197,7 +159,7 @@ async fn switch_on(
     network: &str,
     cluster: &ClusterId,
     confirm: Duration,
-) -> Result<SnatDone, ApplyError> {
+) -> Result<SnatDone, Error> {
     let before = virtual_network::fabric_snat(api, network).await?;
     let before = before.ok_or_else(|| SnatError::Gone(network.to_owned()))?;
     note(api, cluster, confirm, |record, others| {
@@ -210,47 +172,4 @@ async fn switch_on(
     })
     .await?;
     Ok(snat::set(api, network, Snat::On).await?)
-}
-
-/// Reads the object with the records. A record that was taken for missing would be written without its rows.
-pub(crate) async fn read(api: &ConfigApi, confirm: Duration) -> Result<VrouterConfig, ReadError> {
-    vrouter_config::read_confirmed(api, confirm, |config| !config.annotations.is_empty()).await
-}
-
-/// Changes the record of the cluster, where that changes it.
-pub(crate) async fn note(
-    api: &ConfigApi,
-    cluster: &ClusterId,
-    confirm: Duration,
-    change: impl FnOnce(&mut Record, &Records),
-) -> Result<(), NoteError> {
-    let config = read(api, confirm).await?;
-    let records = Records::read(&config.annotations, cluster)?;
-    let mut record = records.ours.clone();
-    change(&mut record, &records);
-    if record != records.ours {
-        record.write(api, &config.uuid, cluster).await?;
-    }
-    Ok(())
-}
-
-/// Why a record was not changed.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum NoteError {
-    #[error(transparent)]
-    Api(#[from] Error),
-    #[error(transparent)]
-    Read(#[from] ReadError),
-    #[error(transparent)]
-    Ownership(#[from] ownership::Error),
-}
-
-impl From<NoteError> for ApplyError {
-    fn from(error: NoteError) -> Self {
-        match error {
-            NoteError::Api(error) => Self::Api(error),
-            NoteError::Read(error) => Self::Read(error),
-            NoteError::Ownership(error) => Self::Ownership(error),
-        }
-    }
 }

@@ -5,11 +5,14 @@
 #![warn(missing_docs)]
 
 mod apply;
+mod error;
+mod record;
 mod remove;
 mod snat;
 mod survey;
 
-pub use apply::{Applied, ApplyError, apply};
-pub use remove::{Leftover, Network, Removal, RemoveError, Removed, removal, remove};
+pub use apply::{Applied, apply};
+pub use error::Error;
+pub use remove::{Leftover, Network, Removal, Removed, removal, remove};
 pub use snat::{SnatDone, SnatError};
 pub use survey::{Asked, survey};

@@ -8,37 +8,17 @@ use std::time::Duration;
 
 use opensdn_config_api::ConfigApi;
 use opensdn_config_api::apply::{self as rows, Outcome, Request, Timing};
-use opensdn_config_api::client::Error;
 use opensdn_config_api::edit::Foreign;
 use opensdn_config_api::lock::{self, Lock};
-use opensdn_config_api::ownership::{self, ClusterId, How, Pools, Records};
+use opensdn_config_api::ownership::{ClusterId, How, Pools, Records};
 use opensdn_config_api::virtual_network::Snat;
-use opensdn_config_api::vrouter_config::{self, ReadError, RemovedPools};
+use opensdn_config_api::vrouter_config::{self, RemovedPools};
 use serde_json::Value;
 
-use crate::apply::{CONFIRM, NoteError, note, read, saved};
+use crate::error::Error;
+use crate::record::{CONFIRM, note, read, saved};
 use crate::snat::{self, SnatError};
 use crate::survey::full_name;
-
-/// Why it was not taken away to the end.
-#[derive(Debug, thiserror::Error)]
-pub enum RemoveError {
-    /// The Config API does not answer, or refuses.
-    #[error(transparent)]
-    Api(#[from] Error),
-    /// The object with the rows cannot be read.
-    #[error(transparent)]
-    Read(#[from] ReadError),
-    /// A record cannot be read.
-    #[error(transparent)]
-    Ownership(#[from] ownership::Error),
-    /// The rows were not removed.
-    #[error(transparent)]
-    Rows(#[from] rows::Error),
-    /// SNAT is not what it was.
-    #[error(transparent)]
-    Snat(#[from] SnatError),
-}
 
 /// What would be done.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -148,7 +128,7 @@ pub struct Removed {
 ///
 /// # Errors
 /// It cannot be read.
-pub async fn removal(api: &ConfigApi, cluster: &ClusterId) -> Result<Removal, RemoveError> {
+pub async fn removal(api: &ConfigApi, cluster: &ClusterId) -> Result<Removal, Error> {
     removal_confirmed(api, cluster, CONFIRM).await
 }
 
@@ -156,7 +136,7 @@ async fn removal_confirmed(
     api: &ConfigApi,
     cluster: &ClusterId,
     confirm: Duration,
-) -> Result<Removal, RemoveError> {
+) -> Result<Removal, Error> {
     let config = read(api, confirm).await?;
     let records = Records::read(&config.annotations, cluster)?;
     let mut removal = Removal::default();
@@ -190,11 +170,7 @@ async fn removal_confirmed(
 }
 
 /// Whether SNAT of others needs the pools.
-async fn needs_pools(
-    api: &ConfigApi,
-    off: &[Network],
-    records: &Records,
-) -> Result<bool, RemoveError> {
+async fn needs_pools(api: &ConfigApi, off: &[Network], records: &Records) -> Result<bool, Error> {
     if !records.other_networks.is_empty() {
         return Ok(true);
     }
@@ -215,14 +191,13 @@ pub async fn remove<E: Into<Box<dyn std::error::Error + Send + Sync>>>(
     cluster: &ClusterId,
     timing: &Timing,
     save: impl AsyncFnOnce(Value) -> Result<String, E>,
-) -> Result<Removed, RemoveError> {
+) -> Result<Removed, Error> {
     let calls = api.calls();
     if removal_confirmed(api, cluster, timing.confirm).await?.is_nothing() {
         return Ok(Removed { calls: api.calls() - calls, ..Removed::default() });
     }
     // Over all steps: who else needs what is taken away must not change until the record is gone.
-    let lock =
-        lock::acquire(api, &cluster.to_string(), timing.lock).await.map_err(rows::Error::from)?;
+    let lock = lock::acquire(api, &cluster.to_string(), timing.lock).await?;
     let done = under(api, cluster, timing, &lock, save).await;
     lock.release().await;
     Ok(Removed { calls: api.calls() - calls, ..done? })
@@ -234,7 +209,7 @@ async fn under<E: Into<Box<dyn std::error::Error + Send + Sync>>>(
     timing: &Timing,
     lock: &Lock<'_>,
     save: impl AsyncFnOnce(Value) -> Result<String, E>,
-) -> Result<Removed, RemoveError> {
+) -> Result<Removed, Error> {
     // Before the first write, also where it is not one of the rows.
     let backup = saved(api, save).await?;
     let Removal { snat_off, pools, rows: _, mut left } =
@@ -263,14 +238,4 @@ async fn under<E: Into<Box<dyn std::error::Error + Send + Sync>>>(
     })
     .await?;
     Ok(Removed { snat_off, pools, rows, left, calls: 0 })
-}
-
-impl From<NoteError> for RemoveError {
-    fn from(error: NoteError) -> Self {
-        match error {
-            NoteError::Api(error) => Self::Api(error),
-            NoteError::Read(error) => Self::Read(error),
-            NoteError::Ownership(error) => Self::Ownership(error),
-        }
-    }
 }

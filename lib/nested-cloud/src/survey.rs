@@ -18,7 +18,7 @@ use opensdn_nested::live::{AaaMode, Protocol};
 use opensdn_nested::{Fact, Live};
 use serde_json::{Map, Value};
 
-use crate::apply::CONFIRM;
+use crate::record::CONFIRM;
 
 /// An object of the Config API.
 pub(crate) type Fields = Map<String, Value>;

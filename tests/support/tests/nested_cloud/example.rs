@@ -11,7 +11,7 @@ use opensdn_crds::nested::VirtualNetwork;
 use opensdn_crds::nested_cluster::{Connectivity, FabricService, NestedClusterSpec, Services};
 use opensdn_nested::input::{Choices, Driver, Input, Kubernetes, Permissions};
 use opensdn_nested::{Fact, Naming, Plan, Profile, plan};
-use opensdn_nested_cloud::{Applied, ApplyError, Asked, apply, survey};
+use opensdn_nested_cloud::{Applied, Asked, Error, apply, survey};
 use opensdn_testing::config_api::{Settings, WorkedExample};
 use serde_json::{Value, json};
 
@@ -123,7 +123,7 @@ pub(crate) async fn carry_out(
     api: &ConfigApi,
     plan: &Plan,
     timing: &Timing,
-) -> Result<Applied, ApplyError> {
+) -> Result<Applied, Error> {
     apply(api, plan, Foreign::Respect, timing, save).await
 }
 

@@ -4,7 +4,7 @@
 use http::Method;
 use opensdn_config_api::ConfigApi;
 use opensdn_config_api::vrouter_config::{EnsuredPools, RemovedPools};
-use opensdn_nested_cloud::{ApplyError, Leftover, Removed, SnatDone, SnatError, remove};
+use opensdn_nested_cloud::{Error, Leftover, Removed, SnatDone, SnatError, remove};
 use opensdn_testing::config_api::{Settings, Times};
 use serde_json::{Value, json};
 
@@ -171,7 +171,7 @@ async fn snat_that_is_answered_and_not_stored_is_an_error() {
     let plan = example.plan(&api).await;
     cloud.faults().lose_puts(Times::Always);
     let error = carry_out(&api, &plan, &timing()).await.unwrap_err();
-    assert!(matches!(error, ApplyError::Snat(SnatError::NotStored { .. })), "{error}");
+    assert!(matches!(error, Error::Snat(SnatError::NotStored { .. })), "{error}");
 }
 
 #[tokio::test]
