@@ -3,10 +3,8 @@
 
 use std::net::Ipv4Addr;
 
-use serde_json::Value;
-
 use crate::client::{ConfigApi, Error};
-use crate::virtual_network::name_of;
+use crate::fields::{Fields, own_name, text};
 
 /// A role of nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,16 +15,25 @@ pub enum Role {
     Analytics,
     /// The database of the configuration.
     ConfigDatabase,
+    /// The database of analytics.
+    Database,
     /// Computes.
     VirtualRouter,
 }
 
 impl Role {
-    fn kind(self) -> &'static str {
+    /// Every role.
+    pub const ALL: [Self; 5] =
+        [Self::Config, Self::Analytics, Self::ConfigDatabase, Self::Database, Self::VirtualRouter];
+
+    /// The kind of its objects.
+    #[must_use]
+    pub fn kind(self) -> &'static str {
         match self {
             Self::Config => "config-node",
             Self::Analytics => "analytics-node",
             Self::ConfigDatabase => "config-database-node",
+            Self::Database => "database-node",
             Self::VirtualRouter => "virtual-router",
         }
     }
@@ -37,11 +44,11 @@ impl Role {
 pub struct Node {
     /// Its name.
     pub name: String,
-    /// Its address in the fabric.
-    pub address: Ipv4Addr,
+    /// Its address in the fabric, where it is one of IPv4.
+    pub address: Option<Ipv4Addr>,
 }
 
-/// The nodes of a role by their addresses; one without an address of IPv4 is left out.
+/// The nodes of a role by their addresses.
 ///
 /// # Errors
 /// The Config API does not answer, or refuses.
@@ -49,12 +56,11 @@ pub async fn nodes(api: &ConfigApi, role: Role) -> Result<Vec<Node>, Error> {
     let kind = role.kind();
     let field = format!("{}_ip_address", kind.replace('-', "_"));
     let all = api.list(kind, &[&field], &[]).await?;
-    let node = |object: &serde_json::Map<String, Value>| {
-        let name = name_of(object).rsplit(':').next().unwrap_or_default().to_owned();
-        let address = object.get(&field)?.as_str()?.parse().ok()?;
-        Some(Node { name, address })
+    let node = |object: &Fields| Node {
+        name: own_name(object),
+        address: text(object, &field).parse().ok(),
     };
-    let mut nodes: Vec<Node> = all.iter().filter_map(node).collect();
+    let mut nodes: Vec<Node> = all.iter().map(node).collect();
     nodes.sort_by_key(|node| node.address);
     Ok(nodes)
 }

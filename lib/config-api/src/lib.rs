@@ -5,13 +5,14 @@ pub mod apply;
 pub mod client;
 pub mod discovery;
 pub mod edit;
+pub mod fields;
 mod jitter;
 pub mod keystone;
 pub mod link_local;
 pub mod lock;
 mod operations;
 pub mod ownership;
-mod pairs;
+pub mod pairs;
 pub mod virtual_network;
 pub mod vrouter_config;
 

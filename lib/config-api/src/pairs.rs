@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 /// Reads one; what is no pair is left out.
-pub(crate) fn read(property: Option<&Value>) -> BTreeMap<String, String> {
+#[must_use]
+pub fn read(property: Option<&Value>) -> BTreeMap<String, String> {
     let list = property.map(|property| property.get("key_value_pair").unwrap_or(property));
     let pair = |pair: &Value| {
         let text = |name: &str| Some(pair.get(name)?.as_str()?.to_owned());

@@ -1,13 +1,14 @@
-//! Virtual networks: their fabric SNAT, the subnets of all of them, and which address is on which compute. Which network
+//! Virtual networks: their fabric SNAT, and the subnets of all of them. Which network
 //! is that of the VMs, and what its isolation by SNAT means, is not known here.
 
 use serde_json::{Map, Value};
 
 use crate::client::{ConfigApi, Error};
-use crate::pairs;
+use crate::fields::{Fields, full_name, items};
 
 const KIND: &str = "virtual-network";
 const FABRIC_SNAT: &str = "fabric_snat";
+const IPAM_REFS: &str = "network_ipam_refs";
 /// The built-in IPAM of service chains: its subnets are all addresses.
 const OF_SERVICE_CHAINS: &str = "service-chain-flat-ipam";
 
@@ -74,20 +75,29 @@ pub struct Subnet {
     pub length: u8,
 }
 
-/// The subnets of all networks and of flat IPAMs.
+/// All networks, with what [`subnets`] reads of them.
 ///
 /// # Errors
 /// The Config API does not answer, or refuses.
-pub async fn subnets(api: &ConfigApi) -> Result<Vec<Subnet>, Error> {
-    let mut found = Vec::new();
-    for network in api.list(KIND, &["network_ipam_refs"], &[]).await? {
-        let refs = list_of(network.get("network_ipam_refs"));
-        let all = refs.flat_map(|one| list_of(one.pointer("/attr/ipam_subnets")));
-        found.extend(all.filter_map(|one| subnet(KIND, &network, one)));
-    }
+pub async fn all(api: &ConfigApi) -> Result<Vec<Fields>, Error> {
+    api.list(KIND, &[IPAM_REFS], &[]).await
+}
+
+/// The subnets of a network, with its field `network_ipam_refs`; none for those of a flat IPAM.
+pub fn subnets_of(network: &Fields) -> impl Iterator<Item = Subnet> {
+    let all = items(network, IPAM_REFS).flat_map(|one| list_of(one.pointer("/attr/ipam_subnets")));
+    all.filter_map(|one| subnet(KIND, network, one))
+}
+
+/// The subnets of these networks and of all flat IPAMs.
+///
+/// # Errors
+/// The Config API does not answer, or refuses.
+pub async fn subnets(api: &ConfigApi, networks: &[Fields]) -> Result<Vec<Subnet>, Error> {
+    let mut found: Vec<Subnet> = networks.iter().flat_map(subnets_of).collect();
     let kind = "network-ipam";
     for ipam in api.list(kind, &["ipam_subnets"], &[]).await? {
-        if name_of(&ipam).ends_with(OF_SERVICE_CHAINS) {
+        if full_name(&ipam).ends_with(OF_SERVICE_CHAINS) {
             continue;
         }
         let property = ipam.get("ipam_subnets");
@@ -97,55 +107,18 @@ pub async fn subnets(api: &ConfigApi) -> Result<Vec<Subnet>, Error> {
     Ok(found)
 }
 
-fn subnet(kind: &str, owner: &Map<String, Value>, of: &Value) -> Option<Subnet> {
+fn subnet(kind: &str, owner: &Fields, of: &Value) -> Option<Subnet> {
     let of = of.get("subnet")?;
     let length = of.get("ip_prefix_len")?.as_u64()?;
     Some(Subnet {
-        owner: format!("{kind} {}", name_of(owner)),
+        owner: format!("{kind} {}", full_name(owner)),
         prefix: of.get("ip_prefix")?.as_str()?.to_owned(),
         length: length.try_into().ok()?,
     })
 }
 
-/// An address of a network.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct InstanceIp {
-    /// `10.0.0.3`
-    pub address: String,
-    /// The compute of its interface, where it is bound to one.
-    pub host: Option<String>,
-}
-
-/// The addresses that are in use in a network, each with its compute.
-///
-/// # Errors
-/// The Config API does not answer, or refuses.
-pub async fn instance_ips(api: &ConfigApi, network: &str) -> Result<Vec<InstanceIp>, Error> {
-    let of_network = [("back_ref_id", network)];
-    let (bindings, refs) = ("virtual_machine_interface_bindings", "virtual_machine_interface_refs");
-    let interfaces = api.list("virtual-machine-interface", &[bindings], &of_network).await?;
-    let host = |uuid: &str| {
-        let is_it = |one: &&Map<String, Value>| one.get("uuid").is_some_and(|own| own == uuid);
-        pairs::read(interfaces.iter().find(is_it)?.get(bindings)).remove("host_id")
-    };
-    let ips = api.list("instance-ip", &["instance_ip_address", refs], &of_network).await?;
-    let ip = |one: Map<String, Value>| {
-        let address = one.get("instance_ip_address")?.as_str()?.to_owned();
-        let of = list_of(one.get(refs)).filter_map(|one| one.get("uuid")?.as_str());
-        let host = of.filter_map(host).find(|host| !host.is_empty() && host != "null");
-        Some(InstanceIp { address, host })
-    };
-    Ok(ips.into_iter().filter_map(ip).collect())
-}
-
 fn list_of(value: Option<&Value>) -> impl Iterator<Item = &Value> {
     value.and_then(Value::as_array).into_iter().flatten()
-}
-
-/// `default-domain:demo:vms`
-pub(crate) fn name_of(object: &Map<String, Value>) -> String {
-    let parts = list_of(object.get("fq_name")).filter_map(Value::as_str);
-    parts.collect::<Vec<&str>>().join(":")
 }
 
 #[cfg(test)]

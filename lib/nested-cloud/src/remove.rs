@@ -9,6 +9,7 @@ use std::time::Duration;
 use opensdn_config_api::ConfigApi;
 use opensdn_config_api::apply::{self as rows, Outcome, Request, Timing};
 use opensdn_config_api::edit::Foreign;
+use opensdn_config_api::fields::full_name;
 use opensdn_config_api::lock::{self, Lock};
 use opensdn_config_api::ownership::{ClusterId, How, Pools, Records};
 use opensdn_config_api::virtual_network::Snat;
@@ -18,7 +19,6 @@ use serde_json::Value;
 use crate::error::Error;
 use crate::record::{CONFIRM, note, read, saved};
 use crate::snat::{self, SnatError};
-use crate::survey::full_name;
 
 /// What would be done.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -11,17 +11,13 @@ use std::net::Ipv4Addr;
 use opensdn_config_api::client::Error;
 use opensdn_config_api::ownership::{ClusterId, Records};
 use opensdn_config_api::vrouter_config::{self, ReadError, VrouterConfig};
-use opensdn_config_api::{AaaMode as Mode, ConfigApi};
+use opensdn_config_api::{AaaMode as Mode, ConfigApi, virtual_network};
 use opensdn_error_chain::error_chain;
 use opensdn_nested::input::NetworkName;
 use opensdn_nested::live::{AaaMode, Protocol};
 use opensdn_nested::{Fact, Live};
-use serde_json::{Map, Value};
 
 use crate::record::CONFIRM;
-
-/// An object of the Config API.
-pub(crate) type Fields = Map<String, Value>;
 
 /// About which cluster the cloud is asked.
 #[derive(Clone, Copy, Debug)]
@@ -52,21 +48,23 @@ pub async fn survey(api: &ConfigApi, asked: &Asked<'_>) -> Result<Live, Error> {
     let nodes: BTreeSet<Ipv4Addr> =
         asked.nodes.known().into_iter().flat_map(BTreeMap::values).copied().collect();
     let ips = fact(network::instance_ips(api).await);
-    let interfaces = cluster::interfaces(api, &ips, &nodes).await;
-    let subnets = fact(network::subnets(api).await);
+    let interfaces = of(&ips, async |all| cluster::interfaces(api, all, &nodes).await).await;
+    let networks = fact(virtual_network::all(api).await);
+    let computes = fact(underlay::computes(api).await);
     Ok(Live {
         rows: config
             .clone()
             .map_or_else(Fact::Unknown, |config| Fact::Known(config.rows.rows().to_vec())),
         records: records(&config, asked.id),
         pools: config.map_or_else(Fact::Unknown, |config| Fact::Known(protocols(&config))),
-        underlay: fact(underlay::addresses(api).await),
-        addresses: network::addresses(api, &ips).await,
+        underlay: of(&computes, async |all| underlay::addresses(api, all).await).await,
+        addresses: of(&ips, async |all| network::addresses(api, all).await).await,
         network: fact(network::of_nodes(api, asked.network, &nodes, &ips).await),
-        traces: cluster::traces(api, asked, &interfaces).await,
-        virtual_routers: fact(underlay::virtual_routers(api).await),
+        traces: of(&networks, async |all| cluster::traces(api, asked, all, &interfaces).await)
+            .await,
+        virtual_routers: of(&computes, async |all| Ok(underlay::names(all))).await,
         aaa_mode: mode(api).await,
-        subnets,
+        subnets: of(&networks, async |all| network::subnets(api, all).await).await,
         interfaces,
     })
 }
@@ -102,50 +100,18 @@ async fn mode(api: &ConfigApi) -> Fact<AaaMode> {
     }
 }
 
+/// What follows of what was read; where that is not known, neither is this.
+async fn of<F, T>(fact: &Fact<F>, read: impl AsyncFnOnce(&F) -> Result<T, Error>) -> Fact<T> {
+    match fact {
+        Fact::Known(known) => self::fact(read(known).await),
+        Fact::Unknown(why) => Fact::Unknown(why.clone()),
+    }
+}
+
 /// What was read, or why not.
-pub(crate) fn fact<T>(read: Result<T, Error>) -> Fact<T> {
+fn fact<T>(read: Result<T, Error>) -> Fact<T> {
     match read {
         Ok(value) => Fact::Known(value),
         Err(error) => Fact::Unknown(error_chain(&error)),
     }
-}
-
-/// The fully qualified name of an object, with colons.
-pub(crate) fn full_name(object: &Fields) -> String {
-    let parts = items(object, "fq_name").filter_map(Value::as_str);
-    parts.collect::<Vec<&str>>().join(":")
-}
-
-/// The last part of its name.
-pub(crate) fn own_name(object: &Fields) -> String {
-    let name = items(object, "fq_name").filter_map(Value::as_str).next_back();
-    name.unwrap_or_default().to_owned()
-}
-
-pub(crate) fn text<'a>(object: &'a Fields, field: &str) -> &'a str {
-    object.get(field).and_then(Value::as_str).unwrap_or_default()
-}
-
-pub(crate) fn items<'a>(
-    object: &'a Fields,
-    field: &str,
-) -> impl DoubleEndedIterator<Item = &'a Value> + use<'a> {
-    object.get(field).and_then(Value::as_array).map_or(&[][..], Vec::as_slice).iter()
-}
-
-/// The uuids of what an object refers to.
-pub(crate) fn references<'a>(
-    object: &'a Fields,
-    field: &str,
-) -> impl Iterator<Item = &'a str> + use<'a> {
-    items(object, field).filter_map(|one| one.get("uuid")?.as_str())
-}
-
-/// The names of what an object refers to.
-pub(crate) fn reference_names(object: &Fields, field: &str) -> Vec<String> {
-    let names = items(object, field).filter_map(|one| one.get("to")?.as_array());
-    let joined = |parts: &Vec<Value>| {
-        parts.iter().filter_map(Value::as_str).collect::<Vec<&str>>().join(":")
-    };
-    names.map(joined).collect()
 }

@@ -3,15 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 
-use opensdn_config_api::ConfigApi;
 use opensdn_config_api::client::{Error, Refusal};
-use opensdn_error_chain::error_chain;
+use opensdn_config_api::fields::{Fields, full_name, own_name, reference_names, references, text};
+use opensdn_config_api::{ConfigApi, pairs};
 use opensdn_nested::Fact;
 use opensdn_nested::live::{Interface, Trace, TraceOwner};
 use serde_json::Value;
 
+use super::Asked;
 use super::network::address_of;
-use super::{Asked, Fields, fact, full_name, own_name, reference_names, references, text};
 
 const INTERFACE: &str = "virtual-machine-interface";
 const BINDINGS: &str = "virtual_machine_interface_bindings";
@@ -22,22 +22,15 @@ const AT_ONCE: usize = 64;
 /// The interfaces that have the address of a node, in all networks.
 pub(super) async fn interfaces(
     api: &ConfigApi,
-    ips: &Fact<Vec<Fields>>,
+    ips: &[Fields],
     nodes: &BTreeSet<Ipv4Addr>,
-) -> Fact<BTreeMap<Ipv4Addr, Vec<Interface>>> {
-    let ips = match ips {
-        Fact::Known(ips) => ips,
-        Fact::Unknown(why) => return Fact::Unknown(why.clone()),
-    };
+) -> Result<BTreeMap<Ipv4Addr, Vec<Interface>>, Error> {
     let of_nodes = ips.iter().filter_map(|ip| Some((address_of(ip)?, ip)));
     let of_nodes: Vec<(Ipv4Addr, &Fields)> =
         of_nodes.filter(|(address, _)| nodes.contains(address)).collect();
     let uuids: BTreeSet<&str> =
         of_nodes.iter().flat_map(|(_, ip)| references(ip, REFERENCES)).collect();
-    let hosts = match hosts(api, &uuids).await {
-        Ok(hosts) => hosts,
-        Err(error) => return Fact::Unknown(error_chain(&error)),
-    };
+    let hosts = hosts(api, &uuids).await?;
     let mut found: BTreeMap<Ipv4Addr, Vec<Interface>> = BTreeMap::new();
     for (address, ip) in of_nodes {
         let network = reference_names(ip, "virtual_network_refs").join(", ");
@@ -47,7 +40,7 @@ pub(super) async fn interfaces(
             host_id: hosts.get(id).cloned(),
         }));
     }
-    Fact::Known(found)
+    Ok(found)
 }
 
 /// The compute nodes on which interfaces are bound.
@@ -67,51 +60,45 @@ async fn hosts(api: &ConfigApi, uuids: &BTreeSet<&str>) -> Result<BTreeMap<Strin
 }
 
 fn host_of(interface: &Fields) -> Option<String> {
-    let all = interface.get(BINDINGS)?.get("key_value_pair")?.as_array()?;
-    let host = all.iter().find(|one| one.get("key").is_some_and(|key| key == "host_id"))?;
-    let host = host.get("value")?.as_str()?;
-    (!host.is_empty() && host != "null").then(|| host.to_owned())
+    let host = pairs::read(interface.get(BINDINGS)).remove("host_id")?;
+    (!host.is_empty() && host != "null").then_some(host)
 }
 
 /// Objects that kube-manager makes for a cluster of this name. It deletes those of its own name that it does not know.
 pub(super) async fn traces(
     api: &ConfigApi,
     asked: &Asked<'_>,
+    networks: &[Fields],
     interfaces: &Fact<BTreeMap<Ipv4Addr, Vec<Interface>>>,
-) -> Fact<Vec<Trace>> {
+) -> Result<Vec<Trace>, Error> {
     let (cluster, network) = (asked.cluster, asked.network.joined());
     // Tenants have equal addresses: an interface in another network is another's.
     let in_network = |one: &&Interface| one.network == network;
     let ours: Option<BTreeSet<&str>> = interfaces
         .known()
         .map(|all| all.values().flatten().filter(in_network).map(|one| one.id.as_str()).collect());
-    let all = async {
-        let mut traces = networks(api, cluster, ours.as_ref()).await?;
-        // By the interfaces of its pods it is known whose a network is, and with it what else has the name.
-        let is_ours = traces.iter().any(|trace| trace.owner == TraceOwner::Ours);
-        if !is_ours {
-            traces.extend(annotated(api, cluster).await?);
-        }
-        traces.extend(sets(api, cluster).await?);
-        Ok(traces)
-    };
-    fact(all.await)
+    let mut traces = of_pods(api, cluster, networks, ours.as_ref()).await?;
+    // By the interfaces of its pods it is known whose a network is, and with it what else has the name.
+    let is_ours = traces.iter().any(|trace| trace.owner == TraceOwner::Ours);
+    if !is_ours {
+        traces.extend(annotated(api, cluster).await?);
+    }
+    traces.extend(sets(api, cluster).await?);
+    Ok(traces)
 }
 
 /// The networks of pods of the name, in every project. They have no subnets of their own.
-async fn networks(
+async fn of_pods(
     api: &ConfigApi,
     cluster: &str,
+    networks: &[Fields],
     ours: Option<&BTreeSet<&str>>,
 ) -> Result<Vec<Trace>, Error> {
     let name = format!("{cluster}-default-pod-network");
     let mut traces = Vec::new();
-    for network in present(api.list("virtual-network", &["fabric_snat"], &[]).await)? {
-        if own_name(&network) == name {
-            let owner = owner(api, text(&network, "uuid"), ours).await?;
-            traces
-                .push(Trace { object: format!("virtual-network {}", full_name(&network)), owner });
-        }
+    for network in networks.iter().filter(|network| own_name(network) == name) {
+        let owner = owner(api, text(network, "uuid"), ours).await?;
+        traces.push(Trace { object: format!("virtual-network {}", full_name(network)), owner });
     }
     Ok(traces)
 }
@@ -122,8 +109,9 @@ async fn annotated(api: &ConfigApi, cluster: &str) -> Result<Vec<Trace>, Error> 
     for kind in ["virtual-machine", "loadbalancer"] {
         let all = present(api.list(kind, &["annotations"], &[]).await)?;
         let is_of_name = |object: &&Fields| {
-            annotation(object, "owner") == Some("k8s")
-                && annotation(object, "cluster") == Some(cluster)
+            let of = pairs::read(object.get("annotations"));
+            let is = |name: &str, value: &str| of.get(name).is_some_and(|one| one == value);
+            is("owner", "k8s") && is("cluster", cluster)
         };
         // One of each kind says it.
         if let Some(object) = all.iter().find(is_of_name) {
@@ -136,11 +124,6 @@ async fn annotated(api: &ConfigApi, cluster: &str) -> Result<Vec<Trace>, Error> 
         }
     }
     Ok(traces)
-}
-
-fn annotation<'a>(object: &'a Fields, name: &str) -> Option<&'a str> {
-    let all = object.get("annotations")?.get("key_value_pair")?.as_array()?;
-    all.iter().find(|one| one.get("key").is_some_and(|key| key == name))?.get("value")?.as_str()
 }
 
 /// Of a kind that the cloud does not know there are none.

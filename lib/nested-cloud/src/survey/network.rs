@@ -4,24 +4,27 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 
 use opensdn_config_api::client::Error;
+use opensdn_config_api::fields::{Fields, full_name, own_name, reference_names, references, text};
 use opensdn_config_api::{ConfigApi, virtual_network};
-use opensdn_error_chain::error_chain;
 use opensdn_nested::input::NetworkName;
 use opensdn_nested::live::{NodeNetwork, UsedSubnet};
 use opensdn_nested::{Fact, Subnet};
 use serde_json::Value;
 
-use super::{Fields, full_name, items, own_name, reference_names, references, text};
-
 const KIND: &str = "virtual-network";
 
 /// The subnets of all networks and IPAMs; those of IPv6 are of no interest here.
-pub(super) async fn subnets(api: &ConfigApi) -> Result<Vec<UsedSubnet>, Error> {
-    let used = |one: virtual_network::Subnet| {
-        let subnet = Subnet::new(one.prefix.parse().ok()?, one.length)?;
-        Some(UsedSubnet { subnet, owner: one.owner })
-    };
-    Ok(virtual_network::subnets(api).await?.into_iter().filter_map(used).collect())
+pub(super) async fn subnets(
+    api: &ConfigApi,
+    networks: &[Fields],
+) -> Result<Vec<UsedSubnet>, Error> {
+    let used =
+        |one: virtual_network::Subnet| Some(UsedSubnet { subnet: parsed(&one)?, owner: one.owner });
+    Ok(virtual_network::subnets(api, networks).await?.into_iter().filter_map(used).collect())
+}
+
+fn parsed(subnet: &virtual_network::Subnet) -> Option<Subnet> {
+    Subnet::new(subnet.prefix.parse().ok()?, subnet.length)
 }
 
 /// All addresses of interfaces, with the interface and the network of each.
@@ -37,12 +40,8 @@ pub(super) fn address_of(ip: &Fields) -> Option<Ipv4Addr> {
 /// Addresses that are in use somewhere, with what has them.
 pub(super) async fn addresses(
     api: &ConfigApi,
-    ips: &Fact<Vec<Fields>>,
-) -> Fact<BTreeMap<Ipv4Addr, String>> {
-    let ips = match ips {
-        Fact::Known(ips) => ips,
-        Fact::Unknown(why) => return Fact::Unknown(why.clone()),
-    };
+    ips: &[Fields],
+) -> Result<BTreeMap<Ipv4Addr, String>, Error> {
     let of_ip = |ip: &Fields| {
         let networks = reference_names(ip, "virtual_network_refs").join(", ");
         Some((address_of(ip)?, format!("an interface in {networks}")))
@@ -50,16 +49,13 @@ pub(super) async fn addresses(
     let mut found: BTreeMap<Ipv4Addr, String> = ips.iter().filter_map(of_ip).collect();
     for (kind, field) in [("floating-ip", "floating_ip_address"), ("alias-ip", "alias_ip_address")]
     {
-        let all = match api.list(kind, &[field], &[]).await {
-            Ok(all) => all,
-            Err(error) => return Fact::Unknown(error_chain(&error)),
-        };
+        let all = api.list(kind, &[field], &[]).await?;
         let of_kind = |one: &Fields| {
             Some((text(one, field).parse().ok()?, format!("the {kind} {}", own_name(one))))
         };
         found.extend(all.iter().filter_map(of_kind));
     }
-    Fact::Known(found)
+    Ok(found)
 }
 
 /// The network of the nodes; nothing where there is none of its name.
@@ -76,43 +72,27 @@ pub(super) async fn of_nodes(
     let fields = ["fabric_snat", "network_ipam_refs", "route_target_list", "network_policy_refs"];
     let Some(object) = api.object(KIND, &uuid, &fields).await? else { return Ok(None) };
     let network = object.fields;
-    let own: BTreeSet<&str> = ips
-        .known()
-        .into_iter()
-        .flatten()
-        .filter(|ip| is_in(ip, &uuid))
-        .flat_map(|ip| references(ip, "virtual_machine_interface_refs"))
-        .collect();
-    let of_nodes: BTreeSet<&str> = ips
-        .known()
-        .into_iter()
-        .flatten()
-        .filter(|ip| is_in(ip, &uuid) && address_of(ip).is_some_and(|one| nodes.contains(&one)))
-        .flat_map(|ip| references(ip, "virtual_machine_interface_refs"))
-        .collect();
+    let own: Vec<&Fields> =
+        ips.known().into_iter().flatten().filter(|ip| is_in(ip, &uuid)).collect();
+    let interfaces = |ips: &[&'_ Fields]| -> BTreeSet<String> {
+        let all = ips.iter().flat_map(|ip| references(ip, "virtual_machine_interface_refs"));
+        all.map(str::to_owned).collect()
+    };
+    let is_of_node = |ip: &&&Fields| address_of(ip).is_some_and(|one| nodes.contains(&one));
+    let of_nodes: Vec<&Fields> = own.iter().filter(is_of_node).copied().collect();
+    let (all, of_nodes) = (interfaces(&own), interfaces(&of_nodes));
     Ok(Some(NodeNetwork {
         fabric_snat: network.get("fabric_snat").and_then(Value::as_bool),
-        subnets: subnets_of(&network),
-        logical_routers: routers(api, &own).await?,
+        subnets: virtual_network::subnets_of(&network).filter_map(|one| parsed(&one)).collect(),
+        logical_routers: routers(api, &all).await?,
         route_targets: route_targets(&network),
         policies: reference_names(&network, "network_policy_refs"),
-        other_interfaces: own.difference(&of_nodes).count(),
+        other_interfaces: all.difference(&of_nodes).count(),
     }))
 }
 
 fn is_in(ip: &Fields, network: &str) -> bool {
     references(ip, "virtual_network_refs").any(|one| one == network)
-}
-
-fn subnets_of(network: &Fields) -> Vec<Subnet> {
-    let all = items(network, "network_ipam_refs");
-    let all = all.filter_map(|one| one.pointer("/attr/ipam_subnets")?.as_array()).flatten();
-    let subnet = |one: &Value| {
-        let prefix = one.pointer("/subnet/ip_prefix")?.as_str()?.parse().ok()?;
-        let length = one.pointer("/subnet/ip_prefix_len")?.as_u64()?;
-        Subnet::new(prefix, length.try_into().ok()?)
-    };
-    all.filter_map(subnet).collect()
 }
 
 fn route_targets(network: &Fields) -> Vec<String> {
@@ -122,7 +102,7 @@ fn route_targets(network: &Fields) -> Vec<String> {
 }
 
 /// Logical routers with an interface in the network.
-async fn routers(api: &ConfigApi, interfaces: &BTreeSet<&str>) -> Result<Vec<String>, Error> {
+async fn routers(api: &ConfigApi, interfaces: &BTreeSet<String>) -> Result<Vec<String>, Error> {
     let field = "virtual_machine_interface_refs";
     let all = api.list("logical-router", &[field], &[]).await?;
     let is_there = |router: &&Fields| references(router, field).any(|one| interfaces.contains(one));

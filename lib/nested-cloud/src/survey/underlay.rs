@@ -5,38 +5,41 @@ use std::net::Ipv4Addr;
 
 use opensdn_config_api::ConfigApi;
 use opensdn_config_api::client::Error;
+use opensdn_config_api::discovery::{Node, Role, nodes};
+use opensdn_config_api::fields::own_name;
 
-use super::{own_name, text};
+const ROUTER: &str = "bgp-router";
 
-/// Kinds of machines, and which of their properties are their addresses.
-const KINDS: [(&str, &str); 6] = [
-    ("config-node", "config_node_ip_address"),
-    ("analytics-node", "analytics_node_ip_address"),
-    ("config-database-node", "config_database_node_ip_address"),
-    ("database-node", "database_node_ip_address"),
-    ("virtual-router", "virtual_router_ip_address"),
-    ("bgp-router", "bgp_router_parameters"),
-];
+/// The compute nodes.
+pub(super) async fn computes(api: &ConfigApi) -> Result<Vec<Node>, Error> {
+    nodes(api, Role::VirtualRouter).await
+}
 
-/// The addresses, with what has them.
-pub(super) async fn addresses(api: &ConfigApi) -> Result<BTreeMap<Ipv4Addr, String>, Error> {
+/// The names of the compute nodes.
+pub(super) fn names(computes: &[Node]) -> BTreeSet<String> {
+    computes.iter().map(|node| node.name.clone()).collect()
+}
+
+/// The addresses of all machines, with what has them.
+pub(super) async fn addresses(
+    api: &ConfigApi,
+    computes: &[Node],
+) -> Result<BTreeMap<Ipv4Addr, String>, Error> {
     let mut found = BTreeMap::new();
-    for (kind, field) in KINDS {
-        for object in api.list(kind, &[field], &[]).await? {
-            let address = match kind {
-                "bgp-router" => object.get(field).and_then(|one| one.get("address")?.as_str()),
-                _ => Some(text(&object, field)),
-            };
-            if let Some(address) = address.and_then(|text| text.parse().ok()) {
-                found.insert(address, format!("{kind} {}", own_name(&object)));
-            }
+    for role in Role::ALL {
+        let of_role = match role {
+            Role::VirtualRouter => computes.to_vec(),
+            _ => nodes(api, role).await?,
+        };
+        let named = of_role.iter().filter_map(|node| Some((node.address?, &node.name)));
+        found.extend(named.map(|(address, name)| (address, format!("{} {name}", role.kind()))));
+    }
+    let parameters = "bgp_router_parameters";
+    for router in api.list(ROUTER, &[parameters], &[]).await? {
+        let address = router.get(parameters).and_then(|one| one.get("address")?.as_str());
+        if let Some(address) = address.and_then(|text| text.parse().ok()) {
+            found.insert(address, format!("{ROUTER} {}", own_name(&router)));
         }
     }
     Ok(found)
-}
-
-/// The names of all compute nodes.
-pub(super) async fn virtual_routers(api: &ConfigApi) -> Result<BTreeSet<String>, Error> {
-    let all = api.list("virtual-router", &["virtual_router_ip_address"], &[]).await?;
-    Ok(all.iter().map(own_name).collect())
 }
