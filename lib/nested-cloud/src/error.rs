@@ -36,3 +36,13 @@ pub enum Error {
     #[error("the plan was made without having read {0}: plan again")]
     Unread(&'static str),
 }
+
+impl Error {
+    /// Whether it is about who asks: Keystone gives no token, or the Config API wants another one.
+    #[must_use]
+    pub fn is_of_login(&self) -> bool {
+        let (Self::Api(error) | Self::Read(ReadError::Api(error))) = self else { return false };
+        let is_unauthorized = matches!(error.refusal(), Some(client::Refusal::Unauthorized { .. }));
+        matches!(error, client::Error::Login(_)) || is_unauthorized
+    }
+}

@@ -10,6 +10,7 @@ pub(crate) mod apply;
 mod manifest;
 mod plan;
 pub(crate) mod remove;
+mod writing;
 
 const EXAMPLES: &str = "\
 Examples:

@@ -58,20 +58,16 @@ pub(crate) async fn cloud(api: &ConfigApi, input: &Input) -> Result<Live, Failur
         network: &input.network,
         nodes: &input.choices.kubernetes.nodes,
     };
-    survey(api, &asked).await.map_err(|error| unreachable(&error))
+    survey(api, &asked).await.map_err(|error| unreachable(&error.into()))
 }
 
 /// The Config API does not answer, or refuses.
-pub(crate) fn unreachable(error: &dyn std::error::Error) -> Failure {
-    let failure =
-        Failure::new(Exit::Unreachable, "config-api", "the Config API cannot be asked", "");
-    let failure = failure.because(error);
-    let is_of_login =
-        failure.causes.iter().any(|cause| cause.contains("Keystone") || cause.contains("token"));
-    let hint = if is_of_login {
+pub(crate) fn unreachable(error: &opensdn_nested_cloud::Error) -> Failure {
+    let hint = if error.is_of_login() {
         "look at $OS_AUTH_URL, $OS_USERNAME, $OS_PASSWORD, $OS_PROJECT_NAME and the domains, as an openrc file sets them"
     } else {
         "is --config-api right, and reached from this machine? its user needs the role admin"
     };
-    Failure { hint: hint.to_owned(), ..failure }
+    let message = "the Config API cannot be asked";
+    Failure::new(Exit::Unreachable, "config-api", message, hint).because(error)
 }

@@ -1,12 +1,11 @@
 //! `nested apply`: a plan is shown, confirmed, and carried out. How the cloud is written is opensdn-nested-cloud's.
 
-use std::fs::File;
-use std::io::{self, Write as _};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
 use opensdn_config_api::ConfigApi;
 use opensdn_config_api::apply::Timing;
+use opensdn_config_api::vrouter_config::EnsuredPools;
 use opensdn_nested::{Code, Plan};
 use opensdn_nested_cloud::{Applied, SnatDone, apply};
 use schemars::JsonSchema;
@@ -14,11 +13,11 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::plan::Sources;
+use super::writing::{WritingFlags, writing};
 use crate::cli::Global;
 use crate::exit::{Exit, Failure};
 use crate::nested::plan_file::NestedPlan;
 use crate::nested::text;
-use crate::nested::waited::waited;
 use crate::output::{Answer, Output};
 use crate::runtime::Runtime;
 use crate::ui::Ui;
@@ -49,15 +48,8 @@ pub(super) struct ApplyCommand {
     /// A plan of nested plan --out. The cluster's flags are needed all the same: the cloud is compared with it.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     plan: Option<PathBuf>,
-    /// The folder in which the list is saved as it was before.
-    #[arg(long, value_name = "FOLDER", default_value = ".", value_hint = ValueHint::DirPath)]
-    backup_dir: PathBuf,
-    /// Show what would be done; nothing is written.
-    #[arg(long)]
-    dry_run: bool,
-    /// Do not ask.
-    #[arg(short, long)]
-    yes: bool,
+    #[command(flatten)]
+    writing: WritingFlags,
     #[command(flatten)]
     _output: Output,
 }
@@ -106,10 +98,10 @@ impl ApplyCommand {
         }
         text::lines(&plan, layout).iter().for_each(|line| ui.note(line));
         self.check_name(&plan)?;
-        if self.dry_run {
+        if self.writing.dry_run {
             return self.answer(&plan, None, ui);
         }
-        if !self.yes {
+        if !self.writing.yes {
             ui.confirm(&format!("write this into the cloud of {}", now.config_api.join(", ")))?;
             // What was shown is what is done, however long the answer took.
             let (_, again) = self.sources.plan(global, ui).await?;
@@ -140,11 +132,9 @@ impl ApplyCommand {
         ui: &mut Ui,
     ) -> Result<Applied, Failure> {
         let foreign = self.sources.spec.choices().foreign();
-        let save = async |rows: Value| save(&self.backup_dir, &plan.cluster, &rows);
-        ui.progress("writing into the Config API");
+        let save = async |rows: Value| self.writing.save(&plan.cluster, &rows);
         let timing = Timing::default();
-        let work = apply(api, plan, foreign, &timing, save);
-        waited(ui, WAITING, work).await.map_err(|error| {
+        writing(ui, Box::pin(apply(api, plan, foreign, &timing, save))).await.map_err(|error| {
             let message = format!("{} is not whole in the cloud", plan.cluster);
             let hint = "when the cause is gone, the same command continues: the cluster's record has what was done";
             Failure::new(Exit::Unreachable, "not-applied", message, hint).because(&error)
@@ -186,36 +176,9 @@ fn unchanged(planned: NestedPlan, now: &NestedPlan) -> Result<Plan, Failure> {
     Err(Failure::new(Exit::Refused, "outdated-plan", message, hint))
 }
 
-/// What may take minutes.
-pub(super) const WAITING: &str =
-    "writing into the Config API; a run that was killed holds its lock for two minutes";
-
-/// The list as it was, in a new file of this folder: no other is written over, nor followed where it is a link.
-pub(super) fn save(folder: &Path, cluster: &str, rows: &Value) -> io::Result<String> {
-    let in_folder = |error: io::Error| {
-        io::Error::new(error.kind(), format!("{} (--backup-dir): {error}", folder.display()))
-    };
-    let seconds = k8s_openapi::jiff::Timestamp::now().as_second();
-    let text = serde_json::to_string_pretty(rows).map_err(io::Error::other)? + "\n";
-    for number in 0..100 {
-        let name = format!("linklocal-services-before-{cluster}-{seconds}-{number}.json");
-        let path = folder.join(name);
-        match File::create_new(&path) {
-            Ok(mut file) => {
-                let written = file.write_all(text.as_bytes()).and_then(|()| file.sync_all());
-                written.map_err(in_folder)?;
-                return Ok(path.display().to_string());
-            }
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-            Err(error) => return Err(in_folder(error)),
-        }
-    }
-    Err(in_folder(io::ErrorKind::AlreadyExists.into()))
-}
-
 fn done(applied: &Applied) -> Vec<String> {
     let mut lines = Vec::new();
-    if applied.pools == Some(opensdn_config_api::vrouter_config::EnsuredPools::Added) {
+    if applied.pools == Some(EnsuredPools::Added) {
         lines.push("added the port translation pools".to_owned());
     }
     lines.extend(applied.rows.changes.iter().map(|change| format!("link-local service {change}")));

@@ -1,9 +1,8 @@
 //! `nested remove`: what a cluster has in the cloud is shown, confirmed, and taken away.
 
 use std::io::{self, Write};
-use std::path::PathBuf;
 
-use clap::{Args, ValueHint};
+use clap::Args;
 use opensdn_config_api::ConfigApi;
 use opensdn_config_api::apply::Timing;
 use opensdn_config_api::ownership::{ClusterId, Pools};
@@ -13,7 +12,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::apply::{WAITING, save};
+use super::writing::{WritingFlags, writing};
 use crate::cli::Global;
 use crate::clients::AsksCluster;
 use crate::exit::{Exit, Failure};
@@ -55,15 +54,8 @@ pub(super) struct RemoveCommand {
     /// The uid that the cluster's namespace kube-system has, or had [default: it is read from the cluster].
     #[arg(long, value_name = "UID")]
     cluster_id: Option<String>,
-    /// The folder in which the list is saved as it was before.
-    #[arg(long, value_name = "FOLDER", default_value = ".", value_hint = ValueHint::DirPath)]
-    backup_dir: PathBuf,
-    /// Show what would go; nothing is written.
-    #[arg(long)]
-    dry_run: bool,
-    /// Do not ask.
-    #[arg(short, long)]
-    yes: bool,
+    #[command(flatten)]
+    writing: WritingFlags,
     #[command(flatten)]
     _cluster: AsksCluster,
     #[command(flatten)]
@@ -108,12 +100,12 @@ impl RemoveCommand {
             left: found.left.iter().map(ToString::to_string).collect(),
             backup: None,
         };
-        if self.dry_run || found.is_nothing() {
-            answer.dry_run = self.dry_run;
+        if self.writing.dry_run || found.is_nothing() {
+            answer.dry_run = self.writing.dry_run;
             ui.answer(&answer, |out| answer.write(out))?;
             return Ok(Exit::Done);
         }
-        if !self.yes {
+        if !self.writing.yes {
             answer.lines().iter().for_each(|line| ui.note(line));
             ui.confirm("take this away from the cloud")?;
             // What was shown is what is done, however long the answer took.
@@ -149,11 +141,9 @@ impl RemoveCommand {
         id: &ClusterId,
         ui: &mut Ui,
     ) -> Result<Removed, Failure> {
-        ui.progress("writing into the Config API");
-        let save = async |rows: Value| save(&self.backup_dir, &id.to_string(), &rows);
+        let save = async |rows: Value| self.writing.save(&id.to_string(), &rows);
         let timing = Timing::default();
-        let work = remove(api, id, &timing, save);
-        waited(ui, WAITING, work).await.map_err(|error| {
+        writing(ui, Box::pin(remove(api, id, &timing, save))).await.map_err(|error| {
             let message = "not all of it is gone";
             let hint = "when the cause is gone, the same command continues: the cluster's record is still there";
             Failure::new(Exit::Unreachable, "not-removed", message, hint).because(&error)
