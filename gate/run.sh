@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # A real control plane with OpenSDN on this machine: the sample cluster is applied, bad
-# manifests are refused, and it stays up until Ctrl-C.
+# manifests are refused, a nested cluster is planned, and it stays up until Ctrl-C.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 source gate/cache.sh
@@ -9,7 +9,8 @@ gate/setup.sh cluster
 take_build_slot
 echo "building OpenSDN (the first time about six minutes, then seconds)"
 # By their names: with --package the dependencies would have other features than in `make test`.
-cargo build --quiet --locked --bin opensdn-sandbox --bin opensdn-webhook --bin opensdn-operator 8>&-
+cargo build --quiet --locked --bin opensdn-sandbox --bin opensdn-webhook --bin opensdn-operator \
+  --bin kubectl-opensdn 8>&-
 record_sources
 
 dir=$PWD/target/run
@@ -22,9 +23,10 @@ trap finish EXIT
 trap 'exit 0' INT TERM
 
 echo "starting Kubernetes and OpenSDN (about ten seconds)"
-"$sandbox" up --dir "$dir" --product --operator --simulated-nodes 3 8>&-
+"$sandbox" up --dir "$dir" --product --operator --config-api --simulated-nodes 3 8>&-
 kubectl=$("$sandbox" status --dir "$dir" | sed -n 's/^kubectl *//p')
 export KUBECONFIG=$dir/kubeconfig
+config_api=$("$sandbox" status --dir "$dir" | sed -n 's/^config API *\([^ ,]*\).*/\1/p')
 
 samples="-f deploy/samples/vrouter-profile.yaml -f deploy/samples/manager.yaml -f deploy/samples/link-local-service.yaml"
 echo
@@ -57,6 +59,14 @@ for manifest in deploy/samples-refused/*.yaml; do
   fi
 done
 
+nested="-f deploy/samples/nested-cluster.yaml --config-api $config_api"
+echo
+echo "In nested mode the nodes are virtual machines of a cloud that has OpenSDN already. What a cluster on them"
+echo "needs there, and what speaks against it; the cloud is a fake of its Config API:"
+echo "\$ kubectl opensdn nested plan $nested"
+# shellcheck disable=SC2086 # several arguments
+env -u OS_AUTH_URL target/debug/kubectl-opensdn nested plan $nested
+
 cat <<EOT
 
 OpenSDN is yours to try, in another terminal:
@@ -64,6 +74,13 @@ OpenSDN is yours to try, in another terminal:
     export KUBECONFIG=$KUBECONFIG
     kubectl get opensdn --all-namespaces
     kubectl explain manager.spec
+
+What was planned is written, shown as it is in place, and taken away by
+
+    export PATH=$PWD/target/debug:\$PATH
+    kubectl opensdn nested apply $nested --backup-dir target
+    kubectl opensdn nested plan $nested
+    kubectl opensdn nested remove --config-api $config_api --backup-dir target
 
 Without kubectl of your own, use $kubectl
 Ctrl-C ends it and removes everything.

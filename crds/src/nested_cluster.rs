@@ -85,7 +85,8 @@ pub struct ConfigApi {
     /// Its URLs, such as https://192.168.1.100:8082; the first that answers is used.
     pub urls: Vec<String>,
     /// Name of a Secret with what clouds.yaml has, under the names of OpenStack's variables: OS_AUTH_URL,
-    /// OS_USERNAME, OS_PASSWORD, OS_PROJECT_NAME and the domains. Unset: no token is sent, as for aaa_mode no-auth.
+    /// OS_USERNAME, OS_PASSWORD, OS_PROJECT_NAME and the domains; and OPENSDN_CONFIG_API, the URLs that its token may be
+    /// sent to, with commas between. Unset: no token is sent, as for aaa_mode no-auth.
     pub credentials_secret_name: Option<String>,
     /// Name of a Secret with the key ca-bundle.crt, by which its certificate and Keystone's are checked.
     pub ca_secret_name: Option<String>,
@@ -146,7 +147,9 @@ pub struct NestedClusterStatus {
     pub observed_generation: Option<i64>,
     /// The link-local services, in the order of the plan.
     pub rows: Option<Vec<Row>>,
-    /// When the underlay was compared with the spec last, RFC 3339.
+    /// What speaks against what the spec wants, and what is to be known of it.
+    pub remarks: Option<Vec<Remark>>,
+    /// When the underlay was compared with the spec last, RFC 3339; up to ten minutes ago where nothing has changed.
     pub last_checked: Option<String>,
 }
 
@@ -162,10 +165,31 @@ pub struct Row {
     pub service: String,
     /// Address and port in the fabric.
     pub target: String,
-    /// InPlace, Missing, Changed, or Taken, if another service has the address and port.
+    /// InPlace; Missing; Changed, if it leads elsewhere; Shadowed, if another one before it has the address and port; Renamed;
+    /// Orphan, if it is not wanted any more; or Taken, if what has the address and port is another's.
     pub state: String,
+    /// By what kubectl opensdn explain knows the state, where it is not InPlace.
+    pub code: Option<String>,
+    /// What is there instead.
+    pub found: Option<String>,
     /// Whether it was there before and belongs to another user: it is used and never removed.
     pub adopted: Option<bool>,
+}
+
+/// What speaks against a plan, or is to be known of it.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+#[cfg_attr(feature = "kube", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct Remark {
+    /// By what kubectl opensdn explain knows it.
+    pub code: String,
+    /// Error, with which nothing is written, or Warning.
+    pub severity: String,
+    /// What is wrong.
+    pub message: String,
+    /// What to do.
+    pub hint: Option<String>,
 }
 
 #[cfg(feature = "kube")]

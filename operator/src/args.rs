@@ -1,5 +1,7 @@
 //! The command line: every flag can also be given by the environment variable that `--help` names.
 
+use std::time::Duration;
+
 use clap::{Parser, Subcommand};
 use opensdn_runtime::admin::AdminArgs;
 use opensdn_runtime::leader::ElectionArgs;
@@ -43,6 +45,26 @@ pub struct Args {
     #[arg(long, env = "OPENSDN_OPERATOR_SIMULATED_PODS")]
     pub simulated_pods: bool,
 
+    /// How often a cloud is compared with what NestedClusters and LinkLocalServices want of it.
+    #[arg(
+        long,
+        env = "OPENSDN_OPERATOR_CLOUD_CHECK_INTERVAL",
+        value_name = "TIME",
+        default_value = "1m",
+        value_parser = opensdn_duration::parse
+    )]
+    pub cloud_check_interval: Duration,
+
+    /// How long a node has to be no member of a component any more, until it is registered no more in the Config API.
+    #[arg(
+        long,
+        env = "OPENSDN_OPERATOR_FORGET_NODES_AFTER",
+        value_name = "TIME",
+        default_value = "10m",
+        value_parser = opensdn_duration::parse
+    )]
+    pub forget_nodes_after: Duration,
+
     /// Where the admin port is.
     #[command(flatten)]
     pub admin: AdminArgs,
@@ -67,7 +89,7 @@ pub struct Args {
 /// Other work of the same program, so that nodes without internet need no other image.
 #[derive(Clone, Debug, Subcommand)]
 pub enum Work {
-    /// Look at the node, and say in one JSON document what is seen: for `kubectl opensdn check --probe`.
+    /// Look at the node, and say in one JSON document what is seen: for `kubectl opensdn check --probe` and `nested verify`.
     Probe(ProbeArgs),
 }
 

@@ -24,6 +24,7 @@ use sha2::{Digest as _, Sha256};
 use crate::kind::{Kind, Workload};
 use crate::names::{self, APPLIED};
 use crate::template::{TemplateError, Templates};
+pub(crate) use pod::tolerations;
 pub use valid::{Image, Members, Valid};
 
 /// Why the objects could not be made. All of it are errors of ours.

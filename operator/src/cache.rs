@@ -24,7 +24,9 @@ pub fn label_selector(kind: Kind) -> String {
         | Kind::Fact(_)
         | Kind::Manager
         | Kind::Component(_)
-        | Kind::Profile(_) => String::new(),
+        | Kind::Profile(_)
+        | Kind::NestedCluster
+        | Kind::LinkLocalService => String::new(),
         Kind::Pod => TYPE.to_owned(),
         _ => format!("{MANAGED_BY}={OPERATOR}"),
     }

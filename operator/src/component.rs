@@ -4,6 +4,8 @@
 //! Deliberately not here: what all components share (labels, certificates, common volumes), which is
 //! in `build/`, and the facts that policies know too, which are in `opensdn_crds::component`.
 
+mod nested;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -17,6 +19,7 @@ use crate::ensemble::Ensemble;
 use crate::kind::{Profiles, Workload};
 use crate::peers::Peers;
 use crate::release::Release;
+pub use nested::{Escaped, Form, NamedSecret, Nested};
 
 /// A kind of component.
 pub trait ComponentKind: Sync {
@@ -46,6 +49,19 @@ pub trait ComponentKind: Sync {
     /// # Errors
     /// The settings cannot be read, which a schema would have refused, or do not fit what is around it.
     fn describe(&self, given: &Given<'_>) -> Result<Description, SettingsError>;
+
+    /// Whether it takes `nested`, which its Manager may say for it.
+    fn takes_nested(&self) -> bool {
+        false
+    }
+
+    /// What runs in the place of its usual pods, where its settings say that the cluster is nested.
+    ///
+    /// # Errors
+    /// They cannot be read.
+    fn nested(&self, _: &Given<'_>) -> Result<Option<Nested>, SettingsError> {
+        Ok(None)
+    }
 }
 
 /// A template by its name, of which the extension is the format of the file, and its text.

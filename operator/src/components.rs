@@ -22,6 +22,8 @@ mod vrouter;
 mod webui;
 mod zookeeper;
 
+pub(crate) use shared::config_api;
+
 use crate::component::{self, ComponentKind, Template};
 use crate::kind::{Profiles, Workload};
 

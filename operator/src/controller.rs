@@ -23,6 +23,7 @@ use serde_json::Value;
 use tokio::sync::mpsc::Receiver;
 
 use crate::cache::{Cache, Feed, label_selector};
+use crate::cloud::{self, Clouds};
 use crate::component::{ComponentKind, word};
 use crate::components::{self, COMPONENTS};
 use crate::kind::{Kind, Source};
@@ -48,18 +49,41 @@ pub struct Controllers {
     is_leading: Arc<AtomicBool>,
 }
 
+/// What all passes need.
+pub struct Shared {
+    /// Of the cluster.
+    pub ctx: Context,
+    /// Of clouds.
+    pub clouds: Clouds,
+}
+
 /// What a controller looks at.
 #[derive(Clone, Copy)]
 enum Subject {
     Component(&'static dyn ComponentKind),
     Manager,
+    NestedCluster,
+    LinkLocalService,
+    /// What the Config API of a component has to know of the others.
+    Network,
 }
 
 impl Subject {
+    /// In metrics.
+    fn name(self) -> &'static str {
+        match self {
+            Self::Network => "Network",
+            _ => self.kind().name(),
+        }
+    }
+
     fn kind(self) -> Kind {
         match self {
             Self::Component(component) => Kind::Component(component.facts().kind),
             Self::Manager => Kind::Manager,
+            Self::NestedCluster => Kind::NestedCluster,
+            Self::LinkLocalService => Kind::LinkLocalService,
+            Self::Network => Kind::Component(components::config_api::COMPONENT.kind),
         }
     }
 }
@@ -87,7 +111,9 @@ impl Controllers {
         let mut all = Vec::new();
         let mut writers = Vec::new();
         let components = COMPONENTS.iter().copied().map(Subject::Component);
-        for subject in components.chain([Subject::Manager]) {
+        let others =
+            [Subject::Manager, Subject::NestedCluster, Subject::LinkLocalService, Subject::Network];
+        for subject in components.chain(others) {
             for scope in scopes {
                 let kind = subject.kind();
                 let resource = kind.resource();
@@ -258,6 +284,8 @@ impl Controllers {
                     }
                 }
             }
+            // Its own controller looks at it, and nothing else does.
+            Kind::NestedCluster | Kind::LinkLocalService => {}
             // Its Manager reports how it is, another may want one of that name, and others wait for it and have to
             // know where it is.
             Kind::Component(_) | Kind::Profile(_) => self.enqueue_all(namespace),
@@ -304,7 +332,7 @@ impl Controllers {
     /// Waits for the Lease, then has every object looked at until the process drains.
     pub async fn run(
         self,
-        ctx: Arc<Context>,
+        shared: Arc<Shared>,
         mut leadership: Leadership,
         mut drain: Drain,
         concurrency: u16,
@@ -316,32 +344,46 @@ impl Controllers {
             }
         }
         tracing::info!("started to reconcile");
-        ctx.metrics.leads();
+        shared.ctx.metrics.leads();
         self.is_leading.store(true, Ordering::Release);
         let running = self
             .all
             .iter()
-            .map(|controller| controller.run(ctx.clone(), drain.clone(), concurrency));
+            .map(|controller| controller.run(shared.clone(), drain.clone(), concurrency));
         let running = futures::future::join_all(running);
         self.enqueue_all("");
-        running.await;
+        tokio::select! {
+            _ = running => {}
+            () = self.follow_clouds(&shared.clouds) => {}
+        }
+    }
+
+    /// Has each object looked at whose cloud has changed.
+    async fn follow_clouds(&self, clouds: &Clouds) {
+        if let Some(mut changes) = clouds.changes() {
+            while let Some(user) = changes.next().await {
+                let concerned = self.all.iter().filter(|one| one.resource.kind == user.kind);
+                concerned.for_each(|one| self.enqueue_named(one, &user.namespace, &user.name));
+            }
+        }
+        std::future::pending::<()>().await;
     }
 }
 
 impl Controller {
-    async fn run(&self, ctx: Arc<Context>, mut drain: Drain, concurrency: u16) {
+    async fn run(&self, shared: Arc<Shared>, mut drain: Drain, concurrency: u16) {
         let requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Some(requests) = requests else { return };
         let stopping = async move { drain.reached(Phase::Draining).await };
         let requests = requests.map(Ok::<_, std::convert::Infallible>).take_until(stopping.boxed());
-        let pass = |object: Arc<DynamicObject>, ctx: Arc<Context>| {
+        let pass = |object: Arc<DynamicObject>, shared: Arc<Shared>| {
             let (subject, resource) = (self.subject, self.resource.clone());
-            async move { pass(&ctx, subject, &resource, object).await }.boxed()
+            async move { pass(&shared, subject, &resource, object).await }.boxed()
         };
         let retry =
-            |object: Arc<DynamicObject>, error: &Error, _: Arc<Context>| self.retry(&object, error);
+            |object: Arc<DynamicObject>, error: &Error, _: Arc<Shared>| self.retry(&object, error);
         let config = Config::default().concurrency(concurrency);
-        let passes = applier(pass, retry, ctx, self.store.clone(), requests, config);
+        let passes = applier(pass, retry, shared, self.store.clone(), requests, config);
         passes
             .for_each(|ended| {
                 // A pass that failed `retry` has reported already; other errors are of objects that
@@ -381,18 +423,21 @@ impl Controller {
 }
 
 async fn pass(
-    ctx: &Context,
+    shared: &Shared,
     subject: Subject,
     resource: &ApiResource,
     object: Arc<DynamicObject>,
 ) -> Result<Action, Error> {
-    let started = Instant::now();
+    let (started, Shared { ctx, clouds }) = (Instant::now(), shared);
     let ended = match subject {
         Subject::Component(component) => reconcile(ctx, component, resource, object).await,
         Subject::Manager => manager::reconcile(ctx, resource, object).await,
+        Subject::NestedCluster => cloud::reconcile_cluster(ctx, clouds, resource, object).await,
+        Subject::LinkLocalService => cloud::reconcile_service(ctx, clouds, resource, object).await,
+        Subject::Network => cloud::reconcile_network(ctx, clouds, resource, object).await,
     };
     let result = if ended.is_ok() { Outcome::Success } else { Outcome::Error };
-    ctx.metrics.pass(subject.kind().name(), result, started.elapsed());
+    ctx.metrics.pass(subject.name(), result, started.elapsed());
     ended
 }
 

@@ -4,6 +4,7 @@ use kube::api::ApiResource;
 use opensdn_crds::component::Component;
 
 const OURS: &str = "/apis/tf.tungsten.io/v1alpha1";
+const OF_CLOUDS: &str = "/apis/opensdn.io/v1alpha1";
 
 /// A kind that is kept: Kubernetes' own, and ours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -18,6 +19,7 @@ pub enum Kind {
     PodDisruptionBudget,
     StatefulSet,
     DaemonSet,
+    Deployment,
     /// The Secret with the CA that a user gives.
     GivenCa,
     /// What the cluster says of itself, by the one object that does.
@@ -28,11 +30,15 @@ pub enum Kind {
     Component(&'static str),
     /// Ours: settings that several components share.
     Profile(Profiles),
+    /// Ours: what a nested cluster needs of its cloud.
+    NestedCluster,
+    /// Ours: a link-local service.
+    LinkLocalService,
 }
 
 impl Kind {
     /// What the operator makes, in the order in which it is applied: what pods need before they start.
-    pub const OWNED: [Self; 7] = [
+    pub const OWNED: [Self; 8] = [
         Self::ServiceAccount,
         Self::ConfigMap,
         Self::Secret,
@@ -40,6 +46,7 @@ impl Kind {
         Self::PodDisruptionBudget,
         Self::StatefulSet,
         Self::DaemonSet,
+        Self::Deployment,
     ];
 
     /// Kubernetes' own.
@@ -60,11 +67,14 @@ impl Kind {
             Self::PodDisruptionBudget => "PodDisruptionBudget",
             Self::StatefulSet => "StatefulSet",
             Self::DaemonSet => "DaemonSet",
+            Self::Deployment => "Deployment",
             Self::GivenCa => Self::Secret.name(),
             Self::Fact(source) => source.kind(),
             Self::Manager => "Manager",
             Self::Component(kind) => kind,
             Self::Profile(profiles) => profiles.kind,
+            Self::NestedCluster => "NestedCluster",
+            Self::LinkLocalService => "LinkLocalService",
         }
     }
 
@@ -87,6 +97,7 @@ impl Kind {
             Self::PodDisruptionBudget => ("/apis/policy/v1", "poddisruptionbudgets"),
             Self::StatefulSet => ("/apis/apps/v1", "statefulsets"),
             Self::DaemonSet => ("/apis/apps/v1", "daemonsets"),
+            Self::Deployment => ("/apis/apps/v1", "deployments"),
             Self::GivenCa => Self::Secret.path(),
             Self::Fact(source) => source.path(),
             Self::Manager => (OURS, "managers"),
@@ -94,6 +105,8 @@ impl Kind {
                 (OURS, Component::of_kind(kind).map_or("", |component| component.plural))
             }
             Self::Profile(profiles) => (profiles.path, profiles.plural),
+            Self::NestedCluster => (OF_CLOUDS, "nestedclusters"),
+            Self::LinkLocalService => (OF_CLOUDS, "linklocalservices"),
         }
     }
 

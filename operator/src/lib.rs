@@ -4,6 +4,7 @@
 //! controller   which objects are looked at, and when
 //! reconcile    one pass over a component in five steps: fetch, validate, build, apply, status
 //! manager      one pass over a Manager: an object for each of its services
+//! cloud        one pass over what is wanted of a cloud: NestedClusters, LinkLocalServices
 //! build        the objects of a component, pure
 //! component    what a component is to all this; components/ has one description for each kind
 //! exec         runs programs in pods
@@ -28,6 +29,7 @@
 pub mod args;
 pub mod build;
 pub mod cache;
+pub mod cloud;
 pub mod cluster;
 pub mod component;
 pub mod components;
@@ -64,7 +66,8 @@ use opensdn_runtime::{error_chain, log};
 
 pub use args::{Args, Work};
 use cache::Cache;
-use controller::Controllers;
+use cloud::Clouds;
+use controller::{Controllers, Shared};
 use ensembles::simulated::Simulated;
 use metrics::Metrics;
 use reconcile::Context;
@@ -149,7 +152,8 @@ pub async fn run(args: Args) -> Result<(), Error> {
         Leadership::start_when_ready(client.clone(), election, readiness, drain.clone());
     let writer = Writer::new(client.clone(), names::OPERATOR);
     let events = Events::new(client.clone(), names::OPERATOR, &args.replica);
-    let ctx = Arc::new(Context {
+    let clouds = Clouds::new(client.clone(), args.cloud_check_interval, args.forget_nodes_after);
+    let ctx = Context {
         reporter: Reporter::new(writer.clone(), events),
         writer,
         client,
@@ -158,7 +162,8 @@ pub async fn run(args: Args) -> Result<(), Error> {
         metrics,
         settled: reconcile::members::Settled::default(),
         simulated: simulated(&args),
-    });
-    let work = controllers.run(ctx, leadership.clone(), drain, args.concurrency);
+    };
+    let shared = Arc::new(Shared { ctx, clouds });
+    let work = controllers.run(shared, leadership.clone(), drain, args.concurrency);
     Ok(process.run(&leadership, work).await?)
 }

@@ -10,6 +10,8 @@ use crate::kind::{Kind, Workload};
 
 /// The name under which the operator writes fields, and the value of [`MANAGED_BY`].
 pub const OPERATOR: &str = opensdn_deploy::names::operator::NAME;
+/// The name under which it writes what has become of the network.
+pub const NETWORK_OPERATOR: &str = "opensdn-operator-network";
 /// The label by which the operator finds what it has made.
 pub const MANAGED_BY: &str = opensdn_deploy::names::MANAGED_BY_LABEL;
 /// The label of the kind of component, on objects and pods.
@@ -33,6 +35,13 @@ pub const RENEW: &str = opensdn_deploy::names::operator::RENEW;
 pub const CONFIRM_LOSS: &str = "opensdn.io/confirm-loss";
 /// Annotation of an object without a controller with the name of the Manager that may have it.
 pub const ADOPT: &str = "opensdn.io/adopt";
+
+/// What keeps an object until what it has in a cloud is taken away.
+pub const RELEASE_CLOUD: &str = "opensdn.io/cloud";
+/// Annotation of an object that is deleted: what it has in a cloud stays there, if that cannot be taken away.
+pub const LEAVE_BEHIND: &str = "opensdn.io/leave-behind";
+/// Annotation of a NestedCluster with what is allowed that is refused otherwise, with commas between.
+pub const ALLOW: &str = "opensdn.io/allow";
 
 /// The Secret of a namespace with the CA that the operator made.
 pub const CA_SECRET: &str = "opensdn-ca";

@@ -61,6 +61,12 @@ impl Peer {
         self.settings.get(field).and_then(Value::as_i64).unwrap_or(default)
     }
 
+    /// What its settings have there.
+    #[must_use]
+    pub fn setting(&self, field: &str) -> Option<&Value> {
+        self.settings.get(field)
+    }
+
     /// A text of its settings that is not empty.
     #[must_use]
     pub fn text(&self, field: &str) -> Option<&str> {

@@ -6,8 +6,9 @@ use serde_json::Value;
 use time::OffsetDateTime;
 
 use crate::ensemble::DATA_LOST;
+use crate::kind::Kind;
 use crate::network::is_address;
-use crate::object::{created, list, text};
+use crate::object::{controller_of, created, list, text};
 
 /// What matters of a pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,6 +17,8 @@ pub struct Pod {
     pub name: String,
     /// Where it runs.
     pub node: String,
+    /// What keeps it, by kind and name; of a ReplicaSet it is the Deployment.
+    pub keeper: Option<(Kind, String)>,
     /// Its address.
     pub address: Option<String>,
     /// Whether it is ready.
@@ -42,6 +45,7 @@ impl Pod {
         Self {
             name: pod.name_any(),
             node: text(&pod.data, "/spec/nodeName").to_owned(),
+            keeper: keeper(pod),
             address: is_address(address).then(|| address.to_owned()),
             is_ready: is_ready && pod.metadata.deletion_timestamp.is_none(),
             trouble: trouble(pod),
@@ -51,6 +55,16 @@ impl Pod {
             created: created(pod),
         }
     }
+}
+
+fn keeper(pod: &DynamicObject) -> Option<(Kind, String)> {
+    let controller = controller_of(pod)?;
+    if controller.kind == "ReplicaSet" {
+        let hash = pod.labels().get("pod-template-hash")?;
+        let deployment = controller.name.strip_suffix(hash)?.strip_suffix('-')?;
+        return Some((Kind::Deployment, deployment.to_owned()));
+    }
+    Some((Kind::named(&controller.kind)?, controller.name.clone()))
 }
 
 fn condition<'a>(pod: &'a DynamicObject, type_: &str) -> Option<&'a Value> {

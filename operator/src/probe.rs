@@ -1,7 +1,8 @@
 //! `probe`: looks at the node that it runs on and says in one JSON document what it sees, for `kubectl opensdn check
-//! --probe`. The node's files are below a folder, so that tests give it another node. Nothing is written on the node: a
-//! port is bound for a moment, everything else is read. It knows no Kubernetes and needs no rights there. Deliberately
-//! not here: whether what is seen is good (the plugin judges).
+//! --probe` and `nested verify`. The node's files are below a folder, so that tests give it another node. Nothing is
+//! written on the node: a port is bound for a moment, everything else is read. What is asked of others, and by peers, is
+//! in `services`, `names` and `listen`. It knows no Kubernetes and needs no rights there. Deliberately not here: whether
+//! what is seen is good (the plugin judges).
 
 use std::io::{self, Write};
 use std::net::IpAddr;
@@ -10,7 +11,7 @@ use std::process::ExitCode;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use clap::Args;
-use opensdn_node_probe::{FORMAT, KIND, NodeFindings, Tick, Wanted};
+use opensdn_node_probe::{FORMAT, KIND, Names, NodeFindings, Seen, Tick, Wanted};
 use opensdn_runtime::shutdown::Signals;
 use tokio::time::sleep;
 
@@ -20,8 +21,12 @@ mod firewall;
 mod host;
 mod interfaces;
 mod kernel;
+mod listen;
+mod modules;
+mod names;
 mod ports;
 mod routes;
+mod services;
 mod settings;
 mod sockets;
 mod storage;
@@ -79,7 +84,9 @@ pub(crate) async fn run(args: &ProbeArgs) -> ExitCode {
 async fn answer_and_stay(args: &ProbeArgs) -> io::Result<()> {
     // As PID 1 of a container it would otherwise not end by a signal.
     let mut signals = Signals::install()?;
-    let findings = look(&Host::below(&args.root), &args.wanted, &args.addresses);
+    let host = Host::below(&args.root);
+    let mut findings = look(&host, &args.wanted, &args.addresses);
+    ask(&host, &args.wanted, &mut findings).await;
     line(&serde_json::to_string(&findings)?)?;
     if !args.stay {
         return Ok(());
@@ -129,5 +136,18 @@ pub fn look(host: &Host, wanted: &Wanted, addresses: &[IpAddr]) -> NodeFindings 
         swaps: settings::swaps(host).into(),
         synchronised: clock::is_synchronised().into(),
         firewall: firewall::look(host).into(),
+        modules: modules::look(host, &wanted.modules),
+        names: Names::default(),
+        services: Vec::new(),
+        listens: None,
     }
+}
+
+/// What others answer, and what peers are to reach: it listens before it answers, so that they find it.
+async fn ask(host: &Host, wanted: &Wanted, findings: &mut NodeFindings) {
+    if let Some(wanted) = &wanted.listen {
+        findings.listens = Some(Seen::from(listen::start(wanted).await));
+    }
+    findings.names = names::look(host, &wanted.names).await;
+    findings.services = services::ask(&wanted.services).await;
 }

@@ -15,6 +15,7 @@ pub(crate) mod apply;
 mod authorities;
 pub mod fetch;
 pub mod members;
+pub mod nested;
 pub mod status;
 pub mod validate;
 
@@ -47,7 +48,7 @@ use crate::report::Reporter;
 use crate::template::Templates;
 use apply::ApplyError;
 use fetch::Fetched;
-use status::Outcome;
+use status::{Outcome, Status};
 use validate::{Invalid, validate};
 
 /// Certificates are looked at again when the first is due, and no later than that.
@@ -95,14 +96,14 @@ pub enum Error {
     #[error("show the service who the operator is")]
     Access(#[source] AccessError),
     #[error("{}", .0.message)]
-    NotOurs(Invalid),
+    Refused(Invalid),
 }
 
 impl From<ApplyError> for Error {
     fn from(error: ApplyError) -> Self {
         match error {
             ApplyError::Call(error) => error.into(),
-            ApplyError::NotOurs(invalid) => Self::NotOurs(invalid),
+            ApplyError::NotOurs(invalid) => Self::Refused(invalid),
         }
     }
 }
@@ -139,47 +140,60 @@ pub async fn reconcile(
     let object = ctx.reporter.newest(object);
     let instance = Instance { word: word(component.facts()), name: object.name_any() };
     let fetched = Fetched::read(&ctx.cache, object, &instance);
-    let paused = names::paused(&fetched.object, fetched.manager.as_deref());
-    let (status, made) = match validate(component, &fetched) {
+    let (status, made) = match nested::described(component, &fetched) {
         Err(invalid) => (
             status::status(&fetched, Outcome::Invalid(&invalid), &now()),
             Ok(Action::await_change()),
         ),
-        Ok(valid) if let Some(why) = &paused => (
-            status::status(&fetched, Outcome::Paused(&valid, why), &now()),
-            Ok(Action::await_change()),
-        ),
-        Ok(mut valid) => {
-            let made = make_so(ctx, component, &fetched, &mut valid).await;
-            // With what was applied just now.
-            let fetched = Fetched::read(&ctx.cache, fetched.object.clone(), &instance);
-            let status = match &made {
-                // All else is done with the CA before it.
-                Ok(_) if let Some(why) = &valid.refused_ca => {
-                    status::status(&fetched, Outcome::Failed(&valid, why), &now())
-                }
-                Ok(_) => status::status(&fetched, Outcome::Applied(&valid), &now()),
-                Err(Error::NotOurs(invalid)) => {
-                    status::status(&fetched, Outcome::Invalid(invalid), &now())
-                }
-                Err(error) => {
-                    let why = error_chain(error);
-                    status::status(&fetched, Outcome::Failed(&valid, &why), &now())
-                }
-            };
-            let made = match made {
-                // No watch tells of what is not ours.
-                Err(Error::NotOurs(_)) => Ok(Action::requeue(UNTIL_IT_IS_OURS)),
-                made => made,
-            };
-            (status, made)
-        }
+        Ok(Some(described)) => nested::pass(ctx, &fetched, &described).await,
+        Ok(None) => pass(ctx, component, &fetched, &instance).await,
     };
     let (stored, status) = (json!(status::before(&fetched)), json!(status));
     let reported = ctx.reporter.report(resource, &fetched.object, &stored, status).await;
     let action = made?;
     reported?;
     Ok(action)
+}
+
+/// Makes the component's usual pods, and says how they are.
+async fn pass(
+    ctx: &Context,
+    component: &'static dyn ComponentKind,
+    fetched: &Fetched,
+    instance: &Instance,
+) -> (Status, Result<Action, Error>) {
+    let paused = names::paused(&fetched.object, fetched.manager.as_deref());
+    let mut valid = match (validate(component, fetched), &paused) {
+        (Err(invalid), _) => {
+            let status = status::status(fetched, Outcome::Invalid(&invalid), &now());
+            return (status, Ok(Action::await_change()));
+        }
+        (Ok(valid), Some(why)) => {
+            let status = status::status(fetched, Outcome::Paused(&valid, why), &now());
+            return (status, Ok(Action::await_change()));
+        }
+        (Ok(valid), None) => valid,
+    };
+    let made = make_so(ctx, component, fetched, &mut valid).await;
+    // With what was applied just now.
+    let fetched = &Fetched::read(&ctx.cache, fetched.object.clone(), instance);
+    let why;
+    let outcome = match (&made, &valid.refused_ca) {
+        // All else is done with the CA before it.
+        (Ok(_), Some(why)) => Outcome::Failed(&valid, why),
+        (Ok(_), None) => Outcome::Applied(&valid),
+        (Err(Error::Refused(invalid)), _) => Outcome::Invalid(invalid),
+        (Err(error), _) => {
+            why = error_chain(error);
+            Outcome::Failed(&valid, &why)
+        }
+    };
+    let status = status::status(fetched, outcome, &now());
+    match made {
+        // No watch reports what is not ours.
+        Err(Error::Refused(_)) => (status, Ok(Action::requeue(UNTIL_IT_IS_OURS))),
+        made => (status, made),
+    }
 }
 
 /// Builds and applies what the component consists of.
@@ -190,6 +204,7 @@ async fn make_so(
     valid: &mut Valid,
 ) -> Result<Action, Error> {
     let namespace = fetched.object.namespace().unwrap_or_default();
+    nested::is_not_nested(ctx, component, fetched, &valid.instance).await?;
     let (authorities, refused) = authorities::obtain(ctx, fetched).await?;
     valid.refused_ca = refused.map(|error| error_chain(&Error::from(error)));
     authorities::publish(ctx, fetched, &authorities).await?;

@@ -105,14 +105,20 @@ impl Reporter {
     ) -> Result<(), CallError> {
         let event = transition(stored, &status);
         let written = self.write(resource, object, stored, status).await?;
-        let Some(event) = event.filter(|_| written) else { return Ok(()) };
+        if let Some(event) = event.filter(|_| written) {
+            self.publish(resource, object, event).await;
+        }
+        Ok(())
+    }
+
+    /// Publishes an Event about the object. One that cannot be is lost.
+    pub async fn publish(&self, resource: &ApiResource, object: &DynamicObject, event: Event) {
         let about = object.object_ref(resource);
         if let Err(error) = self.events.publish(event, &about).await {
             let (kind, namespace, name) = (&about.kind, &about.namespace, &about.name);
             let error = error_chain(&error);
             tracing::warn!(kind, namespace, name, error, "failed to publish an Event");
         }
-        Ok(())
     }
 
     /// The object is gone.

@@ -7,13 +7,15 @@ use k8s_openapi::ByteString;
 use kube::ResourceExt as _;
 use kube::api::DynamicObject;
 use opensdn_crds::component::Component;
-use opensdn_operator::build::{Intent, Secrets, Valid, build};
+use opensdn_operator::build::{Intent, Secrets, build};
 use opensdn_operator::cache::{Cache, Feed};
-use opensdn_operator::component::word;
+use opensdn_operator::component::{ComponentKind, word};
 use opensdn_operator::components::{of_kind, profiles, templates};
 use opensdn_operator::kind::{Kind, Source};
 use opensdn_operator::names::Instance;
 use opensdn_operator::reconcile::fetch::Fetched;
+use opensdn_operator::reconcile::nested::secrets::{Stored, own};
+use opensdn_operator::reconcile::nested::{self, Described};
 use opensdn_operator::reconcile::status::{Outcome, status};
 use opensdn_operator::reconcile::validate::validate;
 use opensdn_operator::template::Templates;
@@ -79,8 +81,18 @@ impl ClusterState {
     /// What its status says when it is applied, or why nothing is.
     #[allow(dead_code, reason = "each test has the part of this file that it needs")]
     pub(crate) fn status(&self, object: &Value) -> Result<Value, String> {
-        let (_, fetched, valid) = self.valid(object)?;
-        let status = status(&fetched, Outcome::Applied(&valid), "2026-11-24T00:00:00Z");
+        let now = "2026-11-24T00:00:00Z";
+        let (_, fetched, component) = self.fetched(object);
+        let nested = nested::described(component, &fetched).map_err(|invalid| invalid.message)?;
+        let status = match nested {
+            Some(nested) => {
+                nested::status::status(&fetched, &nested, nested::status::Ended::Applied, now)
+            }
+            None => {
+                let valid = validate(component, &fetched).map_err(|invalid| invalid.message)?;
+                status(&fetched, Outcome::Applied(&valid), now)
+            }
+        };
         Ok(serde_json::to_value(status).unwrap())
     }
 
@@ -91,8 +103,8 @@ impl ClusterState {
         self
     }
 
-    /// What it is built from, or why it is not.
-    fn valid(&self, object: &Value) -> Result<(DynamicObject, Fetched, Valid), String> {
+    /// The object with what is around it.
+    fn fetched(&self, object: &Value) -> (DynamicObject, Fetched, &'static dyn ComponentKind) {
         let cache = Cache::default();
         for document in self.others.iter().chain([object]) {
             let kind = document["kind"].as_str().unwrap();
@@ -109,13 +121,27 @@ impl ClusterState {
         let component = of_kind(kind).unwrap();
         let instance = Instance { word: word(component.facts()), name: object.name_any() };
         let fetched = Fetched::read(&cache, Arc::new(object.clone()), &instance);
-        let valid = validate(component, &fetched).map_err(|invalid| invalid.message)?;
-        Ok((object, fetched, valid))
+        (object, fetched, component)
+    }
+
+    /// What is applied for it in a nested cluster, with the Secrets that are around it.
+    fn nested(&self, object: &DynamicObject, nested: &Described) -> Result<Vec<Intent>, String> {
+        let secrets = self.others.iter().filter(|one| one["kind"] == "Secret");
+        let secrets = secrets.map(|one| serde_json::from_value(one.clone()).unwrap());
+        let own = own(nested, &Stored::of(secrets));
+        let built = own.and_then(|own| nested::objects::build(object, nested, &own, None));
+        let built = built.map_err(|error| opensdn_runtime::error_chain(&error))?;
+        Ok(built.settings.into_iter().chain([built.cni_agent, built.kube_manager]).collect())
     }
 
     /// What is applied for it, or why nothing is.
     pub(crate) fn intents(&self, object: &Value) -> Result<Vec<Intent>, String> {
-        let (object, _, valid) = self.valid(object)?;
+        let (object, fetched, component) = self.fetched(object);
+        let nested = nested::described(component, &fetched).map_err(|invalid| invalid.message)?;
+        if let Some(nested) = nested {
+            return self.nested(&object, &nested);
+        }
+        let valid = validate(component, &fetched).map_err(|invalid| invalid.message)?;
         let keys = valid.addresses.iter().flat_map(|address| {
             [
                 format!("client-{address}.crt"),

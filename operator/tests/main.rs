@@ -11,6 +11,7 @@
 mod built;
 mod campaign;
 mod golden;
+mod nested;
 mod pages;
 mod rendered_files;
 mod supervise;

@@ -146,6 +146,29 @@ fn page(kind: &str, objects: &[Value]) -> String {
     page
 }
 
+/// What runs in the place of its usual pods in a nested cluster, of a component that has a golden case of that.
+fn nested(page: &mut String, word: &str) {
+    let path = Path::new(GOLDEN).join(format!("{word}-nested")).join("in.yaml");
+    if !path.exists() {
+        return;
+    }
+    let around = ClusterState::read(&path);
+    let Ended::Built(objects) = around.built(&around.object) else { panic!("{word} is refused") };
+    let _ = writeln!(
+        page,
+        "\n## In a nested cluster\n\nAs it is made of `operator/tests/golden/{word}-nested`, in the place of all that is above. [How \
+         it is run](../../nested.md#kube-manager-by-the-operator).\n\n| object | name |\n| --- | --- |"
+    );
+    for object in &objects {
+        let _ =
+            writeln!(page, "| {} | `{}` |", text(object, "/kind"), text(object, "/metadata/name"));
+    }
+    for workload in objects.iter().filter(|one| one.pointer("/spec/template").is_some()) {
+        let _ = writeln!(page, "\n{}:\n", text(workload, "/kind"));
+        containers(page, &workload["spec"]["template"]["spec"]);
+    }
+}
+
 #[test]
 fn the_page_of_each_component_is_current() {
     let mut stale = Vec::new();
@@ -157,7 +180,8 @@ fn the_page_of_each_component_is_current() {
             panic!("{word} is refused")
         };
         let kind = component.facts().kind;
-        let text = page(kind, &objects);
+        let mut text = page(kind, &objects);
+        nested(&mut text, &word);
         let path = Path::new(PAGES).join(format!("{word}.md"));
         let _ = writeln!(index, "  - [{kind}](reference/components/{word}.md)");
         if std::fs::read_to_string(&path).unwrap_or_default() == text {

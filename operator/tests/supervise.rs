@@ -236,8 +236,8 @@ fn an_api_is_given_defaults_once_and_what_the_settings_say_each_time() {
         let log = provisioned(has_defaults);
         let expected = if has_defaults { "false" } else { "" };
         let lines: Vec<_> = log.lines().collect();
-        assert_eq!(lines.len(), 4, "{log}");
-        let begins = ["control ", "linklocal ", "linklocal ", "entrypoint "];
+        assert_eq!(lines.len(), 3, "{log}");
+        let begins = ["control ", "linklocal ", "entrypoint "];
         for (line, begin) in lines.iter().zip(begins) {
             assert!(
                 line.starts_with(begin) && line.ends_with(&format!("defaults={expected}")),
@@ -251,7 +251,10 @@ fn an_api_is_given_defaults_once_and_what_the_settings_say_each_time() {
             log.contains("--ipfabric_service_ip 192.0.2.77 --ipfabric_service_port 8775"),
             "{log}"
         );
-        assert!(log.contains("--linklocal_service_name time") && !log.contains("geheim"), "{log}");
+        assert!(
+            log.contains("--linklocal_service_name metadata") && !log.contains("geheim"),
+            "{log}"
+        );
     }
 }
 

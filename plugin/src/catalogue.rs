@@ -1,7 +1,7 @@
 //! Every code that the product gives, with its explanation, known without running anything: what the
 //! built-in policies say (`policies/README.md`), the rules in the schemas (`crds/RULES.md`), the
 //! checks of AdmissionPolicies, what `validate` says of texts and schemas, the checks of clusters, and
-//! those of the plans of nested clusters. Both tables are generated and checked for being current, so
+//! those of the plans of nested clusters and of what is verified of them. Both tables are generated and checked for being current, so
 //! the catalogue is what the policies and schemas are. Deliberately not here: the codes of policies
 //! that are not ours, which `policy explain` takes from the module itself.
 
@@ -10,7 +10,9 @@ use serde::Serialize;
 
 mod admission_policies;
 mod cluster_checks;
+mod nested_manifest;
 mod nested_plan;
+mod nested_verify;
 mod reasons;
 mod table;
 mod words;
@@ -71,6 +73,10 @@ pub(crate) enum Finder {
     Check,
     /// `nested plan` and `nested apply`, of a nested cluster and its cloud.
     NestedPlan,
+    /// `nested registry-secret` and `nested insecure-registry`, of what pods and nodes need to pull.
+    NestedSetup,
+    /// `nested verify`, of a nested cluster that is set up.
+    NestedVerify,
 }
 
 /// What a finding does to a request.
@@ -102,7 +108,9 @@ pub(crate) fn all() -> Vec<Explanation> {
         .chain(admission_policies::meanings())
         .chain(words::meanings())
         .chain(cluster_checks::meanings())
-        .chain(nested_plan::meanings());
+        .chain(nested_manifest::meanings())
+        .chain(nested_plan::meanings())
+        .chain(nested_verify::meanings());
     for (code, mut meaning) in sources {
         meaning.sources = match meaning.found_by {
             Finder::Policy => {
@@ -110,9 +118,12 @@ pub(crate) fn all() -> Vec<Explanation> {
                     .to_vec()
             }
             Finder::Schema => sources_of_rule(code),
-            Finder::AdmissionPolicy | Finder::Validate | Finder::Check | Finder::NestedPlan => {
-                Vec::new()
-            }
+            Finder::AdmissionPolicy
+            | Finder::Validate
+            | Finder::Check
+            | Finder::NestedPlan
+            | Finder::NestedSetup
+            | Finder::NestedVerify => Vec::new(),
         };
         match all.iter_mut().find(|known| known.code == code) {
             Some(known) => add(known, meaning),

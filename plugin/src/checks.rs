@@ -8,18 +8,19 @@ pub(crate) mod catalogue;
 mod cluster_api;
 mod cni;
 mod images;
+pub(crate) mod nested;
 mod network;
 mod nodes;
 mod owners;
 pub(crate) mod ports;
-mod probed;
+pub(crate) mod probed;
 mod probed_data_path;
 pub(crate) mod probed_node;
 mod probed_ports;
 pub(crate) mod probed_storage;
 pub(crate) mod report;
 mod rights;
-mod roles;
+pub(crate) mod roles;
 pub(crate) mod subnets;
 #[cfg(test)]
 mod tests;
@@ -37,6 +38,18 @@ pub(crate) struct Chosen {
     pub(crate) only: Vec<String>,
     /// None of these.
     pub(crate) skip: Vec<String>,
+    /// For what the cluster is.
+    pub(crate) purpose: Purpose,
+}
+
+/// For what a cluster is, by which checks are about it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// OpenSDN itself: a control plane and vrouters.
+    #[default]
+    Installation,
+    /// Workloads on virtual machines of a cloud that has OpenSDN.
+    Nested,
 }
 
 impl Chosen {
@@ -59,12 +72,16 @@ pub(crate) fn judge(world: &World, chosen: &Chosen) -> CheckReport {
         .filter(|check| chosen.only.is_empty() || chosen.has(check))
         .map(|check| Checked::of(check, judge_one(check, world, chosen)))
         .collect();
-    CheckReport { cluster: None, server: None, summary: Summary::of(&checks), checks }
+    let outcomes: Vec<report::Outcome> = checks.iter().map(|check| check.result).collect();
+    CheckReport { cluster: None, server: None, summary: Summary::of(&outcomes), checks }
 }
 
 fn judge_one(check: &Check, world: &World, chosen: &Chosen) -> report::Verdict {
     if !chosen.has(check) {
         return report::Verdict::skipped("left out by --skip");
+    }
+    if let Some(why) = catalogue::other_purpose(check, chosen.purpose) {
+        return report::Verdict::skipped(why);
     }
     match (check.judge, check.mode) {
         (Some(_), Mode::Probe) if world.probed.is_none() => {
@@ -72,7 +89,7 @@ fn judge_one(check: &Check, world: &World, chosen: &Chosen) -> report::Verdict {
         }
         (Some(judge), _) => judge(world).within(check.severity),
         (None, Mode::Upgrade) => report::Verdict::skipped("belongs to an upgrade"),
-        (None, Mode::Nested) => report::Verdict::skipped("belongs to nested mode"),
+        (None, Mode::Nested) => report::Verdict::skipped("nested verify tries it"),
         (None, _) => {
             report::Verdict::skipped("this version cannot look at it, also not with --probe")
         }

@@ -3,10 +3,15 @@
 //! opensdn-nested-cloud's.
 
 pub(crate) mod cluster;
+pub(crate) mod cni_files;
 pub(crate) mod connection;
 pub(crate) mod flags;
 pub(crate) mod plan_file;
+pub(crate) mod registry_check;
+pub(crate) mod registry_login;
+pub(crate) mod surroundings;
 pub(crate) mod text;
+pub(crate) mod verify;
 pub(crate) mod waited;
 pub(crate) mod workload_advice;
 pub(crate) mod workload_flags;

@@ -6,7 +6,7 @@ pub(crate) mod archive;
 pub(crate) mod copy;
 pub(crate) mod credentials;
 pub(crate) mod digest;
-mod error;
+pub(crate) mod error;
 pub(crate) mod http;
 pub(crate) mod layout;
 pub(crate) mod manifest;

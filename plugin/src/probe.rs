@@ -1,13 +1,18 @@
-//! Asks nodes what only they know: a namespace of its own, a DaemonSet of the operator's image in it, whose pods look and
-//! answer in their logs, and nothing afterwards. What is looked for is in `wanted`, the two objects in `objects`, what a
-//! pod that does not answer is waiting for in `waiting`, reading logs in `answer`, and the order of it all in `run`.
-//! Deliberately not here: what an answer means (`crate::checks`), and how a node is looked at (`operator`).
+//! Asks nodes, and pods on them, what only they know: a namespace of its own, a DaemonSet of the operator's image in it
+//! for each question, whose pods look and answer in their logs, and nothing afterwards. What `check` looks for is in
+//! `wanted`, by which image in `image`, the objects in `objects`, what a pod that does not answer is waiting for in
+//! `waiting`, reading logs in `answer`, and the order of it all in `run`. Deliberately not here: what an answer means
+//! (`crate::checks`, `crate::nested::verify`), and how a node is looked at (`operator`).
 
 use std::collections::BTreeMap;
 
-use opensdn_node_probe::{NodeFindings, Seen};
+use opensdn_node_probe::{NodeFindings, Seen, Wanted};
+use serde_json::Value;
+
+use crate::snapshot::{condition, text};
 
 mod answer;
+pub(crate) mod image;
 mod objects;
 mod requests;
 pub(crate) mod run;
@@ -25,3 +30,48 @@ pub(crate) struct Answer {
 
 /// By the names of nodes; else why there is none.
 pub(crate) type Answers = BTreeMap<String, Result<Answer, String>>;
+
+/// The nodes that are meant; of one that cannot answer why.
+pub(crate) type Nodes = BTreeMap<String, Option<String>>;
+
+/// A question, and the pods that are asked it.
+pub(crate) struct Asked {
+    /// Name of their DaemonSet.
+    pub(crate) name: &'static str,
+    /// On which network they are.
+    pub(crate) network: Network,
+    /// On which nodes.
+    pub(crate) nodes: Nodes,
+    /// What they look for.
+    pub(crate) wanted: Wanted,
+}
+
+/// On which network a pod is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Network {
+    /// That of its node, of which it sees files too.
+    OfNode,
+    /// That of pods, as any other.
+    OfPods,
+}
+
+impl Asked {
+    /// The same reason of every node.
+    pub(crate) fn none(&self, why: &str) -> Answers {
+        self.nodes.keys().map(|node| (node.clone(), Err(why.to_owned()))).collect()
+    }
+}
+
+/// Whether pods of ours can be on the node, as they are programs for Linux.
+pub(crate) fn is_linux(node: &Value) -> bool {
+    text(node, "/status/nodeInfo/operatingSystem") != "windows"
+}
+
+/// Why a pod on the node would not start: its kubelet is not heard of.
+pub(crate) fn silent(node: &Value) -> Option<String> {
+    let ready = condition(node, "Ready").filter(|one| text(one, "/status") == "Unknown")?;
+    Some(format!("its kubelet does not answer: {}", text(ready, "/message")))
+}
+
+#[cfg(test)]
+mod tests;

@@ -9,14 +9,15 @@ use anstream::{AutoStream, ColorChoice};
 use crate::cli::{Global, Progress};
 use crate::exit::{Exit, Failure};
 use crate::output::{Answer, DocumentFormat};
-use crate::ui::harmless::{HarmlessWriter, safe};
+use crate::ui::harmless::HarmlessWriter;
 
 mod harmless;
 mod layout;
 mod trace;
 
 pub use layout::style;
-use opensdn_validate::report::one_line;
+pub(crate) use opensdn_validate::report::one_line;
+use opensdn_validate::report::printable;
 pub use opensdn_validate::report::{Layout, wrap};
 
 /// The streams of one command.
@@ -140,7 +141,8 @@ impl Ui {
             Err(error) => {
                 self.closed = true;
                 let message = "the answer cannot be written to standard output";
-                let hint = "look at where the output goes: is the disk full?";
+                let hint = "look at where the output goes: is the disk full? What the command has done is done; only its \
+                            answer is missing";
                 Err(Failure::new(Exit::Usage, "unwritable-output", message, hint).because(&error))
             }
         }
@@ -202,7 +204,7 @@ impl Ui {
                 self.wipe();
                 let text = layout::shortened(text, self.layout.width);
                 // Progress is not missed where stderr is gone.
-                let _ = write!(self.err, "{}", safe(&text)).and_then(|()| self.err.flush());
+                let _ = write!(self.err, "{}", one_line(&text)).and_then(|()| self.err.flush());
                 self.line_open = true;
             }
             Progress::Auto | Progress::Plain => self.line(text),
@@ -219,7 +221,7 @@ impl Ui {
             return Err(Failure::new(Exit::Refused, "not-confirmed", message, "add --yes"));
         }
         self.wipe();
-        let _ = write!(self.err, "{}? [y/N] ", safe(question)).and_then(|()| self.err.flush());
+        let _ = write!(self.err, "{}? [y/N] ", one_line(question)).and_then(|()| self.err.flush());
         let mut reply = String::new();
         let read = io::stdin().lock().read_line(&mut reply);
         let yes = read.is_ok() && matches!(reply.trim(), "y" | "Y" | "yes" | "Yes");
@@ -240,8 +242,8 @@ impl Ui {
             return Err(Failure::new(Exit::Refused, "not-confirmed", message, hint));
         }
         self.wipe();
-        let _ =
-            write!(self.err, "Type {} to continue: ", safe(name)).and_then(|()| self.err.flush());
+        let _ = write!(self.err, "Type {} to continue: ", one_line(name))
+            .and_then(|()| self.err.flush());
         let mut reply = String::new();
         match io::stdin().lock().read_line(&mut reply) {
             Ok(_) if reply.trim() == name => Ok(()),
@@ -267,13 +269,18 @@ impl Ui {
     }
 
     fn tell(&mut self, style: anstyle::Style, word: &str, text: &str) {
-        self.line(&format!("{style}{word}{style:#}: {text}"));
+        self.write_line(&format!("{style}{word}{style:#}: "), text);
     }
 
     fn line(&mut self, text: &str) {
+        self.write_line("", text);
+    }
+
+    /// What is quoted of others has no style of its own: red words could pass for ours.
+    fn write_line(&mut self, label: &str, text: &str) {
         self.wipe();
         // Where stderr is gone there is nowhere to report to.
-        let _ = writeln!(self.err, "{}", safe(text));
+        let _ = writeln!(self.err, "{label}{}", printable(text));
     }
 
     fn wipe(&mut self) {

@@ -64,6 +64,7 @@ const PROGRAMS: [Program; 2] = [
             "report",
             "reconcile",
             "manager",
+            "cloud",
             "controller",
         ],
     },

@@ -58,7 +58,9 @@ pub(crate) async fn get(sandbox: &Sandbox, what: [&str; 2]) -> Value {
 fn path([kind, name]: [&str; 2]) -> String {
     let collection = match kind {
         "node" => "/api/v1/nodes".to_owned(),
-        "statefulset" => "/apis/apps/v1/namespaces/tf/statefulsets".to_owned(),
+        "statefulset" | "daemonset" | "deployment" => {
+            format!("/apis/apps/v1/namespaces/tf/{kind}s")
+        }
         "pdb" => "/apis/policy/v1/namespaces/tf/poddisruptionbudgets".to_owned(),
         kind => match kind.split_once('.') {
             Some((plural, group)) => format!("/apis/{group}/v1alpha1/namespaces/tf/{plural}"),

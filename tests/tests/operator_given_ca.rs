@@ -15,7 +15,7 @@ use crate::operator::{
 };
 
 /// Certificate and key.
-fn authority(name: &str) -> Result<(String, String), Failed> {
+pub(crate) fn authority(name: &str) -> Result<(String, String), Failed> {
     let mut params = CertificateParams::default();
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     params.distinguished_name.push(DnType::OrganizationName, "Example");
@@ -24,7 +24,7 @@ fn authority(name: &str) -> Result<(String, String), Failed> {
     Ok((params.self_signed(&key)?.pem(), key.serialize_pem()))
 }
 
-fn secret(certificate: &str, key: &str) -> Value {
+pub(crate) fn secret(certificate: &str, key: &str) -> Value {
     json!({"apiVersion": "v1", "kind": "Secret",
         "metadata": {"name": "contrail-ca-certificate", "namespace": "tf"},
         "stringData": {"ca-bundle.crt": certificate, "ca-priv-key.pem": key}})

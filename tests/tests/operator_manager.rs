@@ -18,6 +18,7 @@ use serde_json::{Value, json};
 
 use crate::deploy::rights::{Right, requests, rights};
 use crate::operator::{BUDGET, FIRST_POD, LABEL, REDIS, STATEFUL_SET, change, get};
+use crate::operator_nested::nested;
 
 /// Until a kind among all of them is ready.
 const MANY_KINDS: Duration = Duration::from_secs(600);
@@ -170,6 +171,9 @@ async fn only_what_is_granted(sandbox: &Sandbox) -> Outcome {
     eventually("two members have no budget", is_gone).await;
     let has_moved = async || first().await.as_str().is_some_and(|place| place != node);
     eventually("the pod that is left there moves", has_moved).await;
+    send(sandbox, &["create"], &nested("nested1")).await?.success();
+    let starts = async || get(sandbox, ["deployment", "nested1-kube-manager"]).await.is_object();
+    eventually("a nested one is started", starts).await;
     let (seen, forbidden) = requests(sandbox, USER)?;
     assert!(forbidden.is_empty(), "not granted: {forbidden:#?}");
     let rights = rights(sandbox, NAME, &[NAMESPACE, "tf"]).await?;
@@ -181,9 +185,13 @@ async fn only_what_is_granted(sandbox: &Sandbox) -> Outcome {
 
 /// What no request shows: an Event that is repeated within minutes is counted up; the API server asks by itself
 /// whether an owner may be named that keeps its owner from going before; a CA is written again only when it is
-/// rotated; and no program can be run in simulated pods.
+/// rotated; no program can be run in simulated pods; what is written of clouds is seen in `operator_cloud`.
 fn is_not_seen(right: &str) -> bool {
-    const NOT_SEEN: [&str; 4] = [
+    const NOT_SEEN: [&str; 8] = [
+        "patch nestedclusters of opensdn.io",
+        "patch nestedclusters/status of opensdn.io in tf",
+        "patch linklocalservices of opensdn.io",
+        "patch linklocalservices/status of opensdn.io in tf",
         "patch events of events.k8s.io in tf",
         "update secrets opensdn-ca in tf",
         "get pods/exec in tf",

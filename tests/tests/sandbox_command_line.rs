@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _};
+use std::net::TcpStream;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -283,5 +284,53 @@ fn what_cannot_be_had_is_refused_in_one_sentence() -> Outcome {
             "opensdn-sandbox: failed to start real nodes: that needs root, so run it with sudo\n";
         assert_eq!((output.status.code(), text(&output).as_str()), (Some(1), said));
     }
+    Ok(())
+}
+
+/// The arguments by which `make run` plans its nested cluster.
+fn nested_arguments(root: &Path, config_api: &str) -> Result<Vec<String>, Failed> {
+    let script = fs::read_to_string(root.join("gate/run.sh"))?;
+    let given = script.lines().find_map(|line| line.strip_prefix("nested=\"")?.strip_suffix('"'));
+    let given = given.ok_or("it has no such line")?.replace("$config_api", config_api);
+    Ok(given.split_whitespace().map(str::to_owned).collect())
+}
+
+#[test]
+fn the_nested_cluster_of_make_run_is_planned_written_and_taken_away_while_the_sandbox_is_up()
+-> Outcome {
+    let (root, folder) = (Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/..")), TempDir::new()?);
+    let dir = folder.path().join("run");
+    let up = ["up", "--config-api", "--simulated-nodes=3"];
+    let up = run(&up, &dir)?;
+    assert!(up.status.success(), "{}", text(&up));
+    let status = text(&run(&["status"], &dir)?);
+    let line = status.lines().find_map(|line| line.strip_prefix("config API"));
+    let url = line.and_then(|line| line.trim().strip_suffix(", a fake")).ok_or(status.clone())?;
+    let given = nested_arguments(root, url)?;
+    let nested = |verb: &str, more: &[&str]| {
+        let mut command = Command::new(program("kubectl-opensdn")?);
+        command.current_dir(root).env("KUBECONFIG", dir.join("kubeconfig"));
+        command.env_remove("OS_AUTH_URL").env("NO_PROXY", "127.0.0.1,localhost");
+        Ok::<_, Failed>(command.args(["nested", verb]).args(more).output()?)
+    };
+    let given: Vec<&str> = given.iter().map(String::as_str).collect();
+
+    let planned = nested("plan", &given)?;
+    assert!(planned.status.success(), "{}", text(&planned));
+    let agent = "k8s-a-vrouter";
+    assert!(text(&planned).contains(agent), "{}", text(&planned));
+    assert!(text(&planned).contains("OSDN3039"), "who reaches it: {}", text(&planned));
+    let backups = folder.path().to_string_lossy();
+    let write = [&given[..], &["--yes", "--backup-dir", &backups]].concat();
+    let written = nested("apply", &write)?;
+    assert!(written.status.success(), "{}", text(&written));
+    let again = text(&nested("plan", &given)?);
+    assert!(!again.contains("  add the link-local service"), "all is in place: {again}");
+    let removed = nested("remove", &["--config-api", url, "--yes", "--backup-dir", &backups])?;
+    assert!(text(&removed).contains(agent), "{}", text(&removed));
+
+    assert!(run(&["down"], &dir)?.status.success());
+    let address = url.strip_prefix("http://").ok_or("no address")?;
+    assert!(TcpStream::connect(address).is_err(), "the cloud ends with the sandbox");
     Ok(())
 }

@@ -3,6 +3,7 @@
 
 mod answer;
 mod error;
+mod values;
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -10,7 +11,7 @@ use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use http::{HeaderValue, Method, Request, Uri, header};
-use opensdn_http_client::{HttpClient, whole_body};
+use opensdn_http_client::{HttpClient, Incoming, whole_body};
 use serde_json::Value;
 use tokio::time::Instant;
 
@@ -35,6 +36,7 @@ pub struct ConfigApi {
     token: tokio::sync::Mutex<Option<Token>>,
     limit: Duration,
     calls: AtomicU64,
+    most_values: usize,
     /// The clock of the server at a time of ours.
     clock: Mutex<Option<(SystemTime, Instant)>>,
 }
@@ -51,6 +53,16 @@ pub(crate) struct Call<'a> {
     pub(crate) login: Login,
     /// The most of an answer.
     pub(crate) most: u64,
+    pub(crate) reading: Reading,
+}
+
+/// How an answer is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reading {
+    /// As JSON that comes to its end.
+    Whole,
+    /// As events, by the caller, as they come.
+    Events,
 }
 
 /// Whether the same may be asked twice, where it is not known whether a server has done it.
@@ -95,8 +107,15 @@ impl ConfigApi {
             token: tokio::sync::Mutex::default(),
             limit,
             calls: AtomicU64::new(0),
+            most_values: values::MOST_VALUES,
             clock: Mutex::default(),
         })
+    }
+
+    /// With another bound on the values of an answer, keys included: each takes some hundred bytes of memory.
+    #[must_use]
+    pub fn with_most_values(self, most_values: usize) -> Self {
+        Self { most_values, ..self }
     }
 
     /// How many requests were sent to its servers, repeated ones as well.
@@ -110,6 +129,29 @@ impl ConfigApi {
     pub fn server_time(&self) -> SystemTime {
         let clock = self.clock.lock().unwrap_or_else(PoisonError::into_inner);
         clock.map_or_else(SystemTime::now, |(time, at)| time + at.elapsed())
+    }
+
+    /// The limit of a call.
+    pub(crate) fn limit(&self) -> Duration {
+        self.limit
+    }
+
+    /// Asks another server first the next time.
+    pub(crate) fn prefer_another(&self) {
+        self.first.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Opens a stream of events at the first server that offers one; each is asked once.
+    pub(crate) async fn events(&self, path: &str) -> Result<Incoming, Error> {
+        let call = Call { reading: Reading::Events, ..Call::new(Method::GET, path) };
+        match self.each(&call, Instant::now() + self.limit).await? {
+            Answer::Events(body) => Ok(body),
+            Answer::Body { .. } | Answer::NotModified => Err(Error::Unreadable {
+                address: "that was asked".to_owned(),
+                what: format!("GET {path}"),
+                why: "no events".to_owned(),
+            }),
+        }
     }
 
     /// Asks until there is an answer that would be the same the next time, or the limit is over.
@@ -195,7 +237,9 @@ impl ConfigApi {
         limit: Duration,
     ) -> Result<Answer, Error> {
         let what = format!("{} {}", call.method, call.path);
-        let asked = answer::Asked { address: address.to_string(), what, most: call.most };
+        let (address_text, most, reading) = (address.to_string(), call.most, call.reading);
+        let most_values = self.most_values;
+        let asked = answer::Asked { address: address_text, what, most, most_values, reading };
         let request = call.request(address, token).map_err(|_| asked.unreadable("no request"))?;
         self.calls.fetch_add(1, Ordering::Relaxed);
         let begin = Instant::now();
@@ -207,6 +251,15 @@ impl ConfigApi {
         }
         let left = limit.saturating_sub(begin.elapsed());
         asked.answer(response, left, token).await
+    }
+}
+
+impl Reading {
+    fn media_type(self) -> &'static str {
+        match self {
+            Self::Whole => "application/json",
+            Self::Events => "text/event-stream",
+        }
     }
 }
 
@@ -223,7 +276,7 @@ impl Call<'_> {
             .uri(uri)
             // A body of another type is answered with 200 and has no effect.
             .header(header::CONTENT_TYPE, "application/json")
-            .header(header::ACCEPT, "application/json");
+            .header(header::ACCEPT, self.reading.media_type());
         if let Some(etag) = self.etag {
             request = request.header(header::IF_NONE_MATCH, HeaderValue::from_str(etag)?);
         }
@@ -256,4 +309,4 @@ fn server(text: &str) -> Result<Uri, Error> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -1,10 +1,13 @@
-//! The Config API of OpenSDN: its link-local services, fabric SNAT and what a plan of nested mode reads of the cloud,
-//! with edits that lose no row of others. Deliberately not here: which rows are wanted, and Kubernetes.
+//! The Config API of OpenSDN: its link-local services, fabric SNAT, encapsulation priorities, registered nodes and what a
+//! plan of nested mode reads of the cloud, with edits that lose no row of others. Deliberately not here: which rows are
+//! wanted, and Kubernetes.
 
 pub mod apply;
 pub mod client;
+pub mod deregistration;
 pub mod discovery;
 pub mod edit;
+pub mod encapsulation;
 pub mod fields;
 mod jitter;
 pub mod keystone;
@@ -15,6 +18,7 @@ pub mod ownership;
 pub mod pairs;
 pub mod virtual_network;
 pub mod vrouter_config;
+pub mod watch;
 
 pub use client::ConfigApi;
-pub use operations::{AaaMode, Access, Object, Version};
+pub use operations::{AaaMode, Object, Version};

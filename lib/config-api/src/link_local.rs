@@ -82,6 +82,17 @@ impl Target {
         Self { hosts: Hosts::of(addresses.into_iter().collect(), None), port }
     }
 
+    /// A port on a host: on its address, or on its name, which agents resolve. An address that is not written as one of
+    /// IPv4 is a name, as it is to the provisioner.
+    #[must_use]
+    pub fn on_host(host: &str, port: u16) -> Self {
+        let hosts = match host.parse() {
+            Ok(address) => Hosts::of([address].into(), None),
+            Err(_) => Hosts::of(BTreeSet::new(), Some(host.to_owned())),
+        };
+        Self { hosts, port }
+    }
+
     /// Whether an agent leads to the same: a name beside addresses has no effect.
     #[must_use]
     pub fn is_same(&self, other: &Self) -> bool {
@@ -94,7 +105,9 @@ impl Target {
 }
 
 impl Hosts {
-    fn of(addresses: BTreeSet<Ipv4Addr>, name: Option<String>) -> Self {
+    /// An empty name is none.
+    pub(crate) fn of(addresses: BTreeSet<Ipv4Addr>, name: Option<String>) -> Self {
+        let name = name.filter(|name| !name.is_empty());
         match (addresses.is_empty(), name) {
             (true, None) => Self::Neither,
             (true, Some(name)) => Self::Name(name),
@@ -109,6 +122,15 @@ impl Hosts {
         match self {
             Self::Addresses(addresses) | Self::Both { addresses, .. } => Some(addresses),
             Self::Name(_) | Self::Neither => None,
+        }
+    }
+
+    /// The name, where there is one.
+    #[must_use]
+    pub fn name(&self) -> Option<&str> {
+        match self {
+            Self::Name(name) | Self::Both { name, .. } => Some(name),
+            Self::Addresses(_) | Self::Neither => None,
         }
     }
 }
@@ -162,10 +184,8 @@ impl Row {
             FABRIC_IPS: addresses,
             FABRIC_PORT: target.port,
         });
-        if let (Hosts::Name(name) | Hosts::Both { name, .. }, Some(row)) =
-            (&target.hosts, row.as_object_mut())
-        {
-            row.insert(FABRIC_NAME.to_owned(), name.as_str().into());
+        if let (Some(name), Some(row)) = (target.hosts.name(), row.as_object_mut()) {
+            row.insert(FABRIC_NAME.to_owned(), name.into());
         }
         Self(row)
     }
@@ -199,8 +219,7 @@ impl Row {
     #[must_use]
     pub fn target(&self) -> Target {
         let addresses = self.fabric_ips().into_iter().filter_map(|text| text.parse().ok());
-        let name = Some(self.text(FABRIC_NAME)).filter(|name| !name.is_empty());
-        let hosts = Hosts::of(addresses.collect(), name.map(str::to_owned));
+        let hosts = Hosts::of(addresses.collect(), Some(self.text(FABRIC_NAME).to_owned()));
         Target { hosts, port: seen_port(self.fabric_port()) }
     }
 

@@ -1,5 +1,5 @@
-//! What the Config API is asked, in general: objects by name and UUID, lists, properties, collections, permissions. What
-//! the properties mean is not known here.
+//! What the Config API is asked, in general: objects by name and UUID, lists, properties, collections. What the
+//! properties mean is not known here.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use http::Method;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Map, Value, json};
 
-use crate::client::{Answer, Call, ConfigApi, Error, Login, Refusal, Repeat};
+use crate::client::{Answer, Call, ConfigApi, Error, Login, Reading, Refusal, Repeat};
 
 /// The most of an answer about one object.
 const MOST: u64 = 32 << 20;
@@ -34,6 +34,20 @@ pub enum Version {
     Outdated,
 }
 
+/// What has become of an object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Since {
+    /// Nothing.
+    Same,
+    /// It has another version.
+    Changed {
+        /// The version without quotation marks; empty where it says none.
+        last_modified: String,
+    },
+    /// It is not there.
+    Gone,
+}
+
 /// What came of an object that was to be made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Created {
@@ -52,17 +66,6 @@ pub(crate) enum Element<'a> {
     Put { field: &'a str, operation: &'a str, position: &'a str, value: Value },
     /// Removes it.
     Delete { field: &'a str, position: &'a str },
-}
-
-/// What the user may do with an object.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Access {
-    /// Read and write it.
-    Write,
-    /// Read it alone.
-    Read,
-    /// Neither.
-    None,
 }
 
 /// How the Config API decides what a user may do.
@@ -106,21 +109,6 @@ impl ConfigApi {
         })
     }
 
-    /// What the user may do with an object. Of the answer, which has the token in it, nothing else is kept.
-    ///
-    /// # Errors
-    /// It does not answer, or refuses.
-    pub async fn access(&self, uuid: &str) -> Result<Access, Error> {
-        let path = format!("/obj-perms?uuid={}", escaped(uuid));
-        let answer = self.value(&Call::new(Method::GET, &path)).await?;
-        let permissions = answer.get("permissions").and_then(Value::as_str).unwrap_or_default();
-        Ok(match (permissions.contains('R'), permissions.contains('W')) {
-            (true, true) => Access::Write,
-            (true, false) => Access::Read,
-            (false, _) => Access::None,
-        })
-    }
-
     /// The UUID of an object by its name; none if there is none.
     ///
     /// # Errors
@@ -143,7 +131,11 @@ impl ConfigApi {
         fields: &[&str],
     ) -> Result<Option<Object>, Error> {
         let path = format!("/{kind}/{}?fields={}", escaped(uuid), escaped(&fields.join(",")));
-        match present(self.call(&Call::new(Method::GET, &path)).await)? {
+        self.one(kind, &path).await
+    }
+
+    async fn one(&self, kind: &str, path: &str) -> Result<Option<Object>, Error> {
+        match present(self.call(&Call::new(Method::GET, path)).await)? {
             Some(Answer::Body { mut value, etag }) => {
                 let object = value.get_mut(kind).map(Value::take);
                 let Some(Value::Object(fields)) = object else { return Ok(None) };
@@ -158,12 +150,41 @@ impl ConfigApi {
     /// # Errors
     /// It does not answer, or refuses.
     pub async fn version(&self, kind: &str, uuid: &str, etag: &str) -> Result<Version, Error> {
-        let path = format!("/{kind}/{}?fields=id_perms", escaped(uuid));
-        let call = Call { etag: Some(etag), ..Call::new(Method::GET, &path) };
-        Ok(match present(self.call(&call).await)? {
-            Some(Answer::NotModified) => Version::Newest,
-            _ => Version::Outdated,
+        Ok(match self.since(kind, uuid, Some(etag)).await? {
+            Since::Same => Version::Newest,
+            Since::Changed { .. } | Since::Gone => Version::Outdated,
         })
+    }
+
+    /// What has become of an object since a version of it.
+    ///
+    /// # Errors
+    /// It does not answer, or refuses.
+    pub(crate) async fn since(
+        &self,
+        kind: &str,
+        uuid: &str,
+        etag: Option<&str>,
+    ) -> Result<Since, Error> {
+        let path = format!("/{kind}/{}?fields=id_perms", escaped(uuid));
+        let call = Call { etag, ..Call::new(Method::GET, &path) };
+        Ok(match present(self.call(&call).await)? {
+            Some(Answer::NotModified) => Since::Same,
+            Some(Answer::Body { value, .. }) => {
+                let object = value.get(kind).and_then(Value::as_object);
+                Since::Changed { last_modified: object.map(last_modified).unwrap_or_default() }
+            }
+            Some(Answer::Events(_)) | None => Since::Gone,
+        })
+    }
+
+    /// An object with all that it has and all that refers to it; none if there is none.
+    ///
+    /// # Errors
+    /// It does not answer, or refuses.
+    pub(crate) async fn whole(&self, kind: &str, uuid: &str) -> Result<Option<Object>, Error> {
+        let path = format!("/{kind}/{}?exclude_hrefs=1", escaped(uuid));
+        self.one(kind, &path).await
     }
 
     /// All objects of a kind with these fields; `query` narrows them down.
@@ -257,7 +278,7 @@ impl ConfigApi {
     async fn value(&self, call: &Call<'_>) -> Result<Value, Error> {
         Ok(match self.call(call).await? {
             Answer::Body { value, .. } => value,
-            Answer::NotModified => Value::Null,
+            Answer::NotModified | Answer::Events(_) => Value::Null,
         })
     }
 }
@@ -285,12 +306,19 @@ impl<'a> Call<'a> {
             repeat: Repeat::Safe,
             login: Login::WhereConfigured,
             most: MOST,
+            reading: Reading::Whole,
         }
     }
 }
 
 fn wrapped(kind: &str, value: Value) -> Value {
     Value::Object([(kind.to_owned(), value)].into_iter().collect())
+}
+
+/// The version of an object as its properties have it: that of its `Etag` without quotation marks.
+pub(crate) fn last_modified(object: &Map<String, Value>) -> String {
+    let time = object.get("id_perms").and_then(|perms| perms.get("last_modified")?.as_str());
+    time.unwrap_or_default().to_owned()
 }
 
 fn escaped(text: &str) -> String {

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::client::ConfigApi;
-use crate::link_local::{Key, Target};
+use crate::link_local::{Hosts, Key, Target};
 use crate::virtual_network::Snat;
 use crate::vrouter_config;
 
@@ -194,6 +194,9 @@ struct StoredRow {
     key: String,
     name: String,
     addresses: Vec<Ipv4Addr>,
+    /// The name of the target, where it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    host: Option<String>,
     port: u16,
     how: How,
 }
@@ -232,7 +235,8 @@ impl Record {
         let mut rows = BTreeMap::new();
         for row in stored.rows {
             let key = row.key.parse().map_err(|_| format!("key {:?}", row.key))?;
-            let target = Target::new(row.addresses, row.port);
+            let hosts = Hosts::of(row.addresses.into_iter().collect(), row.host);
+            let target = Target { hosts, port: row.port };
             rows.insert(key, Held { name: row.name, target, how: row.how });
         }
         let snat = stored.snat.into_iter().map(|(network, is_on)| (network, is_on.into()));
@@ -244,6 +248,7 @@ impl Record {
             key: key.to_string(),
             name: held.name.clone(),
             addresses: held.target.hosts.addresses().into_iter().flatten().copied().collect(),
+            host: held.target.hosts.name().map(str::to_owned),
             port: held.target.port,
             how: held.how,
         });

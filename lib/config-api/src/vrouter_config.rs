@@ -12,10 +12,11 @@ use crate::operations::{Element, Version};
 use crate::pairs;
 
 pub(crate) const KIND: &str = "global-vrouter-config";
-const NAME: [&str; 2] = ["default-global-system-config", "default-global-vrouter-config"];
+pub(crate) const NAME: [&str; 2] =
+    ["default-global-system-config", "default-global-vrouter-config"];
 const ROWS: &str = "linklocal_services";
 const POOLS: &str = "port_translation_pools";
-const ANNOTATIONS: &str = "annotations";
+pub(crate) const ANNOTATIONS: &str = "annotations";
 /// So many removals of the pools at most: the client repeats no write that may have been done.
 const ATTEMPTS: u32 = 3;
 
@@ -88,6 +89,14 @@ pub(crate) async fn read_by_id(api: &ConfigApi, uuid: String) -> Result<VrouterC
 /// Whether what was read is what is stored now.
 pub(crate) async fn version(api: &ConfigApi, read: &VrouterConfig) -> Result<Version, Error> {
     api.version(KIND, &read.uuid, &read.etag).await
+}
+
+/// Whether that version of it is still current.
+///
+/// # Errors
+/// The Config API does not answer, or refuses.
+pub async fn is_current(api: &ConfigApi, uuid: &str, version: &str) -> Result<bool, Error> {
+    Ok(api.version(KIND, uuid, version).await? == Version::Newest)
 }
 
 /// Replaces all rows.

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use http::{HeaderValue, Request, Response, Uri};
 use hyper::body::Incoming;
@@ -49,7 +49,7 @@ impl HttpClient {
         request: Request<Body>,
         limit: Duration,
     ) -> Result<Response<Incoming>, Error> {
-        let uri = request.uri().clone();
+        let (method, uri) = (request.method().clone(), request.uri().clone());
         let host = uri.authority().map(ToString::to_string).unwrap_or_default();
         let answer = async {
             match self.way(&uri) {
@@ -57,7 +57,16 @@ impl HttpClient {
                 Way::Proxied(client) => client.request(request).await,
             }
         };
-        match tokio::time::timeout(limit, answer).await {
+        let begin = Instant::now();
+        let answered = tokio::time::timeout(limit, answer).await;
+        let outcome = match &answered {
+            Ok(Ok(response)) => response.status().as_u16().to_string(),
+            Ok(Err(_)) => "no answer".to_owned(),
+            Err(_) => "no answer in time".to_owned(),
+        };
+        let milliseconds = begin.elapsed().as_millis();
+        tracing::debug!(%method, url = %shown(&uri), %outcome, milliseconds, "sent a request");
+        match answered {
             Ok(Ok(response)) => Ok(response),
             Ok(Err(source)) => Err(Error::Connect { host, source }),
             Err(_) => Err(Error::TimedOut { host, limit }),
@@ -89,6 +98,21 @@ impl HttpClient {
     }
 }
 
+/// An address for logs: of a query only the names, since values may be signatures or tokens; a login in it is left out.
+fn shown(uri: &Uri) -> String {
+    let host = uri.authority().map(|one| one.as_str()).unwrap_or_default();
+    let host = host.rsplit('@').next().unwrap_or_default();
+    let scheme = uri.scheme_str().unwrap_or_default();
+    let names = uri.query().into_iter().flat_map(|query| query.split('&'));
+    let names: Vec<String> = names
+        .map(|pair| {
+            pair.split_once('=').map_or_else(|| "...".to_owned(), |(name, _)| format!("{name}=..."))
+        })
+        .collect();
+    let query = if names.is_empty() { String::new() } else { format!("?{}", names.join("&")) };
+    format!("{scheme}://{host}{}{query}", uri.path())
+}
+
 /// The environment's proxy for the address, with its login. Servers without TLS are asked directly.
 fn proxy(uri: &Uri) -> Option<(Uri, Option<HeaderValue>)> {
     let set = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
@@ -97,4 +121,20 @@ fn proxy(uri: &Uri) -> Option<(Uri, Option<HeaderValue>)> {
         opensdn_proxy::for_server(uri, configured.filter(|_| uri.scheme_str() == Some("https")))?;
     let found = Matcher::builder().all(proxy.to_string()).build().intercept(uri)?;
     Some((found.uri().clone(), found.basic_auth().cloned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::shown;
+
+    #[test]
+    fn an_address_is_logged_without_what_may_be_secret() {
+        for (uri, expected) in [
+            ("http://a:8082/x", "http://a:8082/x"),
+            ("https://u:hunter2@a/x?detail=true&sig=hunter2", "https://a/x?detail=...&sig=..."),
+            ("https://a/x?hunter2", "https://a/x?..."),
+        ] {
+            assert_eq!(shown(&uri.parse().unwrap()), expected);
+        }
+    }
 }

@@ -3,10 +3,12 @@
 //! whom to ask and how often, redirects, logins.
 
 mod body;
+mod certificate;
 mod client;
 mod trust;
 
 pub use body::{Body, next_piece, no_body, read_whole, whole_body};
+pub use certificate::certificate_of;
 pub use client::HttpClient;
 pub use hyper::body::Incoming;
 pub use trust::Trust;
@@ -35,6 +37,14 @@ pub enum Error {
         host: String,
         /// Why.
         source: hyper_util::client::legacy::Error,
+    },
+    /// It cannot be reached, or does not speak TLS.
+    #[error("{host} shows no certificate")]
+    NoTls {
+        /// Its address and port.
+        host: String,
+        /// Why.
+        source: io::Error,
     },
     /// No answer began.
     #[error("{host} did not answer within {} s", limit.as_secs())]

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::Request;
 use rcgen::{CertifiedKey, generate_simple_self_signed};
+use rustls_pki_types::pem::PemObject as _;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
@@ -88,6 +89,26 @@ async fn only_a_certificate_of_a_ca_that_was_given_is_accepted() {
     assert_eq!(get(Trust::unverified(), &address, 10, LONG).await.unwrap(), b"ok");
     let by_number = address.replace("localhost", "127.0.0.1");
     assert_eq!(get(Trust::unverified(), &by_number, 10, LONG).await.unwrap(), b"ok");
+}
+
+#[tokio::test]
+async fn the_certificate_of_a_server_is_read_without_trusting_it() {
+    let (address, pem) = encrypted().await;
+    let port = address.trim_end_matches('/').rsplit(':').next().unwrap();
+    let server = format!("127.0.0.1:{port}").parse().unwrap();
+    let shown = certificate_of(server, LONG).await.unwrap();
+    let expected = rustls_pki_types::CertificateDer::from_pem_slice(pem.as_bytes()).unwrap();
+    assert_eq!(shown, expected.to_vec());
+    let plain = plain("HTTP/1.1 400 x\r\n\r\n").await;
+    let plain = plain.trim_start_matches("http://").trim_end_matches('/').parse().unwrap();
+    let refused = certificate_of(plain, Duration::from_millis(300)).await;
+    assert!(matches!(refused, Err(Error::NoTls { .. } | Error::TimedOut { .. })), "{refused:?}");
+}
+
+#[test]
+fn a_file_of_certificates_that_never_ends_is_refused() {
+    let wrong = Trust::of_machine().with_file("/dev/zero".as_ref()).unwrap_err();
+    assert!(wrong.to_string().contains("larger than 16 MiB"), "{wrong}");
 }
 
 #[test]

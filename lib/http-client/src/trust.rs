@@ -1,5 +1,7 @@
 //! Whose certificates are accepted. Certificates of our own, shown to servers, are not here: no server asks for them.
 
+use std::fs::File;
+use std::io::Read as _;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -10,6 +12,9 @@ use rustls_pki_types::pem::{self, PemObject as _};
 use rustls_pki_types::{CertificateDer, ServerName, UnixTime};
 
 use crate::Error;
+
+/// The most of a file with certificates, of which a machine has some hundred KiB.
+const MOST: u64 = 16 << 20;
 
 /// Whose certificates are accepted.
 #[derive(Clone, Debug)]
@@ -31,6 +36,12 @@ impl Trust {
         Self(Kind::Authorities(roots))
     }
 
+    /// No CA but those that are added.
+    #[must_use]
+    pub fn of_none() -> Self {
+        Self(Kind::Authorities(RootCertStore::empty()))
+    }
+
     /// Every certificate of every server: what is on the way can read and change everything.
     #[must_use]
     pub fn unverified() -> Self {
@@ -43,8 +54,14 @@ impl Trust {
     /// It cannot be read, or has no certificate.
     pub fn with_file(self, path: &Path) -> Result<Self, Error> {
         let from = path.display().to_string();
-        match CertificateDer::pem_file_iter(path) {
-            Ok(all) => self.with(from, all),
+        let mut bytes = Vec::new();
+        let read = File::open(path).and_then(|file| file.take(MOST + 1).read_to_end(&mut bytes));
+        match read {
+            Ok(_) if bytes.len() as u64 > MOST => {
+                let why = format!("it is larger than {} MiB", MOST >> 20);
+                Err(Error::Certificates { from, why })
+            }
+            Ok(_) => self.with_pem(&from, &bytes),
             Err(error) => Err(Error::Certificates { from, why: error.to_string() }),
         }
     }

@@ -4,14 +4,16 @@
 //!   a text: the value as the API server will get it, and where each field is.
 //! - [`Schemas`] checks them as the API server would.
 //! - Everything that is wrong is a [`Problem`], and all of it is reported, never only the first.
+//! - [`Limited`] bounds what is read of a file.
 //!
-//! Deliberately not here: opening files, printing, policies, and anything about a live cluster.
+//! Deliberately not here: which files are read, printing, policies, and anything about a live cluster.
 
 #![warn(missing_docs)]
 
 mod build;
 mod comment;
 mod document;
+mod limited;
 mod problem;
 mod read;
 mod scalar;
@@ -25,6 +27,7 @@ mod version;
 
 pub use comment::{Comment, Suppression};
 pub use document::Document;
+pub use limited::{Limited, read_limited, read_limited_text};
 pub use problem::{Problem, Severity, codes};
 pub use read::{MAX_DEPTH, MAX_DOCUMENT_BYTES, MAX_VALUES, Parsed, read};
 pub use schema::Schemas;

@@ -38,10 +38,27 @@ pub enum Error {
 }
 
 impl Error {
+    /// What the Config API or Keystone said, where one of them is the reason.
+    #[must_use]
+    pub fn of_api(&self) -> Option<&client::Error> {
+        match self {
+            Self::Api(error)
+            | Self::Read(ReadError::Api(error))
+            | Self::Lock(lock::Error::Api(error))
+            | Self::Snat(SnatError::Api(error))
+            | Self::Rows(
+                rows::Error::Api(error)
+                | rows::Error::Read(ReadError::Api(error))
+                | rows::Error::Lock(lock::Error::Api(error)),
+            ) => Some(error),
+            _ => None,
+        }
+    }
+
     /// Whether it is about who asks: Keystone gives no token, or the Config API wants another one.
     #[must_use]
     pub fn is_of_login(&self) -> bool {
-        let (Self::Api(error) | Self::Read(ReadError::Api(error))) = self else { return false };
+        let Some(error) = self.of_api() else { return false };
         let is_unauthorized = matches!(error.refusal(), Some(client::Refusal::Unauthorized { .. }));
         matches!(error, client::Error::Login(_)) || is_unauthorized
     }

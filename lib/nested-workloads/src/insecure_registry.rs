@@ -22,6 +22,17 @@ pub enum Runtime {
 }
 
 impl Runtime {
+    /// Its name for people.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Docker => "docker",
+            Self::Containerd1 => "containerd 1",
+            Self::Containerd2 => "containerd 2",
+            Self::CriO => "CRI-O",
+        }
+    }
+
     /// By `status.nodeInfo.containerRuntimeVersion`, as `containerd://1.7.27`; none where it is another.
     #[must_use]
     pub fn of(version: &str) -> Option<Self> {

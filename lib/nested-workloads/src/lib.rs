@@ -3,7 +3,7 @@
 //! or a template.
 //!
 //! - [`render`] makes [`Workloads`] of [`Inputs`].
-//! - [`lint`] finds in manifests of others what upstream's has wrong.
+//! - [`Lint`] finds in manifests of others what upstream's has wrong.
 //! - [`registry`], [`insecure_registry`] and [`hosts`] are what registries and nodes need beside them.
 //! - [`password`] says which passwords kube-manager's configuration file cannot take as they are.
 //!
@@ -30,12 +30,12 @@ pub mod registry;
 mod shape;
 mod workloads;
 
-pub use finding::{Finding, Severity};
+pub use finding::{DocumentId, Finding, Rule, Severity};
 pub use inputs::{
     ApiServer, Fabric, FloatingIpPool, HostAlias, Images, Inputs, Keystone, Plugins, Protocol,
     SecretKey, Subnets, Token,
 };
 pub use invalid::{InvalidInputs, InvalidValue};
-pub use lint::{DuplicateKey, lint};
+pub use lint::{Lint, Linted, RULES, is_workload};
 pub use names::Names;
 pub use workloads::{Object, Phase, Workloads, render};

@@ -44,6 +44,18 @@ pub fn in_configuration(password: &str) -> InFile {
     }
 }
 
+/// The same of Keystone's: upstream's client writes it into JSON as it is (tf-api-client api-lib/vnc_api/vnc_api.py,
+/// `_v3_authn_body`), where these two end or change the text.
+#[must_use]
+pub fn for_keystone(password: &str) -> InFile {
+    if password.contains(['"', '\\']) {
+        return InFile::Impossible(
+            "it has a quotation mark or a backslash, by which the request for a token is broken",
+        );
+    }
+    in_configuration(password)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -54,6 +66,16 @@ mod tests {
         assert_eq!(in_configuration("50%a%%"), InFile::Escaped("50%%a%%%%".to_owned()));
         for wrong in ["", " a", "a ", "a\nb", "a\u{0}"] {
             assert!(matches!(in_configuration(wrong), InFile::Impossible(_)), "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn a_password_of_keystone_can_have_no_quotation_mark_and_no_backslash() {
+        assert_eq!(for_keystone("s3cret$(x)'#;"), InFile::Plain);
+        assert_eq!(for_keystone("a%"), in_configuration("a%"));
+        for wrong in ["a\"b", "a\\b", "\\"] {
+            assert!(matches!(for_keystone(wrong), InFile::Impossible(_)), "{wrong:?}");
+            assert_eq!(in_configuration(wrong), InFile::Plain, "{wrong:?} of RabbitMQ");
         }
     }
 

@@ -104,8 +104,7 @@ pub fn secret(name: &str, namespace: &str, login: &Login) -> Result<Secret, Logi
     }
     let auth = BASE64_STANDARD.encode(format!("{username}:{password}"));
     let written = Written { username, password, email: email.as_deref(), auth };
-    let key = if host == DOCKER_HUB { DOCKER_HUB_KEY } else { host };
-    let file = File { auths: [(key.to_owned(), written)].into() };
+    let file = File { auths: [(key(&login.server).to_owned(), written)].into() };
     let json = serde_json::to_vec(&file).map_err(LoginError::Json)?;
     Ok(Secret {
         metadata: ObjectMeta {
@@ -117,6 +116,13 @@ pub fn secret(name: &str, namespace: &str, login: &Login) -> Result<Secret, Logi
         data: Some([(KEY.to_owned(), ByteString(json))].into()),
         ..Secret::default()
     })
+}
+
+/// The key under which the login to a registry is: its host, without the path.
+#[must_use]
+pub fn key(server: &str) -> &str {
+    let host = host(server);
+    if host == DOCKER_HUB { DOCKER_HUB_KEY } else { host }
 }
 
 /// What is wrong with the Secret of a registry, or with who refers to it.
@@ -179,6 +185,27 @@ impl Problem {
             }
             Self::NotCovered { .. } => "OSDN3062",
             Self::Namespace { .. } | Self::NotReferenced(_) => "OSDN3063",
+        }
+    }
+
+    /// What to do.
+    #[must_use]
+    pub const fn hint(&self) -> &'static str {
+        match self {
+            Self::Missing(_) => {
+                "make it: kubectl opensdn nested registry-secret NAME --registry HOST"
+            }
+            Self::Type(_) => "delete it, and make it: the type of a Secret cannot be changed",
+            Self::Key(_) | Self::Json { .. } | Self::Auth(_) => {
+                "write it again: kubectl opensdn nested registry-secret NAME --registry HOST"
+            }
+            Self::NotCovered { .. } => {
+                "add a login for the host, unless the registry is public or the nodes have logins of their own"
+            }
+            Self::Namespace { .. } => "make it in the namespace of the pods: -n NAMESPACE",
+            Self::NotReferenced(_) => {
+                "name it in imagePullSecrets of the pods (nested manifest --registry-secret) or of their account"
+            }
         }
     }
 

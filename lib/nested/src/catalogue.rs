@@ -107,6 +107,7 @@ catalogue! {
     BgpPort = "OSDN3077", Error, "port 179 never works as a link-local service";
     SubnetOfOtherCluster = "OSDN3078", Warning,
         "a subnet of the cluster overlaps one of another nested cluster";
+    PasswordUnusable = "OSDN3079", Warning, "kube-manager cannot log in by a password";
 }
 
 impl fmt::Display for Code {

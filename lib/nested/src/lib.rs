@@ -8,6 +8,7 @@
 mod allocate;
 pub mod catalogue;
 mod checks;
+pub mod drift;
 pub mod finding;
 pub mod fingerprint;
 pub mod input;
@@ -27,9 +28,10 @@ mod fixture;
 
 pub use catalogue::Code;
 pub use checks::check_table;
+pub use drift::{Drift, drift};
 pub use finding::{Finding, Severity, Subject, Unknown};
 pub use fingerprint::Fingerprint;
-pub use input::{Choices, Input, Kubernetes, Permission, Permissions};
+pub use input::{Choices, Driver, Input, Kubernetes, Permission, Permissions};
 pub use live::{Fact, Live};
 pub use plan::{Plan, plan};
 pub use pool::Pool;

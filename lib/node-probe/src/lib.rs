@@ -1,13 +1,20 @@
-//! What `kubectl opensdn check --probe` asks of a node, and what the node answers: one document each way, between the
-//! plugin and `opensdn-operator probe`, which may be of different releases. What could not be seen is said with its
-//! reason for each part, and is never left out as if all were well. Deliberately not here: how it is looked at
-//! (`operator`), and whether it is good (`plugin`).
+//! What `kubectl opensdn check --probe` and `nested verify` ask of a node, and what the node answers: one document each
+//! way, between the plugin and `opensdn-operator probe`, which may be of different releases. What could not be seen is
+//! said with its reason for each part, and is never left out as if all were well. What is asked of others than the node
+//! is in `asked`. Deliberately not here: how it is looked at (`operator`), and whether it is good (`plugin`).
 
 #![warn(missing_docs)]
+
+mod asked;
 
 use std::net::IpAddr;
 
 use serde::{Deserialize, Serialize};
+
+pub use asked::{
+    By, Listen, ModuleFinding, ModuleState, NameFinding, Names, Question, Reached, Reply,
+    ServiceFinding, WantedService,
+};
 
 /// The format of both documents. An answer of another one is not read.
 pub const FORMAT: u32 = 1;
@@ -30,6 +37,14 @@ pub struct Wanted {
     pub sysctls: Vec<String>,
     /// Name of the kernel module: `vrouter`.
     pub module: String,
+    /// Other kernel modules, which the kernel brings along.
+    pub modules: Vec<String>,
+    /// Names of hosts that are to lead to addresses; where there are any, that of the node itself is looked for too.
+    pub names: Vec<String>,
+    /// Services that are to be reached.
+    pub services: Vec<WantedService>,
+    /// What peers are to reach.
+    pub listen: Option<Listen>,
 }
 
 /// A port on the network of the node.
@@ -133,6 +148,18 @@ pub struct NodeFindings {
     pub synchronised: Seen<bool>,
     /// Firewalls that run.
     pub firewall: Seen<Firewall>,
+    /// Each of [`Wanted::modules`]; none in an answer of an older release, as of what follows.
+    #[serde(default)]
+    pub modules: Vec<ModuleFinding>,
+    /// [`Wanted::names`].
+    #[serde(default)]
+    pub names: Names,
+    /// Each of [`Wanted::services`].
+    #[serde(default)]
+    pub services: Vec<ServiceFinding>,
+    /// Whether [`Wanted::listen`] is done.
+    #[serde(default)]
+    pub listens: Option<Seen<u16>>,
 }
 
 /// The clock of a node, at the moment in which the line was written; several follow the answer.

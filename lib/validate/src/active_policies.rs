@@ -11,7 +11,7 @@ use opensdn_admission_policy::{
     CLOSED_GROUPS, Fault, Problem, Source, bind, built_in_bytes, parse,
 };
 use opensdn_crds::admission_policy::AdmissionPolicy;
-use opensdn_manifests::Source as Text;
+use opensdn_manifests::{Source as Text, read_limited};
 use opensdn_policy_host::{Binding, Finding, Limits, Mode, Policy, PolicySet, Ratcheting, Scope};
 use serde_json::{Map, Value};
 
@@ -176,9 +176,11 @@ impl Modules {
     }
 }
 
+/// The most of a file with a policy, a module or settings.
+const LARGEST: u64 = 64 << 20;
+
 /// What a policy names may be a pipe or a device, which has no end.
 fn read_file(path: &Path) -> io::Result<Vec<u8>> {
-    const LARGEST: u64 = 64 << 20;
     let metadata = fs::metadata(path)?;
     if !metadata.is_file() || metadata.len() > LARGEST {
         return Err(io::Error::other("it is no ordinary file of at most 64 MiB"));
@@ -240,7 +242,7 @@ impl Wanted {
 
     async fn add_file(&mut self, loader: Loader<'_>, path: &Path) -> Result<(), Error> {
         let name = shown(path);
-        let bytes = fs::read(path).map_err(|error| unreadable(&name, &error))?;
+        let bytes = read_limited(path, LARGEST).map_err(|error| unreadable(&name, &error))?;
         if bytes.starts_with(b"\0asm") {
             return self.add_module(loader, name, &bytes).await;
         }
@@ -286,7 +288,7 @@ impl Wanted {
 
     fn take_settings(&mut self, path: &Path) -> Result<(), Error> {
         let name = shown(path);
-        let bytes = fs::read(path).map_err(|error| unreadable(&name, &error))?;
+        let bytes = read_limited(path, LARGEST).map_err(|error| unreadable(&name, &error))?;
         let text = Text::from_bytes(name, bytes);
         for document in read_documents(&text)? {
             for (name, settings) in document.as_object().into_iter().flatten() {

@@ -3,9 +3,9 @@
 //! code, object, field and message identify a finding.
 
 use std::collections::HashSet;
-use std::fs;
 use std::path::Path;
 
+use opensdn_manifests::read_limited;
 use serde::Deserialize;
 
 use crate::error::Error;
@@ -31,6 +31,9 @@ struct Known {
     message: String,
 }
 
+/// The most of a report: more findings would have been acted on.
+const MOST: u64 = 256 << 20;
+
 /// Moves what the earlier report has to what is suppressed.
 ///
 /// # Errors
@@ -38,7 +41,7 @@ struct Known {
 pub(crate) fn apply(path: &Path, report: &mut ValidationReport) -> Result<(), Error> {
     let name = shown(path);
     let failed = |message: String, hint: &str| Error::input("unreadable-file", message, hint);
-    let bytes = fs::read(path).map_err(|error| {
+    let bytes = read_limited(path, MOST).map_err(|error| {
         let (message, hint) = explain(&name, &error);
         failed(message, &hint)
     })?;

@@ -3,15 +3,14 @@
 //! the schema's to say (`opensdn_manifests`).
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::io;
 use std::path::Path;
 
-use opensdn_manifests::{Problem, Source};
+use opensdn_manifests::{Problem, Source, read_limited_text};
 
 use crate::cluster::Cluster;
 use crate::error::Error;
-use crate::inputs::shown;
+use crate::inputs::{MOST_IN_MEMORY, shown};
 use crate::loader::Loader;
 use crate::report::{Finding, Fix, Fixed, Location, Origin};
 use crate::{Task, Validated, validate};
@@ -107,7 +106,7 @@ fn apply_to(
     replace: Replace<'_>,
 ) -> Result<Vec<Fixed>, Error> {
     // A file that has gone since, or is no text any more, is reported by the next round.
-    let Ok(mut text) = fs::read_to_string(path) else { return Ok(Vec::new()) };
+    let Ok(mut text) = read_limited_text(path, MOST_IN_MEMORY) else { return Ok(Vec::new()) };
     let mut edits: BTreeMap<usize, (&Finding, &Fix)> = BTreeMap::new();
     for (finding, fix) in fixes {
         let Some(at) = offset(&text, &finding.place) else { continue };

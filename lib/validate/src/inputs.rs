@@ -7,6 +7,8 @@ use std::io::{self, Cursor, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use opensdn_manifests::Limited;
+
 use crate::error::Error;
 use crate::kustomize::{self, Built};
 use crate::report::{Location, NotChecked, Origin};
@@ -14,7 +16,7 @@ use crate::report::{Location, NotChecked, Origin};
 /// The name of standard input for people.
 pub(crate) const STDIN: &str = "<stdin>";
 /// More than this is not taken from standard input or from kustomize, which are kept in memory.
-const MOST_IN_MEMORY: u64 = 1 << 30;
+pub(crate) const MOST_IN_MEMORY: u64 = 1 << 30;
 /// As a shell has it: `*` takes no hidden file.
 const OPTIONS: glob::MatchOptions = glob::MatchOptions {
     case_sensitive: true,
@@ -71,10 +73,19 @@ impl Input {
     /// Opens the text; each time from its beginning.
     pub(crate) fn open(&self) -> io::Result<Box<dyn Read>> {
         Ok(match &self.content {
-            Content::File(path) => Box::new(File::open(path)?),
+            Content::File(path) => opened(path)?,
             Content::Memory(bytes) => Box::new(Cursor::new(Arc::clone(bytes))),
         })
     }
+}
+
+/// A file has an end, and need not fit into memory; a device or a pipe may have none.
+fn opened(path: &Path) -> io::Result<Box<dyn Read>> {
+    let file = File::open(path)?;
+    if file.metadata()?.is_file() {
+        return Ok(Box::new(file));
+    }
+    Ok(Box::new(Limited::new(file, MOST_IN_MEMORY)))
 }
 
 /// Why a file cannot be read, with advice.

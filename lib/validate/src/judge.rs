@@ -20,6 +20,7 @@ use crate::cluster::{Cluster, ObjectName};
 use crate::error::Error;
 use crate::loader::Loader;
 use crate::located::{Located, Subject, of_problem};
+use crate::nested::NestedFindings;
 use crate::report::{Finding, Location, NotChecked, ObjectId, Severity, Step, codes};
 use crate::schemas::Schemas;
 use crate::suppress::Suppressions;
@@ -52,6 +53,7 @@ pub(crate) struct Judge<'a> {
     pub(crate) schemas: &'a Schemas,
     pub(crate) table: Arc<Table>,
     pub(crate) modules: &'a Modules,
+    pub(crate) nested: &'a NestedFindings,
     pub(crate) cluster: Option<&'a dyn Cluster>,
     /// The namespace of objects that name none.
     pub(crate) namespace: Option<&'a str>,
@@ -98,7 +100,8 @@ impl Judge<'_> {
         let answers = self.evaluate(&subject, &object, old.as_ref()).await;
         // An object that cannot be sent is reported below.
         let concerned = answers.as_ref().map_or(true, Option::is_some);
-        if !subject.is_ours() && !concerned {
+        let nested = self.nested.at(located, &subject.object);
+        if !subject.is_ours() && !concerned && nested.is_none() {
             judged.ignored = true;
             if self.strict && !self.table.wants(&subject.group, &subject.object.kind) {
                 judged.findings.push(unknown_kind(located, &subject));
@@ -108,6 +111,7 @@ impl Judge<'_> {
         for problem in self.schemas.check(located.document) {
             judged.findings.push(of_problem(located, &subject.object, problem));
         }
+        judged.findings.extend(nested.into_iter().flatten());
         match answers {
             Ok(Some(answers)) => self.take_answers(located, &subject, answers, &mut judged),
             Ok(None) => {}
@@ -346,7 +350,7 @@ impl Judge<'_> {
     }
 
     fn suppress(&self, located: Located<'_>, subject: &Subject, judged: &mut Judged) {
-        let Located { document, source, origin, file_number } = located;
+        let Located { document, source, origin, file_number, .. } = located;
         let mut suppressions = Suppressions::read(document, source, origin, file_number);
         for finding in &mut judged.findings {
             finding.suppression = suppressions.grant(&finding.code, finding.place.line);

@@ -8,6 +8,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use opensdn_manifests::read_limited_text;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
@@ -104,6 +105,9 @@ struct Walk {
     changing: Option<(PathBuf, String)>,
 }
 
+/// The most of a kustomization, which is written by hand.
+const MOST: u64 = 16 << 20;
+
 impl Walk {
     fn folder(&mut self, folder: &Path, depth: usize) -> Result<(), KustomizeError> {
         let Some(file) = file_in(folder) else {
@@ -115,7 +119,7 @@ impl Walk {
         if depth > DEEPEST || !self.open.insert(canonical.clone()) {
             return Err(KustomizeError::Cycle(file));
         }
-        let text = fs::read_to_string(&file)
+        let text = read_limited_text(&file, MOST)
             .map_err(|error| KustomizeError::Unreadable(file.clone(), error))?;
         let kustomization: Kustomization = serde_saphyr::from_str(&text).map_err(|error| {
             let text = error.to_string();

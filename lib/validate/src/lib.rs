@@ -4,6 +4,7 @@
 //! ```text
 //! names --inputs--> texts --read twice--> documents
 //!   first:  parts that lookups want   --> table
+//!           workloads of nested mode  --> what is wrong with them
 //!   second: schema, policies          --> findings, claims --> conflicts --> report
 //! ```
 //!
@@ -24,6 +25,7 @@ pub mod junit;
 mod kustomize;
 mod loader;
 mod located;
+mod nested;
 pub mod report;
 mod schemas;
 mod stored;
@@ -47,6 +49,8 @@ use inputs::{Input, Inputs};
 use judge::{Judge, ReadPaths};
 pub use loader::{Loader, ModuleError};
 use located::{Located, of_text};
+use nested::NestedFindings;
+use opensdn_nested_workloads::{DocumentId, Lint};
 use report::{Location, Step, ValidationReport};
 use schemas::Schemas;
 pub use stored::{WhatIf, WouldSay, what_if};
@@ -106,7 +110,7 @@ pub async fn validate(
     let active = active_policies::assemble(loader, &options).await?;
     let mut table = Table::of(&active.set);
     let mut modules = Modules::default();
-    first_pass(&inputs, &schemas, &mut table, &mut modules);
+    let nested = first_pass(&inputs, &schemas, &mut table, &mut modules);
     if let Some(cluster) = cluster {
         cluster::fill(&mut table, cluster).await?;
     }
@@ -117,6 +121,7 @@ pub async fn validate(
         schemas: &schemas,
         table: Arc::new(table),
         modules: &modules,
+        nested: &nested,
         cluster,
         namespace: task.namespace.as_deref(),
         strict: task.strict,
@@ -138,10 +143,21 @@ pub async fn validate(
 
 /// Reads every text once for what others will look up. What cannot be read is reported by
 /// the second.
-fn first_pass(inputs: &Inputs, schemas: &Schemas, table: &mut Table, modules: &mut Modules) {
+fn first_pass(
+    inputs: &Inputs,
+    schemas: &Schemas,
+    table: &mut Table,
+    modules: &mut Modules,
+) -> NestedFindings {
+    let mut lint = Lint::default();
     for input in &inputs.inputs {
+        let mut number = 0;
         for source in sources(input).into_iter().flatten().flatten() {
-            for document in read(&source).documents {
+            let parsed = read(&source);
+            for document in parsed.documents {
+                let id = DocumentId { text: input.number, document: number };
+                nested::offer(&mut lint, id, &document, &parsed.problems);
+                number += 1;
                 let (group, kind) = group_and_kind(&document);
                 modules.offer(&document.value);
                 if table.wants(&group, &kind) {
@@ -150,6 +166,7 @@ fn first_pass(inputs: &Inputs, schemas: &Schemas, table: &mut Table, modules: &m
             }
         }
     }
+    NestedFindings::of(&lint)
 }
 
 async fn second_pass(
@@ -165,9 +182,12 @@ async fn second_pass(
                 continue;
             }
         };
+        let mut number = 0;
         for source in sources {
             match source {
-                Ok(source) => judge_source(input, &source, judge, collector).await?,
+                Ok(source) => {
+                    number += judge_source((input, number), &source, judge, collector).await?;
+                }
                 Err(error) => collector.lose(input, &error),
             }
         }
@@ -175,12 +195,13 @@ async fn second_pass(
     Ok(())
 }
 
+/// Judges the documents of a source, whose first has this number in its text, and says how many they are.
 async fn judge_source(
-    input: &Input,
+    (input, first): (&Input, usize),
     source: &Source,
     judge: &Judge<'_>,
     collector: &mut Collector,
-) -> Result<(), Error> {
+) -> Result<usize, Error> {
     let (origin, file_number) = (input.origin, input.number);
     let parsed = read(source);
     for problem in parsed.problems {
@@ -190,11 +211,11 @@ async fn judge_source(
         };
         collector.findings.push(of_text(place, problem, Step::Syntax));
     }
-    for document in &parsed.documents {
-        let located = Located { document, source, origin, file_number };
+    for (document, number) in parsed.documents.iter().zip(first..) {
+        let located = Located { document, source, origin, file_number, number };
         collector.take(judge.judge(located).await?);
     }
-    Ok(())
+    Ok(parsed.documents.len())
 }
 
 fn sources(input: &Input) -> io::Result<Sources<BufReader<Box<dyn io::Read>>>> {

@@ -3,6 +3,7 @@
 
 use opensdn_crds::{OPENSDN_GROUP, TUNGSTEN_GROUP};
 use opensdn_manifests::{Document, Problem, Severity as Level, Source, Span};
+use opensdn_nested_workloads::DocumentId;
 use serde_json::Value;
 
 use crate::claims::Identity;
@@ -16,9 +17,16 @@ pub(crate) struct Located<'a> {
     pub(crate) source: &'a Source,
     pub(crate) origin: Origin,
     pub(crate) file_number: usize,
+    /// Its number among the documents of the file.
+    pub(crate) number: usize,
 }
 
 impl Located<'_> {
+    /// By what it is known as one of all documents.
+    pub(crate) fn id(&self) -> DocumentId {
+        DocumentId { text: self.file_number, document: self.number }
+    }
+
     /// The place of a range of bytes.
     pub(crate) fn place(&self, span: Span) -> Location {
         Location::of_span(self.origin, self.file_number, self.source, span)

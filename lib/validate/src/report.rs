@@ -86,6 +86,8 @@ pub enum Step {
     Policy,
     /// The documents as a set: something that must be unique is there twice.
     Set,
+    /// What is known to be wrong with manifests of nested mode.
+    Nested,
     /// A suppression that cannot be granted.
     Suppression,
 }

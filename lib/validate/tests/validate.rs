@@ -239,3 +239,71 @@ fn what_tf_operator_cannot_do_is_found_where_it_runs_the_cluster() {
     let theirs = Task { operator: Operator::TfOperator, ..task(root.path()) };
     assert_eq!(codes(&run(&theirs).report.findings), ["OSDN1510"]);
 }
+
+const STOCK: &str =
+    include_str!("../../nested-workloads/tests/foreign/contrail-nested-kubernetes.yaml");
+
+/// The lines of a code in a report.
+fn lines(report: &ValidationReport, code: &str) -> Vec<usize> {
+    let of_code = report.findings.iter().filter(|one| one.code == code);
+    of_code.filter_map(|one| one.place.line).collect()
+}
+
+/// The line, from 1, with this text.
+fn line_of(text: &str) -> usize {
+    STOCK.lines().position(|line| line.trim() == text).unwrap() + 1
+}
+
+#[test]
+fn upstreams_manifest_of_nested_mode_has_each_of_its_defects_at_its_line() {
+    let report = report(&[("nested.yaml", STOCK)]);
+    for code in 3041..=3053 {
+        assert!(!lines(&report, &format!("OSDN{code}")).is_empty(), "OSDN{code}: {report:#?}");
+    }
+    let second =
+        STOCK.lines().enumerate().filter(|(_, line)| *line == "spec:").nth(1).unwrap().0 + 1;
+    assert_eq!(lines(&report, "OSDN3041"), [second]);
+    assert_eq!(
+        lines(&report, "OSDN3046"),
+        [line_of("KEYSTONE_AUTH_ADMIN_PASSWORD: \"c0ntrail123\"")]
+    );
+    assert_eq!(lines(&report, "OSDN3042").len(), 1);
+    let of_kind = |kind: &str| report.findings.iter().find(|one| one.code == kind).unwrap();
+    assert_eq!(of_kind("OSDN3041").severity, Severity::Error);
+    assert_eq!(of_kind("OSDN3043").severity, Severity::Warning);
+    assert_eq!(of_kind("OSDN3047").object.as_ref().unwrap().kind, "ClusterRole");
+    // Two ConfigMaps, two DaemonSets, role, binding and token; an account says nothing.
+    assert_eq!((report.summary.objects, report.summary.ignored), (7, 1));
+    let mut text = serde_json::to_vec(&report).unwrap();
+    write_human(&report, Layout { width: 80, unicode: false }, &mut text).unwrap();
+    let text = String::from_utf8(text).unwrap();
+    assert!(!text.contains("c0ntrail123"), "a password is in no report: {text}");
+}
+
+#[test]
+fn a_manifest_of_nested_mode_may_be_in_several_files_and_a_defect_be_accepted() {
+    let parts: Vec<&str> = STOCK.split("\n---\n").collect();
+    let named: Vec<(String, String)> = parts
+        .iter()
+        .enumerate()
+        .map(|(number, part)| (format!("{number}.yaml"), (*part).to_owned()))
+        .collect();
+    let files: Vec<(&str, &str)> =
+        named.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
+    let report = self::report(&files);
+    for code in 3041..=3053 {
+        assert!(!lines(&report, &format!("OSDN{code}")).is_empty(), "OSDN{code}");
+    }
+    let accepted = STOCK.replace("rules:\n", "# opensdn-ignore: OSDN3047 a lab\nrules:\n");
+    let report = self::report(&[("nested.yaml", &accepted)]);
+    assert_eq!(lines(&report, "OSDN3047"), [0; 0]);
+    assert_eq!(codes(&report.suppressed), ["OSDN3047"]);
+}
+
+#[test]
+fn what_is_not_of_nested_mode_is_ignored_as_before() {
+    let other = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {password: x}\n---\n\
+                 apiVersion: apps/v1\nkind: DaemonSet\nmetadata: {name: calico-node}\nspec: {}\n";
+    let report = report(&[("other.yaml", other)]);
+    assert_eq!((codes(&report.findings), report.summary.ignored), (Vec::new(), 2));
+}

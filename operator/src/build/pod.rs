@@ -6,6 +6,8 @@ use k8s_openapi::api::core::v1::{
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement};
 
+use opensdn_crds::pod::PodConfiguration;
+
 use super::Valid;
 use super::{container, volumes};
 use crate::component::Container as Described;
@@ -53,7 +55,7 @@ pub(super) fn build(valid: &Valid) -> PodSpec {
         share_process_namespace: valid.description.shares_processes.then_some(true),
         service_account_name: Some(valid.instance.service_account()),
         termination_grace_period_seconds: valid.description.grace.map(i64::from),
-        tolerations: Some(tolerations(valid)),
+        tolerations: Some(tolerations(common)),
         volumes: Some(volumes::build(valid)),
         ..PodSpec::default()
     }
@@ -102,13 +104,13 @@ fn one_on_a_node(valid: &Valid) -> PodAntiAffinity {
 }
 
 /// Those that are given; else everything, as the network must be there before a node is ready.
-fn tolerations(valid: &Valid) -> Vec<Toleration> {
+pub(crate) fn tolerations(common: &PodConfiguration) -> Vec<Toleration> {
     let everything = |effect: &str| Toleration {
         effect: Some(effect.to_owned()),
         operator: Some("Exists".to_owned()),
         ..Toleration::default()
     };
-    let given = valid.common.tolerations.as_ref().filter(|given| !given.is_empty());
+    let given = common.tolerations.as_ref().filter(|given| !given.is_empty());
     let Some(given) = given else {
         return vec![everything("NoSchedule"), everything("NoExecute")];
     };

@@ -223,6 +223,7 @@ mod tests {
         Pod {
             name,
             node,
+            keeper: None,
             address: None,
             is_ready: true,
             trouble: None,

@@ -69,8 +69,8 @@ fn values(
     ports: &Ports,
     aaa_mode: &str,
 ) -> Value {
-    let services = settings.linklocal_services.iter().flatten();
-    let services = settings.linklocal_service_config.iter().chain(services);
+    // Those of the list the operator writes itself (shared/config_api.rs), so that none of others is lost.
+    let services = settings.linklocal_service_config.iter();
     let uwsgi_plugins = match given.release {
         Release::UpToR21 => "python, gevent",
         _ => "python36, python36_gevent",

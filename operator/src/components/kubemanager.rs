@@ -2,6 +2,7 @@
 //! chooses; only that has introspect.
 
 mod cluster;
+mod nested;
 
 use opensdn_crds::component::{self, Component};
 use opensdn_crds::kubemanager::KubemanagerConfiguration;
@@ -11,7 +12,7 @@ use self::cluster::{api_servers, known, token_file};
 use super::shared::around::{around, credentials, passwords};
 use super::shared::{logs, port};
 use crate::component::{
-    Check, ComponentKind, Container, Description, File, Given, SettingsError, Template,
+    Check, ComponentKind, Container, Description, File, Given, Nested, SettingsError, Template,
 };
 
 /// The kind Kubemanager.
@@ -87,6 +88,14 @@ impl ComponentKind for Kubemanager {
             depends_on_release: true,
             ..Description::default()
         })
+    }
+
+    fn takes_nested(&self) -> bool {
+        true
+    }
+
+    fn nested(&self, given: &Given<'_>) -> Result<Option<Nested>, SettingsError> {
+        nested::nested(given)
     }
 }
 

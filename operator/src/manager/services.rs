@@ -6,6 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use opensdn_crds::component::{COMPONENTS, Component};
 use serde_json::{Map, Value, json};
 
+use crate::component::ComponentKind;
+use crate::components;
 use crate::names::CA_SECRET;
 
 /// A service that shall run.
@@ -64,7 +66,11 @@ pub fn services(spec: &Value) -> (Vec<Service>, Vec<Unnamed>) {
                 facts,
                 name: name.to_owned(),
                 labels: labels(item),
-                spec: merged(item.get("spec").unwrap_or(&Value::Null), common),
+                spec: with_nested(
+                    facts,
+                    merged(item.get("spec").unwrap_or(&Value::Null), common),
+                    spec.get("nested"),
+                ),
             });
         }
     }
@@ -137,6 +143,21 @@ fn merged(own: &Value, managers: &Value) -> Value {
     Value::Object(spec)
 }
 
+/// With what the Manager says of the cloud that the cluster is nested in, where the service has nothing of its own.
+fn with_nested(facts: &Component, mut spec: Value, managers: Option<&Value>) -> Value {
+    let takes = components::of_kind(facts.kind).is_some_and(ComponentKind::takes_nested);
+    let managers = managers.filter(|managers| takes && !managers.is_null());
+    if let (Some(managers), Some(settings)) =
+        (managers, spec.get_mut("serviceConfiguration").and_then(Value::as_object_mut))
+    {
+        let own = settings.entry("nested").or_insert(Value::Null);
+        if own.is_null() {
+            own.clone_from(managers);
+        }
+    }
+    spec
+}
+
 fn is_empty(value: &Value) -> bool {
     match value {
         Value::Null => true,
@@ -205,6 +226,26 @@ mod tests {
         assert_eq!(services[0].spec, expected);
         assert_eq!(services[1].labels["tf_cluster"], "cluster1");
         assert_eq!(services[1].spec["serviceConfiguration"], json!({}));
+    }
+
+    #[test]
+    fn what_the_manager_says_of_a_nested_cluster_reaches_who_takes_it_unless_it_has_its_own() {
+        let item = |settings: Value| json!({"metadata": {"name": "a"}, "spec": {"serviceConfiguration": settings}});
+        let nested = |services: Value, managers: Value| {
+            let spec = json!({ "services": services, "nested": managers });
+            let of = |service: &Service| service.spec["serviceConfiguration"]["nested"].clone();
+            services_of(&spec).iter().map(of).collect::<Vec<_>>()
+        };
+        let [managers, own] = ["of-manager", "own"].map(|name| json!({ "clusterName": name }));
+        let both = json!({"kubemanager": item(json!({})), "webui": item(json!({}))});
+        assert_eq!(nested(both.clone(), managers.clone()), [managers.clone(), Value::Null]);
+        assert_eq!(nested(both, Value::Null), [Value::Null, Value::Null]);
+        let given = json!({"kubemanager": item(json!({ "nested": own }))});
+        assert_eq!(nested(given, managers), [own]);
+    }
+
+    fn services_of(spec: &Value) -> Vec<Service> {
+        services(spec).0
     }
 
     #[test]

@@ -32,6 +32,8 @@ pub struct Fetched {
     pub nodes: Vec<Node>,
     /// The pods of the component, by name.
     pub pods: Vec<Pod>,
+    /// All with its labels, also of what is not there any more.
+    pub labelled: Vec<Pod>,
     /// What the operator has made for the object, by kind and name.
     pub owned: BTreeMap<(Kind, String), Arc<DynamicObject>>,
     /// The components around it.
@@ -72,16 +74,17 @@ impl Fetched {
             .filter(|((kind, _), _)| [Kind::StatefulSet, Kind::DaemonSet].contains(kind))
             .filter_map(|(_, keeper): (_, &Arc<DynamicObject>)| keeper.metadata.uid.clone())
             .collect();
-        let pods = cache.list(Kind::Pod, &namespace);
-        let mine = |pod: &&Arc<DynamicObject>| {
+        let mut all = cache.list(Kind::Pod, &namespace);
+        all.retain(|pod| {
             let label = |key: &str| pod.labels().get(key);
-            // Labels anybody can set.
-            let is_kept = controller_of(pod).is_some_and(|keeper| keepers.contains(&keeper.uid));
-            is_kept
-                && label(TYPE) == Some(&instance.word)
-                && label(&instance.word) == Some(&instance.name)
+            label(TYPE) == Some(&instance.word) && label(&instance.word) == Some(&instance.name)
+        });
+        // Labels anybody can set.
+        let is_kept = |pod: &&Arc<DynamicObject>| {
+            controller_of(pod).is_some_and(|keeper| keepers.contains(&keeper.uid))
         };
-        let pods = pods.iter().filter(mine).map(|pod| Pod::of(pod)).collect();
+        let pods = all.iter().filter(is_kept).map(|pod| Pod::of(pod)).collect();
+        let labelled = all.iter().map(|pod| Pod::of(pod)).collect();
         let trust = cache.get(Kind::ConfigMap, &namespace, crate::names::TRUST);
         let manager = controller_of(&object).filter(|owner| owner.kind == Kind::Manager.name());
         let manager = manager.and_then(|owner| cache.get(Kind::Manager, &namespace, &owner.name));
@@ -93,7 +96,19 @@ impl Fetched {
         let holder = secret.as_deref().and_then(controller_of).filter(is_other);
         let holder = holder.map(|owner| format!("{} {}", owner.kind, owner.name));
         let cluster = Cluster::read(cache);
-        Self { object, nodes, pods, owned, peers, cluster, profiles, manager, holder, trust }
+        Self {
+            object,
+            nodes,
+            pods,
+            labelled,
+            owned,
+            peers,
+            cluster,
+            profiles,
+            manager,
+            holder,
+            trust,
+        }
     }
 
     /// The object's name.

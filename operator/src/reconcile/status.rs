@@ -210,7 +210,11 @@ fn is_active_on_controllers(fetched: &Fetched, valid: &Valid) -> bool {
     controllers.peek().is_some() && controllers.all(is_ready)
 }
 
-fn finish(status: Status, conditions: Conditions<'_>, generation: Option<i64>) -> Status {
+pub(super) fn finish(
+    status: Status,
+    conditions: Conditions<'_>,
+    generation: Option<i64>,
+) -> Status {
     let conditions = Some(conditions.into_vec());
     let common = CommonStatus { conditions, observed_generation: generation, ..status.common };
     Status { common, ..status }

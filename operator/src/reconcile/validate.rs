@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::fetch::Fetched;
-use super::status;
+use super::{nested, status};
 use crate::build::{Image, Members, Valid};
 use crate::component::{ComponentKind, Description, Given as About, SettingsError, word};
 use crate::ensemble::record::Record;
@@ -35,6 +35,26 @@ struct Spec {
     service_configuration: Value,
 }
 
+/// The two parts of the spec of an object.
+pub(super) struct Settings {
+    /// `commonConfiguration`.
+    pub(super) common: PodConfiguration,
+    /// `serviceConfiguration`.
+    pub(super) own: Value,
+}
+
+impl Settings {
+    /// # Errors
+    /// They cannot be read.
+    pub(super) fn of(fetched: &Fetched) -> Result<Self, Invalid> {
+        let spec = fetched.object.data.get("spec").cloned().unwrap_or_default();
+        let spec: Option<Spec> = serde_json::from_value(spec).map_err(unreadable)?;
+        let Spec { common_configuration, service_configuration } = spec.unwrap_or_default();
+        let common = common_configuration.unwrap_or_default();
+        Ok(Self { common, own: or_empty(service_configuration) })
+    }
+}
+
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct Containers {
@@ -46,20 +66,12 @@ struct Containers {
 /// # Errors
 /// All that is wrong with it, in one text.
 pub fn validate(component: &dyn ComponentKind, fetched: &Fetched) -> Result<Valid, Invalid> {
-    let unreadable = |error: serde_json::Error| Invalid {
-        reason: "UnreadableSpec",
-        message: format!("failed to read spec: {error}; compare it with kubectl explain"),
-    };
     let facts = component.facts();
-    let spec = fetched.object.data.get("spec").cloned().unwrap_or_default();
-    let spec: Option<Spec> = serde_json::from_value(spec).map_err(unreadable)?;
-    let Spec { common_configuration, service_configuration } = spec.unwrap_or_default();
-    let settings = or_empty(service_configuration);
+    let Settings { common, own: settings } = Settings::of(fetched)?;
     needs(facts, fetched)?;
     check_texts(&fetched.object.data)?;
     let given: Containers = serde_json::from_value(settings.clone()).map_err(unreadable)?;
     let given = given.containers.unwrap_or_default();
-    let common = common_configuration.unwrap_or_default();
     let known = release(fetched, &given);
     let workload = component.workload();
     let nodes = nodes_of(&fetched.nodes, common.node_selector.as_ref(), workload);
@@ -73,10 +85,7 @@ pub fn validate(component: &dyn ComponentKind, fetched: &Fetched) -> Result<Vali
         release: known.release,
         profiles: &profiles,
     };
-    let description = component.describe(&about).map_err(|error| match error {
-        SettingsError::Unreadable(error) => unreadable(error),
-        SettingsError::Unfit { reason, message } => Invalid { reason, message },
-    })?;
+    let description = component.describe(&about)?;
     check_credentials(&description)?;
     let images = images(&description, &given)?;
     let doubt = known.doubt.filter(|_| description.depends_on_release);
@@ -84,6 +93,7 @@ pub fn validate(component: &dyn ComponentKind, fetched: &Fetched) -> Result<Vali
     check_name(facts, fetched, &name)?;
     let addresses = fetched.addresses(&nodes);
     let instance = Instance { word: word(facts), name };
+    nested::workloads_are_gone(fetched, &instance)?;
     let stopped = names::stopped(&fetched.object, fetched.manager.as_deref());
     let waits_for = waits_for(component, fetched, &instance, &description);
     let members =
@@ -104,6 +114,22 @@ pub fn validate(component: &dyn ComponentKind, fetched: &Fetched) -> Result<Vali
         doubt,
         refused_ca: None,
     })
+}
+
+fn unreadable(error: serde_json::Error) -> Invalid {
+    Invalid {
+        reason: "UnreadableSpec",
+        message: format!("failed to read spec: {error}; compare it with kubectl explain"),
+    }
+}
+
+impl From<SettingsError> for Invalid {
+    fn from(error: SettingsError) -> Self {
+        match error {
+            SettingsError::Unreadable(error) => unreadable(error),
+            SettingsError::Unfit { reason, message } => Self { reason, message },
+        }
+    }
 }
 
 /// No settings are settings that say nothing.
@@ -188,17 +214,20 @@ fn check_texts(spec: &serde_json::Value) -> Result<(), Invalid> {
 
 /// Whoever may write an object would have its pods, whose images he chooses, read what signs all certificates.
 fn check_credentials(description: &Description) -> Result<(), Invalid> {
-    let is_ours =
-        |secret: &str| secret == names::CA_SECRET || secret.ends_with(names::CERTIFICATES);
-    let wrong = description.credentials.iter().find(|one| is_ours(&one.secret));
-    wrong.map_or(Ok(()), |one| {
-        Err(Invalid {
-            reason: "SecretNotAllowed",
-            message: format!(
-                "the spec names the Secret {}, which is the operator's own: name one with the credentials of {}",
-                one.secret, one.folder
-            ),
-        })
+    let mut all = description.credentials.iter();
+    all.try_for_each(|one| check_secret(&one.secret, one.folder))
+}
+
+/// Of what it is to have the credentials is in the message.
+pub(super) fn check_secret(secret: &str, of: &str) -> Result<(), Invalid> {
+    if secret != names::CA_SECRET && !secret.ends_with(names::CERTIFICATES) {
+        return Ok(());
+    }
+    Err(Invalid {
+        reason: "SecretNotAllowed",
+        message: format!(
+            "the spec names the Secret {secret}, which is the operator's own: name one with the credentials of {of}"
+        ),
     })
 }
 
@@ -269,6 +298,9 @@ fn waits_for(
 ) -> Option<String> {
     if fetched.owned.contains_key(&instance.keeper(component.workload())) {
         return None;
+    }
+    if let Some(why) = nested::pods_end(fetched, instance) {
+        return Some(why);
     }
     let peer = fetched.peers.first_not_active(component.facts());
     let peer = peer.map(|peer| format!("waits for {}: {}", peer.title(), peer.state));

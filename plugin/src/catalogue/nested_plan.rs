@@ -6,7 +6,7 @@ use opensdn_nested::Code;
 use super::{Finder, Meaning, Severity};
 
 /// Code, what happens otherwise, what to do.
-const FINDINGS: [(Code, &str, &str); 45] = [
+const FINDINGS: [(Code, &str, &str); 46] = [
     (
         Code::AddressUnusable,
         "Vrouter agents take a service address that they cannot read for 0.0.0.0, and no virtual machine \
@@ -305,6 +305,14 @@ const FINDINGS: [(Code, &str, &str); 45] = [
          that of a pod in either cluster, and one of the two is not reached.",
         "choose other networks (--pod-subnets, --service-subnets, --fabric-subnets) if pods of both clusters \
          are ever to reach each other",
+    ),
+    (
+        Code::PasswordUnusable,
+        "kube-manager reads a password from a line of a file, without blanks at its ends, and writes that of Keystone \
+         into JSON as it is: a line break, and in Keystone's password a quotation mark or a backslash, keep it from \
+         getting a token. It ends at each start.",
+        "change the password in the service and in the Secret; give the Secret to nested plan by --keystone-secret or \
+         --rabbitmq-secret, and it is looked at",
     ),
 ];
 

@@ -122,6 +122,21 @@ fn every_code_of_a_nested_plan_is_explained_once_and_as_bad_as_it_is() {
 }
 
 #[test]
+fn every_code_of_a_verification_is_explained_and_those_of_a_plan_keep_their_meaning() {
+    use crate::nested::verify::code::Code;
+    let codes: Vec<&str> = Code::ALL.iter().map(|code| code.as_str()).collect();
+    assert!(codes.is_sorted_by(|one, next| one < next), "{codes:?}");
+    let of_plans: BTreeSet<&str> =
+        opensdn_nested::Code::ALL.iter().map(|one| one.as_str()).collect();
+    assert!(codes.iter().all(|code| !of_plans.contains(code)), "{codes:?}");
+    let all = all();
+    for (code, meaning) in nested_verify::meanings() {
+        let known = all.iter().find(|one| one.code == code).unwrap();
+        assert!(known.meanings.contains(&meaning), "{code}");
+    }
+}
+
+#[test]
 fn a_remedy_of_a_nested_plan_names_flags_that_nested_apply_has() {
     let command = crate::command();
     let nested = command.find_subcommand("nested").unwrap();

@@ -9,6 +9,7 @@ use opensdn_deploy::names;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
+use super::nested::Nested;
 use super::rights::{self, Right};
 use super::world::{Registries, World};
 use crate::exit::Failure;
@@ -35,6 +36,21 @@ pub(crate) async fn world(asker: &Asker, server: &str) -> Result<World, Failure>
     Box::pin(objects(asker, &mut world)).await;
     Box::pin(reviews(asker, &mut world)).await;
     Ok(world)
+}
+
+/// Reads what only the checks of nested mode need.
+pub(crate) async fn nested(asker: &Asker) -> Nested {
+    const MAPS: &str = "/api/v1/namespaces/kube-system/configmaps";
+    let paths = ["opensdn-kubernetes-cni-agent-env", "env", "kube-proxy"];
+    let [ours, upstream, kube_proxy] = paths.map(|name| format!("{MAPS}/{name}"));
+    let (definitions, ours, upstream, kube_proxy) = tokio::join!(
+        asker.list("/apis/apiextensions.k8s.io/v1/customresourcedefinitions"),
+        asker.get(&ours),
+        asker.get(&upstream),
+        asker.get(&kube_proxy),
+    );
+    let environment = if ours == Read::Absent { upstream } else { ours };
+    Nested { definitions, environment, kube_proxy: within(kube_proxy, "config.conf") }
 }
 
 async fn lists(asker: &Asker, world: &mut World) {

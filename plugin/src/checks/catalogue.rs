@@ -6,8 +6,8 @@ use serde::Serialize;
 use super::report::{CheckCatalogue, Listed, Verdict};
 use super::world::World;
 use super::{
-    cluster_api, cni, images, network, nodes, owners, ports, probed_data_path, probed_node,
-    probed_ports, probed_storage, rights, roles, subnets,
+    Purpose, cluster_api, cni, images, nested, network, nodes, owners, ports, probed_data_path,
+    probed_node, probed_ports, probed_storage, rights, roles, subnets,
 };
 
 /// A check.
@@ -135,6 +135,21 @@ impl Mode {
 /// The check of that id.
 pub(crate) fn of_id(id: &str) -> Option<&'static Check> {
     CHECKS.iter().find(|check| check.id.eq_ignore_ascii_case(id))
+}
+
+/// Those that are about any cluster, beside the ones that are about nested clusters alone.
+const OF_ANY: [&str; 7] = ["K001", "K002", "N102", "N105", "S501", "S502", "T601"];
+
+/// Why the check is not about such a cluster, if it is not.
+pub(super) fn other_purpose(check: &Check, purpose: Purpose) -> Option<&'static str> {
+    let is_nested = check.category == Category::Nested;
+    match purpose {
+        Purpose::Installation if is_nested => Some("belongs to nested mode: check --nested"),
+        Purpose::Nested if !is_nested && !OF_ANY.contains(&check.id) => {
+            Some("about clusters with a control plane or vrouters of their own")
+        }
+        Purpose::Installation | Purpose::Nested => None,
+    }
 }
 
 /// What `--list` shows.
@@ -498,5 +513,67 @@ pub(crate) static CHECKS: &[Check] = &[
         "The plugin in a virtual machine asks the agent of its host by a link-local address.",
         "nc -zv VIP 9091",
         None,
+    ),
+    check(
+        "Q101",
+        (Category::Nested, Probe, Fatal),
+        "names of nodes resolve on the nodes [OSDN3060]",
+        "kube-manager resolves the name of its own node when it starts, and ends if that leads nowhere. Nothing needs the \
+         names of other nodes: of these it is a warning.",
+        "getent hosts $(hostname); lines for /etc/hosts: kubectl opensdn nested hosts",
+        Some(nested::names),
+    ),
+    check(
+        "Q102",
+        (Category::Nested, Probe, Fatal),
+        "the kernels of nodes have macvlan and 8021q [OSDN3068]",
+        "The plugin makes an interface of a VLAN and one of macvlan for each pod. The kernel loads their modules when they \
+         are needed; kernels that are cut down for clouds do not always have them.",
+        "apt-get install linux-modules-extra-$(uname -r), or dnf install kernel-modules-extra",
+        Some(nested::modules),
+    ),
+    check(
+        "Q103",
+        (Category::Nested, Probe, Fatal),
+        "no other CNI configuration is taken before 10-contrail.conf [OSDN3067]",
+        "The container runtime takes the first by name: 10-calico.conflist sorts before it, 10-flannel.conflist after. \
+         Multus, which calls the plugin itself, may be before it.",
+        "ls /etc/cni/net.d",
+        Some(nested::other_cni),
+    ),
+    check(
+        "Q104",
+        (Category::Nested, Probe, Fatal),
+        "the MTU of pods is not above that of the nodes' interface [OSDN3069]",
+        "Linux refuses an interface of a VLAN whose MTU is above that of its parent: no pod gets a network, and the log \
+         shows another error.",
+        "ip link show",
+        Some(nested::mtu),
+    ),
+    check(
+        "Q105",
+        (Category::Nested, Api, Warning),
+        "no CustomResourceDefinition has the name of a kind that kube-manager watches",
+        "kube-manager looks for kinds by name alone and takes the last definition of the API server's: \
+         NetworkPolicy of crd.projectcalico.org, which Calico leaves behind, comes after Kubernetes' own.",
+        "kubectl get crd",
+        Some(nested::hijacked),
+    ),
+    check(
+        "Q106",
+        (Category::Nested, Api, Warning),
+        "the security group of the nodes lets in the networks of pods and Services [OSDN3070]",
+        "Packets of pods leave and reach the nodes' interfaces under their own addresses. Neither this group nor any policy \
+         narrows what virtual machines reach by link-local services.",
+        "openstack security group rule list",
+        Some(nested::security_groups),
+    ),
+    check(
+        "Q107",
+        (Category::Nested, Api, Warning),
+        "kube-proxy knows the network of pods [OSDN3071]",
+        "Connections to NodePorts are masqueraded by what kube-proxy takes for the network of pods.",
+        "kubectl -n kube-system edit configmap kube-proxy",
+        Some(nested::node_ports),
     ),
 ];

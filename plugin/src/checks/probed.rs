@@ -12,7 +12,7 @@ use crate::snapshot::name;
 const SHOWN: usize = 5;
 
 /// What is said of one node.
-pub(super) type Said = (Outcome, String);
+pub(crate) type Said = (Outcome, String);
 
 /// What something has to say of a node, where it could not be seen.
 pub(super) fn unseen<T>(what: &str, seen: &Seen<T>) -> Option<Said> {
@@ -56,7 +56,7 @@ pub(super) fn each(
 }
 
 /// One verdict of many nodes: `11/12 nodes …; w4: …`.
-pub(super) fn rolled(results: Vec<NodeResult>, good: &str) -> Verdict {
+pub(crate) fn rolled(results: Vec<NodeResult>, good: &str) -> Verdict {
     if results.is_empty() {
         return Verdict::uncertain("no node was looked at");
     }

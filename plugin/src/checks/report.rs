@@ -23,7 +23,7 @@ pub(crate) enum Outcome {
 }
 
 impl Outcome {
-    pub(super) fn word(self) -> &'static str {
+    pub(crate) fn word(self) -> &'static str {
         match self {
             Self::Ok => "ok",
             Self::Warn => "warn",
@@ -46,7 +46,7 @@ pub(crate) struct Verdict {
 
 impl Outcome {
     /// The worst of several: that of which most has to be done. Ok where there is none.
-    pub(super) fn worst(all: impl IntoIterator<Item = Self>) -> Self {
+    pub(crate) fn worst(all: impl IntoIterator<Item = Self>) -> Self {
         all.into_iter()
             .filter(|one| one.rank() > 0)
             .max_by_key(|one| one.rank())
@@ -65,37 +65,37 @@ impl Outcome {
 }
 
 impl Verdict {
-    pub(super) fn new(outcome: Outcome, message: impl Into<String>) -> Self {
+    pub(crate) fn new(outcome: Outcome, message: impl Into<String>) -> Self {
         Self { outcome, message: message.into(), fix: None, nodes: Vec::new() }
     }
 
-    pub(super) fn ok(message: impl Into<String>) -> Self {
+    pub(crate) fn ok(message: impl Into<String>) -> Self {
         Self::new(Outcome::Ok, message)
     }
 
-    pub(super) fn warn(message: impl Into<String>) -> Self {
+    pub(crate) fn warn(message: impl Into<String>) -> Self {
         Self::new(Outcome::Warn, message)
     }
 
-    pub(super) fn fail(message: impl Into<String>) -> Self {
+    pub(crate) fn fail(message: impl Into<String>) -> Self {
         Self::new(Outcome::Fail, message)
     }
 
-    pub(super) fn skipped(message: impl Into<String>) -> Self {
+    pub(crate) fn skipped(message: impl Into<String>) -> Self {
         Self::new(Outcome::Skipped, message)
     }
 
-    pub(super) fn uncertain(message: impl Into<String>) -> Self {
+    pub(crate) fn uncertain(message: impl Into<String>) -> Self {
         Self::new(Outcome::Uncertain, message)
     }
 
     /// With a command that puts it right.
-    pub(super) fn fix(mut self, fix: impl Into<String>) -> Self {
+    pub(crate) fn fix(mut self, fix: impl Into<String>) -> Self {
         self.fix = Some(fix.into());
         self
     }
 
-    pub(super) fn on(mut self, nodes: Vec<NodeResult>) -> Self {
+    pub(crate) fn on(mut self, nodes: Vec<NodeResult>) -> Self {
         self.nodes = nodes;
         self
     }
@@ -156,9 +156,8 @@ pub(crate) struct Summary {
 }
 
 impl Summary {
-    pub(super) fn of(checks: &[Checked]) -> Self {
-        let count =
-            |outcome: Outcome| checks.iter().filter(|check| check.result == outcome).count();
+    pub(crate) fn of(all: &[Outcome]) -> Self {
+        let count = |outcome: Outcome| all.iter().filter(|one| **one == outcome).count();
         Self {
             passed: count(Outcome::Ok),
             warning: count(Outcome::Warn),

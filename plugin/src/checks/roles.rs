@@ -17,7 +17,7 @@ const MASTER: &str = "node-role.kubernetes.io/master";
 const OWN: &str = "/commonConfiguration/nodeSelector";
 const CORDON: &str = "node.kubernetes.io/unschedulable";
 /// Taints that follow the state of a node, which is judged by itself.
-const PASSING: [&str; 4] = [
+pub(crate) const PASSING: [&str; 4] = [
     CORDON,
     "node.kubernetes.io/not-ready",
     "node.kubernetes.io/network-unavailable",

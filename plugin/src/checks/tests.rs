@@ -13,6 +13,7 @@ use super::{Chosen, judge, text};
 use crate::snapshot::Read;
 
 mod cluster_api;
+mod nested;
 mod networks;
 mod nodes;
 mod probed;
@@ -200,19 +201,23 @@ fn where_nothing_may_be_read_no_check_passes_or_fails() {
 
 #[test]
 fn only_and_skip_choose_checks_and_what_is_left_out_says_so() {
-    let only = Chosen { only: vec!["k002".into(), "P201".into()], skip: vec![] };
+    let only =
+        Chosen { only: vec!["k002".into(), "P201".into()], skip: vec![], ..Chosen::default() };
     let report = judge(&good(), &only);
     let ids: Vec<_> = report.checks.iter().map(|check| (check.id, check.result)).collect();
     assert_eq!(ids, [("K002", Outcome::Ok), ("P201", Outcome::Skipped)]);
     assert!(report.checks[1].message.contains("needs --probe"), "{}", report.checks[1].message);
-    let skip = Chosen { only: vec![], skip: vec!["K002".into()] };
+    let skip = Chosen { only: vec![], skip: vec!["K002".into()], ..Chosen::default() };
     let report = judge(&good(), &skip);
     assert_eq!(report.checks.len(), CHECKS.len());
     assert_eq!(
         report.checks.iter().find(|check| check.id == "K002").unwrap().message,
         "left out by --skip"
     );
-    assert_eq!(Chosen { only: vec!["K999".into()], skip: vec![] }.unknown(), Some("K999"));
+    assert_eq!(
+        Chosen { only: vec!["K999".into()], skip: vec![], ..Chosen::default() }.unknown(),
+        Some("K999")
+    );
 }
 
 /// The ids that have been given. One that is gone stays in this list, and is never given again.

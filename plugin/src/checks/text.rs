@@ -68,7 +68,7 @@ impl CheckReport {
 }
 
 impl Summary {
-    fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         let Self { passed, warning, failed, skipped: _, uncertain } = self;
         let parts = [(*warning, "warning"), (*failed, "failed"), (*uncertain, "uncertain")];
         let parts = parts.iter().filter(|(count, _)| *count > 0);

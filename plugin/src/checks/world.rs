@@ -6,6 +6,7 @@ use k8s_openapi::jiff::Timestamp;
 use opensdn_crds::component::{COMPONENTS, Component};
 use serde_json::Value;
 
+use super::nested::Nested;
 use crate::probe::Answers;
 use crate::snapshot::places::Places;
 use crate::snapshot::{Read, list, name, namespace, text, waits_for_network};
@@ -69,6 +70,8 @@ pub(crate) struct World {
     pub(crate) registries: BTreeMap<(String, String), Read<Registries>>,
     /// Rights that an installation needs, and whether the user has them.
     pub(crate) rights: Read<Vec<(String, bool)>>,
+    /// What is read for nested mode alone.
+    pub(crate) nested: Option<Nested>,
     /// What nodes answered, by their names; nothing where none was to be asked.
     pub(crate) probed: Option<Answers>,
     /// Whether the user may grant rights that it does not have.

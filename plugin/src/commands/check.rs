@@ -8,7 +8,7 @@ use clap_complete::engine::{ArgValueCompleter, CompletionCandidate};
 
 use crate::checks::catalogue::{self, CHECKS};
 use crate::checks::report::{Checked, Outcome};
-use crate::checks::{Chosen, ask, judge};
+use crate::checks::{Chosen, Purpose, ask, judge};
 use crate::cli::Global;
 use crate::clients::AsksCluster;
 use crate::exit::{Exit, Failure};
@@ -35,6 +35,9 @@ Examples:
   # And what only nodes know: ports, interfaces, modules, clocks, disks
   kubectl opensdn check --probe
 
+  # Can the nodes of a nested cluster run kube-manager and the CNI plugin?
+  kubectl opensdn check --nested --probe
+
   # What is behind a check?
   kubectl opensdn explain S501
 
@@ -52,6 +55,9 @@ pub(crate) struct CheckCommand {
     /// Before an installation: the same checks, as none depends on what is installed.
     #[arg(long)]
     pre: bool,
+    /// The checks of a nested cluster, on virtual machines of a cloud that has OpenSDN.
+    #[arg(long, conflicts_with = "pre")]
+    nested: bool,
     #[command(flatten)]
     probe: ProbeFlags,
     /// Only these checks, by their ids.
@@ -61,7 +67,7 @@ pub(crate) struct CheckCommand {
     #[arg(long, value_name = "ID", value_delimiter = ',', add = ArgValueCompleter::new(ids))]
     skip: Vec<String>,
     /// Show all checks, how each finds out and how bad it is; the cluster is not asked.
-    #[arg(long, conflicts_with_all = ["only", "skip", "pre", "probe"])]
+    #[arg(long, conflicts_with_all = ["only", "skip", "pre", "nested", "probe"])]
     list: bool,
     /// How bad it must be for exit code 1: error is what fails, warning what warns too, info also what is
     /// uncertain.
@@ -118,7 +124,8 @@ impl CheckCommand {
             let message = "--namespace has no effect: checks are about the whole cluster";
             return Err(Failure::usage(message, "leave it out"));
         }
-        let chosen = Chosen { only: self.only.clone(), skip: self.skip.clone() };
+        let purpose = if self.nested { Purpose::Nested } else { Purpose::Installation };
+        let chosen = Chosen { only: self.only.clone(), skip: self.skip.clone(), purpose };
         if let Some(id) = chosen.unknown() {
             let hint = "all checks: kubectl opensdn check --list";
             return Err(Failure::usage(format!("there is no check {id}"), hint));
@@ -128,6 +135,9 @@ impl CheckCommand {
         ui.progress(&format!("asking {server}"));
         let asker = Asker::new(client.clone());
         let mut world = runtime.block_on(Box::pin(ask::world(&asker, &server)))?;
+        if self.nested {
+            world.nested = Some(runtime.block_on(ask::nested(&asker)));
+        }
         if self.probe.probe {
             let answers = self.probe.ask(&client, &world, ui);
             world.probed = Some(runtime.block_on(Box::pin(answers))?);
@@ -149,12 +159,7 @@ impl CheckCommand {
     }
 
     fn fails(&self, check: &Checked) -> bool {
-        match check.result {
-            Outcome::Ok | Outcome::Skipped => false,
-            Outcome::Fail => true,
-            Outcome::Warn => self.fail_on != FailOn::Error,
-            Outcome::Uncertain => self.fail_on == FailOn::Info,
-        }
+        self.fail_on.is_reached_by(check.result)
     }
 }
 

@@ -216,7 +216,11 @@ fn finder(meaning: &Meaning) -> String {
         Finder::AdmissionPolicy => "by the webhook, about an AdmissionPolicy".to_owned(),
         Finder::Validate => "by validate, of a text, a schema or a set of documents".to_owned(),
         Finder::Check => "by check, of a cluster: what has to be so".to_owned(),
+        Finder::NestedSetup => {
+            "by nested registry-secret and nested insecure-registry, of what pods and nodes need to pull".to_owned()
+        }
         Finder::NestedPlan => "by nested plan, of a nested cluster and its cloud".to_owned(),
+        Finder::NestedVerify => "by nested verify, of a nested cluster that is set up".to_owned(),
     }
 }
 

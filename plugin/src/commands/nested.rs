@@ -7,9 +7,13 @@ use crate::exit::{Exit, Failure};
 use crate::ui::Ui;
 
 pub(crate) mod apply;
+pub(crate) mod hosts;
+pub(crate) mod insecure_registry;
 mod manifest;
 mod plan;
+pub(crate) mod registry_secret;
 pub(crate) mod remove;
+mod verify;
 mod writing;
 
 const EXAMPLES: &str = "\
@@ -26,7 +30,10 @@ Examples:
 
   # What runs in the nested cluster itself
   kubectl opensdn nested manifest --plan plan.json --api-server 10.0.0.10 --tag R25.1 \\
-    --keystone-secret keystone | kubectl apply --server-side -f -";
+    --keystone-secret keystone | kubectl apply --server-side -f -
+
+  # Does it work?
+  kubectl opensdn nested verify -f nested-cluster.yaml";
 
 /// Arguments of `nested`.
 #[derive(Debug, Args)]
@@ -44,6 +51,14 @@ enum What {
     Apply(apply::ApplyCommand),
     /// Print the objects that run in a nested cluster: kube-manager and the CNI agent.
     Manifest(Box<manifest::ManifestCommand>),
+    /// Look whether a nested cluster works: its cloud, services from its nodes, and pods that reach each other.
+    Verify(Box<verify::VerifyCommand>),
+    /// Make the Secret by which pods pull from the registry of the images, or look whether they can pull by it.
+    RegistrySecret(Box<registry_secret::RegistrySecretCommand>),
+    /// Print what the runtimes of the nodes need for a registry without TLS, or with an unknown certificate.
+    InsecureRegistry(insecure_registry::InsecureRegistryCommand),
+    /// Print the lines of /etc/hosts for the nodes, or put them into a file.
+    Hosts(hosts::HostsCommand),
     /// Take away from the cloud what was written for a nested cluster.
     Remove(remove::RemoveCommand),
 }
@@ -54,12 +69,20 @@ impl Nested {
             What::Plan(command) => command.run(global, ui),
             What::Apply(command) => command.run(global, ui),
             What::Manifest(command) => command.run(ui),
+            What::Verify(command) => command.run(global, ui),
+            What::RegistrySecret(command) => command.run(global, ui),
+            What::InsecureRegistry(command) => command.run(global, ui),
+            What::Hosts(command) => command.run(global, ui),
             What::Remove(command) => command.run(global, ui),
         }
     }
 
     /// Whether this very command line asks a cluster.
     pub(crate) fn asks_cluster(&self) -> bool {
-        !matches!(self.command, What::Manifest(_))
+        match &self.command {
+            What::Manifest(_) => false,
+            What::RegistrySecret(command) => command.asks_cluster(),
+            _ => true,
+        }
     }
 }

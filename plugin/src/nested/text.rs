@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use opensdn_nested::plan::{PoolsAction, SnatAction};
 use opensdn_nested::{Change, Code, Fate, Finding, Plan, PlannedRow, Severity, Unknown, table};
 
-use crate::ui::{Layout, style, wrap};
+use crate::ui::{Layout, one_line, style, wrap};
 
 /// Writes the plan: the table, what is to be done, and all that speaks against it.
 pub(crate) fn write(plan: &Plan, layout: Layout, out: &mut dyn Write) -> io::Result<()> {
@@ -16,7 +16,7 @@ pub(crate) fn write(plan: &Plan, layout: Layout, out: &mut dyn Write) -> io::Res
     }
     writeln!(out, "\nWorkloads find the services by:")?;
     for (name, value) in &plan.environment {
-        writeln!(out, "  {name}={value}")?;
+        writeln!(out, "  {}", one_line(&format!("{name}={value}")))?;
     }
     if !plan.findings.is_empty() || !plan.unknown.is_empty() {
         writeln!(out)?;
@@ -27,7 +27,7 @@ pub(crate) fn write(plan: &Plan, layout: Layout, out: &mut dyn Write) -> io::Res
     for (why, codes) in by_reason(&plan.unknown) {
         let codes: Vec<String> = codes.iter().map(|code| format!("[{code}]")).collect();
         let mut lines =
-            wrap(&format!("{}: {why}", codes.join(" ")), text_width(layout)).into_iter();
+            wrap(&one_line(&format!("{}: {why}", codes.join(" "))), text_width(layout)).into_iter();
         writeln!(out, "unknown  {}", lines.next().unwrap_or_default())?;
         lines.try_for_each(|line| writeln!(out, "    {line}"))?;
     }
@@ -64,18 +64,20 @@ fn write_finding(finding: &Finding, layout: Layout, out: &mut dyn Write) -> io::
         Severity::Error => ("error", style::ERROR),
         Severity::Warning => ("warning", style::WARNING),
     };
-    let text = format!("{}: {} -> {}", finding.about, finding.message, finding.hint);
     // Names of others may be anything.
-    let text: String =
-        text.chars().map(|one| if one.is_control() { '\u{fffd}' } else { one }).collect();
+    let text = one_line(&format!("{}: {} -> {}", finding.about, finding.message, finding.hint));
     write!(out, "{style}{word:<7}{style:#}  [{}] ", finding.code)?;
     let mut lines = wrap(&text, text_width(layout)).into_iter();
     writeln!(out, "{}", lines.next().unwrap_or_default())?;
     lines.try_for_each(|line| writeln!(out, "    {line}"))
 }
 
-/// What would be done, a line each.
+/// What would be done, a line each; of names of others only what a terminal shows.
 pub(crate) fn actions(plan: &Plan) -> Vec<String> {
+    all_actions(plan).iter().map(|line| one_line(line)).collect()
+}
+
+fn all_actions(plan: &Plan) -> Vec<String> {
     let mut lines = Vec::new();
     if let PoolsAction::Add(pools) = &plan.pools {
         let ranges =
@@ -111,6 +113,5 @@ fn of_row(row: &PlannedRow) -> String {
         Change::Add => "add",
         Change::Replace => "replace",
     };
-    let name = row.name.escape_debug();
-    format!("{what} the link-local service {name} ({} -> {})", row.service, row.target)
+    format!("{what} the link-local service {} ({} -> {})", row.name, row.service, row.target)
 }

@@ -31,6 +31,12 @@ pub(crate) fn before(inputs: &Inputs, networks: Networks) -> Vec<String> {
     if has_bus && inputs.escaped_rabbitmq_password.is_none() {
         all.push(of_percent("RabbitMQ's password", "--rabbitmq-escaped-key"));
     }
+    let is_tls = inputs.nested.underlay.rabbitmq.as_ref().and_then(|bus| bus.tls) == Some(true);
+    if is_tls && inputs.client_certificate_secret.is_none() {
+        let text = "RabbitMQ with TLS as upstream's containers run it refuses clients without a certificate \
+                    (RABBITMQ_SSL_FAIL_IF_NO_PEER_CERT is true): --client-certificate-secret names the Secret with one";
+        all.push(text.to_owned());
+    }
     if networks == Networks::Default {
         let (pods, services) = (inputs.subnets.pod.join(", "), inputs.subnets.service.join(", "));
         all.push(format!(
@@ -144,6 +150,8 @@ pub(crate) fn consequences(plan: &Plan, inputs: &Inputs) -> Vec<String> {
 mod tests {
     use opensdn_nested_workloads::{Inputs, SecretKey};
 
+    use opensdn_crds::nested::Endpoint;
+
     use super::{Networks, before, secrets};
 
     #[test]
@@ -162,6 +170,21 @@ mod tests {
         let keys = |secret: &str| Vec::from_iter(found[secret].iter().copied());
         assert_eq!(keys("tls"), ["ca-bundle.crt", "tls.crt", "tls.key"]);
         assert_eq!(keys("bus"), ["escaped", "password", "user", "vhost"]);
+    }
+
+    #[test]
+    fn a_bus_with_tls_asks_for_a_certificate_of_kube_managers_own() {
+        let mut inputs = Inputs::default();
+        let asks = |inputs: &Inputs| {
+            before(inputs, Networks::Given).join("").contains("--client-certificate-secret")
+        };
+        let tls = Some(true);
+        inputs.nested.underlay.rabbitmq = Some(Endpoint { tls, ..Endpoint::default() });
+        assert!(asks(&inputs));
+        inputs.client_certificate_secret = Some("tls".to_owned());
+        assert!(!asks(&inputs));
+        let plain = Inputs::default();
+        assert!(!asks(&plain));
     }
 
     #[test]

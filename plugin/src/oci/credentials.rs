@@ -7,9 +7,13 @@ use std::path::{Path, PathBuf};
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
+use opensdn_manifests::read_limited;
 use serde::Deserialize;
 
 use super::error::Error;
+
+/// The most of the file: some hundred bytes for each registry.
+const MOST: u64 = 16 << 20;
 
 /// A name and a password.
 #[derive(Clone, PartialEq, Eq)]
@@ -75,11 +79,19 @@ impl Credentials {
         let Some(path) = folder.map(|folder| folder.join("config.json")) else {
             return Ok(Self::default());
         };
-        match std::fs::read(&path) {
+        match read_limited(&path, MOST) {
             Ok(bytes) => Self::read(path, &bytes),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Self::default()),
             Err(error) => Err(Error::Credentials { path, why: error.to_string() }),
         }
+    }
+
+    /// Those of a Secret of type kubernetes.io/dockerconfigjson.
+    ///
+    /// # Errors
+    /// They are not as docker login writes them.
+    pub(crate) fn of_secret(bytes: &[u8]) -> Result<Self, Error> {
+        Self::read(PathBuf::from(".dockerconfigjson"), bytes)
     }
 
     fn read(path: PathBuf, bytes: &[u8]) -> Result<Self, Error> {

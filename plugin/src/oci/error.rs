@@ -42,6 +42,15 @@ pub(crate) enum Error {
 }
 
 impl Error {
+    /// Whether the registry was asked, and does not give what was asked for.
+    pub(crate) fn is_refusal(&self) -> bool {
+        match self {
+            Self::Login { .. } | Self::Absent { .. } => true,
+            Self::Said { status, .. } => status.is_client_error() && !self.is_passing(),
+            _ => false,
+        }
+    }
+
     /// Whether it may go well the next time.
     pub(super) fn is_passing(&self) -> bool {
         match self {

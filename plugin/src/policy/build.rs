@@ -7,12 +7,13 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use opensdn_manifests::read_limited;
 use opensdn_policy_build::{Build, BuildError, component_of, folders_outside, is_component};
 use opensdn_policy_host::Policy;
 
 use super::dev_policy;
 use super::project::{BuildCommand, Project};
-use super::reference::{BUILD_FOLDER, Module, Origin};
+use super::reference::{BUILD_FOLDER, MAX_BYTES, Module, Origin};
 use crate::atomic_write::replace;
 use crate::exit::{Exit, Failure};
 use crate::runtime::Runtime;
@@ -131,7 +132,7 @@ fn by_command(project: &Project, build: &BuildCommand) -> Result<Vec<u8>, Failur
         return Err(Failure::new(Exit::Findings, "does-not-compile", message, hint));
     }
     let file = project.folder.join(output);
-    let bytes = fs::read(&file).map_err(|error| {
+    let bytes = read_limited(&file, MAX_BYTES).map_err(|error| {
         let message = format!("{shown} left no {}", output.display());
         let hint = "build.output in opensdn-policy.yaml names what the command makes";
         Failure::new(Exit::Findings, "no-module", message, hint).because(&error)

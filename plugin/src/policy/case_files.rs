@@ -5,6 +5,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use opensdn_manifests::read_limited_text;
 use opensdn_policy_host::cases::{Case, Expected};
 use serde::Serialize;
 
@@ -106,8 +107,11 @@ fn in_folder(folder: &Path) -> Result<Vec<CaseFile>, Failure> {
     Ok(paths.iter().map(|path| read(path)).collect())
 }
 
+/// The most of a file with cases.
+const MOST: u64 = 64 << 20;
+
 fn read(path: &Path) -> CaseFile {
-    let text = fs::read_to_string(path).map_err(|error| format!("it cannot be read: {error}"));
+    let text = read_limited_text(path, MOST).map_err(|error| format!("it cannot be read: {error}"));
     CaseFile { name: path.display().to_string(), path: Some(path.to_owned()), text }
 }
 

@@ -1,17 +1,20 @@
 //! Objects from files and standard input, as they are: without defaults, without a schema.
 //! Deliberately not here: saying everything that is wrong with a manifest (`validate`).
 
-use std::fs;
+use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read as _};
 use std::path::Path;
 
-use opensdn_manifests::{Document, Problem, Severity, Source, Sources, read};
+use opensdn_manifests::{Document, Limited, Problem, Severity, Source, Sources, read};
 use serde_json::Value;
 
 use crate::exit::{Exit, Failure};
 
 /// The name of standard input.
 pub(crate) const STDIN: &str = "-";
+
+/// The most of one file: more objects do not fit into memory, and what has more may have no end.
+const MOST: u64 = 256 << 20;
 
 /// Problems of one file that are shown; the first is mostly the reason for the others.
 const SHOWN: usize = 5;
@@ -108,9 +111,9 @@ fn placed(source: &Source, problem: &Problem) -> String {
 
 fn open(path: &Path) -> io::Result<Box<dyn BufRead>> {
     if path.as_os_str() == STDIN {
-        return Ok(Box::new(io::stdin().lock()));
+        return Ok(Box::new(BufReader::new(Limited::new(io::stdin().lock(), MOST))));
     }
-    Ok(Box::new(BufReader::new(fs::File::open(path)?)))
+    Ok(Box::new(BufReader::new(Limited::new(File::open(path)?, MOST))))
 }
 
 fn unreadable(path: &Path, error: &io::Error) -> Failure {
@@ -157,6 +160,12 @@ mod tests {
         let (_folder, path) = file(text);
         assert_eq!(all(&path).unwrap().len(), 3);
         assert_eq!(one(&path).unwrap_err().code, "not-one-object");
+    }
+
+    #[test]
+    fn a_file_without_an_end_is_refused() {
+        let failure = one("/dev/zero".as_ref()).unwrap_err();
+        assert_eq!(failure.causes, ["it is larger than 256 MiB"]);
     }
 
     #[test]

@@ -1,9 +1,9 @@
 //! The project of a policy on disk: its file `opensdn-policy.yaml`, and what a policy may be called.
 //! What its limits mean is known where policies are run.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
+use opensdn_manifests::read_limited_text;
 use opensdn_policy_templates::Language;
 use serde::Deserialize;
 
@@ -59,6 +59,9 @@ pub(crate) struct ProjectLimits {
     pub(crate) memory_mebibytes: Option<u32>,
 }
 
+/// The most of the file, which is written by hand.
+const MOST: u64 = 1 << 20;
+
 impl ProjectFile {
     /// The file of the project in the folder, if there is one that can be read.
     ///
@@ -66,7 +69,7 @@ impl ProjectFile {
     /// It cannot be understood.
     pub(crate) fn find(folder: &Path) -> Result<Option<Self>, Failure> {
         let file = folder.join(PROJECT_FILE);
-        let Ok(text) = fs::read_to_string(&file) else { return Ok(None) };
+        let Ok(text) = read_limited_text(&file, MOST) else { return Ok(None) };
         Self::parse(&shown(&file), &text).map(Some)
     }
 
@@ -87,7 +90,7 @@ impl Project {
     pub(crate) fn read(folder: &Path) -> Result<Self, Failure> {
         let file = folder.join(PROJECT_FILE);
         let shown = shown(&file);
-        let text = fs::read_to_string(&file).map_err(|error| {
+        let text = read_limited_text(&file, MOST).map_err(|error| {
             let hint = "go to the project's folder, or create one: kubectl opensdn policy new NAME";
             refused(format!("{shown} cannot be read"), hint).because(&error)
         })?;

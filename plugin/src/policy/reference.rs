@@ -15,7 +15,7 @@ use crate::exit::{Exit, Failure};
 pub(crate) const BUILD_FOLDER: &str = "build";
 
 /// A module larger than this is none: the largest, of Python, are 20 MiB.
-const MAX_BYTES: u64 = 256 << 20;
+pub(super) const MAX_BYTES: u64 = 256 << 20;
 
 /// The shortest beginning of a digest that names a policy.
 const MIN_DIGITS: usize = 4;

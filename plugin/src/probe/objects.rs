@@ -1,11 +1,11 @@
-//! The two objects of a run: its namespace, and the DaemonSet in it.
+//! The objects of a run: its namespace, and the DaemonSets in it.
 
 use std::time::Duration;
 
 use opensdn_deploy::names::{MANAGED_BY_LABEL, NAME_LABEL};
-use opensdn_node_probe::Wanted;
 use serde_json::{Value, json};
 
+use super::{Asked, Network};
 use crate::install::object::MANAGER;
 use crate::snapshot::label;
 
@@ -17,8 +17,8 @@ pub(super) const LABEL: &str = "opensdn.io/probe";
 const CREATED: &str = "opensdn.io/probe-created-at";
 /// What is older belongs to a run that was killed: none waits as long.
 pub(super) const TTL: Duration = Duration::from_secs(15 * 60);
-/// The DaemonSet.
-pub(super) const NAME: &str = "opensdn-probe";
+/// The product's part that this is.
+const NAME: &str = "opensdn-probe";
 /// Its container.
 pub(super) const CONTAINER: &str = "probe";
 
@@ -64,16 +64,8 @@ pub(super) fn is_left_over(namespace: &Value, now: i64) -> bool {
 }
 
 /// The DaemonSet: a pod on each of these nodes.
-pub(super) fn daemon_set(namespace: &str, image: &str, nodes: &[String], wanted: &Wanted) -> Value {
-    let labels = json!({NAME_LABEL: NAME});
-    let volumes: Vec<Value> = FOLDERS
-        .iter()
-        .map(|(name, path)| json!({"name": name, "hostPath": {"path": path, "type": "Directory"}}))
-        .collect();
-    let mounts: Vec<Value> = FOLDERS
-        .iter()
-        .map(|(name, path)| json!({"name": name, "mountPath": format!("/host{path}"), "readOnly": true}))
-        .collect();
+pub(super) fn daemon_set(namespace: &str, image: &str, asked: &Asked, nodes: &[String]) -> Value {
+    let labels = json!({NAME_LABEL: asked.name});
     // One term a node, as a term takes one name only.
     let terms: Vec<Value> = nodes
         .iter()
@@ -82,14 +74,60 @@ pub(super) fn daemon_set(namespace: &str, image: &str, nodes: &[String], wanted:
             json!({"matchFields": [field]})
         })
         .collect();
-    let addresses = json!({"fieldRef": {"fieldPath": "status.hostIPs"}});
-    let container = json!({
+    let folders: &[(&str, &str)] = match asked.network {
+        Network::OfNode => &FOLDERS,
+        Network::OfPods => &[],
+    };
+    let volumes: Vec<Value> = folders
+        .iter()
+        .map(|(name, path)| json!({"name": name, "hostPath": {"path": path, "type": "Directory"}}))
+        .collect();
+    let node_affinity = json!({"requiredDuringSchedulingIgnoredDuringExecution":
+        {"nodeSelectorTerms": terms}});
+    json!({
+        "apiVersion": "apps/v1",
+        "kind": "DaemonSet",
+        "metadata": {"name": asked.name, "namespace": namespace,
+            "labels": {NAME_LABEL: asked.name, MANAGED_BY_LABEL: MANAGER}},
+        "spec": {
+            "selector": {"matchLabels": labels},
+            "template": {
+                "metadata": {"labels": labels},
+                "spec": {
+                    "hostNetwork": asked.network == Network::OfNode,
+                    // It asks no server of the cluster by name.
+                    "dnsPolicy": "Default",
+                    "automountServiceAccountToken": false,
+                    "enableServiceLinks": false,
+                    "terminationGracePeriodSeconds": 1,
+                    "tolerations": [{"operator": "Exists"}],
+                    "affinity": {"nodeAffinity": node_affinity},
+                    "containers": [container(image, asked, folders)],
+                    "volumes": volumes,
+                },
+            },
+        },
+    })
+}
+
+fn container(image: &str, asked: &Asked, folders: &[(&str, &str)]) -> Value {
+    let mounts: Vec<Value> = folders
+        .iter()
+        .map(|(name, path)| json!({"name": name, "mountPath": format!("/host{path}"), "readOnly": true}))
+        .collect();
+    let (addresses, security) = match asked.network {
+        Network::OfNode => ("status.hostIPs", security()),
+        Network::OfPods => ("status.podIPs", unprivileged()),
+    };
+    let addresses = json!({"fieldRef": {"fieldPath": addresses}});
+    let wanted = serde_json::to_string(&asked.wanted).unwrap_or_default();
+    json!({
         "name": CONTAINER,
         "image": image,
         "imagePullPolicy": "IfNotPresent",
         "args": ["probe", "--root=/host", "--stay"],
         "env": [
-            {"name": "OPENSDN_PROBE_WANTED", "value": serde_json::to_string(wanted).unwrap_or_default()},
+            {"name": "OPENSDN_PROBE_WANTED", "value": wanted},
             {"name": "OPENSDN_PROBE_ADDRESSES", "valueFrom": addresses},
         ],
         "resources": {
@@ -97,33 +135,27 @@ pub(super) fn daemon_set(namespace: &str, image: &str, nodes: &[String], wanted:
             "limits": {"cpu": "500m", "memory": "128Mi"},
         },
         "volumeMounts": mounts,
-        "securityContext": security(),
+        "securityContext": security,
         "terminationMessagePolicy": "FallbackToLogsOnError",
-    });
+    })
+}
+
+/// Whether a pod is of that DaemonSet.
+pub(super) fn is_of(pod: &Value, daemon_set: &str) -> bool {
+    label(pod, NAME_LABEL) == Some(daemon_set)
+}
+
+/// What any pod may have: it only connects, and listens above 1024.
+fn unprivileged() -> Value {
     json!({
-        "apiVersion": "apps/v1",
-        "kind": "DaemonSet",
-        "metadata": {"name": NAME, "namespace": namespace,
-            "labels": {NAME_LABEL: NAME, MANAGED_BY_LABEL: MANAGER}},
-        "spec": {
-            "selector": {"matchLabels": labels},
-            "template": {
-                "metadata": {"labels": labels},
-                "spec": {
-                    "hostNetwork": true,
-                    // It asks no server.
-                    "dnsPolicy": "Default",
-                    "automountServiceAccountToken": false,
-                    "enableServiceLinks": false,
-                    "terminationGracePeriodSeconds": 1,
-                    "tolerations": [{"operator": "Exists"}],
-                    "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution":
-                        {"nodeSelectorTerms": terms}}},
-                    "containers": [container],
-                    "volumes": volumes,
-                },
-            },
-        },
+        "runAsUser": 65_532,
+        "runAsGroup": 65_532,
+        "runAsNonRoot": true,
+        "privileged": false,
+        "allowPrivilegeEscalation": false,
+        "readOnlyRootFilesystem": true,
+        "capabilities": {"drop": ["ALL"]},
+        "seccompProfile": {"type": "RuntimeDefault"},
     })
 }
 
@@ -153,6 +185,15 @@ fn security() -> Value {
 mod tests {
     use super::*;
 
+    fn asked(network: Network) -> Asked {
+        Asked {
+            name: "opensdn-probe",
+            network,
+            nodes: Default::default(),
+            wanted: Default::default(),
+        }
+    }
+
     #[test]
     fn only_namespaces_of_runs_that_ended_long_ago_are_left_over() {
         let second = 1_800_000_000;
@@ -170,7 +211,8 @@ mod tests {
 
     #[test]
     fn a_pod_writes_nothing_on_the_node_has_no_token_and_is_not_privileged() {
-        let made = daemon_set("n", "image", &["a".to_owned(), "b".to_owned()], &Wanted::default());
+        let nodes = ["a".to_owned(), "b".to_owned()];
+        let made = daemon_set("n", "image", &asked(Network::OfNode), &nodes);
         let pod = &made["spec"]["template"]["spec"];
         assert_eq!(pod["automountServiceAccountToken"], false);
         let container = &pod["containers"][0];
@@ -183,5 +225,15 @@ mod tests {
         assert_eq!(container["securityContext"]["capabilities"]["drop"], json!(["ALL"]));
         let terms = "/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution/nodeSelectorTerms";
         assert_eq!(pod.pointer(terms).unwrap().as_array().unwrap().len(), 2);
+    }
+
+    #[test]
+    fn a_pod_on_the_network_of_pods_sees_nothing_of_its_node_and_is_not_root() {
+        let made = daemon_set("n", "image", &asked(Network::OfPods), &["a".to_owned()]);
+        let pod = &made["spec"]["template"]["spec"];
+        assert_eq!((&pod["hostNetwork"], &pod["volumes"]), (&json!(false), &json!([])));
+        let security = &pod["containers"][0]["securityContext"];
+        assert_eq!(security["runAsNonRoot"], true);
+        assert_eq!(security["capabilities"], json!({"drop": ["ALL"]}));
     }
 }

@@ -1,10 +1,10 @@
-//! The requests of a run: the only ones of `check` that write.
+//! The requests of a run: the only ones of `check` and `nested verify` that write.
 
 use http::{Method, Request};
 use kube::{Client, Error};
 use serde_json::{Value, json};
 
-use super::objects::{LABEL, NAME};
+use super::objects::LABEL;
 use crate::clients::unanswered;
 use crate::snapshot::ask::Asker;
 use crate::snapshot::{Read, name, text};
@@ -103,7 +103,7 @@ impl Requests {
     }
 
     /// The first right that is missing: without it nothing is created.
-    pub(super) async fn missing_right(&self, namespace: &str) -> Option<String> {
+    pub(super) async fn missing_right(&self, namespace: &str, by: &str) -> Option<String> {
         const REVIEW: &str = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
         let of = |verb: &str, group: &str, resource: &str, subresource: &str, namespace: &str| {
             let attributes = json!({"verb": verb, "group": group, "resource": resource,
@@ -126,7 +126,7 @@ impl Requests {
                 Read::Known(said)
                     if said.pointer("/status/allowed").and_then(Value::as_bool) == Some(true) => {}
                 Read::Known(_) | Read::Absent => {
-                    return Some(format!("you may not {right}, which --probe needs"));
+                    return Some(format!("you may not {right}, which {by} needs"));
                 }
                 Read::Unknown(why) => {
                     return Some(format!("whether you may {right} is not known: {why}"));
@@ -134,11 +134,6 @@ impl Requests {
             }
         }
         None
-    }
-
-    /// What the DaemonSet is called in words of kubectl.
-    pub(super) fn described(namespace: &str) -> String {
-        format!("daemonset/{NAME} -n {namespace}")
     }
 }
 

@@ -1,5 +1,6 @@
-//! A run: leftovers of others are removed, the objects made, answers waited for, and the objects removed, whatever
-//! happened in between. What keeps a node from answering is said of that node, and the others are waited for.
+//! A run: leftovers of others are removed, a namespace made, pods asked in it, once or several times, and all of it
+//! removed, whatever happened in between. What keeps a node from answering is said of that node, and the others are
+//! waited for.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -8,17 +9,16 @@ use futures::StreamExt as _;
 use futures::stream::FuturesUnordered;
 use k8s_openapi::jiff::Timestamp;
 use kube::Client;
-use opensdn_node_probe::Wanted;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::answer::{self, Unread};
-use super::objects::{daemon_set, is_left_over, namespace, namespace_name};
+use super::objects::{daemon_set, is_left_over, is_of, namespace, namespace_name};
 use super::requests::{Left, Requests};
 use super::waiting::{Stage, node_of, stage};
-use super::{Answer, Answers};
+use super::{Answer, Answers, Asked, Network};
 use crate::exit::{Exit, Failure};
 use crate::signals::Signals;
-use crate::snapshot::{Read, name};
+use crate::snapshot::{Read, name, text};
 use crate::ui::Ui;
 
 /// How long until pods are read again.
@@ -28,46 +28,71 @@ const REMOVAL: Duration = Duration::from_secs(60);
 /// So many logs are followed at once.
 const AT_ONCE: usize = 32;
 
-/// What is to be asked, of which nodes.
+/// By which pods are asked, and for how long.
 pub(crate) struct Run {
     /// The image whose program answers.
     pub(crate) image: String,
-    /// The nodes, and what is known of one that cannot answer.
-    pub(crate) nodes: BTreeMap<String, Option<String>>,
-    /// What they look for.
-    pub(crate) wanted: Wanted,
-    /// How long each has.
+    /// How long each has to answer a question.
     pub(crate) timeout: Duration,
     /// The clock of the API server, by which leftovers are old.
     pub(crate) now: Timestamp,
+    /// What cannot be done without rights, in words of the command line.
+    pub(crate) needed_by: &'static str,
+}
+
+/// A namespace in which pods can be asked.
+pub(crate) struct Asking<'a> {
+    run: &'a Run,
+    requests: &'a Requests,
+    namespace: &'a str,
 }
 
 impl Run {
-    /// Asks all nodes.
+    /// Asks one question, in a namespace that is not there afterwards.
     ///
     /// # Errors
     /// The user interrupts it; the objects are removed all the same.
-    pub(crate) async fn ask(&self, client: &Client, ui: &mut Ui) -> Result<Answers, Failure> {
+    pub(crate) async fn ask(
+        &self,
+        client: &Client,
+        asked: &Asked,
+        ui: &mut Ui,
+    ) -> Result<Answers, Failure> {
+        let answers = self.within(client, ui, async |asking, ui| asking.ask(asked, ui).await);
+        Ok(answers.await?.unwrap_or_else(|why| asked.none(&why)))
+    }
+
+    /// Does the work in a namespace that is not there afterwards; else why it cannot be made.
+    ///
+    /// # Errors
+    /// The user interrupts it; the objects are removed all the same.
+    pub(crate) async fn within<T>(
+        &self,
+        client: &Client,
+        ui: &mut Ui,
+        work: impl AsyncFnOnce(&Asking<'_>, &mut Ui) -> T,
+    ) -> Result<Result<T, String>, Failure> {
         let requests = Requests::new(client);
         let name = namespace_name();
-        if let Some(why) = requests.missing_right(&name).await {
-            return Ok(self.none(&why));
+        if let Some(why) = requests.missing_right(&name, self.needed_by).await {
+            return Ok(Err(why));
         }
         let mut signals = Signals::install().map_err(|error| {
             let message = "signals cannot be caught, and nothing is left behind by chance";
-            Failure::new(Exit::Unreachable, "no-signals", message, "check without --probe")
-                .because(&error)
+            let hint = format!("try again without {}", self.needed_by);
+            Failure::new(Exit::Unreachable, "no-signals", message, hint).because(&error)
         })?;
         self.remove_leftovers(&requests, ui).await;
         let object = namespace(&name, self.now.as_second());
         // Not to be interrupted: what was not answered may have been made.
         let made = requests.create_namespace(&object).await;
-        let asked = match made {
-            Err(why) => Some(self.none(&why)),
+        let asking = Asking { run: self, requests: &requests, namespace: &name };
+        let done = match made {
+            Err(why) => Some(Err(why)),
             Ok(()) => tokio::select! {
                 biased;
                 () = signals.next() => None,
-                answers = self.ask_in(&requests, &name, ui) => Some(answers),
+                done = work(&asking, ui) => Some(Ok(done)),
             },
         };
         ui.progress("removing what the probe needed");
@@ -80,17 +105,13 @@ impl Run {
             ui.warn(&format!("namespace {name} is still there: {why}"));
             ui.hint(&format!("kubectl delete namespace {name}"));
         }
-        asked.ok_or_else(|| {
+        done.ok_or_else(|| {
             let message = match left {
                 None => "interrupted: the pods on nodes are removed",
                 Some(_) => "interrupted",
             };
             Failure::new(Exit::Interrupted, "interrupted", message, "the same command starts again")
         })
-    }
-
-    fn none(&self, why: &str) -> Answers {
-        self.nodes.keys().map(|node| (node.clone(), Err(why.to_owned()))).collect()
     }
 
     /// What an earlier run has left that was killed.
@@ -104,34 +125,43 @@ impl Run {
             }
         }
     }
+}
 
-    async fn ask_in(&self, requests: &Requests, namespace: &str, ui: &mut Ui) -> Answers {
+impl Asking<'_> {
+    /// Of what line peers know the pods of this run: no other has it.
+    pub(crate) fn mark(&self) -> &str {
+        self.namespace
+    }
+
+    /// Has a pod on each of the nodes answer.
+    pub(crate) async fn ask(&self, asked: &Asked, ui: &mut Ui) -> Answers {
         let mut answers = Answers::new();
-        for (node, why) in &self.nodes {
+        for (node, why) in &asked.nodes {
             if let Some(why) = why {
                 answers.insert(node.clone(), Err(why.clone()));
             }
         }
-        let able = self.nodes.iter().filter(|(_, why)| why.is_none());
+        let able = asked.nodes.iter().filter(|(_, why)| why.is_none());
         let able: Vec<String> = able.map(|(node, _)| node.clone()).collect();
         if able.is_empty() {
             return answers;
         }
-        let object = daemon_set(namespace, &self.image, &able, &self.wanted);
+        let (requests, namespace) = (self.requests, self.namespace);
+        let object = daemon_set(namespace, &self.run.image, asked, &able);
         if let Err(why) = requests.create_daemon_set(namespace, &object).await {
-            return self.none(&why);
+            return asked.none(&why);
         }
-        ui.detail(&format!("created {}", Requests::described(namespace)));
+        ui.detail(&format!("created daemonset/{} -n {namespace}", asked.name));
         let left = able.into_iter().collect();
-        Waiting { run: self, requests, namespace, left, answers, said: String::new() }
-            .answers(ui)
-            .await
+        let said = String::new();
+        Waiting { run: self.run, asked, requests, namespace, left, answers, said }.answers(ui).await
     }
 }
 
 /// The nodes that have not answered.
 struct Waiting<'a> {
     run: &'a Run,
+    asked: &'a Asked,
     requests: &'a Requests,
     namespace: &'a str,
     left: BTreeSet<String>,
@@ -169,12 +199,9 @@ impl Waiting<'_> {
                 return self.left.iter().map(|node| (node.clone(), error.clone())).collect();
             }
         };
-        let of_node = |node: &String| pods.iter().find(|pod| node_of(pod) == node);
-        let events = if self.left.iter().all(|node| of_node(node).is_some()) {
-            Vec::new()
-        } else {
-            self.requests.events(self.namespace).await
-        };
+        let mine = |pod: &&serde_json::Value| is_of(pod, self.asked.name);
+        let of_node = |node: &String| pods.iter().filter(mine).find(|pod| node_of(pod) == node);
+        let events = self.events(self.left.iter().all(|node| of_node(node).is_some())).await;
         let mut running = Vec::new();
         for node in self.left.clone() {
             match stage(of_node(&node), &events) {
@@ -205,6 +232,17 @@ impl Waiting<'_> {
         why
     }
 
+    /// Why pods are not made, or not started: without a network of pods that is said nowhere else.
+    async fn events(&self, all_made: bool) -> Vec<serde_json::Value> {
+        if all_made && self.asked.network == Network::OfNode {
+            return Vec::new();
+        }
+        let mut events = self.requests.events(self.namespace).await;
+        // A pod's name begins with that of its DaemonSet.
+        events.retain(|event| text(event, "/involvedObject/name").starts_with(self.asked.name));
+        events
+    }
+
     async fn read(
         &self,
         running: Vec<(String, String)>,
@@ -228,10 +266,14 @@ impl Waiting<'_> {
     }
 
     fn show(&mut self, why: &BTreeMap<String, String>, ui: &mut Ui) {
-        let (all, done) = (self.run.nodes.len(), self.answers.len());
+        let (all, done) = (self.asked.nodes.len(), self.answers.len());
+        let what = match self.asked.network {
+            Network::OfNode => "asking nodes",
+            Network::OfPods => "asking pods",
+        };
         let text = match why.iter().next() {
-            Some((node, why)) => format!("asking nodes: {done} of {all}; {node}: {why}"),
-            None => format!("asking nodes: {done} of {all}"),
+            Some((node, why)) => format!("{what}: {done} of {all}; {node}: {why}"),
+            None => format!("{what}: {done} of {all}"),
         };
         if text != self.said {
             ui.progress(&text);

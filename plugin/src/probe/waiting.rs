@@ -42,6 +42,7 @@ pub(super) fn stage(pod: Option<&Value>, events: &[Value]) -> Stage {
         // What it wrote before it ended says more than that it ended.
         let ended = status.map_or("", |status| text(status, "/lastState/terminated/message"));
         let said = if ended.is_empty() { said } else { ended };
+        let said = if said.is_empty() { without_network(pod, events) } else { said };
         let text = sentence(reason, said);
         return if HOPELESS.contains(&reason) { Stage::Hopeless(text) } else { Stage::Waits(text) };
     }
@@ -77,6 +78,15 @@ fn without_pod(events: &[Value]) -> Stage {
         (_, Some(event)) => Stage::Waits(sentence("no pod yet", text(event, "/message"))),
         _ => Stage::Waits("no pod yet: the DaemonSet controller has made none".to_owned()),
     }
+}
+
+/// What a kubelet says of a pod that gets no network; it tries on.
+fn without_network<'a>(pod: &Value, events: &'a [Value]) -> &'a str {
+    let mut of_pod = events.iter().filter(|event| {
+        let is_it = text(event, "/involvedObject/name") == name(pod);
+        is_it && text(event, "/reason") == "FailedCreatePodSandBox"
+    });
+    of_pod.next_back().map_or("", |event| text(event, "/message"))
 }
 
 fn sentence(what: &str, said: &str) -> String {
@@ -115,6 +125,15 @@ mod tests {
             json!({"terminated": {"message": "error: unrecognized subcommand 'probe'"}});
         let Stage::Hopeless(why) = stage(Some(&pod), &[]) else { panic!("it crashes") };
         assert!(why.contains("unrecognized subcommand"), "{why}");
+    }
+
+    #[test]
+    fn a_pod_that_gets_no_network_waits_with_what_its_kubelet_says() {
+        let pod = waits("ContainerCreating", "");
+        let said = "failed to setup network for sandbox: Connection refused";
+        let event = json!({"reason": "FailedCreatePodSandBox", "message": said, "involvedObject": {"name": "p"}});
+        let expected = Stage::Waits(format!("ContainerCreating: {said}"));
+        assert_eq!(stage(Some(&pod), &[event]), expected);
     }
 
     #[test]

@@ -2,10 +2,12 @@
 
 use opensdn_node_probe::{FORMAT, Transport, Wanted, WantedPort};
 
+use crate::checks::nested::{MODULES, MOST_NAMES};
 use crate::checks::probed_node::SYSCTLS;
 use crate::checks::probed_storage::DATA;
 use crate::checks::world::World;
 use crate::checks::{ports, subnets};
+use crate::snapshot::name;
 
 const MODULE: &str = "vrouter";
 
@@ -16,6 +18,7 @@ pub(crate) fn wanted(world: &World) -> Wanted {
             if protocol == Transport::Udp.word() { Transport::Udp } else { Transport::Tcp };
         Some(WantedPort { number: number.try_into().ok()?, transport })
     });
+    let is_nested = world.nested.is_some();
     Wanted {
         format: FORMAT,
         ports: ports.collect(),
@@ -23,5 +26,12 @@ pub(crate) fn wanted(world: &World) -> Wanted {
         networks: subnets::networks(world).into_iter().map(|(_, text)| text).collect(),
         sysctls: SYSCTLS.iter().map(|name| (*name).to_owned()).collect(),
         module: MODULE.to_owned(),
+        modules: if is_nested { MODULES.map(str::to_owned).into() } else { Vec::new() },
+        names: if is_nested { names_of_nodes(world) } else { Vec::new() },
+        ..Wanted::default()
     }
+}
+
+fn names_of_nodes(world: &World) -> Vec<String> {
+    world.nodes.items().iter().take(MOST_NAMES).map(|node| name(node).to_owned()).collect()
 }

@@ -46,7 +46,7 @@ impl<W: Write> Write for HarmlessWriter<W> {
 }
 
 /// The text with the sequences that set a style, and [`printable`] between them.
-pub(super) fn safe(text: &str) -> String {
+fn safe(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(at) = rest.find('\u{1b}') {

@@ -1,7 +1,7 @@
 //! Replaces a component of OpenSDN in the lab, where its own image cannot be had: reads the
 //! configuration that was rendered for it, refuses what the component could not live with, opens
 //! its ports, connects to what it needs, and says in introspect how it is. It does nothing of what
-//! the component is for.
+//! the component is for; only link-local services, which pods are to reach, are led to the fabric (`link_local`).
 
 mod certificates;
 mod component;
@@ -10,6 +10,7 @@ mod configuration;
 mod connections;
 mod greetings;
 mod introspect;
+pub mod link_local;
 mod plan;
 mod ports;
 mod state;

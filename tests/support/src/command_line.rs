@@ -14,6 +14,7 @@ use opensdn_error_chain::error_chain;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::Failed;
+use crate::config_api::{FakeConfigApi, Settings, WorkedExample};
 use crate::installer::{InstallError, install_crds};
 use crate::lab_product::{Build, LabProduct, LabProductError};
 use crate::operator::Operator;
@@ -105,6 +106,9 @@ struct Shape {
     /// Install the operator too: what is applied becomes pods on the nodes
     #[arg(long, requires = "product")]
     operator: bool,
+    /// Have a fake of the underlay's Config API too, for nested mode: simulated nodes are VMs of its cloud
+    #[arg(long, conflicts_with = "nodes")]
+    config_api: bool,
     /// How many nodes to simulate; pods on them become Running, nothing runs
     #[arg(long, value_name = "N", default_value_t = 0)]
     simulated_nodes: u32,
@@ -146,6 +150,8 @@ enum CommandError {
     LabProduct(#[from] LabProductError),
     #[error("install the operator")]
     Operator(#[source] Failed),
+    #[error("start the fake of the Config API")]
+    ConfigApi(#[source] Failed),
     #[error("start the supervisor in the background")]
     Supervisor(#[source] io::Error),
     #[error("start the sandbox: {reason}")]
@@ -231,6 +237,7 @@ fn status(place: &Place) -> Result<ExitCode, CommandError> {
 struct Running {
     _operator: Option<Operator>,
     _product: Option<Product>,
+    _config_api: Option<FakeConfigApi>,
     sandbox: Sandbox,
 }
 
@@ -263,6 +270,7 @@ async fn start(place: Option<&Place>, shape: &Shape) -> Result<(Running, Report)
         true => Some(Operator::install(&sandbox, 1).await.map_err(CommandError::Operator)?),
         false => None,
     };
+    let config_api = shape.config_api.then(config_api).transpose()?;
     let kubeconfig = match place {
         Some(place) => place.save_kubeconfig(&sandbox.kubeconfig())?,
         None => sandbox.kubeconfig(),
@@ -277,12 +285,25 @@ async fn start(place: Option<&Place>, shape: &Shape) -> Result<(Running, Report)
         nodes: sandbox.lab().map(Lab::places).unwrap_or_default(),
         product: shape.product,
         operator: shape.operator,
+        config_api: config_api.as_ref().map(|fake| fake.url().to_owned()),
         ready_after_ms: u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
     };
     if let Some(place) = place {
         place.save_report(&report)?;
     }
-    Ok((Running { _operator: operator, _product: product, sandbox }, report))
+    let running =
+        Running { _operator: operator, _product: product, _config_api: config_api, sandbox };
+    Ok((running, report))
+}
+
+/// A cloud without logins that has the simulated nodes as VMs.
+fn config_api() -> Result<FakeConfigApi, CommandError> {
+    let start = || -> Result<FakeConfigApi, Failed> {
+        let fake = FakeConfigApi::start(Settings::default())?;
+        WorkedExample::fill_for_simulated_nodes(&fake)?;
+        Ok(fake)
+    };
+    start().map_err(CommandError::ConfigApi)
 }
 
 /// Ctrl-C or SIGTERM, listened for from the beginning: one that comes before would be

@@ -33,7 +33,7 @@ use serde_json::{Map, Value, json};
 use crate::Failed;
 
 pub use access::{Mode, Roles};
-pub use faults::{Disturbance, Service, Times};
+pub use faults::{Disturbance, Service, Times, WatchFault};
 pub use keystone::User;
 pub use state::Call;
 pub use store::Refusal;
@@ -41,6 +41,7 @@ pub use tls::Tls;
 pub use watch::WatchEnd;
 pub use worked_example::WorkedExample;
 
+use faults::Overwriter;
 use render::Fields;
 use schema::{GLOBAL_VROUTER_CONFIG, Kind};
 use server::{Port, Server};
@@ -108,7 +109,7 @@ struct Addresses {
 /// Both services, until it is dropped.
 pub struct FakeConfigApi {
     shared: Arc<Shared>,
-    _server: Server,
+    server: Server,
 }
 
 impl FakeConfigApi {
@@ -127,7 +128,7 @@ impl FakeConfigApi {
         };
         let shared = Arc::new(Shared::new(settings, addresses)?);
         let server = Server::start(shared.clone(), [config_api, keystone], acceptor)?;
-        Ok(Self { shared, _server: server })
+        Ok(Self { shared, server })
     }
 
     /// `http://127.0.0.1:PORT` of the Config API.
@@ -181,6 +182,15 @@ impl FakeConfigApi {
         state.store.update(kind, uuid, fields(properties)?)?;
         state.report();
         Ok(())
+    }
+
+    /// A reference no longer keeps what it refers to from being deleted, as another client says it.
+    ///
+    /// # Errors
+    /// What the API server answers.
+    pub fn relax(&self, from: &str, to: &str) -> Result<(), Refusal> {
+        let body = json!({"uuid": from, "ref-uuid": to});
+        self.shared.state().store.relax(&body).map(|_| ())
     }
 
     /// The list of link-local services, as it is stored.
@@ -240,6 +250,17 @@ impl FakeConfigApi {
         self.shared.state().faults.lost_puts = times;
     }
 
+    /// A `DELETE` is answered with 200 and is not done.
+    pub fn lose_deletes(&self, times: Times) {
+        self.shared.state().faults.lost_deletes = times;
+    }
+
+    /// After a `PUT` of a property and before anyone reads it, another client writes this.
+    pub fn overwriter_of(&self, property: &str, value: Value, times: Times) {
+        let property = property.to_owned();
+        self.shared.state().faults.overwriter = Some(Overwriter { property, value, times });
+    }
+
     /// Port pools and annotations are missing from a read of the object, as in the middle of another's `PUT` of them. When
     /// the last of these reads is over, so is the `PUT`.
     pub fn tear_reads(&self, times: Times) {
@@ -249,6 +270,11 @@ impl FakeConfigApi {
     /// Calls to a service are disturbed, whatever they are; they are counted all the same.
     pub fn disturb(&self, service: Service, disturbance: Disturbance, times: Times) {
         self.shared.state().faults.disturb(service, disturbance, times);
+    }
+
+    /// A service ends: its port refuses connections from now on.
+    pub fn stop(&self, service: Service) {
+        self.server.stop(service);
     }
 
     /// No token that was given is valid any more.
@@ -262,9 +288,25 @@ impl FakeConfigApi {
         self.shared.state().tokens.ids()
     }
 
+    /// Something goes wrong with watches that are opened from now on.
+    pub fn disturb_watch(&self, fault: WatchFault, times: Times) {
+        self.shared.state().faults.disturb_watch(fault, times);
+    }
+
+    /// The server is replaced by one that offers a watch, or by one that does not.
+    pub fn set_watch(&self, watch: WatchApi) {
+        self.shared.state().watch_api = watch;
+    }
+
     /// Ends the watches that are open.
     pub fn end_watches(&self, how: WatchEnd) {
         self.shared.state().watchers.end(how);
+    }
+
+    /// How often the open watches have been sent that the server is there.
+    #[must_use]
+    pub fn keep_alives(&self) -> usize {
+        self.shared.state().watchers.kept_alive()
     }
 
     /// How many watches are open.

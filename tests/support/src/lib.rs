@@ -17,6 +17,7 @@ pub mod image;
 pub mod installer;
 pub mod kubectl;
 pub mod lab_client;
+pub mod lab_cloud;
 pub mod lab_image;
 pub mod lab_operator;
 pub mod lab_product;

@@ -20,19 +20,37 @@ const DRAIN: Duration = Duration::from_secs(15);
 pub struct Operator {
     replicas: Vec<(Program, SocketAddr)>,
     _ports: Vec<ReservedPort>,
+    cloud_check_interval: String,
 }
 
 impl Operator {
+    fn new() -> Self {
+        Self { replicas: Vec::new(), _ports: Vec::new(), cloud_check_interval: "1s".to_owned() }
+    }
+
     /// Installs it for the namespace `tf` and starts so many replicas.
     ///
     /// # Errors
     /// Something of it cannot be installed or started.
     pub async fn install(cluster: &Cluster, replicas: usize) -> Result<Self, Failed> {
+        // Clouds of tests are on this machine.
+        Self::install_looking_at_clouds_every(cluster, replicas, "1s").await
+    }
+
+    /// The same; clouds that report no changes are looked at after that time.
+    ///
+    /// # Errors
+    /// Something of it cannot be installed or started.
+    pub async fn install_looking_at_clouds_every(
+        cluster: &Cluster,
+        replicas: usize,
+        interval: &str,
+    ) -> Result<Self, Failed> {
         for step in opensdn_deploy::operator()?.iter().filter(|step| step.phase < Phase::Program) {
             installer::apply(cluster, step).await?;
         }
         let account = cluster.kubeconfig_for_service_account(NAMESPACE, NAME).await?;
-        let mut operator = Self { replicas: Vec::new(), _ports: Vec::new() };
+        let mut operator = Self { cloud_check_interval: interval.to_owned(), ..Self::new() };
         for number in 0..replicas {
             operator.add(cluster, &account, &format!("operator-{number}"), NAMESPACE, "tf")?;
         }
@@ -49,7 +67,7 @@ impl Operator {
         kubeconfig: &Path,
         namespace: &str,
     ) -> Result<Self, Failed> {
-        let mut operator = Self { replicas: Vec::new(), _ports: Vec::new() };
+        let mut operator = Self::new();
         let name = format!("operator-of-{namespace}");
         operator.add(cluster, kubeconfig, &name, namespace, namespace)?;
         operator.start(0)?;
@@ -65,7 +83,7 @@ impl Operator {
         kubeconfig: &Path,
         own: &str,
     ) -> Result<Self, Failed> {
-        let mut operator = Self { replicas: Vec::new(), _ports: Vec::new() };
+        let mut operator = Self::new();
         operator.add(cluster, kubeconfig, "operator-of-all", own, "")?;
         operator.start(0)?;
         Ok(operator)
@@ -92,6 +110,8 @@ impl Operator {
             // control planes on two cores an API server may not answer for longer than the default.
             "--leader-elect-lease-duration=60s".to_owned(),
             "--leader-elect-renew-deadline=45s".to_owned(),
+            format!("--cloud-check-interval={}", self.cloud_check_interval),
+            "--forget-nodes-after=1s".to_owned(),
         ];
         let program =
             Program::new(name.to_owned(), program(NAME)?, arguments, cluster.data_folder());

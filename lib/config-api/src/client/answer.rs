@@ -10,7 +10,9 @@ use serde_json::Value;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc2822;
 
+use super::Reading;
 use super::error::{Error, Refusal, SentToken};
+use super::values::{self, Unread};
 use crate::keystone::Token;
 
 /// The most of a text that says why.
@@ -24,6 +26,8 @@ pub(crate) enum Answer {
     Body { value: Value, etag: Option<String> },
     /// The version that was sent is the newest.
     NotModified,
+    /// They are still to come.
+    Events(Incoming),
 }
 
 /// What was asked of whom, for errors.
@@ -31,6 +35,8 @@ pub(super) struct Asked {
     pub(super) address: String,
     pub(super) what: String,
     pub(super) most: u64,
+    pub(super) most_values: usize,
+    pub(super) reading: Reading,
 }
 
 impl Asked {
@@ -42,6 +48,11 @@ impl Asked {
     pub(super) fn unreadable(&self, why: &str) -> Error {
         let (address, what) = (self.address.clone(), self.what.clone());
         Error::Unreadable { address, what, why: why.to_owned() }
+    }
+
+    fn too_large(&self, most: &str) -> Error {
+        let (address, what) = (self.address.clone(), self.what.clone());
+        Error::TooLarge { address, what, most: most.to_owned() }
     }
 
     pub(super) async fn answer(
@@ -64,12 +75,15 @@ impl Asked {
             let (address, what) = (self.address.clone(), self.what.clone());
             return Err(Error::Refused { address, what, refusal });
         }
+        if self.reading == Reading::Events {
+            return self.events(response);
+        }
         let etag = response.headers().get(header::ETAG);
         let etag = etag.and_then(|etag| etag.to_str().ok()).map(str::to_owned);
         let read = tokio::time::timeout(limit, read_whole(response.into_body(), self.most, limit));
         let bytes = match read.await {
             Ok(Err(http_client::Error::TooLong { most })) => {
-                return Err(self.unreadable(&format!("more than {most} bytes")));
+                return Err(self.too_large(&format!("{most} bytes")));
             }
             Ok(read) => read.map_err(|error| self.unreachable(error))?,
             Err(_) => {
@@ -80,8 +94,23 @@ impl Asked {
         if bytes.is_empty() {
             return Ok(Answer::Body { value: Value::Null, etag });
         }
-        let value = serde_json::from_slice(&bytes).map_err(|_| self.unreadable("no JSON"))?;
+        let value = values::read(&bytes, self.most_values).map_err(|unread| match unread {
+            Unread::NoJson => self.unreadable("no JSON"),
+            Unread::TooMany => self.too_large(&format!("{} values", self.most_values)),
+        })?;
         Ok(Answer::Body { value, etag })
+    }
+}
+
+impl Asked {
+    fn events(&self, response: Response<Incoming>) -> Result<Answer, Error> {
+        let kind = response.headers().get(header::CONTENT_TYPE);
+        let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+        // A proxy's page is no silent stream.
+        if kind.split(';').next().unwrap_or_default().trim() != Reading::Events.media_type() {
+            return Err(self.unreadable("no events"));
+        }
+        Ok(Answer::Events(response.into_body()))
     }
 }
 
@@ -99,6 +128,15 @@ async fn said(response: Response<Incoming>, limit: Duration) -> String {
     line(&bytes)
 }
 
+/// Not what changes the order of a text, or is not seen.
+fn is_shown(letter: char) -> bool {
+    let is_hidden = matches!(
+        letter,
+        '\u{AD}' | '\u{61C}' | '\u{200B}'..='\u{200F}' | '\u{2028}'..='\u{202E}' | '\u{2060}'..='\u{206F}' | '\u{FEFF}'
+    );
+    !letter.is_control() && !is_hidden
+}
+
 fn line(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(bytes);
     let json: Option<Value> = serde_json::from_str(&text).ok();
@@ -111,7 +149,7 @@ fn line(bytes: &[u8]) -> String {
         return String::new();
     }
     let words: Vec<&str> = text.split_whitespace().collect();
-    let shown: String = words.join(" ").chars().filter(|c| !c.is_control()).collect();
+    let shown: String = words.join(" ").chars().filter(|c| is_shown(*c)).collect();
     match shown.char_indices().nth(MOST_SHOWN) {
         Some((at, _)) => format!("{}…", shown.get(..at).unwrap_or_default()),
         None => shown,

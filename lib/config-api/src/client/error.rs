@@ -52,6 +52,19 @@ pub enum Error {
         /// What is wrong.
         why: String,
     },
+    /// Its answer would take more memory than it may.
+    #[error(
+        "the Config API {address} answers {what} with more than {most}, which is not read: the cloud has more objects \
+         than this program plans for"
+    )]
+    TooLarge {
+        /// Its address.
+        address: String,
+        /// What was asked.
+        what: String,
+        /// How much is read.
+        most: String,
+    },
     /// global-vrouter-config is not there.
     #[error("global-vrouter-config is missing: the Config API makes it when it starts; restart it")]
     NoVrouterConfig,

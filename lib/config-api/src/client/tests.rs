@@ -11,16 +11,16 @@ use tokio::net::{TcpListener, TcpStream};
 
 use super::*;
 use crate::keystone::{Credentials, Password};
-use crate::operations::{Access, Version};
+use crate::operations::Version;
 
 /// A server that gives one answer after the other, each on a connection of its own, and remembers what it was asked.
-struct Canned {
+pub(crate) struct Canned {
     address: String,
     asked: Arc<Mutex<Vec<String>>>,
 }
 
 impl Canned {
-    async fn start<T: ToString>(answers: impl IntoIterator<Item = T>) -> Self {
+    pub(crate) async fn start<T: ToString>(answers: impl IntoIterator<Item = T>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = format!("http://{}", listener.local_addr().unwrap());
         let asked = Arc::new(Mutex::new(Vec::new()));
@@ -37,11 +37,11 @@ impl Canned {
         Self { address, asked }
     }
 
-    fn api(&self, keystone: Option<&Canned>) -> ConfigApi {
+    pub(crate) fn api(&self, keystone: Option<&Canned>) -> ConfigApi {
         api(&[&self.address], keystone)
     }
 
-    fn asked(&self) -> Vec<String> {
+    pub(crate) fn asked(&self) -> Vec<String> {
         self.asked.lock().unwrap().clone()
     }
 }
@@ -65,7 +65,7 @@ fn http_client() -> HttpClient {
     HttpClient::new(Trust::unverified(), Duration::from_secs(5)).unwrap()
 }
 
-fn api(addresses: &[&str], keystone: Option<&Canned>) -> ConfigApi {
+pub(crate) fn api(addresses: &[&str], keystone: Option<&Canned>) -> ConfigApi {
     let keystone = keystone.map(|canned| {
         let credentials = Credentials {
             auth_url: format!("{}/v3", canned.address),
@@ -81,14 +81,14 @@ fn api(addresses: &[&str], keystone: Option<&Canned>) -> ConfigApi {
     ConfigApi::new(http_client(), &addresses, keystone, Duration::from_secs(10)).unwrap()
 }
 
-fn answer(status: &str, kind: &str, body: &str) -> String {
+pub(crate) fn answer(status: &str, kind: &str, body: &str) -> String {
     let length = body.len();
     format!(
         "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}"
     )
 }
 
-fn ok(body: &Value) -> String {
+pub(crate) fn ok(body: &Value) -> String {
     answer("200 OK", "application/json", &body.to_string())
 }
 
@@ -202,18 +202,6 @@ async fn what_is_not_there_is_no_error_and_a_version_is_compared_by_the_server()
 }
 
 #[tokio::test]
-async fn of_permissions_the_token_is_not_kept() {
-    let answered =
-        json!({"token_info": {"token": "t"}, "is_cloud_admin_role": false, "permissions": "RWX"});
-    let read = json!({"token_info": null, "permissions": "R"});
-    let canned = Canned::start([ok(&answered), ok(&read), ok(&json!({}))]).await;
-    let api = canned.api(None);
-    assert_eq!(api.access("u").await.unwrap(), Access::Write);
-    assert_eq!(api.access("u").await.unwrap(), Access::Read);
-    assert_eq!(api.access("u").await.unwrap(), Access::None);
-}
-
-#[tokio::test]
 async fn an_answer_that_is_no_json_or_too_long_is_no_config_api() {
     let canned =
         Canned::start([answer("200 OK", "text/html", "<html>"), ok(&json!([1, 2, 3]))]).await;
@@ -221,7 +209,7 @@ async fn an_answer_that_is_no_json_or_too_long_is_no_config_api() {
     let error = api.aaa_mode().await.unwrap_err().to_string();
     assert!(error.contains("is this the address of a Config API?"), "{error}");
     let error = api.call(&Call { most: 3, ..Call::new(Method::GET, "/") }).await.unwrap_err();
-    assert!(error.to_string().contains("more than 3 bytes"), "{error}");
+    assert!(matches!(error, Error::TooLarge { .. }), "{error}");
 }
 
 #[test]
@@ -234,4 +222,17 @@ fn an_address_is_a_server_alone() {
         assert!(!error.contains("s3cret"), "{error}");
     }
     assert!(ConfigApi::new(http_client(), &[], None, Duration::ZERO).is_err());
+}
+
+#[tokio::test]
+async fn a_page_is_no_stream_of_events_and_another_server_may_be_asked_first() {
+    let page = answer("200 OK", "text/html", "<html>");
+    let stream = answer("200 OK", "text/event-stream; charset=utf-8", ":\n\n");
+    let (one, other) = (Canned::start([page]).await, Canned::start([stream]).await);
+    let api = api(&[&one.address, &other.address], None);
+    let error = api.events("/watch").await.unwrap_err().to_string();
+    assert!(error.contains("no events"), "{error}");
+    api.prefer_another();
+    assert!(api.events("/watch").await.is_ok());
+    assert!(other.asked()[0].contains("accept: text/event-stream\r\n"), "{:?}", other.asked());
 }

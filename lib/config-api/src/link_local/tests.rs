@@ -136,3 +136,18 @@ fn a_row_is_written_byte_for_byte_as_it_was_read_and_in_its_place() {
     assert_eq!(fewer.json()["y"], 1);
     assert_eq!(fewer.json()["linklocal_service_entry"].as_array().unwrap().len(), 2);
 }
+
+#[test]
+fn a_target_on_a_host_is_its_address_or_its_name_as_the_provisioner_has_it() {
+    let key = Key::new([169, 254, 169, 254].into(), 80);
+    let by_address = Row::new("metadata", key, &Target::on_host("10.0.0.9", 8775));
+    assert_eq!(by_address, Row::new("metadata", key, &Target::new([[10, 0, 0, 9].into()], 8775)));
+    for name in ["nova.example", "10.0.0", "fd00::1"] {
+        let row = Row::new("metadata", key, &Target::on_host(name, 8775));
+        assert_eq!(row.json()["ip_fabric_DNS_service_name"], name);
+        assert_eq!(row.json()["ip_fabric_service_ip"], json!([]));
+        assert_eq!(row.target(), Target::on_host(name, 8775));
+        assert_eq!(row.target().to_string(), format!("{name}:8775"));
+    }
+    assert_eq!(Target::on_host("", 8775).hosts, Hosts::Neither);
+}

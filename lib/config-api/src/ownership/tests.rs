@@ -71,3 +71,14 @@ fn an_id_is_what_can_be_in_a_name() {
     }
     assert_eq!(cluster("3f2a-1.b_c").annotation(), "kubectl-opensdn/3f2a-1.b_c");
 }
+
+#[test]
+fn a_record_keeps_the_names_of_targets() {
+    let key = Key::new([10, 10, 10, 9].into(), 80);
+    for hosts in ["nova.example", "10.0.0.9"] {
+        let target = Target::on_host(hosts, 8775);
+        let held = Held { name: "nova".to_owned(), target, how: How::Written };
+        let record = Record { rows: BTreeMap::from([(key, held)]), ..Record::default() };
+        assert_eq!(Record::parse(&record.json()).unwrap(), record);
+    }
+}

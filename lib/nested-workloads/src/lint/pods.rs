@@ -4,32 +4,49 @@
 use serde_json::Value;
 
 use super::documents::{Role, Workload, list, text};
-use super::{DuplicateKey, Rule, error, warning};
-use crate::finding::Finding;
+use super::{error, warning};
+use crate::finding::{Finding, Rule};
 
-const TWO_SPECS: Rule = error(
+pub(super) static TWO_SPECS: Rule = error(
     "OSDN3041",
+    "a workload has no selector, or loses it by a key that is there twice",
     "put selector and template into one spec; the API server refuses a workload without a selector",
 );
-const SELECTOR: Rule = error("OSDN3042", "make the selector equal to the labels of the template");
-const LABELLED_NODE: Rule = warning(
+pub(super) static SELECTOR: Rule = error(
+    "OSDN3042",
+    "the selector of a workload does not fit the labels of its pods",
+    "make the selector equal to the labels of the template",
+);
+pub(super) static LABELLED_NODE: Rule = warning(
     "OSDN3043",
+    "kube-manager runs only on nodes with a label that no installer sets",
     "prefer nodes of the control plane instead, or label a node: kubectl label node NODE \
      node-role.opencontrail.org/config=",
 );
-const CONTROL_PLANE_TAINT: Rule =
-    warning("OSDN3044", "tolerate node-role.kubernetes.io/control-plane as well");
-const NODES_LEFT_OUT: Rule = warning(
+pub(super) static CONTROL_PLANE_TAINT: Rule = warning(
+    "OSDN3044",
+    "kube-manager does not tolerate the taint of control planes",
+    "tolerate node-role.kubernetes.io/control-plane as well",
+);
+pub(super) static NODES_LEFT_OUT: Rule = warning(
     "OSDN3045",
+    "the CNI agent leaves out nodes",
     "let the CNI agent run on every node: no affinity, and a toleration of every taint",
 );
 // kubelet complains of it and continues; a second apply fails for the missing key.
-const NAMELESS_SECRET: Rule =
-    warning("OSDN3048", "leave imagePullSecrets out where there is no Secret");
-const SEVERAL: Rule =
-    warning("OSDN3050", "make it a Deployment with one replica and strategy Recreate");
-const NO_READINESS: Rule = warning(
+pub(super) static NAMELESS_SECRET: Rule = warning(
+    "OSDN3048",
+    "an image pull secret has no name",
+    "leave imagePullSecrets out where there is no Secret",
+);
+pub(super) static SEVERAL: Rule = warning(
+    "OSDN3050",
+    "kube-manager may run several times",
+    "make it a Deployment with one replica and strategy Recreate",
+);
+pub(super) static NO_READINESS: Rule = warning(
     "OSDN3051",
+    "a workload has no readiness probe",
     "add a readiness probe: HTTP on 8108 for kube-manager, the file of the CNI for its agent",
 );
 
@@ -39,8 +56,8 @@ const CONTROL_PLANE: &str = "node-role.kubernetes.io/control-plane";
 const REQUIRED: &str = "/spec/template/spec/affinity/nodeAffinity/\
                         requiredDuringSchedulingIgnoredDuringExecution/nodeSelectorTerms";
 
-pub(super) fn lint(workload: &Workload<'_>, duplicates: &[DuplicateKey], found: &mut Vec<Finding>) {
-    found.extend(two_specs(workload, duplicates));
+pub(super) fn lint(workload: &Workload<'_>, found: &mut Vec<Finding>) {
+    found.extend(two_specs(workload));
     found.extend(selector(workload));
     match workload.role {
         Role::KubeManager => {
@@ -58,25 +75,27 @@ pub(super) fn lint(workload: &Workload<'_>, duplicates: &[DuplicateKey], found: 
 }
 
 /// Of two keys the last counts, by which the selector is lost.
-fn two_specs(workload: &Workload<'_>, duplicates: &[DuplicateKey]) -> Option<Finding> {
-    let is_twice =
-        |one: &&DuplicateKey| one.document == workload.at && one.pointer.starts_with("/spec");
-    if let Some(twice) = duplicates.iter().find(is_twice) {
-        let key = twice.pointer.trim_start_matches('/');
+fn two_specs(workload: &Workload<'_>) -> Option<Finding> {
+    let is_within = |pointer: &&String| {
+        let rest = pointer.strip_prefix("/spec");
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    };
+    if let Some(pointer) = workload.kept.duplicates.iter().find(is_within) {
+        let key = pointer.trim_start_matches('/');
         let message =
             format!("{} has the key {key} twice; only the last one counts", name(workload));
-        return Some(TWO_SPECS.at(workload.at, &twice.pointer, message));
+        return Some(TWO_SPECS.at(workload.id(), pointer, message));
     }
-    let is_without = workload.document.pointer("/spec/selector").is_none_or(Value::is_null);
+    let is_without = workload.document().pointer("/spec/selector").is_none_or(Value::is_null);
     is_without.then(|| {
         let message = format!("{} has no selector", name(workload));
-        TWO_SPECS.at(workload.at, "/spec", message)
+        TWO_SPECS.at(workload.id(), "/spec", message)
     })
 }
 
 fn selector(workload: &Workload<'_>) -> Option<Finding> {
-    let wanted = workload.document.pointer("/spec/selector/matchLabels")?.as_object()?;
-    let labels = workload.document.pointer("/spec/template/metadata/labels");
+    let wanted = workload.document().pointer("/spec/selector/matchLabels")?.as_object()?;
+    let labels = workload.document().pointer("/spec/template/metadata/labels");
     let has = |key: &str| labels.and_then(|labels| labels.get(key));
     let (key, value) = wanted.iter().find(|(key, value)| has(key) != Some(*value))?;
     let value = value.as_str().unwrap_or_default();
@@ -84,12 +103,12 @@ fn selector(workload: &Workload<'_>) -> Option<Finding> {
         "{} selects pods by {key}={value}, which the labels of its own pods have not",
         name(workload)
     );
-    Some(SELECTOR.at(workload.at, "/spec/selector/matchLabels", message))
+    Some(SELECTOR.at(workload.id(), "/spec/selector/matchLabels", message))
 }
 
 /// The operators by which pods are bound to nodes with, or without, the label of config.
 fn operators<'d>(workload: &Workload<'d>) -> impl Iterator<Item = &'d str> {
-    let terms = list(workload.document, REQUIRED);
+    let terms = list(workload.document(), REQUIRED);
     let expressions = terms.flat_map(|term| list(term, "/matchExpressions"));
     expressions
         .filter(|expression| text(expression, "/key") == CONFIG_LABEL)
@@ -98,7 +117,7 @@ fn operators<'d>(workload: &Workload<'d>) -> impl Iterator<Item = &'d str> {
 
 fn labelled_node(workload: &Workload<'_>) -> Option<Finding> {
     let selector = "/spec/template/spec/nodeSelector";
-    let selects = workload.document.pointer(selector).and_then(|all| all.get(CONFIG_LABEL));
+    let selects = workload.document().pointer(selector).and_then(|all| all.get(CONFIG_LABEL));
     let requires = operators(workload).any(|one| ["Exists", "In"].contains(&one));
     let pointer = if selects.is_some() { selector } else { REQUIRED };
     (selects.is_some() || requires).then(|| {
@@ -106,7 +125,7 @@ fn labelled_node(workload: &Workload<'_>) -> Option<Finding> {
             "{} runs only on nodes with the label {CONFIG_LABEL}, which no installer of Kubernetes sets",
             name(workload)
         );
-        LABELLED_NODE.at(workload.at, pointer, message)
+        LABELLED_NODE.at(workload.id(), pointer, message)
     })
 }
 
@@ -115,7 +134,7 @@ fn tolerates(workload: &Workload<'_>, key: &str) -> bool {
 }
 
 fn tolerations<'d>(workload: &Workload<'d>) -> impl Iterator<Item = &'d Value> {
-    list(workload.document, "/spec/template/spec/tolerations")
+    list(workload.document(), "/spec/template/spec/tolerations")
 }
 
 fn is_for_all(toleration: &Value) -> bool {
@@ -129,7 +148,7 @@ fn control_plane_taint(workload: &Workload<'_>) -> Option<Finding> {
             "{} tolerates the taint {MASTER} only, which Kubernetes has called {CONTROL_PLANE} since 1.24",
             name(workload)
         );
-        CONTROL_PLANE_TAINT.at(workload.at, "/spec/template/spec/tolerations", message)
+        CONTROL_PLANE_TAINT.at(workload.id(), "/spec/template/spec/tolerations", message)
     })
 }
 
@@ -140,7 +159,7 @@ fn nodes_left_out(workload: &Workload<'_>) -> Option<Finding> {
              no network",
             name(workload)
         );
-        NODES_LEFT_OUT.at(workload.at, REQUIRED, message)
+        NODES_LEFT_OUT.at(workload.id(), REQUIRED, message)
     })
 }
 
@@ -150,29 +169,29 @@ fn tainted_nodes_left_out(workload: &Workload<'_>) -> Option<Finding> {
             "{} does not tolerate every taint: a node with another one gets no CNI and stays not ready",
             name(workload)
         );
-        NODES_LEFT_OUT.at(workload.at, "/spec/template/spec/tolerations", message)
+        NODES_LEFT_OUT.at(workload.id(), "/spec/template/spec/tolerations", message)
     })
 }
 
 fn several(workload: &Workload<'_>) -> Option<Finding> {
-    let replicas = workload.document.pointer("/spec/replicas").and_then(Value::as_u64);
-    let kind = text(workload.document, "/kind");
+    let replicas = workload.document().pointer("/spec/replicas").and_then(Value::as_u64);
+    let kind = text(workload.document(), "/kind");
     (kind == "DaemonSet" || replicas.is_some_and(|count| count > 1)).then(|| {
         let message = format!(
             "{} may run several times, and in nested mode nothing chooses one: two give the same VLAN to \
              different pods",
             name(workload)
         );
-        SEVERAL.at(workload.at, "/kind", message)
+        SEVERAL.at(workload.id(), "/kind", message)
     })
 }
 
 fn nameless_secret(workload: &Workload<'_>) -> Option<Finding> {
     let pointer = "/spec/template/spec/imagePullSecrets";
     let is_nameless = |one: &Value| text(one, "/name").is_empty();
-    list(workload.document, pointer).any(is_nameless).then(|| {
+    list(workload.document(), pointer).any(is_nameless).then(|| {
         let message = format!("{} has an imagePullSecret without a name", name(workload));
-        NAMELESS_SECRET.at(workload.at, pointer, message)
+        NAMELESS_SECRET.at(workload.id(), pointer, message)
     })
 }
 
@@ -183,12 +202,12 @@ fn no_readiness(workload: &Workload<'_>) -> Option<Finding> {
     let pointer = format!("/spec/template/spec/containers/{index}");
     let message =
         format!("{} has no readiness probe: it counts as ready as soon as it runs", name(workload));
-    Some(NO_READINESS.at(workload.at, &pointer, message))
+    Some(NO_READINESS.at(workload.id(), &pointer, message))
 }
 
 /// As in `DaemonSet opensdn-kube-manager (kube-manager)`.
 pub(super) fn name(workload: &Workload<'_>) -> String {
     let (kind, name) =
-        (text(workload.document, "/kind"), text(workload.document, "/metadata/name"));
+        (text(workload.document(), "/kind"), text(workload.document(), "/metadata/name"));
     format!("{kind} {name} ({})", workload.role.text())
 }

@@ -4,6 +4,24 @@ use serde_json::json;
 
 use super::*;
 
+const WITHOUT: [&[&str]; 0] = [];
+
+/// All in one text, with the keys that are twice in the first ones.
+fn lint(documents: &[Value], duplicates: &[&[&str]]) -> Linted {
+    let mut lint = Lint::default();
+    for (document, value) in documents.iter().enumerate() {
+        let twice = duplicates.get(document).copied().unwrap_or_default();
+        let twice = twice.iter().map(|&pointer| pointer.to_owned()).collect();
+        lint.offer(DocumentId { text: 0, document }, value, twice);
+    }
+    lint.finish()
+}
+
+fn codes(documents: &[Value]) -> Vec<(&'static str, usize)> {
+    let found = lint(documents, &WITHOUT).findings.into_iter();
+    found.map(|one| (one.rule.code, one.document.document)).collect()
+}
+
 /// What is right by all rules.
 fn manager() -> Value {
     json!({
@@ -16,7 +34,10 @@ fn manager() -> Value {
                 "metadata": {"labels": {"a": "b", "c": "d"}},
                 "spec": {"containers": [{
                     "name": "x", "image": "r/contrail-kubernetes-kube-manager:1", "readinessProbe": {},
-                    "env": [{"name": "ANALYTICS_NODES", "value": "a"}, {"name": "CONFIGDB_NODES", "value": "a"}],
+                    "env": [
+                        {"name": "KUBEMANAGER_NESTED_MODE", "value": "1"},
+                        {"name": "ANALYTICS_NODES", "value": "a"}, {"name": "CONFIGDB_NODES", "value": "a"},
+                    ],
                 }]},
             },
         },
@@ -30,7 +51,8 @@ fn agent() -> Value {
     agent["spec"]["template"]["spec"] = json!({
         "tolerations": [{"operator": "Exists"}],
         "containers": [{
-            "image": "r:5000/opensdn-kubernetes-cni-init@sha256:0", "name": "x", "readinessProbe": {}
+            "image": "r:5000/opensdn-kubernetes-cni-init@sha256:0", "name": "x", "readinessProbe": {},
+            "env": [{"name": "KUBEMANAGER_NESTED_MODE", "value": "1"}],
         }],
     });
     agent
@@ -40,9 +62,12 @@ fn agent() -> Value {
 #[track_caller]
 fn check(mut document: Value, pointer: &str, value: Value, expected: &[(&str, &str)]) {
     let (parent, key) = pointer.rsplit_once('/').unwrap();
-    document.pointer_mut(parent).unwrap()[key] = value;
-    let found = lint(&[document], &[]);
-    let codes: Vec<_> = found.iter().map(|one| (one.code, one.pointer.as_str())).collect();
+    match document.pointer_mut(parent).unwrap() {
+        Value::Array(all) => all[key.parse::<usize>().unwrap()] = value,
+        object => object[key] = value,
+    }
+    let found = lint(&[document], &WITHOUT).findings;
+    let codes: Vec<_> = found.iter().map(|one| (one.rule.code, one.pointer.as_str())).collect();
     assert_eq!(codes, expected);
 }
 
@@ -75,70 +100,158 @@ fn what_is_right_gives_no_finding_and_each_defect_its_own() {
 #[test]
 fn a_duplicate_key_counts_only_in_its_own_document() {
     let documents = [manager(), agent()];
-    let duplicate = DuplicateKey { document: 1, pointer: "/spec".to_owned() };
-    let found = lint(&documents, std::slice::from_ref(&duplicate));
+    let found = lint(&documents, &[&[], &["/spec"]]).findings;
     assert_eq!(found.len(), 1);
-    assert_eq!((found[0].code, found[0].document), ("OSDN3041", 1));
-    let elsewhere = DuplicateKey { pointer: "/metadata/labels/a".to_owned(), ..duplicate };
-    assert_eq!(lint(&documents, &[elsewhere]), []);
+    assert_eq!((found[0].rule.code, found[0].document.document), ("OSDN3041", 1));
+    for elsewhere in ["/metadata/labels/a", "/specification"] {
+        assert_eq!(lint(&documents, &[&[], &[elsewhere]]).findings, []);
+    }
+}
+
+/// A manager that takes all its variables of a ConfigMap of that name.
+fn manager_of(map: &str) -> Value {
+    let mut manager = manager();
+    let container = &mut manager["spec"]["template"]["spec"]["containers"][0];
+    container["env"] = json!([]);
+    container["envFrom"] = json!([{"configMapRef": {"name": map}}]);
+    manager
+}
+
+fn map(name: &str, namespace: &str, data: Value) -> Value {
+    let metadata = json!({"name": name, "namespace": namespace});
+    json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data})
 }
 
 #[test]
 fn variables_are_found_in_the_config_map_of_the_same_namespace() {
-    let mut manager = manager();
-    let container = &mut manager["spec"]["template"]["spec"]["containers"][0];
-    container["env"] = json!([]);
-    container["envFrom"] = json!([{"configMapRef": {"name": "env"}}]);
-    let map = |namespace: &str| {
-        json!({
-            "kind": "ConfigMap", "metadata": {"name": "env", "namespace": namespace},
-            "data": {"ANALYTICS_NODES": "a", "CONFIGDB_NODES": "a", "LOG_LEVEL": "SYS_DEBUG"},
-        })
+    let data = json!({"ANALYTICS_NODES": "a", "CONFIGDB_NODES": "a", "LOG_LEVEL": "SYS_DEBUG",
+        "KUBEMANAGER_NESTED_MODE": "1"});
+    let manager = manager_of("env");
+    assert_eq!(codes(&[manager.clone(), map("env", "n", data.clone())]), [("OSDN3052", 1)]);
+    let far = map("env", "other", data);
+    assert_eq!(codes(&[manager, far]), [("OSDN3053", 0), ("OSDN3053", 0)]);
+}
+
+#[test]
+fn two_manifests_with_maps_of_one_name_are_not_mixed_up() {
+    let data = |name: &str| {
+        json!({"ANALYTICS_NODES": "a", "CONFIGDB_NODES": "a", "KUBEMANAGER_NESTED_MODE": "1",
+            "KUBERNETES_CLUSTER_NAME": name})
     };
-    let codes = |documents: &[Value]| {
-        lint(documents, &[]).into_iter().map(|one| (one.code, one.document)).collect::<Vec<_>>()
+    let agent_of = |name: &str| {
+        let mut agent = agent();
+        let env = &mut agent["spec"]["template"]["spec"]["containers"][0]["env"];
+        *env = json!([{"name": "KUBERNETES_CLUSTER_NAME", "value": name},
+            {"name": "KUBEMANAGER_NESTED_MODE", "value": "1"}]);
+        agent
     };
-    assert_eq!(codes(&[manager.clone(), map("n")]), [("OSDN3052", 1)]);
-    assert_eq!(codes(&[manager, map("other")]), [("OSDN3053", 0), ("OSDN3053", 0)]);
+    let found = |second: &str| {
+        let mut lint = Lint::default();
+        let files = [("k8s-a", "k8s-a"), ("k8s-b", second)];
+        for (text, (name, of_agent)) in files.into_iter().enumerate() {
+            let all = [manager_of("env"), agent_of(of_agent), map("env", "n", data(name))];
+            for (document, value) in all.iter().enumerate() {
+                lint.offer(DocumentId { text, document }, value, Vec::new());
+            }
+        }
+        let found = lint.finish().findings.into_iter();
+        found.map(|one| (one.rule.code, one.document.text)).collect::<Vec<_>>()
+    };
+    assert_eq!(found("k8s-b"), []);
+    assert_eq!(found("k8s-c"), [("OSDN3034", 1)]);
+}
+
+#[test]
+fn nested_mode_is_on_by_the_value_1_alone() {
+    let mode = "/spec/template/spec/containers/0/env/0";
+    let set = |value: &str| json!({"name": "KUBEMANAGER_NESTED_MODE", "value": value});
+    for wrong in ["true", "yes", "01", "1 "] {
+        check(manager(), mode, set(wrong), &[("OSDN3030", mode)]);
+    }
+    let vrouter = json!({"KUBERNESTES_NESTED_VROUTER_VIP": "10.10.10.2", "ANALYTICS_NODES": "a",
+        "CONFIGDB_NODES": "a"});
+    let off = |more: Value| {
+        let mut data = vrouter.clone();
+        data.as_object_mut().unwrap().extend(more.as_object().cloned().unwrap());
+        codes(&[manager_of("env"), map("env", "n", data)])
+    };
+    assert_eq!(off(json!({})), [("OSDN3030", 0)], "the default is off");
+    assert_eq!(off(json!({"KUBEMANAGER_NESTED_MODE": "0"})), [("OSDN3030", 1)]);
+    assert_eq!(off(json!({"KUBEMANAGER_NESTED_MODE": "1"})), []);
+}
+
+#[test]
+fn workloads_that_are_not_nested_are_left_alone() {
+    let mut beside = manager();
+    beside["spec"]["replicas"] = json!(3);
+    let container = &mut beside["spec"]["template"]["spec"]["containers"][0];
+    container["env"] = json!([{"name": "KUBEMANAGER_NESTED_MODE", "value": "0"}]);
+    let linted = lint(&[beside.clone()], &WITHOUT);
+    assert_eq!((linted.findings, linted.concerned.len()), (Vec::new(), 0));
+    beside["spec"]["template"]["spec"]["containers"][0]["env"] = json!([]);
+    assert_eq!(codes(&[beside]), [], "off is the default");
 }
 
 #[test]
 fn a_password_is_reported_without_its_value_and_an_empty_one_is_none() {
-    let map = json!({
-        "kind": "ConfigMap", "metadata": {"name": "env"},
-        "data": {"KEYSTONE_AUTH_ADMIN_PASSWORD": "hunter2", "RABBITMQ_PASSWORD": ""},
-    });
-    let found = lint(&[map], &[]);
+    let data = json!({"KEYSTONE_AUTH_ADMIN_PASSWORD": "hunter2", "RABBITMQ_PASSWORD": "",
+        "KUBEMANAGER_NESTED_MODE": "1"});
+    let found = lint(&[map("env", "n", data)], &WITHOUT).findings;
     assert_eq!(found.len(), 1);
     assert_eq!(found[0].pointer, "/data/KEYSTONE_AUTH_ADMIN_PASSWORD");
     assert!(!format!("{found:?}").contains("hunter2"));
 }
 
 #[test]
+fn a_password_of_something_else_is_not_looked_at() {
+    let other = map("grafana", "n", json!({"admin-password": "x"}));
+    let linted = lint(&[manager(), other.clone()], &WITHOUT);
+    assert_eq!(linted.findings, []);
+    assert_eq!(Vec::from_iter(linted.concerned), [DocumentId { text: 0, document: 0 }]);
+    // The same one where kube-manager takes it.
+    let data = json!({"admin-password": "x", "KUBEMANAGER_NESTED_MODE": "1"});
+    assert!(codes(&[manager_of("own"), map("own", "n", data)]).contains(&("OSDN3046", 1)));
+}
+
+#[test]
 fn a_token_without_an_end_is_a_finding_only_of_an_account_that_may_do_everything() {
     let secret = json!({
-        "kind": "Secret", "type": "kubernetes.io/service-account-token",
+        "kind": "Secret", "type": "kubernetes.io/service-account-token", "data": {"token": "hunter2"},
         "metadata": {
             "name": "t", "namespace": "n",
             "annotations": {"kubernetes.io/service-account.name": "a"},
         },
     });
-    let binding = |role: &str| {
+    let binding = |role: &str, account: &str| {
         json!({
             "kind": "ClusterRoleBinding", "metadata": {"name": "b"}, "roleRef": {"name": role},
-            "subjects": [{"kind": "ServiceAccount", "name": "a", "namespace": "n"}],
+            "subjects": [{"kind": "ServiceAccount", "name": account, "namespace": "n"}],
         })
     };
-    let codes = |documents: &[Value]| {
-        lint(documents, &[]).into_iter().map(|one| one.code).collect::<Vec<_>>()
+    let mut manager = manager();
+    manager["spec"]["template"]["spec"]["volumes"] =
+        json!([{"name": "x", "secret": {"secretName": "t"}}]);
+    let with = |role: &str, account: &str| {
+        let all = [manager.clone(), secret.clone(), binding(role, account)];
+        codes(&all).into_iter().map(|(code, _)| code).collect::<Vec<_>>()
     };
-    let codes_of_both = codes(&[secret.clone(), binding("cluster-admin")]);
-    assert_eq!(codes_of_both, ["OSDN3049", "OSDN3047"]);
-    assert_eq!(codes(&[secret, binding("view")]), [""; 0]);
+    assert_eq!(with("cluster-admin", "a"), ["OSDN3049", "OSDN3047"]);
+    assert_eq!(with("view", "a"), [""; 0]);
+    assert_eq!(with("cluster-admin", "of-something-else"), [""; 0]);
+    let mut lint = Lint::default();
+    lint.offer(DocumentId::default(), &secret, Vec::new());
+    assert!(!format!("{}", lint.kept[0].value).contains("hunter2"), "tokens are not kept");
 }
 
 #[test]
 fn what_is_of_another_installation_is_left_alone() {
     let other = json!({"kind": "DaemonSet", "metadata": {"name": "calico-node"}, "spec": {}});
-    assert_eq!(lint(&[other, Value::Null, json!("text"), json!([])], &[]), []);
+    let all = [other, Value::Null, json!("text"), json!([])];
+    let linted = lint(&all, &WITHOUT);
+    assert_eq!((linted.findings, linted.concerned.len()), (Vec::new(), 0));
+}
+
+#[test]
+fn rules_are_in_the_order_of_their_codes() {
+    assert!(RULES.is_sorted_by(|one, next| one.code < next.code));
 }

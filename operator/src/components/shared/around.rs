@@ -115,7 +115,7 @@ fn authentication(given: &Given<'_>) -> Value {
 }
 
 /// Where it asks Keystone.
-fn keystone(given: &Given<'_>) -> Option<KeystoneAuthParameters> {
+pub(in crate::components) fn keystone(given: &Given<'_>) -> Option<KeystoneAuthParameters> {
     let parameters = given.common.auth_parameters.as_ref()?;
     (parameters.auth_mode == Some(AuthMode::Keystone)).then(|| keystone_parameters(given))
 }

@@ -1,6 +1,6 @@
 //! The flags of `check --probe`: which nodes are asked, and by which image. What is asked of them is in `crate::probe`.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use clap::Args;
@@ -8,17 +8,17 @@ use k8s_openapi::api::core::v1::Node;
 use k8s_openapi::jiff::Timestamp;
 use kube::api::{Api, ListParams};
 use kube::{Client, ResourceExt};
-use opensdn_deploy::{Values, names};
+use opensdn_deploy::names;
 use serde_json::Value;
 
 use crate::checks::world::World;
 use crate::clients::unanswered;
 use crate::exit::{Exit, Failure};
-use crate::install::values::steps;
-use crate::probe::Answers;
+use crate::probe::image::image;
 use crate::probe::run::Run;
 use crate::probe::wanted::wanted;
-use crate::snapshot::{Read, condition, name, text};
+use crate::probe::{Answers, Asked, Network, Nodes, is_linux, silent};
+use crate::snapshot::{Read, name};
 use crate::ui::Ui;
 
 /// No run is longer: what is older was left by one that was killed.
@@ -64,34 +64,33 @@ impl ProbeFlags {
         ui: &mut Ui,
     ) -> Result<Answers, Failure> {
         let nodes = self.nodes(client, world).await?;
+        let installed = world.deployments.get(names::operator::NAME).and_then(Read::known);
+        let image = self.probe_image.clone().map_or_else(|| image(installed), Ok)?;
         let run = Run {
-            image: self.image(world)?,
-            nodes,
-            wanted: wanted(world),
+            image,
             timeout: self.probe_timeout,
             now: world.date.unwrap_or_else(Timestamp::now),
+            needed_by: "--probe",
         };
-        run.ask(client, ui).await
+        let asked =
+            Asked { name: "opensdn-probe", network: Network::OfNode, nodes, wanted: wanted(world) };
+        run.ask(client, &asked, ui).await
     }
 
     /// The nodes that are meant; of one that cannot answer why.
-    async fn nodes(
-        &self,
-        client: &Client,
-        world: &World,
-    ) -> Result<BTreeMap<String, Option<String>>, Failure> {
+    async fn nodes(&self, client: &Client, world: &World) -> Result<Nodes, Failure> {
         let selected = self.selected(client).await?;
         let all = match &world.nodes {
             Read::Known(nodes) => nodes.as_slice(),
             // Each check says so: without nodes there is nobody to ask.
-            Read::Absent | Read::Unknown(_) => return Ok(BTreeMap::new()),
+            Read::Absent | Read::Unknown(_) => return Ok(Nodes::new()),
         };
         let is_meant = |node: &&Value| {
             let is_named = self.node.is_empty() || self.node.iter().any(|one| one == name(node));
             let is_selected = selected.as_ref().is_none_or(|names| names.contains(name(node)));
-            is_named && is_selected && text(node, "/status/nodeInfo/operatingSystem") != "windows"
+            is_named && is_selected && is_linux(node)
         };
-        let found: BTreeMap<String, Option<String>> =
+        let found: Nodes =
             all.iter().filter(is_meant).map(|node| (name(node).to_owned(), silent(node))).collect();
         let hint = "kubectl get nodes --show-labels";
         if let Some(missing) = self.node.iter().find(|one| !found.contains_key(*one)) {
@@ -112,33 +111,4 @@ impl ProbeFlags {
         let listed = listed.map_err(|error| unanswered("list nodes by --selector", &error))?;
         Ok(Some(listed.iter().map(ResourceExt::name_any).collect()))
     }
-
-    /// That of the installed operator, else that of the values of this release.
-    fn image(&self, world: &World) -> Result<String, Failure> {
-        if let Some(image) = &self.probe_image {
-            return Ok(image.clone());
-        }
-        const IMAGE: &str = "/spec/template/spec/containers/0/image";
-        let installed = world.deployments.get(names::operator::NAME).and_then(Read::known);
-        let installed = installed.map(|one| text(one, IMAGE)).filter(|image| !image.is_empty());
-        if let Some(image) = installed {
-            return Ok(image.to_owned());
-        }
-        let steps = steps(&Values::default())?;
-        let mut objects = steps.iter().flat_map(|step| &step.objects);
-        let found = objects
-            .find(|one| text(one, "/kind") == "Deployment" && name(one) == names::operator::NAME);
-        let image = found.map(|one| text(one, IMAGE).to_owned()).unwrap_or_default();
-        if image.is_empty() {
-            let message = "this release names no image of the operator";
-            return Err(Failure::usage(message, "name one with --probe-image"));
-        }
-        Ok(image)
-    }
-}
-
-/// Why a pod on the node would not start: its kubelet is not heard of.
-fn silent(node: &Value) -> Option<String> {
-    let ready = condition(node, "Ready").filter(|one| text(one, "/status") == "Unknown")?;
-    Some(format!("its kubelet does not answer: {}", text(ready, "/message")))
 }

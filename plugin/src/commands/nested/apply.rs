@@ -20,7 +20,7 @@ use crate::nested::plan_file::NestedPlan;
 use crate::nested::text;
 use crate::output::{Answer, Output};
 use crate::runtime::Runtime;
-use crate::ui::Ui;
+use crate::ui::{Ui, one_line};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -198,8 +198,9 @@ impl NestedApplication {
         if self.done.is_empty() {
             return writeln!(out, "All was in place: nothing was written.");
         }
-        self.done.iter().try_for_each(|line| writeln!(out, "{line}"))?;
+        self.done.iter().try_for_each(|line| writeln!(out, "{}", one_line(line)))?;
         if let Some(backup) = &self.backup {
+            let backup = one_line(backup);
             writeln!(out, "The link-local services as they were before are in {backup}")?;
         }
         Ok(())

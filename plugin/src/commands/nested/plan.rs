@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
 use opensdn_config_api::ConfigApi;
-use opensdn_nested::plan;
+use opensdn_nested::{Input, plan};
 
 use crate::cli::Global;
 use crate::clients::AsksCluster;
@@ -13,6 +13,7 @@ use crate::nested::cluster::NestedFacts;
 use crate::nested::connection::ConfigApiFlags;
 use crate::nested::flags::SpecFlags;
 use crate::nested::plan_file::NestedPlan;
+use crate::nested::surroundings::SurroundingsFlags;
 use crate::nested::waited::waited;
 use crate::nested::{text, world};
 use crate::output::Output;
@@ -61,9 +62,21 @@ pub(super) struct Sources {
     #[command(flatten)]
     pub(super) spec: SpecFlags,
     #[command(flatten)]
+    surroundings: SurroundingsFlags,
+    #[command(flatten)]
     pub(super) config_api: ConfigApiFlags,
     #[command(flatten)]
     pub(super) cluster: AsksCluster,
+}
+
+/// A plan, and what it was made of.
+pub(super) struct Made {
+    /// The client by which it can be carried out.
+    api: ConfigApi,
+    /// What the cluster wants.
+    pub(super) input: Input,
+    /// The plan.
+    pub(super) plan: NestedPlan,
 }
 
 impl Sources {
@@ -73,18 +86,27 @@ impl Sources {
         global: &Global,
         ui: &mut Ui,
     ) -> Result<(ConfigApi, NestedPlan), Failure> {
+        let made = self.made(global, ui).await?;
+        Ok((made.api, made.plan))
+    }
+
+    /// The same, with what it was made of.
+    pub(super) async fn made(&self, global: &Global, ui: &mut Ui) -> Result<Made, Failure> {
         let spec = self.spec.spec()?;
         let api = self.config_api.client(&spec)?;
         let (client, server) = global.client_and_server().await?;
         ui.progress(&format!("asking {server}"));
-        let facts = NestedFacts::ask(&Asker::new(client), &server).await?;
-        let input = world::input(&spec, self.spec.choices(), facts);
+        let asker = Asker::new(client);
+        let facts = NestedFacts::ask(&asker, &server).await?;
+        let mut input = world::input(&spec, self.spec.choices(), facts);
         let addresses = self.config_api.addresses(&spec);
+        let namespace = global.cluster.namespace.as_deref();
+        self.surroundings.look(&mut input, &asker, namespace, &addresses).await;
         // Before a token is sent: the file may say where to.
         ui.progress(&format!("asking the Config API at {}", addresses.join(", ")));
         let live = waited(ui, "waiting for the Config API", world::cloud(&api, &input)).await?;
         let plan = plan(&input, &live);
-        Ok((api, NestedPlan { config_api: addresses, plan }))
+        Ok(Made { api, input, plan: NestedPlan { config_api: addresses, plan } })
     }
 }
 

@@ -23,7 +23,7 @@ use crate::nested::world::{cluster_id, unreachable};
 use crate::output::{Answer, Output};
 use crate::runtime::Runtime;
 use crate::snapshot::ask::Asker;
-use crate::ui::Ui;
+use crate::ui::{Ui, one_line};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -190,6 +190,6 @@ impl NestedRemoval {
     }
 
     fn write(&self, out: &mut dyn Write) -> io::Result<()> {
-        self.lines().iter().try_for_each(|line| writeln!(out, "{line}"))
+        self.lines().iter().try_for_each(|line| writeln!(out, "{}", one_line(line)))
     }
 }

@@ -55,6 +55,7 @@ async fn launch(place: &Place, shape: &Shape) -> Result<Started, CommandError> {
     command.args(shape.kubernetes.iter().map(|version| format!("--kubernetes={version}")));
     command.args(shape.product.then_some("--product"));
     command.args(shape.operator.then_some("--operator"));
+    command.args(shape.config_api.then_some("--config-api"));
     command.args(shape.crds.then_some("--crds"));
     // Its own group: Ctrl-C in the terminal of `up` is not for it.
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log).process_group(0);

@@ -21,6 +21,9 @@ pub(super) struct Report {
     pub(super) product: bool,
     #[serde(default)]
     pub(super) operator: bool,
+    /// Where the fake of the Config API is.
+    #[serde(default)]
+    pub(super) config_api: Option<String>,
     pub(super) ready_after_ms: u64,
 }
 
@@ -43,6 +46,9 @@ impl fmt::Display for Report {
             (false, _) => "not installed",
         };
         writeln!(f, "OpenSDN      {installed}")?;
+        if let Some(url) = &self.config_api {
+            writeln!(f, "config API   {url}, a fake")?;
+        }
         writeln!(f, "logs         {}", self.logs.display())?;
         writeln!(f, "kubeconfig   {}", self.kubeconfig.display())?;
         if let Some(kubectl) = &self.kubectl {

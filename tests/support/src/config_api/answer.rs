@@ -21,7 +21,15 @@ pub(super) enum Content {
     Whole(Bytes),
     /// Announced; the connection ends in its place.
     Missing(Flushed),
-    Events(UnboundedReceiver<Bytes>),
+    Events(UnboundedReceiver<Bytes>, End),
+}
+
+/// How a stream of events ends.
+#[derive(Debug)]
+pub(super) enum End {
+    WithItsSender,
+    /// The connection ends, now that what was sent before has had its turn.
+    Cut,
 }
 
 /// Whether the headers have had their turn.
@@ -51,14 +59,18 @@ impl Body for Content {
             Self::Missing(Flushed::Done) => {
                 Poll::Ready(Some(Err(io::ErrorKind::ConnectionAborted.into())))
             }
-            Self::Events(events) => events.poll_recv(context).map(|event| {
-                let event = event?;
+            Self::Events(_, End::Cut) => {
+                Poll::Ready(Some(Err(io::ErrorKind::ConnectionAborted.into())))
+            }
+            Self::Events(events, end) => match events.poll_recv(context) {
                 // An empty one is how a watch is cut.
-                Some(match event.is_empty() {
-                    true => Err(io::ErrorKind::ConnectionAborted.into()),
-                    false => Ok(Frame::data(event)),
-                })
-            }),
+                Poll::Ready(Some(event)) if event.is_empty() => {
+                    *end = End::Cut;
+                    context.waker().wake_by_ref();
+                    Poll::Pending
+                }
+                event => event.map(|event| event.map(Frame::data).map(Ok)),
+            },
         }
     }
 
@@ -69,7 +81,7 @@ impl Body for Content {
     fn size_hint(&self) -> SizeHint {
         match self {
             Self::Whole(bytes) => SizeHint::with_exact(bytes.len() as u64),
-            Self::Missing(_) | Self::Events(_) => SizeHint::default(),
+            Self::Missing(_) | Self::Events(..) => SizeHint::default(),
         }
     }
 }
@@ -112,7 +124,7 @@ pub(super) fn events(events: UnboundedReceiver<Bytes>) -> Answer {
     let mut answer = with(StatusCode::OK, "text/event-stream", String::new());
     let no_cache = HeaderValue::from_static("no-cache");
     answer.headers_mut().insert(header::CACHE_CONTROL, no_cache);
-    *answer.body_mut() = Content::Events(events);
+    *answer.body_mut() = Content::Events(events, End::WithItsSender);
     answer
 }
 

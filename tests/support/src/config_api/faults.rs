@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use http::StatusCode;
 use serde_json::Value;
 
 /// How often a fault happens.
@@ -46,6 +47,25 @@ pub enum Disturbance {
     Slow(Duration),
 }
 
+/// What becomes of a watch that is opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WatchFault {
+    /// It is refused: 401, or 404 as by a server that has none, or 503.
+    Refused(StatusCode),
+    /// After the list nothing comes, not even that the watch is there; the connection stays.
+    Silent,
+    /// Not even the list comes.
+    Mute,
+}
+
+/// A writer that replaces a property after each that replaces it.
+#[derive(Debug)]
+pub(super) struct Overwriter {
+    pub(super) property: String,
+    pub(super) value: Value,
+    pub(super) times: Times,
+}
+
 #[derive(Debug, Default)]
 pub(super) struct Faults {
     disturbances: BTreeMap<Service, (Disturbance, Times)>,
@@ -53,6 +73,9 @@ pub(super) struct Faults {
     /// What it writes, where that is not what was there before.
     pub(super) stale_list: Option<Value>,
     pub(super) lost_puts: Times,
+    pub(super) lost_deletes: Times,
+    pub(super) overwriter: Option<Overwriter>,
+    watch: Option<(WatchFault, Times)>,
     pub(super) torn_reads: Times,
 }
 
@@ -86,6 +109,22 @@ impl Times {
 impl Faults {
     pub(super) fn disturb(&mut self, service: Service, disturbance: Disturbance, times: Times) {
         self.disturbances.insert(service, (disturbance, times));
+    }
+
+    pub(super) fn disturb_watch(&mut self, fault: WatchFault, times: Times) {
+        self.watch = Some((fault, times));
+    }
+
+    /// What happens to the watch that is opened.
+    pub(super) fn of_watch(&mut self) -> Option<WatchFault> {
+        let (fault, times) = self.watch.as_mut()?;
+        times.happens().then_some(*fault)
+    }
+
+    /// What another writes after a property has been written.
+    pub(super) fn after_write(&mut self, has: impl Fn(&str) -> bool) -> Option<(String, Value)> {
+        let Overwriter { property, value, times } = self.overwriter.as_mut()?;
+        (has(property) && times.happens()).then(|| (property.clone(), value.clone()))
     }
 
     /// What happens to the call that has come.

@@ -39,7 +39,9 @@ pub(super) fn object(
         Method::GET => read(state, kind, uuid, asked),
         Method::PUT => update(state, kind, uuid, asked),
         Method::DELETE => {
-            state.store.delete(kind, uuid, &asked.base)?;
+            if !state.faults.lost_deletes.happens() {
+                state.store.delete(kind, uuid, &asked.base)?;
+            }
             Ok(answer::nothing())
         }
         _ => Err(not_allowed()),

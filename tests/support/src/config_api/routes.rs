@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use super::access::Caller;
 use super::answer::{self, Answer};
+use super::faults::WatchFault;
 use super::request::Asked;
 use super::schema::Kind;
 use super::state::{Shared, State};
@@ -16,19 +17,20 @@ use super::{WatchApi, python, resources};
 const LARGEST_BODY: usize = 1_024_000;
 
 /// Path, name of the link, method.
-const ACTIONS: [(&str, &str, &str); 5] = [
+const ACTIONS: [(&str, &str, &str); 6] = [
     ("/prop-collection-update", "prop-collection-update", "POST"),
     ("/fqname-to-id", "name-to-id", "POST"),
     ("/id-to-fqname", "id-to-name", "POST"),
     ("/obj-perms", "obj-perms", "GET"),
     ("/aaa-mode", "aaa-mode", "PUT"),
+    ("/ref-relax-for-delete", "ref-relax-for-delete", "POST"),
 ];
 
 /// The Config API's answer.
 pub(super) fn respond(shared: &Shared, asked: &Asked) -> Answer {
     let mut state = shared.state();
     if asked.path == "/" && asked.method == Method::GET {
-        return homepage(shared, asked);
+        return homepage(state.watch_api, asked);
     }
     let caller = match shared.access(&state).let_in(asked) {
         Ok(caller) => caller,
@@ -65,9 +67,11 @@ fn route(
             Ok(answer::json(&shared.access(state).permissions(caller, object)))
         }
         (&Method::GET, "/aaa-mode") => Ok(answer::json(&json!({"aaa-mode": state.mode.name()}))),
-        (&Method::GET, "/watch") if shared.settings.watch == WatchApi::Offered => {
-            watch(state, asked)
+        (&Method::POST, "/ref-relax-for-delete") => {
+            let body = asked.json()?.ok_or_else(Refusal::internal)?;
+            Ok(answer::json(&state.store.relax(&body)?))
         }
+        (&Method::GET, "/watch") if state.watch_api == WatchApi::Offered => watch(state, asked),
         (_, path) => {
             let missing = || Refusal::missing(format!("Not found: '{path}'"));
             let mut parts = path.trim_start_matches('/').split('/');
@@ -86,7 +90,7 @@ fn route(
     }
 }
 
-fn homepage(shared: &Shared, asked: &Asked) -> Answer {
+fn homepage(watch: WatchApi, asked: &Asked) -> Answer {
     let base = &asked.base;
     let link = |rel: &str, path: &str, name: &str, method: Option<&str>| {
         let href = format!("{base}{path}");
@@ -100,7 +104,7 @@ fn homepage(shared: &Shared, asked: &Asked) -> Answer {
     for (path, name, method) in ACTIONS {
         links.push(link("action", path, name, Some(method)));
     }
-    if shared.settings.watch == WatchApi::Offered {
+    if watch == WatchApi::Offered {
         links.push(link("action", "/watch", "watch", Some("GET")));
     }
     answer::json(&json!({"href": base, "links": links}))
@@ -150,6 +154,11 @@ fn watch(state: &mut State, asked: &Asked) -> Result<Answer, Refusal> {
             Ok((name, kind, fields))
         })
         .collect();
+    let kinds = kinds?;
+    let fault = state.faults.of_watch();
+    if let Some(WatchFault::Refused(status)) = fault {
+        return Err(Refusal::new(status, "a fault of the test"));
+    }
     let State { watchers, store, .. } = state;
-    Ok(answer::events(watchers.add(store, &kinds?)))
+    Ok(answer::events(watchers.add(store, &kinds, fault)))
 }

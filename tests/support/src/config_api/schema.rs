@@ -187,7 +187,7 @@ const fn kind(name: &'static str, parents: &'static [&'static str]) -> Kind {
 
 pub(super) static GLOBAL_VROUTER_CONFIG: &str = "global-vrouter-config";
 
-static KINDS: [Kind; 25] = [
+static KINDS: [Kind; 30] = [
     kind("global-system-config", &["config-root"]),
     Kind {
         name: GLOBAL_VROUTER_CONFIG,
@@ -224,6 +224,11 @@ static KINDS: [Kind; 25] = [
     kind("analytics-node", &["global-system-config"]),
     kind("config-database-node", &["global-system-config"]),
     kind("database-node", &["global-system-config"]),
+    kind("analytics-alarm-node", &["global-system-config"]),
+    kind("analytics-snmp-node", &["global-system-config"]),
+    kind("webui-node", &["global-system-config"]),
+    kind("sub-cluster", &["global-system-config"]),
+    kind("physical-router", &["global-system-config"]),
     kind("namespace", &["domain"]),
     kind("logical-router", &["project"]),
     kind("policy-management", &["config-root", "project"]),

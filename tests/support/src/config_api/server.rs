@@ -15,7 +15,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::oneshot;
-use tokio::task::JoinSet;
+use tokio::task::{AbortHandle, JoinSet};
 use tokio_rustls::TlsAcceptor;
 
 use super::answer::{self, Answer};
@@ -48,6 +48,7 @@ impl Port {
 pub(super) struct Server {
     end: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
+    services: Vec<(Service, AbortHandle)>,
 }
 
 impl Server {
@@ -58,9 +59,21 @@ impl Server {
     ) -> io::Result<Self> {
         let runtime = Builder::new_current_thread().enable_all().build()?;
         let (end, ended) = oneshot::channel();
+        let mut tasks = JoinSet::new();
+        let services = ports.map(|Port { service, listener }| {
+            let accepting = accept(listener, service, shared.clone(), tls.clone());
+            (service, tasks.spawn_on(accepting, runtime.handle()))
+        });
+        let services = services.into();
         let thread = std::thread::Builder::new().name("config-api".to_owned());
-        let thread = thread.spawn(move || serve(&runtime, shared, ports, tls, ended))?;
-        Ok(Self { end: Some(end), thread: Some(thread) })
+        let thread = thread.spawn(move || serve(&runtime, tasks, shared, ended))?;
+        Ok(Self { end: Some(end), thread: Some(thread), services })
+    }
+
+    /// Closes the port of a service, and its connections.
+    pub(super) fn stop(&self, service: Service) {
+        let those = self.services.iter().filter(|(one, _)| *one == service);
+        those.for_each(|(_, task)| task.abort());
     }
 }
 
@@ -77,17 +90,11 @@ impl Drop for Server {
 
 fn serve(
     runtime: &Runtime,
+    mut tasks: JoinSet<()>,
     shared: Arc<Shared>,
-    ports: [Port; 2],
-    tls: Option<TlsAcceptor>,
     ended: oneshot::Receiver<()>,
 ) {
     runtime.block_on(async move {
-        let mut tasks = JoinSet::new();
-        for Port { service, listener } in ports {
-            let Ok(listener) = TcpListener::from_std(listener) else { continue };
-            tasks.spawn(accept(listener, service, shared.clone(), tls.clone()));
-        }
         tasks.spawn(keep_alive(shared));
         // It ends with its sender, and with it the tasks and their connections.
         let _ = ended.await;
@@ -104,11 +111,12 @@ async fn keep_alive(shared: Arc<Shared>) {
 }
 
 async fn accept(
-    listener: TcpListener,
+    listener: Listener,
     service: Service,
     shared: Arc<Shared>,
     tls: Option<TlsAcceptor>,
 ) {
+    let Ok(listener) = TcpListener::from_std(listener) else { return };
     let mut connections = JoinSet::new();
     loop {
         let Ok((stream, _)) = listener.accept().await else { continue };

@@ -11,7 +11,7 @@ use super::keystone::{Directory, Tokens};
 use super::schema::{GLOBAL_VROUTER_CONFIG, Kind};
 use super::store::{Refusal, Store};
 use super::watch::Watchers;
-use super::{Addresses, Settings};
+use super::{Addresses, Settings, WatchApi};
 
 /// A call that came, disturbed or not.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,6 +39,7 @@ pub(super) struct State {
     pub(super) watchers: Watchers,
     pub(super) calls: Vec<Call>,
     pub(super) mode: Mode,
+    pub(super) watch_api: WatchApi,
 }
 
 impl Shared {
@@ -63,6 +64,7 @@ impl Shared {
         let state = State {
             store,
             mode: settings.mode,
+            watch_api: settings.watch,
             faults: Faults::default(),
             tokens: Tokens::default(),
             watchers: Watchers::default(),
@@ -120,7 +122,12 @@ impl State {
         const LIST: &str = "linklocal_services";
         let is_list = kind.name == GLOBAL_VROUTER_CONFIG && body.contains_key(LIST);
         let before = self.store.by_uuid(uuid).and_then(|object| object.fields().remove(LIST));
+        let after = self.faults.after_write(|property| body.contains_key(property));
         self.store.update(kind, uuid, body)?;
+        if let Some(written) = after {
+            self.report();
+            self.store.update(kind, uuid, Map::from_iter([written]))?;
+        }
         if is_list && self.faults.stale_writer.happens() {
             self.report();
             let old = self.faults.stale_list.clone().or(before).unwrap_or(Value::Null);

@@ -134,9 +134,11 @@ impl Store {
         self.objects.iter().filter(move |object| object.kind.name == kind.name)
     }
 
-    /// All that name this one by a reference.
+    /// All that name this one by a reference. Between two of a type a reference is one of both, and none back.
     pub(super) fn referrers(&self, uuid: &str) -> impl Iterator<Item = &Object> {
-        self.objects.iter().filter(move |object| object.refers_to(uuid))
+        let kind = self.by_uuid(uuid).map(|object| object.kind.name);
+        let is_back = move |object: &&Object| Some(object.kind.name) != kind;
+        self.objects.iter().filter(move |object| object.refers_to(uuid)).filter(is_back)
     }
 
     pub(super) fn children(&self, uuid: &str) -> impl Iterator<Item = &Object> {

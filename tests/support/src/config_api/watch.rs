@@ -4,6 +4,7 @@ use hyper::body::Bytes;
 use serde_json::{Map, Value, json};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
+use super::faults::WatchFault;
 use super::render::{self, Fields};
 use super::schema::Kind;
 use super::store::{Change, Operation, Store};
@@ -13,8 +14,10 @@ use super::store::{Change, Operation, Store};
 pub enum WatchEnd {
     /// `event: stop`, and the end of the answer.
     Stop,
-    /// The connection ends in the middle.
+    /// The connection ends between two events.
     Cut,
+    /// The connection ends in the middle of an event.
+    CutInEvent,
 }
 
 #[derive(Debug)]
@@ -23,25 +26,32 @@ struct Watcher {
     kind: String,
     fields: Option<Vec<String>>,
     events: UnboundedSender<Bytes>,
+    fault: Option<WatchFault>,
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Watchers(Vec<Watcher>);
+pub(super) struct Watchers {
+    all: Vec<Watcher>,
+    kept_alive: usize,
+}
 
 impl Watchers {
-    /// A watch of some types, by the names that the client gave, each with the fields it wants.
+    /// A watch of some types, by the names that the client gave, each with the fields it wants. With a fault it is silent.
     pub(super) fn add(
         &mut self,
         store: &Store,
         kinds: &[(String, &'static Kind, Option<Vec<String>>)],
+        fault: Option<WatchFault>,
     ) -> UnboundedReceiver<Bytes> {
         let (events, receiver) = unbounded_channel();
         for (name, kind, fields) in kinds {
-            // The receiver is here.
-            let _ = events.send(initial(store, name, kind, fields.as_ref()));
-            let watcher =
-                Watcher { kind: name.clone(), fields: fields.clone(), events: events.clone() };
-            self.0.push(watcher);
+            if fault != Some(WatchFault::Mute) {
+                // The receiver is here.
+                let _ = events.send(initial(store, name, kind, fields.as_ref()));
+            }
+            let (kind, fields) = (name.clone(), fields.clone());
+            let watcher = Watcher { kind, fields, events: events.clone(), fault };
+            self.all.push(watcher);
         }
         receiver
     }
@@ -49,25 +59,31 @@ impl Watchers {
     /// Reports what has changed.
     pub(super) fn report(&mut self, store: &Store, changes: &[Change]) {
         for change in changes {
-            for watcher in self.0.iter().filter(|watcher| watcher.kind == change.kind.field()) {
+            let is_for = |watcher: &&Watcher| watcher.kind == change.kind.field();
+            for watcher in self.audible().filter(is_for) {
                 // Who is gone is left out below.
                 let _ = watcher.events.send(event(store, change, watcher.fields.as_ref()));
             }
         }
-        self.0.retain(|watcher| !watcher.events.is_closed());
+        self.all.retain(|watcher| !watcher.events.is_closed());
     }
 
     /// A line that says nothing, so that both sides see that the other is there.
     pub(super) fn keep_alive(&mut self) {
-        for watcher in &self.0 {
+        self.kept_alive += 1;
+        for watcher in self.audible() {
             // As above.
             let _ = watcher.events.send(Bytes::from_static(b":\n\n"));
         }
-        self.0.retain(|watcher| !watcher.events.is_closed());
+        self.all.retain(|watcher| !watcher.events.is_closed());
+    }
+
+    fn audible(&self) -> impl Iterator<Item = &Watcher> {
+        self.all.iter().filter(|watcher| watcher.fault.is_none())
     }
 
     pub(super) fn end(&mut self, how: WatchEnd) {
-        for watcher in std::mem::take(&mut self.0) {
+        for watcher in std::mem::take(&mut self.all) {
             let last = match how {
                 WatchEnd::Stop => {
                     let kind = watcher.kind.replace('_', "-");
@@ -76,6 +92,11 @@ impl Watchers {
                         &json!({ kind: {"error": "dbe_read failure: a fault of the test"} }),
                     )
                 }
+                WatchEnd::CutInEvent => {
+                    // As above.
+                    let _ = watcher.events.send(Bytes::from_static(b"event: update\ndata: {\"glo"));
+                    Bytes::new()
+                }
                 WatchEnd::Cut => Bytes::new(),
             };
             // As above.
@@ -83,9 +104,14 @@ impl Watchers {
         }
     }
 
+    /// How often they were kept alive.
+    pub(super) fn kept_alive(&self) -> usize {
+        self.kept_alive
+    }
+
     /// How many are open.
     pub(super) fn count(&self) -> usize {
-        self.0.iter().filter(|watcher| !watcher.events.is_closed()).count()
+        self.all.iter().filter(|watcher| !watcher.events.is_closed()).count()
     }
 }
 

@@ -1,6 +1,6 @@
 //! The cloud of the documentation's worked example: a control plane on four addresses, three computes, and a virtual
-//! network with the VMs that Kubernetes is to run on. Deliberately not here: the nine rows, which are what a plan makes of
-//! it.
+//! network with the VMs that Kubernetes is to run on, those of the documentation or the sandbox's simulated nodes.
+//! Deliberately not here: the nine rows, which are what a plan makes of it.
 
 use serde_json::{Value, json};
 
@@ -14,10 +14,48 @@ const DATABASE: [&str; 3] = [CONFIG, "192.168.1.101", "192.168.1.102"];
 const COMPUTES: [&str; 3] = ["192.168.1.201", "192.168.1.202", "192.168.1.203"];
 const PROJECT: [&str; 2] = ["default-domain", "admin"];
 
+/// The virtual network of the VMs.
+#[derive(Debug)]
+struct Site {
+    /// Its name in the project.
+    network: &'static str,
+    subnet: &'static str,
+    gateway: &'static str,
+    dns: &'static str,
+    /// One VM on each compute.
+    vms: [&'static str; 3],
+}
+
+const DOCUMENTED: Site = Site {
+    network: "k8s-vms",
+    subnet: "10.0.0.0/24",
+    gateway: "10.0.0.1",
+    dns: "10.0.0.2",
+    vms: ["10.0.0.4", "10.0.0.5", "10.0.0.6"],
+};
+
+/// Its name is that in the sample NestedCluster, its addresses are those of the simulated nodes.
+const SIMULATED: Site = Site {
+    network: "vms",
+    subnet: "10.91.0.0/24",
+    gateway: "10.91.0.254",
+    dns: "10.91.0.253",
+    vms: ["10.91.0.1", "10.91.0.2", "10.91.0.3"],
+};
+
+/// Its addresses are those of the nodes of a lab.
+const REAL: Site = Site {
+    network: "vms",
+    subnet: "10.90.0.0/24",
+    gateway: "10.90.0.254",
+    dns: "10.90.0.253",
+    vms: ["10.90.0.11", "10.90.0.12", "10.90.0.13"],
+};
+
 /// What was made.
 #[derive(Clone, Debug)]
 pub struct WorkedExample {
-    /// The virtual network of the VMs, `default-domain:admin:k8s-vms`.
+    /// The uuid of the virtual network of the VMs, `default-domain:admin:k8s-vms`.
     pub network: String,
     /// Its subnet.
     pub subnet: &'static str,
@@ -33,6 +71,27 @@ impl WorkedExample {
     /// # Errors
     /// An object is there already.
     pub fn fill(fake: &FakeConfigApi) -> Result<Self, Refusal> {
+        Self::fill_site(fake, &DOCUMENTED)
+    }
+
+    /// Fills a new cloud whose VMs are the first three simulated nodes of a sandbox, in the network that the sample
+    /// NestedCluster names, `default-domain:admin:vms`.
+    ///
+    /// # Errors
+    /// An object is there already.
+    pub(crate) fn fill_for_simulated_nodes(fake: &FakeConfigApi) -> Result<Self, Refusal> {
+        Self::fill_site(fake, &SIMULATED)
+    }
+
+    /// Fills a new cloud whose VMs are the first three nodes of a lab, in the network `default-domain:admin:vms`.
+    ///
+    /// # Errors
+    /// An object is there already.
+    pub fn fill_for_real_nodes(fake: &FakeConfigApi) -> Result<Self, Refusal> {
+        Self::fill_site(fake, &REAL)
+    }
+
+    fn fill_site(fake: &FakeConfigApi, site: &Site) -> Result<Self, Refusal> {
         let kinds: [(&str, &str, &[&str]); 4] = [
             ("config-node", "config_node_ip_address", &[CONFIG]),
             ("analytics-node", "analytics_node_ip_address", &ANALYTICS),
@@ -48,13 +107,12 @@ impl WorkedExample {
             }
         }
         bgp_router(fake)?;
-        let network = network(fake)?;
-        let vms = ["10.0.0.4", "10.0.0.5", "10.0.0.6"];
-        for (address, compute) in vms.iter().zip(COMPUTES) {
+        let network = network(fake, site)?;
+        for (address, compute) in site.vms.iter().zip(COMPUTES) {
             vm(fake, &network, address, &name("virtual-router", compute))?;
         }
         fake.write_entries(json!([metadata()]))?;
-        let (subnet, vms) = ("10.0.0.0/24", vms.to_vec());
+        let (subnet, vms) = (site.subnet, site.vms.to_vec());
         Ok(Self { network, subnet, vms, keystone: "192.168.1.200" })
     }
 }
@@ -81,14 +139,15 @@ fn bgp_router(fake: &FakeConfigApi) -> Result<(), Refusal> {
     Ok(())
 }
 
-fn network(fake: &FakeConfigApi) -> Result<String, Refusal> {
+fn network(fake: &FakeConfigApi, site: &Site) -> Result<String, Refusal> {
     let ipam = [PROJECT[0], "default-project", "default-network-ipam"];
     fake.create("network-ipam", json!({"fq_name": ipam, "parent_type": "project"}))?;
-    let subnet = json!({"subnet": {"ip_prefix": "10.0.0.0", "ip_prefix_len": 24},
-        "default_gateway": "10.0.0.1", "dns_server_address": "10.0.0.2"});
+    let prefix = site.subnet.trim_end_matches("/24");
+    let subnet = json!({"subnet": {"ip_prefix": prefix, "ip_prefix_len": 24},
+        "default_gateway": site.gateway, "dns_server_address": site.dns});
     fake.create(
         "virtual-network",
-        json!({"fq_name": [PROJECT[0], PROJECT[1], "k8s-vms"], "parent_type": "project",
+        json!({"fq_name": [PROJECT[0], PROJECT[1], site.network], "parent_type": "project",
             "network_ipam_refs": [{"to": ipam, "attr": {"ipam_subnets": [subnet]}}]}),
     )
 }

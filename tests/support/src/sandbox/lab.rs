@@ -178,8 +178,9 @@ fn plug(switch: &Machine, machine: &Machine) -> Result<(), MachineError> {
     switch.wire(&format!("plug {} in", machine.name()), &cable).map(drop)
 }
 
-/// Where nodes reach the API server.
-fn api_server_url() -> String {
+/// Where nodes reach the API server, and what runs beside the control plane does.
+#[must_use]
+pub fn api_server_url() -> String {
     format!("https://{}:{LAB_API_SERVER_PORT}", addresses::CONTROL)
 }
 
@@ -347,6 +348,32 @@ impl Lab {
     #[must_use]
     pub fn beside_control_plane(&self, program: &Path) -> Command {
         Surroundings::NetworkOf(self.network.control.process()).command(program)
+    }
+
+    /// What the work makes in the network of the control plane: sockets that it opens, and threads that it starts, stay
+    /// there wherever they are used.
+    ///
+    /// # Errors
+    /// The network cannot be entered.
+    pub fn made_beside_control_plane<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, LabError> {
+        let (sender, made) = std::sync::mpsc::channel();
+        let process = self.network.control.process();
+        let hand_over = move |()| drop(sender.send(work()));
+        let thread = netns::spawn("lab-work", process, || Ok(()), hand_over);
+        thread.map_err(ForwarderError::Enter)?;
+        made.recv().map_err(|_| ForwarderError::Enter(io::ErrorKind::BrokenPipe.into()).into())
+    }
+
+    /// The command that runs a program of this machine on a node, in all its namespaces; its arguments are still to be
+    /// added. It ends with the node.
+    ///
+    /// # Errors
+    /// There is no such node, or it does not run.
+    pub fn on_node(&self, node: &str, program: &Path) -> Result<Command, LabError> {
+        Ok(self.node(node)?.running()?.machine.surroundings().command(program))
     }
 
     /// Each node's name, address, and the process whose namespaces are the node's while it runs.

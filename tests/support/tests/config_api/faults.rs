@@ -143,3 +143,28 @@ async fn a_stale_writer_writes_a_list_of_another_time() {
     asker.put_entries(json!([entry()])).await;
     assert_eq!(asker.entries().await, json!([entry()]));
 }
+
+#[tokio::test]
+async fn a_delete_is_answered_and_lost() {
+    let asker = Asker::new();
+    let uuid = asker.fake.create("virtual-machine", json!({"fq_name": ["vm"]})).unwrap();
+    let path = format!("/virtual-machine/{uuid}");
+    asker.fake.lose_deletes(Times::Next(1));
+    for status in [200, 404] {
+        assert_eq!(asker.ask(Method::DELETE, &path, &[], "").await.status, 200);
+        assert_eq!(asker.get(&path).await.status, status);
+    }
+}
+
+#[tokio::test]
+async fn an_overwriter_replaces_its_property_after_each_that_replaces_it() {
+    let asker = Asker::new();
+    asker.fake.overwriter_of("flow_export_rate", json!(7), Times::Next(1));
+    let rate = async || asker.object().await["flow_export_rate"].clone();
+    asker.put_properties(json!({"forwarding_mode": "l2"})).await;
+    assert_eq!(rate().await, Value::Null);
+    for expected in [7, 3] {
+        assert_eq!(asker.put_properties(json!({"flow_export_rate": 3})).await.status, 200);
+        assert_eq!(rate().await, expected);
+    }
+}

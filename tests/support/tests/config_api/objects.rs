@@ -316,3 +316,43 @@ async fn fabric_snat_must_be_a_boolean_or_false_to_python() {
         assert_eq!(stored, value);
     }
 }
+
+/// As the provisioner makes the reference from the system to a control node.
+#[tokio::test]
+async fn a_reference_that_is_relaxed_keeps_nothing_from_being_deleted() {
+    let asker = Asker::new();
+    let path = network(&asker).await;
+    let uuid = path.rsplit('/').next().unwrap();
+    let refs = json!([{"uuid": uuid}]);
+    let object = json!({"fq_name": ["ip"], "virtual_network_refs": refs});
+    let address = asker.fake.create("instance-ip", object).unwrap();
+    let said = asker.ask(Method::DELETE, &path, &[], "").await;
+    assert_eq!(said.status, 409);
+    assert!(said.text().contains(&format!("/instance-ip/{address}")), "{}", said.text());
+    let half = json!({"uuid": address});
+    assert_eq!(asker.post("/ref-relax-for-delete", &half).await.status, 400);
+    let unknown = json!({"uuid": "u", "ref-uuid": uuid});
+    assert_eq!(asker.post("/ref-relax-for-delete", &unknown).await.status, 404);
+    let relaxed = json!({"uuid": address, "ref-uuid": uuid});
+    let said = asker.post("/ref-relax-for-delete", &relaxed).await;
+    assert_eq!((said.status, said.json()), (200, half));
+    assert_eq!(asker.ask(Method::DELETE, &path, &[], "").await.status, 200);
+    let read = asker.get(&format!("/instance-ip/{address}")).await.json();
+    assert_eq!(read["instance-ip"]["virtual_network_refs"], json!([]));
+}
+
+#[tokio::test]
+async fn a_reference_between_two_of_a_type_is_none_back_and_goes_with_either() {
+    let asker = Asker::new();
+    let path = network(&asker).await;
+    let uuid = path.rsplit('/').next().unwrap();
+    let fq_name = ["default-domain", "default-project", "other"];
+    let other = json!({"fq_name": fq_name, "parent_type": "project",
+        "virtual_network_refs": [{"uuid": uuid}]});
+    let other = asker.fake.create("virtual-network", other).unwrap();
+    let read = asker.get(&path).await.json();
+    assert!(read["virtual-network"].get("virtual_network_back_refs").is_none());
+    assert_eq!(asker.ask(Method::DELETE, &path, &[], "").await.status, 200);
+    let read = asker.get(&format!("/virtual-network/{other}")).await.json();
+    assert_eq!(read["virtual-network"]["virtual_network_refs"], json!([]));
+}

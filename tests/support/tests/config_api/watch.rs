@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use http::Request;
+use http::StatusCode;
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;
-use opensdn_testing::config_api::{Settings, WatchApi, WatchEnd};
+use opensdn_testing::config_api::{Settings, Times, WatchApi, WatchEnd, WatchFault};
 use opensdn_testing::eventually::eventually;
 use serde_json::{Value, json};
 
@@ -148,10 +149,75 @@ async fn a_watch_ends_with_stop_or_is_cut() {
     assert_eq!(watch.event().await.0, "stop");
     assert_eq!(watch.next().await, Next::End);
 
-    let mut watch = Watch::open(&asker, PATH).await;
-    watch.event().await;
-    asker.fake.end_watches(WatchEnd::Cut);
-    assert_eq!(watch.next().await, Next::Cut);
+    for end in [WatchEnd::Cut, WatchEnd::CutInEvent] {
+        let mut watch = Watch::open(&asker, PATH).await;
+        watch.event().await;
+        asker.fake.end_watches(end);
+        assert_eq!(watch.next().await, Next::Cut);
+        assert_eq!(watch.text.is_empty(), end == WatchEnd::Cut, "{:?}", watch.text);
+    }
+}
+
+#[tokio::test]
+async fn a_watch_is_refused_as_often_as_it_was_asked_for() {
+    let asker = Asker::new();
+    for status in [401, 404, 503] {
+        let refused = WatchFault::Refused(StatusCode::from_u16(status).unwrap());
+        asker.fake.disturb_watch(refused, Times::Next(1));
+        assert_eq!(asker.get(PATH).await.status, status);
+        let mut watch = Watch::open(&asker, PATH).await;
+        assert_eq!(watch.event().await.0, "init");
+    }
+}
+
+#[tokio::test]
+async fn a_silent_watch_is_open_and_has_neither_events_nor_keep_alives() {
+    for fault in [WatchFault::Silent, WatchFault::Mute] {
+        let keep_alive = Duration::from_millis(10);
+        let asker = Asker::with(Settings { keep_alive, ..Settings::default() });
+        asker.fake.disturb_watch(fault, Times::Next(1));
+        let mut silent = Watch::open(&asker, PATH).await;
+        let mut other = Watch::open(&asker, PATH).await;
+        if fault == WatchFault::Silent {
+            assert_eq!(silent.event().await.0, "init");
+        }
+        asker.put_properties(json!({"flow_export_rate": 3})).await;
+        // What the other has got, the silent one would have got before.
+        while other.next().await != Next::KeepAlive || asker.fake.keep_alives() < 3 {}
+        asker.fake.end_watches(WatchEnd::Stop);
+        assert_eq!(silent.event().await.0, "stop");
+    }
+}
+
+#[tokio::test]
+async fn a_server_is_replaced_by_one_that_has_a_watch_or_none() {
+    let asker = Asker::new();
+    let links = async || {
+        let homepage = asker.get("/").await.json();
+        homepage["links"].to_string().contains("\"watch\"")
+    };
+    for (watch, is_offered) in [(WatchApi::Absent, false), (WatchApi::Offered, true)] {
+        asker.fake.set_watch(watch);
+        assert_eq!(links().await, is_offered);
+        let status = if is_offered { 400 } else { 404 };
+        assert_eq!(asker.get("/watch").await.status, status);
+    }
+}
+
+/// With the version a client knows whether it has seen a change, without the rest of the object.
+#[tokio::test]
+async fn a_watch_of_id_perms_has_the_version_in_the_list_and_in_each_event() {
+    let asker = Asker::new();
+    let path = format!("{PATH}&global_vrouter_config_fields=id_perms");
+    let mut watch = Watch::open(&asker, &path).await;
+    let (_, data) = watch.event().await;
+    let version = |object: &Value| format!("{}", object["id_perms"]["last_modified"]);
+    let first = &data["global-vrouter-configs"][0]["global-vrouter-config"];
+    assert_eq!(version(first), asker.etag().await);
+    assert!(first.get("linklocal_services").is_none());
+    asker.put_entries(json!([entry()])).await;
+    let (_, data) = watch.event().await;
+    assert_eq!(version(&data["global-vrouter-config"]), asker.etag().await);
 }
 
 #[tokio::test]

@@ -61,7 +61,7 @@ pub(crate) fn row(name: &str, service: [u8; 2], port: u16, node: u8) -> Row {
     Row::new(&format!("{OURS}{name}"), Key::new(service, port), &target)
 }
 
-fn http() -> HttpClient {
+pub(crate) fn http() -> HttpClient {
     HttpClient::new(Trust::unverified(), LIMIT).unwrap()
 }
 

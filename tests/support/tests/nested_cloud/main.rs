@@ -12,6 +12,8 @@
 mod again;
 mod calls;
 mod cloud;
+mod deregistration;
+mod encapsulation;
 mod example;
 mod interrupted;
 mod lock;
@@ -20,4 +22,5 @@ mod parallel;
 mod sharing;
 mod snat;
 mod survey;
+mod watch;
 mod writers;

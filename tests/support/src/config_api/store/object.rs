@@ -1,6 +1,6 @@
 //! One object as the database has it: properties in one column each, elements of lists and maps in one column each.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value, json};
 
@@ -27,6 +27,8 @@ pub(in crate::config_api) struct Object {
     pub(super) properties: Map<String, Value>,
     /// By property, and then by position or key; in the order of these, as text, they are read.
     pub(super) elements: BTreeMap<&'static str, Elements>,
+    /// Those whose references to it do not keep it from being deleted.
+    pub(super) relaxed: BTreeSet<String>,
 }
 
 /// Whether a field holds references.
@@ -74,6 +76,14 @@ impl Object {
             "permissions": {"owner": "cloud-admin", "owner_access": 7,
                 "group": "cloud-admin-group", "group_access": 7, "other_access": 7},
         })
+    }
+
+    /// Forgets what has been deleted.
+    pub(super) fn forget(&mut self, uuid: &str) {
+        let fields = self.properties.iter_mut().filter(|(field, _)| is_reference(field));
+        for references in fields.filter_map(|(_, value)| value.as_array_mut()) {
+            references.retain(|one| one.get("uuid").and_then(Value::as_str) != Some(uuid));
+        }
     }
 
     pub(in crate::config_api) fn refers_to(&self, uuid: &str) -> bool {

@@ -53,6 +53,7 @@ impl Store {
             last_modified: stamp,
             properties: Map::new(),
             elements: Default::default(),
+            relaxed: Default::default(),
         };
         let shown = body.remove("display_name").filter(|name| !name.is_null());
         let shown = shown.unwrap_or_else(|| json!(object.name()));
@@ -169,7 +170,8 @@ impl Store {
         let deleted = object.kind;
         let href = |object: &Object| format!("{base}/{}/{}", object.kind.name, object.uuid);
         let children: Vec<String> = self.children(uuid).map(href).collect();
-        let referrers: Vec<String> = self.referrers(uuid).map(href).collect();
+        let holds = |other: &&Object| !object.relaxed.contains(&other.uuid);
+        let referrers: Vec<String> = self.referrers(uuid).filter(holds).map(href).collect();
         let (reason, holders) = match children.is_empty() {
             false => ("children still present", children),
             true => ("resource still referred", referrers),
@@ -179,9 +181,22 @@ impl Store {
             return Err(Refusal::new(StatusCode::CONFLICT, text));
         }
         self.objects.retain(|object| object.uuid != uuid);
+        self.objects.iter_mut().for_each(|other| other.forget(uuid));
         let uuid = uuid.to_owned();
         self.changes.push(Change { operation: Operation::Delete, kind: deleted, uuid });
         Ok(())
+    }
+
+    /// `POST /ref-relax-for-delete`: the reference of the one no longer keeps the other from being deleted.
+    pub(in crate::config_api) fn relax(&mut self, body: &Value) -> Result<Value, Refusal> {
+        let uuid = |name: &str| body.get(name).and_then(Value::as_str);
+        let (Some(from), Some(to)) = (uuid("uuid"), uuid("ref-uuid")) else {
+            return Err(Refusal::bad("Bad Request: Both uuid and ref-uuid should be specified"));
+        };
+        let missing = || Refusal::missing(format!("uuid {from} not found"));
+        self.by_uuid(from).ok_or_else(missing)?;
+        self.by_uuid_mut(to).ok_or_else(missing)?.relaxed.insert(from.to_owned());
+        Ok(json!({"uuid": from}))
     }
 
     /// `POST /prop-collection-update`: elements of lists and maps, one by one.

@@ -1,0 +1,131 @@
+//! What a NestedCluster has in its cloud is taken away before it goes, by the record there: what was there before, or
+//! what another cluster uses, stays.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+
+use kube::runtime::controller::Action;
+use kube::runtime::events::{Event, EventType};
+use opensdn_config_api::ownership::{ClusterId, Records};
+use opensdn_config_api::{ConfigApi, vrouter_config};
+use opensdn_crds::nested_cluster::NestedClusterSpec;
+use opensdn_nested_cloud::{Removed, remove};
+use opensdn_runtime::error_chain;
+use serde_json::Value;
+
+use super::is_of_cluster;
+use super::status::Report;
+use crate::cloud::condition::Said;
+use crate::cloud::pass::Pass;
+use crate::cloud::{backup, bounded, failure, finalizer, timing, too_slow};
+use crate::reconcile::Error;
+
+/// So much of what stays is said in one Event.
+const MOST: usize = 6;
+
+impl Pass<'_> {
+    /// Takes it away, and lets the object go.
+    pub(super) async fn remove(&self, spec: Option<&NestedClusterSpec>) -> Result<Action, Error> {
+        if !finalizer::is_set(&self.object) {
+            return Ok(self.forget());
+        }
+        // Before anything is asked that may not answer.
+        let is_left = finalizer::is_left(&self.object);
+        if let Some(why) = self.paused().filter(|_| !is_left) {
+            self.say(Report::of(Said::paused(&why, "it is deleted after that"))).await?;
+            return Ok(Action::await_change());
+        }
+        let (api, record) = match self.connected(spec).await {
+            Ok((api, record)) => (Ok(api), record),
+            Err(said) => (Err(said), None),
+        };
+        let id = match self.record(record.as_deref()) {
+            Ok(id) => id,
+            // Of its own it has nothing, for it has never written anything.
+            Err(_) => return self.let_go().await,
+        };
+        let taken = match (api, spec) {
+            _ if is_left => Err(Said::waits("Left", "it was not tried".to_owned())),
+            (Err(said), _) => Err(said),
+            (Ok(api), Some(spec)) => {
+                let work = async { Ok(self.take_away(&api, &id, spec).await) };
+                bounded(work).await?.unwrap_or_else(|| Err(too_slow()))
+            }
+            (Ok(_), None) => Err(Said::stalled("Unreadable", "its spec cannot be read".to_owned())),
+        };
+        if let Some(said) = self.go(&id, taken).await? {
+            self.say(Report::of(said)).await?;
+            return Ok(Action::requeue(self.clouds.interval));
+        }
+        Ok(Action::await_change())
+    }
+
+    async fn let_go(&self) -> Result<Action, Error> {
+        finalizer::release(self.ctx, self.resource, &self.object).await?;
+        Ok(self.forget())
+    }
+
+    /// The client, also where its Secret is gone already, as it may be in a namespace that is deleted.
+    async fn connected(
+        &self,
+        spec: Option<&NestedClusterSpec>,
+    ) -> Result<(Arc<ConfigApi>, Option<String>), Said> {
+        let Some(spec) = spec else {
+            return Err(Said::stalled("Unreadable", "its spec cannot be read".to_owned()));
+        };
+        match self.connect(spec).await {
+            Ok(connected) => Ok(connected),
+            Err(error) => {
+                let last = self.clouds.connections.last(self.uid());
+                last.ok_or_else(|| Said::stalled("NoConnection", error_chain(&error)))
+            }
+        }
+    }
+
+    /// What was done, or why it could not be.
+    async fn take_away(
+        &self,
+        api: &ConfigApi,
+        id: &ClusterId,
+        spec: &NestedClusterSpec,
+    ) -> Result<Event, Said> {
+        if id.to_string() != self.uid() {
+            is_still_of_cluster(api, id, &spec.cluster_name).await?;
+        }
+        let save = async |rows: Value| {
+            let saved = backup::save(self.ctx, &self.resource.kind, &self.object, &rows).await;
+            // In a namespace that is deleted nothing can be made, and only what is ours is taken away.
+            Ok::<_, Infallible>(saved.unwrap_or_else(|error| format!("nowhere: {error}")))
+        };
+        let removed = remove(api, id, &timing(), save).await;
+        removed.map(|removed| event(&removed)).map_err(|error| failure::said(&error))
+    }
+}
+
+async fn is_still_of_cluster(api: &ConfigApi, id: &ClusterId, cluster: &str) -> Result<(), Said> {
+    let config = vrouter_config::read(api).await.map_err(|error| failure::said(&error.into()))?;
+    let records = Records::read(&config.annotations, id);
+    let records = records.map_err(|error| failure::said(&error.into()))?;
+    is_of_cluster(&records.ours, id, cluster)
+}
+
+fn event(removed: &Removed) -> Event {
+    let mut note = format!("took away {} link-local services", removed.rows.changes.len());
+    let networks: Vec<String> = removed.snat_off.iter().map(ToString::to_string).collect();
+    if !networks.is_empty() {
+        note = format!("{note}, and fabric SNAT of {}", networks.join(", "));
+    }
+    let left: Vec<String> = removed.left.iter().take(MOST).map(ToString::to_string).collect();
+    if !left.is_empty() {
+        let more = removed.left.len().saturating_sub(MOST);
+        let more = if more > 0 { format!("; and {more} more") } else { String::new() };
+        note = format!("{note}; left: {}{more}", left.join("; "));
+    }
+    Event {
+        type_: EventType::Normal,
+        reason: "TakenAway".to_owned(),
+        note: Some(note),
+        action: "Delete".to_owned(),
+        secondary: None,
+    }
+}

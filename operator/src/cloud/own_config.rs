@@ -1,0 +1,185 @@
+//! The way to the Config API that a Config of the same namespace runs: its members, the CA of the namespace, and its
+//! login.
+
+use std::sync::Arc;
+
+use kube::ResourceExt as _;
+use kube::api::DynamicObject;
+use opensdn_config_api::ConfigApi;
+use opensdn_config_api::keystone::{Credentials, Password};
+use opensdn_crds::pod::{AuthMode, KeystoneAuthParameters, PodConfiguration};
+use opensdn_http_client::Trust;
+use opensdn_runtime::error_chain;
+
+use super::condition::Said;
+use super::connection::{self, Way, secret};
+use super::pass::Pass;
+use crate::components::{self, config_api};
+use crate::kind::Kind;
+use crate::names::{self, TRUST, TRUST_KEY};
+use crate::node::Node;
+use crate::object::text;
+use crate::peers::Peers;
+use crate::reconcile::{self, Context};
+
+/// As tf-operator has it (`pkg/apis/tf/v1alpha1/auth_types.go:60-80`).
+const PASSWORD: &str = "contrail123";
+const ADMIN_PORT: i64 = 35357;
+
+/// Why there is no way.
+enum Error {
+    /// What is to be said of it.
+    Said(Said),
+    /// A Secret is not there, or the cluster cannot be asked.
+    Connection(connection::Error),
+}
+
+impl From<connection::Error> for Error {
+    fn from(error: connection::Error) -> Self {
+        Self::Connection(error)
+    }
+}
+
+/// A Config, and what is around it.
+pub(super) struct Reached {
+    config: Arc<DynamicObject>,
+    pub(super) peers: Peers,
+    pub(super) nodes: Vec<Node>,
+}
+
+impl Reached {
+    /// This one.
+    pub(super) fn of(ctx: &Context, config: Arc<DynamicObject>) -> Self {
+        let nodes: Vec<Node> =
+            ctx.cache.list(Kind::Node, "").iter().map(|node| Node::of(node)).collect();
+        let peers = Peers::read(&ctx.cache, &config, &nodes, components::workload_of);
+        Self { config, peers, nodes }
+    }
+
+    /// The only one of a namespace.
+    pub(super) fn only(ctx: &Context, namespace: &str) -> Result<Self, Said> {
+        let all = config_api::in_namespace(&ctx.cache, namespace);
+        match <[_; 1]>::try_from(all) {
+            Ok([config]) => Ok(Self::of(ctx, config)),
+            Err(all) if all.is_empty() => Err(Said::waits(
+                "NoConfig",
+                "there is no Config in this namespace, in whose Config API it could be written"
+                    .to_owned(),
+            )),
+            Err(all) => {
+                let names: Vec<String> = all.iter().map(|one| one.name_any()).collect();
+                let message = format!(
+                    "there are several Configs in this namespace ({}): a LinkLocalService is for the only one",
+                    names.join(", ")
+                );
+                Err(Said::stalled("SeveralConfigs", message))
+            }
+        }
+    }
+
+    /// Its URLs.
+    fn addresses(&self) -> Vec<String> {
+        let name = self.config.name_any();
+        let peer = self.peers.of_kind(config_api::COMPONENT.kind).find(|peer| peer.name == name);
+        let endpoints = peer.map(|peer| peer.endpoints(config_api::PORT)).unwrap_or_default();
+        endpoints.iter().map(|one| format!("https://{one}")).collect()
+    }
+}
+
+/// The client of the object for it, or why there is none.
+pub(super) async fn connect(
+    pass: &Pass<'_>,
+    reached: &Reached,
+) -> Result<Result<Arc<ConfigApi>, Said>, reconcile::Error> {
+    let client = match way(pass.ctx, reached).await {
+        Ok(way) => {
+            let connections = &pass.clouds.connections;
+            connections.client(&pass.resource.kind, &pass.object, way)
+        }
+        Err(Error::Said(said)) => return Ok(Err(said)),
+        Err(Error::Connection(error)) => Err(error),
+    };
+    match client {
+        Ok(api) => Ok(Ok(api)),
+        Err(connection::Error::Call(error)) => Err(reconcile::Error::Call(error)),
+        Err(error) => Ok(Err(Said::stalled("NoConnection", error_chain(&error)))),
+    }
+}
+
+/// The way to its Config API.
+async fn way(ctx: &Context, reached: &Reached) -> Result<Way, Error> {
+    let config = &reached.config;
+    let namespace = config.namespace().unwrap_or_default();
+    let waits = |message: String| Error::Said(Said::waits("NoConfig", message));
+    let addresses = reached.addresses();
+    if addresses.is_empty() {
+        return Err(waits(format!("the Config {} has no node yet", config.name_any())));
+    }
+    let Some(trusted) = ctx.cache.get(Kind::ConfigMap, &namespace, TRUST) else {
+        return Err(waits("the CA of the namespace is not published yet".to_owned()));
+    };
+    let pem = text(&trusted.data, &format!("/data/{TRUST_KEY}"));
+    let trust = Trust::of_none().with_pem(&format!("the ConfigMap {TRUST}"), pem.as_bytes());
+    let trust = trust.map_err(connection::Error::from)?;
+    let common = config.data.pointer("/spec/commonConfiguration").cloned().unwrap_or_default();
+    let common: PodConfiguration = serde_json::from_value(common).unwrap_or_default();
+    let (credentials, login) = login(ctx, config, &common).await?;
+    let insecure = parameters(&common).insecure.unwrap_or(true);
+    Ok(Way {
+        version: format!("{addresses:?} {:?} {login}", trusted.metadata.resource_version),
+        addresses,
+        keystone_trust: if insecure { Trust::unverified() } else { trust.clone() },
+        trust,
+        credentials,
+        record: None,
+    })
+}
+
+fn parameters(common: &PodConfiguration) -> KeystoneAuthParameters {
+    let auth = common.auth_parameters.as_ref();
+    auth.and_then(|auth| auth.keystone_auth_parameters.clone()).unwrap_or_default()
+}
+
+/// The login, and another text for each other login.
+async fn login(
+    ctx: &Context,
+    config: &DynamicObject,
+    common: &PodConfiguration,
+) -> Result<(Option<Credentials>, String), Error> {
+    let auth = common.auth_parameters.clone().unwrap_or_default();
+    if auth.auth_mode != Some(AuthMode::Keystone) {
+        return Ok((None, String::new()));
+    }
+    let of = |given: &Option<String>, default: &str| {
+        given.clone().filter(|given| !given.is_empty()).unwrap_or_else(|| default.to_owned())
+    };
+    let keystone = parameters(common);
+    // As the files of daemons have it.
+    let (name, key) = match auth.keystone_secret_name.filter(|name| !name.is_empty()) {
+        Some(name) => (name, "password"),
+        None => (names::own_secret(&config.name_any(), None), "keystone-password"),
+    };
+    let secret = secret(ctx, config, &name, "commonConfiguration.authParameters").await?;
+    let password = secret.data.as_ref().and_then(|data| data.get(key));
+    let password = password.map(|bytes| String::from_utf8_lossy(&bytes.0).into_owned());
+    let credentials = Credentials {
+        auth_url: format!(
+            "{}://{}:{}",
+            of(&keystone.auth_protocol, "https"),
+            of(&keystone.address, "127.0.0.1"),
+            keystone.admin_port.unwrap_or(ADMIN_PORT)
+        ),
+        user: of(&keystone.admin_username, "admin"),
+        password: Password::new(password.unwrap_or_else(|| PASSWORD.to_owned())),
+        project: of(&keystone.admin_tenant, "admin"),
+        user_domain: of(&keystone.user_domain_name, "Default"),
+        project_domain: of(&keystone.project_domain_name, "Default"),
+    };
+    // But for the password, which its Secret's version stands for.
+    let version = format!(
+        "{credentials:?} {insecure:?} {:?}",
+        secret.metadata.resource_version,
+        insecure = keystone.insecure
+    );
+    Ok((Some(credentials), version))
+}

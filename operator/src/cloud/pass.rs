@@ -1,0 +1,204 @@
+//! What passes over both kinds have in common: who the object is, its Events, how it goes, and whether what others have
+//! changed is put right.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use kube::api::{ApiResource, DynamicObject};
+use kube::runtime::controller::Action;
+use kube::runtime::events::{Event, EventType};
+use opensdn_config_api::ConfigApi;
+use opensdn_config_api::apply::{Request, apply, preview};
+use opensdn_config_api::edit::Foreign;
+use opensdn_config_api::link_local::Row;
+use opensdn_config_api::ownership::{self, ClusterId};
+use opensdn_crds::status::Condition;
+use serde_json::Value;
+
+use super::condition::Said;
+use super::{Clouds, backup, failure, fights, finalizer, timing};
+use crate::names;
+use crate::reconcile::{Context, Error};
+
+/// One pass.
+pub(super) struct Pass<'a> {
+    pub(super) ctx: &'a Context,
+    pub(super) clouds: &'a Clouds,
+    pub(super) resource: &'a ApiResource,
+    pub(super) object: Arc<DynamicObject>,
+}
+
+/// What was said of the object before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Earlier {
+    /// What it wants now is in place: what differs, another has changed.
+    InPlace,
+    /// Anything else.
+    Other,
+}
+
+impl Earlier {
+    /// By its conditions.
+    pub(super) fn of<'a>(
+        pass: &Pass<'_>,
+        mut conditions: impl Iterator<Item = &'a Condition>,
+        type_: &str,
+    ) -> Self {
+        let is = conditions.any(|one| {
+            one.type_ == type_
+                && one.status == "True"
+                && one.observed_generation == pass.generation()
+        });
+        if is { Self::InPlace } else { Self::Other }
+    }
+}
+
+impl Pass<'_> {
+    pub(super) fn uid(&self) -> &str {
+        self.object.metadata.uid.as_deref().unwrap_or_default()
+    }
+
+    pub(super) fn generation(&self) -> Option<i64> {
+        self.object.metadata.generation
+    }
+
+    /// By what its own record in the cloud is known.
+    pub(super) fn id(&self) -> Result<ClusterId, ownership::Error> {
+        ClusterId::new(self.uid())
+    }
+
+    /// All of the object that says what it wants.
+    pub(super) fn wanted(&self) -> String {
+        let metadata = &self.object.metadata;
+        format!("{:?} {:?}", metadata.generation, metadata.annotations)
+    }
+
+    /// Why nothing is written, as a user wants it.
+    pub(super) fn paused(&self) -> Option<String> {
+        names::paused(&self.object, None)
+    }
+
+    pub(super) async fn publish(&self, event: Event) {
+        self.ctx.reporter.publish(self.resource, &self.object, event).await;
+    }
+
+    /// The finalizer comes before the first write.
+    pub(super) async fn keep(&self) -> Result<(), Error> {
+        if !finalizer::is_set(&self.object) {
+            finalizer::set(self.ctx, self.resource, &self.object).await?;
+        }
+        Ok(())
+    }
+
+    /// Why what has drifted is left so: it was put right too often.
+    pub(super) fn given_up(&self, drifted: &str) -> Option<Said> {
+        let fights = &self.clouds.fights;
+        let left = fights.given_up_for(self.uid(), &self.wanted(), Instant::now())?;
+        let message = format!(
+            "OSDN3099: another writer has changed it {} times, and it is left so for {} minutes: find that writer (an open \
+             page of the Web UI, provision_linklocal.py, another program), then annotate this object, or change it, to have it \
+             tried at once; {drifted}",
+            fights::MOST,
+            left.as_secs().div_ceil(60),
+        );
+        Some(Said::stalled("GivenUp", message))
+    }
+
+    /// What had drifted is put right.
+    pub(super) async fn repaired(&self, drifted: String) {
+        let (namespace, name) = (&self.object.metadata.namespace, &self.object.metadata.name);
+        tracing::info!(kind = self.resource.kind, namespace, name, drifted, "repaired a drift");
+        self.clouds.fights.count(self.uid(), &self.wanted(), Instant::now());
+        self.publish(Event {
+            type_: EventType::Warning,
+            reason: "DriftRepaired".to_owned(),
+            note: Some(drifted),
+            action: "Repair".to_owned(),
+            secondary: None,
+        })
+        .await;
+    }
+
+    /// Writes the rows, unless they are there or were put right too often.
+    pub(super) async fn write_rows(
+        &self,
+        api: &ConfigApi,
+        id: &ClusterId,
+        rows: &[Row],
+        earlier: Earlier,
+    ) -> Result<Result<(), Said>, Error> {
+        let timing = timing();
+        let request = Request { cluster: id, rows, foreign: Foreign::Respect };
+        let changes = match preview(api, &request, &timing).await {
+            Ok(edit) => edit.changes,
+            Err(error) => return Ok(Err(self.failed(&error.into()))),
+        };
+        let drifted: Vec<String> = changes.iter().map(ToString::to_string).collect();
+        let drifted = drifted.join("; ");
+        if let Some(why) = self.paused() {
+            return Ok(Err(Said::paused(&why, &drifted)));
+        }
+        if let Some(said) = self.given_up(&drifted).filter(|_| !drifted.is_empty()) {
+            return Ok(Err(said));
+        }
+        let save = async |rows: Value| {
+            backup::save(self.ctx, &self.resource.kind, &self.object, &rows).await
+        };
+        if let Err(error) = apply(api, &request, &timing, save).await {
+            return Ok(Err(self.failed(&error.into())));
+        }
+        if !drifted.is_empty() && earlier == Earlier::InPlace {
+            self.repaired(drifted).await;
+        }
+        Ok(Ok(()))
+    }
+
+    /// It could not be done.
+    pub(super) fn failed(&self, error: &opensdn_nested_cloud::Error) -> Said {
+        if failure::is_fight(error) {
+            self.clouds.fights.count(self.uid(), &self.wanted(), Instant::now());
+        }
+        failure::said(error)
+    }
+
+    /// Lets the object go when what it has in the cloud is taken away, or cannot be for too long; else what is to be said
+    /// of it.
+    pub(super) async fn go(
+        &self,
+        id: &ClusterId,
+        taken: Result<Event, Said>,
+    ) -> Result<Option<Said>, Error> {
+        let event = match taken {
+            Ok(event) => event,
+            Err(said) => {
+                let key = (self.uid().to_owned(), "removal".to_owned(), String::new());
+                let failing = self.clouds.absences.since(key, Instant::now());
+                let why = finalizer::left_behind(&self.object, failing);
+                let Some(why) = why else { return Ok(Some(said)) };
+                let remedy = format!(
+                    "take it away: kubectl opensdn nested remove --cluster-id {id} --config-api URL"
+                );
+                tracing::warn!(
+                    kind = self.resource.kind,
+                    namespace = self.object.metadata.namespace,
+                    name = self.object.metadata.name,
+                    why,
+                    remedy,
+                    "left behind in the cloud"
+                );
+                finalizer::event(why, said.message(), &remedy)
+            }
+        };
+        self.publish(event).await;
+        finalizer::release(self.ctx, self.resource, &self.object).await?;
+        self.forget();
+        Ok(None)
+    }
+
+    /// The object is gone, or has nothing in a cloud.
+    pub(super) fn forget(&self) -> Action {
+        self.ctx.reporter.forget(&self.object);
+        self.clouds.forget(&self.object);
+        Action::await_change()
+    }
+}
