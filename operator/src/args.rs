@@ -55,7 +55,7 @@ pub struct Args {
     )]
     pub cloud_check_interval: Duration,
 
-    /// How long a node has to be no member of a component any more, until it is registered no more in the Config API.
+    /// How long a node has to be gone from the cluster, until it is registered no more in the Config API.
     #[arg(
         long,
         env = "OPENSDN_OPERATOR_FORGET_NODES_AFTER",

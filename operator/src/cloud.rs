@@ -9,10 +9,11 @@
 //! own_config           the way to the Config API of a Config
 //! nested_cluster       one pass over a NestedCluster
 //! link_local_service   one pass over a LinkLocalService
-//! pass                 what both have in common
+//! pass                 what they have in common
 //! finalizer            what keeps an object until its rows are taken away, and no longer than a while
 //! fights               how often what others change is put right
 //! settled              what need not be read again yet
+//! since                since when something is so
 //! backup               the rows as they were before the first write
 //! condition            what is said of an object; failure: what, where something was not done
 //! ```
@@ -30,6 +31,7 @@ mod network;
 mod own_config;
 mod pass;
 mod settled;
+mod since;
 
 use std::future::Future;
 use std::time::Duration;
@@ -46,8 +48,8 @@ pub use connections::User;
 use condition::Said;
 use connections::Connections;
 use fights::Fights;
-use network::Absences;
 use settled::Settled;
+use since::Since;
 
 use crate::names;
 use crate::reconcile::Error;
@@ -69,25 +71,25 @@ pub struct Clouds {
     connections: Connections,
     fights: Fights,
     settled: Settled,
-    absences: Absences,
+    since: Since,
     /// Writes conditions beside those of components.
     writer: Writer,
     /// How often a cloud is looked at.
     interval: Duration,
-    /// After that a node that is no member is registered no more.
+    /// After that a node that is gone is registered no more.
     forget_after: Duration,
 }
 
 impl Clouds {
-    /// Nothing is known of any cloud yet; each is looked at after `interval` at the latest, and what has been no member
-    /// for `forget_after` is registered no more.
+    /// Nothing is known of any cloud yet; each is looked at after `interval` at the latest, and a node that has
+    /// been gone for `forget_after` is registered no more.
     #[must_use]
     pub fn new(client: Client, interval: Duration, forget_after: Duration) -> Self {
         Self {
             connections: Connections::default(),
             fights: Fights::default(),
             settled: Settled::default(),
-            absences: Absences::default(),
+            since: Since::default(),
             writer: Writer::new(client, names::NETWORK_OPERATOR),
             interval,
             forget_after,
@@ -105,7 +107,7 @@ impl Clouds {
         self.connections.forget(uid);
         self.fights.forget(uid);
         self.settled.forget(uid);
-        self.absences.forget_all_of(uid);
+        self.since.forget_all_of(uid);
     }
 }
 

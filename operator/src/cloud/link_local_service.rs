@@ -1,7 +1,6 @@
 //! One pass over a LinkLocalService: its row is written into the Config API of its namespace, and kept there.
 
 use std::collections::BTreeSet;
-use std::convert::Infallible;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::time::Instant;
@@ -15,7 +14,6 @@ use opensdn_config_api::apply::{Request, apply};
 use opensdn_config_api::edit::Foreign;
 use opensdn_config_api::link_local::{Hosts, Key, Row, Target, is_metadata};
 use opensdn_config_api::ownership::ClusterId;
-use opensdn_config_api::vrouter_config;
 use opensdn_crds::link_local_service::{LinkLocalServiceSpec, LinkLocalServiceStatus};
 use opensdn_crds::status::READY;
 use opensdn_runtime::error_chain;
@@ -23,9 +21,9 @@ use serde_json::{Value, json};
 
 use super::condition::Said;
 use super::own_config::{self, Reached};
-use super::pass::{Earlier, Pass};
+use super::pass::Pass;
 use super::settled::{Found, Next};
-use super::{Clouds, backup, bounded, finalizer, timing, too_slow};
+use super::{Clouds, bounded, finalizer, timing, too_slow};
 use crate::components::config_api;
 use crate::reconcile::{Context, Error, now};
 
@@ -66,13 +64,9 @@ async fn look(pass: &Pass<'_>, found: Option<Found>) -> Result<Option<Said>, Err
         Ok(api) => api,
         Err(said) => return Ok(Some(said)),
     };
-    if let Some(found) = found
-        && vrouter_config::is_current(&api, &found.rows.0, &found.rows.1).await.unwrap_or_default()
-    {
-        pass.clouds.settled.asked(pass.uid(), Instant::now());
+    if pass.is_as_found(&api, found).await {
         return Ok(None);
     }
-    pass.clouds.settled.forget(pass.uid());
     make_so(pass, &api, row).await.map(Some)
 }
 
@@ -89,21 +83,16 @@ async fn connect(pass: &Pass<'_>) -> Result<Result<Arc<ConfigApi>, Said>, Error>
 async fn make_so(pass: &Pass<'_>, api: &ConfigApi, row: Row) -> Result<Said, Error> {
     let id = match pass.id() {
         Ok(id) => id,
-        Err(error) => return Ok(Said::stalled("RecordUnusable", error.to_string())),
+        Err(said) => return Ok(said),
     };
     let title = row.to_string();
     if pass.paused().is_none() {
         pass.keep().await?;
     }
-    let before = before(pass);
-    let earlier = Earlier::of(pass, before.conditions.iter().flatten(), READY);
-    if let Err(said) = pass.write_rows(api, &id, &[row], earlier).await? {
+    if let Err(said) = pass.write_rows(api, &id, &[row], pass.earlier(READY)).await? {
         return Ok(said);
     }
-    if let Ok(config) = vrouter_config::read(api).await {
-        let rows = (config.uuid, config.etag);
-        pass.clouds.settled.read(pass.uid(), &pass.wanted(), rows, None, Instant::now());
-    }
+    pass.settle(api, &pass.wanted(), None).await;
     Ok(Said::in_place(format!("the Config API has {title}")))
 }
 
@@ -152,21 +141,12 @@ async fn remove(pass: &Pass<'_>) -> Result<Action, Error> {
     if !finalizer::is_set(&pass.object) {
         return Ok(pass.forget());
     }
-    // Before anything is asked that may not answer.
-    let is_left = finalizer::is_left(&pass.object);
-    if let Some(why) = pass.paused().filter(|_| !is_left) {
-        say(pass, &Said::paused(&why, "it is deleted after that")).await?;
+    if let Some(said) = pass.stays() {
+        say(pass, &said).await?;
         return Ok(Action::await_change());
     }
     let Ok(id) = pass.id() else { return Ok(pass.forget()) };
-    let taken = match is_left {
-        true => Err(Said::waits("Left", "it was not tried".to_owned())),
-        false => {
-            let work = async { Ok(take_away(pass, &id).await) };
-            bounded(work).await?.unwrap_or_else(|| Err(too_slow()))
-        }
-    };
-    if let Some(said) = pass.go(&id, taken).await? {
+    if let Some(said) = pass.go(&id, Box::pin(take_away(pass, &id))).await? {
         say(pass, &said).await?;
         return Ok(Action::requeue(pass.clouds.interval));
     }
@@ -182,11 +162,7 @@ async fn take_away(pass: &Pass<'_>, id: &ClusterId) -> Result<Event, Said> {
         Err(error) => last(Said::waits("NoConnection", error_chain(&error)))?,
     };
     let request = Request { cluster: id, rows: &[], foreign: Foreign::Respect };
-    let save = async |rows: Value| {
-        let saved = backup::save(pass.ctx, &pass.resource.kind, &pass.object, &rows).await;
-        // In a namespace that is deleted nothing can be made, and only what is ours is taken away.
-        Ok::<_, Infallible>(saved.unwrap_or_else(|error| format!("nowhere: {error}")))
-    };
+    let save = async |rows: Value| pass.save_if_possible(&rows).await;
     match apply(&api, &request, &timing(), save).await {
         Ok(outcome) => {
             let done: Vec<String> = outcome.changes.iter().map(ToString::to_string).collect();
@@ -206,19 +182,14 @@ async fn take_away(pass: &Pass<'_>, id: &ClusterId) -> Result<Event, Said> {
     }
 }
 
-fn before(pass: &Pass<'_>) -> LinkLocalServiceStatus {
-    let status = pass.object.data.get("status").cloned().unwrap_or_default();
-    serde_json::from_value(status).unwrap_or_default()
-}
-
 async fn say(pass: &Pass<'_>, said: &Said) -> Result<(), Error> {
     if !said.is_in_place() {
         pass.clouds.settled.failed(pass.uid(), &pass.wanted(), Instant::now());
     }
-    let before = before(pass);
-    let earlier = before.conditions.clone().unwrap_or_default();
+    let before = pass.object.data.get("status").cloned().unwrap_or_default();
+    let before: LinkLocalServiceStatus = serde_json::from_value(before).unwrap_or_default();
     let status = LinkLocalServiceStatus {
-        conditions: Some(said.conditions(&earlier, pass.generation(), &now())),
+        conditions: Some(said.conditions(&pass.conditions(), pass.generation(), &now())),
         observed_generation: pass.generation(),
     };
     pass.ctx.reporter.report(pass.resource, &pass.object, &json!(before), json!(status)).await?;

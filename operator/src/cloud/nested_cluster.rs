@@ -13,9 +13,10 @@ use kube::api::{ApiResource, DynamicObject};
 use kube::runtime::controller::Action;
 use opensdn_config_api::ConfigApi;
 use opensdn_config_api::ownership::{ClusterId, Record};
-use opensdn_config_api::virtual_network::{self, Snat};
-use opensdn_config_api::vrouter_config;
+use opensdn_config_api::virtual_network;
 use opensdn_crds::nested_cluster::NestedClusterSpec;
+use opensdn_crds::status::READY;
+use opensdn_nested::plan::SnatAction;
 use opensdn_nested::{Drift, Fact, Input, Plan, drift, plan};
 use opensdn_nested_cloud::{Asked, apply, survey};
 use opensdn_runtime::error_chain;
@@ -23,9 +24,9 @@ use serde_json::Value;
 
 use super::condition::Said;
 use super::connection::{self, of_spec};
-use super::pass::Pass;
+use super::pass::{Earlier, Pass, record};
 use super::settled::{Found, Next};
-use super::{Clouds, backup, bounded, failure, timing, too_slow};
+use super::{Clouds, bounded, failure, timing, too_slow};
 use crate::kind::Kind;
 use crate::object::text;
 use crate::reconcile::{Context, Error};
@@ -101,8 +102,7 @@ impl Seen {
 impl Pass<'_> {
     /// By what the record in the cloud is known: one that it continues, or its own.
     fn record(&self, given: Option<&str>) -> Result<ClusterId, Said> {
-        let id = ClusterId::new(given.unwrap_or(self.uid()));
-        id.map_err(|error| Said::stalled("RecordUnusable", error.to_string()))
+        given.map_or_else(|| self.id(), record)
     }
 
     /// The client, and the record that the login has it continue.
@@ -152,13 +152,9 @@ impl Pass<'_> {
                 return Ok(Some(Report::of(said)));
             }
         };
-        if let Some(found) = found
-            && is_as_found(&api, &found).await
-        {
-            self.clouds.settled.asked(self.uid(), Instant::now());
+        if self.is_as_found(&api, found).await {
             return Ok(None);
         }
-        self.clouds.settled.forget(self.uid());
         let seen = match self.read(api, record.as_deref(), spec).await {
             Ok(seen) => seen,
             Err(said) => return Ok(Some(Report::of(said))),
@@ -203,48 +199,34 @@ impl Pass<'_> {
             return Ok(said);
         }
         self.keep().await?;
-        let save = async |rows: Value| {
-            backup::save(self.ctx, &self.resource.kind, &self.object, &rows).await
-        };
+        let save = async |rows: Value| self.save(&rows).await;
         let foreign = input::foreign(&seen.input);
         match apply(&seen.api, &seen.plan, foreign, &timing(), save).await {
             Ok(_) => {
-                if !drifted.is_empty() && self.was_in_place() {
+                if !drifted.is_empty() && self.earlier(READY) == Earlier::InPlace {
                     self.repaired(drifted).await;
                 }
-                self.settle(seen).await;
+                self.settle_all(seen).await;
                 Ok(status::in_place(&seen.plan))
             }
             Err(error) => Ok(self.failed(&error)),
         }
     }
 
-    /// Whether it was said of this generation that all is in place.
-    fn was_in_place(&self) -> bool {
-        status::before(&self.object).is_some_and(|before| {
-            before.observed_generation == self.generation() && status::is_ready(&before)
-        })
-    }
-
-    /// Notes how the cloud is now, so that it need not be read whole the next time.
-    async fn settle(&self, seen: &Seen) {
+    /// The same with the network on which SNAT is on.
+    async fn settle_all(&self, seen: &Seen) {
+        let name = &seen.plan.network;
         let network = match seen.plan.snat {
-            opensdn_nested::plan::SnatAction::Leave => None,
-            _ => {
-                let name = &seen.plan.network;
-                let found =
-                    virtual_network::id_of(&seen.api, &name.domain, &name.project, &name.name);
-                match found.await {
-                    Ok(Some(uuid)) => Some(uuid),
-                    // All is read again the next time.
-                    _ => return,
-                }
-            }
+            SnatAction::Leave => None,
+            _ => match virtual_network::id_of(&seen.api, &name.domain, &name.project, &name.name)
+                .await
+            {
+                Ok(Some(network)) => Some(network),
+                // All is read again the next time.
+                _ => return,
+            },
         };
-        if let Ok(config) = vrouter_config::read(&seen.api).await {
-            let rows = (config.uuid, config.etag);
-            self.clouds.settled.read(self.uid(), &self.wanted(), rows, network, Instant::now());
-        }
+        self.settle(&seen.api, &self.wanted(), network).await;
     }
 
     async fn say(&self, report: Report) -> Result<(), Error> {
@@ -275,20 +257,5 @@ fn is_of_cluster(record: &Record, id: &ClusterId, cluster: &str) -> Result<(), S
                 )
             ),
         )),
-    }
-}
-
-/// Whether neither the rows nor SNAT have changed.
-async fn is_as_found(api: &ConfigApi, found: &Found) -> bool {
-    let (uuid, version) = &found.rows;
-    let rows = vrouter_config::is_current(api, uuid, version).await;
-    if !rows.unwrap_or_default() {
-        return false;
-    }
-    match &found.network {
-        None => true,
-        Some(network) => virtual_network::fabric_snat(api, network)
-            .await
-            .is_ok_and(|snat| snat == Some(Snat::On)),
     }
 }

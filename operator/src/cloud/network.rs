@@ -14,20 +14,18 @@ use kube::runtime::controller::Action;
 use opensdn_config_api::ConfigApi;
 use opensdn_config_api::encapsulation::{self, Others, Priorities};
 use opensdn_config_api::link_local::Row;
-use opensdn_config_api::ownership::{self, ClusterId};
-use opensdn_config_api::vrouter_config;
+use opensdn_config_api::ownership::ClusterId;
 use opensdn_crds::status::CommonStatus;
 use opensdn_runtime::error_chain;
 
 use super::condition::Said;
 use super::own_config::{self, Reached};
-use super::pass::Pass;
+use super::pass::{Pass, record};
 use super::settled::Next;
 use super::{Clouds, bounded, timing, too_slow};
 use crate::components::config_api::{self, encapsulations, members};
 use crate::reconcile::{Context, Error};
 
-pub(super) use gone::Absences;
 use gone::Gone;
 
 /// Makes one pass.
@@ -69,13 +67,9 @@ pub(crate) async fn reconcile(
             return Ok(Action::requeue(interval));
         }
     };
-    if let Some(found) = found
-        && vrouter_config::is_current(&api, &found.rows.0, &found.rows.1).await.unwrap_or_default()
-    {
-        settled.asked(pass.uid(), Instant::now());
+    if pass.is_as_found(&api, found).await {
         return Ok(Action::requeue(interval));
     }
-    settled.forget(pass.uid());
     let said = bounded(make_so(&pass, &api, &wanted)).await?.unwrap_or_else(too_slow);
     if !said.is_in_place() {
         settled.failed(pass.uid(), &wanted.version(), Instant::now());
@@ -119,19 +113,19 @@ impl Wanted {
     }
 }
 
-/// Of the Config API, whose database outlives its object: one that is made again goes on where the one before has ended.
-fn id(pass: &Pass<'_>) -> Result<ClusterId, ownership::Error> {
+/// Of the Config API, whose database outlives its object: one that is made again continues where the one before has ended.
+fn id(pass: &Pass<'_>) -> Result<ClusterId, Said> {
     let namespace = pass.object.namespace().unwrap_or_default();
-    ClusterId::new(&format!("config.{namespace}.{}", pass.object.name_any()))
+    record(&format!("config.{namespace}.{}", pass.object.name_any()))
 }
 
 /// Each of the three by itself: what is wrong with one holds none of the others up.
 async fn make_so(pass: &Pass<'_>, api: &ConfigApi, wanted: &Wanted) -> Result<Said, Error> {
     let id = match id(pass) {
         Ok(id) => id,
-        Err(error) => return Ok(Said::stalled("RecordUnusable", error.to_string())),
+        Err(said) => return Ok(said),
     };
-    let earlier = status::earlier(pass);
+    let earlier = pass.earlier(status::NETWORK_WRITTEN);
     let rows = pass.write_rows(api, &id, &wanted.rows, earlier).await?;
     let order = match &wanted.encapsulations {
         Ok(wanted) => order(api, &id, wanted.as_ref()).await,
@@ -145,10 +139,8 @@ async fn make_so(pass: &Pass<'_>, api: &ConfigApi, wanted: &Wanted) -> Result<Sa
         return Ok(said);
     }
     // Until the last of them is gone nothing is settled.
-    if !waits && let Ok(config) = vrouter_config::read(api).await {
-        let rows = (config.uuid, config.etag);
-        let settled = &pass.clouds.settled;
-        settled.read(pass.uid(), &wanted.version(), rows, None, Instant::now());
+    if !waits {
+        pass.settle(api, &wanted.version(), None).await;
     }
     let order = wanted.encapsulations.as_ref().ok().and_then(Option::as_ref);
     let order = order.map(|order| format!(", encapsulations {order}")).unwrap_or_default();

@@ -1,6 +1,8 @@
 //! What passes over both kinds have in common: who the object is, its Events, how it goes, and whether what others have
 //! changed is put right.
 
+use std::convert::Infallible;
+use std::future::Future;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -11,12 +13,14 @@ use opensdn_config_api::ConfigApi;
 use opensdn_config_api::apply::{Request, apply, preview};
 use opensdn_config_api::edit::Foreign;
 use opensdn_config_api::link_local::Row;
-use opensdn_config_api::ownership::{self, ClusterId};
+use opensdn_config_api::ownership::ClusterId;
+use opensdn_config_api::vrouter_config;
 use opensdn_crds::status::Condition;
 use serde_json::Value;
 
 use super::condition::Said;
-use super::{Clouds, backup, failure, fights, finalizer, timing};
+use super::settled::Found;
+use super::{Clouds, backup, bounded, failure, fights, finalizer, timing, too_slow};
 use crate::names;
 use crate::reconcile::{Context, Error};
 
@@ -37,22 +41,6 @@ pub(super) enum Earlier {
     Other,
 }
 
-impl Earlier {
-    /// By its conditions.
-    pub(super) fn of<'a>(
-        pass: &Pass<'_>,
-        mut conditions: impl Iterator<Item = &'a Condition>,
-        type_: &str,
-    ) -> Self {
-        let is = conditions.any(|one| {
-            one.type_ == type_
-                && one.status == "True"
-                && one.observed_generation == pass.generation()
-        });
-        if is { Self::InPlace } else { Self::Other }
-    }
-}
-
 impl Pass<'_> {
     pub(super) fn uid(&self) -> &str {
         self.object.metadata.uid.as_deref().unwrap_or_default()
@@ -63,8 +51,59 @@ impl Pass<'_> {
     }
 
     /// By what its own record in the cloud is known.
-    pub(super) fn id(&self) -> Result<ClusterId, ownership::Error> {
-        ClusterId::new(self.uid())
+    pub(super) fn id(&self) -> Result<ClusterId, Said> {
+        record(self.uid())
+    }
+
+    /// The conditions that it has.
+    pub(super) fn conditions(&self) -> Vec<Condition> {
+        let all = self.object.data.pointer("/status/conditions").cloned().unwrap_or_default();
+        serde_json::from_value(all).unwrap_or_default()
+    }
+
+    /// What its condition of that type said of this generation.
+    pub(super) fn earlier(&self, type_: &str) -> Earlier {
+        let is = self.conditions().iter().any(|one| {
+            one.type_ == type_
+                && one.status == "True"
+                && one.observed_generation == self.generation()
+        });
+        if is { Earlier::InPlace } else { Earlier::Other }
+    }
+
+    /// Whether the cloud is as it was found, so that there is nothing to do; else all is to be read.
+    pub(super) async fn is_as_found(&self, api: &ConfigApi, found: Option<Found>) -> bool {
+        let settled = &self.clouds.settled;
+        match found {
+            Some(found) if found.is_so(api).await => {
+                settled.asked(self.uid(), Instant::now());
+                true
+            }
+            _ => {
+                settled.forget(self.uid());
+                false
+            }
+        }
+    }
+
+    /// Notes how the cloud is now that this wish is in place, so that it need not be read whole the next time. `network` is
+    /// one on which SNAT is on.
+    pub(super) async fn settle(&self, api: &ConfigApi, wanted: &str, network: Option<String>) {
+        // Else all is read the next time.
+        if let Ok(config) = vrouter_config::read(api).await {
+            let rows = (config.uuid, config.etag);
+            self.clouds.settled.read(self.uid(), wanted, rows, network, Instant::now());
+        }
+    }
+
+    /// Saves the rows of the cloud before the first write.
+    pub(super) async fn save(&self, rows: &Value) -> Result<String, backup::Error> {
+        backup::save(self.ctx, &self.resource.kind, &self.object, rows).await
+    }
+
+    /// The same before a removal: in a namespace that is deleted nothing can be made, and only what is ours is taken away.
+    pub(super) async fn save_if_possible(&self, rows: &Value) -> Result<String, Infallible> {
+        Ok(self.save(rows).await.unwrap_or_else(|error| format!("nowhere: {error}")))
     }
 
     /// All of the object that says what it wants.
@@ -141,9 +180,7 @@ impl Pass<'_> {
         if let Some(said) = self.given_up(&drifted).filter(|_| !drifted.is_empty()) {
             return Ok(Err(said));
         }
-        let save = async |rows: Value| {
-            backup::save(self.ctx, &self.resource.kind, &self.object, &rows).await
-        };
+        let save = async |rows: Value| self.save(&rows).await;
         if let Err(error) = apply(api, &request, &timing, save).await {
             return Ok(Err(self.failed(&error.into())));
         }
@@ -161,18 +198,30 @@ impl Pass<'_> {
         failure::said(error)
     }
 
+    /// Why what it has in the cloud is not taken away yet, as a user wants it.
+    pub(super) fn stays(&self) -> Option<Said> {
+        let why = self.paused().filter(|_| !finalizer::is_left(&self.object))?;
+        Some(Said::paused(&why, "it is deleted after that"))
+    }
+
     /// Lets the object go when what it has in the cloud is taken away, or cannot be for too long; else what is to be said
     /// of it.
     pub(super) async fn go(
         &self,
         id: &ClusterId,
-        taken: Result<Event, Said>,
+        take_away: impl Future<Output = Result<Event, Said>>,
     ) -> Result<Option<Said>, Error> {
+        // Before anything is asked that may not answer.
+        let taken = if finalizer::is_left(&self.object) {
+            Err(Said::waits("Left", "it was not tried".to_owned()))
+        } else {
+            let work = async { Ok(take_away.await) };
+            bounded(work).await?.unwrap_or_else(|| Err(too_slow()))
+        };
         let event = match taken {
             Ok(event) => event,
             Err(said) => {
-                let key = (self.uid().to_owned(), "removal".to_owned(), String::new());
-                let failing = self.clouds.absences.since(key, Instant::now());
+                let failing = self.clouds.since.time(self.uid(), "removal", Instant::now());
                 let why = finalizer::left_behind(&self.object, failing);
                 let Some(why) = why else { return Ok(Some(said)) };
                 let remedy = format!(
@@ -201,4 +250,9 @@ impl Pass<'_> {
         self.clouds.forget(&self.object);
         Action::await_change()
     }
+}
+
+/// By what a record in the cloud is known.
+pub(super) fn record(id: &str) -> Result<ClusterId, Said> {
+    ClusterId::new(id).map_err(|error| Said::stalled("RecordUnusable", error.to_string()))
 }

@@ -6,6 +6,9 @@ use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use opensdn_config_api::virtual_network::{self, Snat};
+use opensdn_config_api::{ConfigApi, vrouter_config};
+
 /// After that everything is read, also if nothing seems to have changed.
 const LONGEST: Duration = Duration::from_secs(10 * 60);
 
@@ -19,9 +22,9 @@ pub(super) struct Found {
     /// What was wanted.
     wanted: String,
     /// The UUID and the version of the object with the rows.
-    pub(super) rows: (String, String),
+    rows: (String, String),
     /// The network on which SNAT was found on.
-    pub(super) network: Option<String>,
+    network: Option<String>,
     /// When all was read.
     read: Instant,
     /// When it was asked last.
@@ -30,6 +33,22 @@ pub(super) struct Found {
     is_due: bool,
     /// Whether it was not as it is wanted.
     has_failed: bool,
+}
+
+impl Found {
+    /// Whether neither the rows nor SNAT have changed since.
+    pub(super) async fn is_so(&self, api: &ConfigApi) -> bool {
+        let (uuid, version) = &self.rows;
+        if !vrouter_config::is_current(api, uuid, version).await.unwrap_or_default() {
+            return false;
+        }
+        match &self.network {
+            None => true,
+            Some(network) => virtual_network::fabric_snat(api, network)
+                .await
+                .is_ok_and(|snat| snat == Some(Snat::On)),
+        }
+    }
 }
 
 /// What is to be done.

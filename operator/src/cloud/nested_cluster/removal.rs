@@ -1,7 +1,6 @@
 //! What a NestedCluster has in its cloud is taken away before it goes, by the record there: what was there before, or
 //! what another cluster uses, stays.
 
-use std::convert::Infallible;
 use std::sync::Arc;
 
 use kube::runtime::controller::Action;
@@ -17,7 +16,7 @@ use super::is_of_cluster;
 use super::status::Report;
 use crate::cloud::condition::Said;
 use crate::cloud::pass::Pass;
-use crate::cloud::{backup, bounded, failure, finalizer, timing, too_slow};
+use crate::cloud::{failure, finalizer, timing};
 use crate::reconcile::Error;
 
 /// So much of what stays is said in one Event.
@@ -29,31 +28,25 @@ impl Pass<'_> {
         if !finalizer::is_set(&self.object) {
             return Ok(self.forget());
         }
-        // Before anything is asked that may not answer.
-        let is_left = finalizer::is_left(&self.object);
-        if let Some(why) = self.paused().filter(|_| !is_left) {
-            self.say(Report::of(Said::paused(&why, "it is deleted after that"))).await?;
+        if let Some(said) = self.stays() {
+            self.say(Report::of(said)).await?;
             return Ok(Action::await_change());
         }
-        let (api, record) = match self.connected(spec).await {
-            Ok((api, record)) => (Ok(api), record),
-            Err(said) => (Err(said), None),
+        let connected = match spec {
+            Some(spec) => self.connected(spec).await.map(|(api, record)| (api, record, spec)),
+            None => Err(Said::stalled("Unreadable", "its spec cannot be read".to_owned())),
         };
-        let id = match self.record(record.as_deref()) {
+        let record = connected.as_ref().ok().and_then(|(_, record, _)| record.as_deref());
+        let id = match self.record(record) {
             Ok(id) => id,
             // Of its own it has nothing, for it has never written anything.
             Err(_) => return self.let_go().await,
         };
-        let taken = match (api, spec) {
-            _ if is_left => Err(Said::waits("Left", "it was not tried".to_owned())),
-            (Err(said), _) => Err(said),
-            (Ok(api), Some(spec)) => {
-                let work = async { Ok(self.take_away(&api, &id, spec).await) };
-                bounded(work).await?.unwrap_or_else(|| Err(too_slow()))
-            }
-            (Ok(_), None) => Err(Said::stalled("Unreadable", "its spec cannot be read".to_owned())),
+        let take_away = async {
+            let (api, _, spec) = &connected?;
+            self.take_away(api, &id, spec).await
         };
-        if let Some(said) = self.go(&id, taken).await? {
+        if let Some(said) = self.go(&id, Box::pin(take_away)).await? {
             self.say(Report::of(said)).await?;
             return Ok(Action::requeue(self.clouds.interval));
         }
@@ -68,11 +61,8 @@ impl Pass<'_> {
     /// The client, also where its Secret is gone already, as it may be in a namespace that is deleted.
     async fn connected(
         &self,
-        spec: Option<&NestedClusterSpec>,
+        spec: &NestedClusterSpec,
     ) -> Result<(Arc<ConfigApi>, Option<String>), Said> {
-        let Some(spec) = spec else {
-            return Err(Said::stalled("Unreadable", "its spec cannot be read".to_owned()));
-        };
         match self.connect(spec).await {
             Ok(connected) => Ok(connected),
             Err(error) => {
@@ -92,11 +82,7 @@ impl Pass<'_> {
         if id.to_string() != self.uid() {
             is_still_of_cluster(api, id, &spec.cluster_name).await?;
         }
-        let save = async |rows: Value| {
-            let saved = backup::save(self.ctx, &self.resource.kind, &self.object, &rows).await;
-            // In a namespace that is deleted nothing can be made, and only what is ours is taken away.
-            Ok::<_, Infallible>(saved.unwrap_or_else(|error| format!("nowhere: {error}")))
-        };
+        let save = async |rows: Value| self.save_if_possible(&rows).await;
         let removed = remove(api, id, &timing(), save).await;
         removed.map(|removed| event(&removed)).map_err(|error| failure::said(&error))
     }

@@ -4,9 +4,10 @@
 use std::time::Duration;
 
 use kube::api::DynamicObject;
+use opensdn_config_api::ownership::How;
 use opensdn_crds::nested_cluster::{NestedClusterStatus, Remark, Row};
-use opensdn_crds::status::READY;
 use opensdn_nested::drift::State;
+use opensdn_nested::plan::SnatAction;
 use opensdn_nested::{Drift, Plan, Severity};
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
@@ -81,7 +82,7 @@ fn is_old(before: Option<&str>, now: &str) -> bool {
 
 fn row(plan: &Plan, one: Drift, is_in_place: bool) -> Row {
     let adopted = plan.rows.iter().find(|row| row.service.to_string() == one.service);
-    let adopted = adopted.is_some_and(|row| row.how == opensdn_config_api::ownership::How::Adopted);
+    let adopted = adopted.is_some_and(|row| row.how == How::Adopted);
     // It was put right in this pass.
     let state = if is_in_place && !one.state.is_served() { State::InPlace } else { one.state };
     Row {
@@ -101,18 +102,12 @@ pub(super) fn before(object: &DynamicObject) -> Option<NestedClusterStatus> {
         .ok()
 }
 
-/// Whether it says that all is in place.
-pub(super) fn is_ready(status: &NestedClusterStatus) -> bool {
-    let all = status.conditions.iter().flatten();
-    all.into_iter().any(|one| one.type_ == READY && one.status == "True")
-}
-
 /// All is in place.
 pub(super) fn in_place(plan: &Plan) -> Said {
     let count = plan.rows.len();
     let services = if count == 1 { "link-local service" } else { "link-local services" };
     let snat = match plan.snat {
-        opensdn_nested::plan::SnatAction::Leave => String::new(),
+        SnatAction::Leave => String::new(),
         _ => format!(", and fabric SNAT of {}", plan.network.joined()),
     };
     let warnings = plan.findings.len();

@@ -3,10 +3,9 @@
 //! none of its name and none with its address is left in the cluster: addresses change, and a name or an address alone
 //! may be another's. Only what was marked as this cluster's goes, few at once.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::net::IpAddr;
-use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::runtime::events::{Event, EventType};
@@ -22,27 +21,6 @@ use crate::node::Node;
 
 /// So many in one pass.
 const MOST: usize = 4;
-
-/// Since when nodes are gone, by the UID of the Config, kind and name; and since when removals fail.
-#[derive(Default)]
-pub(in crate::cloud) struct Absences(Mutex<BTreeMap<(String, String, String), Instant>>);
-
-impl Absences {
-    /// For how long it has been known that the node is gone.
-    pub(in crate::cloud) fn since(&self, key: (String, String, String), now: Instant) -> Duration {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        now.duration_since(*all.entry(key).or_insert(now))
-    }
-
-    fn forget(&self, key: &(String, String, String)) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(key);
-    }
-
-    pub(in crate::cloud) fn forget_all_of(&self, uid: &str) {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        all.retain(|(of, ..), _| of != uid);
-    }
-}
 
 /// What is there, by which others are known to be gone.
 #[derive(Debug)]
@@ -88,7 +66,7 @@ impl Gone {
         }
     }
 
-    /// Marks the members, and takes those away that are none any more. Whether it waits for some.
+    /// Marks the members, and takes away what is gone. Whether it waits for some.
     pub(super) async fn forget(
         &self,
         pass: &Pass<'_>,
@@ -106,24 +84,24 @@ impl Gone {
                     sub_cluster: node.sub_cluster.as_deref(),
                     cluster: id,
                 };
-                let key = (pass.uid().to_owned(), kind.object().to_owned(), node.name.clone());
-                let absences = &pass.clouds.absences;
+                let (since, what) =
+                    (&pass.clouds.since, format!("{} {}", kind.object(), node.name));
                 let fits = self.fits(members, &node);
                 if fits != Fits::Gone {
-                    absences.forget(&key);
+                    since.forget(pass.uid(), &what);
                     if fits == Fits::Member && node.cluster.is_none() {
                         mark(api, &expected).await?;
                     }
                 } else if is_of(&node, id) {
-                    let since = absences.since(key.clone(), Instant::now());
-                    if since < pass.clouds.forget_after || left == 0 {
+                    let gone_for = since.time(pass.uid(), &what, Instant::now());
+                    if gone_for < pass.clouds.forget_after || left == 0 {
                         waits = true;
                         continue;
                     }
                     left -= 1;
                     let done = deregister(api, &expected, Workloads::Respect).await?;
                     publish(pass, &node, &done.node).await;
-                    absences.forget(&key);
+                    since.forget(pass.uid(), &what);
                 }
             }
         }
@@ -169,6 +147,8 @@ async fn publish(pass: &Pass<'_>, node: &Registered, fate: &Fate) {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
 
     #[test]
@@ -216,19 +196,5 @@ mod tests {
             cluster: None,
         };
         assert_eq!(nothing.fits(members, &registered), Fits::Present);
-    }
-
-    #[test]
-    fn a_node_is_gone_since_it_was_found_so_first_and_not_any_more_when_it_is_back() {
-        let (absences, start) = (Absences::default(), Instant::now());
-        let key = |name: &str| ("u".to_owned(), "bgp-router".to_owned(), name.to_owned());
-        let minute = Duration::from_secs(60);
-        assert_eq!(absences.since(key("a"), start), Duration::ZERO);
-        assert_eq!(absences.since(key("a"), start + minute), minute);
-        assert_eq!(absences.since(key("b"), start + minute), Duration::ZERO);
-        absences.forget(&key("a"));
-        assert_eq!(absences.since(key("a"), start + minute * 2), Duration::ZERO);
-        absences.forget_all_of("u");
-        assert_eq!(absences.since(key("b"), start + minute * 3), Duration::ZERO);
     }
 }

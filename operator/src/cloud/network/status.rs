@@ -3,29 +3,20 @@
 
 use kube::ResourceExt as _;
 use kube::api::{DynamicObject, TypeMeta};
-use opensdn_crds::status::{CommonStatus, Condition, ConditionStatus, Conditions};
+use opensdn_crds::status::{Condition, ConditionStatus, Conditions};
 use opensdn_runtime::apply::apply_status_as;
 use serde_json::json;
 
 use crate::cloud::condition::Said;
-use crate::cloud::pass::{Earlier, Pass};
+use crate::cloud::pass::Pass;
 use crate::reconcile::{Error, now};
 
-const NETWORK_WRITTEN: &str = "NetworkWritten";
-
-/// Whether it was said of this generation that all is in place.
-pub(super) fn earlier(pass: &Pass<'_>) -> Earlier {
-    let status = pass.object.data.get("status").cloned().unwrap_or_default();
-    let before: CommonStatus = serde_json::from_value(status).unwrap_or_default();
-    Earlier::of(pass, before.conditions.iter().flatten(), NETWORK_WRITTEN)
-}
+pub(super) const NETWORK_WRITTEN: &str = "NetworkWritten";
 
 /// Says it, where that is not said yet.
 pub(super) async fn say(pass: &Pass<'_>, said: &Said) -> Result<(), Error> {
     let generation = pass.generation();
-    let status = pass.object.data.get("status").cloned().unwrap_or_default();
-    let before: CommonStatus = serde_json::from_value(status).unwrap_or_default();
-    let before = before.conditions.unwrap_or_default();
+    let before = pass.conditions();
     let mut conditions = Conditions::after(&before);
     let is = if said.is_in_place() { ConditionStatus::True } else { ConditionStatus::False };
     conditions.set(NETWORK_WRITTEN, is, said.reason(), said.message(), generation, &now());
