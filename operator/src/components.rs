@@ -22,7 +22,7 @@ mod vrouter;
 mod webui;
 mod zookeeper;
 
-pub(crate) use shared::config_api;
+pub(crate) use shared::{config_api, keystone};
 
 use crate::component::{self, ComponentKind, Template};
 use crate::kind::{Profiles, Workload};

@@ -7,24 +7,20 @@ use kube::ResourceExt as _;
 use kube::api::DynamicObject;
 use opensdn_config_api::ConfigApi;
 use opensdn_config_api::keystone::{Credentials, Password};
-use opensdn_crds::pod::{AuthMode, KeystoneAuthParameters, PodConfiguration};
+use opensdn_crds::pod::PodConfiguration;
 use opensdn_http_client::Trust;
 use opensdn_runtime::error_chain;
 
 use super::condition::Said;
 use super::connection::{self, Way, secret};
 use super::pass::Pass;
-use crate::components::{self, config_api};
+use crate::components::{self, config_api, keystone};
 use crate::kind::Kind;
 use crate::names::{self, TRUST, TRUST_KEY};
 use crate::node::Node;
 use crate::object::text;
 use crate::peers::Peers;
 use crate::reconcile::{self, Context};
-
-/// As tf-operator has it (`pkg/apis/tf/v1alpha1/auth_types.go:60-80`).
-const PASSWORD: &str = "contrail123";
-const ADMIN_PORT: i64 = 35357;
 
 /// Why there is no way.
 enum Error {
@@ -124,7 +120,7 @@ async fn way(ctx: &Context, reached: &Reached) -> Result<Way, Error> {
     let common = config.data.pointer("/spec/commonConfiguration").cloned().unwrap_or_default();
     let common: PodConfiguration = serde_json::from_value(common).unwrap_or_default();
     let (credentials, login) = login(ctx, config, &common).await?;
-    let insecure = parameters(&common).insecure.unwrap_or(true);
+    let insecure = keystone::Login::of(&common).insecure;
     Ok(Way {
         version: format!("{addresses:?} {:?} {login}", trusted.metadata.resource_version),
         addresses,
@@ -135,51 +131,34 @@ async fn way(ctx: &Context, reached: &Reached) -> Result<Way, Error> {
     })
 }
 
-fn parameters(common: &PodConfiguration) -> KeystoneAuthParameters {
-    let auth = common.auth_parameters.as_ref();
-    auth.and_then(|auth| auth.keystone_auth_parameters.clone()).unwrap_or_default()
-}
-
 /// The login, and another text for each other login.
 async fn login(
     ctx: &Context,
     config: &DynamicObject,
     common: &PodConfiguration,
 ) -> Result<(Option<Credentials>, String), Error> {
-    let auth = common.auth_parameters.clone().unwrap_or_default();
-    if auth.auth_mode != Some(AuthMode::Keystone) {
+    if !keystone::is_asked(common) {
         return Ok((None, String::new()));
     }
-    let of = |given: &Option<String>, default: &str| {
-        given.clone().filter(|given| !given.is_empty()).unwrap_or_else(|| default.to_owned())
-    };
-    let keystone = parameters(common);
+    let said = keystone::Login::of(common);
     // As the files of daemons have it.
-    let (name, key) = match auth.keystone_secret_name.filter(|name| !name.is_empty()) {
-        Some(name) => (name, "password"),
-        None => (names::own_secret(&config.name_any(), None), "keystone-password"),
+    let (name, key) = match keystone::secret(common) {
+        Some(name) => (name, keystone::KEY),
+        None => (names::own_secret(&config.name_any(), None), keystone::OWN_KEY),
     };
     let secret = secret(ctx, config, &name, "commonConfiguration.authParameters").await?;
     let password = secret.data.as_ref().and_then(|data| data.get(key));
     let password = password.map(|bytes| String::from_utf8_lossy(&bytes.0).into_owned());
     let credentials = Credentials {
-        auth_url: format!(
-            "{}://{}:{}",
-            of(&keystone.auth_protocol, "https"),
-            of(&keystone.address, "127.0.0.1"),
-            keystone.admin_port.unwrap_or(ADMIN_PORT)
-        ),
-        user: of(&keystone.admin_username, "admin"),
-        password: Password::new(password.unwrap_or_else(|| PASSWORD.to_owned())),
-        project: of(&keystone.admin_tenant, "admin"),
-        user_domain: of(&keystone.user_domain_name, "Default"),
-        project_domain: of(&keystone.project_domain_name, "Default"),
+        auth_url: format!("{}://{}:{}", said.protocol, said.address, said.admin_port),
+        user: said.user,
+        password: Password::new(password.unwrap_or_else(|| keystone::PASSWORD.to_owned())),
+        project: said.tenant,
+        user_domain: said.user_domain,
+        project_domain: said.project_domain,
     };
     // But for the password, which its Secret's version stands for.
-    let version = format!(
-        "{credentials:?} {insecure:?} {:?}",
-        secret.metadata.resource_version,
-        insecure = keystone.insecure
-    );
+    let version =
+        format!("{credentials:?} {:?} {:?}", said.insecure, secret.metadata.resource_version);
     Ok((Some(credentials), version))
 }

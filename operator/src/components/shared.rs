@@ -4,6 +4,7 @@ pub(super) mod access;
 pub(super) mod around;
 pub(crate) mod config_api;
 pub(super) mod control;
+pub(crate) mod keystone;
 pub(super) mod node_init;
 pub(super) mod node_manager;
 pub(super) mod provisioner;

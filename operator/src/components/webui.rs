@@ -5,11 +5,9 @@ use opensdn_crds::pod::LogLevel;
 use opensdn_crds::webui::WebuiConfiguration;
 use serde_json::{Value, json};
 
-use super::shared::around::{
-    around, config_database, keystone_parameters, keystone_secret, passwords,
-};
+use super::shared::around::{around, config_database, passwords};
 use super::shared::control::control;
-use super::shared::{fields, logs};
+use super::shared::{fields, keystone, logs};
 use crate::component::{
     Check, ComponentKind, Container, Credentials, Description, File, Given, Password, ServicePort,
     SettingsError, Template,
@@ -47,7 +45,7 @@ impl ComponentKind for Webui {
         let settings: WebuiConfiguration = given.settings()?;
         let control = control(given, settings.control_instance.as_deref())?;
         let (login, passwords) = login(given);
-        let secret = keystone_secret(given);
+        let secret = keystone::secret(given.common);
         let secret = secret.map(|secret| Credentials { folder: "keystone", secret });
         Ok(Description {
             containers: containers(given),
@@ -112,10 +110,10 @@ fn containers(given: &Given<'_>) -> Vec<Container> {
 fn login(given: &Given<'_>) -> (Value, Vec<Password>) {
     let around = around(given);
     let auth = |key: &str| around.pointer(&format!("/auth/{key}")).cloned().unwrap_or_default();
-    if auth("mode") == "keystone" || keystone_secret(given).is_some() {
+    if auth("mode") == "keystone" || keystone::secret(given.common).is_some() {
         return (json!({"user": auth("user"), "password": auth("password")}), passwords(given));
     }
-    let given = keystone_parameters(given).admin_password;
+    let given = keystone::parameters(given.common).admin_password;
     let password = Password { key: "webui-password", given, letters: LETTERS };
     let login = json!({"user": auth("user"), "password": "@credentials/own/webui-password@"});
     (login, vec![password])

@@ -1,8 +1,9 @@
 //! What the files of several components say of those around them, and how the Config API is used.
 
 use opensdn_crds::component;
-use opensdn_crds::pod::{AuthMode, KeystoneAuthParameters};
 use serde_json::{Value, json};
+
+use super::keystone;
 
 use crate::component::{Credentials, Given, Password};
 use crate::peers::{Peer, Peers};
@@ -13,8 +14,6 @@ use crate::release::Release;
 const ANALYTICS_DATABASE: &str = "analyticsdb";
 /// No field changes it.
 pub(in crate::components) const KAFKA: u16 = component::row("AnalyticsAlarm").fixed_port("kafka");
-/// As tf-operator has it (`pkg/apis/tf/v1alpha1/auth_types.go:60-80`).
-const KEYSTONE_PASSWORD: &str = "contrail123";
 
 /// The database of analytics, or the only one.
 pub(in crate::components) fn analytics_database(peers: &Peers) -> Option<&Peer> {
@@ -86,51 +85,28 @@ pub(in crate::components) fn around(given: &Given<'_>) -> Value {
 
 /// How the Config API knows who asks, for the templates. Without Keystone all but the mode means nothing.
 fn authentication(given: &Given<'_>) -> Value {
-    let mode = if keystone(given).is_some() { "keystone" } else { "noauth" };
-    let keystone = keystone_parameters(given);
-    let text = |given: Option<String>, default: &str| {
-        given.filter(|given| !given.is_empty()).unwrap_or_else(|| default.to_owned())
-    };
-    let protocol = text(keystone.auth_protocol, "https");
-    let address = text(keystone.address, "127.0.0.1");
+    let mode = if keystone::is_asked(given.common) { "keystone" } else { "noauth" };
+    let said = keystone::parameters(given.common);
+    let login = keystone::Login::of(given.common);
     json!({
         "mode": mode,
-        "is_https": protocol == "https",
-        "protocol": protocol,
-        "address": address,
-        "port": keystone.port.unwrap_or(5000),
-        "admin_port": keystone.admin_port.unwrap_or(35357),
-        "tenant": text(keystone.admin_tenant, "admin"),
-        "user": text(keystone.admin_username, "admin"),
-        "region": text(keystone.region, "RegionOne"),
-        "user_domain": text(keystone.user_domain_name, "Default"),
-        "project_domain": text(keystone.project_domain_name, "Default"),
-        "insecure": keystone.insecure.unwrap_or(true),
-        "password": if keystone_secret(given).is_some() {
+        "is_https": login.protocol == "https",
+        "protocol": login.protocol,
+        "address": login.address,
+        "port": said.port.unwrap_or(5000),
+        "admin_port": login.admin_port,
+        "tenant": login.tenant,
+        "user": login.user,
+        "region": keystone::text(said.region, "RegionOne"),
+        "user_domain": login.user_domain,
+        "project_domain": login.project_domain,
+        "insecure": login.insecure,
+        "password": if keystone::secret(given.common).is_some() {
             "@credentials/keystone/password@"
         } else {
             "@credentials/own/keystone-password@"
         },
     })
-}
-
-/// Where it asks Keystone.
-pub(in crate::components) fn keystone(given: &Given<'_>) -> Option<KeystoneAuthParameters> {
-    let parameters = given.common.auth_parameters.as_ref()?;
-    (parameters.auth_mode == Some(AuthMode::Keystone)).then(|| keystone_parameters(given))
-}
-
-/// What is said of Keystone, whether it is asked or not.
-pub(in crate::components) fn keystone_parameters(given: &Given<'_>) -> KeystoneAuthParameters {
-    let parameters = given.common.auth_parameters.as_ref();
-    let parameters = parameters.and_then(|auth| auth.keystone_auth_parameters.clone());
-    parameters.unwrap_or_default()
-}
-
-/// The Secret with the password of the administrator.
-pub(in crate::components) fn keystone_secret(given: &Given<'_>) -> Option<String> {
-    let secret = given.common.auth_parameters.as_ref()?.keystone_secret_name.clone();
-    secret.filter(|name| !name.is_empty())
 }
 
 /// The Secrets whose keys the files of a component name that uses the message bus and Keystone.
@@ -140,17 +116,20 @@ pub(in crate::components) fn credentials(given: &Given<'_>) -> Vec<Credentials> 
             peer.text("secret").map_or_else(|| format!("{}-secret", peer.name), str::to_owned);
         Credentials { folder: "rabbitmq", secret }
     });
-    let keystone = keystone(given).and_then(|_| keystone_secret(given));
+    let keystone = keystone::secret(given.common).filter(|_| keystone::is_asked(given.common));
     let keystone = keystone.map(|secret| Credentials { folder: "keystone", secret });
     bus.into_iter().chain(keystone).collect()
 }
 
 /// The password for Keystone, where it is in the spec and not in a Secret.
 pub(in crate::components) fn passwords(given: &Given<'_>) -> Vec<Password> {
-    let keystone = keystone(given).filter(|_| keystone_secret(given).is_none());
-    let password = keystone.map(|keystone| Password {
-        key: "keystone-password",
-        given: keystone.admin_password.or_else(|| Some(KEYSTONE_PASSWORD.to_owned())),
+    let common = given.common;
+    let is_own = keystone::is_asked(common) && keystone::secret(common).is_none();
+    let password = is_own.then(|| Password {
+        key: keystone::OWN_KEY,
+        given: keystone::parameters(common)
+            .admin_password
+            .or_else(|| Some(keystone::PASSWORD.to_owned())),
         letters: 0,
     });
     password.into_iter().collect()

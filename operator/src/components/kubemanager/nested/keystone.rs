@@ -5,20 +5,19 @@ use opensdn_nested_workloads::{Keystone, Protocol, SecretKey};
 
 use super::Wrong;
 use crate::component::Given;
-use crate::components::shared::around;
+use crate::components::shared::keystone::{self as shared, text};
 
 const PLACE: &str = "spec.commonConfiguration.authParameters";
 
 /// Keystone, and the password where the spec has it. The Secret with that is named by who makes it.
 pub(super) fn keystone(given: &Given<'_>, wrong: &mut Wrong) -> (Option<Keystone>, Option<String>) {
-    let Some(said) = around::keystone(given) else { return (None, None) };
-    let text = |given: &Option<String>, default: &str| {
-        let given = given.clone().filter(|given| !given.is_empty());
-        given.unwrap_or_else(|| default.to_owned())
-    };
+    if !shared::is_asked(given.common) {
+        return (None, None);
+    }
+    let said = shared::parameters(given.common);
     let place = format!("{PLACE}.keystoneAuthParameters");
-    let domain = text(&said.user_domain_name, "Default");
-    let of_project = text(&said.project_domain_name, "Default");
+    let domain = text(said.user_domain_name, "Default");
+    let of_project = text(said.project_domain_name, "Default");
     if domain != of_project {
         let text = format!(
             "{place}.userDomainName is {domain:?} and projectDomainName {of_project:?}: kube-manager takes one domain for \
@@ -26,7 +25,7 @@ pub(super) fn keystone(given: &Given<'_>, wrong: &mut Wrong) -> (Option<Keystone
         );
         wrong.push(("keystone.domain", text));
     }
-    let protocol = match text(&said.auth_protocol, "https").as_str() {
+    let protocol = match text(said.auth_protocol, "https").as_str() {
         "http" => Protocol::Http,
         "https" => Protocol::Https,
         other => {
@@ -35,7 +34,7 @@ pub(super) fn keystone(given: &Given<'_>, wrong: &mut Wrong) -> (Option<Keystone
             Protocol::Https
         }
     };
-    let secret = around::keystone_secret(given);
+    let secret = shared::secret(given.common);
     let password = said.admin_password.filter(|_| secret.is_none());
     if secret.is_none() && password.is_none() {
         let text = format!(
@@ -44,13 +43,13 @@ pub(super) fn keystone(given: &Given<'_>, wrong: &mut Wrong) -> (Option<Keystone
         wrong.push(("keystone.password", text));
     }
     let keystone = Keystone {
-        host: text(&said.address, ""),
+        host: text(said.address, ""),
         port: said.admin_port.unwrap_or(5000),
         protocol,
         domain,
-        user: text(&said.admin_username, "admin"),
-        project: text(&said.admin_tenant, "admin"),
-        password: SecretKey { secret: secret.unwrap_or_default(), key: "password".to_owned() },
+        user: text(said.admin_username, "admin"),
+        project: text(said.admin_tenant, "admin"),
+        password: SecretKey { secret: secret.unwrap_or_default(), key: shared::KEY.to_owned() },
         escaped_password: None,
     };
     (Some(keystone), password)
