@@ -223,7 +223,9 @@ impl fmt::Display for Registered {
 /// # Errors
 /// The Config API does not answer, or refuses.
 pub async fn registered(api: &ConfigApi, kind: NodeKind) -> Result<Vec<Registered>, Error> {
-    let all = api.list(kind.object(), &kind.fields(), &[]).await?;
+    let fields = kind.fields();
+    let fields: Vec<&str> = fields.iter().map(String::as_str).collect();
+    let all = api.list(kind.object(), &fields, &[]).await?;
     let mut nodes: Vec<_> = all.iter().filter_map(|one| node::registered(kind, one)).collect();
     nodes.sort_by(|one, other| one.name.cmp(&other.name));
     Ok(nodes)

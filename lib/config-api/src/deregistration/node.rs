@@ -13,6 +13,8 @@ const SYSTEM: &str = "default-global-system-config";
 const FABRIC: [&str; 4] = ["default-domain", "default-project", "ip-fabric", "__default__"];
 /// The types of BGP routers that are control nodes; all others are routers of the network.
 const CONTROL_NODES: [&str; 2] = ["control-node", "external-control-node"];
+const PARAMETERS: &str = "bgp_router_parameters";
+const SUB_CLUSTERS: &str = "sub_cluster_refs";
 const INTERFACE: &str = "virtual-machine-interface";
 
 /// The kinds of nodes.
@@ -69,19 +71,18 @@ impl NodeKind {
     }
 
     /// What of a node says which one it is.
-    pub(super) fn fields(self) -> Vec<&'static str> {
-        let own: &[&'static str] = match self {
-            Self::Control => &["bgp_router_parameters", "sub_cluster_refs"],
-            Self::VirtualRouter => &["virtual_router_ip_address", "sub_cluster_refs"],
-            Self::Config => &["config_node_ip_address"],
-            Self::ConfigDatabase => &["config_database_node_ip_address"],
-            Self::Analytics => &["analytics_node_ip_address"],
-            Self::AnalyticsAlarm => &["analytics_alarm_node_ip_address"],
-            Self::AnalyticsSnmp => &["analytics_snmp_node_ip_address"],
-            Self::Database => &["database_node_ip_address"],
-            Self::WebUi => &["webui_node_ip_address"],
+    pub(super) fn fields(self) -> Vec<String> {
+        let (address, others): (String, &[&str]) = match self {
+            Self::Control => (PARAMETERS.to_owned(), &[SUB_CLUSTERS]),
+            Self::VirtualRouter => (self.address_field(), &[SUB_CLUSTERS]),
+            _ => (self.address_field(), &[]),
         };
-        own.iter().copied().chain([ANNOTATIONS]).collect()
+        let others = others.iter().chain([&ANNOTATIONS]).map(ToString::to_string);
+        std::iter::once(address).chain(others).collect()
+    }
+
+    fn address_field(self) -> String {
+        format!("{}_ip_address", self.object().replace('-', "_"))
     }
 
     /// The full name of the node of this name.
@@ -92,10 +93,10 @@ impl NodeKind {
 
     fn address(self, object: &Fields) -> &str {
         if self == Self::Control {
-            let address = object.get("bgp_router_parameters").and_then(|all| all.get("address"));
+            let address = object.get(PARAMETERS).and_then(|all| all.get("address"));
             return address.and_then(|address| address.as_str()).unwrap_or_default();
         }
-        text(object, &format!("{}_ip_address", self.object().replace('-', "_")))
+        text(object, &self.address_field())
     }
 }
 
@@ -133,14 +134,14 @@ pub(super) fn mismatches(expected: &Expected<'_>, object: &Fields) -> Vec<Mismat
 
 /// The type of a BGP router, and whether it is a control node; other kinds have none.
 fn router_type(kind: NodeKind, object: &Fields) -> (&str, bool) {
-    let found = object.get("bgp_router_parameters").and_then(|all| all.get("router_type"));
+    let found = object.get(PARAMETERS).and_then(|all| all.get("router_type"));
     let found = found.and_then(|found| found.as_str()).unwrap_or_default();
     (found, kind != NodeKind::Control || CONTROL_NODES.contains(&found))
 }
 
 /// The names of its sub-clusters, of which there is one at most.
 fn sub_clusters(object: &Fields) -> String {
-    let all = reference_names(object, "sub_cluster_refs");
+    let all = reference_names(object, SUB_CLUSTERS);
     let names = all.iter().map(|name| name.rsplit(':').next().unwrap_or_default());
     names.collect::<Vec<&str>>().join(",")
 }
