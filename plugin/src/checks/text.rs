@@ -2,6 +2,7 @@
 
 use std::io::{self, Write};
 
+use anstyle::Style;
 use opensdn_validate::junit::{Case, Outcome as Case_, Problem, Suite, write_suite};
 use opensdn_validate::report::printable;
 
@@ -77,15 +78,21 @@ impl Summary {
     }
 }
 
+impl Outcome {
+    /// In which its word is shown.
+    pub(crate) fn style(self) -> Style {
+        match self {
+            Self::Ok => style::GOOD,
+            Self::Warn | Self::Uncertain => style::WARNING,
+            Self::Fail => style::ERROR,
+            Self::Skipped => style::FAINT,
+        }
+    }
+}
+
 impl Checked {
     fn write(&self, layout: Layout, out: &mut dyn Write) -> io::Result<()> {
-        let style = match self.result {
-            Outcome::Ok => style::GOOD,
-            Outcome::Warn | Outcome::Uncertain => style::WARNING,
-            Outcome::Fail => style::ERROR,
-            Outcome::Skipped => style::FAINT,
-        };
-        let word = self.result.word();
+        let (word, style) = (self.result.word(), self.result.style());
         write!(out, "  {style}{word:<4}{style:#}  {}  ", self.id)?;
         let text = match self.result {
             Outcome::Ok => &self.message,

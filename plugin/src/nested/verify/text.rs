@@ -45,13 +45,7 @@ impl NestedVerification {
 
 impl Verified {
     fn write(&self, layout: Layout, out: &mut dyn Write) -> io::Result<()> {
-        let style = match self.result {
-            Outcome::Ok => style::GOOD,
-            Outcome::Warn | Outcome::Uncertain => style::WARNING,
-            Outcome::Fail => style::ERROR,
-            Outcome::Skipped => style::FAINT,
-        };
-        let word = self.result.word();
+        let (word, style) = (self.result.word(), self.result.style());
         let code = match self.result {
             Outcome::Ok | Outcome::Skipped => String::new(),
             _ => format!("[{}] ", self.code),
