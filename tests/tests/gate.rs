@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::time::{Duration, SystemTime};
 
+use opensdn_testing::output::text;
 use opensdn_testing::{Failed, Outcome};
 use tempfile::TempDir;
 
@@ -23,11 +24,6 @@ fn bash(script: &str, folder: &Path, cache: &Path) -> Result<Output, std::io::Er
         }
     }
     command.env("GATE", GATE).env("XDG_CACHE_HOME", cache).output()
-}
-
-fn text(output: &Output) -> String {
-    let bytes = [output.stdout.as_slice(), output.stderr.as_slice()].concat();
-    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 /// A workspace of a program and a library that says `word`, checked out an hour ago.

@@ -5,10 +5,11 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use opensdn_testing::output::text;
 use opensdn_testing::programs::{ProgramsError, program};
 use opensdn_testing::signal::{self, Signal};
 use opensdn_testing::{Failed, Outcome};
@@ -20,11 +21,6 @@ const WORKLOAD: &str = include_str!("lab/workload.yaml");
 
 fn command() -> Result<Command, ProgramsError> {
     Ok(Command::new(program("opensdn-sandbox")?))
-}
-
-fn text(output: &Output) -> String {
-    let bytes = [output.stdout.as_slice(), output.stderr.as_slice()].concat();
-    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 /// A lab in the background.

@@ -6,13 +6,12 @@
 
 #![allow(clippy::indexing_slicing, reason = "JSON of a test, and the line says where")]
 
-use std::process::Output;
-
 use opensdn_deploy::names::operator::NAME;
 use opensdn_testing::config_api::Service;
 use opensdn_testing::development_image::DevelopmentImage;
 use opensdn_testing::kubectl::{kubectl, send};
 use opensdn_testing::lab_cloud::{LabCloud, SERVICE_ADDRESSES};
+use opensdn_testing::output::text;
 use opensdn_testing::sandbox::Sandbox;
 use opensdn_testing::sandbox::lab::{Lab, TOOLS_IMAGE};
 use opensdn_testing::{Failed, Outcome};
@@ -23,11 +22,6 @@ use crate::plugin_check::namespaces;
 const CONFIG_PORT: u16 = 8082;
 /// The pods of the lab have no others.
 const PODS: &str = "10.244.0.0/16";
-
-fn text(output: &Output) -> String {
-    let bytes = [output.stdout.as_slice(), output.stderr.as_slice()].concat();
-    String::from_utf8_lossy(&bytes).into_owned()
-}
 
 async fn apply(cloud: &LabCloud<'_>) -> Outcome {
     let file = cloud.nested_cluster()?;

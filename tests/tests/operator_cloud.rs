@@ -97,23 +97,11 @@ impl World {
 
     /// The worked example, by option 2 unless `more` says otherwise.
     async fn create(&self, more: Value) -> Outcome {
-        let mut spec = json!({
-            "clusterName": "k8s-a",
-            "connectivity": "LinkLocal",
-            "clusterNetwork": {"project": "admin", "name": "k8s-vms"},
-            "configApi": {"urls": [self.api.url()], "credentialsSecretName": "cloud"},
-            "services": {
-                "config": {"addresses": ["192.168.1.100"]},
-                "analytics": {"addresses": ["192.168.1.100", "192.168.1.101"]},
-                "configDatabase": {"addresses": ["192.168.1.100", "192.168.1.101", "192.168.1.102"]},
-                "keystone": {"addresses": ["192.168.1.200"]},
-            },
-            "serviceAddresses": ["10.10.10.0/24"],
-        });
-        let fields = spec.as_object_mut().ok_or("no object")?;
-        fields.extend(more.as_object().cloned().unwrap_or_default());
-        let object = json!({"apiVersion": "opensdn.io/v1alpha1", "kind": "NestedCluster",
-            "metadata": {"name": "a", "namespace": "tf"}, "spec": spec});
+        let api = json!({"urls": [self.api.url()], "credentialsSecretName": "cloud"});
+        let mut fields = json!({"connectivity": "LinkLocal", "configApi": api});
+        let all = fields.as_object_mut().ok_or("no object")?;
+        all.extend(more.as_object().cloned().unwrap_or_default());
+        let object = WorkedExample::nested_cluster(&self.api, &fields);
         send(&self.sandbox, &["create"], &object).await?.success();
         Ok(())
     }

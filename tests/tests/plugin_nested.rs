@@ -10,6 +10,7 @@ use std::process::{Command, Output};
 use http::Method;
 use opensdn_testing::config_api::{FakeConfigApi, Mode, Settings, User, WorkedExample};
 use opensdn_testing::kubectl::{kubectl, send};
+use opensdn_testing::output::{code, document, text};
 use opensdn_testing::programs::program;
 use opensdn_testing::sandbox::Sandbox;
 use opensdn_testing::{Failed, Outcome};
@@ -73,22 +74,7 @@ impl Cloud {
     }
 
     fn spec(&self, more: Value) -> Result<PathBuf, Failed> {
-        let mut spec = json!({
-            "clusterName": "k8s-a",
-            "clusterNetwork": {"project": "admin", "name": "k8s-vms"},
-            "configApi": {"urls": [self.api.url()]},
-            "services": {
-                "config": {"addresses": ["192.168.1.100"]},
-                "analytics": {"addresses": ["192.168.1.100", "192.168.1.101"]},
-                "configDatabase": {"addresses": ["192.168.1.100", "192.168.1.101", "192.168.1.102"]},
-                "keystone": {"addresses": ["192.168.1.200"]},
-            },
-            "serviceAddresses": ["10.10.10.0/24"],
-        });
-        let fields = spec.as_object_mut().ok_or("no object")?;
-        fields.extend(more.as_object().cloned().unwrap_or_default());
-        let object = json!({"apiVersion": "opensdn.io/v1alpha1", "kind": "NestedCluster",
-            "metadata": {"name": "a", "namespace": "tf"}, "spec": spec});
+        let object = WorkedExample::nested_cluster(&self.api, &more);
         let path = self.folder.path().join("nested-cluster.json");
         std::fs::write(&path, object.to_string())?;
         Ok(path)
@@ -100,21 +86,7 @@ impl Cloud {
     }
 }
 
-fn text(output: &Output) -> String {
-    let bytes = [output.stdout.as_slice(), output.stderr.as_slice()].concat();
-    String::from_utf8_lossy(&bytes).into_owned()
-}
-
-fn code(output: &Output) -> i32 {
-    output.status.code().unwrap_or(-1)
-}
-
-fn document(output: &Output) -> Result<Value, Failed> {
-    serde_json::from_slice(&output.stdout)
-        .map_err(|error| format!("{error}: {}", text(output)).into())
-}
-
-fn path(path: &Path) -> &str {
+pub(crate) fn path(path: &Path) -> &str {
     path.to_str().unwrap_or_default()
 }
 

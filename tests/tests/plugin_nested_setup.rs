@@ -4,16 +4,19 @@
 #![allow(clippy::indexing_slicing, reason = "JSON of a test, and the line says where")]
 
 use std::io::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 
 use opensdn_testing::config_api::{FakeConfigApi, Settings, WorkedExample};
 use opensdn_testing::kubectl::{kubectl, read, send};
+use opensdn_testing::output::{code, document, text};
 use opensdn_testing::programs::program;
 use opensdn_testing::registry::{Registry, RegistryOptions};
 use opensdn_testing::sandbox::Sandbox;
 use opensdn_testing::{Failed, Outcome};
 use serde_json::{Value, json};
+
+use crate::plugin_nested::path;
 
 const PASSWORD: &str = "not-to-be-seen";
 
@@ -105,24 +108,6 @@ impl Cluster {
 fn finished(output: Output) -> Result<Output, Failed> {
     assert!(!text(&output).contains(PASSWORD), "{}", text(&output));
     Ok(output)
-}
-
-fn text(output: &Output) -> String {
-    let bytes = [output.stdout.as_slice(), output.stderr.as_slice()].concat();
-    String::from_utf8_lossy(&bytes).into_owned()
-}
-
-fn code(output: &Output) -> i32 {
-    output.status.code().unwrap_or(-1)
-}
-
-fn document(output: &Output) -> Result<Value, Failed> {
-    serde_json::from_slice(&output.stdout)
-        .map_err(|error| format!("{error}: {}", text(output)).into())
-}
-
-fn path(path: &Path) -> &str {
-    path.to_str().unwrap_or_default()
 }
 
 fn codes(report: &Value) -> Vec<&str> {

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use opensdn_testing::config_api::{FakeConfigApi, Settings, Tls, WorkedExample};
 use opensdn_testing::eventually::eventually;
 use opensdn_testing::kubectl::send;
+use opensdn_testing::output::text;
 use opensdn_testing::programs::program;
 use opensdn_testing::sandbox::{Sandbox, User};
 use opensdn_testing::signal::{self, Signal};
@@ -63,11 +64,6 @@ impl Cloud {
     fn verify(&self, kubeconfig: &Path, more: &[&str]) -> Result<Output, Failed> {
         Ok(self.command(kubeconfig, more)?.output()?)
     }
-}
-
-fn text(output: &Output) -> String {
-    let bytes = [output.stdout.as_slice(), output.stderr.as_slice()].concat();
-    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 fn read(output: &Output) -> Result<Value, Failed> {

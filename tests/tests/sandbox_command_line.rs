@@ -11,6 +11,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use opensdn_testing::eventually::{TIMEOUT, eventually};
+use opensdn_testing::output::text;
 use opensdn_testing::programs::{ProgramsError, program};
 use opensdn_testing::sandbox::Binaries;
 use opensdn_testing::signal::{self, Signal};
@@ -23,11 +24,6 @@ fn command() -> Result<Command, ProgramsError> {
 
 fn run(arguments: &[&str], dir: &Path) -> Result<Output, Failed> {
     Ok(command()?.args(arguments).arg("--dir").arg(dir).output()?)
-}
-
-fn text(output: &Output) -> String {
-    let bytes = [output.stdout.as_slice(), output.stderr.as_slice()].concat();
-    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 async fn programs_folder() -> Result<PathBuf, Failed> {

@@ -27,6 +27,7 @@ pub mod measure;
 pub mod memory_cgroup;
 pub mod oha;
 pub mod operator;
+pub mod output;
 pub mod product;
 pub mod programs;
 pub mod registry;

@@ -10,6 +10,7 @@ const SYSTEM: &str = "default-global-system-config";
 /// Of config, and the first of analytics, database and message queue.
 const CONFIG: &str = "192.168.1.100";
 const ANALYTICS: [&str; 2] = [CONFIG, "192.168.1.101"];
+const KEYSTONE: &str = "192.168.1.200";
 const DATABASE: [&str; 3] = [CONFIG, "192.168.1.101", "192.168.1.102"];
 const COMPUTES: [&str; 3] = ["192.168.1.201", "192.168.1.202", "192.168.1.203"];
 const PROJECT: [&str; 2] = ["default-domain", "admin"];
@@ -91,6 +92,28 @@ impl WorkedExample {
         Self::fill_site(fake, &REAL)
     }
 
+    /// A NestedCluster `a` in the namespace `tf` that is to be in it; its fields are these instead, where they are given.
+    #[must_use]
+    pub fn nested_cluster(fake: &FakeConfigApi, fields: &Value) -> Value {
+        let mut spec = json!({
+            "clusterName": "k8s-a",
+            "clusterNetwork": {"project": "admin", "name": DOCUMENTED.network},
+            "configApi": {"urls": [fake.url()]},
+            "services": {
+                "config": {"addresses": [CONFIG]},
+                "analytics": {"addresses": ANALYTICS},
+                "configDatabase": {"addresses": DATABASE},
+                "keystone": {"addresses": [KEYSTONE]},
+            },
+            "serviceAddresses": ["10.10.10.0/24"],
+        });
+        if let (Some(spec), Some(fields)) = (spec.as_object_mut(), fields.as_object()) {
+            spec.extend(fields.clone());
+        }
+        json!({"apiVersion": "opensdn.io/v1alpha1", "kind": "NestedCluster",
+            "metadata": {"name": "a", "namespace": "tf"}, "spec": spec})
+    }
+
     fn fill_site(fake: &FakeConfigApi, site: &Site) -> Result<Self, Refusal> {
         let kinds: [(&str, &str, &[&str]); 4] = [
             ("config-node", "config_node_ip_address", &[CONFIG]),
@@ -113,7 +136,7 @@ impl WorkedExample {
         }
         fake.write_entries(json!([metadata()]))?;
         let (subnet, vms) = (site.subnet, site.vms.to_vec());
-        Ok(Self { network, subnet, vms, keystone: "192.168.1.200" })
+        Ok(Self { network, subnet, vms, keystone: KEYSTONE })
     }
 }
 
