@@ -1,8 +1,17 @@
 //! What a pass says of an object, as conditions after kstatus.
 
+use std::time::Duration;
+
 use opensdn_crds::status::{Condition, ConditionStatus, Conditions, READY};
 
 use crate::report::PAUSED;
+
+/// There is no Config whose Config API it could be, or that has no address or CA yet.
+pub(super) const NO_CONFIG: &str = "NoConfig";
+/// What a client needs is not there: a Secret, a key, a URL.
+pub(super) const NO_CONNECTION: &str = "NoConnection";
+/// What may get there by waiting is tried again after that.
+const RETRY: Duration = Duration::from_secs(10);
 
 /// What a pass came to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,6 +68,17 @@ impl Said {
         self.kind == Kind::InPlace
     }
 
+    /// When it is looked at again, where that is done by `interval` while all is well. What a person has to put right
+    /// waits that long, too: Keystone locks users out that come with a wrong password too often.
+    pub(super) fn look_again_after(&self, interval: Duration) -> Duration {
+        if self.kind == Kind::Waits { interval.min(RETRY) } else { interval }
+    }
+
+    /// Whether there was no way to a Config API, and so nothing was asked: what changes beside the object may make one.
+    pub(super) fn is_of_the_way(&self) -> bool {
+        [NO_CONFIG, NO_CONNECTION].contains(&self.reason)
+    }
+
     /// As conditions, after those that the object has.
     pub(super) fn conditions(
         &self,
@@ -103,5 +123,15 @@ mod tests {
         let paused = Said::paused("paused", "1 row is missing");
         assert_eq!(words(&paused), "Ready=False Paused=True");
         assert_eq!(paused.message, "paused; 1 row is missing");
+    }
+
+    #[test]
+    fn what_may_get_there_by_itself_is_tried_again_sooner_than_what_a_person_has_to_put_right() {
+        let hour = Duration::from_secs(3600);
+        assert_eq!(Said::in_place(String::new()).look_again_after(hour), hour);
+        assert_eq!(Said::stalled("Unauthorized", String::new()).look_again_after(hour), hour);
+        let waits = Said::waits("Locked", String::new());
+        assert_eq!(waits.look_again_after(hour), RETRY);
+        assert_eq!(waits.look_again_after(RETRY / 2), RETRY / 2, "an interval that is shorter");
     }
 }

@@ -19,7 +19,7 @@ use opensdn_crds::status::READY;
 use opensdn_runtime::error_chain;
 use serde_json::{Value, json};
 
-use super::condition::Said;
+use super::condition::{NO_CONNECTION, Said};
 use super::own_config::{self, Reached};
 use super::pass::Pass;
 use super::settled::{Found, Next};
@@ -48,10 +48,10 @@ pub(crate) async fn reconcile(
         Next::Read => None,
     };
     let said = bounded(look(&pass, found)).await?.unwrap_or_else(|| Some(too_slow()));
-    if let Some(said) = said {
-        say(&pass, &said).await?;
+    match said {
+        Some(said) => say(&pass, &said).await,
+        None => Ok(Action::requeue(interval)),
     }
-    Ok(Action::requeue(interval))
 }
 
 /// What is to be said of it, unless it is as it was found before.
@@ -147,8 +147,7 @@ async fn remove(pass: &Pass<'_>) -> Result<Action, Error> {
     }
     let Ok(id) = pass.id() else { return Ok(pass.forget()) };
     if let Some(said) = pass.go(&id, Box::pin(take_away(pass, &id))).await? {
-        say(pass, &said).await?;
-        return Ok(Action::requeue(pass.clouds.interval));
+        return say(pass, &said).await;
     }
     Ok(Action::await_change())
 }
@@ -159,7 +158,7 @@ async fn take_away(pass: &Pass<'_>, id: &ClusterId) -> Result<Event, Said> {
     let api = match connect(pass).await {
         Ok(Ok(api)) => api,
         Ok(Err(said)) => last(said)?,
-        Err(error) => last(Said::waits("NoConnection", error_chain(&error)))?,
+        Err(error) => last(Said::waits(NO_CONNECTION, error_chain(&error)))?,
     };
     let request = Request { cluster: id, rows: &[], foreign: Foreign::Respect };
     let save = async |rows: Value| pass.save_if_possible(&rows).await;
@@ -182,10 +181,8 @@ async fn take_away(pass: &Pass<'_>, id: &ClusterId) -> Result<Event, Said> {
     }
 }
 
-async fn say(pass: &Pass<'_>, said: &Said) -> Result<(), Error> {
-    if !said.is_in_place() {
-        pass.clouds.settled.failed(pass.uid(), &pass.wanted(), Instant::now());
-    }
+async fn say(pass: &Pass<'_>, said: &Said) -> Result<Action, Error> {
+    let again = pass.look_again(said, &pass.wanted());
     let before = pass.object.data.get("status").cloned().unwrap_or_default();
     let before: LinkLocalServiceStatus = serde_json::from_value(before).unwrap_or_default();
     let status = LinkLocalServiceStatus {
@@ -193,7 +190,7 @@ async fn say(pass: &Pass<'_>, said: &Said) -> Result<(), Error> {
         observed_generation: pass.generation(),
     };
     pass.ctx.reporter.report(pass.resource, &pass.object, &json!(before), json!(status)).await?;
-    Ok(())
+    Ok(again)
 }
 
 #[cfg(test)]

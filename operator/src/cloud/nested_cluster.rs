@@ -22,7 +22,7 @@ use opensdn_nested_cloud::{Asked, apply, survey};
 use opensdn_runtime::error_chain;
 use serde_json::Value;
 
-use super::condition::Said;
+use super::condition::{NO_CONNECTION, Said};
 use super::connection::{self, of_spec};
 use super::pass::{Earlier, Pass, record};
 use super::settled::{Found, Next};
@@ -61,10 +61,10 @@ pub(crate) async fn reconcile(
         }
         Err(error) => Some(Report::of(Said::stalled("Unreadable", error.to_string()))),
     };
-    if let Some(report) = report {
-        pass.say(report).await?;
+    match report {
+        Some(report) => pass.say(report).await,
+        None => Ok(Action::requeue(clouds.interval)),
     }
-    Ok(Action::requeue(clouds.interval))
 }
 
 /// What was read of a cloud, and is to be done there.
@@ -148,7 +148,7 @@ impl Pass<'_> {
             Ok(connected) => connected,
             Err(connection::Error::Call(error)) => return Err(Error::Call(error)),
             Err(error) => {
-                let said = Said::stalled("NoConnection", error_chain(&error));
+                let said = Said::stalled(NO_CONNECTION, error_chain(&error));
                 return Ok(Some(Report::of(said)));
             }
         };
@@ -229,15 +229,13 @@ impl Pass<'_> {
         self.settle(&seen.api, &self.wanted(), network).await;
     }
 
-    async fn say(&self, report: Report) -> Result<(), Error> {
-        if !report.said.is_in_place() {
-            self.clouds.settled.failed(self.uid(), &self.wanted(), Instant::now());
-        }
+    async fn say(&self, report: Report) -> Result<Action, Error> {
+        let again = self.look_again(&report.said, &self.wanted());
         let stored = status::before(&self.object).unwrap_or_default();
         let status = report.status(&stored, self.generation(), &crate::reconcile::now());
         let (stored, status) = (serde_json::json!(stored), serde_json::json!(status));
         self.ctx.reporter.report(self.resource, &self.object, &stored, status).await?;
-        Ok(())
+        Ok(again)
     }
 }
 

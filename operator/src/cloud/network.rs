@@ -49,10 +49,7 @@ pub(crate) async fn reconcile(
     }
     let wanted = match Wanted::of(ctx, &pass.object) {
         Ok(wanted) => wanted,
-        Err(said) => {
-            status::say(&pass, &said).await?;
-            return Ok(Action::requeue(interval));
-        }
+        Err(said) => return status::say(&pass, &said).await.map(|()| Action::requeue(interval)),
     };
     let settled = &clouds.settled;
     let found = match settled.next(pass.uid(), &wanted.version(), interval, Instant::now()) {
@@ -64,18 +61,15 @@ pub(crate) async fn reconcile(
         Ok(api) => api,
         Err(said) => {
             status::say(&pass, &said).await?;
-            return Ok(Action::requeue(interval));
+            return Ok(pass.look_again(&said, &wanted.version()));
         }
     };
     if pass.is_as_found(&api, found).await {
         return Ok(Action::requeue(interval));
     }
     let said = bounded(make_so(&pass, &api, &wanted)).await?.unwrap_or_else(too_slow);
-    if !said.is_in_place() {
-        settled.failed(pass.uid(), &wanted.version(), Instant::now());
-    }
     status::say(&pass, &said).await?;
-    Ok(Action::requeue(interval))
+    Ok(pass.look_again(&said, &wanted.version()))
 }
 
 /// Nothing is asked of an API that is not there yet.

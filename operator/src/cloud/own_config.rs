@@ -11,7 +11,7 @@ use opensdn_crds::pod::PodConfiguration;
 use opensdn_http_client::Trust;
 use opensdn_runtime::error_chain;
 
-use super::condition::Said;
+use super::condition::{NO_CONFIG, NO_CONNECTION, Said};
 use super::connection::{self, Way, secret};
 use super::pass::Pass;
 use crate::components::{self, config_api, keystone};
@@ -58,7 +58,7 @@ impl Reached {
         match <[_; 1]>::try_from(all) {
             Ok([config]) => Ok(Self::of(ctx, config)),
             Err(all) if all.is_empty() => Err(Said::waits(
-                "NoConfig",
+                NO_CONFIG,
                 "there is no Config in this namespace, in whose Config API it could be written"
                     .to_owned(),
             )),
@@ -98,7 +98,7 @@ pub(super) async fn connect(
     match client {
         Ok(api) => Ok(Ok(api)),
         Err(connection::Error::Call(error)) => Err(reconcile::Error::Call(error)),
-        Err(error) => Ok(Err(Said::stalled("NoConnection", error_chain(&error)))),
+        Err(error) => Ok(Err(Said::stalled(NO_CONNECTION, error_chain(&error)))),
     }
 }
 
@@ -106,7 +106,7 @@ pub(super) async fn connect(
 async fn way(ctx: &Context, reached: &Reached) -> Result<Way, Error> {
     let config = &reached.config;
     let namespace = config.namespace().unwrap_or_default();
-    let waits = |message: String| Error::Said(Said::waits("NoConfig", message));
+    let waits = |message: String| Error::Said(Said::waits(NO_CONFIG, message));
     let addresses = reached.addresses();
     if addresses.is_empty() {
         return Err(waits(format!("the Config {} has no node yet", config.name_any())));

@@ -96,6 +96,15 @@ impl Pass<'_> {
         }
     }
 
+    /// After that was said of it: what was asked of a cloud in vain is not asked again at each event.
+    pub(super) fn look_again(&self, said: &Said, wanted: &str) -> Action {
+        let rest = said.look_again_after(self.clouds.interval);
+        if !said.is_in_place() && !said.is_of_the_way() {
+            self.clouds.settled.failed(self.uid(), wanted, rest, Instant::now());
+        }
+        Action::requeue(rest)
+    }
+
     /// Saves the rows of the cloud before the first write.
     pub(super) async fn save(&self, rows: &Value) -> Result<String, backup::Error> {
         backup::save(self.ctx, &self.resource.kind, &self.object, rows).await

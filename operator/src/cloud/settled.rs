@@ -31,8 +31,8 @@ pub(super) struct Found {
     asked: Instant,
     /// Whether it is to be asked at once.
     is_due: bool,
-    /// Whether it was not as it is wanted.
-    has_failed: bool,
+    /// Where it could not be made as it is wanted, when that is tried again.
+    retry_after: Option<Duration>,
 }
 
 impl Found {
@@ -69,9 +69,10 @@ impl Settled {
         if found.wanted != wanted || now.duration_since(found.read) >= LONGEST {
             return Next::Read;
         }
-        match interval.checked_sub(now.duration_since(found.asked)) {
+        let rest = found.retry_after.unwrap_or(interval);
+        match rest.checked_sub(now.duration_since(found.asked)) {
             Some(left) if !left.is_zero() && !found.is_due => Next::Rest(left),
-            _ if found.has_failed => Next::Read,
+            _ if found.retry_after.is_some() => Next::Read,
             _ => Next::Ask(found),
         }
     }
@@ -92,13 +93,13 @@ impl Settled {
             read: now,
             asked: now,
             is_due: false,
-            has_failed: false,
+            retry_after: None,
         };
         self.lock().insert(uid.to_owned(), found);
     }
 
-    /// It could not be made so: what changes beside it is no reason to try it again.
-    pub(super) fn failed(&self, uid: &str, wanted: &str, now: Instant) {
+    /// It could not be made so: what changes beside it is no reason to try it again sooner.
+    pub(super) fn failed(&self, uid: &str, wanted: &str, retry_after: Duration, now: Instant) {
         let found = Found {
             wanted: wanted.to_owned(),
             rows: (String::new(), String::new()),
@@ -106,7 +107,7 @@ impl Settled {
             read: now,
             asked: now,
             is_due: false,
-            has_failed: true,
+            retry_after: Some(retry_after),
         };
         self.lock().insert(uid.to_owned(), found);
     }
@@ -155,9 +156,10 @@ mod tests {
         assert_eq!(settled.next("u", "1", minute, start + minute), Next::Rest(minute));
         assert_eq!(settled.next("u", "1", minute, start + LONGEST), Next::Read);
         assert_eq!(settled.next("u", "2", minute, start), Next::Read);
-        settled.failed("u", "1", start);
-        assert_eq!(settled.next("u", "1", minute, start), Next::Rest(minute), "not at each event");
-        assert_eq!(settled.next("u", "1", minute, start + minute), Next::Read);
+        settled.failed("u", "1", minute / 6, start);
+        let next = settled.next("u", "1", minute, start);
+        assert_eq!(next, Next::Rest(minute / 6), "not at each event");
+        assert_eq!(settled.next("u", "1", minute, start + minute / 6), Next::Read);
         settled.forget("u");
         assert_eq!(settled.next("u", "1", minute, start), Next::Read);
     }

@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use super::is_of_cluster;
 use super::status::Report;
-use crate::cloud::condition::Said;
+use crate::cloud::condition::{NO_CONNECTION, Said};
 use crate::cloud::pass::Pass;
 use crate::cloud::{failure, finalizer, timing};
 use crate::reconcile::Error;
@@ -47,8 +47,7 @@ impl Pass<'_> {
             self.take_away(api, &id, spec).await
         };
         if let Some(said) = self.go(&id, Box::pin(take_away)).await? {
-            self.say(Report::of(said)).await?;
-            return Ok(Action::requeue(self.clouds.interval));
+            return self.say(Report::of(said)).await;
         }
         Ok(Action::await_change())
     }
@@ -67,7 +66,7 @@ impl Pass<'_> {
             Ok(connected) => Ok(connected),
             Err(error) => {
                 let last = self.clouds.connections.last(self.uid());
-                last.ok_or_else(|| Said::stalled("NoConnection", error_chain(&error)))
+                last.ok_or_else(|| Said::stalled(NO_CONNECTION, error_chain(&error)))
             }
         }
     }
