@@ -73,6 +73,8 @@ pub mod status;
 #[cfg(feature = "types")]
 pub mod unique_claim;
 #[cfg(feature = "types")]
+pub mod upgrade;
+#[cfg(feature = "types")]
 pub mod vrouter;
 #[cfg(feature = "types")]
 pub mod vrouter_profile;
@@ -101,6 +103,7 @@ pub fn all()
         vrouter_profile::VrouterProfile::crd(),
         link_local_service::LinkLocalService::crd(),
         nested_cluster::NestedCluster::crd(),
+        upgrade::Upgrade::crd(),
         zookeeper::Zookeeper::crd(),
         rabbitmq::Rabbitmq::crd(),
         cassandra::Cassandra::crd(),

@@ -1,0 +1,380 @@
+//! Upgrade: a Manager's services get other images, wave by wave. What is to be done stands in the status as data,
+//! written before and after each act, so that whoever continues knows where it stood. How it is planned and decided is in
+//! `opensdn-upgrade`; the operator carries it out, and `kubectl opensdn upgrade` shows it.
+
+use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
+
+use crate::status::Condition;
+
+enumeration! {
+    /// Where an Upgrade goes to.
+    pub enum Goal {
+        /// To the new images.
+        Upgrade = "Upgrade",
+        /// Back to those that ran before, as far as there is a way back.
+        RollBack = "RollBack",
+    }
+}
+
+enumeration! {
+    /// What becomes of a wave that fails.
+    pub enum OnFailure {
+        /// Its services get the images that they had before; the waves before it stay.
+        RollBack = "RollBack",
+        /// Nothing more is changed until a person decides.
+        Stop = "Stop",
+    }
+}
+
+enumeration! {
+    /// How far an Upgrade has come.
+    pub enum Phase {
+        /// It is not planned yet, or waits for another one.
+        Pending = "Pending",
+        /// A wave is at work.
+        Running = "Running",
+        /// As a user wants it, before something more is changed.
+        Paused = "Paused",
+        /// A wave has failed, and a person has to decide.
+        Stopped = "Stopped",
+        /// Services get their earlier images.
+        RollingBack = "RollingBack",
+        /// All services run the new images.
+        Succeeded = "Succeeded",
+        /// What had been changed runs the earlier images again.
+        RolledBack = "RolledBack",
+        /// It cannot be carried out, and nothing of it was changed.
+        Refused = "Refused",
+    }
+}
+
+enumeration! {
+    /// How far a step or a wave has come.
+    pub enum State {
+        /// Nothing of it is done.
+        Pending = "Pending",
+        /// One pod of the service has the new images, and is looked at for a while.
+        Canary = "Canary",
+        /// It is at work.
+        Running = "Running",
+        /// All that belongs to it is in place.
+        Succeeded = "Succeeded",
+        /// It was not in place in time.
+        Failed = "Failed",
+        /// It is left out, as a user wants it.
+        Skipped = "Skipped",
+        /// It gets the earlier images.
+        RollingBack = "RollingBack",
+        /// It has the earlier images again.
+        RolledBack = "RolledBack",
+    }
+}
+
+/// Other images for the services of a Manager.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+#[cfg_attr(feature = "kube", derive(kube::CustomResource, schemars::JsonSchema))]
+#[cfg_attr(
+    feature = "kube",
+    kube(
+        group = "opensdn.io",
+        version = "v1alpha1",
+        kind = "Upgrade",
+        plural = "upgrades",
+        namespaced,
+        status = "UpgradeStatus",
+        derive = "PartialEq",
+        doc = "Upgrade gives the services of a Manager other images, wave by wave, each behind a gate, with a way back.",
+        printcolumn(name = "Manager", type_ = "string", json_path = ".spec.manager"),
+        printcolumn(name = "From", type_ = "string", json_path = ".status.from"),
+        printcolumn(name = "To", type_ = "string", json_path = ".status.to"),
+        printcolumn(name = "Phase", type_ = "string", json_path = ".status.phase"),
+        printcolumn(name = "Wave", type_ = "string", json_path = ".status.wave"),
+        printcolumn(name = "Message", type_ = "string", json_path = ".status.message", priority = 1),
+        printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
+    ),
+    schemars(transform = constraints)
+)]
+#[serde(rename_all = "camelCase")]
+pub struct UpgradeSpec {
+    /// Name of the Manager, in the namespace of the Upgrade.
+    pub manager: String,
+    /// The release that OpenSDN's own images get as their tag, such as R25.1: those named contrail-… or opensdn-….
+    pub version: Option<String>,
+    /// Where OpenSDN's own images come from then, such as registry.example.com/opensdn. Default: from where they come now.
+    pub registry: Option<String>,
+    /// Images of single containers, which win over the release.
+    pub images: Option<Vec<Image>>,
+    /// Where to: Upgrade or RollBack. Default Upgrade.
+    pub goal: Option<Goal>,
+    /// Whether nothing more is changed. What is at work is finished: no pod is left without its successor.
+    pub paused: Option<bool>,
+    /// Waves before which it is paused, by their names.
+    pub pause_before: Option<Vec<String>>,
+    /// What becomes of a wave that fails: RollBack or Stop. Default RollBack.
+    pub on_failure: Option<OnFailure>,
+    /// How long a wave may take, such as 30m. Default 15m.
+    pub wave_timeout: Option<String>,
+    /// How long all has to be well after the first pod of a service, and after each wave, such as 2m. Default 30s.
+    pub soak: Option<String>,
+    /// Refusals that are passed over, by their codes; only those that a plan calls skippable can be.
+    pub force: Option<Vec<String>>,
+    /// The plan that was looked at, by its hash: with another one nothing is begun.
+    pub plan: Option<String>,
+    /// How often it was asked for another try after it had stopped; each greater number is one.
+    pub retries: Option<i64>,
+    /// Steps that are left out, with the reason.
+    pub skip: Option<Vec<Skip>>,
+    /// Who asked for it, for the report.
+    pub requested_by: Option<String>,
+}
+
+/// The image of a container.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+#[cfg_attr(feature = "kube", derive(schemars::JsonSchema), schemars(transform = image_constraints))]
+#[serde(rename_all = "camelCase")]
+pub struct Image {
+    /// The kind of the services that it is for. Default: all that have a container of the name.
+    pub kind: Option<String>,
+    /// Name of the container.
+    pub container: String,
+    /// The image.
+    pub image: String,
+}
+
+/// A step that is left out.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+#[cfg_attr(feature = "kube", derive(schemars::JsonSchema), schemars(transform = skip_constraints))]
+#[serde(rename_all = "camelCase")]
+pub struct Skip {
+    /// The step: Webui/webui1.
+    pub step: String,
+    /// Why, for the report.
+    pub reason: String,
+    /// Who wants it, for the report.
+    pub requested_by: Option<String>,
+}
+
+/// How far it has come. It is the report, too.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+#[cfg_attr(
+    feature = "kube",
+    derive(schemars::JsonSchema),
+    schemars(transform = crate::status::conditions)
+)]
+#[serde(rename_all = "camelCase")]
+pub struct UpgradeStatus {
+    /// Whether it is done; see the conditions Ready, Reconciling and Stalled.
+    pub conditions: Option<Vec<Condition>>,
+    /// The generation of the spec that this status is about.
+    pub observed_generation: Option<i64>,
+    /// How far it has come.
+    pub phase: Option<Phase>,
+    /// What it waits for, or what is wrong and what to do.
+    pub message: Option<String>,
+    /// The wave at work, and of how many: 2/6 config.
+    pub wave: Option<String>,
+    /// The releases that ran when it was planned.
+    pub from: Option<String>,
+    /// The releases that shall run.
+    pub to: Option<String>,
+    /// The hash of the plan.
+    pub plan: Option<String>,
+    /// When it began, RFC 3339.
+    pub started_at: Option<String>,
+    /// When it ended, RFC 3339.
+    pub finished_at: Option<String>,
+    /// What speaks against it, and what is to be known of it.
+    pub remarks: Option<Vec<UpgradeRemark>>,
+    /// How the services were when it was planned: what was bad before is not blamed on it.
+    pub snapshot: Option<Vec<ServiceHealth>>,
+    /// Its waves, in their order.
+    pub waves: Option<Vec<Wave>>,
+    /// Its steps, in their order: one for each service that gets other images.
+    pub steps: Option<Vec<Step>>,
+    /// The tries that were asked for and begun.
+    pub retries: Option<i64>,
+}
+
+/// What speaks against an Upgrade, or is to be known of it.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+#[cfg_attr(feature = "kube", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct UpgradeRemark {
+    /// By what kubectl opensdn explain knows it.
+    pub code: String,
+    /// Refused; Skippable, if force can pass over it; Forced, if it does; or Warning.
+    pub severity: String,
+    /// What is wrong, where, and what to do.
+    pub message: String,
+}
+
+/// How a service was.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+#[cfg_attr(feature = "kube", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct ServiceHealth {
+    /// Kind and name: Zookeeper/zookeeper1.
+    pub service: String,
+    /// Whether it was ready.
+    pub ready: bool,
+    /// What it waited for, where it was not.
+    pub message: Option<String>,
+    /// How many pods were ready.
+    pub pods: i64,
+    /// How often containers of its pods had been restarted.
+    pub restarts: i64,
+}
+
+/// A wave.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[cfg_attr(feature = "kube", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct Wave {
+    /// Its name.
+    pub name: String,
+    /// How far it has come.
+    pub state: State,
+    /// When it was begun, RFC 3339.
+    pub started_at: Option<String>,
+    /// When it ended, RFC 3339.
+    pub finished_at: Option<String>,
+    /// Until when it has to be well, RFC 3339; another one after another try.
+    pub deadline: Option<String>,
+    /// Since when its gate is open, RFC 3339; it has to stay so for a while.
+    pub healthy_since: Option<String>,
+    /// How often containers of all services had been restarted by then.
+    pub restarts: Option<i64>,
+    /// What its gate asks, and what was found last.
+    pub gate: Option<Vec<GateCheck>>,
+    /// Why there is no way back behind it.
+    pub no_way_back: Option<String>,
+}
+
+/// What a gate asks.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+#[cfg_attr(feature = "kube", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct GateCheck {
+    /// What is asked: services-ready, pods-as-before.
+    pub name: String,
+    /// Whether it is well.
+    pub passed: bool,
+    /// What was found, where it is not.
+    pub message: Option<String>,
+}
+
+/// A service that gets other images.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[cfg_attr(feature = "kube", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct Step {
+    /// Kind and name of the service: Zookeeper/zookeeper1.
+    pub id: String,
+    /// The wave that it belongs to.
+    pub wave: String,
+    /// How far it has come.
+    pub state: State,
+    /// Its images.
+    pub images: Vec<ImageChange>,
+    /// Its pods when it was planned; each is to be replaced once.
+    pub pods: Option<Vec<String>>,
+    /// When it was begun, RFC 3339.
+    pub started_at: Option<String>,
+    /// When it ended, RFC 3339.
+    pub finished_at: Option<String>,
+    /// Since when its first pod is well, RFC 3339.
+    pub canary_since: Option<String>,
+    /// How often it was begun.
+    pub attempts: Option<i64>,
+    /// How often containers of its pods were restarted, which no one had planned.
+    pub restarts: Option<i64>,
+    /// What it waits for, or why it failed or was left out.
+    pub message: Option<String>,
+}
+
+/// Another image for a container.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+#[cfg_attr(feature = "kube", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct ImageChange {
+    /// Name of the container.
+    pub container: String,
+    /// The image that it had.
+    pub from: String,
+    /// The image that it gets.
+    pub to: String,
+}
+
+/// What a duration looks like.
+#[cfg(feature = "kube")]
+const DURATION: &str = "self.matches('^([0-9]+(ms|s|m|h))+$')";
+
+#[cfg(feature = "kube")]
+fn constraints(schema: &mut schemars::Schema) {
+    use serde_json::json;
+    let fixed = "cannot be changed once it is made: make another Upgrade";
+    let _ = crate::schema::Fields::of(schema)
+        .longest(&["manager", "registry"], crate::schema::HOST)
+        .set("manager", "minLength", json!(1))
+        .field("", "manager", "self == oldSelf", fixed)
+        .longest(&["version"], 128)
+        .field(
+            "",
+            "version",
+            "self.matches('^[A-Za-z0-9_][A-Za-z0-9_.-]*$')",
+            "must be a tag of images, such as R25.1",
+        )
+        .most_items(&["images"], 128)
+        .most_items(&["pauseBefore", "force"], 32)
+        .longest_item("pauseBefore", 64)
+        .longest_item("force", 64)
+        .most_items(&["skip"], 64)
+        .longest(&["waveTimeout", "soak"], 32)
+        .field("", "waveTimeout", DURATION, "must be a duration such as 15m")
+        .field("", "soak", DURATION, "must be a duration such as 30s")
+        .longest(&["plan"], 64)
+        .longest(&["requestedBy"], 256)
+        .set("retries", "minimum", json!(0))
+        .rule(
+            "",
+            "has(self.version) || (has(self.images) && self.images.size() > 0)",
+            "say which images: version, images, or both",
+        )
+        .rule(
+            "",
+            "has(self.version) == has(oldSelf.version) && (!has(self.version) || self.version == oldSelf.version) \
+             && has(self.registry) == has(oldSelf.registry) && (!has(self.registry) || self.registry == oldSelf.registry) \
+             && has(self.images) == has(oldSelf.images) && (!has(self.images) || self.images == oldSelf.images)",
+            "version, registry and images cannot be changed once it is made: make another Upgrade",
+        );
+}
+
+#[cfg(feature = "kube")]
+fn image_constraints(schema: &mut schemars::Schema) {
+    use serde_json::json;
+    let _ = crate::schema::Fields::of(schema)
+        .longest(&["kind"], 64)
+        .longest(&["container"], 63)
+        .set("container", "minLength", json!(1))
+        .longest(&["image"], 512)
+        .set("image", "minLength", json!(1));
+}
+
+#[cfg(feature = "kube")]
+fn skip_constraints(schema: &mut schemars::Schema) {
+    use serde_json::json;
+    let _ = crate::schema::Fields::of(schema)
+        .longest(&["step"], 128)
+        .longest(&["reason", "requestedBy"], 256)
+        .set("reason", "minLength", json!(1));
+}

@@ -1,0 +1,109 @@
+//! How services are: what their objects say of themselves, and what their pods are.
+
+mod of_objects;
+
+use std::collections::BTreeMap;
+
+use opensdn_crds::upgrade::{ImageChange, ServiceHealth};
+
+/// How a service is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Service {
+    /// Kind and name: `Zookeeper/zookeeper1`.
+    pub id: String,
+    /// Whether it is as its object says, all of its pods included.
+    pub is_ready: bool,
+    /// What it waits for, where it is not.
+    pub message: String,
+    /// The images that its object says, by container.
+    pub images: BTreeMap<String, String>,
+    /// Its pods.
+    pub pods: Vec<Pod>,
+}
+
+/// How a pod is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Pod {
+    /// Its name.
+    pub name: String,
+    /// The images of its containers, the init containers included.
+    pub images: BTreeMap<String, String>,
+    /// Whether it is ready.
+    pub is_ready: bool,
+    /// How often its containers were restarted.
+    pub restarts: i64,
+    /// Why it is not ready, where something is wrong with it.
+    pub trouble: Option<String>,
+}
+
+/// To which images a pod is compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// Those that it gets.
+    New,
+    /// Those that it had.
+    Earlier,
+}
+
+impl Side {
+    /// The image.
+    #[must_use]
+    pub fn of(self, change: &ImageChange) -> &str {
+        match self {
+            Self::New => &change.to,
+            Self::Earlier => &change.from,
+        }
+    }
+}
+
+impl Pod {
+    /// Whether it was made with one of these images. All of a pod come together.
+    #[must_use]
+    pub fn has(&self, images: &[ImageChange], side: Side) -> bool {
+        images.iter().any(|change| {
+            self.images.get(&change.container).is_some_and(|image| image == side.of(change))
+        })
+    }
+}
+
+impl Service {
+    /// Whether its object says these images, and it is as the object says: the operator has replaced all its pods.
+    #[must_use]
+    pub fn is_done(&self, images: &[ImageChange], side: Side) -> bool {
+        let is_said = |change: &ImageChange| {
+            self.images.get(&change.container).is_some_and(|image| image == side.of(change))
+        };
+        self.is_ready && images.iter().all(is_said)
+    }
+
+    /// How often containers of its pods were restarted.
+    #[must_use]
+    pub fn restarts(&self) -> i64 {
+        self.pods.iter().map(|pod| pod.restarts).sum()
+    }
+
+    /// As a snapshot has it.
+    #[must_use]
+    pub fn health(&self) -> ServiceHealth {
+        let ready = self.pods.iter().filter(|pod| pod.is_ready).count();
+        ServiceHealth {
+            service: self.id.clone(),
+            ready: self.is_ready,
+            message: (!self.is_ready).then(|| self.message.clone()),
+            pods: i64::try_from(ready).unwrap_or(i64::MAX),
+            restarts: self.restarts(),
+        }
+    }
+
+    /// What is the matter with it: of the first pod with trouble, else what the service waits for.
+    #[must_use]
+    pub fn trouble(&self) -> String {
+        let pods = self.pods.iter();
+        let first = pods.filter_map(|pod| Some((&pod.name, pod.trouble.as_ref()?))).next();
+        match first {
+            Some((name, trouble)) => format!("pod {name}: {trouble}"),
+            None if self.is_ready => "its pods have not all been replaced".to_owned(),
+            None => self.message.clone(),
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! The same by what the API server has: the object of a service, and its pods.
+
+use std::collections::BTreeMap;
+
+use opensdn_crds::status::READY;
+use serde_json::Value;
+
+use super::{Pod, Service};
+
+impl Service {
+    /// By the object of the service and its pods, which the caller has picked.
+    #[must_use]
+    pub fn of_objects<'a>(
+        kind: &str,
+        object: &Value,
+        pods: impl IntoIterator<Item = &'a Value>,
+    ) -> Self {
+        let ready = condition(object, READY);
+        let generation = object.pointer("/metadata/generation").and_then(Value::as_i64);
+        let seen = object.pointer("/status/observedGeneration").and_then(Value::as_i64);
+        // What is said of an earlier spec is not said of this one.
+        let ready = ready.filter(|_| generation.is_some() && seen == generation);
+        let message = ready.map_or("its object was changed, and nothing is known yet", |ready| {
+            text(ready, "/message")
+        });
+        let containers = list(object, "/spec/serviceConfiguration/containers");
+        Self {
+            id: format!("{kind}/{}", text(object, "/metadata/name")),
+            is_ready: ready.is_some_and(|ready| text(ready, "/status") == "True"),
+            message: message.to_owned(),
+            images: containers.map(image).collect(),
+            pods: pods.into_iter().map(Pod::of_object).collect(),
+        }
+    }
+}
+
+impl Pod {
+    /// As the API server has it.
+    #[must_use]
+    pub fn of_object(pod: &Value) -> Self {
+        let ready = condition(pod, READY).is_some_and(|ready| text(ready, "/status") == "True");
+        let all = list(pod, "/spec/initContainers").chain(list(pod, "/spec/containers"));
+        let statuses = list(pod, "/status/containerStatuses");
+        let restarts = statuses.filter_map(|one| one.get("restartCount")?.as_i64()).sum();
+        Self {
+            name: text(pod, "/metadata/name").to_owned(),
+            images: all.map(image).collect::<BTreeMap<_, _>>(),
+            is_ready: ready && pod.pointer("/metadata/deletionTimestamp").is_none(),
+            restarts,
+            trouble: trouble(pod),
+        }
+    }
+}
+
+/// Why a pod does not run: what the scheduler says, else what a container waits for.
+fn trouble(pod: &Value) -> Option<String> {
+    let scheduled = condition(pod, "PodScheduled");
+    if let Some(unscheduled) = scheduled.filter(|one| text(one, "/status") == "False") {
+        return Some(text(unscheduled, "/message").to_owned());
+    }
+    let init = list(pod, "/status/initContainerStatuses");
+    let mut all = init.chain(list(pod, "/status/containerStatuses"));
+    all.find_map(|container| {
+        let reason = text(container, "/state/waiting/reason");
+        let is_usual = ["", "ContainerCreating", "PodInitializing"].contains(&reason);
+        let (name, message) = (text(container, "/name"), text(container, "/state/waiting/message"));
+        (!is_usual).then(|| format!("container {name}: {reason} {message}").trim_end().to_owned())
+    })
+}
+
+fn image(container: &Value) -> (String, String) {
+    (text(container, "/name").to_owned(), text(container, "/image").to_owned())
+}
+
+fn condition<'a>(object: &'a Value, type_: &str) -> Option<&'a Value> {
+    list(object, "/status/conditions").find(|one| text(one, "/type") == type_)
+}
+
+fn list<'a>(object: &'a Value, pointer: &str) -> impl Iterator<Item = &'a Value> + use<'a> {
+    object.pointer(pointer).and_then(Value::as_array).into_iter().flatten()
+}
+
+fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
+    object.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn object(seen: i64) -> Value {
+        let ready = json!({"type": "Ready", "status": "True", "message": "1 of 1 pods ready"});
+        json!({"metadata": {"name": "a", "generation": 2},
+            "spec": {"serviceConfiguration": {"containers": [{"name": "api", "image": "i:1"}]}},
+            "status": {"observedGeneration": seen, "conditions": [ready]}})
+    }
+
+    #[test]
+    fn what_is_said_of_an_earlier_spec_counts_for_nothing() {
+        let service = Service::of_objects("Config", &object(2), []);
+        assert_eq!((&*service.id, service.is_ready), ("Config/a", true));
+        assert_eq!(service.images["api"], "i:1");
+        assert!(!Service::of_objects("Config", &object(1), []).is_ready);
+    }
+
+    #[test]
+    fn a_pod_has_its_images_and_what_is_the_matter_with_it() {
+        let waiting = json!({"reason": "ImagePullBackOff", "message": "not found"});
+        let pod = json!({"metadata": {"name": "a-0"},
+            "spec": {"initContainers": [{"name": "init", "image": "i:1"}], "containers": [{"name": "api", "image": "i:2"}]},
+            "status": {"conditions": [{"type": "Ready", "status": "False"}],
+                "containerStatuses": [{"name": "api", "restartCount": 3, "state": {"waiting": waiting}}]}});
+        let pod = Pod::of_object(&pod);
+        assert_eq!((pod.images.len(), pod.restarts, pod.is_ready), (2, 3, false));
+        assert_eq!(pod.trouble.as_deref(), Some("container api: ImagePullBackOff not found"));
+    }
+}

@@ -1,0 +1,24 @@
+//! Upgrades (pure): which services of a Manager get which images, in which order, what speaks against it, what is next,
+//! and how it went. Deliberately not here: how the cluster is read and written; the operator and the plugin do that.
+//!
+//! ```text
+//! version   releases as tags of images say them
+//! order     the waves
+//! images    the images of a Manager, and those that it gets
+//! health    how services are
+//! plan      what is to be done, and what speaks against it
+//! gate      what has to be well behind a wave
+//! next      what is next, by what was done and how it is now
+//! report    how it went
+//! ```
+
+#![warn(missing_docs)]
+
+pub mod gate;
+pub mod health;
+pub mod images;
+pub mod next;
+pub mod order;
+pub mod plan;
+pub mod report;
+pub mod version;

@@ -1,0 +1,292 @@
+//! What is next, by what stands in the status and how the cluster is now. What is decided is written into the status
+//! before it is done: an act belongs to what the status says already, and may be done twice.
+
+mod back;
+mod forward;
+mod start;
+
+use std::time::Duration;
+
+use opensdn_crds::status::Conditions;
+use opensdn_crds::upgrade::{
+    Goal, ImageChange, Phase, State, Step, UpgradeSpec, UpgradeStatus, Wave,
+};
+use serde_json::Value;
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
+
+use crate::health::{Service, Side};
+use crate::images;
+
+const TIMEOUT: Duration = Duration::from_secs(15 * 60);
+const SOAK: Duration = Duration::from_secs(30);
+/// A wave that was not well in time.
+pub const FAILURE: &str = "OSDN5020";
+/// Until it is looked at again, while something is at work.
+const SOON: Duration = Duration::from_secs(2);
+/// And while it waits for a person.
+const LATER: Duration = Duration::from_secs(60);
+
+/// What it is decided by.
+#[derive(Clone, Copy, Debug)]
+pub struct Situation<'a> {
+    /// What is wanted.
+    pub spec: &'a UpgradeSpec,
+    /// How far it has come.
+    pub status: &'a UpgradeStatus,
+    /// The generation of the spec.
+    pub generation: Option<i64>,
+    /// The spec of the Manager, if it is there and stays.
+    pub manager: Option<&'a Value>,
+    /// Why the services of the Manager are left as they are, if they are.
+    pub paused: Option<&'a str>,
+    /// How the services are.
+    pub services: &'a [Service],
+    /// Another Upgrade of the Manager that comes first.
+    pub other: Option<&'a str>,
+    /// The time.
+    pub now: OffsetDateTime,
+}
+
+/// What is decided.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Decision {
+    /// The status. If it is another one, it is written, and nothing is done before it is looked at again.
+    pub status: UpgradeStatus,
+    /// The images that the Manager gets.
+    pub images: Vec<SetImages>,
+    /// After that it is looked at again, whatever changes.
+    pub look_again: Option<Duration>,
+}
+
+/// Images that a service of the Manager gets.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SetImages {
+    /// The service: `Zookeeper/zookeeper1`.
+    pub service: String,
+    /// Container, the image that it has now, the image that it gets.
+    pub images: Vec<(String, String, String)>,
+}
+
+/// What is next.
+#[must_use]
+pub fn next(situation: &Situation<'_>) -> Decision {
+    let mut run = Run {
+        at: situation,
+        status: situation.status.clone(),
+        images: Vec::new(),
+        now: text(situation.now),
+    };
+    run.status.observed_generation = situation.generation;
+    match run.status.phase.unwrap_or(Phase::Pending) {
+        Phase::Pending | Phase::Refused => run.start(),
+        Phase::Running | Phase::Paused => run.forward(),
+        Phase::Stopped => run.after_a_stop(),
+        Phase::RollingBack => run.back(),
+        Phase::Succeeded => run.after_success(),
+        Phase::RolledBack => {}
+    }
+    run.decided()
+}
+
+/// One decision in the making.
+struct Run<'a> {
+    at: &'a Situation<'a>,
+    status: UpgradeStatus,
+    images: Vec<SetImages>,
+    now: String,
+}
+
+impl Run<'_> {
+    fn decided(mut self) -> Decision {
+        let phase = self.status.phase.unwrap_or(Phase::Pending);
+        self.status.wave = self.wave_in_words();
+        self.say(phase);
+        let is_new = self.status != *self.at.status;
+        let look_again = match phase {
+            _ if is_new => Some(Duration::ZERO),
+            Phase::Running | Phase::RollingBack => Some(SOON),
+            Phase::Pending | Phase::Paused | Phase::Refused | Phase::Stopped => Some(LATER),
+            Phase::Succeeded | Phase::RolledBack => None,
+        };
+        // What an act belongs to has to be in the status before.
+        let images =
+            if has_same_states(&self.status, self.at.status) { self.images } else { Vec::new() };
+        Decision { status: self.status, images, look_again }
+    }
+
+    /// The conditions, after kstatus.
+    fn say(&mut self, phase: Phase) {
+        let before = self.at.status.conditions.clone().unwrap_or_default();
+        let mut conditions = Conditions::after(&before);
+        let (generation, now) = (self.at.generation, &self.now);
+        let message = self.status.message.clone().unwrap_or_default();
+        let reason = phase.as_str();
+        match phase {
+            Phase::Succeeded => conditions.ready(reason, &message, generation, now),
+            Phase::Refused | Phase::Stopped | Phase::RolledBack => {
+                conditions.stalled(reason, &message, generation, now);
+            }
+            Phase::Pending | Phase::Running | Phase::Paused | Phase::RollingBack => {
+                conditions.reconciling(reason, &message, generation, now);
+            }
+        }
+        self.status.conditions = Some(conditions.into_vec());
+    }
+
+    fn wave_in_words(&self) -> Option<String> {
+        let waves = self.status.waves.as_deref()?;
+        let is_at_work = |wave: &Wave| {
+            !matches!(wave.state, State::Succeeded | State::Skipped | State::RolledBack)
+        };
+        let number = match self.status.phase {
+            Some(Phase::RollingBack) => {
+                waves.iter().rposition(|wave| wave.state == State::RollingBack)
+            }
+            Some(Phase::Succeeded | Phase::RolledBack) => None,
+            _ => waves.iter().position(is_at_work),
+        }?;
+        Some(format!("{}/{} {}", number + 1, waves.len(), waves.get(number)?.name))
+    }
+
+    fn set(&mut self, phase: Phase, message: String) {
+        self.status.phase = Some(phase);
+        self.status.message = Some(message).filter(|message| !message.is_empty());
+    }
+
+    fn end(&mut self, phase: Phase, message: String) {
+        self.set(phase, message);
+        self.status.finished_at = Some(self.now.clone());
+    }
+
+    fn soak(&self) -> Duration {
+        duration(self.at.spec.soak.as_deref(), SOAK)
+    }
+
+    fn timeout(&self) -> Duration {
+        duration(self.at.spec.wave_timeout.as_deref(), TIMEOUT)
+    }
+
+    fn deadline(&self) -> String {
+        text(self.at.now + self.timeout())
+    }
+
+    fn is_past(&self, time: Option<&String>) -> bool {
+        time.and_then(|time| parse(time)).is_some_and(|time| time <= self.at.now)
+    }
+
+    /// Whether it has been so for the soak time.
+    fn has_lasted(&self, since: Option<&String>) -> bool {
+        let since = since.and_then(|since| parse(since));
+        since.is_some_and(|since| self.at.now - since >= self.soak())
+    }
+
+    fn is_rolled_back(&self) -> bool {
+        self.at.spec.goal == Some(Goal::RollBack)
+    }
+
+    fn waves(&mut self) -> &mut Vec<Wave> {
+        self.status.waves.get_or_insert_default()
+    }
+
+    fn steps(&mut self) -> &mut Vec<Step> {
+        self.status.steps.get_or_insert_default()
+    }
+
+    /// The places of the steps of a wave.
+    fn steps_of(&self, wave: &str) -> Vec<usize> {
+        let steps = self.status.steps.iter().flatten().enumerate();
+        steps.filter(|(_, step)| step.wave == wave).map(|(place, _)| place).collect()
+    }
+
+    fn service(&self, id: &str) -> Option<&Service> {
+        self.at.services.iter().find(|one| one.id == id)
+    }
+
+    fn restarts(&self) -> i64 {
+        self.at.services.iter().map(Service::restarts).sum()
+    }
+
+    /// Why the user leaves a step out.
+    fn left_out(&self, id: &str) -> Option<String> {
+        let skip = self.at.spec.skip.iter().flatten().find(|skip| skip.step == id)?;
+        let who = skip.requested_by.as_ref().map_or_else(String::new, |who| format!(" by {who}"));
+        Some(format!("left out{who}: {}", skip.reason))
+    }
+
+    /// Has the Manager say the images of that side for a service.
+    fn ensure(&mut self, id: &str, images: &[ImageChange], side: Side) -> Result<(), Crossed> {
+        let services = self.at.manager.map(images::services).ok_or(Crossed::ManagerGone)?;
+        let service = services.iter().find(|one| one.id() == id).ok_or(Crossed::ServiceGone)?;
+        let mut set = Vec::new();
+        for change in images {
+            let entry = service.images.iter().find(|one| one.container == change.container);
+            let entry = entry.ok_or_else(|| Crossed::ContainerGone(change.container.clone()))?;
+            let wanted = side.of(change);
+            if entry.image == wanted {
+                continue;
+            }
+            if entry.image != change.from && entry.image != change.to {
+                return Err(Crossed::Edited {
+                    container: change.container.clone(),
+                    image: entry.image.clone(),
+                    wanted: wanted.to_owned(),
+                });
+            }
+            set.push((change.container.clone(), entry.image.clone(), wanted.to_owned()));
+        }
+        if !set.is_empty() {
+            self.images.push(SetImages { service: id.to_owned(), images: set });
+        }
+        Ok(())
+    }
+}
+
+/// What a user did to the Manager meanwhile.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+enum Crossed {
+    #[error("the Manager is not there any more")]
+    ManagerGone,
+    #[error("the service is gone from the Manager")]
+    ServiceGone,
+    #[error("the Manager has no container {0} for it any more: put it back, then retry")]
+    ContainerGone(String),
+    #[error(
+        "the Manager was edited meanwhile: container {container} has the image {image}, which is neither the earlier one nor \
+         the new one; nothing overwrites it. Give it {wanted}, then retry; or leave the step out"
+    )]
+    Edited { container: String, image: String, wanted: String },
+}
+
+/// Whether phase, waves and steps are where they were: what else differs is said, not decided.
+fn has_same_states(one: &UpgradeStatus, other: &UpgradeStatus) -> bool {
+    let waves = |status: &UpgradeStatus| -> Vec<_> {
+        status.waves.iter().flatten().map(|wave| (wave.name.clone(), wave.state)).collect()
+    };
+    let steps = |status: &UpgradeStatus| -> Vec<_> {
+        status.steps.iter().flatten().map(|step| (step.id.clone(), step.state)).collect()
+    };
+    one.phase == other.phase && waves(one) == waves(other) && steps(one) == steps(other)
+}
+
+/// Whether nothing more is to be done for a step.
+fn is_over(step: &Step) -> bool {
+    matches!(step.state, State::Succeeded | State::Skipped)
+}
+
+fn duration(given: Option<&str>, default: Duration) -> Duration {
+    given.and_then(|text| opensdn_duration::parse(text).ok()).unwrap_or(default)
+}
+
+/// RFC 3339, with milliseconds at most, so that a time is the same after it was read.
+fn text(time: OffsetDateTime) -> String {
+    let time = time.replace_millisecond(time.millisecond()).unwrap_or(time);
+    time.format(&Rfc3339).unwrap_or_default()
+}
+
+fn parse(text: &str) -> Option<OffsetDateTime> {
+    OffsetDateTime::parse(text, &Rfc3339).ok()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,377 @@
+//! From wave to wave.
+
+use opensdn_crds::upgrade::{OnFailure, Phase, State, UpgradeRemark};
+
+use super::{Crossed, FAILURE, Run, is_over};
+use crate::gate;
+use crate::health::Side;
+
+/// Of what one pod is replaced first, and looked at: what runs on several nodes, but for vrouters, of which each is looked
+/// at before the next.
+const NO_CANARY: &[&str] = &["Vrouter", "Kubemanager"];
+
+/// How a step went in this pass.
+enum Went {
+    /// It continues, or is over.
+    On,
+    /// A person has to decide.
+    Crossed(String),
+}
+
+impl Run<'_> {
+    pub(super) fn forward(&mut self) {
+        // What was asked for before something failed is no answer to it.
+        self.status.retries = self.at.spec.retries;
+        if self.is_rolled_back() {
+            return self.turn_back("as a user wants it");
+        }
+        let waves = self.status.waves.iter().flatten();
+        let is_over = |state: State| matches!(state, State::Succeeded | State::Skipped);
+        let place = waves.clone().position(|wave| !is_over(wave.state));
+        let Some(place) = place else { return self.succeed() };
+        let name = waves.clone().nth(place).map(|wave| wave.name.clone()).unwrap_or_default();
+        let is_begun = waves.clone().nth(place).is_some_and(|wave| wave.state == State::Running);
+        if let Some(why) = self.pause(&name, is_begun) {
+            return self.set(Phase::Paused, why);
+        }
+        if self.status.phase == Some(Phase::Paused) {
+            self.set(Phase::Running, String::new());
+            if is_begun {
+                let deadline = self.deadline();
+                self.wave(place, |wave| wave.deadline = Some(deadline));
+            }
+            return;
+        }
+        if is_begun { self.work(place, &name) } else { self.begin(place, &name) }
+    }
+
+    /// Why nothing more is changed now.
+    fn pause(&self, wave: &str, is_begun: bool) -> Option<String> {
+        if let Some(why) = self.at.paused {
+            return Some(format!("the Manager is paused: {why}"));
+        }
+        let at_work = is_begun
+            && self
+                .status
+                .steps
+                .iter()
+                .flatten()
+                .any(|step| step.wave == wave && step.state == State::Running);
+        // A pod that is being replaced gets its successor.
+        if at_work {
+            return None;
+        }
+        if self.at.spec.paused == Some(true) {
+            return Some(format!(
+                "paused in front of the wave {wave}: kubectl opensdn upgrade resume"
+            ));
+        }
+        let is_named = self.at.spec.pause_before.iter().flatten().any(|one| one == wave);
+        (is_named && !is_begun).then(|| {
+            format!("paused before the wave {wave}, as spec.pauseBefore wants it: kubectl opensdn upgrade resume")
+        })
+    }
+
+    fn begin(&mut self, place: usize, name: &str) {
+        let (now, deadline) = (self.now.clone(), self.deadline());
+        self.wave(place, |wave| {
+            wave.state = State::Running;
+            wave.started_at.get_or_insert(now);
+            wave.deadline = Some(deadline);
+            (wave.finished_at, wave.healthy_since, wave.restarts, wave.gate) =
+                (None, None, None, None);
+        });
+        for step in self.steps_of(name) {
+            self.begin_step(step);
+        }
+        self.set(Phase::Running, format!("the wave {name} begins"));
+    }
+
+    fn begin_step(&mut self, place: usize) {
+        let Some(step) = self.status.steps.iter().flatten().nth(place).cloned() else { return };
+        if is_over(&step) {
+            return;
+        }
+        let kind = step.id.split('/').next().unwrap_or_default();
+        let pods = self.service(&step.id).map_or(0, |service| service.pods.len());
+        let has_canary = pods > 1 && !NO_CANARY.contains(&kind);
+        let now = self.now.clone();
+        self.step(place, |step| {
+            step.state = if has_canary { State::Canary } else { State::Running };
+            step.started_at.get_or_insert(now);
+            step.attempts = Some(step.attempts.unwrap_or_default() + 1);
+            (step.finished_at, step.canary_since, step.message) = (None, None, None);
+        });
+    }
+
+    /// One look at a wave that is at work.
+    fn work(&mut self, place: usize, name: &str) {
+        for step in self.steps_of(name) {
+            if let Went::Crossed(why) = self.work_on(step) {
+                return self.stop(place, &why);
+            }
+        }
+        let steps = self.steps_of(name);
+        let mut all = steps.iter().filter_map(|place| self.status.steps.as_ref()?.get(*place));
+        if all.all(is_over) {
+            return self.ask_gate(place, name);
+        }
+        let waits =
+            self.status.steps.iter().flatten().filter(|step| step.wave == name && !is_over(step));
+        let is_soaking =
+            waits.clone().all(|step| step.canary_since.is_some() && step.state == State::Canary);
+        let texts: Vec<_> = waits
+            .map(|step| format!("{}: {}", step.id, step.message.as_deref().unwrap_or_default()))
+            .collect();
+        let message = texts.join("; ");
+        if !is_soaking && self.is_past(self.deadline_of(place).as_ref()) {
+            return self.fail(place, name, &message);
+        }
+        self.set(Phase::Running, message);
+    }
+
+    /// One look at a step.
+    fn work_on(&mut self, place: usize) -> Went {
+        let Some(step) = self.status.steps.iter().flatten().nth(place).cloned() else {
+            return Went::On;
+        };
+        if is_over(&step) {
+            return Went::On;
+        }
+        if let Some(why) = self.left_out(&step.id) {
+            self.finish_step(place, State::Skipped, Some(why));
+            return Went::On;
+        }
+        match self.ensure(&step.id, &step.images, Side::New) {
+            Ok(()) => {}
+            Err(Crossed::ServiceGone) => {
+                let why = Crossed::ServiceGone.to_string();
+                self.finish_step(place, State::Skipped, Some(why));
+                return Went::On;
+            }
+            Err(crossed) => {
+                let why = format!("{}: {crossed}", step.id);
+                self.step(place, |step| {
+                    step.state = State::Failed;
+                    step.message = Some(crossed.to_string());
+                });
+                return Went::Crossed(why);
+            }
+        }
+        let Some(service) = self.service(&step.id).cloned() else { return Went::On };
+        match step.state {
+            State::Pending | State::Failed => self.begin_step(place),
+            State::Canary => self.canary(place, &service),
+            _ if service.is_done(&step.images, Side::New) => {
+                self.finish_step(place, State::Succeeded, None);
+            }
+            _ => {
+                let message = gate::short(&service.trouble());
+                self.step(place, |step| step.message = Some(message));
+            }
+        }
+        Went::On
+    }
+
+    /// The first pod with the new images has to be well for a while, and all others with it.
+    fn canary(&mut self, place: usize, service: &crate::health::Service) {
+        let Some(step) = self.status.steps.iter().flatten().nth(place).cloned() else { return };
+        let has_new = |pod: &&crate::health::Pod| pod.has(&step.images, Side::New);
+        let first = service.pods.iter().find(has_new);
+        let others_are_ready = service.pods.iter().all(|pod| pod.is_ready);
+        let restarts = service.restarts();
+        let message = match first {
+            Some(pod) if pod.is_ready && others_are_ready => {
+                // One that starts again and again is ready in between.
+                let is_restless = step.restarts.is_some_and(|before| restarts > before);
+                let since = step.canary_since.clone().filter(|_| !is_restless);
+                if self.has_lasted(since.as_ref()) {
+                    return self.step(place, |step| {
+                        (step.state, step.message) = (State::Running, None);
+                    });
+                }
+                let since = since.unwrap_or_else(|| self.now.clone());
+                self.step(place, |step| {
+                    (step.canary_since, step.restarts) = (Some(since), Some(restarts));
+                });
+                format!("pod {} has the new images, and has to be well for a while", pod.name)
+            }
+            first => {
+                self.step(place, |step| step.canary_since = None);
+                match first {
+                    Some(pod) => {
+                        let why = pod.trouble.as_deref().unwrap_or("it is not ready yet");
+                        format!("pod {}, the first with the new images: {why}", pod.name)
+                    }
+                    None => "waits for its first pod with the new images".to_owned(),
+                }
+            }
+        };
+        self.step(place, |step| step.message = Some(gate::short(&message)));
+    }
+
+    /// All steps are over: all has to be well for a while.
+    fn ask_gate(&mut self, place: usize, name: &str) {
+        let skipped: Vec<String> = self.skipped();
+        let skipped: Vec<&str> = skipped.iter().map(String::as_str).collect();
+        let snapshot = self.status.snapshot.clone().unwrap_or_default();
+        let checks = gate::checks(&snapshot, self.at.services, &skipped);
+        let shut = gate::shut(&checks);
+        let restarts = self.restarts();
+        let wave = self.status.waves.iter().flatten().nth(place).cloned();
+        let is_restless =
+            wave.as_ref().and_then(|wave| wave.restarts).is_some_and(|before| restarts > before);
+        let since =
+            wave.and_then(|wave| wave.healthy_since).filter(|_| shut.is_none() && !is_restless);
+        if self.has_lasted(since.as_ref()) {
+            let now = self.now.clone();
+            self.wave(place, |wave| {
+                (wave.state, wave.finished_at, wave.gate) =
+                    (State::Succeeded, Some(now), Some(checks));
+            });
+            return self.set(Phase::Running, format!("the wave {name} is done"));
+        }
+        let now = self.now.clone();
+        let is_open = shut.is_none();
+        self.wave(place, |wave| {
+            wave.healthy_since = is_open.then(|| since.unwrap_or(now));
+            (wave.restarts, wave.gate) = (Some(restarts), Some(checks));
+        });
+        match shut {
+            None => self.set(Phase::Running, format!("the wave {name} has to be well for a while")),
+            Some(why) if self.is_past(self.deadline_of(place).as_ref()) => {
+                self.fail(place, name, &why)
+            }
+            Some(why) => self.set(Phase::Running, format!("behind the wave {name}: {why}")),
+        }
+    }
+
+    fn skipped(&self) -> Vec<String> {
+        let steps = self.status.steps.iter().flatten().filter(|step| step.state == State::Skipped);
+        steps.map(|step| step.id.clone()).collect()
+    }
+
+    /// The wave was not well in time.
+    fn fail(&mut self, place: usize, name: &str, why: &str) {
+        let now = self.now.clone();
+        self.wave(place, |wave| {
+            (wave.state, wave.finished_at) = (State::Failed, Some(now));
+        });
+        for step in self.steps_of(name) {
+            self.step(step, |step| {
+                if !is_over(step) {
+                    step.state = State::Failed;
+                }
+            });
+        }
+        let why = format!("the wave {name} was not well in time: {why}");
+        self.status.remarks.get_or_insert_default().push(UpgradeRemark {
+            code: FAILURE.to_owned(),
+            severity: "Failed".to_owned(),
+            message: why.clone(),
+        });
+        match self.at.spec.on_failure.unwrap_or(OnFailure::RollBack) {
+            OnFailure::RollBack => self.turn_back(&why),
+            OnFailure::Stop => self.stop_for(&why),
+        }
+    }
+
+    /// Nothing more is changed until a person decides.
+    fn stop(&mut self, place: usize, why: &str) {
+        let now = self.now.clone();
+        self.wave(place, |wave| {
+            (wave.state, wave.finished_at) = (State::Failed, Some(now));
+        });
+        self.stop_for(why);
+    }
+
+    pub(super) fn stop_for(&mut self, why: &str) {
+        let message = format!(
+            "{why}. Nothing more is changed. Then: kubectl opensdn upgrade retry, or leave a step out (skip), or go back \
+             (rollback)"
+        );
+        self.set(Phase::Stopped, message);
+    }
+
+    fn succeed(&mut self) {
+        let left_out = self.skipped();
+        let message = match left_out.len() {
+            0 => "all services run the new images".to_owned(),
+            _ => format!(
+                "all services run the new images but those left out: {}",
+                left_out.join(", ")
+            ),
+        };
+        self.end(Phase::Succeeded, message);
+    }
+
+    /// What a person decides after it had stopped.
+    pub(super) fn after_a_stop(&mut self) {
+        let is_on_its_way_back =
+            self.status.steps.iter().flatten().any(|step| step.state == State::RollingBack);
+        if self.is_rolled_back() && !is_on_its_way_back {
+            return self.turn_back("as a user wants it");
+        }
+        let failed = self.status.steps.iter().flatten().filter(|step| step.state == State::Failed);
+        let failed: Vec<String> = failed.map(|step| step.id.clone()).collect();
+        let are_left_out =
+            !failed.is_empty() && failed.iter().all(|id| self.left_out(id).is_some());
+        let is_retried = self.at.spec.retries.unwrap_or(0) > self.status.retries.unwrap_or(0);
+        if !is_retried && !are_left_out {
+            return;
+        }
+        self.status.retries = self.at.spec.retries;
+        if is_on_its_way_back {
+            for wave in self.waves().iter_mut().filter(|wave| wave.state == State::RollingBack) {
+                wave.deadline = None;
+            }
+            return self.set(Phase::RollingBack, "tried again, as a user wants it".to_owned());
+        }
+        let place = self.status.waves.iter().flatten().position(|wave| wave.state == State::Failed);
+        if let Some(place) = place {
+            let deadline = self.deadline();
+            self.wave(place, |wave| {
+                (wave.state, wave.deadline) = (State::Running, Some(deadline));
+                (wave.finished_at, wave.healthy_since) = (None, None);
+            });
+        }
+        for step in self.steps().iter_mut().filter(|step| step.state == State::Failed) {
+            step.state = State::Pending;
+        }
+        self.set(Phase::Running, "tried again, as a user wants it".to_owned());
+    }
+
+    pub(super) fn deadline_of(&self, place: usize) -> Option<String> {
+        self.status.waves.iter().flatten().nth(place)?.deadline.clone()
+    }
+
+    pub(super) fn finish_step(&mut self, place: usize, state: State, message: Option<String>) {
+        let now = self.now.clone();
+        let id = self.status.steps.iter().flatten().nth(place).map(|step| step.id.clone());
+        let restarts = id.and_then(|id| Some(self.service(&id)?.restarts()));
+        self.step(place, |step| {
+            (step.state, step.finished_at, step.message) = (state, Some(now), message);
+            step.restarts = restarts;
+        });
+    }
+
+    pub(super) fn wave(
+        &mut self,
+        place: usize,
+        change: impl FnOnce(&mut opensdn_crds::upgrade::Wave),
+    ) {
+        if let Some(wave) = self.waves().get_mut(place) {
+            change(wave);
+        }
+    }
+
+    pub(super) fn step(
+        &mut self,
+        place: usize,
+        change: impl FnOnce(&mut opensdn_crds::upgrade::Step),
+    ) {
+        if let Some(step) = self.steps().get_mut(place) {
+            change(step);
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! Before anything is changed: the plan is made, and nothing is begun that something speaks against.
+
+use opensdn_crds::upgrade::Phase;
+
+use super::Run;
+use crate::plan::{Input, Plan, REFUSED, SKIPPABLE, plan};
+
+impl Run<'_> {
+    /// Plans, and begins if it may.
+    pub(super) fn start(&mut self) {
+        if let Some(other) = self.at.other {
+            let message =
+                format!("waits for the Upgrade {other} of the same Manager, which comes first");
+            return self.set(Phase::Pending, message);
+        }
+        let Some(manager) = self.at.manager else {
+            let message = format!("there is no Manager {} in this namespace", self.at.spec.manager);
+            return self.set(Phase::Refused, message);
+        };
+        let (spec, services) = (self.at.spec, self.at.services);
+        let plan = plan(&Input { spec, manager, paused: self.at.paused, services });
+        let hash = plan.hash();
+        self.status.from = Some(plan.from.clone());
+        self.status.to = Some(plan.to.clone());
+        self.status.plan = Some(hash.clone());
+        self.status.remarks = Some(plan.remarks.clone()).filter(|all| !all.is_empty());
+        if let Some(why) = self.refused(&plan, &hash) {
+            return self.set(Phase::Refused, why);
+        }
+        self.status.started_at = Some(self.now.clone());
+        self.status.retries = self.at.spec.retries;
+        self.status.snapshot = Some(plan.snapshot);
+        let (steps, pods) =
+            (plan.steps.len(), plan.steps.iter().flat_map(|one| &one.pods).flatten().count());
+        self.status.waves = Some(plan.waves);
+        self.status.steps = Some(plan.steps);
+        if steps == 0 {
+            return self.end(Phase::Succeeded, "all services have these images already".to_owned());
+        }
+        self.set(
+            Phase::Running,
+            format!("{steps} services get other images; {pods} pods are replaced"),
+        );
+    }
+
+    fn refused(&self, plan: &Plan, hash: &str) -> Option<String> {
+        let wanted = self.at.spec.plan.as_deref().filter(|wanted| *wanted != hash);
+        if let Some(wanted) = wanted {
+            return Some(format!(
+                "OSDN5010: the plan that was looked at was {wanted}, and now it would be {hash}: the Manager has changed; \
+                 look at the plan again: kubectl opensdn upgrade plan"
+            ));
+        }
+        let against =
+            plan.remarks.iter().filter(|one| [REFUSED, SKIPPABLE].contains(&one.severity.as_str()));
+        let texts: Vec<_> = against
+            .map(|one| match one.severity.as_str() {
+                SKIPPABLE => format!("{}: {} (spec.force can pass over it)", one.code, one.message),
+                _ => format!("{}: {}", one.code, one.message),
+            })
+            .collect();
+        (!texts.is_empty()).then(|| texts.join("; "))
+    }
+}

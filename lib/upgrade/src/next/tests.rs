@@ -1,0 +1,551 @@
+//! An Upgrade from its beginning to its end, on services that exist in these tests only: what is written is applied, pods
+//! are replaced one by one, and images that have `bad` in their names never get ready.
+
+use std::collections::BTreeMap;
+
+use opensdn_crds::upgrade::{Goal, OnFailure, Skip};
+use serde_json::json;
+
+use super::*;
+use crate::health::Pod;
+
+const NEW: &str = "R24.1.1";
+
+struct World {
+    spec: UpgradeSpec,
+    status: UpgradeStatus,
+    manager: Value,
+    services: Vec<Service>,
+    now: OffsetDateTime,
+    paused: Option<&'static str>,
+    /// Each image that was set, as `Webui/a webuiweb:NEW`.
+    set: Vec<String>,
+    decisions: usize,
+}
+
+/// At a decision the operator is killed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Killed {
+    /// Before the status is written.
+    Before(usize),
+    /// When it is written, and nothing is done of it.
+    After(usize),
+    Never,
+}
+
+const ALL: [(&str, &str, &str); 4] = [
+    ("zookeeper", "Zookeeper", "zookeeper"),
+    ("config", "Config", "api"),
+    ("webui", "Webui", "webuiweb"),
+    ("vrouters", "Vrouter", "vrouteragent"),
+];
+
+impl World {
+    fn new() -> Self {
+        let mut services = serde_json::Map::new();
+        for (key, _, container) in ALL {
+            let containers =
+                json!([{"name": container, "image": format!("contrail-{container}:R24.1")}]);
+            let item = json!({"metadata": {"name": "a"}, "spec": {"serviceConfiguration": {"containers": containers}}});
+            let is_list = key == "vrouters";
+            services.insert(key.to_owned(), if is_list { json!([item]) } else { item });
+        }
+        let mut world = Self {
+            spec: UpgradeSpec {
+                manager: "m".to_owned(),
+                version: Some(NEW.to_owned()),
+                ..UpgradeSpec::default()
+            },
+            status: UpgradeStatus::default(),
+            manager: json!({ "services": services }),
+            services: Vec::new(),
+            now: parse("2026-01-01T00:00:00Z").unwrap(),
+            paused: None,
+            set: Vec::new(),
+            decisions: 0,
+        };
+        for (_, kind, container) in ALL {
+            let images: BTreeMap<_, _> =
+                [(container.to_owned(), format!("contrail-{container}:R24.1"))].into();
+            let pod = |number: usize| Pod {
+                name: format!("{kind}-{number}"),
+                images: images.clone(),
+                is_ready: true,
+                ..Pod::default()
+            };
+            let pods = (0..3).map(pod).collect();
+            world.services.push(Service {
+                id: format!("{kind}/a"),
+                is_ready: true,
+                message: "3 of 3 pods ready".to_owned(),
+                images,
+                pods,
+            });
+        }
+        world
+    }
+
+    /// One that takes fewer passes.
+    fn brisk() -> Self {
+        let mut world = Self::new();
+        world.spec.soak = Some("4s".to_owned());
+        world.spec.wave_timeout = Some("30s".to_owned());
+        world
+    }
+
+    /// With images of this service that do not work.
+    fn with_bad(kind: &str) -> Self {
+        let mut world = Self::new();
+        let (_, _, container) = ALL.iter().find(|one| one.1 == kind).unwrap();
+        let image = opensdn_crds::upgrade::Image {
+            kind: None,
+            container: (*container).to_owned(),
+            image: format!("contrail-{container}:bad"),
+        };
+        world.spec.images = Some(vec![image]);
+        world
+    }
+
+    fn decide(&self) -> Decision {
+        next(&Situation {
+            spec: &self.spec,
+            status: &self.status,
+            generation: Some(1),
+            manager: Some(&self.manager),
+            paused: self.paused,
+            services: &self.services,
+            other: None,
+            now: self.now,
+        })
+    }
+
+    /// One pass of the operator, which may be killed in it.
+    fn pass(&mut self, killed: Killed) {
+        let decision = self.decide();
+        self.decisions += 1;
+        if killed == Killed::Before(self.decisions) {
+            return;
+        }
+        if decision.status != self.status {
+            self.status = decision.status;
+        }
+        if killed == Killed::After(self.decisions) {
+            return;
+        }
+        for set in decision.images {
+            self.apply(&set);
+        }
+    }
+
+    fn apply(&mut self, set: &SetImages) {
+        let service =
+            images::services(&self.manager).into_iter().find(|one| one.id() == set.service);
+        for (container, from, to) in &set.images {
+            let entry =
+                service.as_ref().unwrap().images.iter().find(|one| one.container == *container);
+            let value = self.manager.pointer_mut(&entry.unwrap().pointer).unwrap();
+            assert_eq!(value, from, "what is replaced is what was there");
+            *value = to.clone().into();
+            self.set.push(format!("{} {to}", set.service));
+        }
+    }
+
+    /// What the controllers of the services do in two seconds: one pod of each is replaced.
+    fn controllers(&mut self) {
+        self.now += Duration::from_secs(2);
+        let declared = images::services(&self.manager);
+        let steps = self.status.steps.clone().unwrap_or_default();
+        for service in &mut self.services {
+            let Some(said) = declared.iter().find(|one| one.id() == service.id) else { continue };
+            let images: BTreeMap<_, _> =
+                said.images.iter().map(|one| (one.container.clone(), one.image.clone())).collect();
+            service.images = images.clone();
+            for pod in &mut service.pods {
+                pod.is_ready = !pod.images.values().any(|image| image.contains("bad"));
+                pod.trouble = (!pod.is_ready).then(|| "ImagePullBackOff".to_owned());
+            }
+            let has_one = service.pods.iter().any(|pod| pod.images == images);
+            let is_canary =
+                steps.iter().any(|step| step.id == service.id && step.state == State::Canary);
+            // One that is not ready is the one that is replaced.
+            let is_broken = service.pods.iter().any(|pod| !pod.is_ready);
+            let outdated = |pod: &&mut Pod| pod.images != images && (!is_broken || !pod.is_ready);
+            if (!is_canary || !has_one)
+                && let Some(pod) = service.pods.iter_mut().find(outdated)
+            {
+                (pod.images, pod.is_ready) = (images.clone(), false);
+            }
+            service.is_ready = service.pods.iter().all(|pod| pod.is_ready && pod.images == images);
+        }
+    }
+
+    fn phase(&self) -> Phase {
+        self.status.phase.unwrap_or(Phase::Pending)
+    }
+
+    /// Until nothing is decided any more, or for as long as an hour.
+    fn run(&mut self, killed: Killed) -> Phase {
+        for _ in 0..1800 {
+            self.pass(killed);
+            self.controllers();
+            if matches!(
+                self.phase(),
+                Phase::Succeeded | Phase::RolledBack | Phase::Stopped | Phase::Refused
+            ) {
+                break;
+            }
+        }
+        self.phase()
+    }
+
+    fn until(&mut self, is: impl Fn(&Self) -> bool) {
+        for _ in 0..1800 {
+            if is(self) {
+                return;
+            }
+            self.pass(Killed::Never);
+            self.controllers();
+        }
+        panic!("it never came to that: {:?}", self.status);
+    }
+
+    fn state(&self, kind: &str) -> State {
+        let steps = self.status.steps.as_ref().unwrap();
+        steps.iter().find(|step| step.id == format!("{kind}/a")).unwrap().state
+    }
+
+    /// The tags that the pods of each service run.
+    fn tags(&self) -> Vec<String> {
+        let of = |service: &Service| {
+            let tags = service.pods.iter().flat_map(|pod| pod.images.values());
+            let tags: std::collections::BTreeSet<_> =
+                tags.map(|image| images::tag(image).unwrap()).collect();
+            tags.into_iter().collect::<Vec<_>>().join("+")
+        };
+        self.services.iter().map(of).collect()
+    }
+
+    fn message(&self) -> &str {
+        self.status.message.as_deref().unwrap_or_default()
+    }
+}
+
+#[test]
+fn all_services_get_the_new_images_wave_by_wave() {
+    let mut world = World::new();
+    assert_eq!(world.run(Killed::Never), Phase::Succeeded, "{}", world.message());
+    assert_eq!(world.tags(), [NEW; 4]);
+    let order: Vec<_> = world.set.iter().map(|one| one.split('/').next().unwrap()).collect();
+    assert_eq!(order, ["Zookeeper", "Config", "Webui", "Vrouter"]);
+    let ready = world.status.conditions.as_ref().unwrap().iter().find(|one| one.type_ == "Ready");
+    assert_eq!(ready.unwrap().status, "True");
+    assert!(world.status.finished_at.is_some());
+    let again = world.decide();
+    assert_eq!((again.status, again.images, again.look_again), (world.status, vec![], None));
+}
+
+#[test]
+fn killed_at_any_decision_it_comes_to_the_same_end_and_sets_no_image_twice() {
+    let bad = || World {
+        spec: UpgradeSpec { images: World::with_bad("Config").spec.images, ..World::brisk().spec },
+        ..World::brisk()
+    };
+    for make in [World::brisk, bad] {
+        let mut calm = make();
+        let end = calm.run(Killed::Never);
+        for number in 1..=calm.decisions {
+            for killed in [Killed::Before(number), Killed::After(number)] {
+                let mut world = make();
+                assert_eq!(world.run(killed), end, "{killed:?}: {}", world.message());
+                assert_eq!(world.set, calm.set, "{killed:?}");
+                assert_eq!(world.tags(), calm.tags(), "{killed:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn no_image_is_set_before_the_status_says_that_it_will_be() {
+    let mut world = World::new();
+    for _ in 0..1800 {
+        let decision = world.decide();
+        if !decision.images.is_empty() {
+            assert!(has_same_states(&decision.status, &world.status));
+        }
+        for set in &decision.images {
+            let step =
+                world.status.steps.iter().flatten().find(|step| step.id == set.service).unwrap();
+            assert!(matches!(step.state, State::Canary | State::Running), "{step:?}");
+            assert!(step.started_at.is_some() && step.attempts == Some(1));
+        }
+        world.pass(Killed::Never);
+        world.controllers();
+    }
+    assert_eq!(world.phase(), Phase::Succeeded);
+}
+
+#[test]
+fn one_pod_of_a_service_is_looked_at_for_a_while_before_the_next_is_replaced() {
+    let mut world = World::new();
+    world.until(|world| {
+        world.state_is("Config", State::Canary)
+            && world.set.iter().any(|one| one.starts_with("Config"))
+    });
+    let since = world.now;
+    world.until(|world| world.state_is("Config", State::Running));
+    assert!(world.now - since >= SOAK, "{}", world.now - since);
+    let config = world.services.iter().find(|one| one.id == "Config/a").unwrap();
+    let new = config.pods.iter().filter(|pod| pod.images["api"].ends_with(NEW)).count();
+    assert!(new <= 2, "the second at the earliest now");
+}
+
+#[test]
+fn a_canary_that_starts_again_and_again_is_not_well() {
+    let mut world = World::new();
+    world.until(|world| world.state_is("Config", State::Canary));
+    for round in 0..120 {
+        world.pass(Killed::Never);
+        world.controllers();
+        let config = world.services.iter_mut().find(|one| one.id == "Config/a").unwrap();
+        if round % 5 == 0 {
+            config.pods[0].restarts += 1;
+        }
+        assert_eq!(world.state("Config"), State::Canary);
+    }
+}
+
+impl World {
+    fn state_is(&self, kind: &str, state: State) -> bool {
+        self.status.steps.is_some() && self.state(kind) == state
+    }
+}
+
+#[test]
+fn a_bad_image_in_any_wave_takes_one_pod_and_all_come_back() {
+    for (_, kind, _) in ALL {
+        let mut world = World::with_bad(kind);
+        world.until(|world| world.phase() == Phase::RollingBack);
+        let bad =
+            world.services.iter().flat_map(|one| &one.pods).filter(|pod| !pod.is_ready).count();
+        assert_eq!(bad, 1, "{kind}");
+        assert_eq!(world.run(Killed::Never), Phase::RolledBack, "{kind}: {}", world.message());
+        assert_eq!(world.tags(), ["R24.1"; 4], "{kind}");
+        assert!(world.message().contains("ImagePullBackOff"), "{}", world.message());
+        let stalled = world
+            .status
+            .conditions
+            .as_ref()
+            .unwrap()
+            .iter()
+            .any(|one| one.type_ == "Stalled" && one.status == "True");
+        assert!(stalled);
+    }
+}
+
+#[test]
+fn a_wave_that_fails_is_left_as_it_is_where_a_person_shall_decide() {
+    let mut world = World::with_bad("Config");
+    world.spec.on_failure = Some(OnFailure::Stop);
+    assert_eq!(world.run(Killed::Never), Phase::Stopped);
+    assert_eq!(world.tags()[1], "R24.1+bad");
+    let said = world.status.clone();
+    for _ in 0..100 {
+        world.pass(Killed::Never);
+        world.controllers();
+    }
+    assert_eq!(world.status, said, "nothing more is changed");
+    // With another try it fails again.
+    world.spec.retries = Some(1);
+    world.pass(Killed::Never);
+    assert_eq!(world.phase(), Phase::Running);
+    assert_eq!(world.run(Killed::Never), Phase::Stopped);
+    let config = world.status.steps.iter().flatten().find(|one| one.id == "Config/a").unwrap();
+    assert_eq!(config.attempts, Some(2));
+    // Left out, the others follow; what it has stays.
+    world.spec.skip = Some(vec![Skip {
+        step: "Config/a".into(),
+        reason: "known".into(),
+        requested_by: Some("ann".into()),
+    }]);
+    assert_eq!(world.run(Killed::Never), Phase::Succeeded, "what is left out keeps no gate shut");
+    assert_eq!(world.tags(), [NEW, "R24.1+bad", NEW, NEW]);
+}
+
+#[test]
+fn a_step_that_is_left_out_is_on_record_with_who_and_why() {
+    let mut world = World::with_bad("Webui");
+    world.spec.on_failure = Some(OnFailure::Stop);
+    world.run(Killed::Never);
+    world.spec.skip = Some(vec![Skip {
+        step: "Webui/a".into(),
+        reason: "not needed".into(),
+        requested_by: Some("ann".into()),
+    }]);
+    world.pass(Killed::Never);
+    assert_eq!(world.phase(), Phase::Running);
+    assert_eq!(world.run(Killed::Never), Phase::Succeeded, "{}", world.message());
+    assert_eq!(world.state("Webui"), State::Skipped);
+    let webui = world.status.steps.iter().flatten().find(|one| one.id == "Webui/a").unwrap();
+    assert_eq!(webui.message.as_deref(), Some("left out by ann: not needed"));
+    assert!(world.message().contains("Webui/a"));
+}
+
+#[test]
+fn paused_nothing_more_is_changed_and_what_is_at_work_is_finished() {
+    let mut world = World::new();
+    world.until(|world| world.state_is("Zookeeper", State::Running));
+    world.spec.paused = Some(true);
+    world.until(|world| world.phase() == Phase::Paused);
+    assert_eq!(world.state("Zookeeper"), State::Succeeded);
+    assert_eq!(world.tags(), [NEW, "R24.1", "R24.1", "R24.1"]);
+    world.now += Duration::from_secs(86_400);
+    world.pass(Killed::Never);
+    assert_eq!(world.phase(), Phase::Paused, "however long");
+    world.spec.paused = None;
+    assert_eq!(world.run(Killed::Never), Phase::Succeeded, "{}", world.message());
+}
+
+#[test]
+fn it_is_paused_before_the_waves_that_are_named() {
+    let mut world = World::new();
+    world.spec.pause_before = Some(vec!["vrouters".to_owned()]);
+    world.until(|world| world.phase() == Phase::Paused);
+    assert_eq!(world.tags(), [NEW, NEW, NEW, "R24.1"]);
+    assert!(world.message().contains("vrouters"));
+    world.spec.pause_before = None;
+    assert_eq!(world.run(Killed::Never), Phase::Succeeded);
+}
+
+#[test]
+fn a_canary_that_is_paused_stays_one() {
+    let mut world = World::new();
+    world.until(|world| world.state_is("Config", State::Canary) && world.set.len() == 2);
+    world.spec.paused = Some(true);
+    world.until(|world| world.phase() == Phase::Paused);
+    world.now += Duration::from_secs(86_400);
+    world.pass(Killed::Never);
+    world.controllers();
+    assert_eq!(world.state("Config"), State::Canary);
+    world.spec.paused = None;
+    assert_eq!(
+        world.run(Killed::Never),
+        Phase::Succeeded,
+        "its deadline is another one: {}",
+        world.message()
+    );
+}
+
+#[test]
+fn back_from_anywhere_all_services_have_their_earlier_images() {
+    let mut calm = World::brisk();
+    calm.run(Killed::Never);
+    for number in 1..=calm.decisions {
+        let mut world = World::brisk();
+        for _ in 0..number {
+            world.pass(Killed::Never);
+            world.controllers();
+        }
+        world.spec.goal = Some(Goal::RollBack);
+        world.pass(Killed::Never);
+        world.until(|world| world.phase() == Phase::RolledBack);
+        assert_eq!(world.tags(), ["R24.1"; 4], "after {number}");
+        assert!(world.manager.to_string().matches(NEW).next().is_none());
+    }
+}
+
+#[test]
+fn behind_the_point_of_no_return_only_what_comes_after_it_goes_back() {
+    let mut world = World::with_bad("Webui");
+    world.until(|world| world.status.waves.is_some());
+    world.status.waves.as_mut().unwrap()[0].no_way_back = Some("its data".to_owned());
+    assert_eq!(world.run(Killed::Never), Phase::RolledBack);
+    assert_eq!(world.tags(), [NEW, "R24.1", "R24.1", "R24.1"]);
+    assert!(world.message().contains("data-stores"), "{}", world.message());
+
+    let mut world = World::with_bad("Zookeeper");
+    world.until(|world| world.status.waves.is_some());
+    world.status.waves.as_mut().unwrap()[0].no_way_back = Some("its data".to_owned());
+    assert_eq!(world.run(Killed::Never), Phase::Stopped);
+    assert!(world.message().contains("there is no way back"), "{}", world.message());
+    assert_eq!(world.tags()[0], "R24.1+bad");
+}
+
+#[test]
+fn an_image_that_was_edited_meanwhile_is_not_overwritten() {
+    let mut world = World::new();
+    world.until(|world| world.state_is("Config", State::Canary));
+    let image = "/services/webui/spec/serviceConfiguration/containers/0/image";
+    *world.manager.pointer_mut(image).unwrap() = "mine:1".into();
+    assert_eq!(world.run(Killed::Never), Phase::Stopped);
+    assert!(world.message().contains("mine:1"), "{}", world.message());
+    assert_eq!(world.manager.pointer(image).unwrap(), "mine:1");
+    *world.manager.pointer_mut(image).unwrap() = "contrail-webuiweb:R24.1".into();
+    world.spec.retries = Some(1);
+    world.pass(Killed::Never);
+    assert_eq!(world.phase(), Phase::Running);
+    assert_eq!(world.run(Killed::Never), Phase::Succeeded, "{}", world.message());
+}
+
+#[test]
+fn a_service_that_is_taken_out_of_the_manager_is_left_out() {
+    let mut world = World::new();
+    world.until(|world| world.state_is("Config", State::Canary));
+    world.manager["services"].as_object_mut().unwrap().remove("webui");
+    world.services.retain(|one| one.id != "Webui/a");
+    assert_eq!(world.run(Killed::Never), Phase::Succeeded, "{}", world.message());
+    assert_eq!(world.state("Webui"), State::Skipped);
+}
+
+#[test]
+fn nothing_is_begun_that_another_plan_than_the_one_looked_at_would_do() {
+    let mut world = World::new();
+    world.spec.plan = Some("0123456789".to_owned());
+    assert_eq!(world.run(Killed::Never), Phase::Refused);
+    assert!(world.message().contains("OSDN5010"), "{}", world.message());
+    world.spec.plan = world.status.plan.clone();
+    world.pass(Killed::Never);
+    assert_eq!(world.phase(), Phase::Running, "what nothing of was done is planned again");
+}
+
+#[test]
+fn what_runs_the_images_already_is_done_at_once() {
+    let mut world = World::new();
+    world.spec.version = Some("R24.1".to_owned());
+    assert_eq!(world.run(Killed::Never), Phase::Succeeded);
+    assert_eq!(world.set, [""; 0]);
+}
+
+#[test]
+fn another_upgrade_of_the_manager_is_waited_for() {
+    let world = World::new();
+    let decision = next(&Situation {
+        spec: &world.spec,
+        status: &world.status,
+        generation: Some(1),
+        manager: Some(&world.manager),
+        paused: None,
+        services: &world.services,
+        other: Some("first"),
+        now: world.now,
+    });
+    assert_eq!(decision.status.phase, Some(Phase::Pending));
+    assert!(decision.status.message.unwrap().contains("first") && decision.images.is_empty());
+}
+
+#[test]
+fn a_service_that_was_well_before_and_is_not_keeps_the_gate_shut() {
+    let mut world = World::new();
+    world.until(|world| world.state_is("Zookeeper", State::Running));
+    // Of another wave.
+    let index = world.services.iter().position(|one| one.id == "Vrouter/a").unwrap();
+    for _ in 0..60 {
+        world.services[index].pods[0].trouble = Some("no route".to_owned());
+        world.services[index].is_ready = false;
+        world.pass(Killed::Never);
+        assert!(!world.state_is("Config", State::Canary));
+        world.controllers();
+    }
+    let wave = world.status.waves.as_ref().unwrap()[0].clone();
+    assert_eq!((wave.state, wave.healthy_since), (State::Running, None));
+    assert!(world.message().contains("Vrouter/a"), "{}", world.message());
+}

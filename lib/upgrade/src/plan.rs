@@ -1,0 +1,313 @@
+//! What is to be done to have other images: steps in waves, and what speaks against it.
+
+use std::collections::BTreeSet;
+
+use opensdn_crds::upgrade::{
+    ImageChange, ServiceHealth, State, Step, UpgradeRemark, UpgradeSpec, Wave,
+};
+use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
+
+use crate::health;
+use crate::images::{self, Service};
+use crate::order::{self, WAVES};
+use crate::version::{RELEASES, Version};
+
+/// The severity of a remark that cannot be passed over.
+pub const REFUSED: &str = "Refused";
+/// Of one that `force` can pass over.
+pub const SKIPPABLE: &str = "Skippable";
+/// Of one that `force` passes over.
+pub const FORCED: &str = "Forced";
+/// Of one that refuses nothing.
+pub const WARNING: &str = "Warning";
+
+/// Longest message of a service in a snapshot, in characters: anyone who may write its status can write much.
+const MOST_MESSAGE: usize = 256;
+/// As many pods of a step are named.
+const MOST_PODS: usize = 256;
+
+/// What is to be done.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Plan {
+    /// The releases that run.
+    pub from: String,
+    /// The releases that shall run.
+    pub to: String,
+    /// The waves that have steps, in their order.
+    pub waves: Vec<Wave>,
+    /// The steps, in the order of the waves.
+    pub steps: Vec<Step>,
+    /// What speaks against it, and what is to be known of it.
+    pub remarks: Vec<UpgradeRemark>,
+    /// How all services are.
+    pub snapshot: Vec<ServiceHealth>,
+}
+
+/// What it is made of.
+#[derive(Clone, Copy, Debug)]
+pub struct Input<'a> {
+    /// What is wanted.
+    pub spec: &'a UpgradeSpec,
+    /// The spec of the Manager.
+    pub manager: &'a Value,
+    /// Why its services are left as they are, if they are.
+    pub paused: Option<&'a str>,
+    /// How they are.
+    pub services: &'a [health::Service],
+}
+
+impl Plan {
+    /// Whether nothing speaks against it that is not passed over.
+    #[must_use]
+    pub fn may_begin(&self) -> bool {
+        !self.remarks.iter().any(|one| [REFUSED, SKIPPABLE].contains(&one.severity.as_str()))
+    }
+
+    /// By what a plan is known that was looked at: what would be done, not how the cluster is.
+    #[must_use]
+    pub fn hash(&self) -> String {
+        let steps: Vec<_> =
+            self.steps.iter().map(|step| json!([step.id, step.wave, step.images])).collect();
+        let digest = Sha256::digest(json!(steps).to_string().as_bytes());
+        digest.iter().take(5).map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    /// How many pods are replaced.
+    #[must_use]
+    pub fn pods(&self) -> usize {
+        self.steps.iter().filter_map(|step| step.pods.as_ref()).map(Vec::len).sum()
+    }
+}
+
+/// The plan.
+#[must_use]
+pub fn plan(input: &Input<'_>) -> Plan {
+    let services = images::services(input.manager);
+    let mut remarks = Remarks { spec: input.spec, all: Vec::new() };
+    let mut steps = Vec::new();
+    for service in &services {
+        let (changes, unknown) = images::changes(service, input.spec);
+        for why in unknown {
+            remarks.refuse("OSDN5003", &why.to_string());
+        }
+        if !changes.is_empty() {
+            steps.push(step(service, changes, input.services));
+        }
+    }
+    for why in images::unused(&services, input.spec) {
+        remarks.refuse("OSDN5003", &why.to_string());
+    }
+    let place = |step: &Step| WAVES.iter().position(|wave| wave.name == step.wave);
+    steps.sort_by_key(place);
+    let waves = WAVES.iter().filter(|wave| steps.iter().any(|step| step.wave == wave.name));
+    let waves: Vec<Wave> = waves.map(|wave| self::wave(wave, &steps)).collect();
+    let old = services.iter().flat_map(|service| &service.images).map(|one| one.image.as_str());
+    let plan = Plan {
+        from: images::release(old),
+        to: to(&services, &steps),
+        snapshot: input.services.iter().map(snapshot).collect(),
+        remarks: Vec::new(),
+        waves,
+        steps,
+    };
+    remarks.of_versions(&services, &plan);
+    remarks.of_health(input, &plan);
+    remarks.of_steps(&plan);
+    Plan { remarks: remarks.all, ..plan }
+}
+
+fn step(service: &Service, images: Vec<ImageChange>, all: &[health::Service]) -> Step {
+    let id = service.id();
+    let pods = all
+        .iter()
+        .find(|one| one.id == id)
+        .map(|one| one.pods.iter().take(MOST_PODS).map(|pod| pod.name.clone()).collect::<Vec<_>>());
+    Step {
+        wave: order::wave_of(service.facts.kind).map_or("", |wave| wave.name).to_owned(),
+        id,
+        state: State::Pending,
+        images,
+        pods,
+        started_at: None,
+        finished_at: None,
+        canary_since: None,
+        attempts: None,
+        restarts: None,
+        message: None,
+    }
+}
+
+fn wave(wave: &order::Wave, steps: &[Step]) -> Wave {
+    let steps = steps.iter().filter(|step| step.wave == wave.name);
+    Wave {
+        name: wave.name.to_owned(),
+        state: State::Pending,
+        started_at: None,
+        finished_at: None,
+        deadline: None,
+        healthy_since: None,
+        restarts: None,
+        gate: None,
+        no_way_back: steps.filter_map(no_way_back).next(),
+    }
+}
+
+/// Why a service cannot have its earlier image again once it ran the new one.
+fn no_way_back(step: &Step) -> Option<String> {
+    let (kind, _) = step.id.split_once('/')?;
+    let (container, what) = match kind {
+        "Cassandra" => ("cassandra", "writes its tables in a format that earlier ones do not read"),
+        "Rabbitmq" => {
+            ("rabbitmq", "raises its feature flags, with which earlier ones do not start")
+        }
+        _ => return None,
+    };
+    let change = step.images.iter().find(|one| one.container == container)?;
+    let (from, to) = (line(&change.from), line(&change.to));
+    // Where tags do not tell, as of OpenSDN's own builds, it may be so.
+    (from.is_none() || to.is_none() || from != to)
+        .then(|| format!("{}: {} after {} {what}", step.id, change.to, change.from))
+}
+
+/// The first number of a tag, and for 3.x the second: within a line there is a way back.
+fn line(image: &str) -> Option<(u32, u32)> {
+    let tag = images::tag(image)?;
+    if Version::of_tag(tag).is_some() {
+        return None;
+    }
+    let mut numbers = tag.split(|c: char| !c.is_ascii_digit()).map(str::parse);
+    let (first, second) = (numbers.next()?.ok()?, numbers.next().and_then(Result::ok));
+    Some((first, second?))
+}
+
+/// The releases of the images as they shall be.
+fn to(services: &[Service], steps: &[Step]) -> String {
+    let images = services.iter().flat_map(|service| {
+        let id = service.id();
+        let step = steps.iter().find(move |step| step.id == id);
+        service.images.iter().map(move |entry| {
+            let change = step.and_then(|step| {
+                step.images.iter().find(|change| change.container == entry.container)
+            });
+            change.map_or(entry.image.as_str(), |change| change.to.as_str())
+        })
+    });
+    images::release(images.collect::<Vec<_>>().into_iter())
+}
+
+fn snapshot(service: &health::Service) -> ServiceHealth {
+    let mut health = service.health();
+    health.message = health.message.map(|text| text.chars().take(MOST_MESSAGE).collect());
+    health
+}
+
+/// What speaks against it.
+struct Remarks<'a> {
+    spec: &'a UpgradeSpec,
+    all: Vec<UpgradeRemark>,
+}
+
+impl Remarks<'_> {
+    fn add(&mut self, code: &str, severity: &str, message: &str) {
+        let (code, severity) = (code.to_owned(), severity.to_owned());
+        self.all.push(UpgradeRemark { code, severity, message: message.to_owned() });
+    }
+
+    fn refuse(&mut self, code: &str, message: &str) {
+        self.add(code, REFUSED, message);
+    }
+
+    /// Refuses it, unless that is passed over.
+    fn unless_forced(&mut self, code: &str, message: &str) {
+        let is_forced = self.spec.force.iter().flatten().any(|one| one == code);
+        self.add(code, if is_forced { FORCED } else { SKIPPABLE }, message);
+    }
+
+    fn of_versions(&mut self, services: &[Service], plan: &Plan) {
+        let Some(tag) = &self.spec.version else { return };
+        let Some(to) = Version::of_tag(tag) else {
+            let message = format!(
+                "version: {tag} is no release such as R25.1, so it is not known whether there is a way to it"
+            );
+            return self.unless_forced("OSDN5004", &message);
+        };
+        let images = services.iter().flat_map(|service| &service.images);
+        let ours = images.filter(|entry| {
+            plan.steps.iter().any(|step| {
+                step.images.iter().any(|change| {
+                    change.from == entry.image && images::tag(&change.to) == Some(tag)
+                })
+            })
+        });
+        let from: BTreeSet<Version> =
+            ours.filter_map(|entry| Version::of_tag(images::tag(&entry.image)?)).collect();
+        let (Some(oldest), Some(newest)) = (from.first().copied(), from.last().copied()) else {
+            return;
+        };
+        if to < newest {
+            let message = format!(
+                "version: {to} is older than {newest}, which runs: what {newest} has written, {to} may not read"
+            );
+            if to.place() == newest.place() {
+                self.unless_forced("OSDN5005", &message);
+            } else {
+                self.refuse("OSDN5005", &message);
+            }
+        } else if let (Some(old), Some(new)) = (oldest.place(), to.place())
+            && new > old + 1
+        {
+            let (year, number) = RELEASES.get(old + 1).copied().unwrap_or_default();
+            let message = format!(
+                "version: {to} is more than one release after {oldest}: upstream has tried the way from one to the next \
+                 only; go to {year}.{number} first"
+            );
+            self.unless_forced("OSDN5006", &message);
+        }
+        if to.is_opensdn() && !oldest.is_opensdn() {
+            let message = format!(
+                "from {oldest} to {to} images have other names, keys and certificates: each pod is replaced with another \
+                 configuration, and daemons of both sides talk to each other meanwhile"
+            );
+            self.add("OSDN5011", WARNING, &message);
+        }
+    }
+
+    fn of_health(&mut self, input: &Input<'_>, plan: &Plan) {
+        if let Some(why) = input.paused {
+            let message =
+                format!("the Manager is paused ({why}): end that first, nothing would change");
+            self.refuse("OSDN5007", &message);
+        }
+        let bad =
+            |step: &&Step| !input.services.iter().any(|one| one.id == step.id && one.is_ready);
+        for step in plan.steps.iter().filter(bad) {
+            let found = input.services.iter().find(|one| one.id == step.id);
+            let why =
+                found.map_or_else(|| "it does not run yet".to_owned(), health::Service::trouble);
+            let why: String = why.chars().take(MOST_MESSAGE).collect();
+            let message = format!("{} is not ready: {why}; have it ready before", step.id);
+            self.unless_forced("OSDN5008", &message);
+        }
+    }
+
+    fn of_steps(&mut self, plan: &Plan) {
+        for wave in &plan.waves {
+            if let Some(why) = &wave.no_way_back {
+                let message = format!(
+                    "there is no way back behind the wave {}: {why}; take a backup",
+                    wave.name
+                );
+                self.add("OSDN5012", WARNING, &message);
+            }
+        }
+        if plan.waves.iter().any(|wave| wave.name == "vrouters") {
+            let message = "each vrouter that is replaced interrupts the workloads of its node for some minutes: one node \
+                           after the other, and the next when the one before has been ready for 30 s";
+            self.add("OSDN5013", WARNING, message);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

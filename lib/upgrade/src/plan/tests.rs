@@ -1,0 +1,138 @@
+use super::*;
+use crate::health::Pod;
+use opensdn_crds::upgrade::Image;
+
+fn manager(images: &[(&str, &str, &str)]) -> Value {
+    let mut services = serde_json::Map::new();
+    for (key, container, image) in images {
+        let containers = json!([{"name": container, "image": image}]);
+        let item = json!({"metadata": {"name": "a"}, "spec": {"serviceConfiguration": {"containers": containers}}});
+        let is_list = ["cassandras", "controls", "redis", "vrouters"].contains(key);
+        services.insert((*key).to_owned(), if is_list { json!([item]) } else { item });
+    }
+    json!({ "services": services })
+}
+
+fn ready(ids: &[&str]) -> Vec<health::Service> {
+    let pod =
+        |number: usize| Pod { name: format!("pod-{number}"), is_ready: true, ..Pod::default() };
+    let service = |id: &&str| health::Service {
+        id: (*id).to_owned(),
+        is_ready: true,
+        pods: vec![pod(0), pod(1)],
+        ..health::Service::default()
+    };
+    ids.iter().map(service).collect()
+}
+
+const THREE: [(&str, &str, &str); 3] = [
+    ("vrouters", "vrouteragent", "contrail-vrouter-agent:R24.1"),
+    ("webui", "webuiweb", "contrail-controller-webui-web:R24.1"),
+    ("config", "api", "contrail-controller-config-api:R24.1"),
+];
+const READY: [&str; 3] = ["Vrouter/a", "Webui/a", "Config/a"];
+
+fn planned(images: &[(&str, &str, &str)], ids: &[&str], spec: &UpgradeSpec) -> Plan {
+    let (manager, services) = (manager(images), ready(ids));
+    plan(&Input { spec, manager: &manager, paused: None, services: &services })
+}
+
+fn version(tag: &str) -> UpgradeSpec {
+    UpgradeSpec { version: Some(tag.to_owned()), ..UpgradeSpec::default() }
+}
+
+fn codes(plan: &Plan) -> Vec<String> {
+    plan.remarks.iter().map(|one| format!("{} {}", one.code, one.severity)).collect()
+}
+
+#[test]
+fn steps_are_in_the_order_of_the_waves_and_only_of_what_changes() {
+    let plan = planned(&THREE, &READY, &version("R24.1.1"));
+    let steps: Vec<_> = plan.steps.iter().map(|one| (&*one.wave, &*one.id)).collect();
+    assert_eq!(steps, [("config", "Config/a"), ("web-ui", "Webui/a"), ("vrouters", "Vrouter/a")]);
+    assert_eq!((&*plan.from, &*plan.to, plan.pods()), ("R24.1", "R24.1.1", 6));
+    assert_eq!(codes(&plan), ["OSDN5013 Warning"]);
+    assert!(plan.may_begin());
+    let nothing = planned(&THREE, &READY, &version("R24.1"));
+    assert!(nothing.steps.is_empty() && nothing.waves.is_empty() && nothing.may_begin());
+}
+
+#[test]
+fn the_hash_is_of_what_would_be_done_and_not_of_how_the_cluster_is() {
+    let hash = |ids: &[&str], tag: &str| planned(&THREE, ids, &version(tag)).hash();
+    assert_eq!(hash(&READY, "R24.1.1"), hash(&[], "R24.1.1"));
+    assert_ne!(hash(&READY, "R24.1.1"), hash(&READY, "R24.1.2"));
+    assert_eq!(hash(&READY, "R24.1.1").len(), 10);
+}
+
+#[test]
+fn a_way_that_upstream_has_not_tried_is_refused_by_its_code() {
+    let of = |from: &str, to: &str, force: &[&str]| {
+        let image = format!("contrail-controller-config-api:{from}");
+        let force = Some(force.iter().map(|one| (*one).to_owned()).collect());
+        let spec = UpgradeSpec { force, ..version(to) };
+        let plan = planned(&[("config", "api", &image)], &["Config/a"], &spec);
+        (codes(&plan), plan.may_begin())
+    };
+    let is = |found: (Vec<String>, bool), expected: &[&str], may: bool| {
+        assert_eq!(
+            (found.0, found.1),
+            (expected.iter().map(|one| (*one).to_owned()).collect(), may)
+        );
+    };
+    is(of("R21.4", "R24.1", &[]), &[], true);
+    is(of("R24.1", "R25.1", &[]), &["OSDN5011 Warning"], true);
+    is(of("R21.3", "R24.1", &[]), &["OSDN5006 Skippable"], false);
+    is(of("R21.3", "R24.1", &["OSDN5006"]), &["OSDN5006 Forced"], true);
+    is(of("R24.1.2", "R24.1.1", &[]), &["OSDN5005 Skippable"], false);
+    is(of("R24.1", "R21.4", &["OSDN5005"]), &["OSDN5005 Refused"], false);
+    is(of("R24.1", "nightly", &[]), &["OSDN5004 Skippable"], false);
+    is(of("latest", "R24.1", &[]), &[], true);
+}
+
+#[test]
+fn a_service_that_is_not_ready_refuses_it_and_one_that_stays_does_not() {
+    let plan = planned(&THREE, &["Webui/a", "Vrouter/a"], &version("R24.1.1"));
+    assert_eq!(codes(&plan), ["OSDN5008 Skippable", "OSDN5013 Warning"]);
+    assert!(plan.remarks[0].message.contains("Config/a is not ready: it does not run yet"));
+    let image = |container: &str, image: &str| Image {
+        kind: None,
+        container: container.to_owned(),
+        image: image.to_owned(),
+    };
+    let spec =
+        UpgradeSpec { images: Some(vec![image("webuiweb", "b:2")]), ..UpgradeSpec::default() };
+    assert_eq!(codes(&planned(&THREE, &["Webui/a"], &spec)), [""; 0]);
+    let typo =
+        UpgradeSpec { images: Some(vec![image("webuiwep", "b:2")]), ..UpgradeSpec::default() };
+    assert_eq!(codes(&planned(&THREE, &READY, &typo)), ["OSDN5003 Refused"]);
+}
+
+#[test]
+fn a_manager_that_is_paused_refuses_it() {
+    let (manager, services, spec) = (manager(&THREE), ready(&READY), version("R24.1.1"));
+    let input =
+        Input { spec: &spec, manager: &manager, paused: Some("annotation"), services: &services };
+    assert!(codes(&plan(&input)).contains(&"OSDN5007 Refused".to_owned()));
+}
+
+#[test]
+fn the_point_of_no_return_is_the_wave_whose_data_earlier_ones_do_not_read() {
+    let back = |from: &str, to: &str| {
+        let spec = UpgradeSpec {
+            images: Some(vec![Image {
+                kind: None,
+                container: "cassandra".to_owned(),
+                image: to.to_owned(),
+            }]),
+            ..UpgradeSpec::default()
+        };
+        let plan = planned(&[("cassandras", "cassandra", from)], &["Cassandra/a"], &spec);
+        plan.waves[0].no_way_back.is_none()
+    };
+    assert!(back("cassandra:3.11.3", "cassandra:3.11.19"));
+    assert!(!back("cassandra:3.11.3", "cassandra:4.1.5"));
+    assert!(!back("cassandra:3.0.1", "cassandra:3.11.3"));
+    assert!(!back("contrail-external-cassandra:R21.4", "contrail-external-cassandra:R24.1"));
+    assert!(!back("cassandra@sha256:12", "cassandra:3.11"));
+}

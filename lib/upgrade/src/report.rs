@@ -1,0 +1,235 @@
+//! How an Upgrade went: a view of its object, whose format stays (`opensdn.io/upgrade-report/v1`).
+
+use opensdn_crds::upgrade::{
+    GateCheck, ImageChange, Phase, ServiceHealth, State, UpgradeRemark, UpgradeSpec, UpgradeStatus,
+};
+use serde::{Deserialize, Serialize};
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
+
+/// The name of the format.
+pub const FORMAT: &str = "opensdn.io/upgrade-report/v1";
+
+/// How it ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    /// It has not ended.
+    Running,
+    /// All services run the new images.
+    Succeeded,
+    /// What had been changed runs the earlier images again.
+    RolledBack,
+    /// A person has to decide.
+    Stopped,
+    /// Nothing was begun.
+    Refused,
+}
+
+/// How it went.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Report {
+    /// [`FORMAT`].
+    pub format: String,
+    /// The Upgrade: namespace and name.
+    pub upgrade: String,
+    /// The Manager.
+    pub manager: String,
+    /// How it ended.
+    pub verdict: Verdict,
+    /// The releases that ran.
+    pub from: Option<String>,
+    /// The releases that shall run.
+    pub to: Option<String>,
+    /// The hash of the plan.
+    pub plan: Option<String>,
+    /// Who asked for it, as he said.
+    pub requested_by: Option<String>,
+    /// RFC 3339.
+    pub started_at: Option<String>,
+    /// RFC 3339.
+    pub finished_at: Option<String>,
+    /// How long it took.
+    pub seconds: Option<i64>,
+    /// What it says last.
+    pub message: Option<String>,
+    /// What spoke against it, and by what waves failed.
+    pub remarks: Vec<UpgradeRemark>,
+    /// The waves with their services.
+    pub waves: Vec<WaveReport>,
+    /// How many pods were to be replaced.
+    pub predicted_restarts: usize,
+    /// How often containers were restarted besides.
+    pub unplanned_restarts: i64,
+    /// How the services were before.
+    pub before: Vec<ServiceHealth>,
+}
+
+/// How a wave went.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct WaveReport {
+    /// Its name.
+    pub name: String,
+    /// How far it came.
+    pub state: State,
+    /// How long it took.
+    pub seconds: Option<i64>,
+    /// What its gate asked, and what was found last.
+    pub gate: Vec<GateCheck>,
+    /// Its services.
+    pub services: Vec<ServiceReport>,
+}
+
+/// How a service went.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ServiceReport {
+    /// Kind and name.
+    pub service: String,
+    /// How far it came.
+    pub state: State,
+    /// Its images.
+    pub images: Vec<ImageChange>,
+    /// Its pods, when it was planned.
+    pub pods: Vec<String>,
+    /// How long it took.
+    pub seconds: Option<i64>,
+    /// How often it was begun.
+    pub attempts: i64,
+    /// How often containers of its new pods were restarted.
+    pub restarts: i64,
+    /// What it says last.
+    pub message: Option<String>,
+}
+
+/// The verdict.
+#[must_use]
+pub fn verdict(status: &UpgradeStatus) -> Verdict {
+    match status.phase.unwrap_or(Phase::Pending) {
+        Phase::Pending | Phase::Running | Phase::Paused | Phase::RollingBack => Verdict::Running,
+        Phase::Stopped => Verdict::Stopped,
+        Phase::Succeeded => Verdict::Succeeded,
+        Phase::RolledBack => Verdict::RolledBack,
+        Phase::Refused => Verdict::Refused,
+    }
+}
+
+/// The report of an Upgrade by its namespace and name.
+#[must_use]
+pub fn report(upgrade: &str, spec: &UpgradeSpec, status: &UpgradeStatus) -> Report {
+    let steps = status.steps.as_deref().unwrap_or_default();
+    let waves = status.waves.iter().flatten().map(|wave| WaveReport {
+        name: wave.name.clone(),
+        state: wave.state,
+        seconds: seconds(wave.started_at.as_ref(), wave.finished_at.as_ref()),
+        gate: wave.gate.clone().unwrap_or_default(),
+        services: steps.iter().filter(|step| step.wave == wave.name).map(service).collect(),
+    });
+    Report {
+        format: FORMAT.to_owned(),
+        upgrade: upgrade.to_owned(),
+        manager: spec.manager.clone(),
+        verdict: verdict(status),
+        from: status.from.clone(),
+        to: status.to.clone(),
+        plan: status.plan.clone(),
+        requested_by: spec.requested_by.clone(),
+        started_at: status.started_at.clone(),
+        finished_at: status.finished_at.clone(),
+        seconds: seconds(status.started_at.as_ref(), status.finished_at.as_ref()),
+        message: status.message.clone(),
+        remarks: status.remarks.clone().unwrap_or_default(),
+        waves: waves.collect(),
+        predicted_restarts: steps.iter().filter_map(|step| step.pods.as_ref()).map(Vec::len).sum(),
+        unplanned_restarts: steps.iter().filter_map(|step| step.restarts).sum(),
+        before: status.snapshot.clone().unwrap_or_default(),
+    }
+}
+
+fn service(step: &opensdn_crds::upgrade::Step) -> ServiceReport {
+    ServiceReport {
+        service: step.id.clone(),
+        state: step.state,
+        images: step.images.clone(),
+        pods: step.pods.clone().unwrap_or_default(),
+        seconds: seconds(step.started_at.as_ref(), step.finished_at.as_ref()),
+        attempts: step.attempts.unwrap_or_default(),
+        restarts: step.restarts.unwrap_or_default(),
+        message: step.message.clone(),
+    }
+}
+
+/// Between two times, RFC 3339.
+#[must_use]
+pub fn seconds(from: Option<&String>, to: Option<&String>) -> Option<i64> {
+    let parse = |text: &String| OffsetDateTime::parse(text, &Rfc3339).ok();
+    Some((parse(to?)? - parse(from?)?).whole_seconds())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_verdict_is_that_of_the_phase_and_each_phase_has_one() {
+        for phase in Phase::ALL {
+            let status = UpgradeStatus { phase: Some(*phase), ..UpgradeStatus::default() };
+            let is_over = !matches!(
+                phase,
+                Phase::Pending | Phase::Running | Phase::Paused | Phase::RollingBack
+            );
+            assert_eq!(verdict(&status) != Verdict::Running, is_over, "{phase}");
+        }
+    }
+
+    #[test]
+    fn a_report_has_each_service_in_its_wave_with_times() {
+        let time = |second: u8| Some(format!("2026-01-01T00:00:{second:02}Z"));
+        let step = |id: &str| opensdn_crds::upgrade::Step {
+            id: id.to_owned(),
+            wave: "config".to_owned(),
+            state: State::Succeeded,
+            images: Vec::new(),
+            pods: Some(vec!["a-0".to_owned(), "a-1".to_owned()]),
+            started_at: time(1),
+            finished_at: time(8),
+            canary_since: None,
+            attempts: Some(1),
+            restarts: Some(3),
+            message: None,
+        };
+        let wave = opensdn_crds::upgrade::Wave {
+            name: "config".to_owned(),
+            state: State::Succeeded,
+            started_at: time(1),
+            finished_at: time(31),
+            deadline: None,
+            healthy_since: None,
+            restarts: None,
+            gate: None,
+            no_way_back: None,
+        };
+        let status = UpgradeStatus {
+            phase: Some(Phase::Succeeded),
+            started_at: time(0),
+            finished_at: time(40),
+            waves: Some(vec![wave]),
+            steps: Some(vec![step("Config/a")]),
+            ..UpgradeStatus::default()
+        };
+        let report = report("tf/to-r25", &UpgradeSpec::default(), &status);
+        assert_eq!(
+            (report.seconds, report.predicted_restarts, report.unplanned_restarts),
+            (Some(40), 2, 3)
+        );
+        let service = &report.waves[0].services[0];
+        assert_eq!(
+            (&*service.service, service.seconds, report.waves[0].seconds),
+            ("Config/a", Some(7), Some(30))
+        );
+        let text = serde_json::to_value(&report).unwrap();
+        assert_eq!((&text["format"], &text["verdict"]), (&FORMAT.into(), &"succeeded".into()));
+    }
+}
