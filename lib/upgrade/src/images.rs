@@ -90,19 +90,6 @@ pub enum Unknown {
         /// The image.
         image: String,
     },
-    /// The release does not have it.
-    #[error(
-        "{service}: container {container} has {image}, of which R25.1 and later have no image of OpenSDN's own: give the \
-         image of its project"
-    )]
-    NotOurs {
-        /// The service.
-        service: String,
-        /// The container.
-        container: String,
-        /// The image.
-        image: String,
-    },
     /// No service has the container.
     #[error("images: no service {}has a container {container}", kind.as_ref().map_or_else(String::new, |kind| format!("of kind {kind} ")))]
     NoContainer {
@@ -163,8 +150,8 @@ fn given<'a>(spec: &'a UpgradeSpec, kind: &str, container: &str) -> Option<&'a S
 
 const UP_TO_R24: &str = "contrail-";
 const FROM_R25: &str = "opensdn-";
-/// What other projects make; up to R24.1 OpenSDN packed it.
-const EXTERNAL: &str = "contrail-external-";
+/// What other projects make, and OpenSDN packs (tf-container-builder, `containers/external`).
+const EXTERNAL: &str = "external-";
 
 /// The image of the release, or the one that it has where that is not OpenSDN's own.
 fn of_release(service: &Service, entry: &Entry, spec: &UpgradeSpec) -> Result<String, Unknown> {
@@ -174,16 +161,14 @@ fn of_release(service: &Service, entry: &Entry, spec: &UpgradeSpec) -> Result<St
     if !is_ours {
         return Ok(entry.image.clone());
     }
-    let place = || (service.id(), entry.container.clone(), entry.image.clone());
     if entry.image.contains('@') {
-        let (service, container, image) = place();
-        return Err(Unknown::Digest { service, container, image });
+        return Err(Unknown::Digest {
+            service: service.id(),
+            container: entry.container.clone(),
+            image: entry.image.clone(),
+        });
     }
     let becomes_opensdn = Version::of_tag(tag).is_some_and(Version::is_opensdn);
-    if becomes_opensdn && name.starts_with(EXTERNAL) {
-        let (service, container, image) = place();
-        return Err(Unknown::NotOurs { service, container, image });
-    }
     let name = match name.strip_prefix(UP_TO_R24) {
         Some(rest) if becomes_opensdn => format!("{FROM_R25}{rest}"),
         _ => name.to_owned(),
@@ -219,7 +204,8 @@ pub fn tag(image: &str) -> Option<&str> {
 pub fn release<'a>(images: impl Iterator<Item = &'a str> + Clone) -> String {
     let is_ours = |image: &&str| {
         let name = parts(image).1;
-        !name.starts_with(EXTERNAL) && (name.starts_with(UP_TO_R24) || name.starts_with(FROM_R25))
+        let own = name.strip_prefix(UP_TO_R24).or_else(|| name.strip_prefix(FROM_R25));
+        own.is_some_and(|own| !own.starts_with(EXTERNAL))
     };
     let tags = |images: &mut dyn Iterator<Item = &'a str>| -> BTreeSet<&'a str> {
         images.map(|image| tag(image).unwrap_or(image)).collect()
@@ -313,8 +299,7 @@ mod tests {
             changes(zookeeper, target)
         };
         *spec.pointer_mut(image).unwrap() = "contrail-external-zookeeper:R24.1".into();
-        let (none, unknown) = of(&spec, &version("R25.1"));
-        assert!(none.is_empty() && matches!(unknown[..], [Unknown::NotOurs { .. }]));
+        assert_eq!(of(&spec, &version("R25.1")).0[0].to, "opensdn-external-zookeeper:R25.1");
         assert_eq!(of(&spec, &version("R24.1.1")).0[0].to, "contrail-external-zookeeper:R24.1.1");
         *spec.pointer_mut(image).unwrap() = "contrail-zookeeper@sha256:12".into();
         assert!(matches!(of(&spec, &version("R25.1")).1[..], [Unknown::Digest { .. }]));

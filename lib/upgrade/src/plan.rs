@@ -157,28 +157,35 @@ fn wave(wave: &order::Wave, steps: &[Step]) -> Wave {
 fn no_way_back(step: &Step) -> Option<String> {
     let (kind, _) = step.id.split_once('/')?;
     let (container, what) = match kind {
-        "Cassandra" => ("cassandra", "writes its tables in a format that earlier ones do not read"),
+        "Cassandra" => ("cassandra", "may write tables that the earlier one does not read"),
         "Rabbitmq" => {
-            ("rabbitmq", "raises its feature flags, with which earlier ones do not start")
+            ("rabbitmq", "may enable feature flags with which the earlier one does not start")
         }
         _ => return None,
     };
     let change = step.images.iter().find(|one| one.container == container)?;
-    let (from, to) = (line(&change.from), line(&change.to));
-    // Where tags do not tell, as of OpenSDN's own builds, it may be so.
-    (from.is_none() || to.is_none() || from != to)
-        .then(|| format!("{}: {} after {} {what}", step.id, change.to, change.from))
+    let lines = line(container, &change.from).zip(line(container, &change.to));
+    // Where tags do not tell, it may be so.
+    lines
+        .is_none_or(|(from, to)| from != to)
+        .then(|| format!("{}: {} {what} ({})", step.id, change.to, change.from))
 }
 
-/// The first number of a tag, and for 3.x the second: within a line there is a way back.
-fn line(image: &str) -> Option<(u32, u32)> {
+/// Within which an earlier version reads what a later one has written: of the project's own images the first two numbers
+/// of the tag; of those that OpenSDN packs what is in them (tf-container-builder, `containers/external`).
+fn line(container: &str, image: &str) -> Option<(u32, u32)> {
     let tag = images::tag(image)?;
-    if Version::of_tag(tag).is_some() {
-        return None;
-    }
-    let mut numbers = tag.split(|c: char| !c.is_ascii_digit()).map(str::parse);
-    let (first, second) = (numbers.next()?.ok()?, numbers.next().and_then(Result::ok));
-    Some((first, second?))
+    let Some(release) = Version::of_tag(tag) else {
+        let mut numbers = tag.split(|c: char| !c.is_ascii_digit()).map(str::parse);
+        return Some((numbers.next()?.ok()?, numbers.next()?.ok()?));
+    };
+    Some(match (container, (release.year, release.number)) {
+        ("cassandra", _) => (3, 11),
+        (_, (..=21, ..=3) | (..=20, _)) => (3, 7),
+        // 3.7.28 or 3.10.7, by the system that the image was built on: the same for both.
+        (_, (..=24, _)) => (3, 0),
+        _ => (3, 10),
+    })
 }
 
 /// The releases of the images as they shall be.

@@ -118,21 +118,33 @@ fn a_manager_that_is_paused_refuses_it() {
 
 #[test]
 fn the_point_of_no_return_is_the_wave_whose_data_earlier_ones_do_not_read() {
-    let back = |from: &str, to: &str| {
+    let way = |kind: &str, key: &str, container: &str, from: &str, to: &str| {
         let spec = UpgradeSpec {
             images: Some(vec![Image {
                 kind: None,
-                container: "cassandra".to_owned(),
+                container: container.to_owned(),
                 image: to.to_owned(),
             }]),
             ..UpgradeSpec::default()
         };
-        let plan = planned(&[("cassandras", "cassandra", from)], &["Cassandra/a"], &spec);
+        let plan = planned(&[(key, container, from)], &[kind], &spec);
         plan.waves[0].no_way_back.is_none()
     };
+    let back = |from: &str, to: &str| way("Cassandra/a", "cassandras", "cassandra", from, to);
     assert!(back("cassandra:3.11.3", "cassandra:3.11.19"));
     assert!(!back("cassandra:3.11.3", "cassandra:4.1.5"));
     assert!(!back("cassandra:3.0.1", "cassandra:3.11.3"));
-    assert!(!back("contrail-external-cassandra:R21.4", "contrail-external-cassandra:R24.1"));
+    assert!(
+        back("contrail-external-cassandra:R21.4", "opensdn-external-cassandra:R25.1"),
+        "3.11 in all"
+    );
+    assert!(back("contrail-external-cassandra:R24.1", "cassandra:3.11.19"));
+    assert!(!back("contrail-external-cassandra:R24.1", "cassandra:4.0"));
     assert!(!back("cassandra@sha256:12", "cassandra:3.11"));
+    let back = |from: &str, to: &str| way("Rabbitmq/a", "rabbitmq", "rabbitmq", from, to);
+    assert!(back("contrail-external-rabbitmq:R21.4", "contrail-external-rabbitmq:R24.1"));
+    assert!(!back("contrail-external-rabbitmq:R21.3", "contrail-external-rabbitmq:R21.4"));
+    assert!(!back("contrail-external-rabbitmq:R24.1", "opensdn-external-rabbitmq:R25.1"));
+    assert!(back("opensdn-external-rabbitmq:R25.1", "rabbitmq:3.10.7-management"));
+    assert!(!back("rabbitmq:3.10.7-management", "rabbitmq:3.13.7"));
 }
