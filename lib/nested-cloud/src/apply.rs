@@ -17,7 +17,9 @@ use opensdn_nested::plan::{PoolsAction, SnatAction};
 use serde_json::Value;
 
 use crate::error::Error;
+use crate::former;
 use crate::record::{note, read, saved};
+use crate::remove::Network;
 use crate::snat::{self, SnatDone, SnatError};
 
 /// What was done.
@@ -29,6 +31,8 @@ pub struct Applied {
     pub rows: Outcome,
     /// SNAT.
     pub snat: SnatDone,
+    /// Networks on which it was switched off, as they are not those of the nodes any more.
+    pub snat_off: Vec<Network>,
     /// How many requests were sent.
     pub calls: u64,
 }
@@ -58,7 +62,8 @@ pub async fn apply<E: Into<Box<dyn std::error::Error + Send + Sync>>>(
     if work.is_done().await? {
         let pools = work.network.as_ref().map(|_| EnsuredPools::Present);
         let snat = work.network.as_ref().map_or(SnatDone::Left, |_| SnatDone::AsWanted);
-        return Ok(Applied { pools, rows: Outcome::default(), snat, calls: api.calls() - calls });
+        let (rows, snat_off) = (Outcome::default(), Vec::new());
+        return Ok(Applied { pools, rows, snat, snat_off, calls: api.calls() - calls });
     }
     // Over all steps: what one of them finds, such as who needs SNAT, must be so until the last one is done.
     let lock = lock::acquire(api, &cluster.to_string(), timing.lock).await?;
@@ -88,9 +93,17 @@ impl Work<'_> {
         if !edit.changes.is_empty() || !is_noted {
             return Ok(false);
         }
+        if ours.snat.keys().any(|uuid| self.is_former(uuid)) {
+            return Ok(false);
+        }
         let Some(network) = &self.network else { return Ok(true) };
         let snat = virtual_network::fabric_snat(self.api, network).await?;
         Ok(snat == Some(Snat::On) && ours.snat.contains_key(network) && !config.pools.is_empty())
+    }
+
+    /// Whether a network of the record is not that of the nodes any more.
+    fn is_former(&self, uuid: &String) -> bool {
+        Some(uuid) != self.network.as_ref()
     }
 
     async fn carry_out<E: Into<Box<dyn std::error::Error + Send + Sync>>>(
@@ -109,12 +122,22 @@ impl Work<'_> {
         let mut rows = rows::apply_under(api, &self.request, self.timing, lock, kept).await?;
         rows.backup = Some(backup.clone());
         let name = Some(self.plan.cluster.clone());
-        note(api, self.cluster, confirm, |record, _| record.cluster = name).await?;
+        let mut has_former = false;
+        note(api, self.cluster, confirm, |record, _| {
+            record.cluster = name;
+            has_former = record.snat.keys().any(|uuid| self.is_former(uuid));
+        })
+        .await?;
         let snat = match &self.network {
             Some(network) => switch_on(api, network, self.cluster, confirm).await?,
             None => SnatDone::Left,
         };
-        Ok(Applied { pools, rows, snat, calls: 0 })
+        // Last, so that nodes are never without a way.
+        let snat_off = match has_former {
+            true => former::restore(api, self.cluster, self.network.as_deref(), confirm).await?,
+            false => Vec::new(),
+        };
+        Ok(Applied { pools, rows, snat, snat_off, calls: 0 })
     }
 }
 

@@ -6,6 +6,7 @@
 
 mod apply;
 mod error;
+mod former;
 mod record;
 mod remove;
 mod snat;

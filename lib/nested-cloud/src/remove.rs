@@ -51,7 +51,7 @@ pub struct Network {
 }
 
 impl Network {
-    async fn read(api: &ConfigApi, uuid: &str) -> Result<Self, Error> {
+    pub(crate) async fn read(api: &ConfigApi, uuid: &str) -> Result<Self, Error> {
         let object = api.object("virtual-network", uuid, &["fabric_snat"]).await?;
         let name = object.map(|object| full_name(&object.fields)).filter(|name| !name.is_empty());
         Ok(Self { uuid: uuid.to_owned(), name: name.unwrap_or_else(|| uuid.to_owned()) })

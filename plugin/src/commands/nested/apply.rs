@@ -187,6 +187,11 @@ fn done(applied: &Applied) -> Vec<String> {
     if applied.snat == SnatDone::Changed {
         lines.push("turned on fabric SNAT of the network".to_owned());
     }
+    lines.extend(applied.snat_off.iter().map(|network| {
+        format!(
+            "turned off fabric SNAT of the network {network}, which the nodes do not need any more"
+        )
+    }));
     lines
 }
 

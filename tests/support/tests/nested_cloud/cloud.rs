@@ -3,6 +3,7 @@
 use std::convert::Infallible;
 use std::net::Ipv4Addr;
 use std::panic::{AssertUnwindSafe, resume_unwind};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use futures::FutureExt as _;
@@ -206,7 +207,9 @@ impl Cloud {
 
     /// Makes a network of its own in the cloud, and removes it after the test.
     pub(crate) async fn with_network(&self, snat: Value, test: impl AsyncFnOnce(&str, &str)) {
-        let name = format!("{OURS}{}", std::process::id());
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let name = format!("{OURS}{}-{number}", std::process::id());
         let network = json!({"virtual-network": {"parent_type": "project", "fabric_snat": snat,
             "fq_name": ["default-domain", "default-project", name]}});
         let (_, made) = self.ask(Method::POST, "/virtual-networks", &network).await;

@@ -114,6 +114,57 @@ async fn snat_that_was_off_is_off_after_the_removal() {
 }
 
 #[tokio::test]
+async fn a_network_that_the_nodes_have_left_has_the_snat_that_it_had_before() {
+    Cloud::any(async |cloud| {
+        for was_on in [false, true] {
+            cloud
+                .with_network(json!(was_on), async |first, first_id| {
+                    cloud
+                        .with_network(json!(false), async |second, second_id| {
+                            let api = cloud.api();
+                            Example::in_network("a", first).set_up(&api).await;
+                            let moved = Example::in_network("a", second);
+                            let done = moved.set_up(&api).await;
+                            let off = done.snat_off.iter().map(|one| one.uuid.as_str());
+                            let expected = if was_on { vec![] } else { vec![first_id] };
+                            assert_eq!(off.collect::<Vec<_>>(), expected);
+                            assert_eq!(snat_of(&cloud.network(first_id).await.1), was_on);
+                            assert!(snat_of(&cloud.network(second_id).await.1));
+                            let before = cloud.object().await;
+                            assert!(moved.set_up(&api).await.snat_off.is_empty());
+                            assert_eq!(
+                                cloud.object().await,
+                                before,
+                                "the same again writes nothing"
+                            );
+                            removed(&api, "a").await;
+                            assert_eq!(snat_of(&cloud.network(first_id).await.1), was_on);
+                            assert!(!snat_of(&cloud.network(second_id).await.1));
+                        })
+                        .await;
+                })
+                .await;
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn with_link_local_services_snat_goes_unless_another_cluster_depends_on_it() {
+    let cloud = worked_example(Settings::default());
+    let api = cloud.api();
+    for name in ["a", "b"] {
+        Example::new(name, OPTIONS[0]).set_up(&api).await;
+    }
+    let first = Example::new("a", OPTIONS[1]).set_up(&api).await;
+    assert!(first.snat_off.is_empty());
+    assert_eq!(state(&cloud).await["snat"], true, "b depends on it");
+    let last = Example::new("b", OPTIONS[1]).set_up(&api).await;
+    assert_eq!(last.snat_off.len(), 1);
+    assert_eq!(state(&cloud).await["snat"], false);
+}
+
+#[tokio::test]
 async fn the_last_cluster_of_a_network_takes_away_what_the_first_switched_on() {
     for order in [["a", "b"], ["b", "a"]] {
         let cloud = worked_example(Settings::default());
