@@ -1,4 +1,4 @@
-//! Upgrade: a Manager's services get other images, wave by wave. What is to be done stands in the status as data,
+//! Upgrade: a Manager's services get other images, wave by wave. What is to be done is in the status as data,
 //! written before and after each act, so that whoever continues knows where it stood. How it is planned and decided is in
 //! `opensdn-upgrade`; the operator carries it out, and `kubectl opensdn upgrade` shows it.
 
@@ -120,7 +120,7 @@ pub struct UpgradeSpec {
     pub soak: Option<String>,
     /// Refusals that are passed over, by their codes; only those that a plan calls skippable can be.
     pub force: Option<Vec<String>>,
-    /// The plan that was looked at, by its hash: with another one nothing is begun.
+    /// The plan that was looked at, by its hash: with another one nothing is changed.
     pub plan: Option<String>,
     /// How often it was asked for another try after it had stopped; each greater number is one.
     pub retries: Option<i64>,
@@ -196,7 +196,7 @@ pub struct UpgradeStatus {
     pub waves: Option<Vec<Wave>>,
     /// Its steps, in their order: one for each service that gets other images.
     pub steps: Option<Vec<Step>>,
-    /// The tries that were asked for and begun.
+    /// The tries that were asked for and started.
     pub retries: Option<i64>,
 }
 
@@ -242,7 +242,7 @@ pub struct Wave {
     pub name: String,
     /// How far it has come.
     pub state: State,
-    /// When it was begun, RFC 3339.
+    /// When it started, RFC 3339.
     pub started_at: Option<String>,
     /// When it ended, RFC 3339.
     pub finished_at: Option<String>,
@@ -288,13 +288,13 @@ pub struct Step {
     pub images: Vec<ImageChange>,
     /// Its pods when it was planned; each is to be replaced once.
     pub pods: Option<Vec<String>>,
-    /// When it was begun, RFC 3339.
+    /// When it started, RFC 3339.
     pub started_at: Option<String>,
     /// When it ended, RFC 3339.
     pub finished_at: Option<String>,
     /// Since when its first pod is well, RFC 3339.
     pub canary_since: Option<String>,
-    /// How often it was begun.
+    /// How often it was started.
     pub attempts: Option<i64>,
     /// How often containers of its pods were restarted, which no one had planned.
     pub restarts: Option<i64>,
@@ -315,9 +315,12 @@ pub struct ImageChange {
     pub to: String,
 }
 
-/// What a duration looks like.
+/// What a duration looks like, with no number that would be too long for one.
 #[cfg(feature = "kube")]
-const DURATION: &str = "self.matches('^([0-9]+(ms|s|m|h))+$')";
+const DURATION: &str = "self.matches('^([0-9]{1,6}(ms|s|m|h))+$')";
+/// And one in which something can happen.
+#[cfg(feature = "kube")]
+const TIMEOUT: &str = "self.matches('^([0-9]{1,6}(ms|s|m|h))+$') && self.matches('[1-9]')";
 
 #[cfg(feature = "kube")]
 fn constraints(schema: &mut schemars::Schema) {
@@ -340,7 +343,7 @@ fn constraints(schema: &mut schemars::Schema) {
         .longest_item("force", 64)
         .most_items(&["skip"], 64)
         .longest(&["waveTimeout", "soak"], 32)
-        .field("", "waveTimeout", DURATION, "must be a duration such as 15m")
+        .field("", "waveTimeout", TIMEOUT, "must be a duration such as 15m")
         .field("", "soak", DURATION, "must be a duration such as 30s")
         .longest(&["plan"], 64)
         .longest(&["requestedBy"], 256)

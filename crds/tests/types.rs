@@ -17,7 +17,7 @@ use opensdn_crds::{
     cassandra::CassandraSpec, config::ConfigSpec, control::ControlSpec,
     kubemanager::KubemanagerSpec, link_local_service::LinkLocalServiceSpec, manager::ManagerSpec,
     nested_cluster::NestedClusterSpec, query_engine::QueryEngineSpec, rabbitmq::RabbitmqSpec,
-    redis::RedisSpec, unique_claim::UniqueClaimSpec, vrouter::VrouterSpec,
+    redis::RedisSpec, unique_claim::UniqueClaimSpec, upgrade::UpgradeSpec, vrouter::VrouterSpec,
     vrouter_profile::VrouterProfileSpec, webui::WebuiSpec, zookeeper::ZookeeperSpec,
 };
 use serde::Serialize;
@@ -33,7 +33,7 @@ fn samples_are_written_as_they_were_read() {
             assert_eq!(written_again(&object), object["spec"], "{}", path.display());
         }
     }
-    assert_eq!(kinds.len(), 19, "a sample of each kind: {kinds:?}");
+    assert_eq!(kinds.len(), 20, "a sample of each kind: {kinds:?}");
 }
 
 #[test]
@@ -144,6 +144,7 @@ fn written_again(object: &Value) -> Value {
         "Rabbitmq" => again::<RabbitmqSpec>(spec),
         "Redis" => again::<RedisSpec>(spec),
         "UniqueClaim" => again::<UniqueClaimSpec>(spec),
+        "Upgrade" => again::<UpgradeSpec>(spec),
         "Vrouter" => again::<VrouterSpec>(spec),
         "VrouterProfile" => again::<VrouterProfileSpec>(spec),
         "Webui" => again::<WebuiSpec>(spec),

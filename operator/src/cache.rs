@@ -26,7 +26,8 @@ pub fn label_selector(kind: Kind) -> String {
         | Kind::Component(_)
         | Kind::Profile(_)
         | Kind::NestedCluster
-        | Kind::LinkLocalService => String::new(),
+        | Kind::LinkLocalService
+        | Kind::Upgrade => String::new(),
         Kind::Pod => TYPE.to_owned(),
         _ => format!("{MANAGED_BY}={OPERATOR}"),
     }
@@ -39,6 +40,8 @@ fn prune(kind: Kind, mut object: DynamicObject) -> DynamicObject {
         Kind::Node => &["/status/addresses"],
         Kind::Pod => &[
             "/spec/nodeName",
+            "/spec/containers",
+            "/spec/initContainers",
             "/status/podIP",
             "/status/conditions",
             "/status/containerStatuses",
@@ -52,6 +55,9 @@ fn prune(kind: Kind, mut object: DynamicObject) -> DynamicObject {
         }
         _ => return object,
     };
+    if kind == Kind::Pod {
+        only_images(&mut object.data);
+    }
     if let Some(annotations) = &mut object.metadata.annotations {
         annotations.retain(|key, _| kind == Kind::Node && key == ADDRESSES);
     }
@@ -69,6 +75,16 @@ fn prune(kind: Kind, mut object: DynamicObject) -> DynamicObject {
     }
     object.data = Value::Object(picked);
     object
+}
+
+/// Of the containers of a pod, which are long.
+fn only_images(pod: &mut Value) {
+    for list in ["/spec/containers", "/spec/initContainers"] {
+        let containers = pod.pointer_mut(list).and_then(Value::as_array_mut);
+        for container in containers.into_iter().flatten().filter_map(Value::as_object_mut) {
+            container.retain(|key, _| ["name", "image"].contains(&key.as_str()));
+        }
+    }
 }
 
 type Key = (String, String);
@@ -237,7 +253,7 @@ mod tests {
     fn pod(name: &str, version: u64, address: &str) -> Value {
         json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": "tf", "uid": name,
             "resourceVersion": version.to_string(), "managedFields": [{"manager": "a"}]},
-            "spec": {"nodeName": "n", "containers": [1]}, "status": {"podIP": address}})
+            "spec": {"nodeName": "n", "volumes": [1], "containers": [{"name": "c", "image": "i", "env": [1]}]}, "status": {"podIP": address}})
     }
 
     fn names(cache: &Cache) -> Vec<String> {
@@ -250,7 +266,7 @@ mod tests {
         let cache = Cache::default();
         cache.put(Kind::Pod, read(pod("a", 1, "192.0.2.1")).unwrap());
         let kept = cache.get(Kind::Pod, "tf", "a").unwrap();
-        let expected = json!({"spec": {"nodeName": "n"}, "status": {"podIP": "192.0.2.1"}});
+        let expected = json!({"spec": {"nodeName": "n", "containers": [{"name": "c", "image": "i"}]}, "status": {"podIP": "192.0.2.1"}});
         assert_eq!((&kept.data, &kept.metadata.managed_fields), (&expected, &None));
     }
 

@@ -34,6 +34,12 @@ pub trait ComponentKind: Sync {
         false
     }
 
+    /// What the service is asked before one of its pods is started again, in a sentence; nothing where its pods alone
+    /// count.
+    fn asked_before_a_restart(&self) -> Option<&'static str> {
+        None
+    }
+
     /// What keeps its pods.
     fn workload(&self) -> Workload {
         Workload::StatefulSet

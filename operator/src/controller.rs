@@ -32,6 +32,7 @@ use crate::metrics::Outcome;
 use crate::names;
 use crate::object::controller_of;
 use crate::reconcile::{Context, Error, reconcile};
+use crate::upgrade::{self, Upgrades};
 
 /// How often at least the API server has to say something in a watch.
 const HEARTBEAT: Duration = Duration::from_secs(30);
@@ -55,6 +56,8 @@ pub struct Shared {
     pub ctx: Context,
     /// Of clouds.
     pub clouds: Clouds,
+    /// Of upgrades.
+    pub upgrades: Upgrades,
 }
 
 /// What a controller looks at.
@@ -64,6 +67,7 @@ enum Subject {
     Manager,
     NestedCluster,
     LinkLocalService,
+    Upgrade,
     /// What the Config API of a component has to know of the others.
     Network,
 }
@@ -83,6 +87,7 @@ impl Subject {
             Self::Manager => Kind::Manager,
             Self::NestedCluster => Kind::NestedCluster,
             Self::LinkLocalService => Kind::LinkLocalService,
+            Self::Upgrade => Kind::Upgrade,
             Self::Network => Kind::Component(components::config_api::COMPONENT.kind),
         }
     }
@@ -111,8 +116,13 @@ impl Controllers {
         let mut all = Vec::new();
         let mut writers = Vec::new();
         let components = COMPONENTS.iter().copied().map(Subject::Component);
-        let others =
-            [Subject::Manager, Subject::NestedCluster, Subject::LinkLocalService, Subject::Network];
+        let others = [
+            Subject::Manager,
+            Subject::NestedCluster,
+            Subject::LinkLocalService,
+            Subject::Upgrade,
+            Subject::Network,
+        ];
         for subject in components.chain(others) {
             for scope in scopes {
                 let kind = subject.kind();
@@ -286,6 +296,8 @@ impl Controllers {
             }
             // Its own controller looks at it, and nothing else does.
             Kind::NestedCluster | Kind::LinkLocalService => {}
+            // It says of which services one pod is replaced at first, and another one may wait for it.
+            Kind::Upgrade => self.enqueue_all(namespace),
             // Its Manager reports how it is, another may want one of that name, and others wait for it and have to
             // know where it is.
             Kind::Component(_) | Kind::Profile(_) => self.enqueue_all(namespace),
@@ -428,12 +440,13 @@ async fn pass(
     resource: &ApiResource,
     object: Arc<DynamicObject>,
 ) -> Result<Action, Error> {
-    let (started, Shared { ctx, clouds }) = (Instant::now(), shared);
+    let (started, Shared { ctx, clouds, upgrades }) = (Instant::now(), shared);
     let ended = match subject {
         Subject::Component(component) => reconcile(ctx, component, resource, object).await,
         Subject::Manager => manager::reconcile(ctx, resource, object).await,
         Subject::NestedCluster => cloud::reconcile_cluster(ctx, clouds, resource, object).await,
         Subject::LinkLocalService => cloud::reconcile_service(ctx, clouds, resource, object).await,
+        Subject::Upgrade => upgrade::reconcile(ctx, upgrades, resource, object).await,
         Subject::Network => cloud::reconcile_network(ctx, clouds, resource, object).await,
     };
     let result = if ended.is_ok() { Outcome::Success } else { Outcome::Error };

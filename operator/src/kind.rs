@@ -4,7 +4,7 @@ use kube::api::ApiResource;
 use opensdn_crds::component::Component;
 
 const OURS: &str = "/apis/tf.tungsten.io/v1alpha1";
-const OF_CLOUDS: &str = "/apis/opensdn.io/v1alpha1";
+const OF_OPENSDN: &str = "/apis/opensdn.io/v1alpha1";
 
 /// A kind that is kept: Kubernetes' own, and ours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -34,6 +34,8 @@ pub enum Kind {
     NestedCluster,
     /// Ours: a link-local service.
     LinkLocalService,
+    /// Ours: other images for a Manager's services.
+    Upgrade,
 }
 
 impl Kind {
@@ -75,6 +77,7 @@ impl Kind {
             Self::Profile(profiles) => profiles.kind,
             Self::NestedCluster => "NestedCluster",
             Self::LinkLocalService => "LinkLocalService",
+            Self::Upgrade => "Upgrade",
         }
     }
 
@@ -105,8 +108,9 @@ impl Kind {
                 (OURS, Component::of_kind(kind).map_or("", |component| component.plural))
             }
             Self::Profile(profiles) => (profiles.path, profiles.plural),
-            Self::NestedCluster => (OF_CLOUDS, "nestedclusters"),
-            Self::LinkLocalService => (OF_CLOUDS, "linklocalservices"),
+            Self::NestedCluster => (OF_OPENSDN, "nestedclusters"),
+            Self::LinkLocalService => (OF_OPENSDN, "linklocalservices"),
+            Self::Upgrade => (OF_OPENSDN, "upgrades"),
         }
     }
 

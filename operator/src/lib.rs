@@ -4,6 +4,7 @@
 //! controller   which objects are looked at, and when
 //! reconcile    one pass over a component in five steps: fetch, validate, build, apply, status
 //! manager      one pass over a Manager: an object for each of its services
+//! upgrade      one pass over an Upgrade: images are set in its Manager, wave by wave
 //! cloud        one pass over what is wanted of a cloud: NestedClusters, LinkLocalServices
 //! build        the objects of a component, pure
 //! component    what a component is to all this; components/ has one description for each kind
@@ -51,6 +52,7 @@ pub mod reconcile;
 pub mod release;
 pub mod report;
 pub mod template;
+pub mod upgrade;
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -73,6 +75,7 @@ use metrics::Metrics;
 use reconcile::Context;
 use report::Reporter;
 use template::{TemplateError, Templates};
+use upgrade::Upgrades;
 
 /// The Lease by which one replica acts.
 pub const LEASE: &str = opensdn_deploy::names::operator::LEADER_LEASE;
@@ -153,6 +156,7 @@ pub async fn run(args: Args) -> Result<(), Error> {
     let writer = Writer::new(client.clone(), names::OPERATOR);
     let events = Events::new(client.clone(), names::OPERATOR, &args.replica);
     let clouds = Clouds::new(client.clone(), args.cloud_check_interval, args.forget_nodes_after);
+    let upgrades = Upgrades::new(client.clone());
     let ctx = Context {
         reporter: Reporter::new(writer.clone(), events),
         writer,
@@ -163,7 +167,7 @@ pub async fn run(args: Args) -> Result<(), Error> {
         settled: reconcile::members::Settled::default(),
         simulated: simulated(&args),
     };
-    let shared = Arc::new(Shared { ctx, clouds });
+    let shared = Arc::new(Shared { ctx, clouds, upgrades });
     let work = controllers.run(shared, leadership.clone(), drain, args.concurrency);
     Ok(process.run(&leadership, work).await?)
 }

@@ -12,6 +12,8 @@ use crate::kind::{Kind, Workload};
 pub const OPERATOR: &str = opensdn_deploy::names::operator::NAME;
 /// The name under which it writes what has become of the network.
 pub const NETWORK_OPERATOR: &str = "opensdn-operator-network";
+/// The name under which it sets images in a Manager.
+pub const UPGRADE_OPERATOR: &str = "opensdn-operator-upgrade";
 /// The label by which the operator finds what it has made.
 pub const MANAGED_BY: &str = opensdn_deploy::names::MANAGED_BY_LABEL;
 /// The label of the kind of component, on objects and pods.

@@ -5,8 +5,9 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use crate::built::{ClusterState, Ended};
-use opensdn_operator::component::word;
+use opensdn_operator::component::{ComponentKind, word};
 use opensdn_operator::components::described;
+use opensdn_upgrade::order::{WAVES, has_canary};
 use serde_json::Value;
 
 const GOLDEN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden");
@@ -120,7 +121,8 @@ fn files(page: &mut String, objects: &[Value]) {
     );
 }
 
-fn page(kind: &str, objects: &[Value]) -> String {
+fn page(component: &dyn ComponentKind, objects: &[Value]) -> String {
+    let kind = component.facts().kind;
     let mut page = format!(
         "# {kind}\n\nAs the operator makes it of the example in `operator/tests/golden/{}`. Ports and what it waits for \
          are [in the table of all](../components.md). Generated.\n\n| object | name |\n| --- | --- |\n",
@@ -143,7 +145,44 @@ fn page(kind: &str, objects: &[Value]) -> String {
     containers(&mut page, pod);
     volumes(&mut page, pod);
     files(&mut page, objects);
+    upgrade(&mut page, component, workload);
     page
+}
+
+/// How it gets other images.
+fn upgrade(page: &mut String, component: &dyn ComponentKind, workload: &Value) {
+    let kind = component.facts().kind;
+    let place = WAVES.iter().position(|wave| wave.kinds.contains(&kind)).unwrap();
+    let after = WAVES[..place].iter().map(|wave| format!("`{}`", wave.name)).collect::<Vec<_>>();
+    let after = if after.is_empty() {
+        "the first".to_owned()
+    } else {
+        format!("after {}", after.join(", "))
+    };
+    let (rolls, is_daemon_set) =
+        (text(workload, "/spec/updateStrategy/type"), text(workload, "/kind") == "DaemonSet");
+    let how = match (rolls, is_daemon_set) {
+        ("OnDelete", _) => "The operator replaces one pod after the other".to_owned(),
+        (_, true) => format!(
+            "One node after the other, the next when the pod on the one before has been ready for {} s",
+            workload["spec"]["minReadySeconds"]
+        ),
+        (_, false) => "One pod after the other, from the last to the first, the next when the one before is ready".to_owned(),
+    };
+    let _ = writeln!(
+        page,
+        "\n## Upgrade\n\n[Wave](../../upgrade.md) `{}`: {after}. {how}.",
+        WAVES[place].name
+    );
+    if has_canary(kind) {
+        let _ = writeln!(
+            page,
+            "Where it has several pods, one is replaced first, and has to be well for `spec.soak` before the next."
+        );
+    }
+    if let Some(asked) = component.asked_before_a_restart() {
+        let _ = writeln!(page, "\nAsked before each: {asked}");
+    }
 }
 
 /// What runs in the place of its usual pods in a nested cluster, of a component that has a golden case of that.
@@ -180,7 +219,7 @@ fn the_page_of_each_component_is_current() {
             panic!("{word} is refused")
         };
         let kind = component.facts().kind;
-        let mut text = page(kind, &objects);
+        let mut text = page(component, &objects);
         nested(&mut text, &word);
         let path = Path::new(PAGES).join(format!("{word}.md"));
         let _ = writeln!(index, "  - [{kind}](reference/components/{word}.md)");

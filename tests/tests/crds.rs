@@ -190,6 +190,47 @@ async fn what_a_claim_is_on_cannot_be_changed() -> Outcome {
 }
 
 #[tokio::test]
+async fn what_an_upgrade_changes_cannot_be_changed_and_how_it_proceeds_can() -> Outcome {
+    let client = server().await?.client()?;
+    let object = json!({
+        "apiVersion": "opensdn.io/v1alpha1", "kind": "Upgrade",
+        "metadata": { "name": "fixed", "namespace": NAMESPACE },
+        "spec": {
+            "manager": "cluster1", "version": "R25.1",
+            // As many and as long as they may be: the rule compares them all.
+            "images": vec![json!({ "container": "redis", "image": "i".repeat(512) }); 128]
+        }
+    });
+    create(&client, &object, false).await?;
+    let upgrades = api(&client, &object)?;
+    let change = async |spec: Value| {
+        let patch = Patch::Merge(json!({ "spec": spec }));
+        upgrades.patch("fixed", &PatchParams::default(), &patch).await
+    };
+    for spec in [
+        json!({ "manager": "other" }),
+        json!({ "version": "R24.1" }),
+        json!({ "version": null }),
+        json!({ "registry": "registry.example.com" }),
+        json!({ "images": null }),
+        json!({ "images": [{ "container": "redis", "image": "redis:7.4" }] }),
+    ] {
+        let refused = change(spec.clone()).await.err().map(|error| error.to_string());
+        let message = refused.unwrap_or_default();
+        assert!(message.contains("cannot be changed once it is made"), "{spec}: {message}");
+    }
+    for spec in [
+        json!({ "paused": true, "pauseBefore": ["vrouters"] }),
+        json!({ "paused": null, "pauseBefore": null, "retries": 1, "force": ["OSDN5008"] }),
+        json!({ "skip": [{ "step": "Webui/webui1", "reason": "by hand" }] }),
+        json!({ "goal": "RollBack", "onFailure": "Stop", "waveTimeout": "1h" }),
+    ] {
+        change(spec).await?;
+    }
+    Ok(())
+}
+
+#[tokio::test]
 async fn conditions_of_several_writers_stand_side_by_side() -> Outcome {
     let client = server().await?.client()?;
     let object = json!({

@@ -448,6 +448,28 @@ where
     call.run(api.patch_status(&segment(&name), &params, &Patch::Json::<()>(patch))).await.map(drop)
 }
 
+/// Changes parts of an object that others write too, and no more. `test` operations in the patch make sure that they are as
+/// they were read. The object as it is then; nothing, if it is not as the patch says.
+///
+/// # Errors
+/// The call fails for another reason.
+pub async fn patch_as(
+    ctx: &Context,
+    resource: &ApiResource,
+    object: &DynamicObject,
+    patch: json_patch::Patch,
+) -> Result<Option<DynamicObject>, CallError> {
+    let (name, api) = (object.name_any(), ctx.api(resource, object.metadata.namespace.as_deref()));
+    let field_manager = Some(ctx.field_manager.clone());
+    let params = PatchParams { field_manager, ..PatchParams::default() };
+    let call = ctx.call(Verb::Patch, resource.plural.clone(), &name);
+    match call.run(api.patch(&segment(&name), &params, &Patch::Json::<()>(patch))).await {
+        Ok(stored) => Ok(Some(stored)),
+        Err(error) if error.is_failed_test() => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

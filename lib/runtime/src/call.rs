@@ -259,6 +259,20 @@ impl CallError {
         self.has_code(409)
     }
 
+    /// A `test` operation of a JSON patch found something else.
+    #[must_use]
+    pub fn is_failed_test(&self) -> bool {
+        // What admission or a schema refuses has the same code, and names the fields.
+        const SAID: &str = "rejected our request due to an error in our request";
+        self.status().is_some_and(|status| status.code == 422 && status.message.contains(SAID))
+    }
+
+    /// The API server has refused it for what it says; another try says the same.
+    #[must_use]
+    pub fn is_refusal(&self) -> bool {
+        self.status().is_some_and(|status| (400..500).contains(&status.code) && status.code != 429)
+    }
+
     /// The position in a list or watch is lost.
     #[must_use]
     pub fn is_expired(&self) -> bool {

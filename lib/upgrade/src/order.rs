@@ -21,6 +21,16 @@ pub const WAVES: &[Wave] = &[
     Wave { name: "vrouters", kinds: &["Vrouter"] },
 ];
 
+/// Of these no pod is looked at before the others are replaced: of vrouters each is before the next, and of kube-managers
+/// one works.
+const NO_CANARY: &[&str] = &["Vrouter", "Kubemanager"];
+
+/// Whether one pod of the kind is replaced first, and looked at for a while.
+#[must_use]
+pub fn has_canary(kind: &str) -> bool {
+    !NO_CANARY.contains(&kind)
+}
+
 /// The wave of a kind.
 #[must_use]
 pub fn wave_of(kind: &str) -> Option<&'static Wave> {

@@ -111,6 +111,7 @@ pub fn plan(input: &Input<'_>) -> Plan {
         waves,
         steps,
     };
+    remarks.of_spec();
     remarks.of_versions(&services, &plan);
     remarks.of_health(input, &plan);
     remarks.of_steps(&plan);
@@ -231,6 +232,31 @@ impl Remarks<'_> {
         self.add(code, if is_forced { FORCED } else { SKIPPABLE }, message);
     }
 
+    /// What no schema finds.
+    fn of_spec(&mut self) {
+        let is_no_place = |text: &str| text.contains("://") || text.contains(char::is_whitespace);
+        if let Some(registry) = self.spec.registry.as_deref().filter(|text| is_no_place(text)) {
+            let message = format!(
+                "registry: {registry:?} is no place of images, such as registry.example.com/opensdn"
+            );
+            self.refuse("OSDN5002", &message);
+        }
+        for image in self.spec.images.iter().flatten().filter(|one| is_no_place(&one.image)) {
+            let message = format!(
+                "images: {:?} of container {} is no image, such as registry.example.com/opensdn/opensdn-nodemgr:R25.1",
+                image.image, image.container
+            );
+            self.refuse("OSDN5002", &message);
+        }
+        let is_wave = |name: &String| WAVES.iter().any(|wave| wave.name == name.as_str());
+        for name in self.spec.pause_before.iter().flatten().filter(|name| !is_wave(name)) {
+            let waves: Vec<_> = WAVES.iter().map(|wave| wave.name).collect();
+            let message =
+                format!("pauseBefore: {name:?} is no wave: the waves are {}", waves.join(", "));
+            self.refuse("OSDN5002", &message);
+        }
+    }
+
     fn of_versions(&mut self, services: &[Service], plan: &Plan) {
         let Some(tag) = &self.spec.version else { return };
         let Some(to) = Version::of_tag(tag) else {
@@ -270,6 +296,13 @@ impl Remarks<'_> {
                  only; go to {year}.{number} first"
             );
             self.unless_forced("OSDN5006", &message);
+        }
+        if RELEASES.last().is_some_and(|newest| (to.year, to.number) > *newest) {
+            let message = format!(
+                "version: {to} is newer than all releases that this program knows, so that it may configure it as it is no \
+                 more: take a newer one"
+            );
+            self.unless_forced("OSDN5009", &message);
         }
         if to.is_opensdn() && !oldest.is_opensdn() {
             let message = format!(

@@ -12,6 +12,7 @@ pub const FORMAT: &str = "opensdn.io/upgrade-report/v1";
 
 /// How it ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
     /// It has not ended.
@@ -28,6 +29,7 @@ pub enum Verdict {
 
 /// How it went.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Report {
     /// [`FORMAT`].
@@ -68,6 +70,7 @@ pub struct Report {
 
 /// How a wave went.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct WaveReport {
     /// Its name.
@@ -84,6 +87,7 @@ pub struct WaveReport {
 
 /// How a service went.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ServiceReport {
     /// Kind and name.

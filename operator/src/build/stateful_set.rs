@@ -56,7 +56,8 @@ fn update_strategy(valid: &Valid) -> StatefulSetUpdateStrategy {
     StatefulSetUpdateStrategy {
         type_: Some("RollingUpdate".to_owned()),
         rolling_update: Some(RollingUpdateStatefulSetStrategy {
-            partition: Some(0),
+            // The pods with lower numbers stay as they are.
+            partition: Some(if valid.canary { (valid.replicas_now() - 1).max(0) } else { 0 }),
             ..RollingUpdateStatefulSetStrategy::default()
         }),
     }

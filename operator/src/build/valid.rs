@@ -44,6 +44,8 @@ pub struct Valid {
     pub doubt: Option<String>,
     /// Why the CA that a user gives is not used, where the one before it is instead.
     pub refused_ca: Option<String>,
+    /// Whether only one of its pods is replaced for now.
+    pub canary: bool,
 }
 
 /// What is known of the members of a service that counts them.
@@ -215,6 +217,7 @@ mod tests {
             key: KeyKind::default(),
             doubt: None,
             refused_ca: None,
+            canary: false,
         }
     }
 

@@ -29,6 +29,10 @@ impl ComponentKind for Cassandra {
         ROW
     }
 
+    fn asked_before_a_restart(&self) -> Option<&'static str> {
+        Some("Whether each node is up and normal (UN), as the one that is started again sees them.")
+    }
+
     fn templates(&self) -> &'static [Template] {
         &[
             template!("cassandra/run-cassandra.sh"),

@@ -35,6 +35,13 @@ impl ComponentKind for Rabbitmq {
         ROW
     }
 
+    fn asked_before_a_restart(&self) -> Option<&'static str> {
+        Some(
+            "Whether each node runs, and by `rabbitmq-diagnostics` whether a queue would lose its last synchronized mirror or \
+         its majority; a node of before 3.8 cannot say the latter.",
+        )
+    }
+
     fn templates(&self) -> &'static [Template] {
         &[
             template!("rabbitmq/run-rabbitmq.sh"),

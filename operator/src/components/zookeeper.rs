@@ -31,6 +31,10 @@ impl ComponentKind for Zookeeper {
         ROW
     }
 
+    fn asked_before_a_restart(&self) -> Option<&'static str> {
+        Some("Whether each member serves, and who leads: the leader comes last.")
+    }
+
     /// 3.7.1 reads those of its port for clients at no other time.
     fn reads_certificates_once(&self) -> bool {
         true

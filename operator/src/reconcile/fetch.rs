@@ -19,6 +19,7 @@ use crate::node::Node;
 use crate::object::controller_of;
 use crate::peers::Peers;
 use crate::pod::Pod;
+use crate::upgrade;
 
 /// So far the clocks of the API server and of the operator may be apart.
 pub(super) const CLOCKS_DIFFER: time::Duration = time::Duration::minutes(10);
@@ -48,6 +49,8 @@ pub struct Fetched {
     pub holder: Option<String>,
     /// The ConfigMap of the namespace with the certificates that are trusted.
     pub trust: Option<Arc<DynamicObject>>,
+    /// Whether an Upgrade has one of its pods replaced first, and looks at that.
+    pub canary: bool,
 }
 
 impl Fetched {
@@ -96,6 +99,7 @@ impl Fetched {
         let holder = secret.as_deref().and_then(controller_of).filter(is_other);
         let holder = holder.map(|owner| format!("{} {}", owner.kind, owner.name));
         let cluster = Cluster::read(cache);
+        let canary = upgrade::is_canary(cache, &object);
         Self {
             object,
             nodes,
@@ -108,6 +112,7 @@ impl Fetched {
             manager,
             holder,
             trust,
+            canary,
         }
     }
 

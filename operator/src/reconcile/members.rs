@@ -78,7 +78,7 @@ pub(super) async fn plan(
     }
     let (uid, seats) = (fetched.object.uid().unwrap_or_default(), seats(fetched, valid));
     let wanted = wanted(valid);
-    let seen = format!("{wanted:?} {seats:?} {:?}", members.record);
+    let seen = format!("{wanted:?} {seats:?} {:?} {}", members.record, valid.canary);
     if ctx.settled.is(&uid, &seen) {
         return Ok(None);
     }
@@ -105,7 +105,7 @@ pub(super) async fn plan(
                 let (joins, leaves) = (ensemble.joins(), ensemble.leaves());
                 let situation =
                     Situation { wanted: &wanted, view: &view, pods: &seats, record, joins, leaves };
-                match next(&situation) {
+                match held(next(&situation), &seats, valid.canary) {
                     Step::Settled => tend(&*ensemble, &access, &view).await,
                     step => if_spared(&*ensemble, &access, &view, &seats, step).await,
                 }
@@ -117,13 +117,27 @@ pub(super) async fn plan(
             say(&mut members, &step);
             let is_settled = step == Step::Settled;
             // As it will be with what was just recorded.
-            let seen = format!("{wanted:?} {seats:?} {:?}", members.record);
+            let seen = format!("{wanted:?} {seats:?} {:?} {}", members.record, valid.canary);
             ctx.settled.set(&uid, is_settled.then_some(seen));
             Some(Plan { ensemble, access, view, step })
         }
     };
     valid.members = Some(members);
     Ok(plan)
+}
+
+/// An Upgrade has one pod replaced first: the others wait while it looks at that.
+fn held(step: Step, seats: &[Seat], canary: bool) -> Step {
+    let is_of_upgrade =
+        |pod: &str| seats.iter().any(|seat| seat.pod == pod && seat.is_outdated && !seat.is_stuck);
+    match &step {
+        Step::Restart { pod, .. }
+            if canary && is_of_upgrade(pod) && seats.iter().any(|seat| !seat.is_outdated) =>
+        {
+            Step::Wait("an Upgrade has one pod replaced first, and looks at it".to_owned())
+        }
+        _ => step,
+    }
 }
 
 /// When all members are as they shall be: what is left to do for them.
@@ -376,5 +390,29 @@ mod tests {
     #[tokio::test]
     async fn who_is_no_member_is_not_asked_about() {
         assert!(matches!(after(Some("is needed"), "on-z").await, Step::Restart { .. }));
+    }
+
+    #[test]
+    fn while_an_upgrade_looks_at_one_pod_the_others_wait_but_for_one_that_cannot_start() {
+        let seat = |pod: &str, is_outdated: bool, is_stuck: bool| Seat {
+            pod: pod.to_owned(),
+            address: String::new(),
+            is_outdated,
+            has_lost_data: false,
+            is_going: false,
+            is_stuck,
+        };
+        let step = Step::Restart { pod: "a".to_owned(), why: "it is not of the last template" };
+        let waits = |seats: &[Seat], canary: bool| {
+            matches!(held(step.clone(), seats, canary), Step::Wait(_))
+        };
+        let one_is_new = [seat("a", true, false), seat("b", false, false)];
+        assert!(waits(&one_is_new, true));
+        assert!(!waits(&one_is_new, false));
+        assert!(!waits(&[seat("a", true, false), seat("b", true, false)], true), "the first");
+        assert!(
+            !waits(&[seat("a", true, true), seat("b", false, false)], true),
+            "it serves nothing"
+        );
     }
 }

@@ -198,6 +198,10 @@ fn awaited(fetched: &Fetched, valid: &Valid, pods: &Pods) -> Option<(&'static st
             format!("pod {} is on {}, which is not to run it, and moves", pod.name, pod.node);
         return Some(("PodsMove", message));
     }
+    if valid.canary && !pods.current {
+        let message = "an Upgrade has one pod replaced first, and looks at it".to_owned();
+        return Some(("Canary", message));
+    }
     let message = format!("waits for the {} to replace its pods", valid.keeper().0.name());
     (!pods.current).then_some(("RollingUpdate", message))
 }

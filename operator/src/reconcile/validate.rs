@@ -113,6 +113,7 @@ pub fn validate(component: &dyn ComponentKind, fetched: &Fetched) -> Result<Vali
         key: known.release.key(key_length(fetched)),
         doubt,
         refused_ca: None,
+        canary: fetched.canary,
     })
 }
 

@@ -61,7 +61,7 @@ async fn from_an_empty_cluster_to_a_webhook_that_answers_and_back() -> Outcome {
         "context ",
         sandbox.api_server_url(),
         "will create ",
-        "19 of them are CRDs",
+        "20 of them are CRDs",
         "no terminal to ask on",
         "--yes",
     ]);
@@ -99,7 +99,7 @@ async fn from_an_empty_cluster_to_a_webhook_that_answers_and_back() -> Outcome {
 
     // Dead, and refusing everything of ours; what writes the configurations lives, as on a node that is lost.
     product.kill_replica(0);
-    plugin.run("uninstall").await?.ended(5).with(&["keeps    19 CRDs", "keeps    Namespace/tf"]);
+    plugin.run("uninstall").await?.ended(5).with(&["keeps    20 CRDs", "keeps    Namespace/tf"]);
     plugin.run("uninstall --yes").await?.ended(0);
     for kind in [
         "validatingwebhookconfigurations",

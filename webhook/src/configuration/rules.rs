@@ -23,6 +23,7 @@ use opensdn_admission_policy::CLOSED_GROUPS;
 use opensdn_crds::admission_policy::AdmissionPolicy;
 use opensdn_crds::link_local_service::LinkLocalService;
 use opensdn_crds::nested_cluster::NestedCluster;
+use opensdn_crds::upgrade::Upgrade;
 use opensdn_crds::vrouter_profile::VrouterProfile;
 use opensdn_policy_host::{FailureMode, Interest, Operation, Step};
 use opensdn_runtime::discovery::{Resolution, Snapshot};
@@ -309,6 +310,7 @@ pub(super) fn own() -> Vec<String> {
         name::<VrouterProfile>(),
         name::<LinkLocalService>(),
         name::<NestedCluster>(),
+        name::<Upgrade>(),
     ]
 }
 

@@ -5,10 +5,7 @@ use opensdn_crds::upgrade::{OnFailure, Phase, State, UpgradeRemark};
 use super::{Crossed, FAILURE, Run, is_over};
 use crate::gate;
 use crate::health::Side;
-
-/// Of what one pod is replaced first, and looked at: what runs on several nodes, but for vrouters, of which each is looked
-/// at before the next.
-const NO_CANARY: &[&str] = &["Vrouter", "Kubemanager"];
+use crate::order;
 
 /// How a step went in this pass.
 enum Went {
@@ -94,7 +91,7 @@ impl Run<'_> {
         }
         let kind = step.id.split('/').next().unwrap_or_default();
         let pods = self.service(&step.id).map_or(0, |service| service.pods.len());
-        let has_canary = pods > 1 && !NO_CANARY.contains(&kind);
+        let has_canary = pods > 1 && order::has_canary(kind);
         let now = self.now.clone();
         self.step(place, |step| {
             step.state = if has_canary { State::Canary } else { State::Running };

@@ -1,3 +1,5 @@
+//! Plans of small Managers: their order, and what speaks against them.
+
 use super::*;
 use crate::health::Pod;
 use opensdn_crds::upgrade::Image;
@@ -86,6 +88,7 @@ fn a_way_that_upstream_has_not_tried_is_refused_by_its_code() {
     is(of("R21.3", "R24.1", &["OSDN5006"]), &["OSDN5006 Forced"], true);
     is(of("R24.1.2", "R24.1.1", &[]), &["OSDN5005 Skippable"], false);
     is(of("R24.1", "R21.4", &["OSDN5005"]), &["OSDN5005 Refused"], false);
+    is(of("R25.1", "R26.1", &[]), &["OSDN5009 Skippable"], false);
     is(of("R24.1", "nightly", &[]), &["OSDN5004 Skippable"], false);
     is(of("latest", "R24.1", &[]), &[], true);
 }
@@ -106,6 +109,25 @@ fn a_service_that_is_not_ready_refuses_it_and_one_that_stays_does_not() {
     let typo =
         UpgradeSpec { images: Some(vec![image("webuiwep", "b:2")]), ..UpgradeSpec::default() };
     assert_eq!(codes(&planned(&THREE, &READY, &typo)), ["OSDN5003 Refused"]);
+}
+
+#[test]
+fn what_no_schema_finds_is_refused_with_its_field() {
+    let spec = UpgradeSpec {
+        registry: Some("https://registry.example.com".to_owned()),
+        pause_before: Some(vec!["vrouters".to_owned(), "vrouter".to_owned()]),
+        images: Some(vec![Image {
+            kind: None,
+            container: "webuiweb".to_owned(),
+            image: "a b".to_owned(),
+        }]),
+        ..version("R24.1.1")
+    };
+    let plan = planned(&THREE, &READY, &spec);
+    let wrong = plan.remarks.iter().filter(|one| one.code == "OSDN5002");
+    let fields: Vec<_> = wrong.map(|one| one.message.split(':').next().unwrap()).collect();
+    assert_eq!(fields, ["registry", "images", "pauseBefore"]);
+    assert!(!plan.may_begin());
 }
 
 #[test]

@@ -1,0 +1,252 @@
+//! One pass over an Upgrade: the cluster is looked at, what is next is decided (`opensdn-upgrade`, pure), that is written
+//! into the status, and only then done. All that is ever done is to set images in the Manager; what becomes of them is the
+//! work of the controllers of the Manager and of its services.
+
+mod observe;
+
+use std::sync::Arc;
+
+use json_patch::{Patch, PatchOperation, ReplaceOperation, TestOperation};
+use kube::ResourceExt as _;
+use kube::api::{ApiResource, DynamicObject};
+use kube::runtime::controller::Action;
+use opensdn_crds::upgrade::{Goal, Phase, State, UpgradeSpec, UpgradeStatus};
+use opensdn_runtime::apply::{Context as Writer, patch_as, read_as};
+use opensdn_runtime::call::CallError;
+use opensdn_runtime::error_chain;
+use opensdn_upgrade::images;
+use opensdn_upgrade::next::{Decision, SetImages, Situation, next};
+use serde_json::{Value, json};
+use time::OffsetDateTime;
+
+use crate::cache::Cache;
+use crate::kind::Kind;
+use crate::names;
+use crate::reconcile::{Context, Error, now};
+
+/// What passes over Upgrades share.
+pub struct Upgrades {
+    /// So that of two that could begin one does.
+    turn: tokio::sync::Mutex<()>,
+    /// Sets images beside what users write.
+    writer: Writer,
+}
+
+impl Upgrades {
+    /// Nothing is known yet.
+    #[must_use]
+    pub fn new(client: kube::Client) -> Self {
+        Self {
+            turn: tokio::sync::Mutex::default(),
+            writer: Writer::new(client, names::UPGRADE_OPERATOR),
+        }
+    }
+}
+
+/// Whether an Upgrade has one pod of the component replaced first.
+pub(crate) fn is_canary(cache: &Cache, component: &DynamicObject) -> bool {
+    let kind = component.types.as_ref().map_or("", |types| &types.kind);
+    let id = format!("{kind}/{}", component.name_any());
+    let namespace = component.namespace().unwrap_or_default();
+    let upgrades = cache.list(Kind::Upgrade, &namespace);
+    let manager = crate::object::controller_of(component).map(|owner| owner.name.clone());
+    upgrades.iter().any(|upgrade| {
+        let of = upgrade.data.pointer("/spec/manager").and_then(Value::as_str);
+        let steps = upgrade.data.pointer("/status/steps").and_then(Value::as_array);
+        let mut steps = steps.into_iter().flatten();
+        of == manager.as_deref()
+            && steps
+                .any(|step| step["id"] == id.as_str() && step["state"] == State::Canary.as_str())
+    })
+}
+
+/// Makes one pass.
+///
+/// # Errors
+/// A call fails that may succeed when it is tried again.
+pub(crate) async fn reconcile(
+    ctx: &Context,
+    upgrades: &Upgrades,
+    resource: &ApiResource,
+    object: Arc<DynamicObject>,
+) -> Result<Action, Error> {
+    if object.metadata.deletion_timestamp.is_some() {
+        return Ok(Action::await_change());
+    }
+    let object = ctx.reporter.newest(object);
+    let stored = before(&object);
+    let spec = match spec(&object) {
+        Ok(spec) => spec,
+        Err(why) => {
+            let status = unreadable(&stored, &object, &why);
+            report(ctx, resource, &object, &stored, &status).await?;
+            return Ok(Action::await_change());
+        }
+    };
+    if is_over(&spec, &stored) {
+        return Ok(Action::await_change());
+    }
+    let _turn = upgrades.turn.lock().await;
+    let manager = manager(ctx, &object, &spec).await?;
+    let decision = decide(ctx, &object, &spec, &stored, manager.as_ref());
+    report(ctx, resource, &object, &stored, &decision.status).await?;
+    let mut status = decision.status.clone();
+    if let Some(manager) = &manager {
+        for set in &decision.images {
+            if let Some(why) = set_images(upgrades, manager, set).await? {
+                status.message = Some(why);
+            }
+        }
+    }
+    if status != decision.status {
+        report(ctx, resource, &object, &decision.status, &status).await?;
+    }
+    Ok(decision.look_again.map_or_else(Action::await_change, Action::requeue))
+}
+
+fn decide(
+    ctx: &Context,
+    object: &DynamicObject,
+    spec: &UpgradeSpec,
+    stored: &UpgradeStatus,
+    manager: Option<&DynamicObject>,
+) -> Decision {
+    let other = observe::comes_first(&ctx.cache, object, &spec.manager);
+    let services =
+        manager.map(|manager| observe::services(&ctx.cache, manager)).unwrap_or_default();
+    let paused = manager.and_then(|manager| names::paused(manager, None));
+    next(&Situation {
+        spec,
+        status: stored,
+        generation: object.metadata.generation,
+        manager: manager.and_then(|manager| manager.data.get("spec")),
+        paused: paused.as_deref(),
+        services: &services,
+        other: other.as_deref(),
+        now: OffsetDateTime::now_utc(),
+    })
+}
+
+fn spec(object: &DynamicObject) -> Result<UpgradeSpec, String> {
+    let spec = object.data.get("spec").cloned().unwrap_or_default();
+    serde_json::from_value(spec).map_err(|error| error.to_string())
+}
+
+/// What its status says; what of it cannot be read counts for nothing, and is planned again.
+fn before(object: &DynamicObject) -> UpgradeStatus {
+    let status = object.data.get("status").cloned().unwrap_or_default();
+    serde_json::from_value(status).unwrap_or_default()
+}
+
+fn unreadable(stored: &UpgradeStatus, object: &DynamicObject, why: &str) -> UpgradeStatus {
+    let message = format!("its spec cannot be read: {why}");
+    let earlier = stored.conditions.clone().unwrap_or_default();
+    let mut conditions = opensdn_crds::status::Conditions::after(&earlier);
+    conditions.stalled("UnreadableSpec", &message, object.metadata.generation, &now());
+    let conditions = Some(conditions.into_vec());
+    UpgradeStatus { message: Some(message), conditions, ..stored.clone() }
+}
+
+/// Whether nothing of it is to be done any more.
+fn is_over(spec: &UpgradeSpec, status: &UpgradeStatus) -> bool {
+    match status.phase {
+        Some(Phase::RolledBack) => true,
+        Some(Phase::Succeeded) => spec.goal != Some(Goal::RollBack) || status.steps.is_none(),
+        _ => false,
+    }
+}
+
+/// Writes the status, if it is another one. The cache has it before: should the answer be lost, it counts as written.
+async fn report(
+    ctx: &Context,
+    resource: &ApiResource,
+    object: &DynamicObject,
+    stored: &UpgradeStatus,
+    status: &UpgradeStatus,
+) -> Result<(), Error> {
+    let (before, after) = (json!(stored), json!(status));
+    if before == after {
+        return Ok(());
+    }
+    let mut known = object.clone();
+    if let Value::Object(data) = &mut known.data {
+        data.insert("status".to_owned(), after.clone());
+    }
+    ctx.cache.put(Kind::Upgrade, known);
+    if stored.phase != status.phase {
+        tracing::info!(
+            namespace = object.metadata.namespace,
+            name = object.metadata.name,
+            phase = status.phase.map_or("", Phase::as_str),
+            wave = status.wave,
+            message = status.message,
+            "an upgrade has another phase"
+        );
+    }
+    ctx.reporter.report(resource, object, &before, after).await?;
+    Ok(())
+}
+
+/// The Manager as it is now, unless it is going. It is read, as the cache does not keep its spec.
+async fn manager(
+    ctx: &Context,
+    object: &DynamicObject,
+    spec: &UpgradeSpec,
+) -> Result<Option<DynamicObject>, CallError> {
+    let namespace = object.namespace();
+    let resource = Kind::Manager.resource();
+    let found: Option<DynamicObject> =
+        read_as(&ctx.writer, &resource, namespace.as_deref(), &spec.manager).await?;
+    Ok(found.filter(|manager| manager.metadata.deletion_timestamp.is_none()))
+}
+
+/// Sets the images of one service in the Manager, if they are still those that were read. Why not, where the API server
+/// refuses it.
+async fn set_images(
+    upgrades: &Upgrades,
+    manager: &DynamicObject,
+    set: &SetImages,
+) -> Result<Option<String>, CallError> {
+    let spec = manager.data.get("spec").unwrap_or(&Value::Null);
+    let services = images::services(spec);
+    let Some(service) = services.iter().find(|one| one.id() == set.service) else {
+        return Ok(None);
+    };
+    let mut patch = vec![test(&format!("/spec{}/metadata/name", service.pointer), &service.name)];
+    for (container, from, to) in &set.images {
+        let Some(entry) = service.images.iter().find(|one| one.container == *container) else {
+            continue;
+        };
+        let image = format!("/spec{}", entry.pointer);
+        let name = image.trim_end_matches("image").to_owned() + "name";
+        patch.extend([test(&name, container), test(&image, from), replace(&image, to)]);
+    }
+    let resource = Kind::Manager.resource();
+    match patch_as(&upgrades.writer, &resource, manager, Patch(patch)).await {
+        Ok(stored) => {
+            if stored.is_some() {
+                let (namespace, name) = (&manager.metadata.namespace, &manager.metadata.name);
+                tracing::info!(namespace, name, service = set.service, images = ?set.images, "set images");
+            }
+            // Else it was edited meanwhile, and is looked at again.
+            Ok(None)
+        }
+        Err(error) if error.is_refusal() && !error.is_not_found() => {
+            Ok(Some(format!("{}: failed to set its images: {}", set.service, error_chain(&error))))
+        }
+        Err(error) => Err(error),
+    }
+}
+
+fn test(path: &str, value: &str) -> PatchOperation {
+    PatchOperation::Test(TestOperation { path: pointer(path), value: value.into() })
+}
+
+fn replace(path: &str, value: &str) -> PatchOperation {
+    PatchOperation::Replace(ReplaceOperation { path: pointer(path), value: value.into() })
+}
+
+/// Of keys and numbers that need no escape.
+fn pointer(path: &str) -> json_patch::jsonptr::PointerBuf {
+    json_patch::jsonptr::PointerBuf::parse(path).unwrap_or_default()
+}

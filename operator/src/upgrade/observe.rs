@@ -1,0 +1,114 @@
+//! What a pass over an Upgrade looks at: how the services of its Manager are, and which other Upgrade comes first.
+
+use kube::ResourceExt as _;
+use kube::api::DynamicObject;
+use opensdn_crds::component::COMPONENTS;
+use opensdn_crds::upgrade::Phase;
+use opensdn_upgrade::health::Service;
+use serde_json::{Value, json};
+
+use crate::cache::Cache;
+use crate::component::word;
+use crate::kind::{Kind, Workload};
+use crate::names::{Instance, TYPE};
+use crate::object::controller_of;
+
+/// The services that the Manager has made, with their pods.
+pub(super) fn services(cache: &Cache, manager: &DynamicObject) -> Vec<Service> {
+    let namespace = manager.namespace().unwrap_or_default();
+    let all_pods = cache.list(Kind::Pod, &namespace);
+    let is_ours = |object: &DynamicObject| {
+        controller_of(object).is_some_and(|owner| Some(&owner.uid) == manager.metadata.uid.as_ref())
+    };
+    let mut services = Vec::new();
+    for facts in COMPONENTS {
+        let word = word(facts);
+        for object in cache.list(Kind::Component(facts.kind), &namespace) {
+            if !is_ours(&object) {
+                continue;
+            }
+            let name = object.name_any();
+            let instance = Instance { word: word.clone(), name: name.clone() };
+            let keepers = keepers(cache, &namespace, &instance);
+            // Labels anybody can set.
+            let is_kept = |pod: &DynamicObject| {
+                keepers.is_empty()
+                    || controller_of(pod).is_some_and(|keeper| keepers.contains(&keeper.uid))
+            };
+            let pods: Vec<Value> = all_pods
+                .iter()
+                .filter(|pod| {
+                    let label = |key: &str| pod.labels().get(key).map(String::as_str);
+                    label(TYPE) == Some(&*word) && label(&word) == Some(&*name) && is_kept(pod)
+                })
+                .map(|pod| json!(**pod))
+                .collect();
+            services.push(Service::of_objects(facts.kind, &json!(*object), &pods));
+        }
+    }
+    services
+}
+
+/// The UIDs of what keeps its pods, where that is no Deployment.
+fn keepers(cache: &Cache, namespace: &str, instance: &Instance) -> Vec<String> {
+    let keeper = |workload: Workload| {
+        let (kind, name) = instance.keeper(workload);
+        cache.get(kind, namespace, &name)?.metadata.uid.clone()
+    };
+    [Workload::StatefulSet, Workload::DaemonSet].into_iter().filter_map(keeper).collect()
+}
+
+/// Another Upgrade of the Manager that is at work, or that waits and is older.
+pub(super) fn comes_first(cache: &Cache, object: &DynamicObject, manager: &str) -> Option<String> {
+    let namespace = object.namespace().unwrap_or_default();
+    let age =
+        |one: &DynamicObject| (one.metadata.creation_timestamp.clone(), one.metadata.uid.clone());
+    let all = cache.list(Kind::Upgrade, &namespace);
+    let first = all.iter().find(|other| {
+        let phase = phase(other);
+        let is_at_work =
+            matches!(phase, Phase::Running | Phase::Paused | Phase::Stopped | Phase::RollingBack);
+        other.metadata.uid != object.metadata.uid
+            && other.metadata.deletion_timestamp.is_none()
+            && other.data.pointer("/spec/manager").and_then(Value::as_str) == Some(manager)
+            && (is_at_work || (phase == Phase::Pending && age(other) < age(object)))
+    });
+    first.map(|other| other.name_any())
+}
+
+fn phase(object: &DynamicObject) -> Phase {
+    let phase = object.data.pointer("/status/phase").cloned().unwrap_or_default();
+    serde_json::from_value(phase).unwrap_or(Phase::Pending)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn upgrade(name: &str, created: &str, phase: Option<Phase>) -> DynamicObject {
+        serde_json::from_value(json!({"apiVersion": "opensdn.io/v1alpha1", "kind": "Upgrade",
+            "metadata": {"name": name, "namespace": "tf", "uid": name, "creationTimestamp": created},
+            "spec": {"manager": "m"}, "status": {"phase": phase}}))
+        .unwrap()
+    }
+
+    #[test]
+    fn of_two_upgrades_of_a_manager_one_comes_first() {
+        let (old, new) = ("2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z");
+        let first = |other: DynamicObject, manager: &str| {
+            let cache = Cache::default();
+            cache.put(Kind::Upgrade, other);
+            comes_first(&cache, &upgrade("this", "2026-01-01T12:00:00Z", None), manager).is_some()
+        };
+        assert!(first(upgrade("o", new, Some(Phase::Running)), "m"), "one at work");
+        assert!(
+            first(upgrade("o", new, Some(Phase::Stopped)), "m"),
+            "a person has to decide first"
+        );
+        assert!(first(upgrade("o", old, None), "m"), "the older");
+        assert!(!first(upgrade("o", new, None), "m"));
+        assert!(!first(upgrade("o", old, Some(Phase::Succeeded)), "m"));
+        assert!(!first(upgrade("o", old, Some(Phase::Refused)), "m"), "nothing of it is done");
+        assert!(!first(upgrade("o", old, None), "another"));
+    }
+}

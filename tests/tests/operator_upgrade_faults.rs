@@ -1,0 +1,194 @@
+//! An upgrade while its writes fail: for every single write that the operator makes for an Upgrade it is killed before that
+//! arrives, or when it has, and the answer is lost. In the end all is as if nothing had happened, no image was set twice,
+//! and no pod was replaced twice. Which write it is decides a number, and no clock.
+
+#![allow(clippy::indexing_slicing, reason = "JSON of a test, and the line says where")]
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use futures::StreamExt as _;
+use futures::stream::iter;
+use http::Method;
+use opensdn_testing::eventually::eventually_within;
+use opensdn_testing::fault_proxy::{Fault, FaultProxy, Write};
+use opensdn_testing::installer::install_crds;
+use opensdn_testing::kubectl::{kubectl, read, send};
+use opensdn_testing::operator::Operator;
+use opensdn_testing::sandbox::Sandbox;
+use opensdn_testing::{Failed, Outcome};
+use serde_json::{Value, json};
+
+use crate::operator::LABEL;
+
+/// With others beside it on two cores.
+const LONG: Duration = Duration::from_secs(300);
+/// One upgrade sets images twice: of the data store, and of what counts its members.
+const SERVICES: usize = 2;
+
+struct Run<'s> {
+    sandbox: &'s Sandbox,
+    namespace: String,
+    proxy: FaultProxy,
+    operator: Operator,
+}
+
+/// What there is in the end: all but what is different each time.
+#[derive(Debug, PartialEq)]
+struct End {
+    steps: Vec<(String, String, i64)>,
+    images: Vec<String>,
+    /// How often the specs of the Manager and of its services were changed.
+    generations: BTreeMap<String, i64>,
+    /// How many templates there were of each StatefulSet: one before, one after.
+    templates: usize,
+}
+
+impl<'s> Run<'s> {
+    /// A Manager whose services are ready, and the operator behind a proxy that disturbs its writes from then on.
+    async fn start(
+        sandbox: &'s Sandbox,
+        name: &str,
+        faults: &[(usize, Fault)],
+    ) -> Result<Self, Failed> {
+        let namespace = format!("run-{name}");
+        kubectl(sandbox, &["create", "namespace", &namespace]).await?.success();
+        let proxy = FaultProxy::start(sandbox.client()?, faults.iter().copied()).await?;
+        {
+            let first = Operator::start_with(sandbox, &sandbox.kubeconfig(), &namespace)?;
+            send(sandbox, &["create"], &manager(&namespace)).await?.success();
+            let is_ready = async || {
+                let what = ["-n", &namespace, "managers.tf.tungsten.io", "it"];
+                let manager = read(sandbox, &what).await.unwrap_or_default();
+                let all = manager["status"]["conditions"].as_array().cloned().unwrap_or_default();
+                all.iter().any(|one| one["type"] == "Ready" && one["status"] == "True")
+            };
+            eventually_within(LONG, "the Manager is Ready", is_ready).await;
+            first.stop(0).await;
+        }
+        let kubeconfig = proxy.kubeconfig(sandbox.data_folder())?;
+        let operator = Operator::start_with(sandbox, &kubeconfig, &namespace)?;
+        Ok(Self { sandbox, namespace, proxy, operator })
+    }
+
+    /// Whether the fault took place, what there is in the end, and what was written.
+    async fn play(self) -> Result<(bool, End, Vec<Write>), Failed> {
+        let upgrade = json!({"apiVersion": "opensdn.io/v1alpha1", "kind": "Upgrade",
+            "metadata": {"name": "it", "namespace": self.namespace},
+            "spec": {"manager": "it", "version": "R24.1.1", "soak": "1s"}});
+        send(self.sandbox, &["create"], &upgrade).await?.success();
+        let is_over = async || self.upgrade().await["status"]["phase"] == "Succeeded";
+        tokio::select! {
+            () = eventually_within(LONG, "the upgrade is over", is_over) => {}
+            () = self.proxy.broken() => {
+                self.operator.kill(0);
+                self.operator.start(0)?;
+                eventually_within(LONG, "the upgrade is over", is_over).await;
+            }
+        }
+        let end = self.end().await?;
+        kubectl(self.sandbox, &["delete", "namespace", &self.namespace, "--wait=false"])
+            .await?
+            .success();
+        Ok((self.proxy.is_broken(), end, self.proxy.writes()))
+    }
+
+    async fn upgrade(&self) -> Value {
+        let what = ["-n", &self.namespace, "upgrades.opensdn.io", "it"];
+        read(self.sandbox, &what).await.unwrap_or_default()
+    }
+
+    async fn end(&self) -> Result<End, Failed> {
+        let steps = self.upgrade().await["status"]["steps"].as_array().cloned().unwrap_or_default();
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let steps = steps.iter().map(|step| {
+            (text(&step["id"]), text(&step["state"]), step["attempts"].as_i64().unwrap_or_default())
+        });
+        let pods = read(self.sandbox, &["-n", &self.namespace, "pods"]).await?;
+        let containers = pods["items"].as_array().into_iter().flatten();
+        let containers = containers.flat_map(|pod| pod["spec"]["containers"].as_array()).flatten();
+        let mut images: Vec<String> = containers.map(|one| text(&one["image"])).collect();
+        images.sort_unstable();
+        let kinds = "managers.tf.tungsten.io,redis.tf.tungsten.io,zookeepers.tf.tungsten.io";
+        let objects = read(self.sandbox, &["-n", &self.namespace, kinds]).await?;
+        let generations = objects["items"].as_array().into_iter().flatten().map(|one| {
+            let (kind, name) = (text(&one["kind"]), text(&one["metadata"]["name"]));
+            (format!("{kind}/{name}"), one["metadata"]["generation"].as_i64().unwrap_or_default())
+        });
+        let revisions = read(self.sandbox, &["-n", &self.namespace, "controllerrevisions"]).await?;
+        Ok(End {
+            steps: steps.collect(),
+            images,
+            generations: generations.collect(),
+            templates: revisions["items"].as_array().map_or(0, Vec::len),
+        })
+    }
+}
+
+fn manager(namespace: &str) -> Value {
+    let image = |name: &str| json!({"name": name, "image": format!("registry.example.com/contrail-{name}:R24.1")});
+    let service = |name: &str, containers: &[&str]| {
+        let containers: Vec<Value> = containers.iter().map(|name| image(name)).collect();
+        json!({"metadata": {"name": name}, "spec": {"serviceConfiguration": {"containers": containers}}})
+    };
+    json!({"apiVersion": "tf.tungsten.io/v1alpha1", "kind": "Manager",
+        "metadata": {"name": "it", "namespace": namespace},
+        "spec": {"services": {"redis": [service("redis1", &["redis", "stunnel"])],
+            "zookeeper": service("zookeeper1", &["zookeeper"])}}})
+}
+
+/// Of the Upgrade and of its acts; what else is written is disturbed in `operator_faults`.
+fn is_of_upgrade(write: &Write) -> bool {
+    let is_act = write.path.contains("/managers/") && !write.path.ends_with("/status");
+    write.method == Method::PATCH && (write.path.contains("/upgrades/") || is_act)
+}
+
+async fn disturbed(
+    sandbox: &Sandbox,
+    number: usize,
+    fault: Fault,
+    expected: &End,
+) -> Result<bool, Failed> {
+    let name = format!("{number}-{fault:?}").to_lowercase();
+    let run = Run::start(sandbox, &name, &[(number, fault)]).await?;
+    let (is_broken, end, writes) = run.play().await?;
+    let deletions = writes.iter().filter(|write| write.method == Method::DELETE);
+    let mut deleted: Vec<&String> = deletions.map(|write| &write.path).collect();
+    let all = deleted.len();
+    deleted.sort_unstable();
+    deleted.dedup();
+    // A request that is lost was no deletion.
+    if end != *expected || all > deleted.len() {
+        let text =
+            format!("write {number}, {fault:?}: {end:#?}\nis not\n{expected:#?}\n{deleted:?}");
+        return Err(text.into());
+    }
+    Ok(is_broken)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn killed_at_any_write_of_an_upgrade_it_comes_to_the_same_end_and_does_nothing_twice()
+-> Outcome {
+    let sandbox = Sandbox::builder().simulated_nodes(2).start().await?;
+    install_crds(&sandbox.client()?, &opensdn_crds::all()).await?;
+    kubectl(&sandbox, &["label", "nodes", "--all", LABEL]).await?.success();
+    let (_, expected, writes) = Run::start(&sandbox, "calm", &[]).await?.play().await?;
+    let acts =
+        writes.iter().filter(|write| is_of_upgrade(write) && write.path.contains("/managers/"));
+    assert_eq!(acts.count(), SERVICES, "{writes:#?}");
+    assert!(expected.images.iter().all(|image| image.ends_with(":R24.1.1")), "{expected:#?}");
+    assert_eq!(expected.templates, 2 * SERVICES, "{expected:#?}");
+    let numbers = writes.iter().enumerate().filter(|(_, write)| is_of_upgrade(write));
+    let numbers: Vec<usize> = numbers.map(|(number, _)| number).collect();
+    assert!(numbers.len() >= 5, "{writes:#?}");
+    let faults = numbers
+        .iter()
+        .flat_map(|number| [Fault::LoseRequest, Fault::LoseAnswer].map(|fault| (*number, fault)));
+    let runs = faults.map(|(number, fault)| disturbed(&sandbox, number, fault, &expected));
+    let ended: Vec<Result<bool, Failed>> = iter(runs).buffer_unordered(4).collect().await;
+    let number = ended.len();
+    let reached = ended.into_iter().collect::<Result<Vec<_>, _>>()?;
+    let reached = reached.into_iter().filter(|reached| *reached).count();
+    assert!(reached + 4 >= number, "{reached} of {number} faults took place");
+    Ok(())
+}
