@@ -4,7 +4,9 @@
 
 mod observe;
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
 
 use json_patch::{Patch, PatchOperation, ReplaceOperation, TestOperation};
 use kube::ResourceExt as _;
@@ -30,7 +32,14 @@ pub struct Upgrades {
     turn: tokio::sync::Mutex<()>,
     /// Sets images beside what users write.
     writer: Writer,
+    /// When this operator began to look: others before it may have looked until then, or none.
+    since: OnceLock<OffsetDateTime>,
+    /// When each that waits for a person or for others was looked at last, by its UID, and at which version.
+    looked: Mutex<HashMap<String, (Option<String>, Instant)>>,
 }
+
+/// What waits is not looked at for each thing that changes in its namespace.
+const PAUSE: Duration = Duration::from_secs(5);
 
 impl Upgrades {
     /// Nothing is known yet.
@@ -39,6 +48,29 @@ impl Upgrades {
         Self {
             turn: tokio::sync::Mutex::default(),
             writer: Writer::new(client, names::UPGRADE_OPERATOR),
+            since: OnceLock::new(),
+            looked: Mutex::default(),
+        }
+    }
+
+    /// Until when it rests, as it was looked at a moment ago.
+    fn rests(&self, object: &DynamicObject, status: &UpgradeStatus) -> Option<Duration> {
+        let is_at_work = matches!(status.phase, Some(Phase::Running | Phase::RollingBack));
+        let uid = object.uid().unwrap_or_default();
+        let version = object.metadata.generation.map(|generation| generation.to_string());
+        let mut looked = self.looked.lock().unwrap_or_else(PoisonError::into_inner);
+        if is_at_work {
+            looked.remove(&uid);
+            return None;
+        }
+        let now = Instant::now();
+        looked.retain(|_, (_, at)| now.duration_since(*at) < PAUSE);
+        match looked.get(&uid) {
+            Some((before, at)) if *before == version => PAUSE.checked_sub(now.duration_since(*at)),
+            _ => {
+                looked.insert(uid, (version, now));
+                None
+            }
         }
     }
 }
@@ -86,9 +118,13 @@ pub(crate) async fn reconcile(
     if is_over(&spec, &stored) {
         return Ok(Action::await_change());
     }
+    if let Some(rest) = upgrades.rests(&object, &stored) {
+        return Ok(Action::requeue(rest));
+    }
     let _turn = upgrades.turn.lock().await;
+    let since = *upgrades.since.get_or_init(OffsetDateTime::now_utc);
     let manager = manager(ctx, &object, &spec).await?;
-    let decision = decide(ctx, &object, &spec, &stored, manager.as_ref());
+    let decision = decide(ctx, &object, &spec, &stored, manager.as_ref(), since);
     report(ctx, resource, &object, &stored, &decision.status).await?;
     let mut status = decision.status.clone();
     if let Some(manager) = &manager {
@@ -110,6 +146,7 @@ fn decide(
     spec: &UpgradeSpec,
     stored: &UpgradeStatus,
     manager: Option<&DynamicObject>,
+    looking_since: OffsetDateTime,
 ) -> Decision {
     let other = observe::comes_first(&ctx.cache, object, &spec.manager);
     let services =
@@ -123,6 +160,7 @@ fn decide(
         paused: paused.as_deref(),
         services: &services,
         other: other.as_deref(),
+        looking_since,
         now: OffsetDateTime::now_utc(),
     })
 }

@@ -22,6 +22,8 @@ const TIMEOUT: Duration = Duration::from_secs(15 * 60);
 const SOAK: Duration = Duration::from_secs(30);
 /// A wave that was not well in time.
 pub const FAILURE: &str = "OSDN5020";
+/// So long at most a wave has that is late when an operator begins to look.
+const GRACE: Duration = Duration::from_secs(2 * 60);
 /// Until it is looked at again, while something is at work.
 const SOON: Duration = Duration::from_secs(2);
 /// And while it waits for a person.
@@ -44,6 +46,8 @@ pub struct Situation<'a> {
     pub services: &'a [Service],
     /// Another Upgrade of the Manager that comes first.
     pub other: Option<&'a str>,
+    /// Since when this operator looks at it: what was late while no operator ran has a moment to get well.
+    pub looking_since: OffsetDateTime,
     /// The time.
     pub now: OffsetDateTime,
 }
@@ -171,8 +175,9 @@ impl Run<'_> {
         text(self.at.now + self.timeout())
     }
 
-    fn is_past(&self, time: Option<&String>) -> bool {
-        time.and_then(|time| parse(time)).is_some_and(|time| time <= self.at.now)
+    fn is_past(&self, deadline: Option<&String>) -> bool {
+        let has_looked = self.at.now - self.at.looking_since >= GRACE.min(self.timeout());
+        has_looked && deadline.and_then(|time| parse(time)).is_some_and(|time| time <= self.at.now)
     }
 
     /// Whether it has been so for the soak time.

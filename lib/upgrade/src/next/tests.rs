@@ -17,6 +17,7 @@ struct World {
     manager: Value,
     services: Vec<Service>,
     now: OffsetDateTime,
+    looking_since: OffsetDateTime,
     paused: Option<&'static str>,
     /// Each image that was set, as `Webui/a webuiweb:NEW`.
     set: Vec<String>,
@@ -60,6 +61,7 @@ impl World {
             manager: json!({ "services": services }),
             services: Vec::new(),
             now: parse("2026-01-01T00:00:00Z").unwrap(),
+            looking_since: parse("2025-12-31T00:00:00Z").unwrap(),
             paused: None,
             set: Vec::new(),
             decisions: 0,
@@ -115,6 +117,7 @@ impl World {
             paused: self.paused,
             services: &self.services,
             other: None,
+            looking_since: self.looking_since,
             now: self.now,
         })
     }
@@ -526,6 +529,7 @@ fn another_upgrade_of_the_manager_is_waited_for() {
         paused: None,
         services: &world.services,
         other: Some("first"),
+        looking_since: world.now,
         now: world.now,
     });
     assert_eq!(decision.status.phase, Some(Phase::Pending));
@@ -548,4 +552,26 @@ fn a_service_that_was_well_before_and_is_not_keeps_the_gate_shut() {
     let wave = world.status.waves.as_ref().unwrap()[0].clone();
     assert_eq!((wave.state, wave.healthy_since), (State::Running, None));
     assert!(world.message().contains("Vrouter/a"), "{}", world.message());
+}
+
+#[test]
+fn what_was_late_while_no_operator_ran_has_a_moment_to_get_well() {
+    let away = |then: &dyn Fn(&mut World)| {
+        let mut world = World::new();
+        world.until(|world| world.state_is("Config", State::Running));
+        world.now += Duration::from_secs(86_400);
+        world.looking_since = world.now;
+        then(&mut world);
+        world.run(Killed::Never)
+    };
+    assert_eq!(away(&|_| {}), Phase::Succeeded);
+    let breaks = |world: &mut World| {
+        for pod in &mut world.services[1].pods {
+            pod.images.insert("api".to_owned(), "contrail-api:bad".to_owned());
+        }
+        let image = "/services/config/spec/serviceConfiguration/containers/0/image";
+        *world.manager.pointer_mut(image).unwrap() = "contrail-api:bad".into();
+        world.status.steps.as_mut().unwrap()[1].images[0].to = "contrail-api:bad".to_owned();
+    };
+    assert_eq!(away(&breaks), Phase::RolledBack, "a moment only");
 }
