@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # A real control plane with OpenSDN on this machine: the sample cluster is applied, bad
-# manifests are refused, a nested cluster is planned, and it stays up until Ctrl-C.
+# manifests are refused, an upgrade and a nested cluster are planned, and it stays up until Ctrl-C.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 source gate/cache.sh
@@ -59,6 +59,12 @@ for manifest in deploy/samples-refused/*.yaml; do
   fi
 done
 
+echo
+echo "What another release would change, in which order, and what speaks against it:"
+echo "\$ kubectl opensdn upgrade plan R24.1.1 --namespace tf"
+# Where the Manager is not Ready it ends with 1, and says so.
+target/debug/kubectl-opensdn upgrade plan R24.1.1 --namespace tf || true
+
 nested="-f deploy/samples/nested-cluster.yaml --config-api $config_api"
 echo
 echo "In nested mode the nodes are virtual machines of a cloud that has OpenSDN already. What a cluster on them"
@@ -75,9 +81,13 @@ OpenSDN is yours to try, in another terminal:
     kubectl get opensdn --all-namespaces
     kubectl explain manager.spec
 
-What was planned is written, shown as it is in place, and taken away by
+The upgrade that was planned is carried out, up to the vrouters, by
 
     export PATH=$PWD/target/debug:\$PATH
+    kubectl opensdn upgrade apply R24.1.1 --namespace tf --yes --soak 2s --pause-before vrouters
+
+What was planned of the nested cluster is written, shown as it is in place, and taken away by
+
     kubectl opensdn nested apply $nested --backup-dir target
     kubectl opensdn nested plan $nested
     kubectl opensdn nested remove --config-api $config_api --backup-dir target

@@ -1,7 +1,7 @@
 //! Every code that the product gives, with its explanation, known without running anything: what the
 //! built-in policies say (`policies/README.md`), the rules in the schemas (`crds/RULES.md`), the
-//! checks of AdmissionPolicies, what `validate` says of texts and schemas, the checks of clusters, and
-//! those of the plans of nested clusters and of what is verified of them. Both tables are generated and checked for being current, so
+//! checks of AdmissionPolicies, what `validate` says of texts and schemas, the checks of clusters,
+//! those of the plans of nested clusters and of what is verified of them, and what speaks against upgrades. Both tables are generated and checked for being current, so
 //! the catalogue is what the policies and schemas are. Deliberately not here: the codes of policies
 //! that are not ours, which `policy explain` takes from the module itself.
 
@@ -15,6 +15,7 @@ mod nested_plan;
 mod nested_verify;
 mod reasons;
 mod table;
+pub(crate) mod upgrade;
 mod words;
 
 const POLICIES: &str = include_str!("../../policies/README.md");
@@ -77,6 +78,8 @@ pub(crate) enum Finder {
     NestedSetup,
     /// `nested verify`, of a nested cluster that is set up.
     NestedVerify,
+    /// `upgrade plan` and the operator, of an upgrade.
+    Upgrade,
 }
 
 /// What a finding does to a request.
@@ -110,7 +113,8 @@ pub(crate) fn all() -> Vec<Explanation> {
         .chain(cluster_checks::meanings())
         .chain(nested_manifest::meanings())
         .chain(nested_plan::meanings())
-        .chain(nested_verify::meanings());
+        .chain(nested_verify::meanings())
+        .chain(upgrade::meanings());
     for (code, mut meaning) in sources {
         meaning.sources = match meaning.found_by {
             Finder::Policy => {
@@ -123,7 +127,8 @@ pub(crate) fn all() -> Vec<Explanation> {
             | Finder::Check
             | Finder::NestedPlan
             | Finder::NestedSetup
-            | Finder::NestedVerify => Vec::new(),
+            | Finder::NestedVerify
+            | Finder::Upgrade => Vec::new(),
         };
         match all.iter_mut().find(|known| known.code == code) {
             Some(known) => add(known, meaning),

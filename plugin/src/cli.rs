@@ -191,6 +191,8 @@ pub enum Progress {
     Tty,
     /// A line for each step.
     Plain,
+    /// A JSON object a line, for programs.
+    Json,
     /// Not at all.
     None,
 }

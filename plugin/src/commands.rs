@@ -25,6 +25,7 @@ pub(crate) mod render;
 pub(crate) mod status;
 pub(crate) mod support_bundle;
 pub(crate) mod uninstall;
+pub(crate) mod upgrade;
 pub(crate) mod validate;
 pub(crate) mod version;
 
@@ -41,6 +42,8 @@ pub(crate) enum Command {
     Uninstall(uninstall::Uninstall),
     /// Delete what an earlier install has left and the present one does not have.
     Prune(prune::Prune),
+    /// Give the services of a Manager other images, wave by wave, with a way back.
+    Upgrade(Box<upgrade::Upgrade>),
     /// List, save, load and copy the images that an installation needs.
     Images(images::Images),
     /// Plan and write what a cluster on virtual machines needs of the OpenSDN below it.
@@ -86,6 +89,7 @@ impl Command {
             Self::Diff(command) => command.run(global, ui),
             Self::Uninstall(command) => command.run(global, ui),
             Self::Prune(command) => command.run(global, ui),
+            Self::Upgrade(command) => command.run(global, ui),
             Self::Images(command) => command.run(global, ui),
             Self::Nested(command) => command.run(global, ui),
             Self::Validate(command) => command.run(global, ui),
@@ -121,13 +125,17 @@ impl Command {
             Self::Render(_) | Self::Images(_) | Self::Convert(_) => false,
             Self::Install(command) => command.asks_cluster(),
             Self::Nested(command) => command.asks_cluster(),
-            Self::Diff(_) | Self::Uninstall(_) | Self::Prune(_) => true,
+            Self::Diff(_) | Self::Uninstall(_) | Self::Prune(_) | Self::Upgrade(_) => true,
         }
     }
 
     /// Whether it waits for something to happen, and so has a `--timeout` of its own.
     pub(crate) fn waits(&self) -> bool {
-        matches!(self, Self::Install(_) | Self::Uninstall(_) | Self::Prune(_))
+        match self {
+            Self::Install(_) | Self::Uninstall(_) | Self::Prune(_) => true,
+            Self::Upgrade(command) => command.waits(),
+            _ => false,
+        }
     }
 
     /// Whether it shows what is in all namespaces, so that kubectl's -A asks for what is done anyway.

@@ -38,6 +38,7 @@ mod signals;
 mod snapshot;
 mod status;
 mod ui;
+mod upgrade;
 
 pub use cli::{Cli, Color, Global, Progress};
 pub use clients::{AsksCluster, ClusterFlags, NamesContext, Token, unanswered};

@@ -82,6 +82,14 @@ impl DocumentFormat {
     }
 }
 
+/// A value as JSON in one line, without what a terminal obeys.
+///
+/// # Errors
+/// It is none of JSON.
+pub(crate) fn json_line(value: &impl Serialize) -> io::Result<String> {
+    serde_json::to_string(value).map(|json| escaped(&json)).map_err(io::Error::other)
+}
+
 /// What a terminal obeys, or its reader does not see; of these only line breaks belong to a document. Beyond
 /// U+FFFF JSON and YAML have no escape in common.
 fn is_obeyed(letter: char) -> bool {

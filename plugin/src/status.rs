@@ -23,6 +23,7 @@ pub(crate) mod world;
 use report::{Counts, Manager, NotRead, State, StatusReport, Word};
 use world::World;
 
+pub(crate) use components::{TYPE, owner};
 pub(crate) use text::Detail;
 
 /// What a cluster's status is. `now` is the time of whoever asks.

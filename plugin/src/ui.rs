@@ -5,14 +5,17 @@
 use std::io::{self, BufRead, BufWriter, IsTerminal, Write};
 
 use anstream::{AutoStream, ColorChoice};
+use serde::Serialize;
 
 use crate::cli::{Global, Progress};
 use crate::exit::{Exit, Failure};
-use crate::output::{Answer, DocumentFormat};
+use crate::output::{Answer, DocumentFormat, json_line};
 use crate::ui::harmless::HarmlessWriter;
+use crate::ui::record::{Message, Record, now};
 
 mod harmless;
 mod layout;
+mod record;
 mod trace;
 
 pub use layout::style;
@@ -196,10 +199,26 @@ impl Ui {
         }
     }
 
+    /// What has happened with what the command watches, on stderr: a line with its time, or a JSON object with the
+    /// fields of the event.
+    pub(crate) fn event(&mut self, event: &impl Serialize, text: &str) {
+        match self.progress {
+            Progress::None => {}
+            Progress::Json => self.record("event", event),
+            _ => self.line(&format!("{}  {}", now(), one_line(text))),
+        }
+    }
+
+    /// Whether progress is a line that changes.
+    pub(crate) fn draws_progress(&self) -> bool {
+        self.progress == Progress::Tty
+    }
+
     /// What is being done now, on stderr: a changing line on a terminal, else a line of its own.
     pub fn progress(&mut self, text: &str) {
         match self.progress {
             Progress::None => {}
+            Progress::Json => self.record("progress", &Message { message: text }),
             Progress::Tty => {
                 self.wipe();
                 let text = layout::shortened(text, self.layout.width);
@@ -253,13 +272,10 @@ impl Ui {
 
     /// Reports why there is no answer: on stderr, and as the document where one was asked for.
     pub fn failure(&mut self, failure: &Failure) {
-        // What a cluster says, lines and all, is quoted in one line: a line of its own could look like one of ours.
-        self.tell(style::ERROR, "error", &one_line(&failure.message));
-        for cause in &failure.causes {
-            self.line(&format!("  because: {}", one_line(cause)));
-        }
-        if !failure.hint.is_empty() {
-            self.line(&format!("  do: {}", one_line(&failure.hint)));
+        if self.progress == Progress::Json {
+            self.record("error", failure);
+        } else {
+            self.failure_in_words(failure);
         }
         // A part of an answer followed by an error would be two documents.
         if self.document_format.is_some() && !self.answered {
@@ -268,12 +284,38 @@ impl Ui {
         }
     }
 
+    fn failure_in_words(&mut self, failure: &Failure) {
+        // What a cluster says, lines and all, is quoted in one line: a line of its own could look like one of ours.
+        self.tell(style::ERROR, "error", &one_line(&failure.message));
+        for cause in &failure.causes {
+            self.line(&format!("  because: {}", one_line(cause)));
+        }
+        if !failure.hint.is_empty() {
+            self.line(&format!("  do: {}", one_line(&failure.hint)));
+        }
+    }
+
     fn tell(&mut self, style: anstyle::Style, word: &str, text: &str) {
-        self.write_line(&format!("{style}{word}{style:#}: "), text);
+        match self.progress {
+            Progress::Json => self.record(word, &Message { message: text }),
+            _ => self.write_line(&format!("{style}{word}{style:#}: "), text),
+        }
     }
 
     fn line(&mut self, text: &str) {
-        self.write_line("", text);
+        match self.progress {
+            Progress::Json => self.record("note", &Message { message: text }),
+            _ => self.write_line("", text),
+        }
+    }
+
+    /// A JSON object in a line of its own: all of stderr is of these where progress is for programs.
+    fn record(&mut self, level: &str, fields: &impl Serialize) {
+        // What is written here are texts and numbers, which JSON has.
+        if let Ok(line) = json_line(&Record { time: now(), level, fields }) {
+            // Where stderr is gone there is nowhere to report to.
+            let _ = writeln!(self.err, "{line}");
+        }
     }
 
     /// What is quoted of others has no style of its own: red words could pass for ours.

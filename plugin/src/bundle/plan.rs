@@ -39,6 +39,7 @@ pub(crate) fn lists(namespaces: &BTreeSet<String>) -> Vec<Task> {
     let ours = [
         "admissionpolicies",
         "linklocalservices",
+        "upgrades",
         "nestedclusters",
         "uniqueclaims",
         "vrouterprofiles",

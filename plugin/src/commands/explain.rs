@@ -221,6 +221,7 @@ fn finder(meaning: &Meaning) -> String {
         }
         Finder::NestedPlan => "by nested plan, of a nested cluster and its cloud".to_owned(),
         Finder::NestedVerify => "by nested verify, of a nested cluster that is set up".to_owned(),
+        Finder::Upgrade => "by upgrade plan and by the operator, of an upgrade".to_owned(),
     }
 }
 

@@ -11,7 +11,7 @@ use crate::exit::{Exit, Failure};
 use crate::ui::Ui;
 
 /// How long until objects are read again.
-pub(super) const POLL_INTERVAL: Duration = Duration::from_secs(1);
+pub(crate) const POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// What has begun may take so much longer than the deadline: how far it is is said also where the time is over.
 const LAST_LOOK: Duration = Duration::from_secs(5);
 /// So many objects are named that are waited for.
@@ -114,7 +114,7 @@ impl Deadline {
 }
 
 /// Whether the cluster may answer the same question in a moment.
-fn is_hiccup(failure: &Failure) -> bool {
+pub(crate) fn is_hiccup(failure: &Failure) -> bool {
     failure.exit == Exit::Unreachable && !["unauthenticated", "forbidden"].contains(&failure.code)
 }
 

@@ -14,7 +14,7 @@ use super::world::World;
 use crate::snapshot::{condition, condition_is, label, list, name, namespace, number, text};
 
 /// The label with the word for a component's kind, on its workloads and pods.
-pub(super) const TYPE: &str = "tf_manager";
+pub(crate) const TYPE: &str = "tf_manager";
 /// The reason of a component of which no pod is to run.
 pub(super) const STOPPED: &str = "Stopped";
 
@@ -300,7 +300,7 @@ fn workloads(world: &World) -> impl Iterator<Item = &Value> {
 }
 
 /// The component whose workload or pod an object is, by its labels: `tf_manager: redis, redis: redis1`.
-pub(super) fn owner(object: &Value) -> Option<(&'static Component, &str)> {
+pub(crate) fn owner(object: &Value) -> Option<(&'static Component, &str)> {
     let word = label(object, TYPE)?;
     let facts = COMPONENTS.iter().find(|facts| facts.kind.to_lowercase() == word)?;
     Some((facts, label(object, word)?))

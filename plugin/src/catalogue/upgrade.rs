@@ -1,0 +1,181 @@
+//! What speaks against an upgrade, or is to be known of one, explained. When each is given is decided in
+//! `opensdn-upgrade`; here is what is behind it, and what to do.
+
+use super::{Finder, Meaning, Severity};
+use Severity::{Deny, Warn};
+
+/// Code, how bad it is, what is wrong, why, what to do.
+const CODES: [(&str, Severity, &str, &str, &str); 13] = [
+    (
+        "OSDN5002",
+        Deny,
+        "a value of an upgrade is none",
+        "A registry or an image that is written as no image can be, or a wave that there is not: pods would wait for an \
+         image that never comes, or the upgrade would not pause where it should.",
+        "correct the field that the message names",
+    ),
+    (
+        "OSDN5003",
+        Deny,
+        "it is not known which image a container gets",
+        "An image that is named by its digest names no release, so that the one of another release cannot be derived \
+         from it. An image that is given for a container that no service has would be for nothing.",
+        "give the image: --image CONTAINER=IMAGE, or KIND/CONTAINER=IMAGE; correct the name of the container: kubectl \
+         opensdn status --depth 3 shows those that there are",
+    ),
+    (
+        "OSDN5004",
+        Deny,
+        "the version is no release",
+        "Releases are tags such as R25.1, R21.4.1 or 2011. Of any other tag it is not known whether it is older than what \
+         runs, nor which releases lie between.",
+        "name a release; if the tag is one of your own builds: --force OSDN5004",
+    ),
+    (
+        "OSDN5005",
+        Deny,
+        "the version is older than what runs",
+        "What a newer release has written into databases an older one may not read. Back to what ran before one goes by \
+         the way back of the upgrade itself, as far as it has one.",
+        "kubectl opensdn upgrade rollback; from one patch of a release to an earlier one: --force OSDN5005",
+    ),
+    (
+        "OSDN5006",
+        Deny,
+        "a release is skipped",
+        "Upstream has tried the way from one release to the next only: what a release changes in stored data may be \
+         missing for the one after it.",
+        "upgrade to the release between first; if the way was tried with your data: --force OSDN5006",
+    ),
+    (
+        "OSDN5007",
+        Deny,
+        "the Manager is paused",
+        "While the annotation opensdn.io/paused is set the operator changes nothing of the Manager's services, so that no \
+         image would reach a pod.",
+        "kubectl annotate managers.tf.tungsten.io NAME opensdn.io/paused-",
+    ),
+    (
+        "OSDN5008",
+        Deny,
+        "a service that gets other images is not ready",
+        "An upgrade takes one more member away from a service that lacks one already, which may cost its quorum; and \
+         what was wrong before could pass for a fault of the new images.",
+        "have it ready first: kubectl opensdn status says what the cause is; if the new images are what repairs it: \
+         --force OSDN5008",
+    ),
+    (
+        "OSDN5009",
+        Deny,
+        "the release is newer than all that are known",
+        "What a daemon is called and which keys it reads may be others in a release that came after this program, so \
+         that it would be configured as it does not expect.",
+        "install the operator and the plugin of that release first; to try it all the same: --force OSDN5009",
+    ),
+    (
+        "OSDN5010",
+        Deny,
+        "the plan is another one than the one that was looked at",
+        "Between the look and the upgrade the Manager was changed, or other flags were given: other services or \
+         containers would get other images than those that were agreed to.",
+        "look at the plan again: kubectl opensdn upgrade plan; then apply with its hash",
+    ),
+    (
+        "OSDN5011",
+        Warn,
+        "the images are of another generation",
+        "From R25.1 on images are named opensdn-... instead of contrail-..., and have other keys and certificates. Each \
+         pod is replaced with another configuration, and daemons of both generations talk to each other until the last \
+         one is.",
+        "plan a time in which little else changes, and do not leave it paused for long in the middle",
+    ),
+    (
+        "OSDN5012",
+        Warn,
+        "there is no way back behind a wave",
+        "Once the new version of a data store has run, the earlier one may not read what is on its disks. Services of that \
+         wave and of those before it keep the new images, whatever fails later.",
+        "take a backup of the data stores before; to look once more before that wave: --pause-before with its name",
+    ),
+    (
+        "OSDN5013",
+        Warn,
+        "vrouters interrupt the workloads of their nodes",
+        "Each vrouter that is replaced interrupts the workloads of its node for some minutes. One node comes after the \
+         other, and the next when the one before has been ready for a while.",
+        "move what must not be interrupted away; to choose the time: --pause-before vrouters, later upgrade resume",
+    ),
+    (
+        "OSDN5020",
+        Warn,
+        "a wave was not well in time",
+        "A service did not get all of its pods ready with the new images, or another one that was well before is not any \
+         more. The services of the waves get their earlier images again, as far as there is a way back, or all stays as it \
+         is with --on-failure stop.",
+        "kubectl opensdn upgrade status says which service and which pod; kubectl opensdn logs what it wrote. Where it \
+         stopped: upgrade retry, skip or rollback",
+    ),
+];
+
+/// `(code, meaning)` of each.
+pub(super) fn meanings() -> impl Iterator<Item = (&'static str, Meaning)> {
+    CODES.iter().map(|(code, severity, title, why, remedy)| {
+        let meaning = Meaning {
+            found_by: Finder::Upgrade,
+            policy: None,
+            severity: *severity,
+            title: (*title).to_owned(),
+            why: (*why).to_owned(),
+            remedy: (*remedy).to_owned(),
+            rules: Vec::new(),
+            sources: Vec::new(),
+        };
+        (*code, meaning)
+    })
+}
+
+/// The code that is written so: `5008`, `osdn5008`.
+///
+/// # Errors
+/// It is none of an upgrade's.
+pub(crate) fn code(text: &str) -> Result<String, String> {
+    let code = super::normalized(text);
+    let refusals = CODES.iter().filter(|one| one.1 == Deny).map(|one| one.0);
+    if refusals.clone().any(|one| one == code) {
+        return Ok(code);
+    }
+    Err(format!("codes that refuse an upgrade are {}", refusals.collect::<Vec<_>>().join(", ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn every_code_of_an_upgrade_is_explained_and_none_is_left_over() {
+        let sources = [
+            include_str!("../../../lib/upgrade/src/plan.rs"),
+            include_str!("../../../lib/upgrade/src/next.rs"),
+            include_str!("../../../lib/upgrade/src/next/start.rs"),
+            include_str!("../../../lib/upgrade/src/next/forward.rs"),
+            include_str!("../../../lib/upgrade/src/next/back.rs"),
+        ];
+        let codes = sources.iter().flat_map(|text| {
+            text.match_indices("OSDN").filter_map(|(at, _)| text.get(at..at + "OSDN5003".len()))
+        });
+        let given: BTreeSet<&str> = codes.collect();
+        let explained: BTreeSet<&str> = CODES.iter().map(|one| one.0).collect();
+        assert_eq!(given, explained);
+    }
+
+    #[test]
+    fn a_code_that_refuses_no_upgrade_cannot_be_forced() {
+        assert_eq!(code("5008").as_deref(), Ok("OSDN5008"));
+        assert_eq!(code("osdn-5006").as_deref(), Ok("OSDN5006"));
+        for text in ["OSDN5013", "OSDN1201", "all", ""] {
+            assert!(code(text).unwrap_err().contains("OSDN5008"), "{text}");
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! `upgrade plan`: what would be done, and what speaks against it.
+
+use clap::Args;
+
+use super::Place;
+use super::target::TargetFlags;
+use crate::cli::Global;
+use crate::exit::{Exit, Failure};
+use crate::output::Output;
+use crate::runtime::Runtime;
+use crate::snapshot::name;
+use crate::ui::Ui;
+use crate::upgrade::next_command::NextCommand;
+use crate::upgrade::plan::UpgradePlan;
+use crate::upgrade::world::World;
+
+const EXAMPLES: &str = "\
+Examples:
+  # To a release
+  kubectl opensdn upgrade plan R25.1 -n tf
+
+  # One image only
+  kubectl opensdn upgrade plan --image redis/redis=registry.example.com/redis:7.2 -n tf
+
+  # Is there anything to do, and may it begin?
+  kubectl opensdn upgrade plan R25.1 -n tf -o json | jq '.upToDate, .mayBegin'
+
+Without -n the namespace is that of the context. It reads the Manager, the objects of its services
+and their pods, and writes nothing. Codes: kubectl opensdn explain OSDN5008
+
+Exit codes: 0 it may begin, or all services have these images already; 1 something refuses it;
+2 the arguments, or there is no such Manager; 3 the cluster cannot be asked.";
+
+/// Arguments of `upgrade plan`.
+#[derive(Debug, Args)]
+#[command(after_long_help = EXAMPLES)]
+pub(super) struct PlanCommand {
+    #[command(flatten)]
+    target: TargetFlags,
+    #[command(flatten)]
+    _output: Output,
+}
+
+impl PlanCommand {
+    pub(super) fn run(&self, global: &Global, ui: &mut Ui) -> Result<Exit, Failure> {
+        let answer = Runtime::start(global)?.block_on(Box::pin(self.plan(global, ui)))?;
+        let layout = ui.layout();
+        ui.answer(&answer, |out| answer.write(layout, out))?;
+        advise(&answer, ui);
+        Ok(if answer.may_begin { Exit::Done } else { Exit::Findings })
+    }
+
+    async fn plan(&self, global: &Global, ui: &mut Ui) -> Result<UpgradePlan, Failure> {
+        let place = Place::of(global).await?;
+        ui.progress(&format!("asking {}", place.target.server));
+        let manager = place.requests.manager(self.target.manager.as_deref()).await?;
+        let world = place.requests.world(manager).await?;
+        Ok(planned(&world, &self.target, &[], &place.requests.namespace, &place.next))
+    }
+}
+
+/// The plan of what these flags want, and the command that carries it out, with `more` words.
+pub(super) fn planned(
+    world: &World,
+    target: &TargetFlags,
+    more: &[String],
+    namespace: &str,
+    next: &NextCommand,
+) -> UpgradePlan {
+    let manager = name(&world.manager).to_owned();
+    let plan = world.plan(&target.spec(&manager));
+    let command = |hash: &str| {
+        let words = [target.words(), more.to_vec(), vec!["--plan".to_owned(), hash.to_owned()]];
+        let words = words.concat();
+        let words: Vec<&str> =
+            std::iter::once("apply").chain(words.iter().map(String::as_str)).collect();
+        next.of(&words)
+    };
+    UpgradePlan::of(plan, namespace, &manager, command)
+}
+
+/// What to do next.
+pub(super) fn advise(plan: &UpgradePlan, ui: &mut Ui) {
+    if plan.up_to_date {
+        return;
+    }
+    if plan.may_begin {
+        ui.hint(&format!("apply with: {}", plan.next));
+    } else {
+        ui.hint("nothing begins until what refuses it is gone; what is behind a code: kubectl opensdn explain CODE");
+    }
+}

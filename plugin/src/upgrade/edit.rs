@@ -1,0 +1,201 @@
+//! What a user wants of an Upgrade that is there, as a change of its spec: that it pauses, continues, tries again, leaves
+//! a step out. The operator sees the change and does it. The way back is in `way_back.rs`.
+
+use kube::ResourceExt as _;
+use opensdn_crds::upgrade::{Goal, Phase, Skip, State, Upgrade, UpgradeStatus};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::stage;
+use crate::exit::{Exit, Failure};
+use crate::output::Answer;
+
+/// What is to be done.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Edit {
+    /// The spec is changed by this merge patch, with what that means.
+    Write(Value, String),
+    /// It is so already.
+    Already(String),
+}
+
+/// What `upgrade pause`, `resume`, `retry` and `skip` answer.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct UpgradeChange {
+    /// The Upgrade: namespace and name.
+    pub(crate) upgrade: String,
+    /// Whether it was only tried.
+    pub(crate) dry_run: bool,
+    /// Whether something was changed, or would be.
+    pub(crate) changed: bool,
+    /// What was done, or why nothing.
+    pub(crate) message: String,
+}
+
+impl Answer for UpgradeChange {
+    const KIND: &'static str = "UpgradeChange";
+}
+
+/// It pauses when what is at work has finished.
+///
+/// # Errors
+/// It is over, or does not pause where it is.
+pub(crate) fn pause(upgrade: &Upgrade) -> Result<Edit, Failure> {
+    refuse_over(upgrade)?;
+    match stage::phase(upgrade) {
+        Some(Phase::RollingBack) => refuse("not-pausable", "the way back is not paused", ""),
+        Some(Phase::Stopped) => refuse(
+            "not-pausable",
+            "it has stopped by itself: nothing is changed until you decide",
+            DECIDE,
+        ),
+        _ if upgrade.spec.paused == Some(true) => Ok(Edit::Already(
+            "it is paused, or pauses when what is at work has finished".to_owned(),
+        )),
+        _ => {
+            let said =
+                "it pauses when what is at work has finished; no pod is left without its successor";
+            Ok(Edit::Write(json!({"paused": true}), said.to_owned()))
+        }
+    }
+}
+
+/// It continues, and does not pause again before the wave that it waits before.
+///
+/// # Errors
+/// It is over, or a person has to decide something else.
+pub(crate) fn resume(upgrade: &Upgrade) -> Result<Edit, Failure> {
+    refuse_over(upgrade)?;
+    if stage::phase(upgrade) == Some(Phase::Stopped) {
+        return refuse("stopped", "it is not paused, but has stopped", DECIDE);
+    }
+    let (status, spec) = (stage::status(upgrade), &upgrade.spec);
+    let named = spec.pause_before.clone().unwrap_or_default();
+    let ahead = stage::wave_ahead(&status).filter(|wave| {
+        let waits = status.phase == Some(Phase::Paused) && wave.state == State::Pending;
+        waits && named.contains(&wave.name)
+    });
+    if spec.paused != Some(true) && ahead.is_none() {
+        let why = match status.phase {
+            Some(Phase::Paused) => status.message.unwrap_or_default(),
+            _ => "it is not paused".to_owned(),
+        };
+        return Ok(Edit::Already(why));
+    }
+    let Some(wave) = ahead else {
+        return Ok(Edit::Write(json!({"paused": false}), "it continues".to_owned()));
+    };
+    let left: Vec<&String> = named.iter().filter(|name| **name != wave.name).collect();
+    let left = Some(left).filter(|left| !left.is_empty());
+    let said = format!("it continues with the wave {}", wave.name);
+    Ok(Edit::Write(json!({"paused": false, "pauseBefore": left}), said))
+}
+
+/// It tries again what has failed.
+///
+/// # Errors
+/// It has not stopped.
+pub(crate) fn retry(upgrade: &Upgrade) -> Result<Edit, Failure> {
+    let status = stage::status(upgrade);
+    if status.phase != Some(Phase::Stopped) {
+        let phase = status.phase.map_or("not seen by the operator yet", Phase::as_str);
+        let message = format!("only what has stopped is tried again, and it is {phase}");
+        return refuse("not-stopped", &message, "");
+    }
+    let (asked, done) = (upgrade.spec.retries.unwrap_or(0), status.retries.unwrap_or(0));
+    let is_back = is_on_its_way_back(&status);
+    // Without a way back the wish for one is all that it looks at.
+    let is_stuck = upgrade.spec.goal == Some(Goal::RollBack) && !is_back;
+    if asked > done && !is_stuck {
+        let said = "another try was asked for, and the operator has not started it yet";
+        return Ok(Edit::Already(said.to_owned()));
+    }
+    let retries = asked.max(done) + 1;
+    let patch = match is_stuck {
+        true => json!({"retries": retries, "goal": Goal::Upgrade}),
+        false => json!({ "retries": retries }),
+    };
+    let said =
+        if is_back { "it tries the way back again" } else { "it tries again what has failed" };
+    Ok(Edit::Write(patch, said.to_owned()))
+}
+
+/// It leaves the step out.
+///
+/// # Errors
+/// There is no such step, or nothing is left to do for it.
+pub(crate) fn skip(
+    upgrade: &Upgrade,
+    step: &str,
+    reason: &str,
+    requested_by: Option<&str>,
+) -> Result<Edit, Failure> {
+    refuse_over(upgrade)?;
+    let status = stage::status(upgrade);
+    let steps = status.steps.as_deref().unwrap_or_default();
+    let Some(found) = steps.iter().find(|one| one.id.eq_ignore_ascii_case(step)) else {
+        return Err(no_step(upgrade, &status, step));
+    };
+    let mut all = upgrade.spec.skip.clone().unwrap_or_default();
+    if let Some(known) = all.iter().find(|one| one.step == found.id) {
+        return Ok(Edit::Already(format!("it is left out already: {}", known.reason)));
+    }
+    if matches!(found.state, State::Succeeded | State::Skipped | State::RolledBack) {
+        let message = format!("nothing is left to do for {}: it is {}", found.id, found.state);
+        return refuse("step-is-over", &message, "");
+    }
+    let id = found.id.clone();
+    let is_failed = |one: &&opensdn_crds::upgrade::Step| one.state == State::Failed;
+    let others = steps.iter().filter(is_failed).filter(|one| one.id != id);
+    let others: Vec<&str> = others.map(|one| one.id.as_str()).collect();
+    let said = match status.phase {
+        Some(Phase::Stopped) if is_on_its_way_back(&status) => {
+            format!("{id} keeps the images that it has; upgrade retry continues the way back")
+        }
+        Some(Phase::Stopped) if !others.is_empty() => {
+            format!(
+                "{id} is left out; it continues when these are, too, or by upgrade retry: {}",
+                others.join(", ")
+            )
+        }
+        Some(Phase::Stopped) => format!("{id} is left out, and the upgrade continues"),
+        _ => format!("{id} is left out"),
+    };
+    let (reason, requested_by) = (reason.to_owned(), requested_by.map(str::to_owned));
+    all.push(Skip { step: id, reason, requested_by });
+    Ok(Edit::Write(json!({"skip": all}), said))
+}
+
+const DECIDE: &str =
+    "try again (upgrade retry), leave a step out (upgrade skip), or go back (upgrade rollback)";
+
+pub(super) fn is_on_its_way_back(status: &UpgradeStatus) -> bool {
+    status.steps.iter().flatten().any(|step| step.state == State::RollingBack)
+}
+
+fn no_step(upgrade: &Upgrade, status: &UpgradeStatus, step: &str) -> Failure {
+    let all: Vec<&str> = status.steps.iter().flatten().map(|one| one.id.as_str()).collect();
+    let hint = match all.len() {
+        0 => "it is not planned yet: kubectl opensdn upgrade status".to_owned(),
+        _ => format!("there are: {}", all.join(", ")),
+    };
+    let message = format!("the Upgrade {} has no step {step}", upgrade.name_any());
+    Failure::new(Exit::Usage, "no-step", message, hint)
+}
+
+pub(super) fn refuse_over(upgrade: &Upgrade) -> Result<(), Failure> {
+    let over = [Phase::Succeeded, Phase::RolledBack, Phase::Refused];
+    match stage::phase(upgrade).filter(|phase| over.contains(phase) && stage::is_over(upgrade)) {
+        Some(phase) => {
+            let message = format!("the Upgrade {} is over: it is {phase}", upgrade.name_any());
+            refuse("over", &message, "")
+        }
+        None => Ok(()),
+    }
+}
+
+pub(super) fn refuse<T>(code: &'static str, message: &str, hint: &str) -> Result<T, Failure> {
+    Err(Failure::new(Exit::Refused, code, message, hint))
+}

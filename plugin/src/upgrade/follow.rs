@@ -1,0 +1,195 @@
+//! Watches an Upgrade until it is over, and says what happens. It changes nothing: the operator carries the Upgrade out, and
+//! who watches it does not matter. It is read once a second, so that an API server that restarts ends nothing.
+
+use std::time::Duration;
+
+use kube::ResourceExt as _;
+use opensdn_crds::upgrade::Upgrade;
+use tokio::time::{Instant, sleep};
+
+use super::next_command::NextCommand;
+use super::progress::{Progress, short};
+use super::requests::Requests;
+use super::stage;
+use crate::exit::{Exit, Failure};
+use crate::install::waiting::{Deadline, POLL_INTERVAL, is_hiccup};
+use crate::signals::Signals;
+use crate::ui::{Ui, one_line};
+
+/// After so long without a word of the operator it may not run.
+const SILENCE: Duration = Duration::from_secs(30);
+
+/// Who watches.
+pub(crate) struct Follow<'a> {
+    /// The cluster.
+    pub(crate) requests: &'a Requests,
+    /// Until when, if not without a limit.
+    pub(crate) deadline: Option<Deadline>,
+    /// What is suggested.
+    pub(crate) next: &'a NextCommand,
+}
+
+impl Follow<'_> {
+    /// Watches it until it is over; as it is then.
+    ///
+    /// # Errors
+    /// The user ends the watch, the time is over, it was deleted, or the cluster does not answer this user.
+    pub(crate) async fn run(
+        &self,
+        first: Upgrade,
+        signals: &mut Signals,
+        ui: &mut Ui,
+    ) -> Result<Upgrade, Failure> {
+        let name = first.name_any();
+        let (begun, mut upgrade) = (Instant::now(), first);
+        let (mut progress, mut silence) = (Progress::default(), Silence::default());
+        let mut lost = false;
+        loop {
+            for change in progress.look(&upgrade) {
+                ui.event(&change, &change.text());
+            }
+            if stage::is_over(&upgrade) {
+                return Ok(upgrade);
+            }
+            if silence.is_due(&upgrade, begun.elapsed()) {
+                say_silent(&name, ui);
+            }
+            if ui.draws_progress() {
+                ui.progress(&short(&upgrade, begun.elapsed()));
+            }
+            if self.deadline.is_some_and(|deadline| deadline.is_over()) {
+                return Err(self.late(&name));
+            }
+            let read = tokio::select! {
+                biased;
+                () = signals.next() => return Err(self.detached(&name)),
+                read = self.read(&name) => read,
+            };
+            match read {
+                Ok(Some(now)) if now.metadata.uid == upgrade.metadata.uid => {
+                    if std::mem::take(&mut lost) {
+                        ui.note("the API server answers again");
+                    }
+                    upgrade = now;
+                }
+                Ok(_) => return Err(gone(&name)),
+                Err(failure) if is_hiccup(&failure) => {
+                    if !std::mem::replace(&mut lost, true) {
+                        let why = one_line(failure.causes.first().unwrap_or(&failure.message));
+                        ui.warn(&format!("lost the API server (the upgrade continues): {why}"));
+                    }
+                }
+                Err(failure) => return Err(failure),
+            }
+        }
+    }
+
+    async fn read(&self, name: &str) -> Result<Option<Upgrade>, Failure> {
+        sleep(POLL_INTERVAL).await;
+        self.requests.upgrade(name).await
+    }
+
+    fn detached(&self, name: &str) -> Failure {
+        let again = self.next.of(&["status", name, "--watch"]);
+        let message = format!("detached; the upgrade continues; re-attach with: {again}");
+        Failure::new(Exit::Interrupted, "detached", message, "")
+    }
+
+    fn late(&self, name: &str) -> Failure {
+        let hint = format!("re-attach with: {}", self.next.of(&["status", name, "--watch"]));
+        let message = format!("the Upgrade {name} is not over within --timeout; it continues");
+        Failure::new(Exit::TimedOut, "timed-out", message, hint)
+    }
+}
+
+fn gone(name: &str) -> Failure {
+    let message = format!(
+        "the Upgrade {name} was deleted: what it has changed stays, and the rest is not done"
+    );
+    let hint = "what runs: kubectl opensdn status; the rest: kubectl opensdn upgrade plan";
+    Failure::new(Exit::Findings, "deleted", message, hint)
+}
+
+/// What is said of an operator that says nothing.
+pub(crate) fn say_silent(name: &str, ui: &mut Ui) {
+    let seconds = SILENCE.as_secs();
+    ui.warn(&format!(
+        "the operator has said nothing of the Upgrade {name} for {seconds} s: it may not run"
+    ));
+    ui.hint(
+        "kubectl opensdn status shows whether it runs, kubectl opensdn logs operator what it wrote",
+    );
+}
+
+/// Whether the operator takes up what a user wants.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Silence {
+    seen_at: Duration,
+    is_said: bool,
+}
+
+impl Silence {
+    /// Whether it is to be said that the operator is silent: once each time.
+    pub(crate) fn is_due(&mut self, upgrade: &Upgrade, now: Duration) -> bool {
+        if stage::is_seen(upgrade) {
+            *self = Self { seen_at: now, is_said: false };
+            return false;
+        }
+        let is_long = now.saturating_sub(self.seen_at) >= SILENCE;
+        is_long && !std::mem::replace(&mut self.is_said, true)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kube::{Client, Config};
+    use opensdn_crds::upgrade::Phase;
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::fake_api_server::{FakeApiServer, Reply, refusal};
+    use crate::output::DocumentFormat;
+
+    fn upgrade(phase: &str, uid: &str) -> Value {
+        json!({"apiVersion": "opensdn.io/v1alpha1", "kind": "Upgrade",
+            "metadata": {"name": "a", "namespace": "tf", "uid": uid}, "spec": {"manager": "m"},
+            "status": {"phase": phase}})
+    }
+
+    async fn watched(
+        answer: impl Fn(&str, usize) -> Reply + Send + Sync + 'static,
+    ) -> (Result<Upgrade, Failure>, usize) {
+        let server = FakeApiServer::start(answer);
+        let mut config = Config::new(server.url().parse().unwrap());
+        (config.proxy_url, config.default_retry) = (None, false);
+        let requests = Requests::new(Client::try_from(config).unwrap(), "tf".to_owned());
+        let follow = Follow { requests: &requests, deadline: None, next: &NextCommand::default() };
+        let first = serde_json::from_value(upgrade("Running", "1")).unwrap();
+        let mut ui = Ui::plain(anstream::ColorChoice::Never, None::<DocumentFormat>);
+        let done = follow.run(first, &mut Signals::install().unwrap(), &mut ui).await;
+        (done, server.seen().len())
+    }
+
+    #[tokio::test]
+    async fn an_api_server_that_is_away_for_a_while_ends_no_watch() {
+        let (done, reads) = watched(|_, before| match before {
+            0 => refusal(500, "InternalError", "etcdserver: leader changed"),
+            1 => Reply::Cut,
+            2 => Reply::Text(404, "404 page not found\n"),
+            _ => Reply::Document(200, "", upgrade("Succeeded", "1")),
+        })
+        .await;
+        assert_eq!(stage::phase(&done.unwrap()), Some(Phase::Succeeded));
+        assert_eq!(reads, 4);
+    }
+
+    #[tokio::test]
+    async fn one_that_is_deleted_or_not_to_be_read_ends_it() {
+        let gone = |_: &str, _| refusal(404, "NotFound", "upgrades.opensdn.io \"a\" not found");
+        assert_eq!(watched(gone).await.0.unwrap_err().code, "deleted");
+        let another = |_: &str, _| Reply::Document(200, "", upgrade("Running", "2"));
+        assert_eq!(watched(another).await.0.unwrap_err().code, "deleted", "one of the same name");
+        let forbidden = |_: &str, _| refusal(403, "Forbidden", "cannot get");
+        assert_eq!(watched(forbidden).await.0.unwrap_err().code, "forbidden");
+    }
+}

@@ -1,0 +1,233 @@
+//! A plan, for people and as a document. What it says is decided in `opensdn-upgrade`.
+
+use std::io::{self, Write};
+
+use opensdn_crds::upgrade::{ImageChange, Step, UpgradeRemark};
+use opensdn_upgrade::images::release;
+use opensdn_upgrade::order::has_canary;
+use opensdn_upgrade::plan::{FORCED, Plan, REFUSED, SKIPPABLE};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::table::{self, Row};
+use crate::output::Answer;
+use crate::ui::{Layout, one_line, style, wrap};
+
+/// Data stores, whose members elect one that leads: `operator/src/components`, and how each is replaced in
+/// `operator/src/ensemble`.
+const ENSEMBLES: &[&str] = &["Cassandra", "Rabbitmq", "Zookeeper"];
+
+/// What `upgrade plan` answers.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct UpgradePlan {
+    /// The namespace.
+    pub(crate) namespace: String,
+    /// The Manager.
+    pub(crate) manager: String,
+    /// The releases that run.
+    pub(crate) from: String,
+    /// The releases that shall run.
+    pub(crate) to: String,
+    /// By what it is known: upgrade apply --plan HASH.
+    pub(crate) hash: String,
+    /// Whether nothing speaks against it.
+    pub(crate) may_begin: bool,
+    /// Whether there is nothing to do.
+    pub(crate) up_to_date: bool,
+    /// How many pods are replaced.
+    pub(crate) pods: usize,
+    /// The waves, in their order.
+    waves: Vec<PlannedWave>,
+    /// The services that get other images, in the order of the waves.
+    services: Vec<PlannedService>,
+    /// What speaks against it, and what is to be known of it. Only a severity of Skippable can be passed over by --force.
+    pub(crate) remarks: Vec<UpgradeRemark>,
+    /// The command that carries it out.
+    pub(crate) next: String,
+}
+
+/// A wave that has something to do.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct PlannedWave {
+    /// Its name.
+    name: String,
+    /// Why there is no way back behind it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    no_way_back: Option<String>,
+}
+
+/// A service that gets other images.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct PlannedService {
+    /// Its wave.
+    wave: String,
+    /// Kind and name.
+    service: String,
+    /// Its pods, if its object is there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pods: Option<Vec<String>>,
+    /// The release, or else the tags, of the images that are replaced.
+    from: String,
+    /// Those that replace them.
+    to: String,
+    /// The images.
+    images: Vec<ImageChange>,
+    /// How its pods are replaced.
+    method: &'static str,
+}
+
+impl Answer for UpgradePlan {
+    const KIND: &'static str = "UpgradePlan";
+}
+
+impl UpgradePlan {
+    /// Of a plan for the Manager; `next` makes the command that carries it out, of its hash.
+    pub(crate) fn of(
+        plan: Plan,
+        namespace: &str,
+        manager: &str,
+        next: impl FnOnce(&str) -> String,
+    ) -> Self {
+        let (hash, may_begin, pods) = (plan.hash(), plan.may_begin(), plan.pods());
+        let waves = plan.waves.into_iter();
+        Self {
+            namespace: namespace.to_owned(),
+            manager: manager.to_owned(),
+            from: plan.from,
+            to: plan.to,
+            may_begin,
+            up_to_date: plan.steps.is_empty() && may_begin,
+            pods,
+            waves: waves
+                .map(|wave| PlannedWave { name: wave.name, no_way_back: wave.no_way_back })
+                .collect(),
+            services: plan.steps.into_iter().map(service).collect(),
+            remarks: plan.remarks,
+            next: next(&hash),
+            hash,
+        }
+    }
+
+    /// Whether it has a wave of the name.
+    pub(crate) fn has_wave(&self, name: &str) -> bool {
+        self.waves.iter().any(|wave| wave.name == name)
+    }
+
+    /// Writes it.
+    pub(crate) fn write(&self, layout: Layout, out: &mut dyn Write) -> io::Result<()> {
+        let Self { namespace, manager, from, to, hash, .. } = self;
+        if self.up_to_date {
+            let text = format!("Manager {namespace}/{manager} is up to date: {from}");
+            return writeln!(out, "{}", one_line(&text));
+        }
+        let text = format!("Manager {namespace}/{manager}: {from} -> {to}, plan {hash}");
+        writeln!(out, "{}", one_line(&text))?;
+        if !self.services.is_empty() {
+            writeln!(out)?;
+            let heads = ["WAVE", "SERVICE", "PODS", "FROM", "TO", "METHOD"];
+            table::write(&heads, &self.rows(), layout, out)?;
+            let (services, pods) = (self.services.len(), self.pods);
+            writeln!(
+                out,
+                "\nservices that get other images: {services}; pods that are replaced: {pods}"
+            )?;
+        }
+        self.points_of_no_return(layout, out)?;
+        if !self.remarks.is_empty() {
+            writeln!(out)?;
+        }
+        self.remarks.iter().try_for_each(|one| remark(one, layout, out))
+    }
+
+    fn rows(&self) -> Vec<Row> {
+        let mut before = "";
+        let mut rows = Vec::new();
+        for one in &self.services {
+            // The name of a wave is in its first row.
+            let wave = if one.wave == before { "" } else { &one.wave };
+            before = &one.wave;
+            let pods = one.pods.as_ref().map_or("-".to_owned(), |pods| pods.len().to_string());
+            let to =
+                if one.from == one.to { format!("{} (elsewhere)", one.to) } else { one.to.clone() };
+            let (service, from) = (one.service.clone(), one.from.clone());
+            let cells = vec![wave.to_owned(), service, pods, from, to, one.method.to_owned()];
+            rows.push(Row { cells, ..Row::default() });
+        }
+        rows
+    }
+
+    fn points_of_no_return(&self, layout: Layout, out: &mut dyn Write) -> io::Result<()> {
+        for wave in &self.waves {
+            let Some(why) = &wave.no_way_back else { continue };
+            let text = format!("point of no return: the wave {}: {why}", wave.name);
+            for line in wrap(&one_line(&text), layout.width) {
+                writeln!(out, "{line}")?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The same without colours, a line each.
+    pub(crate) fn lines(&self, layout: Layout) -> Vec<String> {
+        let mut text = Vec::new();
+        // Writing to memory cannot fail.
+        let _ = self.write(layout, &mut text);
+        let text = String::from_utf8_lossy(&text).into_owned();
+        anstream::adapter::strip_str(&text).to_string().lines().map(str::to_owned).collect()
+    }
+}
+
+fn service(step: Step) -> PlannedService {
+    let kind = step.id.split('/').next().unwrap_or_default();
+    let method = method(kind, step.pods.as_ref().map_or(0, Vec::len));
+    let of = |side: fn(&ImageChange) -> &str| release(step.images.iter().map(side));
+    PlannedService {
+        from: of(|change| &change.from),
+        to: of(|change| &change.to),
+        method,
+        wave: step.wave,
+        service: step.id,
+        pods: step.pods,
+        images: step.images,
+    }
+}
+
+/// How the pods of a service are replaced.
+fn method(kind: &str, pods: usize) -> &'static str {
+    match kind {
+        "Vrouter" => "node by node",
+        _ if pods <= 1 => "its one pod",
+        kind if ENSEMBLES.contains(&kind) => "one at a time, leader last",
+        kind if has_canary(kind) => "first pod looked at, then one at a time",
+        _ => "one at a time",
+    }
+}
+
+/// Writes what speaks against it, or is to be known of it.
+pub(super) fn remark(
+    remark: &UpgradeRemark,
+    layout: Layout,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let (word, style) = match remark.severity.as_str() {
+        REFUSED | SKIPPABLE => ("refused", style::ERROR),
+        FORCED => ("forced", style::WARNING),
+        "Failed" => ("failed", style::ERROR),
+        _ => ("warning", style::WARNING),
+    };
+    let code = one_line(&remark.code);
+    let more = match remark.severity.as_str() {
+        REFUSED => " (nothing passes over it)".to_owned(),
+        SKIPPABLE => format!(" (--force {code} passes over it)"),
+        FORCED => format!(" (passed over by --force {code})"),
+        _ => String::new(),
+    };
+    let text = one_line(&format!("{}{more}", remark.message));
+    write!(out, "{style}{word:<7}{style:#}  [{code}] ")?;
+    let mut lines = wrap(&text, layout.width.saturating_sub(4)).into_iter();
+    writeln!(out, "{}", lines.next().unwrap_or_default())?;
+    lines.try_for_each(|line| writeln!(out, "    {line}"))
+}

@@ -1,0 +1,179 @@
+//! The way back of an Upgrade as it would be now: which services get the images that they had, and which waves stay. It
+//! is what `opensdn-upgrade` itself would decide, so that what is shown is what is done.
+
+use std::io::{self, Write};
+
+use opensdn_crds::upgrade::{Goal, ImageChange, Phase, State, Step, Upgrade, UpgradeSpec};
+use opensdn_upgrade::next::{Situation, next};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::json;
+use time::OffsetDateTime;
+
+use super::edit::{Edit, is_on_its_way_back, refuse};
+use super::stage;
+use crate::exit::Failure;
+use crate::output::Answer;
+use crate::ui::one_line;
+
+/// What `upgrade rollback` answers.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct UpgradeRollBack {
+    /// The Upgrade: namespace and name.
+    pub(crate) upgrade: String,
+    /// Whether it was only shown.
+    pub(crate) dry_run: bool,
+    /// Whether it was asked for now.
+    pub(crate) changed: bool,
+    /// What was done, or why nothing.
+    pub(crate) message: String,
+    /// The services that get their earlier images, in the order in which they get them.
+    pub(crate) services: Vec<BackService>,
+    /// The waves that keep the new images.
+    pub(crate) stays: Vec<StayingWave>,
+}
+
+/// A service that gets its earlier images.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub(crate) struct BackService {
+    /// Its wave.
+    wave: String,
+    /// Kind and name.
+    service: String,
+    /// The images: from those that it has to those that it had.
+    images: Vec<ImageChange>,
+}
+
+/// A wave that keeps the new images.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub(crate) struct StayingWave {
+    /// Its name.
+    wave: String,
+    /// Why.
+    why: String,
+}
+
+impl Answer for UpgradeRollBack {
+    const KIND: &'static str = "UpgradeRollBack";
+}
+
+impl UpgradeRollBack {
+    /// The way back as it would be now.
+    pub(crate) fn of(upgrade: &Upgrade) -> Self {
+        let before = stage::status(upgrade);
+        let now = OffsetDateTime::now_utc();
+        let spec = UpgradeSpec { goal: Some(Goal::RollBack), ..upgrade.spec.clone() };
+        let decided = next(&Situation {
+            spec: &spec,
+            status: &before,
+            generation: upgrade.metadata.generation,
+            manager: None,
+            paused: None,
+            services: &[],
+            other: None,
+            looking_since: OffsetDateTime::now_utc(),
+            looking_since: now,
+            now,
+        });
+        let waves = decided.status.waves.unwrap_or_default();
+        let steps = decided.status.steps.unwrap_or_default();
+        let back = |step: &&Step| step.state == State::RollingBack;
+        let services = waves.iter().rev().flat_map(|wave| {
+            steps.iter().filter(back).filter(|step| step.wave == wave.name).map(service)
+        });
+        // A wave stays for what is behind it, or behind a later one.
+        let mut why = None;
+        let mut stays = Vec::new();
+        for (wave, now) in before.waves.unwrap_or_default().iter().zip(&waves).rev() {
+            let is_kept = stage::is_started(wave.state) && now.state != State::RollingBack;
+            why = wave.no_way_back.clone().filter(|_| is_kept).or(why);
+            if let Some(why) = why.clone().filter(|_| is_kept) {
+                stays.push(StayingWave { wave: wave.name.clone(), why });
+            }
+        }
+        stays.reverse();
+        Self { services: services.collect(), stays, ..Self::without_change(upgrade) }
+    }
+
+    /// Where nothing is to be changed.
+    pub(crate) fn without_change(upgrade: &Upgrade) -> Self {
+        Self {
+            upgrade: stage::id(upgrade),
+            dry_run: false,
+            changed: false,
+            message: String::new(),
+            services: Vec::new(),
+            stays: Vec::new(),
+        }
+    }
+
+    /// What is shown before it is done.
+    pub(crate) fn lines(&self) -> Vec<String> {
+        let back = self.services.iter().map(|one| {
+            let images = one.images.iter().map(|image| format!("{} {}", image.container, image.to));
+            let images = images.collect::<Vec<_>>().join(", ");
+            format!("  back   {} (wave {}): {images}", one.service, one.wave)
+        });
+        let stays = self.stays.iter();
+        let stays = stays.map(|one| format!("  stays  the wave {}: {}", one.wave, one.why));
+        back.chain(stays).map(|line| format!("  {}", one_line(&line))).collect()
+    }
+
+    /// Writes it.
+    pub(crate) fn write(&self, out: &mut dyn Write) -> io::Result<()> {
+        let nothing = if self.dry_run { "nothing was written: " } else { "" };
+        writeln!(out, "{}", one_line(&format!("{}: {nothing}{}", self.upgrade, self.message)))
+    }
+}
+
+fn service(step: &Step) -> BackService {
+    let images = step.images.iter().map(|image| ImageChange {
+        container: image.container.clone(),
+        from: image.to.clone(),
+        to: image.from.clone(),
+    });
+    BackService { wave: step.wave.clone(), service: step.id.clone(), images: images.collect() }
+}
+
+/// It goes back.
+///
+/// # Errors
+/// There is nothing to go back from, or no way back.
+pub(crate) fn roll_back(upgrade: &Upgrade) -> Result<Edit, Failure> {
+    let status = stage::status(upgrade);
+    let is_asked = upgrade.spec.goal == Some(Goal::RollBack);
+    match status.phase {
+        None | Some(Phase::Pending | Phase::Refused) => {
+            let hint = format!("to have it not begin: {}", stage::deletion(upgrade));
+            let message = "nothing of it was done, so there is nothing to go back from";
+            return refuse("nothing-changed", message, &hint);
+        }
+        Some(Phase::RolledBack) => {
+            return Ok(Edit::Already("it has gone back already".to_owned()));
+        }
+        Some(Phase::Stopped) if is_on_its_way_back(&status) => {
+            let message = "it has stopped on its way back";
+            return refuse("stopped", message, "to try that again: kubectl opensdn upgrade retry");
+        }
+        Some(Phase::RollingBack) => return Ok(Edit::Already("it is going back".to_owned())),
+        Some(Phase::Succeeded) if status.steps.as_ref().is_none_or(Vec::is_empty) => {
+            return Ok(Edit::Already("it has changed nothing".to_owned()));
+        }
+        Some(_) => {}
+    }
+    let way = UpgradeRollBack::of(upgrade);
+    if let Some(first) = way.stays.first().filter(|_| way.services.is_empty()) {
+        return refuse("no-way-back", &format!("there is no way back: {}", first.why), "");
+    }
+    if is_asked && !stage::is_seen(upgrade) {
+        return Ok(Edit::Already(
+            "it was asked to go back, and the operator has not started it yet".to_owned(),
+        ));
+    }
+    let said = match way.services.len() {
+        0 => "it ends: no service has the new images".to_owned(),
+        number => format!("services that get their earlier images: {number}"),
+    };
+    Ok(Edit::Write(json!({"goal": Goal::RollBack}), said))
+}
