@@ -294,6 +294,14 @@ pub struct Step {
     pub finished_at: Option<String>,
     /// Since when its first pod is well, RFC 3339.
     pub canary_since: Option<String>,
+    /// Whether no more than one of its pods is replaced, until a person decides or that one has been well for a while.
+    pub held: Option<bool>,
+    /// Whether the Manager has had the new images: one that is others later was edited.
+    pub set: Option<bool>,
+    /// Whether a container with a new image has run.
+    pub ran: Option<bool>,
+    /// Why there is no way back once one has.
+    pub no_way_back: Option<String>,
     /// How often it was started.
     pub attempts: Option<i64>,
     /// How often containers of its pods were restarted, which no one had planned.
@@ -348,6 +356,16 @@ fn constraints(schema: &mut schemars::Schema) {
         .longest(&["plan"], 64)
         .longest(&["requestedBy"], 256)
         .set("retries", "minimum", json!(0))
+        .set("retries", "maximum", json!(1_000_000))
+        .field("", "requestedBy", "self == oldSelf", fixed)
+        .field("", "manager", "self.matches('^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$')", "must be the name of a Manager")
+        .field("", "plan", "self.matches('^[0-9a-f]+$')", "must be the hash that upgrade plan shows")
+        .field(
+            "",
+            "registry",
+            "self.matches('^[A-Za-z0-9]([A-Za-z0-9._:/-]*[A-Za-z0-9])?$') && !self.contains('://')",
+            "must be a place of images, such as registry.example.com/opensdn",
+        )
         .rule(
             "",
             "has(self.version) || (has(self.images) && self.images.size() > 0)",
@@ -370,6 +388,8 @@ fn image_constraints(schema: &mut schemars::Schema) {
         .longest(&["container"], 63)
         .set("container", "minLength", json!(1))
         .longest(&["image"], 512)
+        .field("", "container", "self.matches('^[!-~]+$')", "must be the name of a container")
+        .field("", "image", "self.matches('^[!-~]+$')", "must be an image, without spaces")
         .set("image", "minLength", json!(1));
 }
 

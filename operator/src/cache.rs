@@ -129,6 +129,16 @@ impl Cache {
         (before, !is_same)
     }
 
+    /// Stores a later state of an object, if it is still here: one that is gone meanwhile stays so.
+    pub fn put_if_there(&self, kind: Kind, object: DynamicObject) {
+        let is_there = self
+            .get(kind, &object.namespace().unwrap_or_default(), &object.name_any())
+            .is_some_and(|here| here.metadata.uid == object.metadata.uid);
+        if is_there {
+            self.put(kind, object);
+        }
+    }
+
     /// Takes an object out.
     pub fn remove(&self, kind: Kind, object: &DynamicObject) -> Option<Arc<DynamicObject>> {
         let mut objects = self.write();

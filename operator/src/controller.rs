@@ -367,7 +367,18 @@ impl Controllers {
         tokio::select! {
             _ = running => {}
             () = self.follow_clouds(&shared.clouds) => {}
+            () = self.follow_upgrades(&shared.upgrades) => {}
         }
+    }
+
+    /// Has all looked at in a namespace in which an Upgrade has come further.
+    async fn follow_upgrades(&self, upgrades: &Upgrades) {
+        if let Some(mut changes) = upgrades.changes() {
+            while let Some(namespace) = changes.next().await {
+                self.enqueue_all(&namespace);
+            }
+        }
+        std::future::pending::<()>().await;
     }
 
     /// Has each object looked at whose cloud has changed.

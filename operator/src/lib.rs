@@ -12,6 +12,7 @@
 //! peers        the components around one
 //! release      of which releases images are
 //! cache        what is known of the cluster, by watches
+//! canary       which services an Upgrade holds at one pod
 //! cluster      what the cluster says of itself: its API servers, its networks
 //! kind         the kinds of objects that are read or made
 //! object       what is read alike of objects of every kind; node and pod what is read of those
@@ -30,6 +31,7 @@
 pub mod args;
 pub mod build;
 pub mod cache;
+mod canary;
 pub mod cloud;
 pub mod cluster;
 pub mod component;

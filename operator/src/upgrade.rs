@@ -4,15 +4,16 @@
 
 mod observe;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
+use futures::channel::mpsc::{UnboundedReceiver, UnboundedSender, unbounded};
 use json_patch::{Patch, PatchOperation, ReplaceOperation, TestOperation};
 use kube::ResourceExt as _;
 use kube::api::{ApiResource, DynamicObject};
 use kube::runtime::controller::Action;
-use opensdn_crds::upgrade::{Goal, Phase, State, UpgradeSpec, UpgradeStatus};
+use opensdn_crds::upgrade::{Goal, Phase, UpgradeSpec, UpgradeStatus};
 use opensdn_runtime::apply::{Context as Writer, patch_as, read_as};
 use opensdn_runtime::call::CallError;
 use opensdn_runtime::error_chain;
@@ -21,10 +22,10 @@ use opensdn_upgrade::next::{Decision, SetImages, Situation, next};
 use serde_json::{Value, json};
 use time::OffsetDateTime;
 
-use crate::cache::Cache;
 use crate::kind::Kind;
 use crate::names;
 use crate::reconcile::{Context, Error, now};
+use crate::release;
 
 /// What passes over Upgrades share.
 pub struct Upgrades {
@@ -34,6 +35,11 @@ pub struct Upgrades {
     writer: Writer,
     /// When this operator began to look: others before it may have looked until then, or none.
     since: OnceLock<OffsetDateTime>,
+    /// Why the API server refused the images of a service, by the Upgrade's UID.
+    refusals: Mutex<HashMap<String, BTreeMap<String, String>>>,
+    /// The namespaces in which an Upgrade has come further: services wait for it, and others of it.
+    changed: UnboundedSender<String>,
+    changes: Mutex<Option<UnboundedReceiver<String>>>,
     /// When each that waits for a person or for others was looked at last, by its UID, and at which version.
     looked: Mutex<HashMap<String, (Option<String>, Instant)>>,
 }
@@ -45,12 +51,26 @@ impl Upgrades {
     /// Nothing is known yet.
     #[must_use]
     pub fn new(client: kube::Client) -> Self {
+        let (changed, changes) = unbounded();
         Self {
+            refusals: Mutex::default(),
+            changed,
+            changes: Mutex::new(Some(changes)),
             turn: tokio::sync::Mutex::default(),
             writer: Writer::new(client, names::UPGRADE_OPERATOR),
             since: OnceLock::new(),
             looked: Mutex::default(),
         }
+    }
+
+    /// The namespaces in which an Upgrade has come further. Its own watch reports that too late: the cache knows it before.
+    pub(crate) fn changes(&self) -> Option<UnboundedReceiver<String>> {
+        self.changes.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    fn refusals(&self, object: &DynamicObject) -> BTreeMap<String, String> {
+        let all = self.refusals.lock().unwrap_or_else(PoisonError::into_inner);
+        all.get(&object.uid().unwrap_or_default()).cloned().unwrap_or_default()
     }
 
     /// Until when it rests, as it was looked at a moment ago.
@@ -75,23 +95,6 @@ impl Upgrades {
     }
 }
 
-/// Whether an Upgrade has one pod of the component replaced first.
-pub(crate) fn is_canary(cache: &Cache, component: &DynamicObject) -> bool {
-    let kind = component.types.as_ref().map_or("", |types| &types.kind);
-    let id = format!("{kind}/{}", component.name_any());
-    let namespace = component.namespace().unwrap_or_default();
-    let upgrades = cache.list(Kind::Upgrade, &namespace);
-    let manager = crate::object::controller_of(component).map(|owner| owner.name.clone());
-    upgrades.iter().any(|upgrade| {
-        let of = upgrade.data.pointer("/spec/manager").and_then(Value::as_str);
-        let steps = upgrade.data.pointer("/status/steps").and_then(Value::as_array);
-        let mut steps = steps.into_iter().flatten();
-        of == manager.as_deref()
-            && steps
-                .any(|step| step["id"] == id.as_str() && step["state"] == State::Canary.as_str())
-    })
-}
-
 /// Makes one pass.
 ///
 /// # Errors
@@ -103,6 +106,7 @@ pub(crate) async fn reconcile(
     object: Arc<DynamicObject>,
 ) -> Result<Action, Error> {
     if object.metadata.deletion_timestamp.is_some() {
+        ctx.reporter.forget(&object);
         return Ok(Action::await_change());
     }
     let object = ctx.reporter.newest(object);
@@ -123,21 +127,48 @@ pub(crate) async fn reconcile(
     }
     let _turn = upgrades.turn.lock().await;
     let since = *upgrades.since.get_or_init(OffsetDateTime::now_utc);
-    let manager = manager(ctx, &object, &spec).await?;
-    let decision = decide(ctx, &object, &spec, &stored, manager.as_ref(), since);
-    report(ctx, resource, &object, &stored, &decision.status).await?;
-    let mut status = decision.status.clone();
+    let refusals = upgrades.refusals(&object);
+    let other = observe::comes_first(&ctx.cache, &object, &spec.manager);
+    let waits = other.is_some() && matches!(stored.phase, None | Some(Phase::Pending));
+    // What waits for another reads nothing.
+    let manager = if waits { None } else { manager(ctx, &object, &spec).await? };
+    let around = Around { other, manager: manager.as_ref(), refusals: &refusals, since };
+    let decision = decide(ctx, &object, &spec, &stored, &around);
+    let written = report(ctx, resource, &object, &stored, &decision.status).await;
+    if matches!(&written, Err(Error::Call(error)) if error.is_not_found()) {
+        // It is gone, and counts no more.
+        ctx.cache.remove(Kind::Upgrade, &object);
+        ctx.reporter.forget(&object);
+        return Ok(Action::await_change());
+    }
+    written?;
+    if decision.look_again == Some(Duration::ZERO) {
+        let _ = upgrades.changed.unbounded_send(object.namespace().unwrap_or_default());
+    }
+    let mut refused = BTreeMap::new();
     if let Some(manager) = &manager {
         for set in &decision.images {
             if let Some(why) = set_images(upgrades, manager, set).await? {
-                status.message = Some(why);
+                refused.insert(set.service.clone(), why);
             }
         }
     }
-    if status != decision.status {
-        report(ctx, resource, &object, &decision.status, &status).await?;
+    let uid = object.uid().unwrap_or_default();
+    let mut all = upgrades.refusals.lock().unwrap_or_else(PoisonError::into_inner);
+    if refused.is_empty() {
+        all.remove(&uid);
+    } else {
+        all.insert(uid, refused);
     }
     Ok(decision.look_again.map_or_else(Action::await_change, Action::requeue))
+}
+
+/// What is around an Upgrade.
+struct Around<'a> {
+    other: Option<String>,
+    manager: Option<&'a DynamicObject>,
+    refusals: &'a BTreeMap<String, String>,
+    since: OffsetDateTime,
 }
 
 fn decide(
@@ -145,22 +176,24 @@ fn decide(
     object: &DynamicObject,
     spec: &UpgradeSpec,
     stored: &UpgradeStatus,
-    manager: Option<&DynamicObject>,
-    looking_since: OffsetDateTime,
+    around: &Around<'_>,
 ) -> Decision {
-    let other = observe::comes_first(&ctx.cache, object, &spec.manager);
+    let manager = around.manager;
     let services =
         manager.map(|manager| observe::services(&ctx.cache, manager)).unwrap_or_default();
     let paused = manager.and_then(|manager| names::paused(manager, None));
+    let release = manager.and_then(|manager| manager.annotations().get(release::ANNOTATION));
     next(&Situation {
         spec,
         status: stored,
         generation: object.metadata.generation,
         manager: manager.and_then(|manager| manager.data.get("spec")),
         paused: paused.as_deref(),
+        release: release.map(String::as_str),
+        refusals: around.refusals,
         services: &services,
-        other: other.as_deref(),
-        looking_since,
+        other: around.other.as_deref(),
+        looking_since: around.since,
         now: OffsetDateTime::now_utc(),
     })
 }
@@ -210,14 +243,14 @@ async fn report(
     if let Value::Object(data) = &mut known.data {
         data.insert("status".to_owned(), after.clone());
     }
-    ctx.cache.put(Kind::Upgrade, known);
+    ctx.cache.put_if_there(Kind::Upgrade, known);
     if stored.phase != status.phase {
         tracing::info!(
             namespace = object.metadata.namespace,
             name = object.metadata.name,
             phase = status.phase.map_or("", Phase::as_str),
             wave = status.wave,
-            message = status.message,
+            says = status.message,
             "an upgrade has another phase"
         );
     }

@@ -76,9 +76,7 @@ async fn upgrade(nodes: u32) -> Result<Row, Failed> {
 fn manager() -> Value {
     let mut services = serde_json::Map::new();
     for (key, name, containers) in SERVICES {
-        let image = |name: &&str| {
-            json!({"name": name, "image": format!("registry.example.com/contrail-{name}:R24.1")})
-        };
+        let image = |name: &&str| json!({"name": name, "image": format!("registry.example.com/contrail-{name}:R24.1")});
         let containers: Vec<Value> = containers.iter().map(image).collect();
         let item = json!({"metadata": {"name": name},
             "spec": {"serviceConfiguration": {"containers": containers}}});

@@ -251,5 +251,9 @@ async fn an_upgrade_that_is_deleted_leaves_services_that_are_kept() -> Outcome {
         ["R24.1", "R24.1.1"],
         "the waves that had begun, and the others"
     );
+    // It is in nobody's way. That one is in a hurry: nothing may wait for something else to happen.
+    world.create("next", json!({"version": "R24.1.2", "waveTimeout": "45s"})).await?;
+    world.until("next", "Succeeded").await;
+    assert_eq!(world.tags().await?, ["R24.1.2"]);
     Ok(())
 }

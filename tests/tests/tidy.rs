@@ -362,6 +362,7 @@ fn few_files_write_to_a_cluster() {
         "lib/runtime/src/apply.rs",
         "lib/runtime/src/leader.rs",
         "plugin/src/install/requests.rs",
+        "plugin/src/upgrade/requests.rs",
         "webhook/src/claims/store.rs",
     ];
     let all = sources(&[".rs"]);

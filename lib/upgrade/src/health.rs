@@ -2,7 +2,7 @@
 
 mod of_objects;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use opensdn_crds::upgrade::{ImageChange, ServiceHealth};
 
@@ -32,6 +32,8 @@ pub struct Pod {
     pub is_ready: bool,
     /// How often its containers were restarted.
     pub restarts: i64,
+    /// The containers that run, or have run.
+    pub ran: BTreeSet<String>,
     /// Why it is not ready, where something is wrong with it.
     pub trouble: Option<String>,
 }
@@ -76,10 +78,21 @@ impl Service {
         self.is_ready && images.iter().all(is_said)
     }
 
+    /// Whether a container with one of the new images runs, or has run.
+    #[must_use]
+    pub fn has_run(&self, images: &[ImageChange]) -> bool {
+        self.pods.iter().any(|pod| {
+            images.iter().any(|change| {
+                pod.ran.contains(&change.container)
+                    && pod.images.get(&change.container) == Some(&change.to)
+            })
+        })
+    }
+
     /// How often containers of its pods were restarted.
     #[must_use]
     pub fn restarts(&self) -> i64 {
-        self.pods.iter().map(|pod| pod.restarts).sum()
+        self.pods.iter().fold(0, |sum, pod| sum.saturating_add(pod.restarts))
     }
 
     /// As a snapshot has it.
@@ -103,6 +116,7 @@ impl Service {
         match first {
             Some((name, trouble)) => format!("pod {name}: {trouble}"),
             None if self.is_ready => "its pods have not all been replaced".to_owned(),
+            None if self.message.is_empty() => "nothing is known of it yet".to_owned(),
             None => self.message.clone(),
         }
     }

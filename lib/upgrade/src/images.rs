@@ -157,8 +157,7 @@ const EXTERNAL: &str = "external-";
 fn of_release(service: &Service, entry: &Entry, spec: &UpgradeSpec) -> Result<String, Unknown> {
     let Some(tag) = &spec.version else { return Ok(entry.image.clone()) };
     let (registry, name, _) = parts(&entry.image);
-    let is_ours = name.starts_with(UP_TO_R24) || name.starts_with(FROM_R25);
-    if !is_ours {
+    if !is_own(&entry.image) {
         return Ok(entry.image.clone());
     }
     if entry.image.contains('@') {
@@ -191,6 +190,19 @@ fn parts(image: &str) -> (Option<&str>, &str, Option<&str>) {
         Some((name, tag)) => (registry, name, Some(tag)),
         None => (registry, last, None),
     }
+}
+
+/// Whether it is one that OpenSDN makes, those of other projects that it packs included.
+#[must_use]
+pub fn is_own(image: &str) -> bool {
+    let name = parts(image).1;
+    name.starts_with(UP_TO_R24) || name.starts_with(FROM_R25)
+}
+
+/// Whether it is of R25.1 or later, by its tag, else by its name.
+pub(crate) fn is_opensdn(image: &str) -> bool {
+    let release = tag(image).and_then(Version::of_tag);
+    release.map_or_else(|| parts(image).1.starts_with(FROM_R25), Version::is_opensdn)
 }
 
 /// The tag of an image.

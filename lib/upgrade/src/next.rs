@@ -5,6 +5,7 @@ mod back;
 mod forward;
 mod start;
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use opensdn_crds::status::Conditions;
@@ -42,6 +43,10 @@ pub struct Situation<'a> {
     pub manager: Option<&'a Value>,
     /// Why the services of the Manager are left as they are, if they are.
     pub paused: Option<&'a str>,
+    /// The release that the annotation `opensdn.io/release` of the Manager says.
+    pub release: Option<&'a str>,
+    /// Why the API server has refused the images of a service, by the service.
+    pub refusals: &'a BTreeMap<String, String>,
     /// How the services are.
     pub services: &'a [Service],
     /// Another Upgrade of the Manager that comes first.
@@ -106,16 +111,15 @@ impl Run<'_> {
         let phase = self.status.phase.unwrap_or(Phase::Pending);
         self.status.wave = self.wave_in_words();
         self.say(phase);
-        let is_new = self.status != *self.at.status;
+        let is_same = has_same_states(&self.status, self.at.status);
         let look_again = match phase {
-            _ if is_new => Some(Duration::ZERO),
+            _ if !is_same => Some(Duration::ZERO),
             Phase::Running | Phase::RollingBack => Some(SOON),
             Phase::Pending | Phase::Paused | Phase::Refused | Phase::Stopped => Some(LATER),
             Phase::Succeeded | Phase::RolledBack => None,
         };
         // What an act belongs to has to be in the status before.
-        let images =
-            if has_same_states(&self.status, self.at.status) { self.images } else { Vec::new() };
+        let images = if is_same { self.images } else { Vec::new() };
         Decision { status: self.status, images, look_again }
     }
 
@@ -219,10 +223,14 @@ impl Run<'_> {
         Some(format!("left out{who}: {}", skip.reason))
     }
 
-    /// Has the Manager say the images of that side for a service.
-    fn ensure(&mut self, id: &str, images: &[ImageChange], side: Side) -> Result<(), Crossed> {
+    /// Has the Manager say the images of that side for a step.
+    fn ensure(&mut self, place: usize, step: &Step, side: Side) -> Result<(), Crossed> {
+        let (id, images) = (&step.id, &step.images);
         let services = self.at.manager.map(images::services).ok_or(Crossed::ManagerGone)?;
-        let service = services.iter().find(|one| one.id() == id).ok_or(Crossed::ServiceGone)?;
+        let service = services.iter().find(|one| one.id() == *id).ok_or(Crossed::ServiceGone)?;
+        if side == Side::New && !is_as_wanted(service, images, self.at.spec) {
+            return Err(Crossed::Status);
+        }
         let mut set = Vec::new();
         for change in images {
             let entry = service.images.iter().find(|one| one.container == change.container);
@@ -231,7 +239,9 @@ impl Run<'_> {
             if entry.image == wanted {
                 continue;
             }
-            if entry.image != change.from && entry.image != change.to {
+            // What the Manager has had already a user has taken away.
+            let is_other = entry.image != change.from && entry.image != change.to;
+            if is_other || step.set == Some(true) {
                 return Err(Crossed::Edited {
                     container: change.container.clone(),
                     image: entry.image.clone(),
@@ -240,8 +250,10 @@ impl Run<'_> {
             }
             set.push((change.container.clone(), entry.image.clone(), wanted.to_owned()));
         }
-        if !set.is_empty() {
-            self.images.push(SetImages { service: id.to_owned(), images: set });
+        if set.is_empty() {
+            self.step(place, |step| step.set = Some(true));
+        } else {
+            self.images.push(SetImages { service: id.clone(), images: set });
         }
         Ok(())
     }
@@ -250,17 +262,37 @@ impl Run<'_> {
 /// What a user did to the Manager meanwhile.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 enum Crossed {
-    #[error("the Manager is not there any more")]
+    #[error("the Manager is not there any more: make it again and retry, or delete this Upgrade")]
     ManagerGone,
+    #[error(
+        "its images in the status are not those that the spec asks for: another has written the status"
+    )]
+    Status,
     #[error("the service is gone from the Manager")]
     ServiceGone,
     #[error("the Manager has no container {0} for it any more: put it back, then retry")]
     ContainerGone(String),
     #[error(
-        "the Manager was edited meanwhile: container {container} has the image {image}, which is neither the earlier one nor \
-         the new one; nothing overwrites it. Give it {wanted}, then retry; or leave the step out"
+        "the Manager was edited meanwhile: container {container} has the image {image}; nothing overwrites it. Have it as it \
+         shall be, {wanted}, then retry; or leave the step out"
     )]
     Edited { container: String, image: String, wanted: String },
+}
+
+/// Whether the images of a step are those that the spec asks for: who may write a status only sets none.
+fn is_as_wanted(service: &images::Service, images: &[ImageChange], spec: &UpgradeSpec) -> bool {
+    let as_before = images::Service {
+        images: images
+            .iter()
+            .map(|change| images::Entry {
+                container: change.container.clone(),
+                image: change.from.clone(),
+                pointer: String::new(),
+            })
+            .collect(),
+        ..service.clone()
+    };
+    images::changes(&as_before, spec).0 == images
 }
 
 /// Whether phase, waves and steps are where they were: what else differs is said, not decided.

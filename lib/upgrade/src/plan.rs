@@ -53,6 +53,8 @@ pub struct Input<'a> {
     pub manager: &'a Value,
     /// Why its services are left as they are, if they are.
     pub paused: Option<&'a str>,
+    /// The release that its annotation `opensdn.io/release` says, which wins over tags.
+    pub release: Option<&'a str>,
     /// How they are.
     pub services: &'a [health::Service],
 }
@@ -112,7 +114,7 @@ pub fn plan(input: &Input<'_>) -> Plan {
         steps,
     };
     remarks.of_spec();
-    remarks.of_versions(&services, &plan);
+    remarks.of_versions(input, &plan);
     remarks.of_health(input, &plan);
     remarks.of_steps(&plan);
     Plan { remarks: remarks.all, ..plan }
@@ -126,10 +128,14 @@ fn step(service: &Service, images: Vec<ImageChange>, all: &[health::Service]) ->
         .map(|one| one.pods.iter().take(MOST_PODS).map(|pod| pod.name.clone()).collect::<Vec<_>>());
     Step {
         wave: order::wave_of(service.facts.kind).map_or("", |wave| wave.name).to_owned(),
+        no_way_back: no_way_back(&id, &images),
         id,
         state: State::Pending,
         images,
         pods,
+        held: None,
+        set: None,
+        ran: None,
         started_at: None,
         finished_at: None,
         canary_since: None,
@@ -150,26 +156,30 @@ fn wave(wave: &order::Wave, steps: &[Step]) -> Wave {
         healthy_since: None,
         restarts: None,
         gate: None,
-        no_way_back: steps.filter_map(no_way_back).next(),
+        no_way_back: steps.filter_map(|step| step.no_way_back.clone()).next(),
     }
 }
 
-/// Why a service cannot have its earlier image again once it ran the new one.
-fn no_way_back(step: &Step) -> Option<String> {
-    let (kind, _) = step.id.split_once('/')?;
-    let (container, what) = match kind {
-        "Cassandra" => ("cassandra", "may write tables that the earlier one does not read"),
-        "Rabbitmq" => {
-            ("rabbitmq", "may enable feature flags with which the earlier one does not start")
-        }
+/// What of a service counts its version, and the change of it, where old and new are not of one line, or tags do not tell.
+fn other_line<'a>(id: &str, images: &'a [ImageChange]) -> Option<(&'static str, &'a ImageChange)> {
+    let container = match id.split_once('/')?.0 {
+        "Cassandra" => "cassandra",
+        "Rabbitmq" => "rabbitmq",
         _ => return None,
     };
-    let change = step.images.iter().find(|one| one.container == container)?;
+    let change = images.iter().find(|one| one.container == container)?;
     let lines = line(container, &change.from).zip(line(container, &change.to));
-    // Where tags do not tell, it may be so.
-    lines
-        .is_none_or(|(from, to)| from != to)
-        .then(|| format!("{}: {} {what} ({})", step.id, change.to, change.from))
+    lines.is_none_or(|(from, to)| from != to).then_some((container, change))
+}
+
+/// Why a service cannot have its earlier image again once it ran the new one.
+fn no_way_back(id: &str, images: &[ImageChange]) -> Option<String> {
+    let (container, change) = other_line(id, images)?;
+    let what = match container {
+        "cassandra" => "may write tables that the earlier one does not read",
+        _ => "may enable feature flags with which the earlier one does not start",
+    };
+    Some(format!("{id}: {} {what} ({})", change.to, change.from))
 }
 
 /// Within which an earlier version reads what a later one has written: of the project's own images the first two numbers
@@ -182,9 +192,11 @@ fn line(container: &str, image: &str) -> Option<(u32, u32)> {
     };
     Some(match (container, (release.year, release.number)) {
         ("cassandra", _) => (3, 11),
-        (_, (..=21, ..=3) | (..=20, _)) => (3, 7),
-        // 3.7.28 or 3.10.7, by the system that the image was built on: the same for both.
-        (_, (..=24, _)) => (3, 0),
+        (_, (..=20, _) | (21, ..=3)) => (3, 7),
+        (_, (21, 4)) if release.patch == 1 => (3, 7),
+        (_, (21, _)) => return None,
+        // 3.7.28 or 3.10.7, by the system that the image was built on, which is the same for a release.
+        (_, (year @ ..=24, number)) => (1000 + year, number),
         _ => (3, 10),
     })
 }
@@ -208,6 +220,11 @@ fn snapshot(service: &health::Service) -> ServiceHealth {
     let mut health = service.health();
     health.message = health.message.map(|text| text.chars().take(MOST_MESSAGE).collect());
     health
+}
+
+/// The release that the tag of an image names.
+fn release(image: &str) -> Option<Version> {
+    images::tag(image).and_then(Version::of_tag)
 }
 
 /// What speaks against it.
@@ -257,59 +274,85 @@ impl Remarks<'_> {
         }
     }
 
-    fn of_versions(&mut self, services: &[Service], plan: &Plan) {
-        let Some(tag) = &self.spec.version else { return };
-        let Some(to) = Version::of_tag(tag) else {
+    /// Tags that name no release.
+    fn of_tags(&mut self, ours: &[&ImageChange]) {
+        if let Some(tag) = self.spec.version.as_deref().filter(|tag| Version::of_tag(tag).is_none())
+        {
             let message = format!(
                 "version: {tag} is no release such as R25.1, so it is not known whether there is a way to it"
             );
-            return self.unless_forced("OSDN5004", &message);
-        };
-        let images = services.iter().flat_map(|service| &service.images);
-        let ours = images.filter(|entry| {
-            plan.steps.iter().any(|step| {
-                step.images.iter().any(|change| {
-                    change.from == entry.image && images::tag(&change.to) == Some(tag)
-                })
-            })
-        });
-        let from: BTreeSet<Version> =
-            ours.filter_map(|entry| Version::of_tag(images::tag(&entry.image)?)).collect();
-        let (Some(oldest), Some(newest)) = (from.first().copied(), from.last().copied()) else {
-            return;
-        };
-        if to < newest {
+            self.unless_forced("OSDN5004", &message);
+        }
+        let is_unknown =
+            |one: &&&ImageChange| release(&one.to).is_some() && release(&one.from).is_none();
+        if let Some(change) = ours.iter().find(is_unknown) {
             let message = format!(
-                "version: {to} is older than {newest}, which runs: what {newest} has written, {to} may not read"
+                "the tag of {} names no release, so it is not known whether there is a way from it to {}",
+                change.from, change.to
             );
-            if to.place() == newest.place() {
+            self.unless_forced("OSDN5004", &message);
+        }
+    }
+
+    /// The way from one release to the other, of OpenSDN's own images.
+    fn of_versions(&mut self, input: &Input<'_>, plan: &Plan) {
+        let changes = plan.steps.iter().flat_map(|step| &step.images);
+        let ours: Vec<&ImageChange> = changes.filter(|one| images::is_own(&one.to)).collect();
+        self.of_tags(&ours);
+        let ways: BTreeSet<(Version, Version)> =
+            ours.iter().filter_map(|one| release(&one.from).zip(release(&one.to))).collect();
+        if let Some((from, to)) = ways.iter().find(|(from, to)| to < from) {
+            let message = format!(
+                "{to} is older than {from}, which runs: what {from} has written, {to} may not read"
+            );
+            if to.place() == from.place() {
                 self.unless_forced("OSDN5005", &message);
             } else {
                 self.refuse("OSDN5005", &message);
             }
-        } else if let (Some(old), Some(new)) = (oldest.place(), to.place())
-            && new > old + 1
-        {
-            let (year, number) = RELEASES.get(old + 1).copied().unwrap_or_default();
+        }
+        if let Some((from, to)) = ways.iter().find(|(from, to)| to.place() > from.place() + 1) {
+            let between = RELEASES.get(from.place()).copied().unwrap_or_default();
+            let between = Version { year: between.0, number: between.1, patch: 0 };
             let message = format!(
-                "version: {to} is more than one release after {oldest}: upstream has tried the way from one to the next \
-                 only; go to {year}.{number} first"
+                "{to} is more than one release after {from}: upstream validates the way from one release to the next only; \
+                 the next is {between}"
             );
             self.unless_forced("OSDN5006", &message);
         }
-        if RELEASES.last().is_some_and(|newest| (to.year, to.number) > *newest) {
+        let targets: BTreeSet<Version> = ours.iter().filter_map(|one| release(&one.to)).collect();
+        let is_new =
+            |to: &&Version| RELEASES.last().is_some_and(|last| (to.year, to.number) > *last);
+        if let Some(to) = targets.iter().find(is_new) {
             let message = format!(
-                "version: {to} is newer than all releases that this program knows, so that it may configure it as it is no \
-                 more: take a newer one"
+                "{to} is newer than all releases that this program knows, so that it may configure it as it is no more: \
+                 take a newer one"
             );
             self.unless_forced("OSDN5009", &message);
         }
-        if to.is_opensdn() && !oldest.is_opensdn() {
+        let is_crossed =
+            |one: &&&ImageChange| images::is_opensdn(&one.to) && !images::is_opensdn(&one.from);
+        if let Some(change) = ours.iter().find(is_crossed) {
             let message = format!(
-                "from {oldest} to {to} images have other names, keys and certificates: each pod is replaced with another \
-                 configuration, and daemons of both sides talk to each other meanwhile"
+                "from {} to {} images have other names, keys and certificates: each pod is replaced with another \
+                 configuration, and daemons of both sides talk to each other meanwhile",
+                change.from, change.to
             );
             self.add("OSDN5011", WARNING, &message);
+        }
+        self.of_annotation(input, &targets);
+    }
+
+    fn of_annotation(&mut self, input: &Input<'_>, targets: &BTreeSet<Version>) {
+        let Some(said) = input.release else { return };
+        let release = Version::of_tag(said);
+        let is_other = |to: &&Version| release.is_none_or(|said| said.place() != to.place());
+        if let Some(to) = targets.iter().find(is_other) {
+            let message = format!(
+                "the annotation opensdn.io/release of the Manager says {said}, which wins over tags: services of {to} would \
+                 be configured as that; remove it, or have it say {to}"
+            );
+            self.refuse("OSDN5015", &message);
         }
     }
 
@@ -332,6 +375,16 @@ impl Remarks<'_> {
     }
 
     fn of_steps(&mut self, plan: &Plan) {
+        for step in &plan.steps {
+            if let Some(("rabbitmq", change)) = other_line(&step.id, &step.images) {
+                let message = format!(
+                    "{}: between {} and {} versions of RabbitMQ may differ by more than one member can have beside the \
+                     others (3.7 and 3.10): with rabbitmqctl version look at what runs",
+                    step.id, change.from, change.to
+                );
+                self.unless_forced("OSDN5014", &message);
+            }
+        }
         for wave in &plan.waves {
             if let Some(why) = &wave.no_way_back {
                 let message = format!(

@@ -147,7 +147,10 @@ pub fn report(upgrade: &str, spec: &UpgradeSpec, status: &UpgradeStatus) -> Repo
         remarks: status.remarks.clone().unwrap_or_default(),
         waves: waves.collect(),
         predicted_restarts: steps.iter().filter_map(|step| step.pods.as_ref()).map(Vec::len).sum(),
-        unplanned_restarts: steps.iter().filter_map(|step| step.restarts).sum(),
+        unplanned_restarts: steps
+            .iter()
+            .filter_map(|step| step.restarts)
+            .fold(0, i64::saturating_add),
         before: status.snapshot.clone().unwrap_or_default(),
     }
 }
@@ -200,6 +203,10 @@ mod tests {
             started_at: time(1),
             finished_at: time(8),
             canary_since: None,
+            held: None,
+            set: None,
+            ran: None,
+            no_way_back: None,
             attempts: Some(1),
             restarts: Some(3),
             message: None,

@@ -13,6 +13,9 @@ pub struct Version {
     pub patch: u32,
 }
 
+/// `L5` of 2011.L5.1 comes after all builds such as 2011.138.
+const AFTER_BUILDS: u32 = 1_000_000;
+
 /// The releases that upstream has a branch of (tf-controller), the oldest first. One is upgraded to the next
 /// (OpenSDN-io/docs, `installing-opensdn-ansible-ziu.rst`).
 pub const RELEASES: &[(u32, u32)] = &[(20, 11), (21, 3), (21, 4), (24, 1), (25, 1)];
@@ -33,20 +36,20 @@ impl Version {
             _ => return None,
         };
         let mut patch = 0;
-        // `L5` of 2011.L5.1 is a patch, too.
-        if let Some((third, after)) =
-            rest.strip_prefix('.').and_then(|rest| number(rest.trim_start_matches('L')))
-        {
-            (patch, rest) = (third.parse().ok()?, after);
+        if let Some(third) = rest.strip_prefix('.') {
+            let after_builds = if third.starts_with('L') { AFTER_BUILDS } else { 0 };
+            if let Some((digits, after)) = number(third.trim_start_matches('L')) {
+                (patch, rest) = (digits.parse::<u32>().ok()?.saturating_add(after_builds), after);
+            }
         }
         let is_end = rest.is_empty() || rest.starts_with(['-', '.', '_', '+']);
         ((19..=99).contains(&year) && is_end).then_some(Self { year, number: month, patch })
     }
 
-    /// Its place among the releases: that of the last one that is not after it.
+    /// Its place among the releases: how many of them are not after it.
     #[must_use]
-    pub fn place(self) -> Option<usize> {
-        RELEASES.iter().rposition(|release| *release <= (self.year, self.number))
+    pub fn place(self) -> usize {
+        RELEASES.iter().filter(|release| **release <= (self.year, self.number)).count()
     }
 
     /// Whether images of it are named `opensdn-…`, and configured so.
@@ -58,8 +61,15 @@ impl Version {
 
 impl fmt::Display for Version {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "{}.{}", self.year, self.number)?;
-        if self.patch > 0 { write!(formatter, ".{}", self.patch) } else { Ok(()) }
+        match self.year {
+            ..=20 => write!(formatter, "{}{:02}", self.year, self.number)?,
+            _ => write!(formatter, "R{}.{}", self.year, self.number)?,
+        }
+        match self.patch {
+            0 => Ok(()),
+            AFTER_BUILDS.. => write!(formatter, ".L{}", self.patch - AFTER_BUILDS),
+            build => write!(formatter, ".{build}"),
+        }
     }
 }
 
@@ -76,13 +86,14 @@ mod tests {
     #[test]
     fn a_tag_says_year_number_and_patch() {
         for (tag, expected) in [
-            ("R24.1", Some("24.1")),
-            ("R21.4.1-centos", Some("21.4.1")),
-            ("2011", Some("20.11")),
-            ("R2011.L5.1", Some("20.11.5")),
-            ("21.4.0-77", Some("21.4")),
-            ("R25.1-rc1", Some("25.1")),
-            ("26.2.0", Some("26.2")),
+            ("R24.1", Some("R24.1")),
+            ("R21.4.1-centos", Some("R21.4.1")),
+            ("2011", Some("2011")),
+            ("2011.138", Some("2011.138")),
+            ("R2011.L5.1", Some("2011.L5")),
+            ("21.4.0-77", Some("R21.4")),
+            ("R25.1-rc1", Some("R25.1")),
+            ("26.2.0", Some("R26.2")),
             ("latest", None),
             ("3.11", None),
             ("7.0.15", None),
@@ -103,11 +114,11 @@ mod tests {
     #[test]
     fn releases_follow_each_other() {
         let place = |tag| Version::of_tag(tag).unwrap().place();
-        assert_eq!(place("2011"), Some(0));
+        assert_eq!((place("2008"), place("2011")), (0, 1));
         assert_eq!(place("R21.4.1"), place("R21.4"));
         assert_eq!(place("24.2.0"), place("R24.1"), "one between belongs to the one before");
-        assert_eq!(place("R24.1").map(|one| one + 1), place("R25.1"));
-        assert_eq!(place("19.12"), None);
+        assert_eq!(place("R24.1") + 1, place("R25.1"));
+        assert!(Version::of_tag("2011.L5.379") > Version::of_tag("2011.138"));
         assert!(RELEASES.is_sorted());
     }
 }

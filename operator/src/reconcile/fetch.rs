@@ -11,6 +11,7 @@ use time::OffsetDateTime;
 
 use crate::build::Valid;
 use crate::cache::Cache;
+use crate::canary;
 use crate::cluster::Cluster;
 use crate::components;
 use crate::kind::Kind;
@@ -19,7 +20,6 @@ use crate::node::Node;
 use crate::object::controller_of;
 use crate::peers::Peers;
 use crate::pod::Pod;
-use crate::upgrade;
 
 /// So far the clocks of the API server and of the operator may be apart.
 pub(super) const CLOCKS_DIFFER: time::Duration = time::Duration::minutes(10);
@@ -99,7 +99,7 @@ impl Fetched {
         let holder = secret.as_deref().and_then(controller_of).filter(is_other);
         let holder = holder.map(|owner| format!("{} {}", owner.kind, owner.name));
         let cluster = Cluster::read(cache);
-        let canary = upgrade::is_canary(cache, &object);
+        let canary = canary::is_canary(cache, &object);
         Self {
             object,
             nodes,

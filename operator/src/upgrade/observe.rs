@@ -8,6 +8,7 @@ use opensdn_upgrade::health::Service;
 use serde_json::{Value, json};
 
 use crate::cache::Cache;
+use crate::canary::{is_at_work, phase};
 use crate::component::word;
 use crate::kind::{Kind, Workload};
 use crate::names::{Instance, TYPE};
@@ -65,20 +66,14 @@ pub(super) fn comes_first(cache: &Cache, object: &DynamicObject, manager: &str) 
         |one: &DynamicObject| (one.metadata.creation_timestamp.clone(), one.metadata.uid.clone());
     let all = cache.list(Kind::Upgrade, &namespace);
     let first = all.iter().find(|other| {
-        let phase = phase(other);
-        let is_at_work =
-            matches!(phase, Phase::Running | Phase::Paused | Phase::Stopped | Phase::RollingBack);
-        other.metadata.uid != object.metadata.uid
+        let is_older = phase(other) == Phase::Pending
             && other.metadata.deletion_timestamp.is_none()
+            && age(other) < age(object);
+        other.metadata.uid != object.metadata.uid
             && other.data.pointer("/spec/manager").and_then(Value::as_str) == Some(manager)
-            && (is_at_work || (phase == Phase::Pending && age(other) < age(object)))
+            && (is_at_work(other) || is_older)
     });
     first.map(|other| other.name_any())
-}
-
-fn phase(object: &DynamicObject) -> Phase {
-    let phase = object.data.pointer("/status/phase").cloned().unwrap_or_default();
-    serde_json::from_value(phase).unwrap_or(Phase::Pending)
 }
 
 #[cfg(test)]

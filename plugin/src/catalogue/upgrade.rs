@@ -5,7 +5,7 @@ use super::{Finder, Meaning, Severity};
 use Severity::{Deny, Warn};
 
 /// Code, how bad it is, what is wrong, why, what to do.
-const CODES: [(&str, Severity, &str, &str, &str); 13] = [
+const CODES: [(&str, Severity, &str, &str, &str); 15] = [
     (
         "OSDN5002",
         Deny,
@@ -104,6 +104,24 @@ const CODES: [(&str, Severity, &str, &str, &str); 13] = [
         "Each vrouter that is replaced interrupts the workloads of its node for some minutes. One node comes after the \
          other, and the next when the one before has been ready for a while.",
         "move what must not be interrupted away; to choose the time: --pause-before vrouters, later upgrade resume",
+    ),
+    (
+        "OSDN5014",
+        Deny,
+        "versions of RabbitMQ that may not run beside each other",
+        "Images of RabbitMQ up to R24.1 have 3.7 or 3.10, by the system that they were built on; from R25.1 on 3.10. A member \
+         of 3.10 cannot join a cluster of 3.7 members, so that one after the other does not work.",
+        "rabbitmqctl version in a pod of it: if it is 3.10 already, --force OSDN5014; else stop all members first \
+         (annotation opensdn.io/stopped on the Rabbitmq)",
+    ),
+    (
+        "OSDN5015",
+        Deny,
+        "an annotation says another release",
+        "The annotation opensdn.io/release of the Manager wins over tags of images: its services would be configured as the \
+         release that it says.",
+        "kubectl annotate --overwrite managers.tf.tungsten.io NAME opensdn.io/release=R25.1, or opensdn.io/release- where tags \
+         say it",
     ),
     (
         "OSDN5020",

@@ -83,7 +83,8 @@ fn difference(spec: &UpgradeSpec, wanted: &UpgradeSpec) -> Option<&'static str> 
         (differs(&spec.on_failure, &wanted.on_failure), "another --on-failure"),
         (differs(&time(&spec.wave_timeout), &time(&wanted.wave_timeout)), "another --wave-timeout"),
         (differs(&time(&spec.soak), &time(&wanted.soak)), "another --soak"),
-        (differs(&spec.force, &wanted.force), "another --force"),
+        (spec.force != wanted.force, "another --force"),
+        (spec.skip.is_some(), "steps to be left out"),
     ];
     all.into_iter().find_map(|(differs, what)| differs.then_some(what))
 }

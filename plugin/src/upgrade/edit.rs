@@ -2,7 +2,7 @@
 //! a step out. The operator sees the change and does it. The way back is in `way_back.rs`.
 
 use kube::ResourceExt as _;
-use opensdn_crds::upgrade::{Goal, Phase, Skip, State, Upgrade, UpgradeStatus};
+use opensdn_crds::upgrade::{Goal, Phase, Skip, State, Step, Upgrade, UpgradeStatus};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -45,6 +45,9 @@ impl Answer for UpgradeChange {
 pub(crate) fn pause(upgrade: &Upgrade) -> Result<Edit, Failure> {
     refuse_over(upgrade)?;
     match stage::phase(upgrade) {
+        _ if upgrade.spec.goal == Some(Goal::RollBack) => {
+            refuse("not-pausable", "the way back is not paused", "")
+        }
         Some(Phase::RollingBack) => refuse("not-pausable", "the way back is not paused", ""),
         Some(Phase::Stopped) => refuse(
             "not-pausable",
@@ -112,7 +115,7 @@ pub(crate) fn retry(upgrade: &Upgrade) -> Result<Edit, Failure> {
         let said = "another try was asked for, and the operator has not started it yet";
         return Ok(Edit::Already(said.to_owned()));
     }
-    let retries = asked.max(done) + 1;
+    let retries = asked.max(done).saturating_add(1);
     let patch = match is_stuck {
         true => json!({"retries": retries, "goal": Goal::Upgrade}),
         false => json!({ "retries": retries }),
@@ -146,26 +149,36 @@ pub(crate) fn skip(
         let message = format!("nothing is left to do for {}: it is {}", found.id, found.state);
         return refuse("step-is-over", &message, "");
     }
-    let id = found.id.clone();
-    let is_failed = |one: &&opensdn_crds::upgrade::Step| one.state == State::Failed;
-    let others = steps.iter().filter(is_failed).filter(|one| one.id != id);
-    let others: Vec<&str> = others.map(|one| one.id.as_str()).collect();
-    let said = match status.phase {
-        Some(Phase::Stopped) if is_on_its_way_back(&status) => {
-            format!("{id} keeps the images that it has; upgrade retry continues the way back")
-        }
-        Some(Phase::Stopped) if !others.is_empty() => {
-            format!(
-                "{id} is left out; it continues when these are, too, or by upgrade retry: {}",
-                others.join(", ")
-            )
-        }
-        Some(Phase::Stopped) => format!("{id} is left out, and the upgrade continues"),
-        _ => format!("{id} is left out"),
-    };
+    let (id, said) = (found.id.clone(), said_of_skip(&status, found));
     let (reason, requested_by) = (reason.to_owned(), requested_by.map(str::to_owned));
     all.push(Skip { step: id, reason, requested_by });
     Ok(Edit::Write(json!({"skip": all}), said))
+}
+
+/// What becomes of a step that is left out, and of the Upgrade.
+fn said_of_skip(status: &UpgradeStatus, step: &Step) -> String {
+    let id = &step.id;
+    let is_stopped = status.phase == Some(Phase::Stopped);
+    if is_stopped && is_on_its_way_back(status) {
+        return format!("{id} keeps the images that it has; upgrade retry continues the way back");
+    }
+    let (is_started, stays) = (step.attempts.is_some(), step.no_way_back.is_some());
+    let what = match (is_started, stays && step.ran == Some(true)) {
+        (false, _) => format!("{id} is left out"),
+        (true, true) => format!("{id} is left out with the new images, as it has no way back"),
+        (true, false) => format!("{id} gets its earlier images again, and is left out"),
+    };
+    let steps = status.steps.iter().flatten();
+    let others = steps.filter(|one| one.state == State::Failed && one.id != *id);
+    let others: Vec<&str> = others.map(|one| one.id.as_str()).collect();
+    match (is_stopped, others.is_empty()) {
+        (false, _) => what,
+        (true, true) => format!("{what}; the upgrade continues"),
+        (true, false) => format!(
+            "{what}; the upgrade continues when these are, too, or by upgrade retry: {}",
+            others.join(", ")
+        ),
+    }
 }
 
 const DECIDE: &str =

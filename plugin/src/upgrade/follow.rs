@@ -41,21 +41,11 @@ impl Follow<'_> {
         ui: &mut Ui,
     ) -> Result<Upgrade, Failure> {
         let name = first.name_any();
-        let (begun, mut upgrade) = (Instant::now(), first);
-        let (mut progress, mut silence) = (Progress::default(), Silence::default());
-        let mut lost = false;
+        let (mut watch, mut upgrade) = (Watch::begin(), first);
         loop {
-            for change in progress.look(&upgrade) {
-                ui.event(&change, &change.text());
-            }
+            watch.show(&upgrade, ui);
             if stage::is_over(&upgrade) {
                 return Ok(upgrade);
-            }
-            if silence.is_due(&upgrade, begun.elapsed()) {
-                say_silent(&name, ui);
-            }
-            if ui.draws_progress() {
-                ui.progress(&short(&upgrade, begun.elapsed()));
             }
             if self.deadline.is_some_and(|deadline| deadline.is_over()) {
                 return Err(self.late(&name));
@@ -65,21 +55,8 @@ impl Follow<'_> {
                 () = signals.next() => return Err(self.detached(&name)),
                 read = self.read(&name) => read,
             };
-            match read {
-                Ok(Some(now)) if now.metadata.uid == upgrade.metadata.uid => {
-                    if std::mem::take(&mut lost) {
-                        ui.note("the API server answers again");
-                    }
-                    upgrade = now;
-                }
-                Ok(_) => return Err(gone(&name)),
-                Err(failure) if is_hiccup(&failure) => {
-                    if !std::mem::replace(&mut lost, true) {
-                        let why = one_line(failure.causes.first().unwrap_or(&failure.message));
-                        ui.warn(&format!("lost the API server (the upgrade continues): {why}"));
-                    }
-                }
-                Err(failure) => return Err(failure),
+            if let Some(now) = watch.take(read, &upgrade, ui)? {
+                upgrade = now;
             }
         }
     }
@@ -99,6 +76,62 @@ impl Follow<'_> {
         let hint = format!("re-attach with: {}", self.next.of(&["status", name, "--watch"]));
         let message = format!("the Upgrade {name} is not over within --timeout; it continues");
         Failure::new(Exit::TimedOut, "timed-out", message, hint)
+    }
+}
+
+/// What was seen and said so far.
+struct Watch {
+    begun: Instant,
+    progress: Progress,
+    silence: Silence,
+    /// Whether the API server did not answer last.
+    is_lost: bool,
+}
+
+impl Watch {
+    fn begin() -> Self {
+        let (progress, silence) = (Progress::default(), Silence::default());
+        Self { begun: Instant::now(), progress, silence, is_lost: false }
+    }
+
+    /// Says what has happened since the look before.
+    fn show(&mut self, upgrade: &Upgrade, ui: &mut Ui) {
+        for change in self.progress.look(upgrade) {
+            ui.event(&change, &change.text());
+        }
+        let waited = self.begun.elapsed();
+        if !stage::is_over(upgrade) && self.silence.is_due(upgrade, waited) {
+            say_silent(&upgrade.name_any(), ui);
+        }
+        if ui.draws_progress() {
+            ui.progress(&short(upgrade, waited));
+        }
+    }
+
+    /// The Upgrade as it was read; nothing where the API server is away for a while.
+    fn take(
+        &mut self,
+        read: Result<Option<Upgrade>, Failure>,
+        before: &Upgrade,
+        ui: &mut Ui,
+    ) -> Result<Option<Upgrade>, Failure> {
+        match read {
+            Ok(Some(now)) if now.metadata.uid == before.metadata.uid => {
+                if std::mem::take(&mut self.is_lost) {
+                    ui.note("the API server answers again");
+                }
+                Ok(Some(now))
+            }
+            Ok(_) => Err(gone(&before.name_any())),
+            Err(failure) if is_hiccup(&failure) => {
+                if !std::mem::replace(&mut self.is_lost, true) {
+                    let why = one_line(failure.causes.first().unwrap_or(&failure.message));
+                    ui.warn(&format!("lost the API server (the upgrade continues): {why}"));
+                }
+                Ok(None)
+            }
+            Err(failure) => Err(failure),
+        }
     }
 }
 

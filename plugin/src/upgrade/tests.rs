@@ -23,16 +23,21 @@ fn upgrade(spec: Value, status: Value) -> Upgrade {
 /// The status of waves and steps as `wave state` and `step wave state`.
 fn status(phase: &str, waves: &[&str], steps: &[&str]) -> Value {
     let words = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
-    let waves = waves.iter().map(|text| {
+    let no_way_back = |wave: &str| {
+        let mut all = waves.iter().map(|text| words(text));
+        let is_it = all.any(|words| words[0] == wave && words.len() > 2);
+        is_it.then_some("Cassandra/c: earlier ones do not read it")
+    };
+    let all = waves.iter().map(|text| {
         let words = words(text);
-        let back = words.get(2).map(|_| "Cassandra/c: earlier ones do not read it");
-        json!({"name": words[0], "state": words[1], "noWayBack": back})
+        json!({"name": words[0], "state": words[1], "noWayBack": no_way_back(&words[0])})
     });
     let steps = steps.iter().map(|text| {
         let words = words(text);
         let images = json!([{"container": "api", "from": "x/api:R24.1", "to": "x/api:R25.1"}]);
-        json!({"id": words[0], "wave": words[1], "state": words[2], "images": images, "attempts": 1})
+        json!({"id": words[0], "wave": words[1], "state": words[2], "images": images,
+            "attempts": 1, "ran": true, "noWayBack": no_way_back(&words[1])})
     });
-    json!({"phase": phase, "observedGeneration": 2, "waves": waves.collect::<Vec<_>>(),
+    json!({"phase": phase, "observedGeneration": 2, "waves": all.collect::<Vec<_>>(),
         "steps": steps.collect::<Vec<_>>()})
 }

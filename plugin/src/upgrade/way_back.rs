@@ -1,6 +1,7 @@
 //! The way back of an Upgrade as it would be now: which services get the images that they had, and which waves stay. It
 //! is what `opensdn-upgrade` itself would decide, so that what is shown is what is done.
 
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use opensdn_crds::upgrade::{Goal, ImageChange, Phase, State, Step, Upgrade, UpgradeSpec};
@@ -70,9 +71,10 @@ impl UpgradeRollBack {
             generation: upgrade.metadata.generation,
             manager: None,
             paused: None,
+            release: None,
+            refusals: &BTreeMap::new(),
             services: &[],
             other: None,
-            looking_since: OffsetDateTime::now_utc(),
             looking_since: now,
             now,
         });
@@ -82,17 +84,11 @@ impl UpgradeRollBack {
         let services = waves.iter().rev().flat_map(|wave| {
             steps.iter().filter(back).filter(|step| step.wave == wave.name).map(service)
         });
-        // A wave stays for what is behind it, or behind a later one.
-        let mut why = None;
-        let mut stays = Vec::new();
-        for (wave, now) in before.waves.unwrap_or_default().iter().zip(&waves).rev() {
-            let is_kept = stage::is_started(wave.state) && now.state != State::RollingBack;
-            why = wave.no_way_back.clone().filter(|_| is_kept).or(why);
-            if let Some(why) = why.clone().filter(|_| is_kept) {
-                stays.push(StayingWave { wave: wave.name.clone(), why });
-            }
-        }
-        stays.reverse();
+        let stays = steps.iter().filter(|step| step.ran == Some(true) && !back(step));
+        let stays = stays.filter_map(|step| {
+            Some(StayingWave { wave: step.wave.clone(), why: step.no_way_back.clone()? })
+        });
+        let stays = stays.collect();
         Self { services: services.collect(), stays, ..Self::without_change(upgrade) }
     }
 

@@ -13,6 +13,8 @@ use crate::status::owner;
 
 /// The annotation by which the operator leaves the services of a Manager as they are.
 const PAUSED: &str = "opensdn.io/paused";
+/// The annotation that says the release of images, where tags do not.
+const RELEASE: &str = "opensdn.io/release";
 
 /// What a plan is made of.
 #[derive(Clone, Debug)]
@@ -58,6 +60,7 @@ impl World {
             spec,
             manager: self.manager.get("spec").unwrap_or(&Value::Null),
             paused: paused.as_deref(),
+            release: annotation(&self.manager, RELEASE),
             services: &self.services,
         })
     }

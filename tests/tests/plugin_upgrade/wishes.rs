@@ -82,8 +82,9 @@ async fn a_way_back_is_shown_confirmed_and_asked_for_also_after_the_end() -> Out
         &["nothing of it was done", "kubectl delete upgrades.opensdn.io to-r25-1"],
     )?;
     let mut done = status("Succeeded", ["Succeeded", "Succeeded"]);
-    done["waves"][0]["noWayBack"] =
-        json!("Config/config1: it writes what earlier ones do not read");
+    let why = json!("Config/config1: it writes what earlier ones do not read");
+    (done["waves"][0]["noWayBack"], done["steps"][0]["noWayBack"]) = (why.clone(), why);
+    done["steps"][0]["ran"] = json!(true);
     cluster.says("to-r25-1", &done).await?;
     let (way, code) = cluster.document("rollback --plan")?;
     let back = json!([{"wave": "web-ui", "service": "Webui/webui1",
@@ -106,6 +107,7 @@ async fn a_way_back_is_shown_confirmed_and_asked_for_also_after_the_end() -> Out
     cluster.expect("rollback --yes", 0, &["asked to go back"])?;
 
     done["phase"] = json!("Stopped");
+    done["steps"][1]["state"] = json!("Pending");
     done["waves"][1]["state"] = json!("Pending");
     done["observedGeneration"] = json!(2);
     cluster.says("to-r25-1", &done).await?;

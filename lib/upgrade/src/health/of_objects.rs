@@ -20,9 +20,11 @@ impl Service {
         let seen = object.pointer("/status/observedGeneration").and_then(Value::as_i64);
         // What is said of an earlier spec is not said of this one.
         let ready = ready.filter(|_| generation.is_some() && seen == generation);
-        let message = ready.map_or("its object was changed, and nothing is known yet", |ready| {
-            text(ready, "/message")
-        });
+        let unknown = match seen {
+            Some(_) => "its object was changed, and nothing is known yet",
+            None => "the operator has not looked at it yet",
+        };
+        let message = ready.map_or(unknown, |ready| text(ready, "/message"));
         let containers = list(object, "/spec/serviceConfiguration/containers");
         Self {
             id: format!("{kind}/{}", text(object, "/metadata/name")),
@@ -41,12 +43,18 @@ impl Pod {
         let ready = condition(pod, READY).is_some_and(|ready| text(ready, "/status") == "True");
         let all = list(pod, "/spec/initContainers").chain(list(pod, "/spec/containers"));
         let statuses = list(pod, "/status/containerStatuses");
-        let restarts = statuses.filter_map(|one| one.get("restartCount")?.as_i64()).sum();
+        let restarts = statuses.clone().filter_map(|one| one.get("restartCount")?.as_i64());
+        let has_run = |one: &&Value| {
+            let states = ["/state/running", "/state/terminated", "/lastState/terminated"];
+            states.iter().any(|state| one.pointer(state).is_some_and(|state| !state.is_null()))
+        };
+        let ran = statuses.filter(has_run).map(|one| text(one, "/name").to_owned()).collect();
         Self {
             name: text(pod, "/metadata/name").to_owned(),
             images: all.map(image).collect::<BTreeMap<_, _>>(),
             is_ready: ready && pod.pointer("/metadata/deletionTimestamp").is_none(),
-            restarts,
+            restarts: restarts.fold(0, i64::saturating_add),
+            ran,
             trouble: trouble(pod),
         }
     }
@@ -76,7 +84,7 @@ fn condition<'a>(object: &'a Value, type_: &str) -> Option<&'a Value> {
     list(object, "/status/conditions").find(|one| text(one, "/type") == type_)
 }
 
-fn list<'a>(object: &'a Value, pointer: &str) -> impl Iterator<Item = &'a Value> + use<'a> {
+fn list<'a>(object: &'a Value, pointer: &str) -> impl Iterator<Item = &'a Value> + Clone + use<'a> {
     object.pointer(pointer).and_then(Value::as_array).into_iter().flatten()
 }
 

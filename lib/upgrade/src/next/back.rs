@@ -1,50 +1,61 @@
 //! The way back: waves in reverse, as far as there is one.
 
-use opensdn_crds::upgrade::{Phase, State};
+use opensdn_crds::upgrade::{Phase, State, Step};
 
 use super::{Crossed, Run};
 use crate::gate;
 use crate::health::Side;
 
+/// Why a step that was begun keeps its new images: they have run, and there is no way back from that.
+pub(super) fn stays(step: &Step) -> Option<&String> {
+    step.no_way_back.as_ref().filter(|_| step.ran == Some(true))
+}
+
+/// Whether a step gets its earlier images when all goes back.
+pub(super) fn goes(step: &Step) -> bool {
+    let is_begun = !matches!(step.state, State::Pending | State::RolledBack | State::Skipped);
+    step.attempts.is_some() && is_begun && stays(step).is_none()
+}
+
 impl Run<'_> {
     /// From here on services get the images that they had.
     pub(super) fn turn_back(&mut self, why: &str) {
-        let waves = self.status.waves.clone().unwrap_or_default();
-        let is_begun = |state: State| !matches!(state, State::Pending | State::RolledBack);
-        let last =
-            waves.iter().rposition(|wave| wave.no_way_back.is_some() && is_begun(wave.state));
-        let from = last.map_or(0, |last| last + 1);
         let mut count = 0;
-        for (place, wave) in waves.iter().enumerate().skip(from) {
-            if !is_begun(wave.state) {
+        let mut staying = Vec::new();
+        for place in 0..self.waves().len() {
+            let Some(name) = self.waves().get(place).map(|wave| wave.name.clone()) else {
                 continue;
-            }
-            for step in self.steps_of(&wave.name) {
+            };
+            let mut goes_back = false;
+            for step in self.steps_of(&name) {
                 self.step(step, |step| {
-                    if step.attempts.is_some() && is_begun(step.state) {
-                        step.state = State::RollingBack;
+                    let is_failed = step.attempts.is_some() && step.state != State::RolledBack;
+                    if goes(step) {
+                        (step.state, step.held, step.set) = (State::RollingBack, None, None);
                         (step.finished_at, step.message) = (None, None);
-                        count += 1;
+                        (count, goes_back) = (count + 1, true);
+                    } else if let Some(reason) = stays(step).filter(|_| is_failed) {
+                        staying.push(reason.clone());
                     }
                 });
             }
-            self.wave(place, |wave| {
-                wave.state = State::RollingBack;
-                (wave.deadline, wave.finished_at, wave.healthy_since) = (None, None, None);
-            });
+            if goes_back {
+                self.wave(place, |wave| {
+                    wave.state = State::RollingBack;
+                    (wave.deadline, wave.finished_at, wave.healthy_since) = (None, None, None);
+                });
+            }
         }
-        let stays = last.and_then(|last| waves.get(last)).map(|wave| {
-            format!(
-                "; the waves up to {} stay: {}",
-                wave.name,
-                wave.no_way_back.as_deref().unwrap_or_default()
-            )
-        });
-        let stays = stays.unwrap_or_default();
+        let stays = match staying.is_empty() {
+            true => String::new(),
+            false => format!("; what stays as it is: {}", gate::short(&staying.join("; "))),
+        };
         self.status.finished_at = None;
-        match (count, last) {
-            (0, Some(_)) => self.stop_for(&format!("{why}; there is no way back{stays}")),
-            (0, None) => self.end(Phase::RolledBack, format!("{why}; nothing had been changed")),
+        match (count, staying.is_empty()) {
+            (0, false) => self.stop_for(&format!(
+                "{why}; there is no way back{stays}; another Upgrade with an image that works is the way out"
+            )),
+            (0, true) => self.end(Phase::RolledBack, format!("{why}; nothing had been changed")),
             _ => self.set(
                 Phase::RollingBack,
                 format!("{why}; {count} services get their earlier images{stays}"),
@@ -101,11 +112,11 @@ impl Run<'_> {
         if step.state != State::RollingBack {
             return Ok(None);
         }
-        if let Some(why) = self.left_out(&step.id).filter(|_| step.message.is_some()) {
+        if let Some(why) = self.left_out(&step.id) {
             self.finish_step(place, State::Skipped, Some(why));
             return Ok(None);
         }
-        match self.ensure(&step.id, &step.images, Side::Earlier) {
+        match self.ensure(place, &step, Side::Earlier) {
             Ok(()) => {}
             Err(Crossed::ServiceGone) => {
                 self.finish_step(place, State::Skipped, Some(Crossed::ServiceGone.to_string()));
@@ -123,21 +134,26 @@ impl Run<'_> {
             self.finish_step(place, State::RolledBack, None);
             return Ok(None);
         }
-        let message = gate::short(&service.trouble());
+        let message = self.refusal(&step.id).unwrap_or_else(|| service.trouble());
+        let message = gate::short(&message);
         self.step(place, |step| step.message = Some(message.clone()));
         Ok(Some(format!("{}: {message}", step.id)))
     }
 
     fn is_back(&mut self) {
-        let stay = self.status.waves.iter().flatten().filter(|wave| wave.state == State::Succeeded);
-        let stay: Vec<_> = stay.map(|wave| wave.name.clone()).collect();
-        let message = match stay.len() {
-            0 => "all services run their earlier images again".to_owned(),
-            _ => format!(
-                "services run their earlier images again, but for the waves {}, behind which there is no way back",
-                stay.join(", ")
-            ),
+        let steps = self.status.steps.iter().flatten();
+        let of = |is: fn(&Step) -> bool| -> Vec<String> {
+            steps.clone().filter(|step| is(step)).map(|step| step.id.clone()).collect()
         };
+        let kept = of(|step| stays(step).is_some() && step.state != State::RolledBack);
+        let left_out = of(|step| step.state == State::Skipped && step.attempts.is_some());
+        let mut message = "services run their earlier images again".to_owned();
+        if !kept.is_empty() {
+            message.push_str(&format!("; without a way back stay {}", kept.join(", ")));
+        }
+        if !left_out.is_empty() {
+            message.push_str(&format!("; left out were {}", left_out.join(", ")));
+        }
         let why = self.reason_of_turn();
         self.end(Phase::RolledBack, format!("{message}{why}"));
     }
@@ -150,10 +166,16 @@ impl Run<'_> {
 
     /// After all was done, a user may still want it back.
     pub(super) fn after_success(&mut self) {
-        if self.is_rolled_back()
-            && self.status.steps.as_ref().is_some_and(|steps| !steps.is_empty())
-        {
-            self.turn_back("as a user wants it");
+        if !self.is_rolled_back() || self.status.steps.as_ref().is_none_or(Vec::is_empty) {
+            return;
+        }
+        match self.at.other {
+            Some(other) => {
+                let message =
+                    format!("the way back waits for the Upgrade {other} of the same Manager");
+                self.status.message = Some(message);
+            }
+            None => self.turn_back("as a user wants it"),
         }
     }
 }

@@ -1,8 +1,8 @@
 //! From wave to wave.
 
-use opensdn_crds::upgrade::{OnFailure, Phase, State, UpgradeRemark};
+use opensdn_crds::upgrade::{OnFailure, Phase, State, Step, UpgradeRemark};
 
-use super::{Crossed, FAILURE, Run, is_over};
+use super::{Crossed, FAILURE, Run, back, is_over};
 use crate::gate;
 use crate::health::Side;
 use crate::order;
@@ -34,8 +34,14 @@ impl Run<'_> {
         if self.status.phase == Some(Phase::Paused) {
             self.set(Phase::Running, String::new());
             if is_begun {
+                // How it was while nobody looked counts for nothing.
                 let deadline = self.deadline();
-                self.wave(place, |wave| wave.deadline = Some(deadline));
+                self.wave(place, |wave| {
+                    (wave.deadline, wave.healthy_since) = (Some(deadline), None);
+                });
+                for step in self.steps_of(&name) {
+                    self.step(step, |step| step.canary_since = None);
+                }
             }
             return;
         }
@@ -57,6 +63,11 @@ impl Run<'_> {
         // A pod that is being replaced gets its successor.
         if at_work {
             return None;
+        }
+        if self.at.spec.paused == Some(true) && is_begun {
+            return Some(format!(
+                "paused in the wave {wave}; where one pod has the new images, the others wait: kubectl opensdn upgrade resume"
+            ));
         }
         if self.at.spec.paused == Some(true) {
             return Some(format!(
@@ -96,8 +107,9 @@ impl Run<'_> {
         self.step(place, |step| {
             step.state = if has_canary { State::Canary } else { State::Running };
             step.started_at.get_or_insert(now);
-            step.attempts = Some(step.attempts.unwrap_or_default() + 1);
+            step.attempts = Some(step.attempts.unwrap_or_default().saturating_add(1));
             (step.finished_at, step.canary_since, step.message) = (None, None, None);
+            (step.held, step.set) = (has_canary.then_some(true), None);
         });
     }
 
@@ -135,11 +147,12 @@ impl Run<'_> {
         if is_over(&step) {
             return Went::On;
         }
+        self.note_run(place, &step);
         if let Some(why) = self.left_out(&step.id) {
-            self.finish_step(place, State::Skipped, Some(why));
+            self.leave_out(place, &step, &why);
             return Went::On;
         }
-        match self.ensure(&step.id, &step.images, Side::New) {
+        match self.ensure(place, &step, Side::New) {
             Ok(()) => {}
             Err(Crossed::ServiceGone) => {
                 let why = Crossed::ServiceGone.to_string();
@@ -157,17 +170,59 @@ impl Run<'_> {
         }
         let Some(service) = self.service(&step.id).cloned() else { return Went::On };
         match step.state {
-            State::Pending | State::Failed => self.begin_step(place),
+            State::Pending | State::Failed | State::RollingBack => self.begin_step(place),
             State::Canary => self.canary(place, &service),
             _ if service.is_done(&step.images, Side::New) => {
                 self.finish_step(place, State::Succeeded, None);
             }
             _ => {
-                let message = gate::short(&service.trouble());
-                self.step(place, |step| step.message = Some(message));
+                let message = self.refusal(&step.id).unwrap_or_else(|| service.trouble());
+                self.step(place, |step| step.message = Some(gate::short(&message)));
             }
         }
         Went::On
+    }
+
+    /// Whether a new container has run decides whether there is a way back.
+    fn note_run(&mut self, place: usize, step: &Step) {
+        if step.ran != Some(true)
+            && self.service(&step.id).is_some_and(|one| one.has_run(&step.images))
+        {
+            self.step(place, |step| step.ran = Some(true));
+        }
+    }
+
+    /// A step that was begun gets its earlier images first, if there is a way back.
+    fn leave_out(&mut self, place: usize, step: &Step, why: &str) {
+        if step.attempts.is_none() {
+            return self.finish_step(place, State::Skipped, Some(why.to_owned()));
+        }
+        if let Some(reason) = back::stays(step) {
+            let message =
+                format!("{why}; it stays with the new images, as there is no way back: {reason}");
+            return self.finish_step(place, State::Skipped, Some(gate::short(&message)));
+        }
+        if step.state != State::RollingBack {
+            return self.step(place, |step| {
+                (step.state, step.held, step.set) = (State::RollingBack, None, None);
+            });
+        }
+        match self.ensure(place, step, Side::Earlier) {
+            Ok(()) => {}
+            Err(crossed) => {
+                let message = format!("{why}; {crossed}");
+                return self.finish_step(place, State::Skipped, Some(gate::short(&message)));
+            }
+        }
+        let service = self.service(&step.id).cloned();
+        match service {
+            Some(service) if !service.is_done(&step.images, Side::Earlier) => {
+                let message =
+                    format!("gets its earlier images: {}", gate::short(&service.trouble()));
+                self.step(place, |step| step.message = Some(message));
+            }
+            _ => self.finish_step(place, State::Skipped, Some(why.to_owned())),
+        }
     }
 
     /// The first pod with the new images has to be well for a while, and all others with it.
@@ -175,7 +230,10 @@ impl Run<'_> {
         let Some(step) = self.status.steps.iter().flatten().nth(place).cloned() else { return };
         let has_new = |pod: &&crate::health::Pod| pod.has(&step.images, Side::New);
         let first = service.pods.iter().find(has_new);
-        let others_are_ready = service.pods.iter().all(|pod| pod.is_ready);
+        // One that lacked pods before may lack them still.
+        let was_ready =
+            self.status.snapshot.iter().flatten().any(|one| one.service == service.id && one.ready);
+        let others_are_ready = !was_ready || service.pods.iter().all(|pod| pod.is_ready);
         let restarts = service.restarts();
         let message = match first {
             Some(pod) if pod.is_ready && others_are_ready => {
@@ -184,7 +242,7 @@ impl Run<'_> {
                 let since = step.canary_since.clone().filter(|_| !is_restless);
                 if self.has_lasted(since.as_ref()) {
                     return self.step(place, |step| {
-                        (step.state, step.message) = (State::Running, None);
+                        (step.state, step.message, step.held) = (State::Running, None, None);
                     });
                 }
                 let since = since.unwrap_or_else(|| self.now.clone());
@@ -200,7 +258,9 @@ impl Run<'_> {
                         let why = pod.trouble.as_deref().unwrap_or("it is not ready yet");
                         format!("pod {}, the first with the new images: {why}", pod.name)
                     }
-                    None => "waits for its first pod with the new images".to_owned(),
+                    None => self.refusal(&step.id).unwrap_or_else(|| {
+                        "waits for its first pod with the new images".to_owned()
+                    }),
                 }
             }
         };
@@ -243,6 +303,11 @@ impl Run<'_> {
         }
     }
 
+    /// Why the API server has refused its images.
+    pub(super) fn refusal(&self, id: &str) -> Option<String> {
+        self.at.refusals.get(id).cloned()
+    }
+
     fn skipped(&self) -> Vec<String> {
         let steps = self.status.steps.iter().flatten().filter(|step| step.state == State::Skipped);
         steps.map(|step| step.id.clone()).collect()
@@ -257,15 +322,19 @@ impl Run<'_> {
         for step in self.steps_of(name) {
             self.step(step, |step| {
                 if !is_over(step) {
+                    // What is held stays so: nothing more is changed.
                     step.state = State::Failed;
                 }
             });
         }
         let why = format!("the wave {name} was not well in time: {why}");
-        self.status.remarks.get_or_insert_default().push(UpgradeRemark {
+        let remarks = self.status.remarks.get_or_insert_default();
+        // The last one alone.
+        remarks.retain(|one| one.code != FAILURE);
+        remarks.push(UpgradeRemark {
             code: FAILURE.to_owned(),
             severity: "Failed".to_owned(),
-            message: why.clone(),
+            message: gate::short(&why),
         });
         match self.at.spec.on_failure.unwrap_or(OnFailure::RollBack) {
             OnFailure::RollBack => self.turn_back(&why),
@@ -283,9 +352,11 @@ impl Run<'_> {
     }
 
     pub(super) fn stop_for(&mut self, why: &str) {
+        let has_way_back = self.status.steps.iter().flatten().any(back::goes);
+        let or_back = if has_way_back { ", or go back (rollback)" } else { "" };
         let message = format!(
-            "{why}. Nothing more is changed. Then: kubectl opensdn upgrade retry, or leave a step out (skip), or go back \
-             (rollback)"
+            "{why}. Nothing more is started. When the cause is gone: kubectl opensdn upgrade retry; or leave a step out \
+             (skip){or_back}"
         );
         self.set(Phase::Stopped, message);
     }
@@ -333,8 +404,9 @@ impl Run<'_> {
             });
         }
         for step in self.steps().iter_mut().filter(|step| step.state == State::Failed) {
-            step.state = State::Pending;
+            (step.state, step.held, step.set) = (State::Pending, None, None);
         }
+        self.status.remarks.iter_mut().for_each(|all| all.retain(|one| one.code != FAILURE));
         self.set(Phase::Running, "tried again, as a user wants it".to_owned());
     }
 

@@ -18,7 +18,8 @@ impl Run<'_> {
             return self.set(Phase::Refused, message);
         };
         let (spec, services) = (self.at.spec, self.at.services);
-        let plan = plan(&Input { spec, manager, paused: self.at.paused, services });
+        let (paused, release) = (self.at.paused, self.at.release);
+        let plan = plan(&Input { spec, manager, paused, release, services });
         let hash = plan.hash();
         self.status.from = Some(plan.from.clone());
         self.status.to = Some(plan.to.clone());

@@ -19,6 +19,7 @@ struct World {
     now: OffsetDateTime,
     looking_since: OffsetDateTime,
     paused: Option<&'static str>,
+    refusals: BTreeMap<String, String>,
     /// Each image that was set, as `Webui/a webuiweb:NEW`.
     set: Vec<String>,
     decisions: usize,
@@ -63,6 +64,7 @@ impl World {
             now: parse("2026-01-01T00:00:00Z").unwrap(),
             looking_since: parse("2025-12-31T00:00:00Z").unwrap(),
             paused: None,
+            refusals: BTreeMap::new(),
             set: Vec::new(),
             decisions: 0,
         };
@@ -115,6 +117,8 @@ impl World {
             generation: Some(1),
             manager: Some(&self.manager),
             paused: self.paused,
+            release: None,
+            refusals: &self.refusals,
             services: &self.services,
             other: None,
             looking_since: self.looking_since,
@@ -165,11 +169,14 @@ impl World {
             service.images = images.clone();
             for pod in &mut service.pods {
                 pod.is_ready = !pod.images.values().any(|image| image.contains("bad"));
+                if pod.is_ready {
+                    pod.ran = pod.images.keys().cloned().collect();
+                }
                 pod.trouble = (!pod.is_ready).then(|| "ImagePullBackOff".to_owned());
             }
             let has_one = service.pods.iter().any(|pod| pod.images == images);
             let is_canary =
-                steps.iter().any(|step| step.id == service.id && step.state == State::Canary);
+                steps.iter().any(|step| step.id == service.id && step.held == Some(true));
             // One that is not ready is the one that is replaced.
             let is_broken = service.pods.iter().any(|pod| !pod.is_ready);
             let outdated = |pod: &&mut Pod| pod.images != images && (!is_broken || !pod.is_ready);
@@ -177,6 +184,7 @@ impl World {
                 && let Some(pod) = service.pods.iter_mut().find(outdated)
             {
                 (pod.images, pod.is_ready) = (images.clone(), false);
+                pod.ran.clear();
             }
             service.is_ready = service.pods.iter().all(|pod| pod.is_ready && pod.images == images);
         }
@@ -371,7 +379,7 @@ fn a_wave_that_fails_is_left_as_it_is_where_a_person_shall_decide() {
         requested_by: Some("ann".into()),
     }]);
     assert_eq!(world.run(Killed::Never), Phase::Succeeded, "what is left out keeps no gate shut");
-    assert_eq!(world.tags(), [NEW, "R24.1+bad", NEW, NEW]);
+    assert_eq!(world.tags(), [NEW, "R24.1", NEW, NEW], "what is left out has its earlier image");
 }
 
 #[test]
@@ -460,17 +468,25 @@ fn back_from_anywhere_all_services_have_their_earlier_images() {
 fn behind_the_point_of_no_return_only_what_comes_after_it_goes_back() {
     let mut world = World::with_bad("Webui");
     world.until(|world| world.status.waves.is_some());
-    world.status.waves.as_mut().unwrap()[0].no_way_back = Some("its data".to_owned());
+    world.status.steps.as_mut().unwrap()[0].no_way_back = Some("its data".to_owned());
     assert_eq!(world.run(Killed::Never), Phase::RolledBack);
     assert_eq!(world.tags(), [NEW, "R24.1", "R24.1", "R24.1"]);
-    assert!(world.message().contains("data-stores"), "{}", world.message());
+    assert!(world.message().contains("without a way back stay Zookeeper/a"), "{}", world.message());
 
+    // An image that never ran has written nothing.
     let mut world = World::with_bad("Zookeeper");
     world.until(|world| world.status.waves.is_some());
-    world.status.waves.as_mut().unwrap()[0].no_way_back = Some("its data".to_owned());
+    world.status.steps.as_mut().unwrap()[0].no_way_back = Some("its data".to_owned());
+    assert_eq!(world.run(Killed::Never), Phase::RolledBack, "{}", world.message());
+    assert_eq!(world.tags(), ["R24.1"; 4]);
+
+    let mut world = World::new();
+    world.until(|world| world.state_is("Zookeeper", State::Running));
+    world.status.steps.as_mut().unwrap()[0].no_way_back = Some("its data".to_owned());
+    world.spec.goal = Some(Goal::RollBack);
     assert_eq!(world.run(Killed::Never), Phase::Stopped);
     assert!(world.message().contains("there is no way back"), "{}", world.message());
-    assert_eq!(world.tags()[0], "R24.1+bad");
+    assert!(!world.message().contains("or go back"), "{}", world.message());
 }
 
 #[test]
@@ -527,6 +543,8 @@ fn another_upgrade_of_the_manager_is_waited_for() {
         generation: Some(1),
         manager: Some(&world.manager),
         paused: None,
+        release: None,
+        refusals: &BTreeMap::new(),
         services: &world.services,
         other: Some("first"),
         looking_since: world.now,
@@ -566,6 +584,7 @@ fn what_was_late_while_no_operator_ran_has_a_moment_to_get_well() {
     };
     assert_eq!(away(&|_| {}), Phase::Succeeded);
     let breaks = |world: &mut World| {
+        world.spec.images = World::with_bad("Config").spec.images;
         for pod in &mut world.services[1].pods {
             pod.images.insert("api".to_owned(), "contrail-api:bad".to_owned());
         }
@@ -574,4 +593,97 @@ fn what_was_late_while_no_operator_ran_has_a_moment_to_get_well() {
         world.status.steps.as_mut().unwrap()[1].images[0].to = "contrail-api:bad".to_owned();
     };
     assert_eq!(away(&breaks), Phase::RolledBack, "a moment only");
+}
+
+#[test]
+fn an_image_that_is_put_back_by_hand_is_not_set_again() {
+    let mut world = World::new();
+    world.until(|world| world.state_is("Config", State::Running));
+    let image = "/services/config/spec/serviceConfiguration/containers/0/image";
+    *world.manager.pointer_mut(image).unwrap() = "contrail-api:R24.1".into();
+    assert_eq!(world.run(Killed::Never), Phase::Stopped);
+    assert!(world.message().contains("edited meanwhile"), "{}", world.message());
+    assert_eq!(world.manager.pointer(image).unwrap(), "contrail-api:R24.1");
+    world.spec.retries = Some(1);
+    assert_eq!(
+        world.run(Killed::Never),
+        Phase::Succeeded,
+        "as he wants it then: {}",
+        world.message()
+    );
+}
+
+#[test]
+fn who_may_write_the_status_only_sets_no_image() {
+    let mut world = World::new();
+    world.until(|world| world.state_is("Zookeeper", State::Canary));
+    world.status.steps.as_mut().unwrap()[1].images[0].to = "evil:1".to_owned();
+    assert_eq!(world.run(Killed::Never), Phase::Stopped);
+    assert!(world.message().contains("another has written"), "{}", world.message());
+    assert!(!world.manager.to_string().contains("evil"));
+}
+
+#[test]
+fn a_wave_that_stops_holds_back_what_it_was_looking_at() {
+    let mut world = World::with_bad("Config");
+    world.spec.on_failure = Some(OnFailure::Stop);
+    world.run(Killed::Never);
+    let config = world.status.steps.iter().flatten().find(|one| one.id == "Config/a").unwrap();
+    assert_eq!((config.state, config.held), (State::Failed, Some(true)));
+}
+
+#[test]
+fn why_images_are_refused_is_said_while_it_is_so_and_at_the_end() {
+    let mut world = World::new();
+    world.spec.on_failure = Some(OnFailure::Stop);
+    world.refusals.insert("Zookeeper/a".to_owned(), "change freeze".to_owned());
+    world.until(|world| world.state_is("Zookeeper", State::Canary));
+    for _ in 0..1800 {
+        let decision = world.decide();
+        assert_ne!(
+            decision.look_again,
+            Some(Duration::ZERO).filter(|_| has_same_states(&decision.status, &world.status))
+        );
+        world.status = decision.status;
+        world.now += Duration::from_secs(2);
+        if world.phase() == Phase::Stopped {
+            break;
+        }
+    }
+    assert!(world.message().contains("change freeze"), "{}", world.message());
+}
+
+#[test]
+fn the_way_back_of_what_is_over_waits_for_another_upgrade() {
+    let mut world = World::new();
+    world.run(Killed::Never);
+    world.spec.goal = Some(Goal::RollBack);
+    let decision = next(&Situation {
+        spec: &world.spec,
+        status: &world.status,
+        generation: Some(1),
+        manager: Some(&world.manager),
+        paused: None,
+        release: None,
+        refusals: &BTreeMap::new(),
+        services: &world.services,
+        other: Some("newer"),
+        looking_since: world.now,
+        now: world.now,
+    });
+    assert_eq!(decision.status.phase, Some(Phase::Succeeded));
+    assert!(decision.status.message.unwrap().contains("newer"));
+}
+
+#[test]
+fn numbers_that_others_wrote_end_nothing() {
+    let mut world = World::new();
+    world.until(|world| world.status.waves.is_some());
+    for step in world.status.steps.as_mut().unwrap() {
+        (step.attempts, step.restarts) = (Some(i64::MAX), Some(i64::MAX));
+    }
+    world.spec.retries = Some(i64::MAX);
+    assert_eq!(world.run(Killed::Never), Phase::Succeeded);
+    let report = crate::report::report("tf/a", &world.spec, &world.status);
+    assert!(report.unplanned_restarts >= 0);
 }

@@ -36,7 +36,7 @@ const READY: [&str; 3] = ["Vrouter/a", "Webui/a", "Config/a"];
 
 fn planned(images: &[(&str, &str, &str)], ids: &[&str], spec: &UpgradeSpec) -> Plan {
     let (manager, services) = (manager(images), ready(ids));
-    plan(&Input { spec, manager: &manager, paused: None, services: &services })
+    plan(&Input { spec, manager: &manager, paused: None, release: None, services: &services })
 }
 
 fn version(tag: &str) -> UpgradeSpec {
@@ -90,7 +90,8 @@ fn a_way_that_upstream_has_not_tried_is_refused_by_its_code() {
     is(of("R24.1", "R21.4", &["OSDN5005"]), &["OSDN5005 Refused"], false);
     is(of("R25.1", "R26.1", &[]), &["OSDN5009 Skippable"], false);
     is(of("R24.1", "nightly", &[]), &["OSDN5004 Skippable"], false);
-    is(of("latest", "R24.1", &[]), &[], true);
+    is(of("latest", "R24.1", &[]), &["OSDN5004 Skippable"], false);
+    is(of("2008", "R21.4", &[]), &["OSDN5006 Skippable"], false);
 }
 
 #[test]
@@ -133,8 +134,13 @@ fn what_no_schema_finds_is_refused_with_its_field() {
 #[test]
 fn a_manager_that_is_paused_refuses_it() {
     let (manager, services, spec) = (manager(&THREE), ready(&READY), version("R24.1.1"));
-    let input =
-        Input { spec: &spec, manager: &manager, paused: Some("annotation"), services: &services };
+    let input = Input {
+        spec: &spec,
+        manager: &manager,
+        paused: Some("annotation"),
+        release: None,
+        services: &services,
+    };
     assert!(codes(&plan(&input)).contains(&"OSDN5007 Refused".to_owned()));
 }
 
@@ -164,9 +170,51 @@ fn the_point_of_no_return_is_the_wave_whose_data_earlier_ones_do_not_read() {
     assert!(!back("contrail-external-cassandra:R24.1", "cassandra:4.0"));
     assert!(!back("cassandra@sha256:12", "cassandra:3.11"));
     let back = |from: &str, to: &str| way("Rabbitmq/a", "rabbitmq", "rabbitmq", from, to);
-    assert!(back("contrail-external-rabbitmq:R21.4", "contrail-external-rabbitmq:R24.1"));
+    assert!(
+        !back("contrail-external-rabbitmq:R21.4", "contrail-external-rabbitmq:R24.1"),
+        "3.7 or 3.10"
+    );
+    assert!(back("contrail-external-rabbitmq:R21.3", "contrail-external-rabbitmq:R21.4.1"));
+    assert!(back("contrail-external-rabbitmq:R24.1", "contrail-external-rabbitmq:R24.1.1"));
+    assert!(!back("contrail-external-rabbitmq:R21.4", "contrail-external-rabbitmq:R21.4.1"));
     assert!(!back("contrail-external-rabbitmq:R21.3", "contrail-external-rabbitmq:R21.4"));
     assert!(!back("contrail-external-rabbitmq:R24.1", "opensdn-external-rabbitmq:R25.1"));
     assert!(back("opensdn-external-rabbitmq:R25.1", "rabbitmq:3.10.7-management"));
     assert!(!back("rabbitmq:3.10.7-management", "rabbitmq:3.13.7"));
+}
+
+#[test]
+fn an_image_of_an_older_release_is_a_downgrade_also_where_it_is_given() {
+    let image = "contrail-controller-config-api:R24.1";
+    let spec = UpgradeSpec {
+        images: Some(vec![Image {
+            kind: None,
+            container: "api".to_owned(),
+            image: "contrail-controller-config-api:R21.4".to_owned(),
+        }]),
+        ..UpgradeSpec::default()
+    };
+    assert_eq!(
+        codes(&planned(&[("config", "api", image)], &["Config/a"], &spec)),
+        ["OSDN5005 Refused"]
+    );
+}
+
+#[test]
+fn versions_of_rabbitmq_that_cannot_be_mixed_refuse_it() {
+    let image = "contrail-external-rabbitmq:R24.1";
+    let plan = planned(&[("rabbitmq", "rabbitmq", image)], &["Rabbitmq/a"], &version("R25.1"));
+    assert!(codes(&plan).contains(&"OSDN5014 Skippable".to_owned()), "{:?}", codes(&plan));
+}
+
+#[test]
+fn an_annotation_that_says_another_release_refuses_it() {
+    let (manager, services, spec) = (manager(&THREE), ready(&READY), version("R25.1"));
+    let with = |release| {
+        let input =
+            Input { spec: &spec, manager: &manager, paused: None, release, services: &services };
+        codes(&plan(&input)).contains(&"OSDN5015 Refused".to_owned())
+    };
+    assert!(with(Some("R24.1")) && with(Some("new")));
+    assert!(!with(Some("R25.1")) && !with(None));
 }

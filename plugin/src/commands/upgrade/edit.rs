@@ -128,7 +128,7 @@ pub(super) struct RetryCommand {
 #[derive(Debug, Args)]
 #[command(after_long_help = SKIP)]
 pub(super) struct SkipCommand {
-    /// The step, such as Webui/webui1: its service keeps the images that it has.
+    /// The step, such as Webui/webui1: its service keeps its earlier images, or gets them again.
     #[arg(value_name = "STEP")]
     step: String,
     /// Why, for the report.
