@@ -2,6 +2,7 @@
 
 use kube::ResourceExt as _;
 use kube::api::DynamicObject;
+use opensdn_upgrade::health::trouble;
 use serde_json::Value;
 use time::OffsetDateTime;
 
@@ -48,7 +49,7 @@ impl Pod {
             keeper: keeper(pod),
             address: is_address(address).then(|| address.to_owned()),
             is_ready: is_ready && pod.metadata.deletion_timestamp.is_none(),
-            trouble: trouble(pod),
+            trouble: trouble(&pod.data),
             is_going: pod.metadata.deletion_timestamp.is_some(),
             revision: pod.labels().get("controller-revision-hash").cloned(),
             has_lost_data: has_lost_data(pod),
@@ -69,22 +70,6 @@ fn keeper(pod: &DynamicObject) -> Option<(Kind, String)> {
 
 fn condition<'a>(pod: &'a DynamicObject, type_: &str) -> Option<&'a Value> {
     list(&pod.data, "/status/conditions").find(|condition| text(condition, "/type") == type_)
-}
-
-/// Why a pod does not run: what the scheduler says, else what a container waits for.
-fn trouble(pod: &DynamicObject) -> Option<String> {
-    let scheduled = condition(pod, "PodScheduled");
-    if let Some(unscheduled) = scheduled.filter(|one| text(one, "/status") == "False") {
-        return Some(text(unscheduled, "/message").to_owned());
-    }
-    let init = list(&pod.data, "/status/initContainerStatuses");
-    let mut all = init.chain(list(&pod.data, "/status/containerStatuses"));
-    all.find_map(|container| {
-        let reason = text(container, "/state/waiting/reason");
-        let is_usual = ["", "ContainerCreating", "PodInitializing"].contains(&reason);
-        let (name, message) = (text(container, "/name"), text(container, "/state/waiting/message"));
-        (!is_usual).then(|| format!("container {name}: {reason} {message}").trim_end().to_owned())
-    })
 }
 
 /// By the last message of one of its containers, also while that is not started again yet. One that runs has got over

@@ -2,6 +2,7 @@
 //! changed with R25.1; a table of it is in `docs/src/operator.md`.
 
 use opensdn_pki::{KeyKind, RsaBits};
+use opensdn_upgrade::images;
 
 /// A group of releases that are configured alike.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -76,10 +77,8 @@ impl Release {
     /// By the tag, else by the name.
     #[must_use]
     pub fn of_image(image: &str) -> Option<Self> {
-        let image = image.split('@').next().unwrap_or(image);
-        let last = image.rsplit('/').next().unwrap_or(image);
-        let (name, tag) = last.split_once(':').unwrap_or((last, ""));
-        Self::of_tag(tag).or_else(|| {
+        let (_, name, tag) = images::parts(image);
+        Self::of_tag(tag.unwrap_or_default()).or_else(|| {
             let begins = |prefix| name.starts_with(prefix);
             if begins("opensdn-") {
                 Some(Self::FromR25)

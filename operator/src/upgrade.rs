@@ -17,7 +17,6 @@ use opensdn_crds::upgrade::{Goal, Phase, UpgradeSpec, UpgradeStatus};
 use opensdn_runtime::apply::{Context as Writer, patch_as, read_as};
 use opensdn_runtime::call::CallError;
 use opensdn_runtime::error_chain;
-use opensdn_upgrade::images;
 use opensdn_upgrade::next::{Decision, SetImages, Situation, next};
 use serde_json::{Value, json};
 use time::OffsetDateTime;
@@ -40,8 +39,8 @@ pub struct Upgrades {
     /// The namespaces in which an Upgrade has come further: services wait for it, and others of it.
     changed: UnboundedSender<String>,
     changes: Mutex<Option<UnboundedReceiver<String>>>,
-    /// When each that waits for a person or for others was looked at last, by its UID, and at which version.
-    looked: Mutex<HashMap<String, (Option<String>, Instant)>>,
+    /// When each that waits for a person or for others was looked at last, by its UID, and at which generation.
+    looked: Mutex<HashMap<String, (Option<i64>, Instant)>>,
 }
 
 /// What waits is not looked at for each thing that changes in its namespace.
@@ -77,7 +76,7 @@ impl Upgrades {
     fn rests(&self, object: &DynamicObject, status: &UpgradeStatus) -> Option<Duration> {
         let is_at_work = matches!(status.phase, Some(Phase::Running | Phase::RollingBack));
         let uid = object.uid().unwrap_or_default();
-        let version = object.metadata.generation.map(|generation| generation.to_string());
+        let generation = object.metadata.generation;
         let mut looked = self.looked.lock().unwrap_or_else(PoisonError::into_inner);
         if is_at_work {
             looked.remove(&uid);
@@ -86,9 +85,11 @@ impl Upgrades {
         let now = Instant::now();
         looked.retain(|_, (_, at)| now.duration_since(*at) < PAUSE);
         match looked.get(&uid) {
-            Some((before, at)) if *before == version => PAUSE.checked_sub(now.duration_since(*at)),
+            Some((before, at)) if *before == generation => {
+                PAUSE.checked_sub(now.duration_since(*at))
+            }
             _ => {
-                looked.insert(uid, (version, now));
+                looked.insert(uid, (generation, now));
                 None
             }
         }
@@ -278,19 +279,13 @@ async fn set_images(
     manager: &DynamicObject,
     set: &SetImages,
 ) -> Result<Option<String>, CallError> {
-    let spec = manager.data.get("spec").unwrap_or(&Value::Null);
-    let services = images::services(spec);
-    let Some(service) = services.iter().find(|one| one.id() == set.service) else {
-        return Ok(None);
-    };
-    let mut patch = vec![test(&format!("/spec{}/metadata/name", service.pointer), &service.name)];
-    for (container, from, to) in &set.images {
-        let Some(entry) = service.images.iter().find(|one| one.container == *container) else {
-            continue;
-        };
-        let image = format!("/spec{}", entry.pointer);
-        let name = image.trim_end_matches("image").to_owned() + "name";
-        patch.extend([test(&name, container), test(&image, from), replace(&image, to)]);
+    let (_, name) = set.service.split_once('/').unwrap_or_default();
+    let mut patch = vec![test(&format!("/spec{}/metadata/name", set.pointer), name)];
+    for one in &set.images {
+        let entry = format!("/spec{}", one.pointer);
+        let image = format!("{entry}/image");
+        patch.push(test(&format!("{entry}/name"), &one.container));
+        patch.extend([test(&image, &one.from), replace(&image, &one.to)]);
     }
     let resource = Kind::Manager.resource();
     match patch_as(&upgrades.writer, &resource, manager, Patch(patch)).await {

@@ -2,6 +2,8 @@
 
 mod of_objects;
 
+pub use of_objects::trouble;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use opensdn_crds::upgrade::{ImageChange, ServiceHealth};

@@ -28,7 +28,7 @@ pub struct Entry {
     pub container: String,
     /// Its image.
     pub image: String,
-    /// Where the image is in the spec.
+    /// Where the entry is in the spec.
     pub pointer: String,
 }
 
@@ -68,7 +68,7 @@ fn service(facts: &'static Component, item: &Value, pointer: String) -> Option<S
         Some(Entry {
             container: one.get("name")?.as_str()?.to_owned(),
             image: one.get("image")?.as_str()?.to_owned(),
-            pointer: format!("{pointer}/spec/serviceConfiguration/containers/{number}/image"),
+            pointer: format!("{pointer}/spec/serviceConfiguration/containers/{number}"),
         })
     };
     let images = containers.filter_map(entry).collect();
@@ -179,8 +179,9 @@ fn of_release(service: &Service, entry: &Entry, spec: &UpgradeSpec) -> Result<St
     })
 }
 
-/// Registry with path, name, and tag of an image.
-fn parts(image: &str) -> (Option<&str>, &str, Option<&str>) {
+/// Registry with path, name, and tag of an image; a port stands before the last slash.
+#[must_use]
+pub fn parts(image: &str) -> (Option<&str>, &str, Option<&str>) {
     let image = image.split('@').next().unwrap_or(image);
     let (registry, last) = match image.rsplit_once('/') {
         Some((registry, last)) => (Some(registry), last),
@@ -203,6 +204,12 @@ pub fn is_own(image: &str) -> bool {
 pub(crate) fn is_opensdn(image: &str) -> bool {
     let release = tag(image).and_then(Version::of_tag);
     release.map_or_else(|| parts(image).1.starts_with(FROM_R25), Version::is_opensdn)
+}
+
+/// What says its version: its digest, else its tag.
+#[must_use]
+pub fn digest_or_tag(image: &str) -> Option<&str> {
+    image.split_once('@').map(|(_, digest)| digest).or_else(|| tag(image))
 }
 
 /// The tag of an image.
@@ -267,7 +274,7 @@ mod tests {
         let ids: Vec<_> = all.iter().map(Service::id).collect();
         assert_eq!(ids, ["Config/config1", "Control/control1", "Zookeeper/zookeeper1"]);
         for entry in all.iter().flat_map(|one| &one.images) {
-            assert_eq!(spec.pointer(&entry.pointer).unwrap(), &entry.image);
+            assert_eq!(spec.pointer(&entry.pointer).unwrap()["image"], entry.image);
         }
         assert_eq!(all[0].images.len(), 2, "what has no image has none to change");
     }

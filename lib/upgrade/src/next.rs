@@ -73,8 +73,23 @@ pub struct Decision {
 pub struct SetImages {
     /// The service: `Zookeeper/zookeeper1`.
     pub service: String,
-    /// Container, the image that it has now, the image that it gets.
-    pub images: Vec<(String, String, String)>,
+    /// Where it is in the spec of the Manager.
+    pub pointer: String,
+    /// Its images.
+    pub images: Vec<SetImage>,
+}
+
+/// The image that a container gets.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SetImage {
+    /// Name of the container.
+    pub container: String,
+    /// Where its entry is in the spec of the Manager.
+    pub pointer: String,
+    /// The image that it has now.
+    pub from: String,
+    /// The image that it gets.
+    pub to: String,
 }
 
 /// What is next.
@@ -83,6 +98,7 @@ pub fn next(situation: &Situation<'_>) -> Decision {
     let mut run = Run {
         at: situation,
         status: situation.status.clone(),
+        declared: situation.manager.map(images::services),
         images: Vec::new(),
         now: text(situation.now),
     };
@@ -102,6 +118,8 @@ pub fn next(situation: &Situation<'_>) -> Decision {
 struct Run<'a> {
     at: &'a Situation<'a>,
     status: UpgradeStatus,
+    /// What the Manager says, if it is there.
+    declared: Option<Vec<images::Service>>,
     images: Vec<SetImages>,
     now: String,
 }
@@ -144,9 +162,7 @@ impl Run<'_> {
 
     fn wave_in_words(&self) -> Option<String> {
         let waves = self.status.waves.as_deref()?;
-        let is_at_work = |wave: &Wave| {
-            !matches!(wave.state, State::Succeeded | State::Skipped | State::RolledBack)
-        };
+        let is_at_work = |wave: &Wave| !is_over(wave.state) && wave.state != State::RolledBack;
         let number = match self.status.phase {
             Some(Phase::RollingBack) => {
                 waves.iter().rposition(|wave| wave.state == State::RollingBack)
@@ -202,6 +218,14 @@ impl Run<'_> {
         self.status.steps.get_or_insert_default()
     }
 
+    fn wave_at(&self, place: usize) -> Option<&Wave> {
+        self.status.waves.as_ref()?.get(place)
+    }
+
+    fn step_at(&self, place: usize) -> Option<&Step> {
+        self.status.steps.as_ref()?.get(place)
+    }
+
     /// The places of the steps of a wave.
     fn steps_of(&self, wave: &str) -> Vec<usize> {
         let steps = self.status.steps.iter().flatten().enumerate();
@@ -226,8 +250,8 @@ impl Run<'_> {
     /// Has the Manager say the images of that side for a step.
     fn ensure(&mut self, place: usize, step: &Step, side: Side) -> Result<(), Crossed> {
         let (id, images) = (&step.id, &step.images);
-        let services = self.at.manager.map(images::services).ok_or(Crossed::ManagerGone)?;
-        let service = services.iter().find(|one| one.id() == *id).ok_or(Crossed::ServiceGone)?;
+        let declared = self.declared.as_ref().ok_or(Crossed::ManagerGone)?;
+        let service = declared.iter().find(|one| one.id() == *id).ok_or(Crossed::ServiceGone)?;
         if side == Side::New && !is_as_wanted(service, images, self.at.spec) {
             return Err(Crossed::Status);
         }
@@ -248,12 +272,18 @@ impl Run<'_> {
                     wanted: wanted.to_owned(),
                 });
             }
-            set.push((change.container.clone(), entry.image.clone(), wanted.to_owned()));
+            set.push(SetImage {
+                container: entry.container.clone(),
+                pointer: entry.pointer.clone(),
+                from: entry.image.clone(),
+                to: wanted.to_owned(),
+            });
         }
         if set.is_empty() {
             self.step(place, |step| step.set = Some(true));
         } else {
-            self.images.push(SetImages { service: id.clone(), images: set });
+            let pointer = service.pointer.clone();
+            self.images.push(SetImages { service: id.clone(), pointer, images: set });
         }
         Ok(())
     }
@@ -306,9 +336,9 @@ fn has_same_states(one: &UpgradeStatus, other: &UpgradeStatus) -> bool {
     one.phase == other.phase && waves(one) == waves(other) && steps(one) == steps(other)
 }
 
-/// Whether nothing more is to be done for a step.
-fn is_over(step: &Step) -> bool {
-    matches!(step.state, State::Succeeded | State::Skipped)
+/// Whether nothing more is to be done for a wave or step on the way to the new images.
+fn is_over(state: State) -> bool {
+    matches!(state, State::Succeeded | State::Skipped)
 }
 
 fn duration(given: Option<&str>, default: Duration) -> Duration {

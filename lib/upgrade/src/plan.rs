@@ -78,8 +78,14 @@ impl Plan {
     /// How many pods are replaced.
     #[must_use]
     pub fn pods(&self) -> usize {
-        self.steps.iter().filter_map(|step| step.pods.as_ref()).map(Vec::len).sum()
+        pods(&self.steps)
     }
+}
+
+/// How many pods these steps replace.
+#[must_use]
+pub fn pods(steps: &[Step]) -> usize {
+    steps.iter().filter_map(|step| step.pods.as_ref()).map(Vec::len).sum()
 }
 
 /// The plan.

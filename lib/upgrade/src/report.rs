@@ -7,6 +7,8 @@ use serde::{Deserialize, Serialize};
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
+use crate::plan;
+
 /// The name of the format.
 pub const FORMAT: &str = "opensdn.io/upgrade-report/v1";
 
@@ -146,7 +148,7 @@ pub fn report(upgrade: &str, spec: &UpgradeSpec, status: &UpgradeStatus) -> Repo
         message: status.message.clone(),
         remarks: status.remarks.clone().unwrap_or_default(),
         waves: waves.collect(),
-        predicted_restarts: steps.iter().filter_map(|step| step.pods.as_ref()).map(Vec::len).sum(),
+        predicted_restarts: plan::pods(steps),
         unplanned_restarts: steps
             .iter()
             .filter_map(|step| step.restarts)

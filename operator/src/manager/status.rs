@@ -7,6 +7,7 @@ use kube::api::DynamicObject;
 use opensdn_crds::component::{Component, Count};
 use opensdn_crds::manager::{ManagerStatus, ServiceState};
 use opensdn_crds::status::{CommonStatus, Condition, ConditionStatus, Conditions, READY, STALLED};
+use opensdn_upgrade::images;
 use serde_json::{Map, Value, json};
 
 use super::services::Service;
@@ -113,11 +114,7 @@ impl Row {
 fn versions(spec: &Value) -> Vec<String> {
     let containers = spec.pointer("/serviceConfiguration/containers").and_then(Value::as_array);
     let images = containers.into_iter().flatten().filter_map(|one| one.get("image")?.as_str());
-    let tags = images.filter_map(|image| match image.split_once('@') {
-        Some((_, digest)) => Some(digest),
-        // A port stands before the last slash.
-        None => image.rsplit('/').next()?.split_once(':').map(|(_, tag)| tag),
-    });
+    let tags = images.filter_map(images::digest_or_tag);
     let tags: BTreeSet<String> = tags.map(str::to_owned).collect();
     tags.into_iter().collect()
 }

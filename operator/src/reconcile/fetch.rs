@@ -77,11 +77,7 @@ impl Fetched {
             .filter(|((kind, _), _)| [Kind::StatefulSet, Kind::DaemonSet].contains(kind))
             .filter_map(|(_, keeper): (_, &Arc<DynamicObject>)| keeper.metadata.uid.clone())
             .collect();
-        let mut all = cache.list(Kind::Pod, &namespace);
-        all.retain(|pod| {
-            let label = |key: &str| pod.labels().get(key);
-            label(TYPE) == Some(&instance.word) && label(&instance.word) == Some(&instance.name)
-        });
+        let all = labelled(cache, &namespace, instance);
         // Labels anybody can set.
         let is_kept = |pod: &&Arc<DynamicObject>| {
             controller_of(pod).is_some_and(|keeper| keepers.contains(&keeper.uid))
@@ -145,6 +141,21 @@ impl Fetched {
     }
 }
 
-fn is_controlled_by(object: &DynamicObject, uid: &str) -> bool {
+/// The pods with the labels of a component, which anybody can set.
+pub(crate) fn labelled(
+    cache: &Cache,
+    namespace: &str,
+    instance: &Instance,
+) -> Vec<Arc<DynamicObject>> {
+    let mut all = cache.list(Kind::Pod, namespace);
+    all.retain(|pod| {
+        let label = |key: &str| pod.labels().get(key);
+        label(TYPE) == Some(&instance.word) && label(&instance.word) == Some(&instance.name)
+    });
+    all
+}
+
+/// Whether that one is its controller.
+pub(crate) fn is_controlled_by(object: &DynamicObject, uid: &str) -> bool {
     controller_of(object).is_some_and(|owner| owner.uid == uid)
 }

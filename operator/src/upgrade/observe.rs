@@ -11,39 +11,27 @@ use crate::cache::Cache;
 use crate::canary::{is_at_work, phase};
 use crate::component::word;
 use crate::kind::{Kind, Workload};
-use crate::names::{Instance, TYPE};
-use crate::object::controller_of;
+use crate::names::Instance;
+use crate::reconcile::fetch::{is_controlled_by, labelled};
 
 /// The services that the Manager has made, with their pods.
 pub(super) fn services(cache: &Cache, manager: &DynamicObject) -> Vec<Service> {
     let namespace = manager.namespace().unwrap_or_default();
-    let all_pods = cache.list(Kind::Pod, &namespace);
-    let is_ours = |object: &DynamicObject| {
-        controller_of(object).is_some_and(|owner| Some(&owner.uid) == manager.metadata.uid.as_ref())
-    };
+    let manager = manager.uid().unwrap_or_default();
     let mut services = Vec::new();
     for facts in COMPONENTS {
-        let word = word(facts);
         for object in cache.list(Kind::Component(facts.kind), &namespace) {
-            if !is_ours(&object) {
+            if !is_controlled_by(&object, &manager) {
                 continue;
             }
-            let name = object.name_any();
-            let instance = Instance { word: word.clone(), name: name.clone() };
+            let instance = Instance { word: word(facts), name: object.name_any() };
             let keepers = keepers(cache, &namespace, &instance);
-            // Labels anybody can set.
             let is_kept = |pod: &DynamicObject| {
-                keepers.is_empty()
-                    || controller_of(pod).is_some_and(|keeper| keepers.contains(&keeper.uid))
+                keepers.is_empty() || keepers.iter().any(|keeper| is_controlled_by(pod, keeper))
             };
-            let pods: Vec<Value> = all_pods
-                .iter()
-                .filter(|pod| {
-                    let label = |key: &str| pod.labels().get(key).map(String::as_str);
-                    label(TYPE) == Some(&*word) && label(&word) == Some(&*name) && is_kept(pod)
-                })
-                .map(|pod| json!(**pod))
-                .collect();
+            let pods = labelled(cache, &namespace, &instance);
+            let pods: Vec<Value> =
+                pods.iter().filter(|pod| is_kept(pod)).map(|pod| json!(**pod)).collect();
             services.push(Service::of_objects(facts.kind, &json!(*object), &pods));
         }
     }

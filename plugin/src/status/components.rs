@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 
 use opensdn_crds::component::{COMPONENTS, Component};
 use opensdn_crds::status::{READY, STALLED};
+use opensdn_upgrade::images;
 use serde_json::Value;
 
 use super::pods;
@@ -258,7 +259,7 @@ fn of_object<'a>(facts: &'static Component, object: &'a Value) -> Said<'a> {
     let ready = condition(object, READY).filter(|_| is_current(object));
     let text_of = |pointer: &str| ready.map(|one| text(one, pointer).to_owned());
     let images = list(object, "/spec/serviceConfiguration/containers");
-    let tags = images.filter_map(|one| tag(one.pointer("/image")?.as_str()?));
+    let tags = images.filter_map(|one| images::digest_or_tag(one.pointer("/image")?.as_str()?));
     let versions: BTreeSet<String> = tags.map(str::to_owned).collect();
     let mut reason = text_of("/reason").unwrap_or_default();
     let mut message = text_of("/message").unwrap_or_default();
@@ -284,15 +285,6 @@ fn of_object<'a>(facts: &'static Component, object: &'a Value) -> Said<'a> {
 
 fn available(object: &Value) -> Option<bool> {
     object.pointer("/status/active").and_then(Value::as_bool)
-}
-
-/// The tag of an image, or its digest.
-pub(super) fn tag(image: &str) -> Option<&str> {
-    match image.split_once('@') {
-        Some((_, digest)) => Some(digest),
-        // A port stands before the last slash.
-        None => image.rsplit('/').next()?.split_once(':').map(|(_, tag)| tag),
-    }
 }
 
 fn workloads(world: &World) -> impl Iterator<Item = &Value> {

@@ -6,9 +6,9 @@ use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use k8s_openapi::jiff::Timestamp;
 use opensdn_crds::status::READY;
+use opensdn_upgrade::images;
 use serde_json::Value;
 
-use super::components::tag;
 use super::report::{Counts, Part, Word, is_current};
 use super::world::World;
 use crate::snapshot::{
@@ -132,7 +132,8 @@ fn program(name: &str, deployment: &Read<Value>) -> Part {
     let wanted = number(deployment, "/spec/replicas").unwrap_or(1);
     let ready = number(deployment, "/status/readyReplicas").unwrap_or_default();
     let image = list(deployment, "/spec/template/spec/containers").next();
-    let version = image.and_then(|one| tag(text(one, "/image"))).unwrap_or_default();
+    let version =
+        image.and_then(|one| images::digest_or_tag(text(one, "/image"))).unwrap_or_default();
     let (state, message, degrades) = match ready {
         _ if wanted == 0 => (Word::Inactive, "scaled to 0".to_owned(), true),
         0 => (Word::Inactive, format!("none of {wanted} replicas is ready"), true),

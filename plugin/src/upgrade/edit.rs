@@ -45,10 +45,9 @@ impl Answer for UpgradeChange {
 pub(crate) fn pause(upgrade: &Upgrade) -> Result<Edit, Failure> {
     refuse_over(upgrade)?;
     match stage::phase(upgrade) {
-        _ if upgrade.spec.goal == Some(Goal::RollBack) => {
+        phase if phase == Some(Phase::RollingBack) || upgrade.spec.goal == Some(Goal::RollBack) => {
             refuse("not-pausable", "the way back is not paused", "")
         }
-        Some(Phase::RollingBack) => refuse("not-pausable", "the way back is not paused", ""),
         Some(Phase::Stopped) => refuse(
             "not-pausable",
             "it has stopped by itself: nothing is changed until you decide",

@@ -61,7 +61,8 @@ impl Pod {
 }
 
 /// Why a pod does not run: what the scheduler says, else what a container waits for.
-fn trouble(pod: &Value) -> Option<String> {
+#[must_use]
+pub fn trouble(pod: &Value) -> Option<String> {
     let scheduled = condition(pod, "PodScheduled");
     if let Some(unscheduled) = scheduled.filter(|one| text(one, "/status") == "False") {
         return Some(text(unscheduled, "/message").to_owned());

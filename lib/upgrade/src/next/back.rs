@@ -66,14 +66,11 @@ impl Run<'_> {
     /// One look at the wave that is on its way back.
     pub(super) fn back(&mut self) {
         self.status.retries = self.at.spec.retries;
-        let waves = self.status.waves.iter().flatten();
-        let place = waves
-            .clone()
-            .collect::<Vec<_>>()
-            .iter()
-            .rposition(|wave| wave.state == State::RollingBack);
-        let Some(place) = place else { return self.is_back() };
-        let Some(wave) = waves.clone().nth(place).cloned() else { return };
+        let waves = self.status.waves.as_deref().unwrap_or_default();
+        let Some(place) = waves.iter().rposition(|wave| wave.state == State::RollingBack) else {
+            return self.is_back();
+        };
+        let Some(wave) = self.wave_at(place).cloned() else { return };
         if wave.deadline.is_none() {
             let deadline = self.deadline();
             return self.wave(place, |wave| wave.deadline = Some(deadline));
@@ -106,9 +103,7 @@ impl Run<'_> {
 
     /// One look at a step: what it waits for, or what a person has to decide.
     fn back_of(&mut self, place: usize) -> Result<Option<String>, String> {
-        let Some(step) = self.status.steps.iter().flatten().nth(place).cloned() else {
-            return Ok(None);
-        };
+        let Some(step) = self.step_at(place).cloned() else { return Ok(None) };
         if step.state != State::RollingBack {
             return Ok(None);
         }

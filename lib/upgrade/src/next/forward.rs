@@ -22,12 +22,11 @@ impl Run<'_> {
         if self.is_rolled_back() {
             return self.turn_back("as a user wants it");
         }
-        let waves = self.status.waves.iter().flatten();
-        let is_over = |state: State| matches!(state, State::Succeeded | State::Skipped);
-        let place = waves.clone().position(|wave| !is_over(wave.state));
-        let Some(place) = place else { return self.succeed() };
-        let name = waves.clone().nth(place).map(|wave| wave.name.clone()).unwrap_or_default();
-        let is_begun = waves.clone().nth(place).is_some_and(|wave| wave.state == State::Running);
+        let mut waves = self.status.waves.iter().flatten().enumerate();
+        let Some((place, wave)) = waves.find(|(_, wave)| !is_over(wave.state)) else {
+            return self.succeed();
+        };
+        let (name, is_begun) = (wave.name.clone(), wave.state == State::Running);
         if let Some(why) = self.pause(&name, is_begun) {
             return self.set(Phase::Paused, why);
         }
@@ -96,8 +95,8 @@ impl Run<'_> {
     }
 
     fn begin_step(&mut self, place: usize) {
-        let Some(step) = self.status.steps.iter().flatten().nth(place).cloned() else { return };
-        if is_over(&step) {
+        let Some(step) = self.step_at(place).cloned() else { return };
+        if is_over(step.state) {
             return;
         }
         let kind = step.id.split('/').next().unwrap_or_default();
@@ -120,16 +119,16 @@ impl Run<'_> {
                 return self.stop(place, &why);
             }
         }
-        let steps = self.steps_of(name);
-        let mut all = steps.iter().filter_map(|place| self.status.steps.as_ref()?.get(*place));
-        if all.all(is_over) {
+        let steps = self.status.steps.iter().flatten();
+        let waits: Vec<_> =
+            steps.filter(|step| step.wave == name && !is_over(step.state)).collect();
+        if waits.is_empty() {
             return self.ask_gate(place, name);
         }
-        let waits =
-            self.status.steps.iter().flatten().filter(|step| step.wave == name && !is_over(step));
         let is_soaking =
-            waits.clone().all(|step| step.canary_since.is_some() && step.state == State::Canary);
+            waits.iter().all(|step| step.canary_since.is_some() && step.state == State::Canary);
         let texts: Vec<_> = waits
+            .iter()
             .map(|step| format!("{}: {}", step.id, step.message.as_deref().unwrap_or_default()))
             .collect();
         let message = texts.join("; ");
@@ -141,10 +140,8 @@ impl Run<'_> {
 
     /// One look at a step.
     fn work_on(&mut self, place: usize) -> Went {
-        let Some(step) = self.status.steps.iter().flatten().nth(place).cloned() else {
-            return Went::On;
-        };
-        if is_over(&step) {
+        let Some(step) = self.step_at(place).cloned() else { return Went::On };
+        if is_over(step.state) {
             return Went::On;
         }
         self.note_run(place, &step);
@@ -227,7 +224,7 @@ impl Run<'_> {
 
     /// The first pod with the new images has to be well for a while, and all others with it.
     fn canary(&mut self, place: usize, service: &crate::health::Service) {
-        let Some(step) = self.status.steps.iter().flatten().nth(place).cloned() else { return };
+        let Some(step) = self.step_at(place).cloned() else { return };
         let has_new = |pod: &&crate::health::Pod| pod.has(&step.images, Side::New);
         let first = service.pods.iter().find(has_new);
         // One that lacked pods before may lack them still.
@@ -275,7 +272,7 @@ impl Run<'_> {
         let checks = gate::checks(&snapshot, self.at.services, &skipped);
         let shut = gate::shut(&checks);
         let restarts = self.restarts();
-        let wave = self.status.waves.iter().flatten().nth(place).cloned();
+        let wave = self.wave_at(place).cloned();
         let is_restless =
             wave.as_ref().and_then(|wave| wave.restarts).is_some_and(|before| restarts > before);
         let since =
@@ -321,7 +318,7 @@ impl Run<'_> {
         });
         for step in self.steps_of(name) {
             self.step(step, |step| {
-                if !is_over(step) {
+                if !is_over(step.state) {
                     // What is held stays so: nothing more is changed.
                     step.state = State::Failed;
                 }
@@ -411,13 +408,13 @@ impl Run<'_> {
     }
 
     pub(super) fn deadline_of(&self, place: usize) -> Option<String> {
-        self.status.waves.iter().flatten().nth(place)?.deadline.clone()
+        self.wave_at(place)?.deadline.clone()
     }
 
     pub(super) fn finish_step(&mut self, place: usize, state: State, message: Option<String>) {
         let now = self.now.clone();
-        let id = self.status.steps.iter().flatten().nth(place).map(|step| step.id.clone());
-        let restarts = id.and_then(|id| Some(self.service(&id)?.restarts()));
+        let restarts =
+            self.step_at(place).and_then(|step| Some(self.service(&step.id)?.restarts()));
         self.step(place, |step| {
             (step.state, step.finished_at, step.message) = (state, Some(now), message);
             step.restarts = restarts;

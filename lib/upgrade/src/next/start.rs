@@ -28,11 +28,10 @@ impl Run<'_> {
         if let Some(why) = self.refused(&plan, &hash) {
             return self.set(Phase::Refused, why);
         }
+        let (steps, pods) = (plan.steps.len(), plan.pods());
         self.status.started_at = Some(self.now.clone());
         self.status.retries = self.at.spec.retries;
         self.status.snapshot = Some(plan.snapshot);
-        let (steps, pods) =
-            (plan.steps.len(), plan.steps.iter().flat_map(|one| &one.pods).flatten().count());
         self.status.waves = Some(plan.waves);
         self.status.steps = Some(plan.steps);
         if steps == 0 {

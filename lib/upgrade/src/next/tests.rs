@@ -1,245 +1,11 @@
-//! An Upgrade from its beginning to its end, on services that exist in these tests only: what is written is applied, pods
-//! are replaced one by one, and images that have `bad` in their names never get ready.
+//! An Upgrade from its beginning to its end.
 
-use std::collections::BTreeMap;
+mod world;
 
-use opensdn_crds::upgrade::{Goal, OnFailure, Skip};
-use serde_json::json;
+use opensdn_crds::upgrade::{OnFailure, Skip};
 
 use super::*;
-use crate::health::Pod;
-
-const NEW: &str = "R24.1.1";
-
-struct World {
-    spec: UpgradeSpec,
-    status: UpgradeStatus,
-    manager: Value,
-    services: Vec<Service>,
-    now: OffsetDateTime,
-    looking_since: OffsetDateTime,
-    paused: Option<&'static str>,
-    refusals: BTreeMap<String, String>,
-    /// Each image that was set, as `Webui/a webuiweb:NEW`.
-    set: Vec<String>,
-    decisions: usize,
-}
-
-/// At a decision the operator is killed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Killed {
-    /// Before the status is written.
-    Before(usize),
-    /// When it is written, and nothing is done of it.
-    After(usize),
-    Never,
-}
-
-const ALL: [(&str, &str, &str); 4] = [
-    ("zookeeper", "Zookeeper", "zookeeper"),
-    ("config", "Config", "api"),
-    ("webui", "Webui", "webuiweb"),
-    ("vrouters", "Vrouter", "vrouteragent"),
-];
-
-impl World {
-    fn new() -> Self {
-        let mut services = serde_json::Map::new();
-        for (key, _, container) in ALL {
-            let containers =
-                json!([{"name": container, "image": format!("contrail-{container}:R24.1")}]);
-            let item = json!({"metadata": {"name": "a"}, "spec": {"serviceConfiguration": {"containers": containers}}});
-            let is_list = key == "vrouters";
-            services.insert(key.to_owned(), if is_list { json!([item]) } else { item });
-        }
-        let mut world = Self {
-            spec: UpgradeSpec {
-                manager: "m".to_owned(),
-                version: Some(NEW.to_owned()),
-                ..UpgradeSpec::default()
-            },
-            status: UpgradeStatus::default(),
-            manager: json!({ "services": services }),
-            services: Vec::new(),
-            now: parse("2026-01-01T00:00:00Z").unwrap(),
-            looking_since: parse("2025-12-31T00:00:00Z").unwrap(),
-            paused: None,
-            refusals: BTreeMap::new(),
-            set: Vec::new(),
-            decisions: 0,
-        };
-        for (_, kind, container) in ALL {
-            let images: BTreeMap<_, _> =
-                [(container.to_owned(), format!("contrail-{container}:R24.1"))].into();
-            let pod = |number: usize| Pod {
-                name: format!("{kind}-{number}"),
-                images: images.clone(),
-                is_ready: true,
-                ..Pod::default()
-            };
-            let pods = (0..3).map(pod).collect();
-            world.services.push(Service {
-                id: format!("{kind}/a"),
-                is_ready: true,
-                message: "3 of 3 pods ready".to_owned(),
-                images,
-                pods,
-            });
-        }
-        world
-    }
-
-    /// One that takes fewer passes.
-    fn brisk() -> Self {
-        let mut world = Self::new();
-        world.spec.soak = Some("4s".to_owned());
-        world.spec.wave_timeout = Some("30s".to_owned());
-        world
-    }
-
-    /// With images of this service that do not work.
-    fn with_bad(kind: &str) -> Self {
-        let mut world = Self::new();
-        let (_, _, container) = ALL.iter().find(|one| one.1 == kind).unwrap();
-        let image = opensdn_crds::upgrade::Image {
-            kind: None,
-            container: (*container).to_owned(),
-            image: format!("contrail-{container}:bad"),
-        };
-        world.spec.images = Some(vec![image]);
-        world
-    }
-
-    fn decide(&self) -> Decision {
-        next(&Situation {
-            spec: &self.spec,
-            status: &self.status,
-            generation: Some(1),
-            manager: Some(&self.manager),
-            paused: self.paused,
-            release: None,
-            refusals: &self.refusals,
-            services: &self.services,
-            other: None,
-            looking_since: self.looking_since,
-            now: self.now,
-        })
-    }
-
-    /// One pass of the operator, which may be killed in it.
-    fn pass(&mut self, killed: Killed) {
-        let decision = self.decide();
-        self.decisions += 1;
-        if killed == Killed::Before(self.decisions) {
-            return;
-        }
-        if decision.status != self.status {
-            self.status = decision.status;
-        }
-        if killed == Killed::After(self.decisions) {
-            return;
-        }
-        for set in decision.images {
-            self.apply(&set);
-        }
-    }
-
-    fn apply(&mut self, set: &SetImages) {
-        let service =
-            images::services(&self.manager).into_iter().find(|one| one.id() == set.service);
-        for (container, from, to) in &set.images {
-            let entry =
-                service.as_ref().unwrap().images.iter().find(|one| one.container == *container);
-            let value = self.manager.pointer_mut(&entry.unwrap().pointer).unwrap();
-            assert_eq!(value, from, "what is replaced is what was there");
-            *value = to.clone().into();
-            self.set.push(format!("{} {to}", set.service));
-        }
-    }
-
-    /// What the controllers of the services do in two seconds: one pod of each is replaced.
-    fn controllers(&mut self) {
-        self.now += Duration::from_secs(2);
-        let declared = images::services(&self.manager);
-        let steps = self.status.steps.clone().unwrap_or_default();
-        for service in &mut self.services {
-            let Some(said) = declared.iter().find(|one| one.id() == service.id) else { continue };
-            let images: BTreeMap<_, _> =
-                said.images.iter().map(|one| (one.container.clone(), one.image.clone())).collect();
-            service.images = images.clone();
-            for pod in &mut service.pods {
-                pod.is_ready = !pod.images.values().any(|image| image.contains("bad"));
-                if pod.is_ready {
-                    pod.ran = pod.images.keys().cloned().collect();
-                }
-                pod.trouble = (!pod.is_ready).then(|| "ImagePullBackOff".to_owned());
-            }
-            let has_one = service.pods.iter().any(|pod| pod.images == images);
-            let is_canary =
-                steps.iter().any(|step| step.id == service.id && step.held == Some(true));
-            // One that is not ready is the one that is replaced.
-            let is_broken = service.pods.iter().any(|pod| !pod.is_ready);
-            let outdated = |pod: &&mut Pod| pod.images != images && (!is_broken || !pod.is_ready);
-            if (!is_canary || !has_one)
-                && let Some(pod) = service.pods.iter_mut().find(outdated)
-            {
-                (pod.images, pod.is_ready) = (images.clone(), false);
-                pod.ran.clear();
-            }
-            service.is_ready = service.pods.iter().all(|pod| pod.is_ready && pod.images == images);
-        }
-    }
-
-    fn phase(&self) -> Phase {
-        self.status.phase.unwrap_or(Phase::Pending)
-    }
-
-    /// Until nothing is decided any more, or for as long as an hour.
-    fn run(&mut self, killed: Killed) -> Phase {
-        for _ in 0..1800 {
-            self.pass(killed);
-            self.controllers();
-            if matches!(
-                self.phase(),
-                Phase::Succeeded | Phase::RolledBack | Phase::Stopped | Phase::Refused
-            ) {
-                break;
-            }
-        }
-        self.phase()
-    }
-
-    fn until(&mut self, is: impl Fn(&Self) -> bool) {
-        for _ in 0..1800 {
-            if is(self) {
-                return;
-            }
-            self.pass(Killed::Never);
-            self.controllers();
-        }
-        panic!("it never came to that: {:?}", self.status);
-    }
-
-    fn state(&self, kind: &str) -> State {
-        let steps = self.status.steps.as_ref().unwrap();
-        steps.iter().find(|step| step.id == format!("{kind}/a")).unwrap().state
-    }
-
-    /// The tags that the pods of each service run.
-    fn tags(&self) -> Vec<String> {
-        let of = |service: &Service| {
-            let tags = service.pods.iter().flat_map(|pod| pod.images.values());
-            let tags: std::collections::BTreeSet<_> =
-                tags.map(|image| images::tag(image).unwrap()).collect();
-            tags.into_iter().collect::<Vec<_>>().join("+")
-        };
-        self.services.iter().map(of).collect()
-    }
-
-    fn message(&self) -> &str {
-        self.status.message.as_deref().unwrap_or_default()
-    }
-}
+use world::{ALL, Killed, NEW, World};
 
 #[test]
 fn all_services_get_the_new_images_wave_by_wave() {
@@ -322,12 +88,6 @@ fn a_canary_that_starts_again_and_again_is_not_well() {
             config.pods[0].restarts += 1;
         }
         assert_eq!(world.state("Config"), State::Canary);
-    }
-}
-
-impl World {
-    fn state_is(&self, kind: &str, state: State) -> bool {
-        self.status.steps.is_some() && self.state(kind) == state
     }
 }
 
@@ -536,20 +296,9 @@ fn what_runs_the_images_already_is_done_at_once() {
 
 #[test]
 fn another_upgrade_of_the_manager_is_waited_for() {
-    let world = World::new();
-    let decision = next(&Situation {
-        spec: &world.spec,
-        status: &world.status,
-        generation: Some(1),
-        manager: Some(&world.manager),
-        paused: None,
-        release: None,
-        refusals: &BTreeMap::new(),
-        services: &world.services,
-        other: Some("first"),
-        looking_since: world.now,
-        now: world.now,
-    });
+    let mut world = World::new();
+    world.other = Some("first");
+    let decision = world.decide();
     assert_eq!(decision.status.phase, Some(Phase::Pending));
     assert!(decision.status.message.unwrap().contains("first") && decision.images.is_empty());
 }
@@ -658,19 +407,8 @@ fn the_way_back_of_what_is_over_waits_for_another_upgrade() {
     let mut world = World::new();
     world.run(Killed::Never);
     world.spec.goal = Some(Goal::RollBack);
-    let decision = next(&Situation {
-        spec: &world.spec,
-        status: &world.status,
-        generation: Some(1),
-        manager: Some(&world.manager),
-        paused: None,
-        release: None,
-        refusals: &BTreeMap::new(),
-        services: &world.services,
-        other: Some("newer"),
-        looking_since: world.now,
-        now: world.now,
-    });
+    world.other = Some("newer");
+    let decision = world.decide();
     assert_eq!(decision.status.phase, Some(Phase::Succeeded));
     assert!(decision.status.message.unwrap().contains("newer"));
 }
