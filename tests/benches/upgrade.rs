@@ -9,31 +9,14 @@ use std::time::{Duration, Instant};
 use opensdn_testing::Failed;
 use opensdn_testing::eventually::eventually_within;
 use opensdn_testing::kubectl::{kubectl, read, send};
+use opensdn_testing::manager::manager;
 use opensdn_testing::measure::{Row, report};
 use opensdn_testing::operator::Operator;
 use opensdn_testing::sandbox::Sandbox;
-use serde_json::{Value, json};
+use serde_json::json;
 
 const LONG: Duration = Duration::from_secs(300);
-const SERVICES: [(&str, &str, &[&str]); 5] = [
-    ("cassandras", "configdb1", &["cassandra", "nodemanager", "provisioner"]),
-    ("zookeeper", "zookeeper1", &["zookeeper"]),
-    ("rabbitmq", "rabbitmq1", &["rabbitmq"]),
-    ("redis", "redis1", &["redis", "stunnel"]),
-    (
-        "config",
-        "config1",
-        &[
-            "api",
-            "devicemanager",
-            "dnsmasq",
-            "schematransformer",
-            "servicemonitor",
-            "nodemanager",
-            "provisioner",
-        ],
-    ),
-];
+const KINDS: [&str; 5] = ["Cassandra", "Zookeeper", "Rabbitmq", "Redis", "Config"];
 
 #[tokio::main(flavor = "multi_thread", worker_threads = 2)]
 async fn main() -> Result<(), Failed> {
@@ -50,7 +33,9 @@ async fn upgrade(nodes: u32) -> Result<Row, Failed> {
     let _operator = Operator::install(&sandbox, 1).await?;
     let label = ["label", "nodes", "--all", "node-role.kubernetes.io/control-plane="];
     kubectl(&sandbox, &label).await?.success();
-    send(&sandbox, &["create"], &manager()).await?.success();
+    let image = |name: &str| format!("registry.example.com/contrail-{name}:R24.1");
+    let manager = manager("tf", "it", &KINDS, image);
+    send(&sandbox, &["create"], &manager).await?.success();
     let is_ready = async || {
         let manager = read(&sandbox, &["-n", "tf", "managers.tf.tungsten.io", "it"]).await;
         let conditions = manager.unwrap_or_default()["status"]["conditions"].clone();
@@ -68,21 +53,7 @@ async fn upgrade(nodes: u32) -> Result<Row, Failed> {
         upgrade.unwrap_or_default()["status"]["phase"] == "Succeeded"
     };
     eventually_within(LONG, "the upgrade is over", is_over).await;
-    let pods = usize::try_from(nodes)? * SERVICES.len();
-    let name = format!("{} services, {pods} pods on {nodes} nodes", SERVICES.len());
+    let pods = usize::try_from(nodes)? * KINDS.len();
+    let name = format!("{} services, {pods} pods on {nodes} nodes", KINDS.len());
     Ok(Row::new(name, started.elapsed().as_secs_f64(), "s").aim("60 s for all thirteen kinds"))
-}
-
-fn manager() -> Value {
-    let mut services = serde_json::Map::new();
-    for (key, name, containers) in SERVICES {
-        let image = |name: &&str| json!({"name": name, "image": format!("registry.example.com/contrail-{name}:R24.1")});
-        let containers: Vec<Value> = containers.iter().map(image).collect();
-        let item = json!({"metadata": {"name": name},
-            "spec": {"serviceConfiguration": {"containers": containers}}});
-        let is_list = ["cassandras", "redis"].contains(&key);
-        services.insert(key.to_owned(), if is_list { json!([item]) } else { item });
-    }
-    json!({"apiVersion": "tf.tungsten.io/v1alpha1", "kind": "Manager",
-        "metadata": {"name": "it", "namespace": "tf"}, "spec": {"services": services}})
 }

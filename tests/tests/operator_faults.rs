@@ -120,16 +120,8 @@ impl<'s> Run<'s> {
 }
 
 fn manager(namespace: &str) -> Value {
-    let image =
-        |name: &str| json!({"name": name, "image": format!("registry.example.com/{name}:1")});
-    let service = |name: &str, containers: &[&str]| {
-        let containers: Vec<Value> = containers.iter().map(|name| image(name)).collect();
-        json!({"metadata": {"name": name}, "spec": {"serviceConfiguration": {"containers": containers}}})
-    };
-    json!({"apiVersion": "tf.tungsten.io/v1alpha1", "kind": "Manager",
-        "metadata": {"name": "it", "namespace": namespace},
-        "spec": {"services": {"redis": [service("redis1", &["redis", "stunnel"])],
-            "webui": service("webui1", &["webuiweb", "webuijob"])}}})
+    let image = |name: &str| format!("registry.example.com/{name}:1");
+    opensdn_testing::manager::manager(namespace, "it", &["Redis", "Webui"], image)
 }
 
 /// Takes out times, versions, identities, keys, and digests of what has identities in it.

@@ -6,10 +6,11 @@
 
 use std::time::Duration;
 
-use opensdn_crds::component::{COMPONENTS, Count};
+use opensdn_crds::component::COMPONENTS;
 use opensdn_deploy::names::operator::{NAME, NAMESPACE, USER};
 use opensdn_testing::eventually::{eventually, eventually_within};
 use opensdn_testing::kubectl::{kubectl, read, send};
+use opensdn_testing::manager::{service, service_name, services};
 use opensdn_testing::operator::Operator;
 use opensdn_testing::product::Installation;
 use opensdn_testing::sandbox::Sandbox;
@@ -33,29 +34,17 @@ async fn world() -> Result<(Sandbox, Operator), Failed> {
 
 /// The services, each named after its kind, with images for all of its containers.
 fn manager(kinds: &[&str]) -> Value {
-    let mut services = serde_json::Map::new();
-    for facts in COMPONENTS.iter().filter(|facts| kinds.contains(&facts.kind)) {
-        let image = |name: &str| json!({"name": name, "image": format!("registry.example.com/{name}:R24.1")});
-        let containers: Vec<Value> = facts.containers.main.iter().map(|name| image(name)).collect();
-        let mut settings = json!({ "containers": containers });
+    let services = services(kinds, |facts| {
+        let mut item = service(facts, |name| format!("registry.example.com/{name}:R24.1"));
+        item["metadata"]["labels"] = json!({"tf_cluster": "cluster1"});
         if ["Webui", "Vrouter"].contains(&facts.kind) {
-            settings["controlInstance"] = json!("control1");
+            item["spec"]["serviceConfiguration"]["controlInstance"] = json!("control1");
         }
-        let item = json!({
-            "metadata": {"name": name(facts.kind), "labels": {"tf_cluster": "cluster1"}},
-            "spec": {"serviceConfiguration": settings},
-        });
-        let item = if facts.count == Count::Many { json!([item]) } else { item };
-        services.insert(facts.key.to_owned(), item);
-    }
+        item
+    });
     json!({"apiVersion": "tf.tungsten.io/v1alpha1", "kind": "Manager",
         "metadata": {"name": "cluster1", "namespace": "tf"},
         "spec": {"commonConfiguration": {"logLevel": "info"}, "services": services}})
-}
-
-/// As in upstream's samples: `redis1`.
-fn name(kind: &str) -> String {
-    if kind == "Cassandra" { "configdb1".to_owned() } else { format!("{}1", kind.to_lowercase()) }
 }
 
 /// Status, reason and message of a condition of the Manager.
@@ -84,7 +73,7 @@ async fn row(sandbox: &Sandbox, kind: &str) -> Value {
 async fn object(sandbox: &Sandbox, kind: &str) -> Value {
     let facts = COMPONENTS.iter().find(|facts| facts.kind == kind);
     let plural = facts.map_or("", |facts| facts.plural);
-    get(sandbox, [&format!("{plural}.tf.tungsten.io"), &name(kind)]).await
+    get(sandbox, [&format!("{plural}.tf.tungsten.io"), &service_name(kind)]).await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -121,7 +110,8 @@ async fn each_service_becomes_an_object_and_goes_only_when_that_is_confirmed() -
     do_as_the_message_says(&sandbox, &row(&sandbox, "Zookeeper").await["message"]).await?;
     let is_gone = async || object(&sandbox, "Zookeeper").await.is_null();
     eventually("it is deleted", is_gone).await;
-    let gone: Vec<String> = kinds.iter().map(|kind| format!("{kind}/{}", name(kind))).collect();
+    let gone: Vec<String> =
+        kinds.iter().map(|kind| format!("{kind}/{}", service_name(kind))).collect();
     let confirm = format!("opensdn.io/confirm-loss={}", gone.join(", "));
     change(&sandbox, &["annotate", "--overwrite"], MANAGER, &[&confirm]).await?;
     for kind in kinds.iter().filter(|kind| !["Redis", "Webui"].contains(*kind)) {

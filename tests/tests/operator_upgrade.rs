@@ -28,24 +28,9 @@ fn image(container: &str, tag: &str) -> String {
     format!("registry.example.com/contrail-{container}:{tag}")
 }
 
-fn item(name: &str, containers: &[&str]) -> Value {
-    let containers: Vec<Value> = containers
-        .iter()
-        .map(|name| json!({"name": name, "image": image(name, "R24.1")}))
-        .collect();
-    json!({"metadata": {"name": name}, "spec": {"serviceConfiguration": {"containers": containers}}})
-}
-
 fn manager() -> Value {
-    json!({"apiVersion": "tf.tungsten.io/v1alpha1", "kind": "Manager", "metadata": {"name": "cluster1", "namespace": "tf"},
-    "spec": {"services": {
-        "zookeeper": item("zookeeper1", &["zookeeper"]),
-        "redis": [item("redis1", &["redis", "stunnel"])],
-        "cassandras": [item("configdb1", &["cassandra", "nodemanager", "provisioner"])],
-        "rabbitmq": item("rabbitmq1", &["rabbitmq"]),
-        "config": item("config1", &["api", "devicemanager", "dnsmasq", "schematransformer", "servicemonitor",
-            "nodemanager", "provisioner"]),
-    }}})
+    let kinds = ["Zookeeper", "Redis", "Cassandra", "Rabbitmq", "Config"];
+    opensdn_testing::manager::manager("tf", "cluster1", &kinds, |name| image(name, "R24.1"))
 }
 
 impl World {

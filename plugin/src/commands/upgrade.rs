@@ -22,6 +22,8 @@ mod rollback;
 mod status;
 mod target;
 
+use edit::Wish;
+
 const EXAMPLES: &str = "\
 Examples:
   # What would an upgrade do, and what speaks against it?
@@ -53,11 +55,14 @@ enum What {
     /// Show how far an upgrade is, or how it went.
     Status(status::StatusCommand),
     /// Have nothing more changed when what is at work has finished.
-    Pause(edit::PauseCommand),
+    #[command(after_long_help = edit::PAUSE)]
+    Pause(edit::WishCommand),
     /// Have an upgrade continue that is paused.
-    Resume(edit::ResumeCommand),
+    #[command(after_long_help = edit::RESUME)]
+    Resume(edit::WishCommand),
     /// Have an upgrade that has stopped try again.
-    Retry(edit::RetryCommand),
+    #[command(after_long_help = edit::RETRY)]
+    Retry(edit::WishCommand),
     /// Have a step left out, with the reason.
     Skip(edit::SkipCommand),
     /// Have services get their earlier images, as far as there is a way back.
@@ -72,9 +77,9 @@ impl Upgrade {
             What::Plan(command) => command.run(global, ui),
             What::Apply(command) => command.run(global, ui),
             What::Status(command) => command.run(global, ui),
-            What::Pause(command) => command.run(global, ui),
-            What::Resume(command) => command.run(global, ui),
-            What::Retry(command) => command.run(global, ui),
+            What::Pause(command) => command.run(Wish::Pause, global, ui),
+            What::Resume(command) => command.run(Wish::Resume, global, ui),
+            What::Retry(command) => command.run(Wish::Retry, global, ui),
             What::Skip(command) => command.run(global, ui),
             What::Rollback(command) => command.run(global, ui),
             What::History(command) => command.run(global, ui),

@@ -23,6 +23,7 @@ pub mod lab_operator;
 pub mod lab_product;
 pub mod lab_under_load;
 pub mod link_local;
+pub mod manager;
 pub mod measure;
 pub mod memory_cgroup;
 pub mod oha;

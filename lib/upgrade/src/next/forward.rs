@@ -129,7 +129,13 @@ impl Run<'_> {
             waits.iter().all(|step| step.canary_since.is_some() && step.state == State::Canary);
         let texts: Vec<_> = waits
             .iter()
-            .map(|step| format!("{}: {}", step.id, step.message.as_deref().unwrap_or_default()))
+            .map(|step| {
+                format!(
+                    "{}: {}",
+                    step.id,
+                    step.message.as_deref().unwrap_or("its other pods follow")
+                )
+            })
             .collect();
         let message = texts.join("; ");
         if !is_soaking && self.is_past(self.deadline_of(place).as_ref()) {

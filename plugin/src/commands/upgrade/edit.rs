@@ -22,45 +22,45 @@ use crate::upgrade::stage::{self, Want};
 /// So often it is tried again where others change it at the same time: the operator does so every two seconds.
 const TRIES: usize = 10;
 
-const PAUSE: &str = "\
+/// The examples of a command, and what is the same for all of them.
+macro_rules! help {
+    ($examples:literal) => {
+        concat!(
+            $examples,
+            "\n\nThe operator sees it within seconds; to watch it: kubectl opensdn upgrade status --watch\n\n\
+             Exit codes: 0 done, or it was so already; 2 there is no such upgrade; 3 the cluster cannot be asked;\n\
+             5 refused, as the upgrade is not where that can be done."
+        )
+    };
+}
+
+pub(super) const PAUSE: &str = help!(
+    "\
 Examples:
   # Change nothing more when what is at work has finished
-  kubectl opensdn upgrade pause -n tf
+  kubectl opensdn upgrade pause -n tf"
+);
 
-The operator sees it within seconds; to watch it: kubectl opensdn upgrade status --watch
-
-Exit codes: 0 done, or it was so already; 2 there is no such upgrade; 3 the cluster cannot be asked;
-5 refused, as the upgrade is not where that can be done.";
-
-const RESUME: &str = "\
+pub(super) const RESUME: &str = help!(
+    "\
 Examples:
   # Continue one that is paused, by you or before a wave
-  kubectl opensdn upgrade resume -n tf
+  kubectl opensdn upgrade resume -n tf"
+);
 
-The operator sees it within seconds; to watch it: kubectl opensdn upgrade status --watch
-
-Exit codes: 0 done, or it was so already; 2 there is no such upgrade; 3 the cluster cannot be asked;
-5 refused, as the upgrade is not where that can be done.";
-
-const RETRY: &str = "\
+pub(super) const RETRY: &str = help!(
+    "\
 Examples:
   # The cause is gone: try again what has failed
-  kubectl opensdn upgrade retry -n tf
+  kubectl opensdn upgrade retry -n tf"
+);
 
-The operator sees it within seconds; to watch it: kubectl opensdn upgrade status --watch
-
-Exit codes: 0 done, or it was so already; 2 there is no such upgrade; 3 the cluster cannot be asked;
-5 refused, as the upgrade is not where that can be done.";
-
-const SKIP: &str = "\
+const SKIP: &str = help!(
+    "\
 Examples:
   # Leave a service out that cannot be upgraded now; the reason is in the report
-  kubectl opensdn upgrade skip Webui/webui1 --reason 'node m2 is away' -n tf
-
-The operator sees it within seconds; to watch it: kubectl opensdn upgrade status --watch
-
-Exit codes: 0 done, or it was so already; 2 there is no such upgrade; 3 the cluster cannot be asked;
-5 refused, as the upgrade is not where that can be done.";
+  kubectl opensdn upgrade skip Webui/webui1 --reason 'node m2 is away' -n tf"
+);
 
 /// Whether anything is written.
 #[derive(Debug, Args)]
@@ -88,34 +88,9 @@ impl DryRunFlag {
     }
 }
 
-/// Arguments of `upgrade pause`.
+/// Arguments of `upgrade pause`, `resume` and `retry`.
 #[derive(Debug, Args)]
-#[command(after_long_help = PAUSE)]
-pub(super) struct PauseCommand {
-    #[command(flatten)]
-    one: OneUpgrade,
-    #[command(flatten)]
-    dry_run: DryRunFlag,
-    #[command(flatten)]
-    _output: Output,
-}
-
-/// Arguments of `upgrade resume`.
-#[derive(Debug, Args)]
-#[command(after_long_help = RESUME)]
-pub(super) struct ResumeCommand {
-    #[command(flatten)]
-    one: OneUpgrade,
-    #[command(flatten)]
-    dry_run: DryRunFlag,
-    #[command(flatten)]
-    _output: Output,
-}
-
-/// Arguments of `upgrade retry`.
-#[derive(Debug, Args)]
-#[command(after_long_help = RETRY)]
-pub(super) struct RetryCommand {
+pub(super) struct WishCommand {
     #[command(flatten)]
     one: OneUpgrade,
     #[command(flatten)]
@@ -155,21 +130,14 @@ fn reason(text: &str) -> Result<String, String> {
     }
 }
 
-impl PauseCommand {
-    pub(super) fn run(&self, global: &Global, ui: &mut Ui) -> Result<Exit, Failure> {
-        Wish::Pause.run(global, self.one.name.as_deref(), &self.dry_run, ui)
-    }
-}
-
-impl ResumeCommand {
-    pub(super) fn run(&self, global: &Global, ui: &mut Ui) -> Result<Exit, Failure> {
-        Wish::Resume.run(global, self.one.name.as_deref(), &self.dry_run, ui)
-    }
-}
-
-impl RetryCommand {
-    pub(super) fn run(&self, global: &Global, ui: &mut Ui) -> Result<Exit, Failure> {
-        Wish::Retry.run(global, self.one.name.as_deref(), &self.dry_run, ui)
+impl WishCommand {
+    pub(super) fn run(
+        &self,
+        wish: Wish<'_>,
+        global: &Global,
+        ui: &mut Ui,
+    ) -> Result<Exit, Failure> {
+        wish.run(global, self.one.name.as_deref(), &self.dry_run, ui)
     }
 }
 
@@ -182,10 +150,14 @@ impl SkipCommand {
 
 /// What a user wants.
 #[derive(Clone, Copy, Debug)]
-enum Wish<'a> {
+pub(super) enum Wish<'a> {
+    /// Nothing more is changed.
     Pause,
+    /// It continues.
     Resume,
+    /// Another try.
     Retry,
+    /// A step is left out.
     Skip { step: &'a str, reason: &'a str },
 }
 
