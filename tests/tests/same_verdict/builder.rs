@@ -4,11 +4,11 @@
 use std::collections::HashSet;
 
 use k8s_openapi::api::core::v1::Namespace;
-use kube::api::{DeleteParams, DynamicObject, PostParams};
+use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
 use kube::{Api, ResourceExt};
 use opensdn_testing::eventually::eventually;
 use opensdn_testing::sandbox::{Sandbox, User};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::kinds::Kinds;
 use super::{Failed, Outcome};
@@ -51,6 +51,16 @@ impl Builder {
             Err(kube::Error::Api(refusal)) => Ok(Err(refusal.message)),
             Err(error) => Err(error.into()),
         }
+    }
+
+    /// Has the stored object say the status that it has in the case, which a creation leaves out.
+    pub(crate) async fn set_status(&mut self, object: &Value) -> Outcome {
+        let Some(status) = object.get("status") else { return Ok(()) };
+        let object: DynamicObject = serde_json::from_value(object.clone())?;
+        let (api, name) = (self.kinds.api(&object).await?, object.name_any());
+        let patch = Patch::Merge(json!({ "status": status }));
+        api.patch_status(&name, &PatchParams::default(), &patch).await?;
+        Ok(())
     }
 
     /// Deletes the object and waits until it is gone.

@@ -184,6 +184,9 @@ async fn build(
             uids.push((uid(&one).to_owned(), uid(&stored).to_owned()));
         }
         let one = with_uids(&one, &uids);
+        if !is_old {
+            builder.set_status(&one).await?;
+        }
         if is_old {
             scene.stored = Some(one);
         } else {
