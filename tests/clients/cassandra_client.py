@@ -2,7 +2,7 @@
 """A client of Cassandra as OpenSDN's config is one: by CQL and TLS, with a keyspace that is kept as often as there are
 nodes when it is made, and a quorum for each call.
 
-    cassandra_client.py write HOST...   writes one row after the other, and prints each that was acknowledged
+    cassandra_client.py write HOST...   writes one row after the other, and prints each that was acknowledged, with the time
     cassandra_client.py read HOST...    prints what a quorum has, how often the keyspace is kept, and the members
 
 In the working folder: ca.crt.
@@ -65,7 +65,7 @@ def write(hosts):
     number = 0
     while True:
         until_done(lambda: session.execute(insert, [number]))
-        print(number, flush=True)
+        print(number, time.monotonic(), flush=True)
         number += 1
         time.sleep(0.02)
 

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """A client of RabbitMQ as OpenSDN's config is one: by AMQP and TLS with a certificate. Its messages are confirmed.
 
-    rabbitmq_client.py write HOST...   publishes one number after the other, and prints each that was confirmed
+    rabbitmq_client.py write HOST...   publishes one number after the other, and prints each that was confirmed, with the time
     rabbitmq_client.py read HOST...    takes all from the queue, and prints them for each host as one answer
 
 In the working folder: ca.crt, client.crt, client.key, and user, password, vhost.
@@ -60,7 +60,7 @@ def write(hosts):
             channel.confirm_delivery()
             while True:
                 channel.basic_publish("", QUEUE, str(number).encode(), DURABLE, mandatory=True)
-                print(number, flush=True)
+                print(number, time.monotonic(), flush=True)
                 number += 1
                 time.sleep(0.01)
         except Exception as error:

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """A client of ZooKeeper as OpenSDN's config is one: by kazoo, on the port for clients.
 
-    zookeeper_client.py write HOST...   writes one number after the other, and prints each that was acknowledged
+    zookeeper_client.py write HOST...   writes one number after the other, and prints each that was acknowledged, with the time
     zookeeper_client.py read HOST...    prints what each has: how it serves, its list of members, and the numbers
 """
 import json
@@ -39,7 +39,7 @@ def write(hosts):
             print(f"{number}: {error!r}", file=sys.stderr, flush=True)
             time.sleep(RETRY_DELAY)
             continue
-        print(number, flush=True)
+        print(number, time.monotonic(), flush=True)
         number += 1
         time.sleep(0.01)
 

@@ -6,8 +6,8 @@
 #![allow(clippy::indexing_slicing, reason = "JSON of a test, and the line says where")]
 #![allow(clippy::print_stderr, reason = "how long each step took, for who runs it by hand")]
 
-mod cassandra;
-mod rabbitmq;
-mod stories;
-mod world;
-mod zookeeper;
+pub(crate) mod cassandra;
+pub(crate) mod rabbitmq;
+pub(crate) mod stories;
+pub(crate) mod world;
+pub(crate) mod zookeeper;

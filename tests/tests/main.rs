@@ -26,6 +26,7 @@ mod lab_quorum;
 mod lab_servers;
 mod lab_short;
 mod lab_uniqueness;
+mod lab_upgrade;
 mod lab_webhook;
 mod metrics_page;
 mod module_order;

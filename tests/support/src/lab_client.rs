@@ -1,5 +1,5 @@
-//! A client of a service in the lab that writes the whole time and notes what was acknowledged, and reads it again. It
-//! runs beside the control plane, from which every node is reached. Deliberately not here: what it says to the service
+//! A client of a service in the lab that writes the whole time and notes what was acknowledged when, and reads it again.
+//! It runs beside the control plane, from which every node is reached. Deliberately not here: what it says to the service
 //! (`tests/clients`, with the libraries of Python that OpenSDN's own daemons use).
 
 use std::collections::BTreeSet;
@@ -76,10 +76,25 @@ impl LabClient {
     /// What was acknowledged until now.
     #[must_use]
     pub fn acknowledged(&self) -> BTreeSet<u64> {
-        let text = fs::read_to_string(self.folder.path().join("acknowledged")).unwrap_or_default();
-        // The last line may not be whole.
-        let whole = text.rsplit_once('\n').map_or("", |(whole, _)| whole);
-        whole.lines().filter_map(|line| line.parse().ok()).collect()
+        acknowledgements(&self.noted()).map(|(number, _)| number).collect()
+    }
+
+    /// The longest that it waited for an acknowledgement, without the first so many. Its wait now, if it waits, does not
+    /// count.
+    #[must_use]
+    pub fn longest_wait(&self, without: usize) -> Duration {
+        let noted = self.noted();
+        let times: Vec<f64> =
+            acknowledgements(&noted).skip(without).map(|(_, time)| time).collect();
+        let waits = times.windows(2).map(|pair| match pair {
+            [one, next] => next - one,
+            _ => 0.0,
+        });
+        Duration::from_secs_f64(waits.fold(0.0, f64::max))
+    }
+
+    fn noted(&self) -> String {
+        fs::read_to_string(self.folder.path().join("acknowledged")).unwrap_or_default()
     }
 
     /// The last of what it complained about.
@@ -111,5 +126,31 @@ impl LabClient {
             return Err(String::from_utf8_lossy(&said.stderr).into_owned().into());
         }
         Ok(serde_json::from_slice(&said.stdout)?)
+    }
+}
+
+/// Each number with its time in seconds, in their order.
+fn acknowledgements(noted: &str) -> impl Iterator<Item = (u64, f64)> {
+    // The last line may not be whole.
+    let whole = noted.rsplit_once('\n').map_or("", |(whole, _)| whole);
+    whole.lines().filter_map(|line| {
+        let (number, time) = line.split_once(' ')?;
+        Some((number.parse().ok()?, time.parse().ok()?))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_longest_wait_is_between_two_acknowledgements() -> Result<(), Failed> {
+        let client = LabClient::new("none.py", Vec::new())?;
+        client.give("acknowledged", b"0 10.0\n1 19.5\n2 20.0\n3 22.5\n4 23")?;
+        assert_eq!(client.acknowledged(), BTreeSet::from([0, 1, 2, 3]));
+        assert_eq!(client.longest_wait(0), Duration::from_millis(9500));
+        assert_eq!(client.longest_wait(1), Duration::from_millis(2500));
+        assert_eq!(client.longest_wait(3), Duration::ZERO);
+        Ok(())
     }
 }

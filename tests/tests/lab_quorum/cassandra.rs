@@ -1,12 +1,12 @@
 //! Cassandra 3.11, with a keyspace as OpenSDN makes its own.
 
 use opensdn_testing::{Failed, Outcome};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::stories;
 use super::world::{Service, World};
 
-const CASSANDRA: Service = Service {
+pub(crate) const CASSANDRA: Service = Service {
     image: "cassandra-3.11",
     word: "cassandra",
     kind: "cassandras.tf.tungsten.io",
@@ -17,15 +17,27 @@ const CASSANDRA: Service = Service {
     beside: &[("nodemanager", 8103), ("provisioner", 8199)],
 };
 
+/// Small ones, of which three fit on one machine.
+pub(crate) fn settings() -> Value {
+    json!({"minHeapSize": "192m", "maxHeapSize": "320m"})
+}
+
+/// What the client trusts.
+pub(crate) async fn give(world: &World) -> Outcome {
+    world.give("ca.crt", "configmap", "csr-signer-ca", "ca-bundle.crt").await
+}
+
 async fn start(nodes: u8, members: usize) -> Result<World, Failed> {
-    let settings = json!({"minHeapSize": "192m", "maxHeapSize": "320m"});
-    let world = World::start(CASSANDRA, nodes, members, settings).await?;
-    world.give("ca.crt", "configmap", "csr-signer-ca", "ca-bundle.crt").await?;
+    let world = World::start(CASSANDRA, nodes, members, settings()).await?;
+    give(&world).await?;
     Ok(world)
 }
 
 /// A quorum has every row that was acknowledged, each is kept three times, and the members are those alone.
-fn is_one_ring_with_all_that_was_acknowledged(world: &mut World, nodes: &[&str]) -> Outcome {
+pub(crate) fn is_one_ring_with_all_that_was_acknowledged(
+    world: &mut World,
+    nodes: &[&str],
+) -> Outcome {
     world.client.end();
     let mut hosts: Vec<String> =
         nodes.iter().map(|node| world.address_of(node)).collect::<Result<_, _>>()?;

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::stories;
 use super::world::{Service, World};
 
-const RABBITMQ: Service = Service {
+pub(crate) const RABBITMQ: Service = Service {
     image: "rabbitmq",
     word: "rabbitmq",
     kind: "rabbitmqs.tf.tungsten.io",
@@ -20,10 +20,12 @@ const SECRET: &str = "rabbitmq1-secret";
 /// With what OpenSDN sets a partition is healed by dropping one side, whose messages are lost with it.
 const PARTITIONS: &str = "pause_minority";
 
+pub(crate) fn settings() -> Value {
+    json!({"clusterPartitionHandling": PARTITIONS})
+}
+
 /// The client has the certificate of the first pod's clients, and the password.
-async fn start(nodes: u8, members: usize) -> Result<World, Failed> {
-    let settings = json!({"clusterPartitionHandling": PARTITIONS});
-    let world = World::start(RABBITMQ, nodes, members, settings).await?;
+pub(crate) async fn give(world: &World) -> Outcome {
     let address = world.address_of("node-1")?;
     let certificates = format!("{SECRET}-certificates");
     world.give("ca.crt", "configmap", "csr-signer-ca", "ca-bundle.crt").await?;
@@ -33,11 +35,20 @@ async fn start(nodes: u8, members: usize) -> Result<World, Failed> {
     for key in ["user", "password", "vhost"] {
         world.give(key, "secret", SECRET, key).await?;
     }
+    Ok(())
+}
+
+async fn start(nodes: u8, members: usize) -> Result<World, Failed> {
+    let world = World::start(RABBITMQ, nodes, members, settings()).await?;
+    give(&world).await?;
     Ok(world)
 }
 
 /// Every message that was confirmed is in the queue, whichever member is asked; and each lists the members alone.
-async fn is_one_cluster_with_all_that_was_confirmed(world: &mut World, nodes: &[&str]) -> Outcome {
+pub(crate) async fn is_one_cluster_with_all_that_was_confirmed(
+    world: &mut World,
+    nodes: &[&str],
+) -> Outcome {
     world.client.end();
     for node in nodes {
         let said = world.client.read(world.lab()?, &[world.address_of(node)?])?;

@@ -70,7 +70,7 @@ pub(super) async fn what_was_stored_and_a_node_are_lost(
     Ok(left)
 }
 
-pub(super) async fn write(world: &mut World) -> Outcome {
+pub(crate) async fn write(world: &mut World) -> Outcome {
     let lab = world.sandbox.lab().ok_or("the sandbox has no real nodes")?;
     world.client.start(lab)?;
     world.writes_go_on().await

@@ -1,6 +1,7 @@
-//! A Manager with one service on real nodes, and a client that writes to it.
+//! A service of a Manager on real nodes, and a client that writes to it. Several share a sandbox (`lab_upgrade`).
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use opensdn_testing::kubectl::{Said, kubectl, read, send};
@@ -8,7 +9,7 @@ use opensdn_testing::lab_client::LabClient;
 use opensdn_testing::sandbox::Sandbox;
 use opensdn_testing::sandbox::lab::{Lab, TOOLS_IMAGE};
 use opensdn_testing::{Failed, Outcome, lab_image, lab_operator};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 /// Members come one after the other, each takes up to two minutes on two busy cores, and a lost node is noticed after
 /// most of a minute.
@@ -20,30 +21,57 @@ const SOME: usize = 20;
 
 /// What differs between the services.
 #[derive(Clone, Copy)]
-pub(super) struct Service {
+pub(crate) struct Service {
     /// The folder of its image in `tests/images`.
-    pub(super) image: &'static str,
+    pub(crate) image: &'static str,
     /// Its container, and the word of it in labels and names.
-    pub(super) word: &'static str,
+    pub(crate) word: &'static str,
     /// Its kind, as kubectl takes it.
-    pub(super) kind: &'static str,
+    pub(crate) kind: &'static str,
     /// What a Manager calls it, and whether that is a list.
-    pub(super) field: (&'static str, bool),
+    pub(crate) field: (&'static str, bool),
     /// The name of the object.
-    pub(super) name: &'static str,
+    pub(crate) name: &'static str,
     /// Where a node has what it stores.
-    pub(super) data: &'static str,
+    pub(crate) data: &'static str,
     /// The script of its client.
-    pub(super) client: &'static str,
+    pub(crate) client: &'static str,
     /// The containers beside it, of OpenSDN's own images, and the ports on which they would listen.
-    pub(super) beside: &'static [(&'static str, u16)],
+    pub(crate) beside: &'static [(&'static str, u16)],
 }
 
 /// Nodes, the operator, and the service.
-pub(super) struct World {
-    pub(super) sandbox: Sandbox,
-    pub(super) service: Service,
-    pub(super) client: LabClient,
+pub(crate) struct World {
+    pub(crate) sandbox: Arc<Sandbox>,
+    pub(crate) service: Service,
+    pub(crate) client: LabClient,
+}
+
+impl Service {
+    /// As a Manager has it. What the settings name of containers comes first.
+    pub(crate) fn item(&self, image: &str, mut settings: Value) -> (&'static str, Value) {
+        let mut containers = settings["containers"].as_array().cloned().unwrap_or_default();
+        containers.push(json!({"name": self.word, "image": image}));
+        containers.extend(self.beside.iter().map(|(name, port)| stand_in(name, *port)));
+        settings["containers"] = json!(containers);
+        let object =
+            json!({"metadata": {"name": self.name}, "spec": {"serviceConfiguration": settings}});
+        let (field, is_list) = self.field;
+        (field, if is_list { json!([object]) } else { object })
+    }
+}
+
+/// Creates the Manager with these services.
+pub(crate) async fn create_manager(
+    sandbox: &Sandbox,
+    services: impl IntoIterator<Item = (&'static str, Value)>,
+) -> Outcome {
+    let services: Map<String, Value> =
+        services.into_iter().map(|(field, item)| (field.to_owned(), item)).collect();
+    let manager = json!({"apiVersion": "tf.tungsten.io/v1alpha1", "kind": "Manager",
+        "metadata": {"name": "cluster1", "namespace": "tf"}, "spec": {"services": services}});
+    send(sandbox, &["create"], &manager).await?.success();
+    Ok(())
 }
 
 impl World {
@@ -54,43 +82,38 @@ impl World {
         members: usize,
         settings: Value,
     ) -> Result<Self, Failed> {
-        let sandbox = Sandbox::with_real_nodes(nodes).await?;
+        let sandbox = Arc::new(Sandbox::with_real_nodes(nodes).await?);
         lab_operator::install_alone(&sandbox).await?;
-        let lab = sandbox.lab().ok_or("the sandbox has no real nodes")?;
-        let image = lab_image::load(lab, service.image).await?;
-        let hosts = lab.nodes().map(|node| node.plan().address.to_string()).collect();
-        let client = LabClient::new(service.client, hosts)?;
-        let world = Self { sandbox, service, client };
+        let world = Self::of(service, &sandbox)?;
+        let image = lab_image::load(world.lab()?, service.image).await?;
         let first: Vec<String> = (1..=members).map(|number| format!("node-{number}")).collect();
         let first: Vec<&str> = first.iter().map(String::as_str).collect();
         for node in &first {
             world.label(node).await?;
         }
-        let mut settings = settings;
-        let beside = service.beside.iter().map(|(name, port)| stand_in(name, *port));
-        let own = json!({"name": service.word, "image": image});
-        settings["containers"] = std::iter::once(own).chain(beside).collect();
-        let object =
-            json!({"metadata": {"name": service.name}, "spec": {"serviceConfiguration": settings}});
-        let (field, is_list) = service.field;
-        let object = if is_list { json!([object]) } else { object };
-        let manager = json!({"apiVersion": "tf.tungsten.io/v1alpha1", "kind": "Manager",
-            "metadata": {"name": "cluster1", "namespace": "tf"}, "spec": {"services": {(field): object}}});
-        send(&world.sandbox, &["create"], &manager).await?.success();
+        create_manager(&world.sandbox, [service.item(&image, settings)]).await?;
         world.ready_on(&first).await?;
         Ok(world)
     }
 
-    pub(super) fn lab(&self) -> Result<&Lab, Failed> {
+    /// The service in a sandbox with others.
+    pub(crate) fn of(service: Service, sandbox: &Arc<Sandbox>) -> Result<Self, Failed> {
+        let lab = sandbox.lab().ok_or("the sandbox has no real nodes")?;
+        let hosts = lab.nodes().map(|node| node.plan().address.to_string()).collect();
+        let client = LabClient::new(service.client, hosts)?;
+        Ok(Self { sandbox: Arc::clone(sandbox), service, client })
+    }
+
+    pub(crate) fn lab(&self) -> Result<&Lab, Failed> {
         self.sandbox.lab().ok_or_else(|| "the sandbox has no real nodes".into())
     }
 
-    pub(super) async fn kubectl(&self, arguments: &[&str]) -> Result<Said, Failed> {
+    pub(crate) async fn kubectl(&self, arguments: &[&str]) -> Result<Said, Failed> {
         Ok(kubectl(&self.sandbox, arguments).await?)
     }
 
     /// Members are to run there.
-    pub(super) async fn label(&self, node: &str) -> Outcome {
+    pub(crate) async fn label(&self, node: &str) -> Outcome {
         let label = format!("{LABEL}=");
         self.kubectl(&["label", "--overwrite", "node", node, &label]).await?.success();
         Ok(())
@@ -103,7 +126,7 @@ impl World {
         Ok(())
     }
 
-    pub(super) fn address_of(&self, node: &str) -> Result<String, Failed> {
+    pub(crate) fn address_of(&self, node: &str) -> Result<String, Failed> {
         Ok(self.lab()?.node(node)?.plan().address.to_string())
     }
 
@@ -182,7 +205,7 @@ impl World {
     }
 
     /// Until that is so, or an error with all there is to see.
-    pub(super) async fn until(&self, what: &str, is_so: impl AsyncFn() -> bool) -> Outcome {
+    pub(crate) async fn until(&self, what: &str, is_so: impl AsyncFn() -> bool) -> Outcome {
         let begun = Instant::now();
         while !is_so().await {
             if begun.elapsed() > LONGEST {
@@ -197,7 +220,7 @@ impl World {
     }
 
     /// Until the Manager is Ready, with a member on each of these nodes and on no others.
-    pub(super) async fn ready_on(&self, nodes: &[&str]) -> Outcome {
+    pub(crate) async fn ready_on(&self, nodes: &[&str]) -> Outcome {
         let wanted: BTreeSet<&str> = nodes.iter().copied().collect();
         let is_so = async || {
             let pods = self.pods().await;
@@ -223,7 +246,7 @@ impl World {
     }
 
     /// Until more has been acknowledged than now.
-    pub(super) async fn writes_go_on(&self) -> Outcome {
+    pub(crate) async fn writes_go_on(&self) -> Outcome {
         let before = self.client.acknowledged().len();
         let is_so = async || self.client.acknowledged().len() >= before + SOME;
         let more = self.until("writes are acknowledged", is_so).await;
@@ -231,7 +254,7 @@ impl World {
     }
 
     /// Gives the client what stands under a key of a Secret or ConfigMap, under that name.
-    pub(super) async fn give(&self, name: &str, kind: &str, object: &str, key: &str) -> Outcome {
+    pub(crate) async fn give(&self, name: &str, kind: &str, object: &str, key: &str) -> Outcome {
         let decode = if kind == "secret" { " | base64decode" } else { "" };
         let template = format!("-o=go-template={{{{index .data \"{key}\"{decode}}}}}");
         let said = self.kubectl(&["get", kind, "-n=tf", object, &template]).await?;
@@ -245,7 +268,7 @@ impl World {
         self.client.acknowledged().difference(&stored).copied().collect()
     }
 
-    async fn seen(&self) -> String {
+    pub(crate) async fn seen(&self) -> String {
         let selector = self.selector();
         let all: [&[&str]; 5] = [
             &["get", "pods", "-A", "-o=wide"],
@@ -276,7 +299,7 @@ fn stand_in(name: &str, port: u16) -> Value {
 }
 
 /// Status, reason and message of a condition.
-fn entry(object: &Value, type_: &str) -> [String; 3] {
+pub(crate) fn entry(object: &Value, type_: &str) -> [String; 3] {
     let all = object["status"]["conditions"].as_array().cloned().unwrap_or_default();
     let one = all.into_iter().find(|one| one["type"] == type_).unwrap_or_default();
     ["status", "reason", "message"].map(|key| one[key].as_str().unwrap_or_default().to_owned())

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::stories;
 use super::world::{Service, World};
 
-const ZOOKEEPER: Service = Service {
+pub(crate) const ZOOKEEPER: Service = Service {
     image: "zookeeper",
     word: "zookeeper",
     kind: "zookeepers.tf.tungsten.io",
@@ -28,7 +28,10 @@ async fn start(nodes: u8, members: usize) -> Result<World, Failed> {
 }
 
 /// Each member has all that was acknowledged; they have the same list, of them alone; and one leads.
-fn is_one_ensemble_with_all_that_was_acknowledged(world: &mut World, nodes: &[&str]) -> Outcome {
+pub(crate) fn is_one_ensemble_with_all_that_was_acknowledged(
+    world: &mut World,
+    nodes: &[&str],
+) -> Outcome {
     world.client.end();
     let hosts: Vec<String> =
         nodes.iter().map(|node| world.address_of(node)).collect::<Result<_, _>>()?;

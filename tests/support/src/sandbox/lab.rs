@@ -335,6 +335,17 @@ impl Lab {
         try_join_all(running.iter().map(|node| node.import(archive))).await.map(drop)
     }
 
+    /// Gives an image that every node has another name too, both whole ones: `docker.io/library/NAME:TAG`.
+    ///
+    /// # Errors
+    /// When a node that runs does not have it.
+    pub async fn tag_image(&self, image: &str, other_name: &str) -> Result<(), LabError> {
+        let running: Vec<_> = self.nodes().filter_map(|node| node.running().ok()).collect();
+        let tag = ["images", "tag", "--force", image, other_name];
+        try_join_all(running.iter().map(|node| node.ctr(&tag, None))).await?;
+        Ok(())
+    }
+
     /// Runs shell lines on a node, beside its programs; `what` they are for gets an error when one fails.
     ///
     /// # Errors

@@ -67,10 +67,22 @@ fn create(group: &Path) -> Result<(), CgroupError> {
 /// Removes every group whose name begins so, with what is below. Their processes must have
 /// been killed. Returns what could not be removed.
 pub(super) fn remove(prefix: &str) -> Vec<PathBuf> {
+    remove_all(|| groups(prefix))
+}
+
+/// The same of the group with that name.
+pub(super) fn remove_one(name: &str) -> Vec<PathBuf> {
+    remove_all(|| {
+        let groups = hierarchies().into_iter().map(|root| root.join(name));
+        groups.filter(|group| group.is_dir()).collect()
+    })
+}
+
+fn remove_all(groups: impl Fn() -> Vec<PathBuf>) -> Vec<PathBuf> {
     let deadline = Instant::now() + EMPTY;
     loop {
         let left: Vec<PathBuf> =
-            groups(prefix).into_iter().filter(|group| remove_tree(group).is_err()).collect();
+            groups().into_iter().filter(|group| remove_tree(group).is_err()).collect();
         if left.is_empty() || Instant::now() > deadline {
             return left;
         }

@@ -138,6 +138,9 @@ impl Node {
         around: &Surroundings<'_>,
         plug: impl Fn(&Machine) -> Result<(), MachineError>,
     ) -> Result<(), LabError> {
+        // None outlives a power cut. For each that is left a kubelet looks for its container, three seconds long, and
+        // the node is not Ready before.
+        cgroups::remove_one(&self.cgroup);
         cgroups::make(&self.cgroup)?;
         let machine = Machine::start(around.lab, self.name(), around.programs, around.folder)?;
         let machine = Arc::new(machine);
