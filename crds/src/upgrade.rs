@@ -112,6 +112,10 @@ pub struct UpgradeSpec {
     pub paused: Option<bool>,
     /// Waves before which it is paused, by their names.
     pub pause_before: Option<Vec<String>>,
+    /// Whether nodes pull the new images before anything is changed. Default true.
+    pub pre_pull: Option<bool>,
+    /// On how many nodes vrouters are replaced at a time, when the first has been well for a while. Default 1.
+    pub vrouters_at_once: Option<i64>,
     /// What becomes of a wave that fails: RollBack or Stop. Default RollBack.
     pub on_failure: Option<OnFailure>,
     /// How long a wave may take, such as 30m. Default 15m.
@@ -264,7 +268,7 @@ pub struct Wave {
 #[cfg_attr(feature = "kube", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct GateCheck {
-    /// What is asked: services-ready, pods-as-before.
+    /// What is asked: images-on-nodes, services-ready, pods-as-before.
     pub name: String,
     /// Whether it is well.
     pub passed: bool,
@@ -294,6 +298,8 @@ pub struct Step {
     pub finished_at: Option<String>,
     /// Since when its first pod is well, RFC 3339.
     pub canary_since: Option<String>,
+    /// The UID of that pod: one that is made again is looked at from the beginning.
+    pub canary_pod: Option<String>,
     /// Whether no more than one of its pods is replaced, until a person decides or that one has been well for a while.
     pub held: Option<bool>,
     /// Whether the Manager has had the new images: one that is others later was edited.
@@ -308,6 +314,31 @@ pub struct Step {
     pub restarts: Option<i64>,
     /// What it waits for, or why it failed or was left out.
     pub message: Option<String>,
+}
+
+impl Step {
+    /// One of which nothing is done.
+    #[must_use]
+    pub fn new(id: String, wave: String, images: Vec<ImageChange>) -> Self {
+        Self {
+            id,
+            wave,
+            state: State::Pending,
+            images,
+            pods: None,
+            started_at: None,
+            finished_at: None,
+            canary_since: None,
+            canary_pod: None,
+            held: None,
+            set: None,
+            ran: None,
+            no_way_back: None,
+            attempts: None,
+            restarts: None,
+            message: None,
+        }
+    }
 }
 
 /// Another image for a container.
@@ -353,6 +384,8 @@ fn constraints(schema: &mut schemars::Schema) {
         .longest(&["waveTimeout", "soak"], 32)
         .field("", "waveTimeout", TIMEOUT, "must be a duration such as 15m")
         .field("", "soak", DURATION, "must be a duration such as 30s")
+        .set("vroutersAtOnce", "minimum", json!(1))
+        .set("vroutersAtOnce", "maximum", json!(1000))
         .longest(&["plan"], 64)
         .longest(&["requestedBy"], 256)
         .set("retries", "minimum", json!(0))

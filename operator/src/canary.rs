@@ -1,4 +1,4 @@
-//! Which services an Upgrade holds at one pod, by its status: what the controllers of services have to know of Upgrades.
+//! How Upgrades have the pods of services replaced, by their status: what the controllers of services have to know of Upgrades.
 
 use kube::ResourceExt as _;
 use kube::api::DynamicObject;
@@ -9,20 +9,39 @@ use crate::cache::Cache;
 use crate::kind::Kind;
 use crate::object::controller_of;
 
-/// Whether an Upgrade has one pod of the component replaced first.
-pub(crate) fn is_canary(cache: &Cache, component: &DynamicObject) -> bool {
+/// How an Upgrade has the pods of a component replaced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Pace {
+    /// One first: the others wait until it has been well for a while.
+    pub(crate) canary: bool,
+    /// So many nodes at a time then, where there is one pod on each.
+    pub(crate) at_once: i32,
+}
+
+/// How it is to be done for the component; one after the other, where no Upgrade is at work.
+pub(crate) fn pace(cache: &Cache, component: &DynamicObject) -> Pace {
     let kind = component.types.as_ref().map_or("", |types| &types.kind);
     let id = format!("{kind}/{}", component.name_any());
     let namespace = component.namespace().unwrap_or_default();
     let manager = controller_of(component).map(|owner| owner.name.clone());
-    cache.list(Kind::Upgrade, &namespace).iter().any(|upgrade| {
+    let mut pace = Pace { canary: false, at_once: 1 };
+    for upgrade in cache.list(Kind::Upgrade, &namespace) {
         let of = upgrade.data.pointer("/spec/manager").and_then(Value::as_str);
+        if of != manager.as_deref() || !is_at_work(&upgrade) {
+            continue;
+        }
         let steps = upgrade.data.pointer("/status/steps").and_then(Value::as_array);
-        let mut steps = steps.into_iter().flatten();
-        of == manager.as_deref()
-            && is_at_work(upgrade)
-            && steps.any(|step| step["id"] == id.as_str() && step["held"] == true)
-    })
+        let Some(step) = steps.into_iter().flatten().find(|step| step["id"] == id.as_str()) else {
+            continue;
+        };
+        pace.canary |= step["held"] == true;
+        let at_once = upgrade.data.pointer("/spec/vroutersAtOnce").and_then(Value::as_i64);
+        if ["Running", "RollingBack"].iter().any(|state| step["state"] == *state) {
+            pace.at_once =
+                at_once.and_then(|number| i32::try_from(number).ok()).unwrap_or(1).max(1);
+        }
+    }
+    pace
 }
 
 /// Whether it has begun and is not over. One that is deleted is over, though a finalizer may keep it.

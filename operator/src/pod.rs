@@ -1,5 +1,7 @@
 //! Pods, as the operator sees them.
 
+use std::collections::BTreeMap;
+
 use kube::ResourceExt as _;
 use kube::api::DynamicObject;
 use opensdn_upgrade::health::trouble;
@@ -16,6 +18,8 @@ use crate::object::{controller_of, created, list, text};
 pub struct Pod {
     /// Its name.
     pub name: String,
+    /// The images of its containers, those that run before included.
+    pub images: BTreeMap<String, String>,
     /// Where it runs.
     pub node: String,
     /// What keeps it, by kind and name; of a ReplicaSet it is the Deployment.
@@ -45,6 +49,10 @@ impl Pod {
         let address = text(&pod.data, "/status/podIP");
         Self {
             name: pod.name_any(),
+            images: list(&pod.data, "/spec/containers")
+                .chain(list(&pod.data, "/spec/initContainers"))
+                .map(|one| (text(one, "/name").to_owned(), text(one, "/image").to_owned()))
+                .collect(),
             node: text(&pod.data, "/spec/nodeName").to_owned(),
             keeper: keeper(pod),
             address: is_address(address).then(|| address.to_owned()),

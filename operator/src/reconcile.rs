@@ -14,9 +14,11 @@
 pub(crate) mod apply;
 mod authorities;
 pub mod fetch;
+mod first_pod;
 pub mod members;
 pub mod nested;
 pub mod status;
+mod take_over;
 pub mod validate;
 
 use std::collections::BTreeMap;
@@ -48,6 +50,7 @@ use crate::report::Reporter;
 use crate::template::Templates;
 use apply::ApplyError;
 use fetch::Fetched;
+use first_pod::to_be_replaced;
 use status::{Outcome, Status};
 use validate::{Invalid, validate};
 
@@ -243,8 +246,9 @@ async fn make_so(
     if let Some(plan) = plan {
         members::act(ctx, fetched, valid, &plan).await?;
     }
+    let goes = valid.to_be_moved(&fetched.pods).or_else(|| to_be_replaced(fetched, valid));
     if valid.members.is_none()
-        && let Some(pod) = valid.to_be_moved(&fetched.pods)
+        && let Some(pod) = goes
         && let Some(pod) = ctx.cache.get(Kind::Pod, &namespace, &pod.name)
     {
         apply::delete(&ctx.writer, Kind::Pod, &pod).await?;

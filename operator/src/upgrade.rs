@@ -1,8 +1,9 @@
 //! One pass over an Upgrade: the cluster is looked at, what is next is decided (`opensdn-upgrade`, pure), that is written
-//! into the status, and only then done. All that is ever done is to set images in the Manager; what becomes of them is the
-//! work of the controllers of the Manager and of its services.
+//! into the status, and only then done. All that is ever done is to have nodes pull images, and to set these in the Manager;
+//! what becomes of them is the work of the controllers of the Manager and of its services.
 
 mod observe;
+mod pull;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -18,6 +19,7 @@ use opensdn_runtime::apply::{Context as Writer, patch_as, read_as};
 use opensdn_runtime::call::CallError;
 use opensdn_runtime::error_chain;
 use opensdn_upgrade::next::{Decision, SetImages, Situation, next};
+use opensdn_upgrade::pull::Puller;
 use serde_json::{Value, json};
 use time::OffsetDateTime;
 
@@ -121,6 +123,7 @@ pub(crate) async fn reconcile(
         }
     };
     if is_over(&spec, &stored) {
+        pull::ensure(ctx, &upgrades.writer, &object, &[]).await?;
         return Ok(Action::await_change());
     }
     if let Some(rest) = upgrades.rests(&object, &stored) {
@@ -133,7 +136,10 @@ pub(crate) async fn reconcile(
     let waits = other.is_some() && matches!(stored.phase, None | Some(Phase::Pending));
     // What waits for another reads nothing.
     let manager = if waits { None } else { manager(ctx, &object, &spec).await? };
-    let around = Around { other, manager: manager.as_ref(), refusals: &refusals, since };
+    let pullers: Vec<Puller> =
+        pull::pods(ctx, &object).into_iter().map(|(puller, _)| puller).collect();
+    let manager = manager.as_ref();
+    let around = Around { other, manager, refusals: &refusals, pullers: &pullers, since };
     let decision = decide(ctx, &object, &spec, &stored, &around);
     let written = report(ctx, resource, &object, &stored, &decision.status).await;
     if matches!(&written, Err(Error::Call(error)) if error.is_not_found()) {
@@ -146,8 +152,8 @@ pub(crate) async fn reconcile(
     if decision.look_again == Some(Duration::ZERO) {
         let _ = upgrades.changed.unbounded_send(object.namespace().unwrap_or_default());
     }
-    let mut refused = BTreeMap::new();
-    if let Some(manager) = &manager {
+    let mut refused = pull::ensure(ctx, &upgrades.writer, &object, &decision.pulls).await?;
+    if let Some(manager) = manager {
         for set in &decision.images {
             if let Some(why) = set_images(upgrades, manager, set).await? {
                 refused.insert(set.service.clone(), why);
@@ -169,6 +175,7 @@ struct Around<'a> {
     other: Option<String>,
     manager: Option<&'a DynamicObject>,
     refusals: &'a BTreeMap<String, String>,
+    pullers: &'a [Puller],
     since: OffsetDateTime,
 }
 
@@ -193,6 +200,7 @@ fn decide(
         release: release.map(String::as_str),
         refusals: around.refusals,
         services: &services,
+        pullers: around.pullers,
         other: around.other.as_deref(),
         looking_since: around.since,
         now: OffsetDateTime::now_utc(),

@@ -111,6 +111,7 @@ pub(crate) fn all() -> Vec<Explanation> {
         .chain(admission_policies::meanings())
         .chain(words::meanings())
         .chain(cluster_checks::meanings())
+        .chain(cluster_checks::codes())
         .chain(nested_manifest::meanings())
         .chain(nested_plan::meanings())
         .chain(nested_verify::meanings())

@@ -15,36 +15,46 @@ use serde_json::{Value, json};
 
 use crate::operator::{LABEL, change, get};
 
-const MANAGER: [&str; 2] = ["managers.tf.tungsten.io", "cluster1"];
+pub(crate) const MANAGER: [&str; 2] = ["managers.tf.tungsten.io", "cluster1"];
 /// A whole upgrade, with other control planes on two cores.
-const WHOLE: Duration = Duration::from_secs(420);
+pub(crate) const WHOLE: Duration = Duration::from_secs(420);
 
-struct World {
-    sandbox: Sandbox,
-    operator: Operator,
+pub(crate) struct World {
+    pub(crate) sandbox: Sandbox,
+    pub(crate) operator: Operator,
 }
 
-fn image(container: &str, tag: &str) -> String {
+pub(crate) fn image(container: &str, tag: &str) -> String {
     format!("registry.example.com/contrail-{container}:{tag}")
 }
 
-fn manager() -> Value {
-    let kinds = ["Zookeeper", "Redis", "Cassandra", "Rabbitmq", "Config"];
-    opensdn_testing::manager::manager("tf", "cluster1", &kinds, |name| image(name, "R24.1"))
+pub(crate) fn manager(kinds: &[&str]) -> Value {
+    opensdn_testing::manager::manager("tf", "cluster1", kinds, |name| image(name, "R24.1"))
 }
 
 impl World {
     async fn start() -> Result<Self, Failed> {
-        let sandbox = Sandbox::builder().simulated_nodes(3).start().await?;
-        let operator = Operator::install(&sandbox, 1).await?;
-        kubectl(&sandbox, &["label", "nodes", "--all", LABEL]).await?.success();
-        send(&sandbox, &["create"], &manager()).await?.success();
-        let world = Self { sandbox, operator };
+        let kinds = ["Zookeeper", "Redis", "Cassandra", "Rabbitmq", "Config"];
+        Self::of(&manager(&kinds), 1).await
+    }
+
+    /// With so many replicas of the operator.
+    pub(crate) async fn of(manager: &Value, replicas: usize) -> Result<Self, Failed> {
+        let world = Self::empty(replicas).await?;
+        send(&world.sandbox, &["create"], manager).await?.success();
         eventually_within(WHOLE, "the Manager is Ready", async || world.is_ready().await).await;
         Ok(world)
     }
 
-    async fn is_ready(&self) -> bool {
+    /// Without a Manager.
+    pub(crate) async fn empty(replicas: usize) -> Result<Self, Failed> {
+        let sandbox = Sandbox::builder().simulated_nodes(3).start().await?;
+        let operator = Operator::install(&sandbox, replicas).await?;
+        kubectl(&sandbox, &["label", "nodes", "--all", LABEL]).await?.success();
+        Ok(Self { sandbox, operator })
+    }
+
+    pub(crate) async fn is_ready(&self) -> bool {
         let manager = get(&self.sandbox, MANAGER).await;
         let all = manager["status"]["conditions"].as_array().cloned().unwrap_or_default();
         all.iter().any(|one| {
@@ -54,7 +64,7 @@ impl World {
         })
     }
 
-    async fn create(&self, name: &str, more: Value) -> Outcome {
+    pub(crate) async fn create(&self, name: &str, more: Value) -> Outcome {
         let mut spec = json!({"manager": "cluster1", "soak": "1s", "waveTimeout": "60s"});
         let fields = spec.as_object_mut().ok_or("no object")?;
         fields.extend(more.as_object().cloned().unwrap_or_default());
@@ -64,11 +74,11 @@ impl World {
         Ok(())
     }
 
-    async fn status(&self, name: &str) -> Value {
+    pub(crate) async fn status(&self, name: &str) -> Value {
         get(&self.sandbox, ["upgrades.opensdn.io", name]).await["status"].clone()
     }
 
-    async fn until(&self, name: &str, phase: &str) {
+    pub(crate) async fn until(&self, name: &str, phase: &str) {
         let is = async || {
             let status = self.status(name).await;
             assert!(status["phase"] == phase || !is_over(&status), "{status:#}");
@@ -78,7 +88,7 @@ impl World {
     }
 
     /// The images of all pods, each once.
-    async fn tags(&self) -> Result<Vec<String>, Failed> {
+    pub(crate) async fn tags(&self) -> Result<Vec<String>, Failed> {
         let pods = read(&self.sandbox, &["pods", "-n", "tf"]).await?;
         let containers = pods["items"].as_array().into_iter().flatten();
         let containers = containers.flat_map(|pod| pod["spec"]["containers"].as_array()).flatten();
@@ -89,7 +99,7 @@ impl World {
         Ok(tags)
     }
 
-    async fn patch(&self, name: &str, spec: Value) -> Outcome {
+    pub(crate) async fn patch(&self, name: &str, spec: Value) -> Outcome {
         let patch = json!({ "spec": spec }).to_string();
         let verb = ["patch", "--type=merge", "-p", &patch];
         change(&self.sandbox, &verb, ["upgrades.opensdn.io", name], &[]).await
@@ -100,7 +110,7 @@ fn is_over(status: &Value) -> bool {
     ["Succeeded", "RolledBack", "Refused"].iter().any(|phase| status["phase"] == *phase)
 }
 
-fn steps(status: &Value) -> Vec<(String, String)> {
+pub(crate) fn steps(status: &Value) -> Vec<(String, String)> {
     let text = |step: &Value, key: &str| step[key].as_str().unwrap_or_default().to_owned();
     let steps = status["steps"].as_array().into_iter().flatten();
     steps.map(|step| (text(step, "id"), text(step, "state"))).collect()
@@ -151,7 +161,7 @@ async fn all_pods_run_the_new_images_wave_by_wave_and_a_new_operator_continues()
 
 impl World {
     /// The same after a phase at which it was over.
-    async fn until_from(&self, name: &str, phase: &str) {
+    pub(crate) async fn until_from(&self, name: &str, phase: &str) {
         let is = async || self.status(name).await["phase"] == phase;
         eventually_within(WHOLE, &format!("{name} is {phase}"), is).await;
     }
@@ -161,7 +171,9 @@ impl World {
 async fn a_bad_image_takes_one_pod_of_a_service_and_comes_back_by_itself() -> Outcome {
     let world = World::start().await?;
     let images = json!([{"container": "api", "image": image("api", "bad")}]);
-    let more = json!({"version": "R24.1.1", "images": images, "waveTimeout": "20s"});
+    // As if it could be pulled, and then not be run.
+    let more =
+        json!({"version": "R24.1.1", "images": images, "waveTimeout": "20s", "prePull": false});
     world.create("bad", more).await?;
     // A second one waits, and says for which.
     world.create("second", json!({"version": "R24.1.2"})).await?;

@@ -4,17 +4,12 @@
 
 #![allow(clippy::indexing_slicing, reason = "JSON of a test, and the line says where")]
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::pin::pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use futures::StreamExt as _;
 use futures::stream::iter;
 use http::Method;
-use k8s_openapi::api::core::v1::Pod;
-use kube::runtime::{WatchStreamExt as _, watcher};
-use kube::{Api, ResourceExt as _};
 use opensdn_testing::eventually::eventually_within;
 use opensdn_testing::fault_proxy::{Fault, FaultProxy, Write};
 use opensdn_testing::installer::install_crds;
@@ -25,12 +20,15 @@ use opensdn_testing::{Failed, Outcome};
 use serde_json::{Value, json};
 
 use crate::operator::LABEL;
+use crate::watched_pods::Pods;
 
 /// With others beside it on two cores.
 const LONG: Duration = Duration::from_secs(300);
 /// One upgrade sets images twice: of the data store, and of what counts its members.
 const SERVICES: usize = 2;
 const NODES: usize = 2;
+/// How the names begin of the pods that pull images.
+const PULLER: &str = "pull-images-";
 
 struct Run<'s> {
     sandbox: &'s Sandbox,
@@ -38,47 +36,6 @@ struct Run<'s> {
     proxy: FaultProxy,
     operator: Operator,
     pods: Pods,
-}
-
-/// All pods that there ever were in a namespace. A deletion that is sent twice, as its answer was lost, replaces once.
-struct Pods {
-    seen: Arc<Mutex<BTreeSet<(String, String)>>>,
-    task: tokio::task::AbortHandle,
-}
-
-impl Pods {
-    fn watch(sandbox: &Sandbox, namespace: &str) -> Result<Self, Failed> {
-        let seen = Arc::new(Mutex::new(BTreeSet::new()));
-        let pods: Api<Pod> = Api::namespaced(sandbox.client()?, namespace);
-        let all = Arc::clone(&seen);
-        let stream = watcher(pods, watcher::Config::default()).default_backoff().applied_objects();
-        let task = tokio::spawn(async move {
-            let mut stream = pin!(stream);
-            while let Some(pod) = stream.next().await {
-                let Ok(pod) = pod else { continue };
-                let identity = (pod.name_any(), pod.uid().unwrap_or_default());
-                all.lock().unwrap_or_else(PoisonError::into_inner).insert(identity);
-            }
-        });
-        let task = task.abort_handle();
-        Ok(Self { seen, task })
-    }
-
-    /// How many there were of each name.
-    fn by_name(&self) -> BTreeMap<String, usize> {
-        let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut number = BTreeMap::new();
-        for (name, _) in seen.iter() {
-            *number.entry(name.clone()).or_default() += 1;
-        }
-        number
-    }
-}
-
-impl Drop for Pods {
-    fn drop(&mut self) {
-        self.task.abort();
-    }
 }
 
 /// What there is in the end: all but what is different each time.
@@ -90,7 +47,7 @@ struct End {
     generations: BTreeMap<String, i64>,
     /// How many templates there were of each StatefulSet: one before, one after.
     templates: usize,
-    /// How many pods of each name there were.
+    /// How many pods of each name there were: a deletion that is sent twice, as its answer was lost, replaces one.
     pods: BTreeMap<String, usize>,
 }
 
@@ -182,6 +139,11 @@ fn manager(namespace: &str) -> Value {
     opensdn_testing::manager::manager(namespace, "it", &["Redis", "Zookeeper"], image)
 }
 
+/// Of a pod that pulls images.
+fn is_of_puller(write: &Write, method: &Method) -> bool {
+    write.method == *method && write.path.contains(&format!("/pods/{PULLER}"))
+}
+
 /// Of the Upgrade and of its acts; what else is written is disturbed in `operator_faults`.
 fn is_of_upgrade(write: &Write) -> bool {
     let is_act = write.path.contains("/managers/") && !write.path.ends_with("/status");
@@ -217,7 +179,12 @@ async fn killed_at_any_write_of_an_upgrade_it_comes_to_the_same_end_and_does_not
     assert_eq!(expected.templates, 2 * SERVICES, "{expected:#?}");
     assert_eq!(expected.pods.values().sum::<usize>(), 2 * NODES * SERVICES, "{expected:#?}");
     let numbers = writes.iter().enumerate().filter(|(_, write)| is_of_upgrade(write));
-    let numbers: Vec<usize> = numbers.map(|(number, _)| number).collect();
+    let mut numbers: Vec<usize> = numbers.map(|(number, _)| number).collect();
+    // One of each: the others are the same on other nodes.
+    for method in [Method::PATCH, Method::DELETE] {
+        let number = writes.iter().position(|write| is_of_puller(write, &method));
+        numbers.push(number.ok_or_else(|| format!("{method} of no pod that pulls: {writes:#?}"))?);
+    }
     assert!(numbers.len() >= 5, "{writes:#?}");
     let faults = numbers
         .iter()

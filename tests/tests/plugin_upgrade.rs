@@ -4,6 +4,7 @@
 
 #![allow(clippy::indexing_slicing, reason = "JSON of a test, and the line says where")]
 
+mod before;
 mod watched;
 mod wishes;
 
@@ -155,7 +156,9 @@ async fn a_plan_writes_nothing_and_only_what_was_looked_at_and_confirmed_is_appl
     let hash = plan["hash"].as_str().ok_or("no hash")?;
     let next = format!("kubectl opensdn upgrade apply R25.1 --plan {hash} -n tf");
     assert_eq!(plan["next"], next);
+    let meanwhile = ["MEANWHILE", "workloads of a node are cut off", "connect to another pod"];
     cluster.expect("plan R25.1", 0, &["WAVE", "node by node", "OSDN5013", &next])?;
+    cluster.expect("plan R25.1", 0, &meanwhile)?;
     cluster.expect("plan R24.1", 0, &["up to date: R24.1"])?;
     cluster.expect("apply R24.1 --yes", 0, &["up to date: R24.1"])?;
     cluster.expect("plan R21.3", 1, &["OSDN5005", "nothing passes over it"])?;
@@ -178,13 +181,13 @@ async fn a_plan_writes_nothing_and_only_what_was_looked_at_and_confirmed_is_appl
     assert_eq!(cluster.names().await?, Vec::<String>::new());
 
     let line = format!(
-        "apply R25.1 --plan {hash} --yes --no-wait --pause-before vrouters --soak 2m --on-failure stop"
+        "apply R25.1 --plan {hash} --yes --no-wait --pause-before vrouters --soak 2m --on-failure stop --vrouters-at-once 5 --no-pre-pull"
     );
     let (report, code) = cluster.document(&line)?;
     assert_eq!((code, &report["verdict"]), (0, &json!("running")), "{report:#}");
     let spec = &cluster.upgrade("to-r25-1").await?["spec"];
     let expected = json!({"manager": "cluster1", "version": "R25.1", "plan": hash, "requestedBy": "alice",
-        "pauseBefore": ["vrouters"], "soak": "120s", "onFailure": "Stop"});
+        "pauseBefore": ["vrouters"], "soak": "120s", "onFailure": "Stop", "vroutersAtOnce": 5, "prePull": false});
     assert_eq!(*spec, expected);
     Ok(())
 }

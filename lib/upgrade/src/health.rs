@@ -28,6 +28,12 @@ pub struct Service {
 pub struct Pod {
     /// Its name.
     pub name: String,
+    /// Its UID.
+    pub uid: String,
+    /// Where it runs.
+    pub node: Option<String>,
+    /// The Secrets with the logins of registries.
+    pub pull_secrets: Vec<String>,
     /// The images of its containers, the init containers included.
     pub images: BTreeMap<String, String>,
     /// Whether it is ready.
@@ -68,16 +74,31 @@ impl Pod {
             self.images.get(&change.container).is_some_and(|image| image == side.of(change))
         })
     }
+
+    /// Why it is not ready.
+    #[must_use]
+    pub fn why(&self) -> String {
+        match (&self.trouble, &self.node) {
+            (Some(trouble), _) => trouble.clone(),
+            (None, Some(node)) => format!("it is not ready, on node {node}"),
+            (None, None) => "it is not ready yet".to_owned(),
+        }
+    }
 }
 
 impl Service {
     /// Whether its object says these images, and it is as the object says: the operator has replaced all its pods.
     #[must_use]
     pub fn is_done(&self, images: &[ImageChange], side: Side) -> bool {
-        let is_said = |change: &ImageChange| {
+        self.is_ready && self.says(images, side)
+    }
+
+    /// Whether its object says these images.
+    #[must_use]
+    pub fn says(&self, images: &[ImageChange], side: Side) -> bool {
+        images.iter().all(|change| {
             self.images.get(&change.container).is_some_and(|image| image == side.of(change))
-        };
-        self.is_ready && images.iter().all(is_said)
+        })
     }
 
     /// Whether a container with one of the new images runs, or has run.
@@ -115,9 +136,15 @@ impl Service {
     pub fn trouble(&self) -> String {
         let pods = self.pods.iter();
         let first = pods.filter_map(|pod| Some((&pod.name, pod.trouble.as_ref()?))).next();
+        let away = self.pods.iter().find(|pod| !pod.is_ready);
         match first {
             Some((name, trouble)) => format!("pod {name}: {trouble}"),
             None if self.is_ready => "its pods have not all been replaced".to_owned(),
+            // Of a node that is lost Kubernetes says no more.
+            None if away.is_some_and(|pod| pod.node.is_some()) => {
+                let away = away.map(|pod| format!("pod {}: {}", pod.name, pod.why()));
+                [away.unwrap_or_default(), self.message.clone()].join("; ")
+            }
             None if self.message.is_empty() => "nothing is known of it yet".to_owned(),
             None => self.message.clone(),
         }

@@ -7,6 +7,7 @@
 //! images    the images of a Manager, and those that it gets
 //! health    how services are
 //! plan      what is to be done, and what speaks against it
+//! pull      which node needs which of the new images, and has them
 //! gate      what has to be well behind a wave
 //! next      what is next, by what was done and how it is now
 //! report    how it went
@@ -18,7 +19,9 @@ pub mod gate;
 pub mod health;
 pub mod images;
 pub mod next;
+mod object;
 pub mod order;
 pub mod plan;
+pub mod pull;
 pub mod report;
 pub mod version;

@@ -3,6 +3,7 @@
 
 mod back;
 mod forward;
+mod images_first;
 mod start;
 
 use std::collections::BTreeMap;
@@ -18,6 +19,7 @@ use time::format_description::well_known::Rfc3339;
 
 use crate::health::{Service, Side};
 use crate::images;
+use crate::pull::{Pull, Puller};
 
 const TIMEOUT: Duration = Duration::from_secs(15 * 60);
 const SOAK: Duration = Duration::from_secs(30);
@@ -49,6 +51,8 @@ pub struct Situation<'a> {
     pub refusals: &'a BTreeMap<String, String>,
     /// How the services are.
     pub services: &'a [Service],
+    /// The pods that have nodes pull images for this Upgrade.
+    pub pullers: &'a [Puller],
     /// Another Upgrade of the Manager that comes first.
     pub other: Option<&'a str>,
     /// Since when this operator looks at it: what was late while no operator ran has a moment to get well.
@@ -64,6 +68,8 @@ pub struct Decision {
     pub status: UpgradeStatus,
     /// The images that the Manager gets.
     pub images: Vec<SetImages>,
+    /// What nodes pull: all other pods for that are to go.
+    pub pulls: Vec<Pull>,
     /// After that it is looked at again, whatever changes.
     pub look_again: Option<Duration>,
 }
@@ -100,6 +106,7 @@ pub fn next(situation: &Situation<'_>) -> Decision {
         status: situation.status.clone(),
         declared: situation.manager.map(images::services),
         images: Vec::new(),
+        pulls: Vec::new(),
         now: text(situation.now),
     };
     run.status.observed_generation = situation.generation;
@@ -121,6 +128,7 @@ struct Run<'a> {
     /// What the Manager says, if it is there.
     declared: Option<Vec<images::Service>>,
     images: Vec<SetImages>,
+    pulls: Vec<Pull>,
     now: String,
 }
 
@@ -138,7 +146,7 @@ impl Run<'_> {
         };
         // What an act belongs to has to be in the status before.
         let images = if is_same { self.images } else { Vec::new() };
-        Decision { status: self.status, images, look_again }
+        Decision { status: self.status, images, pulls: self.pulls, look_again }
     }
 
     /// The conditions, after kstatus.

@@ -1,4 +1,4 @@
-//! The waves, and which kinds are in each: a service comes after all that it needs, as when it is installed, and vrouters
+//! The waves, and which kinds are in each: first the new images are brought to the nodes, then a service comes after all that it needs, as when it is installed, and vrouters
 //! come last, for each that is replaced interrupts its node.
 
 /// A wave, as it is declared.
@@ -10,8 +10,12 @@ pub struct Wave {
     pub kinds: &'static [&'static str],
 }
 
+/// The wave in which nodes pull the new images: nothing is changed in it.
+pub const IMAGES: &str = "images";
+
 /// All waves, in their order.
 pub const WAVES: &[Wave] = &[
+    Wave { name: IMAGES, kinds: &[] },
     Wave { name: "data-stores", kinds: &["Cassandra", "Zookeeper", "Rabbitmq", "Redis"] },
     Wave { name: "config", kinds: &["Config"] },
     Wave { name: "control", kinds: &["Control", "Kubemanager"] },
@@ -21,9 +25,8 @@ pub const WAVES: &[Wave] = &[
     Wave { name: "vrouters", kinds: &["Vrouter"] },
 ];
 
-/// Of these no pod is looked at before the others are replaced: of vrouters each is before the next, and of kube-managers
-/// one works.
-const NO_CANARY: &[&str] = &["Vrouter", "Kubemanager"];
+/// Of these no pod is looked at before the others are replaced: of kube-managers one works.
+const NO_CANARY: &[&str] = &["Kubemanager"];
 
 /// Whether one pod of the kind is replaced first, and looked at for a while.
 #[must_use]

@@ -108,7 +108,11 @@ pub fn plan(input: &Input<'_>) -> Plan {
     }
     let place = |step: &Step| WAVES.iter().position(|wave| wave.name == step.wave);
     steps.sort_by_key(place);
-    let waves = WAVES.iter().filter(|wave| steps.iter().any(|step| step.wave == wave.name));
+    let pulls = !steps.is_empty() && input.spec.pre_pull != Some(false);
+    let has_work = |wave: &&order::Wave| {
+        (wave.name == order::IMAGES && pulls) || steps.iter().any(|step| step.wave == wave.name)
+    };
+    let waves = WAVES.iter().filter(has_work);
     let waves: Vec<Wave> = waves.map(|wave| self::wave(wave, &steps)).collect();
     let old = services.iter().flat_map(|service| &service.images).map(|one| one.image.as_str());
     let plan = Plan {
@@ -132,23 +136,9 @@ fn step(service: &Service, images: Vec<ImageChange>, all: &[health::Service]) ->
         .iter()
         .find(|one| one.id == id)
         .map(|one| one.pods.iter().take(MOST_PODS).map(|pod| pod.name.clone()).collect::<Vec<_>>());
-    Step {
-        wave: order::wave_of(service.facts.kind).map_or("", |wave| wave.name).to_owned(),
-        no_way_back: no_way_back(&id, &images),
-        id,
-        state: State::Pending,
-        images,
-        pods,
-        held: None,
-        set: None,
-        ran: None,
-        started_at: None,
-        finished_at: None,
-        canary_since: None,
-        attempts: None,
-        restarts: None,
-        message: None,
-    }
+    let wave = order::wave_of(service.facts.kind).map_or("", |wave| wave.name);
+    let no_way_back = no_way_back(&id, &images);
+    Step { pods, no_way_back, ..Step::new(id, wave.to_owned(), images) }
 }
 
 fn wave(wave: &order::Wave, steps: &[Step]) -> Wave {
@@ -401,9 +391,16 @@ impl Remarks<'_> {
             }
         }
         if plan.waves.iter().any(|wave| wave.name == "vrouters") {
-            let message = "each vrouter that is replaced interrupts the workloads of its node for some minutes: one node \
-                           after the other, and the next when the one before has been ready for 30 s";
-            self.add("OSDN5013", WARNING, message);
+            let at_once = self.spec.vrouters_at_once.unwrap_or(1);
+            let then = match at_once {
+                ..=1 => "one node after the other".to_owned(),
+                _ => format!("{at_once} nodes at a time"),
+            };
+            let message = format!(
+                "each vrouter that is replaced interrupts the workloads of its node for some minutes: the first node is looked \
+                 at, then {then}, and the next when those before have been ready for 30 s"
+            );
+            self.add("OSDN5013", WARNING, &message);
         }
     }
 }

@@ -197,21 +197,13 @@ mod tests {
     fn a_report_has_each_service_in_its_wave_with_times() {
         let time = |second: u8| Some(format!("2026-01-01T00:00:{second:02}Z"));
         let step = |id: &str| opensdn_crds::upgrade::Step {
-            id: id.to_owned(),
-            wave: "config".to_owned(),
             state: State::Succeeded,
-            images: Vec::new(),
             pods: Some(vec!["a-0".to_owned(), "a-1".to_owned()]),
             started_at: time(1),
             finished_at: time(8),
-            canary_since: None,
-            held: None,
-            set: None,
-            ran: None,
-            no_way_back: None,
             attempts: Some(1),
             restarts: Some(3),
-            message: None,
+            ..opensdn_crds::upgrade::Step::new(id.to_owned(), "config".to_owned(), Vec::new())
         };
         let wave = opensdn_crds::upgrade::Wave {
             name: "config".to_owned(),

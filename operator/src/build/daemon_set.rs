@@ -1,7 +1,8 @@
 //! The DaemonSet: a pod on each node of the component.
 //!
-//! tf-operator leaves it to a person to delete pods one by one (OnDelete). Here one is replaced at a time, and the next
-//! only when the one before has been ready for a while: a change that does not work stops at the first node.
+//! tf-operator leaves it to a person to delete pods one by one (OnDelete). Here one is replaced at a time, unless an Upgrade
+//! says how many are, and the next only when the one before has been ready for a while: a change that does not work stops
+//! at the first node.
 
 use k8s_openapi::api::apps::v1::{
     DaemonSet, DaemonSetSpec, DaemonSetUpdateStrategy, RollingUpdateDaemonSet,
@@ -38,15 +39,42 @@ pub(super) fn build(owner: &Owner<'_>, configuration: &str) -> DaemonSet {
                 }),
                 spec: Some(pod::build(valid)),
             },
-            update_strategy: Some(DaemonSetUpdateStrategy {
-                type_: Some("RollingUpdate".to_owned()),
-                rolling_update: Some(RollingUpdateDaemonSet {
-                    max_unavailable: Some(IntOrString::Int(1)),
-                    ..RollingUpdateDaemonSet::default()
-                }),
-            }),
+            // While an Upgrade looks at the first pod the others wait.
+            update_strategy: Some(update_strategy((!valid.canary).then_some(valid.at_once))),
             ..DaemonSetSpec::default()
         }),
         ..DaemonSet::default()
+    }
+}
+
+/// So many at a time; without a number only the operator replaces one.
+fn update_strategy(at_once: Option<i32>) -> DaemonSetUpdateStrategy {
+    let Some(at_once) = at_once else {
+        let type_ = Some("OnDelete".to_owned());
+        return DaemonSetUpdateStrategy { type_, ..DaemonSetUpdateStrategy::default() };
+    };
+    DaemonSetUpdateStrategy {
+        type_: Some("RollingUpdate".to_owned()),
+        rolling_update: Some(RollingUpdateDaemonSet {
+            max_unavailable: Some(IntOrString::Int(at_once)),
+            ..RollingUpdateDaemonSet::default()
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn so_many_nodes_are_replaced_at_a_time_as_is_asked_and_none_while_the_first_is_looked_at() {
+        let rolling = json!(update_strategy(Some(5)));
+        assert_eq!(
+            rolling,
+            json!({"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 5}})
+        );
+        assert_eq!(json!(update_strategy(None)), json!({"type": "OnDelete"}));
     }
 }

@@ -46,6 +46,8 @@ pub struct Valid {
     pub refused_ca: Option<String>,
     /// Whether only one of its pods is replaced for now.
     pub canary: bool,
+    /// On so many nodes pods are replaced at a time, where there is one on each.
+    pub at_once: i32,
 }
 
 /// What is known of the members of a service that counts them.
@@ -218,6 +220,7 @@ mod tests {
             doubt: None,
             refused_ca: None,
             canary: false,
+            at_once: 1,
         }
     }
 
@@ -225,6 +228,7 @@ mod tests {
         let (name, node) = (name.to_owned(), node.to_owned());
         Pod {
             name,
+            images: BTreeMap::new(),
             node,
             keeper: None,
             address: None,

@@ -3,11 +3,14 @@
 
 use kube::ResourceExt as _;
 use kube::api::DynamicObject;
-use opensdn_runtime::apply::{Context, Deletion, Exactly, apply_as, delete_exactly_as, read_as};
+use opensdn_runtime::apply::{
+    Context, Deletion, Exactly, apply_as, delete_exactly_as, patch_as, read_as,
+};
 use opensdn_runtime::call::CallError;
 use serde_json::Value;
 
 use super::fetch::Fetched;
+use super::take_over;
 use super::validate::Invalid;
 use crate::build::Intent;
 use crate::cache::Cache;
@@ -64,7 +67,7 @@ pub(super) async fn apply(
     Ok(())
 }
 
-/// Why an object of that name is left alone. It is read, once before it is made: watches report only what has
+/// Why an object of that name is left alone; else it is taken over, where tf-operator has made it. It is read, once before it is made: watches report only what has
 /// our label, which anybody can take off and set.
 async fn not_ours(
     ctx: &Context,
@@ -73,9 +76,21 @@ async fn not_ours(
 ) -> Result<Option<String>, CallError> {
     let namespace = intent.object.namespace();
     let resource = intent.kind.resource();
-    let there: Option<DynamicObject> =
-        read_as(ctx, &resource, namespace.as_deref(), &intent.name).await?;
-    Ok(there.and_then(|there| belongs_to_others(&there, intent, &fetched.object)))
+    loop {
+        let there: Option<DynamicObject> =
+            read_as(ctx, &resource, namespace.as_deref(), &intent.name).await?;
+        let Some(there) = there else { return Ok(None) };
+        if let Some(why) = belongs_to_others(&there, intent, &fetched.object) {
+            return Ok(Some(why));
+        }
+        let Some(patch) = take_over::patch(intent.kind, &there) else { return Ok(None) };
+        if patch_as(ctx, &resource, &there, patch).await?.is_some() {
+            let (kind, name) = (intent.kind.name(), &intent.name);
+            tracing::info!(kind, namespace, name, "took over what another program had written");
+            return Ok(None);
+        }
+        // Its status was written meanwhile.
+    }
 }
 
 /// Why an object is not to be written, though it has the name: it is another's, or a user has made it for

@@ -11,7 +11,7 @@ use time::OffsetDateTime;
 
 use crate::build::Valid;
 use crate::cache::Cache;
-use crate::canary;
+use crate::canary::{Pace, pace};
 use crate::cluster::Cluster;
 use crate::components;
 use crate::kind::Kind;
@@ -51,6 +51,8 @@ pub struct Fetched {
     pub trust: Option<Arc<DynamicObject>>,
     /// Whether an Upgrade has one of its pods replaced first, and looks at that.
     pub canary: bool,
+    /// On so many nodes pods are replaced at a time, where there is one on each.
+    pub at_once: i32,
 }
 
 impl Fetched {
@@ -95,7 +97,7 @@ impl Fetched {
         let holder = secret.as_deref().and_then(controller_of).filter(is_other);
         let holder = holder.map(|owner| format!("{} {}", owner.kind, owner.name));
         let cluster = Cluster::read(cache);
-        let canary = canary::is_canary(cache, &object);
+        let Pace { canary, at_once } = pace(cache, &object);
         Self {
             object,
             nodes,
@@ -109,6 +111,7 @@ impl Fetched {
             holder,
             trust,
             canary,
+            at_once,
         }
     }
 

@@ -114,6 +114,7 @@ pub fn validate(component: &dyn ComponentKind, fetched: &Fetched) -> Result<Vali
         doubt,
         refused_ca: None,
         canary: fetched.canary,
+        at_once: fetched.at_once,
     })
 }
 

@@ -2,6 +2,7 @@
 //! checks of AdmissionPolicies, and those of the plans of nested clusters.
 
 use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 
 use opensdn_policy_host::{Cache, Engine, Policy};
 
@@ -152,6 +153,63 @@ fn a_remedy_of_a_nested_plan_names_flags_that_nested_apply_has() {
             assert!(flags.contains(flag) || foreign.contains(&flag), "{code}: --{flag}");
         }
     }
+}
+
+/// All files below that end so, without tests.
+fn files(folder: &Path, ending: &str, found: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        let (path, name) = (entry.path(), entry.file_name().to_string_lossy().into_owned());
+        let is_left_out = ["target", "tests", "tests.rs", "benches", "reference"];
+        if name.starts_with('.') || is_left_out.contains(&name.as_str()) {
+            continue;
+        }
+        if path.is_dir() {
+            files(&path, ending, found);
+        } else if name.ends_with(ending) {
+            found.push(path);
+        }
+    }
+}
+
+#[test]
+fn every_code_that_a_source_or_a_page_names_is_explained() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let (mut sources, mut pages) = (Vec::new(), Vec::new());
+    files(&root, ".rs", &mut sources);
+    files(&root.join("docs/src"), ".md", &mut pages);
+    assert!(sources.len() > 500 && pages.len() > 10, "{} {}", sources.len(), pages.len());
+    let known: BTreeSet<String> = all().into_iter().map(|one| one.code).collect();
+    // Examples of how a code is written, in what reads texts of others.
+    const EXAMPLES: [&str; 2] = ["OSDN1234", "OSDN2104"];
+    let mut unknown = BTreeSet::new();
+    for path in sources.into_iter().chain(pages) {
+        let text = std::fs::read_to_string(&path).unwrap();
+        let text = text.split("#[cfg(test)]").next().unwrap_or_default();
+        for (at, _) in text.match_indices("OSDN") {
+            let code = text.get(at..).and_then(code_of);
+            let is_code = |code: &&str| code.bytes().skip(4).all(|byte| byte.is_ascii_digit());
+            let is_known = |code: &str| known.contains(code) || EXAMPLES.contains(&code);
+            if let Some(code) = code.filter(is_code).filter(|code| !is_known(code)) {
+                unknown.insert(format!("{code} in {}", path.display()));
+            }
+        }
+    }
+    assert_eq!(unknown, BTreeSet::new(), "explain does not know these");
+}
+
+#[test]
+fn every_code_of_nested_mode_that_a_check_has_is_explained_by_it() {
+    let all = all();
+    for code in ["OSDN3060", "OSDN3068", "OSDN3069", "OSDN3070", "OSDN3071"] {
+        let known = all.iter().find(|one| one.code == code).unwrap();
+        let [meaning] = known.meanings.as_slice() else { panic!("{known:?}") };
+        assert!(
+            meaning.found_by == Finder::Check && !meaning.title.contains("OSDN"),
+            "{meaning:?}"
+        );
+    }
+    let of_verify = all.iter().find(|one| one.code == "OSDN3067").unwrap();
+    assert_eq!(of_verify.meanings.len(), 1, "nested verify explains it");
 }
 
 #[test]

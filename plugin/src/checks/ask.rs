@@ -17,6 +17,10 @@ use crate::snapshot::ask::Asker;
 use crate::snapshot::places::Places;
 use crate::snapshot::{Read, name, text};
 
+mod upgrade;
+
+pub(crate) use upgrade::upgrade;
+
 /// Questions at once: a check is not to be felt by the API server.
 const AT_ONCE: usize = 8;
 

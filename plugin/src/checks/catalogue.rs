@@ -1,14 +1,18 @@
-//! Every check that there is. Ids are for ever: a script skips them, a page explains them.
+//! Every check that there is. An id stays what it is: a script skips it, a page explains it. The checks themselves are in
+//! the files below, by what they are about.
+
+use std::sync::LazyLock;
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::Purpose;
 use super::report::{CheckCatalogue, Listed, Verdict};
 use super::world::World;
-use super::{
-    Purpose, cluster_api, cni, images, nested, network, nodes, owners, ports, probed_data_path,
-    probed_node, probed_ports, probed_storage, rights, roles, subnets,
-};
+
+mod of_clusters;
+mod of_nested;
+mod of_upgrades;
 
 /// A check.
 pub(crate) struct Check {
@@ -140,10 +144,19 @@ pub(crate) fn of_id(id: &str) -> Option<&'static Check> {
 /// Those that are about any cluster, beside the ones that are about nested clusters alone.
 const OF_ANY: [&str; 7] = ["K001", "K002", "N102", "N105", "S501", "S502", "T601"];
 
+/// Those that matter before an upgrade, beside the ones that are about it alone: pods are replaced on their nodes, and
+/// images are pulled.
+const BEFORE_UPGRADE: [&str; 10] =
+    ["K001", "K002", "K004", "K007", "N101", "D301", "T601", "T602", "V701", "I801"];
+
 /// Why the check is not about such a cluster, if it is not.
 pub(super) fn other_purpose(check: &Check, purpose: Purpose) -> Option<&'static str> {
-    let is_nested = check.category == Category::Nested;
+    let (is_nested, is_upgrade) =
+        (check.category == Category::Nested, check.category == Category::Upgrade);
     match purpose {
+        Purpose::Upgrade if is_upgrade || BEFORE_UPGRADE.contains(&check.id) => None,
+        Purpose::Upgrade => Some("not about an upgrade: check without --upgrade"),
+        _ if is_upgrade => Some("belongs to an upgrade: check --upgrade VERSION"),
         Purpose::Installation if is_nested => Some("belongs to nested mode: check --nested"),
         Purpose::Nested if !is_nested && !OF_ANY.contains(&check.id) => {
             Some("about clusters with a control plane or vrouters of their own")
@@ -176,404 +189,8 @@ const fn check(
     Check { id, category: of.0, mode: of.1, severity: of.2, title, why, fix, judge }
 }
 
-use Category::{
-    Cni, DataPlane, Images, KubernetesApi, NetworkPlan, Nodes, Ports, Storage, Surroundings, Time,
-};
-use Mode::{Api, ApiAndProbe, Client, Probe};
-use Severity::{Fatal, Info, Warning};
-
 /// Every check, in the order in which they are reported.
-pub(crate) static CHECKS: &[Check] = &[
-    check(
-        "K001",
-        (KubernetesApi, Client, Fatal),
-        "the kubeconfig names a cluster that accepts its credentials",
-        "Everything else is asked as this user. Expired credentials look like an empty cluster to some tools.",
-        "kubectl auth whoami",
-        Some(cluster_api::credentials),
-    ),
-    check(
-        "K002",
-        (KubernetesApi, Api, Fatal),
-        "the versions of the API server and the kubelets are supported",
-        "A release is tested with some minor versions of Kubernetes. Kubernetes itself supports kubelets that are up to \
-         three minor versions older than the API server, and none that are newer.",
-        "kubectl version; kubectl get nodes",
-        Some(cluster_api::versions),
-    ),
-    check(
-        "K003",
-        (KubernetesApi, Api, Fatal),
-        "you have the rights that an installation needs",
-        "Half of an installation is worse than none. Who creates roles must have all rights that these grant, or the \
-         verbs escalate and bind on them.",
-        "kubectl auth can-i --list",
-        Some(rights::rights),
-    ),
-    check(
-        "K004",
-        (KubernetesApi, Api, Fatal),
-        "the APIs that OpenSDN uses are served, and CRDs store no version that is gone",
-        "Webhook configurations, CRDs, Leases and EndpointSlices are used in their versions v1. An object that is stored in \
-         a version which the new CRD does not have can never be read again.",
-        "kubectl api-versions",
-        Some(cluster_api::apis),
-    ),
-    check(
-        "K005",
-        (KubernetesApi, Api, Fatal),
-        "no other tool manages an installation of OpenSDN here",
-        "Two tools that manage one object change it in turns, and pods are restarted each time.",
-        "kubectl opensdn install --adopt --dry-run=server",
-        Some(owners::owners),
-    ),
-    check(
-        "K006",
-        (KubernetesApi, Api, Fatal),
-        "the namespaces of components let privileged pods run",
-        "Components use the network of their nodes, and vrouters load a kernel module. Pod Security refuses such pods \
-         where the namespace enforces baseline or restricted, and OpenShift without a SecurityContextConstraints.",
-        "kubectl label namespace tf pod-security.kubernetes.io/enforce=privileged --overwrite",
-        Some(cluster_api::pod_security),
-    ),
-    check(
-        "K007",
-        (KubernetesApi, Api, Warning),
-        "no webhook whose server is gone refuses our objects",
-        "A webhook with failurePolicy Fail and without a ready endpoint refuses every object that it matches.",
-        "kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations",
-        Some(cluster_api::webhooks),
-    ),
-    check(
-        "K008",
-        (KubernetesApi, Api, Warning),
-        "quotas and limits leave room for the components",
-        "A ResourceQuota that is used up refuses pods; one for limits refuses pods that have none. Databases do not start \
-         with less memory than they are given.",
-        "kubectl describe resourcequota,limitrange -n tf",
-        Some(cluster_api::quotas),
-    ),
-    check(
-        "N101",
-        (Nodes, Api, Fatal),
-        "each component has nodes to run on",
-        "A selector that matches no ready, schedulable node leaves its component without a pod. kubeadm gives the label \
-         control-plane with an empty value since 1.24, and not master; k3s and RKE2 give it the value true. Services that \
-         vote have no more tolerance with four members than with three.",
-        "kubectl get nodes --show-labels",
-        Some(roles::roles),
-    ),
-    check(
-        "N102",
-        (Nodes, Api, Fatal),
-        "the nodes that components run on are ready, without pressure, and of a known architecture",
-        "What is on a lost node is lost with it; a node under pressure evicts pods. The images are built for amd64.",
-        "kubectl describe nodes",
-        Some(nodes::health),
-    ),
-    check(
-        "N103",
-        (Nodes, Api, Warning),
-        "the nodes have Linux kernels for which there is a vrouter module",
-        "The module is built for the running kernel. Where there is none, it is built on the node, which needs the headers; a \
-         pod on the node shows whether it can be (D301).",
-        "kubectl get nodes -o wide",
-        Some(nodes::kernels),
-    ),
-    check(
-        "N104",
-        (Nodes, Api, Warning),
-        "nodes of the control plane have the processors, memory and disk that are documented",
-        "Upstream documents 4 cores, 64 GB of memory and 300 GB of disk for a node with all controllers, and 32 GB of memory \
-         and 64 GB of disk for a small one of tf-operator's. Less than the small one ends in databases that are killed.",
-        "kubectl describe nodes -l node-role.kubernetes.io/control-plane",
-        Some(nodes::sizes),
-    ),
-    check(
-        "N105",
-        (Nodes, Api, Fatal),
-        "each node has an address of its own, of IPv4",
-        "Members of databases are known by the addresses of their nodes. Two nodes with one address are one member that \
-         changes. Whether names resolve only a pod on the node shows.",
-        "kubectl get nodes -o wide",
-        Some(nodes::addresses_verdict),
-    ),
-    check(
-        "P201",
-        (Ports, Probe, Fatal),
-        "the ports of the components are free on their nodes",
-        "All components are on the network of their nodes. A port that another process has is no port for them. What our own \
-         pods hold is theirs.",
-        "ss -lntup",
-        Some(probed_ports::free),
-    ),
-    check(
-        "P202",
-        (Ports, Api, Fatal),
-        "no other pod claims a port of the components on their nodes",
-        "hostPort, and ports of pods on the network of the node: Calico's Felix has 9091, which is the agent's, BIRD 179, \
-         which is the control node's, Grafana often 3000, which is the web UI's. A port among those that Services are given \
-         on every node (30000 to 32767, or what the API server has set) may be taken by one of these later.",
-        "kubectl get pods -A -o wide",
-        Some(ports::claimed),
-    ),
-    check(
-        "P203",
-        (Ports, Probe, Fatal),
-        "the nodes reach each other on every port that is needed",
-        "Firewalls and security groups between nodes drop what they do not know, GRE and UDP 6635 and 4789 among it.",
-        "nc -zv NODE PORT",
-        None,
-    ),
-    check(
-        "P204",
-        (Ports, Probe, Warning),
-        "no firewall on the nodes drops what is needed",
-        "firewalld and rules of their own on nodes drop ports that were not opened.",
-        "nft list ruleset",
-        Some(probed_ports::firewalls),
-    ),
-    check(
-        "D301",
-        (DataPlane, Probe, Fatal),
-        "a vrouter module for the running kernel is there, or can be built",
-        "Without the module the vrouter does not start. With Secure Boot an unsigned module is not loaded.",
-        "uname -r; mokutil --sb-state",
-        Some(probed_data_path::module),
-    ),
-    check(
-        "D302",
-        (DataPlane, Probe, Warning),
-        "no other data path has the interface",
-        "A bridge of Open vSwitch, or interfaces of another CNI, on the interface of the fabric take its packets.",
-        "ip -d link",
-        Some(probed_data_path::others),
-    ),
-    check(
-        "D303",
-        (DataPlane, Probe, Fatal),
-        "the interface of the fabric is there, up, and has an address",
-        "vhost0 takes the address of this interface over.",
-        "ip address",
-        Some(probed_data_path::interface),
-    ),
-    check(
-        "D304",
-        (DataPlane, ApiAndProbe, Fatal),
-        "the MTUs fit together",
-        "A packet of a pod grows by the encapsulation: VXLAN 50 bytes, MPLS over UDP 46, MPLS over GRE 42. What does not fit \
-         is dropped where fragments are not allowed.",
-        "kubectl get vrouters -A -o custom-columns=NAME:.metadata.name,MTU:.spec.serviceConfiguration.cniMTU",
-        Some(network::mtu),
-    ),
-    check(
-        "D305",
-        (DataPlane, Probe, Info),
-        "offloads of the interface are known to work",
-        "Some virtual interfaces compute wrong checksums for packets in packets.",
-        "ethtool -k INTERFACE",
-        None,
-    ),
-    check(
-        "D306",
-        (DataPlane, ApiAndProbe, Fatal),
-        "nodes have the huge pages that vrouters ask for",
-        "A pod that asks for huge pages is not scheduled where the kubelet has none. The kubelet counts them when it starts: \
-         pages that are allocated later are seen after its restart.",
-        "kubectl get nodes -o custom-columns='NAME:.metadata.name,2Mi:.status.allocatable.hugepages-2Mi,1Gi:.status.allocatable.hugepages-1Gi'",
-        Some(network::huge_pages),
-    ),
-    check(
-        "D307",
-        (DataPlane, Probe, Fatal),
-        "devices can be given to DPDK",
-        "The driver has to be loadable, and the interface has to be one that it takes.",
-        "lspci -k",
-        None,
-    ),
-    check(
-        "D308",
-        (DataPlane, Probe, Fatal),
-        "interfaces have the virtual functions that are asked for",
-        "SR-IOV needs the functions before pods ask for them.",
-        "cat /sys/class/net/INTERFACE/device/sriov_numvfs",
-        None,
-    ),
-    check(
-        "C401",
-        (Cni, ApiAndProbe, Warning),
-        "OpenSDN is the network of pods, or another is so by intent",
-        "The container runtime takes the first configuration of its folder: containerd by name, CRI-O the one that is set. \
-         Only files on nodes say which wins. Calico below and OpenSDN above, or OpenSDN behind Multus, is a way to run it.",
-        "ls /etc/cni/net.d",
-        Some(cni::others),
-    ),
-    check(
-        "C402",
-        (Cni, Api, Info),
-        "a meta plugin and the vrouters know of each other",
-        "Behind a meta plugin it is that which the container runtime calls. Multus is the one that the configuration of the \
-         vrouters' CNI names; another needs OpenSDN in its own configuration.",
-        "kubectl get daemonsets -A",
-        Some(cni::meta_plugin),
-    ),
-    check(
-        "S501",
-        (NetworkPlan, Api, Fatal),
-        "the networks of pods, Services, nodes and the fabric are apart where they have to be",
-        "An address that is in two networks reaches one of them. The network of Services has to be that of the API server, \
-         and has the address of the Service kubernetes in it.",
-        "kubectl explain kubemanager.spec.serviceConfiguration",
-        Some(subnets::plan),
-    ),
-    check(
-        "S502",
-        (NetworkPlan, Probe, Warning),
-        "no route of a node leads elsewhere with what is ours",
-        "A route that is more specific than ours takes the packets of pods.",
-        "ip route",
-        Some(probed_node::routes),
-    ),
-    check(
-        "T601",
-        (Time, Api, Warning),
-        "the clocks of nodes, API server and your machine agree roughly",
-        "Certificates are valid from a time on. What is seen here is as coarse as a Lease is renewed, about 10 seconds.",
-        "timedatectl",
-        Some(nodes::clocks),
-    ),
-    check(
-        "T602",
-        (Time, Probe, Fatal),
-        "the clocks of nodes are synchronised",
-        "Cassandra orders writes by the clocks of its members.",
-        "chronyc tracking",
-        Some(probed_node::clocks),
-    ),
-    check(
-        "V701",
-        (Storage, Probe, Fatal),
-        "there is room, and it is fast enough, where databases write",
-        "ZooKeeper and Cassandra wait for the disk; a full one stops them.",
-        "df -h /var/lib/contrail",
-        Some(probed_storage::room),
-    ),
-    check(
-        "V702",
-        (Storage, Probe, Fatal),
-        "no data of an earlier installation is left on nodes",
-        "A database that finds the data of another cluster does not start, or joins with what is old.",
-        "ls /var/lib/contrail",
-        Some(probed_storage::leftovers),
-    ),
-    check(
-        "I801",
-        (Images, ApiAndProbe, Fatal),
-        "nodes can pull the images",
-        "A Secret for a registry that is missing, of another type, or for another registry ends in ImagePullBackOff.",
-        "kubectl get secrets -n tf",
-        Some(images::pull_secrets),
-    ),
-    check(
-        "I802",
-        (Images, Client, Info),
-        "the registry has the images, as seen from here",
-        "It is a hint only: the way from the nodes may be another.",
-        "skopeo inspect docker://IMAGE",
-        None,
-    ),
-    check(
-        "X901",
-        (Surroundings, Probe, Fatal),
-        "what is outside of the cluster can be reached from the nodes",
-        "Keystone, DNS and NTP are asked by components on nodes.",
-        "nc -zv HOST PORT",
-        None,
-    ),
-    check(
-        "X902",
-        (Surroundings, Probe, Warning),
-        "settings of the kernel do not stand in the way",
-        "Limits, swap, SELinux and the filter of reverse paths have ended installations.",
-        "sysctl -a",
-        Some(probed_node::settings),
-    ),
-    check(
-        "B001",
-        (Category::Upgrade, Mode::Upgrade, Fatal),
-        "an upgrade can begin",
-        "A backup, healthy members, and no upgrade that is unfinished.",
-        "kubectl opensdn status",
-        None,
-    ),
-    check(
-        "Q001",
-        (Category::Nested, Mode::Nested, Fatal),
-        "the underlay of a nested cluster can be reached",
-        "The plugin in a virtual machine asks the agent of its host by a link-local address.",
-        "nc -zv VIP 9091",
-        None,
-    ),
-    check(
-        "Q101",
-        (Category::Nested, Probe, Fatal),
-        "names of nodes resolve on the nodes [OSDN3060]",
-        "kube-manager resolves the name of its own node when it starts, and ends if that leads nowhere. Nothing needs the \
-         names of other nodes: of these it is a warning.",
-        "getent hosts $(hostname); lines for /etc/hosts: kubectl opensdn nested hosts",
-        Some(nested::names),
-    ),
-    check(
-        "Q102",
-        (Category::Nested, Probe, Fatal),
-        "the kernels of nodes have macvlan and 8021q [OSDN3068]",
-        "The plugin makes an interface of a VLAN and one of macvlan for each pod. The kernel loads their modules when they \
-         are needed; kernels that are cut down for clouds do not always have them.",
-        "apt-get install linux-modules-extra-$(uname -r), or dnf install kernel-modules-extra",
-        Some(nested::modules),
-    ),
-    check(
-        "Q103",
-        (Category::Nested, Probe, Fatal),
-        "no other CNI configuration is taken before 10-contrail.conf [OSDN3067]",
-        "The container runtime takes the first by name: 10-calico.conflist sorts before it, 10-flannel.conflist after. \
-         Multus, which calls the plugin itself, may be before it.",
-        "ls /etc/cni/net.d",
-        Some(nested::other_cni),
-    ),
-    check(
-        "Q104",
-        (Category::Nested, Probe, Fatal),
-        "the MTU of pods is not above that of the nodes' interface [OSDN3069]",
-        "Linux refuses an interface of a VLAN whose MTU is above that of its parent: no pod gets a network, and the log \
-         shows another error.",
-        "ip link show",
-        Some(nested::mtu),
-    ),
-    check(
-        "Q105",
-        (Category::Nested, Api, Warning),
-        "no CustomResourceDefinition has the name of a kind that kube-manager watches",
-        "kube-manager looks for kinds by name alone and takes the last definition of the API server's: \
-         NetworkPolicy of crd.projectcalico.org, which Calico leaves behind, comes after Kubernetes' own.",
-        "kubectl get crd",
-        Some(nested::hijacked),
-    ),
-    check(
-        "Q106",
-        (Category::Nested, Api, Warning),
-        "the security group of the nodes lets in the networks of pods and Services [OSDN3070]",
-        "Packets of pods leave and reach the nodes' interfaces under their own addresses. Neither this group nor any policy \
-         narrows what virtual machines reach by link-local services.",
-        "openstack security group rule list",
-        Some(nested::security_groups),
-    ),
-    check(
-        "Q107",
-        (Category::Nested, Api, Warning),
-        "kube-proxy knows the network of pods [OSDN3071]",
-        "Connections to NodePorts are masqueraded by what kube-proxy takes for the network of pods.",
-        "kubectl -n kube-system edit configmap kube-proxy",
-        Some(nested::node_ports),
-    ),
-];
+pub(crate) static CHECKS: LazyLock<Vec<Check>> = LazyLock::new(|| {
+    let clusters = of_clusters::CHECKS.into_iter();
+    clusters.chain(of_upgrades::CHECKS).chain(of_nested::CHECKS).collect()
+});

@@ -27,7 +27,7 @@ const MOST_SECONDS: i64 = 15;
 /// On others it is built on the node.
 pub(super) const KERNELS: [&str; 3] = ["3.10.0-", "4.18.0-", "5.14.0-"];
 
-fn nodes(world: &World) -> Result<&[Value], Verdict> {
+pub(super) fn nodes(world: &World) -> Result<&[Value], Verdict> {
     match &world.nodes {
         Read::Known(nodes) if nodes.is_empty() => Err(Verdict::fail("the cluster has no node")),
         Read::Known(nodes) => Ok(nodes),
@@ -36,12 +36,12 @@ fn nodes(world: &World) -> Result<&[Value], Verdict> {
     }
 }
 
-fn result(node: &Value, result: Outcome, message: impl Into<String>) -> NodeResult {
+pub(super) fn result(node: &Value, result: Outcome, message: impl Into<String>) -> NodeResult {
     NodeResult { name: name(node).to_owned(), result, message: message.into() }
 }
 
 /// A check with a result for each bad node.
-fn rolled(all: usize, bad: Vec<NodeResult>, good: &str) -> Verdict {
+pub(super) fn rolled(all: usize, bad: Vec<NodeResult>, good: &str) -> Verdict {
     let outcome = Outcome::worst(bad.iter().map(|one| one.result));
     if outcome == Outcome::Ok {
         return Verdict::ok(format!("{}: {good}", number_of(all, "node"))).on(bad);

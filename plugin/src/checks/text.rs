@@ -149,7 +149,7 @@ pub(super) fn page() -> String {
          `probe`, and a part of those of mode `api+probe`, need `--probe`; without it they are skipped, with the reason.\n",
     );
     let mut category = None;
-    for check in CHECKS {
+    for check in CHECKS.iter() {
         if category != Some(check.category) {
             let _ = write!(page, "\n## {}\n", check.category.word());
             category = Some(check.category);

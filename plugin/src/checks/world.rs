@@ -7,6 +7,7 @@ use opensdn_crds::component::{COMPONENTS, Component};
 use serde_json::Value;
 
 use super::nested::Nested;
+use super::upgrade::Upgrade;
 use crate::probe::Answers;
 use crate::snapshot::places::Places;
 use crate::snapshot::{Read, list, name, namespace, text, waits_for_network};
@@ -72,6 +73,8 @@ pub(crate) struct World {
     pub(crate) rights: Read<Vec<(String, bool)>>,
     /// What is read for nested mode alone.
     pub(crate) nested: Option<Nested>,
+    /// What is read before an upgrade alone.
+    pub(crate) upgrade: Option<Upgrade>,
     /// What nodes answered, by their names; nothing where none was to be asked.
     pub(crate) probed: Option<Answers>,
     /// Whether the user may grant rights that it does not have.

@@ -5,12 +5,15 @@ use std::ffi::OsStr;
 
 use clap::{Args, ValueEnum};
 use clap_complete::engine::{ArgValueCompleter, CompletionCandidate};
+use kube::Client;
 
 use crate::checks::catalogue::{self, CHECKS};
 use crate::checks::report::{Checked, Outcome};
+use crate::checks::world::World;
 use crate::checks::{Chosen, Purpose, ask, judge};
 use crate::cli::Global;
 use crate::clients::AsksCluster;
+use crate::commands::upgrade::target::version;
 use crate::exit::{Exit, Failure};
 use crate::fail_on::FailOn;
 use crate::runtime::Runtime;
@@ -38,11 +41,15 @@ Examples:
   # Can the nodes of a nested cluster run kube-manager and the CNI plugin?
   kubectl opensdn check --nested --probe
 
+  # May the services get another release?
+  kubectl opensdn check --upgrade R25.1
+
   # What is behind a check?
   kubectl opensdn explain S501
 
 Without --probe nothing is created: it reads objects, and asks for your rights. What may not be read
-makes a check uncertain (?), which is no pass and no failure. With --probe a namespace
+makes a check uncertain (?), which is no pass and no failure. --upgrade is about all Managers, or with
+-n about those of a namespace: whether an upgrade of them can begin, and what speaks against it. With --probe a namespace
 opensdn-probe-... with a pod on each node is made for a moment, and removed whatever happens.
 
 Exit codes: 0 no check fails, 1 one does (as --fail-on says), 3 the cluster cannot be asked,
@@ -58,6 +65,9 @@ pub(crate) struct CheckCommand {
     /// The checks of a nested cluster, on virtual machines of a cloud that has OpenSDN.
     #[arg(long, conflicts_with = "pre")]
     nested: bool,
+    /// The checks before an upgrade to this release, such as R25.1.
+    #[arg(long, value_name = "VERSION", value_parser = version, conflicts_with_all = ["pre", "nested"])]
+    upgrade: Option<String>,
     #[command(flatten)]
     probe: ProbeFlags,
     /// Only these checks, by their ids.
@@ -67,7 +77,7 @@ pub(crate) struct CheckCommand {
     #[arg(long, value_name = "ID", value_delimiter = ',', add = ArgValueCompleter::new(ids))]
     skip: Vec<String>,
     /// Show all checks, how each finds out and how bad it is; the cluster is not asked.
-    #[arg(long, conflicts_with_all = ["only", "skip", "pre", "nested", "probe"])]
+    #[arg(long, conflicts_with_all = ["only", "skip", "pre", "nested", "upgrade", "probe"])]
     list: bool,
     /// How bad it must be for exit code 1: error is what fails, warning what warns too, info also what is
     /// uncertain.
@@ -120,28 +130,11 @@ impl CheckCommand {
             ui.answer(&listed, |out| listed.write(layout, out))?;
             return Ok(Exit::Done);
         }
-        if global.cluster.namespace.is_some() {
-            let message = "--namespace has no effect: checks are about the whole cluster";
-            return Err(Failure::usage(message, "leave it out"));
-        }
-        let purpose = if self.nested { Purpose::Nested } else { Purpose::Installation };
-        let chosen = Chosen { only: self.only.clone(), skip: self.skip.clone(), purpose };
-        if let Some(id) = chosen.unknown() {
-            let hint = "all checks: kubectl opensdn check --list";
-            return Err(Failure::usage(format!("there is no check {id}"), hint));
-        }
+        let chosen = self.chosen(global)?;
         let runtime = Runtime::start(global)?;
         let (client, server) = runtime.block_on(global.client_and_server())?;
         ui.progress(&format!("asking {server}"));
-        let asker = Asker::new(client.clone());
-        let mut world = runtime.block_on(Box::pin(ask::world(&asker, &server)))?;
-        if self.nested {
-            world.nested = Some(runtime.block_on(ask::nested(&asker)));
-        }
-        if self.probe.probe {
-            let answers = self.probe.ask(&client, &world, ui);
-            world.probed = Some(runtime.block_on(Box::pin(answers))?);
-        }
+        let world = self.world(&runtime, global, &client, &server, ui)?;
         let mut report = judge(&world, &chosen);
         report.cluster = global.cluster.context_in_use();
         report.server = Some(server);
@@ -155,7 +148,58 @@ impl CheckCommand {
             ui.hint(&format!("why, and what to do: kubectl opensdn explain {}", first.id));
         }
         let is_bad = report.checks.iter().any(|check| self.fails(check));
+        let plan = world.upgrade.as_ref().and_then(|upgrade| upgrade.plan_command(|_| true));
+        if let Some(plan) = plan.filter(|_| !is_bad) {
+            ui.hint(&format!("which services, in which order: {plan}"));
+        }
         Ok(if is_bad && !self.exit_zero { Exit::Findings } else { Exit::Done })
+    }
+
+    /// Which checks are meant.
+    fn chosen(&self, global: &Global) -> Result<Chosen, Failure> {
+        if global.cluster.namespace.is_some() && self.upgrade.is_none() {
+            let message = "--namespace has no effect: checks are about the whole cluster";
+            return Err(Failure::usage(message, "leave it out"));
+        }
+        let purpose = match (self.nested, &self.upgrade) {
+            (_, Some(_)) => Purpose::Upgrade,
+            (true, None) => Purpose::Nested,
+            (false, None) => Purpose::Installation,
+        };
+        let chosen = Chosen { only: self.only.clone(), skip: self.skip.clone(), purpose };
+        match chosen.unknown() {
+            Some(id) => {
+                let hint = "all checks: kubectl opensdn check --list";
+                Err(Failure::usage(format!("there is no check {id}"), hint))
+            }
+            None => Ok(chosen),
+        }
+    }
+
+    /// The cluster as these checks need it.
+    fn world(
+        &self,
+        runtime: &Runtime,
+        global: &Global,
+        client: &Client,
+        server: &str,
+        ui: &mut Ui,
+    ) -> Result<World, Failure> {
+        let asker = Asker::new(client.clone());
+        let mut world = runtime.block_on(Box::pin(ask::world(&asker, server)))?;
+        if self.nested {
+            world.nested = Some(runtime.block_on(ask::nested(&asker)));
+        }
+        if let Some(version) = &self.upgrade {
+            let (of, webhook) = (global.cluster.namespace.as_deref(), &world.places.webhook);
+            let read = Box::pin(ask::upgrade(&asker, version, of, webhook));
+            world.upgrade = Some(runtime.block_on(read));
+        }
+        if self.probe.probe {
+            let answers = self.probe.ask(client, &world, ui);
+            world.probed = Some(runtime.block_on(Box::pin(answers))?);
+        }
+        Ok(world)
     }
 
     fn fails(&self, check: &Checked) -> bool {

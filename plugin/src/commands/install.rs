@@ -6,6 +6,8 @@ use std::io::{self, Write};
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
+use kube::api::{ApiResource, GroupVersionKind};
+use opensdn_crds::{TUNGSTEN_GROUP, VERSION as DEFINED};
 use opensdn_deploy::Values;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -27,6 +29,7 @@ use crate::install::waiting::Deadline;
 use crate::output::{Answer, Output};
 use crate::runtime::Runtime;
 use crate::ui::Ui;
+use crate::upgrade::outdated::{self, ManagerRelease};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -139,6 +142,9 @@ pub(crate) struct Installation {
     /// What an earlier run has installed and this one does not have.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     obsolete: Vec<ObjectKey>,
+    /// The Managers, whose services keep their images: each with the release that it could have next.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    managers: Vec<ManagerRelease>,
 }
 
 /// An object, and what is done.
@@ -234,6 +240,7 @@ impl Install {
                 .map(|key| ObjectAction { key, action: Action::Create })
                 .collect(),
             obsolete: Vec::new(),
+            managers: Vec::new(),
         };
         ui.answer(&answer, |out| answer.write(out))?;
         Ok(Exit::Done)
@@ -247,10 +254,13 @@ impl Install {
         let takeover = Takeover { adopt, force: self.force_conflicts.clone() };
         ui.progress("asking the cluster what would change");
         let survey = Survey::of(&requests, values, before, &takeover).await?;
+        let managers = managers(&requests).await;
         show_plan(&target, &survey, ui);
+        let layout = ui.layout();
+        outdated::lines(&managers, layout).iter().for_each(|line| ui.note(line));
         refuse(&requests, &survey).await?;
         refuse_second_operator(&requests, &survey.values).await?;
-        let mut answer = Installation::of(&target, &survey);
+        let mut answer = Installation { managers, ..Installation::of(&target, &survey) };
         if self.dry_run == DryRun::Server {
             answer.dry_run = true;
             ui.answer(&answer, |out| answer.write(out))?;
@@ -308,9 +318,21 @@ fn hint(answer: &Installation, ui: &mut Ui) {
             "{number} objects of before are not part of it any more: kubectl opensdn prune"
         ));
     }
+    if let Some(next) = answer.managers.iter().find_map(|one| one.next.as_ref()) {
+        ui.hint(&format!("to see what an upgrade of the services would do: {next}"));
+    }
     if !answer.ready {
         ui.hint("to see when it is ready, or why it is not: the same command without --wait=false");
     }
+}
+
+/// What the services of Managers run.
+async fn managers(requests: &Requests) -> Vec<ManagerRelease> {
+    let kind = GroupVersionKind::gvk(TUNGSTEN_GROUP, DEFINED, "Manager");
+    let resource = ApiResource::from_gvk_with_plural(&kind, "managers");
+    // Advice only: who may not list them can install all the same.
+    let found = requests.list(&resource, None, "").await.unwrap_or_default();
+    outdated::releases(&found)
 }
 
 fn show_plan(target: &Target, survey: &Survey, ui: &mut Ui) {
@@ -406,6 +428,7 @@ impl Installation {
             counts: survey.counts(),
             objects: ObjectAction::all(&survey.plan),
             obsolete: survey.obsolete(),
+            managers: Vec::new(),
         }
     }
 

@@ -20,7 +20,7 @@ mod history;
 mod plan;
 mod rollback;
 mod status;
-mod target;
+pub(super) mod target;
 
 use edit::Wish;
 

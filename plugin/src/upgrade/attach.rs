@@ -83,6 +83,8 @@ fn difference(spec: &UpgradeSpec, wanted: &UpgradeSpec) -> Option<&'static str> 
         (differs(&spec.on_failure, &wanted.on_failure), "another --on-failure"),
         (differs(&time(&spec.wave_timeout), &time(&wanted.wave_timeout)), "another --wave-timeout"),
         (differs(&time(&spec.soak), &time(&wanted.soak)), "another --soak"),
+        (differs(&spec.vrouters_at_once, &wanted.vrouters_at_once), "another --vrouters-at-once"),
+        (differs(&spec.pre_pull, &wanted.pre_pull), "another --no-pre-pull"),
         (spec.force != wanted.force, "another --force"),
         (spec.skip.is_some(), "steps to be left out"),
     ];
@@ -134,7 +136,10 @@ fn named_after(version: &str) -> String {
 }
 
 /// Another Upgrade of the Manager that has to end before a new one begins.
-pub(crate) fn comes_first<'a>(all: &'a [Upgrade], manager: &str) -> Option<&'a Upgrade> {
-    let mut open = all.iter().filter(|one| one.spec.manager == manager && !is_finished(one));
+pub(crate) fn comes_first<'a>(
+    all: impl IntoIterator<Item = &'a Upgrade>,
+    manager: &str,
+) -> Option<&'a Upgrade> {
+    let mut open = all.into_iter().filter(|one| one.spec.manager == manager && !is_finished(one));
     open.find(|one| stage::phase(one) != Some(Phase::Refused))
 }

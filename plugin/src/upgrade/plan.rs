@@ -2,13 +2,14 @@
 
 use std::io::{self, Write};
 
-use opensdn_crds::upgrade::{ImageChange, Step, UpgradeRemark};
+use opensdn_crds::upgrade::{ImageChange, Step, UpgradeRemark, UpgradeSpec};
 use opensdn_upgrade::images::release;
-use opensdn_upgrade::order::has_canary;
+use opensdn_upgrade::order::{IMAGES, has_canary};
 use opensdn_upgrade::plan::{FORCED, Plan, REFUSED, SKIPPABLE};
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::disruption::{Disruption, disruption};
 use super::table::{self, Row};
 use crate::output::Answer;
 use crate::ui::{Layout, one_line, style, wrap};
@@ -76,7 +77,9 @@ struct PlannedService {
     /// The images.
     images: Vec<ImageChange>,
     /// How its pods are replaced.
-    method: &'static str,
+    method: String,
+    /// What users notice meanwhile.
+    disruption: Disruption,
 }
 
 impl Answer for UpgradePlan {
@@ -84,18 +87,18 @@ impl Answer for UpgradePlan {
 }
 
 impl UpgradePlan {
-    /// Of a plan for the Manager; `next` makes the command that carries it out, of its hash.
+    /// Of the plan of what is wanted; `next` makes the command that carries it out, of its hash.
     pub(crate) fn of(
         plan: Plan,
+        spec: &UpgradeSpec,
         namespace: &str,
-        manager: &str,
         next: impl FnOnce(&str) -> String,
     ) -> Self {
         let (hash, may_begin, pods) = (plan.hash(), plan.may_begin(), plan.pods());
         let waves = plan.waves.into_iter();
         Self {
             namespace: namespace.to_owned(),
-            manager: manager.to_owned(),
+            manager: spec.manager.clone(),
             from: plan.from,
             to: plan.to,
             may_begin,
@@ -104,7 +107,7 @@ impl UpgradePlan {
             waves: waves
                 .map(|wave| PlannedWave { name: wave.name, no_way_back: wave.no_way_back })
                 .collect(),
-            services: plan.steps.into_iter().map(service).collect(),
+            services: plan.steps.into_iter().map(|step| service(step, spec)).collect(),
             remarks: plan.remarks,
             next: next(&hash),
             hash,
@@ -132,8 +135,9 @@ impl UpgradePlan {
             let (services, pods) = (self.services.len(), self.pods);
             writeln!(
                 out,
-                "\nservices that get other images: {services}; pods that are replaced: {pods}"
+                "\nservices that get other images: {services}; pods that are replaced: {pods}\n"
             )?;
+            table::write(&["SERVICE", "MEANWHILE"], &self.meanwhile(), layout, out)?;
         }
         self.points_of_no_return(layout, out)?;
         if !self.remarks.is_empty() {
@@ -145,6 +149,11 @@ impl UpgradePlan {
     fn rows(&self) -> Vec<Row> {
         let mut before = "";
         let mut rows = Vec::new();
+        if self.has_wave(IMAGES) {
+            let cells = [IMAGES, "-", "-", "-", "-", "nodes pull the new images in advance"];
+            let cells = cells.map(str::to_owned).to_vec();
+            rows.push(Row { cells, ..Row::default() });
+        }
         for one in &self.services {
             // The name of a wave is in its first row.
             let wave = if one.wave == before { "" } else { &one.wave };
@@ -153,13 +162,26 @@ impl UpgradePlan {
             let to =
                 if one.from == one.to { format!("{} (elsewhere)", one.to) } else { one.to.clone() };
             let (service, from) = (one.service.clone(), one.from.clone());
-            let cells = vec![wave.to_owned(), service, pods, from, to, one.method.to_owned()];
+            let cells = vec![wave.to_owned(), service, pods, from, to, one.method.clone()];
             rows.push(Row { cells, ..Row::default() });
         }
         rows
     }
 
+    /// What users notice of each service.
+    fn meanwhile(&self) -> Vec<Row> {
+        let row = |one: &PlannedService| Row {
+            cells: vec![one.service.clone()],
+            note: one.disruption.text.clone(),
+            ..Row::default()
+        };
+        self.services.iter().map(row).collect()
+    }
+
     fn points_of_no_return(&self, layout: Layout, out: &mut dyn Write) -> io::Result<()> {
+        if self.waves.iter().any(|wave| wave.no_way_back.is_some()) {
+            writeln!(out)?;
+        }
         for wave in &self.waves {
             let Some(why) = &wave.no_way_back else { continue };
             let text = format!("point of no return: the wave {}: {why}", wave.name);
@@ -180,14 +202,16 @@ impl UpgradePlan {
     }
 }
 
-fn service(step: Step) -> PlannedService {
+fn service(step: Step, spec: &UpgradeSpec) -> PlannedService {
     let kind = step.id.split('/').next().unwrap_or_default();
-    let method = method(kind, step.pods.as_ref().map_or(0, Vec::len));
+    let pods = step.pods.as_ref().map_or(0, Vec::len);
+    let (method, disruption) = (method(kind, pods, spec), disruption(kind, pods));
     let of = |side: fn(&ImageChange) -> &str| release(step.images.iter().map(side));
     PlannedService {
         from: of(|change| &change.from),
         to: of(|change| &change.to),
         method,
+        disruption,
         wave: step.wave,
         service: step.id,
         pods: step.pods,
@@ -196,13 +220,29 @@ fn service(step: Step) -> PlannedService {
 }
 
 /// How the pods of a service are replaced.
-fn method(kind: &str, pods: usize) -> &'static str {
-    match kind {
+fn method(kind: &str, pods: usize, spec: &UpgradeSpec) -> String {
+    let at_once = spec.vrouters_at_once.unwrap_or(1);
+    let text = match kind {
+        "Vrouter" if at_once > 1 => {
+            return format!("first node looked at, then {at_once} at a time");
+        }
         "Vrouter" => "node by node",
         _ if pods <= 1 => "its one pod",
         kind if ENSEMBLES.contains(&kind) => "one at a time, leader last",
         kind if has_canary(kind) => "first pod looked at, then one at a time",
         _ => "one at a time",
+    };
+    text.to_owned()
+}
+
+/// What is said behind a remark: whether something passes over it.
+pub(crate) fn passes_over(remark: &UpgradeRemark) -> String {
+    let code = &remark.code;
+    match remark.severity.as_str() {
+        REFUSED => " (nothing passes over it)".to_owned(),
+        SKIPPABLE => format!(" (--force {code} passes over it)"),
+        FORCED => format!(" (passed over by --force {code})"),
+        _ => String::new(),
     }
 }
 
@@ -219,13 +259,7 @@ pub(super) fn remark(
         _ => ("warning", style::WARNING),
     };
     let code = one_line(&remark.code);
-    let more = match remark.severity.as_str() {
-        REFUSED => " (nothing passes over it)".to_owned(),
-        SKIPPABLE => format!(" (--force {code} passes over it)"),
-        FORCED => format!(" (passed over by --force {code})"),
-        _ => String::new(),
-    };
-    let text = one_line(&format!("{}{more}", remark.message));
+    let text = one_line(&format!("{}{}", remark.message, passes_over(remark)));
     write!(out, "{style}{word:<7}{style:#}  [{code}] ")?;
     let mut lines = wrap(&text, layout.width.saturating_sub(4)).into_iter();
     writeln!(out, "{}", lines.next().unwrap_or_default())?;

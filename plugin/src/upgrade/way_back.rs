@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
+use kube::ResourceExt as _;
 use opensdn_crds::upgrade::{Goal, ImageChange, Phase, State, Step, Upgrade, UpgradeSpec};
 use opensdn_upgrade::next::{Situation, next};
 use schemars::JsonSchema;
@@ -11,7 +12,9 @@ use serde::Serialize;
 use serde_json::json;
 use time::OffsetDateTime;
 
+use super::attach::comes_first;
 use super::edit::{Edit, is_on_its_way_back, refuse};
+use super::next_command::NextCommand;
 use super::stage;
 use crate::exit::Failure;
 use crate::output::Answer;
@@ -74,6 +77,7 @@ impl UpgradeRollBack {
             release: None,
             refusals: &BTreeMap::new(),
             services: &[],
+            pullers: &[],
             other: None,
             looking_since: now,
             now,
@@ -172,4 +176,64 @@ pub(crate) fn roll_back(upgrade: &Upgrade) -> Result<Edit, Failure> {
         number => format!("services that get their earlier images: {number}"),
     };
     Ok(Edit::Write(json!({"goal": Goal::RollBack}), said))
+}
+
+/// Refuses the way back of one that is over while a newer one has to go first: one that is not over, or that has given the
+/// same services other images since.
+///
+/// # Errors
+/// There is such a one.
+pub(crate) fn refuse_behind(
+    upgrade: &Upgrade,
+    all: &[Upgrade],
+    next: &NextCommand,
+) -> Result<(), Failure> {
+    if stage::phase(upgrade) != Some(Phase::Succeeded) {
+        return Ok(());
+    }
+    let (name, manager) = (upgrade.name_any(), &upgrade.spec.manager);
+    let others: Vec<&Upgrade> = all.iter().filter(|one| one.name_any() != name).collect();
+    if let Some(other) = comes_first(others.iter().copied(), manager) {
+        let other_name = other.name_any();
+        let phase =
+            stage::phase(other).map_or("not seen by the operator yet", |phase| phase.as_str());
+        let message = format!(
+            "the Upgrade {other_name} of the same Manager is not over (it is {phase}), so {name} cannot go back"
+        );
+        let hint = format!(
+            "wait for its end: {}; or go back with it first: {}",
+            next.of(&["status", &other_name, "--watch"]),
+            next.of(&["rollback", &other_name])
+        );
+        return refuse("another-upgrade", &message, &hint);
+    }
+    let is_after = |one: &&&Upgrade| {
+        one.spec.manager == *manager && stage::created(one) > stage::created(upgrade)
+    };
+    let mut after = others.iter().filter(is_after);
+    let Some((other, step)) = after.find_map(|one| Some((one, crossed(upgrade, one)?))) else {
+        return Ok(());
+    };
+    let other_name = other.name_any();
+    let message =
+        format!("the Upgrade {other_name} came after {name}, and {step} has its images since");
+    let hint = format!("go back with it first: {}", next.of(&["rollback", &other_name]));
+    refuse("another-upgrade", &message, &hint)
+}
+
+/// A service that the later one has given another image than the earlier one had.
+fn crossed(earlier: &Upgrade, later: &Upgrade) -> Option<String> {
+    let done = |upgrade: &Upgrade| {
+        let steps = stage::status(upgrade).steps.unwrap_or_default().into_iter();
+        steps.filter(|step| step.state == State::Succeeded).collect::<Vec<Step>>()
+    };
+    let (before, after) = (done(earlier), done(later));
+    let is_crossed = |step: &&Step| {
+        let of_same = after.iter().filter(|other| other.id == step.id);
+        let mut images = of_same.flat_map(|other| &other.images);
+        images.any(|image| {
+            step.images.iter().any(|own| own.container == image.container && own.to != image.to)
+        })
+    };
+    before.iter().find(is_crossed).map(|step| step.id.clone())
 }

@@ -14,7 +14,7 @@ use crate::status::owner;
 /// The annotation by which the operator leaves the services of a Manager as they are.
 const PAUSED: &str = "opensdn.io/paused";
 /// The annotation that says the release of images, where tags do not.
-const RELEASE: &str = "opensdn.io/release";
+pub(crate) const RELEASE: &str = "opensdn.io/release";
 
 /// What a plan is made of.
 #[derive(Clone, Debug)]

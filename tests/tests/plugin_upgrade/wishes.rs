@@ -1,5 +1,6 @@
 //! What a user wants of an upgrade is written into its spec, and nothing that another user wants is lost.
 
+use opensdn_testing::kubectl::send;
 use opensdn_testing::output::{code, text};
 use opensdn_testing::{Failed, Outcome};
 use serde_json::{Value, json};
@@ -37,7 +38,8 @@ async fn pause_resume_retry_and_skip_are_written_into_the_spec_where_they_fit() 
     assert_eq!(spec(&cluster, "retries").await?, 1);
     cluster.expect("skip Webui/no --reason x", 2, &["there are: Config/config1, Webui/webui1"])?;
     cluster.expect("skip Config/config1 --reason x", 5, &["nothing is left to do"])?;
-    cluster.expect("skip webui/webui1 --reason broken", 0, &["the upgrade continues"])?;
+    cluster.expect("skip webui/webui1 other --reason broken", 2, &["there are: to-r25-1"])?;
+    cluster.expect("skip webui/webui1 to-r25-1 --reason broken", 0, &["the upgrade continues"])?;
     let skip = json!([{"step": "Webui/webui1", "reason": "broken", "requestedBy": "alice"}]);
     assert_eq!(spec(&cluster, "skip").await?, skip);
     cluster.says("to-r25-1", &status("Succeeded", ["Succeeded", "Skipped"])).await?;
@@ -116,5 +118,29 @@ async fn a_way_back_is_shown_confirmed_and_asked_for_also_after_the_end() -> Out
         5,
         &["there is no way back", "it writes what earlier ones do not read"],
     )?;
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_upgrade_that_is_over_does_not_go_back_while_a_newer_one_is_at_work() -> Outcome {
+    let cluster = Cluster::start().await?;
+    cluster.expect("apply R25.1 --yes --no-wait", 0, &[])?;
+    cluster.says("to-r25-1", &status("Succeeded", ["Succeeded", "Succeeded"])).await?;
+    let newer = json!({"apiVersion": "opensdn.io/v1alpha1", "kind": "Upgrade",
+        "metadata": {"name": "newer", "namespace": "tf"},
+        "spec": {"manager": "cluster1", "version": "R26.1"}});
+    send(&cluster.sandbox, &["create"], &newer).await?.success();
+    cluster.says("newer", &status("Running", ["Running", "Pending"])).await?;
+    let parts = [
+        "the Upgrade newer of the same Manager is not over (it is Running), so to-r25-1 cannot go back",
+        "kubectl opensdn upgrade status newer --watch -n tf",
+        "kubectl opensdn upgrade rollback newer -n tf",
+    ];
+    cluster.expect("rollback to-r25-1 --yes", 5, &parts)?;
+    cluster.expect("rollback to-r25-1 --plan", 5, &parts)?;
+    assert_eq!(spec(&cluster, "goal").await?, Value::Null);
+    cluster.says("newer", &status("RolledBack", ["RolledBack", "RolledBack"])).await?;
+    cluster.expect("rollback to-r25-1 --yes", 0, &["services that get their earlier images: 2"])?;
+    assert_eq!(spec(&cluster, "goal").await?, "RollBack");
     Ok(())
 }

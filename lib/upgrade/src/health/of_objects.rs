@@ -6,6 +6,7 @@ use opensdn_crds::status::READY;
 use serde_json::Value;
 
 use super::{Pod, Service};
+use crate::object::{condition, list, text};
 
 impl Service {
     /// By the object of the service and its pods, which the caller has picked.
@@ -51,6 +52,11 @@ impl Pod {
         let ran = statuses.filter(has_run).map(|one| text(one, "/name").to_owned()).collect();
         Self {
             name: text(pod, "/metadata/name").to_owned(),
+            uid: text(pod, "/metadata/uid").to_owned(),
+            node: Some(text(pod, "/spec/nodeName").to_owned()).filter(|node| !node.is_empty()),
+            pull_secrets: list(pod, "/spec/imagePullSecrets")
+                .map(|one| text(one, "/name").to_owned())
+                .collect(),
             images: all.map(image).collect::<BTreeMap<_, _>>(),
             is_ready: ready && pod.pointer("/metadata/deletionTimestamp").is_none(),
             restarts: restarts.fold(0, i64::saturating_add),
@@ -67,30 +73,29 @@ pub fn trouble(pod: &Value) -> Option<String> {
     if let Some(unscheduled) = scheduled.filter(|one| text(one, "/status") == "False") {
         return Some(text(unscheduled, "/message").to_owned());
     }
+    if text(pod, "/status/phase") == "Failed" {
+        // Evicted, or refused by its node.
+        let (reason, message) = (text(pod, "/status/reason"), text(pod, "/status/message"));
+        return Some(format!("Failed {reason} {message}").trim_end().to_owned());
+    }
     let init = list(pod, "/status/initContainerStatuses");
     let mut all = init.chain(list(pod, "/status/containerStatuses"));
     all.find_map(|container| {
         let reason = text(container, "/state/waiting/reason");
         let is_usual = ["", "ContainerCreating", "PodInitializing"].contains(&reason);
         let (name, message) = (text(container, "/name"), text(container, "/state/waiting/message"));
-        (!is_usual).then(|| format!("container {name}: {reason} {message}").trim_end().to_owned())
+        let last = text(container, "/lastState/terminated/message").trim_end();
+        let last =
+            if last.is_empty() { String::new() } else { format!("; its last words: {last}") };
+        (!is_usual).then(|| {
+            let why = format!("container {name}: {reason} {message}");
+            format!("{}{last}", why.trim_end())
+        })
     })
 }
 
 fn image(container: &Value) -> (String, String) {
     (text(container, "/name").to_owned(), text(container, "/image").to_owned())
-}
-
-fn condition<'a>(object: &'a Value, type_: &str) -> Option<&'a Value> {
-    list(object, "/status/conditions").find(|one| text(one, "/type") == type_)
-}
-
-fn list<'a>(object: &'a Value, pointer: &str) -> impl Iterator<Item = &'a Value> + Clone + use<'a> {
-    object.pointer(pointer).and_then(Value::as_array).into_iter().flatten()
-}
-
-fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
-    object.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
 }
 
 #[cfg(test)]

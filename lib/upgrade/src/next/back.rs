@@ -31,7 +31,7 @@ impl Run<'_> {
                 self.step(step, |step| {
                     let is_failed = step.attempts.is_some() && step.state != State::RolledBack;
                     if goes(step) {
-                        (step.state, step.held, step.set) = (State::RollingBack, None, None);
+                        (step.state, step.set) = (State::RollingBack, None);
                         (step.finished_at, step.message) = (None, None);
                         (count, goes_back) = (count + 1, true);
                     } else if let Some(reason) = stays(step).filter(|_| is_failed) {
@@ -129,9 +129,14 @@ impl Run<'_> {
             self.finish_step(place, State::RolledBack, None);
             return Ok(None);
         }
+        let is_said = service.says(&step.images, Side::Earlier);
         let message = self.refusal(&step.id).unwrap_or_else(|| service.trouble());
         let message = gate::short(&message);
-        self.step(place, |step| step.message = Some(message.clone()));
+        self.step(place, |step| {
+            step.message = Some(message.clone());
+            // Before, its other pods would get the new images.
+            step.held = step.held.filter(|_| !is_said);
+        });
         Ok(Some(format!("{}: {message}", step.id)))
     }
 

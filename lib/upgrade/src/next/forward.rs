@@ -114,6 +114,9 @@ impl Run<'_> {
 
     /// One look at a wave that is at work.
     fn work(&mut self, place: usize, name: &str) {
+        if name == order::IMAGES {
+            return self.pull(place, name);
+        }
         for step in self.steps_of(name) {
             if let Went::Crossed(why) = self.work_on(step) {
                 return self.stop(place, &why);
@@ -207,7 +210,7 @@ impl Run<'_> {
         }
         if step.state != State::RollingBack {
             return self.step(place, |step| {
-                (step.state, step.held, step.set) = (State::RollingBack, None, None);
+                (step.state, step.set) = (State::RollingBack, None);
             });
         }
         match self.ensure(place, step, Side::Earlier) {
@@ -222,7 +225,11 @@ impl Run<'_> {
             Some(service) if !service.is_done(&step.images, Side::Earlier) => {
                 let message =
                     format!("gets its earlier images: {}", gate::short(&service.trouble()));
-                self.step(place, |step| step.message = Some(message));
+                let is_said = service.says(&step.images, Side::Earlier);
+                self.step(place, |step| {
+                    step.message = Some(message);
+                    step.held = step.held.filter(|_| !is_said);
+                });
             }
             _ => self.finish_step(place, State::Skipped, Some(why.to_owned())),
         }
@@ -240,8 +247,9 @@ impl Run<'_> {
         let restarts = service.restarts();
         let message = match first {
             Some(pod) if pod.is_ready && others_are_ready => {
-                // One that starts again and again is ready in between.
-                let is_restless = step.restarts.is_some_and(|before| restarts > before);
+                // One that starts again and again, or was made again, is ready in between.
+                let is_restless = step.restarts.is_some_and(|before| restarts > before)
+                    || step.canary_pod.as_ref().is_some_and(|before| *before != pod.uid);
                 let since = step.canary_since.clone().filter(|_| !is_restless);
                 if self.has_lasted(since.as_ref()) {
                     return self.step(place, |step| {
@@ -251,15 +259,16 @@ impl Run<'_> {
                 let since = since.unwrap_or_else(|| self.now.clone());
                 self.step(place, |step| {
                     (step.canary_since, step.restarts) = (Some(since), Some(restarts));
+                    step.canary_pod = Some(pod.uid.clone());
                 });
                 format!("pod {} has the new images, and has to be well for a while", pod.name)
             }
             first => {
                 self.step(place, |step| step.canary_since = None);
                 match first {
+                    Some(pod) if pod.is_ready => service.trouble(),
                     Some(pod) => {
-                        let why = pod.trouble.as_deref().unwrap_or("it is not ready yet");
-                        format!("pod {}, the first with the new images: {why}", pod.name)
+                        format!("pod {}, the first with the new images: {}", pod.name, pod.why())
                     }
                     None => self.refusal(&step.id).unwrap_or_else(|| {
                         "waits for its first pod with the new images".to_owned()
@@ -317,7 +326,7 @@ impl Run<'_> {
     }
 
     /// The wave was not well in time.
-    fn fail(&mut self, place: usize, name: &str, why: &str) {
+    pub(super) fn fail(&mut self, place: usize, name: &str, why: &str) {
         let now = self.now.clone();
         self.wave(place, |wave| {
             (wave.state, wave.finished_at) = (State::Failed, Some(now));
@@ -385,8 +394,11 @@ impl Run<'_> {
         }
         let failed = self.status.steps.iter().flatten().filter(|step| step.state == State::Failed);
         let failed: Vec<String> = failed.map(|step| step.id.clone()).collect();
-        let are_left_out =
-            !failed.is_empty() && failed.iter().all(|id| self.left_out(id).is_some());
+        let are_left_out = match failed.is_empty() {
+            false => failed.iter().all(|id| self.left_out(id).is_some()),
+            // Its images could not be had, and no step of it had started.
+            true => self.is_one_left_out_of_the_images(),
+        };
         let is_retried = self.at.spec.retries.unwrap_or(0) > self.status.retries.unwrap_or(0);
         if !is_retried && !are_left_out {
             return;
@@ -407,10 +419,17 @@ impl Run<'_> {
             });
         }
         for step in self.steps().iter_mut().filter(|step| step.state == State::Failed) {
-            (step.state, step.held, step.set) = (State::Pending, None, None);
+            (step.state, step.set) = (State::Pending, None);
         }
         self.status.remarks.iter_mut().for_each(|all| all.retain(|one| one.code != FAILURE));
         self.set(Phase::Running, "tried again, as a user wants it".to_owned());
+    }
+
+    fn is_one_left_out_of_the_images(&self) -> bool {
+        let mut waves = self.status.waves.iter().flatten();
+        let mut steps = self.status.steps.iter().flatten();
+        waves.any(|wave| wave.name == order::IMAGES && wave.state == State::Failed)
+            && steps.any(|step| !is_over(step.state) && self.left_out(&step.id).is_some())
     }
 
     pub(super) fn deadline_of(&self, place: usize) -> Option<String> {
@@ -423,7 +442,7 @@ impl Run<'_> {
             self.step_at(place).and_then(|step| Some(self.service(&step.id)?.restarts()));
         self.step(place, |step| {
             (step.state, step.finished_at, step.message) = (state, Some(now), message);
-            step.restarts = restarts;
+            (step.restarts, step.held) = (restarts, None);
         });
     }
 

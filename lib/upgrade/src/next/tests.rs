@@ -27,7 +27,7 @@ fn killed_at_any_decision_it_comes_to_the_same_end_and_sets_no_image_twice() {
         spec: UpgradeSpec { images: World::with_bad("Config").spec.images, ..World::brisk().spec },
         ..World::brisk()
     };
-    for make in [World::brisk, bad] {
+    for make in [World::brisk, bad, || World::brisk().on_nodes()] {
         let mut calm = make();
         let end = calm.run(Killed::Never);
         for number in 1..=calm.decisions {
@@ -316,8 +316,9 @@ fn a_service_that_was_well_before_and_is_not_keeps_the_gate_shut() {
         assert!(!world.state_is("Config", State::Canary));
         world.controllers();
     }
-    let wave = world.status.waves.as_ref().unwrap()[0].clone();
-    assert_eq!((wave.state, wave.healthy_since), (State::Running, None));
+    let mut waves = world.status.waves.iter().flatten();
+    let wave = waves.find(|wave| wave.name == "data-stores").unwrap();
+    assert_eq!((wave.state, &wave.healthy_since), (State::Running, &None));
     assert!(world.message().contains("Vrouter/a"), "{}", world.message());
 }
 
@@ -424,4 +425,86 @@ fn numbers_that_others_wrote_end_nothing() {
     assert_eq!(world.run(Killed::Never), Phase::Succeeded);
     let report = crate::report::report("tf/a", &world.spec, &world.status);
     assert!(report.unplanned_restarts >= 0);
+}
+
+#[test]
+fn nodes_pull_the_new_images_before_anything_is_changed() {
+    let mut world = World::new().on_nodes();
+    let is_pulling = |world: &World| world.status.wave.as_deref() == Some("1/5 images");
+    world.until(|world| is_pulling(world) && !world.pullers.is_empty());
+    let nodes: Vec<_> =
+        world.pullers.iter().map(|one| (one.node.as_str(), one.images.len())).collect();
+    assert_eq!(nodes, [("node-0", 4), ("node-1", 4), ("node-2", 4)]);
+    assert!(world.set.is_empty());
+    assert_eq!(world.run(Killed::Never), Phase::Succeeded);
+    assert!(world.pullers.is_empty(), "they go when all is pulled");
+    let mut without = World::new().on_nodes();
+    without.spec.pre_pull = Some(false);
+    without.until(|world| !world.set.is_empty());
+    assert_eq!(without.status.wave.as_deref(), Some("1/4 data-stores"));
+}
+
+#[test]
+fn an_image_that_no_node_can_have_changes_nothing() {
+    let mut world = World::with_bad("Webui").on_nodes();
+    assert_eq!(world.run(Killed::Never), Phase::RolledBack);
+    assert!(world.set.is_empty() && world.pullers.is_empty(), "{:?}", world.set);
+    let message = world.message();
+    assert!(message.contains("0 of 3 nodes have the new images"), "{message}");
+    assert!(message.contains("node node-0: ImagePullBackOff not found"), "{message}");
+    assert!(message.ends_with("nothing had been changed"), "{message}");
+}
+
+#[test]
+fn after_images_could_not_be_had_their_service_can_be_left_out() {
+    let mut world = World::with_bad("Webui").on_nodes();
+    world.spec.on_failure = Some(OnFailure::Stop);
+    assert_eq!(world.run(Killed::Never), Phase::Stopped, "{}", world.message());
+    assert!(world.set.is_empty());
+    let skip = Skip { step: "Webui/a".to_owned(), reason: "later".to_owned(), requested_by: None };
+    world.spec.skip = Some(vec![skip]);
+    assert_eq!(world.run(Killed::Never), Phase::Succeeded, "{}", world.message());
+    assert_eq!(world.tags(), [NEW, NEW, "R24.1", NEW]);
+}
+
+#[test]
+fn a_node_that_is_lost_while_it_pulls_is_not_waited_for() {
+    let mut world = World::with_bad("Webui").on_nodes();
+    world.spec.skip = None;
+    world.until(|world| !world.pullers.is_empty());
+    // Only the pods of one node have the image that does not come.
+    world.spec.images = World::new().spec.images;
+    let refused = [("node-1".to_owned(), "pods is forbidden".to_owned())];
+    world.refusals = refused.into();
+    world.pullers.clear();
+    let decision = world.decide();
+    assert!(
+        decision.status.message.unwrap().contains("pods is forbidden"),
+        "what the API server says"
+    );
+    world.refusals.clear();
+    for service in &mut world.services {
+        service.pods[1].is_ready = false;
+    }
+    let nodes: Vec<_> = world.decide().pulls.into_iter().map(|pull| pull.node).collect();
+    assert_eq!(nodes, ["node-0", "node-2"]);
+}
+
+#[test]
+fn a_first_pod_that_is_made_again_is_looked_at_from_the_beginning() {
+    let mut world = World::new();
+    let since = |world: &World| {
+        let mut steps = world.status.steps.iter().flatten();
+        steps.find(|step| step.id == "Config/a").and_then(|step| step.canary_since.clone())
+    };
+    world.until(|world| since(world).is_some());
+    let before = since(&world);
+    // Evicted, and its successor is ready at the next look.
+    let config = world.services.iter_mut().find(|one| one.id == "Config/a").unwrap();
+    let first = config.pods.iter_mut().find(|pod| pod.images["api"].ends_with(NEW)).unwrap();
+    first.uid = "another".to_owned();
+    world.now += Duration::from_secs(20);
+    world.pass(Killed::Never);
+    assert!(since(&world) > before, "{:?}", since(&world));
+    assert_eq!(world.state("Config"), State::Canary);
 }

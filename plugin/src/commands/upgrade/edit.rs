@@ -5,11 +5,9 @@ use clap::Args;
 use kube::ResourceExt as _;
 use opensdn_crds::upgrade::Upgrade;
 
-use super::{NAMES, OneUpgrade, Place};
+use super::{OneUpgrade, Place};
 use crate::cli::Global;
-use crate::clients::AsksCluster;
 use crate::commands::install::DryRun;
-use crate::completion::objects::completer;
 use crate::exit::{Exit, Failure};
 use crate::install::requests::Apply;
 use crate::output::Output;
@@ -109,13 +107,10 @@ pub(super) struct SkipCommand {
     /// Why, for the report.
     #[arg(long, value_name = "TEXT", value_parser = reason)]
     reason: String,
-    /// The Upgrade [default: the one that is at work, else the newest].
-    #[arg(long, value_name = "NAME", add = completer(NAMES))]
-    name: Option<String>,
+    #[command(flatten)]
+    one: OneUpgrade,
     #[command(flatten)]
     dry_run: DryRunFlag,
-    #[command(flatten)]
-    _cluster: AsksCluster,
     #[command(flatten)]
     _output: Output,
 }
@@ -144,7 +139,7 @@ impl WishCommand {
 impl SkipCommand {
     pub(super) fn run(&self, global: &Global, ui: &mut Ui) -> Result<Exit, Failure> {
         let wish = Wish::Skip { step: &self.step, reason: &self.reason };
-        wish.run(global, self.name.as_deref(), &self.dry_run, ui)
+        wish.run(global, self.one.name.as_deref(), &self.dry_run, ui)
     }
 }
 

@@ -67,8 +67,8 @@ pub(super) fn planned(
     namespace: &str,
     next: &NextCommand,
 ) -> UpgradePlan {
-    let manager = name(&world.manager).to_owned();
-    let plan = world.plan(&target.spec(&manager));
+    let spec = target.spec(name(&world.manager));
+    let plan = world.plan(&spec);
     let command = |hash: &str| {
         let words = [target.words(), more.to_vec(), vec!["--plan".to_owned(), hash.to_owned()]];
         let words = words.concat();
@@ -76,7 +76,7 @@ pub(super) fn planned(
             std::iter::once("apply").chain(words.iter().map(String::as_str)).collect();
         next.of(&words)
     };
-    UpgradePlan::of(plan, namespace, &manager, command)
+    UpgradePlan::of(plan, &spec, namespace, command)
 }
 
 /// What to do next.

@@ -12,8 +12,8 @@ use crate::output::Output;
 use crate::runtime::Runtime;
 use crate::ui::Ui;
 use crate::upgrade::edit::Edit;
-use crate::upgrade::stage::Want;
-use crate::upgrade::way_back::{UpgradeRollBack, roll_back};
+use crate::upgrade::stage::{self, Want};
+use crate::upgrade::way_back::{UpgradeRollBack, refuse_behind, roll_back};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -27,7 +27,7 @@ It goes back from any place, also after all services have the new images, but no
 without a way back: what that wave has written into its databases earlier images may not read.
 
 Exit codes: 0 asked for, or it has gone back already; 2 there is no such upgrade; 3 the cluster
-cannot be asked; 5 not confirmed, or there is no way back.";
+cannot be asked; 5 not confirmed, there is no way back, or a newer upgrade has to go back first.";
 
 /// Arguments of `upgrade rollback`.
 #[derive(Debug, Args)]
@@ -55,8 +55,13 @@ impl RollbackCommand {
 
     async fn roll_back(&self, global: &Global, apply: Apply, ui: &mut Ui) -> Result<Exit, Failure> {
         let place = Place::of(global).await?;
-        let upgrade = place.upgrade(self.one.name.as_deref(), Want::Changed).await?;
+        let all = place.requests.upgrades().await?;
+        let (name, namespace) = (self.one.name.as_deref(), &place.requests.namespace);
+        let upgrade = stage::chosen(all.clone(), name, Want::Changed, namespace)?;
         let edit = roll_back(&upgrade)?;
+        if let Edit::Write(..) = &edit {
+            refuse_behind(&upgrade, &all, &place.next)?;
+        }
         let shown = match &edit {
             Edit::Write(..) => UpgradeRollBack::of(&upgrade),
             Edit::Already(_) => UpgradeRollBack::without_change(&upgrade),

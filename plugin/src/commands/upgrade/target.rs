@@ -10,6 +10,8 @@ use crate::completion::objects::completer;
 
 /// The longest tag of an image.
 const MOST_VERSION: usize = 128;
+/// As many vrouters at a time an Upgrade takes.
+const MOST_AT_ONCE: i64 = 1000;
 
 /// What `plan` and `apply` are given.
 #[derive(Debug, Args)]
@@ -26,6 +28,12 @@ pub(super) struct TargetFlags {
     /// The image of a container, for all services that have it or for those of a kind (repeatable); it wins over the release.
     #[arg(long, value_name = "[KIND/]CONTAINER=IMAGE", value_parser = image)]
     image: Vec<Image>,
+    /// How many vrouters are replaced at a time, after the first has been well for the soak time [default: 1].
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(i64).range(1..=MOST_AT_ONCE))]
+    vrouters_at_once: Option<i64>,
+    /// Do not have nodes pull the new images before anything is changed.
+    #[arg(long)]
+    no_pre_pull: bool,
     /// Pass over what refuses it, by codes; the plan says which of them can be.
     #[arg(long, value_name = "CODE,...", value_delimiter = ',', value_parser = code)]
     force: Vec<String>,
@@ -41,6 +49,8 @@ impl TargetFlags {
             version: self.version.clone(),
             registry: self.registry.clone(),
             images: Some(self.image.clone()).filter(|images| !images.is_empty()),
+            vrouters_at_once: self.vrouters_at_once,
+            pre_pull: self.no_pre_pull.then_some(false),
             force: Some(self.force.clone()).filter(|force| !force.is_empty()),
             ..UpgradeSpec::default()
         }
@@ -60,15 +70,21 @@ impl TargetFlags {
             let kind = kind.as_ref().map(|kind| format!("{kind}/")).unwrap_or_default();
             flag("--image", format!("{kind}{container}={image}"));
         }
+        if let Some(number) = self.vrouters_at_once {
+            flag("--vrouters-at-once", number.to_string());
+        }
         if !self.force.is_empty() {
             flag("--force", self.force.join(","));
+        }
+        if self.no_pre_pull {
+            words.push("--no-pre-pull".to_owned());
         }
         words
     }
 }
 
 /// A tag of images.
-fn version(text: &str) -> Result<String, String> {
+pub(crate) fn version(text: &str) -> Result<String, String> {
     let is_first = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
     let is_of_tag = |letter: char| is_first(letter) || "-.".contains(letter);
     let is_tag = text.starts_with(is_first) && text.chars().all(is_of_tag);

@@ -10,7 +10,7 @@ use crate::upgrade::edit::{Edit, pause, resume, retry, skip};
 use crate::upgrade::follow::Silence;
 use crate::upgrade::next_command::NextCommand;
 use crate::upgrade::stage::{self, Want, chosen};
-use crate::upgrade::way_back::{UpgradeRollBack, roll_back};
+use crate::upgrade::way_back::{UpgradeRollBack, refuse_behind, roll_back};
 use std::time::Duration;
 
 #[track_caller]
@@ -218,6 +218,9 @@ fn one_that_asks_for_the_same_is_attached_to_and_another_one_is_named() {
     assert_eq!(go(Some("to-r25-1"), json!({"soak": "120s", "plan": "a1"})), attached);
     assert_eq!(go(None, json!({"pauseBefore": ["config"]})), attached, "it may be behind them");
     assert!(go(None, json!({"soak": "3m"})).unwrap_err().contains("another --soak"));
+    let more = json!({"vroutersAtOnce": 2});
+    assert!(go(None, more).unwrap_err().contains("another --vrouters-at-once"));
+    assert!(go(None, json!({"prePull": false})).unwrap_err().contains("another --no-pre-pull"));
     assert!(go(None, json!({"plan": "b2"})).unwrap_err().contains("another plan"));
     assert!(
         go(Some("to-r25-1"), json!({"version": "R26.1"})).unwrap_err().contains("other images")
@@ -282,4 +285,49 @@ fn a_silent_operator_is_named_once_after_half_a_minute() {
     wish["observedGeneration"] = json!(1);
     let wish = upgrade(json!({}), wish);
     assert_eq!([due(&wish, 60), due(&wish, 70)], [false, true]);
+}
+
+#[test]
+fn an_old_upgrade_goes_back_after_the_newer_ones_of_its_services() {
+    let next = NextCommand::new(Some("tf".to_owned()));
+    let one = |name: &str, hour: u32, tag: &str, mut status: Value| {
+        for step in status["steps"].as_array_mut().into_iter().flatten() {
+            step["images"][0]["to"] = json!(format!("x/api:{tag}"));
+        }
+        let mut upgrade = upgrade(json!({}), status);
+        upgrade.metadata.name = Some(name.to_owned());
+        let created = format!("\"2026-11-25T{hour:02}:00:00Z\"");
+        upgrade.metadata.creation_timestamp = Some(serde_json::from_str(&created).unwrap());
+        upgrade
+    };
+    let steps = &["Config/a config Succeeded"];
+    let done = |steps: &[&str]| status("Succeeded", &["config Succeeded"], steps);
+    let old = one("old", 8, "R25.1", done(steps));
+    let refusal = |other: &_| refuse_behind(&old, &[old.clone(), Clone::clone(other)], &next);
+
+    for phase in ["Running", "Paused", "Stopped", "RollingBack"] {
+        let failure = refusal(&one("new", 9, "R26.1", status(phase, &[], &[]))).unwrap_err();
+        assert_eq!((failure.exit, failure.code), (Exit::Refused, "another-upgrade"));
+        assert!(
+            failure.message.contains(&format!(
+                "the Upgrade new of the same Manager is not over (it is {phase})"
+            ))
+        );
+        assert!(failure.hint.contains("upgrade rollback new -n tf"), "{}", failure.hint);
+    }
+    let failure = refusal(&one("new", 9, "R26.1", done(steps))).unwrap_err();
+    assert!(failure.message.contains("Config/a has its images since"), "{}", failure.message);
+    assert!(failure.hint.contains("upgrade rollback new -n tf"), "{}", failure.hint);
+
+    assert!(refusal(&one("new", 9, "R26.1", done(&["Redis/a data-stores Succeeded"]))).is_ok());
+    assert!(refusal(&one("new", 9, "R25.1", done(steps))).is_ok(), "the same images");
+    assert!(refusal(&one("older", 7, "R24.1", done(steps))).is_ok());
+    let gone_back = status("RolledBack", &[], &["Config/a config RolledBack"]);
+    assert!(refusal(&one("new", 9, "R26.1", gone_back)).is_ok());
+    let mut of_another = one("new", 9, "R26.1", status("Running", &[], &[]));
+    of_another.spec.manager = "cluster2".to_owned();
+    assert!(refusal(&of_another).is_ok());
+    let running = one("old", 8, "R25.1", status("Running", &[], steps));
+    let waits = one("new", 9, "R26.1", json!(null));
+    assert!(refuse_behind(&running, &[running.clone(), waits], &next).is_ok(), "it is at work");
 }

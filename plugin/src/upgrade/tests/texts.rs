@@ -80,7 +80,7 @@ fn planned(spec: Value, world: &World) -> UpgradePlan {
     let mut whole = json!({"manager": "cluster1", "version": "R25.1"});
     whole.as_object_mut().unwrap().extend(spec.as_object().cloned().unwrap());
     let spec: UpgradeSpec = serde_json::from_value(whole).unwrap();
-    UpgradePlan::of(world.plan(&spec), "tf", "cluster1", |hash| format!("apply {hash}"))
+    UpgradePlan::of(world.plan(&spec), &spec, "tf", |hash| format!("apply {hash}"))
 }
 
 #[test]
@@ -90,21 +90,29 @@ fn a_plan_says_for_each_service_which_images_it_gets_and_how() {
     let images = json!([{"container": "cassandra", "image": "cassandra:4.1.5"}]);
     let plan = planned(json!({ "images": images }), &world);
     let text = text(|out| plan.write(LAYOUT, out));
-    let head: Vec<&str> = text.lines().take(8).map(str::trim_end).collect();
+    let head: Vec<&str> = text.lines().take(15).map(str::trim_end).collect();
     let expected = [
         format!("Manager tf/cluster1: R24.1 -> R25.1, plan {}", plan.hash),
         String::new(),
         "WAVE         SERVICE        PODS  FROM    TO     METHOD".to_owned(),
+        "images       -              -     -       -      nodes pull the new images in advance"
+            .to_owned(),
         "data-stores  Cassandra/a    3     3.11.3  4.1.5  one at a time, leader last".to_owned(),
         "config       Config/a       3     R24.1   R25.1  first pod looked at, then one at a time"
             .to_owned(),
         "control      Kubemanager/a  3     R24.1   R25.1  one at a time".to_owned(),
         "vrouters     Vrouter/a      3     R24.1   R25.1  node by node".to_owned(),
         String::new(),
+        "services that get other images: 4; pods that are replaced: 12".to_owned(),
+        String::new(),
+        "SERVICE        MEANWHILE".to_owned(),
+        "Cassandra/a    2 of 3 members serve on".to_owned(),
+        "Config/a       clients of the API connect to another pod".to_owned(),
+        "Kubemanager/a  a standby takes over; new pods wait until it works".to_owned(),
     ];
     assert_eq!(head, expected);
     for part in [
-        "services that get other images: 4; pods that are replaced: 12",
+        "\nVrouter/a      workloads of a node are cut off for some minutes while its pod is replaced\n",
         "point of no return: the wave data-stores: Cassandra/a: cassandra:4.1.5 may write tables",
         "warning  [OSDN5011]",
         "warning  [OSDN5013]",
@@ -114,6 +122,18 @@ fn a_plan_says_for_each_service_which_images_it_gets_and_how() {
     let document = json!(plan);
     assert_eq!(document["services"][1]["images"][0]["to"], "x/opensdn-controller-config-api:R25.1");
     assert_eq!((&document["mayBegin"], &document["upToDate"]), (&json!(true), &json!(false)));
+    let reach = document["services"].as_array().into_iter().flatten();
+    let reach: Vec<&Value> = reach.map(|one| &one["disruption"]["reach"]).collect();
+    assert_eq!(reach, ["reconnect", "reconnect", "reconnect", "workloads"]);
+}
+
+#[test]
+fn a_plan_says_how_many_vrouters_are_replaced_at_a_time_and_whether_images_come_first() {
+    let world = world(manager());
+    let spec = json!({"vroutersAtOnce": 5, "prePull": false});
+    let text = text(|out| planned(spec, &world).write(LAYOUT, out));
+    assert!(text.contains("R25.1  first node looked at, then 5 at a time\n"), "{text}");
+    assert!(!text.contains("pull the new images"), "{text}");
 }
 
 #[test]

@@ -11,6 +11,7 @@ use time::OffsetDateTime;
 use crate::health::{Pod, Service};
 use crate::images;
 use crate::next::{Decision, SetImages, Situation, next, parse};
+use crate::pull::{Pull, Puller};
 
 pub(super) const NEW: &str = "R24.1.1";
 
@@ -24,6 +25,8 @@ pub(super) struct World {
     pub(super) paused: Option<&'static str>,
     pub(super) refusals: BTreeMap<String, String>,
     pub(super) other: Option<&'static str>,
+    /// What nodes pull: an image that has `bad` in its name never comes.
+    pub(super) pullers: Vec<Puller>,
     /// Each image that was set, as `Webui/a webuiweb:NEW`.
     pub(super) set: Vec<String>,
     pub(super) decisions: usize,
@@ -45,6 +48,19 @@ pub(super) const ALL: [(&str, &str, &str); 4] = [
     ("webui", "Webui", "webuiweb"),
     ("vrouters", "Vrouter", "vrouteragent"),
 ];
+
+fn puller(pull: &Pull) -> Puller {
+    let is_there = |image: &&String| !image.contains("bad");
+    let pulled: std::collections::BTreeSet<String> =
+        pull.images.iter().filter(is_there).cloned().collect();
+    Puller {
+        node: pull.node.clone(),
+        trouble: (pulled != pull.images).then(|| "ImagePullBackOff not found".to_owned()),
+        images: pull.images.clone(),
+        pulled,
+        ..Puller::default()
+    }
+}
 
 impl World {
     pub(super) fn new() -> Self {
@@ -70,6 +86,7 @@ impl World {
             paused: None,
             refusals: BTreeMap::new(),
             other: None,
+            pullers: Vec::new(),
             set: Vec::new(),
             decisions: 0,
         };
@@ -102,6 +119,16 @@ impl World {
         world
     }
 
+    /// On three nodes, which pull the new images first.
+    pub(super) fn on_nodes(mut self) -> Self {
+        for service in &mut self.services {
+            for (number, pod) in service.pods.iter_mut().enumerate() {
+                pod.node = Some(format!("node-{number}"));
+            }
+        }
+        self
+    }
+
     /// With images of this service that do not work.
     pub(super) fn with_bad(kind: &str) -> Self {
         let mut world = Self::new();
@@ -125,6 +152,7 @@ impl World {
             release: None,
             refusals: &self.refusals,
             services: &self.services,
+            pullers: &self.pullers,
             other: self.other,
             looking_since: self.looking_since,
             now: self.now,
@@ -144,6 +172,7 @@ impl World {
         if killed == Killed::After(self.decisions) {
             return;
         }
+        self.pullers = decision.pulls.iter().map(puller).collect();
         for set in decision.images {
             self.apply(&set);
         }

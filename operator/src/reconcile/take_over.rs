@@ -1,0 +1,138 @@
+//! Workloads that tf-operator has made become the operator's own, with all that they say (pure). An apply adds to what another
+//! field manager has written, and takes nothing of it away: volumes that no node need have would stay, and the API server
+//! refuses what is left of a `rollingUpdate` beside `OnDelete`. So what was written becomes what the operator had applied, and its
+//! first apply takes away what it does not want. Of ConfigMaps and Secrets all stays: pods of tf-operator run with it.
+
+use json_patch::jsonptr::PointerBuf;
+use json_patch::{Patch, PatchOperation, ReplaceOperation, TestOperation};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ManagedFieldsEntry;
+use kube::api::DynamicObject;
+use serde_json::{Value, json};
+
+use crate::kind::Kind;
+use crate::names::{APPLIED, OPERATOR};
+
+/// How the API server calls a write of a whole object, and one of what its writer wants of it.
+const UPDATE: &str = "Update";
+const APPLY: &str = "Apply";
+
+/// What makes a workload that was never applied the operator's own, if others have written its spec.
+pub(super) fn patch(kind: Kind, there: &DynamicObject) -> Option<Patch> {
+    let metadata = &there.metadata;
+    let was_applied = metadata.annotations.as_ref().is_some_and(|all| all.contains_key(APPLIED));
+    if was_applied || !matches!(kind, Kind::StatefulSet | Kind::DaemonSet) {
+        return None;
+    }
+    let fields = take_over(metadata.managed_fields.as_deref().unwrap_or_default())?;
+    let version = metadata.resource_version.clone()?;
+    let path = |path: &str| PointerBuf::parse(path).unwrap_or_default();
+    Some(Patch(vec![
+        PatchOperation::Test(TestOperation {
+            path: path("/metadata/resourceVersion"),
+            value: version.into(),
+        }),
+        PatchOperation::Replace(ReplaceOperation {
+            path: path("/metadata/managedFields"),
+            value: json!(fields),
+        }),
+    ]))
+}
+
+/// Whose each field is then.
+fn take_over(before: &[ManagedFieldsEntry]) -> Option<Vec<ManagedFieldsEntry>> {
+    let (taken, mut others): (Vec<_>, Vec<_>) =
+        before.iter().cloned().partition(|one| is_of_spec(one) || is_own(one));
+    if !taken.iter().any(is_of_spec) {
+        return None;
+    }
+    let mut own: Option<ManagedFieldsEntry> = None;
+    for one in taken {
+        match &mut own {
+            None => own = Some(one),
+            Some(own) => {
+                if let (Some(all), Some(more)) = (&mut own.fields_v1, one.fields_v1) {
+                    merge(&mut all.0, more.0);
+                }
+            }
+        }
+    }
+    others.extend(own.map(|own| ManagedFieldsEntry {
+        manager: Some(OPERATOR.to_owned()),
+        operation: Some(APPLY.to_owned()),
+        ..own
+    }));
+    Some(others)
+}
+
+/// Whether it is a write of the spec as a whole. That of a status has nothing of it.
+fn is_of_spec(entry: &ManagedFieldsEntry) -> bool {
+    let fields = entry.fields_v1.as_ref();
+    entry.operation.as_deref() == Some(UPDATE)
+        && entry.subresource.as_deref().unwrap_or_default().is_empty()
+        && fields.is_some_and(|fields| fields.0.get("f:spec").is_some())
+}
+
+fn is_own(entry: &ManagedFieldsEntry) -> bool {
+    entry.manager.as_deref() == Some(OPERATOR) && entry.operation.as_deref() == Some(APPLY)
+}
+
+/// A set of fields is a tree of keys.
+fn merge(all: &mut Value, more: Value) {
+    match (all, more) {
+        (Value::Object(all), Value::Object(more)) => {
+            for (key, value) in more {
+                merge(all.entry(key).or_insert_with(|| json!({})), value);
+            }
+        }
+        (all, more) => *all = more,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn written(by: &str, operation: &str, subresource: &str, fields: &Value) -> Value {
+        json!({"manager": by, "operation": operation, "subresource": subresource, "apiVersion": "apps/v1",
+            "fieldsType": "FieldsV1", "fieldsV1": fields})
+    }
+
+    fn object(annotations: &Value, fields: &[Value]) -> DynamicObject {
+        serde_json::from_value(json!({"metadata": {"name": "a", "resourceVersion": "7",
+            "annotations": annotations, "managedFields": fields}}))
+        .unwrap()
+    }
+
+    fn of_tf_operator() -> Vec<Value> {
+        vec![
+            written("tf-operator", UPDATE, "", &json!({"f:spec": {"f:replicas": {}}})),
+            written("kubectl-edit", UPDATE, "", &json!({"f:spec": {"f:template": {"f:spec": {}}}})),
+            written("kubectl-annotate", UPDATE, "", &json!({"f:metadata": {"f:annotations": {}}})),
+            written("kube-controller-manager", UPDATE, "status", &json!({"f:status": {}})),
+        ]
+    }
+
+    #[test]
+    fn what_was_written_of_the_spec_becomes_what_the_operator_applied_and_all_else_stays() {
+        let patch =
+            json!(patch(Kind::StatefulSet, &object(&json!({}), &of_tf_operator())).unwrap());
+        assert_eq!(patch[0]["value"], "7", "as it was read");
+        let fields = patch[1]["value"].as_array().unwrap();
+        let who: Vec<_> = fields.iter().map(|one| one["manager"].as_str().unwrap()).collect();
+        assert_eq!(who, ["kubectl-annotate", "kube-controller-manager", OPERATOR]);
+        assert_eq!(fields[2]["operation"], APPLY);
+        let all = json!({"f:spec": {"f:replicas": {}, "f:template": {"f:spec": {}}}});
+        assert_eq!(fields[2]["fieldsV1"], all);
+    }
+
+    #[test]
+    fn what_was_applied_before_or_is_no_workload_is_left_as_it_is() {
+        let fields = of_tf_operator();
+        let patch =
+            |kind, annotations: Value, fields: &[Value]| patch(kind, &object(&annotations, fields));
+        assert!(patch(Kind::DaemonSet, json!({}), &fields).is_some());
+        assert!(patch(Kind::DaemonSet, json!({(APPLIED): "digest"}), &fields).is_none());
+        assert!(patch(Kind::Secret, json!({}), &fields).is_none());
+        assert!(patch(Kind::StatefulSet, json!({}), &fields[2..]).is_none(), "no spec among them");
+    }
+}

@@ -1,0 +1,330 @@
+//! The checks of any cluster that OpenSDN is, or shall be, installed in.
+
+use super::Category::{
+    Cni, DataPlane, Images, KubernetesApi, NetworkPlan, Nodes, Ports, Storage, Surroundings, Time,
+};
+use super::Mode::{Api, ApiAndProbe, Client, Probe};
+use super::Severity::{Fatal, Info, Warning};
+use super::{Check, check};
+use crate::checks::{
+    cluster_api, cni, images, network, nodes, owners, ports, probed_data_path, probed_node,
+    probed_ports, probed_storage, rights, roles, subnets,
+};
+
+/// In the order in which they are reported.
+pub(super) const CHECKS: [Check; 37] = [
+    check(
+        "K001",
+        (KubernetesApi, Client, Fatal),
+        "the kubeconfig names a cluster that accepts its credentials",
+        "Everything else is asked as this user. Expired credentials look like an empty cluster to some tools.",
+        "kubectl auth whoami",
+        Some(cluster_api::credentials),
+    ),
+    check(
+        "K002",
+        (KubernetesApi, Api, Fatal),
+        "the versions of the API server and the kubelets are supported",
+        "A release is tested with some minor versions of Kubernetes. Kubernetes itself supports kubelets that are up to \
+         three minor versions older than the API server, and none that are newer.",
+        "kubectl version; kubectl get nodes",
+        Some(cluster_api::versions),
+    ),
+    check(
+        "K003",
+        (KubernetesApi, Api, Fatal),
+        "you have the rights that an installation needs",
+        "Half of an installation is worse than none. Who creates roles must have all rights that these grant, or the \
+         verbs escalate and bind on them.",
+        "kubectl auth can-i --list",
+        Some(rights::rights),
+    ),
+    check(
+        "K004",
+        (KubernetesApi, Api, Fatal),
+        "the APIs that OpenSDN uses are served, and CRDs store no version that is gone",
+        "Webhook configurations, CRDs, Leases and EndpointSlices are used in their versions v1. An object that is stored in \
+         a version which the new CRD does not have can never be read again.",
+        "kubectl api-versions",
+        Some(cluster_api::apis),
+    ),
+    check(
+        "K005",
+        (KubernetesApi, Api, Fatal),
+        "no other tool manages an installation of OpenSDN here",
+        "Two tools that manage one object change it in turns, and pods are restarted each time.",
+        "kubectl opensdn install --adopt --dry-run=server",
+        Some(owners::owners),
+    ),
+    check(
+        "K006",
+        (KubernetesApi, Api, Fatal),
+        "the namespaces of components let privileged pods run",
+        "Components use the network of their nodes, and vrouters load a kernel module. Pod Security refuses such pods \
+         where the namespace enforces baseline or restricted, and OpenShift without a SecurityContextConstraints.",
+        "kubectl label namespace tf pod-security.kubernetes.io/enforce=privileged --overwrite",
+        Some(cluster_api::pod_security),
+    ),
+    check(
+        "K007",
+        (KubernetesApi, Api, Warning),
+        "no webhook whose server is gone refuses our objects",
+        "A webhook with failurePolicy Fail and without a ready endpoint refuses every object that it matches.",
+        "kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations",
+        Some(cluster_api::webhooks),
+    ),
+    check(
+        "K008",
+        (KubernetesApi, Api, Warning),
+        "quotas and limits leave room for the components",
+        "A ResourceQuota that is used up refuses pods; one for limits refuses pods that have none. Databases do not start \
+         with less memory than they are given.",
+        "kubectl describe resourcequota,limitrange -n tf",
+        Some(cluster_api::quotas),
+    ),
+    check(
+        "N101",
+        (Nodes, Api, Fatal),
+        "each component has nodes to run on",
+        "A selector that matches no ready, schedulable node leaves its component without a pod. kubeadm gives the label \
+         control-plane with an empty value since 1.24, and not master; k3s and RKE2 give it the value true. Services that \
+         vote have no more tolerance with four members than with three.",
+        "kubectl get nodes --show-labels",
+        Some(roles::roles),
+    ),
+    check(
+        "N102",
+        (Nodes, Api, Fatal),
+        "the nodes that components run on are ready, without pressure, and of a known architecture",
+        "What is on a lost node is lost with it; a node under pressure evicts pods. The images are built for amd64.",
+        "kubectl describe nodes",
+        Some(nodes::health),
+    ),
+    check(
+        "N103",
+        (Nodes, Api, Warning),
+        "the nodes have Linux kernels for which there is a vrouter module",
+        "The module is built for the running kernel. Where there is none, it is built on the node, which needs the headers; a \
+         pod on the node shows whether it can be (D301).",
+        "kubectl get nodes -o wide",
+        Some(nodes::kernels),
+    ),
+    check(
+        "N104",
+        (Nodes, Api, Warning),
+        "nodes of the control plane have the processors, memory and disk that are documented",
+        "Upstream documents 4 cores, 64 GB of memory and 300 GB of disk for a node with all controllers, and 32 GB of memory \
+         and 64 GB of disk for a small one of tf-operator's. Less than the small one ends in databases that are killed.",
+        "kubectl describe nodes -l node-role.kubernetes.io/control-plane",
+        Some(nodes::sizes),
+    ),
+    check(
+        "N105",
+        (Nodes, Api, Fatal),
+        "each node has an address of its own, of IPv4",
+        "Members of databases are known by the addresses of their nodes. Two nodes with one address are one member that \
+         changes. Whether names resolve only a pod on the node shows.",
+        "kubectl get nodes -o wide",
+        Some(nodes::addresses_verdict),
+    ),
+    check(
+        "P201",
+        (Ports, Probe, Fatal),
+        "the ports of the components are free on their nodes",
+        "All components are on the network of their nodes. A port that another process has is no port for them. What our own \
+         pods hold is theirs.",
+        "ss -lntup",
+        Some(probed_ports::free),
+    ),
+    check(
+        "P202",
+        (Ports, Api, Fatal),
+        "no other pod claims a port of the components on their nodes",
+        "hostPort, and ports of pods on the network of the node: Calico's Felix has 9091, which is the agent's, BIRD 179, \
+         which is the control node's, Grafana often 3000, which is the web UI's. A port among those that Services are given \
+         on every node (30000 to 32767, or what the API server has set) may be taken by one of these later.",
+        "kubectl get pods -A -o wide",
+        Some(ports::claimed),
+    ),
+    check(
+        "P203",
+        (Ports, Probe, Fatal),
+        "the nodes reach each other on every port that is needed",
+        "Firewalls and security groups between nodes drop what they do not know, GRE and UDP 6635 and 4789 among it.",
+        "nc -zv NODE PORT",
+        None,
+    ),
+    check(
+        "P204",
+        (Ports, Probe, Warning),
+        "no firewall on the nodes drops what is needed",
+        "firewalld and rules of their own on nodes drop ports that were not opened.",
+        "nft list ruleset",
+        Some(probed_ports::firewalls),
+    ),
+    check(
+        "D301",
+        (DataPlane, Probe, Fatal),
+        "a vrouter module for the running kernel is there, or can be built",
+        "Without the module the vrouter does not start. With Secure Boot an unsigned module is not loaded.",
+        "uname -r; mokutil --sb-state",
+        Some(probed_data_path::module),
+    ),
+    check(
+        "D302",
+        (DataPlane, Probe, Warning),
+        "no other data path has the interface",
+        "A bridge of Open vSwitch, or interfaces of another CNI, on the interface of the fabric take its packets.",
+        "ip -d link",
+        Some(probed_data_path::others),
+    ),
+    check(
+        "D303",
+        (DataPlane, Probe, Fatal),
+        "the interface of the fabric is there, up, and has an address",
+        "vhost0 takes the address of this interface over.",
+        "ip address",
+        Some(probed_data_path::interface),
+    ),
+    check(
+        "D304",
+        (DataPlane, ApiAndProbe, Fatal),
+        "the MTUs fit together",
+        "A packet of a pod grows by the encapsulation: VXLAN 50 bytes, MPLS over UDP 46, MPLS over GRE 42. What does not fit \
+         is dropped where fragments are not allowed.",
+        "kubectl get vrouters -A -o custom-columns=NAME:.metadata.name,MTU:.spec.serviceConfiguration.cniMTU",
+        Some(network::mtu),
+    ),
+    check(
+        "D305",
+        (DataPlane, Probe, Info),
+        "offloads of the interface are known to work",
+        "Some virtual interfaces compute wrong checksums for packets in packets.",
+        "ethtool -k INTERFACE",
+        None,
+    ),
+    check(
+        "D306",
+        (DataPlane, ApiAndProbe, Fatal),
+        "nodes have the huge pages that vrouters ask for",
+        "A pod that asks for huge pages is not scheduled where the kubelet has none. The kubelet counts them when it starts: \
+         pages that are allocated later are seen after its restart.",
+        "kubectl get nodes -o custom-columns='NAME:.metadata.name,2Mi:.status.allocatable.hugepages-2Mi,1Gi:.status.allocatable.hugepages-1Gi'",
+        Some(network::huge_pages),
+    ),
+    check(
+        "D307",
+        (DataPlane, Probe, Fatal),
+        "devices can be given to DPDK",
+        "The driver has to be loadable, and the interface has to be one that it takes.",
+        "lspci -k",
+        None,
+    ),
+    check(
+        "D308",
+        (DataPlane, Probe, Fatal),
+        "interfaces have the virtual functions that are asked for",
+        "SR-IOV needs the functions before pods ask for them.",
+        "cat /sys/class/net/INTERFACE/device/sriov_numvfs",
+        None,
+    ),
+    check(
+        "C401",
+        (Cni, ApiAndProbe, Warning),
+        "OpenSDN is the network of pods, or another is so by intent",
+        "The container runtime takes the first configuration of its folder: containerd by name, CRI-O the one that is set. \
+         Only files on nodes say which wins. Calico below and OpenSDN above, or OpenSDN behind Multus, is a way to run it.",
+        "ls /etc/cni/net.d",
+        Some(cni::others),
+    ),
+    check(
+        "C402",
+        (Cni, Api, Info),
+        "a meta plugin and the vrouters know of each other",
+        "Behind a meta plugin it is that which the container runtime calls. Multus is the one that the configuration of the \
+         vrouters' CNI names; another needs OpenSDN in its own configuration.",
+        "kubectl get daemonsets -A",
+        Some(cni::meta_plugin),
+    ),
+    check(
+        "S501",
+        (NetworkPlan, Api, Fatal),
+        "the networks of pods, Services, nodes and the fabric are apart where they have to be",
+        "An address that is in two networks reaches one of them. The network of Services has to be that of the API server, \
+         and has the address of the Service kubernetes in it.",
+        "kubectl explain kubemanager.spec.serviceConfiguration",
+        Some(subnets::plan),
+    ),
+    check(
+        "S502",
+        (NetworkPlan, Probe, Warning),
+        "no route of a node leads elsewhere with what is ours",
+        "A route that is more specific than ours takes the packets of pods.",
+        "ip route",
+        Some(probed_node::routes),
+    ),
+    check(
+        "T601",
+        (Time, Api, Warning),
+        "the clocks of nodes, API server and your machine agree roughly",
+        "Certificates are valid from a time on. What is seen here is as coarse as a Lease is renewed, about 10 seconds.",
+        "timedatectl",
+        Some(nodes::clocks),
+    ),
+    check(
+        "T602",
+        (Time, Probe, Fatal),
+        "the clocks of nodes are synchronised",
+        "Cassandra orders writes by the clocks of its members.",
+        "chronyc tracking",
+        Some(probed_node::clocks),
+    ),
+    check(
+        "V701",
+        (Storage, Probe, Fatal),
+        "there is room, and it is fast enough, where databases write",
+        "ZooKeeper and Cassandra wait for the disk; a full one stops them.",
+        "df -h /var/lib/contrail",
+        Some(probed_storage::room),
+    ),
+    check(
+        "V702",
+        (Storage, Probe, Fatal),
+        "no data of an earlier installation is left on nodes",
+        "A database that finds the data of another cluster does not start, or joins with what is old.",
+        "ls /var/lib/contrail",
+        Some(probed_storage::leftovers),
+    ),
+    check(
+        "I801",
+        (Images, ApiAndProbe, Fatal),
+        "nodes can pull the images",
+        "A Secret for a registry that is missing, of another type, or for another registry ends in ImagePullBackOff.",
+        "kubectl get secrets -n tf",
+        Some(images::pull_secrets),
+    ),
+    check(
+        "I802",
+        (Images, Client, Info),
+        "the registry has the images, as seen from here",
+        "It is a hint only: the way from the nodes may be another.",
+        "skopeo inspect docker://IMAGE",
+        None,
+    ),
+    check(
+        "X901",
+        (Surroundings, Probe, Fatal),
+        "what is outside of the cluster can be reached from the nodes",
+        "Keystone, DNS and NTP are asked by components on nodes.",
+        "nc -zv HOST PORT",
+        None,
+    ),
+    check(
+        "X902",
+        (Surroundings, Probe, Warning),
+        "settings of the kernel do not stand in the way",
+        "Limits, swap, SELinux and the filter of reverse paths have ended installations.",
+        "sysctl -a",
+        Some(probed_node::settings),
+    ),
+];

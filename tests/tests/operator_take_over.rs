@@ -1,0 +1,231 @@
+//! A cluster that tf-operator has made: the operator takes its objects over under their names, pods and passwords included,
+//! and an Upgrade brings it to the next release. The objects are made as tf-operator makes them (its `pkg/controller`).
+//! What has no owner is in `operator.rs`.
+
+#![allow(clippy::indexing_slicing, reason = "JSON of a test, and the line says where")]
+
+use opensdn_crds::component::{COMPONENTS, Component};
+use opensdn_testing::eventually::eventually_within;
+use opensdn_testing::kubectl::{kubectl, read, send};
+use opensdn_testing::manager::service_name;
+use opensdn_testing::{Failed, Outcome};
+use serde_json::{Value, json};
+
+use crate::operator::{change, get};
+use crate::operator_upgrade::{MANAGER, WHOLE, World, image, manager};
+use crate::watched_pods::Pods;
+
+const KINDS: [&str; 5] = ["Zookeeper", "Redis", "Cassandra", "Rabbitmq", "Config"];
+const MASTER: &str = "node-role.kubernetes.io/master";
+/// Under which name controller-runtime writes for a program of that name.
+const AS_TF_OPERATOR: [&str; 2] = ["create", "--field-manager=tf-operator"];
+
+fn owner(object: &Value) -> Value {
+    json!([{"apiVersion": object["apiVersion"], "kind": object["kind"], "name": object["metadata"]["name"],
+        "uid": object["metadata"]["uid"], "controller": true, "blockOwnerDeletion": true}])
+}
+
+/// What all objects of a component have.
+fn metadata(component: &Value, name: String) -> Value {
+    let word = word(component);
+    json!({"name": name, "namespace": "tf", "ownerReferences": owner(component),
+        "labels": {"tf_manager": word, (word): component["metadata"]["name"]}})
+}
+
+fn word(component: &Value) -> String {
+    component["kind"].as_str().unwrap_or_default().to_lowercase()
+}
+
+/// `AddCommonVolumes` and its like.
+fn volumes(component: &Value) -> Vec<(String, &'static str, Value)> {
+    let (name, word) =
+        (component["metadata"]["name"].as_str().unwrap_or_default(), word(component));
+    let of_host = |path: String| json!({"hostPath": {"path": path, "type": ""}});
+    let mut all = vec![
+        (
+            format!("{name}-{word}-volume"),
+            "/etc/contrailconfigmaps",
+            json!({"configMap": {"name": format!("{name}-{word}-configmap")}}),
+        ),
+        (
+            "ca-certs".to_owned(),
+            "/etc/ssl/certs/kubernetes",
+            json!({"configMap": {"name": "csr-signer-ca"}}),
+        ),
+        (
+            format!("{name}-secret-certificates"),
+            "/etc/certificates",
+            json!({"secret": {"secretName": format!("{name}-secret-certificates")}}),
+        ),
+        (
+            "contrail-logs".to_owned(),
+            "/var/log/contrail",
+            of_host(format!("/var/log/contrail/{word}")),
+        ),
+    ];
+    for (name, path) in [
+        ("etc-hosts", "/etc/hosts"),
+        ("etc-resolv", "/etc/resolv.conf"),
+        ("etc-timezone", "/etc/timezone"),
+        ("etc-localtime", "/etc/localtime"),
+        ("var-crashes", "/var/crashes"),
+    ] {
+        all.push((name.to_owned(), path, of_host(path.to_owned())));
+    }
+    all
+}
+
+/// `GetSTS` and `PrepareSTS`.
+fn stateful_set(component: &Value, facts: &Component) -> Value {
+    let (name, word) =
+        (component["metadata"]["name"].as_str().unwrap_or_default(), word(component));
+    let volumes = volumes(component);
+    let mounts: Vec<Value> =
+        volumes.iter().map(|(name, path, _)| json!({"name": name, "mountPath": path})).collect();
+    let container = |name: &&str| {
+        let mut container = json!({"name": name, "image": image(name, "R24.1"), "volumeMounts": mounts,
+            "command": ["bash", format!("/etc/contrailconfigmaps/run-{name}.sh")],
+            "env": [{"name": "POD_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}},
+                {"name": "NODE_TYPE", "value": "config"}, {"name": "LOG_LEVEL", "value": "SYS_DEBUG"}]});
+        if *name == "redis" {
+            let ping = json!(["sh", "-c", "redis-cli -h 127.0.0.1 -p 6379 ping"]);
+            container["readinessProbe"] =
+                json!({"failureThreshold": 3, "periodSeconds": 3, "exec": {"command": ping}});
+            container["startupProbe"] =
+                json!({"failureThreshold": 30, "periodSeconds": 3, "exec": {"command": ping}});
+        }
+        container
+    };
+    let containers: Vec<Value> = facts.containers.main.iter().map(container).collect();
+    let mut volumes: Vec<Value> = volumes
+        .into_iter()
+        .map(|(name, _, mut source)| {
+            source["name"] = json!(name);
+            source
+        })
+        .collect();
+    volumes.push(json!({"name": "status", "downwardAPI": {"defaultMode": 420,
+        "items": [{"fieldRef": {"fieldPath": "metadata.labels"}, "path": "pod_labels"}]}}));
+    let strategy = match facts.kind {
+        "Config" => json!({"type": "OnDelete"}),
+        _ => json!({"type": "RollingUpdate", "rollingUpdate": {"partition": 0}}),
+    };
+    let mut metadata = metadata(component, format!("{name}-{word}-statefulset"));
+    let labels = std::mem::take(&mut metadata["labels"]);
+    metadata["labels"] = labels.clone();
+    let everything = |effect: &str| json!({"effect": effect, "operator": "Exists"});
+    let alone = json!({"requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": "kubernetes.io/hostname",
+        "labelSelector": {"matchExpressions": [{"key": word, "operator": "In", "values": [name]}]}}]});
+    json!({"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": metadata, "spec": {
+        "podManagementPolicy": "Parallel", "replicas": 3, "selector": {"matchLabels": labels},
+        "serviceName": if facts.kind == "Config" { "config" } else { "" }, "updateStrategy": strategy,
+        "template": {"metadata": {"labels": labels}, "spec": {
+            "affinity": {"podAntiAffinity": alone}, "containers": containers, "volumes": volumes,
+            "dnsPolicy": "ClusterFirstWithHostNet", "hostNetwork": true, "nodeSelector": {(MASTER): ""},
+            "tolerations": [everything("NoSchedule"), everything("NoExecute")]}}}})
+}
+
+/// The objects of a component.
+fn objects(component: &Value, facts: &Component) -> Vec<Value> {
+    let (name, word) =
+        (component["metadata"]["name"].as_str().unwrap_or_default(), word(component));
+    let of_kind = |kind: &str, name: String, data: Value| {
+        let key = if kind == "Secret" { "stringData" } else { "data" };
+        json!({"apiVersion": "v1", "kind": kind, "metadata": metadata(component, name), (key): data})
+    };
+    let mut all = vec![
+        of_kind(
+            "ConfigMap",
+            format!("{name}-{word}-configmap"),
+            json!({"run-provisioner.sh": "sleep infinity"}),
+        ),
+        of_kind("Secret", format!("{name}-secret-certificates"), json!({})),
+    ];
+    if facts.kind == "Rabbitmq" {
+        let passwords = json!({"user": "rabbit-user", "password": "of-tf-operator", "vhost": "vhost0", "salted_password": "abcd"});
+        all.push(of_kind("Secret", format!("{name}-secret"), passwords));
+    }
+    all.push(stateful_set(component, facts));
+    all
+}
+
+/// The cluster before the operator: a Manager, its components, and their objects with pods that are ready.
+async fn as_tf_operator_made_it(world: &World) -> Outcome {
+    let sandbox = &world.sandbox;
+    kubectl(sandbox, &["label", "nodes", "--all", &format!("{MASTER}=")]).await?.success();
+    let mut manager = manager(&KINDS);
+    manager["spec"]["commonConfiguration"] = json!({"nodeSelector": {(MASTER): ""}});
+    send(sandbox, &["create"], &manager).await?.success();
+    // A stage of its upgrade that it did not finish.
+    let status = r#"{"status":{"ziuState":3}}"#;
+    change(sandbox, &["patch", "--subresource=status", "--type=merge", "-p", status], MANAGER, &[])
+        .await?;
+    let stored = get(sandbox, MANAGER).await;
+    for facts in COMPONENTS.iter().filter(|facts| KINDS.contains(&facts.kind)) {
+        let service = stored["spec"]["services"][facts.key].clone();
+        let mut service = service.get(0).cloned().unwrap_or(service);
+        service["spec"]["commonConfiguration"] = stored["spec"]["commonConfiguration"].clone();
+        let component = json!({"apiVersion": "tf.tungsten.io/v1alpha1", "kind": facts.kind, "spec": service["spec"],
+            "metadata": {"name": service_name(facts.kind), "namespace": "tf", "ownerReferences": owner(&stored)}});
+        send(sandbox, &AS_TF_OPERATOR, &component).await?.success();
+        let plural = format!("{}.tf.tungsten.io", facts.plural);
+        let component = get(sandbox, [&plural, &service_name(facts.kind)]).await;
+        for object in objects(&component, facts) {
+            send(sandbox, &AS_TF_OPERATOR, &object).await?.success();
+        }
+    }
+    let all_run = async || {
+        let pods = read(sandbox, &["pods", "-n", "tf"]).await.unwrap_or_default();
+        let pods = pods["items"].as_array().cloned().unwrap_or_default();
+        pods.iter().filter(|pod| pod["status"]["phase"] == "Running").count() == 3 * KINDS.len()
+    };
+    eventually_within(WHOLE, "the pods of tf-operator run", all_run).await;
+    Ok(())
+}
+
+async fn stateful_sets(world: &World) -> Result<Vec<Value>, Failed> {
+    let sets = read(&world.sandbox, &["statefulsets", "-n", "tf"]).await?;
+    Ok(sets["items"].as_array().cloned().unwrap_or_default())
+}
+
+fn uids(objects: &[Value]) -> Vec<Value> {
+    objects.iter().map(|object| object["metadata"]["uid"].clone()).collect()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_cluster_of_tf_operator_is_taken_over_one_member_at_a_time_and_then_upgraded() -> Outcome
+{
+    let world = World::empty(1).await?;
+    world.operator.stop(0).await;
+    as_tf_operator_made_it(&world).await?;
+    let before = uids(&stateful_sets(&world).await?);
+    let passwords =
+        async || get(&world.sandbox, ["secret", "rabbitmq1-secret"]).await["data"].clone();
+    let password = passwords().await["password"].clone();
+    let pods = Pods::watch(&world.sandbox, "tf")?;
+
+    world.operator.start(0)?;
+    eventually_within(WHOLE, "the Manager is Ready", async || world.is_ready().await).await;
+    let sets = stateful_sets(&world).await?;
+    assert_eq!(uids(&sets), before, "none was made again");
+    for set in &sets {
+        // What is not wanted any more is gone: these would keep pods from starting, or the API server from taking a change.
+        let text = set["spec"].to_string();
+        assert!(!text.contains("etc-timezone") && !text.contains("pod_labels"), "{set:#}");
+    }
+    assert_eq!(passwords().await["password"], password, "daemons run with it");
+    let most = pods.most_away();
+    assert!(most.values().all(|away| away.len() <= 1), "{most:?}");
+    let number = pods.by_name();
+    assert_eq!(number.len(), 3 * KINDS.len(), "{number:?}");
+    assert!(number.values().all(|pods| *pods == 2), "each is replaced once: {number:?}");
+
+    world.create("to-1", json!({"version": "R24.1.1"})).await?;
+    world.until("to-1", "Succeeded").await;
+    assert_eq!(world.tags().await?, ["R24.1.1"]);
+    let most = pods.most_away();
+    assert!(most.values().all(|away| away.len() <= 1), "{most:?}");
+    let number = pods.by_name();
+    assert!(number.values().all(|pods| *pods == 3), "each is replaced once more: {number:?}");
+    Ok(())
+}

@@ -1,0 +1,166 @@
+//! What an upgrade does on nodes, on a real control plane with simulated ones: they pull the new images before anything is
+//! changed, and of vrouters the first is looked at before the others are replaced, as many at a time as was asked for.
+
+#![allow(clippy::indexing_slicing, reason = "JSON of a test, and the line says where")]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::pin::pin;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use futures::StreamExt as _;
+use k8s_openapi::api::core::v1::Pod;
+use kube::runtime::{WatchStreamExt as _, watcher};
+use kube::{Api, ResourceExt as _};
+use opensdn_testing::eventually::{eventually, eventually_within};
+use opensdn_testing::kubectl::{kubectl, read, send};
+use opensdn_testing::operator::Operator;
+use opensdn_testing::sandbox::Sandbox;
+use opensdn_testing::{Failed, Outcome};
+use serde_json::{Value, json};
+
+use crate::operator::{LABEL, get};
+use crate::operator_upgrade::{MANAGER, WHOLE, World, image, manager};
+
+const NODES: u32 = 4;
+const AT_ONCE: usize = 2;
+const SOAK: i64 = 3;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_image_that_no_node_can_pull_changes_nothing_and_is_named() -> Outcome {
+    let world = World::of(&manager(&["Redis", "Zookeeper"]), 1).await?;
+    let before = get(&world.sandbox, MANAGER).await["metadata"]["generation"].clone();
+    let images = json!([{"container": "stunnel", "image": image("stunnel", "bad")}]);
+    let more =
+        json!({"version": "R24.1.1", "images": images, "onFailure": "Stop", "waveTimeout": "15s"});
+    world.create("bad", more).await?;
+    world.until("bad", "Stopped").await;
+    let message = world.status("bad").await["message"].to_string();
+    for part in
+        ["0 of 3 nodes have the new images", "contrail-stunnel:bad: ImagePullBackOff", "node-0"]
+    {
+        assert!(message.contains(part), "{message}");
+    }
+    assert_eq!(get(&world.sandbox, MANAGER).await["metadata"]["generation"], before);
+    eventually("no pod that pulls is left", async || pullers(&world).await.is_empty()).await;
+    // The service whose image there is not is left out, and the other one gets its own.
+    world
+        .patch(
+            "bad",
+            json!({"skip": [{"step": "Redis/redis1", "reason": "its image is not there"}]}),
+        )
+        .await?;
+    world.until_from("bad", "Succeeded").await;
+    let status = world.status("bad").await;
+    assert_eq!(status["waves"][0]["name"], "images", "{status:#}");
+    assert_eq!(status["waves"][0]["state"], "Succeeded", "{status:#}");
+    assert!(pullers(&world).await.is_empty());
+    Ok(())
+}
+
+/// The nodes on which there is a pod that pulls.
+async fn pullers(world: &World) -> BTreeSet<String> {
+    let pods = read(&world.sandbox, &["pods", "-n=tf", "--selector=tf_manager=upgrade"]).await;
+    let pods = pods.unwrap_or_default();
+    let node = |pod: &Value| pod["spec"]["nodeName"].as_str().unwrap_or_default().to_owned();
+    pods["items"].as_array().into_iter().flatten().map(node).collect()
+}
+
+/// How many nodes are without a vrouter that is ready, and how many have had the new one, each at its highest.
+#[derive(Debug, Default)]
+struct Seen {
+    ready: BTreeMap<String, (String, bool)>,
+    most_away: usize,
+    made: BTreeMap<String, i64>,
+    /// The nodes that have pulled.
+    pulled: BTreeSet<String>,
+}
+
+impl Seen {
+    fn see(&mut self, event: &watcher::Event<Pod>) {
+        match event {
+            watcher::Event::Apply(pod) | watcher::Event::InitApply(pod) => {
+                let Some(node) = pod.spec.as_ref().and_then(|spec| spec.node_name.clone()) else {
+                    return;
+                };
+                if pod.labels().get("tf_manager").is_some_and(|word| word == "upgrade") {
+                    assert!(self.made.is_empty(), "all is pulled before a pod is replaced");
+                    self.pulled.insert(node);
+                    return;
+                }
+                let value = json!(pod);
+                let conditions =
+                    value["status"]["conditions"].as_array().cloned().unwrap_or_default();
+                let is_ready =
+                    conditions.iter().any(|one| one["type"] == "Ready" && one["status"] == "True");
+                let is_going = pod.metadata.deletion_timestamp.is_some();
+                if value["spec"]["containers"][0]["image"].to_string().contains("R24.1.1") {
+                    let made = pod.metadata.creation_timestamp.as_ref();
+                    self.made.insert(node.clone(), made.map_or(0, |time| time.0.as_second()));
+                }
+                self.ready.insert(node, (pod.name_any(), is_ready && !is_going));
+            }
+            watcher::Event::Delete(pod) => {
+                for (name, is_ready) in self.ready.values_mut() {
+                    *is_ready &= *name != pod.name_any();
+                }
+            }
+            watcher::Event::Init | watcher::Event::InitDone => {}
+        }
+        let away = self.ready.values().filter(|(_, is_ready)| !is_ready).count();
+        self.most_away = self.most_away.max(away);
+    }
+}
+
+/// A Manager with vrouters on all nodes, and one of them of the control plane.
+async fn world() -> Result<World, Failed> {
+    let sandbox = Sandbox::builder().simulated_nodes(NODES).start().await?;
+    let operator = Operator::install(&sandbox, 1).await?;
+    kubectl(&sandbox, &["label", "node", "node-0", LABEL]).await?.success();
+    let kinds = ["Zookeeper", "Redis", "Cassandra", "Rabbitmq", "Config", "Control", "Vrouter"];
+    let mut manager = manager(&kinds);
+    manager["spec"]["services"]["vrouters"][0]["spec"]["serviceConfiguration"]["controlInstance"] =
+        json!("control1");
+    send(&sandbox, &["create"], &manager).await?.success();
+    let world = World { sandbox, operator };
+    eventually_within(WHOLE, "the Manager is Ready", async || world.is_ready().await).await;
+    Ok(world)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_vrouters_the_first_is_looked_at_and_then_as_many_are_replaced_at_a_time_as_was_asked()
+-> Outcome {
+    let world = world().await?;
+    let seen = Arc::new(Mutex::new(Seen::default()));
+    let pods: Api<Pod> = Api::namespaced(world.sandbox.client()?, "tf");
+    let config = watcher::Config::default().labels("tf_manager in (vrouter, upgrade)");
+    let stream = watcher(pods, config).default_backoff();
+    let all = Arc::clone(&seen);
+    let task = tokio::spawn(async move {
+        let mut stream = pin!(stream);
+        while let Some(event) = stream.next().await {
+            if let Ok(event) = event {
+                all.lock().unwrap_or_else(PoisonError::into_inner).see(&event);
+            }
+        }
+    });
+    let read = || seen.lock().unwrap_or_else(PoisonError::into_inner);
+    eventually("all are seen", async || read().ready.len() == NODES as usize).await;
+    assert_eq!(read().most_away, 0, "{:?}", read());
+    let images: Vec<Value> = ["vrouteragent", "nodemanager", "provisioner"]
+        .iter()
+        .map(|name| json!({"kind": "Vrouter", "container": name, "image": image(name, "R24.1.1")}))
+        .collect();
+    let more = json!({"images": images, "vroutersAtOnce": AT_ONCE, "soak": format!("{SOAK}s"), "waveTimeout": "5m"});
+    world.create("nodes", more).await?;
+    world.until("nodes", "Succeeded").await;
+    task.abort();
+    let seen = read();
+    assert_eq!(seen.pulled.len(), NODES as usize, "{seen:?}");
+    assert_eq!(seen.made.len(), NODES as usize, "{seen:?}");
+    assert!((1..=AT_ONCE).contains(&seen.most_away), "{seen:?}");
+    let mut made: Vec<i64> = seen.made.values().copied().collect();
+    made.sort_unstable();
+    // Seconds are cut off.
+    assert!(made[1] - made[0] >= SOAK - 1, "the first is looked at: {made:?}");
+    Ok(())
+}

@@ -1,0 +1,140 @@
+//! All pods of a namespace, by a watch: of which name there were how many, and how many of a service were away at the
+//! same moment. A look now and then would miss a pod that is back at once.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::pin::pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use futures::StreamExt as _;
+use k8s_openapi::api::core::v1::Pod;
+use kube::runtime::watcher::{Config, Event};
+use kube::runtime::{WatchStreamExt as _, watcher};
+use kube::{Api, ResourceExt as _};
+use opensdn_testing::Failed;
+use opensdn_testing::sandbox::Sandbox;
+
+#[derive(Default)]
+struct Seen {
+    /// Whether each is well now, by service and name. One that is deleted is not.
+    now: BTreeMap<(String, String), bool>,
+    listed: BTreeSet<(String, String)>,
+    identities: BTreeSet<(String, String)>,
+    most_away: BTreeMap<String, BTreeSet<String>>,
+}
+
+/// The watch. It ends with this.
+pub(crate) struct Pods {
+    seen: Arc<Mutex<Seen>>,
+    task: tokio::task::AbortHandle,
+}
+
+impl Pods {
+    pub(crate) fn watch(sandbox: &Sandbox, namespace: &str) -> Result<Self, Failed> {
+        let seen = Arc::new(Mutex::new(Seen::default()));
+        let pods: Api<Pod> = Api::namespaced(sandbox.client()?, namespace);
+        let all = Arc::clone(&seen);
+        let task = tokio::spawn(async move {
+            let mut stream = pin!(watcher(pods, Config::default()).default_backoff());
+            while let Some(event) = stream.next().await {
+                if let Ok(event) = event {
+                    lock(&all).take(event);
+                }
+            }
+        });
+        Ok(Self { seen, task: task.abort_handle() })
+    }
+
+    /// How many pods there were of each name.
+    pub(crate) fn by_name(&self) -> BTreeMap<String, usize> {
+        let mut number = BTreeMap::new();
+        for (name, _) in &lock(&self.seen).identities {
+            *number.entry(name.clone()).or_default() += 1;
+        }
+        number
+    }
+
+    /// Which of each service were not well at the same moment, where they were most.
+    pub(crate) fn most_away(&self) -> BTreeMap<String, BTreeSet<String>> {
+        lock(&self.seen).most_away.clone()
+    }
+
+    /// From here on it is counted again.
+    pub(crate) fn forget(&self) {
+        let mut seen = lock(&self.seen);
+        (seen.identities, seen.most_away) = Default::default();
+    }
+}
+
+impl Seen {
+    fn take(&mut self, event: Event<Pod>) {
+        match event {
+            Event::Init => self.listed.clear(),
+            Event::InitApply(pod) => {
+                self.listed.insert(key(&pod));
+                self.put(&pod);
+            }
+            Event::InitDone => {
+                let listed = std::mem::take(&mut self.listed);
+                for (pod, is_well) in &mut self.now {
+                    *is_well = *is_well && listed.contains(pod);
+                }
+            }
+            Event::Apply(pod) => {
+                self.put(&pod);
+                self.count();
+            }
+            Event::Delete(pod) => {
+                if let Some(is_well) = self.now.get_mut(&key(&pod)) {
+                    *is_well = false;
+                }
+                self.count();
+            }
+        }
+    }
+
+    fn put(&mut self, pod: &Pod) {
+        if !is_of_service(pod) {
+            return;
+        }
+        self.now.insert(key(pod), is_well(pod));
+        self.identities.insert((pod.name_any(), pod.uid().unwrap_or_default()));
+    }
+
+    fn count(&mut self) {
+        let mut away: BTreeMap<&String, BTreeSet<String>> = BTreeMap::new();
+        for ((service, pod), _) in self.now.iter().filter(|(_, is_well)| !**is_well) {
+            away.entry(service).or_default().insert(pod.clone());
+        }
+        for (service, pods) in away {
+            let most = self.most_away.entry(service.clone()).or_default();
+            if pods.len() > most.len() {
+                *most = pods;
+            }
+        }
+    }
+}
+
+fn key(pod: &Pod) -> (String, String) {
+    (pod.labels().get("tf_manager").cloned().unwrap_or_default(), pod.name_any())
+}
+
+/// Not one that brings images onto a node.
+fn is_of_service(pod: &Pod) -> bool {
+    pod.owner_references().iter().any(|owner| ["StatefulSet", "DaemonSet"].contains(&&*owner.kind))
+}
+
+fn is_well(pod: &Pod) -> bool {
+    let conditions = pod.status.as_ref().and_then(|status| status.conditions.as_ref());
+    pod.metadata.deletion_timestamp.is_none()
+        && conditions.into_iter().flatten().any(|one| one.type_ == "Ready" && one.status == "True")
+}
+
+fn lock(seen: &Mutex<Seen>) -> MutexGuard<'_, Seen> {
+    seen.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Drop for Pods {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
