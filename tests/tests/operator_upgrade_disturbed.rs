@@ -4,7 +4,6 @@
 
 #![allow(clippy::indexing_slicing, reason = "JSON of a test, and the line says where")]
 
-
 use std::collections::BTreeMap;
 
 use opensdn_testing::eventually::{eventually, eventually_within};

@@ -105,6 +105,8 @@ fn pod(upgrade: &DynamicObject, pull: &Pull) -> Pod {
             automount_service_account_token: Some(false),
             containers: containers.map(|(number, image)| container(number, image)).collect(),
             enable_service_links: Some(false),
+            // The network of pods may be what is upgraded, or broken.
+            host_network: Some(true),
             image_pull_secrets: Some(secrets.collect()),
             node_name: Some(pull.node.clone()),
             restart_policy: Some("Never".to_owned()),
@@ -175,7 +177,8 @@ mod tests {
         assert_eq!(made["spec"]["imagePullSecrets"][0]["name"], "login");
         assert_eq!(made["spec"]["automountServiceAccountToken"], false);
         assert_eq!(made["spec"]["securityContext"]["runAsNonRoot"], true);
-        assert!(made["spec"].get("hostNetwork").is_none() && made["spec"].get("volumes").is_none());
+        assert_eq!(made["spec"]["hostNetwork"], true, "it needs no network of pods");
+        assert!(made["spec"].get("volumes").is_none());
         let containers = made["spec"]["containers"].as_array().unwrap();
         assert_eq!(containers.len(), 2);
         assert!(containers.iter().all(|one| one["command"] == json!(["/bin/true"])
