@@ -118,7 +118,7 @@ pub struct UpgradeSpec {
     pub vrouters_at_once: Option<i64>,
     /// What becomes of a wave that fails: RollBack or Stop. Default RollBack.
     pub on_failure: Option<OnFailure>,
-    /// How long a wave may take, such as 30m. Default 15m.
+    /// How long a wave may be without progress, such as 30m: no pod more that is well with its images. Default 15m.
     pub wave_timeout: Option<String>,
     /// How long all has to be well after the first pod of a service, and after each wave, such as 2m. Default 30s.
     pub soak: Option<String>,
@@ -250,8 +250,10 @@ pub struct Wave {
     pub started_at: Option<String>,
     /// When it ended, RFC 3339.
     pub finished_at: Option<String>,
-    /// Until when it has to be well, RFC 3339; another one after another try.
+    /// Until when it has to be well or further, RFC 3339.
     pub deadline: Option<String>,
+    /// How many pods were well with their images, or images pulled, when it was furthest.
+    pub progress: Option<i64>,
     /// Since when its gate is open, RFC 3339; it has to stay so for a while.
     pub healthy_since: Option<String>,
     /// How often containers of all services had been restarted by then.

@@ -110,6 +110,7 @@ pub(crate) async fn reconcile(
 ) -> Result<Action, Error> {
     if object.metadata.deletion_timestamp.is_some() {
         ctx.reporter.forget(&object);
+        pull::ensure(ctx, &upgrades.writer, &object, &[]).await?;
         return Ok(Action::await_change());
     }
     let object = ctx.reporter.newest(object);
@@ -152,7 +153,19 @@ pub(crate) async fn reconcile(
     if decision.look_again == Some(Duration::ZERO) {
         let _ = upgrades.changed.unbounded_send(object.namespace().unwrap_or_default());
     }
-    let mut refused = pull::ensure(ctx, &upgrades.writer, &object, &decision.pulls).await?;
+    act(ctx, upgrades, &object, manager, &decision).await?;
+    Ok(decision.look_again.map_or_else(Action::await_change, Action::requeue))
+}
+
+/// Does what was decided, and remembers what the API server refused of it.
+async fn act(
+    ctx: &Context,
+    upgrades: &Upgrades,
+    object: &DynamicObject,
+    manager: Option<&DynamicObject>,
+    decision: &Decision,
+) -> Result<(), CallError> {
+    let mut refused = pull::ensure(ctx, &upgrades.writer, object, &decision.pulls).await?;
     if let Some(manager) = manager {
         for set in &decision.images {
             if let Some(why) = set_images(upgrades, manager, set).await? {
@@ -167,7 +180,7 @@ pub(crate) async fn reconcile(
     } else {
         all.insert(uid, refused);
     }
-    Ok(decision.look_again.map_or_else(Action::await_change, Action::requeue))
+    Ok(())
 }
 
 /// What is around an Upgrade.

@@ -176,13 +176,15 @@ async fn only_what_is_granted(sandbox: &Sandbox) -> Outcome {
 /// What no request shows: an Event that is repeated within minutes is counted up; the API server asks by itself
 /// whether an owner may be named that keeps its owner from going before; a CA is written again only when it is
 /// rotated; no program can be run in simulated pods; what is written of clouds is seen in `operator_cloud`; an Upgrade
-/// alone sets images.
+/// alone sets images, and has nodes pull them.
 fn is_not_seen(right: &str) -> bool {
-    const NOT_SEEN: [&str; 11] = [
+    const NOT_SEEN: [&str; 13] = [
         "patch nestedclusters of opensdn.io",
         "patch nestedclusters/status of opensdn.io in tf",
         "patch linklocalservices of opensdn.io",
         "patch linklocalservices/status of opensdn.io in tf",
+        "create pods in tf",
+        "patch pods in tf",
         "get managers of tf.tungsten.io in tf",
         "patch managers of tf.tungsten.io in tf",
         "patch upgrades/status of opensdn.io in tf",

@@ -27,6 +27,8 @@ const SOAK: Duration = Duration::from_secs(30);
 pub const FAILURE: &str = "OSDN5020";
 /// So long at most a wave has that is late when an operator begins to look.
 const GRACE: Duration = Duration::from_secs(2 * 60);
+/// As many characters of a message are written: what others say is in it.
+const LONGEST: usize = 4000;
 /// Until it is looked at again, while something is at work.
 const SOON: Duration = Duration::from_secs(2);
 /// And while it waits for a person.
@@ -183,6 +185,7 @@ impl Run<'_> {
 
     fn set(&mut self, phase: Phase, message: String) {
         self.status.phase = Some(phase);
+        let message: String = message.chars().take(LONGEST).collect();
         self.status.message = Some(message).filter(|message| !message.is_empty());
     }
 
@@ -260,7 +263,7 @@ impl Run<'_> {
         let (id, images) = (&step.id, &step.images);
         let declared = self.declared.as_ref().ok_or(Crossed::ManagerGone)?;
         let service = declared.iter().find(|one| one.id() == *id).ok_or(Crossed::ServiceGone)?;
-        if side == Side::New && !is_as_wanted(service, images, self.at.spec) {
+        if !is_as_wanted(service, images, self.at.spec) {
             return Err(Crossed::Status);
         }
         let mut set = Vec::new();

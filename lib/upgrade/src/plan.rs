@@ -149,6 +149,7 @@ fn wave(wave: &order::Wave, steps: &[Step]) -> Wave {
         started_at: None,
         finished_at: None,
         deadline: None,
+        progress: None,
         healthy_since: None,
         restarts: None,
         gate: None,

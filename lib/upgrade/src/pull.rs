@@ -5,10 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use opensdn_crds::upgrade::{State, Step};
 use serde_json::Value;
+use sha2::{Digest as _, Sha256};
 
 use crate::gate::short;
 use crate::health::{Service, Side};
-use crate::object::{list, text};
+use crate::object::{list, text, was_started};
 
 /// What a node has to have.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -28,9 +29,7 @@ pub struct Puller {
     pub name: String,
     /// The node.
     pub node: String,
-    /// The images that it is for.
-    pub images: BTreeSet<String>,
-    /// Those of them that the node has.
+    /// The images that the node has of those that it is for, by the [names of their containers](container_name).
     pub pulled: BTreeSet<String>,
     /// Why it is no further.
     pub trouble: Option<String>,
@@ -64,14 +63,24 @@ pub fn wanted(steps: &[Step], services: &[Service]) -> Vec<Pull> {
 }
 
 impl Pull {
+    /// How many of its images the node has.
+    #[must_use]
+    pub fn pulled(&self, pullers: &[Puller]) -> usize {
+        self.images.iter().filter(|image| self.has(image, pullers)).count()
+    }
+
+    fn has(&self, image: &str, pullers: &[Puller]) -> bool {
+        let name = container_name(image);
+        pullers.iter().any(|one| one.node == self.node && one.pulled.contains(&name))
+    }
+
     /// What it waits for, if the node does not have all images yet.
     #[must_use]
     pub fn waits(&self, pullers: &[Puller]) -> Option<String> {
-        let of_node = pullers.iter().filter(|one| one.node == self.node);
-        let pulled: BTreeSet<_> = of_node.clone().flat_map(|one| &one.pulled).collect();
-        let missing: Vec<_> = self.images.iter().filter(|image| !pulled.contains(image)).collect();
+        let missing: Vec<_> = self.images.iter().filter(|one| !self.has(one, pullers)).collect();
         let first = missing.first()?;
-        let trouble = of_node.filter_map(|one| one.trouble.as_deref()).next();
+        let mut of_node = pullers.iter().filter(|one| one.node == self.node);
+        let trouble = of_node.find_map(|one| one.trouble.as_deref());
         let (node, all) = (&self.node, self.images.len());
         Some(match trouble {
             Some(trouble) => format!("node {node}: {}", short(trouble)),
@@ -91,11 +100,12 @@ impl Puller {
         let images: BTreeMap<_, _> =
             containers.map(|one| (text(one, "/name"), text(one, "/image"))).collect();
         let statuses = || list(pod, "/status/containerStatuses");
-        let has_it = statuses().filter(|status| is_pulled(status));
-        let pulled = has_it.filter_map(|status| images.get(text(status, "/name")));
-        let pulled: BTreeSet<String> = pulled.map(|image| (*image).to_owned()).collect();
-        let all: BTreeSet<String> = images.values().map(|image| (*image).to_owned()).collect();
-        let has_failed = text(pod, "/status/phase") == "Failed" && pulled != all;
+        // Of one that goes nothing is known any more.
+        let is_going = pod.pointer("/metadata/deletionTimestamp").is_some();
+        let has_it = statuses().filter(|status| !is_going && is_pulled(status));
+        let pulled: BTreeSet<String> =
+            has_it.map(|status| text(status, "/name").to_owned()).collect();
+        let has_failed = text(pod, "/status/phase") == "Failed" && pulled.len() < images.len();
         let waits = statuses().filter(|status| !is_pulled(status)).find_map(|status| {
             let reason = text(status, "/state/waiting/reason");
             let image = images.get(text(status, "/name")).copied().unwrap_or_default();
@@ -108,7 +118,6 @@ impl Puller {
         Self {
             name: text(pod, "/metadata/name").to_owned(),
             node: text(pod, "/spec/nodeName").to_owned(),
-            images: all,
             pulled,
             trouble: ended.filter(|why| !why.is_empty()).or(waits),
             has_failed,
@@ -116,12 +125,18 @@ impl Puller {
     }
 }
 
+/// The name of the container for an image: admission may give that another text, such as a digest.
+#[must_use]
+pub fn container_name(image: &str) -> String {
+    let digest = Sha256::digest(image.as_bytes());
+    let digest: String = digest.iter().take(6).map(|byte| format!("{byte:02x}")).collect();
+    format!("image-{digest}")
+}
+
 /// A container that was started, or could not be, has its image: that is pulled before.
 fn is_pulled(status: &Value) -> bool {
-    let has = |state: &str| status.pointer(state).is_some_and(|state| !state.is_null());
     let reason = text(status, "/state/waiting/reason");
-    has("/state/running")
-        || has("/state/terminated")
+    was_started(status, "/state")
         || reason.starts_with("Create")
         || reason.starts_with("RunContainer")
 }

@@ -211,6 +211,7 @@ mod tests {
             started_at: time(1),
             finished_at: time(31),
             deadline: None,
+            progress: None,
             healthy_since: None,
             restarts: None,
             gate: None,

@@ -67,6 +67,9 @@ pub(super) async fn apply(
     Ok(())
 }
 
+/// So often an object is read again that others write at the same time.
+const TRIES: usize = 5;
+
 /// Why an object of that name is left alone; else it is taken over, where tf-operator has made it. It is read, once before it is made: watches report only what has
 /// our label, which anybody can take off and set.
 async fn not_ours(
@@ -76,7 +79,7 @@ async fn not_ours(
 ) -> Result<Option<String>, CallError> {
     let namespace = intent.object.namespace();
     let resource = intent.kind.resource();
-    loop {
+    for _ in 0..TRIES {
         let there: Option<DynamicObject> =
             read_as(ctx, &resource, namespace.as_deref(), &intent.name).await?;
         let Some(there) = there else { return Ok(None) };
@@ -91,6 +94,10 @@ async fn not_ours(
         }
         // Its status was written meanwhile.
     }
+    let (kind, name) = (intent.kind.name(), &intent.name);
+    Ok(Some(format!(
+        "{kind} {name} cannot be taken over: others write it all the time; it is tried again"
+    )))
 }
 
 /// Why an object is not to be written, though it has the name: it is another's, or a user has made it for

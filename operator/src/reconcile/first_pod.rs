@@ -27,16 +27,22 @@ pub(super) fn to_be_replaced<'a>(fetched: &'a Fetched, valid: &Valid) -> Option<
         let number = keeper.data.pointer(&format!("/status/{field}")).and_then(Value::as_u64);
         usize::try_from(number.unwrap_or_default()).unwrap_or_default()
     };
-    let pods = &fetched.pods;
-    if pods.len() != count("desiredNumberScheduled") || pods.iter().any(|pod| pod.is_going) {
+    // Also where admission has given it other images than its template: else that pod would go again and again.
+    if count("updatedNumberScheduled") > 0 || fetched.pods.len() != count("desiredNumberScheduled")
+    {
         return None;
     }
-    // One that is not ready anyway is missed least.
-    let broken = pods.iter().find(|pod| !pod.is_ready);
+    // One that is not ready says nothing of the images, and on a node that is lost it would never end.
+    let ready: Vec<&Pod> = fetched.pods.iter().filter(|pod| pod.is_ready).collect();
     // A DaemonSet replaces at once all that have not been ready for a while, and the others follow this one.
-    let are_settled = count("numberAvailable") == pods.len();
-    let first = pods.iter().min_by(|one, other| one.node.cmp(&other.node));
-    broken.or_else(|| first.filter(|_| are_settled))
+    if ready.len() != count("numberAvailable") {
+        return None;
+    }
+    // What else is on a node of the control plane loses its network for a moment, too.
+    let is_controller = |pod: &Pod| {
+        fetched.nodes.iter().any(|node| node.name == pod.node && node.is_of_control_plane())
+    };
+    ready.into_iter().min_by_key(|pod| (is_controller(pod), pod.node.clone()))
 }
 
 /// Whether the controller of DaemonSets has seen the new images: else it would make the pod from the earlier ones again.

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{
     Capabilities, Container, LocalObjectReference, Pod, PodSecurityContext, PodSpec,
@@ -13,13 +14,14 @@ use kube::api::DynamicObject;
 use opensdn_runtime::apply::{Context as Writer, write_as_read};
 use opensdn_runtime::call::CallError;
 use opensdn_runtime::error_chain;
-use opensdn_upgrade::pull::{Pull, Puller};
+use opensdn_upgrade::pull::{Pull, Puller, container_name};
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
+use time::OffsetDateTime;
 
 use crate::kind::Kind;
 use crate::names::TYPE;
-use crate::object::controller_of;
+use crate::object::{controller_of, created};
 use crate::reconcile::Context;
 use crate::reconcile::apply::delete;
 
@@ -27,6 +29,8 @@ use crate::reconcile::apply::delete;
 const WORD: &str = "upgrade";
 /// The user of what runs nothing.
 const NOBODY: i64 = 65_534;
+/// One that its kubelet does not take is made again after so long: it would be refused again at once.
+const PAUSE: Duration = Duration::from_secs(30);
 /// So many seconds one that is deleted has.
 const GRACE: i64 = 1;
 
@@ -53,11 +57,26 @@ pub(super) async fn ensure(
 ) -> Result<BTreeMap<String, String>, CallError> {
     let wanted: Vec<Pod> = wanted.iter().map(|pull| pod(upgrade, pull)).collect();
     let names: BTreeSet<String> = wanted.iter().map(kube::ResourceExt::name_any).collect();
-    let there = pods(ctx, upgrade);
+    let (there, now) = (pods(ctx, upgrade), OffsetDateTime::now_utc());
     // The kubelet does not try again what it did not take, and the next has the name only when it is gone.
     for (puller, pod) in &there {
-        if puller.has_failed || !names.contains(&puller.name) {
-            delete(writer, Kind::Pod, pod).await?;
+        let has_failed = puller.has_failed && created(pod).is_some_and(|at| now - at >= PAUSE);
+        if !has_failed && names.contains(&puller.name) {
+            continue;
+        }
+        match delete(writer, Kind::Pod, pod).await {
+            Ok(()) => {}
+            // It ends with the Upgrade, and is in the way of nothing else.
+            Err(error) if error.is_refusal() => {
+                let (namespace, name) = (&pod.metadata.namespace, &puller.name);
+                tracing::warn!(
+                    namespace,
+                    name,
+                    "failed to delete a pod that pulled images: {}",
+                    error_chain(&error)
+                );
+            }
+            Err(error) => return Err(error),
         }
     }
     let mut refusals = BTreeMap::new();
@@ -92,7 +111,6 @@ fn pod(upgrade: &DynamicObject, pull: &Pull) -> Pod {
         block_owner_deletion: None,
     };
     let secrets = pull.secrets.iter().map(|name| LocalObjectReference { name: name.clone() });
-    let containers = pull.images.iter().enumerate();
     Pod {
         metadata: ObjectMeta {
             name: Some(name(upgrade, pull)),
@@ -103,7 +121,7 @@ fn pod(upgrade: &DynamicObject, pull: &Pull) -> Pod {
         },
         spec: Some(PodSpec {
             automount_service_account_token: Some(false),
-            containers: containers.map(|(number, image)| container(number, image)).collect(),
+            containers: pull.images.iter().map(|image| container(image)).collect(),
             enable_service_links: Some(false),
             // The network of pods may be what is upgraded, or broken.
             host_network: Some(true),
@@ -131,9 +149,9 @@ fn pod(upgrade: &DynamicObject, pull: &Pull) -> Pod {
 }
 
 /// Whether its command is in the image is no matter: that is pulled before it is looked for.
-fn container(number: usize, image: &str) -> Container {
+fn container(image: &str) -> Container {
     Container {
-        name: format!("image-{number}"),
+        name: container_name(image),
         image: Some(image.to_owned()),
         command: Some(vec!["/bin/true".to_owned()]),
         security_context: Some(SecurityContext {

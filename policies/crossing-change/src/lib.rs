@@ -33,7 +33,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use members::{CASSANDRAS, RABBITMQS, ServiceStatus, ZOOKEEPERS};
-use upgrades::{MANAGER_UPGRADES, Upgrade};
+use upgrades::{MANAGER_UPGRADES, UPGRADES, Upgrade};
 
 /// Settings of the policy `crossing-change`.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
@@ -242,6 +242,6 @@ policy! {
         deletion::DELETED,
         members::IN_FLIGHT,
     ],
-    indexes: [CASSANDRAS, NODES, RABBITMQS, MANAGER_UPGRADES, ZOOKEEPERS],
+    indexes: [CASSANDRAS, NODES, RABBITMQS, UPGRADES, MANAGER_UPGRADES, ZOOKEEPERS],
     validate: [manager, deletion::manager, second::upgrade, cassandra, rabbitmq, zookeeper],
 }

@@ -9,7 +9,16 @@ pub(crate) const MANAGER_UPGRADES: Index = Index {
     group: "opensdn.io",
     kind: "Upgrade",
     key: "/spec/manager",
-    reads: &["/metadata/deletionTimestamp", "/status/phase", "/status/steps"],
+    reads: &["/metadata/deletionTimestamp", "/status/phase"],
+};
+
+/// Of one Upgrade: those of all together are more than a policy may read, and whoever fills them must lock no Manager.
+pub(crate) const UPGRADES: Index = Index {
+    name: "upgrades",
+    group: "opensdn.io",
+    kind: "Upgrade",
+    key: "",
+    reads: &["/status/steps"],
 };
 
 /// Phases in which an Upgrade has begun and is not over. Of one that has stopped a person decides what becomes.
@@ -65,11 +74,15 @@ impl Upgrade {
             let phase = found.part::<String>(1)?.unwrap_or_default();
             let is_deleted = found.part::<String>(0)?.is_some();
             if found.namespace() == namespace && !is_deleted && AT_WORK.contains(&phase.as_str()) {
+                let steps = match UPGRADES.get(namespace, found.name())? {
+                    Some(one) => one.part::<Vec<Step>>(0)?.unwrap_or_default(),
+                    None => Vec::new(),
+                };
                 all.push(Self {
                     namespace: found.namespace().to_owned(),
                     name: found.name().to_owned(),
                     phase,
-                    steps: found.part::<Vec<Step>>(2)?.unwrap_or_default(),
+                    steps,
                 });
             }
         }

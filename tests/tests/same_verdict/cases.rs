@@ -117,7 +117,7 @@ pub(crate) async fn compare(
     let Some(object) = case.object.as_ref().or(case.old_object.as_ref()) else {
         return Ok(Compared::LeftOut("it has no object".to_owned()));
     };
-    if case.object.is_none() && object.pointer("/metadata/deletionTimestamp").is_some() {
+    if object.pointer("/metadata/deletionTimestamp").is_some() {
         return Ok(Compared::LeftOut(
             "only the API server writes that it is being deleted".to_owned(),
         ));

@@ -6,7 +6,7 @@ use opensdn_crds::status::READY;
 use serde_json::Value;
 
 use super::{Pod, Service};
-use crate::object::{condition, list, text};
+use crate::object::{condition, list, text, was_started};
 
 impl Service {
     /// By the object of the service and its pods, which the caller has picked.
@@ -45,10 +45,8 @@ impl Pod {
         let all = list(pod, "/spec/initContainers").chain(list(pod, "/spec/containers"));
         let statuses = list(pod, "/status/containerStatuses");
         let restarts = statuses.clone().filter_map(|one| one.get("restartCount")?.as_i64());
-        let has_run = |one: &&Value| {
-            let states = ["/state/running", "/state/terminated", "/lastState/terminated"];
-            states.iter().any(|state| one.pointer(state).is_some_and(|state| !state.is_null()))
-        };
+        let has_run =
+            |one: &&Value| ["/state", "/lastState"].iter().any(|state| was_started(one, state));
         let ran = statuses.filter(has_run).map(|one| text(one, "/name").to_owned()).collect();
         Self {
             name: text(pod, "/metadata/name").to_owned(),
@@ -129,5 +127,17 @@ mod tests {
         let pod = Pod::of_object(&pod);
         assert_eq!((pod.images.len(), pod.restarts, pod.is_ready), (2, 3, false));
         assert_eq!(pod.trouble.as_deref(), Some("container api: ImagePullBackOff not found"));
+    }
+
+    #[test]
+    fn a_container_whose_pod_ended_before_it_was_started_has_not_run() {
+        let of = |reason: &str| {
+            let state = json!({"terminated": {"reason": reason, "exitCode": 137}});
+            Pod::of_object(
+                &json!({"status": {"containerStatuses": [{"name": "api", "state": state}]}}),
+            )
+        };
+        assert!(of("ContainerStatusUnknown").ran.is_empty(), "evicted while it was pulled");
+        assert_eq!(of("Error").ran.len(), 1);
     }
 }

@@ -43,6 +43,7 @@ impl Run<'_> {
                 self.wave(place, |wave| {
                     wave.state = State::RollingBack;
                     (wave.deadline, wave.finished_at, wave.healthy_since) = (None, None, None);
+                    wave.progress = None;
                 });
             }
         }
@@ -94,7 +95,8 @@ impl Run<'_> {
             return self.set(Phase::RollingBack, format!("the wave {} is back", wave.name));
         }
         let text = waits.join("; ");
-        if self.is_past(wave.deadline.as_ref()) {
+        self.note_progress(place, self.pods_with(&wave.name, Side::Earlier));
+        if self.is_past(self.deadline_of(place).as_ref()) {
             return self
                 .stop_for(&format!("the way back failed at the wave {}: {text}", wave.name));
         }

@@ -84,7 +84,7 @@ impl Run<'_> {
         self.wave(place, |wave| {
             wave.state = State::Running;
             wave.started_at.get_or_insert(now);
-            wave.deadline = Some(deadline);
+            (wave.deadline, wave.progress) = (Some(deadline), None);
             (wave.finished_at, wave.healthy_since, wave.restarts, wave.gate) =
                 (None, None, None, None);
         });
@@ -141,6 +141,7 @@ impl Run<'_> {
             })
             .collect();
         let message = texts.join("; ");
+        self.note_progress(place, self.pods_with(name, Side::New));
         if !is_soaking && self.is_past(self.deadline_of(place).as_ref()) {
             return self.fail(place, name, &message);
         }
@@ -355,7 +356,7 @@ impl Run<'_> {
     }
 
     /// Nothing more is changed until a person decides.
-    fn stop(&mut self, place: usize, why: &str) {
+    pub(super) fn stop(&mut self, place: usize, why: &str) {
         let now = self.now.clone();
         self.wave(place, |wave| {
             (wave.state, wave.finished_at) = (State::Failed, Some(now));
@@ -430,6 +431,27 @@ impl Run<'_> {
         let mut steps = self.status.steps.iter().flatten();
         waves.any(|wave| wave.name == order::IMAGES && wave.state == State::Failed)
             && steps.any(|step| !is_over(step.state) && self.left_out(&step.id).is_some())
+    }
+
+    /// A wave that comes further has its whole time again: of many nodes one after the other none would be enough.
+    pub(super) fn note_progress(&mut self, place: usize, reached: usize) {
+        let reached = i64::try_from(reached).unwrap_or(i64::MAX);
+        let deadline = self.deadline();
+        self.wave(place, |wave| {
+            if reached > wave.progress.unwrap_or_default() {
+                (wave.progress, wave.deadline) = (Some(reached), Some(deadline));
+            }
+        });
+    }
+
+    /// How many pods of a wave are well with the images of that side.
+    pub(super) fn pods_with(&self, name: &str, side: Side) -> usize {
+        let steps = self.status.steps.iter().flatten().filter(|step| step.wave == name);
+        let pods = steps.filter_map(|step| Some((step, self.service(&step.id)?)));
+        pods.map(|(step, service)| {
+            service.pods.iter().filter(|pod| pod.is_ready && pod.has(&step.images, side)).count()
+        })
+        .sum()
     }
 
     pub(super) fn deadline_of(&self, place: usize) -> Option<String> {

@@ -433,7 +433,7 @@ fn nodes_pull_the_new_images_before_anything_is_changed() {
     let is_pulling = |world: &World| world.status.wave.as_deref() == Some("1/5 images");
     world.until(|world| is_pulling(world) && !world.pullers.is_empty());
     let nodes: Vec<_> =
-        world.pullers.iter().map(|one| (one.node.as_str(), one.images.len())).collect();
+        world.pullers.iter().map(|one| (one.node.as_str(), one.pulled.len())).collect();
     assert_eq!(nodes, [("node-0", 4), ("node-1", 4), ("node-2", 4)]);
     assert!(world.set.is_empty());
     assert_eq!(world.run(Killed::Never), Phase::Succeeded);
@@ -468,12 +468,21 @@ fn after_images_could_not_be_had_their_service_can_be_left_out() {
 }
 
 #[test]
+fn no_node_pulls_what_only_the_status_asks_for() {
+    let mut world = World::new().on_nodes();
+    world.until(|world| !world.pullers.is_empty());
+    let mut forged = world.status.clone();
+    forged.steps.as_mut().unwrap()[0].images[0].to = "evil/contrail-zookeeper:1".to_owned();
+    world.status = forged;
+    let decision = world.decide();
+    assert_eq!((decision.status.phase, decision.pulls), (Some(Phase::Stopped), vec![]));
+}
+
+#[test]
 fn a_node_that_is_lost_while_it_pulls_is_not_waited_for() {
     let mut world = World::with_bad("Webui").on_nodes();
     world.spec.skip = None;
     world.until(|world| !world.pullers.is_empty());
-    // Only the pods of one node have the image that does not come.
-    world.spec.images = World::new().spec.images;
     let refused = [("node-1".to_owned(), "pods is forbidden".to_owned())];
     world.refusals = refused.into();
     world.pullers.clear();
@@ -488,6 +497,23 @@ fn a_node_that_is_lost_while_it_pulls_is_not_waited_for() {
     }
     let nodes: Vec<_> = world.decide().pulls.into_iter().map(|pull| pull.node).collect();
     assert_eq!(nodes, ["node-0", "node-2"]);
+}
+
+#[test]
+fn a_wave_that_comes_further_has_its_whole_time_again() {
+    let mut world = World::new();
+    world.spec.soak = Some("2s".to_owned());
+    // Shorter than all pods of the wave take together, one each two seconds, longer than one.
+    world.spec.wave_timeout = Some("20s".to_owned());
+    world.spec.images = None;
+    let vrouters = world.services.iter_mut().find(|one| one.id == "Vrouter/a").unwrap();
+    let pod = vrouters.pods[0].clone();
+    vrouters.pods = (0..30)
+        .map(|number| crate::health::Pod { name: format!("v-{number}"), ..pod.clone() })
+        .collect();
+    assert_eq!(world.run(Killed::Never), Phase::Succeeded, "{}", world.message());
+    let mut waves = world.status.waves.iter().flatten();
+    assert_eq!(waves.find(|wave| wave.name == "vrouters").unwrap().progress, Some(29));
 }
 
 #[test]

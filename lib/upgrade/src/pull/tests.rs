@@ -61,13 +61,16 @@ fn a_node_whose_pods_are_not_well_is_not_waited_for() {
 }
 
 fn puller(status: Value) -> Puller {
+    let (a, b) = (container_name("api:2"), container_name("web:2"));
+    // As if admission had pinned it.
     Puller::of_object(&json!({"metadata": {"name": "p"},
-        "spec": {"nodeName": "n1", "containers": [{"name": "a", "image": "api:2"}, {"name": "b", "image": "web:2"}]},
+        "spec": {"nodeName": "n1", "containers": [{"name": a, "image": "api:2@sha256:1"}, {"name": b, "image": "web:2"}]},
         "status": status}))
 }
 
 fn statuses(a: Value, b: Value) -> Value {
-    json!({"containerStatuses": [{"name": "a", "state": a}, {"name": "b", "state": b}]})
+    let [one, other] = ["api:2", "web:2"].map(container_name);
+    json!({"containerStatuses": [{"name": one, "state": a}, {"name": other, "state": b}]})
 }
 
 #[test]
@@ -102,6 +105,11 @@ fn what_keeps_an_image_from_a_node_is_said_in_the_words_of_its_kubelet() {
     assert_eq!(failing.trouble.as_deref(), Some("web:2: ImagePullBackOff not found"));
     assert!(!failing.has_failed, "the kubelet tries it again");
     let evicted = json!({"phase": "Failed", "reason": "Evicted", "message": "The node was low on resource: ephemeral-storage."});
+    let mut ended = evicted.clone();
+    let unknown = json!({"terminated": {"reason": "ContainerStatusUnknown", "exitCode": 137}});
+    ended["containerStatuses"] = statuses(unknown.clone(), unknown)["containerStatuses"].clone();
+    let ended = puller(ended);
+    assert!(ended.has_failed && ended.pulled.is_empty(), "none of it was started: {ended:?}");
     let evicted = puller(evicted);
     assert!(evicted.has_failed);
     assert!(evicted.trouble.unwrap().contains("ephemeral-storage"));

@@ -61,7 +61,7 @@ pub(super) struct ApplyCommand {
     /// What becomes of a wave that is not well in time [default: roll-back].
     #[arg(long, value_enum, value_name = "HOW")]
     on_failure: Option<Failing>,
-    /// How long a wave may take [default: 15m].
+    /// How long a wave may be without progress: no pod more that is well with its images [default: 15m].
     #[arg(long, value_name = "TIME", value_parser = wave_timeout)]
     wave_timeout: Option<String>,
     /// How long all has to be well after the first pod of a service, and after each wave [default: 30s].

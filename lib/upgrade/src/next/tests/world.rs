@@ -11,7 +11,7 @@ use time::OffsetDateTime;
 use crate::health::{Pod, Service};
 use crate::images;
 use crate::next::{Decision, SetImages, Situation, next, parse};
-use crate::pull::{Pull, Puller};
+use crate::pull::{Pull, Puller, container_name};
 
 pub(super) const NEW: &str = "R24.1.1";
 
@@ -51,12 +51,13 @@ pub(super) const ALL: [(&str, &str, &str); 4] = [
 
 fn puller(pull: &Pull) -> Puller {
     let is_there = |image: &&String| !image.contains("bad");
+    let there = pull.images.iter().filter(is_there);
     let pulled: std::collections::BTreeSet<String> =
-        pull.images.iter().filter(is_there).cloned().collect();
+        there.map(|image| container_name(image)).collect();
     Puller {
         node: pull.node.clone(),
-        trouble: (pulled != pull.images).then(|| "ImagePullBackOff not found".to_owned()),
-        images: pull.images.clone(),
+        trouble: (pulled.len() < pull.images.len())
+            .then(|| "ImagePullBackOff not found".to_owned()),
         pulled,
         ..Puller::default()
     }
