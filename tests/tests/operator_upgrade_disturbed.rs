@@ -5,6 +5,7 @@
 #![allow(clippy::indexing_slicing, reason = "JSON of a test, and the line says where")]
 
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 
 use opensdn_testing::eventually::{eventually, eventually_within};
 use opensdn_testing::kubectl::{kubectl, read, send};
@@ -108,8 +109,13 @@ fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
 
 /// Each pod was made so often, and of no service two were away at once.
 fn one_after_the_other(pods: &Pods, times: usize) {
+    one_at_a_time(pods, |_| times..=times);
+}
+
+/// The same with bounds for a pod of the name.
+fn one_at_a_time(pods: &Pods, times: impl Fn(&str) -> RangeInclusive<usize>) {
     let (number, most) = (pods.by_name(), pods.most_away());
-    assert!(number.values().all(|one| *one == times), "{number:?}");
+    assert!(number.iter().all(|(name, one)| times(name).contains(one)), "{number:?}");
     assert!(most.values().all(|away| away.len() <= 1), "{most:?}");
 }
 
@@ -141,7 +147,8 @@ async fn an_api_server_that_restarts_or_certificates_that_change_in_a_wave_repla
     change(&world.sandbox, &["annotate"], TRUST, &long_ago).await?;
     world.until("to-2", "Succeeded").await;
     assert_eq!(world.tags().await?, ["R24.1.2"]);
-    one_after_the_other(&pods, 3);
+    // A member that reads its certificates when it starts, and started before they were others, may start once more.
+    one_at_a_time(&pods, |name| if name.starts_with("zookeeper") { 3..=4 } else { 3..=3 });
     let after = get(&world.sandbox, CERTIFICATES).await;
     assert_ne!(after["metadata"]["uid"], before["metadata"]["uid"]);
     change(&world.sandbox, &["label"], REDIS, &["looked-at=again"]).await?;
