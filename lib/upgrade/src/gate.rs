@@ -45,7 +45,8 @@ pub fn checks(
     ]
 }
 
-fn check(name: &str, wrong: &[String]) -> GateCheck {
+/// One that is passed where nothing is wrong, and else names the first of what is.
+pub(crate) fn check(name: &str, wrong: &[String]) -> GateCheck {
     let more = wrong.len().saturating_sub(MOST);
     let mut text = wrong.iter().take(MOST).cloned().collect::<Vec<_>>().join("; ");
     if more > 0 {

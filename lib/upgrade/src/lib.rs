@@ -11,10 +11,12 @@
 //! gate      what has to be well behind a wave
 //! next      what is next, by what was done and how it is now
 //! report    how it went
+//! digest    short names for what is long
 //! ```
 
 #![warn(missing_docs)]
 
+pub mod digest;
 pub mod gate;
 pub mod health;
 pub mod images;

@@ -6,8 +6,8 @@ use opensdn_crds::upgrade::{
     ImageChange, ServiceHealth, State, Step, UpgradeRemark, UpgradeSpec, Wave,
 };
 use serde_json::{Value, json};
-use sha2::{Digest as _, Sha256};
 
+use crate::digest::digest;
 use crate::health;
 use crate::images::{self, Service};
 use crate::order::{self, WAVES};
@@ -71,8 +71,7 @@ impl Plan {
     pub fn hash(&self) -> String {
         let steps: Vec<_> =
             self.steps.iter().map(|step| json!([step.id, step.wave, step.images])).collect();
-        let digest = Sha256::digest(json!(steps).to_string().as_bytes());
-        digest.iter().take(5).map(|byte| format!("{byte:02x}")).collect()
+        digest(&json!(steps).to_string(), 5)
     }
 
     /// How many pods are replaced.

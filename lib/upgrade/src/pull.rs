@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use opensdn_crds::upgrade::{State, Step};
 use serde_json::Value;
-use sha2::{Digest as _, Sha256};
 
+use crate::digest::digest;
 use crate::gate::short;
 use crate::health::{Service, Side};
 use crate::object::{list, text, was_started};
@@ -128,9 +128,7 @@ impl Puller {
 /// The name of the container for an image: admission may give that another text, such as a digest.
 #[must_use]
 pub fn container_name(image: &str) -> String {
-    let digest = Sha256::digest(image.as_bytes());
-    let digest: String = digest.iter().take(6).map(|byte| format!("{byte:02x}")).collect();
-    format!("image-{digest}")
+    format!("image-{}", digest(image, 6))
 }
 
 /// A container that was started, or could not be, has its image: that is pulled before.

@@ -14,9 +14,9 @@ use kube::api::DynamicObject;
 use opensdn_runtime::apply::{Context as Writer, write_as_read};
 use opensdn_runtime::call::CallError;
 use opensdn_runtime::error_chain;
+use opensdn_upgrade::digest::digest;
 use opensdn_upgrade::pull::{Pull, Puller, container_name};
 use serde_json::json;
-use sha2::{Digest as _, Sha256};
 use time::OffsetDateTime;
 
 use crate::kind::Kind;
@@ -170,9 +170,7 @@ fn container(image: &str) -> Container {
 /// Another one for other images: what a pod pulls cannot be changed.
 fn name(upgrade: &DynamicObject, pull: &Pull) -> String {
     let what = json!([upgrade.uid(), pull.node, pull.images, pull.secrets]);
-    let digest = Sha256::digest(what.to_string().as_bytes());
-    let digest: String = digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
-    format!("pull-images-{digest}")
+    format!("pull-images-{}", digest(&what.to_string(), 8))
 }
 
 #[cfg(test)]

@@ -134,12 +134,17 @@ impl Run<'_> {
         let is_said = service.says(&step.images, Side::Earlier);
         let message = self.refusal(&step.id).unwrap_or_else(|| service.trouble());
         let message = gate::short(&message);
+        self.goes_back(place, message.clone(), is_said);
+        Ok(Some(format!("{}: {message}", step.id)))
+    }
+
+    /// What a step on its way back waits for. It is held until its object says the earlier images: before, its other pods
+    /// would get the new ones.
+    pub(super) fn goes_back(&mut self, place: usize, message: String, is_said: bool) {
         self.step(place, |step| {
-            step.message = Some(message.clone());
-            // Before, its other pods would get the new images.
+            step.message = Some(message);
             step.held = step.held.filter(|_| !is_said);
         });
-        Ok(Some(format!("{}: {message}", step.id)))
     }
 
     fn is_back(&mut self) {

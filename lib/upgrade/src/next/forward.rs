@@ -227,10 +227,7 @@ impl Run<'_> {
                 let message =
                     format!("gets its earlier images: {}", gate::short(&service.trouble()));
                 let is_said = service.says(&step.images, Side::Earlier);
-                self.step(place, |step| {
-                    step.message = Some(message);
-                    step.held = step.held.filter(|_| !is_said);
-                });
+                self.goes_back(place, message, is_said);
             }
             _ => self.finish_step(place, State::Skipped, Some(why.to_owned())),
         }

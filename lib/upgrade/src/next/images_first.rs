@@ -3,11 +3,8 @@
 use opensdn_crds::upgrade::{GateCheck, ImageChange, Phase, State, Step};
 
 use super::{Crossed, Run, is_as_wanted, is_over};
-use crate::gate::short;
+use crate::gate::{self, short};
 use crate::pull;
-
-/// As many nodes are named in one message.
-const MOST: usize = 4;
 
 impl Run<'_> {
     /// Why the images of a step are not pulled: no node runs what only the status asks for.
@@ -19,16 +16,16 @@ impl Run<'_> {
             let mut images = service.images.iter().filter(|one| one.container == change.container);
             images.all(|one| one.image == change.from || one.image == change.to)
         };
-        let is_open = !is_over(step.state);
-        let is_asked_for = is_as_wanted(service, &step.images, self.at.spec);
-        match is_open && !(is_asked_for && step.images.iter().all(is_there)) {
-            true if !is_asked_for => crossed(Crossed::Status),
-            true => Some(format!(
-                "{}: its images were changed in the Manager since it was planned",
-                step.id
-            )),
-            false => None,
+        if is_over(step.state) {
+            return None;
         }
+        if !is_as_wanted(service, &step.images, self.at.spec) {
+            return crossed(Crossed::Status);
+        }
+        let is_edited = !step.images.iter().all(is_there);
+        is_edited.then(|| {
+            format!("{}: its images were changed in the Manager since it was planned", step.id)
+        })
     }
 
     /// One look at it: it is done when all nodes have what they need.
@@ -44,7 +41,7 @@ impl Run<'_> {
             return self.stop(place, &why);
         }
         let wanted = pull::wanted(steps, self.at.services);
-        let mut waits: Vec<String> = wanted
+        let waits: Vec<String> = wanted
             .iter()
             .filter_map(|pull| {
                 let why = pull.waits(self.at.pullers)?;
@@ -54,18 +51,12 @@ impl Run<'_> {
         let pulled = wanted.iter().map(|pull| pull.pulled(self.at.pullers)).sum();
         self.note_progress(place, pulled);
         let (nodes, ready) = (wanted.len(), wanted.len().saturating_sub(waits.len()));
-        let more = waits.len().saturating_sub(MOST);
-        waits.truncate(MOST);
-        if more > 0 {
-            waits.push(format!("and {more} more"));
-        }
-        let message = (!waits.is_empty())
-            .then(|| format!("{ready} of {nodes} nodes have the new images; {}", waits.join("; ")));
-        let check = GateCheck {
-            name: "images-on-nodes".to_owned(),
-            passed: message.is_none(),
-            message: message.clone(),
-        };
+        let check = gate::check("images-on-nodes", &waits);
+        let message = check
+            .message
+            .as_ref()
+            .map(|waits| format!("{ready} of {nodes} nodes have the new images; {waits}"));
+        let check = GateCheck { message: message.clone(), ..check };
         let finished = message.is_none().then(|| self.now.clone());
         self.wave(place, |wave| {
             wave.gate = Some(vec![check]);
