@@ -3,14 +3,11 @@
 
 #![allow(clippy::indexing_slicing, reason = "JSON of a test, and the line says where")]
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::pin::pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::BTreeSet;
 
-use futures::StreamExt as _;
 use k8s_openapi::api::core::v1::Pod;
-use kube::runtime::{WatchStreamExt as _, watcher};
-use kube::{Api, ResourceExt as _};
+use kube::Api;
+use kube::api::ListParams;
 use opensdn_testing::eventually::{eventually, eventually_within};
 use opensdn_testing::kubectl::{kubectl, read, send};
 use opensdn_testing::operator::Operator;
@@ -20,6 +17,7 @@ use serde_json::{Value, json};
 
 use crate::operator::{LABEL, get};
 use crate::operator_upgrade::{MANAGER, WHOLE, World, image, manager};
+use crate::watched_pods::Pods;
 
 const NODES: u32 = 4;
 const AT_ONCE: usize = 2;
@@ -65,52 +63,6 @@ async fn pullers(world: &World) -> BTreeSet<String> {
     pods["items"].as_array().into_iter().flatten().map(node).collect()
 }
 
-/// How many nodes are without a vrouter that is ready, and how many have had the new one, each at its highest.
-#[derive(Debug, Default)]
-struct Seen {
-    ready: BTreeMap<String, (String, bool)>,
-    most_away: usize,
-    made: BTreeMap<String, i64>,
-    /// The nodes that have pulled.
-    pulled: BTreeSet<String>,
-}
-
-impl Seen {
-    fn see(&mut self, event: &watcher::Event<Pod>) {
-        match event {
-            watcher::Event::Apply(pod) | watcher::Event::InitApply(pod) => {
-                let Some(node) = pod.spec.as_ref().and_then(|spec| spec.node_name.clone()) else {
-                    return;
-                };
-                if pod.labels().get("tf_manager").is_some_and(|word| word == "upgrade") {
-                    assert!(self.made.is_empty(), "all is pulled before a pod is replaced");
-                    self.pulled.insert(node);
-                    return;
-                }
-                let value = json!(pod);
-                let conditions =
-                    value["status"]["conditions"].as_array().cloned().unwrap_or_default();
-                let is_ready =
-                    conditions.iter().any(|one| one["type"] == "Ready" && one["status"] == "True");
-                let is_going = pod.metadata.deletion_timestamp.is_some();
-                if value["spec"]["containers"][0]["image"].to_string().contains("R24.1.1") {
-                    let made = pod.metadata.creation_timestamp.as_ref();
-                    self.made.insert(node.clone(), made.map_or(0, |time| time.0.as_second()));
-                }
-                self.ready.insert(node, (pod.name_any(), is_ready && !is_going));
-            }
-            watcher::Event::Delete(pod) => {
-                for (name, is_ready) in self.ready.values_mut() {
-                    *is_ready &= *name != pod.name_any();
-                }
-            }
-            watcher::Event::Init | watcher::Event::InitDone => {}
-        }
-        let away = self.ready.values().filter(|(_, is_ready)| !is_ready).count();
-        self.most_away = self.most_away.max(away);
-    }
-}
-
 /// A Manager with vrouters on all nodes, and one of them of the control plane.
 async fn world() -> Result<World, Failed> {
     let sandbox = Sandbox::builder().simulated_nodes(NODES).start().await?;
@@ -126,26 +78,27 @@ async fn world() -> Result<World, Failed> {
     Ok(world)
 }
 
+/// When each vrouter with the new images was made, in seconds.
+async fn vrouters_made(world: &World) -> Result<Vec<i64>, Failed> {
+    let pods: Api<Pod> = Api::namespaced(world.sandbox.client()?, "tf");
+    let pods = pods.list(&ListParams::default().labels("tf_manager=vrouter")).await?;
+    let is_new = |pod: &&Pod| {
+        let images = pod.spec.iter().flat_map(|spec| &spec.containers);
+        images.filter_map(|one| one.image.as_ref()).all(|image| image.contains("R24.1.1"))
+    };
+    let made = pods.items.iter().filter(is_new);
+    let made = made.filter_map(|pod| pod.metadata.creation_timestamp.as_ref());
+    Ok(made.map(|time| time.0.as_second()).collect())
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn of_vrouters_the_first_is_looked_at_and_then_as_many_are_replaced_at_a_time_as_was_asked()
 -> Outcome {
     let world = world().await?;
-    let seen = Arc::new(Mutex::new(Seen::default()));
-    let pods: Api<Pod> = Api::namespaced(world.sandbox.client()?, "tf");
-    let config = watcher::Config::default().labels("tf_manager in (vrouter, upgrade)");
-    let stream = watcher(pods, config).default_backoff();
-    let all = Arc::clone(&seen);
-    let task = tokio::spawn(async move {
-        let mut stream = pin!(stream);
-        while let Some(event) = stream.next().await {
-            if let Ok(event) = event {
-                all.lock().unwrap_or_else(PoisonError::into_inner).see(&event);
-            }
-        }
-    });
-    let read = || seen.lock().unwrap_or_else(PoisonError::into_inner);
-    eventually("all are seen", async || read().ready.len() == NODES as usize).await;
-    assert_eq!(read().most_away, 0, "{:?}", read());
+    let pods = Pods::watch(&world.sandbox, "tf")?;
+    eventually("all are seen", async || pods.places("vrouter") == NODES as usize).await;
+    let away = pods.most_away();
+    assert!(away.is_empty(), "{away:?}");
     let images: Vec<Value> = ["vrouteragent", "nodemanager", "provisioner"]
         .iter()
         .map(|name| json!({"kind": "Vrouter", "container": name, "image": image(name, "R24.1.1")}))
@@ -153,12 +106,14 @@ async fn of_vrouters_the_first_is_looked_at_and_then_as_many_are_replaced_at_a_t
     let more = json!({"images": images, "vroutersAtOnce": AT_ONCE, "soak": format!("{SOAK}s"), "waveTimeout": "5m"});
     world.create("nodes", more).await?;
     world.until("nodes", "Succeeded").await;
-    task.abort();
-    let seen = read();
-    assert_eq!(seen.pulled.len(), NODES as usize, "{seen:?}");
-    assert_eq!(seen.made.len(), NODES as usize, "{seen:?}");
-    assert!((1..=AT_ONCE).contains(&seen.most_away), "{seen:?}");
-    let mut made: Vec<i64> = seen.made.values().copied().collect();
+    assert_eq!(pods.pulled().len(), NODES as usize, "{:?}", pods.pulled());
+    let late = pods.pulled_late();
+    assert!(late.is_empty(), "all is pulled before a pod is replaced: {late:?}");
+    let away = pods.most_away();
+    let most = away.get("vrouter").map_or(0, BTreeSet::len);
+    assert!((1..=AT_ONCE).contains(&most), "{away:?}");
+    let mut made = vrouters_made(&world).await?;
+    assert_eq!(made.len(), NODES as usize, "{made:?}");
     made.sort_unstable();
     // Seconds are cut off.
     assert!(made[1] - made[0] >= SOAK - 1, "the first is looked at: {made:?}");

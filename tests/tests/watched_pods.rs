@@ -1,5 +1,5 @@
-//! All pods of a namespace, by a watch: of which name there were how many, and how many of a service were away at the
-//! same moment. A look now and then would miss a pod that is back at once.
+//! All pods of a namespace, by a watch: of which name there were how many, how many of a service were away at the same
+//! moment, and on which nodes there was one that pulls images. A look now and then would miss a pod that is back at once.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::pin::pin;
@@ -15,11 +15,15 @@ use opensdn_testing::sandbox::Sandbox;
 
 #[derive(Default)]
 struct Seen {
-    /// Whether each is well now, by service and name. One that is deleted is not.
+    /// Whether each is well now, by service and [place](place). One that is deleted is not.
     now: BTreeMap<(String, String), bool>,
     listed: BTreeSet<(String, String)>,
     identities: BTreeSet<(String, String)>,
     most_away: BTreeMap<String, BTreeSet<String>>,
+    /// The nodes that pulled, and those of them that did when a pod of a service had been made since the first list.
+    pulled: BTreeSet<String>,
+    pulled_late: BTreeSet<String>,
+    is_replacing: bool,
 }
 
 /// The watch. It ends with this.
@@ -58,6 +62,21 @@ impl Pods {
         lock(&self.seen).most_away.clone()
     }
 
+    /// How many pods of the service there are or were, by their places.
+    pub(crate) fn places(&self, service: &str) -> usize {
+        lock(&self.seen).now.keys().filter(|(of, _)| of == service).count()
+    }
+
+    /// The nodes on which there was a pod that pulls images.
+    pub(crate) fn pulled(&self) -> BTreeSet<String> {
+        lock(&self.seen).pulled.clone()
+    }
+
+    /// Those on which there was one only when pods of services were replaced already.
+    pub(crate) fn pulled_late(&self) -> BTreeSet<String> {
+        lock(&self.seen).pulled_late.clone()
+    }
+
     /// From here on it is counted again.
     pub(crate) fn forget(&self) {
         let mut seen = lock(&self.seen);
@@ -70,7 +89,7 @@ impl Seen {
         match event {
             Event::Init => self.listed.clear(),
             Event::InitApply(pod) => {
-                self.listed.insert(key(&pod));
+                self.listed.extend(key(&pod));
                 self.put(&pod);
             }
             Event::InitDone => {
@@ -80,11 +99,13 @@ impl Seen {
                 }
             }
             Event::Apply(pod) => {
+                let is_new = !self.identities.contains(&identity(&pod));
+                self.is_replacing |= is_new && is_of_service(&pod);
                 self.put(&pod);
                 self.count();
             }
             Event::Delete(pod) => {
-                if let Some(is_well) = self.now.get_mut(&key(&pod)) {
+                if let Some(is_well) = key(&pod).and_then(|key| self.now.get_mut(&key)) {
                     *is_well = false;
                 }
                 self.count();
@@ -93,11 +114,19 @@ impl Seen {
     }
 
     fn put(&mut self, pod: &Pod) {
+        if service(pod) == "upgrade" {
+            let node = place(pod).unwrap_or_default();
+            if self.pulled.insert(node.clone()) && self.is_replacing {
+                self.pulled_late.insert(node);
+            }
+        }
         if !is_of_service(pod) {
             return;
         }
-        self.now.insert(key(pod), is_well(pod));
-        self.identities.insert((pod.name_any(), pod.uid().unwrap_or_default()));
+        if let Some(key) = key(pod) {
+            self.now.insert(key, is_well(pod));
+        }
+        self.identities.insert(identity(pod));
     }
 
     fn count(&mut self) {
@@ -114,8 +143,22 @@ impl Seen {
     }
 }
 
-fn key(pod: &Pod) -> (String, String) {
-    (pod.labels().get("tf_manager").cloned().unwrap_or_default(), pod.name_any())
+fn identity(pod: &Pod) -> (String, String) {
+    (pod.name_any(), pod.uid().unwrap_or_default())
+}
+
+fn key(pod: &Pod) -> Option<(String, String)> {
+    Some((service(pod), place(pod)?))
+}
+
+fn service(pod: &Pod) -> String {
+    pod.labels().get("tf_manager").cloned().unwrap_or_default()
+}
+
+/// Where its successor will be: the name of a StatefulSet's, and the node of all others, once they have one.
+fn place(pod: &Pod) -> Option<String> {
+    let has_name = pod.owner_references().iter().any(|owner| owner.kind == "StatefulSet");
+    if has_name { Some(pod.name_any()) } else { pod.spec.as_ref()?.node_name.clone() }
 }
 
 /// Not one that brings images onto a node.
