@@ -162,6 +162,8 @@ pub struct Description {
     pub waits_for: Option<String>,
     /// The end of the name of its ConfigMap, where that is not `WORD-configmap`.
     pub config_map: Option<&'static str>,
+    /// How many seconds a new pod has to be ready before the next one is replaced.
+    pub min_ready_seconds: Option<i32>,
     /// How many seconds its pods have to end, where the usual 30 are not enough.
     pub grace: Option<u16>,
     /// What its status has besides what all have, as tf-operator fills it: the ports in use, and their like.

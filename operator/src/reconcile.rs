@@ -17,6 +17,7 @@ pub mod fetch;
 mod first_pod;
 pub mod members;
 pub mod nested;
+mod next_pod;
 pub mod status;
 mod take_over;
 pub mod validate;
@@ -51,6 +52,7 @@ use crate::template::Templates;
 use apply::ApplyError;
 use fetch::Fetched;
 use first_pod::to_be_replaced;
+use next_pod::to_be_updated;
 use status::{Outcome, Status};
 use validate::{Invalid, validate};
 
@@ -246,7 +248,10 @@ async fn make_so(
     if let Some(plan) = plan {
         members::act(ctx, fetched, valid, &plan).await?;
     }
-    let goes = valid.to_be_moved(&fetched.pods).or_else(|| to_be_replaced(fetched, valid));
+    let goes = valid
+        .to_be_moved(&fetched.pods)
+        .or_else(|| to_be_replaced(fetched, valid))
+        .or_else(|| to_be_updated(fetched, valid));
     if valid.members.is_none()
         && let Some(pod) = goes
         && let Some(pod) = ctx.cache.get(Kind::Pod, &namespace, &pod.name)

@@ -133,12 +133,14 @@ fn page(component: &dyn ComponentKind, objects: &[Value]) -> String {
             writeln!(page, "| {} | `{}` |", text(object, "/kind"), text(object, "/metadata/name"));
     }
     let workload = objects.iter().find(|one| one.pointer("/spec/template").is_some()).unwrap();
-    let update = text(workload, "/spec/updateStrategy/type");
-    let how = match update {
-        "OnDelete" => {
+    let how = match component.asked_before_a_restart() {
+        Some(_) => {
             "Its pods are started again one at a time by the operator, after it has asked the service."
         }
-        _ => "Its pods are started again one at a time, the next when the one before is ready.",
+        None if text(workload, "/kind") == "DaemonSet" => {
+            "Its pods are started again one at a time, the next when the one before is ready."
+        }
+        None => "Its pods are started again one at a time, the next when all are ready.",
     };
     let _ = writeln!(page, "\n## Pods\n\n{how}\n");
     let pod = &workload["spec"]["template"]["spec"];
@@ -159,15 +161,18 @@ fn upgrade(page: &mut String, component: &dyn ComponentKind, workload: &Value) {
     } else {
         format!("after {}", after.join(", "))
     };
-    let (rolls, is_daemon_set) =
-        (text(workload, "/spec/updateStrategy/type"), text(workload, "/kind") == "DaemonSet");
-    let how = match (rolls, is_daemon_set) {
-        ("OnDelete", _) => "The operator replaces one pod after the other".to_owned(),
-        (_, true) => format!(
-            "One node after the other, the next when the pod on the one before has been ready for {} s",
-            workload["spec"]["minReadySeconds"]
+    let seconds = &workload["spec"]["minReadySeconds"];
+    let how = match text(workload, "/kind") {
+        "DaemonSet" => format!(
+            "One node after the other, the next when the pod on the one before has been ready for {seconds} s"
         ),
-        (_, false) => "One pod after the other, from the last to the first, the next when the one before is ready".to_owned(),
+        _ if component.asked_before_a_restart().is_some() => {
+            "The operator replaces one pod after the other".to_owned()
+        }
+        _ if seconds.is_null() => "The operator replaces one pod after the other, from the last to the first, when all are ready".to_owned(),
+        _ => format!(
+            "The operator replaces one pod after the other, from the last to the first, when all have been ready for {seconds} s"
+        ),
     };
     let _ = writeln!(
         page,

@@ -5,8 +5,8 @@
 #![allow(clippy::indexing_slicing, reason = "JSON of a test, and the line says where")]
 
 use std::collections::BTreeMap;
-use std::ops::RangeInclusive;
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use opensdn_testing::eventually::{eventually, eventually_within};
 use opensdn_testing::kubectl::{kubectl, read, send};
 use opensdn_testing::{Failed, Outcome};
@@ -37,6 +37,19 @@ impl World {
                 && pod["spec"]["containers"].to_string().contains(&format!(":{tag}\""))
         };
         self.pods().await.into_iter().find(is_it)
+    }
+
+    /// When each pod of a service was made, in seconds, in order.
+    async fn made(&self, service: &str) -> Result<Vec<i64>, Failed> {
+        let pods = self.pods().await;
+        let pods = pods.iter().filter(|pod| pod["metadata"]["labels"]["tf_manager"] == service);
+        let made = pods.map(|pod| {
+            let time: Time = serde_json::from_value(pod["metadata"]["creationTimestamp"].clone())?;
+            Ok(time.0.as_second())
+        });
+        let mut made = made.collect::<Result<Vec<_>, Failed>>()?;
+        made.sort_unstable();
+        Ok(made)
     }
 
     async fn message(&self, name: &str) -> String {
@@ -109,13 +122,8 @@ fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
 
 /// Each pod was made so often, and of no service two were away at once.
 fn one_after_the_other(pods: &Pods, times: usize) {
-    one_at_a_time(pods, |_| times..=times);
-}
-
-/// The same with bounds for a pod of the name.
-fn one_at_a_time(pods: &Pods, times: impl Fn(&str) -> RangeInclusive<usize>) {
     let (number, most) = (pods.by_name(), pods.most_away());
-    assert!(number.iter().all(|(name, one)| times(name).contains(one)), "{number:?}");
+    assert!(number.values().all(|one| *one == times), "{number:?}");
     assert!(most.values().all(|away| away.len() <= 1), "{most:?}");
 }
 
@@ -147,8 +155,7 @@ async fn an_api_server_that_restarts_or_certificates_that_change_in_a_wave_repla
     change(&world.sandbox, &["annotate"], TRUST, &long_ago).await?;
     world.until("to-2", "Succeeded").await;
     assert_eq!(world.tags().await?, ["R24.1.2"]);
-    // A member that reads its certificates when it starts, and started before they were others, may start once more.
-    one_at_a_time(&pods, |name| if name.starts_with("zookeeper") { 3..=4 } else { 3..=3 });
+    one_after_the_other(&pods, 3);
     let after = get(&world.sandbox, CERTIFICATES).await;
     assert_ne!(after["metadata"]["uid"], before["metadata"]["uid"]);
     change(&world.sandbox, &["label"], REDIS, &["looked-at=again"]).await?;
@@ -366,5 +373,9 @@ async fn another_operator_restarts_nothing_and_images_that_a_user_sets_roll_one_
     eventually_within(WHOLE, "all but Vrouter run the new images", has_rolled).await;
     let most = pods.most_away();
     assert!(most.values().all(|away| away.len() <= 1), "{most:?}");
+    // Agents have their sessions with two of them: they are to be back at the one before.
+    let made = world.made("control").await?;
+    let pauses: Vec<_> = made.windows(2).map(|two| two[1] - two[0]).collect();
+    assert!(pauses.len() == 2 && pauses.iter().all(|pause| *pause >= 60), "{made:?}");
     Ok(())
 }

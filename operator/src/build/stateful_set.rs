@@ -1,13 +1,10 @@
 //! The StatefulSet: a pod on each node of the component.
 
-use k8s_openapi::api::apps::v1::{
-    RollingUpdateStatefulSetStrategy, StatefulSet, StatefulSetSpec, StatefulSetUpdateStrategy,
-};
+use k8s_openapi::api::apps::v1::{StatefulSet, StatefulSetSpec, StatefulSetUpdateStrategy};
 use k8s_openapi::api::core::v1::PodTemplateSpec;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
 use serde_json::json;
 
-use super::Valid;
 use super::{Owner, pod};
 use crate::ensemble::record::ANNOTATION;
 use crate::names::CONFIGURATION;
@@ -40,25 +37,15 @@ pub(super) fn build(owner: &Owner<'_>, configuration: &str) -> StatefulSet {
             },
             // tf-operator's; no Service of that name has ever given the pods names.
             service_name: valid.description.service.map(|_| valid.instance.word.clone()),
-            update_strategy: Some(update_strategy(valid)),
+            // The operator replaces one after the other, when all are well: the controller of StatefulSets would begin with the
+            // last while another is away.
+            update_strategy: Some(StatefulSetUpdateStrategy {
+                type_: Some("OnDelete".to_owned()),
+                ..StatefulSetUpdateStrategy::default()
+            }),
+            min_ready_seconds: valid.description.min_ready_seconds,
             ..StatefulSetSpec::default()
         }),
         ..StatefulSet::default()
-    }
-}
-
-/// Of a service that counts its members the operator starts one after the other, after it has looked at the service.
-fn update_strategy(valid: &Valid) -> StatefulSetUpdateStrategy {
-    if valid.members.is_some() {
-        let type_ = Some("OnDelete".to_owned());
-        return StatefulSetUpdateStrategy { type_, ..StatefulSetUpdateStrategy::default() };
-    }
-    StatefulSetUpdateStrategy {
-        type_: Some("RollingUpdate".to_owned()),
-        rolling_update: Some(RollingUpdateStatefulSetStrategy {
-            // The pods with lower numbers stay as they are.
-            partition: Some(if valid.canary { (valid.replicas_now() - 1).max(0) } else { 0 }),
-            ..RollingUpdateStatefulSetStrategy::default()
-        }),
     }
 }

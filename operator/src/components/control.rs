@@ -1,5 +1,6 @@
 //! Control: the speakers of BGP and XMPP that distribute routes to the vrouters, and the name server of workloads.
 
+mod containers;
 mod status;
 
 use opensdn_crds::component::{self, Component};
@@ -7,10 +8,9 @@ use opensdn_crds::control::ControlConfiguration;
 use serde_json::json;
 
 use super::shared::around::{around, credentials, passwords};
-use super::shared::{logs, node_manager, provisioner};
+use super::shared::{logs, node_manager};
 use crate::component::{
-    Check, ComponentKind, Container, Description, File, Given, Mount, Password, SettingsError,
-    Source, Template, Volume,
+    ComponentKind, Description, File, Given, Password, SettingsError, Source, Template, Volume,
 };
 use crate::network::Network;
 
@@ -26,6 +26,9 @@ const DNS: u16 = ROW.port_of_field("dnsPort");
 /// Upstream's, where none is given.
 const ASN: i64 = 64512;
 const NODE_MANAGER: u16 = ROW.fixed_port("nodemanager");
+/// Agents have sessions with two. One whose session was lost tries again after 30 s at most
+/// (`xmpp_state_machine.cc`, `GetConnectTime`), and learns its routes: else those lose both that had one with the pod before.
+const MIN_READY_SECONDS: i32 = 60;
 /// Where dns writes the files of named.
 const DIRECTORY: &str = "/etc/contrail/dns";
 /// A whole number of groups of four, so that the letters are base64.
@@ -65,7 +68,7 @@ impl ComponentKind for Control {
             letters: KEY_LETTERS,
         });
         Ok(Description {
-            containers: containers(&settings),
+            containers: containers::containers(&settings),
             files: FILES.to_vec(),
             values: json!({
                 "around": around(given),
@@ -90,6 +93,7 @@ impl ComponentKind for Control {
             status: status::status(&settings),
             credentials: credentials(given),
             shares_processes: true,
+            min_ready_seconds: Some(MIN_READY_SECONDS),
             ..Description::default()
         })
     }
@@ -109,42 +113,3 @@ const FILES: [File; 12] = [
     File::of_pod("vnc_api_lib.ini", "common/vnc_api_lib.ini"),
     File::of_pod("control-provisioner.env", "control/provisioner.sh"),
 ];
-
-fn containers(settings: &ControlConfiguration) -> Vec<Container> {
-    let folders = || {
-        vec![Mount::at("etc-contrail", "/etc/contrail"), Mount::at("etc-contrail-dns", DIRECTORY)]
-    };
-    let mut provisioner = provisioner::container(NODE_TYPE);
-    provisioner.env.push(("BGP_ASN", settings.asn_number.unwrap_or(ASN).to_string()));
-    if let Some(subcluster) = settings.subcluster.clone().filter(|name| !name.is_empty()) {
-        provisioner.env.push(("SUBCLUSTER", subcluster));
-    }
-    vec![
-        Container {
-            name: "control",
-            check: Check::Port(INTROSPECT),
-            capabilities: &["SYS_PTRACE"],
-            requests: ("100m", "256Mi"),
-            ..Container::default()
-        },
-        Container {
-            name: "dns",
-            mounts: folders(),
-            check: Check::Port(DNS_INTROSPECT),
-            capabilities: &["SYS_PTRACE"],
-            requests: ("50m", "64Mi"),
-            ..Container::default()
-        },
-        Container {
-            name: "named",
-            mounts: folders(),
-            check: Check::Port(DNS),
-            // As tf-operator has it: it opens its port, changes its user, and raises its limits.
-            is_privileged: true,
-            requests: ("20m", "32Mi"),
-            ..Container::default()
-        },
-        node_manager::container(NODE_TYPE, NODE_MANAGER),
-        provisioner,
-    ]
-}

@@ -10,6 +10,7 @@ use opensdn_pki::Authorities;
 use time::OffsetDateTime;
 
 use super::fetch::{CLOCKS_DIFFER, Fetched};
+use super::next_pod::last_revision;
 use super::{Context, Error, apply};
 use crate::build::{Members, Valid};
 use crate::ensemble::plan::{Seat, Situation, Step, make_stuck_again, next};
@@ -280,16 +281,11 @@ fn wanted(valid: &Valid) -> Vec<String> {
 
 fn seats(fetched: &Fetched, valid: &Valid) -> Vec<Seat> {
     let stateful_set = fetched.owned.get(&(Kind::StatefulSet, valid.instance.stateful_set()));
-    let revision = stateful_set.and_then(|set| {
-        let seen = set.data.pointer("/status/observedGeneration")?.as_i64();
-        // Before, what it says is of an earlier template.
-        let revision = set.data.pointer("/status/updateRevision")?.as_str()?;
-        (seen == set.metadata.generation).then(|| revision.to_owned())
-    });
+    let last = stateful_set.and_then(|set| last_revision(set));
     let seat = |pod: &Pod| Seat {
         pod: pod.name.clone(),
         address: pod.address.clone().unwrap_or_default(),
-        is_outdated: revision.as_ref().is_some_and(|last| pod.revision.as_ref() != Some(last))
+        is_outdated: last.is_some_and(|last| pod.revision.as_deref() != Some(last))
             || has_old_certificates(pod, valid),
         has_lost_data: pod.has_lost_data,
         is_going: pod.is_going,

@@ -202,7 +202,12 @@ fn awaited(fetched: &Fetched, valid: &Valid, pods: &Pods) -> Option<(&'static st
         let message = "an Upgrade has one pod replaced first, and looks at it".to_owned();
         return Some(("Canary", message));
     }
-    let message = format!("waits for the {} to replace its pods", valid.keeper().0.name());
+    let message = match valid.workload {
+        Workload::StatefulSet => {
+            "replaces its pods, one after the other when all are ready".to_owned()
+        }
+        Workload::DaemonSet => "waits for the DaemonSet to replace its pods".to_owned(),
+    };
     (!pods.current).then_some(("RollingUpdate", message))
 }
 
