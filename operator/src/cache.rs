@@ -13,7 +13,7 @@ use opensdn_runtime::watch::Event;
 use serde_json::{Map, Value};
 
 use crate::kind::Kind;
-use crate::names::{ADDRESSES, MANAGED_BY, OPERATOR, TYPE};
+use crate::names::{ADDRESSES, DRAINED_FOR, MANAGED_BY, OPERATOR, TYPE};
 
 /// Which of them are asked for: what is not ours does not come.
 #[must_use]
@@ -37,7 +37,7 @@ pub fn label_selector(kind: Kind) -> String {
 fn prune(kind: Kind, mut object: DynamicObject) -> DynamicObject {
     object.metadata.managed_fields = None;
     let parts: &[&str] = match kind {
-        Kind::Node => &["/status/addresses"],
+        Kind::Node => &["/spec/unschedulable", "/status/addresses"],
         Kind::Pod => &[
             "/spec/nodeName",
             "/spec/containers",
@@ -63,7 +63,9 @@ fn prune(kind: Kind, mut object: DynamicObject) -> DynamicObject {
         only_images(&mut object.data);
     }
     if let Some(annotations) = &mut object.metadata.annotations {
-        annotations.retain(|key, _| kind == Kind::Node && key == ADDRESSES);
+        annotations.retain(|key, _| {
+            kind == Kind::Node && [ADDRESSES, DRAINED_FOR].contains(&key.as_str())
+        });
     }
     object.metadata.generation = None;
     let mut picked = Map::new();

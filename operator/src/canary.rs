@@ -10,12 +10,14 @@ use crate::kind::Kind;
 use crate::object::controller_of;
 
 /// How an Upgrade has the pods of a component replaced.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Pace {
     /// One first: the others wait until it has been well for a while.
     pub(crate) canary: bool,
     /// So many nodes at a time then, where there is one pod on each.
     pub(crate) at_once: i32,
+    /// The Upgrade for which a node has to be drained before its pod is replaced.
+    pub(crate) drained_for: Option<String>,
 }
 
 /// How it is to be done for the component; one after the other, where no Upgrade is at work.
@@ -24,7 +26,7 @@ pub(crate) fn pace(cache: &Cache, component: &DynamicObject) -> Pace {
     let id = format!("{kind}/{}", component.name_any());
     let namespace = component.namespace().unwrap_or_default();
     let manager = controller_of(component).map(|owner| owner.name.clone());
-    let mut pace = Pace { canary: false, at_once: 1 };
+    let mut pace = Pace { canary: false, at_once: 1, drained_for: None };
     for upgrade in cache.list(Kind::Upgrade, &namespace) {
         let of = upgrade.data.pointer("/spec/manager").and_then(Value::as_str);
         if of != manager.as_deref() || !is_at_work(&upgrade) {
@@ -35,6 +37,10 @@ pub(crate) fn pace(cache: &Cache, component: &DynamicObject) -> Pace {
             continue;
         };
         pace.canary |= step["held"] == true;
+        let waits = upgrade.data.pointer("/spec/waitForDrain") == Some(&true.into());
+        if waits && ["Canary", "Running", "Failed"].iter().any(|state| step["state"] == *state) {
+            pace.drained_for = Some(format!("{namespace}/{}", upgrade.name_any()));
+        }
         let at_once = upgrade.data.pointer("/spec/vroutersAtOnce").and_then(Value::as_i64);
         if ["Running", "RollingBack"].iter().any(|state| step["state"] == *state) {
             pace.at_once =

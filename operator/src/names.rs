@@ -29,6 +29,9 @@ pub const PAUSED: &str = "opensdn.io/paused";
 /// Annotation of a node with addresses that its status does not have, with commas between.
 pub const ADDRESSES: &str = "opensdn.io/addresses";
 
+/// Annotation of a node that a user has drained, with the name of the Upgrade for which.
+pub const DRAINED_FOR: &str = opensdn_upgrade::drain::ANNOTATION;
+
 /// Annotation by which no pod of a component runs, or of all of a Manager; what they have stored stays.
 pub const STOPPED: &str = "opensdn.io/stopped";
 /// Annotation of a Secret with certificates: those that were issued before this time (RFC 3339) are issued again, in turn.

@@ -6,7 +6,7 @@ use kube::ResourceExt as _;
 use kube::api::DynamicObject;
 
 use crate::kind::Workload;
-use crate::names::ADDRESSES;
+use crate::names::{ADDRESSES, DRAINED_FOR};
 use crate::network::is_address;
 use crate::object::{list, text};
 
@@ -25,6 +25,8 @@ pub struct Node {
     pub address: Option<String>,
     /// Its others.
     pub others: Vec<String>,
+    /// The Upgrade for which a user has drained it, as long as it is cordoned.
+    pub drained_for: Option<String>,
 }
 
 impl Node {
@@ -51,7 +53,9 @@ impl Node {
         let address = internal.next().map(str::to_owned);
         let told = node.annotations().get(ADDRESSES).into_iter().flat_map(|told| told.split(','));
         let others = internal.chain(told.map(str::trim)).map(str::to_owned).collect();
-        Self { name: node.name_any(), labels: node.labels().clone(), address, others }
+        let is_cordoned = node.data.pointer("/spec/unschedulable") == Some(&true.into());
+        let drained_for = node.annotations().get(DRAINED_FOR).filter(|_| is_cordoned).cloned();
+        Self { name: node.name_any(), labels: node.labels().clone(), address, others, drained_for }
     }
 }
 

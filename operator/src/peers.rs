@@ -188,7 +188,13 @@ mod tests {
 
     fn node(name: &str, address: &str, labels: Value) -> Node {
         let labels = serde_json::from_value(labels).unwrap();
-        Node { name: name.into(), labels, address: Some(address.into()), others: Vec::new() }
+        Node {
+            name: name.into(),
+            labels,
+            address: Some(address.into()),
+            others: Vec::new(),
+            drained_for: None,
+        }
     }
 
     fn object(kind: &str, name: &str, owner: Option<&str>, rest: Value) -> Value {

@@ -14,10 +14,10 @@
 pub(crate) mod apply;
 mod authorities;
 pub mod fetch;
-mod first_pod;
 pub mod members;
 pub mod nested;
 mod next_pod;
+mod pod_of_node;
 pub mod status;
 mod take_over;
 pub mod validate;
@@ -51,8 +51,8 @@ use crate::report::Reporter;
 use crate::template::Templates;
 use apply::ApplyError;
 use fetch::Fetched;
-use first_pod::to_be_replaced;
 use next_pod::to_be_updated;
+use pod_of_node::to_be_replaced;
 use status::{Outcome, Status};
 use validate::{Invalid, validate};
 

@@ -4,6 +4,7 @@
 
 mod observe;
 mod pull;
+mod report;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -15,10 +16,11 @@ use kube::ResourceExt as _;
 use kube::api::{ApiResource, DynamicObject};
 use kube::runtime::controller::Action;
 use opensdn_crds::upgrade::{Goal, Phase, UpgradeSpec, UpgradeStatus};
-use opensdn_runtime::apply::{Context as Writer, patch_as, read_as};
+use opensdn_runtime::apply::{Context as Writer, patch_as, read_as, try_patch_as};
 use opensdn_runtime::call::CallError;
 use opensdn_runtime::error_chain;
 use opensdn_upgrade::next::{Decision, SetImages, Situation, next};
+use opensdn_upgrade::plan::ziu_state;
 use opensdn_upgrade::pull::Puller;
 use serde_json::{Value, json};
 use time::OffsetDateTime;
@@ -41,6 +43,7 @@ pub struct Upgrades {
     /// The namespaces in which an Upgrade has come further: services wait for it, and others of it.
     changed: UnboundedSender<String>,
     changes: Mutex<Option<UnboundedReceiver<String>>>,
+    reports: report::Reports,
     /// When each that waits for a person or for others was looked at last, by its UID, and at which generation.
     looked: Mutex<HashMap<String, (Option<i64>, Instant)>>,
 }
@@ -55,6 +58,7 @@ impl Upgrades {
         let (changed, changes) = unbounded();
         Self {
             refusals: Mutex::default(),
+            reports: report::Reports::new(client.clone()),
             changed,
             changes: Mutex::new(Some(changes)),
             turn: tokio::sync::Mutex::default(),
@@ -110,6 +114,7 @@ pub(crate) async fn reconcile(
 ) -> Result<Action, Error> {
     if object.metadata.deletion_timestamp.is_some() {
         ctx.reporter.forget(&object);
+        upgrades.reports.forget(&object);
         pull::ensure(ctx, &upgrades.writer, &object, &[]).await?;
         return Ok(Action::await_change());
     }
@@ -125,12 +130,13 @@ pub(crate) async fn reconcile(
     };
     if is_over(&spec, &stored) {
         pull::ensure(ctx, &upgrades.writer, &object, &[]).await?;
-        return Ok(Action::await_change());
+        let again = upgrades.reports.publish(&upgrades.writer, &object, &stored).await;
+        return Ok(again.map_or_else(Action::await_change, Action::requeue));
     }
     if let Some(rest) = upgrades.rests(&object, &stored) {
         return Ok(Action::requeue(rest));
     }
-    let _turn = upgrades.turn.lock().await;
+    let turn = upgrades.turn.lock().await;
     let since = *upgrades.since.get_or_init(OffsetDateTime::now_utc);
     let refusals = upgrades.refusals(&object);
     let other = observe::comes_first(&ctx.cache, &object, &spec.manager);
@@ -141,7 +147,13 @@ pub(crate) async fn reconcile(
         pull::pods(ctx, &object).into_iter().map(|(puller, _)| puller).collect();
     let manager = manager.as_ref();
     let around = Around { other, manager, refusals: &refusals, pullers: &pullers, since };
-    let decision = decide(ctx, &object, &spec, &stored, &around);
+    let mut decision = decide(ctx, &object, &spec, &stored, &around);
+    if let Some(manager) = manager
+        && let Some(why) = rehearse(upgrades, manager, &decision.rehearsed).await?
+    {
+        let refusals = BTreeMap::from([(spec.manager.clone(), why)]);
+        decision = decide(ctx, &object, &spec, &stored, &Around { refusals: &refusals, ..around });
+    }
     let written = report(ctx, resource, &object, &stored, &decision.status).await;
     if matches!(&written, Err(Error::Call(error)) if error.is_not_found()) {
         // It is gone, and counts no more.
@@ -154,6 +166,9 @@ pub(crate) async fn reconcile(
         let _ = upgrades.changed.unbounded_send(object.namespace().unwrap_or_default());
     }
     act(ctx, upgrades, &object, manager, &decision).await?;
+    // No other waits for that.
+    drop(turn);
+    upgrades.reports.publish(&upgrades.writer, &object, &decision.status).await;
     Ok(decision.look_again.map_or_else(Action::await_change, Action::requeue))
 }
 
@@ -204,13 +219,18 @@ fn decide(
         manager.map(|manager| observe::services(&ctx.cache, manager)).unwrap_or_default();
     let paused = manager.and_then(|manager| names::paused(manager, None));
     let release = manager.and_then(|manager| manager.annotations().get(release::ANNOTATION));
+    let id = format!("{}/{}", object.namespace().unwrap_or_default(), object.name_any());
+    let drained = observe::drained(&ctx.cache, &id);
     next(&Situation {
+        upgrade: &id,
+        drained: &drained,
         spec,
         status: stored,
         generation: object.metadata.generation,
         manager: manager.and_then(|manager| manager.data.get("spec")),
         paused: paused.as_deref(),
         release: release.map(String::as_str),
+        ziu_state: manager.and_then(|manager| ziu_state(&manager.data)),
         refusals: around.refusals,
         services: &services,
         pullers: around.pullers,
@@ -300,16 +320,8 @@ async fn set_images(
     manager: &DynamicObject,
     set: &SetImages,
 ) -> Result<Option<String>, CallError> {
-    let (_, name) = set.service.split_once('/').unwrap_or_default();
-    let mut patch = vec![test(&format!("/spec{}/metadata/name", set.pointer), name)];
-    for one in &set.images {
-        let entry = format!("/spec{}", one.pointer);
-        let image = format!("{entry}/image");
-        patch.push(test(&format!("{entry}/name"), &one.container));
-        patch.extend([test(&image, &one.from), replace(&image, &one.to)]);
-    }
     let resource = Kind::Manager.resource();
-    match patch_as(&upgrades.writer, &resource, manager, Patch(patch)).await {
+    match patch_as(&upgrades.writer, &resource, manager, Patch(patch_of(set))).await {
         Ok(stored) => {
             if stored.is_some() {
                 let (namespace, name) = (&manager.metadata.namespace, &manager.metadata.name);
@@ -323,6 +335,35 @@ async fn set_images(
         }
         Err(error) => Err(error),
     }
+}
+
+/// Why the API server, or a webhook that it asks, would not take all these images.
+async fn rehearse(
+    upgrades: &Upgrades,
+    manager: &DynamicObject,
+    all: &[SetImages],
+) -> Result<Option<String>, CallError> {
+    if all.is_empty() {
+        return Ok(None);
+    }
+    let patch = all.iter().flat_map(patch_of).collect();
+    match try_patch_as(&upgrades.writer, &Kind::Manager.resource(), manager, Patch(patch)).await {
+        Ok(_) => Ok(None),
+        Err(error) if error.is_refusal() && !error.is_not_found() => Ok(Some(error_chain(&error))),
+        Err(error) => Err(error),
+    }
+}
+
+fn patch_of(set: &SetImages) -> Vec<PatchOperation> {
+    let (_, name) = set.service.split_once('/').unwrap_or_default();
+    let mut patch = vec![test(&format!("/spec{}/metadata/name", set.pointer), name)];
+    for one in &set.images {
+        let entry = format!("/spec{}", one.pointer);
+        let image = format!("{entry}/image");
+        patch.push(test(&format!("{entry}/name"), &one.container));
+        patch.extend([test(&image, &one.from), replace(&image, &one.to)]);
+    }
+    patch
 }
 
 fn test(path: &str, value: &str) -> PatchOperation {

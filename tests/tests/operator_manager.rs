@@ -176,13 +176,17 @@ async fn only_what_is_granted(sandbox: &Sandbox) -> Outcome {
 /// What no request shows: an Event that is repeated within minutes is counted up; the API server asks by itself
 /// whether an owner may be named that keeps its owner from going before; a CA is written again only when it is
 /// rotated; no program can be run in simulated pods; what is written of clouds is seen in `operator_cloud`; an Upgrade
-/// alone sets images, and has nodes pull them.
+/// alone sets images, has nodes pull them, and has a report.
 fn is_not_seen(right: &str) -> bool {
-    const NOT_SEEN: [&str; 13] = [
+    const NOT_SEEN: [&str; 17] = [
         "patch nestedclusters of opensdn.io",
         "patch nestedclusters/status of opensdn.io in tf",
         "patch linklocalservices of opensdn.io",
         "patch linklocalservices/status of opensdn.io in tf",
+        "create reports of openreports.io in tf",
+        "patch reports of openreports.io in tf",
+        "create policyreports of wgpolicyk8s.io in tf",
+        "patch policyreports of wgpolicyk8s.io in tf",
         "create pods in tf",
         "patch pods in tf",
         "get managers of tf.tungsten.io in tf",

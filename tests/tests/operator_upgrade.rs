@@ -9,6 +9,7 @@ use std::time::Duration;
 use opensdn_testing::eventually::{eventually, eventually_within};
 use opensdn_testing::kubectl::{kubectl, read, send};
 use opensdn_testing::operator::Operator;
+use opensdn_testing::report_apis::ReportApi;
 use opensdn_testing::sandbox::Sandbox;
 use opensdn_testing::{Failed, Outcome};
 use serde_json::{Value, json};
@@ -203,9 +204,28 @@ async fn a_bad_image_takes_one_pod_of_a_service_and_comes_back_by_itself() -> Ou
     Ok(())
 }
 
+/// No Manager may be changed while it is there.
+async fn freeze(world: &World, verb: &str) -> Outcome {
+    let rule = json!({"apiGroups": ["tf.tungsten.io"], "apiVersions": ["*"], "resources": ["managers"],
+        "operations": ["UPDATE"]});
+    let of_kind = |kind: &str, spec: Value| json!({"apiVersion": "admissionregistration.k8s.io/v1", "kind": kind, "metadata": {"name": "freeze"}, "spec": spec});
+    let policy = json!({"matchConstraints": {"resourceRules": [rule]},
+        "validations": [{"expression": "false", "message": "change freeze"}]});
+    let binding = json!({"policyName": "freeze", "validationActions": ["Deny"]});
+    let objects = [
+        of_kind("ValidatingAdmissionPolicy", policy),
+        of_kind("ValidatingAdmissionPolicyBinding", binding),
+    ];
+    for object in objects {
+        send(&world.sandbox, &[verb], &object).await?.success();
+    }
+    Ok(())
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_upgrade_that_something_speaks_against_changes_nothing() -> Outcome {
     let world = World::start().await?;
+    ReportApi::OpenReports.install(&world.sandbox.client()?).await?;
     let before = get(&world.sandbox, MANAGER).await["metadata"]["generation"].clone();
     world.create("back", json!({"version": "R21.4"})).await?;
     world.create("new", json!({"version": "R26.1"})).await?;
@@ -225,8 +245,36 @@ async fn an_upgrade_that_something_speaks_against_changes_nothing() -> Outcome {
         };
         eventually(&format!("{name} is refused for {why}"), is).await;
     }
+    let reports = async || {
+        let all = read(&world.sandbox, &["reports.openreports.io", "-n", "tf"]).await;
+        let all = all.unwrap_or_default()["items"].as_array().cloned().unwrap_or_default();
+        let of = |one: &Value| {
+            let code = one["results"].as_array()?.iter().find(|one| one["rule"] == "OSDN5005")?;
+            Some((one["scope"]["name"].clone(), code["result"].clone()))
+        };
+        all.iter().filter_map(of).collect::<Vec<_>>() == [(json!("back"), json!("fail"))]
+    };
+    eventually("dashboards of policies show it, too", reports).await;
+
+    freeze(&world, "create").await?;
+    let is_frozen = async || {
+        let label = ["label", "-n", "tf", MANAGER[0], MANAGER[1], "tried=now", "--dry-run=server"];
+        kubectl(&world.sandbox, &label).await.is_ok_and(|said| said.err.contains("change freeze"))
+    };
+    eventually("nothing may change", is_frozen).await;
+    world.create("frozen", json!({"version": "R24.1.1", "soak": "1s"})).await?;
+    let is_refused = async || {
+        let status = world.status("frozen").await;
+        let message = status["message"].to_string();
+        status["phase"] == "Refused"
+            && message.contains("OSDN5017")
+            && message.contains("change freeze")
+    };
+    eventually("it is known before anything is begun", is_refused).await;
     let after = get(&world.sandbox, MANAGER).await["metadata"]["generation"].clone();
     assert_eq!(before, after);
+    freeze(&world, "delete").await?;
+    world.until_from("frozen", "Succeeded").await;
     Ok(())
 }
 

@@ -99,10 +99,7 @@ async fn of_vrouters_the_first_is_looked_at_and_then_as_many_are_replaced_at_a_t
     eventually("all are seen", async || pods.places("vrouter") == NODES as usize).await;
     let away = pods.most_away();
     assert!(away.is_empty(), "{away:?}");
-    let images: Vec<Value> = ["vrouteragent", "nodemanager", "provisioner"]
-        .iter()
-        .map(|name| json!({"kind": "Vrouter", "container": name, "image": image(name, "R24.1.1")}))
-        .collect();
+    let images = vrouter_images("R24.1.1");
     let more = json!({"images": images, "vroutersAtOnce": AT_ONCE, "soak": format!("{SOAK}s"), "waveTimeout": "5m"});
     world.create("nodes", more).await?;
     world.until("nodes", "Succeeded").await;
@@ -117,5 +114,55 @@ async fn of_vrouters_the_first_is_looked_at_and_then_as_many_are_replaced_at_a_t
     made.sort_unstable();
     // Seconds are cut off.
     assert!(made[1] - made[0] >= SOAK - 1, "the first is looked at: {made:?}");
+    each_waits_for_its_node_to_be_drained(&world).await
+}
+
+/// Cordoned alone is not drained: pods of others are being evicted then, and need the network until they end.
+async fn each_waits_for_its_node_to_be_drained(world: &World) -> Outcome {
+    let sandbox = &world.sandbox;
+    let says = async |part: &str| {
+        world.status("drained").await["message"].as_str().is_some_and(|text| text.contains(part))
+    };
+    let with_new = async || {
+        let pods = read(sandbox, &["pods", "-n=tf", "--selector=tf_manager=vrouter"]).await;
+        let pods = pods.unwrap_or_default()["items"].as_array().cloned().unwrap_or_default();
+        let new = pods.iter().filter(|pod| pod["spec"].to_string().contains(":R24.1.2"));
+        new.map(|pod| pod["spec"]["nodeName"].clone()).collect::<Vec<_>>()
+    };
+    let more = json!({"images": vrouter_images("R24.1.2"), "vroutersAtOnce": NODES, "waitForDrain": true, "prePull": false,
+        "waveTimeout": "10s"});
+    world.create("drained", more).await?;
+    let start = std::time::Instant::now();
+    let all = async || says("left: node-0, node-1, node-2, node-3").await;
+    eventually("it says which nodes are to be drained", all).await;
+    kubectl(sandbox, &["drain", "node-1", "--ignore-daemonsets"]).await?.success();
+    // Longer than a wave may be without progress.
+    let is_late = async || start.elapsed().as_secs() > 20;
+    eventually("time passes", is_late).await;
+    assert!(says("left: node-0, node-1").await && with_new().await.is_empty());
+
+    let annotation = "opensdn.io/drained-for=tf/drained";
+    kubectl(sandbox, &["annotate", "node", "node-1", annotation]).await?.success();
+    let next = async || says("done, kubectl uncordon: node-1; ").await;
+    eventually_within(WHOLE, "the first node is done", next).await;
+    assert_eq!(with_new().await, ["node-1"]);
+
+    // Another Upgrade's, or left from one, counts for nothing.
+    let others = "opensdn.io/drained-for=tf/nodes";
+    for node in ["node-0", "node-2", "node-3"] {
+        kubectl(sandbox, &["cordon", node]).await?.success();
+        kubectl(sandbox, &["annotate", "node", node, others]).await?.success();
+    }
+    assert!(says("left: node-0, node-2, node-3").await, "{:#}", world.status("drained").await);
+    let all = ["annotate", "--overwrite", "node", "--all", annotation];
+    kubectl(sandbox, &all).await?.success();
+    world.until("drained", "Succeeded").await;
+    assert_eq!(with_new().await.len(), NODES as usize);
     Ok(())
+}
+
+fn vrouter_images(tag: &str) -> Vec<Value> {
+    let image =
+        |name: &&str| json!({"kind": "Vrouter", "container": name, "image": image(name, tag)});
+    ["vrouteragent", "nodemanager", "provisioner"].iter().map(image).collect()
 }

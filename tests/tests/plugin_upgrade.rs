@@ -181,13 +181,13 @@ async fn a_plan_writes_nothing_and_only_what_was_looked_at_and_confirmed_is_appl
     assert_eq!(cluster.names().await?, Vec::<String>::new());
 
     let line = format!(
-        "apply R25.1 --plan {hash} --yes --no-wait --pause-before vrouters --soak 2m --on-failure stop --vrouters-at-once 5 --no-pre-pull"
+        "apply R25.1 --plan {hash} --yes --no-wait --pause-before vrouters --soak 2m --on-failure stop --vrouters-at-once 5 --wait-for-drain --no-pre-pull"
     );
     let (report, code) = cluster.document(&line)?;
     assert_eq!((code, &report["verdict"]), (0, &json!("running")), "{report:#}");
     let spec = &cluster.upgrade("to-r25-1").await?["spec"];
     let expected = json!({"manager": "cluster1", "version": "R25.1", "plan": hash, "requestedBy": "alice",
-        "pauseBefore": ["vrouters"], "soak": "120s", "onFailure": "Stop", "vroutersAtOnce": 5, "prePull": false});
+        "pauseBefore": ["vrouters"], "soak": "120s", "onFailure": "Stop", "vroutersAtOnce": 5, "waitForDrain": true, "prePull": false});
     assert_eq!(*spec, expected);
     Ok(())
 }

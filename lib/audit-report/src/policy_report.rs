@@ -31,9 +31,9 @@ pub const API_GROUPS: [ApiGroup; 2] = [
     },
 ];
 
-/// By which label our reports are found among those of others.
+/// By which label our reports are found among those of others: by the program that writes them.
 pub const MANAGED_BY_LABEL: &str = "app.kubernetes.io/managed-by";
-/// Its value.
+/// Its value, for the webhook.
 pub const MANAGED_BY: &str = "opensdn-webhook";
 /// Annotation that says whether the results are still the same, without reading them.
 pub const FINGERPRINT: &str = "opensdn.io/results";
@@ -83,7 +83,7 @@ pub struct Scope {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Counts {
-    /// Always 0: an object without a finding has no report.
+    /// What was in order. An object of which nothing was found has no report of the audit.
     pub pass: i64,
     /// Denials.
     pub fail: i64,
@@ -91,7 +91,7 @@ pub struct Counts {
     pub warn: i64,
     /// Evaluations without an answer.
     pub error: i64,
-    /// Always 0.
+    /// What was left out.
     pub skip: i64,
 }
 
@@ -138,9 +138,9 @@ pub enum Outcome {
     Error,
     /// A warning.
     Warn,
-    /// Not written by us.
+    /// It is in order.
     Pass,
-    /// Not written by us.
+    /// It was left out.
     Skip,
 }
 
@@ -157,7 +157,7 @@ pub enum ReportSeverity {
     Medium,
     /// Not written by us.
     Low,
-    /// Not written by us.
+    /// Nothing is wrong.
     Info,
 }
 
@@ -216,16 +216,16 @@ impl PolicyReport {
         }
     }
 
-    /// As an object of that group and version. It is gone when the object is that it is about.
+    /// As an object of that group and version, of that name and by that program. It is gone when the object is that it is about.
     #[must_use]
-    pub fn object(&self, group: &ApiGroup, version: &str) -> Value {
+    pub fn object(&self, group: &ApiGroup, version: &str, name: &str, by: &str) -> Value {
         let Self { scope, results, counts } = self;
         let mut object = json!({
             "apiVersion": format!("{}/{version}", group.group),
             "kind": if scope.namespace.is_empty() { group.cluster } else { group.namespaced },
             "metadata": {
-                "name": name_of(&scope.uid),
-                "labels": {MANAGED_BY_LABEL: MANAGED_BY},
+                "name": name,
+                "labels": {MANAGED_BY_LABEL: by},
                 "annotations": {FINGERPRINT: self.fingerprint()},
                 "ownerReferences": [{
                     "apiVersion": scope.api_version, "kind": scope.kind,
@@ -288,7 +288,7 @@ mod tests {
     fn what_was_found_before_keeps_its_time() {
         let earlier = report("tf", vec![result("p", "A", 1), result("p", "B", 2)]);
         let mut later = report("tf", vec![result("p", "B", 9), result("q", "A", 9)]);
-        later.keep_times_of(&earlier.object(&API_GROUPS[0], "v1alpha1"));
+        later.keep_times_of(&earlier.object(&API_GROUPS[0], "v1alpha1", "r", MANAGED_BY));
         let times: Vec<i64> = later.results.iter().map(|one| one.timestamp.seconds).collect();
         assert_eq!(times, [2, 9]);
         later.keep_times_of(&json!({"results": "no list"}));
@@ -297,11 +297,11 @@ mod tests {
 
     #[test]
     fn an_object_without_a_namespace_has_a_cluster_wide_report() {
-        let one = report("", Vec::new()).object(&API_GROUPS[1], "v1alpha2");
+        let one = report("", Vec::new()).object(&API_GROUPS[1], "v1alpha2", "r", MANAGED_BY);
         assert_eq!(one["kind"], "ClusterPolicyReport");
         assert_eq!(one["apiVersion"], "wgpolicyk8s.io/v1alpha2");
         assert_eq!(one["metadata"].get("namespace"), None);
-        let other = report("tf", Vec::new()).object(&API_GROUPS[0], "v1alpha1");
+        let other = report("tf", Vec::new()).object(&API_GROUPS[0], "v1alpha1", "r", MANAGED_BY);
         assert_eq!(
             (&other["kind"], &other["metadata"]["namespace"]),
             (&json!("Report"), &json!("tf"))

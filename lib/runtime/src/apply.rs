@@ -459,9 +459,32 @@ pub async fn patch_as(
     object: &DynamicObject,
     patch: json_patch::Patch,
 ) -> Result<Option<DynamicObject>, CallError> {
+    patch_or_try(ctx, resource, object, patch, false).await
+}
+
+/// What would become of the same patch: admission and validation are asked, and nothing is stored.
+///
+/// # Errors
+/// It would be refused, or the call fails for another reason.
+pub async fn try_patch_as(
+    ctx: &Context,
+    resource: &ApiResource,
+    object: &DynamicObject,
+    patch: json_patch::Patch,
+) -> Result<Option<DynamicObject>, CallError> {
+    patch_or_try(ctx, resource, object, patch, true).await
+}
+
+async fn patch_or_try(
+    ctx: &Context,
+    resource: &ApiResource,
+    object: &DynamicObject,
+    patch: json_patch::Patch,
+    dry_run: bool,
+) -> Result<Option<DynamicObject>, CallError> {
     let (name, api) = (object.name_any(), ctx.api(resource, object.metadata.namespace.as_deref()));
     let field_manager = Some(ctx.field_manager.clone());
-    let params = PatchParams { field_manager, ..PatchParams::default() };
+    let params = PatchParams { field_manager, dry_run, ..PatchParams::default() };
     let call = ctx.call(Verb::Patch, resource.plural.clone(), &name);
     match call.run(api.patch(&segment(&name), &params, &Patch::Json::<()>(patch))).await {
         Ok(stored) => Ok(Some(stored)),

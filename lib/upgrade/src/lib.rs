@@ -17,6 +17,7 @@
 #![warn(missing_docs)]
 
 pub mod digest;
+pub mod drain;
 pub mod gate;
 pub mod health;
 pub mod images;

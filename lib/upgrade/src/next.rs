@@ -6,7 +6,7 @@ mod forward;
 mod images_first;
 mod start;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use opensdn_crds::status::Conditions;
@@ -37,6 +37,8 @@ const LATER: Duration = Duration::from_secs(60);
 /// What it is decided by.
 #[derive(Clone, Copy, Debug)]
 pub struct Situation<'a> {
+    /// Namespace and name of the Upgrade.
+    pub upgrade: &'a str,
     /// What is wanted.
     pub spec: &'a UpgradeSpec,
     /// How far it has come.
@@ -49,12 +51,16 @@ pub struct Situation<'a> {
     pub paused: Option<&'a str>,
     /// The release that the annotation `opensdn.io/release` of the Manager says.
     pub release: Option<&'a str>,
+    /// The stage of an upgrade of tf-operator, by `status.ziuState` of the Manager.
+    pub ziu_state: Option<i64>,
     /// Why the API server has refused the images of a service, by the service.
     pub refusals: &'a BTreeMap<String, String>,
     /// How the services are.
     pub services: &'a [Service],
     /// The pods that have nodes pull images for this Upgrade.
     pub pullers: &'a [Puller],
+    /// The nodes that are drained for this Upgrade.
+    pub drained: &'a BTreeSet<String>,
     /// Another Upgrade of the Manager that comes first.
     pub other: Option<&'a str>,
     /// Since when this operator looks at it: what was late while no operator ran has a moment to get well.
@@ -70,6 +76,9 @@ pub struct Decision {
     pub status: UpgradeStatus,
     /// The images that the Manager gets.
     pub images: Vec<SetImages>,
+    /// Those that it is to get by and by, when it begins: whether the API server would take them is asked before the status is
+    /// written. What it refuses is a reason not to begin ([`Situation::refusals`]).
+    pub rehearsed: Vec<SetImages>,
     /// What nodes pull: all other pods for that are to go.
     pub pulls: Vec<Pull>,
     /// After that it is looked at again, whatever changes.
@@ -146,9 +155,14 @@ impl Run<'_> {
             Phase::Pending | Phase::Paused | Phase::Refused | Phase::Stopped => Some(LATER),
             Phase::Succeeded | Phase::RolledBack => None,
         };
+        let begins = self.at.status.started_at.is_none() && phase == Phase::Running;
         // What an act belongs to has to be in the status before.
-        let images = if is_same { self.images } else { Vec::new() };
-        Decision { status: self.status, images, pulls: self.pulls, look_again }
+        let (images, rehearsed) = match self.images {
+            all if is_same => (all, Vec::new()),
+            all if begins => (Vec::new(), all),
+            _ => Default::default(),
+        };
+        Decision { status: self.status, images, rehearsed, pulls: self.pulls, look_again }
     }
 
     /// The conditions, after kstatus.
@@ -247,8 +261,15 @@ impl Run<'_> {
         self.at.services.iter().find(|one| one.id == id)
     }
 
+    /// How often containers were restarted of services that were well when it was planned, and that no user left out.
     fn restarts(&self) -> i64 {
-        self.at.services.iter().map(Service::restarts).sum()
+        let skipped = self.skipped();
+        let counts = |service: &&Service| {
+            let mut before = self.status.snapshot.iter().flatten();
+            before.any(|one| one.service == service.id && one.ready)
+                && !skipped.contains(&service.id)
+        };
+        self.at.services.iter().filter(counts).map(Service::restarts).fold(0, i64::saturating_add)
     }
 
     /// Why the user leaves a step out.

@@ -55,8 +55,16 @@ pub struct Input<'a> {
     pub paused: Option<&'a str>,
     /// The release that its annotation `opensdn.io/release` says, which wins over tags.
     pub release: Option<&'a str>,
+    /// The stage of an upgrade of tf-operator, by its `status.ziuState`.
+    pub ziu_state: Option<i64>,
     /// How they are.
     pub services: &'a [health::Service],
+}
+
+/// The stage of an upgrade of tf-operator, as a Manager says it.
+#[must_use]
+pub fn ziu_state(manager: &Value) -> Option<i64> {
+    manager.pointer("/status/ziuState")?.as_i64()
 }
 
 impl Plan {
@@ -125,6 +133,7 @@ pub fn plan(input: &Input<'_>) -> Plan {
     remarks.of_spec();
     remarks.of_versions(input, &plan);
     remarks.of_health(input, &plan);
+    remarks.of_tf_operator(input);
     remarks.of_steps(&plan);
     Plan { remarks: remarks.all, ..plan }
 }
@@ -339,6 +348,19 @@ impl Remarks<'_> {
         self.of_annotation(input, &targets);
     }
 
+    /// -1 where there is none, and 0 where one was asked for; as 0 and nothing are the same there, 0 says nothing
+    /// (tf-operator `pkg/apis/tf/v1alpha1/base_types.go`).
+    fn of_tf_operator(&mut self, input: &Input<'_>) {
+        let Some(stage) = input.ziu_state.filter(|stage| *stage > 0) else { return };
+        let message = format!(
+            "status.ziuState of the Manager is {stage}: an upgrade of tf-operator has not ended, and services may run images of \
+             two releases; where it is long over: kubectl patch managers.tf.tungsten.io {} --subresource=status --type=merge \
+             -p '{{\"status\":{{\"ziuState\":-1}}}}'",
+            self.spec.manager
+        );
+        self.add("OSDN5016", WARNING, &message);
+    }
+
     fn of_annotation(&mut self, input: &Input<'_>, targets: &BTreeSet<Version>) {
         let Some(said) = input.release else { return };
         let release = Version::of_tag(said);
@@ -395,6 +417,10 @@ impl Remarks<'_> {
             let then = match at_once {
                 ..=1 => "one node after the other".to_owned(),
                 _ => format!("{at_once} nodes at a time"),
+            };
+            let then = match self.spec.wait_for_drain {
+                Some(true) => format!("{then}, each when it is drained"),
+                _ => then,
             };
             let message = format!(
                 "each vrouter that is replaced interrupts the workloads of its node for some minutes: the first node is looked \

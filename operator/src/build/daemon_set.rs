@@ -39,8 +39,10 @@ pub(super) fn build(owner: &Owner<'_>, configuration: &str) -> DaemonSet {
                 }),
                 spec: Some(pod::build(valid)),
             },
-            // While an Upgrade looks at the first pod the others wait.
-            update_strategy: Some(update_strategy((!valid.canary).then_some(valid.at_once))),
+            // While an Upgrade looks at the first pod the others wait, or each for its node to be drained.
+            update_strategy: Some(update_strategy(
+                (!valid.canary && valid.drained_for.is_none()).then_some(valid.at_once),
+            )),
             ..DaemonSetSpec::default()
         }),
         ..DaemonSet::default()

@@ -48,6 +48,8 @@ pub struct Valid {
     pub canary: bool,
     /// On so many nodes pods are replaced at a time, where there is one on each.
     pub at_once: i32,
+    /// The Upgrade for which a node has to be drained before its pod is replaced, where there is one on each.
+    pub drained_for: Option<String>,
 }
 
 /// What is known of the members of a service that counts them.
@@ -203,6 +205,7 @@ mod tests {
             labels: BTreeMap::new(),
             address: None,
             others: Vec::new(),
+            drained_for: None,
         };
         Valid {
             instance: Instance { word: "w".into(), name: "n".into() },
@@ -221,6 +224,7 @@ mod tests {
             refused_ca: None,
             canary: false,
             at_once: 1,
+            drained_for: None,
         }
     }
 

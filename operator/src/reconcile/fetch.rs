@@ -53,6 +53,8 @@ pub struct Fetched {
     pub canary: bool,
     /// On so many nodes pods are replaced at a time, where there is one on each.
     pub at_once: i32,
+    /// The Upgrade for which a node has to be drained before its pod is replaced, where there is one on each.
+    pub drained_for: Option<String>,
 }
 
 impl Fetched {
@@ -97,7 +99,7 @@ impl Fetched {
         let holder = secret.as_deref().and_then(controller_of).filter(is_other);
         let holder = holder.map(|owner| format!("{} {}", owner.kind, owner.name));
         let cluster = Cluster::read(cache);
-        let Pace { canary, at_once } = pace(cache, &object);
+        let Pace { canary, at_once, drained_for } = pace(cache, &object);
         Self {
             object,
             nodes,
@@ -112,6 +114,7 @@ impl Fetched {
             trust,
             canary,
             at_once,
+            drained_for,
         }
     }
 

@@ -115,6 +115,7 @@ pub fn validate(component: &dyn ComponentKind, fetched: &Fetched) -> Result<Vali
         refused_ca: None,
         canary: fetched.canary,
         at_once: fetched.at_once,
+        drained_for: fetched.drained_for.clone(),
     })
 }
 

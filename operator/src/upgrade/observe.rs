@@ -1,5 +1,7 @@
 //! What a pass over an Upgrade looks at: how the services of its Manager are, and which other Upgrade comes first.
 
+use std::collections::BTreeSet;
+
 use kube::ResourceExt as _;
 use kube::api::DynamicObject;
 use opensdn_crds::component::COMPONENTS;
@@ -12,6 +14,7 @@ use crate::canary::{is_at_work, phase};
 use crate::component::word;
 use crate::kind::{Kind, Workload};
 use crate::names::Instance;
+use crate::node::Node;
 use crate::reconcile::fetch::{is_controlled_by, labelled};
 
 /// The services that the Manager has made, with their pods.
@@ -36,6 +39,13 @@ pub(super) fn services(cache: &Cache, manager: &DynamicObject) -> Vec<Service> {
         }
     }
     services
+}
+
+/// The nodes that are drained for an Upgrade, by its namespace and name.
+pub(super) fn drained(cache: &Cache, upgrade: &str) -> BTreeSet<String> {
+    let nodes = cache.list(Kind::Node, "").into_iter().map(|node| Node::of(&node));
+    let nodes = nodes.filter(|node| node.drained_for.as_deref() == Some(upgrade));
+    nodes.map(|node| node.name).collect()
 }
 
 /// The UIDs of what keeps its pods, where that is no Deployment.

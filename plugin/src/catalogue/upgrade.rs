@@ -5,7 +5,7 @@ use super::{Finder, Meaning, Severity};
 use Severity::{Deny, Warn};
 
 /// Code, how bad it is, what is wrong, why, what to do.
-const CODES: [(&str, Severity, &str, &str, &str); 15] = [
+const CODES: [(&str, Severity, &str, &str, &str); 17] = [
     (
         "OSDN5002",
         Deny,
@@ -122,6 +122,22 @@ const CODES: [(&str, Severity, &str, &str, &str); 15] = [
          release that it says.",
         "kubectl annotate --overwrite managers.tf.tungsten.io NAME opensdn.io/release=R25.1, or opensdn.io/release- where tags \
          say it",
+    ),
+    (
+        "OSDN5016",
+        Warn,
+        "an upgrade of tf-operator has not ended",
+        "The status of the Manager has ziuState, the stage of an upgrade that tf-operator carries out (ZIU), and it is not at \
+         its end: services may run images of two releases. Nobody continues that upgrade once tf-operator is gone.",
+        "kubectl opensdn status says which images run; the upgrade gives all services the images of one release",
+    ),
+    (
+        "OSDN5017",
+        Deny,
+        "the Manager would not get the new images",
+        "Before an upgrade begins the API server is asked whether it would take all new images, and a policy or its schema \
+         refuses them.",
+        "put right what the message says, or ask who has made the policy; it is tried again every minute",
     ),
     (
         "OSDN5020",

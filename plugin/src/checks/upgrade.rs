@@ -14,7 +14,7 @@ use super::world::World;
 use super::{few, nodes as of_nodes};
 use crate::certificates::{CertificatesReport, State};
 use crate::install::inventory::VERSION;
-use crate::snapshot::{Read, condition_is, name, number, text};
+use crate::snapshot::{Read, condition_is, list, name, number, text};
 use crate::upgrade::attach::comes_first;
 use crate::upgrade::plan::passes_over;
 use crate::upgrade::stage;
@@ -314,12 +314,21 @@ fn trouble(node: &Value, pods: &[&Value]) -> Option<NodeResult> {
         return result(Outcome::Warn, pressure);
     }
     let is_cordoned = node.pointer("/spec/unschedulable").and_then(Value::as_bool) == Some(true);
-    // Those of a DaemonSet tolerate it.
-    let is_held =
-        |pod: &&&Value| crate::snapshot::label(pod, crate::status::TYPE) != Some("vrouter");
-    let held = pods.iter().find(is_held).filter(|_| is_cordoned)?;
+    let held = pods.iter().find(|pod| !tolerates_cordon(pod)).filter(|_| is_cordoned)?;
     let message = format!("cordoned: {} may not come back there when it is replaced", name(held));
     result(Outcome::Warn, &message)
+}
+
+/// Whether the scheduler gives it to a node that is cordoned, by the taint that such a node has; pods of a DaemonSet always.
+fn tolerates_cordon(pod: &Value) -> bool {
+    list(pod, "/spec/tolerations").any(|one| {
+        let is_of_taint = text(one, "/key") == "node.kubernetes.io/unschedulable";
+        let matches = match text(one, "/operator") {
+            "Exists" => is_of_taint || text(one, "/key").is_empty(),
+            _ => is_of_taint && text(one, "/value").is_empty(),
+        };
+        matches && ["", "NoSchedule"].contains(&text(one, "/effect"))
+    })
 }
 
 pub(super) fn certificates(world: &World) -> Verdict {

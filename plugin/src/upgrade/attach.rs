@@ -84,6 +84,7 @@ fn difference(spec: &UpgradeSpec, wanted: &UpgradeSpec) -> Option<&'static str> 
         (differs(&time(&spec.wave_timeout), &time(&wanted.wave_timeout)), "another --wave-timeout"),
         (differs(&time(&spec.soak), &time(&wanted.soak)), "another --soak"),
         (differs(&spec.vrouters_at_once, &wanted.vrouters_at_once), "another --vrouters-at-once"),
+        (differs(&spec.wait_for_drain, &wanted.wait_for_drain), "another --wait-for-drain"),
         (differs(&spec.pre_pull, &wanted.pre_pull), "another --no-pre-pull"),
         (spec.force != wanted.force, "another --force"),
         (spec.skip.is_some(), "steps to be left out"),

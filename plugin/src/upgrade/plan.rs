@@ -222,11 +222,13 @@ fn service(step: Step, spec: &UpgradeSpec) -> PlannedService {
 /// How the pods of a service are replaced.
 fn method(kind: &str, pods: usize, spec: &UpgradeSpec) -> String {
     let at_once = spec.vrouters_at_once.unwrap_or(1);
+    let when_drained =
+        if spec.wait_for_drain == Some(true) { ", each when it is drained" } else { "" };
     let text = match kind {
         "Vrouter" if at_once > 1 => {
-            return format!("first node looked at, then {at_once} at a time");
+            return format!("first node looked at, then {at_once} at a time{when_drained}");
         }
-        "Vrouter" => "node by node",
+        "Vrouter" => return format!("node by node{when_drained}"),
         _ if pods <= 1 => "its one pod",
         kind if ENSEMBLES.contains(&kind) => "one at a time, leader last",
         kind if has_canary(kind) => "first pod looked at, then one at a time",

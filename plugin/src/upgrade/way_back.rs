@@ -1,7 +1,7 @@
 //! The way back of an Upgrade as it would be now: which services get the images that they had, and which waves stay. It
 //! is what `opensdn-upgrade` itself would decide, so that what is shown is what is done.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 
 use kube::ResourceExt as _;
@@ -69,12 +69,15 @@ impl UpgradeRollBack {
         let now = OffsetDateTime::now_utc();
         let spec = UpgradeSpec { goal: Some(Goal::RollBack), ..upgrade.spec.clone() };
         let decided = next(&Situation {
+            upgrade: "",
+            drained: &BTreeSet::new(),
             spec: &spec,
             status: &before,
             generation: upgrade.metadata.generation,
             manager: None,
             paused: None,
             release: None,
+            ziu_state: None,
             refusals: &BTreeMap::new(),
             services: &[],
             pullers: &[],

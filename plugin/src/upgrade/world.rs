@@ -4,7 +4,7 @@
 use opensdn_crds::component::{COMPONENTS, Component};
 use opensdn_crds::upgrade::UpgradeSpec;
 use opensdn_upgrade::health::Service;
-use opensdn_upgrade::plan::{Input, Plan, plan};
+use opensdn_upgrade::plan::{Input, Plan, plan, ziu_state};
 use serde_json::Value;
 
 use crate::exit::{Exit, Failure};
@@ -61,6 +61,7 @@ impl World {
             manager: self.manager.get("spec").unwrap_or(&Value::Null),
             paused: paused.as_deref(),
             release: annotation(&self.manager, RELEASE),
+            ziu_state: ziu_state(&self.manager),
             services: &self.services,
         })
     }

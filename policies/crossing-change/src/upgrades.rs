@@ -99,8 +99,8 @@ impl Upgrade {
         let (namespace, name) = (&self.namespace, &self.name);
         let upgrade = |verb: &str| format!("kubectl opensdn upgrade {verb} {name} -n {namespace}");
         format!(
-            "wait until it is over: {}; or take it back first: {}; or delete it, which leaves the services as the \
-             Manager says: kubectl delete upgrades.opensdn.io {name} -n {namespace}",
+            "wait until it is over: {}; or take it back first: {}; or delete it, with which pods that wait get \
+             the images that the Manager says, too: kubectl delete upgrades.opensdn.io {name} -n {namespace}",
             upgrade("status"),
             upgrade("rollback")
         )
@@ -109,6 +109,10 @@ impl Upgrade {
     /// The same, where it is enough to leave one service out.
     pub(crate) fn hint_of_step(&self, id: &str) -> String {
         let namespace = &self.namespace;
+        // Of one that is done there is nothing to be left out.
+        if self.step(id).is_some_and(|step| step.state == "Succeeded") {
+            return self.hint();
+        }
         format!(
             "{}; or leave the service out: kubectl opensdn upgrade skip {id} --reason WHY -n {namespace}",
             self.hint()

@@ -168,7 +168,8 @@ mod tests {
         };
         let all: Vec<Found> = (0..3000).map(long).collect();
         let report = report(&stored(), &all, 7).unwrap();
-        let text = report.object(&opensdn_audit_report::API_GROUPS[0], "v1alpha1").to_string();
+        let text =
+            report.object(&opensdn_audit_report::API_GROUPS[0], "v1alpha1", "r", "m").to_string();
         assert!(text.len() < 512 << 10, "{}", text.len());
     }
 }

@@ -328,7 +328,7 @@ async fn write_unless_so(
         }
         report.keep_times_of(&earlier.data);
     }
-    let object = report.object(target.group, &target.version);
+    let object = report.object(target.group, &target.version, &name, MANAGED_BY);
     // It was made as an object, of fields that every object has.
     let Ok(object) = serde_json::from_value::<DynamicObject>(object) else {
         return Ok((String::new(), false));

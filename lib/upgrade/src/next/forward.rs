@@ -2,7 +2,8 @@
 
 use opensdn_crds::upgrade::{OnFailure, Phase, State, Step, UpgradeRemark};
 
-use super::{Crossed, FAILURE, Run, back, is_over};
+use super::{Crossed, FAILURE, Run, back, is_over, parse};
+use crate::drain;
 use crate::gate;
 use crate::health::Side;
 use crate::order;
@@ -128,8 +129,11 @@ impl Run<'_> {
         if waits.is_empty() {
             return self.ask_gate(place, name);
         }
-        let is_soaking =
-            waits.iter().all(|step| step.canary_since.is_some() && step.state == State::Canary);
+        let is_held = |step: &&Step| {
+            step.canary_since.is_some() && step.state == State::Canary
+                || self.waits_for_drain(step).is_some()
+        };
+        let is_waited_for = waits.iter().all(is_held);
         let texts: Vec<_> = waits
             .iter()
             .map(|step| {
@@ -142,10 +146,29 @@ impl Run<'_> {
             .collect();
         let message = texts.join("; ");
         self.note_progress(place, self.pods_with(name, Side::New));
-        if !is_soaking && self.is_past(self.deadline_of(place).as_ref()) {
+        if is_waited_for {
+            self.keep_time(place);
+        } else if self.is_past(self.deadline_of(place).as_ref()) {
             return self.fail(place, name, &message);
         }
         self.set(Phase::Running, message);
+    }
+
+    /// What a person has to do before another vrouter is replaced.
+    fn waits_for_drain(&self, step: &Step) -> Option<String> {
+        if self.at.spec.wait_for_drain != Some(true) || !step.id.starts_with("Vrouter/") {
+            return None;
+        }
+        drain::waits(self.service(&step.id)?, &step.images, self.at.upgrade, self.at.drained)
+    }
+
+    /// What waits for time or a person has its whole time afterwards. Not at each look, which would be as many writes.
+    fn keep_time(&mut self, place: usize) {
+        let at = self.deadline_of(place).as_deref().and_then(parse);
+        if at.is_none_or(|at| at - self.at.now < self.timeout() / 2) {
+            let deadline = self.deadline();
+            self.wave(place, |wave| wave.deadline = Some(deadline));
+        }
     }
 
     /// One look at a step.
@@ -186,6 +209,9 @@ impl Run<'_> {
                 let message = self.refusal(&step.id).unwrap_or_else(|| service.trouble());
                 self.step(place, |step| step.message = Some(gate::short(&message)));
             }
+        }
+        if let Some(why) = self.step_at(place).and_then(|step| self.waits_for_drain(step)) {
+            self.step(place, |step| step.message = Some(why));
         }
         Went::On
     }
@@ -254,12 +280,23 @@ impl Run<'_> {
                         (step.state, step.message, step.held) = (State::Running, None, None);
                     });
                 }
-                let since = since.unwrap_or_else(|| self.now.clone());
+                // It is not well while it is so, and the time of the wave is over some day.
+                let since = (!is_restless).then(|| since.unwrap_or_else(|| self.now.clone()));
                 self.step(place, |step| {
-                    (step.canary_since, step.restarts) = (Some(since), Some(restarts));
+                    (step.canary_since, step.restarts) = (since, Some(restarts));
                     step.canary_pod = Some(pod.uid.clone());
                 });
-                format!("pod {} has the new images, and has to be well for a while", pod.name)
+                match is_restless {
+                    true => format!(
+                        "pod {} has the new images; a container of the service was started again, or that pod was \
+                                     made again: it is looked at from the beginning",
+                        pod.name
+                    ),
+                    false => format!(
+                        "pod {} has the new images, and has to be well for a while",
+                        pod.name
+                    ),
+                }
             }
             first => {
                 self.step(place, |step| step.canary_since = None);
@@ -304,11 +341,14 @@ impl Run<'_> {
             wave.healthy_since = is_open.then(|| since.unwrap_or(now));
             (wave.restarts, wave.gate) = (Some(restarts), Some(checks));
         });
+        let is_late = self.is_past(self.deadline_of(place).as_ref());
         match shut {
-            None => self.set(Phase::Running, format!("the wave {name} has to be well for a while")),
-            Some(why) if self.is_past(self.deadline_of(place).as_ref()) => {
-                self.fail(place, name, &why)
+            None if is_restless && is_late => {
+                let why = "containers of services that were well are started again and again: kubectl opensdn status";
+                self.fail(place, name, why);
             }
+            None => self.set(Phase::Running, format!("the wave {name} has to be well for a while")),
+            Some(why) if is_late => self.fail(place, name, &why),
             Some(why) => self.set(Phase::Running, format!("behind the wave {name}: {why}")),
         }
     }
@@ -318,7 +358,7 @@ impl Run<'_> {
         self.at.refusals.get(id).cloned()
     }
 
-    fn skipped(&self) -> Vec<String> {
+    pub(super) fn skipped(&self) -> Vec<String> {
         let steps = self.status.steps.iter().flatten().filter(|step| step.state == State::Skipped);
         steps.map(|step| step.id.clone()).collect()
     }

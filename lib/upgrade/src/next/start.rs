@@ -1,9 +1,13 @@
 //! Before anything is changed: the plan is made, and nothing is begun that something speaks against.
 
-use opensdn_crds::upgrade::Phase;
+use opensdn_crds::upgrade::{Phase, UpgradeRemark};
 
 use super::Run;
+use crate::health::Side;
 use crate::plan::{Input, Plan, REFUSED, SKIPPABLE, plan};
+
+/// Longest message of a refusal, in characters.
+const MOST_REFUSAL: usize = 1000;
 
 impl Run<'_> {
     /// Plans, and begins if it may.
@@ -19,7 +23,9 @@ impl Run<'_> {
         };
         let (spec, services) = (self.at.spec, self.at.services);
         let (paused, release) = (self.at.paused, self.at.release);
-        let plan = plan(&Input { spec, manager, paused, release, services });
+        let ziu_state = self.at.ziu_state;
+        let mut plan = plan(&Input { spec, manager, paused, release, ziu_state, services });
+        plan.remarks.extend(self.at.refusals.values().map(|why| not_taken(why)));
         let hash = plan.hash();
         self.status.from = Some(plan.from.clone());
         self.status.to = Some(plan.to.clone());
@@ -41,6 +47,10 @@ impl Run<'_> {
             Phase::Running,
             format!("{steps} services get other images; {pods} pods are replaced"),
         );
+        for (place, step) in self.steps().clone().iter().enumerate() {
+            // Made of what the Manager says just now, they fit.
+            let _ = self.ensure(place, step, Side::New);
+        }
     }
 
     fn refused(&self, plan: &Plan, hash: &str) -> Option<String> {
@@ -60,5 +70,15 @@ impl Run<'_> {
             })
             .collect();
         (!texts.is_empty()).then(|| texts.join("; "))
+    }
+}
+
+/// Of what the API server, or a webhook that it asks, does not take.
+fn not_taken(why: &str) -> UpgradeRemark {
+    let why: String = why.chars().take(MOST_REFUSAL).collect();
+    UpgradeRemark {
+        code: "OSDN5017".to_owned(),
+        severity: REFUSED.to_owned(),
+        message: format!("the Manager would not get the new images: {why}"),
     }
 }

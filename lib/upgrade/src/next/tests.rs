@@ -386,6 +386,7 @@ fn a_wave_that_stops_holds_back_what_it_was_looking_at() {
 fn why_images_are_refused_is_said_while_it_is_so_and_at_the_end() {
     let mut world = World::new();
     world.spec.on_failure = Some(OnFailure::Stop);
+    world.until(|world| world.status.waves.is_some());
     world.refusals.insert("Zookeeper/a".to_owned(), "change freeze".to_owned());
     world.until(|world| world.state_is("Zookeeper", State::Canary));
     for _ in 0..1800 {
@@ -531,6 +532,97 @@ fn a_first_pod_that_is_made_again_is_looked_at_from_the_beginning() {
     first.uid = "another".to_owned();
     world.now += Duration::from_secs(20);
     world.pass(Killed::Never);
+    assert_eq!(since(&world), None);
+    world.pass(Killed::Never);
     assert!(since(&world) > before, "{:?}", since(&world));
     assert_eq!(world.state("Config"), State::Canary);
+}
+
+#[test]
+fn what_the_api_server_would_refuse_is_asked_before_anything_is_begun() {
+    let mut world = World::new();
+    let decision = world.decide();
+    assert_eq!(decision.status.phase, Some(Phase::Running));
+    let services: Vec<_> = decision.rehearsed.iter().map(|set| set.service.as_str()).collect();
+    assert_eq!(services, ["Zookeeper/a", "Config/a", "Webui/a", "Vrouter/a"]);
+    assert!(decision.images.is_empty(), "nothing is written yet");
+    world.refusals.insert("m".to_owned(), "change freeze".to_owned());
+    let refused = world.decide();
+    assert_eq!(refused.status.phase, Some(Phase::Refused));
+    let message = refused.status.message.unwrap();
+    assert!(message.contains("OSDN5017") && message.contains("change freeze"), "{message}");
+    assert!(refused.status.steps.is_none() && refused.rehearsed.is_empty());
+    world.refusals.clear();
+    world.until(|world| world.status.waves.is_some());
+    assert!(world.decide().rehearsed.is_empty(), "once");
+}
+
+#[test]
+fn a_service_that_was_bad_before_may_start_again_and_again() {
+    let mut world = World::new();
+    world.spec.images = Some(vec![opensdn_crds::upgrade::Image {
+        kind: None,
+        container: "api".to_owned(),
+        image: format!("contrail-api:{NEW}"),
+    }]);
+    (world.spec.version, world.restless) = (None, Some("Webui/a"));
+    world.services.iter_mut().find(|one| one.id == "Webui/a").unwrap().is_ready = false;
+    assert_eq!(world.run(Killed::Never), Phase::Succeeded, "{}", world.message());
+}
+
+#[test]
+fn a_gate_behind_which_containers_start_again_and_again_is_shut_after_its_time() {
+    let mut world = World::new();
+    world.restless = Some("Webui/a");
+    world.spec.on_failure = Some(OnFailure::Stop);
+    assert_eq!(world.run(Killed::Never), Phase::Stopped, "{}", world.message());
+    assert!(world.message().contains("again and again"), "{}", world.message());
+}
+
+#[test]
+fn a_first_pod_whose_containers_start_again_and_again_is_not_well_in_time() {
+    let mut world = World::new();
+    world.spec.on_failure = Some(OnFailure::Stop);
+    world.until(|world| world.status.steps.is_some() && world.state_is("Config", State::Canary));
+    world.restless = Some("Config/a");
+    assert_eq!(world.run(Killed::Never), Phase::Stopped);
+    assert!(world.message().contains("was started again"), "{}", world.message());
+}
+
+#[test]
+fn vrouters_wait_for_their_nodes_to_be_drained_as_long_as_that_takes() {
+    let mut world = World::brisk().on_nodes();
+    (world.spec.wait_for_drain, world.spec.pre_pull) = (Some(true), Some(false));
+    let waits = |world: &World| world.message().contains("waits for a node to be drained");
+    for (number, left) in
+        [(0, "left: node-0, node-1, node-2"), (1, "left: node-1, node-2"), (2, "left: node-2")]
+    {
+        world.until(waits);
+        assert!(world.message().ends_with(left), "{}", world.message());
+        // Far longer than a wave may be without progress.
+        for _ in 0..200 {
+            world.pass(Killed::Never);
+            world.controllers();
+        }
+        assert_eq!(world.phase(), Phase::Running, "{}", world.message());
+        world.drained = [format!("node-{number}")].into();
+        for _ in 0..2 {
+            world.pass(Killed::Never);
+            world.controllers();
+        }
+    }
+    assert_eq!(world.run(Killed::Never), Phase::Succeeded, "{}", world.message());
+    assert_eq!(world.tags(), [NEW; 4]);
+}
+
+#[test]
+fn on_the_way_back_no_node_has_to_be_drained() {
+    let mut world = World::brisk().on_nodes();
+    (world.spec.wait_for_drain, world.spec.pre_pull) = (Some(true), Some(false));
+    world.drained = ["node-0".to_owned()].into();
+    world.until(|world| world.message().contains("left: node-1, node-2"));
+    world.spec.goal = Some(Goal::RollBack);
+    world.drained.clear();
+    assert_eq!(world.run(Killed::Never), Phase::RolledBack, "{}", world.message());
+    assert_eq!(world.tags(), ["R24.1"; 4]);
 }

@@ -36,7 +36,14 @@ const READY: [&str; 3] = ["Vrouter/a", "Webui/a", "Config/a"];
 
 fn planned(images: &[(&str, &str, &str)], ids: &[&str], spec: &UpgradeSpec) -> Plan {
     let (manager, services) = (manager(images), ready(ids));
-    plan(&Input { spec, manager: &manager, paused: None, release: None, services: &services })
+    plan(&Input {
+        spec,
+        manager: &manager,
+        paused: None,
+        release: None,
+        ziu_state: None,
+        services: &services,
+    })
 }
 
 fn version(tag: &str) -> UpgradeSpec {
@@ -139,6 +146,7 @@ fn a_manager_that_is_paused_refuses_it() {
         manager: &manager,
         paused: Some("annotation"),
         release: None,
+        ziu_state: None,
         services: &services,
     };
     assert!(codes(&plan(&input)).contains(&"OSDN5007 Refused".to_owned()));
@@ -211,10 +219,29 @@ fn versions_of_rabbitmq_that_cannot_be_mixed_refuse_it() {
 fn an_annotation_that_says_another_release_refuses_it() {
     let (manager, services, spec) = (manager(&THREE), ready(&READY), version("R25.1"));
     let with = |release| {
-        let input =
-            Input { spec: &spec, manager: &manager, paused: None, release, services: &services };
+        let input = Input {
+            spec: &spec,
+            manager: &manager,
+            paused: None,
+            release,
+            ziu_state: None,
+            services: &services,
+        };
         codes(&plan(&input)).contains(&"OSDN5015 Refused".to_owned())
     };
     assert!(with(Some("R24.1")) && with(Some("new")));
     assert!(!with(Some("R25.1")) && !with(None));
+}
+
+#[test]
+fn an_upgrade_of_tf_operator_that_has_not_ended_is_a_warning() {
+    let (manager, services, spec) = (manager(&THREE), ready(&READY), version("R24.1.1"));
+    let with = |ziu_state| {
+        let (manager, services) = (&manager, &services);
+        let input =
+            Input { spec: &spec, manager, paused: None, release: None, ziu_state, services };
+        codes(&plan(&input)).contains(&"OSDN5016 Warning".to_owned())
+    };
+    assert!(with(Some(1)) && with(Some(12)));
+    assert!(!with(None) && !with(Some(0)) && !with(Some(-1)));
 }

@@ -9,7 +9,7 @@ use crate::checks::upgrade;
 const OF: Mode = Mode::Upgrade;
 
 /// In the order in which they are reported.
-pub(super) const CHECKS: [Check; 17] = [
+pub(super) const CHECKS: [Check; 18] = [
     check(
         "B001",
         (Upgrade, OF, Fatal),
@@ -153,5 +153,13 @@ pub(super) const CHECKS: [Check; 17] = [
         "Each vrouter that is replaced interrupts the workloads of its node for some minutes.",
         "kubectl opensdn upgrade apply VERSION --pause-before vrouters",
         Some(|world| upgrade::remarks(world, "OSDN5013", "no vrouter is replaced")),
+    ),
+    check(
+        "B113",
+        (Upgrade, OF, Warning),
+        "no upgrade of tf-operator is left unfinished [OSDN5016]",
+        "Services may run images of two releases, and what the later ones have written the earlier ones may not read.",
+        "kubectl opensdn explain OSDN5016",
+        Some(|world| upgrade::remarks(world, "OSDN5016", "none is")),
     ),
 ];

@@ -21,6 +21,12 @@ fn pod(name: &str, kind: &str, node: &str) -> Value {
         "spec": {"nodeName": node}})
 }
 
+/// As the controller of DaemonSets makes it.
+fn of_daemon_set(mut pod: Value) -> Value {
+    pod["spec"]["tolerations"] = json!([{"key": "node.kubernetes.io/unschedulable", "operator": "Exists", "effect": "NoSchedule"}]);
+    pod
+}
+
 fn planned(remarks: &[UpgradeRemark]) -> Planned {
     let step = json!({"id": "Config/config1", "wave": "config", "state": "Pending", "images": [],
         "pods": ["config1-0", "config1-1"]});
@@ -35,7 +41,10 @@ fn planned(remarks: &[UpgradeRemark]) -> Planned {
         namespace: "tf".to_owned(),
         name: "cluster1".to_owned(),
         plan: Read::Known(plan),
-        pods: vec![pod("config1-0", "config", "m1"), pod("vrouter1-a", "vrouter", "m2")],
+        pods: vec![
+            pod("config1-0", "config", "m1"),
+            of_daemon_set(pod("vrouter1-a", "vrouter", "m2")),
+        ],
     }
 }
 
@@ -101,8 +110,9 @@ fn where_an_upgrade_can_begin_all_that_is_about_it_passes() {
     assert!(skipped.message.contains("check --upgrade VERSION"), "{}", skipped.message);
 }
 
-/// Codes that no plan of a version alone has: values that are none, another plan, and a wave that failed.
-const NOT_OF_A_VERSION: [&str; 3] = ["OSDN5002", "OSDN5010", "OSDN5020"];
+/// Codes that no plan of a version alone has: values that are none, another plan, what the operator alone may ask the API
+/// server, and a wave that failed.
+const NOT_OF_A_VERSION: [&str; 4] = ["OSDN5002", "OSDN5010", "OSDN5017", "OSDN5020"];
 
 #[test]
 fn every_remark_of_a_plan_is_a_check_with_what_passes_over_it() {
@@ -211,6 +221,24 @@ fn a_node_on_which_pods_do_not_come_back_is_named() {
     let cordoned = |node: &mut Value| node["spec"]["unschedulable"] = json!(true);
     says(&with(0, &cordoned), "B004", Outcome::Warn, "config1-0 may not come back");
     says(&with(1, &cordoned), "B004", Outcome::Ok, "2 nodes");
+    for (tolerations, comes_back) in [
+        (json!([{"operator": "Exists"}]), true),
+        (json!([{"key": "node.kubernetes.io/unschedulable"}]), true),
+        (json!([{"operator": "Exists", "effect": "NoExecute"}]), false),
+        (json!([{"key": "node-role.kubernetes.io/master", "operator": "Exists"}]), false),
+    ] {
+        let mut world = before(|upgrade| {
+            let mut planned = planned(&[]);
+            planned.pods[0]["spec"]["tolerations"] = tolerations;
+            upgrade.managers = Read::Known(vec![planned]);
+        });
+        cordoned(&mut known(&mut world.nodes)[0]);
+        let (outcome, says_so) = match comes_back {
+            true => (Outcome::Ok, "2 nodes"),
+            false => (Outcome::Warn, "config1-0 may not come back"),
+        };
+        says(&world, "B004", outcome, says_so);
+    }
     let mut hidden = before(|_| {});
     hidden.nodes = forbidden();
     says(&hidden, "B004", Outcome::Uncertain, "may not be read");

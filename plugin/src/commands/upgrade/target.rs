@@ -31,6 +31,9 @@ pub(super) struct TargetFlags {
     /// How many vrouters are replaced at a time, after the first has been well for the soak time [default: 1].
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(i64).range(1..=MOST_AT_ONCE))]
     vrouters_at_once: Option<i64>,
+    /// Replace a vrouter only when its node is drained, by kubectl drain and an annotation; the status says how.
+    #[arg(long)]
+    wait_for_drain: bool,
     /// Do not have nodes pull the new images before anything is changed.
     #[arg(long)]
     no_pre_pull: bool,
@@ -50,6 +53,7 @@ impl TargetFlags {
             registry: self.registry.clone(),
             images: Some(self.image.clone()).filter(|images| !images.is_empty()),
             vrouters_at_once: self.vrouters_at_once,
+            wait_for_drain: self.wait_for_drain.then_some(true),
             pre_pull: self.no_pre_pull.then_some(false),
             force: Some(self.force.clone()).filter(|force| !force.is_empty()),
             ..UpgradeSpec::default()
@@ -75,6 +79,9 @@ impl TargetFlags {
         }
         if !self.force.is_empty() {
             flag("--force", self.force.join(","));
+        }
+        if self.wait_for_drain {
+            words.push("--wait-for-drain".to_owned());
         }
         if self.no_pre_pull {
             words.push("--no-pre-pull".to_owned());

@@ -221,6 +221,8 @@ fn one_that_asks_for_the_same_is_attached_to_and_another_one_is_named() {
     let more = json!({"vroutersAtOnce": 2});
     assert!(go(None, more).unwrap_err().contains("another --vrouters-at-once"));
     assert!(go(None, json!({"prePull": false})).unwrap_err().contains("another --no-pre-pull"));
+    let more = json!({"waitForDrain": true});
+    assert!(go(None, more).unwrap_err().contains("another --wait-for-drain"));
     assert!(go(None, json!({"plan": "b2"})).unwrap_err().contains("another plan"));
     assert!(
         go(Some("to-r25-1"), json!({"version": "R26.1"})).unwrap_err().contains("other images")

@@ -130,6 +130,8 @@ fn a_plan_says_for_each_service_which_images_it_gets_and_how() {
 #[test]
 fn a_plan_says_how_many_vrouters_are_replaced_at_a_time_and_whether_images_come_first() {
     let world = world(manager());
+    let drained = text(|out| planned(json!({"waitForDrain": true}), &world).write(LAYOUT, out));
+    assert!(drained.contains("node by node, each when it is drained\n"), "{drained}");
     let spec = json!({"vroutersAtOnce": 5, "prePull": false});
     let text = text(|out| planned(spec, &world).write(LAYOUT, out));
     assert!(text.contains("R25.1  first node looked at, then 5 at a time\n"), "{text}");

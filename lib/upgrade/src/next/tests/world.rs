@@ -1,7 +1,7 @@
 //! Services that exist in these tests only: what is written is applied, pods are replaced one by one, and images that have
 //! `bad` in their names never get ready.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use opensdn_crds::upgrade::{Phase, State, UpgradeSpec, UpgradeStatus};
@@ -25,6 +25,9 @@ pub(super) struct World {
     pub(super) paused: Option<&'static str>,
     pub(super) refusals: BTreeMap<String, String>,
     pub(super) other: Option<&'static str>,
+    pub(super) drained: BTreeSet<String>,
+    /// A service of which a container is started again all the time.
+    pub(super) restless: Option<&'static str>,
     /// What nodes pull: an image that has `bad` in its name never comes.
     pub(super) pullers: Vec<Puller>,
     /// Each image that was set, as `Webui/a webuiweb:NEW`.
@@ -87,6 +90,8 @@ impl World {
             paused: None,
             refusals: BTreeMap::new(),
             other: None,
+            drained: BTreeSet::new(),
+            restless: None,
             pullers: Vec::new(),
             set: Vec::new(),
             decisions: 0,
@@ -145,12 +150,15 @@ impl World {
 
     pub(super) fn decide(&self) -> Decision {
         next(&Situation {
+            upgrade: "tf/up",
+            drained: &self.drained,
             spec: &self.spec,
             status: &self.status,
             generation: Some(1),
             manager: Some(&self.manager),
             paused: self.paused,
             release: None,
+            ziu_state: None,
             refusals: &self.refusals,
             services: &self.services,
             pullers: &self.pullers,
@@ -210,9 +218,19 @@ impl World {
             let has_one = service.pods.iter().any(|pod| pod.images == images);
             let is_canary =
                 steps.iter().any(|step| step.id == service.id && step.held == Some(true));
+            let drained = &self.drained;
+            let goes_back =
+                steps.iter().any(|step| step.id == service.id && step.state == State::RollingBack);
+            let waits = self.spec.wait_for_drain == Some(true)
+                && service.id.starts_with("Vrouter/")
+                && !goes_back;
+            let is_held =
+                |pod: &Pod| waits && !pod.node.as_ref().is_some_and(|node| drained.contains(node));
             // One that is not ready is the one that is replaced.
             let is_broken = service.pods.iter().any(|pod| !pod.is_ready);
-            let outdated = |pod: &&mut Pod| pod.images != images && (!is_broken || !pod.is_ready);
+            let outdated = |pod: &&mut Pod| {
+                pod.images != images && (!is_broken || !pod.is_ready) && !is_held(pod)
+            };
             if (!is_canary || !has_one)
                 && let Some(pod) = service.pods.iter_mut().find(outdated)
             {
@@ -220,6 +238,9 @@ impl World {
                 pod.ran.clear();
             }
             service.is_ready = service.pods.iter().all(|pod| pod.is_ready && pod.images == images);
+            if self.restless == Some(service.id.as_str()) {
+                service.pods[0].restarts += 1;
+            }
         }
     }
 

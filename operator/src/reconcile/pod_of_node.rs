@@ -1,4 +1,5 @@
-//! Of a service with a pod on each node, which is replaced first while an Upgrade looks at it: no DaemonSet has a partition.
+//! Of a service with a pod on each node, which is replaced while an Upgrade looks at the first, or waits for nodes to be
+//! drained: no DaemonSet has a partition.
 
 use kube::api::DynamicObject;
 use serde_json::Value;
@@ -11,7 +12,8 @@ use crate::reconcile::fetch::Fetched;
 
 /// The pod that is to go, so that its DaemonSet makes one with the new images. None, if there is one, or one is away.
 pub(super) fn to_be_replaced<'a>(fetched: &'a Fetched, valid: &Valid) -> Option<&'a Pod> {
-    if !valid.canary || valid.workload != Workload::DaemonSet {
+    let is_held = valid.canary || valid.drained_for.is_some();
+    if !is_held || valid.workload != Workload::DaemonSet {
         return None;
     }
     let keeper = fetched.owned.get(&(Kind::DaemonSet, valid.instance.daemon_set()))?;
@@ -20,29 +22,43 @@ pub(super) fn to_be_replaced<'a>(fetched: &'a Fetched, valid: &Valid) -> Option<
             pod.images.get(*name).is_none_or(|running| *running == image.image)
         })
     };
-    if !knows(keeper, valid) || fetched.pods.iter().any(has_new) {
+    if !knows(keeper, valid) {
         return None;
     }
     let count = |field: &str| {
         let number = keeper.data.pointer(&format!("/status/{field}")).and_then(Value::as_u64);
         usize::try_from(number.unwrap_or_default()).unwrap_or_default()
     };
-    // Also where admission has given it other images than its template: else that pod would go again and again.
-    if count("updatedNumberScheduled") > 0 || fetched.pods.len() != count("desiredNumberScheduled")
-    {
-        return None;
-    }
     // One that is not ready says nothing of the images, and on a node that is lost it would never end.
     let ready: Vec<&Pod> = fetched.pods.iter().filter(|pod| pod.is_ready).collect();
-    // A DaemonSet replaces at once all that have not been ready for a while, and the others follow this one.
-    if ready.len() != count("numberAvailable") {
-        return None;
+    let (wanted, available) = (count("desiredNumberScheduled"), count("numberAvailable"));
+    if valid.canary {
+        // Also where admission has given it other images than its template: else that pod would go again and again.
+        let is_there = count("updatedNumberScheduled") > 0 || fetched.pods.iter().any(has_new);
+        // A DaemonSet replaces at once all that have not been ready for a while, and the others follow this one.
+        if is_there || fetched.pods.len() != wanted || ready.len() != available {
+            return None;
+        }
+    } else {
+        let away = wanted.saturating_sub(available.min(ready.len()));
+        if away >= usize::try_from(valid.at_once).unwrap_or(1) {
+            return None;
+        }
     }
     // What else is on a node of the control plane loses its network for a moment, too.
     let is_controller = |pod: &Pod| {
         fetched.nodes.iter().any(|node| node.name == pod.node && node.is_of_control_plane())
     };
-    ready.into_iter().min_by_key(|pod| (is_controller(pod), pod.node.clone()))
+    let may_go = |pod: &&Pod| {
+        !has_new(pod)
+            && valid.drained_for.as_ref().is_none_or(|upgrade| is_drained(fetched, pod, upgrade))
+    };
+    ready.into_iter().filter(may_go).min_by_key(|pod| (is_controller(pod), pod.node.clone()))
+}
+
+fn is_drained(fetched: &Fetched, pod: &Pod, upgrade: &str) -> bool {
+    let node = fetched.nodes.iter().find(|node| node.name == pod.node);
+    node.and_then(|node| node.drained_for.as_deref()) == Some(upgrade)
 }
 
 /// Whether the controller of DaemonSets has seen the new images: else it would make the pod from the earlier ones again.
