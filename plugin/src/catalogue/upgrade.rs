@@ -128,7 +128,7 @@ const CODES: [(&str, Severity, &str, &str, &str); 17] = [
         Warn,
         "an upgrade of tf-operator has not ended",
         "The status of the Manager has ziuState, the stage of an upgrade that tf-operator carries out (ZIU), and it is not at \
-         its end: services may run images of two releases. Nobody continues that upgrade once tf-operator is gone.",
+         its end: services may run images of two releases. Once tf-operator is gone no program continues it.",
         "kubectl opensdn status says which images run; the upgrade gives all services the images of one release",
     ),
     (
