@@ -117,9 +117,9 @@ pub struct UpgradeSpec {
     /// On how many nodes vrouters are replaced at a time, when the first has been well for a while. Default 1.
     pub vrouters_at_once: Option<i64>,
     /// Whether a vrouter is replaced only when its node is drained: cordoned, and with the annotation
-    /// opensdn.io/drained-for, whose value is the name of this Upgrade. On the way back none is waited for. Default false.
+    /// opensdn.io/drained-for, whose value is namespace/name of this Upgrade. On the way back none is waited for. Default false.
     pub wait_for_drain: Option<bool>,
-    /// What becomes of a wave that fails: RollBack or Stop. Default RollBack.
+    /// What becomes of a wave that fails: RollBack or Stop. Default RollBack; with waitForDrain it is Stop.
     pub on_failure: Option<OnFailure>,
     /// How long a wave may be without progress, such as 30m: no pod more that is well with its images. Default 15m.
     pub wave_timeout: Option<String>,

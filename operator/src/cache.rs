@@ -7,6 +7,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt as _;
 use kube::api::DynamicObject;
 use opensdn_runtime::watch::Event;
@@ -37,7 +39,7 @@ pub fn label_selector(kind: Kind) -> String {
 fn prune(kind: Kind, mut object: DynamicObject) -> DynamicObject {
     object.metadata.managed_fields = None;
     let parts: &[&str] = match kind {
-        Kind::Node => &["/spec/unschedulable", "/status/addresses"],
+        Kind::Node => &["/spec/unschedulable", "/status/addresses", "/status/conditions"],
         Kind::Pod => &[
             "/spec/nodeName",
             "/spec/containers",
@@ -59,8 +61,10 @@ fn prune(kind: Kind, mut object: DynamicObject) -> DynamicObject {
         }
         _ => return object,
     };
-    if kind == Kind::Pod {
-        only_images(&mut object.data);
+    match kind {
+        Kind::Pod => only_images(&mut object.data),
+        Kind::Node => only_readiness(&mut object.data),
+        _ => {}
     }
     if let Some(annotations) = &mut object.metadata.annotations {
         annotations.retain(|key, _| {
@@ -90,6 +94,16 @@ fn only_images(pod: &mut Value) {
         for container in containers.into_iter().flatten().filter_map(Value::as_object_mut) {
             container.retain(|key, _| ["name", "image"].contains(&key.as_str()));
         }
+    }
+}
+
+/// Of the conditions of a node, whose times change all the time.
+fn only_readiness(node: &mut Value) {
+    let conditions = node.pointer_mut("/status/conditions").and_then(Value::as_array_mut);
+    let Some(conditions) = conditions else { return };
+    conditions.retain(|condition| condition["type"] == "Ready");
+    for condition in conditions.iter_mut().filter_map(Value::as_object_mut) {
+        condition.retain(|key, _| ["type", "status"].contains(&key.as_str()));
     }
 }
 
@@ -142,6 +156,19 @@ impl Cache {
             .is_some_and(|here| here.metadata.uid == object.metadata.uid);
         if is_there {
             self.put(kind, object);
+        }
+    }
+
+    /// Notes that an object is being deleted, which its watch says later: until then another could be chosen, too.
+    pub fn mark_going(&self, kind: Kind, object: &DynamicObject) {
+        let mut objects = self.write();
+        let Some(here) = objects.get_mut(&kind).and_then(|all| all.get_mut(&key(object))) else {
+            return;
+        };
+        if here.metadata.uid == object.metadata.uid {
+            let mut going = (**here).clone();
+            going.metadata.deletion_timestamp.get_or_insert_with(|| Time(Timestamp::now()));
+            *here = Arc::new(going);
         }
     }
 
@@ -300,6 +327,43 @@ mod tests {
         let (cache, mut feed) = (Cache::default(), Feed::new(Kind::Pod, ""));
         assert_eq!(feed.take(&cache, Event::Apply(pod("a", 1, "192.0.2.1"))).len(), 1);
         assert!(feed.take(&cache, Event::Apply(pod("a", 2, "192.0.2.1"))).is_empty());
+    }
+
+    #[test]
+    fn what_was_deleted_is_going_before_its_watch_says_so_and_a_successor_is_not() {
+        let cache = Cache::default();
+        let of = |uid: &str, version: u64| {
+            let mut pod = pod("a", version, "10.0.0.1");
+            pod["metadata"]["uid"] = uid.into();
+            read(pod).unwrap()
+        };
+        cache.put(Kind::Pod, of("1", 1));
+        let is_going = || cache.list(Kind::Pod, "tf")[0].metadata.deletion_timestamp.is_some();
+        cache.mark_going(Kind::Pod, &of("other", 1));
+        assert!(!is_going());
+        cache.mark_going(Kind::Pod, &of("1", 1));
+        assert!(is_going());
+        cache.put(Kind::Pod, of("2", 5));
+        assert!(!is_going());
+        cache.remove(Kind::Pod, &of("2", 5));
+        cache.mark_going(Kind::Pod, &of("2", 5));
+        assert!(cache.list(Kind::Pod, "tf").is_empty(), "what is gone stays so");
+    }
+
+    #[test]
+    fn of_a_node_it_counts_whether_it_is_ready_and_not_when_it_said_so() {
+        let cache = Cache::default();
+        let node = |version: u64, status: &str, time: &str| {
+            let conditions = json!([{"type": "MemoryPressure", "status": "False", "lastHeartbeatTime": time},
+                {"type": "Ready", "status": status, "lastHeartbeatTime": time}]);
+            read(json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n", "resourceVersion": version.to_string()},
+                "status": {"conditions": conditions}}))
+            .unwrap()
+        };
+        cache.put(Kind::Node, node(1, "True", "a"));
+        assert!(!cache.put(Kind::Node, node(2, "True", "b")).1);
+        assert!(cache.put(Kind::Node, node(3, "Unknown", "b")).1);
+        assert!(crate::node::Node::of(&cache.list(Kind::Node, "")[0]).is_lost);
     }
 
     #[test]

@@ -9,6 +9,9 @@ use crate::cache::Cache;
 use crate::kind::Kind;
 use crate::object::controller_of;
 
+/// No Upgrade: for it no node is drained.
+pub(crate) const NONE: &str = "";
+
 /// How an Upgrade has the pods of a component replaced.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Pace {
@@ -16,7 +19,7 @@ pub(crate) struct Pace {
     pub(crate) canary: bool,
     /// So many nodes at a time then, where there is one pod on each.
     pub(crate) at_once: i32,
-    /// The Upgrade for which a node has to be drained before its pod is replaced.
+    /// The Upgrade for which a node has to be drained before its pod is replaced; [`NONE`], where no pod is to be replaced.
     pub(crate) drained_for: Option<String>,
 }
 
@@ -38,9 +41,14 @@ pub(crate) fn pace(cache: &Cache, component: &DynamicObject) -> Pace {
         };
         pace.canary |= step["held"] == true;
         let waits = upgrade.data.pointer("/spec/waitForDrain") == Some(&true.into());
-        if waits && ["Canary", "Running", "Failed"].iter().any(|state| step["state"] == *state) {
-            pace.drained_for = Some(format!("{namespace}/{}", upgrade.name_any()));
-        }
+        pace.drained_for = pace.drained_for.or_else(|| match step["state"].as_str() {
+            _ if !waits => None,
+            Some("Canary" | "Running") => Some(format!("{namespace}/{}", upgrade.name_any())),
+            // It has stopped, or was asked for another try and does not continue yet.
+            Some("Failed") => Some(NONE.to_owned()),
+            Some("Pending") if step["attempts"].as_i64() > Some(0) => Some(NONE.to_owned()),
+            _ => None,
+        });
         let at_once = upgrade.data.pointer("/spec/vroutersAtOnce").and_then(Value::as_i64);
         if ["Running", "RollingBack"].iter().any(|state| step["state"] == *state) {
             pace.at_once =
@@ -61,4 +69,42 @@ pub(crate) fn is_at_work(upgrade: &DynamicObject) -> bool {
 pub(crate) fn phase(object: &DynamicObject) -> Phase {
     let phase = object.data.pointer("/status/phase").cloned().unwrap_or_default();
     serde_json::from_value(phase).unwrap_or(Phase::Pending)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{from_value, json};
+
+    use super::*;
+
+    fn drained_for(step: &Value, waits: bool) -> Option<String> {
+        let owner = json!([{"apiVersion": "v", "kind": "Manager", "name": "m", "uid": "u", "controller": true}]);
+        let vrouter =
+            from_value(json!({"apiVersion": "tf.tungsten.io/v1alpha1", "kind": "Vrouter",
+            "metadata": {"name": "a", "namespace": "tf", "ownerReferences": owner}}));
+        let upgrade = from_value(json!({"apiVersion": "opensdn.io/v1alpha1", "kind": "Upgrade",
+            "metadata": {"name": "up", "namespace": "tf"}, "spec": {"manager": "m", "waitForDrain": waits},
+            "status": {"phase": "Running", "steps": [step]}}));
+        let cache = Cache::default();
+        cache.put(Kind::Upgrade, upgrade.unwrap());
+        pace(&cache, &vrouter.unwrap()).drained_for
+    }
+
+    fn step(state: &str) -> Value {
+        json!({"id": "Vrouter/a", "state": state})
+    }
+
+    #[test]
+    fn pods_wait_for_drained_nodes_while_their_step_is_at_work_and_for_none_after_a_stop() {
+        for state in ["Canary", "Running"] {
+            assert_eq!(drained_for(&step(state), true).as_deref(), Some("tf/up"), "{state}");
+            assert_eq!(drained_for(&step(state), false), None, "{state}");
+        }
+        assert_eq!(drained_for(&step("Failed"), true).as_deref(), Some(NONE), "a person decides");
+        let again = json!({"id": "Vrouter/a", "state": "Pending", "attempts": 1});
+        assert_eq!(drained_for(&again, true).as_deref(), Some(NONE), "asked for another try");
+        for state in ["Pending", "Succeeded", "Skipped", "RollingBack", "RolledBack"] {
+            assert_eq!(drained_for(&step(state), true), None, "{state}");
+        }
+    }
 }

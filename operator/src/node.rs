@@ -27,6 +27,8 @@ pub struct Node {
     pub others: Vec<String>,
     /// The Upgrade for which a user has drained it, as long as it is cordoned.
     pub drained_for: Option<String>,
+    /// Whether its kubelet does not answer, or says that it cannot run pods.
+    pub is_lost: bool,
 }
 
 impl Node {
@@ -53,9 +55,23 @@ impl Node {
         let address = internal.next().map(str::to_owned);
         let told = node.annotations().get(ADDRESSES).into_iter().flat_map(|told| told.split(','));
         let others = internal.chain(told.map(str::trim)).map(str::to_owned).collect();
+        let mut conditions = list(&node.data, "/status/conditions");
+        let ready = conditions.find(|condition| text(condition, "/type") == "Ready");
+        let is_lost = ready.is_some_and(|ready| text(ready, "/status") != "True");
         let is_cordoned = node.data.pointer("/spec/unschedulable") == Some(&true.into());
-        let drained_for = node.annotations().get(DRAINED_FOR).filter(|_| is_cordoned).cloned();
-        Self { name: node.name_any(), labels: node.labels().clone(), address, others, drained_for }
+        let drained_for = node
+            .annotations()
+            .get(DRAINED_FOR)
+            .filter(|one| is_cordoned && !one.is_empty())
+            .cloned();
+        Self {
+            name: node.name_any(),
+            labels: node.labels().clone(),
+            address,
+            others,
+            drained_for,
+            is_lost,
+        }
     }
 }
 

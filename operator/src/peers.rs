@@ -194,6 +194,7 @@ mod tests {
             address: Some(address.into()),
             others: Vec::new(),
             drained_for: None,
+            is_lost: false,
         }
     }
 

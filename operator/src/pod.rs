@@ -34,6 +34,8 @@ pub struct Pod {
     pub is_going: bool,
     /// Of which template it is, as its StatefulSet names it.
     pub revision: Option<String>,
+    /// The same, as its DaemonSet counts them.
+    pub generation: Option<String>,
     /// Whether it has found that what its member had stored is gone.
     pub has_lost_data: bool,
     /// When it was made, by the clock of the API server.
@@ -60,6 +62,7 @@ impl Pod {
             trouble: trouble(&pod.data),
             is_going: pod.metadata.deletion_timestamp.is_some(),
             revision: pod.labels().get("controller-revision-hash").cloned(),
+            generation: pod.labels().get("pod-template-generation").cloned(),
             has_lost_data: has_lost_data(pod),
             created: created(pod),
         }

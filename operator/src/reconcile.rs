@@ -248,16 +248,7 @@ async fn make_so(
     if let Some(plan) = plan {
         members::act(ctx, fetched, valid, &plan).await?;
     }
-    let goes = valid
-        .to_be_moved(&fetched.pods)
-        .or_else(|| to_be_replaced(fetched, valid))
-        .or_else(|| to_be_updated(fetched, valid));
-    if valid.members.is_none()
-        && let Some(pod) = goes
-        && let Some(pod) = ctx.cache.get(Kind::Pod, &namespace, &pod.name)
-    {
-        apply::delete(&ctx.writer, Kind::Pod, &pod).await?;
-    }
+    replace_a_pod(ctx, fetched, valid).await?;
     let until = Duration::try_from(certificates.renew_at - now).unwrap_or_default();
     let until = if authorities::is_rotating(&authorities) {
         until.min(authorities::POLL_INTERVAL)
@@ -266,6 +257,27 @@ async fn make_so(
     };
     let waits = valid.members.as_ref().is_some_and(|members| members.waits.is_some());
     Ok(Action::requeue(if waits { members::POLL_INTERVAL } else { until.min(LONGEST_PAUSE) }))
+}
+
+/// Of a service that does not count its members: has the next pod go that is to be another one.
+async fn replace_a_pod(ctx: &Context, fetched: &Fetched, valid: &Valid) -> Result<(), Error> {
+    if valid.members.is_some() {
+        return Ok(());
+    }
+    // As it is now, with what was applied: a template or number of pods that its StatefulSet has not seen yet has no pod go.
+    let fetched = &Fetched::read(&ctx.cache, fetched.object.clone(), &valid.instance);
+    let goes = valid
+        .to_be_moved(&fetched.pods)
+        .or_else(|| to_be_replaced(fetched, valid))
+        .or_else(|| to_be_updated(fetched, valid));
+    let namespace = fetched.object.namespace().unwrap_or_default();
+    if let Some(pod) = goes
+        && let Some(pod) = ctx.cache.get(Kind::Pod, &namespace, &pod.name)
+    {
+        apply::delete(&ctx.writer, Kind::Pod, &pod).await?;
+        ctx.cache.mark_going(Kind::Pod, &pod);
+    }
+    Ok(())
 }
 
 /// The passwords of the component. Before they are made for the first time the Secret is read: tf-operator may have

@@ -27,18 +27,21 @@ pub fn waits(
     if old.is_empty() || old.iter().any(&is_drained) {
         return None;
     }
-    // What is the matter with them is to be said, and has its time.
-    if service.pods.iter().any(|pod| !pod.is_ready) {
+    // What is the matter with it is to be said, and has its time.
+    if new.iter().any(|pod| !pod.is_ready) {
         return None;
     }
     let done: Vec<&Pod> = new.into_iter().filter(is_drained).collect();
     let done = match done.is_empty() {
         true => String::new(),
-        false => format!("done, kubectl uncordon: {}; ", nodes(&done)),
+        false => format!(
+            "done, kubectl annotate node NODE {ANNOTATION}- && kubectl uncordon NODE: {}; ",
+            nodes(&done)
+        ),
     };
     Some(format!(
-        "{done}waits for a node to be drained: kubectl drain NODE --ignore-daemonsets, then kubectl annotate --overwrite node \
-         NODE {ANNOTATION}={upgrade}; left: {}",
+        "{done}waits for a node to be drained: kubectl drain NODE --ignore-daemonsets --pod-selector='!tf_manager' && kubectl \
+         annotate --overwrite node NODE {ANNOTATION}={upgrade}; left: {}",
         nodes(&old)
     ))
 }
@@ -82,13 +85,14 @@ mod tests {
         let many = said(&["o1", "o2", "o3", "o4", "o5", "o6"], &["another"]).unwrap();
         assert!(many.ends_with("left: o1, o2, o3, o4 and 2 more"), "{many}");
         let next = said(&["n1", "o2"], &["n1"]).unwrap();
-        assert!(next.starts_with("done, kubectl uncordon: n1; waits"), "{next}");
+        assert!(next.starts_with("done, ") && next.contains("uncordon NODE: n1; waits"), "{next}");
     }
 
     #[test]
     fn what_is_at_work_is_not_waited_for() {
         assert_eq!(said(&["o1", "o2"], &["o2"]), None, "it is replaced next");
         assert_eq!(said(&["n1-", "o2"], &["n1"]), None, "it is not ready yet");
+        assert!(said(&["n1", "o2-"], &["n1"]).is_some(), "a node that is off is not of our doing");
         assert_eq!(said(&["n1", "n2"], &[]), None, "all have the new images");
     }
 }

@@ -354,7 +354,7 @@ impl Remarks<'_> {
         let Some(stage) = input.ziu_state.filter(|stage| *stage > 0) else { return };
         let message = format!(
             "status.ziuState of the Manager is {stage}: an upgrade of tf-operator has not ended, and services may run images of \
-             two releases; where it is long over: kubectl patch managers.tf.tungsten.io {} --subresource=status --type=merge \
+             two releases; where it is long over: kubectl patch managers.tf.tungsten.io {} -n NAMESPACE --subresource=status --type=merge \
              -p '{{\"status\":{{\"ziuState\":-1}}}}'",
             self.spec.manager
         );

@@ -206,6 +206,7 @@ mod tests {
             address: None,
             others: Vec::new(),
             drained_for: None,
+            is_lost: false,
         };
         Valid {
             instance: Instance { word: "w".into(), name: "n".into() },
@@ -239,6 +240,7 @@ mod tests {
             is_ready: true,
             trouble: None,
             is_going: false,
+            generation: None,
             revision: None,
             has_lost_data: false,
             created: None,

@@ -26,8 +26,8 @@ const DNS: u16 = ROW.port_of_field("dnsPort");
 /// Upstream's, where none is given.
 const ASN: i64 = 64512;
 const NODE_MANAGER: u16 = ROW.fixed_port("nodemanager");
-/// Agents have sessions with two. One whose session was lost tries again after 30 s at most
-/// (`xmpp_state_machine.cc`, `GetConnectTime`), and learns its routes: else those lose both that had one with the pod before.
+/// Agents have sessions with two. One whose session was reset tries again after 30 s at most (`xmpp_state_machine.cc`,
+/// `GetConnectTime`), and how long a new pod reads its configuration is not known: else some would lose both.
 const MIN_READY_SECONDS: i32 = 60;
 /// Where dns writes the files of named.
 const DIRECTORY: &str = "/etc/contrail/dns";

@@ -237,6 +237,7 @@ pub(super) async fn act(
         Step::Restart { pod, .. } => {
             if let Some(pod) = ctx.cache.get(Kind::Pod, &namespace, pod) {
                 apply::delete(&ctx.writer, Kind::Pod, &pod).await?;
+                ctx.cache.mark_going(Kind::Pod, &pod);
             }
         }
         Step::Change(change) => {

@@ -31,6 +31,7 @@ pub(super) fn to_be_updated<'a>(fetched: &'a Fetched, valid: &Valid) -> Option<&
         updated: number("/status/updatedReplicas").unwrap_or_default(),
         available: number("/status/availableReplicas").unwrap_or_default(),
         canary: valid.canary,
+        lost: fetched.nodes.iter().filter(|node| node.is_lost).map(|node| &*node.name).collect(),
     })
 }
 
@@ -46,22 +47,24 @@ struct Rollout<'a> {
     available: i64,
     /// Whether an Upgrade looks at one.
     canary: bool,
+    /// The nodes whose kubelet does not answer.
+    lost: Vec<&'a str>,
 }
 
 /// One that cannot start, before all others: none is missed for it, and with its template it may never. Then one that is
 /// not ready, and then one that is, while all are.
 fn next<'a>(now: &Rollout<'a>) -> Option<&'a Pod> {
-    let is_whole = count(now.pods.len()) == now.wanted && now.pods.iter().all(|pod| !pod.is_going);
-    if !is_whole {
-        return None;
-    }
     let is_current = |pod: &&Pod| pod.revision.as_deref() == Some(now.last);
     let mut outdated: Vec<&Pod> = now.pods.iter().filter(|pod| !is_current(pod)).collect();
     // From the last to the first, as a StatefulSet does.
     outdated.sort_by_key(|pod| std::cmp::Reverse(ordinal(pod)));
-    let stuck = outdated.iter().find(|pod| !pod.is_ready && pod.trouble.is_some());
-    if let Some(pod) = stuck {
+    let is_stuck = |pod: &&&Pod| !pod.is_ready && !pod.is_going && pod.trouble.is_some();
+    if let Some(pod) = outdated.iter().find(is_stuck) {
         return Some(pod);
+    }
+    let is_whole = count(now.pods.len()) == now.wanted && now.pods.iter().all(|pod| !pod.is_going);
+    if !is_whole {
+        return None;
     }
     let current: Vec<&Pod> = now.pods.iter().filter(is_current).collect();
     // What the new template makes of a pod is seen by the first that has it.
@@ -69,7 +72,9 @@ fn next<'a>(now: &Rollout<'a>) -> Option<&'a Pod> {
     if is_held || current.iter().any(|pod| !pod.is_ready) {
         return None;
     }
-    if let Some(pod) = outdated.iter().find(|pod| !pod.is_ready) {
+    // One on a node that is lost would never end, and be in the way of all others.
+    let is_down = |pod: &&&Pod| !pod.is_ready && !now.lost.contains(&pod.node.as_str());
+    if let Some(pod) = outdated.iter().find(is_down) {
         return Some(pod);
     }
     // Else it has not counted the pod that came last.
@@ -92,7 +97,8 @@ mod tests {
 
     use super::*;
 
-    /// Pods by revision and state: `+` is ready, `-` is not, `!` cannot start, `x` is terminating.
+    /// Pods by revision and state: `+` is ready, `-` is not, `!` cannot start, `x` is terminating, `?` is not ready on a node that
+    /// is lost.
     fn pods(all: &[&str]) -> Vec<Pod> {
         let pod = |(ordinal, one): (usize, &&str)| {
             let (revision, state) = one.split_at(1);
@@ -102,6 +108,7 @@ mod tests {
             let object: DynamicObject = from_value(json!({"apiVersion": "v1", "kind": "Pod",
                 "metadata": {"name": format!("p-{ordinal}"), "deletionTimestamp": going,
                     "labels": {"controller-revision-hash": revision}},
+                "spec": {"nodeName": if state == "?" { "lost" } else { "node" }},
                 "status": {"conditions": [{"type": "Ready", "status": if state == "+" { "True" } else { "False" }}],
                     "containerStatuses": if state == "!" { json!([waiting]) } else { json!([]) }}}))
             .unwrap();
@@ -119,7 +126,8 @@ mod tests {
 
     fn counted(all: &[&str], updated: i64, available: i64, canary: bool) -> Option<String> {
         let pods = pods(all);
-        let now = Rollout { pods: &pods, wanted: 3, last: "2", updated, available, canary };
+        let lost = vec!["lost"];
+        let now = Rollout { pods: &pods, wanted: 3, last: "2", updated, available, canary, lost };
         next(&now).map(|pod| pod.name.clone())
     }
 
@@ -153,9 +161,16 @@ mod tests {
     }
 
     #[test]
+    fn one_on_a_node_that_is_lost_is_left_where_it_is() {
+        assert_eq!(of(&["1?", "1+", "1+"]), None);
+        assert_eq!(of(&["1?", "1-", "1+"]), first(1));
+        assert_eq!(of(&["1?", "1!", "1+"]), first(1));
+    }
+
+    #[test]
     fn one_that_cannot_start_is_made_again_whatever_the_others_do() {
         assert_eq!(of(&["1!", "2-", "1+"]), first(0));
-        assert_eq!(of(&["1!", "1x", "1+"]), None, "but for one that goes");
+        assert_eq!(of(&["1!", "1x", "1+"]), first(0), "one that goes may never end");
         assert_eq!(of(&["2!", "1+", "1+"]), None, "of the last template it stays");
         assert_eq!(counted(&["1!", "2+", "1+"], 1, 2, true), first(0), "nor does an Upgrade");
     }

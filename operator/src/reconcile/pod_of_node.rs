@@ -1,10 +1,12 @@
 //! Of a service with a pod on each node, which is replaced while an Upgrade looks at the first, or waits for nodes to be
 //! drained: no DaemonSet has a partition.
 
+use kube::ResourceExt as _;
 use kube::api::DynamicObject;
 use serde_json::Value;
 
 use crate::build::Valid;
+use crate::canary::NONE;
 use crate::kind::{Kind, Workload};
 use crate::object::{list, text};
 use crate::pod::Pod;
@@ -29,6 +31,17 @@ pub(super) fn to_be_replaced<'a>(fetched: &'a Fetched, valid: &Valid) -> Option<
         let number = keeper.data.pointer(&format!("/status/{field}")).and_then(Value::as_u64);
         usize::try_from(number.unwrap_or_default()).unwrap_or_default()
     };
+    if valid.drained_for.as_deref() == Some(NONE) {
+        return None;
+    }
+    // Another change of the template is rolled out as it is without an Upgrade.
+    let may_go = |pod: &&Pod| {
+        let needs_no_drain = || {
+            let upgrade = valid.drained_for.as_ref();
+            upgrade.is_none_or(|upgrade| is_drained(fetched, pod, upgrade))
+        };
+        is_outdated(keeper, pod).unwrap_or(!has_new(pod)) && (has_new(pod) || needs_no_drain())
+    };
     // One that is not ready says nothing of the images, and on a node that is lost it would never end.
     let ready: Vec<&Pod> = fetched.pods.iter().filter(|pod| pod.is_ready).collect();
     let (wanted, available) = (count("desiredNumberScheduled"), count("numberAvailable"));
@@ -40,6 +53,11 @@ pub(super) fn to_be_replaced<'a>(fetched: &'a Fetched, valid: &Valid) -> Option<
             return None;
         }
     } else {
+        // It serves nothing, and its template may be what keeps it.
+        let is_down = |pod: &&Pod| !pod.is_ready && !pod.is_going && may_go(pod);
+        if let Some(pod) = fetched.pods.iter().find(is_down) {
+            return Some(pod);
+        }
         let away = wanted.saturating_sub(available.min(ready.len()));
         if away >= usize::try_from(valid.at_once).unwrap_or(1) {
             return None;
@@ -49,11 +67,14 @@ pub(super) fn to_be_replaced<'a>(fetched: &'a Fetched, valid: &Valid) -> Option<
     let is_controller = |pod: &Pod| {
         fetched.nodes.iter().any(|node| node.name == pod.node && node.is_of_control_plane())
     };
-    let may_go = |pod: &&Pod| {
-        !has_new(pod)
-            && valid.drained_for.as_ref().is_none_or(|upgrade| is_drained(fetched, pod, upgrade))
-    };
     ready.into_iter().filter(may_go).min_by_key(|pod| (is_controller(pod), pod.node.clone()))
+}
+
+/// Whether it is of an earlier template, by the number that the API server gives to each and the controller to its pods. Not
+/// by images: admission may give a pod others.
+fn is_outdated(keeper: &DynamicObject, pod: &Pod) -> Option<bool> {
+    let last = keeper.annotations().get("deprecated.daemonset.template.generation")?;
+    Some(pod.generation.as_ref()? != last)
 }
 
 fn is_drained(fetched: &Fetched, pod: &Pod, upgrade: &str) -> bool {

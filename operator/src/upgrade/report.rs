@@ -31,13 +31,16 @@ const MESSAGE: usize = 1000;
 /// After that it is tried again, where no API for reports is installed, or one is not written.
 const PAUSE: Duration = Duration::from_secs(10 * 60);
 
+/// As many are remembered.
+const MOST_WRITTEN: usize = 1000;
+
 /// Writes reports.
 pub(super) struct Reports {
     client: Client,
     /// The fingerprint of each that was written, by the UID of its Upgrade.
     written: Mutex<HashMap<String, String>>,
-    /// Until then none is.
-    not_before: Mutex<Option<Instant>>,
+    /// Until then none is in that namespace.
+    not_before: Mutex<HashMap<String, Instant>>,
     /// Where they are written, and until when that is taken for so.
     target: Mutex<Option<(Instant, &'static ApiGroup, ApiResource)>>,
 }
@@ -62,31 +65,37 @@ impl Reports {
     ) -> Option<Duration> {
         let report = report(upgrade, status)?;
         let (uid, fingerprint) = (upgrade.uid().unwrap_or_default(), report.fingerprint());
+        let namespace = upgrade.namespace().unwrap_or_default();
         if lock(&self.written).get(&uid) == Some(&fingerprint) {
             return None;
         }
-        let rest =
-            lock(&self.not_before).and_then(|until| until.checked_duration_since(Instant::now()));
+        let until = lock(&self.not_before).get(&namespace).copied();
+        let rest = until.and_then(|until| until.checked_duration_since(Instant::now()));
         if rest.is_some() {
             return rest;
         }
         let made = match self.served().await {
             Ok(Some((group, kind))) => write(writer, upgrade, &report, group, &kind).await,
             // Nobody would read it.
-            Ok(None) => return self.rest(),
+            Ok(None) => return self.rest(namespace),
             Err(error) => Err(error),
         };
         if let Err(error) = made {
-            let (namespace, name) = (&upgrade.metadata.namespace, &upgrade.metadata.name);
+            let name = upgrade.name_any();
             tracing::warn!(
                 namespace,
                 name,
                 "failed to write the report on an upgrade: {}",
                 error_chain(&error)
             );
-            return self.rest();
+            return self.rest(namespace);
         }
-        lock(&self.written).insert(uid, fingerprint);
+        let mut written = lock(&self.written);
+        // Of one that is gone no pass says so. What is forgotten is applied once more, which changes nothing.
+        if written.len() >= MOST_WRITTEN {
+            written.clear();
+        }
+        written.insert(uid, fingerprint);
         None
     }
 
@@ -94,8 +103,8 @@ impl Reports {
         lock(&self.written).remove(&upgrade.uid().unwrap_or_default());
     }
 
-    fn rest(&self) -> Option<Duration> {
-        *lock(&self.not_before) = Some(Instant::now() + PAUSE);
+    fn rest(&self, namespace: String) -> Option<Duration> {
+        lock(&self.not_before).insert(namespace, Instant::now() + PAUSE);
         Some(PAUSE)
     }
 
@@ -179,7 +188,8 @@ fn report(upgrade: &DynamicObject, status: &UpgradeStatus) -> Option<PolicyRepor
     });
     let waves = status.waves.iter().flatten().map(of_wave);
     let steps = status.steps.iter().flatten().map(of_step);
-    let all: Vec<Found> = [whole].into_iter().chain(remarks).chain(waves).chain(steps).collect();
+    let mut all: Vec<Found> =
+        [whole].into_iter().chain(remarks).chain(waves).chain(steps).collect();
     let mut counts = Counts::default();
     for one in &all {
         *match one.outcome {
@@ -190,7 +200,16 @@ fn report(upgrade: &DynamicObject, status: &UpgradeStatus) -> Option<PolicyRepor
             Outcome::Skip => &mut counts.skip,
         } += 1;
     }
-    let started = status.started_at.as_deref().and_then(seconds).unwrap_or_default();
+    // One that was refused has not started.
+    let made = upgrade.metadata.creation_timestamp.as_ref().map(|time| time.0.as_second());
+    let started = status.started_at.as_deref().and_then(seconds).or(made).unwrap_or_default();
+    // Worst first: those that are cut off are in order.
+    all.sort_by_key(|one| match one.outcome {
+        Outcome::Fail | Outcome::Error => 0,
+        Outcome::Warn => 1,
+        Outcome::Skip => 2,
+        Outcome::Pass => 3,
+    });
     let results = all.into_iter().take(MOST_RESULTS).map(|one| one.result(started)).collect();
     Some(PolicyReport { scope: scope(upgrade), results, counts })
 }
@@ -299,6 +318,17 @@ mod tests {
             assert_eq!(reported(json!({ "phase": phase })), None, "{phase}");
         }
         assert_eq!(reported(json!({})), None);
+    }
+
+    #[test]
+    fn the_report_of_what_was_refused_has_the_time_at_which_it_was_asked_for() {
+        let upgrade = from_value(json!({"apiVersion": "opensdn.io/v1alpha1", "kind": "Upgrade",
+            "metadata": {"name": "a", "namespace": "tf", "creationTimestamp": "2026-01-01T00:00:00Z"}}));
+        let status = json!({"phase": "Refused", "message": "OSDN5005",
+            "remarks": [{"code": "OSDN5005", "severity": "Refused", "message": "older"}]});
+        let report = report(&upgrade.unwrap(), &from_value(status).unwrap()).unwrap();
+        let times: Vec<_> = report.results.iter().map(|one| one.timestamp.seconds).collect();
+        assert_eq!(times, [1_767_225_600; 2]);
     }
 
     #[test]

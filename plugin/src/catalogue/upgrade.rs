@@ -129,7 +129,9 @@ const CODES: [(&str, Severity, &str, &str, &str); 17] = [
         "an upgrade of tf-operator has not ended",
         "The status of the Manager has ziuState, the stage of an upgrade that tf-operator carries out (ZIU), and it is not at \
          its end: services may run images of two releases. Once tf-operator is gone no program continues it.",
-        "kubectl opensdn status says which images run; the upgrade gives all services the images of one release",
+        "kubectl opensdn status says which images run, and the upgrade gives all services those of one release. Where \
+         tf-operator is gone: kubectl patch managers.tf.tungsten.io NAME -n NAMESPACE --subresource=status --type=merge -p \
+         '{\"status\":{\"ziuState\":-1}}'; while the policy tf-operator-limits is in force it refuses all changes until then",
     ),
     (
         "OSDN5017",

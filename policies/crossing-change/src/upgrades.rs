@@ -109,8 +109,11 @@ impl Upgrade {
     /// The same, where it is enough to leave one service out.
     pub(crate) fn hint_of_step(&self, id: &str) -> String {
         let namespace = &self.namespace;
-        // Of one that is done there is nothing to be left out.
-        if self.step(id).is_some_and(|step| step.state == "Succeeded") {
+        // Of one that is over there is nothing to be left out.
+        if self
+            .step(id)
+            .is_some_and(|step| ["Succeeded", "RolledBack"].contains(&step.state.as_str()))
+        {
             return self.hint();
         }
         format!(

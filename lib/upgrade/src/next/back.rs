@@ -17,9 +17,17 @@ pub(super) fn goes(step: &Step) -> bool {
     step.attempts.is_some() && is_begun && stays(step).is_none()
 }
 
+/// Nodes that were not drained yet have no part in the way back: without that their pods would get the new images first.
+pub(super) fn hold_undrained(step: &mut Step, waits_for_drain: bool) {
+    if waits_for_drain && step.id.starts_with("Vrouter/") {
+        step.held = Some(true);
+    }
+}
+
 impl Run<'_> {
     /// From here on services get the images that they had.
     pub(super) fn turn_back(&mut self, why: &str) {
+        let waits_for_drain = self.at.spec.wait_for_drain == Some(true);
         let mut count = 0;
         let mut staying = Vec::new();
         for place in 0..self.waves().len() {
@@ -33,6 +41,7 @@ impl Run<'_> {
                     if goes(step) {
                         (step.state, step.set) = (State::RollingBack, None);
                         (step.finished_at, step.message) = (None, None);
+                        hold_undrained(step, waits_for_drain);
                         (count, goes_back) = (count + 1, true);
                     } else if let Some(reason) = stays(step).filter(|_| is_failed) {
                         staying.push(reason.clone());

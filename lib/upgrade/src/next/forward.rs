@@ -2,7 +2,7 @@
 
 use opensdn_crds::upgrade::{OnFailure, Phase, State, Step, UpgradeRemark};
 
-use super::{Crossed, FAILURE, Run, back, is_over, parse};
+use super::{Crossed, FAILURE, Run, back, is_over, parse, text};
 use crate::drain;
 use crate::gate;
 use crate::health::Side;
@@ -159,7 +159,13 @@ impl Run<'_> {
         if self.at.spec.wait_for_drain != Some(true) || !step.id.starts_with("Vrouter/") {
             return None;
         }
-        drain::waits(self.service(&step.id)?, &step.images, self.at.upgrade, self.at.drained)
+        let service = self.service(&step.id)?;
+        let has_new = |pod: &crate::health::Pod| pod.has(&step.images, Side::New);
+        // No other is replaced before the first has been well for a while.
+        if step.state == State::Canary && service.pods.iter().any(has_new) {
+            return None;
+        }
+        drain::waits(service, &step.images, self.at.upgrade, self.at.drained)
     }
 
     /// What waits for time or a person has its whole time afterwards. Not at each look, which would be as many writes.
@@ -236,8 +242,10 @@ impl Run<'_> {
             return self.finish_step(place, State::Skipped, Some(gate::short(&message)));
         }
         if step.state != State::RollingBack {
+            let waits_for_drain = self.at.spec.wait_for_drain == Some(true);
             return self.step(place, |step| {
                 (step.state, step.set) = (State::RollingBack, None);
+                back::hold_undrained(step, waits_for_drain);
             });
         }
         match self.ensure(place, step, Side::Earlier) {
@@ -337,6 +345,11 @@ impl Run<'_> {
         }
         let now = self.now.clone();
         let is_open = shut.is_none();
+        if self.wave_at(place).is_some_and(|wave| wave.restarts.is_none()) {
+            // It has been well as long as it has to be, at the earliest, when its time is over.
+            let deadline = text(self.at.now + self.soak() + self.timeout());
+            self.wave(place, |wave| wave.deadline = Some(deadline));
+        }
         self.wave(place, |wave| {
             wave.healthy_since = is_open.then(|| since.unwrap_or(now));
             (wave.restarts, wave.gate) = (Some(restarts), Some(checks));
@@ -386,7 +399,12 @@ impl Run<'_> {
             severity: "Failed".to_owned(),
             message: gate::short(&why),
         });
-        match self.at.spec.on_failure.unwrap_or(OnFailure::RollBack) {
+        // On nodes that were not drained it interrupts what was to be moved away before.
+        let default = match self.at.spec.wait_for_drain {
+            Some(true) => OnFailure::Stop,
+            _ => OnFailure::RollBack,
+        };
+        match self.at.spec.on_failure.unwrap_or(default) {
             OnFailure::RollBack => self.turn_back(&why),
             OnFailure::Stop => self.stop_for(&why),
         }

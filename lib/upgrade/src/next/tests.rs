@@ -626,3 +626,64 @@ fn on_the_way_back_no_node_has_to_be_drained() {
     assert_eq!(world.run(Killed::Never), Phase::RolledBack, "{}", world.message());
     assert_eq!(world.tags(), ["R24.1"; 4]);
 }
+
+#[test]
+fn one_restart_in_a_long_look_begins_it_again_and_ends_nothing() {
+    let mut world = World::new();
+    (world.spec.soak, world.spec.wave_timeout) = (Some("5m".to_owned()), Some("1m".to_owned()));
+    world.spec.on_failure = Some(OnFailure::Stop);
+    let is_asked = |world: &World| {
+        world.status.waves.iter().flatten().any(|wave| wave.healthy_since.is_some())
+    };
+    world.until(is_asked);
+    // Long after the time that a wave may be without progress, and before it has been well for long enough.
+    for _ in 0..120 {
+        world.pass(Killed::Never);
+        world.controllers();
+    }
+    world.restless = Some("Webui/a");
+    world.controllers();
+    world.restless = None;
+    assert_eq!(world.run(Killed::Never), Phase::Succeeded, "{}", world.message());
+}
+
+#[test]
+fn a_first_vrouter_is_not_said_to_be_done_before_it_has_been_well_for_a_while() {
+    let mut world = World::new().on_nodes();
+    (world.spec.wait_for_drain, world.spec.pre_pull) = (Some(true), Some(false));
+    world.drained = ["node-1".to_owned()].into();
+    let has_first = |world: &World| {
+        let steps = world.status.steps.iter().flatten();
+        steps.clone().any(|step| step.id == "Vrouter/a" && step.canary_since.is_some())
+    };
+    world.until(has_first);
+    assert!(world.message().contains("has to be well for a while"), "{}", world.message());
+    // Neither does it end when containers start again and again.
+    world.restless = Some("Vrouter/a");
+    assert_eq!(world.run(Killed::Never), Phase::Stopped, "{}", world.message());
+}
+
+#[test]
+fn where_nodes_are_to_be_drained_a_failure_stops_and_the_way_back_begins_held() {
+    let mut world = World::brisk().on_nodes();
+    (world.spec.wait_for_drain, world.spec.pre_pull) = (Some(true), Some(false));
+    world.drained = ["node-0".to_owned()].into();
+    world.until(|world| world.message().contains("left: node-1, node-2"));
+    // The one that is done gets worse: nothing goes back by itself.
+    let vrouters = |world: &mut World| {
+        let service = world.services.iter_mut().find(|one| one.id == "Vrouter/a").unwrap();
+        service.pods[0].is_ready = false;
+        service.is_ready = false;
+    };
+    for _ in 0..60 {
+        vrouters(&mut world);
+        world.now += Duration::from_secs(2);
+        world.pass(Killed::Never);
+    }
+    assert_eq!(world.phase(), Phase::Stopped, "{}", world.message());
+    world.spec.goal = Some(Goal::RollBack);
+    world.pass(Killed::Never);
+    let vrouter = world.status.steps.iter().flatten().find(|one| one.id == "Vrouter/a").unwrap();
+    assert_eq!((vrouter.state, vrouter.held), (State::RollingBack, Some(true)));
+    assert_eq!(world.run(Killed::Never), Phase::RolledBack, "{}", world.message());
+}

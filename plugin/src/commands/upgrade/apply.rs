@@ -58,7 +58,7 @@ pub(super) struct ApplyCommand {
     /// Pause before these waves, until upgrade resume.
     #[arg(long, value_name = "WAVE,...", value_delimiter = ',', value_parser = wave)]
     pause_before: Vec<String>,
-    /// What becomes of a wave that is not well in time [default: roll-back].
+    /// What becomes of a wave that is not well in time [default: roll-back, with --wait-for-drain stop].
     #[arg(long, value_enum, value_name = "HOW")]
     on_failure: Option<Failing>,
     /// How long a wave may be without progress: no pod more that is well with its images [default: 15m].
