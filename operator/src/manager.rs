@@ -15,6 +15,7 @@ use kube::ResourceExt as _;
 use kube::api::{ApiResource, DynamicObject};
 use kube::runtime::controller::Action;
 use opensdn_crds::component::{COMPONENTS, Component};
+use opensdn_runtime::apply::read_as;
 use opensdn_runtime::call::CallError;
 use opensdn_runtime::error_chain;
 use serde_json::{Value, json};
@@ -81,8 +82,23 @@ async fn make_so(
 ) -> Result<(Row, Option<CallError>), Error> {
     let namespace = manager.namespace().unwrap_or_default();
     let kind = Kind::Component(service.facts.kind);
-    let live = ctx.cache.get(kind, &namespace, &service.name);
     let facts = service.facts;
+    let not_written = |error: CallError| {
+        let why = format!("failed to write its object: {}", error_chain(&error));
+        let row = Row::stalled(facts, &service.name, "NotWritten", why);
+        Ok((Row { is_stalled: false, ..row }, Some(error)))
+    };
+    let live = match ctx.cache.get(kind, &namespace, &service.name) {
+        Some(live) => Some(live),
+        // The watch of the Manager may be ahead of that of its services, and what a user has made is not to be overwritten.
+        None => {
+            let resource = kind.resource();
+            match read_as(&ctx.writer, &resource, Some(&namespace), &service.name).await {
+                Ok(there) => there.map(Arc::new),
+                Err(error) => return not_written(error),
+            }
+        }
+    };
     if let Some(why) = live.as_ref().and_then(|live| belongs_to_others(facts, live, manager)) {
         return Ok((Row::stalled(facts, &service.name, "NotOurs", why), None));
     }
@@ -93,9 +109,7 @@ async fn make_so(
     if live.as_ref().is_some_and(|live| apply::is_so(&intent.object, live)) {
         ctx.metrics.skipped(kind);
     } else if let Err(error) = apply::write(&ctx.writer, &ctx.cache, kind, &intent.object).await {
-        let why = format!("failed to write its object: {}", error_chain(&error));
-        let row = Row::stalled(service.facts, &service.name, "NotWritten", why);
-        return Ok((Row { is_stalled: false, ..row }, Some(error)));
+        return not_written(error);
     }
     let live = ctx.cache.get(kind, &namespace, &service.name);
     if components::of_kind(service.facts.kind).is_none() {
