@@ -106,7 +106,8 @@ pub(super) async fn plan(
                 let (joins, leaves) = (ensemble.joins(), ensemble.leaves());
                 let situation =
                     Situation { wanted: &wanted, view: &view, pods: &seats, record, joins, leaves };
-                match held(next(&situation), &seats, valid.canary) {
+                let step = held(next(&situation), &seats, valid.canary);
+                match when_others_are_ready(step, &seats, &fetched.pods) {
                     Step::Settled => tend(&*ensemble, &access, &view).await,
                     step => if_spared(&*ensemble, &access, &view, &seats, step).await,
                 }
@@ -138,6 +139,19 @@ fn held(step: Step, seats: &[Seat], canary: bool) -> Step {
             Step::Wait("an Upgrade has one pod replaced first, and looks at it".to_owned())
         }
         _ => step,
+    }
+}
+
+/// A member may serve before the kubelet has its pod be ready. Until then the next one that is ready stays: who asks pods, as an
+/// Upgrade does, would see two away.
+fn when_others_are_ready(step: Step, seats: &[Seat], pods: &[Pod]) -> Step {
+    let Step::Restart { pod: name, .. } = &step else { return step };
+    let is_outdated = seats.iter().any(|seat| seat.pod == *name && seat.is_outdated);
+    let is_ready = pods.iter().any(|pod| pod.name == *name && pod.is_ready);
+    let other = pods.iter().find(|pod| pod.name != *name && !pod.is_ready);
+    match other.filter(|_| is_outdated && is_ready) {
+        Some(other) => Step::Wait(format!("waits for pod {} to be ready", other.name)),
+        None => step,
     }
 }
 
@@ -387,6 +401,33 @@ mod tests {
     #[tokio::test]
     async fn who_is_no_member_is_not_asked_about() {
         assert!(matches!(after(Some("is needed"), "on-z").await, Step::Restart { .. }));
+    }
+
+    #[test]
+    fn a_pod_that_is_ready_is_not_started_again_before_all_others_are() {
+        let waits = |pods: &[(&str, bool)], is_outdated: bool| {
+            let pod = |(name, is_ready): &(&str, bool)| {
+                let status = if *is_ready { "True" } else { "False" };
+                let object = serde_json::json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name},
+                    "status": {"conditions": [{"type": "Ready", "status": status}]}});
+                Pod::of(&serde_json::from_value(object).unwrap())
+            };
+            let seat = Seat {
+                pod: "a".to_owned(),
+                address: String::new(),
+                is_outdated,
+                has_lost_data: false,
+                is_going: false,
+                is_stuck: false,
+            };
+            let step = Step::Restart { pod: "a".to_owned(), why: "w" };
+            let pods: Vec<Pod> = pods.iter().map(pod).collect();
+            matches!(when_others_are_ready(step, &[seat], &pods), Step::Wait(_))
+        };
+        assert!(waits(&[("a", true), ("b", false)], true));
+        assert!(!waits(&[("a", true), ("b", true)], true));
+        assert!(!waits(&[("a", false), ("b", false)], true), "nothing is lost by it");
+        assert!(!waits(&[("a", true), ("b", false)], false), "its member leaves");
     }
 
     #[test]
