@@ -114,7 +114,6 @@ pub(crate) async fn reconcile(
 ) -> Result<Action, Error> {
     if object.metadata.deletion_timestamp.is_some() {
         ctx.reporter.forget(&object);
-        upgrades.reports.forget(&object);
         pull::ensure(ctx, &upgrades.writer, &object, &[]).await?;
         return Ok(Action::await_change());
     }

@@ -95,6 +95,23 @@ pub struct Counts {
     pub skip: i64,
 }
 
+impl Counts {
+    /// Of results, by what they are.
+    pub fn of(outcomes: impl IntoIterator<Item = Outcome>) -> Self {
+        let mut counts = Self::default();
+        for outcome in outcomes {
+            *match outcome {
+                Outcome::Pass => &mut counts.pass,
+                Outcome::Fail => &mut counts.fail,
+                Outcome::Warn => &mut counts.warn,
+                Outcome::Error => &mut counts.error,
+                Outcome::Skip => &mut counts.skip,
+            } += 1;
+        }
+        counts
+    }
+}
+
 /// One code of one policy.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
@@ -142,6 +159,18 @@ pub enum Outcome {
     Pass,
     /// It was left out.
     Skip,
+}
+
+impl Outcome {
+    /// How bad it is.
+    #[must_use]
+    pub const fn severity(self) -> ReportSeverity {
+        match self {
+            Self::Fail | Self::Error => ReportSeverity::High,
+            Self::Warn => ReportSeverity::Medium,
+            Self::Pass | Self::Skip => ReportSeverity::Info,
+        }
+    }
 }
 
 /// How bad a result is.

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use kube::api::{ApiResource, DynamicObject};
 use kube::{Client, ResourceExt as _};
 use opensdn_audit_report::{
-    API_GROUPS, ApiGroup, Counts, MOST_RESULTS, Outcome, PolicyReport, ReportResult,
-    ReportSeverity, SOURCE, Scope, Timestamp,
+    API_GROUPS, ApiGroup, Counts, MOST_RESULTS, Outcome, PolicyReport, ReportResult, SOURCE, Scope,
+    Timestamp,
 };
 use opensdn_crds::upgrade::{Phase, State, Step, UpgradeStatus, Wave};
 use opensdn_runtime::apply::{Context as Writer, apply_as};
@@ -99,10 +99,6 @@ impl Reports {
         None
     }
 
-    pub(super) fn forget(&self, upgrade: &DynamicObject) {
-        lock(&self.written).remove(&upgrade.uid().unwrap_or_default());
-    }
-
     fn rest(&self, namespace: String) -> Option<Duration> {
         lock(&self.not_before).insert(namespace, Instant::now() + PAUSE);
         Some(PAUSE)
@@ -190,26 +186,12 @@ fn report(upgrade: &DynamicObject, status: &UpgradeStatus) -> Option<PolicyRepor
     let steps = status.steps.iter().flatten().map(of_step);
     let mut all: Vec<Found> =
         [whole].into_iter().chain(remarks).chain(waves).chain(steps).collect();
-    let mut counts = Counts::default();
-    for one in &all {
-        *match one.outcome {
-            Outcome::Pass => &mut counts.pass,
-            Outcome::Fail => &mut counts.fail,
-            Outcome::Warn => &mut counts.warn,
-            Outcome::Error => &mut counts.error,
-            Outcome::Skip => &mut counts.skip,
-        } += 1;
-    }
+    let counts = Counts::of(all.iter().map(|one| one.outcome));
     // One that was refused has not started.
     let made = upgrade.metadata.creation_timestamp.as_ref().map(|time| time.0.as_second());
     let started = status.started_at.as_deref().and_then(seconds).or(made).unwrap_or_default();
-    // Worst first: those that are cut off are in order.
-    all.sort_by_key(|one| match one.outcome {
-        Outcome::Fail | Outcome::Error => 0,
-        Outcome::Warn => 1,
-        Outcome::Skip => 2,
-        Outcome::Pass => 3,
-    });
+    // Worst first: those that are cut off are in order, or were left out.
+    all.sort_by_key(|one| one.outcome);
     let results = all.into_iter().take(MOST_RESULTS).map(|one| one.result(started)).collect();
     Some(PolicyReport { scope: scope(upgrade), results, counts })
 }
@@ -268,11 +250,7 @@ impl Found {
             policy: POLICY.to_owned(),
             rule: self.rule,
             category: CATEGORY.to_owned(),
-            severity: match self.outcome {
-                Outcome::Fail | Outcome::Error => ReportSeverity::High,
-                Outcome::Warn => ReportSeverity::Medium,
-                Outcome::Pass | Outcome::Skip => ReportSeverity::Info,
-            },
+            severity: self.outcome.severity(),
             result: self.outcome,
             scored: matches!(self.outcome, Outcome::Pass | Outcome::Fail),
             message: self.message.chars().take(MESSAGE).collect(),

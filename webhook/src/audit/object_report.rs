@@ -3,8 +3,7 @@
 use std::collections::BTreeMap;
 
 use opensdn_audit_report::{
-    Counts, MOST_RESULTS, Outcome, PolicyReport, ReportResult, ReportSeverity, SOURCE, Scope,
-    Timestamp,
+    Counts, MOST_RESULTS, Outcome, PolicyReport, ReportResult, SOURCE, Scope, Timestamp,
 };
 use opensdn_policy_host::beginning;
 use opensdn_policy_host::stored::{Found, StoredObject, Weight};
@@ -19,21 +18,14 @@ pub(super) fn report(stored: &StoredObject, found: &[Found], now: i64) -> Option
     for one in found {
         groups.entry((outcome(one.weight), &one.policy, &one.code)).or_default().push(one);
     }
-    let mut counts = Counts::default();
-    for (outcome, ..) in groups.keys() {
-        *match outcome {
-            Outcome::Fail => &mut counts.fail,
-            Outcome::Error => &mut counts.error,
-            _ => &mut counts.warn,
-        } += 1;
-    }
+    let counts = Counts::of(groups.keys().map(|(outcome, ..)| *outcome));
     let results = groups.iter().take(MOST_RESULTS);
     let results = results.map(|((outcome, policy, code), found)| ReportResult {
         source: SOURCE.to_owned(),
         policy: (*policy).to_owned(),
         rule: (*code).to_owned(),
         category: opensdn_policies::category(code).unwrap_or_default().to_owned(),
-        severity: severity(*outcome),
+        severity: outcome.severity(),
         result: *outcome,
         scored: *outcome != Outcome::Warn,
         message: message(found),
@@ -63,10 +55,6 @@ fn outcome(weight: Weight) -> Outcome {
         Weight::Warning => Outcome::Warn,
         Weight::Failure => Outcome::Error,
     }
-}
-
-fn severity(outcome: Outcome) -> ReportSeverity {
-    if outcome == Outcome::Warn { ReportSeverity::Medium } else { ReportSeverity::High }
 }
 
 /// Every message, once.
