@@ -15,12 +15,9 @@ pub fn checks(
     skipped: &[&str],
 ) -> Vec<GateCheck> {
     let now = |id: &str| services.iter().find(|one| one.id == id);
-    let counts = snapshot
-        .iter()
-        .filter(|before| before.ready && !skipped.contains(&before.service.as_str()));
     let mut bad = Vec::new();
     let mut fewer = Vec::new();
-    for before in counts {
+    for before in counting(snapshot, skipped) {
         match now(&before.service) {
             // A service that is gone from the Manager is not missed.
             None => {}
@@ -43,6 +40,14 @@ pub fn checks(
         check("services-ready", &bad),
         GateCheck { passed: true, ..check("pods-as-before", &fewer) },
     ]
+}
+
+/// What counts: services that were well when it was planned, and that no user left out.
+pub(crate) fn counting<'a>(
+    snapshot: &'a [ServiceHealth],
+    skipped: &'a [&str],
+) -> impl Iterator<Item = &'a ServiceHealth> {
+    snapshot.iter().filter(|one| one.ready && !skipped.contains(&one.service.as_str()))
 }
 
 /// One that is passed where nothing is wrong, and else names the first of what is.

@@ -261,17 +261,6 @@ impl Run<'_> {
         self.at.services.iter().find(|one| one.id == id)
     }
 
-    /// How often containers were restarted of services that were well when it was planned, and that no user left out.
-    fn restarts(&self) -> i64 {
-        let skipped = self.skipped();
-        let counts = |service: &&Service| {
-            let mut before = self.status.snapshot.iter().flatten();
-            before.any(|one| one.service == service.id && one.ready)
-                && !skipped.contains(&service.id)
-        };
-        self.at.services.iter().filter(counts).map(Service::restarts).fold(0, i64::saturating_add)
-    }
-
     /// Why the user leaves a step out.
     fn left_out(&self, id: &str) -> Option<String> {
         let skip = self.at.spec.skip.iter().flatten().find(|skip| skip.step == id)?;

@@ -17,17 +17,15 @@ pub(super) fn goes(step: &Step) -> bool {
     step.attempts.is_some() && is_begun && stays(step).is_none()
 }
 
-/// Nodes that were not drained yet have no part in the way back: without that their pods would get the new images first.
-pub(super) fn hold_undrained(step: &mut Step, waits_for_drain: bool) {
-    if waits_for_drain && step.id.starts_with("Vrouter/") {
-        step.held = Some(true);
-    }
+/// From here on it gets its earlier images. It is held until its object says these: before, its other pods would get the new
+/// ones.
+pub(super) fn turn(step: &mut Step) {
+    (step.state, step.set, step.held) = (State::RollingBack, None, Some(true));
 }
 
 impl Run<'_> {
     /// From here on services get the images that they had.
     pub(super) fn turn_back(&mut self, why: &str) {
-        let waits_for_drain = self.at.spec.wait_for_drain == Some(true);
         let mut count = 0;
         let mut staying = Vec::new();
         for place in 0..self.waves().len() {
@@ -39,9 +37,8 @@ impl Run<'_> {
                 self.step(step, |step| {
                     let is_failed = step.attempts.is_some() && step.state != State::RolledBack;
                     if goes(step) {
-                        (step.state, step.set) = (State::RollingBack, None);
+                        turn(step);
                         (step.finished_at, step.message) = (None, None);
-                        hold_undrained(step, waits_for_drain);
                         (count, goes_back) = (count + 1, true);
                     } else if let Some(reason) = stays(step).filter(|_| is_failed) {
                         staying.push(reason.clone());
@@ -147,8 +144,7 @@ impl Run<'_> {
         Ok(Some(format!("{}: {message}", step.id)))
     }
 
-    /// What a step on its way back waits for. It is held until its object says the earlier images: before, its other pods
-    /// would get the new ones.
+    /// What a step on its way back waits for.
     pub(super) fn goes_back(&mut self, place: usize, message: String, is_said: bool) {
         self.step(place, |step| {
             step.message = Some(message);

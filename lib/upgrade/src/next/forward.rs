@@ -242,11 +242,7 @@ impl Run<'_> {
             return self.finish_step(place, State::Skipped, Some(gate::short(&message)));
         }
         if step.state != State::RollingBack {
-            let waits_for_drain = self.at.spec.wait_for_drain == Some(true);
-            return self.step(place, |step| {
-                (step.state, step.set) = (State::RollingBack, None);
-                back::hold_undrained(step, waits_for_drain);
-            });
+            return self.step(place, back::turn);
         }
         match self.ensure(place, step, Side::Earlier) {
             Ok(()) => {}
@@ -329,7 +325,9 @@ impl Run<'_> {
         let snapshot = self.status.snapshot.clone().unwrap_or_default();
         let checks = gate::checks(&snapshot, self.at.services, &skipped);
         let shut = gate::shut(&checks);
-        let restarts = self.restarts();
+        let restarts = gate::counting(&snapshot, &skipped)
+            .filter_map(|one| self.service(&one.service))
+            .fold(0, |sum, service| service.restarts().saturating_add(sum));
         let wave = self.wave_at(place).cloned();
         let is_restless =
             wave.as_ref().and_then(|wave| wave.restarts).is_some_and(|before| restarts > before);
@@ -371,7 +369,7 @@ impl Run<'_> {
         self.at.refusals.get(id).cloned()
     }
 
-    pub(super) fn skipped(&self) -> Vec<String> {
+    fn skipped(&self) -> Vec<String> {
         let steps = self.status.steps.iter().flatten().filter(|step| step.state == State::Skipped);
         steps.map(|step| step.id.clone()).collect()
     }

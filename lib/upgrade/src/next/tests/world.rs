@@ -135,6 +135,13 @@ impl World {
         self
     }
 
+    /// On nodes that are to be drained before their vrouters are replaced.
+    pub(super) fn waiting_for_drain(self) -> Self {
+        let mut world = self.on_nodes();
+        (world.spec.wait_for_drain, world.spec.pre_pull) = (Some(true), Some(false));
+        world
+    }
+
     /// With images of this service that do not work.
     pub(super) fn with_bad(kind: &str) -> Self {
         let mut world = Self::new();
