@@ -159,7 +159,7 @@ impl Cache {
         }
     }
 
-    /// Notes that an object is being deleted, which its watch says later: until then another could be chosen, too.
+    /// Notes that an object is being deleted, which its watch says later.
     pub fn mark_going(&self, kind: Kind, object: &DynamicObject) {
         let mut objects = self.write();
         let Some(here) = objects.get_mut(&kind).and_then(|all| all.get_mut(&key(object))) else {

@@ -9,18 +9,33 @@ use crate::cache::Cache;
 use crate::kind::Kind;
 use crate::object::controller_of;
 
-/// No Upgrade: for it no node is drained.
-pub(crate) const NONE: &str = "";
-
 /// How an Upgrade has the pods of a component replaced.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Pace {
+pub struct Pace {
     /// One first: the others wait until it has been well for a while.
-    pub(crate) canary: bool,
+    pub canary: bool,
     /// So many nodes at a time then, where there is one pod on each.
-    pub(crate) at_once: i32,
-    /// The Upgrade for which a node has to be drained before its pod is replaced; [`NONE`], where no pod is to be replaced.
-    pub(crate) drained_for: Option<String>,
+    pub at_once: i32,
+    /// What is awaited of a node before its pod is replaced, where there is one on each.
+    pub drain: Drain,
+}
+
+/// What is awaited of a node before its pod is replaced.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Drain {
+    /// Nothing.
+    #[default]
+    NotAwaited,
+    /// That it is drained for this Upgrade, by namespace and name.
+    For(String),
+    /// No pod is replaced: the Upgrade has stopped, or was asked for another try and does not continue yet.
+    OnHold,
+}
+
+impl Default for Pace {
+    fn default() -> Self {
+        Self { canary: false, at_once: 1, drain: Drain::NotAwaited }
+    }
 }
 
 /// How it is to be done for the component; one after the other, where no Upgrade is at work.
@@ -29,7 +44,7 @@ pub(crate) fn pace(cache: &Cache, component: &DynamicObject) -> Pace {
     let id = format!("{kind}/{}", component.name_any());
     let namespace = component.namespace().unwrap_or_default();
     let manager = controller_of(component).map(|owner| owner.name.clone());
-    let mut pace = Pace { canary: false, at_once: 1, drained_for: None };
+    let mut pace = Pace::default();
     for upgrade in cache.list(Kind::Upgrade, &namespace) {
         let of = upgrade.data.pointer("/spec/manager").and_then(Value::as_str);
         if of != manager.as_deref() || !is_at_work(&upgrade) {
@@ -41,14 +56,16 @@ pub(crate) fn pace(cache: &Cache, component: &DynamicObject) -> Pace {
         };
         pace.canary |= step["held"] == true;
         let waits = upgrade.data.pointer("/spec/waitForDrain") == Some(&true.into());
-        pace.drained_for = pace.drained_for.or_else(|| match step["state"].as_str() {
-            _ if !waits => None,
-            Some("Canary" | "Running") => Some(format!("{namespace}/{}", upgrade.name_any())),
-            // It has stopped, or was asked for another try and does not continue yet.
-            Some("Failed") => Some(NONE.to_owned()),
-            Some("Pending") if step["attempts"].as_i64() > Some(0) => Some(NONE.to_owned()),
-            _ => None,
-        });
+        if waits && pace.drain == Drain::NotAwaited {
+            pace.drain = match step["state"].as_str() {
+                Some("Canary" | "Running") => {
+                    Drain::For(format!("{namespace}/{}", upgrade.name_any()))
+                }
+                Some("Failed") => Drain::OnHold,
+                Some("Pending") if step["attempts"].as_i64() > Some(0) => Drain::OnHold,
+                _ => Drain::NotAwaited,
+            };
+        }
         let at_once = upgrade.data.pointer("/spec/vroutersAtOnce").and_then(Value::as_i64);
         if ["Running", "RollingBack"].iter().any(|state| step["state"] == *state) {
             pace.at_once =
@@ -77,7 +94,7 @@ mod tests {
 
     use super::*;
 
-    fn drained_for(step: &Value, waits: bool) -> Option<String> {
+    fn drain(step: &Value, waits: bool) -> Drain {
         let owner = json!([{"apiVersion": "v", "kind": "Manager", "name": "m", "uid": "u", "controller": true}]);
         let vrouter =
             from_value(json!({"apiVersion": "tf.tungsten.io/v1alpha1", "kind": "Vrouter",
@@ -87,7 +104,7 @@ mod tests {
             "status": {"phase": "Running", "steps": [step]}}));
         let cache = Cache::default();
         cache.put(Kind::Upgrade, upgrade.unwrap());
-        pace(&cache, &vrouter.unwrap()).drained_for
+        pace(&cache, &vrouter.unwrap()).drain
     }
 
     fn step(state: &str) -> Value {
@@ -97,14 +114,14 @@ mod tests {
     #[test]
     fn pods_wait_for_drained_nodes_while_their_step_is_at_work_and_for_none_after_a_stop() {
         for state in ["Canary", "Running"] {
-            assert_eq!(drained_for(&step(state), true).as_deref(), Some("tf/up"), "{state}");
-            assert_eq!(drained_for(&step(state), false), None, "{state}");
+            assert_eq!(drain(&step(state), true), Drain::For("tf/up".to_owned()), "{state}");
+            assert_eq!(drain(&step(state), false), Drain::NotAwaited, "{state}");
         }
-        assert_eq!(drained_for(&step("Failed"), true).as_deref(), Some(NONE), "a person decides");
+        assert_eq!(drain(&step("Failed"), true), Drain::OnHold, "a person decides");
         let again = json!({"id": "Vrouter/a", "state": "Pending", "attempts": 1});
-        assert_eq!(drained_for(&again, true).as_deref(), Some(NONE), "asked for another try");
+        assert_eq!(drain(&again, true), Drain::OnHold, "asked for another try");
         for state in ["Pending", "Succeeded", "Skipped", "RollingBack", "RolledBack"] {
-            assert_eq!(drained_for(&step(state), true), None, "{state}");
+            assert_eq!(drain(&step(state), true), Drain::NotAwaited, "{state}");
         }
     }
 }

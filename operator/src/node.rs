@@ -8,7 +8,7 @@ use kube::api::DynamicObject;
 use crate::kind::Workload;
 use crate::names::{ADDRESSES, DRAINED_FOR};
 use crate::network::is_address;
-use crate::object::{list, text};
+use crate::object::{condition, list, text};
 
 /// Either of them marks a node of the control plane; kubeadm sets only the first since 1.24.
 pub const CONTROL_PLANE: [&str; 2] =
@@ -55,15 +55,10 @@ impl Node {
         let address = internal.next().map(str::to_owned);
         let told = node.annotations().get(ADDRESSES).into_iter().flat_map(|told| told.split(','));
         let others = internal.chain(told.map(str::trim)).map(str::to_owned).collect();
-        let mut conditions = list(&node.data, "/status/conditions");
-        let ready = conditions.find(|condition| text(condition, "/type") == "Ready");
+        let ready = condition(node, "Ready");
         let is_lost = ready.is_some_and(|ready| text(ready, "/status") != "True");
         let is_cordoned = node.data.pointer("/spec/unschedulable") == Some(&true.into());
-        let drained_for = node
-            .annotations()
-            .get(DRAINED_FOR)
-            .filter(|one| is_cordoned && !one.is_empty())
-            .cloned();
+        let drained_for = node.annotations().get(DRAINED_FOR).filter(|_| is_cordoned).cloned();
         Self {
             name: node.name_any(),
             labels: node.labels().clone(),

@@ -25,6 +25,12 @@ pub fn text<'a>(value: &'a Value, pointer: &str) -> &'a str {
     value.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
 }
 
+/// Its condition of that type.
+#[must_use]
+pub fn condition<'a>(object: &'a DynamicObject, type_: &str) -> Option<&'a Value> {
+    list(&object.data, "/status/conditions").find(|one| text(one, "/type") == type_)
+}
+
 /// The items of a list in it.
 pub fn list<'a>(value: &'a Value, pointer: &str) -> impl Iterator<Item = &'a Value> + use<'a> {
     value.pointer(pointer).and_then(Value::as_array).into_iter().flatten()

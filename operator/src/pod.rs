@@ -5,13 +5,12 @@ use std::collections::BTreeMap;
 use kube::ResourceExt as _;
 use kube::api::DynamicObject;
 use opensdn_upgrade::health::trouble;
-use serde_json::Value;
 use time::OffsetDateTime;
 
 use crate::ensemble::DATA_LOST;
 use crate::kind::Kind;
 use crate::network::is_address;
-use crate::object::{controller_of, created, list, text};
+use crate::object::{condition, controller_of, created, list, text};
 
 /// What matters of a pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -79,10 +78,6 @@ fn keeper(pod: &DynamicObject) -> Option<(Kind, String)> {
     Some((Kind::named(&controller.kind)?, controller.name.clone()))
 }
 
-fn condition<'a>(pod: &'a DynamicObject, type_: &str) -> Option<&'a Value> {
-    list(&pod.data, "/status/conditions").find(|condition| text(condition, "/type") == type_)
-}
-
 /// By the last message of one of its containers, also while that is not started again yet. One that runs has got over
 /// it, or says so again; else a node that is lost later would have its member taken out for what was long ago.
 fn has_lost_data(pod: &DynamicObject) -> bool {
@@ -96,7 +91,7 @@ fn has_lost_data(pod: &DynamicObject) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
 

@@ -182,6 +182,10 @@ async fn pass(
     let made = make_so(ctx, component, fetched, &mut valid).await;
     // With what was applied just now.
     let fetched = &Fetched::read(&ctx.cache, fetched.object.clone(), instance);
+    let made = match made {
+        Ok(action) => replace_a_pod(ctx, fetched, &valid).await.map(|()| action),
+        Err(error) => Err(error),
+    };
     let why;
     let outcome = match (&made, &valid.refused_ca) {
         // All else is done with the CA before it.
@@ -248,7 +252,6 @@ async fn make_so(
     if let Some(plan) = plan {
         members::act(ctx, fetched, valid, &plan).await?;
     }
-    replace_a_pod(ctx, fetched, valid).await?;
     let until = Duration::try_from(certificates.renew_at - now).unwrap_or_default();
     let until = if authorities::is_rotating(&authorities) {
         until.min(authorities::POLL_INTERVAL)
@@ -259,21 +262,26 @@ async fn make_so(
     Ok(Action::requeue(if waits { members::POLL_INTERVAL } else { until.min(LONGEST_PAUSE) }))
 }
 
-/// Of a service that does not count its members: has the next pod go that is to be another one.
+/// Of a service that does not count its members: has the next pod go that is to be another one, by what was applied: a template
+/// or number of pods that its StatefulSet has not seen yet has none go.
 async fn replace_a_pod(ctx: &Context, fetched: &Fetched, valid: &Valid) -> Result<(), Error> {
     if valid.members.is_some() {
         return Ok(());
     }
-    // As it is now, with what was applied: a template or number of pods that its StatefulSet has not seen yet has no pod go.
-    let fetched = &Fetched::read(&ctx.cache, fetched.object.clone(), &valid.instance);
     let goes = valid
         .to_be_moved(&fetched.pods)
         .or_else(|| to_be_replaced(fetched, valid))
         .or_else(|| to_be_updated(fetched, valid));
+    match goes {
+        Some(pod) => delete_pod(ctx, fetched, &pod.name).await,
+        None => Ok(()),
+    }
+}
+
+/// Has a pod go, and the cache know it at once: else another could be chosen, too.
+async fn delete_pod(ctx: &Context, fetched: &Fetched, name: &str) -> Result<(), Error> {
     let namespace = fetched.object.namespace().unwrap_or_default();
-    if let Some(pod) = goes
-        && let Some(pod) = ctx.cache.get(Kind::Pod, &namespace, &pod.name)
-    {
+    if let Some(pod) = ctx.cache.get(Kind::Pod, &namespace, name) {
         apply::delete(&ctx.writer, Kind::Pod, &pod).await?;
         ctx.cache.mark_going(Kind::Pod, &pod);
     }

@@ -12,6 +12,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
 use super::{Owner, pod};
+use crate::canary::{Drain, Pace};
 use crate::names::CONFIGURATION;
 
 /// For so many seconds a new pod has to be ready before the next one is replaced.
@@ -40,25 +41,23 @@ pub(super) fn build(owner: &Owner<'_>, configuration: &str) -> DaemonSet {
                 spec: Some(pod::build(valid)),
             },
             // While an Upgrade looks at the first pod the others wait, or each for its node to be drained.
-            update_strategy: Some(update_strategy(
-                (!valid.canary && valid.drained_for.is_none()).then_some(valid.at_once),
-            )),
+            update_strategy: Some(update_strategy(&valid.pace)),
             ..DaemonSetSpec::default()
         }),
         ..DaemonSet::default()
     }
 }
 
-/// So many at a time; without a number only the operator replaces one.
-fn update_strategy(at_once: Option<i32>) -> DaemonSetUpdateStrategy {
-    let Some(at_once) = at_once else {
+/// So many at a time, unless only the operator replaces one.
+fn update_strategy(pace: &Pace) -> DaemonSetUpdateStrategy {
+    if pace.canary || pace.drain != Drain::NotAwaited {
         let type_ = Some("OnDelete".to_owned());
         return DaemonSetUpdateStrategy { type_, ..DaemonSetUpdateStrategy::default() };
-    };
+    }
     DaemonSetUpdateStrategy {
         type_: Some("RollingUpdate".to_owned()),
         rolling_update: Some(RollingUpdateDaemonSet {
-            max_unavailable: Some(IntOrString::Int(at_once)),
+            max_unavailable: Some(IntOrString::Int(pace.at_once)),
             ..RollingUpdateDaemonSet::default()
         }),
     }
@@ -72,11 +71,18 @@ mod tests {
 
     #[test]
     fn so_many_nodes_are_replaced_at_a_time_as_is_asked_and_none_while_the_first_is_looked_at() {
-        let rolling = json!(update_strategy(Some(5)));
+        let rolling = json!(update_strategy(&Pace { at_once: 5, ..Pace::default() }));
         assert_eq!(
             rolling,
             json!({"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 5}})
         );
-        assert_eq!(json!(update_strategy(None)), json!({"type": "OnDelete"}));
+        let held = [
+            Pace { canary: true, ..Pace::default() },
+            Pace { drain: Drain::For("tf/up".to_owned()), ..Pace::default() },
+            Pace { drain: Drain::OnHold, ..Pace::default() },
+        ];
+        for pace in held {
+            assert_eq!(json!(update_strategy(&pace)), json!({"type": "OnDelete"}), "{pace:?}");
+        }
     }
 }

@@ -6,6 +6,7 @@ use opensdn_crds::pod::{LogLevel, PodConfiguration};
 use opensdn_pki::KeyKind;
 use time::OffsetDateTime;
 
+use crate::canary::Pace;
 use crate::component::Description;
 use crate::ensemble::record::Record;
 use crate::kind::{Kind, Workload};
@@ -44,12 +45,8 @@ pub struct Valid {
     pub doubt: Option<String>,
     /// Why the CA that a user gives is not used, where the one before it is instead.
     pub refused_ca: Option<String>,
-    /// Whether only one of its pods is replaced for now.
-    pub canary: bool,
-    /// On so many nodes pods are replaced at a time, where there is one on each.
-    pub at_once: i32,
-    /// The Upgrade for which a node has to be drained before its pod is replaced, where there is one on each.
-    pub drained_for: Option<String>,
+    /// How an Upgrade has its pods replaced.
+    pub pace: Pace,
 }
 
 /// What is known of the members of a service that counts them.
@@ -223,9 +220,7 @@ mod tests {
             key: KeyKind::default(),
             doubt: None,
             refused_ca: None,
-            canary: false,
-            at_once: 1,
-            drained_for: None,
+            pace: Pace::default(),
         }
     }
 

@@ -49,12 +49,8 @@ pub struct Fetched {
     pub holder: Option<String>,
     /// The ConfigMap of the namespace with the certificates that are trusted.
     pub trust: Option<Arc<DynamicObject>>,
-    /// Whether an Upgrade has one of its pods replaced first, and looks at that.
-    pub canary: bool,
-    /// On so many nodes pods are replaced at a time, where there is one on each.
-    pub at_once: i32,
-    /// The Upgrade for which a node has to be drained before its pod is replaced, where there is one on each.
-    pub drained_for: Option<String>,
+    /// How an Upgrade has its pods replaced.
+    pub pace: Pace,
 }
 
 impl Fetched {
@@ -99,7 +95,7 @@ impl Fetched {
         let holder = secret.as_deref().and_then(controller_of).filter(is_other);
         let holder = holder.map(|owner| format!("{} {}", owner.kind, owner.name));
         let cluster = Cluster::read(cache);
-        let Pace { canary, at_once, drained_for } = pace(cache, &object);
+        let pace = pace(cache, &object);
         Self {
             object,
             nodes,
@@ -112,9 +108,7 @@ impl Fetched {
             manager,
             holder,
             trust,
-            canary,
-            at_once,
-            drained_for,
+            pace,
         }
     }
 

@@ -11,7 +11,7 @@ use time::OffsetDateTime;
 
 use super::fetch::{CLOCKS_DIFFER, Fetched};
 use super::next_pod::last_revision;
-use super::{Context, Error, apply};
+use super::{Context, Error, delete_pod};
 use crate::build::{Members, Valid};
 use crate::ensemble::plan::{Seat, Situation, Step, make_stuck_again, next};
 use crate::ensemble::{Access, Change, Ensemble, Leaves, View};
@@ -79,7 +79,7 @@ pub(super) async fn plan(
     }
     let (uid, seats) = (fetched.object.uid().unwrap_or_default(), seats(fetched, valid));
     let wanted = wanted(valid);
-    let seen = format!("{wanted:?} {seats:?} {:?} {}", members.record, valid.canary);
+    let seen = format!("{wanted:?} {seats:?} {:?} {}", members.record, valid.pace.canary);
     if ctx.settled.is(&uid, &seen) {
         return Ok(None);
     }
@@ -106,7 +106,7 @@ pub(super) async fn plan(
                 let (joins, leaves) = (ensemble.joins(), ensemble.leaves());
                 let situation =
                     Situation { wanted: &wanted, view: &view, pods: &seats, record, joins, leaves };
-                let step = held(next(&situation), &seats, valid.canary);
+                let step = held(next(&situation), &seats, valid.pace.canary);
                 match when_others_are_ready(step, &seats, &fetched.pods) {
                     Step::Settled => tend(&*ensemble, &access, &view).await,
                     step => if_spared(&*ensemble, &access, &view, &seats, step).await,
@@ -119,7 +119,7 @@ pub(super) async fn plan(
             say(&mut members, &step);
             let is_settled = step == Step::Settled;
             // As it will be with what was just recorded.
-            let seen = format!("{wanted:?} {seats:?} {:?} {}", members.record, valid.canary);
+            let seen = format!("{wanted:?} {seats:?} {:?} {}", members.record, valid.pace.canary);
             ctx.settled.set(&uid, is_settled.then_some(seen));
             Some(Plan { ensemble, access, view, step })
         }
@@ -249,10 +249,7 @@ pub(super) async fn act(
     match &plan.step {
         Step::Settled | Step::Wait(_) | Step::Scale(_) => {}
         Step::Restart { pod, .. } => {
-            if let Some(pod) = ctx.cache.get(Kind::Pod, &namespace, pod) {
-                apply::delete(&ctx.writer, Kind::Pod, &pod).await?;
-                ctx.cache.mark_going(Kind::Pod, &pod);
-            }
+            delete_pod(ctx, fetched, pod).await?;
         }
         Step::Change(change) => {
             let made = plan.ensemble.make(&plan.access, &plan.view, change).await;

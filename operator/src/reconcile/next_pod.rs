@@ -30,7 +30,7 @@ pub(super) fn to_be_updated<'a>(fetched: &'a Fetched, valid: &Valid) -> Option<&
         last: last_revision(set)?,
         updated: number("/status/updatedReplicas").unwrap_or_default(),
         available: number("/status/availableReplicas").unwrap_or_default(),
-        canary: valid.canary,
+        canary: valid.pace.canary,
         lost: fetched.nodes.iter().filter(|node| node.is_lost).map(|node| &*node.name).collect(),
     })
 }

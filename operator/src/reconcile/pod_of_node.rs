@@ -6,7 +6,7 @@ use kube::api::DynamicObject;
 use serde_json::Value;
 
 use crate::build::Valid;
-use crate::canary::NONE;
+use crate::canary::{Drain, Pace};
 use crate::kind::{Kind, Workload};
 use crate::object::{list, text};
 use crate::pod::Pod;
@@ -14,8 +14,9 @@ use crate::reconcile::fetch::Fetched;
 
 /// The pod that is to go, so that its DaemonSet makes one with the new images. None, if there is one, or one is away.
 pub(super) fn to_be_replaced<'a>(fetched: &'a Fetched, valid: &Valid) -> Option<&'a Pod> {
-    let is_held = valid.canary || valid.drained_for.is_some();
-    if !is_held || valid.workload != Workload::DaemonSet {
+    let Pace { canary, at_once, drain } = &valid.pace;
+    let is_held = *canary || *drain != Drain::NotAwaited;
+    if !is_held || *drain == Drain::OnHold || valid.workload != Workload::DaemonSet {
         return None;
     }
     let keeper = fetched.owned.get(&(Kind::DaemonSet, valid.instance.daemon_set()))?;
@@ -31,21 +32,21 @@ pub(super) fn to_be_replaced<'a>(fetched: &'a Fetched, valid: &Valid) -> Option<
         let number = keeper.data.pointer(&format!("/status/{field}")).and_then(Value::as_u64);
         usize::try_from(number.unwrap_or_default()).unwrap_or_default()
     };
-    if valid.drained_for.as_deref() == Some(NONE) {
-        return None;
-    }
+    let is_drained = |pod: &Pod| match drain {
+        Drain::For(upgrade) => {
+            let mut here = fetched.nodes.iter().filter(|node| node.name == pod.node);
+            here.any(|node| node.drained_for.as_ref() == Some(upgrade))
+        }
+        Drain::NotAwaited | Drain::OnHold => true,
+    };
     // Another change of the template is rolled out as it is without an Upgrade.
     let may_go = |pod: &&Pod| {
-        let needs_no_drain = || {
-            let upgrade = valid.drained_for.as_ref();
-            upgrade.is_none_or(|upgrade| is_drained(fetched, pod, upgrade))
-        };
-        is_outdated(keeper, pod).unwrap_or(!has_new(pod)) && (has_new(pod) || needs_no_drain())
+        is_outdated(keeper, pod).unwrap_or(!has_new(pod)) && (has_new(pod) || is_drained(pod))
     };
     // One that is not ready says nothing of the images, and on a node that is lost it would never end.
     let ready: Vec<&Pod> = fetched.pods.iter().filter(|pod| pod.is_ready).collect();
     let (wanted, available) = (count("desiredNumberScheduled"), count("numberAvailable"));
-    if valid.canary {
+    if *canary {
         // Also where admission has given it other images than its template: else that pod would go again and again.
         let is_there = count("updatedNumberScheduled") > 0 || fetched.pods.iter().any(has_new);
         // A DaemonSet replaces at once all that have not been ready for a while, and the others follow this one.
@@ -59,7 +60,7 @@ pub(super) fn to_be_replaced<'a>(fetched: &'a Fetched, valid: &Valid) -> Option<
             return Some(pod);
         }
         let away = wanted.saturating_sub(available.min(ready.len()));
-        if away >= usize::try_from(valid.at_once).unwrap_or(1) {
+        if away >= usize::try_from(*at_once).unwrap_or(1) {
             return None;
         }
     }
@@ -75,11 +76,6 @@ pub(super) fn to_be_replaced<'a>(fetched: &'a Fetched, valid: &Valid) -> Option<
 fn is_outdated(keeper: &DynamicObject, pod: &Pod) -> Option<bool> {
     let last = keeper.annotations().get("deprecated.daemonset.template.generation")?;
     Some(pod.generation.as_ref()? != last)
-}
-
-fn is_drained(fetched: &Fetched, pod: &Pod, upgrade: &str) -> bool {
-    let node = fetched.nodes.iter().find(|node| node.name == pod.node);
-    node.and_then(|node| node.drained_for.as_deref()) == Some(upgrade)
 }
 
 /// Whether the controller of DaemonSets has seen the new images: else it would make the pod from the earlier ones again.

@@ -198,7 +198,7 @@ fn awaited(fetched: &Fetched, valid: &Valid, pods: &Pods) -> Option<(&'static st
             format!("pod {} is on {}, which is not to run it, and moves", pod.name, pod.node);
         return Some(("PodsMove", message));
     }
-    if valid.canary && !pods.current {
+    if valid.pace.canary && !pods.current {
         let message = "an Upgrade has one pod replaced first, and looks at it".to_owned();
         return Some(("Canary", message));
     }

@@ -113,9 +113,7 @@ pub fn validate(component: &dyn ComponentKind, fetched: &Fetched) -> Result<Vali
         key: known.release.key(key_length(fetched)),
         doubt,
         refused_ca: None,
-        canary: fetched.canary,
-        at_once: fetched.at_once,
-        drained_for: fetched.drained_for.clone(),
+        pace: fetched.pace.clone(),
     })
 }
 
