@@ -134,7 +134,7 @@ impl LookupCaches {
                 && cache.shared.usable().is_ok()
         })?;
         let number = cache.shared.schema.number(&index)?;
-        let found = cache.shared.get(number, "", namespace)?;
+        let found = cache.shared.get(number, "", namespace).ok()??;
         let labels = found.parts.into_iter().next()??;
         serde_json::from_str(&labels).ok().map(Arc::new)
     }
@@ -184,13 +184,15 @@ impl Lookup for LookupCaches {
     ) -> Answer<'a, Option<FoundObject>> {
         let answer = self.inner.usable(index);
         Box::pin(std::future::ready(
-            answer.map(|(cache, number)| cache.shared.get(number, namespace, name)),
+            answer.and_then(|(cache, number)| cache.shared.get(number, namespace, name)),
         ))
     }
 
     fn find<'a>(&'a self, index: &'a Index, key: &'a str) -> Answer<'a, Vec<FoundObject>> {
         let answer = self.inner.usable(index);
-        Box::pin(std::future::ready(answer.map(|(cache, number)| cache.shared.find(number, key))))
+        Box::pin(std::future::ready(
+            answer.and_then(|(cache, number)| cache.shared.find(number, key)),
+        ))
     }
 }
 

@@ -11,6 +11,7 @@ pub mod counts;
 pub mod discovery;
 pub mod events;
 pub mod leader;
+pub mod levels;
 pub mod list;
 pub mod log;
 pub mod memory;

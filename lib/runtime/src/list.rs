@@ -1,15 +1,81 @@
-//! One page of a list, as the API server writes it. Deliberately not here: the calls, which differ
-//! in headers and in what they do about a position that is lost.
+//! One page of a list, as the API server writes it, and how it is read: not more of it than a bound in bytes.
+//! Deliberately not here: what is asked for, and what is done about a position that is lost.
 
-use std::fmt;
-
+use futures::AsyncReadExt as _;
+use kube::Client;
 use kube::core::ListMeta;
-use serde::de::{DeserializeSeed, IgnoredAny, MapAccess, Visitor};
-use serde::{Deserialize, Deserializer};
-use serde_json::{Map, Value};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
 
 /// The media type of a list of metadata alone.
 pub const METADATA_LIST: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
+
+/// Of whole objects, as JSON; in memory they are several times as much. One object fits, as etcd takes none of
+/// two megabytes.
+pub const LARGEST_PAGE: u64 = 8 << 20;
+
+/// Why a page was not read.
+#[derive(Debug, thiserror::Error)]
+pub enum PageError {
+    #[error(transparent)]
+    Call(#[from] kube::Error),
+    #[error("read the answer")]
+    Read(#[source] std::io::Error),
+    #[error("the answer is larger than {} MiB", .most >> 20)]
+    TooLarge { most: u64 },
+    /// Without its text, which may be a Secret's.
+    #[error("the answer is no list")]
+    NoList(#[source] serde_json::Error),
+}
+
+/// Reads an answer of at most so many bytes. Not by `Client::request`, which reads all of one, and logs one that it
+/// cannot read.
+pub async fn read_bounded(
+    client: &Client,
+    request: http::Request<Vec<u8>>,
+    most: u64,
+) -> Result<Vec<u8>, PageError> {
+    let mut text = Vec::new();
+    let answer = std::pin::pin!(client.request_stream(request).await?);
+    let length = answer.take(most + 1).read_to_end(&mut text).await.map_err(PageError::Read)?;
+    if length as u64 > most { Err(PageError::TooLarge { most }) } else { Ok(text) }
+}
+
+/// A page that cannot be read is no answer.
+impl From<PageError> for kube::Error {
+    fn from(error: PageError) -> Self {
+        match error {
+            PageError::Call(error) => error,
+            PageError::NoList(error) => Self::SerdeError(error),
+            other => Self::Service(Box::new(other)),
+        }
+    }
+}
+
+/// Reads a page of `limit` objects, or of as many fewer as [`LARGEST_PAGE`] takes; `limit` is that then.
+///
+/// `query`: the path, and all that is asked for but the limit.
+///
+/// # Errors
+/// The API server refuses it or cannot be reached, or its answer is no list.
+pub async fn page<I: DeserializeOwned>(
+    client: &Client,
+    query: &str,
+    accept: &str,
+    limit: &mut u32,
+) -> kube::Result<List<I>> {
+    loop {
+        let request = http::Request::get(format!("{query}&limit={limit}"))
+            .header(http::header::ACCEPT, accept)
+            .body(Vec::new())
+            .map_err(kube::Error::HttpError)?;
+        match read_bounded(client, request, LARGEST_PAGE).await {
+            Err(PageError::TooLarge { .. }) if *limit > 1 => *limit /= 2,
+            text => return Ok(List::read(&text?)?),
+        }
+    }
+}
 
 /// One page of a list.
 #[derive(Debug, Deserialize)]
@@ -26,58 +92,10 @@ pub struct List<I = Value> {
     items: Option<Vec<I>>,
 }
 
-/// An object without `metadata.managedFields`. These may be most of it, and what is a byte of JSON there is a
-/// hundred in memory.
-#[derive(Debug)]
-pub struct Lean(Value);
-
-impl From<Lean> for Value {
-    fn from(Lean(object): Lean) -> Self {
-        object
-    }
-}
-
-impl<'de> Deserialize<'de> for Lean {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Ok(Self(Value::Object(deserializer.deserialize_map(ObjectVisitor { of_metadata: false })?)))
-    }
-}
-
-/// Reads an object, or the metadata of one.
-struct ObjectVisitor {
-    of_metadata: bool,
-}
-
-impl<'de> DeserializeSeed<'de> for ObjectVisitor {
-    type Value = Map<String, Value>;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
-        deserializer.deserialize_map(self)
-    }
-}
-
-impl<'de> Visitor<'de> for ObjectVisitor {
-    type Value = Map<String, Value>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an object")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        let mut object = Map::new();
-        while let Some(key) = map.next_key::<String>()? {
-            if self.of_metadata && key == "managedFields" {
-                map.next_value::<IgnoredAny>()?;
-                continue;
-            }
-            let value = if !self.of_metadata && key == "metadata" {
-                Value::Object(map.next_value_seed(Self { of_metadata: true })?)
-            } else {
-                map.next_value()?
-            };
-            object.insert(key, value);
-        }
-        Ok(object)
+impl<I: DeserializeOwned> List<I> {
+    /// Reads the text of an answer.
+    pub fn read(text: &[u8]) -> Result<Self, PageError> {
+        serde_json::from_slice(text).map_err(PageError::NoList)
     }
 }
 
@@ -114,6 +132,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::levels::Lean;
 
     #[test]
     fn an_empty_list_may_say_null() {

@@ -21,11 +21,13 @@ use tokio::time::{Instant, sleep, timeout};
 use crate::call::CallFailure;
 use crate::counts::DisconnectedWatch;
 use crate::error_chain;
+use crate::levels::Whole;
+use crate::list::PageError;
 use crate::path::segment;
 
 mod parts;
 
-use parts::{Page, PageError};
+use parts::Page;
 
 pub use parts::Parts;
 
@@ -96,6 +98,8 @@ impl SingleObject {
 }
 
 const LIST_TIMEOUT: Duration = Duration::from_secs(30);
+/// Events that were read and not received yet. Each may hold a megabyte and more, of whoever may write one.
+const MOST_WAITING: usize = 8;
 /// A watch without an event that ends so early was not ended by its own time limit.
 const AT_ONCE: Duration = Duration::from_millis(500);
 /// With jitter, which at most doubles each: all replicas lose their watches in the same moment.
@@ -119,7 +123,7 @@ pub fn watch(client: Client, spec: WatchSpec) -> mpsc::Receiver<Event> {
 /// Watches these parts of the objects until the receiver is dropped, whatever the `spec` says of
 /// metadata.
 pub fn watch_parts(client: Client, spec: WatchSpec, parts: Parts) -> mpsc::Receiver<Event> {
-    let (sender, receiver) = mpsc::channel(256);
+    let (sender, receiver) = mpsc::channel(MOST_WAITING);
     tokio::spawn(async move {
         let closed = sender.clone();
         let mut watch = Watch { client, spec, parts, sender, outage: None };
@@ -232,7 +236,7 @@ impl Watch {
             "watch=true&allowWatchBookmarks=true&timeoutSeconds={}&resourceVersion={version}",
             length.as_secs()
         );
-        let call = self.client.request_events::<Value>(self.request(&query)?);
+        let call = self.client.request_events::<Whole>(self.request(&query)?);
         let answer = timeout(limit, call).await.map_err(|_| Failure::Silent)?;
         let mut events = std::pin::pin!(answer.map_err(|error| Failure::Call(error.into()))?);
         self.send(Event::Heartbeat).await;
@@ -252,14 +256,14 @@ impl Watch {
 
     async fn event(
         &mut self,
-        event: WatchEvent<Value>,
+        event: WatchEvent<Whole>,
         version: &mut String,
     ) -> Result<(), Failure> {
         let change = match event {
             WatchEvent::Added(object) | WatchEvent::Modified(object) => {
-                Event::Apply(self.parts.object(object))
+                Event::Apply(self.parts.object(object.into()))
             }
-            WatchEvent::Deleted(object) => Event::Delete(self.parts.object(object)),
+            WatchEvent::Deleted(object) => Event::Delete(self.parts.object(object.into())),
             WatchEvent::Bookmark(bookmark) => {
                 *version = bookmark.metadata.resource_version;
                 self.send(Event::Heartbeat).await;

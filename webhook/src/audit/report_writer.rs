@@ -18,7 +18,8 @@ use opensdn_runtime::apply::{Context, Exactly, apply_as, delete_exactly_as, read
 use opensdn_runtime::call::{Call, CallError, Verb};
 use opensdn_runtime::discovery::{Resolution, Resource, Snapshot};
 use opensdn_runtime::error_chain;
-use opensdn_runtime::list::{List, METADATA_LIST};
+use opensdn_runtime::levels::Whole;
+use opensdn_runtime::list::{self, METADATA_LIST};
 use serde_json::Value;
 
 use super::object_report::report;
@@ -121,9 +122,9 @@ impl ReportWriter {
     async fn list(&mut self, resource: &Resource) -> Result<(), Error> {
         let kind = Arc::new(api_resource(resource));
         let mut attempt = 1;
-        let mut next = String::new();
+        let (mut next, mut limit) = (String::new(), PAGE);
         loop {
-            let list = match self.page(resource, &next).await {
+            let list = match self.page(resource, &next, &mut limit).await {
                 Err(Error::Call(error)) if attempt < ATTEMPTS && error.is_expired() => {
                     attempt += 1;
                     next.clear();
@@ -141,14 +142,16 @@ impl ReportWriter {
         }
     }
 
-    async fn page(&self, resource: &Resource, next: &str) -> Result<List, Error> {
+    async fn page(
+        &self,
+        resource: &Resource,
+        next: &str,
+        limit: &mut u32,
+    ) -> Result<list::List<Whole>, Error> {
         let (path, label) = (resource.path(), MANAGED_BY_LABEL.replace('/', "%2F"));
-        let uri =
-            format!("{path}?labelSelector={label}%3D{MANAGED_BY}&limit={PAGE}&continue={next}");
-        let request = http::Request::get(uri).header(http::header::ACCEPT, METADATA_LIST);
-        let request = request.body(Vec::new()).map_err(Error::Request)?;
+        let query = format!("{path}?labelSelector={label}%3D{MANAGED_BY}&continue={next}");
         let call = Call::new(Verb::List, resource.plural.clone()).timeout(CALL_TIMEOUT);
-        Ok(call.run(self.client.request::<List>(request)).await?)
+        Ok(call.run(list::page(&self.client, &query, METADATA_LIST, limit)).await?)
     }
 
     fn add_stored(&mut self, kind: &Arc<ApiResource>, object: &Value) {

@@ -10,6 +10,8 @@ use kube::error::DiscoveryError;
 use kube::{Api, Client, api::DynamicObject, discovery};
 use opensdn_crds::unique_claim::Holder as StoredHolder;
 use opensdn_runtime::call::{Call, CallError, Verb};
+use opensdn_runtime::levels::Lean;
+use opensdn_runtime::list::{LARGEST_PAGE, read_bounded};
 use opensdn_runtime::path::segment;
 use serde_json::Value;
 
@@ -123,9 +125,18 @@ impl Holders {
     ) -> Result<Option<(ApiResource, Value)>, kube::Error> {
         let Some(api) = self.find_api(held).await? else { return Ok(None) };
         let Some((resource, _)) = self.resource(held).await? else { return Ok(None) };
-        let Some(object) = api.get_opt(&segment(&held.name)).await? else { return Ok(None) };
-        let object = serde_json::to_value(&object).map_err(kube::Error::SerdeError)?;
-        Ok(Some((resource, object)))
+        let path = format!("{}/{}", api.resource_url(), segment(&held.name));
+        let request = http::Request::get(path).body(Vec::new()).map_err(kube::Error::HttpError)?;
+        // Anybody may have written it: kube's own call gives up what is nested deep, and logs all of it.
+        match read_bounded(&self.client, request, LARGEST_PAGE).await.map_err(kube::Error::from) {
+            Err(kube::Error::Api(status)) if status.code == 404 => Ok(None),
+            Err(error) => Err(error),
+            Ok(text) => {
+                let object =
+                    serde_json::from_slice::<Lean>(&text).map_err(kube::Error::SerdeError)?;
+                Ok(Some((resource, object.into())))
+            }
+        }
     }
 
     /// A 404 for an object is a 404 for a kind that is no longer served as well.

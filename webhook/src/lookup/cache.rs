@@ -129,14 +129,24 @@ impl CacheState {
         is_new && !self.ever.load(Ordering::Acquire)
     }
 
-    pub(super) fn get(&self, number: usize, namespace: &str, name: &str) -> Option<FoundObject> {
+    pub(super) fn get(
+        &self,
+        number: usize,
+        namespace: &str,
+        name: &str,
+    ) -> Result<Option<FoundObject>, LookupError> {
         let entry = self.store.read().unwrap_or_else(PoisonError::into_inner).get(namespace, name);
-        entry.map(|entry| self.schema.found(number, &entry))
+        entry.map(|entry| self.schema.found(number, &entry)).transpose()
     }
 
-    pub(super) fn find(&self, number: usize, key: &str) -> Vec<FoundObject> {
+    pub(super) fn find(&self, number: usize, key: &str) -> Result<Vec<FoundObject>, LookupError> {
         let entries = self.store.read().unwrap_or_else(PoisonError::into_inner).find(number, key);
-        up_to_the_limit(entries.iter().map(|entry| self.schema.found(number, entry)))
+        let mut failure = None;
+        let found = entries.iter().map_while(|entry| {
+            self.schema.found(number, entry).map_err(|error| failure = Some(error)).ok()
+        });
+        let found = up_to_the_limit(found);
+        failure.map_or(Ok(found), Err)
     }
 
     pub(super) fn is_of(&self, index: &Index) -> bool {
@@ -295,7 +305,7 @@ mod tests {
         apply(&discovery, &shared, &mut filling, Event::InitApply(object));
         assert!(shared.usable().is_err(), "half a list is no answer");
         apply(&discovery, &shared, &mut filling, Event::InitDone);
-        assert_eq!(shared.find(0, "1").len(), 1);
+        assert_eq!(shared.find(0, "1").unwrap().len(), 1);
         apply(&discovery, &shared, &mut filling, lost());
         assert_eq!(shared.usable(), Ok(()), "a short interruption is forgiven");
         let later = Instant::now() + Duration::from_secs(31);
@@ -314,9 +324,13 @@ mod tests {
             apply(&discovery, &shared, &mut filling, change);
         }
         apply(&discovery, &shared, &mut filling, Event::InitApply(object("b")));
-        assert_eq!(shared.find(0, "1").first().map(|found| found.name.clone()), Some("a".into()));
+        assert_eq!(
+            shared.find(0, "1").unwrap().first().map(|found| found.name.clone()),
+            Some("a".into())
+        );
         apply(&discovery, &shared, &mut filling, Event::InitDone);
-        let names: Vec<_> = shared.find(0, "1").into_iter().map(|found| found.name).collect();
+        let names: Vec<_> =
+            shared.find(0, "1").unwrap().into_iter().map(|found| found.name).collect();
         assert_eq!(names, ["b"]);
     }
 }

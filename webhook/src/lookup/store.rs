@@ -5,7 +5,9 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use opensdn_policy_host::lookup::LookupError;
 use opensdn_policy_host::{Index, lookup};
+use opensdn_runtime::levels::{self, MOST_LEVELS, levels};
 use opensdn_runtime::watch::Parts;
 use serde_json::Value;
 
@@ -70,6 +72,7 @@ impl IndexSchema {
     }
 
     fn entry(&self, object: &Value) -> CachedObject {
+        let is_cut_object = levels::is_cut(object);
         let of = self.indexes.first().map(|index| (index.group.as_str(), index.kind.as_str()));
         let (group, kind) = of.unwrap_or_default();
         let object = &*lookup::without_secrets(group, kind, object);
@@ -78,11 +81,23 @@ impl IndexSchema {
         let part = |pointer: &String| {
             object.pointer(pointer).map(|value| value.to_string().into_boxed_str())
         };
+        // A key is a text and lies higher than what is cut off.
+        let is_cut = |pointer: &String| {
+            let above = pointer.matches('/').count();
+            object.pointer(pointer).is_some_and(|part| above + levels(part) >= MOST_LEVELS)
+        };
+        let cut = if is_cut_object {
+            let places = self.pointers.iter().enumerate().filter(|(_, pointer)| is_cut(pointer));
+            places.map(|(place, _)| place).collect()
+        } else {
+            Box::default()
+        };
         CachedObject {
             namespace: text("/metadata/namespace"),
             name: text("/metadata/name"),
             uid: text("/metadata/uid"),
             parts: self.pointers.iter().map(part).collect(),
+            cut,
             keys: self
                 .indexes
                 .iter()
@@ -92,15 +107,33 @@ impl IndexSchema {
     }
 
     /// What a lookup by the index of that number returns of the entry.
-    pub fn found(&self, number: usize, entry: &CachedObject) -> lookup::FoundObject {
+    ///
+    /// # Errors
+    /// Something of it is nested so deep that it was not read.
+    pub fn found(
+        &self,
+        number: usize,
+        entry: &CachedObject,
+    ) -> Result<lookup::FoundObject, LookupError> {
         let places = self.places.get(number).map(Vec::as_slice).unwrap_or_default();
+        if let Some(pointer) = entry
+            .cut
+            .iter()
+            .find(|cut| places.contains(cut))
+            .and_then(|cut| self.pointers.get(*cut))
+        {
+            let (namespace, name) = (&entry.namespace, &entry.name);
+            return Err(LookupError(format!(
+                "{pointer} of {namespace}/{name} is nested more than {MOST_LEVELS} levels deep"
+            )));
+        }
         let part = |place: &usize| entry.parts.get(*place).cloned().flatten().map(String::from);
-        lookup::FoundObject {
+        Ok(lookup::FoundObject {
             namespace: entry.namespace.to_string(),
             name: entry.name.to_string(),
             uid: entry.uid.to_string(),
             parts: places.iter().map(part).collect(),
-        }
+        })
     }
 }
 
@@ -115,6 +148,8 @@ pub struct CachedObject {
     name: Box<str>,
     uid: Box<str>,
     parts: Box<[Option<Box<str>>]>,
+    /// Places of parts that are not all that is stored.
+    cut: Box<[usize]>,
     /// Per index, the keys under which it is found: needed to take it out again.
     keys: Box<[Box<[Arc<str>]>]>,
 }
@@ -225,7 +260,35 @@ mod tests {
 
     fn names(schema: &IndexSchema, table: &Store, index: &Index, key: &str) -> Vec<String> {
         let number = schema.number(index).unwrap();
-        table.find(number, key).iter().map(|entry| schema.found(number, entry).name).collect()
+        table
+            .find(number, key)
+            .iter()
+            .map(|entry| schema.found(number, entry).unwrap().name)
+            .collect()
+    }
+
+    #[test]
+    fn of_an_object_that_is_nested_too_deep_only_what_was_cut_off_is_no_answer() {
+        let (deep, flat) = (index("/spec/ip", &["/spec/deep"]), index("/spec/ip", &["/spec/ip"]));
+        let schema = IndexSchema::new([&deep, &flat]);
+        let (open, close) = (r#"{"a":"#.repeat(500), "}".repeat(500));
+        let text = thing("a", "1")
+            .to_string()
+            .replace(r#""ip""#, &format!(r#""deep":{open}1{close},"ip""#));
+        let mut table = Store::new(&schema);
+        table.put(&schema, &serde_json::from_str::<levels::Whole>(&text).unwrap().into());
+        table.put(&schema, &thing("b", "1"));
+        let found = |index: &Index| {
+            let number = schema.number(index).unwrap();
+            let found = table.find(number, "1");
+            found
+                .iter()
+                .map(|entry| schema.found(number, entry).map(|found| found.name))
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(found(&flat), [Ok("a".to_owned()), Ok("b".to_owned())]);
+        let [Err(error), Ok(_)] = &found(&deep)[..] else { panic!("{:?}", found(&deep)) };
+        assert_eq!(error.to_string(), "/spec/deep of n/a is nested more than 120 levels deep");
     }
 
     #[test]
@@ -253,9 +316,9 @@ mod tests {
         table.put(&schema, &thing("a", "1"));
         assert!(!format!("{table:?}").contains("kept out"));
         let entry = table.get("n", "a").unwrap();
-        let found = schema.found(schema.number(&by_ip).unwrap(), &entry);
+        let found = schema.found(schema.number(&by_ip).unwrap(), &entry).unwrap();
         assert_eq!(found.parts, [Some("\"uid-a\"".to_owned()), Some("\"1\"".to_owned())]);
-        assert_eq!(schema.found(schema.number(&all).unwrap(), &entry).parts, []);
+        assert_eq!(schema.found(schema.number(&all).unwrap(), &entry).unwrap().parts, []);
         assert_eq!(names(&schema, &table, &all, ""), ["a"]);
     }
 

@@ -12,6 +12,7 @@ use opensdn_admission_policy::{Fault, Problem, Source, bind, parse};
 use opensdn_crds::admission_policy::{AdmissionPolicy, AdmissionPolicySpec};
 use opensdn_policy_host::{Finding, Limits, quoted, quoted_name};
 use opensdn_runtime::discovery::{Discovery, Resolution};
+use opensdn_runtime::levels::{self, MOST_LEVELS, Whole};
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
@@ -36,6 +37,11 @@ pub(crate) struct Checker {
     slots: Arc<Semaphore>,
 }
 
+/// Whether a watch would not show all of it.
+fn is_cut(object: &[u8]) -> bool {
+    serde_json::from_slice::<Whole>(object).is_ok_and(|whole| levels::is_cut(&whole.into()))
+}
+
 impl Checker {
     pub(super) fn new(
         loader: Arc<Loader>,
@@ -50,6 +56,12 @@ impl Checker {
     /// Everything that is wrong with the AdmissionPolicy, given as JSON text.
     pub(crate) async fn check(&self, object: &[u8]) -> Vec<Finding> {
         let problems = match serde_json::from_slice::<AdmissionPolicy>(object) {
+            Ok(_) if is_cut(object) => vec![Problem::new(
+                Fault::Unreadable,
+                "",
+                format!("it is nested more than {MOST_LEVELS} levels deep"),
+                "make its settings flatter",
+            )],
             Ok(object) => self.problems(&object).await,
             Err(error) => vec![Problem::new(
                 Fault::Unreadable,
@@ -154,6 +166,14 @@ fn not_found(source: &Source, problem: Problem) -> Problem {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_object_is_refused_at_the_depth_at_which_a_watch_would_cut_it() {
+        for (levels, expected) in [(MOST_LEVELS, false), (MOST_LEVELS + 1, true)] {
+            let text = format!("{}1{}", r#"{"a":"#.repeat(levels), "}".repeat(levels));
+            assert_eq!(is_cut(text.as_bytes()), expected, "{levels}");
+        }
+    }
 
     #[test]
     fn whether_a_module_is_absent_unreadable_or_another_one_is_not_told_to_who_asks() {

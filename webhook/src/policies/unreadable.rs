@@ -6,16 +6,24 @@ use kube::api::ObjectMeta;
 use opensdn_admission_policy::{Fault, Problem};
 use opensdn_crds::admission_policy::{AdmissionPolicy, AdmissionPolicySpec};
 use opensdn_policy_host::quoted;
+use opensdn_runtime::levels;
 use serde::Deserialize as _;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 /// The object, and what is wrong with it if that is not all of it.
 pub(super) fn read(name: &str, object: &Value) -> (AdmissionPolicy, Option<Problem>) {
-    match AdmissionPolicy::deserialize(object) {
+    let read = match AdmissionPolicy::deserialize(object) {
+        // Its settings are not those that are stored.
+        Ok(_) if levels::is_cut(object) => {
+            Err(format!("it is nested more than {} levels deep", levels::MOST_LEVELS))
+        }
+        read => read.map_err(|error| error.to_string()),
+    };
+    match read {
         Ok(object) => (object, None),
         Err(error) => {
-            let message = format!("it cannot be read: {}", quoted(&error.to_string()));
+            let message = format!("it cannot be read: {}", quoted(&error));
             let hint = "apply it again as `kubectl explain admissionpolicy.spec` has it, or, where a newer \
                         release wrote it, update the webhook";
             (partly(name, object), Some(Problem::new(Fault::Unreadable, "/spec", message, hint)))
@@ -89,6 +97,15 @@ mod tests {
             (Mode::Warn, Some(FailureMode::Ignore))
         );
         assert_eq!(policy.spec.kinds.unwrap()[0].kind, "Pod");
+
+        let deep = format!(r#"{}1{}"#, r#"{"a":"#.repeat(200), "}".repeat(200));
+        let text = good
+            .to_string()
+            .replace(r#""x"}"#, &format!(r#""x"}},"mode":"warn","settings":{deep}"#));
+        let (policy, problem) =
+            read("p", &serde_json::from_str::<levels::Whole>(&text).unwrap().into());
+        assert!(problem.unwrap().text().contains("nested more than 120 levels"));
+        assert_eq!((policy.spec.mode, policy.spec.settings), (Mode::Warn, None));
 
         let (policy, problem) = read("p", &json!({"metadata": {"name": "p", "labels": 7}}));
         assert!(problem.is_some());

@@ -8,14 +8,14 @@
 
 use std::collections::BTreeMap;
 
-use futures::AsyncReadExt as _;
 use kube::Client;
 use kube::core::ListMeta;
 use serde::Deserialize;
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::{Map, Value, json};
 
-use crate::list::{Lean, List, METADATA_LIST};
+use crate::levels::{Lean, Whole};
+use crate::list::{LARGEST_PAGE, List, METADATA_LIST, PageError, read_bounded};
 
 /// How much of the objects is wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,26 +39,9 @@ pub(super) struct Page {
     pub(super) objects: Vec<Value>,
 }
 
-/// Why a page was not read.
-#[derive(Debug, thiserror::Error)]
-pub(super) enum PageError {
-    #[error(transparent)]
-    Call(#[from] kube::Error),
-    #[error("read the answer")]
-    Read(#[source] std::io::Error),
-    #[error("the answer is larger than {} MiB", .most >> 20)]
-    TooLarge { most: u64 },
-    /// Without its text, which may be a Secret's.
-    #[error("the answer is no list")]
-    NoList(#[source] serde_json::Error),
-}
-
 /// Annotations, which come with metadata, may be 256 KiB an object, Secrets 1 MiB, in base64: a page of
 /// the largest stays below this.
 const LARGEST: u64 = 64 << 20;
-/// Of whole objects, as JSON; in memory they are several times as much. One object fits, as etcd takes none of
-/// two megabytes.
-const LARGEST_OF_WHOLE: u64 = 8 << 20;
 /// Where the API server says the type of a Secret.
 const TYPE_COLUMN: &str = "Type";
 
@@ -98,13 +81,13 @@ impl Parts {
         request: http::Request<Vec<u8>>,
     ) -> Result<Page, PageError> {
         let most = match self {
-            Self::All | Self::WithManagers => LARGEST_OF_WHOLE,
+            Self::All | Self::WithManagers => LARGEST_PAGE,
             Self::Metadata | Self::SecretType | Self::SecretKeys => LARGEST,
         };
-        let text = read(client, request, most).await?;
+        let text = read_bounded(client, request, most).await?;
         match self {
             Self::All | Self::Metadata => page_of::<Lean>(&text),
-            Self::WithManagers => page_of::<Value>(&text),
+            Self::WithManagers => page_of::<Whole>(&text),
             Self::SecretType => page_of_table(&text),
             Self::SecretKeys => page_of_secrets(&text),
         }
@@ -113,7 +96,11 @@ impl Parts {
     /// The object of an event.
     pub(super) fn object(self, object: Value) -> Value {
         match self {
-            Self::WithManagers | Self::SecretKeys => object,
+            Self::WithManagers => object,
+            // What was read of the values is dropped here, not when somebody takes the event.
+            Self::SecretKeys => {
+                serde_json::from_value::<Secret>(object).map(Secret::object).unwrap_or_default()
+            }
             Self::All | Self::Metadata => without_managers(object),
             // A table of one row. What is none stays as it is: there is no type in it then.
             Self::SecretType => serde_json::from_value::<Table>(object.clone())
@@ -122,18 +109,6 @@ impl Parts {
                 .unwrap_or(object),
         }
     }
-}
-
-/// Not by `Client::request`, which reads all of an answer, and logs one that it cannot read.
-async fn read(
-    client: &Client,
-    request: http::Request<Vec<u8>>,
-    most: u64,
-) -> Result<Vec<u8>, PageError> {
-    let mut text = Vec::new();
-    let answer = std::pin::pin!(client.request_stream(request).await?);
-    let length = answer.take(most + 1).read_to_end(&mut text).await.map_err(PageError::Read)?;
-    if length as u64 > most { Err(PageError::TooLarge { most }) } else { Ok(text) }
 }
 
 fn without_managers(mut object: Value) -> Value {
@@ -204,7 +179,7 @@ struct Secret {
 }
 
 fn page_of<I: Into<Value> + DeserializeOwned>(text: &[u8]) -> Result<Page, PageError> {
-    let list: List<I> = serde_json::from_slice(text).map_err(PageError::NoList)?;
+    let list = List::<I>::read(text)?;
     let (next, version) = (list.next().to_owned(), list.resource_version().to_owned());
     Ok(Page { next, version, objects: list.into_objects().collect() })
 }
@@ -218,17 +193,21 @@ fn page_of_table(text: &[u8]) -> Result<Page, PageError> {
 fn page_of_secrets(text: &[u8]) -> Result<Page, PageError> {
     let list: SecretList = serde_json::from_slice(text).map_err(PageError::NoList)?;
     let (next, version) = position(&list.metadata);
-    let objects = list.items.into_iter().flatten().map(|secret| {
-        let keys = secret.data.unwrap_or_default();
-        let keys: Map<String, Value> = keys.into_keys().map(|key| (key, Value::Null)).collect();
-        object(&secret.metadata, secret.of_type.map(Value::from), Some(Value::Object(keys)))
-    });
-    Ok(Page { next, version, objects: objects.collect() })
+    let objects = list.items.into_iter().flatten().map(Secret::object).collect();
+    Ok(Page { next, version, objects })
 }
 
 fn position(metadata: &ListMeta) -> (String, String) {
     let text = |text: &Option<String>| text.clone().unwrap_or_default();
     (text(&metadata.continue_), text(&metadata.resource_version))
+}
+
+impl Secret {
+    fn object(self) -> Value {
+        let keys = self.data.unwrap_or_default();
+        let keys: Map<String, Value> = keys.into_keys().map(|key| (key, Value::Null)).collect();
+        object(&self.metadata, self.of_type.map(Value::from), Some(Value::Object(keys)))
+    }
 }
 
 impl Table {
@@ -279,6 +258,9 @@ mod tests {
             "data": {"password": null, "user": null}});
         assert_eq!(page.objects[0], first);
         assert_eq!(page.objects[1]["data"], json!({}));
+        let mut event = text["items"][0].clone();
+        event["data"]["user"] = json!("changed");
+        assert_eq!(Parts::SecretKeys.object(event), first, "nor of an event");
     }
 
     #[test]

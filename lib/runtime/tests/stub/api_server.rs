@@ -20,7 +20,7 @@ pub(crate) struct Seen {
     pub(crate) body: Value,
 }
 
-type Answer = dyn Fn(&Seen) -> Option<(u16, Value)> + Send + Sync;
+type Answer = dyn Fn(&Seen) -> Option<(u16, String)> + Send + Sync;
 
 /// The server and the requests that came.
 #[derive(Clone)]
@@ -33,6 +33,14 @@ impl ApiServer {
     /// Starts it. A request for which `answer` has none is never answered.
     pub(crate) async fn start(
         answer: impl Fn(&Seen) -> Option<(u16, Value)> + Send + Sync + 'static,
+    ) -> (Self, Client) {
+        let text = move |seen: &Seen| answer(seen).map(|(code, body)| (code, body.to_string()));
+        Self::start_text(text).await
+    }
+
+    /// The same for answers that cannot be made as a `Value`.
+    pub(crate) async fn start_text(
+        answer: impl Fn(&Seen) -> Option<(u16, String)> + Send + Sync + 'static,
     ) -> (Self, Client) {
         let server = Self { answer: Arc::new(answer), seen: Arc::default() };
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -61,7 +69,7 @@ async fn serve(State(server): State<ApiServer>, request: Request) -> Response {
         return std::future::pending().await;
     };
     let code = StatusCode::from_u16(code).unwrap();
-    (code, [(header::CONTENT_TYPE, "application/json")], body.to_string()).into_response()
+    (code, [(header::CONTENT_TYPE, "application/json")], body).into_response()
 }
 
 /// An answer that refuses.

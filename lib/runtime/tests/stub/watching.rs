@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use opensdn_runtime::levels::is_cut;
 use opensdn_runtime::watch::{Event, WatchSpec, watch};
 use opensdn_runtime::{counts, metrics};
 use serde_json::{Value, json};
@@ -183,4 +184,52 @@ async fn small_objects_come_a_hundred_at_a_time() {
     until(&mut events, |event| matches!(event, Event::InitDone)).await;
     let lists = server.seen().iter().filter(|seen| !seen.uri.contains("watch=true")).count();
     assert_eq!(lists, 10);
+}
+
+/// So many levels in one of two objects.
+fn with_a_deep_one(levels: usize) -> String {
+    let (open, close) = (r#"{"a":"#.repeat(levels), "}".repeat(levels));
+    let list = json!({"metadata": {"resourceVersion": "1"}, "items": [
+        {"metadata": {"name": "deep"}, "spec": "DEEP"}, {"metadata": {"name": "flat"}, "spec": 7}]});
+    list.to_string().replace(r#""DEEP""#, &format!("{open}1{close}"))
+}
+
+#[tokio::test]
+async fn an_object_that_is_nested_too_deep_ends_neither_a_list_nor_a_watch() {
+    // As deep as an API server takes them.
+    let (_, client) = ApiServer::start_text(|seen| {
+        let is_watch = seen.uri.contains("watch=true");
+        (!is_watch).then(|| (200, with_a_deep_one(9_000)))
+    })
+    .await;
+    let mut events = watch(client, spec());
+    let mut found = Vec::new();
+    let read = async {
+        loop {
+            match events.recv().await.unwrap() {
+                Event::InitApply(object) => {
+                    found.push((object["metadata"]["name"].clone(), is_cut(&object)));
+                }
+                Event::InitDone => return,
+                Event::Disconnected { why, .. } => panic!("{why}"),
+                _ => {}
+            }
+        }
+    };
+    timeout(LONG, read).await.unwrap();
+    assert_eq!(found, [(json!("deep"), true), (json!("flat"), false)]);
+}
+
+#[tokio::test]
+async fn who_does_not_receive_has_one_page_fetched() {
+    let (server, client) = ApiServer::start(|seen| {
+        let is_watch = seen.uri.contains("watch=true");
+        (!is_watch).then(|| page(&seen.uri, 1_000, 10))
+    })
+    .await;
+    let mut events = watch(client, spec());
+    until(&mut events, |event| matches!(event, Event::InitApply(_))).await;
+    // Longer than another page takes, many times over.
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert_eq!(server.seen().len(), 1);
 }

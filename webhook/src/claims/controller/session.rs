@@ -108,7 +108,7 @@ impl<'k> Session<'k> {
         cache.start_journal();
         let mut cache_synced = cache.synced();
         // While one sender is left, the channel stays open also when there is nothing to watch.
-        let (_open, mut objects) = mpsc::channel(256);
+        let (_open, mut objects) = mpsc::channel(1);
         let _watches = self.watch_all(&_open);
         loop {
             if *cache_synced.borrow() && self.synced.len() == self.calls.plan.resources.len() {

@@ -8,6 +8,7 @@ use opensdn_crds::unique_claim::Holder as StoredHolder;
 use opensdn_policy_host::Claim;
 use opensdn_policy_host::stored::{EvaluateAs, StoredObject};
 use opensdn_runtime::call::CallError;
+use opensdn_runtime::levels;
 use serde_json::Value;
 
 use super::ClaimController;
@@ -38,7 +39,7 @@ impl<'k> Calls<'k> {
         let stored = StoredObject::read(object)?;
         let resource_version = object.pointer("/metadata/resourceVersion").and_then(Value::as_str);
         let known = KnownObject {
-            claims: self.claims_of(&stored).await,
+            claims: self.claims_of(object, &stored).await,
             condition: report::reported(object),
             owner: Owner::of(object),
             resource_version: resource_version.unwrap_or_default().to_owned(),
@@ -50,7 +51,17 @@ impl<'k> Calls<'k> {
     }
 
     /// What the object claims, as created or as updated; `None` if that could not be evaluated.
-    pub(super) async fn claims_of(self, stored: &StoredObject) -> Option<BTreeMap<String, Claim>> {
+    pub(super) async fn claims_of(
+        self,
+        object: &Value,
+        stored: &StoredObject,
+    ) -> Option<BTreeMap<String, Claim>> {
+        if levels::is_cut(object) {
+            let (kind, name, namespace) = (&stored.kind, &stored.name, &stored.namespace);
+            let error = format!("it is nested more than {} levels deep", levels::MOST_LEVELS);
+            tracing::warn!(kind, namespace, name, error, "failed to read a stored object");
+            return None;
+        }
         let mut claims = BTreeMap::new();
         for evaluate_as in [EvaluateAs::Updated, EvaluateAs::Created] {
             let evaluator = &self.controller.evaluator;

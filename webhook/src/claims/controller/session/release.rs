@@ -227,7 +227,7 @@ impl Calls<'_> {
     /// Whether an object claims the key, as far as lookups show.
     async fn claimed_by(self, name: &str, object: &Value) -> Need {
         let Some(stored) = StoredObject::read(object) else { return Need::Unknown };
-        match self.claims_of(&stored).await.map(|mut claims| claims.remove(name)) {
+        match self.claims_of(object, &stored).await.map(|mut claims| claims.remove(name)) {
             Some(Some(claim)) => Need::Claims(Box::new(claim)),
             Some(None) => Need::DoesNotClaim,
             None => Need::Unknown,

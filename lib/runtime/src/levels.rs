@@ -1,0 +1,216 @@
+//! Objects that anybody may have written, read to a bounded depth. `serde_json` gives up after 128 levels, and what
+//! is given up is the whole list or watch of a kind because of one object in it.
+
+use std::cell::Cell;
+use std::fmt;
+
+use serde::de::{DeserializeSeed, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+use serde_json::{Map, Number, Value};
+
+/// So many levels of an object are read, its own the first of them. What a list and a watch have around an object is
+/// on top of that, and all of it is less than `serde_json` takes.
+pub const MOST_LEVELS: usize = 120;
+
+/// Is in an object of which something was left out. No field of an API has such a name.
+const CUT: &str = "opensdn.io/cut";
+
+/// Whether the object has more than [`MOST_LEVELS`] levels: what lies deeper is `null` in it.
+#[must_use]
+pub fn is_cut(object: &Value) -> bool {
+    object.get(CUT).is_some()
+}
+
+/// How many levels a value has; none where it is no list and no map.
+#[must_use]
+pub fn levels(value: &Value) -> usize {
+    let deepest = match value {
+        Value::Array(items) => items.iter().map(levels).max(),
+        Value::Object(map) => map.values().map(levels).max(),
+        _ => return 0,
+    };
+    1 + deepest.unwrap_or_default()
+}
+
+/// A whole object.
+#[derive(Clone, Debug)]
+pub struct Whole(Value);
+
+/// An object without `metadata.managedFields`. These may be most of it, and what is a byte of JSON there is a
+/// hundred in memory.
+#[derive(Debug)]
+pub struct Lean(Value);
+
+impl From<Whole> for Value {
+    fn from(Whole(object): Whole) -> Self {
+        object
+    }
+}
+
+impl From<Lean> for Value {
+    fn from(Lean(object): Lean) -> Self {
+        object
+    }
+}
+
+impl<'de> Deserialize<'de> for Whole {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        read(deserializer, Part::Inner).map(Self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Lean {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        read(deserializer, Part::Object).map(Self)
+    }
+}
+
+fn read<'de, D: Deserializer<'de>>(deserializer: D, part: Part) -> Result<Value, D::Error> {
+    let is_cut = Cell::new(false);
+    let reader = Reader { part, left: MOST_LEVELS, is_cut: &is_cut };
+    let mut value = reader.deserialize(deserializer)?;
+    let Value::Object(object) = &mut value else {
+        return Err(D::Error::custom("an object was expected"));
+    };
+    if is_cut.get() {
+        object.insert(CUT.to_owned(), Value::Bool(true));
+    }
+    Ok(value)
+}
+
+/// What is read: where `managedFields` are left out, and where not.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Part {
+    Object,
+    Metadata,
+    Inner,
+}
+
+#[derive(Clone, Copy)]
+struct Reader<'c> {
+    part: Part,
+    left: usize,
+    is_cut: &'c Cell<bool>,
+}
+
+impl Reader<'_> {
+    /// Of what is one level below.
+    fn inner(self, key: &str) -> Self {
+        let is_metadata = self.part == Part::Object && key == "metadata";
+        let part = if is_metadata { Part::Metadata } else { Part::Inner };
+        Self { part, left: self.left - 1, ..self }
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for Reader<'_> {
+    type Value = Value;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Reader<'_> {
+    type Value = Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("JSON")
+    }
+
+    fn visit_unit<E>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
+        Ok(Value::Bool(value))
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Value, E> {
+        Ok(Value::Number(value.into()))
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<Value, E> {
+        Ok(Value::Number(value.into()))
+    }
+
+    fn visit_f64<E>(self, value: f64) -> Result<Value, E> {
+        Ok(Number::from_f64(value).map_or(Value::Null, Value::Number))
+    }
+
+    fn visit_str<E>(self, value: &str) -> Result<Value, E> {
+        Ok(Value::String(value.to_owned()))
+    }
+
+    fn visit_string<E>(self, value: String) -> Result<Value, E> {
+        Ok(Value::String(value))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
+        if self.left == 0 {
+            self.is_cut.set(true);
+            while items.next_element::<IgnoredAny>()?.is_some() {}
+            return Ok(Value::Null);
+        }
+        let mut list = Vec::new();
+        while let Some(item) = items.next_element_seed(self.inner(""))? {
+            list.push(item);
+        }
+        Ok(Value::Array(list))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Value, A::Error> {
+        if self.left == 0 {
+            self.is_cut.set(true);
+            while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+            return Ok(Value::Null);
+        }
+        let mut object = Map::new();
+        while let Some(key) = map.next_key::<String>()? {
+            if self.part == Part::Metadata && key == "managedFields" {
+                map.next_value::<IgnoredAny>()?;
+                continue;
+            }
+            let value = map.next_value_seed(self.inner(&key))?;
+            object.insert(key, value);
+        }
+        Ok(Value::Object(object))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// So many levels, as text: a value of them may not be read by `serde_json`.
+    fn nested(levels: usize) -> String {
+        let (open, close) = (r#"{"a":["#, "]}");
+        format!("{}1{}", open.repeat(levels / 2), close.repeat(levels / 2))
+    }
+
+    #[test]
+    fn an_object_of_any_depth_is_read_and_says_that_it_is_not_whole() {
+        // With the object's own level.
+        for (of_spec, is_whole) in [(100, true), (118, true), (120, false), (10_000, false)] {
+            let text = format!(r#"{{"metadata":{{"name":"a"}},"spec":{},"b":7}}"#, nested(of_spec));
+            let lean = Value::from(serde_json::from_str::<Lean>(&text).unwrap());
+            let whole = Value::from(serde_json::from_str::<Whole>(&text).unwrap());
+            for object in [lean, whole] {
+                assert_eq!(is_cut(&object), !is_whole, "{of_spec}");
+                assert_eq!(levels(&object), (1 + of_spec).min(MOST_LEVELS), "{of_spec}");
+                assert_eq!((&object["metadata"]["name"], &object["b"]), (&json!("a"), &json!(7)));
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_not_too_deep_is_as_it_was_written() {
+        let object = json!({"a": [1, -2, 3.5, "text", null, true, {"b": []}], "metadata": {"managedFields": [1]}});
+        let text = object.to_string();
+        assert_eq!(Value::from(serde_json::from_str::<Whole>(&text).unwrap()), object);
+        for no_object in ["[]", "7", "null", ""] {
+            assert!(serde_json::from_str::<Lean>(no_object).is_err(), "{no_object}");
+        }
+    }
+}
