@@ -210,14 +210,16 @@ impl Entry {
                 let without = lookups(candidate).err();
                 if let Some(reason) = &without {
                     why.clone_from(reason);
-                    let enough = self.serving.is_none() && since.elapsed() >= WAIT;
-                    if !enough {
+                    // One before it may be in force, but does not refuse what this one is to refuse.
+                    let judges =
+                        self.serving.as_ref().is_some_and(|former| stands_in(former, candidate));
+                    if judges || since.elapsed() < WAIT {
                         return;
                     }
                 }
                 let state = std::mem::replace(&mut self.state, State::Serving { without });
                 if let State::Waiting { candidate, despite, .. } = state {
-                    self.serving = Some(*candidate);
+                    (self.serving, self.failure) = (Some(*candidate), None);
                     if !despite.is_empty() {
                         self.state = State::Failed(despite);
                     }
@@ -236,11 +238,17 @@ impl Entry {
         self.serving.as_ref()
     }
 
+    /// Whether something of it is in force that refuses, if the object says that the policy does: an earlier
+    /// version that only warned or audited is none.
+    fn judges(&self) -> bool {
+        self.serving().is_some_and(|binding| !self.enforces() || enforces(binding))
+    }
+
     /// The policy as one that should judge and cannot, if it is that. A policy that is new is not
     /// missed while it is loaded; one that was there when the process started is.
     pub(super) fn inactive(&self, name: &str, is_starting: bool) -> Option<InactivePolicy> {
         let problems = match &self.failure {
-            _ if self.serving.is_some() => return None,
+            _ if self.judges() => return None,
             Some(problems) => problems.clone(),
             None if is_starting => vec![just_started()],
             None => return None,
@@ -254,7 +262,7 @@ impl Entry {
     /// What is known of the policy without its module, if nothing of it is in force or about to be because
     /// it could not be loaded. Its status may know more, but is not to say what is asked of us.
     pub(super) fn lost(&self) -> Option<LostPolicy> {
-        if self.failure.is_none() || self.bindings().next().is_some() {
+        if self.failure.is_none() || self.judges() || matches!(self.state, State::Waiting { .. }) {
             return None;
         }
         let (kinds, failure_mode) = opensdn_admission_policy::named(&self.object.spec);
@@ -274,7 +282,7 @@ impl Entry {
     /// starts had better not take the place of one that runs it.
     pub(super) fn is_worth_waiting_for(&self) -> bool {
         let is_tried_again = self.retry_at.is_some() || self.is_loading;
-        matches!(self.state, State::Failed(_)) && is_tried_again && self.serving().is_none()
+        matches!(self.state, State::Failed(_)) && is_tried_again && !self.judges()
     }
 
     /// Whether nothing is in progress any more.
@@ -325,8 +333,10 @@ impl Entry {
     fn failed(&self, problems: &[Problem]) -> (bool, String, String) {
         let reason = problems.first().map(|problem| problem.fault.reason()).unwrap_or_default();
         let texts: Vec<String> = problems.iter().map(Problem::text).collect();
-        let rest = if self.serving.is_some() {
+        let rest = if self.judges() {
             "the previous version stays in force"
+        } else if self.serving.is_some() {
+            "the previous version, which refuses nothing, stays in force, and what this one is about is inconclusive"
         } else if self.enforces() {
             "nothing of this policy is in force, and what it is about is inconclusive"
         } else {
@@ -334,6 +344,15 @@ impl Entry {
         };
         (false, reason, format!("{} ({rest})", texts.join("\n")))
     }
+}
+
+fn enforces(binding: &Binding) -> bool {
+    binding.mode == opensdn_policy_host::Mode::Enforce
+}
+
+/// Whether the one in force will do until the next one's lookups are answered.
+fn stands_in(former: &Binding, next: &Binding) -> bool {
+    enforces(former) || !enforces(next)
 }
 
 /// Of an object that cannot be read nothing is loaded: its settings may be what is missing.

@@ -77,6 +77,38 @@ async fn what_enforces_is_missed_from_its_first_failure_until_it_is_in_force() {
 }
 
 #[tokio::test]
+async fn what_only_audited_before_is_missed_when_it_is_to_enforce() {
+    let audits = || object(json!({"mode": "audit"}), json!({}));
+    let mut former = binding().await;
+    former.mode = opensdn_policy_host::Mode::Audit;
+    let mut entry = Entry::new(audits(), None);
+    end(&mut entry, Err(failed(Retry::Later)));
+    end(&mut entry, Ok(Loaded { binding: former, despite: None }));
+    entry.promote(|_| Ok(()));
+    entry.update(object(json!({}), json!({})), None);
+    assert!(entry.inactive("p", false).is_none(), "it is being loaded, and failed long ago only");
+    end(&mut entry, Err(failed(Retry::Later)));
+    assert!(entry.inactive("p", false).is_some(), "what runs refuses nothing");
+    assert!(entry.lost().is_some() && entry.serving().is_some());
+    let message = entry.report("a").replica.message.unwrap();
+    assert!(message.contains("refuses nothing, stays in force"), "{message}");
+
+    // It refuses as soon as it is loaded, lookups or not, if these do not come.
+    end(&mut entry, Ok(Loaded { binding: binding().await, despite: None }));
+    let State::Waiting { since, .. } = &mut entry.state else { panic!("it waits") };
+    *since = Instant::now().checked_sub(WAIT).unwrap();
+    entry.promote(|_| Err("they are not answered".to_owned()));
+    assert!(entry.serving().is_some_and(enforces));
+    assert!(entry.inactive("p", false).is_none());
+    // What enforces stays until the next one can do it as well.
+    end(&mut entry, Ok(Loaded { binding: binding().await, despite: None }));
+    let State::Waiting { since, .. } = &mut entry.state else { panic!("it waits") };
+    *since = Instant::now().checked_sub(WAIT).unwrap();
+    entry.promote(|_| Err("they are not answered".to_owned()));
+    assert!(matches!(entry.state, State::Waiting { .. }));
+}
+
+#[tokio::test]
 async fn what_is_loaded_although_its_source_is_gone_is_in_force_and_not_ready() {
     let mut entry = Entry::new(object(json!({}), json!({})), None);
     let despite = Some(failed(Retry::Useless));
