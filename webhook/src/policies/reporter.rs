@@ -3,7 +3,7 @@
 
 mod sent;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -109,7 +109,7 @@ impl Reporter {
             own.map(|(_, facts)| facts.clone())
         };
         let outdated = self.outdated.borrow().clone();
-        let uniqueness = self.uniqueness(reported);
+        let uniqueness = self.uniqueness(reported, &alive);
         let view =
             LeaderView { alive: &alive, uniqueness: &uniqueness, outdated: outdated.as_deref() };
         if let Some(status) = status::aggregate(&reported.object, &view, facts, &now()) {
@@ -129,11 +129,14 @@ impl Reporter {
     }
 
     /// Whether what is stored has been claimed by the policy as it is now.
-    fn uniqueness(&self, reported: &Reported) -> Uniqueness {
+    fn uniqueness(&self, reported: &Reported, alive: &BTreeSet<String>) -> Uniqueness {
         let active = reported.replica.ready.then(|| *self.active.borrow());
         match reported.claims {
             false => Uniqueness::NotClaimed,
-            true => Uniqueness::of_claiming(&self.claims.borrow(), active),
+            true => {
+                let is_rolled_out = status::is_rolled_out(&reported.object, alive);
+                Uniqueness::of_claiming(&self.claims.borrow(), active, is_rolled_out)
+            }
         }
     }
 

@@ -24,12 +24,42 @@ pub(super) enum Uniqueness {
 }
 
 impl Uniqueness {
-    /// That of a policy which claims, and is active in the set of that number, if it is.
-    pub(super) fn of_claiming(progress: &ClaimsProgress, active: Option<u64>) -> Self {
+    /// That of a policy which claims, and is active here in the set of that number, if it is. A replica that does
+    /// not run it yet lets an object pass whose key is taken.
+    pub(super) fn of_claiming(
+        progress: &ClaimsProgress,
+        active: Option<u64>,
+        is_rolled_out: bool,
+    ) -> Self {
+        let is_claimed = active.is_some() && progress.claimed == active;
         match &progress.refused {
             Some(why) => Self::Refused(why.clone()),
-            None if active.is_some() && progress.claimed == active => Self::Holds,
+            None if is_claimed && is_rolled_out => Self::Holds,
             None => Self::Pending,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn uniqueness_holds_when_all_is_claimed_and_every_replica_asks_for_it() {
+        let progress = |claimed| ClaimsProgress { claimed, refused: None };
+        let of = |claimed, active, rolled_out| {
+            Uniqueness::of_claiming(&progress(claimed), active, rolled_out)
+        };
+        assert_eq!(of(Some(3), Some(3), true), Uniqueness::Holds);
+        assert_eq!(
+            of(Some(3), Some(3), false),
+            Uniqueness::Pending,
+            "a replica does not run it yet"
+        );
+        assert_eq!(of(Some(2), Some(3), true), Uniqueness::Pending);
+        assert_eq!(of(None, None, true), Uniqueness::Pending, "it is not active here");
+        let refused = ClaimsProgress { claimed: Some(3), refused: Some("no".to_owned()) };
+        let refused = Uniqueness::of_claiming(&refused, Some(3), true);
+        assert_eq!(refused, Uniqueness::Refused("no".to_owned()));
     }
 }
