@@ -153,7 +153,7 @@ impl Scope {
     pub(crate) fn covers(
         &self,
         request: &Request<'_>,
-        labels: impl Fn() -> Vec<BTreeMap<String, String>>,
+        labels: impl Fn() -> Option<Vec<BTreeMap<String, String>>>,
     ) -> bool {
         let kind_fits = self.kinds.is_empty() || self.kinds.iter().any(|kind| kind.fits(request));
         let namespace_fits = match (&self.namespace_selector, request.namespace_labels) {
@@ -163,10 +163,10 @@ impl Scope {
         kind_fits
             && namespace_fits
             && !self.exemptions.cover(request)
-            && self
-                .object_selector
-                .as_ref()
-                .is_none_or(|selector| labels().iter().any(|labels| selector.matches(labels)))
+            && self.object_selector.as_ref().is_none_or(|selector| {
+                // What is not known is judged.
+                labels().is_none_or(|all| all.iter().any(|labels| selector.matches(labels)))
+            })
     }
 }
 
@@ -226,7 +226,7 @@ mod tests {
         let covers = |labels: Option<&BTreeMap<String, String>>| {
             let request =
                 Request { namespace_labels: labels, ..request("g", "Thing", Operation::Create) };
-            scope.covers(&request, Vec::new)
+            scope.covers(&request, || Some(Vec::new()))
         };
         assert!(covers(None));
         assert!(!covers(Some(&BTreeMap::new())));

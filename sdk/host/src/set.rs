@@ -28,6 +28,10 @@ pub use inactive::InactivePolicy;
 pub use ratchet::{NEVER_RATCHETS, TELLS_ABSENCE, absent_kind, ratchet};
 pub use seen::{Part, Seen};
 
+/// Labels of more text match every selector: as a map they are several times that, and in a cluster an object as a
+/// whole has some 1.5 MB.
+const LARGEST_LABELS: usize = 1 << 20;
+
 /// All policies in force. It never changes; another one takes its place.
 #[derive(Clone, Debug, Default)]
 pub struct PolicySet {
@@ -189,11 +193,13 @@ impl PolicySet {
         })
     }
 
-    /// The labels of the object and of the old object, as far as there are any.
-    fn labels(&self, request: &Request<'_>) -> Vec<BTreeMap<String, String>> {
+    /// The labels of the object and of the old object, as far as there are any; `None` where they are more than
+    /// is read.
+    fn labels(&self, request: &Request<'_>) -> Option<Vec<BTreeMap<String, String>>> {
         let read = |document: &Document<'_>| {
             let labels = self.labels.and_then(|slot| document.part(slot)).unwrap_or("{}");
-            serde_json::from_str(labels).unwrap_or_default()
+            let is_read = labels.len() <= LARGEST_LABELS;
+            is_read.then(|| serde_json::from_str(labels).unwrap_or_default())
         };
         request.object.iter().chain(&request.old_object).map(read).collect()
     }

@@ -15,6 +15,7 @@ use opensdn_policy_host::{
 use serde_json::{Value, json};
 use tokio::{sync::Mutex, time::Instant};
 
+use super::review::LARGEST_MANAGED_FIELDS;
 use super::{Admission, Claimed, Labels, Purpose, ReviewBackend};
 use crate::{
     active::ActivePolicies,
@@ -311,8 +312,19 @@ async fn a_create_whose_name_is_taken_is_refused_as_the_api_server_refuses_it() 
     let mut dry = review("CREATE", link_local("metrics"), Value::Null);
     dry["request"]["dryRun"] = json!(true);
     assert_eq!(bench.answer(Step::Validate, dry.to_string()).await["allowed"], true);
+    // The name of a manager is anybody's to choose, and of more text than an object has nothing is read.
+    let mut named = link_local("metrics");
+    named["metadata"]["managedFields"] = json!([{"manager": "Apply", "operation": "Update"}]);
+    assert_eq!(bench.validate(named).await["allowed"], false);
+    let mut long = link_local("metrics");
+    let mut entries = vec![json!({}); LARGEST_MANAGED_FIELDS / 3];
+    entries.push(json!({"manager": "kubectl", "operation": "Apply"}));
+    long["metadata"]["managedFields"] = entries.into();
+    assert_eq!(bench.validate(long).await["allowed"], false);
     let purposes: Vec<Purpose> = bench.around.taken.lock().await.iter().map(|one| one.2).collect();
-    assert_eq!(purposes, [Purpose::Create, Purpose::Write, Purpose::DryRun]);
+    let expected =
+        [Purpose::Create, Purpose::Write, Purpose::DryRun, Purpose::Create, Purpose::Create];
+    assert_eq!(purposes, expected);
 }
 
 #[tokio::test]

@@ -36,7 +36,7 @@ impl InactivePolicy {
         &self,
         request: &Request<'_>,
         closed_groups: &[String],
-        labels: impl Fn() -> Vec<BTreeMap<String, String>>,
+        labels: impl Fn() -> Option<Vec<BTreeMap<String, String>>>,
     ) -> bool {
         let is_subresource = !request.subresource.is_empty();
         if is_subresource && request.operation != Operation::Connect {
