@@ -286,7 +286,7 @@ fn failures(claims: &[Claim], why: &str) -> Vec<EvalFailure> {
             mode: Mode::Enforce,
             // Unique means always: without its claim nothing is stored.
             failure_mode: FailureMode::Fail,
-            reason: FailureReason::Inconclusive(why.to_owned()),
+            reason: FailureReason::Inconclusive(why.to_owned()).shortened(),
         })
         .collect()
 }

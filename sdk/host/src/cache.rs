@@ -15,7 +15,7 @@ use std::{
     io::{self, Read as _, Seek as _, SeekFrom, Write as _},
     os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _},
     path::{Path, PathBuf},
-    time::SystemTime,
+    time::{Duration, SystemTime},
 };
 
 use rustix::fs::OFlags;
@@ -24,6 +24,10 @@ use tempfile::NamedTempFile;
 use crate::{digest::Digest, engine::Engine};
 
 const WRITABLE_BY_OTHERS: u32 = 0o022;
+/// How the name of a file starts that is being written.
+const UNFINISHED: &str = ".unfinished-";
+/// Twice as long as a compiler may take.
+const LONGEST_WRITE: Duration = Duration::from_secs(1_200);
 
 /// A folder of precompiled policies.
 #[derive(Clone, Debug)]
@@ -133,6 +137,7 @@ impl Cache {
     ) -> Result<(), CacheError> {
         let failed = |error| CacheError::Folder(self.folder.clone(), error);
         let kept: HashSet<PathBuf> = kept.iter().map(|one| self.entry(engine, *one)).collect();
+        self.remove_unfinished().map_err(failed)?;
         let mut entries = self.entries().map_err(failed)?;
         entries.sort();
         let mut total: u64 = entries.iter().map(|(_, length, _)| length).sum();
@@ -143,6 +148,19 @@ impl Cache {
             if !kept.contains(&path) {
                 fs::remove_file(&path).map_err(failed)?;
                 total = total.saturating_sub(length);
+            }
+        }
+        Ok(())
+    }
+
+    /// What a compiler was writing when it was killed. No entry is written for so long.
+    fn remove_unfinished(&self) -> io::Result<()> {
+        for file in fs::read_dir(&self.folder)? {
+            let file = file?;
+            let age = |metadata: fs::Metadata| metadata.modified().ok()?.elapsed().ok();
+            let is_unfinished = file.file_name().to_string_lossy().starts_with(UNFINISHED);
+            if is_unfinished && age(file.metadata()?).is_some_and(|age| age > LONGEST_WRITE) {
+                fs::remove_file(file.path())?;
             }
         }
         Ok(())
@@ -180,7 +198,7 @@ impl Cache {
     ) -> Result<Staged, CacheError> {
         let entry = self.entry(engine, module);
         let write = || -> io::Result<NamedTempFile> {
-            let mut file = NamedTempFile::new_in(&self.folder)?;
+            let mut file = tempfile::Builder::new().prefix(UNFINISHED).tempfile_in(&self.folder)?;
             file.write_all(code)?;
             file.write_all(digest_of_entry(&entry, code)?.to_string().as_bytes())?;
             Ok(file)

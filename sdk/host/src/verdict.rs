@@ -163,7 +163,7 @@ pub enum FailureReason {
 impl FailureReason {
     /// The same with no more of the policy's own text than a log line can take.
     #[must_use]
-    pub(crate) fn shortened(self) -> Self {
+    pub fn shortened(self) -> Self {
         match self {
             Self::Trap(text) => Self::Trap(shorten(text)),
             Self::UndeclaredLookup(name) => Self::UndeclaredLookup(shorten(name)),

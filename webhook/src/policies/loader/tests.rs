@@ -123,6 +123,12 @@ async fn of_a_full_disk_is_said_where_to_free_space_and_of_missing_memory_which_
     );
     assert!(!problem.hint.contains("nothing needs to be done"), "{problem:?}");
 
+    // A limit of the system on the size of files ends a process by a signal.
+    let setting = Setting::new()?;
+    let (error, runs) = setting.twice(&setting.loader(setting.script("kill -XFSZ $$")?)?).await?;
+    assert!(!error.is_final() && runs == 2, "it is tried again: {error}");
+    assert!(error.to_string().contains("`ulimit -f`"), "{error}");
+
     let setting = Setting::new()?;
     let (error, _) = setting.twice(&setting.loader(setting.script("exit 6")?)?).await?;
     let problem = error.into_problem();
@@ -227,8 +233,15 @@ async fn the_cache_is_bounded_and_what_is_in_force_stays_in_it() -> Outcome {
     let compiler = Compiler::new("/bin/false".into(), &cache, 256);
     let loader = Loader::new(setting.engine.clone(), Some(cache.clone()), 1, Some(compiler));
     let [first, second, third] = digests.try_into().map_err(|_| "there are three")?;
+    // What two compilers were writing, one of which was killed.
+    let writing = setting.folder.path().join("cache/.unfinished-now");
+    let killed = setting.folder.path().join("cache/.unfinished-killed");
+    std::fs::write(&writing, "code")?;
+    let long_ago = std::time::SystemTime::now() - std::time::Duration::from_secs(1_300);
+    std::fs::File::create(&killed)?.set_modified(long_ago)?;
     loader.forget_all_but(&HashSet::from([first]));
     loader.trim_cache(third).await;
+    assert!(writing.exists() && !killed.exists());
     let is_there = async |digest| {
         Policy::load_compiled(&setting.engine, digest, &cache).await.is_ok_and(|one| one.is_some())
     };
