@@ -5,6 +5,8 @@
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 use opensdn_policy_build::component_of;
 use opensdn_testing::programs::program;
@@ -124,6 +126,8 @@ fn deep_types(count: usize) -> Result<Vec<u8>, Failed> {
     Ok(wat::parse_str(text)?)
 }
 
+/// Generous on a slow machine.
+const LONG: Duration = Duration::from_secs(60);
 /// The mebibytes that the plugin's compiler may take here.
 const COMPILER_MEBIBYTES: &str = "64";
 
@@ -222,6 +226,59 @@ fn so_it_does_where_it_has_no_cache_and_where_manifests_are_validated() -> Outco
     let inspected = inspect.output()?;
     assert_eq!(inspected.status.code(), Some(0), "{inspected:?}");
     assert!(text(&inspected.stdout).contains("even-quorum"), "{inspected:?}");
+    Ok(())
+}
+
+/// The child of a process that sets itself limits, when it ends with its parent.
+#[cfg(target_os = "linux")]
+fn limited_child(parent: u32) -> Option<i32> {
+    let children = fs::read_to_string(format!("/proc/{parent}/task/{parent}/children"));
+    let all = fs::read_dir(format!("/proc/{parent}/task")).ok()?.flatten();
+    let of_threads = all.filter_map(|task| fs::read_to_string(task.path().join("children")).ok());
+    let text: String = children.into_iter().chain(of_threads).collect::<Vec<_>>().join(" ");
+    text.split_whitespace().filter_map(|pid| pid.parse().ok()).find(|pid: &i32| {
+        // Of what it sets for itself before it has limits, this is the last.
+        let score = fs::read_to_string(format!("/proc/{pid}/oom_score_adj"));
+        score.is_ok_and(|score| score.trim() == "1000")
+    })
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn what_looks_at_a_module_for_the_plugin_ends_when_the_plugin_is_killed() -> Outcome {
+    use rustix::process::{Pid, Signal, kill_process};
+
+    let folder = project()?;
+    let folder = folder.path();
+    fs::write(folder.join("slow.wasm"), nested_loops(1_500)?)?;
+    let mut inspect = plugin(folder, &["policy", "inspect", "slow.wasm"])?;
+    inspect.env("KUBECTL_OPENSDN_COMPILER_MEBIBYTES", "4096");
+    let mut inspect = inspect.stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
+    let started = Instant::now();
+    let child = loop {
+        if let Some(child) = limited_child(inspect.id()) {
+            break Pid::from_raw(child).ok_or("no process has that number")?;
+        }
+        assert_eq!(inspect.try_wait()?, None, "it ended before its child was seen");
+        assert!(started.elapsed() < LONG, "it has no child that restricts itself");
+    };
+    // So that it does not end by itself.
+    kill_process(child, Signal::STOP)?;
+    inspect.kill()?;
+    inspect.wait()?;
+    let is_gone = || match fs::read_to_string(format!("/proc/{}/stat", child.as_raw_nonzero())) {
+        // It may wait for its new parent to ask for its status.
+        Ok(stat) => stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with(['Z', 'X'])),
+        Err(_) => true,
+    };
+    let killed = Instant::now();
+    while !is_gone() {
+        if killed.elapsed() > LONG {
+            let _ended = kill_process(child, Signal::KILL);
+            return Err("the child outlived the plugin".into());
+        }
+        sleep(Duration::from_millis(10));
+    }
     Ok(())
 }
 
