@@ -153,7 +153,7 @@ impl ControlPlane {
         let keys = KeyFiles::write(&authority, &folder.join("keys"), &site.addresses())?;
         write_private(&folder.join("audit-policy.yaml"), AUDIT_POLICY)?;
         let (mut control_plane, access) =
-            start_api_server(binaries, &keys, &authority, folder, site, extent).await?;
+            start_api_server(binaries, &keys, &authority, folder, site).await?;
         if extent == Extent::Everything {
             control_plane.start_controllers(binaries, &keys, &access, folder, site).await?;
         }
@@ -237,7 +237,6 @@ async fn start_api_server(
     authority: &Arc<Authority>,
     folder: &Path,
     site: &Site,
-    extent: Extent,
 ) -> Result<(ControlPlane, Access), ControlPlaneError> {
     let etcd_path = binaries.program("etcd")?;
     let api_server_path = binaries.program("kube-apiserver")?;
@@ -249,12 +248,10 @@ async fn start_api_server(
     let program = |name, path, flags| {
         Program::new(name, path, flags, folder).surrounded_by(site.surroundings())
     };
-    let mut api_server = program("kube-apiserver", api_server_path, api_server_flags);
-    if extent == Extent::OnlyApiServer {
-        // Of the short life of a test's API server its garbage collector takes a good part, most of it
-        // over what schemas are made into at the start.
-        api_server = api_server.variable("GOGC", "300");
-    }
+    // Of the short life of a test's API server its garbage collector takes a good part, most of it over what schemas
+    // are made into at the start.
+    let api_server =
+        program("kube-apiserver", api_server_path, api_server_flags).variable("GOGC", "300");
     let control_plane = ControlPlane {
         controllers: Vec::new(),
         etcd: program("etcd", etcd_path, etcd_flags),
