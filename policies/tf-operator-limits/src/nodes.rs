@@ -57,6 +57,17 @@ pub(crate) const FIRST_GROUP: Message = Message {
     hint: "put the group that matches the control plane first in spec.services.vrouters",
 };
 
+pub(crate) const LEAVES_OUT: Message = Message {
+    code: "OSDN1216",
+    severity: Severity::Warn,
+    title: "tf-operator never counts a group of vrouters as active that leaves nodes out",
+    explanation: "It looks for an agent of each group on every node of the cluster, whatever the node \
+        selector says. The group works, but its status never says active, so that the Manager is never \
+        Ready and the operator looks at the group again every few seconds.",
+    hint: "let one group run on all nodes, or look at the agents in the status of each Vrouter instead of \
+        the condition Ready",
+};
+
 const MASTER: &str = "node-role.kubernetes.io/master";
 /// Every node has it; kubelet sets it.
 const SYSTEM: (&str, &str) = ("kubernetes.io/os", "linux");
@@ -106,6 +117,7 @@ pub(crate) fn judge(
     }
     judge_numbers(common, components, &masters, verdict)?;
     judge_first_group(common, components, &masters, verdict);
+    judge_groups(common, components, &nodes, verdict);
     Ok(())
 }
 
@@ -174,5 +186,25 @@ fn judge_first_group(
             left_out.join(", ")
         );
         verdict.add(FIRST_GROUP.at(first.shared("/nodeSelector")).says(text));
+    }
+}
+
+fn judge_groups(
+    common: &Common,
+    components: &[ComponentView<'_, Spec>],
+    nodes: &[Node],
+    verdict: &mut Verdict,
+) {
+    for group in components.iter().filter(|component| component.kind == "Vrouter") {
+        let selector = effective(common, group);
+        let number = nodes.iter().filter(|node| !matches(&node.labels, selector)).count();
+        if number > 0 {
+            let text = format!(
+                "a limit of tf-operator: {} is never active, for it leaves out {number} of {} nodes",
+                group.title(),
+                nodes.len()
+            );
+            verdict.add(LEAVES_OUT.at(group.shared("/nodeSelector")).says(text));
+        }
     }
 }

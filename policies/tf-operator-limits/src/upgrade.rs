@@ -2,10 +2,10 @@
 //! of the first service in [`LEADS`], and goes through twelve kinds, one after the other, without a time limit
 //! and without a way back.
 
-use opensdn_policy_components::ComponentView;
+use opensdn_policy_components::{ComponentView, component::Component};
 use opensdn_policy_sdk::{Message, Pointer, Severity, Verdict};
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::{Common, Spec};
 
@@ -47,12 +47,13 @@ pub(crate) const RUNNING: Message = Message {
         jsonpath='{.items[*].status.ziuState}' says -1",
 };
 
-pub(crate) const NOT_READY: Message = Message {
+pub(crate) const INACTIVE: Message = Message {
     code: "OSDN2006",
     severity: Severity::Deny,
-    title: "an upgrade would begin while the cluster is not ready",
+    title: "an upgrade would begin while services are not active",
     explanation: "tf-operator waits without limit at the first service that is not active, with one half \
-        of the cluster in the new version and one in the old.",
+        of the cluster in the new version and one in the old. It does not wait for vrouters, nor for the \
+        condition Ready of the Manager, which counts them too.",
     hint: "bring the services up first; which are not active says: kubectl -n tf get \
         managers.tf.tungsten.io -o yaml",
 };
@@ -71,15 +72,27 @@ pub(crate) const BACKWARDS: Message = Message {
 #[serde(default, rename_all = "camelCase")]
 pub(crate) struct Status {
     ziu_state: Option<i64>,
-    conditions: Option<Vec<Condition>>,
+    /// What is said of each service, by its key in `spec.services`: one, or a list. The rest of the status
+    /// is among it.
+    #[serde(flatten)]
+    services: Map<String, Value>,
 }
 
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
-struct Condition {
-    #[serde(rename = "type")]
-    kind: String,
-    status: String,
+impl Status {
+    /// Whether it says of the component that it is not active. Of one that the status does not have nothing
+    /// is known.
+    fn is_inactive(&self, component: &ComponentView<'_, Spec>) -> bool {
+        let said =
+            Component::of_kind(component.kind).and_then(|known| self.services.get(known.key));
+        let all = said.map_or(&[][..], |said| match said {
+            Value::Array(items) => items,
+            one => std::slice::from_ref(one),
+        });
+        all.iter().any(|service| {
+            service.get("name").and_then(Value::as_str) == Some(component.name)
+                && service.get("active") != Some(&Value::Bool(true))
+        })
+    }
 }
 
 /// A change of a Manager.
@@ -194,13 +207,18 @@ pub(crate) fn judge(change: &Change<'_>, verdict: &mut Verdict) {
         verdict.add(ABSENT.at(&at).says(text));
     }
     judge_common(change.common, verdict);
-    let not_ready = status.conditions.iter().flatten().any(|condition| {
-        condition.kind == "Ready" && !condition.status.eq_ignore_ascii_case("true")
-    });
-    if not_ready {
-        let text = "a limit of tf-operator: its upgrade would wait without limit, for the cluster is not \
-            Ready";
-        verdict.add(NOT_READY.at(&at).says(text));
+    let inactive: Vec<_> = change
+        .after
+        .iter()
+        .filter(|component| component.kind != "Vrouter" && status.is_inactive(component))
+        .map(ComponentView::title)
+        .collect();
+    if !inactive.is_empty() {
+        let text = format!(
+            "a limit of tf-operator: its upgrade would wait without limit for services that are not active: {}",
+            inactive.join(", ")
+        );
+        verdict.add(INACTIVE.at(&at).says(text));
     }
     if let (Some(old), Some(new)) = (release(was), release(is))
         && new < old
