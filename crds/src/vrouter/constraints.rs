@@ -63,10 +63,6 @@ fn numbers(schema: &mut Schema) {
 }
 
 fn environment(schema: &mut Schema) {
-    // An absent list counts as one of one empty item.
-    let [ids, bandwidths, schedulings] =
-        ["PRIORITY_ID", "PRIORITY_BANDWIDTH", "PRIORITY_SCHEDULING"]
-            .map(|name| format!("('{name}' in self ? size(self['{name}'].split(',')) : 1)"));
     let _ = Fields::of(schema)
         .map("envVariablesConfig", 128, TEXT)
         .field(
@@ -80,16 +76,6 @@ fn environment(schema: &mut Schema) {
             "envVariablesConfig",
             "!('POD_IP' in self) && (!('NODE_TYPE' in self) || self['NODE_TYPE'] == 'vrouter')",
             "must not set POD_IP, or NODE_TYPE to anything but vrouter: the operator sets them",
-        )
-        .field(
-            "OSDN1813",
-            "envVariablesConfig",
-            &format!(
-                "('AGENT_MODE' in self && self['AGENT_MODE'] == 'dpdk') || \
-                 ({ids} <= {bandwidths} && {ids} <= {schedulings})"
-            ),
-            "must give PRIORITY_BANDWIDTH and PRIORITY_SCHEDULING an item for each of PRIORITY_ID, \
-             separated by commas",
         );
 }
 

@@ -241,13 +241,6 @@ const REASONS: &[Reason] = &[
         "use letters, digits and _, not a digit first, and neither POD_IP nor NODE_TYPE",
     ),
     reason(
-        "OSDN1813",
-        "a priority group has no bandwidth or no scheduling",
-        "Each priority group takes its bandwidth and scheduling from the same place of the \
-         other two lists. tf-operator's process ends where one is shorter.",
-        "give PRIORITY_BANDWIDTH and PRIORITY_SCHEDULING an item for each of PRIORITY_ID",
-    ),
-    reason(
         "OSDN1814",
         "DPDK is switched on in one place only",
         "AGENT_MODE dpdk alone starts no forwarder: the pods have no DPDK container, and the \

@@ -77,9 +77,11 @@ const READ_BY_THE_SHELL: &[&str] = &[
     "SHELLOPTS",
 ];
 
-/// Judges the names of variables; `variables` are pointers relative to `at`, with values.
+/// Judges the names of variables; `variables` are pointers relative to `at`, with values. `interface` is the
+/// field physicalInterface, which a variable goes before.
 pub(crate) fn judge_names<'a>(
     variables: impl Iterator<Item = (&'a str, &'a str)>,
+    mut interface: &'a str,
     at: &Pointer,
     verdict: &mut Verdict,
 ) {
@@ -105,11 +107,25 @@ pub(crate) fn judge_names<'a>(
             *list = value.split(',').count();
         }
         dpdk |= name == "AGENT_MODE" && value == "dpdk";
+        if name == "PHYSICAL_INTERFACE" {
+            interface = value;
+        }
     }
     // The block is left out then.
-    if !dpdk {
+    if !dpdk && !is_vlan(interface) {
         judge_lists(lists, at, verdict);
     }
+}
+
+/// Whether the name is one that distributions give VLAN interfaces, such as bond0.100 and vlan100.
+fn is_vlan(interface: &str) -> bool {
+    let number = interface.rsplit_once('.').filter(|(parent, _)| !parent.is_empty());
+    let number = number.map(|(_, number)| number).or_else(|| interface.strip_prefix("vlan"));
+    let is_one = !interface.contains([' ', ',', '/']);
+    is_one
+        && number.is_some_and(|number| {
+            (1..=4).contains(&number.len()) && number.bytes().all(|byte| byte.is_ascii_digit())
+        })
 }
 
 fn is_name(name: &str) -> bool {

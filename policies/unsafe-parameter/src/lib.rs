@@ -113,7 +113,7 @@ fn vrouter_profile(
     let spec = Pointer::from("/spec");
     if let Some(texts) = &object.environment {
         let at = spec.key("moreConfig");
-        environment::judge_names(texts.iter(), &at, verdict);
+        environment::judge_names(texts.iter(), "", &at, verdict);
         environment::judge_values(texts, &at, settings.compat, verdict);
     }
     for (texts, name) in [(&object.dpdk, "dpdk"), (&object.sriov, "sriov")] {
@@ -129,7 +129,8 @@ fn judge(component: &ComponentView<'_, Spec>, settings: &Settings, verdict: &mut
     match component.kind {
         "Vrouter" => {
             let at = component.setting("/envVariablesConfig");
-            environment::judge_names(texts.below("/envVariablesConfig"), &at, verdict);
+            let interface = texts.get("/physicalInterface").unwrap_or_default();
+            environment::judge_names(texts.below("/envVariablesConfig"), interface, &at, verdict);
             environment::judge_values(texts, &component.setting(""), settings.compat, verdict);
         }
         "Control" => {
