@@ -25,22 +25,27 @@
 //! - fields without effect.
 //!
 //! The log level is the one exception to tf-operator's defaults: `info` instead of `debug`, at
-//! which its scripts print private keys into the log. It is written on creation only: it is in the
-//! environment of every container, so that whatever writes it into a running cluster, the edit of an
-//! annotation even, restarts all of it (tf-operator, `pkg/apis/tf/v1alpha1/base_types.go:755-801`).
-//! For the same reason a second database gets ports of its own only when it comes: one that runs and
-//! names none has those of the code.
+//! which its scripts print private keys into the log.
+//!
+//! Into what exists a default is written only where the change takes a value out. What has been unset is left so: it has
+//! been running with what its operator takes then, which may be another value than the one here (keys of 2,048 bits,
+//! ports of the first database). And a value that comes with the edit of an annotation is a change of the spec: it
+//! restarts services (the log level is in the environment of every container: tf-operator,
+//! `pkg/apis/tf/v1alpha1/base_types.go:755-801`), and is refused while tf-operator upgrades. But what tf-operator's
+//! process ends without is written always.
 
+mod block;
 mod presence;
 mod table;
 
 use opensdn_policy_components::{ComponentView, Owners, Services};
-use opensdn_policy_sdk::{NoSettings, Operation, Outcome, Patch, Pointer, Reads, Request, policy};
+use opensdn_policy_sdk::{NoSettings, Outcome, Patch, Reads, Request, policy};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use block::{Block, Write};
 use presence::Fields;
-use table::{KEYSTONE, LINK_LOCAL, defaults_of};
+use table::{KEYSTONE, LINK_LOCAL, REAPER, defaults_of};
 
 #[derive(Reads)]
 #[reads(group = "tf.tungsten.io", kind = "Manager")]
@@ -74,26 +79,23 @@ fn manager(request: &Request<Manager>, _: &NoSettings, patch: &mut Patch) -> Out
     if common.is_none() && services.is_none() {
         return Ok(());
     }
-    let mut spec = json!({"commonConfiguration": common});
-    write_common(patch, &mut spec, request.operation)?;
-    let at = Pointer::from("/spec");
-    patch.default_value(&mut spec, &at, "/commonConfiguration/certKeyLength", 4096)?;
-    patch.default_value(&mut spec, &at, "/commonConfiguration/certSigner", "SelfSignedCA")?;
-    let before = request.old_object.as_ref().and_then(|old| old.services.as_ref());
+    let old = request.old_object.as_ref();
+    let mut block = Block::of_spec(common, old.map(|old| &old.common));
+    write_common(patch, &mut block)?;
+    block.write(patch, "/commonConfiguration/certKeyLength", 4096)?;
+    block.write(patch, "/commonConfiguration/certSigner", "SelfSignedCA")?;
+    block.write_always(patch, "/commonConfiguration", json!({}))?;
+    let old = old.and_then(|old| old.services.as_ref());
     for component in services.iter().flat_map(Services::walk) {
         let Some(service) = &component.spec.service_configuration else { continue };
         if component.spec.common_configuration.is_none() {
-            patch.default_value(
-                &mut json!({}),
-                &component.at,
-                "/commonConfiguration",
-                json!({}),
-            )?;
+            let value = json!({});
+            patch.default_value(&mut json!({}), &component.at, "/commonConfiguration", value)?;
         }
-        let mut alike = before.iter().flat_map(|before| before.of_kind(component.kind));
-        let is_there = alike.any(|old| old.name == component.name);
-        let operation = if is_there { request.operation } else { Operation::Create };
-        write_service(patch, &component, service, operation)?;
+        let mut alike = old.iter().flat_map(|old| old.of_kind(component.kind));
+        let before = alike.find(|old| old.name == component.name);
+        let before = before.map(|old| old.spec.service_configuration.as_ref());
+        write_service(patch, &component, service, before)?;
     }
     Ok(())
 }
@@ -102,49 +104,52 @@ fn standalone(request: &Request<Standalone>, _: &NoSettings, patch: &mut Patch) 
     let Some(Standalone { owners, common, service: Some(service) }) = &request.object else {
         return Ok(());
     };
-    let mut spec = json!({"commonConfiguration": common});
-    if owners.as_ref().and_then(Owners::manager).is_some() {
-        patch.default_value(&mut spec, &"/spec".into(), "/commonConfiguration", json!({}))?;
-    } else {
-        write_common(patch, &mut spec, request.operation)?;
+    let old = request.old_object.as_ref();
+    let mut block = Block::of_spec(common, old.map(|old| &old.common));
+    if owners.as_ref().and_then(Owners::manager).is_none() {
+        write_common(patch, &mut block)?;
     }
+    block.write_always(patch, "/commonConfiguration", json!({}))?;
     let component = ComponentView::standalone(&request.kind, &request.name, service);
-    write_service(patch, &component, service, request.operation)
+    write_service(patch, &component, service, old.map(|old| old.service.as_ref()))
 }
 
 /// What is in the commonConfiguration of a Manager, and of a component that has none.
-fn write_common(patch: &mut Patch, spec: &mut Value, operation: Operation) -> Outcome {
-    let at = Pointer::from("/spec");
-    if operation == Operation::Create {
-        patch.default_value(spec, &at, "/commonConfiguration/logLevel", "info")?;
-    }
+fn write_common(patch: &mut Patch, block: &mut Block) -> Outcome {
+    block.write(patch, "/commonConfiguration/logLevel", "info")?;
     let mode = "/commonConfiguration/authParameters/authMode";
-    patch.default_value(spec, &at, mode, "noauth")?;
-    if spec.pointer(mode).and_then(Value::as_str) == Some("keystone") {
+    block.write(patch, mode, "noauth")?;
+    if block.current.pointer(mode).and_then(Value::as_str) == Some("keystone") {
+        let was_there = block.before(mode).and_then(Value::as_str) == Some("keystone");
+        let write: Write = if was_there { Block::write } else { Block::write_always };
         for (path, value) in KEYSTONE {
             let path = format!("/commonConfiguration/authParameters/keystoneAuthParameters{path}");
-            patch.default_value(spec, &at, &path, value)?;
+            write(block, patch, &path, *value)?;
         }
     }
     Ok(())
 }
 
+/// `before` is what was stored of the component, which may have had no serviceConfiguration; none of a new one.
 fn write_service<S>(
     patch: &mut Patch,
     component: &ComponentView<'_, S>,
     service: &Fields,
-    operation: Operation,
+    before: Option<Option<&Fields>>,
 ) -> Outcome {
-    let mut current = service.0.clone();
-    let at = component.setting("");
-    for (path, value) in defaults_of(component.kind, component.name, operation) {
-        patch.default_value(&mut current, &at, &path, value)?;
+    let before = before.map(|fields| fields.map_or(Value::Null, |fields| fields.0.clone()));
+    let mut block = Block { at: component.setting(""), current: service.0.clone(), before };
+    for (path, value) in defaults_of(component.kind, component.name) {
+        let write: Write = if path == REAPER { Block::write_always } else { Block::write };
+        write(&mut block, patch, &path, value)?;
     }
-    if component.kind == "Config"
-        && current.get("linklocalServiceConfig").is_some_and(Value::is_object)
+    let link_local = "/linklocalServiceConfig";
+    if component.kind == "Config" && block.current.pointer(link_local).is_some_and(Value::is_object)
     {
+        let was_there = block.before(link_local).is_some();
+        let write: Write = if was_there { Block::write } else { Block::write_always };
         for (path, value) in LINK_LOCAL {
-            patch.default_value(&mut current, &at, path, value)?;
+            write(&mut block, patch, path, *value)?;
         }
     }
     Ok(())

@@ -5,7 +5,6 @@ use opensdn_policy_components::{
     component::{ANALYTICS_DATABASE_PORTS, Component, Setting},
     is_analytics_database,
 };
-use opensdn_policy_sdk::Operation;
 use serde::Serialize;
 
 /// A default value.
@@ -46,9 +45,12 @@ const ANALYTICS: Defaults = &[
     ("/analyticsFlowTTL", Number(2)),
 ];
 
+/// Without it tf-operator's process ends with a panic.
+pub(crate) const REAPER: &str = "/reaperEnabled";
+
 const CASSANDRA: Defaults = &[
     ("/minimumDiskGB", Number(4)),
-    ("/reaperEnabled", Switch(false)),
+    (REAPER, Switch(false)),
     ("/cassandraParameters/compactionThroughputMbPerSec", Number(16)),
     ("/cassandraParameters/concurrentReads", Number(32)),
     ("/cassandraParameters/concurrentWrites", Number(32)),
@@ -90,11 +92,7 @@ const VROUTER: Defaults = &[
 const ZOOKEEPER: Defaults = &[("/adminEnabled", Switch(true))];
 
 /// The defaults of a kind, by pointers below its serviceConfiguration: those of its ports first.
-pub(crate) fn defaults_of(
-    kind: &str,
-    name: &str,
-    operation: Operation,
-) -> impl Iterator<Item = (String, Static)> {
+pub(crate) fn defaults_of(kind: &str, name: &str) -> impl Iterator<Item = (String, Static)> {
     let others = match kind {
         "Analytics" => ANALYTICS,
         "Cassandra" => CASSANDRA,
@@ -106,20 +104,13 @@ pub(crate) fn defaults_of(
         "Zookeeper" => ZOOKEEPER,
         _ => &[],
     };
-    let ports = ports_of(kind, name, operation);
+    let ports = ports_of(kind, name);
     ports.chain(others.iter().map(|(path, value)| ((*path).to_owned(), *value)))
 }
 
 /// The fields that are ports, with their numbers.
-fn ports_of(
-    kind: &str,
-    name: &str,
-    operation: Operation,
-) -> impl Iterator<Item = (String, Static)> {
-    // A database that exists and does not name its ports has been running with those of the code:
-    // to write others would move it.
-    let is_second =
-        kind == "Cassandra" && is_analytics_database(name) && operation == Operation::Create;
+fn ports_of(kind: &str, name: &str) -> impl Iterator<Item = (String, Static)> {
+    let is_second = kind == "Cassandra" && is_analytics_database(name);
     let ports = Component::of_kind(kind).map(|component| component.ports).unwrap_or_default();
     ports.iter().filter_map(move |port| {
         let (Setting::Field(field) | Setting::ShownAs(field)) = port.setting else { return None };
