@@ -76,8 +76,8 @@ struct Common {
     tolerations: Vec<Value>,
     #[serde(deserialize_with = "null_as_default")]
     auth_parameters: Map<String, Value>,
-    cert_signer: Option<Value>,
-    cert_key_length: Option<Value>,
+    cert_signer: Option<String>,
+    cert_key_length: Option<i64>,
 }
 
 impl Common {

@@ -40,12 +40,22 @@ pub(crate) const NO_NEW_KEYS: Message = Message {
         operator",
 };
 
+/// What it takes where none is given: upstream's `pkg/certificates/certificate.go:72`.
+fn signer(common: &Common) -> &str {
+    common.cert_signer.as_deref().unwrap_or("SelfSignedCA")
+}
+
+/// It passes over numbers below 1: upstream's `pkg/certificates/certificate.go:28`.
+fn key_length(common: &Common) -> i64 {
+    common.cert_key_length.filter(|length| *length > 0).unwrap_or(4096)
+}
+
 pub(crate) fn judge_common(old: &Common, new: &Common, verdict: &mut Verdict) {
-    for (field, was, is) in [
-        ("certSigner", &old.cert_signer, &new.cert_signer),
-        ("certKeyLength", &old.cert_key_length, &new.cert_key_length),
+    for (field, changes) in [
+        ("certSigner", signer(old) != signer(new)),
+        ("certKeyLength", key_length(old) != key_length(new)),
     ] {
-        if was != is {
+        if changes {
             let text = format!("a limit of tf-operator: {field} changes, and no certificate does");
             let at = opensdn_policy_sdk::Pointer::from("/spec/commonConfiguration").key(field);
             verdict.add(NO_NEW_KEYS.at(at).says(text));
