@@ -32,6 +32,11 @@ pub(crate) fn judge_key_length(length: Option<i64>, at: &Pointer, verdict: &mut 
     match length {
         // Zero is Go's way to say unset.
         None | Some(0 | 2048..=4096) => {}
+        Some(length) if length < 0 => verdict.add(
+            finding
+                .severity(Severity::Warn)
+                .says(format!("certKeyLength {length} has no effect; it counts as unset")),
+        ),
         Some(length) if length > 4096 => {
             verdict.add(finding.severity(Severity::Warn).says(format!(
                 "certKeyLength {length}: such a key takes long to make (minutes a node at 8192) and slows down \
