@@ -7,17 +7,21 @@
 //! ```
 //!
 //! A node has one data plane, whatever the namespace. That two selectors mean the same nodes is certain only where
-//! they are the same and nothing but they says where the pods run: which nodes have a label changes without a write
-//! of the Manager, and groups with tolerations of their own may be kept apart by taints. So a node selector is
-//! claimed, and no node. Between the groups of one Manager it is OSDN1212.
+//! one of them has all labels of the other and nothing but they says where the pods run: which nodes have a label changes
+//! without a write of the Manager, and groups with tolerations of their own may be kept apart by taints. So a node
+//! selector is claimed, and no node; where one selector only contains another, the Managers that are stored are compared,
+//! which does not hold for two that are written at the same moment. Between the groups of one Manager it is OSDN1212.
 
 use std::collections::BTreeSet;
 
 use opensdn_policy_components::{
-    ComponentView, Services, effective, nodes::Selector, null_as_default,
+    Item, effective,
+    nodes::{Selector, matches},
+    null_as_default,
 };
 use opensdn_policy_sdk::{
-    Message, NoSettings, Outcome, Pointer, Reads, Request, Severity, Verdict, policy,
+    Failure, Found, Index, Message, NoSettings, Outcome, Pointer, Reads, Request, Severity,
+    Verdict, policy,
 };
 use serde::Deserialize;
 
@@ -27,13 +31,26 @@ const TAKEN: Message = Message {
     title: "another Manager runs its vrouters on the same nodes",
     explanation: "A node has one vhost0, one kernel module, one CNI configuration and one set of ports of the host: the \
         vrouters of two Managers take them from each other, in whichever namespaces they are. What is compared are \
-        the node selectors; that different ones match the same node is not seen here.",
+        the node selectors, of which one may have all labels of the other; that others match the same node is not \
+        seen here.",
     hint: "give the vrouters of this Manager another node selector, or none of that Manager; what is taken is listed by: \
         kubectl get uniqueclaims",
 };
 
 /// Keys of UniqueClaims are no longer; selectors that are have labels enough to be distinguished.
 const LONGEST_KEY: usize = 1000;
+
+const MANAGERS: Index = Index {
+    name: "managers",
+    group: "tf.tungsten.io",
+    kind: "Manager",
+    key: "",
+    reads: &[
+        "/spec/commonConfiguration/nodeSelector",
+        "/spec/commonConfiguration/tolerations",
+        "/spec/services/vrouters",
+    ],
+};
 
 #[derive(Reads)]
 #[reads(group = "tf.tungsten.io", kind = "Manager")]
@@ -42,8 +59,8 @@ struct Manager {
     selector: Option<Selector>,
     #[read("/spec/commonConfiguration/tolerations")]
     tolerations: Option<Vec<Toleration>>,
-    #[read("/spec/services")]
-    services: Option<Services<Spec>>,
+    #[read("/spec/services/vrouters")]
+    vrouters: Option<Vec<Option<Item<Spec>>>>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -76,16 +93,44 @@ impl Toleration {
     }
 }
 
+/// Where a group of vrouters runs.
+struct Group {
+    labels: Selector,
+    /// Where the selector is, or would be.
+    at: Pointer,
+}
+
+impl Group {
+    fn key(&self) -> String {
+        let labels: Vec<_> =
+            self.labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
+        if labels.is_empty() { "all nodes".to_owned() } else { labels.join(",") }
+    }
+
+    fn nodes(&self) -> String {
+        if self.labels.is_empty() { self.key() } else { format!("the nodes with {}", self.key()) }
+    }
+
+    /// Whether every node of one is a node of the other.
+    fn shares_nodes_with(&self, other: &Self) -> bool {
+        matches(&self.labels, &other.labels) || matches(&other.labels, &self.labels)
+    }
+}
+
 impl Manager {
-    /// The node selectors of the groups of vrouters, and where each is.
-    fn selectors(&self) -> Vec<(String, Pointer)> {
-        let groups = self.services.iter().flat_map(Services::walk);
-        let groups = groups.filter(|component| component.kind == "Vrouter");
-        groups.filter_map(|group| self.selector_of(&group)).collect()
+    fn of(found: &Found) -> Result<Self, Failure> {
+        Ok(Self { selector: found.part(0)?, tolerations: found.part(1)?, vrouters: found.part(2)? })
+    }
+
+    fn groups(&self) -> impl Iterator<Item = Group> {
+        let items = self.vrouters.iter().flatten().enumerate();
+        items.filter_map(|(number, item)| self.group(number, item.as_ref()?))
     }
 
     /// None where taints may keep the group from nodes that its selector matches.
-    fn selector_of(&self, group: &ComponentView<'_, Spec>) -> Option<(String, Pointer)> {
+    fn group(&self, number: usize, item: &Item<Spec>) -> Option<Group> {
+        let group =
+            item.component("Vrouter", &Pointer::from("/spec/services/vrouters").index(number))?;
         let own = &group.spec.common_configuration;
         let tolerations = effective(
             (own.tolerations.as_ref(), group.shared("/tolerations")),
@@ -100,21 +145,42 @@ impl Manager {
             (own.node_selector.as_ref(), group.shared("/nodeSelector")),
             Some((self.selector.as_ref(), "/spec/commonConfiguration/nodeSelector".into())),
         );
-        let labels = selector.value.into_iter().flatten();
-        let labels: Vec<_> = labels.map(|(key, value)| format!("{key}={value}")).collect();
-        let key = if labels.is_empty() { "all nodes".to_owned() } else { labels.join(",") };
-        (key.len() <= LONGEST_KEY).then_some((key, selector.at))
+        Some(Group { labels: selector.value.cloned().unwrap_or_default(), at: selector.at })
     }
 }
 
 fn manager(request: &Request<Manager>, _: &NoSettings, verdict: &mut Verdict) -> Outcome {
     let Some(manager) = &request.object else { return Ok(()) };
     // Which of two that are there already was first is not known here, and it may have to be changed to get out of it.
-    let old = request.old_object.iter().flat_map(Manager::selectors);
-    let mut known: BTreeSet<String> = old.map(|(key, _)| key).collect();
-    for (key, at) in manager.selectors() {
-        if known.insert(key.clone()) {
-            verdict.claim(&TAKEN, "vrouter-nodes", key, at);
+    let old = request.old_object.iter().flat_map(Manager::groups);
+    let mut known: BTreeSet<Selector> = old.map(|group| group.labels).collect();
+    let new: Vec<_> = manager.groups().filter(|group| known.insert(group.labels.clone())).collect();
+    for group in &new {
+        let key = group.key();
+        if key.len() <= LONGEST_KEY {
+            verdict.claim(&TAKEN, "vrouter-nodes", key, &group.at);
+        }
+    }
+    if new.is_empty() { Ok(()) } else { compare(request, &new, verdict) }
+}
+
+/// Selectors that are equal are left to the claims.
+fn compare(request: &Request<Manager>, new: &[Group], verdict: &mut Verdict) -> Outcome {
+    for found in MANAGERS.find("")? {
+        let (namespace, name) = (found.namespace(), found.name());
+        if (namespace, name) == (&*request.namespace, &*request.name) {
+            continue;
+        }
+        for theirs in Manager::of(&found)?.groups() {
+            let differs = |group: &&Group| group.labels != theirs.labels;
+            for own in new.iter().filter(differs).filter(|own| own.shares_nodes_with(&theirs)) {
+                let text = format!(
+                    "vrouters of Manager {name} in namespace {namespace} run on {}, and these on {}",
+                    theirs.nodes(),
+                    own.nodes()
+                );
+                verdict.add(TAKEN.at(&own.at).says(text));
+            }
         }
     }
     Ok(())
@@ -125,6 +191,7 @@ policy! {
     summary: "no two Managers have vrouters on the same nodes",
     settings: NoSettings,
     messages: [TAKEN],
+    indexes: [MANAGERS],
     claims: true,
     validate: [manager],
 }
