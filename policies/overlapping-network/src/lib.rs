@@ -8,7 +8,7 @@
 //! ```
 //!
 //! What the cluster has is looked up: networks of pods and addresses in Node objects, networks of Services in
-//! ServiceCIDRs; the networks of a cloud that no object lists are not seen here. What kube-manager gives to pods
+//! ServiceCIDRs, addresses of LinkLocalServices; the networks of a cloud that no object lists are not seen here. What kube-manager gives to pods
 //! is a warning. Refused is that a nested one would reach no Service, and that a NestedCluster takes addresses
 //! away that the cluster itself uses.
 
@@ -29,7 +29,8 @@ const OVERLAP: Message = Message {
     title: "a network of kube-manager overlaps with one of the cluster",
     explanation: "kube-manager gives pods addresses of ipFabricSubnets that nothing else may have: where the \
         network overlaps with that of pods, Services or nodes, two have one address, and which of them is \
-        reached differs from node to node.",
+        reached differs from node to node. Addresses of 169.254.0.0/16, and those of link-local services, every \
+        vrouter takes for itself. Where the field is unset it is 10.64.0.0/12.",
     hint: "choose a network that the cluster does not use: kubectl get nodes -o wide, and kubectl get \
         servicecidrs",
 };
@@ -78,6 +79,19 @@ const SERVICE_CIDRS: Index = Index {
     reads: &["/spec/cidrs"],
 };
 
+const LINK_LOCAL_SERVICES: Index = Index {
+    name: "link-local-services",
+    group: "opensdn.io",
+    kind: "LinkLocalService",
+    key: "",
+    reads: &["/spec/ip"],
+};
+
+/// What kube-manager gets where the field is unset: upstream's `pkg/apis/tf/v1alpha1/defaults.go:180`.
+const DEFAULT: &str = "10.64.0.0/12";
+
+const LINK_LOCAL: &str = "169.254.0.0/16";
+
 #[derive(Reads)]
 #[reads(group = "tf.tungsten.io", kind = "Manager")]
 struct Manager {
@@ -115,6 +129,8 @@ struct Spec {
 struct Configuration {
     #[serde(deserialize_with = "null_as_default")]
     ip_fabric_subnets: String,
+    #[serde(deserialize_with = "null_as_default")]
+    ip_fabric_forwarding: bool,
     #[serde(deserialize_with = "null_as_default")]
     service_subnet: String,
     nested: Option<IgnoredAny>,
@@ -169,10 +185,14 @@ fn nested_cluster(
 fn judge(component: &ComponentView<'_, Spec>, nested: bool, verdict: &mut Verdict) -> Outcome {
     let configuration = &component.spec.service_configuration;
     let at = component.setting("/ipFabricSubnets");
-    for text in configuration.ip_fabric_subnets.split_whitespace() {
+    let given = &configuration.ip_fabric_subnets;
+    // Without forwarding no pod gets an address of the default.
+    let is_default = given.trim().is_empty() && configuration.ip_fabric_forwarding;
+    let (texts, default) = if is_default { (DEFAULT, ", the default,") } else { (&**given, "") };
+    for text in texts.split_whitespace() {
         let Some(network) = Network::parse(text) else { continue };
-        if let Some(Used::Network(other) | Used::Node(other)) = used(&network.into())? {
-            verdict.add(OVERLAP.at(&at).says(format!("{text} overlaps with {other}")));
+        if let Some(other) = used_of_the_fabric(&network.into())? {
+            verdict.add(OVERLAP.at(&at).says(format!("{text}{default} overlaps with {other}")));
         }
     }
     if nested || configuration.nested.is_some() {
@@ -180,6 +200,26 @@ fn judge(component: &ComponentView<'_, Spec>, nested: bool, verdict: &mut Verdic
         judge_services(&configuration.service_subnet, &at, verdict)?;
     }
     Ok(())
+}
+
+/// What has some of the addresses that kube-manager would give to pods, in words.
+fn used_of_the_fabric(addresses: &Addresses) -> Result<Option<String>, Failure> {
+    if Addresses::parse(LINK_LOCAL).is_some_and(|link_local| addresses.meet(link_local)) {
+        return Ok(Some(format!("the link-local addresses {LINK_LOCAL}")));
+    }
+    if let Some(Used::Network(other) | Used::Node(other)) = used(addresses)? {
+        return Ok(Some(other));
+    }
+    for service in LINK_LOCAL_SERVICES.find("")? {
+        let text = service.part::<String>(0)?.unwrap_or_default();
+        if text.parse().is_ok_and(|address| addresses.contain(address)) {
+            let (namespace, name) = (service.namespace(), service.name());
+            return Ok(Some(format!(
+                "the address {text} of LinkLocalService {name} in namespace {namespace}"
+            )));
+        }
+    }
+    Ok(None)
 }
 
 /// What uses an address already, in words.
@@ -256,6 +296,6 @@ policy! {
     summary: "networks that are given go with those of the cluster",
     settings: NoSettings,
     messages: [OVERLAP, SERVICES, OF_A_NODE, OF_THE_CLUSTER],
-    indexes: [NODES, SERVICE_CIDRS],
+    indexes: [LINK_LOCAL_SERVICES, NODES, SERVICE_CIDRS],
     validate: [manager, kubemanager, nested_cluster],
 }
