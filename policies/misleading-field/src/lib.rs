@@ -18,6 +18,7 @@
 mod access;
 mod dead;
 mod keystone;
+mod signer;
 mod values;
 
 use std::{collections::BTreeMap, fmt};
@@ -37,6 +38,8 @@ use keystone::AuthParameters;
 struct Manager {
     #[read("/spec/commonConfiguration/authParameters")]
     authentication: Option<AuthParameters>,
+    #[read("/spec/commonConfiguration/certSigner")]
+    signer: Option<String>,
     #[read("/spec/services")]
     services: Option<Services<Spec>>,
 }
@@ -132,7 +135,12 @@ impl<'de> Visitor<'de> for SetFieldsVisitor {
 }
 
 fn manager(request: &Request<Manager>, _: &NoSettings, verdict: &mut Verdict) -> Outcome {
-    let Some(Manager { authentication, services }) = &request.object else { return Ok(()) };
+    let Some(Manager { authentication, signer, services }) = &request.object else {
+        return Ok(());
+    };
+    if let Some(signer) = signer {
+        signer::judge(signer, "/spec/commonConfiguration/certSigner".into(), verdict);
+    }
     if let Some(authentication) = authentication {
         let at = Pointer::from("/spec/commonConfiguration/authParameters");
         keystone::judge(authentication, &at, verdict);
@@ -205,6 +213,7 @@ policy! {
         values::PATHS,
         values::ORCHESTRATOR,
         values::PAGES,
+        signer::SIGNER,
     ],
     validate: [manager, standalone],
 }

@@ -1,0 +1,27 @@
+//! A signer of Kubernetes that issues no certificates as OpenSDN needs them.
+
+use opensdn_policy_sdk::{Message, Pointer, Severity, Verdict};
+
+pub(crate) const SIGNER: Message = Message {
+    code: "OSDN1902",
+    severity: Severity::Warn,
+    title: "this signer of Kubernetes issues no certificates for OpenSDN",
+    explanation: "tf-operator asks one signer for all certificates. By kubernetes.io/kubelet-serving they are for servers \
+        alone, by the other signers of kubernetes.io for clients alone, and the daemons are both; \
+        kubernetes.io/legacy-unknown is not in the API by which it asks, certificates.k8s.io/v1, so that no service gets \
+        any. Our operator asks no signer.",
+    hint: "remove certSigner, or set it to SelfSignedCA",
+};
+
+/// `at` is where the signer is.
+pub(crate) fn judge(signer: &str, at: Pointer, verdict: &mut Verdict) {
+    let Some(name) = signer.strip_prefix("kubernetes.io/") else { return };
+    let issues = match name {
+        "legacy-unknown" => "none that can be asked for",
+        "kubelet-serving" => "such for servers alone",
+        "kube-apiserver-client" | "kube-apiserver-client-kubelet" => "such for clients alone",
+        _ => "none that OpenSDN is known to work with",
+    };
+    let text = format!("certSigner {signer}: of certificates it issues {issues}");
+    verdict.add(SIGNER.at(at).says(text));
+}
