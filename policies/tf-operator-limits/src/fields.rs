@@ -144,7 +144,13 @@ pub(crate) fn judge_common(common: &Common, at: &Pointer, verdict: &mut Verdict)
     }
 }
 
-pub(crate) fn judge(component: &ComponentView<'_, Spec>, verdict: &mut Verdict) {
+/// Whether it says so itself.
+pub(crate) fn is_nested(component: &ComponentView<'_, Spec>) -> bool {
+    component.kind == "Kubemanager" && component.spec.given("nested").is_some()
+}
+
+/// `nested`: whether the cluster is, by the component or by its Manager.
+pub(crate) fn judge(component: &ComponentView<'_, Spec>, nested: bool, verdict: &mut Verdict) {
     let title = component.title();
     let own = component.at.as_str() != "/spec";
     if own {
@@ -171,13 +177,12 @@ pub(crate) fn judge(component: &ComponentView<'_, Spec>, verdict: &mut Verdict) 
         );
         verdict.add(REVERSE_NAMES.at(component.setting("/dataSubnet")).says(text));
     }
-    let is_nested = component.spec.given("nested").is_some();
-    if is_nested {
+    if is_nested(component) {
         let text = format!("a limit of tf-operator: {title} is nested, and it does not know that");
         verdict.add(NESTED.at(component.setting("/nested")).says(text));
     }
     // In nested mode they are needed, by whatever runs it instead.
-    let is_read = component.kind != "Kubemanager" || is_nested;
+    let is_read = component.kind != "Kubemanager" || nested;
     let read_from_the_cluster: &[&str] = if is_read { &[] } else { KUBEMANAGER_FIELDS };
     let ours = OURS.iter().find(|(kind, _)| *kind == component.kind);
     for (message, fields, what) in [

@@ -101,17 +101,24 @@ fn manager(request: &Request<Manager>, _: &NoSettings, verdict: &mut Verdict) ->
     let components: Vec<_> =
         manager.services.as_ref().unwrap_or(&no_services).walk_all(&nothing).collect();
     names::judge_manager(request, verdict);
+    let is_nested = manager.nested.is_some() || components.iter().any(fields::is_nested);
     names::judge(&components, verdict);
+    if !is_nested {
+        names::judge_analytics(&components, verdict);
+    }
     fields::judge_common(common, &Pointer::from("/spec/commonConfiguration"), verdict);
     if manager.nested.is_some() {
         let text = "a limit of tf-operator: the Manager is nested, and it does not know that";
         verdict.add(fields::NESTED.at("/spec/nested").says(text));
     }
     for component in &components {
-        fields::judge(component, verdict);
+        fields::judge(component, is_nested, verdict);
     }
     fields::judge_keystone(common, &components, verdict);
-    nodes::judge(common, &components, verdict)?;
+    // It does not run a nested cluster, on whichever nodes.
+    if !is_nested {
+        nodes::judge(common, &components, verdict)?;
+    }
     let Some(old) = &request.old_object else { return Ok(()) };
     let before = old.services.as_ref().unwrap_or(&no_services);
     let before: Vec<_> = before.walk_all(&nothing).collect();
@@ -137,7 +144,7 @@ fn standalone(request: &Request<Standalone>, _: &NoSettings, verdict: &mut Verdi
     let component = ComponentView::standalone(&request.kind, &request.name, spec);
     names::judge_standalone(&component, verdict);
     fields::judge_common(&spec.common_configuration, &component.shared(""), verdict);
-    fields::judge(&component, verdict);
+    fields::judge(&component, fields::is_nested(&component), verdict);
     Ok(())
 }
 

@@ -77,6 +77,9 @@ pub(crate) fn judge(components: &[ComponentView<'_, Spec>], verdict: &mut Verdic
             add(first, wanted, verdict);
         }
     }
+}
+
+pub(crate) fn judge_analytics(components: &[ComponentView<'_, Spec>], verdict: &mut Verdict) {
     if !components.is_empty() && components.iter().all(|component| component.kind != "Analytics") {
         let text = "a limit of tf-operator: without analytics config, control, kubemanager and webui are \
             not configured";
