@@ -11,16 +11,19 @@
 //! ```
 //!
 //! The number of members is judged when the object is written. A node that gets the label later
-//! is not seen here. Nor may a change take out more than one member at once of those that run.
+//! is not seen here. Nor may a change take out more than one member at once of those that run, which is
+//! judged also of what the operator makes of a Manager; how many members there are is said of the Manager alone.
 
 mod members;
 mod shrink;
 
 use opensdn_policy_components::{
-    Field, Item, Level, effective, is_analytics_database,
+    Field, Item, Level, Owners, effective, is_analytics_database,
     nodes::{NODES, Selector, selected},
 };
-use opensdn_policy_sdk::{Message, Outcome, Pointer, Reads, Request, Severity, Verdict, policy};
+use opensdn_policy_sdk::{
+    Failure, Message, Outcome, Pointer, Reads, Request, Severity, Verdict, policy,
+};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -118,7 +121,11 @@ fn manager(request: &Request<Manager>, settings: &Settings, verdict: &mut Verdic
             }
         }
     }
-    groups.iter().try_for_each(|group| judge(group, &request.namespace, settings, verdict))
+    for group in &groups {
+        let members = judge_change(group, &request.namespace, verdict)?;
+        judge_number(group, &members, settings, verdict);
+    }
+    Ok(())
 }
 
 macro_rules! stand_alone {
@@ -128,11 +135,15 @@ macro_rules! stand_alone {
         struct $kind {
             #[read("/spec/commonConfiguration/nodeSelector")]
             selector: Option<Selector>,
+            #[read("/metadata/ownerReferences")]
+            owners: Option<Owners>,
         }
 
         fn $function(request: &Request<$kind>, settings: &Settings, verdict: &mut Verdict) -> Outcome {
             match &request.object {
-                Some(object) => standalone(request, object.selector.as_ref(), settings, verdict),
+                Some($kind { selector, owners }) => {
+                    standalone(request, (selector.as_ref(), owners.as_ref()), settings, verdict)
+                }
                 None => Ok(()),
             }
         }
@@ -147,7 +158,7 @@ stand_alone! {
 
 fn standalone<T>(
     request: &Request<T>,
-    selector: Option<&Selector>,
+    (selector, owners): (Option<&Selector>, Option<&Owners>),
     settings: &Settings,
     verdict: &mut Verdict,
 ) -> Outcome {
@@ -156,37 +167,47 @@ fn standalone<T>(
     }
     let selector = effective((selector, "/spec/commonConfiguration/nodeSelector".into()), None);
     let services = vec![(request.kind.as_str(), request.name.clone())];
-    judge(&Group { selector, services }, &request.namespace, settings, verdict)
+    let group = Group { selector, services };
+    let members = judge_change(&group, &request.namespace, verdict)?;
+    // A Manager that is stored with an even number may get its objects again.
+    if owners.and_then(Owners::manager).is_none() {
+        judge_number(&group, &members, settings, verdict);
+    }
+    Ok(())
 }
 
-fn judge(
+/// Whether too many members go; the answer are the nodes of those that there would be.
+fn judge_change(
     group: &Group<'_>,
     namespace: &str,
-    settings: &Settings,
     verdict: &mut Verdict,
-) -> Outcome {
+) -> Result<Vec<String>, Failure> {
     let members = selected(group.selector.value)?;
+    if !members.is_empty() {
+        for (kind, name) in &group.services {
+            let service = (*kind, name.as_str(), namespace);
+            shrink::judge(service, members.len(), &group.selector.at, verdict)?;
+        }
+    }
+    Ok(members)
+}
+
+fn judge_number(group: &Group<'_>, members: &[String], settings: &Settings, verdict: &mut Verdict) {
     let titles = group.services.iter().map(|(kind, name)| format!("{kind} {name}"));
     let services = titles.collect::<Vec<_>>().join(", ");
     let wanted = members::describe(group.selector.value);
     let at = &group.selector.at;
-    if !members.is_empty() {
-        for (kind, name) in &group.services {
-            shrink::judge((kind, name, namespace), members.len(), at, verdict)?;
-        }
-    }
     if members.is_empty() {
         verdict.add(NONE.at(at).says(format!("{services}: no node has {wanted}")));
     } else if members.len().is_multiple_of(2) {
         let number = members.len();
-        let nodes = members::list(&members);
+        let nodes = members::list(members);
         verdict.add(EVEN.at(at).severity(settings.severity.severity()).says(format!(
             "{services}: {number} members, one on each node that has {wanted} ({nodes}); \
                  an even number survives no more failures than {}",
             number - 1
         )));
     }
-    Ok(())
 }
 
 policy! {
