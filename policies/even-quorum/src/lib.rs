@@ -13,19 +13,24 @@
 //! The number of members is judged when the object is written. A node that gets the label later
 //! is not seen here. Nor may a change take out more than one member at once of those that run, which is
 //! judged also of what the operator makes of a Manager; how many members there are is said of the Manager alone.
+//! Of a nested cluster, whose databases are those of its underlay, the addresses are counted that it is given.
 
 mod members;
 mod shrink;
+mod underlay;
 
 use opensdn_policy_components::{
     Field, Item, Level, Owners, effective, is_analytics_database,
     nodes::{NODES, Selector, selected},
+    null_as_default,
 };
 use opensdn_policy_sdk::{
     Failure, Message, Outcome, Pointer, Reads, Request, Severity, Verdict, policy,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
+
+use underlay::Nested;
 
 /// Settings of the policy `even-quorum`.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
@@ -73,6 +78,23 @@ struct Manager {
     rabbitmq: Option<Item<Placed>>,
     #[read("/spec/services/cassandras")]
     cassandras: Option<Vec<Item<Placed>>>,
+    #[read("/spec/nested")]
+    nested: Option<Nested>,
+    #[read("/spec/services/kubemanager")]
+    kubemanager: Option<Item<KubemanagerSpec>>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct KubemanagerSpec {
+    #[serde(default, deserialize_with = "null_as_default")]
+    service_configuration: KubemanagerConfiguration,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+struct KubemanagerConfiguration {
+    nested: Option<Nested>,
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -124,6 +146,40 @@ fn manager(request: &Request<Manager>, settings: &Settings, verdict: &mut Verdic
     for group in &groups {
         let members = judge_change(group, &request.namespace, verdict)?;
         judge_number(group, &members, settings, verdict);
+    }
+    judge_underlay(manager, verdict);
+    Ok(())
+}
+
+/// What kube-manager has itself wins over what the Manager has.
+fn judge_underlay(manager: &Manager, verdict: &mut Verdict) {
+    let item = Pointer::from("/spec/services/kubemanager");
+    let component =
+        manager.kubemanager.as_ref().and_then(|one| one.component("Kubemanager", &item));
+    let own = component.as_ref().and_then(|one| {
+        Some((one.spec.service_configuration.nested.as_ref()?, one.setting("/nested")))
+    });
+    let nested = own.or_else(|| Some((manager.nested.as_ref()?, "/spec/nested".into())));
+    if let Some((nested, at)) = nested {
+        underlay::judge(nested, &at, verdict);
+    }
+}
+
+#[derive(Reads)]
+#[reads(group = "tf.tungsten.io", kind = "Kubemanager")]
+struct Kubemanager {
+    #[read("/metadata/ownerReferences")]
+    owners: Option<Owners>,
+    #[read("/spec/serviceConfiguration/nested")]
+    nested: Option<Nested>,
+}
+
+fn kubemanager(request: &Request<Kubemanager>, _: &Settings, verdict: &mut Verdict) -> Outcome {
+    let Some(Kubemanager { owners, nested: Some(nested) }) = &request.object else {
+        return Ok(());
+    };
+    if owners.as_ref().and_then(Owners::manager).is_none() {
+        underlay::judge(nested, &"/spec/serviceConfiguration/nested".into(), verdict);
     }
     Ok(())
 }
@@ -214,8 +270,8 @@ policy! {
     name: "even-quorum",
     summary: "ZooKeeper, RabbitMQ and the config database have an odd number of members",
     settings: Settings,
-    messages: [EVEN, NONE, shrink::FEWER],
+    messages: [EVEN, NONE, shrink::FEWER, underlay::EVEN],
     tells_absence: [(NONE, NODES)],
     indexes: [NODES, shrink::STATEFUL_SETS],
-    validate: [manager, zookeeper, rabbitmq, cassandra],
+    validate: [manager, zookeeper, rabbitmq, cassandra, kubemanager],
 }
