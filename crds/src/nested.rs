@@ -161,14 +161,16 @@ fn underlay_constraints(schema: &mut schemars::Schema) {
             "self.?vrouter.?addresses.orValue([]).size() <= 1",
             "vrouter.addresses must have one address, that of the link-local service",
         )
-        .rule_at(
-            "configDatabase",
-            "OSDN3036",
-            "!has(self.configDatabase) || !has(self.configDatabase.port) || \
-             !(self.configDatabase.port in [9160, 9161])",
-            "configDatabase.port must be that of CQL, such as 9041: kube-manager does not speak Thrift",
-        );
+        .rule_at("configDatabase", "OSDN3036", CQL, CQL_TEXT);
 }
+
+/// Of what has a configDatabase.
+#[cfg(feature = "kube")]
+pub(crate) const CQL: &str = "!has(self.configDatabase) || !has(self.configDatabase.port) || \
+    !(self.configDatabase.port in [9160, 9161])";
+#[cfg(feature = "kube")]
+pub(crate) const CQL_TEXT: &str =
+    "configDatabase.port must be that of CQL, such as 9041: kube-manager does not speak Thrift";
 
 #[cfg(feature = "kube")]
 fn endpoint_constraints(schema: &mut schemars::Schema) {

@@ -95,7 +95,11 @@ pub struct ConfigApi {
 /// The services of the underlay.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
-#[cfg_attr(feature = "kube", derive(schemars::JsonSchema))]
+#[cfg_attr(
+    feature = "kube",
+    derive(schemars::JsonSchema),
+    schemars(transform = services_constraints)
+)]
 #[serde(rename_all = "camelCase")]
 pub struct Services {
     /// The Config API. Default port 8082.
@@ -232,6 +236,12 @@ fn api_constraints(schema: &mut schemars::Schema) {
              belong into the Secret",
         )
         .longest(&["credentialsSecretName", "caSecretName"], crate::schema::HOST);
+}
+
+#[cfg(feature = "kube")]
+fn services_constraints(schema: &mut schemars::Schema) {
+    use crate::nested::{CQL, CQL_TEXT};
+    let _ = crate::schema::Fields::of(schema).rule_at("configDatabase", "OSDN3036", CQL, CQL_TEXT);
 }
 
 #[cfg(feature = "kube")]
