@@ -99,11 +99,12 @@ fn constraints(schema: &mut schemars::Schema) {
         .longest(&["cloudOrchestrator"], 64)
         .longest(&["ipFabricSubnets"], crate::schema::TEXT)
         // kube-manager splits it at white space and ends with an error on anything else
-        // (tf-controller, src/container/kube-manager/kube_manager/common/args.py:196).
+        // (tf-controller, src/container/kube-manager/kube_manager/common/args.py:196). A line break
+        // within it would end the value in the file.
         .field(
             "OSDN1702",
             "ipFabricSubnets",
-            "self.split(' ').all(subnet, subnet == '' || (isCIDR(subnet) && \
+            "self.trim().replace('\\t', ' ').split(' ').all(subnet, subnet == '' || (isCIDR(subnet) && \
              cidr(subnet).ip().family() == 4))",
             "must be IPv4 networks separated by spaces, without commas, such as 10.64.0.0/12",
         )
