@@ -59,7 +59,16 @@ const OF_CLUSTER: [&str; 3] = ["[OSDN4003]", "[OSDN4010]", "[OSDN4011]"];
 
 /// Codes that say of an object in the cluster that it is not there. `validate` says so only where it
 /// knows the kind; of a sample alone it knows none, and lists that as not checked.
-const OF_ABSENCE: [&str; 4] = ["[OSDN1202]", "[OSDN1214]", "[OSDN1404]", "[OSDN1516]"];
+const OF_ABSENCE: [&str; 8] = [
+    "[OSDN1202]",
+    "[OSDN1214]",
+    "[OSDN1404]",
+    "[OSDN1516]",
+    "[OSDN1613]",
+    "[OSDN1616]",
+    "[OSDN1801]",
+    "[OSDN1821]",
+];
 
 /// What is said over the wire and of files where that is not the same.
 fn difference(wire: &Verdict, offline: &Verdict) -> Option<String> {
@@ -411,8 +420,14 @@ async fn living(world: &World) -> Outcome {
         errors.map(|one| text(one, "/code").to_owned()).collect()
     };
     let webui = [sample("samples/webui")];
-    assert_eq!(codes(&world.validate(&webui, &[]).await?), ["OSDN1616"], "no cluster knows of it");
-    assert_eq!(codes(&world.validate(&webui, &live).await?), Vec::<String>::new());
+    for flags in [&[] as &[&Path], &live] {
+        assert_eq!(codes(&world.validate(&webui, flags).await?), Vec::<String>::new());
+    }
+    let mut misspelt = documents(&webui[0]);
+    misspelt[0]["spec"]["serviceConfiguration"]["controlInstance"] = "contrl1".into();
+    let misspelt = world.write_files(&misspelt.iter().collect::<Vec<_>>())?;
+    assert_eq!(codes(&world.validate(&misspelt, &[]).await?), Vec::<String>::new());
+    assert_eq!(codes(&world.validate(&misspelt, &live).await?), ["OSDN1616"]);
 
     let taken = [sample("samples-refused/link-local-service")];
     assert_eq!(codes(&world.validate(&taken, &[]).await?), Vec::<String>::new());

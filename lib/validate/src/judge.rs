@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use opensdn_crds::OPENSDN_GROUP;
+use opensdn_crds::component::Component;
 use opensdn_policy_host::scan::{self, Mount, Paths};
 use opensdn_policy_host::{
     self as host, Claim, Context, EvalFailure, Mode, Mutation, Operation, PolicySet, Request,
@@ -113,7 +114,9 @@ impl Judge<'_> {
         }
         judged.findings.extend(nested.into_iter().flatten());
         match answers {
-            Ok(Some(answers)) => self.take_answers(located, &subject, answers, &mut judged),
+            Ok(Some(answers)) => {
+                self.take_answers(located, (&subject, &object), answers, &mut judged);
+            }
             Ok(None) => {}
             // A document that was read is JSON; it can only be too deep or too long.
             Err(why) => judged
@@ -230,14 +233,15 @@ impl Judge<'_> {
     fn take_answers(
         &self,
         located: Located<'_>,
-        subject: &Subject,
+        (subject, object): (&Subject, &Value),
         answers: Answers,
         judged: &mut Judged,
     ) {
         let Answers { findings, claims, failures } = answers;
         // Where nothing is known of a kind, that an object of it is not there is no finding: what was not
         // looked up is reported once.
-        let findings = findings.into_iter().filter(|found| !self.is_unknown(found));
+        let findings =
+            findings.into_iter().filter(|found| !self.is_unknown(subject, object, found));
         judged.findings.extend(findings.map(|found| self.of_policy(located, subject, found)));
         judged.claims = claims
             .into_iter()
@@ -318,11 +322,17 @@ impl Judge<'_> {
     }
 
     /// Whether the finding says that there is no object of a kind of which none is known.
-    fn is_unknown(&self, found: &host::Finding) -> bool {
+    fn is_unknown(&self, subject: &Subject, object: &Value, found: &host::Finding) -> bool {
         let binding = self.active.set.bindings().find(|binding| binding.name == found.policy);
         let metadata = binding.map(|binding| binding.policy.metadata());
         let kind = metadata.and_then(|metadata| host::absent_kind(metadata, &found.code));
-        kind.is_some_and(|kind| !self.table.knows_kind(kind))
+        let Some(kind) = kind.filter(|kind| !self.table.knows_kind(kind)) else { return false };
+        if Component::of_kind(kind).is_none() {
+            return true;
+        }
+        // A Manager lists its components itself, and who names none asks for none.
+        let named = object.pointer(&found.pointer).and_then(Value::as_str);
+        subject.object.kind != "Manager" && named.is_some_and(|name| !name.is_empty())
     }
 
     fn title(&self, policy: &str, code: &str) -> String {

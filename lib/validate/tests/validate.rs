@@ -199,6 +199,25 @@ fn other_kinds_are_counted_and_refused_only_when_strict() {
     assert_eq!(codes(&strict.findings), ["unknown-kind"]);
 }
 
+/// The first example of the book is what a terminal shows.
+#[test]
+fn the_book_shows_what_is_written() {
+    let book = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/src/validate.md");
+    let book = fs::read_to_string(book).unwrap();
+    let shown = book.split("```\n").find(|block| block.starts_with("error[")).unwrap();
+    let control = "# The control nodes of rack a.\napiVersion: tf.tungsten.io/v1alpha1\nkind: Control\nmetadata:\n  \
+        name: control\n  namespace: tf\nspec:\n  serviceConfiguration:\n    subcluster: rack-a\n    \
+        asnNumber: 4294967296\n";
+    let root = folder(&[("control.yaml", control)]);
+    let report = run(&task(root.path())).report;
+    let mut text = Vec::new();
+    let layout = Layout { width: 80, unicode: true };
+    write_human(&report, layout, &mut anstream::StripStream::new(&mut text)).unwrap();
+    let text = String::from_utf8(text).unwrap();
+    let text = text.replace(&root.path().display().to_string(), "deploy");
+    assert!(text.contains(shown.trim_end()), "{text}");
+}
+
 /// tf-operator's default manifest repeats each of its mistakes for many of thirteen components.
 #[test]
 fn upstreams_default_manifest_is_at_most_ten_findings_to_read() {
@@ -228,6 +247,49 @@ fn that_something_is_not_there_is_told_only_of_kinds_of_which_something_is_known
     let node = "apiVersion: v1\nkind: Node\nmetadata: {name: n1, labels: {rack: b}}\n";
     let known = report(&[("a.yaml", ZOOKEEPER), ("b.yaml", node)]);
     assert_eq!(codes(&known.findings), ["OSDN1202"]);
+}
+
+/// The codes of these that the report has.
+fn among(report: &ValidationReport, of_interest: &[&str]) -> Vec<String> {
+    let codes = report.findings.iter().map(|one| one.code.as_str());
+    codes.filter(|code| of_interest.contains(code)).map(str::to_owned).collect()
+}
+
+#[test]
+fn what_a_sample_alone_names_is_not_looked_up_and_no_error() {
+    let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/samples");
+    for name in ["vrouter.yaml", "webui.yaml"] {
+        let report = run(&task(&samples.join(name))).report;
+        assert_eq!(report.summary.errors, 0, "{name}: {:?}", report.findings);
+        let is_lookup = |what: &&str| what.starts_with("what policies look up");
+        let what = report.not_checked.iter().map(|one| one.what.as_str()).find(is_lookup).unwrap();
+        assert!(what.contains("Control"), "{name}: {what}");
+    }
+}
+
+const VROUTER: &str = "apiVersion: tf.tungsten.io/v1alpha1\nkind: Vrouter\nmetadata: {name: v, namespace: tf}\n\
+    spec:\n  serviceConfiguration: {controlInstance: c, subcluster: s, profiles: [p]}\n";
+const CONTROL: &str =
+    "apiVersion: tf.tungsten.io/v1alpha1\nkind: Control\nmetadata: {name: other, namespace: tf}\n";
+const OF_REFERENCES: [&str; 3] = ["OSDN1801", "OSDN1613", "OSDN1821"];
+
+#[test]
+fn a_vrouter_is_judged_by_the_controls_that_are_known_and_by_what_it_leaves_unset() {
+    let alone = report(&[("a.yaml", VROUTER)]);
+    assert_eq!(among(&alone, &OF_REFERENCES), [""; 0]);
+    let known = report(&[("a.yaml", VROUTER), ("b.yaml", CONTROL)]);
+    assert_eq!(among(&known, &OF_REFERENCES), ["OSDN1801", "OSDN1613"]);
+    let unset = report(&[("a.yaml", &VROUTER.replace("controlInstance: c, ", ""))]);
+    assert_eq!(among(&unset, &OF_REFERENCES), ["OSDN1801"]);
+}
+
+#[test]
+fn a_manager_is_judged_by_the_controls_that_it_lists() {
+    let manager = "apiVersion: tf.tungsten.io/v1alpha1\nkind: Manager\nmetadata: {name: m, namespace: tf}\nspec:\n  \
+        services:\n    vrouters:\n      - metadata: {name: v}\n        spec: {serviceConfiguration: \
+        {controlInstance: c, subcluster: s, profiles: [p]}}\n";
+    let report = report(&[("a.yaml", manager)]);
+    assert_eq!(among(&report, &OF_REFERENCES), ["OSDN1801", "OSDN1613"]);
 }
 
 #[test]

@@ -174,6 +174,7 @@ policy! {
         ports::OF_DATABASES,
         ports::TAKEN,
     ],
+    tells_absence: [(networks::SUBCLUSTERS, CONTROLS_BY_SUBCLUSTER)],
     indexes: [
         CONTROLS,
         CONTROLS_BY_SUBCLUSTER,

@@ -196,6 +196,9 @@ policy! {
         secrets::RABBITMQ,
     ],
     tells_absence: [
+        (controls::OF_VROUTER, CONTROLS),
+        (controls::OF_WEBUI, CONTROLS),
+        (profiles::MISSING, PROFILES),
         (secrets::KEYSTONE, SECRETS),
         (secrets::IMAGE_PULL, SECRETS),
         (secrets::RABBITMQ, SECRETS),
