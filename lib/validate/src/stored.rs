@@ -25,7 +25,7 @@ const EVALUATION_TIMEOUT: Duration = Duration::from_secs(30);
 pub struct WhatIf {
     /// Modules (`.wasm`) and AdmissionPolicies (`.yaml`).
     pub policies: Vec<PathBuf>,
-    /// The only namespace whose objects are judged. What is looked up may be in any.
+    /// The only namespace whose objects are judged. What is looked up, and what has a claim, may be in any.
     pub namespace: Option<String>,
 }
 
@@ -58,6 +58,7 @@ pub async fn what_if(
     let mut judging = Judging {
         set: &active.set,
         table: Arc::new(table),
+        namespace: asked.namespace.as_deref(),
         claims: BTreeMap::new(),
         said: WouldSay { policies: active.ids.into_values().collect(), ..WouldSay::default() },
     };
@@ -71,8 +72,10 @@ pub async fn what_if(
     for (policy, why) in subjects.not_listed {
         judging.not_checked(format!("policy {policy}"), why);
     }
-    for (group, kind) in subjects.kinds {
-        judging.judge_kind(cluster, (&group, &kind), asked.namespace.as_deref()).await?;
+    let claiming = active.set.bindings().filter(|binding| binding.policy.metadata().claims);
+    let claiming = Subjects::of(claiming, &kinds_of).kinds;
+    for kind in subjects.kinds {
+        judging.judge_kind(cluster, &kind, claiming.contains(&kind)).await?;
     }
     Ok(judging.end())
 }
@@ -80,6 +83,8 @@ pub async fn what_if(
 struct Judging<'a> {
     set: &'a PolicySet,
     table: Arc<Table>,
+    /// The only one whose objects are judged.
+    namespace: Option<&'a str>,
     /// Who claims what: scope and key.
     claims: BTreeMap<(String, String), Vec<(StoredObject, Claim)>>,
     said: WouldSay,
@@ -90,13 +95,36 @@ impl Judging<'_> {
         self.said.not_checked.push(NotChecked { what, why });
     }
 
-    /// Page by page: of what is judged only what was found stays in memory.
+    /// What a claim collides with may be in any namespace: where something is claimed all are read.
     async fn judge_kind(
         &mut self,
         cluster: &dyn Cluster,
-        (group, kind): (&str, &str),
-        namespace: Option<&str>,
+        kind: &(String, String),
+        claims: bool,
     ) -> Result<(), Error> {
+        let namespace = if claims { None } else { self.namespace };
+        let Err(why) = self.judge_all(cluster, kind, namespace).await? else { return Ok(()) };
+        match self.namespace {
+            Some(one) if claims => {
+                let what = format!("what is claimed by each {} outside of {one}", kind.1);
+                self.not_checked(what, why);
+                if let Err(why) = self.judge_all(cluster, kind, Some(one)).await? {
+                    self.not_checked(kind.1.clone(), why);
+                }
+            }
+            _ => self.not_checked(kind.1.clone(), why),
+        }
+        Ok(())
+    }
+
+    /// Page by page: of what is judged only what was found stays in memory. The inner error says why the
+    /// user may not list them.
+    async fn judge_all(
+        &mut self,
+        cluster: &dyn Cluster,
+        (group, kind): &(String, String),
+        namespace: Option<&str>,
+    ) -> Result<Result<(), String>, Error> {
         // Where the list begins again, most have been judged.
         let mut judged = BTreeSet::new();
         let mut after = None;
@@ -105,9 +133,8 @@ impl Judging<'_> {
             match page.listed {
                 Listed::Objects(objects) => {
                     for object in objects.iter().filter_map(StoredObject::read) {
-                        let is_meant = namespace.is_none_or(|one| one == object.namespace);
                         let name = (object.namespace.clone(), object.name.clone());
-                        if is_meant && judged.insert(name) {
+                        if judged.insert(name) {
                             self.judge(&object).await;
                         }
                     }
@@ -115,11 +142,11 @@ impl Judging<'_> {
                 Listed::NotServed => {
                     self.not_checked(kind.to_owned(), "the cluster does not serve it".to_owned());
                 }
-                Listed::Forbidden(why) => self.not_checked(kind.to_owned(), why),
+                Listed::Forbidden(why) => return Ok(Err(why)),
             }
             after = page.next;
             if after.is_none() {
-                return Ok(());
+                return Ok(Ok(()));
             }
         }
     }
@@ -132,15 +159,17 @@ impl Judging<'_> {
                 Err(why) => return self.not_checked(object.title(), why),
             }
         }
-        self.said.objects += 1;
         for claim in verdicts.iter().flat_map(|verdict| verdict.claims.iter()) {
             let holders = self.claims.entry((claim.scope.clone(), claim.key.clone())).or_default();
             if holders.iter().all(|(holder, _)| holder.uid != object.uid) {
                 holders.push((object.identity(), claim.clone()));
             }
         }
-        let found = distinct(verdicts).into_iter();
-        self.said.findings.extend(found.map(|one| (object.identity(), one)));
+        if is_meant(self.namespace, object) {
+            self.said.objects += 1;
+            let found = distinct(verdicts).into_iter();
+            self.said.findings.extend(found.map(|one| (object.identity(), one)));
+        }
     }
 
     async fn verdict(
@@ -160,14 +189,16 @@ impl Judging<'_> {
 
     /// Of several objects that claim one key the oldest has it, as in the cluster.
     fn end(self) -> WouldSay {
-        let mut said = self.said;
-        for mut holders in self.claims.into_values() {
+        let Self { claims, namespace, mut said, .. } = self;
+        for mut holders in claims.into_values() {
             holders.sort_by(|(one, _), (other, _)| {
                 (&one.created, &one.uid).cmp(&(&other.created, &other.uid))
             });
             let mut holders = holders.into_iter();
             let Some((first, held)) = holders.next() else { continue };
-            let others = holders.filter(|(_, claim)| !held.shares_with(claim.value.as_deref()));
+            let others = holders.filter(|(other, claim)| {
+                is_meant(namespace, other) && !held.shares_with(claim.value.as_deref())
+            });
             said.findings.extend(others.map(|(object, claim)| {
                 let found = conflict(&first, claim);
                 (object, found)
@@ -175,6 +206,11 @@ impl Judging<'_> {
         }
         said
     }
+}
+
+/// Whether the object is to be judged, not only asked for what it claims.
+fn is_meant(namespace: Option<&str>, object: &StoredObject) -> bool {
+    namespace.is_none_or(|one| one == object.namespace)
 }
 
 fn conflict(first: &StoredObject, claim: Claim) -> Found {
