@@ -179,7 +179,8 @@ fn compare(request: &Request<Manager>, new: &[Group], verdict: &mut Verdict) -> 
                     theirs.nodes(),
                     own.nodes()
                 );
-                verdict.add(TAKEN.at(&own.at).says(text));
+                let hint = "give the vrouters of both Managers node selectors that no node matches both of";
+                verdict.add(TAKEN.at(&own.at).says(text).hint(hint));
             }
         }
     }
