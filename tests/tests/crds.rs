@@ -1,7 +1,7 @@
 //! The API server takes our CRDs as they are committed, and judges objects by them: the samples
 //! of `deploy/samples` and the cases of `crds/tests/cases`, one file each.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
@@ -68,14 +68,29 @@ async fn samples_are_accepted_without_a_warning() -> Outcome {
 async fn cases_are_judged_as_they_say() -> Outcome {
     let client = server().await?.client()?;
     let mut wrong = Vec::new();
+    let (mut given, mut remedied) = (BTreeSet::new(), BTreeSet::new());
     for path in files(CASES)? {
         let case: Value = serde_saphyr::from_str(&fs::read_to_string(&path)?)?;
         let answer = create(&client, &case["object"], true).await;
         if let Some(difference) = difference(&case, &answer) {
             wrong.push(format!("{}: {difference}", path.display()));
         }
+        let texts = case["refuse"].as_array().into_iter().flatten().filter_map(Value::as_str);
+        let codes: Vec<String> =
+            texts.filter(|text| text.starts_with("OSDN")).map(str::to_owned).collect();
+        given.extend(codes.clone());
+        if let Some(remedy) = case.pointer("/remedy/object") {
+            let mut object = case["object"].clone();
+            json_patch::merge(&mut object, remedy);
+            if let Err(error) = create(&client, &object, true).await {
+                wrong.push(format!("{}: after its remedy: {error}", path.display()));
+            }
+            remedied.extend(codes);
+        }
     }
+    let untried: Vec<&String> = given.difference(&remedied).collect();
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(untried.is_empty(), "no case tries what is said of {untried:?}");
     Ok(())
 }
 
@@ -309,7 +324,8 @@ fn resources() -> Vec<ApiResource> {
 }
 
 /// How the answer differs from what the case says: `expect: accept`, or `refuse:` with texts
-/// that the refusal must contain.
+/// that the refusal must contain. With `remedy:`, a merge patch that does what the refusal says, the
+/// object is accepted.
 fn difference(case: &Value, answer: &Result<DynamicObject, Failed>) -> Option<String> {
     let message = answer.as_ref().err().map(ToString::to_string);
     match (case["expect"].as_str(), case["refuse"].as_array(), message) {
