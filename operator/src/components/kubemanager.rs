@@ -103,11 +103,23 @@ fn text(given: Option<String>, default: &str) -> String {
     given.filter(|given| !given.trim().is_empty()).unwrap_or_else(|| default.to_owned())
 }
 
-/// With spaces between, which alone it knows.
+/// With spaces between, whatever white space was given.
 fn subnets(given: Option<String>, default: &str) -> String {
     text(given, default)
-        .split([',', ' '])
+        .split(|one: char| one == ',' || one.is_whitespace())
         .filter(|one| !one.is_empty())
         .collect::<Vec<_>>()
         .join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::subnets;
+
+    #[test]
+    fn networks_are_separated_by_any_white_space() {
+        let given = "10.64.0.0/12\t10.80.0.0/12, 10.96.0.0/12\n".to_owned();
+        assert_eq!(subnets(Some(given), ""), "10.64.0.0/12 10.80.0.0/12 10.96.0.0/12");
+        assert_eq!(subnets(None, "10.64.0.0/12"), "10.64.0.0/12");
+    }
 }
