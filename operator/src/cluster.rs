@@ -211,7 +211,8 @@ pub fn networks<'a>(texts: impl IntoIterator<Item = &'a str>) -> Vec<String> {
                 && length.parse::<u8>().is_ok_and(|length| length <= 32)
         })
     };
-    let words = texts.into_iter().flat_map(|text| text.split([',', ' ']));
+    let is_between = |letter: char| letter == ',' || letter.is_whitespace();
+    let words = texts.into_iter().flat_map(|text| text.split(is_between));
     words.filter(is_network).map(str::to_owned).collect()
 }
 

@@ -78,7 +78,8 @@ struct Planned {
 }
 
 fn planned(what: &'static str, texts: &str, is_chosen: bool) -> Vec<Planned> {
-    let each = texts.split([',', ' ']).filter(|text| !text.is_empty());
+    let is_between = |letter: char| letter == ',' || letter.is_whitespace();
+    let each = texts.split(is_between).filter(|text| !text.is_empty());
     each.filter_map(|text| {
         Some(Planned { what, text: text.to_owned(), network: Network::of(text)?, is_chosen })
     })
