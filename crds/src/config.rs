@@ -55,8 +55,8 @@ pub struct ConfigConfiguration {
     pub api_admin_port: Option<i64>,
     /// Introspection of the API. Default 8084.
     pub api_introspect_port: Option<i64>,
-    /// Processes of the Config API on each node. Default 1; more run under uwsgi, worker i on ports
-    /// 10000 + apiIntrospectPort + i and 20000 + apiAdminPort + i.
+    /// Processes of the Config API on each node. Default 1; more run under uwsgi, the second on ports
+    /// 10000 + apiIntrospectPort and 20000 + apiAdminPort, each further one on the ports after these.
     pub api_worker_count: Option<i64>,
     /// Introspection of the schema transformer. Default 8087.
     pub schema_introspect_port: Option<i64>,
@@ -84,8 +84,8 @@ pub struct ConfigConfiguration {
     /// Whether AS numbers above 65535 may be used. Default false.
     #[serde(rename = "bgpEnable4Byte")]
     pub bgp_enable_4byte: Option<bool>,
-    /// AS number of the whole network: 1 to 65534, or up to 4294967294 with bgpEnable4Byte; not
-    /// 23456. Default 64512.
+    /// AS number of the whole network: 1 to 65535, or up to 4294967295 with bgpEnable4Byte. Default
+    /// 64512.
     #[serde(rename = "globalASNNumber")]
     pub global_asn_number: Option<i64>,
 }

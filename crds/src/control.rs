@@ -47,7 +47,8 @@ pub struct ControlConfiguration {
     pub containers: Option<Vec<Container>>,
     /// AS number of the control nodes; usually that of Config. Default 64512.
     pub asn_number: Option<i64>,
-    /// Name of the subcluster. Vrouters that refer to this Control have the same.
+    /// Name of the subcluster that these control nodes make. Vrouters with the same are registered in
+    /// it, whichever Control they refer to.
     pub subcluster: Option<String>,
     /// Key by which dns controls named, base64. tf-operator's default is a public constant.
     pub rndckey: Option<String>,

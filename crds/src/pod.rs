@@ -89,7 +89,8 @@ pub struct Toleration {
 pub struct KeystoneAuthParameters {
     /// `https` or `http`. Default https.
     pub auth_protocol: Option<String>,
-    /// Address or name of Keystone. tf-operator's default is 127.0.0.1, which cannot work.
+    /// Address or name of Keystone. tf-operator's default is 127.0.0.1: on
+    /// each node the node itself.
     pub address: Option<String>,
     /// Public port of Keystone, used by the web UI only. Default 5000.
     pub port: Option<i64>,

@@ -84,12 +84,13 @@ pub struct VrouterConfiguration {
     pub sriov: Option<Sriov>,
     /// Name of the Control whose nodes the agents connect to. Must exist.
     pub control_instance: Option<String>,
-    /// Interface of the node that carries the overlay; several separated by commas with l3mhCidr or
-    /// a bond. Default: that of the default route.
+    /// Interface of the node that carries the overlay; several, separated by commas, only with l3mhCidr.
+    /// Default: that of the default route.
     pub physical_interface: Option<String>,
     /// IPv4 gateway of the overlay's network; needs dataSubnet and must lie in it.
     pub vrouter_gateway: Option<String>,
-    /// IPv4 network, such as 10.1.0.0/24, that the overlay uses; the same as of the Control.
+    /// IPv4 network, such as 10.1.0.0/24, that the overlay uses. The agents take those addresses of
+    /// the control nodes that lie in it. Default: all of them.
     pub data_subnet: Option<String>,
     /// IPv4 network of the loopback addresses for layer 3 multi-homing.
     pub l3mh_cidr: Option<String>,
@@ -106,13 +107,14 @@ pub struct VrouterConfiguration {
     /// More environment variables of the agent. They are written last, so they win over every
     /// field.
     pub env_variables_config: Option<BTreeMap<String, String>>,
-    /// kubernetes (default) or openshift; the same as of kube-manager.
+    /// kubernetes (default), openshift, openstack, vcenter or none.
     pub cloud_orchestrator: Option<String>,
     /// Default kvm.
     pub hypervisor_type: Option<String>,
     /// Kernel driver that a DPDK interface is bound to.
     pub dpdk_uio_driver: Option<String>,
-    /// Interfaces with virtual functions, separated by commas; as many as networks.
+    /// Interfaces with virtual functions, separated by commas; SRIOV_VF in envVariablesConfig has a
+    /// number for each.
     pub sriov_physical_interface: Option<String>,
     /// Physical networks that the interfaces lead to, separated by commas.
     pub sriov_physical_network: Option<String>,
@@ -161,7 +163,8 @@ pub struct VrouterConfiguration {
     pub server_keyfile: Option<String>,
     /// Whether TLS is used at all; every server requires it. Default true.
     pub ssl_enable: Option<bool>,
-    /// Name of the subcluster; the same as of the Control.
+    /// Name of the subcluster that the vrouters are registered in. A Control, of this Kubernetes
+    /// cluster or of another with the same Config API, makes it.
     pub subcluster: Option<String>,
     /// Whether the agent speaks TLS with the control nodes, which accept nothing else. Default
     /// true. tf-operator knows only the misspelt xmmpSslEnable.
