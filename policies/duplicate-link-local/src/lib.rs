@@ -58,7 +58,8 @@ const ADDRESS_TAKEN: Message = Message {
     title: "the address and port of the link-local service are taken",
     explanation: "Vrouters keep link-local services by address and port and fill the table \
         without overwriting: of two entries the first wins on each node, and the other is dead \
-        without a message. Objects that say the same, name and targets too, are one entry to them, and share it.",
+        without a message. Objects that say the same, name and targets too, are one entry to them, and share it. With \
+        the same targets and another name the second name is dead too: no vrouter answers for it.",
     hint: "choose another port or address in 169.254.0.0/16, or give the same name and targets; what is taken is \
         listed by: kubectl get uniqueclaims",
 };
