@@ -96,6 +96,14 @@ pub(crate) fn waits_for_network(node: &Value) -> bool {
     })
 }
 
+/// The policy of what upstream's operator cannot do with manifests that are right.
+pub(crate) const TF_OPERATOR_LIMITS: &str = "tf-operator-limits";
+
+/// Whether the AdmissionPolicy puts that policy in force, whatever its own name.
+pub(crate) fn limits_tf_operator(policy: &Value) -> bool {
+    text(policy, "/spec/module/builtIn") == TF_OPERATOR_LIMITS
+}
+
 /// A time as the API server writes it.
 pub(crate) fn time(text: &str) -> Option<Timestamp> {
     text.parse().ok()

@@ -8,7 +8,9 @@ use serde_json::Value;
 use super::report::Verdict;
 use super::world::{World, title};
 use super::{few, number_of};
-use crate::snapshot::{Read, annotation, label, list, name, number, text};
+use crate::snapshot::{
+    Read, TF_OPERATOR_LIMITS, annotation, label, limits_tf_operator, list, name, number, text,
+};
 
 /// The marks of tools that write an object again when another has changed it.
 fn tool(object: &Value) -> Option<&'static str> {
@@ -37,6 +39,32 @@ fn runs(deployment: &&Value) -> bool {
     number(deployment, "/spec/replicas") != Some(0)
 }
 
+/// What is wrong with an installation beside upstream's operator, or missing from it.
+fn beside(world: &World, upstream: &Value, has: impl Fn(&str) -> bool) -> Option<Verdict> {
+    let title = title(upstream);
+    if has(names::operator::NAME) {
+        return Some(Verdict::fail(format!(
+            "tf-operator runs ({title}), and changes what this operator changes"
+        )));
+    }
+    let said = if !has(names::webhook::NAME) {
+        format!("tf-operator runs ({title}): install puts no operator of ours beside it")
+    } else if let Some(why) = world.policies.why_unknown() {
+        return Some(Verdict::uncertain(format!(
+            "tf-operator runs ({title}), and whether {TF_OPERATOR_LIMITS} is in force is not known: {why}"
+        )));
+    } else if world.policies.items().iter().any(limits_tf_operator) {
+        return None;
+    } else {
+        format!(
+            "tf-operator runs ({title}), and the policy {TF_OPERATOR_LIMITS} is not in force: what it cannot do \
+             with manifests that are right is not judged"
+        )
+    };
+    let fix = "kubectl opensdn install --set operator.enabled=false --set policies.tfOperator=true";
+    Some(Verdict::warn(said).fix(fix))
+}
+
 pub(super) fn owners(world: &World) -> Verdict {
     let reads = || world.definitions.values().chain(world.deployments.values());
     let mut found: BTreeMap<&'static str, Vec<String>> = BTreeMap::new();
@@ -53,19 +81,10 @@ pub(super) fn owners(world: &World) -> Verdict {
         return Verdict::fail(format!("{all}; other objects of OpenSDN are not of it"));
     }
     let has = |name: &str| world.deployments.get(name).is_some_and(|one| one.known().is_some());
-    if let Some(upstream) = world.tf_operators.items().iter().find(runs) {
-        let title = title(upstream);
-        if has(names::operator::NAME) {
-            return Verdict::fail(format!(
-                "tf-operator runs ({title}), and changes what this operator changes"
-            ));
-        }
-        if !has(names::webhook::NAME) {
-            return Verdict::warn(format!(
-                "tf-operator runs ({title}): install puts no operator of ours beside it"
-            ))
-            .fix("kubectl opensdn install --set operator.enabled=false --set policies.tfOperator=true");
-        }
+    if let Some(upstream) = world.tf_operators.items().iter().find(runs)
+        && let Some(verdict) = beside(world, upstream, has)
+    {
+        return verdict;
     }
     if let Some(why) = reads().find_map(Read::why_unknown).or(world.tf_operators.why_unknown()) {
         return Verdict::uncertain(format!("not all that may be there could be read: {why}"));

@@ -59,6 +59,8 @@ pub(crate) struct World {
     pub(crate) deployments: BTreeMap<String, Read<Value>>,
     /// Deployments of upstream's operator.
     pub(crate) tf_operators: Read<Vec<Value>>,
+    /// AdmissionPolicies.
+    pub(crate) policies: Read<Vec<Value>>,
     /// ServiceCIDRs.
     pub(crate) service_networks: Read<Vec<Value>>,
     /// The Service kubernetes.

@@ -21,7 +21,7 @@ use crate::install::object::ObjectKey;
 use crate::install::plan::{Action, Adopt, Counts, Planned};
 use crate::install::requests::Requests;
 use crate::install::survey::{
-    Survey, Takeover, inventory, namespaces_of_inventories, refuse_second_operator,
+    Survey, Takeover, beside_tf_operator, inventory, namespaces_of_inventories,
 };
 use crate::install::target::Target;
 use crate::install::values::{ValuesArgs, forgotten, steps};
@@ -259,7 +259,9 @@ impl Install {
         let layout = ui.layout();
         outdated::lines(&managers, layout).iter().for_each(|line| ui.note(line));
         refuse(&requests, &survey).await?;
-        refuse_second_operator(&requests, &survey.values).await?;
+        if let Some(note) = beside_tf_operator(&requests, &survey.values).await? {
+            ui.note(&note);
+        }
         let mut answer = Installation { managers, ..Installation::of(&target, &survey) };
         if self.dry_run == DryRun::Server {
             answer.dry_run = true;

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use kube::api::{ApiResource, GroupVersionKind};
+use opensdn_crds::{OPENSDN_GROUP, VERSION as DEFINED};
 use opensdn_deploy::{Phase, Values};
 use serde_json::Value;
 
@@ -14,6 +15,7 @@ use super::plan::{Adopt, Counts, DryRun, Planned, decide, is_foreign};
 use super::requests::Requests;
 use super::values::steps;
 use crate::exit::{Exit, Failure};
+use crate::snapshot::limits_tf_operator;
 
 /// Requests at once.
 pub(super) const CONCURRENT: usize = 16;
@@ -101,22 +103,36 @@ async fn tf_operators(requests: &Requests) -> Vec<ObjectKey> {
     keys.filter(|key| key.name == "tf-operator").collect()
 }
 
-/// Two operators would change the same objects for as long as both run.
+/// Two operators would change the same objects for as long as both run. Where it is upstream's that runs, and not
+/// ours, a note says so if its limits are not judged.
 ///
 /// # Errors
 /// Ours is to be installed where tf-operator runs.
-pub(crate) async fn refuse_second_operator(
+pub(crate) async fn beside_tf_operator(
     requests: &Requests,
     values: &Values,
-) -> Result<(), Failure> {
+) -> Result<Option<String>, Failure> {
+    let Some(other) = tf_operators(requests).await.into_iter().next() else { return Ok(None) };
     if !values.operator.enabled {
-        return Ok(());
+        let is_judged = values.policies.tf_operator || limits_are_in_force(requests).await;
+        let note = format!(
+            "{other} runs, and what it cannot do with manifests that are right is not judged: \
+             --set policies.tfOperator=true puts that in force"
+        );
+        return Ok((!is_judged).then_some(note));
     }
-    let Some(other) = tf_operators(requests).await.into_iter().next() else { return Ok(()) };
     let message = format!("{other} runs, and two operators would change the same objects");
     let hint = "to have its objects judged: --set operator.enabled=false --set policies.tfOperator=true; \
                 to change over to ours, scale it to 0 before";
     Err(Failure::new(Exit::Refused, "second-operator", message, hint))
+}
+
+/// Whether someone has applied the policy without us. Advice only: who may not list them gets the note.
+async fn limits_are_in_force(requests: &Requests) -> bool {
+    let kind = GroupVersionKind::gvk(OPENSDN_GROUP, DEFINED, "AdmissionPolicy");
+    let resource = ApiResource::from_gvk_with_plural(&kind, "admissionpolicies");
+    let found = requests.list(&resource, None, "").await.unwrap_or_default();
+    found.iter().any(limits_tf_operator)
 }
 
 impl Survey {

@@ -183,8 +183,12 @@ async fn where_tf_operator_runs_ours_is_not_installed_beside_it() -> Outcome {
     kubectl(&sandbox, &create).await?.success();
     let refused = plugin.run("install --yes --wait=false").await?.ended(5);
     refused.with(&["Deployment/default/tf-operator runs", "policies.tfOperator=true"]);
+    let note = "what it cannot do with manifests that are right is not judged: --set policies.tfOperator=true";
+    let unjudged = "--set operator.enabled=false --dry-run=server";
+    plugin.run(&format!("install --yes --wait=false {unjudged}")).await?.ended(0).with(&[note]);
     let judged = "--set operator.enabled=false --set policies.tfOperator=true";
-    plugin.run(&format!("install --yes --wait=false {judged}")).await?.ended(0);
+    let said = plugin.run(&format!("install --yes --wait=false {judged}")).await?.ended(0);
+    assert!(!said.err.contains(note), "{}", said.err);
     kubectl(&sandbox, &["get", "admissionpolicy", "tf-operator-limits"]).await?.success();
     kubectl(&sandbox, &["get", "namespace", "opensdn-operator"]).await?.refused(&["not found"]);
     let scale = ["scale", "deployment", "tf-operator", "--replicas=0"];

@@ -93,7 +93,16 @@ fn owners_of_what_is_there() {
     let both = upstream(1, &["opensdn-operator", "opensdn-webhook"]);
     says(&both, "K005", Outcome::Fail, "tf-operator runs (sdn/tf-operator)");
     says(&upstream(0, &["opensdn-operator"]), "K005", Outcome::Ok, "1 object of OpenSDN");
-    says(&upstream(1, &["opensdn-webhook"]), "K005", Outcome::Ok, "1 object of OpenSDN");
+    let mut judged = upstream(1, &["opensdn-webhook"]);
+    says(&judged, "K005", Outcome::Warn, "the policy tf-operator-limits is not in force");
+    assert!(verdict(&judged, "K005").fix.unwrap().contains("policies.tfOperator=true"));
+    judged.policies = forbidden();
+    says(&judged, "K005", Outcome::Uncertain, "tf-operator-limits is in force is not known");
+    let policy = |module: &str| json!({"spec": {"module": {"builtIn": module}}});
+    judged.policies = Read::Known(vec![policy("even-quorum")]);
+    says(&judged, "K005", Outcome::Warn, "is not in force");
+    judged.policies = Read::Known(vec![policy("tf-operator-limits")]);
+    says(&judged, "K005", Outcome::Ok, "1 object of OpenSDN");
     says(&upstream(1, &[]), "K005", Outcome::Warn, "no operator of ours beside it");
     says(
         &but(|world| drop(world.deployments.insert("x".to_owned(), forbidden()))),
