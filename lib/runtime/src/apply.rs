@@ -18,7 +18,8 @@ use std::hash::{BuildHasher as _, RandomState};
 use std::time::Duration;
 
 use kube::api::{
-    ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, PostParams, Preconditions,
+    ApiResource, DeleteParams, DynamicObject, GetParams, Patch, PatchParams, PostParams,
+    Preconditions,
 };
 use kube::core::Request;
 use kube::{Api, Client, Resource, ResourceExt};
@@ -27,6 +28,8 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use crate::call::{CALL_TIMEOUT, Call, CallError, Verb};
+use crate::levels::Whole;
+use crate::list::read_object;
 use crate::path::segment;
 
 /// The API server takes no longer name.
@@ -129,9 +132,13 @@ where
     let resource = ApiResource::erase::<K>(kind);
     let api = ctx.api(&resource, namespace);
     let request = async {
-        let Some(found) = api.get_opt(&segment(name)).await? else { return Ok(None) };
-        let found = serde_json::to_value(found).map_err(kube::Error::SerdeError)?;
-        serde_json::from_value(found).map_err(kube::Error::SerdeError)
+        let request = Request::new(api.resource_url()).get(&segment(name), &GetParams::default());
+        let found: Whole =
+            match read_object(&ctx.client, request.map_err(kube::Error::BuildRequest)?).await {
+                Err(kube::Error::Api(status)) if status.code == 404 => return Ok(None),
+                found => found?,
+            };
+        serde_json::from_value(found.without_mark()).map_err(kube::Error::SerdeError)
     };
     ctx.call(Verb::Get, resource.plural.clone(), name).run(request).await
 }
@@ -218,7 +225,8 @@ impl ApplyRequest<'_> {
             Some(subresource) => request.patch_subresource(subresource, &name, params, &patch),
         };
         let request = request.map_err(kube::Error::BuildRequest)?.map(escape_for_yaml);
-        self.client.request(request).await
+        let stored: Whole = read_object(self.client, request).await?;
+        serde_json::from_value(stored.without_mark()).map_err(kube::Error::SerdeError)
     }
 }
 

@@ -38,8 +38,20 @@ pub struct Whole(Value);
 
 /// An object without `metadata.managedFields`. These may be most of it, and what is a byte of JSON there is a
 /// hundred in memory.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Lean(Value);
+
+impl Whole {
+    /// The object without a word on what was left out, for who looks at nothing that lies so deep.
+    #[must_use]
+    pub fn without_mark(self) -> Value {
+        let mut object = self.0;
+        if let Value::Object(map) = &mut object {
+            map.remove(CUT);
+        }
+        object
+    }
+}
 
 impl From<Whole> for Value {
     fn from(Whole(object): Whole) -> Self {

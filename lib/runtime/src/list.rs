@@ -11,9 +11,27 @@ use serde_json::Value;
 /// The media type of a list of metadata alone.
 pub const METADATA_LIST: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
 
-/// Of whole objects, as JSON; in memory they are several times as much. One object fits, as etcd takes none of
-/// two megabytes.
+/// Of several whole objects, as JSON; in memory they are several times as much.
 pub const LARGEST_PAGE: u64 = 8 << 20;
+/// Of one. etcd takes none of two megabytes, but what is stored as protobuf is more as JSON: `<` is six bytes there.
+pub const LARGEST_OBJECT: u64 = 16 << 20;
+
+/// The largest answer with so many objects.
+pub(crate) fn largest(limit: u32) -> u64 {
+    if limit > 1 { LARGEST_PAGE } else { LARGEST_OBJECT }
+}
+
+/// Reads one object that anybody may have written: kube's own calls give up what is nested deep, and log all of it.
+///
+/// # Errors
+/// The API server refuses it or cannot be reached, or its answer is no object.
+pub async fn read_object<I: DeserializeOwned>(
+    client: &Client,
+    request: http::Request<Vec<u8>>,
+) -> kube::Result<I> {
+    let text = read_bounded(client, request, LARGEST_OBJECT).await?;
+    serde_json::from_slice(&text).map_err(kube::Error::SerdeError)
+}
 
 /// Why a page was not read.
 #[derive(Debug, thiserror::Error)]
@@ -70,7 +88,7 @@ pub async fn page<I: DeserializeOwned>(
             .header(http::header::ACCEPT, accept)
             .body(Vec::new())
             .map_err(kube::Error::HttpError)?;
-        match read_bounded(client, request, LARGEST_PAGE).await {
+        match read_bounded(client, request, largest(*limit)).await {
             Err(PageError::TooLarge { .. }) if *limit > 1 => *limit /= 2,
             text => return Ok(List::read(&text?)?),
         }

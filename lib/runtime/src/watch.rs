@@ -14,6 +14,7 @@ use backon::{BackoffBuilder as _, ExponentialBackoff, ExponentialBuilder};
 use futures::TryStreamExt;
 use kube::Client;
 use kube::core::WatchEvent;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep, timeout};
@@ -21,7 +22,7 @@ use tokio::time::{Instant, sleep, timeout};
 use crate::call::CallFailure;
 use crate::counts::DisconnectedWatch;
 use crate::error_chain;
-use crate::levels::Whole;
+use crate::levels::{Lean, Whole};
 use crate::list::PageError;
 use crate::path::segment;
 
@@ -188,7 +189,7 @@ impl Watch {
         let (mut next, mut limit) = (String::new(), self.parts.page());
         loop {
             let query = format!("limit={limit}&continue={next}");
-            let call = self.parts.read_page(&self.client, self.request(&query)?);
+            let call = self.parts.read_page(&self.client, self.request(&query)?, limit);
             let answer = timeout(LIST_TIMEOUT, call).await.map_err(|_| Failure::Silent)?;
             if matches!(answer, Err(PageError::TooLarge { .. })) && limit > 1 {
                 limit /= 2;
@@ -209,7 +210,11 @@ impl Watch {
     /// Returns when everything has to be listed again.
     async fn follow(&mut self, mut version: String) {
         loop {
-            match self.watch_once(&mut version).await {
+            let ended = match self.parts {
+                Parts::WithManagers => self.watch_once::<Whole>(&mut version).await,
+                _ => self.watch_once::<Lean>(&mut version).await,
+            };
+            match ended {
                 Ok(()) => self.recovered(),
                 Err(Failure::Expired(why)) => {
                     tracing::debug!(
@@ -228,7 +233,10 @@ impl Watch {
         }
     }
 
-    async fn watch_once(&mut self, version: &mut String) -> Result<(), Failure> {
+    async fn watch_once<I>(&mut self, version: &mut String) -> Result<(), Failure>
+    where
+        I: Clone + DeserializeOwned + Into<Value>,
+    {
         let length = self.spec.heartbeat.max(Duration::from_secs(1));
         let limit = length + length / 2;
         let started = Instant::now();
@@ -236,7 +244,7 @@ impl Watch {
             "watch=true&allowWatchBookmarks=true&timeoutSeconds={}&resourceVersion={version}",
             length.as_secs()
         );
-        let call = self.client.request_events::<Whole>(self.request(&query)?);
+        let call = self.client.request_events::<I>(self.request(&query)?);
         let answer = timeout(limit, call).await.map_err(|_| Failure::Silent)?;
         let mut events = std::pin::pin!(answer.map_err(|error| Failure::Call(error.into()))?);
         self.send(Event::Heartbeat).await;
@@ -254,9 +262,9 @@ impl Watch {
         Ok(())
     }
 
-    async fn event(
+    async fn event<I: Into<Value>>(
         &mut self,
-        event: WatchEvent<Whole>,
+        event: WatchEvent<I>,
         version: &mut String,
     ) -> Result<(), Failure> {
         let change = match event {

@@ -4,15 +4,17 @@
 use std::collections::HashMap;
 use std::sync::{PoisonError, RwLock};
 
-use kube::core::GroupVersionKind;
+use kube::api::{GetParams, ObjectMeta};
+use kube::core::{GroupVersionKind, Request};
 use kube::discovery::{ApiCapabilities, ApiResource, Scope};
 use kube::error::DiscoveryError;
 use kube::{Api, Client, api::DynamicObject, discovery};
 use opensdn_crds::unique_claim::Holder as StoredHolder;
 use opensdn_runtime::call::{Call, CallError, Verb};
 use opensdn_runtime::levels::Lean;
-use opensdn_runtime::list::{LARGEST_PAGE, read_bounded};
+use opensdn_runtime::list::read_object;
 use opensdn_runtime::path::segment;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::decide::Presence;
@@ -82,10 +84,10 @@ impl Holders {
 
     async fn read_presence(&self, held: &StoredHolder) -> Result<Presence, kube::Error> {
         let Some(api) = self.find_api(held).await? else { return Ok(Presence::NotServed) };
-        Ok(match api.get_metadata_opt(&segment(&held.name)).await? {
-            Some(found) => Presence::Stored {
-                controller: controller_uid(&found.metadata).map(str::to_owned),
-                uid: found.metadata.uid.unwrap_or_default(),
+        Ok(match self.metadata(held, &api).await? {
+            Some(metadata) => Presence::Stored {
+                controller: controller_uid(&metadata).map(str::to_owned),
+                uid: metadata.uid.unwrap_or_default(),
             },
             None => self.absent(held).await?,
         })
@@ -102,8 +104,8 @@ impl Holders {
         }
         let uid = async {
             let Some(api) = self.find_api(held).await? else { return Ok(None) };
-            let found = api.get_metadata_opt(&segment(&held.name)).await?;
-            Ok(found.map(|found| found.metadata.uid.unwrap_or_default()))
+            let found = self.metadata(held, &api).await?;
+            Ok(found.map(|metadata| metadata.uid.unwrap_or_default()))
         };
         read(held).run(uid).await
     }
@@ -125,18 +127,31 @@ impl Holders {
     ) -> Result<Option<(ApiResource, Value)>, kube::Error> {
         let Some(api) = self.find_api(held).await? else { return Ok(None) };
         let Some((resource, _)) = self.resource(held).await? else { return Ok(None) };
-        let path = format!("{}/{}", api.resource_url(), segment(&held.name));
-        let request = http::Request::get(path).body(Vec::new()).map_err(kube::Error::HttpError)?;
-        // Anybody may have written it: kube's own call gives up what is nested deep, and logs all of it.
-        match read_bounded(&self.client, request, LARGEST_PAGE).await.map_err(kube::Error::from) {
-            Err(kube::Error::Api(status)) if status.code == 404 => Ok(None),
-            Err(error) => Err(error),
-            Ok(text) => {
-                let object =
-                    serde_json::from_slice::<Lean>(&text).map_err(kube::Error::SerdeError)?;
-                Ok(Some((resource, object.into())))
-            }
-        }
+        let request = Request::new(api.resource_url());
+        let request = request.get(&segment(&held.name), &GetParams::default());
+        let found = self.stored::<Lean>(request).await?;
+        Ok(found.map(|object| (resource, object.into())))
+    }
+
+    async fn metadata(
+        &self,
+        held: &StoredHolder,
+        api: &Api<DynamicObject>,
+    ) -> Result<Option<ObjectMeta>, kube::Error> {
+        let request = Request::new(api.resource_url());
+        let request = request.get_metadata(&segment(&held.name), &GetParams::default());
+        let Some(found) = self.stored::<Lean>(request).await? else { return Ok(None) };
+        let metadata = Value::from(found).get_mut("metadata").map(Value::take).unwrap_or_default();
+        serde_json::from_value(metadata).map(Some).map_err(kube::Error::SerdeError)
+    }
+
+    /// What a tenant may have written, and as deep as he likes.
+    async fn stored<T: DeserializeOwned>(
+        &self,
+        request: Result<http::Request<Vec<u8>>, kube::core::request::Error>,
+    ) -> Result<Option<T>, kube::Error> {
+        let request = request.map_err(kube::Error::BuildRequest)?;
+        or_missing(read_object(&self.client, request).await)
     }
 
     /// A 404 for an object is a 404 for a kind that is no longer served as well.

@@ -15,7 +15,7 @@ use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::{Map, Value, json};
 
 use crate::levels::{Lean, Whole};
-use crate::list::{LARGEST_PAGE, List, METADATA_LIST, PageError, read_bounded};
+use crate::list::{List, METADATA_LIST, PageError, largest, read_bounded};
 
 /// How much of the objects is wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,9 +79,10 @@ impl Parts {
         self,
         client: &Client,
         request: http::Request<Vec<u8>>,
+        limit: u32,
     ) -> Result<Page, PageError> {
         let most = match self {
-            Self::All | Self::WithManagers => LARGEST_PAGE,
+            Self::All | Self::WithManagers => largest(limit),
             Self::Metadata | Self::SecretType | Self::SecretKeys => LARGEST,
         };
         let text = read_bounded(client, request, most).await?;
@@ -96,12 +97,11 @@ impl Parts {
     /// The object of an event.
     pub(super) fn object(self, object: Value) -> Value {
         match self {
-            Self::WithManagers => object,
+            Self::WithManagers | Self::All | Self::Metadata => object,
             // What was read of the values is dropped here, not when somebody takes the event.
             Self::SecretKeys => {
                 serde_json::from_value::<Secret>(object).map(Secret::object).unwrap_or_default()
             }
-            Self::All | Self::Metadata => without_managers(object),
             // A table of one row. What is none stays as it is: there is no type in it then.
             Self::SecretType => serde_json::from_value::<Table>(object.clone())
                 .ok()
@@ -109,13 +109,6 @@ impl Parts {
                 .unwrap_or(object),
         }
     }
-}
-
-fn without_managers(mut object: Value) -> Value {
-    if let Some(Value::Object(metadata)) = object.get_mut("metadata") {
-        metadata.remove("managedFields");
-    }
-    object
 }
 
 #[derive(Deserialize)]

@@ -233,3 +233,26 @@ async fn who_does_not_receive_has_one_page_fetched() {
     tokio::time::sleep(Duration::from_secs(1)).await;
     assert_eq!(server.seen().len(), 1);
 }
+
+#[tokio::test]
+async fn one_object_may_be_larger_than_a_page_of_several() {
+    let (_, client) = ApiServer::start(|seen| {
+        let is_watch = seen.uri.contains("watch=true");
+        (!is_watch).then(|| page(&seen.uri, 2, 9 << 20))
+    })
+    .await;
+    let mut events = watch(client, spec());
+    let mut found = 0;
+    let read = async {
+        loop {
+            match events.recv().await.unwrap() {
+                Event::InitApply(_) => found += 1,
+                Event::InitDone => return,
+                Event::Disconnected { why, .. } => panic!("{why}"),
+                _ => {}
+            }
+        }
+    };
+    timeout(LONG, read).await.unwrap();
+    assert_eq!(found, 2);
+}

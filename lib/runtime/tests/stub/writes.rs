@@ -63,6 +63,22 @@ async fn a_status_is_applied_without_anything_else_of_the_object() {
 }
 
 #[tokio::test]
+async fn what_others_have_written_however_deep_fails_neither_a_read_nor_an_apply() {
+    // An API server keeps the `managedFields` that a create brings with it.
+    let (open, close) = (r#"{"f:a":"#.repeat(500), "}".repeat(500));
+    let mut deep = stored();
+    deep["metadata"]["managedFields"] =
+        json!([{"manager": "m", "operation": "Update", "fieldsV1": "DEEP"}]);
+    let deep = deep.to_string().replace(r#""DEEP""#, &format!("{open}{{}}{close}"));
+    let (_, client) = ApiServer::start_text(move |_| Some((200, deep.clone()))).await;
+    let ctx = Context::new(client, "operator");
+    apply(&ctx, &pod()).await.unwrap();
+    apply_status(&ctx, &pod()).await.unwrap();
+    let found: Option<Pod> = read(&ctx, Some("n"), "a").await.unwrap();
+    assert_eq!(found.unwrap().metadata.uid.as_deref(), Some("u2"));
+}
+
+#[tokio::test]
 async fn an_error_names_the_write() {
     let (_, client) = ApiServer::start(|_| Some(refusal(422, "Invalid", "no"))).await;
     let ctx = Context::new(client, "operator");
