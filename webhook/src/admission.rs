@@ -168,13 +168,10 @@ impl<S: ReviewBackend> Admission<S> {
         let mut verdict = current.set.evaluate(&request, context).await;
         count(current, &verdict.evaluations, &verdict.failures);
         current.set.ratchet(&mut verdict, &request, context).await;
-        let mut wrong = self.check_policy(review).await;
+        verdict.findings.extend(self.check_policy(review).await);
         if review.switches_policy_off() {
             only_warn(&mut verdict);
-            // What no replica could read would not switch it off.
-            warn(wrong.iter_mut().filter(|finding| finding.code != Fault::Unreadable.code()));
         }
-        verdict.findings.extend(wrong);
         verdict
     }
 
@@ -261,17 +258,13 @@ impl<S: ReviewBackend> Reviewer for Admission<S> {
 /// To switch a policy off is never refused, no matter who says so: else a policy about AdmissionPolicies
 /// could keep itself in force.
 fn only_warn(verdict: &mut Verdict) {
-    warn(verdict.findings.iter_mut());
+    for finding in verdict.findings.iter_mut().filter(|finding| finding.denies()) {
+        finding.severity = Severity::Warn;
+    }
     for failure in &mut verdict.failures {
         failure.failure_mode = FailureMode::Ignore;
     }
     verdict.claims.clear();
-}
-
-fn warn<'f>(findings: impl Iterator<Item = &'f mut Finding>) {
-    for finding in findings.filter(|finding| finding.denies()) {
-        finding.severity = Severity::Warn;
-    }
 }
 
 fn from_mutation(mutation: Mutation) -> Decision {

@@ -366,7 +366,7 @@ impl Actor {
         let demand = Demand {
             bindings: self.entries.values().flat_map(Entry::bindings).cloned().collect(),
             lost: self.entries.values().filter_map(Entry::lost).collect(),
-            complete: self.entries.values().all(|entry| entry.bindings().next().is_some()),
+            complete: self.entries.values().all(Entry::is_current),
         };
         self.demand.send_if_modified(|before| {
             let changed = !before.as_ref().is_some_and(|before| before.is_same(&demand));

@@ -13,8 +13,8 @@ pub(crate) struct Demand {
     pub(crate) bindings: Vec<Binding>,
     /// Those of which nothing is, for they could not be loaded.
     pub(crate) lost: Vec<LostPolicy>,
-    /// Whether the first are all. Of a policy that cannot be loaded here another replica may have a
-    /// version in force, so what is sent for it must not be cut off.
+    /// Whether the first are all, as their objects are now. Of a policy that cannot be loaded here another replica may
+    /// have this version in force, so what is sent for it must not be cut off.
     pub(crate) complete: bool,
 }
 

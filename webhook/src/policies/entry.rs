@@ -98,6 +98,10 @@ impl Entry {
         }
         // A new object of the same name: it owes nothing to the old one but continuity.
         (self.object, self.wrong) = (object, wrong);
+        // What is switched off refuses nothing from now on, whatever becomes of the version to come.
+        if let Some(serving) = self.serving.as_mut().filter(|serving| enforces(serving)) {
+            serving.mode = mode_of(&self.object).unwrap_or(serving.mode);
+        }
         if is_new {
             self.source = source(&self.object, self.wrong.as_ref());
             self.state = State::Fresh;
@@ -262,11 +266,17 @@ impl Entry {
     /// What is known of the policy without its module, if nothing of it is in force or about to be because
     /// it could not be loaded. Its status may know more, but is not to say what is asked of us.
     pub(super) fn lost(&self) -> Option<LostPolicy> {
-        if self.failure.is_none() || self.judges() || matches!(self.state, State::Waiting { .. }) {
+        // With an earlier version in force here another replica may have this one.
+        if self.failure.is_none() || matches!(self.state, State::Waiting { .. }) {
             return None;
         }
         let (kinds, failure_mode) = opensdn_admission_policy::named(&self.object.spec);
         Some(LostPolicy { interests: self.interests.clone(), kinds, failure_mode })
+    }
+
+    /// Whether what is in force here, or waits to be, is what the object asks for now.
+    pub(super) fn is_current(&self) -> bool {
+        matches!(self.state, State::Waiting { .. } | State::Serving { .. })
     }
 
     /// What is in force, and what waits to be.
@@ -343,6 +353,15 @@ impl Entry {
             "nothing of this policy is in force"
         };
         (false, reason, format!("{} ({rest})", texts.join("\n")))
+    }
+}
+
+/// What the object says that findings do, if that is not to refuse.
+fn mode_of(object: &AdmissionPolicy) -> Option<opensdn_policy_host::Mode> {
+    match object.spec.mode {
+        Mode::Enforce => None,
+        Mode::Warn => Some(opensdn_policy_host::Mode::Warn),
+        Mode::Audit => Some(opensdn_policy_host::Mode::Audit),
     }
 }
 

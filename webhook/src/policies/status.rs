@@ -143,6 +143,11 @@ fn uniqueness_condition(
                            that an older one has";
             Some((ConditionStatus::False, "ClaimingStoredObjects", message.into()))
         }
+        Uniqueness::NotEverywhere => {
+            let message = "what is stored has been claimed, but not every replica runs the policy: one that does \
+                           not may let a new object get a key that an older one has; the condition Ready says which";
+            Some((ConditionStatus::False, "NotOnAllReplicas", message.into()))
+        }
         Uniqueness::Pending | Uniqueness::Holds => {
             let message = "what is stored has been claimed; where two of those have one key, the \
                            later one has the condition UniqueConflict";

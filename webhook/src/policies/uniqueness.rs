@@ -17,6 +17,8 @@ pub(super) enum Uniqueness {
     NotClaimed,
     /// What is stored has not all been claimed, as far as this leader knows.
     Pending,
+    /// It has, but not every live replica runs the policy.
+    NotEverywhere,
     /// It has.
     Holds,
     /// The API server takes no claims, for this reason.
@@ -35,6 +37,7 @@ impl Uniqueness {
         match &progress.refused {
             Some(why) => Self::Refused(why.clone()),
             None if is_claimed && is_rolled_out => Self::Holds,
+            None if is_claimed => Self::NotEverywhere,
             None => Self::Pending,
         }
     }
@@ -53,7 +56,7 @@ mod tests {
         assert_eq!(of(Some(3), Some(3), true), Uniqueness::Holds);
         assert_eq!(
             of(Some(3), Some(3), false),
-            Uniqueness::Pending,
+            Uniqueness::NotEverywhere,
             "a replica does not run it yet"
         );
         assert_eq!(of(Some(2), Some(3), true), Uniqueness::Pending);

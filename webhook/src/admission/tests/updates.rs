@@ -131,21 +131,6 @@ async fn an_admission_policy_can_always_be_switched_off() {
 }
 
 #[tokio::test]
-async fn no_admission_policy_is_switched_off_into_one_that_no_replica_can_read() {
-    let bench = bench(&[], false).await;
-    let before = admission_policy("enforce", json!({}));
-    // Of each a code, from OSDN4005 on: the ninth says that it cannot be read.
-    for (wrong, is_allowed) in [(8, true), (9, false)] {
-        let off = admission_policy("audit", json!(vec!["colour"; wrong]));
-        let response = bench.update(&before, &off).await;
-        assert_eq!(response["allowed"], is_allowed, "{response}");
-        let message = response["status"]["message"].as_str().unwrap_or_default();
-        assert_eq!(message.contains("[OSDN4013]"), !is_allowed, "{message}");
-        assert!(!message.contains("OSDN4012"), "{message}");
-    }
-}
-
-#[tokio::test]
 async fn an_admission_policy_of_megabytes_is_refused_unread() {
     let bench = bench(&[], false).await;
     let numbers = json!({"colour": vec![0; 1 << 20]});

@@ -109,6 +109,26 @@ async fn what_only_audited_before_is_missed_when_it_is_to_enforce() {
 }
 
 #[tokio::test]
+async fn what_is_switched_off_refuses_nothing_whether_it_can_be_loaded_again_or_not() {
+    for is_loaded in [true, false] {
+        let mut entry = Entry::new(object(json!({}), json!({})), None);
+        end(&mut entry, Ok(Loaded { binding: binding().await, despite: None }));
+        entry.promote(|_| Ok(()));
+        assert!(entry.serving().is_some_and(enforces));
+        entry.update(object(json!({"mode": "audit"}), json!({})), None);
+        assert!(!entry.serving().is_some_and(enforces), "at once");
+        if is_loaded {
+            end(&mut entry, Ok(Loaded { binding: binding().await, despite: None }));
+            entry.promote(|_| Err("lookups are not answered".to_owned()));
+        } else {
+            end(&mut entry, Err(failed(Retry::Later)));
+        }
+        assert!(!entry.serving().is_some_and(enforces));
+        assert!(entry.inactive("p", false).is_none() && entry.serving().is_some());
+    }
+}
+
+#[tokio::test]
 async fn what_is_loaded_although_its_source_is_gone_is_in_force_and_not_ready() {
     let mut entry = Entry::new(object(json!({}), json!({})), None);
     let despite = Some(failed(Retry::Useless));
