@@ -157,9 +157,10 @@ impl Cache {
     fn remove_unfinished(&self) -> io::Result<()> {
         for file in fs::read_dir(&self.folder)? {
             let file = file?;
-            let age = |metadata: fs::Metadata| metadata.modified().ok()?.elapsed().ok();
             let is_unfinished = file.file_name().to_string_lossy().starts_with(UNFINISHED);
-            if is_unfinished && age(file.metadata()?).is_some_and(|age| age > LONGEST_WRITE) {
+            // One that is renamed meanwhile is none any more.
+            let age = || file.metadata().ok()?.modified().ok()?.elapsed().ok();
+            if is_unfinished && age().is_some_and(|age| age > LONGEST_WRITE) {
                 fs::remove_file(file.path())?;
             }
         }
