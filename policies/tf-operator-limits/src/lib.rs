@@ -130,7 +130,7 @@ fn manager(request: &Request<Manager>, _: &NoSettings, verdict: &mut Verdict) ->
         before: &before,
         after: &components,
         status: old.status.as_ref(),
-        edits: old_common != common || !upgrade::are_alike(&before, &components),
+        edits: upgrade::Edits::of((old_common, &before), (common, &components)),
     };
     upgrade::judge(&change, verdict);
     Ok(())

@@ -47,13 +47,20 @@ pub(crate) const RUNNING: Message = Message {
         jsonpath='{.items[*].status.ziuState}' says -1",
 };
 
+/// Of images alone: to put the image right that it hangs at, and to start the process again, is the only way out
+/// (upstream's `cmd/manager/main.go:82-92`).
+const IF_IT_HANGS: &str = "wait until it is done; if it hangs at an image that cannot be had, put that right and restart \
+    the tf-operator pod, which begins again at the first stage";
+
 pub(crate) const INACTIVE: Message = Message {
     code: "OSDN2006",
     severity: Severity::Deny,
     title: "an upgrade would begin while services are not active",
     explanation: "tf-operator waits without limit at the first service that is not active, with one half \
-        of the cluster in the new version and one in the old. It does not wait for vrouters, nor for the \
-        condition Ready of the Manager, which counts them too.",
+        of the cluster in the new version and one in the old. A database or a queue that is not active is \
+        refused, since others wait for it; another service may come up by the new image itself. It does not wait \
+        for vrouters, nor for the condition Ready of the Manager, which counts them too. Where the service \
+        that begins an upgrade has never been active there may be none to begin: this is a warning then.",
     hint: "bring the services up first; which are not active says: kubectl -n tf get \
         managers.tf.tungsten.io -o yaml",
 };
@@ -79,19 +86,27 @@ pub(crate) struct Status {
 }
 
 impl Status {
-    /// Whether it says of the component that it is not active. Of one that the status does not have nothing
-    /// is known.
-    fn is_inactive(&self, component: &ComponentView<'_, Spec>) -> bool {
+    /// Whether it says of the component that it is active, if it says anything of it.
+    fn active(&self, component: &ComponentView<'_, Spec>) -> Option<bool> {
         let said =
             Component::of_kind(component.kind).and_then(|known| self.services.get(known.key));
         let all = said.map_or(&[][..], |said| match said {
             Value::Array(items) => items,
             one => std::slice::from_ref(one),
         });
-        all.iter().any(|service| {
-            service.get("name").and_then(Value::as_str) == Some(component.name)
-                && service.get("active") != Some(&Value::Bool(true))
-        })
+        let is_it =
+            |service: &&Value| service.get("name").and_then(Value::as_str) == Some(component.name);
+        let service = all.iter().find(is_it)?;
+        Some(service.get("active") == Some(&Value::Bool(true)))
+    }
+
+    fn is_inactive(&self, component: &ComponentView<'_, Spec>) -> bool {
+        self.active(component) == Some(false)
+    }
+
+    /// Not where nothing is known.
+    fn is_active(&self, component: &ComponentView<'_, Spec>) -> bool {
+        self.active(component) == Some(true)
     }
 }
 
@@ -101,8 +116,47 @@ pub(crate) struct Change<'a> {
     pub(crate) before: &'a [ComponentView<'a, Spec>],
     pub(crate) after: &'a [ComponentView<'a, Spec>],
     pub(crate) status: Option<&'a Status>,
-    /// Whether anything of the spec changes.
-    pub(crate) edits: bool,
+    pub(crate) edits: Edits,
+}
+
+/// What of the spec changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Edits {
+    Nothing,
+    /// Images of services, and nothing else.
+    Images,
+    Other,
+}
+
+impl Edits {
+    pub(crate) fn of(
+        (common_before, before): (&Common, &[ComponentView<'_, Spec>]),
+        (common_after, after): (&Common, &[ComponentView<'_, Spec>]),
+    ) -> Self {
+        let same = |alike: fn(&Spec, &Spec) -> bool| {
+            common_before == common_after
+                && before.len() == after.len()
+                && before.iter().zip(after).all(|(old, new)| {
+                    (old.kind, old.name) == (new.kind, new.name) && alike(old.spec, new.spec)
+                })
+        };
+        if same(|old, new| old == new) {
+            Self::Nothing
+        } else if same(|old, new| without_images(old) == without_images(new)) {
+            Self::Images
+        } else {
+            Self::Other
+        }
+    }
+}
+
+fn without_images(spec: &Spec) -> Spec {
+    let mut spec = spec.clone();
+    let containers = spec.service_configuration.get_mut("containers").and_then(Value::as_array_mut);
+    for container in containers.into_iter().flatten().filter_map(Value::as_object_mut) {
+        container.remove("image");
+    }
+    spec
 }
 
 /// The kinds that the upgrade walks through (upstream's `pkg/apis/tf/v1alpha1/base_types.go:104`), with
@@ -120,6 +174,10 @@ const WALKED: &[(&str, &str)] = &[
     ("Control", "controls"),
     ("Webui", "webui"),
 ];
+
+/// Those without which others are not looked at, whatever image they have (upstream's
+/// `controllers/config_controller.go:221-227`, `controllers/analytics_controller.go:238`).
+const NEEDED: &[&str] = &["Cassandra", "Rabbitmq", "Redis", "Zookeeper"];
 
 /// The services of which the first that a Manager has decides whether an upgrade begins (upstream's
 /// `pkg/apis/tf/v1alpha1/base_types.go:2130-2179`).
@@ -156,18 +214,6 @@ pub(crate) fn images<'a>(component: &'a ComponentView<'_, Spec>) -> Vec<(&'a str
     containers.into_iter().flatten().filter_map(image).collect()
 }
 
-/// Whether they are the same services with the same specs.
-pub(crate) fn are_alike(
-    before: &[ComponentView<'_, Spec>],
-    after: &[ComponentView<'_, Spec>],
-) -> bool {
-    before.len() == after.len()
-        && before
-            .iter()
-            .zip(after)
-            .all(|(old, new)| (old.kind, old.name) == (new.kind, new.name) && old.spec == new.spec)
-}
-
 /// The service that begins an upgrade, with the tags of its first container before and after; none where
 /// none begins, whatever other images change.
 pub(crate) fn begins<'a>(
@@ -184,16 +230,26 @@ pub(crate) fn begins<'a>(
 pub(crate) fn judge(change: &Change<'_>, verdict: &mut Verdict) {
     let status = change.status.cloned().unwrap_or_default();
     let spec = Pointer::from("/spec");
-    if change.edits && status.ziu_state.is_some_and(|state| state >= 0) {
+    if change.edits != Edits::Nothing && status.ziu_state.is_some_and(|state| state >= 0) {
         let text = format!(
             "a limit of tf-operator: it upgrades the cluster (status.ziuState is {}), and a change would \
              get between its stages",
             status.ziu_state.unwrap_or_default()
         );
-        verdict.add(RUNNING.at(&spec).says(text));
+        let finding = RUNNING.at(&spec).says(text);
+        verdict.add(match change.edits {
+            Edits::Images => finding.severity(Severity::Warn).hint(IF_IT_HANGS),
+            _ => finding,
+        });
     }
     let Some((component, was, is)) = begins(change.before, change.after) else { return };
     let at = component.setting("/containers");
+    // It compares the image of the StatefulSet, and what never came up may have none.
+    let is_certain = status.is_active(component);
+    let severity = |is_damage: bool| match is_certain && is_damage {
+        true => Severity::Deny,
+        false => Severity::Warn,
+    };
     let absent: Vec<_> = WALKED
         .iter()
         .filter(|(kind, _)| change.after.iter().all(|component| component.kind != *kind))
@@ -204,21 +260,21 @@ pub(crate) fn judge(change: &Change<'_>, verdict: &mut Verdict) {
             "a limit of tf-operator: its upgrade does not end, for the Manager has no {}",
             absent.join(", ")
         );
-        verdict.add(ABSENT.at(&at).says(text));
+        verdict.add(ABSENT.at(&at).says(text).severity(severity(true)));
     }
     judge_common(change.common, verdict);
-    let inactive: Vec<_> = change
-        .after
-        .iter()
+    let inactive = change.after.iter();
+    let inactive: Vec<_> = inactive
         .filter(|component| component.kind != "Vrouter" && status.is_inactive(component))
-        .map(ComponentView::title)
         .collect();
     if !inactive.is_empty() {
+        let is_damage = inactive.iter().any(|component| NEEDED.contains(&component.kind));
+        let titles: Vec<_> = inactive.iter().map(|component| component.title()).collect();
         let text = format!(
             "a limit of tf-operator: its upgrade would wait without limit for services that are not active: {}",
-            inactive.join(", ")
+            titles.join(", ")
         );
-        verdict.add(INACTIVE.at(&at).says(text));
+        verdict.add(INACTIVE.at(&at).says(text).severity(severity(is_damage)));
     }
     if let (Some(old), Some(new)) = (release(was), release(is))
         && new < old
