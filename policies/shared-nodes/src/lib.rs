@@ -86,11 +86,17 @@ struct Toleration {
 }
 
 impl Toleration {
-    /// Whether it tolerates every taint.
-    fn is_of_everything(&self) -> bool {
+    /// Whether it tolerates every taint of that effect.
+    fn is_of_all(&self, wanted: &str) -> bool {
         let is_unset = |text: &Option<String>| text.as_ref().is_none_or(String::is_empty);
-        is_unset(&self.key) && is_unset(&self.effect) && self.operator.as_deref() == Some("Exists")
+        let is_of_effect = is_unset(&self.effect) || self.effect.as_deref() == Some(wanted);
+        is_unset(&self.key) && is_of_effect && self.operator.as_deref() == Some("Exists")
     }
+}
+
+/// Whether no taint keeps pods away. Of `PreferNoSchedule` none does.
+fn tolerate_everything(all: &[Toleration]) -> bool {
+    ["NoSchedule", "NoExecute"].iter().all(|effect| all.iter().any(|one| one.is_of_all(effect)))
 }
 
 /// Where a group of vrouters runs.
@@ -137,8 +143,7 @@ impl Manager {
             Some((self.tolerations.as_ref(), "/spec/commonConfiguration/tolerations".into())),
         );
         // Without any a vrouter tolerates everything, with either operator.
-        let is_everywhere = |all: &Vec<Toleration>| all.iter().any(Toleration::is_of_everything);
-        if !tolerations.value.is_none_or(is_everywhere) {
+        if !tolerations.value.is_none_or(|all| tolerate_everything(all)) {
             return None;
         }
         let selector = effective(
@@ -152,8 +157,8 @@ impl Manager {
 fn manager(request: &Request<Manager>, _: &NoSettings, verdict: &mut Verdict) -> Outcome {
     let Some(manager) = &request.object else { return Ok(()) };
     // Which of two that are there already was first is not known here, and it may have to be changed to get out of it.
-    let old = request.old_object.iter().flat_map(Manager::groups);
-    let mut known: BTreeSet<Selector> = old.map(|group| group.labels).collect();
+    let old: Vec<_> = request.old_object.iter().flat_map(Manager::groups).collect();
+    let mut known: BTreeSet<Selector> = old.iter().map(|group| group.labels.clone()).collect();
     let new: Vec<_> = manager.groups().filter(|group| known.insert(group.labels.clone())).collect();
     for group in &new {
         let key = group.key();
@@ -161,11 +166,19 @@ fn manager(request: &Request<Manager>, _: &NoSettings, verdict: &mut Verdict) ->
             verdict.claim(&TAKEN, "vrouter-nodes", key, &group.at);
         }
     }
-    if new.is_empty() { Ok(()) } else { compare(request, &new, verdict) }
+    if new.is_empty() { Ok(()) } else { compare(request, &old, &new, verdict) }
 }
 
-/// Selectors that are equal are left to the claims.
-fn compare(request: &Request<Manager>, new: &[Group], verdict: &mut Verdict) -> Outcome {
+/// Selectors that are equal are left to the claims. That a group goes to some of the nodes that it had takes none from
+/// anyone: two Managers that share nodes get apart only so.
+fn compare(
+    request: &Request<Manager>,
+    old: &[Group],
+    new: &[Group],
+    verdict: &mut Verdict,
+) -> Outcome {
+    let is_narrower = |own: &&Group| old.iter().any(|before| matches(&own.labels, &before.labels));
+    let new: Vec<_> = new.iter().filter(|own| !is_narrower(own)).collect();
     for found in MANAGERS.find("")? {
         let (namespace, name) = (found.namespace(), found.name());
         if (namespace, name) == (&*request.namespace, &*request.name) {
@@ -173,7 +186,9 @@ fn compare(request: &Request<Manager>, new: &[Group], verdict: &mut Verdict) -> 
         }
         for theirs in Manager::of(&found)?.groups() {
             let differs = |group: &&Group| group.labels != theirs.labels;
-            for own in new.iter().filter(differs).filter(|own| own.shares_nodes_with(&theirs)) {
+            for own in
+                new.iter().copied().filter(differs).filter(|own| own.shares_nodes_with(&theirs))
+            {
                 let text = format!(
                     "vrouters of Manager {name} in namespace {namespace} run on {}, and these on {}",
                     theirs.nodes(),
