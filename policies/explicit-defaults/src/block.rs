@@ -33,14 +33,17 @@ impl Block {
         self.before.as_ref()?.pointer(path).filter(|value| !value.is_null())
     }
 
-    /// Writes the default into what is new, and where the change takes out what was stored.
+    /// Writes the default into what is new, and where the change takes out the default that was stored. Without another
+    /// value that was there it runs as its operator does without one, which need not be the default.
     pub(crate) fn write(
         &mut self,
         patch: &mut Patch,
         path: &str,
         value: impl Serialize,
     ) -> Outcome {
-        if self.before.is_none() || self.before(path).is_some() {
+        let stored =
+            |before: &Value| serde_json::to_value(&value).is_ok_and(|value| *before == value);
+        if self.before.is_none() || self.before(path).is_some_and(stored) {
             self.write_always(patch, path, value)?;
         }
         Ok(())

@@ -40,12 +40,12 @@ mod table;
 
 use opensdn_policy_components::{ComponentView, Owners, Services};
 use opensdn_policy_sdk::{NoSettings, Outcome, Patch, Reads, Request, policy};
-use serde::Deserialize;
+use serde::{Deserialize, de::IgnoredAny};
 use serde_json::{Value, json};
 
 use block::{Block, Write};
 use presence::Fields;
-use table::{KEYSTONE, LINK_LOCAL, REAPER, defaults_of};
+use table::{FABRIC_SNAT, KEYSTONE, LINK_LOCAL, REAPER, defaults_of};
 
 #[derive(Reads)]
 #[reads(group = "tf.tungsten.io", kind = "Manager")]
@@ -54,6 +54,8 @@ struct Manager {
     common: Option<Value>,
     #[read("/spec/services")]
     services: Option<Services<Spec>>,
+    #[read("/spec/nested")]
+    nested: Option<IgnoredAny>,
 }
 
 #[derive(Reads)]
@@ -75,7 +77,7 @@ struct Spec {
 }
 
 fn manager(request: &Request<Manager>, _: &NoSettings, patch: &mut Patch) -> Outcome {
-    let Some(Manager { common, services }) = &request.object else { return Ok(()) };
+    let Some(Manager { common, services, nested }) = &request.object else { return Ok(()) };
     if common.is_none() && services.is_none() {
         return Ok(());
     }
@@ -95,7 +97,7 @@ fn manager(request: &Request<Manager>, _: &NoSettings, patch: &mut Patch) -> Out
         let mut alike = old.iter().flat_map(|old| old.of_kind(component.kind));
         let before = alike.find(|old| old.name == component.name);
         let before = before.map(|old| old.spec.service_configuration.as_ref());
-        write_service(patch, &component, service, before)?;
+        write_service(patch, &component, service, (before, nested.is_some()))?;
     }
     Ok(())
 }
@@ -111,7 +113,7 @@ fn standalone(request: &Request<Standalone>, _: &NoSettings, patch: &mut Patch) 
     }
     block.write_always(patch, "/commonConfiguration", json!({}))?;
     let component = ComponentView::standalone(&request.kind, &request.name, service);
-    write_service(patch, &component, service, old.map(|old| old.service.as_ref()))
+    write_service(patch, &component, service, (old.map(|old| old.service.as_ref()), false))
 }
 
 /// What is in the commonConfiguration of a Manager, and of a component that has none.
@@ -130,16 +132,21 @@ fn write_common(patch: &mut Patch, block: &mut Block) -> Outcome {
     Ok(())
 }
 
-/// `before` is what was stored of the component, which may have had no serviceConfiguration; none of a new one.
+/// `before` is what was stored of the component, which may have had no serviceConfiguration; none of a new one. `nested`:
+/// whether the Manager says that its cluster is.
 fn write_service<S>(
     patch: &mut Patch,
     component: &ComponentView<'_, S>,
     service: &Fields,
-    before: Option<Option<&Fields>>,
+    (before, nested): (Option<Option<&Fields>>, bool),
 ) -> Outcome {
+    let nested = nested || service.0.get("nested").is_some_and(|nested| !nested.is_null());
     let before = before.map(|fields| fields.map_or(Value::Null, |fields| fields.0.clone()));
     let mut block = Block { at: component.setting(""), current: service.0.clone(), before };
-    for (path, value) in defaults_of(component.kind, component.name) {
+    // In a nested cluster kube-manager has another default, and the nodes' network is the cloud's.
+    let defaults = defaults_of(component.kind, component.name)
+        .filter(|(path, _)| !(nested && path == FABRIC_SNAT));
+    for (path, value) in defaults {
         let write: Write = if path == REAPER { Block::write_always } else { Block::write };
         write(&mut block, patch, &path, value)?;
     }

@@ -71,11 +71,13 @@ const CONFIG: Defaults = &[
 
 const CONTROL: Defaults = &[("/asnNumber", Number(64512))];
 
+pub(crate) const FABRIC_SNAT: &str = "/ipFabricSnat";
+
 const KUBEMANAGER: Defaults = &[
     ("/cloudOrchestrator", Text("kubernetes")),
     ("/ipFabricSubnets", Text("10.64.0.0/12")),
     ("/ipFabricForwarding", Switch(false)),
-    ("/ipFabricSnat", Switch(true)),
+    (FABRIC_SNAT, Switch(true)),
     ("/hostNetworkService", Switch(false)),
 ];
 

@@ -42,6 +42,8 @@ struct Manager {
     signer: Option<String>,
     #[read("/spec/services")]
     services: Option<Services<Spec>>,
+    #[read("/spec/nested")]
+    nested: Option<IgnoredAny>,
 }
 
 #[derive(Reads)]
@@ -135,7 +137,7 @@ impl<'de> Visitor<'de> for SetFieldsVisitor {
 }
 
 fn manager(request: &Request<Manager>, _: &NoSettings, verdict: &mut Verdict) -> Outcome {
-    let Some(Manager { authentication, signer, services }) = &request.object else {
+    let Some(Manager { authentication, signer, services, nested }) = &request.object else {
         return Ok(());
     };
     if let Some(signer) = signer {
@@ -151,7 +153,7 @@ fn manager(request: &Request<Manager>, _: &NoSettings, verdict: &mut Verdict) ->
         if component.spec.common_configuration.auth_parameters.is_some() {
             keystone::ignored(&component, verdict);
         }
-        judge(&component, verdict);
+        judge(&component, nested.is_some(), verdict);
     }
     Ok(())
 }
@@ -171,16 +173,17 @@ fn standalone(request: &Request<Standalone>, _: &NoSettings, verdict: &mut Verdi
     if let Some(authentication) = authentication {
         keystone::judge(authentication, &component.shared("/authParameters"), verdict);
     }
-    judge(&component, verdict);
+    judge(&component, false, verdict);
     Ok(())
 }
 
-fn judge(component: &ComponentView<'_, Spec>, verdict: &mut Verdict) {
+/// `nested`: whether the Manager says that its cluster is.
+fn judge(component: &ComponentView<'_, Spec>, nested: bool, verdict: &mut Verdict) {
     dead::judge(component, verdict);
     match component.kind {
         "Cassandra" => values::judge_heap(component, verdict),
         "Kubemanager" => {
-            values::judge_fabric(component, verdict);
+            values::judge_fabric(component, nested, verdict);
             values::judge_orchestrator(component, verdict);
         }
         "Vrouter" => {

@@ -17,11 +17,13 @@ pub(crate) const SIGNER: Message = Message {
 pub(crate) fn judge(signer: &str, at: Pointer, verdict: &mut Verdict) {
     let Some(name) = signer.strip_prefix("kubernetes.io/") else { return };
     let issues = match name {
-        "legacy-unknown" => "none that can be asked for",
-        "kubelet-serving" => "such for servers alone",
-        "kube-apiserver-client" | "kube-apiserver-client-kubelet" => "such for clients alone",
-        _ => "none that OpenSDN is known to work with",
+        "legacy-unknown" => "no certificates that can be asked for",
+        "kubelet-serving" => "certificates for servers alone",
+        "kube-apiserver-client" | "kube-apiserver-client-kubelet" => {
+            "certificates for clients alone"
+        }
+        _ => "no certificates that OpenSDN is known to work with",
     };
-    let text = format!("certSigner {signer}: of certificates it issues {issues}");
+    let text = format!("certSigner {signer} issues {issues}");
     verdict.add(SIGNER.at(at).says(text));
 }

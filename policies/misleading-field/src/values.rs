@@ -148,12 +148,19 @@ pub(crate) fn judge_interfaces(component: &ComponentView<'_, Spec>, verdict: &mu
     }
 }
 
-pub(crate) fn judge_fabric(component: &ComponentView<'_, Spec>, verdict: &mut Verdict) {
+pub(crate) fn judge_fabric(
+    component: &ComponentView<'_, Spec>,
+    nested: bool,
+    verdict: &mut Verdict,
+) {
     let given = &component.spec.service_configuration;
     let forwarding = given.switch("ipFabricForwarding") == Some(true);
-    if forwarding && given.switch("ipFabricSnat").unwrap_or(true) {
+    let snat = given.switch("ipFabricSnat");
+    // Nested, it is false by default.
+    if forwarding && snat.unwrap_or(!nested && !given.has("nested")) {
+        let default = if snat.is_none() { " (its default)" } else { "" };
         let text = format!(
-            "{}: ipFabricForwarding is true, so ipFabricSnat, true as well (its default), does nothing",
+            "{}: ipFabricForwarding is true, so ipFabricSnat, true as well{default}, does nothing",
             component.title()
         );
         verdict.add(FABRIC.at(component.setting("/ipFabricForwarding")).says(text));

@@ -187,8 +187,13 @@ fn judge(component: &ComponentView<'_, Spec>, nested: bool, verdict: &mut Verdic
     let at = component.setting("/ipFabricSubnets");
     let given = &configuration.ip_fabric_subnets;
     // Without forwarding no pod gets an address of the default.
-    let is_default = given.trim().is_empty() && configuration.ip_fabric_forwarding;
-    let (texts, default) = if is_default { (DEFAULT, ", the default,") } else { (&**given, "") };
+    let is_default = matches!(given.trim(), "" | DEFAULT);
+    let (texts, default) = match (is_default, configuration.ip_fabric_forwarding) {
+        (true, true) => (DEFAULT, ", the default,"),
+        // explicit-defaults writes it where its user has not.
+        (true, false) => ("", ""),
+        (false, _) => (&**given, ""),
+    };
     for text in texts.split_whitespace() {
         let Some(network) = Network::parse(text) else { continue };
         if let Some(other) = used_of_the_fabric(&network.into())? {

@@ -78,15 +78,18 @@ const READ_BY_THE_SHELL: &[&str] = &[
 ];
 
 /// Judges the names of variables; `variables` are pointers relative to `at`, with values. `interface` is the
-/// field physicalInterface, which a variable goes before.
+/// field physicalInterface, which a variable goes before; `None` in a profile, which is laid over others, so that the
+/// lists are not judged there.
 pub(crate) fn judge_names<'a>(
     variables: impl Iterator<Item = (&'a str, &'a str)>,
-    mut interface: &'a str,
+    interface: Option<&'a str>,
     at: &Pointer,
     verdict: &mut Verdict,
 ) {
     // What is absent is one empty item.
     let mut lists = [1; 3];
+    let is_profile = interface.is_none();
+    let mut interface = interface.unwrap_or_default();
     let mut dpdk = false;
     for (path, value) in variables {
         let name = Pointer::from(path).segments().next().unwrap_or_default();
@@ -112,13 +115,15 @@ pub(crate) fn judge_names<'a>(
         }
     }
     // The block is left out then.
-    if !dpdk && !is_vlan(interface) {
+    if !is_profile && !dpdk && !is_vlan(interface) {
         judge_lists(lists, at, verdict);
     }
 }
 
-/// Whether the name is one that distributions give VLAN interfaces, such as bond0.100 and vlan100.
-fn is_vlan(interface: &str) -> bool {
+/// Whether the name is one that distributions give VLAN interfaces, such as bond0.100 and vlan100. Of several the
+/// first one decides (tf-container-builder, `containers/vrouter/base/actions.sh:117`).
+fn is_vlan(interfaces: &str) -> bool {
+    let interface = interfaces.split(',').next().unwrap_or_default().trim();
     let number = interface.rsplit_once('.').filter(|(parent, _)| !parent.is_empty());
     let number = number.map(|(_, number)| number).or_else(|| interface.strip_prefix("vlan"));
     let is_one = !interface.contains([' ', ',', '/']);

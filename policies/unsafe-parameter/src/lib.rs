@@ -113,7 +113,7 @@ fn vrouter_profile(
     let spec = Pointer::from("/spec");
     if let Some(texts) = &object.environment {
         let at = spec.key("moreConfig");
-        environment::judge_names(texts.iter(), "", &at, verdict);
+        environment::judge_names(texts.iter(), None, &at, verdict);
         environment::judge_values(texts, &at, settings.compat, verdict);
     }
     for (texts, name) in [(&object.dpdk, "dpdk"), (&object.sriov, "sriov")] {
@@ -130,7 +130,8 @@ fn judge(component: &ComponentView<'_, Spec>, settings: &Settings, verdict: &mut
         "Vrouter" => {
             let at = component.setting("/envVariablesConfig");
             let interface = texts.get("/physicalInterface").unwrap_or_default();
-            environment::judge_names(texts.below("/envVariablesConfig"), interface, &at, verdict);
+            let variables = texts.below("/envVariablesConfig");
+            environment::judge_names(variables, Some(interface), &at, verdict);
             environment::judge_values(texts, &component.setting(""), settings.compat, verdict);
         }
         "Control" => {
