@@ -61,7 +61,12 @@ fn beside(world: &World, upstream: &Value, has: impl Fn(&str) -> bool) -> Option
              with manifests that are right is not judged"
         )
     };
-    let fix = "kubectl opensdn install --set operator.enabled=false --set policies.tfOperator=true";
+    // With another installation's values unsaid, an install would take them back.
+    let fix = if has(names::webhook::NAME) {
+        "kubectl opensdn policy manifest tf-operator-limits | kubectl apply -f -"
+    } else {
+        "kubectl opensdn install --set operator.enabled=false --set policies.tfOperator=true"
+    };
     Some(Verdict::warn(said).fix(fix))
 }
 

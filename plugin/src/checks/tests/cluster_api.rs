@@ -95,7 +95,7 @@ fn owners_of_what_is_there() {
     says(&upstream(0, &["opensdn-operator"]), "K005", Outcome::Ok, "1 object of OpenSDN");
     let mut judged = upstream(1, &["opensdn-webhook"]);
     says(&judged, "K005", Outcome::Warn, "the policy tf-operator-limits is not in force");
-    assert!(verdict(&judged, "K005").fix.unwrap().contains("policies.tfOperator=true"));
+    assert!(verdict(&judged, "K005").fix.unwrap().contains("policy manifest tf-operator-limits"));
     judged.policies = forbidden();
     says(&judged, "K005", Outcome::Uncertain, "tf-operator-limits is in force is not known");
     let policy = |module: &str| json!({"spec": {"module": {"builtIn": module}}});
