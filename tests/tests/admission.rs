@@ -48,10 +48,20 @@ impl World {
         let text = std::fs::read_to_string(Path::new(DEPLOY).join(path))?;
         let mut file = NamedTempFile::with_suffix(".yaml")?;
         let namespace = format!("namespace: {}", self.namespace);
-        let text = text.replace("namespace: tf", &namespace).replace(
-            "node-role.kubernetes.io/control-plane: \"\"",
-            &format!("example.org/nodes-of: {}", self.namespace),
+        let nodes = format!("example.org/nodes-of: {}", self.namespace);
+        // The vrouters of tf-operator's manifest are on all nodes.
+        let vrouters = "spec:\n          serviceConfiguration:\n            controlInstance";
+        let on_nodes = vrouters.replacen(
+            "serviceConfiguration",
+            &format!(
+                "commonConfiguration: {{nodeSelector: {{{nodes}}}}}\n          serviceConfiguration"
+            ),
+            1,
         );
+        let text = text
+            .replace("namespace: tf", &namespace)
+            .replace("node-role.kubernetes.io/control-plane: \"\"", &nodes)
+            .replace(vrouters, &on_nodes);
         file.write_all(text.as_bytes())?;
         Ok(file)
     }
