@@ -209,14 +209,13 @@ impl Entry {
 
     /// Puts what waits in force, when its lookups are answered or it has waited long enough.
     pub(super) fn promote(&mut self, lookups: impl Fn(&Binding) -> Result<(), String>) {
+        // One before it may be in force, but not refuse what this one is to refuse.
+        let judges = self.judges();
         match &mut self.state {
             State::Waiting { candidate, since, why, .. } => {
                 let without = lookups(candidate).err();
                 if let Some(reason) = &without {
                     why.clone_from(reason);
-                    // One before it may be in force, but does not refuse what this one is to refuse.
-                    let judges =
-                        self.serving.as_ref().is_some_and(|former| stands_in(former, candidate));
                     if judges || since.elapsed() < WAIT {
                         return;
                     }
@@ -367,11 +366,6 @@ fn mode_of(object: &AdmissionPolicy) -> Option<opensdn_policy_host::Mode> {
 
 fn enforces(binding: &Binding) -> bool {
     binding.mode == opensdn_policy_host::Mode::Enforce
-}
-
-/// Whether the one in force will do until the next one's lookups are answered.
-fn stands_in(former: &Binding, next: &Binding) -> bool {
-    enforces(former) || !enforces(next)
 }
 
 /// Of an object that cannot be read nothing is loaded: its settings may be what is missing.
