@@ -248,9 +248,8 @@ impl Audit {
         reports: &mut ReportWriter,
     ) {
         let Some(stored) = StoredObject::read(object) else { return };
-        if levels::is_cut(object) {
-            let why = format!("it is nested more than {} levels deep", levels::MOST_LEVELS);
-            report.not_checked(stored.title(), why);
+        if let Err(error) = levels::check(object) {
+            report.not_checked(stored.title(), error.to_string());
             reports.keep(&stored);
             return;
         }

@@ -133,12 +133,10 @@ where
     let api = ctx.api(&resource, namespace);
     let request = async {
         let request = Request::new(api.resource_url()).get(&segment(name), &GetParams::default());
-        let found: Whole =
-            match read_object(&ctx.client, request.map_err(kube::Error::BuildRequest)?).await {
-                Err(kube::Error::Api(status)) if status.code == 404 => return Ok(None),
-                found => found?,
-            };
-        serde_json::from_value(found.without_mark()).map_err(kube::Error::SerdeError)
+        match stored(&ctx.client, request.map_err(kube::Error::BuildRequest)?).await {
+            Err(kube::Error::Api(status)) if status.code == 404 => Ok(None),
+            found => found.map(Some),
+        }
     };
     ctx.call(Verb::Get, resource.plural.clone(), name).run(request).await
 }
@@ -225,9 +223,17 @@ impl ApplyRequest<'_> {
             Some(subresource) => request.patch_subresource(subresource, &name, params, &patch),
         };
         let request = request.map_err(kube::Error::BuildRequest)?.map(escape_for_yaml);
-        let stored: Whole = read_object(self.client, request).await?;
-        serde_json::from_value(stored.without_mark()).map_err(kube::Error::SerdeError)
+        stored(self.client, request).await
     }
+}
+
+/// The object that an answer has. What others have written so deep that it is left out is none of ours.
+async fn stored<K: DeserializeOwned>(
+    client: &Client,
+    request: http::Request<Vec<u8>>,
+) -> kube::Result<K> {
+    let object: Whole = read_object(client, request).await?;
+    serde_json::from_value(object.without_mark()).map_err(kube::Error::SerdeError)
 }
 
 /// The API server reads what is applied as YAML. That refuses control characters which JSON has as they are,

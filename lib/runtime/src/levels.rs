@@ -15,10 +15,17 @@ pub const MOST_LEVELS: usize = 120;
 /// Is in an object of which something was left out. No field of an API has such a name.
 const CUT: &str = "opensdn.io/cut";
 
-/// Whether the object has more than [`MOST_LEVELS`] levels: what lies deeper is `null` in it.
-#[must_use]
-pub fn is_cut(object: &Value) -> bool {
-    object.get(CUT).is_some()
+/// The object has more than [`MOST_LEVELS`] levels: what lies deeper is `null` in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("it is nested more than {MOST_LEVELS} levels deep")]
+pub struct TooDeep;
+
+/// Whether the object is all that is stored.
+///
+/// # Errors
+/// It is not.
+pub fn check(object: &Value) -> Result<(), TooDeep> {
+    if object.get(CUT).is_some() { Err(TooDeep) } else { Ok(()) }
 }
 
 /// How many levels a value has; none where it is no list and no map.
@@ -209,7 +216,7 @@ mod tests {
             let lean = Value::from(serde_json::from_str::<Lean>(&text).unwrap());
             let whole = Value::from(serde_json::from_str::<Whole>(&text).unwrap());
             for object in [lean, whole] {
-                assert_eq!(is_cut(&object), !is_whole, "{of_spec}");
+                assert_eq!(check(&object).is_ok(), is_whole, "{of_spec}");
                 assert_eq!(levels(&object), (1 + of_spec).min(MOST_LEVELS), "{of_spec}");
                 assert_eq!((&object["metadata"]["name"], &object["b"]), (&json!("a"), &json!(7)));
             }

@@ -14,7 +14,7 @@ pub const METADATA_LIST: &str = "application/json;as=PartialObjectMetadataList;g
 /// Of several whole objects, as JSON; in memory they are several times as much.
 pub const LARGEST_PAGE: u64 = 8 << 20;
 /// Of one. etcd takes none of two megabytes, but what is stored as protobuf is more as JSON: `<` is six bytes there.
-pub const LARGEST_OBJECT: u64 = 16 << 20;
+const LARGEST_OBJECT: u64 = 16 << 20;
 
 /// The largest answer with so many objects.
 pub(crate) fn largest(limit: u32) -> u64 {
@@ -35,7 +35,7 @@ pub async fn read_object<I: DeserializeOwned>(
 
 /// Why a page was not read.
 #[derive(Debug, thiserror::Error)]
-pub enum PageError {
+pub(crate) enum PageError {
     #[error(transparent)]
     Call(#[from] kube::Error),
     #[error("read the answer")]
@@ -49,7 +49,7 @@ pub enum PageError {
 
 /// Reads an answer of at most so many bytes. Not by `Client::request`, which reads all of one, and logs one that it
 /// cannot read.
-pub async fn read_bounded(
+pub(crate) async fn read_bounded(
     client: &Client,
     request: http::Request<Vec<u8>>,
     most: u64,
@@ -112,7 +112,7 @@ pub struct List<I = Value> {
 
 impl<I: DeserializeOwned> List<I> {
     /// Reads the text of an answer.
-    pub fn read(text: &[u8]) -> Result<Self, PageError> {
+    pub(crate) fn read(text: &[u8]) -> Result<Self, PageError> {
         serde_json::from_slice(text).map_err(PageError::NoList)
     }
 }

@@ -72,7 +72,7 @@ impl IndexSchema {
     }
 
     fn entry(&self, object: &Value) -> CachedObject {
-        let is_cut_object = levels::is_cut(object);
+        let is_whole = levels::check(object).is_ok();
         let of = self.indexes.first().map(|index| (index.group.as_str(), index.kind.as_str()));
         let (group, kind) = of.unwrap_or_default();
         let object = &*lookup::without_secrets(group, kind, object);
@@ -86,11 +86,11 @@ impl IndexSchema {
             let above = pointer.matches('/').count();
             object.pointer(pointer).is_some_and(|part| above + levels(part) >= MOST_LEVELS)
         };
-        let cut = if is_cut_object {
+        let cut = if is_whole {
+            Box::default()
+        } else {
             let places = self.pointers.iter().enumerate().filter(|(_, pointer)| is_cut(pointer));
             places.map(|(place, _)| place).collect()
-        } else {
-            Box::default()
         };
         CachedObject {
             namespace: text("/metadata/namespace"),

@@ -12,7 +12,7 @@ use opensdn_admission_policy::{Fault, Problem, Source, bind, parse};
 use opensdn_crds::admission_policy::{AdmissionPolicy, AdmissionPolicySpec};
 use opensdn_policy_host::{Finding, Limits, quoted, quoted_name};
 use opensdn_runtime::discovery::{Discovery, Resolution};
-use opensdn_runtime::levels::{self, MOST_LEVELS, Whole};
+use opensdn_runtime::levels::{self, TooDeep, Whole};
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
@@ -37,9 +37,10 @@ pub(crate) struct Checker {
     slots: Arc<Semaphore>,
 }
 
-/// Whether a watch would not show all of it.
-fn is_cut(object: &[u8]) -> bool {
-    serde_json::from_slice::<Whole>(object).is_ok_and(|whole| levels::is_cut(&whole.into()))
+/// Whether a watch will show all of it.
+fn is_shown_whole(object: &[u8]) -> Result<(), TooDeep> {
+    // What is no object is said where it is read.
+    serde_json::from_slice::<Whole>(object).map_or(Ok(()), |whole| levels::check(&whole.into()))
 }
 
 impl Checker {
@@ -56,13 +57,13 @@ impl Checker {
     /// Everything that is wrong with the AdmissionPolicy, given as JSON text.
     pub(crate) async fn check(&self, object: &[u8]) -> Vec<Finding> {
         let problems = match serde_json::from_slice::<AdmissionPolicy>(object) {
-            Ok(_) if is_cut(object) => vec![Problem::new(
-                Fault::Unreadable,
-                "",
-                format!("it is nested more than {MOST_LEVELS} levels deep"),
-                "make its settings flatter",
-            )],
-            Ok(object) => self.problems(&object).await,
+            Ok(read) => match is_shown_whole(object) {
+                Ok(()) => self.problems(&read).await,
+                Err(error) => {
+                    let hint = "make its settings flatter";
+                    vec![Problem::new(Fault::Unreadable, "", error.to_string(), hint)]
+                }
+            },
             Err(error) => vec![Problem::new(
                 Fault::Unreadable,
                 "",
@@ -169,9 +170,11 @@ mod tests {
 
     #[test]
     fn an_object_is_refused_at_the_depth_at_which_a_watch_would_cut_it() {
-        for (levels, expected) in [(MOST_LEVELS, false), (MOST_LEVELS + 1, true)] {
-            let text = format!("{}1{}", r#"{"a":"#.repeat(levels), "}".repeat(levels));
-            assert_eq!(is_cut(text.as_bytes()), expected, "{levels}");
+        for (count, expected) in
+            [(levels::MOST_LEVELS, Ok(())), (levels::MOST_LEVELS + 1, Err(TooDeep))]
+        {
+            let text = format!("{}1{}", r#"{"a":"#.repeat(count), "}".repeat(count));
+            assert_eq!(is_shown_whole(text.as_bytes()), expected, "{count}");
         }
     }
 

@@ -14,11 +14,9 @@ use serde_json::Value;
 /// The object, and what is wrong with it if that is not all of it.
 pub(super) fn read(name: &str, object: &Value) -> (AdmissionPolicy, Option<Problem>) {
     let read = match AdmissionPolicy::deserialize(object) {
-        // Its settings are not those that are stored.
-        Ok(_) if levels::is_cut(object) => {
-            Err(format!("it is nested more than {} levels deep", levels::MOST_LEVELS))
-        }
-        read => read.map_err(|error| error.to_string()),
+        // Its settings may not be those that are stored.
+        Ok(read) => levels::check(object).map(|()| read).map_err(|error| error.to_string()),
+        Err(error) => Err(error.to_string()),
     };
     match read {
         Ok(object) => (object, None),

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use opensdn_runtime::levels::is_cut;
+use opensdn_runtime::levels::{TooDeep, check};
 use opensdn_runtime::watch::{Event, WatchSpec, watch};
 use opensdn_runtime::{counts, metrics};
 use serde_json::{Value, json};
@@ -65,6 +65,22 @@ fn spec() -> WatchSpec {
 async fn until(events: &mut Receiver<Event>, is_it: impl Fn(&Event) -> bool) {
     let wait = async { while !is_it(&events.recv().await.unwrap()) {} };
     timeout(LONG, wait).await.unwrap();
+}
+
+/// The objects of a list, to its end.
+async fn listed(events: &mut Receiver<Event>) -> Result<Vec<Value>, String> {
+    let mut objects = Vec::new();
+    let read = async {
+        loop {
+            match events.recv().await.unwrap() {
+                Event::InitApply(object) => objects.push(object),
+                Event::InitDone => return Ok(objects),
+                Event::Disconnected { why, .. } => return Err(why),
+                _ => {}
+            }
+        }
+    };
+    timeout(LONG, read).await.unwrap()
 }
 
 // On one thread, so that the subscriber of this thread sees what the watch's task logs.
@@ -151,21 +167,10 @@ async fn a_list_of_large_objects_comes_in_small_pages_and_without_managed_fields
     })
     .await;
     let mut events = watch(client, spec());
-    let mut names = Vec::new();
-    let read = async {
-        loop {
-            match events.recv().await.unwrap() {
-                Event::InitApply(object) => {
-                    assert_eq!(object["metadata"].get("managedFields"), None);
-                    names.push(object["metadata"]["name"].as_str().unwrap().to_owned());
-                }
-                Event::InitDone => return,
-                Event::Disconnected { why, .. } => panic!("{why}"),
-                _ => {}
-            }
-        }
-    };
-    timeout(LONG, read).await.unwrap();
+    let objects = listed(&mut events).await.unwrap();
+    assert!(objects.iter().all(|object| object["metadata"].get("managedFields").is_none()));
+    let names: Vec<&str> =
+        objects.iter().filter_map(|object| object["metadata"]["name"].as_str()).collect();
     let all: Vec<String> = (0..60).map(|number| number.to_string()).collect();
     assert_eq!(names, all, "each object once");
     let lists = server.seen().iter().filter(|seen| !seen.uri.contains("watch=true")).count();
@@ -203,21 +208,10 @@ async fn an_object_that_is_nested_too_deep_ends_neither_a_list_nor_a_watch() {
     })
     .await;
     let mut events = watch(client, spec());
-    let mut found = Vec::new();
-    let read = async {
-        loop {
-            match events.recv().await.unwrap() {
-                Event::InitApply(object) => {
-                    found.push((object["metadata"]["name"].clone(), is_cut(&object)));
-                }
-                Event::InitDone => return,
-                Event::Disconnected { why, .. } => panic!("{why}"),
-                _ => {}
-            }
-        }
-    };
-    timeout(LONG, read).await.unwrap();
-    assert_eq!(found, [(json!("deep"), true), (json!("flat"), false)]);
+    let objects = listed(&mut events).await.unwrap();
+    let found: Vec<_> =
+        objects.iter().map(|object| (&object["metadata"]["name"], check(object))).collect();
+    assert_eq!(found, [(&json!("deep"), Err(TooDeep)), (&json!("flat"), Ok(()))]);
 }
 
 #[tokio::test]
@@ -242,17 +236,5 @@ async fn one_object_may_be_larger_than_a_page_of_several() {
     })
     .await;
     let mut events = watch(client, spec());
-    let mut found = 0;
-    let read = async {
-        loop {
-            match events.recv().await.unwrap() {
-                Event::InitApply(_) => found += 1,
-                Event::InitDone => return,
-                Event::Disconnected { why, .. } => panic!("{why}"),
-                _ => {}
-            }
-        }
-    };
-    timeout(LONG, read).await.unwrap();
-    assert_eq!(found, 2);
+    assert_eq!(listed(&mut events).await.unwrap().len(), 2);
 }

@@ -56,10 +56,9 @@ impl<'k> Calls<'k> {
         object: &Value,
         stored: &StoredObject,
     ) -> Option<BTreeMap<String, Claim>> {
-        if levels::is_cut(object) {
+        if let Err(error) = levels::check(object) {
             let (kind, name, namespace) = (&stored.kind, &stored.name, &stored.namespace);
-            let error = format!("it is nested more than {} levels deep", levels::MOST_LEVELS);
-            tracing::warn!(kind, namespace, name, error, "failed to read a stored object");
+            tracing::warn!(kind, namespace, name, %error, "failed to read a stored object");
             return None;
         }
         let mut claims = BTreeMap::new();
