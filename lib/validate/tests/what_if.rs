@@ -29,8 +29,16 @@ fn service(number: usize, row: &str, namespace: &str) -> Value {
     })
 }
 
-impl Paged {
-    fn answer(&self, after: Option<String>) -> Page {
+/// Which services there are.
+trait Services: Sync {
+    fn page(&self, namespace: Option<&str>, after: Option<String>) -> Page;
+}
+
+/// A cluster with these services and nothing else.
+struct Only<S>(S);
+
+impl Services for Paged {
+    fn page(&self, _: Option<&str>, after: Option<String>) -> Page {
         let mut asked = self.asked.lock().unwrap();
         let has_expired = asked.iter().any(|token| token.as_deref() == Some("2"));
         let is_lookup = asked.is_empty();
@@ -46,16 +54,18 @@ impl Paged {
     }
 }
 
-impl Cluster for Paged {
+impl<S: Services> Cluster for Only<S> {
     fn page<'a>(
         &'a self,
         _: &'a str,
         kind: &'a str,
-        _: Option<&'a str>,
+        namespace: Option<&'a str>,
         after: Option<String>,
     ) -> Answer<'a, Page> {
-        let is_service = kind == "LinkLocalService";
-        let page = if is_service { self.answer(after) } else { Listed::Objects(Vec::new()).into() };
+        let page = match kind {
+            "LinkLocalService" => self.0.page(namespace, after),
+            _ => Listed::Objects(Vec::new()).into(),
+        };
         Box::pin(async move { Ok(page) })
     }
 
@@ -78,34 +88,16 @@ struct TwoNamespaces {
     all: bool,
 }
 
-impl Cluster for TwoNamespaces {
-    fn page<'a>(
-        &'a self,
-        _: &'a str,
-        kind: &'a str,
-        namespace: Option<&'a str>,
-        _: Option<String>,
-    ) -> Answer<'a, Page> {
+impl Services for TwoNamespaces {
+    fn page(&self, namespace: Option<&str>, _: Option<String>) -> Page {
         let younger = service(2, "b", "other");
-        let listed = match (kind, namespace) {
-            ("LinkLocalService", None) if !self.all => Listed::Forbidden("not you".to_owned()),
-            ("LinkLocalService", None) => Listed::Objects(vec![service(1, "a", "tf"), younger]),
-            ("LinkLocalService", Some("other")) => Listed::Objects(vec![younger]),
-            _ => Listed::Objects(Vec::new()),
+        let listed = match namespace {
+            None if !self.all => Listed::Forbidden("not you".to_owned()),
+            None => Listed::Objects(vec![service(1, "a", "tf"), younger]),
+            Some("other") => Listed::Objects(vec![younger]),
+            Some(_) => Listed::Objects(Vec::new()),
         };
-        Box::pin(async move { Ok(listed.into()) })
-    }
-
-    fn kinds<'a>(&'a self, _: &'a str) -> Answer<'a, Vec<String>> {
-        Box::pin(async { Ok(Vec::new()) })
-    }
-
-    fn get<'a>(&'a self, _: ObjectName<'a>) -> Answer<'a, Option<Value>> {
-        Box::pin(async { Ok(None) })
-    }
-
-    fn claims(&self) -> Answer<'_, Vec<UniqueClaimSpec>> {
-        Box::pin(async { Ok(Vec::new()) })
+        listed.into()
     }
 }
 
@@ -131,10 +123,10 @@ fn found(said: &WouldSay) -> Vec<(String, &str)> {
 
 #[tokio::test]
 async fn what_is_stored_is_judged_page_by_page_and_once() {
-    let cluster = Paged::default();
+    let cluster = Only(Paged::default());
     let said = said_of(&cluster, Some("tf")).await;
     assert_eq!(said.objects, 3);
-    let tokens = cluster.asked.into_inner().unwrap();
+    let tokens = cluster.0.asked.into_inner().unwrap();
     let tokens: Vec<_> = tokens.iter().map(Option::as_deref).collect();
     let (looked_up, again) = (None, Some(""));
     assert_eq!(tokens, [looked_up, None, Some("1"), Some("2"), again, Some("1"), Some("2")]);
@@ -144,7 +136,7 @@ async fn what_is_stored_is_judged_page_by_page_and_once() {
 
 #[tokio::test]
 async fn what_another_namespace_has_is_found_where_one_is_judged() {
-    let all = TwoNamespaces { all: true };
+    let all = Only(TwoNamespaces { all: true });
     let said = said_of(&all, Some("other")).await;
     assert_eq!(found(&said), [("LinkLocalService other/s2".to_owned(), "OSDN3009")]);
     assert_eq!((said.objects, said.not_checked), (1, Vec::new()));
@@ -154,7 +146,7 @@ async fn what_another_namespace_has_is_found_where_one_is_judged() {
 
 #[tokio::test]
 async fn claims_of_namespaces_that_may_not_be_listed_are_not_checked() {
-    let said = said_of(&TwoNamespaces { all: false }, Some("other")).await;
+    let said = said_of(&Only(TwoNamespaces { all: false }), Some("other")).await;
     assert_eq!(said.objects, 1);
     let not_checked: Vec<_> = said.not_checked.iter().map(|one| one.what.as_str()).collect();
     assert!(
