@@ -22,6 +22,8 @@ const POLICIES: &str = include_str!("../../policies/README.md");
 const RULES: &str = include_str!("../../crds/RULES.md");
 /// What shows that the rules in the schemas are right, as `sources.txt` of each policy does for it.
 const SOURCES_OF_RULES: &str = include_str!("../../crds/sources.txt");
+/// The same for all codes that are neither a policy's nor a schema's.
+const SOURCES: &str = include_str!("catalogue/sources.txt");
 
 /// What a code means. Rarely more than one thing: a policy may continue where the schema's rule ends.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
@@ -53,7 +55,7 @@ pub(crate) struct Meaning {
     /// The texts that the API server gives, and for which fields.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) rules: Vec<Rule>,
-    /// Where upstream's source shows it: repository, path and lines each.
+    /// What shows it: repository, path and lines each, or the address of a page.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) sources: Vec<&'static str>,
 }
@@ -122,14 +124,14 @@ pub(crate) fn all() -> Vec<Explanation> {
                 opensdn_policies::sources(meaning.policy.as_deref().unwrap_or_default(), code)
                     .to_vec()
             }
-            Finder::Schema => sources_of_rule(code),
+            Finder::Schema => sources_of(SOURCES_OF_RULES, code),
             Finder::AdmissionPolicy
             | Finder::Validate
             | Finder::Check
             | Finder::NestedPlan
             | Finder::NestedSetup
             | Finder::NestedVerify
-            | Finder::Upgrade => Vec::new(),
+            | Finder::Upgrade => sources_of(SOURCES, code),
         };
         match all.iter_mut().find(|known| known.code == code) {
             Some(known) => add(known, meaning),
@@ -140,8 +142,8 @@ pub(crate) fn all() -> Vec<Explanation> {
     all
 }
 
-fn sources_of_rule(code: &str) -> Vec<&'static str> {
-    let lines = SOURCES_OF_RULES.lines().filter_map(|line| line.split_once(": "));
+fn sources_of(text: &'static str, code: &str) -> Vec<&'static str> {
+    let lines = text.lines().filter_map(|line| line.split_once(": "));
     let found =
         lines.filter(|(known, _)| *known == code).flat_map(|(_, sources)| sources.split("; "));
     found.collect()

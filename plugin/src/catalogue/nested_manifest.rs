@@ -49,8 +49,7 @@ const REASONS: [(&str, &str); 15] = [
     ("OSDN3047", "Who gets hold of the account's token, which is on the node, has the cluster."),
     (
         "OSDN3048",
-        "kubelet complains of it at each pull and continues; a second kubectl apply fails, since the list is \
-         merged by a name that is not there.",
+        "kubelet passes over it; a second kubectl apply fails, since the list is merged by a name that is not there.",
     ),
     (
         "OSDN3049",
@@ -69,8 +68,8 @@ const REASONS: [(&str, &str); 15] = [
     ),
     (
         "OSDN3052",
-        "At SYS_DEBUG the image's scripts trace each of their commands, those that write passwords into files \
-         among them.",
+        "At SYS_DEBUG the image's scripts trace each of their commands, those that put passwords into variables among \
+         them.",
     ),
     (
         "OSDN3053",
@@ -85,8 +84,9 @@ const SETUP: [(&str, Severity, &str, &str, &str); 6] = [
         "OSDN3061",
         Severity::Deny,
         "the Secret of the registry is missing, or kubelet cannot read it",
-        "kubelet takes Secrets of the types kubernetes.io/dockerconfigjson and kubernetes.io/dockercfg, and passes \
-         over one that does not parse: it pulls without a login, and the registry refuses.",
+        "kubelet takes Secrets of the types kubernetes.io/dockerconfigjson and kubernetes.io/dockercfg. Over others, and \
+         those without the key of their type, it passes: it pulls without a login, and the registry refuses. With one that \
+         does not parse it pulls nothing.",
         "make it: kubectl opensdn nested registry-secret NAME --registry HOST --username USER --password-file FILE",
     ),
     (

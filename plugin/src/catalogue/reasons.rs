@@ -293,9 +293,9 @@ const REASONS: &[Reason] = &[
     reason(
         "OSDN3036",
         "a port does not fit what kube-manager speaks",
-        "kube-manager reads the database by CQL, on 9041 by default; on the port of Thrift it never gets as far \
-         as pods.",
-        "give the port of CQL",
+        "From R24.1 on kube-manager reads the database by CQL, on 9041 by default; on the port of Thrift it never gets \
+         as far as pods. Neither a NestedCluster nor a nested Kubemanager is for older images.",
+        "give the port of CQL; for images up to R21.4 kubectl opensdn nested plan has --profile thrift",
     ),
 ];
 

@@ -60,33 +60,65 @@ fn every_check_of_admission_policies_is_explained() {
     assert_eq!(given, explained);
 }
 
-/// `validate` gives these, the codes of the rules, and those of the policies: all that it can print.
+/// Whether it is a place in a repository, with or without lines, or the address of a page.
+fn is_source(source: &str) -> bool {
+    let Some((repository, place)) = source.split_once(' ') else {
+        let (host, page) = source.split_once('/').unwrap_or_default();
+        return host.contains('.') && !page.is_empty();
+    };
+    let (path, lines) = place.split_once(':').unwrap_or((place, "1"));
+    let are_lines = lines.split('-').all(|line| line.parse::<u32>().is_ok());
+    !repository.is_empty() && path.contains(['/', '.']) && are_lines
+}
+
 #[test]
-fn every_rule_and_every_message_of_a_policy_names_where_it_is_shown() {
-    for explanation in all() {
+fn every_meaning_of_every_code_names_where_it_is_shown() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let all = all();
+    for explanation in &all {
         for meaning in &explanation.meanings {
-            let own = matches!(meaning.found_by, Finder::Policy | Finder::Schema);
-            assert_eq!(!meaning.sources.is_empty(), own, "{}", explanation.code);
+            assert!(!meaning.sources.is_empty(), "{} of {meaning:?}", explanation.code);
             for source in &meaning.sources {
-                let (repository, place) = source.split_once(' ').unwrap();
-                let lines = place.split_once(':').map(|(_, lines)| lines).unwrap_or("1");
-                let are_lines = lines.split('-').all(|line| line.parse::<u32>().is_ok());
-                assert!(!repository.is_empty() && place.contains('.') && are_lines, "{source}");
+                assert!(is_source(source), "{}: {source}", explanation.code);
+                // Our own files have no lines, which would soon be others.
+                if let Some(path) = source.strip_prefix("kubectl-opensdn ") {
+                    assert!(root.join(path).is_file(), "{}: {path}", explanation.code);
+                }
             }
         }
     }
-    let known: BTreeSet<_> = all().into_iter().map(|explanation| explanation.code).collect();
+    let known: BTreeSet<&str> = all.iter().map(|explanation| explanation.code.as_str()).collect();
     for built_in in opensdn_policies::ALL {
         for code in opensdn_policies::codes_with_sources(built_in.name) {
             assert!(known.contains(code), "{}: {code} is left over", built_in.name);
         }
     }
-    for line in super::SOURCES_OF_RULES.lines() {
-        let (code, _) = line.split_once(": ").unwrap();
-        assert!(known.contains(code), "crds/sources.txt: {code} is left over");
+    let own = |finder: Finder| !matches!(finder, Finder::Policy | Finder::Schema);
+    let others: BTreeSet<&str> = all
+        .iter()
+        .filter(|explanation| explanation.meanings.iter().any(|meaning| own(meaning.found_by)))
+        .map(|explanation| explanation.code.as_str())
+        .collect();
+    for (file, text, known) in [
+        ("crds/sources.txt", SOURCES_OF_RULES, &known),
+        ("plugin/src/catalogue/sources.txt", SOURCES, &others),
+    ] {
+        let codes: Vec<&str> = text.lines().map(|line| line.split_once(": ").unwrap().0).collect();
+        assert!(codes.is_sorted_by(|one, next| one < next), "{file}: {codes:?}");
+        for code in codes {
+            assert!(known.contains(code), "{file}: {code} is left over");
+        }
     }
 }
 
+/// Whether the catalogue has it; it adds the sources.
+fn has(all: &[Explanation], code: &str, meaning: &Meaning) -> bool {
+    let known = all.iter().find(|one| one.code == code).unwrap();
+    let mut bare = known.meanings.iter().cloned().map(|one| Meaning { sources: Vec::new(), ..one });
+    bare.any(|one| one == *meaning)
+}
+
+/// `validate` gives these, the codes of the rules, and those of the policies: all that it can print.
 #[test]
 fn every_code_without_a_number_is_explained_and_none_is_left_over() {
     let own = opensdn_validate::report::codes::ALL.iter().map(|one| one.0);
@@ -117,8 +149,7 @@ fn every_code_of_a_nested_plan_is_explained_once_and_as_bad_as_it_is() {
     assert_eq!(explained, given.collect::<Vec<_>>());
     let all = all();
     for (code, meaning) in nested_plan::meanings() {
-        let known = all.iter().find(|one| one.code == code).unwrap();
-        assert!(known.meanings.contains(&meaning), "{code}");
+        assert!(has(&all, code, &meaning), "{code}");
     }
 }
 
@@ -132,8 +163,7 @@ fn every_code_of_a_verification_is_explained_and_those_of_a_plan_keep_their_mean
     assert!(codes.iter().all(|code| !of_plans.contains(code)), "{codes:?}");
     let all = all();
     for (code, meaning) in nested_verify::meanings() {
-        let known = all.iter().find(|one| one.code == code).unwrap();
-        assert!(known.meanings.contains(&meaning), "{code}");
+        assert!(has(&all, code, &meaning), "{code}");
     }
 }
 

@@ -31,7 +31,8 @@ const WORDS: [(&str, Severity, &str, &str); 30] = [
     (
         texts::DUPLICATE_KEY,
         Deny,
-        "One of both values is lost, and which one depends on who reads the file. kubectl refuses it.",
+        "One of both values is lost, and which one depends on who reads the file: kubectl takes the last one and says \
+         nothing.",
         "remove one of the two keys, or put what is under both into one",
     ),
     (

@@ -139,9 +139,9 @@ impl CheckCatalogue {
     }
 }
 
-/// The page of the book with all checks.
+/// The page of the book with all checks, and what shows each of them.
 #[cfg(test)]
-pub(super) fn page() -> String {
+pub(super) fn page(sources: impl Fn(&str) -> Vec<&'static str>) -> String {
     use std::fmt::Write as _;
     let mut page = String::from(
         "<!-- Generated: UPDATE=1 cargo test -p kubectl-opensdn the_page_of_checks_is_current -->\n\n# Checks\n\nWhat \
@@ -157,9 +157,11 @@ pub(super) fn page() -> String {
         let Check { id, title, why, fix, .. } = check;
         let (mode, severity) = (check.mode.word(), check.severity.word());
         let judged = if check.judge.is_some() { "" } else { ", not judged yet" };
+        let sources = sources(id).join("`, `");
         let _ = write!(
             page,
-            "\n### {id}\n\nHas to be so: {title}. Mode `{mode}`, severity `{severity}`{judged}.\n\n{why}\n\n```\n{fix}\n```\n"
+            "\n### {id}\n\nHas to be so: {title}. Mode `{mode}`, severity `{severity}`{judged}.\n\n{why}\n\n**Where it is shown:** \
+             `{sources}`\n\n```\n{fix}\n```\n"
         );
     }
     page

@@ -140,8 +140,8 @@ pub(super) const CHECKS: [Check; 37] = [
         "P202",
         (Ports, Api, Fatal),
         "no other pod claims a port of the components on their nodes",
-        "hostPort, and ports of pods on the network of the node: Calico's Felix has 9091, which is the agent's, BIRD 179, \
-         which is the control node's, Grafana often 3000, which is the web UI's. A port among those that Services are given \
+        "hostPort, and ports of pods on the network of the node: Calico's Felix has 9091 for its metrics, which is the \
+         agent's, BIRD 179, which is the control node's, Grafana often 3000, which is the web UI's. A port among those that Services are given \
          on every node (30000 to 32767, or what the API server has set) may be taken by one of these later.",
         "kubectl get pods -A -o wide",
         Some(ports::claimed),
@@ -275,7 +275,8 @@ pub(super) const CHECKS: [Check; 37] = [
         "T602",
         (Time, Probe, Fatal),
         "the clocks of nodes are synchronised",
-        "Cassandra orders writes by the clocks of its members.",
+        "Cassandra orders writes by the times that its clients give them, and the Config API takes those of its node: what \
+         a node writes whose clock is behind is lost to what was written before.",
         "chronyc tracking",
         Some(probed_node::clocks),
     ),
@@ -323,7 +324,8 @@ pub(super) const CHECKS: [Check; 37] = [
         "X902",
         (Surroundings, Probe, Warning),
         "settings of the kernel do not stand in the way",
-        "Limits, swap, SELinux and the filter of reverse paths have ended installations.",
+        "Limits, swap and the filter of reverse paths are set as the guides of Cassandra and upstream's node-init have them; \
+         SELinux refuses what it has no rule for.",
         "sysctl -a",
         Some(probed_node::settings),
     ),

@@ -74,7 +74,8 @@ pub(super) const CHECKS: [Check; 8] = [
         "Q107",
         (Nested, Api, Warning),
         "kube-proxy knows the network of pods [OSDN3071]",
-        "Connections to NodePorts are masqueraded by what kube-proxy takes for the network of pods.",
+        "Connections to a ClusterIP that do not come from that network are masqueraded, and with externalTrafficPolicy Local \
+         kube-proxy knows by it which come from pods.",
         "kubectl -n kube-system edit configmap kube-proxy",
         Some(nested::node_ports),
     ),

@@ -53,7 +53,7 @@ codes! {
     NotReady = "OSDN3082", "kube-manager or the CNI agent is not ready",
         "Without kube-manager no pod gets an interface, without the CNI agent no node a plugin. kube-manager ends at \
          once where Keystone refuses it or does not answer, and starts again and again; for the Config API, the API \
-         server and ZooKeeper it waits without limit, and is not ready until its entrypoint has found the database.",
+         server and ZooKeeper it waits without limit, for the database five minutes before it goes on.",
         "look at its pods and their logs: kubectl describe and kubectl logs";
     CniFileMissing = "OSDN3083", "a node has no CNI configuration file",
         "The CNI agent writes 10-contrail.conf when it starts. Without it the node stays NotReady, or its pods get \
@@ -101,7 +101,7 @@ codes! {
         "choose another service address by --node-address or --vrouter-address, or kubectl opensdn nested apply \
          --take-over after asking its owner";
     ObjectMissing = "OSDN3096", "the Config API has no global-vrouter-config",
-        "All link-local services of the cloud are in it. The Config API makes it when it starts, and agents read no other.",
+        "All link-local services of the cloud are in it, and it is the Config API that makes it, when it starts.",
         "restart the Config API, and restore the link-local services from a backup";
     Unauthorized = "OSDN3097", "the Config API or Keystone refuses the login",
         "Nothing can be read or written with it. Where aaa_mode is cloud-admin the user needs a role of the name admin.",
