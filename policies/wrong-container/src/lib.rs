@@ -19,7 +19,7 @@ mod names;
 use opensdn_policy_components::{
     ComponentView, Owners, Services,
     component::{Component, Containers},
-    effective, null_as_default,
+    effective_if_given, null_as_default,
 };
 use opensdn_policy_sdk::{
     Message, NoSettings, Outcome, Pointer, Reads, Request, Severity, Verdict, policy,
@@ -177,7 +177,8 @@ fn manager(request: &Request<Manager>, _: &NoSettings, verdict: &mut Verdict) ->
         let own = component.spec.common_configuration.distribution.as_ref();
         let own = (own, component.shared("/distribution"));
         let common = (distribution.as_ref(), "/spec/commonConfiguration/distribution".into());
-        let ubuntu = effective(own, Some(common)).value.is_some_and(|name| name == "ubuntu");
+        let ubuntu =
+            effective_if_given(own, Some(common)).value.is_some_and(|name| name == "ubuntu");
         judge(&component, left_out.as_deref(), ubuntu, verdict);
     }
     Ok(())

@@ -51,11 +51,24 @@ pub fn effective<'a, T: Inheritable>(
     }
 }
 
+/// As [`effective`], for a field of which an empty value is one too, as of `distribution`: the Manager's counts only
+/// where the component has none.
+pub fn effective_if_given<'a, T>(
+    own: (Option<&'a T>, Pointer),
+    inherited: Option<(Option<&'a T>, Pointer)>,
+) -> Field<Option<&'a T>> {
+    let (value, at) = match (own.0, inherited) {
+        (None, Some(inherited)) => inherited,
+        _ => own,
+    };
+    Field { value, at }
+}
+
 #[cfg(test)]
 mod tests {
     use opensdn_policy_sdk::Pointer;
 
-    use super::effective;
+    use super::{Field, effective, effective_if_given};
 
     fn check(own: Option<&str>, inherited: Option<Option<&str>>, expected: (Option<&str>, &str)) {
         let (own, inherited) =
@@ -78,5 +91,16 @@ mod tests {
     fn nothing_said_anywhere_is_none() {
         check(None, Some(Some("")), (None, "/manager"));
         check(Some(""), None, (None, "/own"));
+    }
+
+    #[test]
+    fn an_empty_value_that_is_one_wins() {
+        let at = |place: &str| Pointer::from(place);
+        let found = effective_if_given((Some(&""), at("/own")), Some((Some(&"b"), at("/manager"))));
+        assert_eq!(found, Field { value: Some(&""), at: at("/own") });
+        let found = effective_if_given((None, at("/own")), Some((Some(&"b"), at("/manager"))));
+        assert_eq!(found, Field { value: Some(&"b"), at: at("/manager") });
+        let found = effective_if_given::<&str>((None, at("/own")), None);
+        assert_eq!(found, Field { value: None, at: at("/own") });
     }
 }

@@ -15,7 +15,7 @@ mod owner;
 mod services;
 mod settings;
 
-pub use inheritance::{Field, Inheritable, effective};
+pub use inheritance::{Field, Inheritable, effective, effective_if_given};
 pub use network::Network;
 /// The facts of the components.
 pub use opensdn_crds::component;

@@ -1,4 +1,5 @@
-//! More huge pages, workers or memory than the nodes have on which it is to run.
+//! What the nodes do not have on which it is to run: huge pages, cores, memory; and a kernel module that is not for
+//! their system.
 //!
 //! ```yaml
 //! kind: Vrouter
@@ -10,18 +11,20 @@
 //! What the nodes have is looked up when the object is written. A node that comes later, or gets more
 //! memory, is not seen here; so everything is a warning, which goes away with the next change.
 
+mod distribution;
+mod nodes;
 mod quantity;
 
 use opensdn_policy_components::{
-    ComponentView, Field, Owners, Services, effective,
-    nodes::{Selector, matches},
-    null_as_default,
+    ComponentView, Field, Owners, Services, effective, nodes::Selector, null_as_default,
 };
-use opensdn_policy_sdk::{
-    Failure, Index, Message, NoSettings, Outcome, Reads, Request, Severity, Verdict, policy,
-};
+use opensdn_policy_sdk::{Message, NoSettings, Outcome, Reads, Request, Severity, Verdict, policy};
 use serde::{Deserialize, de::IgnoredAny};
-use std::collections::BTreeMap;
+
+use crate::{
+    distribution::DISTRIBUTION,
+    nodes::{Node, RESOURCES, names, nodes_of},
+};
 
 const HUGE_PAGES: Message = Message {
     code: "OSDN1807",
@@ -54,8 +57,8 @@ const HEAP: Message = Message {
 #[derive(Reads)]
 #[reads(group = "tf.tungsten.io", kind = "Manager")]
 struct Manager {
-    #[read("/spec/commonConfiguration/nodeSelector")]
-    selector: Option<Selector>,
+    #[read("/spec/commonConfiguration")]
+    common: Option<Common>,
     #[read("/spec/services")]
     services: Option<Services<Spec>>,
 }
@@ -101,6 +104,7 @@ struct Spec {
 #[serde(default, rename_all = "camelCase")]
 struct Common {
     node_selector: Option<Selector>,
+    distribution: Option<String>,
 }
 
 /// What asks something of a node; each kind has some of it.
@@ -117,74 +121,25 @@ struct Configuration {
     #[serde(rename = "hugePages1G")]
     large_pages: Option<u64>,
     dpdk: Option<IgnoredAny>,
+    #[serde(deserialize_with = "null_as_default")]
+    profiles: Vec<IgnoredAny>,
+    #[serde(deserialize_with = "null_as_default")]
+    containers: Vec<Container>,
 }
 
-/// By the value of any of their labels, as in even-quorum; here with what they have.
-const RESOURCES: Index = Index {
-    name: "resources-of-nodes-by-label-value",
-    group: "",
-    kind: "Node",
-    key: "/metadata/labels/*",
-    reads: &["/metadata/labels", "/status/allocatable"],
-};
-
-/// Every node has it; kubelet sets it.
-const SYSTEM: (&str, &str) = ("kubernetes.io/os", "linux");
-/// Either of them marks a node of the control plane.
-const CONTROL_PLANE: [&str; 2] =
-    ["node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master"];
-
-/// A node with what can be asked of it: `hugepages-2Mi`, `cpu`, `memory`.
-struct Node {
-    name: String,
-    allocatable: BTreeMap<String, String>,
-}
-
-impl Node {
-    /// So much of it that can be asked for; none where the node does not say.
-    fn has(&self, resource: &str) -> Option<f64> {
-        quantity::parse(self.allocatable.get(resource)?)
-    }
-}
-
-fn nodes_with(selector: &Selector) -> Result<Vec<Node>, Failure> {
-    let value = selector.values().max_by_key(|value| value.len()).map_or("", String::as_str);
-    let mut nodes = Vec::new();
-    for found in RESOURCES.find(value)? {
-        if matches(&found.part::<Selector>(0)?.unwrap_or_default(), selector) {
-            let allocatable = found.part(1)?.unwrap_or_default();
-            nodes.push(Node { name: found.name().to_owned(), allocatable });
-        }
-    }
-    Ok(nodes)
-}
-
-/// The nodes that a component runs on: without a selector vrouters on all, others on the control plane.
-fn nodes_of(kind: &str, selector: Option<&Selector>) -> Result<Vec<Node>, Failure> {
-    let marked = |key: &str, value: &str| Selector::from([(key.to_owned(), value.to_owned())]);
-    match selector {
-        Some(selector) => nodes_with(selector),
-        None if kind == "Vrouter" => nodes_with(&marked(SYSTEM.0, SYSTEM.1)),
-        None => {
-            let mut nodes: Vec<Node> = Vec::new();
-            for label in CONTROL_PLANE {
-                for node in nodes_with(&marked(label, ""))? {
-                    if nodes.iter().all(|other| other.name != node.name) {
-                        nodes.push(node);
-                    }
-                }
-            }
-            Ok(nodes)
-        }
-    }
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+struct Container {
+    name: Option<String>,
 }
 
 fn manager(request: &Request<Manager>, _: &NoSettings, verdict: &mut Verdict) -> Outcome {
-    let Some(Manager { selector, services: Some(services) }) = &request.object else {
+    let Some(Manager { common, services: Some(services) }) = &request.object else {
         return Ok(());
     };
+    let nothing = Common::default();
     for component in services.walk() {
-        judge(&component, selector.as_ref(), verdict)?;
+        judge(&component, Some(common.as_ref().unwrap_or(&nothing)), verdict)?;
     }
     Ok(())
 }
@@ -227,36 +182,37 @@ fn asked(component: &ComponentView<'_, Spec>) -> Vec<Asked> {
     all
 }
 
+/// `common` is the Manager's `commonConfiguration`, of a component that it lists.
 fn judge(
     component: &ComponentView<'_, Spec>,
-    common: Option<&Selector>,
+    common: Option<&Common>,
     verdict: &mut Verdict,
 ) -> Outcome {
     let asked = asked(component);
-    if asked.is_empty() {
+    let module = distribution::module(component, common);
+    if asked.is_empty() && module.is_none() {
         return Ok(());
     }
     let own = component.spec.common_configuration.node_selector.as_ref();
+    let inherited = common.map(|common| common.node_selector.as_ref());
     let Field { value: selector, .. } = effective(
         (own, component.shared("/nodeSelector")),
-        Some((common, "/spec/commonConfiguration/nodeSelector".into())),
+        inherited.map(|selector| (selector, "/spec/commonConfiguration/nodeSelector".into())),
     );
     let nodes = nodes_of(component.kind, selector)?;
+    if let Some(module) = module {
+        module.judge(component, &nodes, verdict);
+    }
     for Asked { message, field, resource, amount, text } in asked {
-        let small: Vec<&str> = nodes
-            .iter()
-            .filter(|node| node.has(resource).is_some_and(|has| has < amount))
-            .map(|node| node.name.as_str())
-            .collect();
+        let lacks = |node: &&Node| node.has(resource).is_some_and(|has| has < amount);
+        let small: Vec<&Node> = nodes.iter().filter(lacks).collect();
         if !small.is_empty() {
-            let shown: Vec<_> = small.iter().take(6).copied().collect();
-            let more = if small.len() > shown.len() { ", …" } else { "" };
             let text = format!(
-                "{}: {text}, more than {} of its {} nodes can give: {}{more}",
+                "{}: {text}, more than {} of its {} nodes can give: {}",
                 component.title(),
                 small.len(),
                 nodes.len(),
-                shown.join(", ")
+                names(&small)
             );
             verdict.add(message.at(component.setting("").key(field)).says(text));
         }
@@ -265,10 +221,10 @@ fn judge(
 }
 
 policy! {
-    name: "too-small-node",
-    summary: "the nodes have what is asked of them",
+    name: "unsuitable-node",
+    summary: "the nodes have what is asked of them, and are what they are said to be",
     settings: NoSettings,
-    messages: [HUGE_PAGES, WORKERS, HEAP],
+    messages: [HUGE_PAGES, WORKERS, HEAP, DISTRIBUTION],
     indexes: [RESOURCES],
     validate: [manager, cassandra, config, vrouter],
 }
