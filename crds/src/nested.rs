@@ -169,8 +169,8 @@ fn underlay_constraints(schema: &mut schemars::Schema) {
 pub(crate) const CQL: &str = "!has(self.configDatabase) || !has(self.configDatabase.port) || \
     !(self.configDatabase.port in [9160, 9161])";
 #[cfg(feature = "kube")]
-pub(crate) const CQL_TEXT: &str =
-    "configDatabase.port must be that of CQL, such as 9041: kube-manager does not speak Thrift";
+pub(crate) const CQL_TEXT: &str = "configDatabase.port must be that of CQL, such as 9041: images from R24.1 on do not speak Thrift, and older ones \
+     are not supported here";
 
 #[cfg(feature = "kube")]
 fn endpoint_constraints(schema: &mut schemars::Schema) {

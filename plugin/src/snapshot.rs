@@ -99,9 +99,10 @@ pub(crate) fn waits_for_network(node: &Value) -> bool {
 /// The policy of what upstream's operator cannot do with manifests that are right.
 pub(crate) const TF_OPERATOR_LIMITS: &str = "tf-operator-limits";
 
-/// Whether the AdmissionPolicy puts that policy in force, whatever its own name.
+/// Whether the AdmissionPolicy puts that policy in force, whatever its own name, so that who writes hears of it.
 pub(crate) fn limits_tf_operator(policy: &Value) -> bool {
     text(policy, "/spec/module/builtIn") == TF_OPERATOR_LIMITS
+        && text(policy, "/spec/mode") != "audit"
 }
 
 /// A time as the API server writes it.

@@ -126,7 +126,8 @@ fn services(fields: &mut Fields, given: &Underlay) -> Services {
         }
     }
     if THRIFT_PORTS.contains(&config_database.port) {
-        let rule = "must be the port of CQL, such as 9041: kube-manager does not speak Thrift";
+        let rule =
+            "must be the port of CQL, such as 9041: images from R24.1 on do not speak Thrift";
         fields.refuse(
             "nested.underlay.configDatabase.port",
             &config_database.port.to_string(),

@@ -327,12 +327,14 @@ impl Judge<'_> {
         let metadata = binding.map(|binding| binding.policy.metadata());
         let kind = metadata.and_then(|metadata| host::absent_kind(metadata, &found.code));
         let Some(kind) = kind.filter(|kind| !self.table.knows_kind(kind)) else { return false };
-        if Component::of_kind(kind).is_none() {
-            return true;
-        }
-        // A Manager lists its components itself, and who names none asks for none.
+        let Some(component) = Component::of_kind(kind) else { return true };
+        // Who names none asks for none. A Manager that lists components of the kind names one of these as a rule; the
+        // others are objects of their own.
         let named = object.pointer(&found.pointer).and_then(Value::as_str);
-        subject.object.kind != "Manager" && named.is_some_and(|name| !name.is_empty())
+        let listed = object.pointer(&format!("/spec/services/{}", component.key));
+        let lists = subject.object.kind == "Manager"
+            && listed.and_then(Value::as_array).is_some_and(|items| !items.is_empty());
+        !lists && named.is_some_and(|name| !name.is_empty())
     }
 
     fn title(&self, policy: &str, code: &str) -> String {

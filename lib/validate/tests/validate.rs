@@ -288,8 +288,12 @@ fn a_manager_is_judged_by_the_controls_that_it_lists() {
     let manager = "apiVersion: tf.tungsten.io/v1alpha1\nkind: Manager\nmetadata: {name: m, namespace: tf}\nspec:\n  \
         services:\n    vrouters:\n      - metadata: {name: v}\n        spec: {serviceConfiguration: \
         {controlInstance: c, subcluster: s, profiles: [p]}}\n";
-    let report = report(&[("a.yaml", manager)]);
-    assert_eq!(among(&report, &OF_REFERENCES), ["OSDN1801", "OSDN1613"]);
+    let alone = report(&[("a.yaml", manager)]);
+    assert_eq!(among(&alone, &OF_REFERENCES), [""; 0], "its Controls may be objects of their own");
+    let listed =
+        manager.replace("vrouters:", "controls: [{metadata: {name: other}}]\n    vrouters:");
+    let listed = report(&[("a.yaml", &listed)]);
+    assert_eq!(among(&listed, &OF_REFERENCES), ["OSDN1801", "OSDN1613"]);
 }
 
 #[test]

@@ -57,8 +57,8 @@ fn beside(world: &World, upstream: &Value, has: impl Fn(&str) -> bool) -> Option
         return None;
     } else {
         format!(
-            "tf-operator runs ({title}), and the policy {TF_OPERATOR_LIMITS} is not in force: what it cannot do \
-             with manifests that are right is not judged"
+            "tf-operator runs ({title}), and the policy {TF_OPERATOR_LIMITS} is not in force, or with mode audit \
+             alone: nothing says what it cannot do with manifests that are right"
         )
     };
     // With another installation's values unsaid, an install would take them back.

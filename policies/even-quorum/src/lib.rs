@@ -30,7 +30,7 @@ use opensdn_policy_sdk::{
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use underlay::Nested;
+use underlay::{Nested, Underlay};
 
 /// Settings of the policy `even-quorum`.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
@@ -161,7 +161,7 @@ fn judge_underlay(manager: &Manager, verdict: &mut Verdict) {
     });
     let nested = own.or_else(|| Some((manager.nested.as_ref()?, "/spec/nested".into())));
     if let Some((nested, at)) = nested {
-        underlay::judge(nested, &at, verdict);
+        underlay::judge_nested(nested, &at, verdict);
     }
 }
 
@@ -179,7 +179,25 @@ fn kubemanager(request: &Request<Kubemanager>, _: &Settings, verdict: &mut Verdi
         return Ok(());
     };
     if owners.as_ref().and_then(Owners::manager).is_none() {
-        underlay::judge(nested, &"/spec/serviceConfiguration/nested".into(), verdict);
+        underlay::judge_nested(nested, &"/spec/serviceConfiguration/nested".into(), verdict);
+    }
+    Ok(())
+}
+
+#[derive(Reads)]
+#[reads(group = "opensdn.io", kind = "NestedCluster")]
+struct NestedCluster {
+    #[read("/spec/services")]
+    services: Option<Underlay>,
+}
+
+fn nested_cluster(
+    request: &Request<NestedCluster>,
+    _: &Settings,
+    verdict: &mut Verdict,
+) -> Outcome {
+    if let Some(NestedCluster { services: Some(services) }) = &request.object {
+        underlay::judge(services, &"/spec/services".into(), verdict);
     }
     Ok(())
 }
@@ -273,5 +291,5 @@ policy! {
     messages: [EVEN, NONE, shrink::FEWER, underlay::EVEN],
     tells_absence: [(NONE, NODES)],
     indexes: [NODES, shrink::STATEFUL_SETS],
-    validate: [manager, zookeeper, rabbitmq, cassandra, kubemanager],
+    validate: [manager, zookeeper, rabbitmq, cassandra, kubemanager, nested_cluster],
 }

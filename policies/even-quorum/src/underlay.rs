@@ -24,7 +24,7 @@ pub(crate) struct Nested {
 
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-struct Underlay {
+pub(crate) struct Underlay {
     config: Option<Endpoint>,
     config_database: Option<Endpoint>,
     zookeeper: Option<Endpoint>,
@@ -38,9 +38,12 @@ struct Endpoint {
 }
 
 /// `at` is where `nested` is.
-pub(crate) fn judge(nested: &Nested, at: &Pointer, verdict: &mut Verdict) {
-    let underlay = &nested.underlay;
-    let at = at.key("underlay");
+pub(crate) fn judge_nested(nested: &Nested, at: &Pointer, verdict: &mut Verdict) {
+    judge(&nested.underlay, &at.key("underlay"), verdict);
+}
+
+/// `at` is where the services are.
+pub(crate) fn judge(underlay: &Underlay, at: &Pointer, verdict: &mut Verdict) {
     for (service, field, title) in [
         (&underlay.config_database, "configDatabase", "config database"),
         (&underlay.zookeeper, "zookeeper", "ZooKeeper"),

@@ -4,7 +4,7 @@ use opensdn_policy_components::{
     ComponentView,
     nodes::{Node, Selector, matches, nodes_with},
 };
-use opensdn_policy_sdk::{Message, Outcome, Severity, Verdict};
+use opensdn_policy_sdk::{Message, Outcome, Pointer, Severity, Verdict};
 
 use crate::{Common, Spec};
 
@@ -76,10 +76,20 @@ fn label(key: &str, value: &str) -> Selector {
     Selector::from([(key.to_owned(), value.to_owned())])
 }
 
-/// The selector that counts: a component's own, else the Manager's.
-fn effective<'a>(common: &'a Common, component: &'a ComponentView<'_, Spec>) -> &'a Selector {
+/// The selector that counts, a component's own or else the Manager's, and where it is.
+fn placed<'a>(
+    common: &'a Common,
+    component: &'a ComponentView<'_, Spec>,
+) -> (&'a Selector, Pointer) {
     let own = &component.spec.common_configuration.node_selector;
-    if own.is_empty() { &common.node_selector } else { own }
+    if own.is_empty() && !common.node_selector.is_empty() {
+        return (&common.node_selector, "/spec/commonConfiguration/nodeSelector".into());
+    }
+    (own, component.shared("/nodeSelector"))
+}
+
+fn effective<'a>(common: &'a Common, component: &'a ComponentView<'_, Spec>) -> &'a Selector {
+    placed(common, component).0
 }
 
 pub(crate) fn judge(
@@ -172,7 +182,7 @@ fn judge_first_group(
     let Some(first) = components.iter().find(|component| component.kind == "Vrouter") else {
         return;
     };
-    let selector = effective(common, first);
+    let (selector, at) = placed(common, first);
     let left_out: Vec<&str> = masters
         .iter()
         .filter(|node| !matches(&node.labels, selector))
@@ -185,7 +195,7 @@ fn judge_first_group(
             first.title(),
             left_out.join(", ")
         );
-        verdict.add(FIRST_GROUP.at(first.shared("/nodeSelector")).says(text));
+        verdict.add(FIRST_GROUP.at(at).says(text));
     }
 }
 
@@ -196,7 +206,7 @@ fn judge_groups(
     verdict: &mut Verdict,
 ) {
     for group in components.iter().filter(|component| component.kind == "Vrouter") {
-        let selector = effective(common, group);
+        let (selector, at) = placed(common, group);
         let number = nodes.iter().filter(|node| !matches(&node.labels, selector)).count();
         if number > 0 {
             let text = format!(
@@ -204,7 +214,7 @@ fn judge_groups(
                 group.title(),
                 nodes.len()
             );
-            verdict.add(LEAVES_OUT.at(group.shared("/nodeSelector")).says(text));
+            verdict.add(LEAVES_OUT.at(at).says(text));
         }
     }
 }

@@ -185,8 +185,9 @@ impl Default for Case {
 }
 
 impl Case {
-    /// The case after its remedy.
-    fn remedied(&self) -> Option<Self> {
+    /// The case after its remedy; none without one.
+    #[must_use]
+    pub fn remedied(&self) -> Option<Self> {
         let remedy = self.remedy.as_ref()?;
         let patched = |object: &Option<Value>, patch: &Value| {
             let mut object = object.clone()?;
