@@ -210,6 +210,10 @@ impl<S: ReviewBackend> Admission<S> {
         else {
             return Claimed::default();
         };
+        if let Some(finding) = review.why_nothing_is_kept(&claims) {
+            verdict.findings.push(finding);
+            return Claimed::default();
+        }
         let mut claimed = self.backend.claim(holder, claims, old, review.purpose(), deadline).await;
         verdict.findings.append(&mut claimed.findings);
         verdict.failures.append(&mut claimed.failures);

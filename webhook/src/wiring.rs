@@ -249,7 +249,7 @@ impl ReviewBackend for ReviewContext {
     }
 
     async fn check_policy(&self, object: &str) -> Vec<Finding> {
-        self.checker.check(object.as_bytes()).await
+        self.checker.check(object).await
     }
 
     fn namespace_labels(&self, namespace: &str) -> Option<Arc<Labels>> {

@@ -28,6 +28,30 @@ pub fn check(object: &Value) -> Result<(), TooDeep> {
     if object.get(CUT).is_some() { Err(TooDeep) } else { Ok(()) }
 }
 
+/// Whether a list and a watch will have all of the object whose JSON text it is, which has been read as such before.
+///
+/// # Errors
+/// They will not.
+pub fn check_text(object: &str) -> Result<(), TooDeep> {
+    let (mut level, mut in_text, mut is_escaped) = (0_usize, false, false);
+    for byte in object.bytes() {
+        match byte {
+            _ if is_escaped => is_escaped = false,
+            b'\\' if in_text => is_escaped = true,
+            b'"' => in_text = !in_text,
+            b'{' | b'[' if !in_text => {
+                level += 1;
+                if level > MOST_LEVELS {
+                    return Err(TooDeep);
+                }
+            }
+            b'}' | b']' if !in_text => level = level.saturating_sub(1),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
 /// How many levels a value has; none where it is no list and no map.
 #[must_use]
 pub fn levels(value: &Value) -> usize {
@@ -220,6 +244,22 @@ mod tests {
                 assert_eq!(levels(&object), (1 + of_spec).min(MOST_LEVELS), "{of_spec}");
                 assert_eq!((&object["metadata"]["name"], &object["b"]), (&json!("a"), &json!(7)));
             }
+        }
+    }
+
+    #[test]
+    fn a_text_is_too_deep_where_what_is_read_of_it_would_be_cut() {
+        for (more, is_whole) in [(MOST_LEVELS - 2, true), (MOST_LEVELS, false)] {
+            let braces = r#""{[{[\\","\"[{"#;
+            let text = format!(r#"{{"a\"{{":[{braces}"],"b":{}}}"#, nested(more));
+            let read = Value::from(serde_json::from_str::<Whole>(&text).unwrap());
+            assert_eq!(check(&read).is_ok(), is_whole, "{text}");
+            assert_eq!(check_text(&text).is_ok(), is_whole, "{text}");
+        }
+        let (open, close) = (r#"{"a":"#, "}");
+        for (count, expected) in [(MOST_LEVELS, Ok(())), (MOST_LEVELS + 1, Err(TooDeep))] {
+            let text = format!("{}1{}", open.repeat(count), close.repeat(count));
+            assert_eq!(check_text(&text), expected, "{count}");
         }
     }
 

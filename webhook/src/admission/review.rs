@@ -6,9 +6,11 @@ use bytes::Bytes;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use opensdn_admission_policy::CLOSED_GROUPS;
 use opensdn_policy_host::{
-    MAX_QUOTED_BYTES, Operation, Request, Step, quoted, quoted_name,
+    Claim, Finding, MAX_QUOTED_BYTES, Mode, Operation, Request, Severity, Step, quoted,
+    quoted_name,
     scan::{self, Document, Found, ScanError, Slot},
 };
+use opensdn_runtime::levels;
 
 use super::{Labels, Purpose, answer, answer::Decision, members::member, unjudged};
 use crate::{
@@ -244,6 +246,27 @@ impl<'f> Review<'f> {
             namespace: self.namespace.to_string(),
             name: self.name.to_string(),
             uid: self.object_uid.to_string(),
+        })
+    }
+
+    /// The refusal of an object that takes keys and that no list would show whole: which of its keys it still has
+    /// would be unknown for ever.
+    pub(super) fn why_nothing_is_kept(&self, claims: &[Claim]) -> Option<Finding> {
+        let error = levels::check_text(self.object?.text()).err()?;
+        let first = claims.first()?;
+        Some(Finding {
+            policy: first.policy.clone(),
+            mode: Mode::Enforce,
+            code: first.code.clone(),
+            severity: Severity::Deny,
+            pointer: String::new(),
+            message: format!(
+                "{} takes what no other object may have ({}), and {error}: whether it still has it could not be \
+                 looked at",
+                self.subject(),
+                quoted(&first.key)
+            ),
+            hint: "make it flatter".to_owned(),
         })
     }
 

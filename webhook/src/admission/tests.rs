@@ -12,6 +12,7 @@ use opensdn_policy_host::{
     Ratcheting, Scope, Selector, Severity, Step,
     lookup::{Documents, Lookup},
 };
+use opensdn_runtime::levels::MOST_LEVELS;
 use serde_json::{Value, json};
 use tokio::{sync::Mutex, time::Instant};
 
@@ -292,6 +293,24 @@ async fn claims_are_taken_only_after_every_policy_allowed() {
     refused["spec"]["ip"] = json!("127.0.0.1");
     assert_eq!(bench.validate(refused).await["allowed"], false);
     assert_eq!(bench.around.taken.lock().await.len(), 1, "a refused object claims nothing");
+}
+
+#[tokio::test]
+async fn an_object_that_no_list_shows_whole_takes_no_keys() {
+    let bench = bench(&[CLAIMS], false).await;
+    // With the levels of the object and of its metadata.
+    for (levels, allowed) in [(MOST_LEVELS - 2, true), (MOST_LEVELS - 1, false)] {
+        let mut object = link_local("deep");
+        object["metadata"]["x"] = json!("deep");
+        let nested = format!("{}{}", "[".repeat(levels), "]".repeat(levels));
+        let body = review("CREATE", object, Value::Null).to_string();
+        let body = body.replace(r#""x":"deep""#, &format!(r#""x":{nested}"#));
+        let response = bench.answer(Step::Validate, body).await;
+        assert_eq!(response["allowed"], allowed, "{levels}: {response}");
+        let said = response["status"]["message"].as_str().unwrap_or_default();
+        assert_eq!(said.contains("more than 120 levels deep"), !allowed, "{said}");
+        assert_eq!(bench.around.taken.lock().await.len(), 1, "what is refused takes nothing");
+    }
 }
 
 #[tokio::test]

@@ -12,7 +12,7 @@ use opensdn_admission_policy::{Fault, Problem, Source, bind, parse};
 use opensdn_crds::admission_policy::{AdmissionPolicy, AdmissionPolicySpec};
 use opensdn_policy_host::{Finding, Limits, quoted, quoted_name};
 use opensdn_runtime::discovery::{Discovery, Resolution};
-use opensdn_runtime::levels::{self, TooDeep, Whole};
+use opensdn_runtime::levels;
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
@@ -37,10 +37,10 @@ pub(crate) struct Checker {
     slots: Arc<Semaphore>,
 }
 
-/// Whether a watch will show all of it.
-fn is_shown_whole(object: &[u8]) -> Result<(), TooDeep> {
-    // What is no object is said where it is read.
-    serde_json::from_slice::<Whole>(object).map_or(Ok(()), |whole| levels::check(&whole.into()))
+/// What is wrong with an AdmissionPolicy of which a watch would not show all.
+fn why_it_would_be_cut(object: &str) -> Option<Problem> {
+    let error = levels::check_text(object).err()?;
+    Some(Problem::new(Fault::Unreadable, "", error.to_string(), "make its settings flatter"))
 }
 
 impl Checker {
@@ -55,14 +55,11 @@ impl Checker {
     }
 
     /// Everything that is wrong with the AdmissionPolicy, given as JSON text.
-    pub(crate) async fn check(&self, object: &[u8]) -> Vec<Finding> {
-        let problems = match serde_json::from_slice::<AdmissionPolicy>(object) {
-            Ok(read) => match is_shown_whole(object) {
-                Ok(()) => self.problems(&read).await,
-                Err(error) => {
-                    let hint = "make its settings flatter";
-                    vec![Problem::new(Fault::Unreadable, "", error.to_string(), hint)]
-                }
+    pub(crate) async fn check(&self, object: &str) -> Vec<Finding> {
+        let problems = match serde_json::from_str::<AdmissionPolicy>(object) {
+            Ok(read) => match why_it_would_be_cut(object) {
+                None => self.problems(&read).await,
+                Some(problem) => vec![problem],
             },
             Err(error) => vec![Problem::new(
                 Fault::Unreadable,
@@ -169,13 +166,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_object_is_refused_at_the_depth_at_which_a_watch_would_cut_it() {
-        for (count, expected) in
-            [(levels::MOST_LEVELS, Ok(())), (levels::MOST_LEVELS + 1, Err(TooDeep))]
-        {
-            let text = format!("{}1{}", r#"{"a":"#.repeat(count), "}".repeat(count));
-            assert_eq!(is_shown_whole(text.as_bytes()), expected, "{count}");
-        }
+    fn an_admission_policy_of_more_levels_than_a_watch_shows_is_refused() {
+        let deep = |levels| {
+            let settings = format!("{}1{}", "[".repeat(levels), "]".repeat(levels));
+            why_it_would_be_cut(&format!(r#"{{"spec":{{"settings":{settings}}}}}"#))
+        };
+        assert!(deep(levels::MOST_LEVELS - 2).is_none());
+        let problem = deep(levels::MOST_LEVELS - 1).unwrap();
+        assert!(problem.message.contains("more than 120 levels"), "{problem:?}");
     }
 
     #[test]
