@@ -12,7 +12,7 @@ use serde_json::{Map, Number, Value};
 /// on top of that, and all of it is less than `serde_json` takes.
 pub const MOST_LEVELS: usize = 120;
 
-/// Is in an object of which something was left out. No field of an API has such a name.
+/// Is in an object of which something was left out. What is read of that name is passed over.
 const CUT: &str = "opensdn.io/cut";
 
 /// The object has more than [`MOST_LEVELS`] levels: what lies deeper is `null` in it.
@@ -115,6 +115,8 @@ fn read<'de, D: Deserializer<'de>>(deserializer: D, part: Part) -> Result<Value,
     let Value::Object(object) = &mut value else {
         return Err(D::Error::custom("an object was expected"));
     };
+    // Who writes the object may write that name, too.
+    object.remove(CUT);
     if is_cut.get() {
         object.insert(CUT.to_owned(), Value::Bool(true));
     }
@@ -244,6 +246,18 @@ mod tests {
                 assert_eq!(levels(&object), (1 + of_spec).min(MOST_LEVELS), "{of_spec}");
                 assert_eq!((&object["metadata"]["name"], &object["b"]), (&json!("a"), &json!(7)));
             }
+        }
+    }
+
+    #[test]
+    fn an_object_cannot_say_of_itself_that_it_is_not_whole() {
+        let forged = format!(r#"{{"{CUT}":true,"spec":{{"{CUT}":true}}}}"#);
+        let expected = json!({"spec": {(CUT): true}});
+        for read in [
+            Value::from(serde_json::from_str::<Lean>(&forged).unwrap()),
+            Value::from(serde_json::from_str::<Whole>(&forged).unwrap()),
+        ] {
+            assert_eq!((check(&read), &read), (Ok(()), &expected));
         }
     }
 
