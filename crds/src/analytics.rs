@@ -105,6 +105,6 @@ fn constraints(schema: &mut schemars::Schema) {
                 "analyticsFlowTTL",
             ],
             -1,
-            "a number of hours, 1 or more, or -1 for the collector's default",
+            "a number of hours, or -1 for the collector's default",
         );
 }

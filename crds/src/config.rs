@@ -170,7 +170,7 @@ fn constraints(schema: &mut schemars::Schema) {
 #[cfg(feature = "kube")]
 fn linklocal_constraints(schema: &mut schemars::Schema) {
     const CODE: &str = "OSDN1604";
-    const LABEL: &str = "[A-Za-z0-9]([-A-Za-z0-9]*[A-Za-z0-9])?";
+    const LABEL: &str = "[A-Za-z0-9_]([-A-Za-z0-9_]*[A-Za-z0-9_])?";
     let _ = crate::schema::Fields::of(schema)
         .longest(&["ipFabricServiceHost"], crate::schema::HOST)
         .field(
@@ -192,5 +192,11 @@ fn linklocal_constraints(schema: &mut schemars::Schema) {
              metadata6)",
         )
         .ports(CODE, &["ipFabricServicePort", "port"])
-        .matches(CODE, &["name"], &format!("^{LABEL}$"), 63, "a DNS label, such as metadata");
+        .matches(
+            CODE,
+            &["name"],
+            &format!("^{LABEL}([.]{LABEL})*$"),
+            u64::from(crate::schema::HOST),
+            "a DNS name, such as metadata or nova_api.example.com",
+        );
 }

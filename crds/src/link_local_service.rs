@@ -126,8 +126,8 @@ fn fabric_constraints(schema: &mut schemars::Schema) {
         .field(
             "",
             "dnsName",
-            "self.matches(r'^[A-Za-z0-9]([-A-Za-z0-9]*[A-Za-z0-9])?([.][A-Za-z0-9]([-A-Za-z0-9]*\
-             [A-Za-z0-9])?)*[.]?$') && !self.matches('^[0-9.]+$')",
+            "self.matches(r'^[A-Za-z0-9_]([-A-Za-z0-9_]*[A-Za-z0-9_])?([.][A-Za-z0-9_]([-A-Za-z0-9_]*\
+             [A-Za-z0-9_])?)*[.]?$') && !self.matches('^[0-9.]+$')",
             "must be a DNS name; addresses belong into addresses",
         )
         .set("port", "minimum", json!(1))

@@ -179,7 +179,7 @@ fn endpoint_constraints(schema: &mut schemars::Schema) {
         .most_items(&["addresses"], 16)
         .set("addresses", "x-kubernetes-list-type", serde_json::json!("set"))
         .longest_item("addresses", 64)
-        .items("", "addresses", UNICAST, &format!("addresses {UNICAST_TEXT}"))
+        .items("OSDN3007", "addresses", UNICAST, &format!("addresses {UNICAST_TEXT}"))
         .ports("OSDN3006", &["port"]);
 }
 

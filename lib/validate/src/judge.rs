@@ -242,7 +242,11 @@ impl Judge<'_> {
         // looked up is reported once.
         let findings =
             findings.into_iter().filter(|found| !self.is_unknown(subject, object, found));
-        judged.findings.extend(findings.map(|found| self.of_policy(located, subject, found)));
+        judged.findings.extend(findings.map(|found| {
+            let is_of_files = !self.table.is_live() && self.absent_kind(&found).is_some();
+            let finding = self.of_policy(located, subject, found);
+            if is_of_files { only_in_the_documents(finding) } else { finding }
+        }));
         judged.claims = claims
             .into_iter()
             .map(|claim| Claimant {
@@ -323,9 +327,7 @@ impl Judge<'_> {
 
     /// Whether the finding says that there is no object of a kind of which none is known.
     fn is_unknown(&self, subject: &Subject, object: &Value, found: &host::Finding) -> bool {
-        let binding = self.active.set.bindings().find(|binding| binding.name == found.policy);
-        let metadata = binding.map(|binding| binding.policy.metadata());
-        let kind = metadata.and_then(|metadata| host::absent_kind(metadata, &found.code));
+        let kind = self.absent_kind(found);
         let Some(kind) = kind.filter(|kind| !self.table.knows_kind(kind)) else { return false };
         let Some(component) = Component::of_kind(kind) else { return true };
         // Who names none asks for none. A Manager that lists components of the kind names one of these as a rule; the
@@ -335,6 +337,13 @@ impl Judge<'_> {
         let lists = subject.object.kind == "Manager"
             && listed.and_then(Value::as_array).is_some_and(|items| !items.is_empty());
         !lists && named.is_some_and(|name| !name.is_empty())
+    }
+
+    /// The kind of which the finding says that an object is not there.
+    fn absent_kind(&self, found: &host::Finding) -> Option<&str> {
+        let mut bindings = self.active.set.bindings();
+        let binding = bindings.find(|binding| binding.name == found.policy)?;
+        host::absent_kind(binding.policy.metadata(), &found.code)
     }
 
     fn title(&self, policy: &str, code: &str) -> String {
@@ -371,6 +380,16 @@ impl Judge<'_> {
             claimant.granted = suppressions.grant(&claimant.claim.code, claimant.place.line);
         }
         judged.findings.extend(suppressions.findings(&subject.object));
+    }
+}
+
+/// What is not among the documents may be in the cluster: that it is missing is no error, and who reads it has to know.
+fn only_in_the_documents(finding: Finding) -> Finding {
+    Finding {
+        severity: finding.severity.min(Severity::Warning),
+        message: format!("{}; only the documents were looked at", finding.message),
+        hint: format!("{}; --live asks the cluster too", finding.hint),
+        ..finding
     }
 }
 

@@ -87,6 +87,11 @@ impl Table {
         self.forbidden = forbidden;
     }
 
+    /// Whether the cluster has been asked, too.
+    pub(crate) fn is_live(&self) -> bool {
+        self.live
+    }
+
     /// Labels of a namespace, where they are known.
     pub(crate) fn namespace_labels(&self, namespace: &str) -> Option<&Labels> {
         self.namespaces.get(namespace)

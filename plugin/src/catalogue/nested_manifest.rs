@@ -29,8 +29,8 @@ const REASONS: [(&str, &str); 15] = [
     ),
     (
         "OSDN3043",
-        "Neither kubeadm nor another installer sets the label, and the old documents do not mention it: the pod \
-         stays Pending.",
+        "Neither kubeadm nor another installer of Kubernetes sets the label; upstream's set-node-labels.sh does, and where \
+         it has not run the pod stays Pending.",
     ),
     (
         "OSDN3044",

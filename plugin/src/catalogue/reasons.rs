@@ -280,7 +280,7 @@ const REASONS: &[Reason] = &[
         "OSDN3007",
         "a service of the underlay has no IPv4 address of another machine",
         "The vrouters send what comes for the service to this address, by IPv4 alone. 127.0.0.1 would be \
-         the compute node of each workload.",
+         the compute node of each workload, or the machine that asks.",
         "give the addresses of the nodes in the fabric",
     ),
     reason(

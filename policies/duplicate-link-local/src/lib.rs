@@ -101,7 +101,7 @@ const ADDRESS: Message = Message {
     title: "the address of the link-local service belongs to something else",
     explanation: "Every vrouter takes all traffic to the address, from every network of the \
         cloud and on all ports: what has the address otherwise is not reached any more.",
-    hint: "choose an address in 169.254.0.0/16, other than 169.254.169.254",
+    hint: "choose an address in 169.254.0.0/16; 169.254.169.254 is that of the service metadata alone",
 };
 
 const NO_HOST: Message = Message {

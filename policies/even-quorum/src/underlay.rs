@@ -44,18 +44,22 @@ pub(crate) fn judge_nested(nested: &Nested, at: &Pointer, verdict: &mut Verdict)
 
 /// `at` is where the services are.
 pub(crate) fn judge(underlay: &Underlay, at: &Pointer, verdict: &mut Verdict) {
-    for (service, field, title) in [
-        (&underlay.config_database, "configDatabase", "config database"),
-        (&underlay.zookeeper, "zookeeper", "ZooKeeper"),
+    let (database, zookeeper) = (&underlay.config_database, &underlay.zookeeper);
+    // Without addresses of its own a service is looked for at those of config.
+    let of_config = match (database, zookeeper) {
+        (None, None) => "config database and ZooKeeper of the underlay are",
+        (None, Some(_)) => "config database of the underlay is",
+        (Some(_), _) => "ZooKeeper of the underlay is",
+    };
+    let is_of_config = database.is_none() || zookeeper.is_none();
+    for (endpoint, field, who) in [
+        (underlay.config.as_ref().filter(|_| is_of_config), "config", of_config),
+        (database.as_ref(), "configDatabase", "config database of the underlay is"),
+        (zookeeper.as_ref(), "zookeeper", "ZooKeeper of the underlay is"),
     ] {
-        // Without one of its own it is looked for at the addresses of config.
-        let (endpoint, field) = match service {
-            Some(own) => (Some(own), field),
-            None => (underlay.config.as_ref(), "config"),
-        };
         let number = endpoint.map_or(0, |endpoint| endpoint.addresses.len());
         if number > 0 && number.is_multiple_of(2) {
-            let text = format!("the {title} of the underlay is looked for at {number} addresses");
+            let text = format!("the {who} looked for at {number} addresses");
             verdict.add(EVEN.at(at.key(field).key("addresses")).says(text));
         }
     }

@@ -1,7 +1,7 @@
 //! Fields that no process ever sees.
 
 use opensdn_policy_components::{
-    ComponentView,
+    ComponentView, UNUSED_OF_VROUTER,
     component::{Component, Setting},
 };
 use opensdn_policy_sdk::{Message, Severity, Verdict};
@@ -60,55 +60,6 @@ const SNMP_FIELDS: &[&str] = &[
 
 const QUERY_FIELDS: &[&str] = &["analyticsdbPort", "analyticsdbIntrospectPort"];
 
-const VROUTER_FIELDS: &[&str] = &[
-    "statsCollectorDestinationPath",
-    "collectorPort",
-    "configApiPort",
-    "dnsServerPort",
-    "sriovPhysicalNetwork",
-    "sriovVf",
-    "keystoneAuthAdminPassword",
-    "keystoneAuthAdminPort",
-    "keystoneAuthCaCertfile",
-    "keystoneAuthCertfile",
-    "keystoneAuthHost",
-    "keystoneAuthInsecure",
-    "keystoneAuthKeyfile",
-    "keystoneAuthProjectDomainName",
-    "keystoneAuthProto",
-    "keystoneAuthRegionName",
-    "keystoneAuthUrlTokens",
-    "keystoneAuthUrlVersion",
-    "keystoneAuthUserDomainName",
-    "k8sToken",
-    "k8sTokenFile",
-    "kubernetesApiPort",
-    "kubernetesApiSecurePort",
-    "logDir",
-    "barbicanTenantName",
-    "barbicanPassword",
-    "barbicanUser",
-    "sslInsecure",
-    "tsnAgentMode",
-    "agentMode",
-    "fabricSntHashTableSize",
-    "priorityBandwidth",
-    "priorityId",
-    "priorityScheduling",
-    "priorityTagging",
-    "qosDefHwQueue",
-    "qosLogicalQueues",
-    "qosQueueId",
-    "requiredKernelVrouterEncryption",
-    "sampleDestination",
-    "sloDestination",
-    "vrouterCryptInterface",
-    "vrouterDecryptInterface",
-    "vrouterDecryptKey",
-    "vrouterEncryption",
-    "xmppServerPort",
-];
-
 /// Secrets, which do not belong into an object, and what no script reads as a variable either.
 const WITHOUT_A_VARIABLE: &[&str] = &[
     "barbicanPassword",
@@ -117,11 +68,17 @@ const WITHOUT_A_VARIABLE: &[&str] = &[
     // Of a variable of this name CONTAINER_LOG_DIR, which is set always, takes nothing.
     "logDir",
     "requiredKernelVrouterEncryption",
-    "sriovPhysicalNetwork",
     "vrouterCryptInterface",
     "vrouterDecryptInterface",
     "vrouterDecryptKey",
     "vrouterEncryption",
+];
+
+/// Variables that do nothing, or are refused, without others.
+const COMPANIONS: &[(&str, &str)] = &[
+    ("priorityId", "PRIORITY_BANDWIDTH and PRIORITY_SCHEDULING, with an item for each of its own,"),
+    ("sriovPhysicalNetwork", "SRIOV_PHYSICAL_INTERFACE, with as many items,"),
+    ("sriovVf", "SRIOV_PHYSICAL_INTERFACE, with as many items,"),
 ];
 
 pub(crate) fn judge(component: &ComponentView<'_, Spec>, verdict: &mut Verdict) {
@@ -130,7 +87,7 @@ pub(crate) fn judge(component: &ComponentView<'_, Spec>, verdict: &mut Verdict) 
         "AnalyticsAlarm" => (&ANALYTICS, ALARM_FIELDS),
         "AnalyticsSnmp" => (&ANALYTICS, SNMP_FIELDS),
         "QueryEngine" => (&ANALYTICS, QUERY_FIELDS),
-        "Vrouter" => (&VROUTER, VROUTER_FIELDS),
+        "Vrouter" => (&VROUTER, UNUSED_OF_VROUTER),
         _ => return,
     };
     let given = &component.spec.service_configuration;
@@ -158,6 +115,9 @@ fn instead(dead: &[&str], given: &SetFields) -> String {
             ", and set in envVariablesConfig instead: {}",
             variables.join(", ")
         ));
+    }
+    for (field, companions) in COMPANIONS.iter().filter(|(field, _)| dead.contains(field)) {
+        hint.push_str(&format!("; {} needs {companions} besides", variable(field)));
     }
     if wants_dpdk {
         hint.push_str("; for DPDK set dpdk, or profiles with a VrouterProfile for it");
@@ -199,13 +159,13 @@ fn variable(field: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{VROUTER_FIELDS, variable};
+    use super::{UNUSED_OF_VROUTER, variable};
 
     #[test]
     fn the_variables_are_those_of_the_agent() {
         assert_eq!(variable("keystoneAuthAdminPort"), "KEYSTONE_AUTH_ADMIN_PORT");
         assert_eq!(variable("k8sTokenFile"), "K8S_TOKEN_FILE");
         assert_eq!(variable("fabricSntHashTableSize"), "FABRIC_SNAT_HASH_TABLE_SIZE");
-        assert_eq!(VROUTER_FIELDS.len(), 46);
+        assert_eq!(UNUSED_OF_VROUTER.len(), 46);
     }
 }

@@ -97,7 +97,6 @@ struct ServiceConfiguration {
     sandesh_ssl_enable: Option<bool>,
     config_api_ssl_enable: Option<bool>,
     introspect_ssl_enable: Option<bool>,
-    metadata_ssl_enable: Option<String>,
     keystone_auth_admin_password: Option<String>,
     barbican_password: Option<String>,
     #[serde(rename = "k8sToken")]

@@ -11,8 +11,7 @@ pub(crate) const OFF: Message = Message {
     title: "TLS is switched off",
     explanation: "The control nodes, the collector and the Config API accept TLS only, so an \
         agent that speaks plain text reaches none of them and the node has no network. Where the \
-        other side does not insist (introspection, the metadata service), anyone on the wire \
-        can read and change the traffic.",
+        other side does not insist (introspection), anyone on the wire can read and change the traffic.",
     hint: "remove the field; TLS is the default",
 };
 
@@ -55,7 +54,6 @@ pub(crate) fn judge_vrouter(
     verdict: &mut Verdict,
 ) {
     let spec = &component.spec.service_configuration;
-    let metadata = spec.metadata_ssl_enable.as_deref().map(is_on);
     let lenient = settings.profile.severity();
     for (field, value, severity) in [
         ("sslEnable", spec.ssl_enable, Severity::Deny),
@@ -64,7 +62,6 @@ pub(crate) fn judge_vrouter(
         ("sandeshSslEnable", spec.sandesh_ssl_enable, Severity::Deny),
         ("configApiSslEnable", spec.config_api_ssl_enable, Severity::Deny),
         ("introspectSslEnable", spec.introspect_ssl_enable, lenient),
-        ("metadataSslEnable", metadata, lenient),
     ] {
         if value == Some(false) {
             let at = component.setting("").key(field);
@@ -89,7 +86,6 @@ fn peer(switch: &str) -> &'static str {
         "introspectSslEnable" | "INTROSPECT_SSL_ENABLE" => {
             " for introspection: anybody on the network can read the agent's state"
         }
-        "metadataSslEnable" | "METADATA_SSL_ENABLE" => " towards the metadata service",
         _ => ", and every server requires it",
     }
 }
@@ -105,7 +101,7 @@ pub(crate) fn judge_variable(
         "SSL_ENABLE" | "XMPP_SSL_ENABLE" | "SANDESH_SSL_ENABLE" | "CONFIG_API_SSL_ENABLE" => {
             Severity::Deny
         }
-        "INTROSPECT_SSL_ENABLE" | "METADATA_SSL_ENABLE" => settings.profile.severity(),
+        "INTROSPECT_SSL_ENABLE" => settings.profile.severity(),
         _ => return,
     };
     if !is_on(value) {

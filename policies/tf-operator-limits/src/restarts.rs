@@ -25,9 +25,10 @@ pub(crate) const NOT_APPLIED: Message = Message {
     severity: Severity::Warn,
     title: "tf-operator does not apply this change of the vrouters",
     explanation: "It updates the DaemonSet only where an image or a variable of a container changes. \
-        Pages, the pods' MTU, node selector and tolerations stay what they were.",
+        The pages that pods ask for, node selector and tolerations stay what they were. The MTU of pods is written \
+        into a ConfigMap that a pod of the vrouter reads when it starts.",
     hint: "delete the DaemonSet of the group when its nodes may lose their network: tf-operator makes it \
-        again with the new settings",
+        again with the new settings; for another MTU delete the pods of the vrouters, one node after the other",
 };
 
 pub(crate) const NO_NEW_KEYS: Message = Message {
@@ -110,7 +111,15 @@ pub(crate) fn judge(
     }
     for (old, new) in pairs().filter(|(_, new)| new.kind == "Vrouter") {
         let mut changed = Vec::new();
-        for field in ["cniMTU", "hugePages2M", "hugePages1G"] {
+        if old.spec.given("cniMTU") != new.spec.given("cniMTU") {
+            let text = format!(
+                "a limit of tf-operator: cniMTU of {} holds on a node only when its pod starts anew",
+                new.title()
+            );
+            let hint = "delete the pods of the vrouters, one node after the other; pods that run keep their MTU";
+            verdict.add(NOT_APPLIED.at(new.setting("/cniMTU")).says(text).hint(hint));
+        }
+        for field in ["hugePages2M", "hugePages1G"] {
             if old.spec.given(field) != new.spec.given(field) {
                 changed.push((new.setting("").key(field), field));
             }
@@ -125,7 +134,7 @@ pub(crate) fn judge(
         if let Some((at, _)) = changed.first() {
             let names: Vec<_> = changed.iter().map(|(_, name)| *name).collect();
             let text = format!(
-                "a limit of tf-operator: of {} it does not apply {}",
+                "a limit of tf-operator: the pods of {} keep what they ask for of {}",
                 new.title(),
                 names.join(", ")
             );

@@ -15,6 +15,7 @@ pub(crate) fn found(value: &str, forbidden: &[char]) -> Option<String> {
 fn in_words(character: char) -> String {
     match character {
         '\n' | '\r' => "a line break".to_owned(),
+        ' ' | '\t' => "white space".to_owned(),
         '`' => "a backtick".to_owned(),
         '"' => "a double quote".to_owned(),
         '\'' => "a single quote".to_owned(),

@@ -17,7 +17,7 @@ pub(crate) const UNSAFE_CREDENTIAL: Message = Message {
     explanation: "Keystone's values are written into ini files (where Python takes % for an \
         interpolation), into scripts between double quotes, into JavaScript and into JSON: a \
         quote, backtick, $, backslash, % or line break ends the string in one of them, and the \
-        service does not start, or runs what follows. RabbitMQ's are written into ini files, where # \
+        service does not start, or runs what follows. Without Keystone only JavaScript has them. RabbitMQ's are written into ini files, where # \
         and ; begin a comment, and into an address, which / ? and # end.",
     hint: "choose a value without the characters that the message names; a longer one of letters \
         and digits is as strong",
@@ -25,6 +25,9 @@ pub(crate) const UNSAFE_CREDENTIAL: Message = Message {
 
 /// What no credential may contain.
 const SPECIAL: &[char] = &['"', '\'', '`', '$', '\\', '%', '\n', '\r'];
+/// What those of a cluster without Keystone may not: the web UI alone has them, in JavaScript between single quotes
+/// (tf-operator, `pkg/apis/tf/v1alpha1/templates/webui_config.go:177-193`).
+const SPECIAL_WITHOUT_KEYSTONE: &[char] = &['\'', '\\', '\n', '\r'];
 
 /// Fields of one kind, and what they may not contain.
 pub(crate) struct Credentials {
@@ -74,6 +77,7 @@ fn check(name: &str, value: &str, forbidden: &[char], at: &Pointer, verdict: &mu
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(crate) struct AuthParameters {
+    auth_mode: Option<String>,
     keystone_auth_parameters: Texts,
 }
 
@@ -83,8 +87,12 @@ pub(crate) fn judge_keystone(
     spec: Pointer,
     verdict: &mut Verdict,
 ) {
+    let forbidden = match authentication.auth_mode.as_deref() {
+        Some("keystone") => SPECIAL,
+        _ => SPECIAL_WITHOUT_KEYSTONE,
+    };
     let at = spec.join("/commonConfiguration/authParameters/keystoneAuthParameters");
     for (path, value) in authentication.keystone_auth_parameters.iter() {
-        check(path.trim_start_matches('/'), value, SPECIAL, &at.join(path), verdict);
+        check(path.trim_start_matches('/'), value, forbidden, &at.join(path), verdict);
     }
 }

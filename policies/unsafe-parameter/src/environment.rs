@@ -3,10 +3,11 @@
 
 use std::borrow::Cow;
 
-use opensdn_policy_components::Compatibility;
+use opensdn_policy_components::{Compatibility, ComponentView, UNUSED_OF_VROUTER};
 use opensdn_policy_sdk::{Message, Pointer, Severity, Verdict};
 
 use crate::{
+    Spec,
     characters::{found, shown},
     texts::Texts,
 };
@@ -28,7 +29,8 @@ pub(crate) const BREAKS_THE_FILE: Message = Message {
     explanation: "The parameters are read line by line, so a line break cuts the value; in the \
         environment of a provisioner the rest becomes a command. tf-operator also renders the file \
         with html/template, which turns quotes, &, <, > and + into entities: the daemon gets another \
-        value than the one that stands here.",
+        value than the one that stands here. The name of a subcluster is a word of the provisioner's commands: \
+        white space cuts it, and *, ? and [ may be replaced by names of files.",
     hint: "remove the characters that the message names",
 };
 
@@ -41,7 +43,7 @@ pub(crate) const RUNS_CODE: Message = Message {
         the end the rest of the file is code: the value is a program, and anyone who may write it owns \
         every node. Only the paths of certificates and keys \
         may have ${POD_IP}, as tf-operator's own do.",
-    hint: "remove $, backticks and a backslash at the end; write the value out that was meant",
+    hint: "remove the characters that the message names; write the value out that was meant",
 };
 
 pub(crate) const UNPAIRED: Message = Message {
@@ -180,6 +182,33 @@ fn opens_the_next_line(value: &str) -> bool {
     !backslashes.is_multiple_of(2)
 }
 
+/// What cuts or replaces a word of a shell's command that stands without quotes.
+const NO_WORD: &[char] = &[' ', '\t', '\n', '\r', '*', '?', '['];
+
+/// Judges the value at `path`, which a script of the provisioner has in a command without quotes
+/// (tf-container-builder, `containers/provisioner/provision.sh:138-149`).
+pub(crate) fn judge_word(
+    path: &str,
+    texts: &Texts,
+    component: &ComponentView<'_, Spec>,
+    verdict: &mut Verdict,
+) {
+    let value = texts.get(path).unwrap_or_default();
+    if let Some(what) = found(value, NO_WORD) {
+        let name = path.trim_start_matches('/');
+        let text = format!(
+            "{name} contains {what}, and is a word of the provisioner's command{}",
+            shown(name, value)
+        );
+        verdict.add(BREAKS_THE_FILE.at(component.setting(path)).says(text));
+    }
+}
+
+/// Whether the field is one that has no effect: in params.env it stands in a comment, which bash does not read.
+fn is_a_comment(path: &str) -> bool {
+    path.strip_prefix('/').is_some_and(|field| UNUSED_OF_VROUTER.contains(&field))
+}
+
 /// Judges every value; `at` is where `texts` are.
 pub(crate) fn judge_values(
     texts: &Texts,
@@ -189,7 +218,9 @@ pub(crate) fn judge_values(
 ) {
     for (path, value) in texts.iter() {
         let name = Pointer::from(path).segments().last().unwrap_or_default();
-        if let Some(what) = found(&without_own_address(&name, value), &['$', '`']) {
+        if is_a_comment(path) {
+            // Nothing but its end is looked for.
+        } else if let Some(what) = found(&without_own_address(&name, value), &['$', '`']) {
             let text = format!("{name} contains {what}, which bash runs{}", shown(&name, value));
             verdict.add(RUNS_CODE.at(at.join(path)).says(text));
         } else if let Some(what) = without_quotes(&name).then(|| found(value, SHELL)).flatten() {
@@ -210,6 +241,7 @@ pub(crate) fn judge_values(
                 format!("{name} contains {what}, where the value ends{}", shown(&name, value));
             verdict.add(BREAKS_THE_FILE.at(at.join(path)).says(text));
         } else if compat == Some(Compatibility::TfOperator)
+            && !is_a_comment(path)
             && let Some(what) = found(value, &['"', '\'', '&', '<', '>', '+'])
         {
             let text = format!(

@@ -11,9 +11,9 @@
 //! ini files and scripts with passwords; environment variables by their own names. Our operator
 //! quotes for each, so this is the second line of defence; with tf-operator it is the only one.
 //!
-//! Every string of a Vrouter, a VrouterProfile and a Control is judged, the fields without effect
-//! too: they reach the same file on the day they get one. Not judged are images and commands of
-//! containers, and what the schema restricts already (addresses, networks, enumerations).
+//! Every string of a Vrouter, a VrouterProfile and a Control is judged; of the fields without effect
+//! whether they have a line break, since tf-operator writes them into comments. Not judged are images and
+//! commands of containers, and what the schema restricts already (addresses, networks, enumerations).
 
 mod characters;
 mod credentials;
@@ -133,10 +133,14 @@ fn judge(component: &ComponentView<'_, Spec>, settings: &Settings, verdict: &mut
             let variables = texts.below("/envVariablesConfig");
             environment::judge_names(variables, Some(interface), &at, verdict);
             environment::judge_values(texts, &component.setting(""), settings.compat, verdict);
+            environment::judge_word("/subcluster", texts, component, verdict);
         }
         "Control" => {
+            // It is given to the provisioner as a variable of its container, and in no file.
+            environment::judge_word("/subcluster", texts, component, verdict);
+            let others = texts.without("/subcluster");
             // The provisioner's file is no html template, whichever operator writes it.
-            environment::judge_values(texts, &component.setting(""), None, verdict);
+            environment::judge_values(&others, &component.setting(""), None, verdict);
             credentials::judge(&Credentials::CONTROL, texts, component, verdict);
         }
         "Rabbitmq" => {

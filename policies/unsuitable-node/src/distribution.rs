@@ -12,12 +12,13 @@ pub(crate) const DISTRIBUTION: Message = Message {
     code: "OSDN1215",
     severity: Severity::Warn,
     title: "distribution is not the system of the nodes",
-    explanation: "With ubuntu the container vrouterkernelbuildinit brings the kernel module of the vrouter, in an image \
-        of Ubuntu; with any other value, or none, vrouterkernelinit does, in one for the kernels of Red Hat's family. On \
-        nodes of the other family the module as a rule does not fit the kernel: the agent starts, and the node has no \
-        network.",
-    hint: "set distribution to the system of the nodes, and list the container that it takes; nodes of both families \
-        need a group of vrouters each, with a nodeSelector and a distribution of its own",
+    explanation: "With ubuntu the container vrouterkernelbuildinit builds the kernel module of the vrouter on the node, \
+        in an image of Ubuntu. With any other value, or none, vrouterkernelinit brings it: up to R25.1 it has modules for \
+        kernels of Red Hat's family alone, later it builds on the node with that family's compiler. On nodes of the other \
+        family the module as a rule is missing or does not fit, and their pods do not get beyond that container.",
+    hint: "set distribution to ubuntu for nodes with Ubuntu, remove it for those of Red Hat's family, and list the \
+        container that it takes; nodes of both families need a group of vrouters each, with a nodeSelector and a \
+        distribution of its own",
 };
 
 /// How the names of the systems begin that are of Red Hat's family (`PRETTY_NAME` of /etc/os-release).
@@ -96,11 +97,11 @@ impl Module {
             Some(other) => format!("distribution is {other}, which counts as Red Hat's family"),
         };
         let text = format!(
-            "{}: {said}, and {} of its {} nodes run another system ({}): {}",
+            "{}: {said}, and another system ({}) runs on {} of its {} nodes: {}",
             component.title(),
+            first.system,
             others.len(),
             nodes.len(),
-            first.system,
             names(&others)
         );
         verdict.add(DISTRIBUTION.at(self.at).says(text));

@@ -71,8 +71,8 @@ const KERNEL: Message = Message {
     code: "OSDN1305",
     severity: Severity::Deny,
     title: "on Ubuntu the vrouters need the container that builds the kernel module",
-    explanation: "There are no prebuilt modules for Ubuntu's kernels: the agent starts, and the \
-        node has no network.",
+    explanation: "The module is built on the node by this container alone: tf-operator takes its image from there, and \
+        without it the pod has none.",
     hint: "add the container vrouterkernelbuildinit with its image, or correct distribution",
 };
 

@@ -14,6 +14,7 @@ mod nulls;
 mod owner;
 mod services;
 mod settings;
+mod unused;
 
 pub use inheritance::{Field, Inheritable, effective, effective_if_given};
 pub use network::Network;
@@ -24,3 +25,4 @@ pub use nulls::null_as_default;
 pub use owner::{Owner, Owners};
 pub use services::{ComponentView, Item, Services, is_analytics_database};
 pub use settings::{Compatibility, Level, Profile};
+pub use unused::UNUSED_OF_VROUTER;
