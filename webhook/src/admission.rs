@@ -142,7 +142,10 @@ impl<S: ReviewBackend> Admission<S> {
         loop {
             let mut verdict = self.judge(current, review, labels, context).await;
             let old = match review.request_of_old(labels) {
-                Some(old) if !verdict.claims.is_empty() && !verdict.denies() => {
+                Some(old)
+                    if !verdict.denies()
+                        && (!verdict.claims.is_empty() || review.is_no_more_shown_whole()) =>
+                {
                     current.set.evaluate(&old, context).await.claims
                 }
                 _ => Vec::new(),
@@ -206,14 +209,14 @@ impl<S: ReviewBackend> Admission<S> {
         if review.changes_only_owners() {
             return Claimed::default();
         }
+        if let Some(finding) = review.why_nothing_is_kept(claims.first().or(old.first())) {
+            verdict.findings.push(finding);
+            return Claimed::default();
+        }
         let Some(holder) = review.holder().filter(|_| !claims.is_empty() && !verdict.denies())
         else {
             return Claimed::default();
         };
-        if let Some(finding) = review.why_nothing_is_kept(&claims) {
-            verdict.findings.push(finding);
-            return Claimed::default();
-        }
         let mut claimed = self.backend.claim(holder, claims, old, review.purpose(), deadline).await;
         verdict.findings.append(&mut claimed.findings);
         verdict.failures.append(&mut claimed.failures);

@@ -345,6 +345,17 @@ impl Actor {
                 serving.all_are_read();
             }
             self.condition.pass();
+        } else if self.progress == Progress::Loading {
+            let rest: Vec<&Entry> =
+                self.entries.values().filter(|entry| !is_dealt_with(entry)).collect();
+            if let Some(first) = rest.first() {
+                self.condition.fail(format!(
+                    "{} of {} AdmissionPolicies are not loaded: {}",
+                    rest.len(),
+                    self.entries.len(),
+                    first.describe()
+                ));
+            }
         }
     }
 

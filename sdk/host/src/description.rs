@@ -71,13 +71,14 @@ pub(crate) fn read(metadata: wire::Metadata) -> Result<Metadata, DescriptionErro
 }
 
 fn check(metadata: &Metadata) -> Result<(), DescriptionError> {
-    let Metadata { name, version, interests, indexes, messages, .. } = metadata;
+    let Metadata { name, version, summary, interests, indexes, messages, .. } = metadata;
     let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
     short("a name", name)?;
     if name.is_empty() || !name.bytes().all(plain) {
         return Err(DescriptionError::Name(name.clone()));
     }
     short("a version", version)?;
+    one_line("a summary", summary)?;
     if interests.is_empty() {
         return Err(DescriptionError::NoInterest);
     }
@@ -92,6 +93,7 @@ fn check(metadata: &Metadata) -> Result<(), DescriptionError> {
     let mut codes = HashSet::new();
     for message in messages {
         short("a code", &message.code)?;
+        one_line("a title", &message.title)?;
         if !codes.insert(&message.code) {
             return Err(DescriptionError::CodeTwice(message.code.clone()));
         }
@@ -133,8 +135,13 @@ fn few(what: &'static str, count: usize, most: usize) -> Result<(), DescriptionE
 
 fn short(what: &'static str, text: &str) -> Result<(), DescriptionError> {
     bounded(what, text, MAX_NAME_BYTES)?;
+    one_line(what, text)
+}
+
+/// Behind a line break it would look as if the program said what the module says.
+fn one_line(what: &'static str, text: &str) -> Result<(), DescriptionError> {
     if text.contains(is_unseen) {
-        return Err(DescriptionError::Unseen { what, text: text.to_owned() });
+        return Err(DescriptionError::Unseen { what, text: beginning(text, 60).to_owned() });
     }
     Ok(())
 }

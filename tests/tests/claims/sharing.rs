@@ -72,14 +72,22 @@ async fn who_has_a_key_alone_may_say_something_else_of_it() -> Outcome {
     let claims = claims(&client, GRACE);
     let key = "198.51.100.2:80";
     ask(&claims, "alone", key, "x").await?.commit();
-    ask(&claims, "alone", key, "y").await?.commit();
-    assert_eq!(says(&client, key).await?, ("alone".into(), Some("y".into()), false));
     // Unless that is not allowed in the end.
     drop(ask(&claims, "alone", key, "z").await?);
     until("it says again what it said", || async {
-        Ok(says(&client, key).await.is_ok_and(|said| said.1.as_deref() == Some("y")))
+        Ok(says(&client, key).await.is_ok_and(|said| said.1.as_deref() == Some("x")))
     })
-    .await
+    .await?;
+    // What is allowed need not be stored: by its value none may have the key, nor by that of before.
+    ask(&claims, "alone", key, "y").await?.commit();
+    assert_eq!(says(&client, key).await?, ("alone".into(), None, false));
+    for value in ["x", "y"] {
+        let refused = conflicts(ask(&claims, "other", key, value).await)?;
+        assert_eq!(refused[0].held.name, "alone", "{value}");
+    }
+    // A user who tries again gets through.
+    ask(&claims, "alone", key, "y").await?.commit();
+    Ok(())
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -249,11 +249,17 @@ impl<'f> Review<'f> {
         })
     }
 
-    /// The refusal of an object that takes keys and that no list would show whole: which of its keys it still has
-    /// would be unknown for ever.
-    pub(super) fn why_nothing_is_kept(&self, claims: &[Claim]) -> Option<Finding> {
+    /// Whether a list would show the stored object whole, and would not so after the update.
+    pub(super) fn is_no_more_shown_whole(&self) -> bool {
+        let is_whole = |object: Document<'_>| levels::check_text(object.text()).is_ok();
+        self.object.is_some_and(|object| !is_whole(object)) && self.old_object.is_some_and(is_whole)
+    }
+
+    /// The refusal of an object that no list would show whole and that takes a key, or has one by now: which of its
+    /// keys it still has would be unknown for ever.
+    pub(super) fn why_nothing_is_kept(&self, first: Option<&Claim>) -> Option<Finding> {
+        let first = first?;
         let error = levels::check_text(self.object?.text()).err()?;
-        let first = claims.first()?;
         Some(Finding {
             policy: first.policy.clone(),
             mode: Mode::Enforce,
@@ -261,8 +267,8 @@ impl<'f> Review<'f> {
             severity: Severity::Deny,
             pointer: String::new(),
             message: format!(
-                "{} takes what no other object may have ({}), and {error}: whether it still has it could not be \
-                 looked at",
+                "{} takes or has what no other object may have ({}), and {error}: whether it still has it could \
+                 not be looked at",
                 self.subject(),
                 quoted(&first.key)
             ),

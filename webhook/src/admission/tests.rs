@@ -311,6 +311,17 @@ async fn an_object_that_no_list_shows_whole_takes_no_keys() {
         assert_eq!(said.contains("more than 120 levels deep"), !allowed, "{said}");
         assert_eq!(bench.around.taken.lock().await.len(), 1, "what is refused takes nothing");
     }
+    // Nor does it keep those that it has, by claiming nothing while it is so deep.
+    for (levels, allowed) in [(MOST_LEVELS - 2, true), (MOST_LEVELS - 1, false)] {
+        let mut object = link_local("deep");
+        object["spec"]["ip"] = Value::Null;
+        object["metadata"]["x"] = json!("deep");
+        let nested = format!("{}{}", "[".repeat(levels), "]".repeat(levels));
+        let body = review("UPDATE", object, link_local("deep")).to_string();
+        let body = body.replace(r#""x":"deep""#, &format!(r#""x":{nested}"#));
+        let response = bench.answer(Step::Validate, body).await;
+        assert_eq!(response["allowed"], allowed, "{levels}: {response}");
+    }
 }
 
 #[tokio::test]

@@ -57,7 +57,9 @@ impl Cache {
                 && seen.spec.holder.uid.as_deref() == Some(&holder.uid);
             let is_shared =
                 seen.spec.shared == Some(true) && claim.shares_with(seen.spec.value.as_deref());
-            is_shared || (is_holder && seen.spec.value == claim.value)
+            // Without a value it shares the key with none.
+            let is_alone = seen.spec.value.is_none() || seen.spec.value == claim.value;
+            is_shared || (is_holder && is_alone)
         })
         .unwrap_or_default()
     }

@@ -281,8 +281,16 @@ impl Acquisition {
                 let state = HolderState::Shared;
                 Ok(Some(Acquired::Others(Box::new(conflict(name, claim, stored, state)))))
             }
-            // Another value that is not allowed in the end is given back.
-            Ownership::Ours => Ok(rewrite(sharing).await?.map(new(before()))),
+            // Until it is known that the update is stored none may share the key: what is stored may say the old
+            // value for ever. The claim controller writes the value then. What is not allowed in the end is given
+            // back.
+            Ownership::Ours => {
+                let (api, lock) = (&self.inner().api, Lock::of(&stored));
+                let open = Claim { value: None, ..claim.clone() };
+                let written =
+                    store::update(api, &lock, &self.holder, &open, Sharing::Alone).await?;
+                Ok(written.map(new(before())))
+            }
             Ownership::Forged => Err(forged(name, claim)),
             Ownership::Others => match self.contest(claim, &stored).await? {
                 Contest::TakeOver => Ok(rewrite(sharing).await?.map(new(None))),

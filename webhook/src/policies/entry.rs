@@ -306,6 +306,12 @@ impl Entry {
         }
     }
 
+    /// Its name and how far it is, for people.
+    pub(super) fn describe(&self) -> String {
+        let message = self.report("").replica.message.unwrap_or_default();
+        format!("{}: {message}", self.object.metadata.name.as_deref().unwrap_or_default())
+    }
+
     /// What this replica has to say.
     pub(super) fn report(&self, replica: &str) -> Reported {
         let (ready, reason, message) = match &self.state {

@@ -176,11 +176,17 @@ impl Loader {
     ) -> Option<Result<Policy, LoaderError>> {
         let Some(compiler) = &self.compiler else {
             return Some(match origin {
-                Origin::BuiltIn => self.compile_here(bytes, digest).await,
+                Origin::BuiltIn => self.compile_here(bytes, digest, self.cache.clone()).await,
                 Origin::Outside => Err(LoaderError::no_compiler(self.cache.is_some())),
             });
         };
         let compiled = compiler.compile(&bytes, over).await?;
+        if let (Compiled::Full { folder, why }, Origin::BuiltIn) = (&compiled, origin) {
+            // What is part of this program must not depend on the disk.
+            let folder = folder.display();
+            tracing::warn!(%digest, why, %folder, "failed to cache a built-in module: disk full; compiled it again here");
+            return Some(self.compile_here(bytes, digest, None).await);
+        }
         Some(self.read_compiled(digest, compiled).await)
     }
 
@@ -207,8 +213,13 @@ impl Loader {
         }
     }
 
-    async fn compile_here(&self, bytes: Arc<[u8]>, digest: Digest) -> Result<Policy, LoaderError> {
-        let (engine, cache) = (self.engine.clone(), self.cache.clone());
+    async fn compile_here(
+        &self,
+        bytes: Arc<[u8]>,
+        digest: Digest,
+        cache: Option<Cache>,
+    ) -> Result<Policy, LoaderError> {
+        let engine = self.engine.clone();
         off_the_path(
             async move { Policy::load(&engine, &bytes, Some(digest), cache.as_ref()).await },
         )

@@ -176,15 +176,13 @@ fn ready_condition(
     let current = |name: &String| {
         entry(object, name).filter(|entry| entry.observed_generation == Some(generation))
     };
-    let failed = alive
+    let failed: Vec<_> = alive
         .iter()
         .filter_map(current)
-        .find(|entry| !entry.ready && !is_progress(entry.reason.as_deref().unwrap_or_default()));
-    if let Some(entry) = failed {
-        let message = entry.message.clone().unwrap_or_default();
-        let count = alive.iter().filter_map(current).filter(|entry| !entry.ready).count();
-        let message = format!("on {count} of {} replicas: {message}", alive.len());
-        return ("False", entry.reason.clone().unwrap_or_default(), message);
+        .filter(|entry| !entry.ready && !is_progress(entry.reason.as_deref().unwrap_or_default()))
+        .collect();
+    if let Some((reason, message)) = failure(&failed, alive.len()) {
+        return ("False", reason, message);
     }
     let missing: Vec<&String> =
         alive.iter().filter(|name| !current(name).is_some_and(|entry| entry.ready)).collect();
@@ -202,6 +200,28 @@ fn ready_condition(
         return ("False", "WaitingForReplicas".to_owned(), message);
     }
     ("True", SERVING.to_owned(), format!("{} replicas run it", alive.len()))
+}
+
+/// Reason and message of replicas that have failed, those in which nothing is in force first: what one says need not
+/// be so in another.
+fn failure(failed: &[&ReplicaStatus], alive: usize) -> Option<(String, String)> {
+    let mut failed = failed.to_vec();
+    failed.sort_by_key(|entry| entry.digest.is_some());
+    let mut parts: Vec<(&str, Vec<&str>)> = Vec::new();
+    for entry in &failed {
+        let message = entry.message.as_deref().unwrap_or_default();
+        match parts.iter_mut().find(|(known, _)| *known == message) {
+            Some((_, names)) => names.push(&entry.name),
+            None => parts.push((message, vec![&entry.name])),
+        }
+    }
+    let reason = failed.first()?.reason.clone().unwrap_or_default();
+    let texts = parts.iter().map(|(message, names)| {
+        let of_few = parts.len() > 1;
+        let who = if of_few { format!(" ({})", names.join(", ")) } else { String::new() };
+        format!("on {} of {alive} replicas{who}: {message}", names.len())
+    });
+    Some((reason, texts.collect::<Vec<_>>().join("; ")))
 }
 
 /// The digest that every live replica runs.
@@ -277,6 +297,28 @@ mod tests {
         assert_eq!(ready(&object(&mixed), &["a", "b"]), pair("False", "WaitingForReplicas"));
         let broken = [replica("a", true, "x", 2), replica("b", false, "x", 2)];
         assert_eq!(ready(&object(&broken), &["a", "b"]), pair("False", "SettingsInvalid"));
+    }
+
+    #[test]
+    fn each_replica_that_failed_is_named_with_what_is_so_in_it_the_worst_first() {
+        let failed = |name: &str, digest: Option<&str>, message: &str| {
+            let mut entry = replica(name, false, "x", 2);
+            entry["digest"] = json!(digest);
+            entry["message"] = json!(message);
+            entry
+        };
+        let message = |entries: &[Value]| {
+            let alive = ["a", "b", "c"].map(str::to_owned).into();
+            let status = aggregate(&object(entries), &view(&alive), |_| None, "now").unwrap();
+            status["conditions"][0]["message"].as_str().unwrap().to_owned()
+        };
+        let alike = failed("b", Some("x"), "gone (the one before runs)");
+        let same = [failed("a", Some("x"), "gone (the one before runs)"), alike.clone()];
+        assert_eq!(message(&same), "on 2 of 3 replicas: gone (the one before runs)");
+        let mixed = [alike, failed("c", None, "gone")];
+        let expected =
+            "on 1 of 3 replicas (c): gone; on 1 of 3 replicas (b): gone (the one before runs)";
+        assert_eq!(message(&mixed), expected);
     }
 
     #[test]

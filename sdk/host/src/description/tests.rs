@@ -42,6 +42,15 @@ fn said_of(change: impl FnOnce(&mut Metadata)) -> String {
 }
 
 #[test]
+fn summary_and_titles_are_one_line() {
+    for forged in ["fine\nverdict  trusted", "a\u{2028}b", "\u{1b}[1m"] {
+        assert!(said_of(|one| one.summary = forged.into()).contains("a summary has a character"));
+        assert!(said_of(|one| one.messages[0].title = forged.into()).contains("a title has"));
+    }
+    assert_eq!(said_of(|one| one.summary = "héllo — “x”".into()), "");
+}
+
+#[test]
 fn a_pointer_has_256_bytes_and_32_segments_and_no_more() {
     let reads = |pointer: String| {
         let said = said_of(|one| one.interests = vec![interest(vec![pointer.clone()])]);

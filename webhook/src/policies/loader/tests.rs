@@ -67,7 +67,15 @@ impl Setting {
 
     /// What two loads of the module say, and how often the compiler ran.
     async fn twice(&self, loader: &Loader) -> Result<(LoaderError, usize), &'static str> {
-        let load = async || loader.load(self.module.bytes.into(), None).await.err();
+        self.twice_of(loader, self.module.bytes).await
+    }
+
+    async fn twice_of(
+        &self,
+        loader: &Loader,
+        module: &[u8],
+    ) -> Result<(LoaderError, usize), &'static str> {
+        let load = async || loader.load(module.into(), None).await.err();
         let first = load().await.ok_or("it is loaded")?;
         let second = load().await.ok_or("it is loaded")?;
         let runs = fs::read_to_string(self.runs()).unwrap_or_default().lines().count();
@@ -113,7 +121,8 @@ async fn a_compiler_that_was_killed_from_outside_says_nothing_of_the_module() ->
 async fn of_a_full_disk_is_said_where_to_free_space_and_of_missing_memory_which_flag() -> Outcome {
     let full = "echo 'write code: No space left on device' >&2; exit 5";
     let setting = Setting::new()?;
-    let (error, runs) = setting.twice(&setting.loader(setting.script(full)?)?).await?;
+    let (error, runs) =
+        setting.twice_of(&setting.loader(setting.script(full)?)?, &other_module(&setting)).await?;
     assert!(!error.is_final() && runs == 2, "it is tried again: {error}");
     let problem = error.into_problem();
     let folder = setting.folder.path().join("cache").display().to_string();
@@ -125,7 +134,10 @@ async fn of_a_full_disk_is_said_where_to_free_space_and_of_missing_memory_which_
 
     // A limit of the system on the size of files ends a process by a signal.
     let setting = Setting::new()?;
-    let (error, runs) = setting.twice(&setting.loader(setting.script("kill -XFSZ $$")?)?).await?;
+    let (error, runs) = {
+        let loader = setting.loader(setting.script("kill -XFSZ $$")?)?;
+        setting.twice_of(&loader, &other_module(&setting)).await?
+    };
     assert!(!error.is_final() && runs == 2, "it is tried again: {error}");
     assert!(error.to_string().contains("`ulimit -f`"), "{error}");
 
@@ -134,6 +146,17 @@ async fn of_a_full_disk_is_said_where_to_free_space_and_of_missing_memory_which_
     let problem = error.into_problem();
     assert!(problem.hint.contains("--compiler-mebibytes"), "{problem:?}");
     assert!(problem.message.contains("256 MiB"), "{problem:?}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn what_is_built_in_is_loaded_though_the_disk_is_full() -> Outcome {
+    let setting = Setting::new()?;
+    let full = "echo 'write code: No space left on device' >&2; exit 5";
+    let loader = setting.loader(setting.script(full)?)?;
+    let policy = loader.load(setting.module.bytes.into(), None).await?;
+    assert_eq!(policy.metadata().name, setting.module.name);
+    assert!(fs::read_dir(setting.folder.path().join("cache"))?.next().is_none(), "nothing is left");
     Ok(())
 }
 
