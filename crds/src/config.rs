@@ -196,7 +196,7 @@ fn linklocal_constraints(schema: &mut schemars::Schema) {
             CODE,
             &["name"],
             &format!("^{LABEL}([.]{LABEL})*$"),
-            u64::from(crate::schema::HOST),
+            crate::schema::HOST,
             "a DNS name, such as metadata or nova_api.example.com",
         );
 }

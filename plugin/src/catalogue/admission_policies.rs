@@ -82,7 +82,7 @@ const FAULTS: [(&str, Severity, &str, &str, &str); 16] = [
         Severity::Warn,
         "the module cannot be read",
         "The ConfigMap or its key is not there or may not be read, or a replica has no room for what it compiles, as the \
-         condition Ready says. Until it is loaded, a replica that had the policy before goes on with that; one that had \
+         condition Ready says. Until it is loaded, a replica that had the policy before continues with that; one that had \
          not refuses what an enforced policy is about.",
         "do what the condition Ready says: kubectl describe admissionpolicy NAME; kubectl opensdn policy manifest writes \
          a ConfigMap with the module",

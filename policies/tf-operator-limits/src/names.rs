@@ -28,7 +28,7 @@ pub(crate) const SERVICE: Message = Message {
     severity: Severity::Deny,
     title: "tf-operator does not find a service of this name",
     explanation: "What needs the service looks for it by a name in tf-operator's code. With another one \
-        it waits without limit, with a line in the operator's log; only the collector goes on without AnalyticsAlarm, \
+        it waits without limit, with a line in the operator's log; only the collector continues without AnalyticsAlarm, \
         with an empty list of Kafka's nodes, so that no alarm is raised.",
     hint: "name the services zookeeper1, rabbitmq1, config1, analytics1, analyticsalarm1, and one each of \
         cassandras and redis configdb1 and redis1",

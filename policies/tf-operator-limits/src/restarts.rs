@@ -110,40 +110,49 @@ pub(crate) fn judge(
         verdict.add(NOT_STAGED.at(first.setting("/containers")).says(text));
     }
     for (old, new) in pairs().filter(|(_, new)| new.kind == "Vrouter") {
-        let mut changed = Vec::new();
-        if old.spec.given("cniMTU") != new.spec.given("cniMTU") {
-            let text = format!(
-                "a limit of tf-operator: cniMTU of {} holds on a node only when its pod starts anew",
-                new.title()
-            );
-            let hint = "delete the pods of the vrouters, one node after the other; pods that run keep their MTU";
-            verdict.add(NOT_APPLIED.at(new.setting("/cniMTU")).says(text).hint(hint));
+        judge_vrouter(old, new, verdict);
+    }
+}
+
+/// What changes of a group of vrouters and does not reach its pods, or not yet.
+fn judge_vrouter(
+    old: &ComponentView<'_, Spec>,
+    new: &ComponentView<'_, Spec>,
+    verdict: &mut Verdict,
+) {
+    let mut changed = Vec::new();
+    if old.spec.given("cniMTU") != new.spec.given("cniMTU") {
+        let text = format!(
+            "a limit of tf-operator: cniMTU of {} holds on a node only when its pod starts again",
+            new.title()
+        );
+        let hint = "delete the pods of the vrouters, one node after the other; pods that run keep their MTU";
+        verdict.add(NOT_APPLIED.at(new.setting("/cniMTU")).says(text).hint(hint));
+    }
+    for field in ["hugePages2M", "hugePages1G"] {
+        if old.spec.given(field) != new.spec.given(field) {
+            changed.push((new.setting("").key(field), field));
         }
-        for field in ["hugePages2M", "hugePages1G"] {
-            if old.spec.given(field) != new.spec.given(field) {
-                changed.push((new.setting("").key(field), field));
-            }
-        }
-        let (was, is) = (&old.spec.common_configuration, &new.spec.common_configuration);
-        if was.node_selector != is.node_selector {
-            changed.push((new.shared("/nodeSelector"), "nodeSelector"));
-        }
-        if was.tolerations != is.tolerations {
-            changed.push((new.shared("/tolerations"), "tolerations"));
-        }
-        if let Some((at, _)) = changed.first() {
-            let names: Vec<_> = changed.iter().map(|(_, name)| *name).collect();
-            let text = format!(
-                "a limit of tf-operator: the pods of {} keep what they ask for of {}",
-                new.title(),
-                names.join(", ")
-            );
-            let hint = format!(
-                "delete DaemonSet {}-vrouter-daemonset when its nodes may lose their network: \
-                 tf-operator makes it again",
-                new.name
-            );
-            verdict.add(NOT_APPLIED.at(at).says(text).hint(hint));
-        }
+    }
+    let (was, is) = (&old.spec.common_configuration, &new.spec.common_configuration);
+    if was.node_selector != is.node_selector {
+        changed.push((new.shared("/nodeSelector"), "nodeSelector"));
+    }
+    if was.tolerations != is.tolerations {
+        changed.push((new.shared("/tolerations"), "tolerations"));
+    }
+    if let Some((at, _)) = changed.first() {
+        let names: Vec<_> = changed.iter().map(|(_, name)| *name).collect();
+        let text = format!(
+            "a limit of tf-operator: the pods of {} keep what they ask for of {}",
+            new.title(),
+            names.join(", ")
+        );
+        let hint = format!(
+            "delete DaemonSet {}-vrouter-daemonset when its nodes may lose their network: \
+             tf-operator makes it again",
+            new.name
+        );
+        verdict.add(NOT_APPLIED.at(at).says(text).hint(hint));
     }
 }

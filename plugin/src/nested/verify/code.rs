@@ -53,7 +53,7 @@ codes! {
     NotReady = "OSDN3082", "kube-manager or the CNI agent is not ready",
         "Without kube-manager no pod gets an interface, without the CNI agent no node a plugin. kube-manager ends at \
          once where Keystone refuses it or does not answer, and starts again and again; for the Config API, the API \
-         server and ZooKeeper it waits without limit, for the database five minutes before it goes on.",
+         server and ZooKeeper it waits without limit, for the database five minutes before it continues.",
         "look at its pods and their logs: kubectl describe and kubectl logs";
     CniFileMissing = "OSDN3083", "a node has no CNI configuration file",
         "The CNI agent writes 10-contrail.conf when it starts. Without it the node stays NotReady, or its pods get \
