@@ -1,7 +1,7 @@
 //! `probe`: looks at the node that it runs on and says in one JSON document what it sees, for `kubectl opensdn check
 //! --probe` and `nested verify`. The node's files are below a folder, so that tests give it another node. Nothing is
 //! written on the node: a port is bound for a moment, everything else is read. What is asked of others, and by peers, is
-//! in `services`, `names` and `listen`. It knows no Kubernetes and needs no rights there. Deliberately not here: whether
+//! in `services`, `targets`, `names` and `listen`. It knows no Kubernetes and needs no rights there. Deliberately not here: whether
 //! what is seen is good (the plugin judges).
 
 use std::io::{self, Write};
@@ -15,8 +15,10 @@ use opensdn_node_probe::{FORMAT, KIND, Names, NodeFindings, Seen, Tick, Wanted};
 use opensdn_runtime::shutdown::Signals;
 use tokio::time::sleep;
 
+mod checksums;
 mod clock;
 mod cni;
+mod devices;
 mod firewall;
 mod host;
 mod interfaces;
@@ -30,6 +32,7 @@ mod services;
 mod settings;
 mod sockets;
 mod storage;
+mod targets;
 #[cfg(test)]
 mod tests;
 
@@ -140,6 +143,8 @@ pub fn look(host: &Host, wanted: &Wanted, addresses: &[IpAddr]) -> NodeFindings 
         names: Names::default(),
         services: Vec::new(),
         listens: None,
+        devices: Some(devices::look(host).into()),
+        targets: Vec::new(),
     }
 }
 
@@ -150,4 +155,5 @@ async fn ask(host: &Host, wanted: &Wanted, findings: &mut NodeFindings) {
     }
     findings.names = names::look(host, &wanted.names).await;
     findings.services = services::ask(&wanted.services).await;
+    findings.targets = targets::look(&wanted.targets).await;
 }

@@ -131,3 +131,35 @@ pub enum ModuleState {
     /// It is none of these.
     Missing,
 }
+
+/// So many targets are tried at most.
+pub const MOST_TARGETS: usize = 8;
+
+/// A server outside of the cluster, by name or address: nothing is sent to it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Target {
+    /// Its name or address.
+    pub host: String,
+    /// Its port of TCP.
+    pub port: u16,
+}
+
+/// What came of trying a target.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TargetFinding {
+    /// What was tried.
+    #[serde(flatten)]
+    pub target: Target,
+    /// What came of it; unknown where no address was tried to its end.
+    pub contact: Seen<Contact>,
+}
+
+/// Whether a target takes a connection.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Contact {
+    /// One of its addresses does: this one.
+    Made(IpAddr),
+    /// None of them does: each with the reason.
+    Failed(String),
+}

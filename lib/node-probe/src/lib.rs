@@ -1,19 +1,23 @@
 //! What `kubectl opensdn check --probe` and `nested verify` ask of a node, and what the node answers: one document each
 //! way, between the plugin and `opensdn-operator probe`, which may be of different releases. What could not be seen is
 //! said with its reason for each part, and is never left out as if all were well. What is asked of others than the node
-//! is in `asked`. Deliberately not here: how it is looked at (`operator`), and whether it is good (`plugin`).
+//! is in `asked`, what interfaces are made of in `devices`. Deliberately not here: how it is looked at (`operator`), and whether it is good (`plugin`).
 
 #![warn(missing_docs)]
 
 mod asked;
+mod devices;
 
 use std::net::IpAddr;
 
 use serde::{Deserialize, Serialize};
 
 pub use asked::{
-    By, Listen, ModuleFinding, ModuleState, NameFinding, Names, Question, Reached, Reply,
-    ServiceFinding, WantedService,
+    By, Contact, Listen, MOST_TARGETS, ModuleFinding, ModuleState, NameFinding, Names, Question,
+    Reached, Reply, ServiceFinding, Target, TargetFinding, WantedService,
+};
+pub use devices::{
+    Device, Devices, Function, Given, Group, Hardware, VirtualFunctions, WithoutIommu,
 };
 
 /// The format of both documents. An answer of another one is not read.
@@ -43,6 +47,8 @@ pub struct Wanted {
     pub names: Vec<String>,
     /// Services that are to be reached.
     pub services: Vec<WantedService>,
+    /// What is outside of the cluster and is to be reached: the first [`MOST_TARGETS`] of them.
+    pub targets: Vec<Target>,
     /// What peers are to reach.
     pub listen: Option<Listen>,
 }
@@ -105,6 +111,12 @@ impl<T> Seen<T> {
     }
 }
 
+impl<T> Default for Seen<T> {
+    fn default() -> Self {
+        Self::Unknown("it was not looked at".to_owned())
+    }
+}
+
 impl<T> From<Result<T, String>> for Seen<T> {
     fn from(result: Result<T, String>) -> Self {
         match result {
@@ -160,6 +172,12 @@ pub struct NodeFindings {
     /// Whether [`Wanted::listen`] is done.
     #[serde(default)]
     pub listens: Option<Seen<u16>>,
+    /// What interfaces are made of; nothing in an answer of an older release.
+    #[serde(default)]
+    pub devices: Option<Seen<Devices>>,
+    /// Each of [`Wanted::targets`] that was tried.
+    #[serde(default)]
+    pub targets: Vec<TargetFinding>,
 }
 
 /// The clock of a node, at the moment in which the line was written; several follow the answer.

@@ -118,6 +118,20 @@ impl Host {
         let target = fs::read_link(self.below_root(Path::new(path))).ok()?;
         Some(target.file_name()?.to_string_lossy().into_owned())
     }
+
+    /// The last name of what a link leads to; nothing where there is no link.
+    pub(super) fn link(&self, path: &str) -> Result<Option<String>, String> {
+        let target = self.read(path, |path| fs::read_link(path))?;
+        Ok(target.and_then(|target| Some(target.file_name()?.to_string_lossy().into_owned())))
+    }
+
+    /// The last name of what a path leads to by all its links.
+    pub(super) fn real_name(&self, path: &str) -> Result<String, String> {
+        let real = self.read(path, |path| fs::canonicalize(path))?;
+        let name = real.as_deref().and_then(Path::file_name);
+        name.map(|name| name.to_string_lossy().into_owned())
+            .ok_or_else(|| format!("the node has no {path}"))
+    }
 }
 
 #[cfg(test)]

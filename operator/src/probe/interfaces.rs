@@ -12,7 +12,7 @@ pub(super) fn look(host: &Host) -> Result<Interfaces, String> {
     let names = host.names(FOLDER)?.ok_or_else(|| format!("the node has no {FOLDER}"))?;
     let mut found = Interfaces::default();
     for name in names {
-        if OF_PODS.iter().any(|start| name.starts_with(start)) && !is_device(host, &name) {
+        if is_of_pod(&name) && !is_device(host, &name) {
             found.of_pods += 1;
             found.first_of_pods.get_or_insert(name);
         // A file is among them where bonds can be: bonding_masters.
@@ -21,6 +21,11 @@ pub(super) fn look(host: &Host) -> Result<Interfaces, String> {
         }
     }
     Ok(found)
+}
+
+/// By its name.
+pub(super) fn is_of_pod(name: &str) -> bool {
+    OF_PODS.iter().any(|start| name.starts_with(start))
 }
 
 fn is_device(host: &Host, name: &str) -> bool {

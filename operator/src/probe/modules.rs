@@ -12,7 +12,7 @@ pub(super) fn look(host: &Host, wanted: &[String]) -> Vec<ModuleFinding> {
 
 fn state(host: &Host, name: &str) -> Result<ModuleState, String> {
     let loaded = host.needed("/proc/modules")?;
-    if loaded.lines().any(|line| line.split(' ').next() == Some(name)) {
+    if loaded.lines().any(|line| is_same(line.split(' ').next().unwrap_or_default(), name)) {
         return Ok(ModuleState::Loaded);
     }
     let release = host.needed("/proc/sys/kernel/osrelease")?;
@@ -33,8 +33,14 @@ fn state(host: &Host, name: &str) -> Result<ModuleState, String> {
 /// `kernel/net/8021q/8021q.ko.xz` of `8021q`.
 fn is_file_of(path: &str, name: &str) -> bool {
     let file = path.rsplit('/').next().unwrap_or_default();
-    let ending = file.strip_prefix(name);
-    ending.is_some_and(|ending| [".ko", ".ko.xz", ".ko.zst", ".ko.gz"].contains(&ending))
+    let own =
+        file.split_once(".ko").filter(|(_, packed)| ["", ".xz", ".zst", ".gz"].contains(packed));
+    own.is_some_and(|(own, _)| is_same(own, name))
+}
+
+/// The kernel and modprobe take `-` and `_` in names of modules for one: `vfio-pci` is loaded as `vfio_pci`.
+fn is_same(one: &str, other: &str) -> bool {
+    one.replace('-', "_") == other.replace('-', "_")
 }
 
 #[cfg(test)]
@@ -45,7 +51,7 @@ mod tests {
     #[test]
     fn a_module_is_built_in_loaded_loadable_or_missing() {
         let (_folder, host) = node(&[
-            ("proc/modules", "macvlan 32768 0 - Live 0x0\n"),
+            ("proc/modules", "macvlan 32768 0 - Live 0x0\nvfio_pci 16384 0 - Live 0x0\n"),
             ("proc/sys/kernel/osrelease", "6.8.0-1\n"),
             ("lib/modules/6.8.0-1/modules.builtin", "kernel/net/ipv4/tunnel4.ko\n"),
             (
@@ -53,7 +59,7 @@ mod tests {
                 "kernel/net/8021q/8021q.ko.zst: kernel/net/802/garp.ko\n",
             ),
         ]);
-        let wanted = ["macvlan", "tunnel4", "8021q", "garp"].map(str::to_owned);
+        let wanted = ["macvlan", "tunnel4", "8021q", "garp", "vfio-pci"].map(str::to_owned);
         let found = look(&host, &wanted);
         let states: Vec<ModuleState> =
             found.iter().filter_map(|one| one.state.known().copied()).collect();
@@ -63,7 +69,8 @@ mod tests {
                 ModuleState::Loaded,
                 ModuleState::BuiltIn,
                 ModuleState::Loadable,
-                ModuleState::Missing
+                ModuleState::Missing,
+                ModuleState::Loaded,
             ],
             "garp is only named behind the colon"
         );

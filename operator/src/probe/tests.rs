@@ -38,6 +38,7 @@ fn of_a_node_whose_files_are_not_there_nothing_is_claimed() {
     assert!(seen.kernel.files.known().is_none() && seen.kernel.secure_boot.known().is_none());
     assert!(seen.interfaces.known().is_none() && seen.routes.known().is_none());
     assert!(seen.cni.known().is_none() && seen.huge_pages.known().is_none());
+    assert!(seen.devices.as_ref().unwrap().known().is_none());
     assert!(seen.swaps.known().is_none() && seen.firewall.known().is_none());
     assert!(seen.directories.iter().all(|one| one.state.known().is_none()), "{seen:#?}");
     assert!(seen.sysctls.iter().all(|one| one.value.known().is_none()), "{seen:#?}");
