@@ -15,17 +15,23 @@ mod owners;
 pub(crate) mod ports;
 pub(crate) mod probed;
 mod probed_data_path;
+mod probed_devices;
+pub(crate) mod probed_dpdk;
+mod probed_functions;
 pub(crate) mod probed_node;
 mod probed_ports;
 pub(crate) mod probed_storage;
+pub(crate) mod registry;
 pub(crate) mod report;
 mod rights;
 pub(crate) mod roles;
 pub(crate) mod subnets;
+pub(crate) mod surroundings;
 #[cfg(test)]
 mod tests;
 mod text;
 pub(crate) mod upgrade;
+mod vrouter_settings;
 pub(crate) mod world;
 
 use catalogue::{CHECKS, Check, Mode};
@@ -56,6 +62,12 @@ pub(crate) enum Purpose {
 }
 
 impl Chosen {
+    /// Whether the check of that id is wanted, and about such a cluster.
+    pub(crate) fn asks(&self, id: &str) -> bool {
+        let check = catalogue::of_id(id).filter(|check| self.has(check));
+        check.is_some_and(|check| catalogue::other_purpose(check, self.purpose).is_none())
+    }
+
     fn has(&self, check: &Check) -> bool {
         let named = |ids: &[String]| ids.iter().any(|id| id.eq_ignore_ascii_case(check.id));
         (self.only.is_empty() || named(&self.only)) && !named(&self.skip)

@@ -17,8 +17,10 @@ use crate::snapshot::ask::Asker;
 use crate::snapshot::places::Places;
 use crate::snapshot::{Read, name, text};
 
+mod registry;
 mod upgrade;
 
+pub(crate) use registry::registry;
 pub(crate) use upgrade::upgrade;
 
 /// Questions at once: a check is not to be felt by the API server.
@@ -117,6 +119,7 @@ async fn objects(asker: &Asker, world: &mut World) {
     world.openshift = within(asker.get(openshift).await, "install-config");
     let upstream = "/apis/apps/v1/deployments?fieldSelector=metadata.name%3Dtf-operator";
     world.tf_operators = asker.list(upstream).await;
+    world.profiles = asker.list("/apis/opensdn.io/v1alpha1/vrouterprofiles").await;
     world.policies = asker.list("/apis/opensdn.io/v1alpha1/admissionpolicies").await;
     let crds = opensdn_crds::all().into_iter().filter_map(|crd| crd.metadata.name).map(|name| {
         let path = format!("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{name}");

@@ -19,7 +19,7 @@ const DEFAULT_MTU: i64 = 1500;
 const OVERHEAD: i64 = 50;
 const MIB: f64 = 1_048_576.0;
 
-fn no_vrouter(world: &World) -> Option<Verdict> {
+pub(super) fn no_vrouter(world: &World) -> Option<Verdict> {
     if let Some(why) = world.managers.why_unknown() {
         return Some(Verdict::uncertain(format!("Managers may not be read: {why}")));
     }

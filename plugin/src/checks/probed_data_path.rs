@@ -16,7 +16,7 @@ use crate::snapshot::{name, text};
 
 const VROUTER: &str = "Vrouter";
 /// The vrouter's interface on the node, which takes the address of the fabric's over.
-const VHOST: &str = "vhost0";
+pub(super) const VHOST: &str = "vhost0";
 /// Modes of bonds that vrouters are run with.
 const BONDS: [&str; 3] = ["802.3ad", "active-backup", "balance-xor"];
 /// Interfaces of other data paths, by how they begin.
@@ -28,7 +28,7 @@ const OTHERS: [(&str, &str); 5] = [
     ("antrea-gw", "Antrea"),
 ];
 
-fn is_without_vrouter(world: &World, node: &Value) -> Option<Said> {
+pub(super) fn is_without_vrouter(world: &World, node: &Value) -> Option<Said> {
     (!runs_on(world, VROUTER, node)).then(|| (Outcome::Ok, "no vrouter is to run here".to_owned()))
 }
 
@@ -238,14 +238,21 @@ pub(super) fn fabric<'a>(
     let services = world.services();
     let mut vrouters = services.iter().filter(|one| one.facts.kind == VROUTER);
     let vrouter = vrouters.find(|one| roles::is_selected(one, node));
+    // Several, separated by commas, have one MTU: the first stands for all.
     let named = vrouter.map(|one| text(one.spec, "/serviceConfiguration/physicalInterface"));
-    if let Some(named) = named.filter(|named| !named.is_empty()) {
-        return find(named).ok_or_else(|| {
+    let named = named.into_iter().flat_map(|named| named.split(','));
+    let mut first = None;
+    for named in named.map(str::trim).filter(|named| !named.is_empty()) {
+        let found = find(named).ok_or_else(|| {
             (
                 Outcome::Fail,
                 format!("the Vrouter names {named}, and the node has no such interface"),
             )
-        });
+        })?;
+        first.get_or_insert(found);
+    }
+    if let Some(first) = first {
+        return Ok(first);
     }
     let name = by_address.map_err(uncertain)?;
     find(name).ok_or_else(|| {

@@ -13,10 +13,12 @@ use super::{Chosen, judge, text};
 use crate::snapshot::Read;
 
 mod cluster_api;
+mod devices;
 mod nested;
 mod networks;
 mod nodes;
 mod probed;
+mod surroundings;
 mod upgrade;
 
 fn is_bad(outcome: Outcome) -> bool {
@@ -79,6 +81,7 @@ fn good() -> World {
         pods: Read::Known(vec![ours]),
         daemon_sets: Read::Known(vec![]),
         managers: Read::Known(vec![manager()]),
+        profiles: Read::Known(vec![]),
         quotas: Read::Known(vec![]),
         limits: Read::Known(vec![]),
         webhooks: Read::Known(vec![]),
@@ -181,6 +184,7 @@ fn where_nothing_may_be_read_no_check_passes_or_fails() {
         pods: forbidden(),
         daemon_sets: forbidden(),
         managers: forbidden(),
+        profiles: forbidden(),
         quotas: forbidden(),
         limits: forbidden(),
         webhooks: forbidden(),

@@ -7,6 +7,7 @@ use opensdn_crds::component::{COMPONENTS, Component};
 use serde_json::Value;
 
 use super::nested::Nested;
+use super::registry::AtRegistry;
 use super::upgrade::Upgrade;
 use crate::probe::Answers;
 use crate::snapshot::places::Places;
@@ -45,6 +46,8 @@ pub(crate) struct World {
     pub(crate) daemon_sets: Read<Vec<Value>>,
     /// Managers.
     pub(crate) managers: Read<Vec<Value>>,
+    /// VrouterProfiles.
+    pub(crate) profiles: Read<Vec<Value>>,
     /// Quotas.
     pub(crate) quotas: Read<Vec<Value>>,
     /// Limits.
@@ -79,6 +82,8 @@ pub(crate) struct World {
     pub(crate) upgrade: Option<Upgrade>,
     /// What nodes answered, by their names; nothing where none was to be asked.
     pub(crate) probed: Option<Answers>,
+    /// What registries say of images, by their names; nothing where they were not asked.
+    pub(crate) images: Option<BTreeMap<String, AtRegistry>>,
     /// Whether the user may grant rights that it does not have.
     pub(crate) may_grant: Read<bool>,
 }

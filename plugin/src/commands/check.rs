@@ -8,6 +8,7 @@ use clap_complete::engine::{ArgValueCompleter, CompletionCandidate};
 use kube::Client;
 
 use crate::checks::catalogue::{self, CHECKS};
+use crate::checks::registry::images;
 use crate::checks::report::{Checked, Outcome};
 use crate::checks::world::World;
 use crate::checks::{Chosen, Purpose, ask, judge};
@@ -47,8 +48,9 @@ Examples:
   # What is behind a check?
   kubectl opensdn explain S501
 
-Without --probe nothing is created: it reads objects, and asks for your rights. What may not be read
-makes a check uncertain (?), which is no pass and no failure. --upgrade is about all Managers, or with
+Without --probe nothing is created: it reads objects, asks for your rights, and asks registries whether they
+have the images (I802), with the logins of this machine. What may not be read makes a check uncertain (?),
+which is no pass and no failure. --upgrade is about all Managers, or with
 -n about those of a namespace: whether an upgrade of them can begin, and what speaks against it. With --probe a namespace
 opensdn-probe-... with a pod on each node is made for a moment, and removed whatever happens.
 
@@ -134,7 +136,11 @@ impl CheckCommand {
         let runtime = Runtime::start(global)?;
         let (client, server) = runtime.block_on(global.client_and_server())?;
         ui.progress(&format!("asking {server}"));
-        let world = self.world(&runtime, global, &client, &server, ui)?;
+        let mut world = self.world(&runtime, global, &client, &server, ui)?;
+        if chosen.asks("I802") {
+            ui.progress("asking registries for the images");
+            world.images = Some(runtime.block_on(ask::registry(images(&world))));
+        }
         let mut report = judge(&world, &chosen);
         report.cluster = global.cluster.context_in_use();
         report.server = Some(server);

@@ -98,6 +98,21 @@ impl Registries {
         }
     }
 
+    /// Whether the registry has the image. Asked once and by HEAD, which no registry counts as a pull.
+    ///
+    /// # Errors
+    /// The registry does not say so.
+    pub(crate) async fn has_manifest(&self, of: &Reference) -> Result<bool, Error> {
+        let uri = self.uri(of, &format!("manifests/{}", of.wanted()))?;
+        let (method, bytes) = (Method::HEAD, Bytes::new());
+        let sent = Sent { at: of, push: false, method, uri, bytes, media_type: "" };
+        let response = self.once(&sent).await?;
+        if response.status() == StatusCode::NOT_FOUND {
+            return Ok(false);
+        }
+        self.success(of, response, "HEAD of a manifest").await.map(|_| true)
+    }
+
     /// Whether the repository has it: a manifest or a blob.
     ///
     /// # Errors

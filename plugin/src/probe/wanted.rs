@@ -6,7 +6,7 @@ use crate::checks::nested::{MODULES, MOST_NAMES};
 use crate::checks::probed_node::SYSCTLS;
 use crate::checks::probed_storage::DATA;
 use crate::checks::world::World;
-use crate::checks::{ports, subnets};
+use crate::checks::{ports, probed_dpdk, subnets, surroundings};
 use crate::snapshot::name;
 
 const MODULE: &str = "vrouter";
@@ -26,8 +26,13 @@ pub(crate) fn wanted(world: &World) -> Wanted {
         networks: subnets::networks(world).into_iter().map(|(_, text)| text).collect(),
         sysctls: SYSCTLS.iter().map(|name| (*name).to_owned()).collect(),
         module: MODULE.to_owned(),
-        modules: if is_nested { MODULES.map(str::to_owned).into() } else { Vec::new() },
+        modules: if is_nested {
+            MODULES.map(str::to_owned).into()
+        } else {
+            probed_dpdk::modules(world)
+        },
         names: if is_nested { names_of_nodes(world) } else { Vec::new() },
+        targets: if is_nested { Vec::new() } else { surroundings::targets(world) },
         ..Wanted::default()
     }
 }

@@ -7,8 +7,9 @@ use super::Mode::{Api, ApiAndProbe, Client, Probe};
 use super::Severity::{Fatal, Info, Warning};
 use super::{Check, check};
 use crate::checks::{
-    cluster_api, cni, images, network, nodes, owners, ports, probed_data_path, probed_node,
-    probed_ports, probed_storage, rights, roles, subnets,
+    cluster_api, cni, images, network, nodes, owners, ports, probed_data_path, probed_devices,
+    probed_dpdk, probed_functions, probed_node, probed_ports, probed_storage, registry, rights,
+    roles, subnets, surroundings,
 };
 
 /// In the order in which they are reported.
@@ -198,10 +199,12 @@ pub(super) const CHECKS: [Check; 37] = [
     check(
         "D305",
         (DataPlane, Probe, Info),
-        "offloads of the interface are known to work",
-        "Some virtual interfaces compute wrong checksums for packets in packets.",
-        "ethtool -k INTERFACE",
-        None,
+        "no offload of the fabric's interface is known to lose packets",
+        "A vrouter leaves checksums of tunnelled packets to an interface that says that it computes any. vmxnet3 says so, and \
+         on some hosts of VMware drops such packets unless its offload is off; upstream has a function that switches it \
+         off, which nothing calls. Nothing is known here against other drivers.",
+        "ethtool -K INTERFACE tx off",
+        Some(probed_devices::offloads),
     ),
     check(
         "D306",
@@ -216,17 +219,22 @@ pub(super) const CHECKS: [Check; 37] = [
         "D307",
         (DataPlane, Probe, Fatal),
         "devices can be given to DPDK",
-        "The driver has to be loadable, and the interface has to be one that it takes.",
-        "lspci -k",
-        None,
+        "The kernel needs the module of dpdkUioDriver, or the vrouter ends when it binds the interface: vfio-pci, \
+         uio_pci_generic, or mlnx, which binds nothing. vfio-pci takes a device of PCI with all of its group of the IOMMU, \
+         or without an IOMMU if that was allowed; uio_pci_generic works neither in lockdown nor where an IOMMU translates. \
+         Which cores are free is not looked at.",
+        "lspci -k; ls /sys/kernel/iommu_groups/*/devices",
+        Some(probed_dpdk::can_be_given),
     ),
     check(
         "D308",
         (DataPlane, Probe, Fatal),
         "interfaces have the virtual functions that are asked for",
-        "SR-IOV needs the functions before pods ask for them.",
-        "cat /sys/class/net/INTERFACE/device/sriov_numvfs",
-        None,
+        "The agent writes their number when it starts, and continues where there is no such interface, or where the kernel \
+         refuses it: more than the device can have, or another number while there are some. With another count of numbers \
+         than of interfaces it ends.",
+        "cat /sys/class/net/INTERFACE/device/sriov_totalvfs /sys/class/net/INTERFACE/device/sriov_numvfs",
+        Some(probed_functions::are_there),
     ),
     check(
         "C401",
@@ -308,17 +316,20 @@ pub(super) const CHECKS: [Check; 37] = [
         "I802",
         (Images, Client, Info),
         "the registry has the images, as seen from here",
-        "It is a hint only: the way from the nodes may be another.",
+        "Each image that a Manager names is asked for by HEAD, with the logins of your machine, and none is pulled. It is a \
+         hint only: nodes have other logins, and the way from them may be another.",
         "skopeo inspect docker://IMAGE",
-        None,
+        Some(registry::has_images),
     ),
     check(
         "X901",
         (Surroundings, Probe, Fatal),
         "what is outside of the cluster can be reached from the nodes",
-        "Keystone, DNS and NTP are asked by components on nodes.",
+        "With authMode keystone components ask Keystone for tokens at its address and adminPort, the web UI at its port; where \
+         authParameters say nothing at 127.0.0.1, 35357 and 5000. A connection of TCP is tried from each node with such a \
+         component, and nothing is sent: whether it is Keystone that answers is not known. DNS and NTP are not asked.",
         "nc -zv HOST PORT",
-        None,
+        Some(surroundings::reached),
     ),
     check(
         "X902",

@@ -139,6 +139,8 @@ fn findings(address: &str, services: Vec<ServiceFinding>) -> NodeFindings {
         modules: vec![],
         names: Names::default(),
         services,
+        devices: None,
+        targets: vec![],
         listens: None,
     }
 }

@@ -1,0 +1,127 @@
+//! Virtual functions of interfaces on nodes that were looked at. The agent makes them when it starts, by a write that the
+//! kernel takes or refuses; the agent says nothing of that.
+
+use opensdn_node_probe::{NodeFindings, Seen, VirtualFunctions};
+use serde_json::Value;
+
+use super::probed::{Said, each, worst};
+use super::probed_devices::{devices, find, uncertain};
+use super::report::{Outcome, Verdict};
+use super::vrouter_settings::{Group, Settings, WantedFunctions, groups};
+use super::world::World;
+use super::{network, roles};
+use crate::snapshot::{label, name};
+
+pub(super) fn are_there(world: &World) -> Verdict {
+    if let Some(verdict) = network::no_vrouter(world) {
+        return verdict;
+    }
+    let groups = groups(world);
+    let is_nothing =
+        |settings: &Settings| settings.functions().is_ok_and(|wanted| wanted.is_empty());
+    if groups.iter().all(|one| one.settings.as_ref().is_ok_and(is_nothing)) {
+        return Verdict::skipped("no Vrouter asks for virtual functions");
+    }
+    each(
+        world,
+        "interfaces have, or can have, the virtual functions that are asked for",
+        |node, findings| {
+            let of_node = groups.iter().filter(|one| roles::is_selected(&one.service, node));
+            let said = of_node.flat_map(|one| on_node(world, node, findings, one));
+            worst(said.collect(), "as they are asked for")
+        },
+    )
+}
+
+fn on_node(world: &World, node: &Value, findings: &NodeFindings, group: &Group<'_>) -> Vec<Said> {
+    let of = &group.service.name;
+    let settings = match &group.settings {
+        Ok(settings) => settings,
+        Err(why) => return vec![uncertain(format!("what Vrouter {of} asks for: {why}"))],
+    };
+    match settings.functions() {
+        Ok(wanted) => {
+            wanted.iter().filter_map(|one| of_interface(world, node, findings, one)).collect()
+        }
+        Err(why) => vec![(Outcome::Fail, format!("Vrouter {of}: {why}"))],
+    }
+}
+
+fn of_interface(
+    world: &World,
+    node: &Value,
+    findings: &NodeFindings,
+    wanted: &WantedFunctions,
+) -> Option<Said> {
+    let WantedFunctions { interface, count } = wanted;
+    if *count == 0 {
+        return None;
+    }
+    match &findings.interfaces {
+        Seen::Unknown(why) => return Some(uncertain(format!("interfaces are not known: {why}"))),
+        Seen::Is(all) if !all.shown.iter().any(|one| one.name == *interface) => {
+            return Some((Outcome::Fail, format!("the node has no interface {interface}")));
+        }
+        Seen::Is(_) => {}
+    }
+    let functions = match functions(findings, interface) {
+        Ok(functions) => functions,
+        Err(said) => return Some(said),
+    };
+    let fail = |text: String| Some((Outcome::Fail, text));
+    match functions {
+        None => fail(format!(
+            "{interface} can have no virtual functions: its device has none, or its firmware has them off"
+        )),
+        Some(VirtualFunctions { now, .. }) if now >= *count => None,
+        Some(VirtualFunctions { most, .. }) if most < *count => fail(format!(
+            "{interface} can have {most} virtual functions, and {count} are asked for"
+        )),
+        Some(VirtualFunctions { now: 0, .. }) => not_made_yet(world, node, wanted),
+        Some(VirtualFunctions { now, .. }) => fail(format!(
+            "{interface} has {now} virtual functions, and {count} are asked for: the kernel makes more only where there \
+             are none (write 0 first)"
+        )),
+    }
+}
+
+fn functions(findings: &NodeFindings, interface: &str) -> Result<Option<VirtualFunctions>, Said> {
+    let devices = devices(findings)?;
+    let device = match find(devices, interface) {
+        Ok(device) => device,
+        // All that are devices are shown, and this is none.
+        Err(_) if devices.left_out == 0 => return Ok(None),
+        Err(said) => return Err(said),
+    };
+    let unknown =
+        |why: &str| uncertain(format!("the virtual functions of {interface} are not known: {why}"));
+    // Of a bond the agent's script makes none: it has no device.
+    let Some(hardware) = &device.hardware else { return Ok(None) };
+    match &hardware.function {
+        Seen::Is(None) => Ok(None),
+        Seen::Is(Some(function)) => match &function.virtual_functions {
+            Seen::Is(functions) => Ok(*functions),
+            Seen::Unknown(why) => Err(unknown(why)),
+        },
+        Seen::Unknown(why) => Err(unknown(why)),
+    }
+}
+
+/// An agent that runs would have made them.
+fn not_made_yet(world: &World, node: &Value, wanted: &WantedFunctions) -> Option<Said> {
+    let WantedFunctions { interface, count } = wanted;
+    let Some(ours) = world.ours_on(name(node)) else {
+        let text = format!(
+            "{interface} has no virtual functions yet; whether an agent runs: pods may not be read"
+        );
+        return Some(uncertain(text));
+    };
+    let runs = ours.iter().any(|pod| label(pod, "tf_manager") == Some("vrouter"));
+    let text = || {
+        format!(
+            "{interface} has none of the {count} virtual functions, though an agent is there, which makes them when it \
+            starts"
+        )
+    };
+    runs.then(|| (Outcome::Warn, text()))
+}

@@ -1,0 +1,172 @@
+//! What a group of vrouters is given, as the operator renders it: its own fields over those of its VrouterProfiles, and
+//! variables of the environment over both. Only what checks of nodes need of it: DPDK and virtual functions.
+
+use serde_json::{Map, Value, json};
+
+use super::roles;
+use super::world::{Service, World};
+use crate::snapshot::{Read, list, name, namespace, text};
+
+/// What upstream's images take where nothing is said (`containers/base/common.sh`).
+const DEFAULT_DRIVER: &str = "uio_pci_generic";
+
+/// A Vrouter of a Manager, and its settings or why they are not known.
+pub(super) struct Group<'a> {
+    pub(super) service: Service<'a>,
+    pub(super) settings: Result<Settings, String>,
+}
+
+/// What a group of vrouters is given.
+#[derive(Debug, Default)]
+pub(super) struct Settings {
+    fields: Value,
+    profiles: Value,
+    variables: Map<String, Value>,
+}
+
+/// Virtual functions that are asked for: of an interface so many.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct WantedFunctions {
+    pub(super) interface: String,
+    pub(super) count: u32,
+}
+
+/// The groups of all Managers.
+pub(super) fn groups(world: &World) -> Vec<Group<'_>> {
+    let vrouters = world.services().into_iter().filter(|one| one.facts.kind == "Vrouter");
+    vrouters.map(|service| Group { settings: settings(world, &service), service }).collect()
+}
+
+fn settings(world: &World, vrouter: &Service<'_>) -> Result<Settings, String> {
+    let fields = vrouter.spec.pointer("/serviceConfiguration").cloned().unwrap_or_default();
+    let mut profiles = json!({});
+    for name in list(&fields, "/profiles").filter_map(Value::as_str) {
+        if let Some(profile) = profile(world, vrouter, name)? {
+            // A node has one data plane: that of the later profile.
+            for (one, other) in [("kernel", "dpdk"), ("dpdk", "kernel")] {
+                if profile.get(one).is_some()
+                    && let Value::Object(profiles) = &mut profiles
+                {
+                    profiles.remove(other);
+                }
+            }
+            lay_over(&mut profiles, profile);
+        }
+    }
+    let object = |value: Option<&Value>| value.and_then(Value::as_object).cloned();
+    let mut variables = object(fields.get("envVariablesConfig")).unwrap_or_default();
+    variables.extend(object(profiles.get("moreConfig")).unwrap_or_default());
+    Ok(Settings { fields, profiles, variables })
+}
+
+/// The profile of that name, unless it is for other nodes.
+fn profile<'a>(
+    world: &'a World,
+    vrouter: &Service<'_>,
+    of: &str,
+) -> Result<Option<&'a Value>, String> {
+    if let Some(why) = world.profiles.why_unknown() {
+        return Err(format!("VrouterProfiles may not be read: {why}"));
+    }
+    let place = namespace(vrouter.manager);
+    let mut all = world.profiles.items().iter();
+    let found = all.find(|one| name(one) == of && namespace(one) == place);
+    let found = found.ok_or_else(|| format!("there is no VrouterProfile {place}/{of}"))?;
+    let Some(spec) = found.get("spec") else { return Ok(None) };
+    let labels = spec.get("nodeSelector").and_then(Value::as_object);
+    let Some(labels) = labels.filter(|labels| !labels.is_empty()) else { return Ok(Some(spec)) };
+    let Read::Known(nodes) = &world.nodes else {
+        return Err(format!("for which nodes VrouterProfile {of} is: nodes may not be read"));
+    };
+    let has = |node: &&Value| {
+        labels.iter().all(|(key, value)| crate::snapshot::label(node, key) == value.as_str())
+    };
+    let own: Vec<&Value> = nodes.iter().filter(|node| roles::is_selected(vrouter, node)).collect();
+    match own.iter().copied().filter(has).count() {
+        0 => Ok(None),
+        count if count == own.len() => Ok(Some(spec)),
+        // The operator refuses it, and nothing is rendered.
+        count => Err(format!("VrouterProfile {of} is for {count} of the {} nodes only", own.len())),
+    }
+}
+
+/// Objects field by field, all else as a whole.
+fn lay_over(under: &mut Value, over: &Value) {
+    match (under, over) {
+        (Value::Object(under), Value::Object(over)) => {
+            for (key, value) in over {
+                lay_over(under.entry(key.clone()).or_insert(Value::Null), value);
+            }
+        }
+        (under, over) => *under = over.clone(),
+    }
+}
+
+impl Settings {
+    /// Its own value at a pointer, else that of its profiles.
+    fn of(&self, pointer: &str) -> Option<&Value> {
+        let own = self.fields.pointer(pointer).filter(|value| !value.is_null());
+        own.or_else(|| self.profiles.pointer(pointer)).filter(|value| !value.is_null())
+    }
+
+    /// The first of the texts that is said at all.
+    fn first(&self, pointers: &[&str]) -> &str {
+        let mut said = pointers.iter().filter_map(|one| self.of(one)?.as_str());
+        said.next().unwrap_or_default()
+    }
+
+    fn variable(&self, name: &str) -> Option<&str> {
+        self.variables.get(name).and_then(Value::as_str)
+    }
+
+    /// The driver that has the interface; nothing where the data plane is the kernel's. An empty one is said to be none.
+    pub(super) fn dpdk_driver(&self) -> Option<&str> {
+        let is_dpdk = match self.variable("AGENT_MODE") {
+            Some(mode) => mode == "dpdk",
+            None => self.of("/dpdk").is_some(),
+        };
+        let stated = self.first(&["/dpdkUioDriver", "/dpdk/uioDriver"]);
+        let stated = if stated.is_empty() { DEFAULT_DRIVER } else { stated };
+        is_dpdk.then(|| self.variable("DPDK_UIO_DRIVER").unwrap_or(stated))
+    }
+
+    /// Nothing where none are asked for.
+    ///
+    /// # Errors
+    /// Upstream's script refuses what is said, and why.
+    pub(super) fn functions(&self) -> Result<Vec<WantedFunctions>, String> {
+        let stated = self.first(&["/sriovPhysicalInterface", "/sriov/physicalInterface"]);
+        let interfaces = self.variable("SRIOV_PHYSICAL_INTERFACE").unwrap_or(stated);
+        let count = self.of("/sriov/numberOfVfs").and_then(Value::as_i64);
+        let count = count.map(|count| count.to_string()).unwrap_or_default();
+        let counts = self.variable("SRIOV_VF").unwrap_or(&count);
+        // Commas are spaces to the script, and of spaces several are one.
+        let words = |text: &str| -> Vec<String> {
+            let words = text.split([',', ' ']).filter(|word| !word.is_empty());
+            words.map(str::to_owned).collect()
+        };
+        let (interfaces, counts) = (words(interfaces), words(counts));
+        if interfaces.len() != counts.len() {
+            return Err(format!(
+                "{} are named, and {} of virtual functions: the agent ends where these differ",
+                super::number_of(interfaces.len(), "interface"),
+                super::number_of(counts.len(), "number"),
+            ));
+        }
+        let both = interfaces.into_iter().zip(counts);
+        both.map(|(interface, count)| match count.parse() {
+            Ok(count) => Ok(WantedFunctions { interface, count }),
+            Err(_) => Err(format!("{count:?} is no number of virtual functions")),
+        })
+        .collect()
+    }
+
+    /// The interfaces that it names for the overlay.
+    pub(super) fn interfaces(&self) -> impl Iterator<Item = &str> {
+        let named = text(&self.fields, "/physicalInterface");
+        named.split(',').map(str::trim).filter(|name| !name.is_empty())
+    }
+}
+
+#[cfg(test)]
+mod tests;
