@@ -71,7 +71,7 @@ fn function(findings: &mut NodeFindings) -> &mut Function {
     }
 }
 
-fn vrouter<'a>(world: &'a mut World) -> &'a mut Value {
+fn vrouter(world: &mut World) -> &mut Value {
     &mut known(&mut world.managers)[0]["spec"]["services"]["vrouters"][0]["spec"]["serviceConfiguration"]
 }
 
