@@ -37,7 +37,7 @@ pub(super) fn has_images(world: &World) -> Verdict {
         return Verdict::skipped("no Manager names an image");
     }
     let Some(said) = &world.images else {
-        return Verdict::skipped("registries were not asked");
+        return Verdict::skipped("registries are asked with --probe, or --only I802");
     };
     let (mut absent, mut unknown) = (Vec::new(), BTreeMap::<&str, Vec<String>>::new());
     for image in &images {

@@ -48,9 +48,9 @@ Examples:
   # What is behind a check?
   kubectl opensdn explain S501
 
-Without --probe nothing is created: it reads objects, asks for your rights, and asks registries whether they
-have the images (I802), with the logins of this machine. What may not be read makes a check uncertain (?),
-which is no pass and no failure. --upgrade is about all Managers, or with
+Without --probe nothing is created: it reads objects, and asks for your rights. What may not be read makes
+a check uncertain (?), which is no pass and no failure. With --probe, or --only I802, registries are asked
+whether they have the images, with the logins of this machine. --upgrade is about all Managers, or with
 -n about those of a namespace: whether an upgrade of them can begin, and what speaks against it. With --probe a namespace
 opensdn-probe-... with a pod on each node is made for a moment, and removed whatever happens.
 
@@ -137,7 +137,9 @@ impl CheckCommand {
         let (client, server) = runtime.block_on(global.client_and_server())?;
         ui.progress(&format!("asking {server}"));
         let mut world = self.world(&runtime, global, &client, &server, ui)?;
-        if chosen.asks("I802") {
+        // They are not of the cluster, and where there is no way to them it takes long.
+        let may_ask = self.probe.probe || !self.only.is_empty();
+        if may_ask && chosen.asks("I802") {
             ui.progress("asking registries for the images");
             world.images = Some(runtime.block_on(ask::registry(images(&world))));
         }

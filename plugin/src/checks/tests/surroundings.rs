@@ -122,7 +122,7 @@ fn images_are_in_their_registries_or_not_or_that_is_not_known() {
     );
     let other = but(|world| world.images = Some([].into()));
     says(&other, "I802", Outcome::Uncertain, "it was not asked for");
-    says(&but(|_| {}), "I802", Outcome::Skipped, "registries were not asked");
+    says(&but(|_| {}), "I802", Outcome::Skipped, "registries are asked with --probe");
     says(&but(|world| world.managers = forbidden()), "I802", Outcome::Uncertain, "may not be read");
     says(&but(|world| world.managers = Read::Absent), "I802", Outcome::Skipped, "names an image");
 }
