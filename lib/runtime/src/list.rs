@@ -16,8 +16,12 @@ pub const LARGEST_PAGE: u64 = 8 << 20;
 /// Of one. etcd takes none of two megabytes, but what is stored as protobuf is more as JSON: `<` is six bytes there.
 const LARGEST_OBJECT: u64 = 16 << 20;
 
+/// So many values of several whole objects, at any depth. In memory each is a hundred bytes or more, however short its
+/// text: a member of an object of its own is six hundred.
+const MOST_VALUES: usize = 100_000;
+
 /// The largest answer with so many objects.
-pub(crate) fn largest(limit: u32) -> u64 {
+fn largest(limit: u32) -> u64 {
     if limit > 1 { LARGEST_PAGE } else { LARGEST_OBJECT }
 }
 
@@ -42,9 +46,43 @@ pub(crate) enum PageError {
     Read(#[source] std::io::Error),
     #[error("the answer is larger than {} MiB", .most >> 20)]
     TooLarge { most: u64 },
+    #[error("the answer has more than {MOST_VALUES} values")]
+    TooMany,
     /// Without its text, which may be a Secret's.
     #[error("the answer is no list")]
     NoList(#[source] serde_json::Error),
+}
+
+impl PageError {
+    /// Whether fewer objects may be read.
+    pub(crate) fn asks_for_fewer(&self) -> bool {
+        matches!(self, Self::TooLarge { .. } | Self::TooMany)
+    }
+}
+
+/// Reads the answer to a request for so many whole objects.
+pub(crate) async fn read_objects(
+    client: &Client,
+    request: http::Request<Vec<u8>>,
+    limit: u32,
+) -> Result<Vec<u8>, PageError> {
+    let text = read_bounded(client, request, largest(limit)).await?;
+    if limit > 1 && values(&text) > MOST_VALUES { Err(PageError::TooMany) } else { Ok(text) }
+}
+
+/// How many values a JSON text has, at any depth; an empty list or object counts for one more.
+fn values(text: &[u8]) -> usize {
+    let (mut in_text, mut is_escaped, mut values) = (false, false, 0);
+    for byte in text {
+        match byte {
+            _ if is_escaped => is_escaped = false,
+            b'\\' if in_text => is_escaped = true,
+            b'"' => in_text = !in_text,
+            b'{' | b'[' | b',' if !in_text => values += 1,
+            _ => {}
+        }
+    }
+    values
 }
 
 /// Reads an answer of at most so many bytes. Not by `Client::request`, which reads all of one, and logs one that it
@@ -71,7 +109,7 @@ impl From<PageError> for kube::Error {
     }
 }
 
-/// Reads a page of `limit` objects, or of as many fewer as [`LARGEST_PAGE`] takes; `limit` is that then.
+/// Reads a page of `limit` objects, or of as many fewer as a page takes; `limit` is that then.
 ///
 /// `query`: the path, and all that is asked for but the limit.
 ///
@@ -88,8 +126,8 @@ pub async fn page<I: DeserializeOwned>(
             .header(http::header::ACCEPT, accept)
             .body(Vec::new())
             .map_err(kube::Error::HttpError)?;
-        match read_bounded(client, request, largest(*limit)).await {
-            Err(PageError::TooLarge { .. }) if *limit > 1 => *limit /= 2,
+        match read_objects(client, request, *limit).await {
+            Err(error) if error.asks_for_fewer() && *limit > 1 => *limit /= 2,
             text => return Ok(List::read(&text?)?),
         }
     }
@@ -151,6 +189,18 @@ mod tests {
 
     use super::*;
     use crate::levels::Lean;
+
+    #[test]
+    fn values_are_counted_at_any_depth_and_not_in_texts() {
+        for (text, expected) in [
+            (r#"{"a":1}"#, 1),
+            (r#"{"a":[1,{"b":2},"x,{["]}"#, 5),
+            (r#"["\\",",\",{",7]"#, 3),
+            (r#"[{},[]]"#, 4),
+        ] {
+            assert_eq!(values(text.as_bytes()), expected, "{text}");
+        }
+    }
 
     #[test]
     fn an_empty_list_may_say_null() {

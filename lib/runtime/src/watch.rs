@@ -191,7 +191,7 @@ impl Watch {
             let query = format!("limit={limit}&continue={next}");
             let call = self.parts.read_page(&self.client, self.request(&query)?, limit);
             let answer = timeout(LIST_TIMEOUT, call).await.map_err(|_| Failure::Silent)?;
-            if matches!(answer, Err(PageError::TooLarge { .. })) && limit > 1 {
+            if answer.as_ref().is_err_and(PageError::asks_for_fewer) && limit > 1 {
                 limit /= 2;
                 continue;
             }

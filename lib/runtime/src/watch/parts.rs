@@ -15,7 +15,7 @@ use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::{Map, Value, json};
 
 use crate::levels::{Lean, Whole};
-use crate::list::{List, METADATA_LIST, PageError, largest, read_bounded};
+use crate::list::{List, METADATA_LIST, PageError, read_bounded, read_objects};
 
 /// How much of the objects is wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,11 +81,12 @@ impl Parts {
         request: http::Request<Vec<u8>>,
         limit: u32,
     ) -> Result<Page, PageError> {
-        let most = match self {
-            Self::All | Self::WithManagers => largest(limit),
-            Self::Metadata | Self::SecretType | Self::SecretKeys => LARGEST,
+        let text = match self {
+            Self::All | Self::WithManagers => read_objects(client, request, limit).await?,
+            Self::Metadata | Self::SecretType | Self::SecretKeys => {
+                read_bounded(client, request, LARGEST).await?
+            }
         };
-        let text = read_bounded(client, request, most).await?;
         match self {
             Self::All | Self::Metadata => page_of::<Lean>(&text),
             Self::WithManagers => page_of::<Whole>(&text),

@@ -52,8 +52,9 @@ impl Store {
 }
 
 fn election(on_loss: OnLoss) -> Election {
+    // Who is starved for as long loses the Lease before the test has seen that it led.
     let timing = Timing {
-        renew_deadline: Duration::from_millis(100),
+        renew_deadline: Duration::from_secs(1),
         renew_period: Duration::from_millis(20),
         retry_period: Duration::from_millis(20),
         ..Timing::default()
@@ -127,8 +128,8 @@ async fn a_controller_that_loses_the_lease_never_leads_again() {
 async fn a_call_that_hangs_does_not_extend_the_renew_deadline() {
     let (store, mut leadership, _shutdown) = leader(OnLoss::End).await;
     store.hangs.store(true, Ordering::Release);
-    // The deadline is 100 ms; the call itself would be given up after 4 s.
-    let lost = timeout(Duration::from_secs(3), until(&mut leadership, false)).await;
+    // The deadline is 1 s; the call itself would be given up after 4 s.
+    let lost = timeout(Duration::from_millis(3_500), until(&mut leadership, false)).await;
     assert!(lost.is_ok(), "it led on while the call hung");
     timeout(LONG, leadership.ended()).await.unwrap();
 }

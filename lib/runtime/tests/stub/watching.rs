@@ -144,6 +144,10 @@ async fn a_kind_that_is_not_served_is_said_to_be_absent_and_not_logged() {
 
 /// A list in pages as an API server gives them: so many objects of so many bytes.
 fn page(uri: &str, count: usize, bytes: usize) -> (u16, Value) {
+    page_with(uri, count, &"x".repeat(bytes).into())
+}
+
+fn page_with(uri: &str, count: usize, data: &Value) -> (u16, Value) {
     let parameter = |name: &str| {
         let found = uri.split(['?', '&']).find_map(|one| one.strip_prefix(name));
         found.and_then(|text| text.parse::<usize>().ok())
@@ -151,7 +155,7 @@ fn page(uri: &str, count: usize, bytes: usize) -> (u16, Value) {
     let (from, limit) = (parameter("continue=").unwrap_or(0), parameter("limit=").unwrap());
     let object = |number: usize| {
         json!({"metadata": {"name": number.to_string(), "managedFields": [{"manager": "m"}]},
-            "data": "x".repeat(bytes)})
+            "data": data})
     };
     let until = count.min(from + limit);
     let next = if until < count { until.to_string() } else { String::new() };
@@ -237,4 +241,20 @@ async fn one_object_may_be_larger_than_a_page_of_several() {
     .await;
     let mut events = watch(client, spec());
     assert_eq!(listed(&mut events).await.unwrap().len(), 2);
+}
+
+/// A megabyte of short values is fifty in memory: of several such objects one is read at a time.
+#[tokio::test]
+async fn objects_of_very_many_values_are_read_one_by_one() {
+    let values: Value = vec![0; 60_000].into();
+    let (server, client) = ApiServer::start(move |seen| {
+        let is_watch = seen.uri.contains("watch=true");
+        (!is_watch).then(|| page_with(&seen.uri, 4, &values))
+    })
+    .await;
+    let mut events = watch(client, spec());
+    assert_eq!(listed(&mut events).await.unwrap().len(), 4);
+    let lists = server.seen().iter().filter(|seen| !seen.uri.contains("watch=true")).count();
+    // 100, 50, 25, 12, 6 and 3 are more than 100,000 values.
+    assert_eq!(lists, 6 + 4);
 }
