@@ -65,10 +65,12 @@ fn with_schema(schema: &str) -> Result<Vec<u8>, Failed> {
 const OBEYED: &str =
     "\u{1b}[2J\u{1b}]0;owned\u{7}\u{1b}[8mhidden\u{9b}2K\rok  signed\u{202e}\u{200b}";
 
-/// A good module all whose texts a terminal would obey, those on who made it as well.
-fn with_texts(text: &str) -> Result<Vec<u8>, Failed> {
+/// Where the guest keeps its texts: the summary, then title, explanation and hint of its message.
+const TEXTS: [usize; 4] = [1016, 1212, 1220, 1228];
+
+/// A good module some of whose texts a terminal would obey, those on who made it as well.
+fn with_texts(text: &str, places: &[usize]) -> Result<Vec<u8>, Failed> {
     let escaped: String = text.bytes().map(|byte| format!("\\{byte:02x}")).collect();
-    // Summary, then title, explanation and hint of its message.
     let store = |at: usize| {
         let (text, length) = (at, at + 4);
         let bytes = escaped.len() / 3;
@@ -76,7 +78,7 @@ fn with_texts(text: &str) -> Result<Vec<u8>, Failed> {
             "(i32.store (i32.const {text}) (i32.const 3000)) (i32.store (i32.const {length}) (i32.const {bytes}))"
         )
     };
-    let stores: String = [1016, 1212, 1220, 1228].into_iter().map(store).collect();
+    let stores: String = places.iter().copied().map(store).collect();
     let mut bytes = guest(&format!("(data (i32.const 3000) \"{escaped}\")"), &stores)?;
     let text = [&[u8::try_from(text.len())?], text.as_bytes()].concat();
     let producers = [&b"\x09producers\x01\x08language\x01"[..], &text, &text].concat();
@@ -286,7 +288,9 @@ fn what_looks_at_a_module_for_the_plugin_ends_when_the_plugin_is_killed() -> Out
 fn nothing_that_a_module_says_of_itself_is_obeyed_by_a_terminal() -> Outcome {
     let folder = project()?;
     let folder = folder.path();
-    fs::write(folder.join("texts.wasm"), with_texts(OBEYED)?)?;
+    // What has to be one line is refused, and the reason quotes it.
+    fs::write(folder.join("named.wasm"), with_texts(OBEYED, &TEXTS)?)?;
+    fs::write(folder.join("texts.wasm"), with_texts(OBEYED, &TEXTS[2..])?)?;
     fs::write(folder.join("thing.yaml"), "{apiVersion: v1, kind: Thing, metadata: {name: x}}")?;
     let judged = &["validate", "object.yaml", "--policy", "texts.wasm"][..];
     for arguments in [
@@ -297,11 +301,16 @@ fn nothing_that_a_module_says_of_itself_is_obeyed_by_a_terminal() -> Outcome {
         &["policy", "run", "texts.wasm", "-f", "thing.yaml", "-o", "yaml"],
         &["policy", "inspect", "texts.wasm", "-o", "json"],
         judged,
+        &["policy", "inspect", "named.wasm"],
+        &["policy", "explain", "named.wasm"],
     ] {
         // As on a terminal.
         let arguments = [&["--color", "always"], arguments].concat();
         let ran = run(folder, &arguments)?;
-        assert!(matches!(ran.status.code(), Some(0 | 1)), "{arguments:?}: {ran:?}");
+        let is_refused = arguments.contains(&"named.wasm");
+        let may_end_with: &[i32] = if is_refused { &[1, 2] } else { &[0, 1] };
+        let code = ran.status.code().unwrap_or_default();
+        assert!(may_end_with.contains(&code), "{arguments:?}: {ran:?}");
         let shown = String::from_utf8([ran.stdout, ran.stderr].concat())?;
         let text = without_styles(&shown);
         let obeyed = text.chars().find(|one| one.is_control() && *one != '\n');
