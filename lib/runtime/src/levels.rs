@@ -8,6 +8,8 @@ use serde::de::{DeserializeSeed, Error, IgnoredAny, MapAccess, SeqAccess, Visito
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Number, Value};
 
+use crate::json_text::outside_strings;
+
 /// So many levels of an object are read, its own the first of them. What a list and a watch have around an object is
 /// on top of that, and all of it is less than `serde_json` takes.
 pub const MOST_LEVELS: usize = 120;
@@ -33,20 +35,15 @@ pub fn check(object: &Value) -> Result<(), TooDeep> {
 /// # Errors
 /// They will not.
 pub fn check_text(object: &str) -> Result<(), TooDeep> {
-    let (mut level, mut in_text, mut is_escaped) = (0_usize, false, false);
-    for byte in object.bytes() {
+    let mut level = 0_usize;
+    for byte in outside_strings(object.as_bytes()) {
         match byte {
-            _ if is_escaped => is_escaped = false,
-            b'\\' if in_text => is_escaped = true,
-            b'"' => in_text = !in_text,
-            b'{' | b'[' if !in_text => {
-                level += 1;
-                if level > MOST_LEVELS {
-                    return Err(TooDeep);
-                }
-            }
-            b'}' | b']' if !in_text => level = level.saturating_sub(1),
+            b'{' | b'[' => level += 1,
+            b'}' | b']' => level = level.saturating_sub(1),
             _ => {}
+        }
+        if level > MOST_LEVELS {
+            return Err(TooDeep);
         }
     }
     Ok(())

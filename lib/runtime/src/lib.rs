@@ -10,6 +10,7 @@ pub mod client;
 pub mod counts;
 pub mod discovery;
 pub mod events;
+mod json_text;
 pub mod leader;
 pub mod levels;
 pub mod list;

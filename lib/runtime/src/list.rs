@@ -8,6 +8,8 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use crate::json_text::outside_strings;
+
 /// The media type of a list of metadata alone.
 pub const METADATA_LIST: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
 
@@ -72,17 +74,7 @@ pub(crate) async fn read_objects(
 
 /// How many values a JSON text has, at any depth; an empty list or object counts for one more.
 fn values(text: &[u8]) -> usize {
-    let (mut in_text, mut is_escaped, mut values) = (false, false, 0);
-    for byte in text {
-        match byte {
-            _ if is_escaped => is_escaped = false,
-            b'\\' if in_text => is_escaped = true,
-            b'"' => in_text = !in_text,
-            b'{' | b'[' | b',' if !in_text => values += 1,
-            _ => {}
-        }
-    }
-    values
+    outside_strings(text).filter(|byte| matches!(byte, b'{' | b'[' | b',')).count()
 }
 
 /// Reads an answer of at most so many bytes. Not by `Client::request`, which reads all of one, and logs one that it
