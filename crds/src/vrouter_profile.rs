@@ -4,9 +4,39 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 use serde_with::skip_serializing_none;
 
 use crate::status::Condition;
+
+/// The specs of profiles laid over each other in this order.
+pub fn merged<'a>(profiles: impl IntoIterator<Item = &'a Value>) -> Value {
+    let mut merged = json!({});
+    for profile in profiles {
+        // A node has one data plane: that of the later profile.
+        for (one, other) in [("kernel", "dpdk"), ("dpdk", "kernel")] {
+            if profile.get(one).is_some()
+                && let Value::Object(merged) = &mut merged
+            {
+                merged.remove(other);
+            }
+        }
+        lay_over(&mut merged, profile);
+    }
+    merged
+}
+
+/// Objects field by field, all else as a whole.
+pub fn lay_over(under: &mut Value, over: &Value) {
+    match (under, over) {
+        (Value::Object(under), Value::Object(over)) => {
+            for (key, value) in over {
+                lay_over(under.entry(key.clone()).or_insert(Value::Null), value);
+            }
+        }
+        (under, over) => *under = over.clone(),
+    }
+}
 
 /// Settings of the data plane: kernel or dpdk or neither, and sriov and variables beside them.
 #[skip_serializing_none]

@@ -1,7 +1,8 @@
 //! What a group of vrouters is given, as the operator renders it: its own fields over those of its VrouterProfiles, and
 //! variables of the environment over both. Only what checks of nodes need of it: DPDK and virtual functions.
 
-use serde_json::{Map, Value, json};
+use opensdn_crds::vrouter_profile::merged;
+use serde_json::{Map, Value};
 
 use super::roles;
 use super::world::{Service, World};
@@ -39,20 +40,9 @@ pub(super) fn groups(world: &World) -> Vec<Group<'_>> {
 
 fn settings(world: &World, vrouter: &Service<'_>) -> Result<Settings, String> {
     let fields = vrouter.spec.pointer("/serviceConfiguration").cloned().unwrap_or_default();
-    let mut profiles = json!({});
-    for name in list(&fields, "/profiles").filter_map(Value::as_str) {
-        if let Some(profile) = profile(world, vrouter, name)? {
-            // A node has one data plane: that of the later profile.
-            for (one, other) in [("kernel", "dpdk"), ("dpdk", "kernel")] {
-                if profile.get(one).is_some()
-                    && let Value::Object(profiles) = &mut profiles
-                {
-                    profiles.remove(other);
-                }
-            }
-            lay_over(&mut profiles, profile);
-        }
-    }
+    let names = list(&fields, "/profiles").filter_map(Value::as_str);
+    let profiles = names.filter_map(|name| profile(world, vrouter, name).transpose());
+    let profiles = merged(profiles.collect::<Result<Vec<_>, _>>()?);
     let object = |value: Option<&Value>| value.and_then(Value::as_object).cloned();
     let mut variables = object(fields.get("envVariablesConfig")).unwrap_or_default();
     variables.extend(object(profiles.get("moreConfig")).unwrap_or_default());
@@ -87,18 +77,6 @@ fn profile<'a>(
         count if count == own.len() => Ok(Some(spec)),
         // The operator refuses it, and nothing is rendered.
         count => Err(format!("VrouterProfile {of} is for {count} of the {} nodes only", own.len())),
-    }
-}
-
-/// Objects field by field, all else as a whole.
-fn lay_over(under: &mut Value, over: &Value) {
-    match (under, over) {
-        (Value::Object(under), Value::Object(over)) => {
-            for (key, value) in over {
-                lay_over(under.entry(key.clone()).or_insert(Value::Null), value);
-            }
-        }
-        (under, over) => *under = over.clone(),
     }
 }
 

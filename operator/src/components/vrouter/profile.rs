@@ -5,10 +5,10 @@
 use std::collections::BTreeMap;
 
 use opensdn_crds::vrouter::VrouterConfiguration;
-use opensdn_crds::vrouter_profile::{Dpdk, Sriov, VrouterProfileSpec};
+use opensdn_crds::vrouter_profile::{Dpdk, Sriov, VrouterProfileSpec, lay_over, merged};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::component::SettingsError;
 
@@ -17,19 +17,7 @@ pub(super) fn merge(
     settings: &mut VrouterConfiguration,
     profiles: &[Value],
 ) -> Result<BTreeMap<String, String>, serde_json::Error> {
-    let mut merged = json!({});
-    for profile in profiles {
-        // A node has one data plane.
-        for (one, other) in [("kernel", "dpdk"), ("dpdk", "kernel")] {
-            if profile.get(one).is_some()
-                && let Value::Object(merged) = &mut merged
-            {
-                merged.remove(other);
-            }
-        }
-        lay_over(&mut merged, profile);
-    }
-    let merged: VrouterProfileSpec = serde_json::from_value(merged)?;
+    let merged: VrouterProfileSpec = serde_json::from_value(merged(profiles))?;
     settings.dpdk = over(merged.dpdk, settings.dpdk.take())?;
     settings.sriov = over(merged.sriov, settings.sriov.take())?;
     let Dpdk { huge_pages_2m, huge_pages_1g, uio_driver, .. } =
@@ -69,23 +57,16 @@ fn over<Part: Serialize + DeserializeOwned>(
     serde_json::from_value(merged)
 }
 
-/// Objects field by field, all else as a whole.
-fn lay_over(under: &mut Value, over: &Value) {
-    match (under, over) {
-        (Value::Object(under), Value::Object(over)) => {
-            for (key, value) in over {
-                lay_over(under.entry(key.clone()).or_insert(Value::Null), value);
-            }
-        }
-        (under, over) => *under = over.clone(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
-    fn merged(own: Value, profiles: Value) -> (VrouterConfiguration, BTreeMap<String, String>) {
+    fn settings_of(
+        own: Value,
+        profiles: Value,
+    ) -> (VrouterConfiguration, BTreeMap<String, String>) {
         let mut settings = serde_json::from_value(own).unwrap();
         let variables = merge(&mut settings, profiles.as_array().unwrap()).unwrap();
         (settings, variables)
@@ -97,7 +78,7 @@ mod tests {
             {"dpdk": {"coreMask": "0x1", "hugePages2M": 1, "uioDriver": "a"}, "moreConfig": {"A": "1", "B": "1"}},
             {"dpdk": {"coreMask": "0x2"}, "sriov": {"physicalInterface": "eth1", "numberOfVfs": 4}, "moreConfig": {"B": "2"}},
         ]);
-        let (settings, variables) = merged(json!({"dpdk": {"uioDriver": "b"}}), profiles);
+        let (settings, variables) = settings_of(json!({"dpdk": {"uioDriver": "b"}}), profiles);
         let dpdk = settings.dpdk.unwrap();
         assert_eq!(dpdk.core_mask.as_deref(), Some("0x2"));
         assert_eq!(settings.dpdk_uio_driver.as_deref(), Some("b"));
@@ -109,10 +90,10 @@ mod tests {
     #[test]
     fn a_later_profile_for_the_other_data_plane_leaves_nothing_of_the_first() {
         let dpdk = json!({"dpdk": {"coreMask": "0x1"}});
-        let (settings, _) = merged(json!({}), json!([dpdk, {"kernel": {}}]));
+        let (settings, _) = settings_of(json!({}), json!([dpdk, {"kernel": {}}]));
         assert_eq!(settings.dpdk, None);
-        let (settings, _) = merged(json!({}), json!([{"kernel": {}}, dpdk]));
+        let (settings, _) = settings_of(json!({}), json!([{"kernel": {}}, dpdk]));
         assert!(settings.dpdk.is_some());
-        assert_eq!(merged(json!({}), json!([])).0, VrouterConfiguration::default());
+        assert_eq!(settings_of(json!({}), json!([])).0, VrouterConfiguration::default());
     }
 }
