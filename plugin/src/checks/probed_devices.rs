@@ -41,7 +41,7 @@ pub(super) fn find<'a>(devices: &'a Devices, name: &str) -> Result<&'a Device, S
 
 /// The devices of the fabric: those of a bond, the one of a VLAN, and on a node with a vrouter those below vhost0.
 pub(super) fn below_fabric<'a>(
-    world: &World,
+    (world, groups): (&World, &[Group<'_>]),
     node: &Value,
     findings: &'a NodeFindings,
 ) -> Result<Vec<(&'a Device, &'a Hardware)>, Said> {
@@ -49,7 +49,6 @@ pub(super) fn below_fabric<'a>(
     // What is wrong with it is said by its own check.
     let fabric = fabric(world, node, findings)
         .map_err(|(_, why)| uncertain(format!("which interface is the fabric's: {why}")))?;
-    let groups = groups(world);
     let of_node = groups.iter().find(|one| roles::is_selected(&one.service, node));
     let named = of_node.and_then(|one| one.settings.as_ref().ok());
     let mut first: Vec<&Device> = Vec::new();
@@ -112,7 +111,7 @@ pub(super) fn offloads(world: &World) -> Verdict {
     each(world, "no offload of the fabric's devices is known to lose packets", |node, findings| {
         is_without_vrouter(world, node)
             .or_else(|| is_on_dpdk(&groups, node))
-            .unwrap_or_else(|| offloads_on(world, node, findings))
+            .unwrap_or_else(|| offloads_on((world, &groups), node, findings))
     })
 }
 
@@ -123,8 +122,8 @@ fn is_on_dpdk(groups: &[Group<'_>], node: &Value) -> Option<Said> {
     driver.map(|_| (Outcome::Ok, "the vrouter runs on DPDK here".to_owned()))
 }
 
-fn offloads_on(world: &World, node: &Value, findings: &NodeFindings) -> Said {
-    let all = match below_fabric(world, node, findings) {
+fn offloads_on(of_cluster: (&World, &[Group<'_>]), node: &Value, findings: &NodeFindings) -> Said {
+    let all = match below_fabric(of_cluster, node, findings) {
         Ok(all) => all,
         Err(said) => return said,
     };

@@ -63,13 +63,21 @@ pub(super) fn can_be_given(world: &World) -> Verdict {
             Err(why) => {
                 Some(uncertain(format!("what Vrouter {} asks for: {why}", one.service.name)))
             }
-            Ok(settings) => Some(on_node(world, node, findings, settings.dpdk_driver()?)),
+            Ok(settings) => {
+                let driver = settings.dpdk_driver()?;
+                Some(on_node((world, &groups), node, findings, driver))
+            }
         });
         worst(said.collect(), "as it is asked for")
     })
 }
 
-fn on_node(world: &World, node: &Value, findings: &NodeFindings, driver: &str) -> Said {
+fn on_node(
+    of_cluster: (&World, &[Vrouters<'_>]),
+    node: &Value,
+    findings: &NodeFindings,
+    driver: &str,
+) -> Said {
     if modules_of(driver).is_empty() {
         return uncertain(match driver {
             "" => "no driver is named: nothing is loaded and no device is given".to_owned(),
@@ -90,7 +98,7 @@ fn on_node(world: &World, node: &Value, findings: &NodeFindings, driver: &str) -
     if driver == UIO {
         said.extend(is_locked(&findings.kernel));
     }
-    match below_fabric(world, node, findings) {
+    match below_fabric(of_cluster, node, findings) {
         Ok(all) => {
             let own: Vec<&str> = all.iter().filter_map(|(_, hardware)| address(hardware)).collect();
             said.extend(all.iter().flat_map(|(device, hardware)| {
