@@ -21,7 +21,7 @@ mod underlay;
 
 use opensdn_policy_components::{
     Field, Item, Level, Owners, effective, is_analytics_database,
-    nodes::{NODES, Selector, selected},
+    nodes::{NODES, Selector, few, selected},
     null_as_default,
 };
 use opensdn_policy_sdk::{
@@ -275,7 +275,7 @@ fn judge_number(group: &Group<'_>, members: &[String], settings: &Settings, verd
         verdict.add(NONE.at(at).says(format!("{services}: no node has {wanted}")));
     } else if members.len().is_multiple_of(2) {
         let number = members.len();
-        let nodes = members::list(members);
+        let nodes = few(members.iter().map(String::as_str));
         verdict.add(EVEN.at(at).severity(settings.severity.severity()).says(format!(
             "{services}: {number} members, one on each node that has {wanted} ({nodes}); \
                  an even number survives no more failures than {}",

@@ -209,14 +209,14 @@ fn is_a_comment(path: &str) -> bool {
     path.strip_prefix('/').is_some_and(|field| UNUSED_OF_VROUTER.contains(&field))
 }
 
-/// Judges every value; `at` is where `texts` are.
-pub(crate) fn judge_values(
-    texts: &Texts,
+/// Judges every value; `at` is what the pointers of `texts` are relative to.
+pub(crate) fn judge_values<'a>(
+    texts: impl Iterator<Item = (&'a str, &'a str)>,
     at: &Pointer,
     compat: Option<Compatibility>,
     verdict: &mut Verdict,
 ) {
-    for (path, value) in texts.iter() {
+    for (path, value) in texts {
         let name = Pointer::from(path).segments().last().unwrap_or_default();
         if is_a_comment(path) {
             // Nothing but its end is looked for.

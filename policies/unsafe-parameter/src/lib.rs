@@ -114,11 +114,11 @@ fn vrouter_profile(
     if let Some(texts) = &object.environment {
         let at = spec.key("moreConfig");
         environment::judge_names(texts.iter(), None, &at, verdict);
-        environment::judge_values(texts, &at, settings.compat, verdict);
+        environment::judge_values(texts.iter(), &at, settings.compat, verdict);
     }
     for (texts, name) in [(&object.dpdk, "dpdk"), (&object.sriov, "sriov")] {
         if let Some(texts) = texts {
-            environment::judge_values(texts, &spec.key(name), settings.compat, verdict);
+            environment::judge_values(texts.iter(), &spec.key(name), settings.compat, verdict);
         }
     }
     Ok(())
@@ -132,15 +132,20 @@ fn judge(component: &ComponentView<'_, Spec>, settings: &Settings, verdict: &mut
             let interface = texts.get("/physicalInterface").unwrap_or_default();
             let variables = texts.below("/envVariablesConfig");
             environment::judge_names(variables, Some(interface), &at, verdict);
-            environment::judge_values(texts, &component.setting(""), settings.compat, verdict);
+            environment::judge_values(
+                texts.iter(),
+                &component.setting(""),
+                settings.compat,
+                verdict,
+            );
             environment::judge_word("/subcluster", texts, component, verdict);
         }
         "Control" => {
             // It is given to the provisioner as a variable of its container, and in no file.
             environment::judge_word("/subcluster", texts, component, verdict);
-            let others = texts.without("/subcluster");
+            let others = texts.iter().filter(|(path, _)| *path != "/subcluster");
             // The provisioner's file is no html template, whichever operator writes it.
-            environment::judge_values(&others, &component.setting(""), None, verdict);
+            environment::judge_values(others, &component.setting(""), None, verdict);
             credentials::judge(&Credentials::CONTROL, texts, component, verdict);
         }
         "Rabbitmq" => {

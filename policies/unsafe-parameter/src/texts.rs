@@ -25,11 +25,6 @@ impl Texts {
         })
     }
 
-    /// All but the string at `path`.
-    pub(crate) fn without(&self, path: &str) -> Self {
-        Self(self.0.iter().filter(|(at, _)| at != path).cloned().collect())
-    }
-
     /// The string at `path`, if there is one.
     pub(crate) fn get(&self, path: &str) -> Option<&str> {
         self.iter().find(|(at, _)| *at == path).map(|(_, value)| value)

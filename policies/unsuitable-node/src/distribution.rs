@@ -1,12 +1,9 @@
 //! The system for which the kernel module of the vrouter is, against that of the nodes.
 
-use opensdn_policy_components::{ComponentView, Field, effective_if_given};
+use opensdn_policy_components::{ComponentView, Field, effective_if_given, nodes::few};
 use opensdn_policy_sdk::{Message, Pointer, Severity, Verdict};
 
-use crate::{
-    Common, Spec,
-    nodes::{Node, names},
-};
+use crate::{Common, Spec, nodes::Node};
 
 pub(crate) const DISTRIBUTION: Message = Message {
     code: "OSDN1215",
@@ -102,7 +99,7 @@ impl Module {
             first.system,
             others.len(),
             nodes.len(),
-            names(&others)
+            few(others.iter().map(|node| node.name.as_str()))
         );
         verdict.add(DISTRIBUTION.at(self.at).says(text));
     }

@@ -16,14 +16,16 @@ mod nodes;
 mod quantity;
 
 use opensdn_policy_components::{
-    ComponentView, Field, Owners, Services, effective, nodes::Selector, null_as_default,
+    ComponentView, Field, Owners, Services, effective,
+    nodes::{Selector, few},
+    null_as_default,
 };
 use opensdn_policy_sdk::{Message, NoSettings, Outcome, Reads, Request, Severity, Verdict, policy};
 use serde::{Deserialize, de::IgnoredAny};
 
 use crate::{
     distribution::DISTRIBUTION,
-    nodes::{Node, RESOURCES, names, nodes_of},
+    nodes::{Node, RESOURCES, nodes_of},
 };
 
 const HUGE_PAGES: Message = Message {
@@ -212,7 +214,7 @@ fn judge(
                 component.title(),
                 small.len(),
                 nodes.len(),
-                names(&small)
+                few(small.iter().map(|node| node.name.as_str()))
             );
             verdict.add(message.at(component.setting("").key(field)).says(text));
         }

@@ -65,10 +65,3 @@ pub(crate) fn nodes_of(kind: &str, selector: Option<&Selector>) -> Result<Vec<No
         }
     }
 }
-
-/// The names of the nodes, up to six, for a message.
-pub(crate) fn names(nodes: &[&Node]) -> String {
-    let shown: Vec<_> = nodes.iter().take(6).map(|node| node.name.as_str()).collect();
-    let more = if nodes.len() > shown.len() { ", …" } else { "" };
-    format!("{}{more}", shown.join(", "))
-}

@@ -75,9 +75,26 @@ pub fn selected(selector: Option<&Selector>) -> Result<Vec<String>, Failure> {
     Ok(names)
 }
 
+/// The first few names, for a message.
+#[must_use]
+pub fn few<'a>(names: impl ExactSizeIterator<Item = &'a str>) -> String {
+    const SHOWN: usize = 6;
+    let more = if names.len() > SHOWN { ", …" } else { "" };
+    let shown: Vec<&str> = names.take(SHOWN).collect();
+    format!("{}{more}", shown.join(", "))
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{Selector, matches};
+    use super::{Selector, few, matches};
+
+    #[test]
+    fn of_many_names_the_first_six_are_shown() {
+        let names: Vec<_> = (0..8).map(|number| format!("n{number}")).collect();
+        let shown = |names: &[String]| few(names.iter().map(String::as_str));
+        assert_eq!(shown(&names), "n0, n1, n2, n3, n4, n5, …");
+        assert_eq!(shown(names.get(..6).unwrap_or_default()), "n0, n1, n2, n3, n4, n5");
+    }
 
     fn labels(pairs: &[(&str, &str)]) -> Selector {
         pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
