@@ -138,13 +138,15 @@ impl<S: ReviewBackend> Admission<S> {
         labels: Option<&Labels>,
         context: &Context,
     ) -> Decision {
+        let may_claim = current.set.bindings().any(|one| one.policy.metadata().claims);
         let mut retry = self.owner_lag.begin(review.controller_uid());
         loop {
             let mut verdict = self.judge(current, review, labels, context).await;
             let old = match review.request_of_old(labels) {
                 Some(old)
                     if !verdict.denies()
-                        && (!verdict.claims.is_empty() || review.is_no_more_shown_whole()) =>
+                        && (!verdict.claims.is_empty()
+                            || (may_claim && review.is_no_more_shown_whole())) =>
                 {
                     current.set.evaluate(&old, context).await.claims
                 }
