@@ -302,3 +302,49 @@ async fn ten_thousand_connections_and_the_worst_bodies_stay_within_the_pods_memo
     drop((crowd, product));
     Ok(())
 }
+
+/// Objects of a kind that is looked up, and what each has of the values that are most in memory for their text.
+const STORED: usize = 12;
+const VALUES: usize = 60_000;
+
+/// A StatefulSet of a megabyte, nearly all of it maps of one member.
+fn stateful_set(number: usize, labels: &serde_json::Value) -> String {
+    let object = json!({"apiVersion": "apps/v1", "kind": "StatefulSet",
+        "metadata": {"name": format!("large-{number}"), "labels": labels},
+        "spec": {"replicas": 0, "serviceName": "s", "selector": {"matchLabels": {"app": "a"}},
+            "template": {"metadata": {"labels": {"app": "a"}},
+                "spec": {"containers": [{"name": "a", "image": "a", "env": "ENV"}]}}}});
+    let values = vec![r#"{"name":"a"}"#; VALUES].join(",");
+    object.to_string().replace(r#""ENV""#, &format!("[{values}]"))
+}
+
+async fn store(client: &Client, method: &str, labels: &serde_json::Value) -> Outcome {
+    for number in 0..STORED {
+        let mut path = "/apis/apps/v1/namespaces/default/statefulsets".to_owned();
+        if method == "PUT" {
+            path += &format!("/large-{number}");
+        }
+        let request = http::Request::builder().method(method).uri(path);
+        let request = request.header("content-type", "application/json");
+        let body = stateful_set(number, labels).into_bytes();
+        client.request_text(request.body(body)?).await?;
+    }
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_tenant_has_stored_stays_within_the_pods_memory() -> Outcome {
+    let folder = tempfile::tempdir()?;
+    let limit = Limit::new();
+    let sandbox = Sandbox::builder().only_api_server().start().await?;
+    let client = sandbox.client()?;
+    store(&client, "POST", &json!({"app": "a"})).await?;
+    let product = limit.installation(folder.path())?.install(&sandbox).await?;
+    limit.check(&product, "a start with large objects stored")?;
+    for round in 0..3 {
+        store(&client, "PUT", &json!({"app": "a", "round": round.to_string()})).await?;
+    }
+    a_good_review_passes(&sandbox, "good", "169.254.9.1").await?;
+    limit.check(&product, "changes of all of them")?;
+    Ok(())
+}

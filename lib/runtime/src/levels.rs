@@ -8,6 +8,7 @@ use serde::de::{DeserializeSeed, Error, IgnoredAny, MapAccess, SeqAccess, Visito
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Number, Value};
 
+use crate::declared::Declared;
 use crate::json_text::outside_strings;
 
 /// So many levels of an object are read, its own the first of them. What a list and a watch have around an object is
@@ -16,6 +17,8 @@ pub const MOST_LEVELS: usize = 120;
 
 /// Is in an object of which something was left out. What is read of that name is passed over.
 const CUT: &str = "opensdn.io/cut";
+/// Of `metadata`: who has written which field.
+pub(crate) const MANAGED_FIELDS: &str = "managedFields";
 
 /// The object has more than [`MOST_LEVELS`] levels: what lies deeper is `null` in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -35,18 +38,24 @@ pub fn check(object: &Value) -> Result<(), TooDeep> {
 /// # Errors
 /// They will not.
 pub fn check_text(object: &str) -> Result<(), TooDeep> {
-    let mut level = 0_usize;
-    for byte in outside_strings(object.as_bytes()) {
+    if levels_of_text(object) > MOST_LEVELS { Err(TooDeep) } else { Ok(()) }
+}
+
+/// How many levels a JSON text has, which has been read as such before.
+#[must_use]
+pub fn levels_of_text(text: &str) -> usize {
+    let (mut level, mut most) = (0_usize, 0);
+    for byte in outside_strings(text.as_bytes()) {
         match byte {
-            b'{' | b'[' => level += 1,
+            b'{' | b'[' => {
+                level += 1;
+                most = most.max(level);
+            }
             b'}' | b']' => level = level.saturating_sub(1),
             _ => {}
         }
-        if level > MOST_LEVELS {
-            return Err(TooDeep);
-        }
     }
-    Ok(())
+    most
 }
 
 /// How many levels a value has; none where it is no list and no map.
@@ -95,51 +104,104 @@ impl From<Lean> for Value {
 
 impl<'de> Deserialize<'de> for Whole {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        read(deserializer, Part::Inner).map(Self)
+        ObjectReader(Part::Whole).deserialize(deserializer).map(Self)
     }
 }
 
 impl<'de> Deserialize<'de> for Lean {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        read(deserializer, Part::Object).map(Self)
+        ObjectReader(Part::Lean).deserialize(deserializer).map(Self)
     }
 }
 
-fn read<'de, D: Deserializer<'de>>(deserializer: D, part: Part) -> Result<Value, D::Error> {
-    let is_cut = Cell::new(false);
-    let reader = Reader { part, left: MOST_LEVELS, is_cut: &is_cut };
-    let mut value = reader.deserialize(deserializer)?;
-    let Value::Object(object) = &mut value else {
-        return Err(D::Error::custom("an object was expected"));
-    };
-    // Who writes the object may write that name, too.
-    object.remove(CUT);
-    if is_cut.get() {
-        object.insert(CUT.to_owned(), Value::Bool(true));
+/// Reads one object, or what is wanted of it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ObjectReader<'p>(pub(crate) Part<'p>);
+
+impl<'de> DeserializeSeed<'de> for ObjectReader<'_> {
+    type Value = Value;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+        let is_cut = Cell::new(false);
+        let reader = Reader { part: self.0, left: MOST_LEVELS, is_cut: &is_cut };
+        let mut value = reader.deserialize(deserializer)?;
+        let Value::Object(object) = &mut value else {
+            return Err(D::Error::custom("an object was expected"));
+        };
+        // Who writes the object may write that name, too.
+        object.remove(CUT);
+        if is_cut.get() {
+            object.insert(CUT.to_owned(), Value::Bool(true));
+        }
+        Ok(value)
     }
-    Ok(value)
 }
 
-/// What is read: where `managedFields` are left out, and where not.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Part {
-    Object,
-    Metadata,
-    Inner,
+/// What is read of an object or of a value in it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Part<'p> {
+    /// An object, of its metadata no `managedFields`.
+    Lean,
+    /// Metadata without `managedFields`.
+    LeanMetadata,
+    /// All that there is.
+    Whole,
+    /// Of an object these members.
+    DeclaredObject(&'p Declared),
+    /// Of a value these members and items.
+    Declared(&'p Declared),
+}
+
+impl Part<'_> {
+    /// Of the member of that name; `None` where it is passed over.
+    fn member(self, key: &str) -> Option<Self> {
+        match self {
+            Self::Lean if key == "metadata" => Some(Self::LeanMetadata),
+            Self::LeanMetadata if key == MANAGED_FIELDS => None,
+            Self::Lean | Self::LeanMetadata | Self::Whole => Some(Self::Whole),
+            Self::DeclaredObject(declared) => {
+                let part = declared.member(key).map(Declared::part)?;
+                Some(if key == "metadata" && matches!(part, Self::Whole) {
+                    Self::LeanMetadata
+                } else {
+                    part
+                })
+            }
+            Self::Declared(declared) => declared.member(key).map(Declared::part),
+        }
+    }
+
+    /// Of the item of that number.
+    fn item(self, number: usize) -> Option<Self> {
+        match self {
+            Self::Lean | Self::LeanMetadata | Self::Whole => Some(Self::Whole),
+            Self::DeclaredObject(declared) | Self::Declared(declared) => {
+                declared.item(number).map(Declared::part)
+            }
+        }
+    }
+
+    /// Whether nothing from this item on is read.
+    fn ends_before(self, number: usize) -> bool {
+        match self {
+            Self::Lean | Self::LeanMetadata | Self::Whole => false,
+            Self::DeclaredObject(declared) | Self::Declared(declared) => {
+                declared.ends_before(number)
+            }
+        }
+    }
 }
 
 #[derive(Clone, Copy)]
 struct Reader<'c> {
-    part: Part,
+    part: Part<'c>,
     left: usize,
     is_cut: &'c Cell<bool>,
 }
 
-impl Reader<'_> {
+impl<'c> Reader<'c> {
     /// Of what is one level below.
-    fn inner(self, key: &str) -> Self {
-        let is_metadata = self.part == Part::Object && key == "metadata";
-        let part = if is_metadata { Part::Metadata } else { Part::Inner };
+    fn below(self, part: Part<'c>) -> Self {
         Self { part, left: self.left - 1, ..self }
     }
 }
@@ -194,10 +256,19 @@ impl<'de> Visitor<'de> for Reader<'_> {
             return Ok(Value::Null);
         }
         let mut list = Vec::new();
-        while let Some(item) = items.next_element_seed(self.inner(""))? {
+        loop {
+            let item = match self.part.item(list.len()) {
+                _ if self.part.ends_before(list.len()) => {
+                    while items.next_element::<IgnoredAny>()?.is_some() {}
+                    None
+                }
+                Some(part) => items.next_element_seed(self.below(part))?,
+                // What is behind it keeps its number.
+                None => items.next_element::<IgnoredAny>()?.map(|_| Value::Null),
+            };
+            let Some(item) = item else { return Ok(Value::Array(list)) };
             list.push(item);
         }
-        Ok(Value::Array(list))
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Value, A::Error> {
@@ -208,11 +279,11 @@ impl<'de> Visitor<'de> for Reader<'_> {
         }
         let mut object = Map::new();
         while let Some(key) = map.next_key::<String>()? {
-            if self.part == Part::Metadata && key == "managedFields" {
+            let Some(part) = self.part.member(&key) else {
                 map.next_value::<IgnoredAny>()?;
                 continue;
-            }
-            let value = map.next_value_seed(self.inner(&key))?;
+            };
+            let value = map.next_value_seed(self.below(part))?;
             object.insert(key, value);
         }
         Ok(Value::Object(object))

@@ -8,6 +8,7 @@ pub mod apply;
 pub mod call;
 pub mod client;
 pub mod counts;
+pub mod declared;
 pub mod discovery;
 pub mod events;
 mod json_text;

@@ -1,14 +1,19 @@
 //! One page of a list, as the API server writes it, and how it is read: not more of it than a bound in bytes.
 //! Deliberately not here: what is asked for, and what is done about a position that is lost.
 
+use std::fmt;
+
 use futures::AsyncReadExt as _;
 use kube::Client;
 use kube::core::ListMeta;
-use serde::Deserialize;
-use serde::de::DeserializeOwned;
+use serde::Deserializer;
+use serde::de::{
+    DeserializeOwned, DeserializeSeed, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor,
+};
 use serde_json::Value;
 
 use crate::json_text::outside_strings;
+use crate::levels::{ObjectReader, Part};
 
 /// The media type of a list of metadata alone.
 pub const METADATA_LIST: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
@@ -23,7 +28,7 @@ const LARGEST_OBJECT: u64 = 16 << 20;
 const MOST_VALUES: usize = 100_000;
 
 /// The largest answer with so many objects.
-fn largest(limit: u32) -> u64 {
+pub(crate) fn largest(limit: u32) -> u64 {
     if limit > 1 { LARGEST_PAGE } else { LARGEST_OBJECT }
 }
 
@@ -101,18 +106,19 @@ impl From<PageError> for kube::Error {
     }
 }
 
-/// Reads a page of `limit` objects, or of as many fewer as a page takes; `limit` is that then.
+/// Reads a page of `limit` objects, or of as many fewer as a page takes; `limit` is that then. They are without
+/// `managedFields`.
 ///
 /// `query`: the path, and all that is asked for but the limit.
 ///
 /// # Errors
 /// The API server refuses it or cannot be reached, or its answer is no list.
-pub async fn page<I: DeserializeOwned>(
+pub async fn page(
     client: &Client,
     query: &str,
     accept: &str,
     limit: &mut u32,
-) -> kube::Result<List<I>> {
+) -> kube::Result<List> {
     loop {
         let request = http::Request::get(format!("{query}&limit={limit}"))
             .header(http::header::ACCEPT, accept)
@@ -120,34 +126,29 @@ pub async fn page<I: DeserializeOwned>(
             .map_err(kube::Error::HttpError)?;
         match read_objects(client, request, *limit).await {
             Err(error) if error.asks_for_fewer() && *limit > 1 => *limit /= 2,
-            text => return Ok(List::read(&text?)?),
+            text => return Ok(List::read(&text?, Part::Lean)?),
         }
     }
 }
 
 /// One page of a list.
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase", bound(deserialize = "I: Deserialize<'de>"))]
-pub struct List<I = Value> {
-    #[serde(default)]
+#[derive(Debug, Default)]
+pub struct List {
     api_version: String,
-    #[serde(default)]
     kind: String,
-    /// Without it the answer is no list, however empty.
     metadata: ListMeta,
-    /// An empty list of metadata has `null` here.
-    #[serde(default)]
-    items: Option<Vec<I>>,
+    items: Vec<Value>,
 }
 
-impl<I: DeserializeOwned> List<I> {
-    /// Reads the text of an answer.
-    pub(crate) fn read(text: &[u8]) -> Result<Self, PageError> {
-        serde_json::from_slice(text).map_err(PageError::NoList)
+impl List {
+    /// Reads the text of an answer, and so much of each object.
+    pub(crate) fn read(text: &[u8], part: Part<'_>) -> Result<Self, PageError> {
+        let mut text = serde_json::Deserializer::from_slice(text);
+        let list = ListReader(part).deserialize(&mut text).map_err(PageError::NoList)?;
+        text.end().map_err(PageError::NoList)?;
+        Ok(list)
     }
-}
 
-impl<I: Into<Value>> List<I> {
     /// Where the next page starts; empty where this is the last one.
     #[must_use]
     pub fn next(&self) -> &str {
@@ -164,8 +165,7 @@ impl<I: Into<Value>> List<I> {
     pub fn into_objects(self) -> impl Iterator<Item = Value> {
         let Self { api_version, kind, items, .. } = self;
         let kind = kind.strip_suffix("List").unwrap_or(&kind).to_owned();
-        items.into_iter().flatten().map(move |item| {
-            let mut item = item.into();
+        items.into_iter().map(move |mut item| {
             if let Value::Object(map) = &mut item {
                 map.entry("apiVersion").or_insert_with(|| api_version.clone().into());
                 map.entry("kind").or_insert_with(|| kind.clone().into());
@@ -175,12 +175,76 @@ impl<I: Into<Value>> List<I> {
     }
 }
 
+struct ListReader<'p>(Part<'p>);
+
+impl<'de> DeserializeSeed<'de> for ListReader<'_> {
+    type Value = List;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<List, D::Error> {
+        deserializer.deserialize_map(self)
+    }
+}
+
+impl<'de> Visitor<'de> for ListReader<'_> {
+    type Value = List;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a list of objects")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<List, A::Error> {
+        let (mut list, mut metadata) = (List::default(), None);
+        while let Some(key) = map.next_key::<String>()? {
+            match key.as_str() {
+                "apiVersion" => list.api_version = map.next_value()?,
+                "kind" => list.kind = map.next_value()?,
+                "metadata" => metadata = Some(map.next_value()?),
+                "items" => list.items = map.next_value_seed(ItemsReader(self.0))?,
+                _ => drop(map.next_value::<IgnoredAny>()?),
+            }
+        }
+        // Without it the answer is no list, however empty.
+        list.metadata = metadata.ok_or_else(|| A::Error::missing_field("metadata"))?;
+        Ok(list)
+    }
+}
+
+struct ItemsReader<'p>(Part<'p>);
+
+impl<'de> DeserializeSeed<'de> for ItemsReader<'_> {
+    type Value = Vec<Value>;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Vec<Value>, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for ItemsReader<'_> {
+    type Value = Vec<Value>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("objects")
+    }
+
+    /// An empty list of metadata has `null` here.
+    fn visit_unit<E>(self) -> Result<Vec<Value>, E> {
+        Ok(Vec::new())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Vec<Value>, A::Error> {
+        let mut objects = Vec::new();
+        while let Some(object) = items.next_element_seed(ObjectReader(self.0))? {
+            objects.push(object);
+        }
+        Ok(objects)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::levels::Lean;
 
     #[test]
     fn values_are_counted_at_any_depth_and_not_in_texts() {
@@ -199,9 +263,14 @@ mod tests {
         for items in [json!({"items": null}), json!({"items": []}), json!({})] {
             let mut list = json!({"kind": "PartialObjectMetadataList", "metadata": {}});
             list.as_object_mut().unwrap().extend(items.as_object().unwrap().clone());
-            let list: List = serde_json::from_value(list).unwrap();
+            let list = List::read(list.to_string().as_bytes(), Part::Whole).unwrap();
             assert_eq!(list.next(), "");
             assert_eq!(list.into_objects().count(), 0);
+        }
+        for no_list in
+            [r#"{"items":[]}"#, r#"{"metadata":{},"items":[7]}"#, "[]", r#"{"metadata":{}}{}"#]
+        {
+            assert!(List::read(no_list.as_bytes(), Part::Whole).is_err(), "{no_list}");
         }
     }
 
@@ -210,7 +279,7 @@ mod tests {
         let list = json!({"kind": "ZookeeperList", "apiVersion": "g/v1", "metadata": {}, "items": [{
             "metadata": {"name": "a", "managedFields": [{"manager": "m"}], "labels": {"managedFields": "b"}},
             "spec": {"metadata": {"managedFields": 1}, "list": [1, null]}}]});
-        let list: List<Lean> = serde_json::from_value(list).unwrap();
+        let list = List::read(list.to_string().as_bytes(), Part::Lean).unwrap();
         let objects: Vec<_> = list.into_objects().collect();
         let expected = json!({"kind": "Zookeeper", "apiVersion": "g/v1",
             "metadata": {"name": "a", "labels": {"managedFields": "b"}},
@@ -225,7 +294,7 @@ mod tests {
             "metadata": {"continue": "next", "resourceVersion": "7"},
             "items": [{"metadata": {"name": "a"}}, {"apiVersion": "v2", "kind": "Other"}],
         });
-        let list: List = serde_json::from_value(list).unwrap();
+        let list = List::read(list.to_string().as_bytes(), Part::Whole).unwrap();
         assert_eq!((list.next(), list.resource_version()), ("next", "7"));
         let objects: Vec<_> = list.into_objects().collect();
         let named = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "a"}});

@@ -11,10 +11,8 @@
 use std::time::Duration;
 
 use backon::{BackoffBuilder as _, ExponentialBackoff, ExponentialBuilder};
-use futures::TryStreamExt;
+use futures::AsyncBufRead;
 use kube::Client;
-use kube::core::WatchEvent;
-use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep, timeout};
@@ -22,12 +20,13 @@ use tokio::time::{Instant, sleep, timeout};
 use crate::call::CallFailure;
 use crate::counts::DisconnectedWatch;
 use crate::error_chain;
-use crate::levels::{Lean, Whole};
 use crate::list::PageError;
 use crate::path::segment;
 
+mod event;
 mod parts;
 
+use event::{WatchEvent, next_line};
 use parts::Page;
 
 pub use parts::Parts;
@@ -101,6 +100,8 @@ impl SingleObject {
 const LIST_TIMEOUT: Duration = Duration::from_secs(30);
 /// Events that were read and not received yet. Each may hold a megabyte and more, of whoever may write one.
 const MOST_WAITING: usize = 8;
+/// An event that is larger as text is read only when none waits: as a whole it may be fifty times as much in memory.
+const LARGE: usize = 64 << 10;
 /// A watch without an event that ends so early was not ended by its own time limit.
 const AT_ONCE: Duration = Duration::from_millis(500);
 /// With jitter, which at most doubles each: all replicas lose their watches in the same moment.
@@ -161,6 +162,11 @@ enum Failure {
     Page(#[source] PageError),
     #[error("build a request")]
     Request(#[source] http::Error),
+    #[error("read an event")]
+    Read(#[source] std::io::Error),
+    /// Without its text, which may be a Secret's.
+    #[error("an event cannot be read")]
+    NoEvent(#[source] serde_json::Error),
     #[error("the API server does not answer")]
     Silent,
     #[error("the watch ended at once")]
@@ -210,11 +216,7 @@ impl Watch {
     /// Returns when everything has to be listed again.
     async fn follow(&mut self, mut version: String) {
         loop {
-            let ended = match self.parts {
-                Parts::WithManagers => self.watch_once::<Whole>(&mut version).await,
-                _ => self.watch_once::<Lean>(&mut version).await,
-            };
-            match ended {
+            match self.watch_once(&mut version).await {
                 Ok(()) => self.recovered(),
                 Err(Failure::Expired(why)) => {
                     tracing::debug!(
@@ -233,10 +235,7 @@ impl Watch {
         }
     }
 
-    async fn watch_once<I>(&mut self, version: &mut String) -> Result<(), Failure>
-    where
-        I: Clone + DeserializeOwned + Into<Value>,
-    {
+    async fn watch_once(&mut self, version: &mut String) -> Result<(), Failure> {
         let length = self.spec.heartbeat.max(Duration::from_secs(1));
         let limit = length + length / 2;
         let started = Instant::now();
@@ -244,17 +243,11 @@ impl Watch {
             "watch=true&allowWatchBookmarks=true&timeoutSeconds={}&resourceVersion={version}",
             length.as_secs()
         );
-        let call = self.client.request_events::<I>(self.request(&query)?);
+        let call = self.client.request_stream(self.request(&query)?);
         let answer = timeout(limit, call).await.map_err(|_| Failure::Silent)?;
-        let mut events = std::pin::pin!(answer.map_err(|error| Failure::Call(error.into()))?);
+        let lines = std::pin::pin!(answer.map_err(expired_or_call)?);
         self.send(Event::Heartbeat).await;
-        let mut seen = false;
-        loop {
-            let event = timeout(limit, events.try_next()).await.map_err(|_| Failure::Silent)?;
-            let Some(event) = event.map_err(expired_or_call)? else { break };
-            seen = true;
-            self.event(event, version).await?;
-        }
+        let seen = self.read_events(lines, limit, version).await?;
         if !seen && started.elapsed() < AT_ONCE {
             return Err(Failure::EndedAtOnce);
         }
@@ -262,18 +255,34 @@ impl Watch {
         Ok(())
     }
 
-    async fn event<I: Into<Value>>(
+    /// Returns at the end of the watch whether there was an event.
+    async fn read_events(
         &mut self,
-        event: WatchEvent<I>,
+        mut lines: impl AsyncBufRead + Unpin,
+        limit: Duration,
         version: &mut String,
-    ) -> Result<(), Failure> {
-        let change = match event {
-            WatchEvent::Added(object) | WatchEvent::Modified(object) => {
-                Event::Apply(self.parts.object(object.into()))
+    ) -> Result<bool, Failure> {
+        let mut seen = false;
+        loop {
+            let line = timeout(limit, next_line(&mut lines)).await.map_err(|_| Failure::Silent)?;
+            let Some(line) = line.map_err(Failure::Read)? else { return Ok(seen) };
+            seen = true;
+            if line.len() > LARGE && !matches!(self.parts, Parts::Declared(_)) {
+                // A receiver that is gone ends the whole task.
+                drop(self.sender.reserve_many(MOST_WAITING).await);
             }
-            WatchEvent::Deleted(object) => Event::Delete(self.parts.object(object.into())),
-            WatchEvent::Bookmark(bookmark) => {
-                *version = bookmark.metadata.resource_version;
+            let event = self.parts.read_event(&line).map_err(Failure::NoEvent)?;
+            drop(line);
+            self.event(event, version).await?;
+        }
+    }
+
+    async fn event(&mut self, event: WatchEvent, version: &mut String) -> Result<(), Failure> {
+        let change = match event {
+            WatchEvent::Applied(object) => Event::Apply(object),
+            WatchEvent::Deleted(object) => Event::Delete(object),
+            WatchEvent::Bookmark(newer) => {
+                *version = newer;
                 self.send(Event::Heartbeat).await;
                 return Ok(());
             }
@@ -336,8 +345,13 @@ impl Watch {
             let selector = segment(&self.spec.label_selector);
             let _ = write!(uri, "&labelSelector={selector}");
         }
-        let accept = self.parts.accept(!query.starts_with("watch"));
-        let request = http::Request::get(uri).header(http::header::ACCEPT, accept);
+        let is_list = !query.starts_with("watch");
+        let mut request =
+            http::Request::get(uri).header(http::header::ACCEPT, self.parts.accept(is_list));
+        if !is_list {
+            // An API server of 1.37 packs each event by itself, and only the first is unpacked (kube 5's own watch).
+            request = request.header(http::header::ACCEPT_ENCODING, "identity");
+        }
         request.body(Vec::new()).map_err(Failure::Request)
     }
 

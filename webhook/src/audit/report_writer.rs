@@ -18,7 +18,6 @@ use opensdn_runtime::apply::{Context, Exactly, apply_as, delete_exactly_as, read
 use opensdn_runtime::call::{Call, CallError, Verb};
 use opensdn_runtime::discovery::{Resolution, Resource, Snapshot};
 use opensdn_runtime::error_chain;
-use opensdn_runtime::levels::Whole;
 use opensdn_runtime::list::{self, METADATA_LIST};
 use serde_json::Value;
 
@@ -147,7 +146,7 @@ impl ReportWriter {
         resource: &Resource,
         next: &str,
         limit: &mut u32,
-    ) -> Result<list::List<Whole>, Error> {
+    ) -> Result<list::List, Error> {
         let (path, label) = (resource.path(), MANAGED_BY_LABEL.replace('/', "%2F"));
         let query = format!("{path}?labelSelector={label}%3D{MANAGED_BY}&continue={next}");
         let call = Call::new(Verb::List, resource.plural.clone()).timeout(CALL_TIMEOUT);

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use opensdn_policy_host::lookup::LookupError;
 use opensdn_policy_host::{Index, lookup};
+use opensdn_runtime::declared::Declared;
 use opensdn_runtime::levels::{self, MOST_LEVELS, levels};
 use opensdn_runtime::watch::Parts;
 use serde_json::Value;
@@ -52,16 +53,16 @@ impl IndexSchema {
 
     /// How much of the objects the watch has to bring.
     pub(super) fn parts(&self) -> Parts {
-        let any = |test: fn(&str) -> bool| {
-            self.pointers.iter().chain(self.indexes.iter().map(|index| &index.key)).any(|p| test(p))
-        };
+        let keys = self.indexes.iter().map(|index| &index.key).filter(|key| !key.is_empty());
+        let declared = || self.pointers.iter().chain(keys.clone()).map(String::as_str);
+        let any = |test: fn(&str) -> bool| declared().any(test);
         let is_secret =
             self.indexes.iter().any(|index| lookup::is_secret(&index.group, &index.kind));
         match is_secret {
             _ if self.is_metadata() => Parts::Metadata,
             true if any(|pointer| pointer.starts_with("/data")) => Parts::SecretKeys,
             true => Parts::SecretType,
-            false => Parts::All,
+            false => Parts::Declared(Arc::new(Declared::new(declared()))),
         }
     }
 
@@ -343,7 +344,8 @@ mod tests {
         assert_eq!(of_secrets(&["/metadata/labels"]).parts(), Parts::Metadata);
         assert_eq!(of_secrets(&["/type"]).parts(), Parts::SecretType);
         assert_eq!(of_secrets(&["/type", "/data"]).parts(), Parts::SecretKeys);
-        assert_eq!(IndexSchema::new([&index("", &["/data"])]).parts(), Parts::All);
+        let of_things = IndexSchema::new([&index("/spec/ip", &["/data"])]).parts();
+        assert_eq!(of_things, Parts::Declared(Arc::new(Declared::new(["/data", "/spec/ip"]))));
         let schema = of_secrets(&["", "/data"]);
         let mut store = Store::new(&schema);
         store.put(&schema, &json!({"metadata": {"name": "a"}, "data": {"key": "hunter2"}}));

@@ -7,23 +7,29 @@
 //! time, and their values are skipped as they are read.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use kube::Client;
 use kube::core::ListMeta;
 use serde::Deserialize;
-use serde::de::{DeserializeOwned, IgnoredAny};
+use serde::de::IgnoredAny;
 use serde_json::{Map, Value, json};
 
-use crate::levels::{Lean, Whole};
-use crate::list::{List, METADATA_LIST, PageError, read_bounded, read_objects};
+use super::event::WatchEvent;
+use crate::declared::Declared;
+use crate::levels::Part;
+use crate::list::{List, METADATA_LIST, PageError, largest, read_bounded, read_objects};
 
 /// How much of the objects is wanted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Parts {
     /// Everything but `metadata.managedFields`, which may be most of an object.
     All,
     /// Everything, and so who has written which field.
     WithManagers,
+    /// What was declared. All else is passed over as it is read, so that an object costs what is wanted of it and not
+    /// what it weighs.
+    Declared(Arc<Declared>),
     /// Metadata only.
     Metadata,
     /// Of Secrets: metadata and the type.
@@ -47,17 +53,23 @@ const TYPE_COLUMN: &str = "Type";
 
 impl Parts {
     /// How many objects a page has, unless they are larger than a page may be: then it is halved.
-    pub(super) fn page(self) -> u32 {
+    pub(super) fn page(&self) -> u32 {
         match self {
-            Self::All | Self::WithManagers | Self::Metadata | Self::SecretType => 100,
+            Self::All
+            | Self::WithManagers
+            | Self::Declared(_)
+            | Self::Metadata
+            | Self::SecretType => 100,
             Self::SecretKeys => 10,
         }
     }
 
     /// The media type to ask for.
-    pub(super) fn accept(self, is_list: bool) -> &'static str {
+    pub(super) fn accept(&self, is_list: bool) -> &'static str {
         match (self, is_list) {
-            (Self::All | Self::WithManagers | Self::SecretKeys, _) => "application/json",
+            (Self::All | Self::WithManagers | Self::Declared(_) | Self::SecretKeys, _) => {
+                "application/json"
+            }
             (Self::Metadata, true) => METADATA_LIST,
             (Self::Metadata, false) => {
                 "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
@@ -67,38 +79,61 @@ impl Parts {
     }
 
     /// What else the request has to say.
-    pub(super) fn query(self) -> &'static str {
+    pub(super) fn query(&self) -> &'static str {
         match self {
             Self::SecretType => "&includeObject=Metadata",
-            Self::All | Self::WithManagers | Self::Metadata | Self::SecretKeys => "",
+            Self::All
+            | Self::WithManagers
+            | Self::Declared(_)
+            | Self::Metadata
+            | Self::SecretKeys => "",
+        }
+    }
+
+    /// How much of an object is read.
+    fn part(&self) -> Part<'_> {
+        match self {
+            Self::Declared(declared) => declared.of_object(),
+            Self::WithManagers => Part::Whole,
+            Self::All | Self::Metadata | Self::SecretType | Self::SecretKeys => Part::Lean,
         }
     }
 
     /// Reads one page.
     pub(super) async fn read_page(
-        self,
+        &self,
         client: &Client,
         request: http::Request<Vec<u8>>,
         limit: u32,
     ) -> Result<Page, PageError> {
         let text = match self {
             Self::All | Self::WithManagers => read_objects(client, request, limit).await?,
+            Self::Declared(_) => read_bounded(client, request, largest(limit)).await?,
             Self::Metadata | Self::SecretType | Self::SecretKeys => {
                 read_bounded(client, request, LARGEST).await?
             }
         };
         match self {
-            Self::All | Self::Metadata => page_of::<Lean>(&text),
-            Self::WithManagers => page_of::<Whole>(&text),
+            Self::All | Self::WithManagers | Self::Declared(_) | Self::Metadata => {
+                page_of(&text, self.part())
+            }
             Self::SecretType => page_of_table(&text),
             Self::SecretKeys => page_of_secrets(&text),
         }
     }
 
-    /// The object of an event.
-    pub(super) fn object(self, object: Value) -> Value {
+    /// Reads an event of a watch.
+    pub(super) fn read_event(&self, text: &[u8]) -> serde_json::Result<WatchEvent> {
+        Ok(match WatchEvent::read(text, self.part())? {
+            WatchEvent::Applied(object) => WatchEvent::Applied(self.object(object)),
+            WatchEvent::Deleted(object) => WatchEvent::Deleted(self.object(object)),
+            other => other,
+        })
+    }
+
+    fn object(&self, object: Value) -> Value {
         match self {
-            Self::WithManagers | Self::All | Self::Metadata => object,
+            Self::WithManagers | Self::All | Self::Declared(_) | Self::Metadata => object,
             // What was read of the values is dropped here, not when somebody takes the event.
             Self::SecretKeys => {
                 serde_json::from_value::<Secret>(object).map(Secret::object).unwrap_or_default()
@@ -172,8 +207,8 @@ struct Secret {
     data: Option<BTreeMap<String, IgnoredAny>>,
 }
 
-fn page_of<I: Into<Value> + DeserializeOwned>(text: &[u8]) -> Result<Page, PageError> {
-    let list = List::<I>::read(text)?;
+fn page_of(text: &[u8], part: Part<'_>) -> Result<Page, PageError> {
+    let list = List::read(text, part)?;
     let (next, version) = (list.next().to_owned(), list.resource_version().to_owned());
     Ok(Page { next, version, objects: list.into_objects().collect() })
 }

@@ -6,8 +6,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use opensdn_runtime::declared::Declared;
 use opensdn_runtime::levels::{TooDeep, check};
-use opensdn_runtime::watch::{Event, WatchSpec, watch};
+use opensdn_runtime::watch::{Event, Parts, WatchSpec, watch, watch_parts};
 use opensdn_runtime::{counts, metrics};
 use serde_json::{Value, json};
 use tokio::sync::mpsc::Receiver;
@@ -257,4 +258,138 @@ async fn objects_of_very_many_values_are_read_one_by_one() {
     let lists = server.seen().iter().filter(|seen| !seen.uri.contains("watch=true")).count();
     // 100, 50, 25, 12, 6 and 3 are more than 100,000 values.
     assert_eq!(lists, 6 + 4);
+}
+
+fn declared() -> Parts {
+    Parts::Declared(Arc::new(Declared::new(["/spec/ip"])))
+}
+
+fn many_values(name: &str, version: &str) -> Value {
+    json!({"metadata": {"name": name, "resourceVersion": version, "labels": {}}, "spec": {"ip": name},
+        "data": vec![0; 60_000]})
+}
+
+/// Of an object costs what is declared and not what it weighs, so a page has as many of these as of others.
+#[tokio::test]
+async fn of_objects_of_very_many_values_only_what_is_declared_is_read() {
+    let (server, client) = ApiServer::start_text(|seen| {
+        if seen.uri.contains("watch=true") {
+            let event = |of_type: &str, name: &str, version: &str| {
+                json!({"type": of_type, "object": many_values(name, version)}).to_string() + "\n"
+            };
+            let bookmark =
+                json!({"type": "BOOKMARK", "object": {"metadata": {"resourceVersion": "8"}}});
+            let is_first = seen.uri.contains("resourceVersion=1");
+            let events = event("MODIFIED", "a", "6")
+                + &event("DELETED", "b", "7")
+                + &bookmark.to_string()
+                + "\n";
+            return is_first.then_some((200, events));
+        }
+        let items = ["a", "b"].map(|name| many_values(name, "1"));
+        Some((200, json!({"metadata": {"resourceVersion": "1"}, "items": items}).to_string()))
+    })
+    .await;
+    let mut events = watch_parts(client, spec(), declared());
+    let read = |name: &str, version: &str| json!({"metadata": {"name": name, "resourceVersion": version}, "spec": {"ip": name}});
+    let mut listed = listed(&mut events).await.unwrap();
+    for object in &mut listed {
+        let object = object.as_object_mut().unwrap();
+        assert!(object.remove("kind").is_some() && object.remove("apiVersion").is_some());
+    }
+    assert_eq!(listed, [read("a", "1"), read("b", "1")]);
+    let mut changes = Vec::new();
+    while changes.len() < 2 {
+        match timeout(LONG, events.recv()).await.unwrap().unwrap() {
+            Event::Apply(object) | Event::Delete(object) => changes.push(object),
+            _ => {}
+        }
+    }
+    assert_eq!(changes, [read("a", "6"), read("b", "7")]);
+    let asked_again = |uri: &str| uri.contains("watch=true") && uri.contains("resourceVersion=8");
+    while !server.seen().iter().any(|seen| asked_again(&seen.uri)) {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(server.seen().iter().filter(|seen| !seen.uri.contains("watch=true")).count(), 1);
+}
+
+/// A receiver that takes its time holds one large event, not as many as may wait.
+#[tokio::test]
+async fn of_large_events_one_waits() {
+    let (server, client) = ApiServer::start_text(|seen| {
+        if seen.uri.contains("watch=true") {
+            let event = |number: usize| {
+                json!({"type": "MODIFIED", "object": many_values(&number.to_string(), "2")})
+                    .to_string()
+                    + "\n"
+            };
+            let is_first = seen.uri.contains("resourceVersion=1");
+            return is_first.then(|| (200, (0..6).map(event).collect()));
+        }
+        Some((200, json!({"metadata": {"resourceVersion": "1"}, "items": []}).to_string()))
+    })
+    .await;
+    let mut events = watch(client, spec());
+    listed(&mut events).await.unwrap();
+    while server.seen().len() < 2 {
+        tokio::task::yield_now().await;
+    }
+    let mut names = Vec::new();
+    while names.len() < 6 {
+        // So that all comes that can come without being received.
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        // And after the last one the end of the watch.
+        assert!(events.len() <= 2, "{} wait", events.len());
+        if let Event::Apply(object) = timeout(LONG, events.recv()).await.unwrap().unwrap() {
+            names.push(object["metadata"]["name"].as_str().unwrap().to_owned());
+        }
+    }
+    assert_eq!(names, ["0", "1", "2", "3", "4", "5"]);
+}
+
+/// How a watch ends after its list: `None` where it does so without a word.
+async fn ended(events: &'static str) -> Option<String> {
+    let (_, client) = ApiServer::start_text(move |seen| {
+        let lists = json!({"metadata": {"resourceVersion": "1"}, "items": []}).to_string();
+        let is_watch = seen.uri.contains("watch=true");
+        Some((200, if is_watch { events.to_owned() } else { lists }))
+    })
+    .await;
+    let mut received = watch_parts(client, spec(), declared());
+    listed(&mut received).await.unwrap();
+    let why = loop {
+        match timeout(LONG, received.recv()).await.unwrap().unwrap() {
+            Event::Disconnected { why, .. } => break Some(why),
+            Event::Init => break None,
+            _ => {}
+        }
+    };
+    why
+}
+
+#[tokio::test]
+async fn an_end_an_error_and_what_is_no_event_are_told_apart() {
+    let expired = r#"{"type":"ERROR","object":{"kind":"Status","status":"Failure","code":410,"message":"too old"}}
+"#;
+    assert_eq!(ended(expired).await, None, "listed once more");
+    for (line, expected) in [
+        ("", "ended at once"),
+        (r#"{"type":"MODIFIED","object":{"metadata":{"na"#, "ended at once"),
+        ("{\"type\":\"MODIFIED\",\"object\":7}\n", "an event cannot be read"),
+        ("{\"type\":\"NEWS\",\"object\":{}}\n", "no events of type"),
+        (
+            "{\"type\":\"ERROR\",\"object\":{\"status\":\"Failure\",\"code\":500,\"message\":\"oh\"}}\n",
+            "oh",
+        ),
+    ] {
+        let why = ended(line).await;
+        assert!(why.as_ref().is_some_and(|why| why.contains(expected)), "{line}: {why:?}");
+    }
+}
+
+#[tokio::test]
+async fn an_event_that_is_larger_than_any_object_is_not_held() {
+    let line: &'static str = Box::leak("x".repeat(20 << 20).into_boxed_str());
+    let why = ended(line).await;
+    assert!(why.as_ref().is_some_and(|why| why.contains("larger than 16 MiB")), "{why:?}");
 }
