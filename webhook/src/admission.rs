@@ -254,6 +254,9 @@ impl<S: ReviewBackend> Reviewer for Admission<S> {
             Ok(review) => review,
             Err(unreadable) => return unreadable.answer(),
         };
+        if let Some(unreadable) = review.too_deep().filter(|_| !review.passes_unjudged()) {
+            return unreadable.answer();
+        }
         let decision = self.decide(&current, &review, call.step, call.deadline).await;
         self.record(&review, call.step, &decision);
         Answer { review: &review, step: call.step, decision }.into_bytes()

@@ -4,6 +4,7 @@
 //! one object, a lone surrogate, anything after the end. So what a policy saw is what the API
 //! server stores. The pass allocates per object depth, not per value.
 
+mod deep;
 mod keys;
 mod lexer;
 mod paths;
@@ -13,14 +14,16 @@ mod tests;
 
 pub use paths::{Mount, Paths, Slot};
 
-use keys::Keys;
+use keys::{Key, Keys, Scope};
 use lexer::Lexer;
 
 use crate::text::quoted;
 
-/// Deeper nesting is refused. The API server takes 10,000 levels; no schema of a resource that a
-/// person wrote comes near this.
-pub const MAX_DEPTH: usize = 512;
+/// Deeper nesting is refused. An API server takes objects of 10,000 levels, which are in a review then.
+pub const MOST_LEVELS: usize = 10_100;
+
+/// Of what lies deeper no part is found: a level of these takes room on the stack.
+pub const RECURSIVE_LEVELS: usize = 512;
 
 /// Why a text is not acceptable JSON.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -42,7 +45,7 @@ pub enum ScanError {
         key: String,
     },
     /// Nested too deeply.
-    #[error("nested more than {MAX_DEPTH} levels deep (byte {at})")]
+    #[error("nested more than {MOST_LEVELS} levels deep (byte {at})")]
     TooDeep {
         /// Offset where the limit was passed.
         at: usize,
@@ -78,9 +81,16 @@ impl Span {
 pub struct Found<'t> {
     text: &'t str,
     spans: Vec<Span>,
+    is_deep: bool,
 }
 
 impl<'t> Found<'t> {
+    /// Whether something in the text is nested more than [`RECURSIVE_LEVELS`] levels deep.
+    #[must_use]
+    pub fn is_deep(&self) -> bool {
+        self.is_deep
+    }
+
     /// The JSON text of the part, `None` where the text has no such part.
     #[must_use]
     pub fn get(&self, slot: Slot) -> Option<&'t str> {
@@ -133,12 +143,13 @@ pub fn scan<'t>(bytes: &'t [u8], paths: &Paths) -> Result<Found<'t>, ScanError> 
         paths,
         keys: Keys::default(),
         spans: vec![Span::ABSENT; paths.len()],
+        is_deep: false,
     };
     scanner.lexer.skip_whitespace();
     scanner.value(paths.root(), 0)?;
     scanner.lexer.skip_whitespace();
     scanner.lexer.expect_end()?;
-    Ok(Found { text, spans: scanner.spans })
+    Ok(Found { text, spans: scanner.spans, is_deep: scanner.is_deep })
 }
 
 struct Scanner<'t, 'p> {
@@ -146,23 +157,21 @@ struct Scanner<'t, 'p> {
     paths: &'p Paths,
     keys: Keys<'t>,
     spans: Vec<Span>,
+    is_deep: bool,
 }
 
 impl Scanner<'_, '_> {
     /// One value; `node` is where the wanted paths have got to, if any leads here.
     fn value(&mut self, node: Option<paths::Node>, depth: usize) -> Result<(), ScanError> {
-        if depth > MAX_DEPTH {
-            return Err(ScanError::TooDeep { at: self.lexer.position() });
+        if depth > RECURSIVE_LEVELS {
+            self.is_deep = true;
+            return self.deep_value();
         }
         let start = self.lexer.position();
         match self.lexer.peek() {
             Some(b'{') => self.object(node, depth)?,
             Some(b'[') => self.array(node, depth)?,
-            Some(b'"') => {
-                self.lexer.string()?;
-            }
-            Some(b'-' | b'0'..=b'9') => self.lexer.number()?,
-            _ => self.lexer.literal()?,
+            _ => self.scalar()?,
         }
         if let Some(slot) = node.and_then(|node| self.paths.slot(node))
             && let Some(span) = self.spans.get_mut(slot)
@@ -170,6 +179,28 @@ impl Scanner<'_, '_> {
             *span = Span { start: narrow(start), end: narrow(self.lexer.position()) };
         }
         Ok(())
+    }
+
+    fn scalar(&mut self) -> Result<(), ScanError> {
+        match self.lexer.peek() {
+            Some(b'"') => self.lexer.string().map(drop),
+            Some(b'-' | b'0'..=b'9') => self.lexer.number(),
+            _ => self.lexer.literal(),
+        }
+    }
+
+    /// A key that the object has not had, and what stands between it and its value.
+    fn key(&mut self, scope: Scope) -> Result<Key, ScanError> {
+        let at = self.lexer.position();
+        let key = self.lexer.key()?;
+        if self.keys.seen_before(scope, self.lexer.text(), key) {
+            let key = key.decode(self.lexer.text());
+            return Err(ScanError::DuplicateKey { at, key: quoted(&key).into_owned() });
+        }
+        self.lexer.skip_whitespace();
+        self.lexer.expect(b':', "`:`")?;
+        self.lexer.skip_whitespace();
+        Ok(key)
     }
 
     fn object(&mut self, node: Option<paths::Node>, depth: usize) -> Result<(), ScanError> {
@@ -180,15 +211,7 @@ impl Scanner<'_, '_> {
             return Ok(());
         }
         loop {
-            let at = self.lexer.position();
-            let key = self.lexer.key()?;
-            if self.keys.seen_before(scope, self.lexer.text(), key) {
-                let key = key.decode(self.lexer.text());
-                return Err(ScanError::DuplicateKey { at, key: quoted(&key).into_owned() });
-            }
-            self.lexer.skip_whitespace();
-            self.lexer.expect(b':', "`:`")?;
-            self.lexer.skip_whitespace();
+            let key = self.key(scope)?;
             let child =
                 node.and_then(|node| self.paths.child(node, || key.decode(self.lexer.text())));
             self.value(child, depth + 1)?;

@@ -23,6 +23,9 @@ use crate::{
 const LARGEST_GROUPS: usize = 1 << 20;
 /// Of an object with more owners than fit into it none is looked for.
 const LARGEST_OWNERS: usize = 1 << 16;
+/// Levels of lists and maps that a written object may have: with those of the review around it no more than the scan
+/// says nothing of. No schema of a resource that a person wrote comes near this.
+const MOST_LEVELS: usize = scan::RECURSIVE_LEVELS - 2;
 /// With more text than that about who has written what, nothing says that an object comes from an apply. An entry of
 /// three bytes is one of a hundred in memory; in a cluster an object as a whole has some 1.5 MB.
 pub(super) const LARGEST_MANAGED_FIELDS: usize = 1 << 18;
@@ -103,6 +106,8 @@ pub(super) struct Review<'f> {
     confirms: bool,
     object: Option<Document<'f>>,
     old_object: Option<Document<'f>>,
+    /// Whether one of them may have more levels than a written object may.
+    is_deep: bool,
 }
 
 /// An entry of `managedFields`.
@@ -155,6 +160,7 @@ impl<'f> Review<'f> {
             },
             object: found.document(&places.object),
             old_object: found.document(&places.old_object),
+            is_deep: found.is_deep(),
             uid,
         })
     }
@@ -246,6 +252,21 @@ impl<'f> Review<'f> {
             namespace: self.namespace.to_string(),
             name: self.name.to_string(),
             uid: self.object_uid.to_string(),
+        })
+    }
+
+    /// The refusal of a write whose object has more levels than a policy may be asked about. One that is stored may have
+    /// them, and be made flatter.
+    pub(super) fn too_deep(&self) -> Option<Unreadable> {
+        let object = self.object.filter(|_| self.is_deep)?;
+        let levels = levels::levels_of_text(object.text());
+        (levels > MOST_LEVELS).then(|| Unreadable {
+            uid: self.uid.to_string(),
+            code: 400,
+            message: format!(
+                "the object is nested {levels} levels deep, and the webhook of OpenSDN has policies judge no more \
+                 than {MOST_LEVELS}; make it flatter"
+            ),
         })
     }
 

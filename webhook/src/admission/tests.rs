@@ -325,6 +325,42 @@ async fn an_object_that_no_list_shows_whole_takes_no_keys() {
 }
 
 #[tokio::test]
+async fn an_object_of_any_depth_that_is_stored_can_be_made_flatter_and_can_go() {
+    let bench = bench(&[CLAIMS], false).await;
+    let answer = async |operation: &str, object: Value, old: Value, levels: usize| {
+        let deep = format!("{}{}", "[".repeat(levels), "]".repeat(levels));
+        let body = review(operation, object, old).to_string().replace(r#""DEEP""#, &deep);
+        let response = bench.answer(Step::Validate, body).await;
+        (
+            response["allowed"].clone(),
+            response["status"]["message"].as_str().unwrap_or_default().to_owned(),
+        )
+    };
+    let flat = link_local("deep");
+    let mut deep = flat.clone();
+    deep["status"] = json!("DEEP");
+    for levels in [505, 600, 9_000] {
+        let (allowed, said) = answer("CREATE", deep.clone(), Value::Null, levels).await;
+        assert_eq!(allowed, false, "{levels}");
+        assert!(levels < 510 || said.contains("levels deep, and the webhook"), "{said}");
+        let (allowed, said) = answer("UPDATE", flat.clone(), deep.clone(), levels).await;
+        assert_eq!(allowed, true, "{levels}: {said}");
+        let going = |finalizers: Value| {
+            let mut object = deep.clone();
+            object["metadata"]["finalizers"] = finalizers;
+            object["metadata"]["deletionTimestamp"] = json!("2026-11-26T00:00:00Z");
+            object
+        };
+        let (allowed, said) = answer("UPDATE", going(json!([])), going(json!(["f"])), levels).await;
+        assert_eq!(allowed, true, "{levels}: {said}");
+        let mut changed = going(json!([]));
+        changed["spec"]["port"] = json!(99);
+        let (allowed, _) = answer("UPDATE", changed, going(json!(["f"])), levels).await;
+        assert_eq!(allowed, false, "{levels}: more than metadata changes");
+    }
+}
+
+#[tokio::test]
 async fn a_create_whose_name_is_taken_is_refused_as_the_api_server_refuses_it() {
     let around = Around { name_is_taken: true, ..Around::default() };
     let bench = bench_around(&[CLAIMS], around, |_| {}).await;

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{MAX_DEPTH, Paths, ScanError, scan};
+use super::{MOST_LEVELS, Paths, ScanError, scan};
 
 fn parts<'t>(text: &'t str, pointers: &[&str]) -> Vec<Option<&'t str>> {
     let mut paths = Paths::new();
@@ -117,8 +117,45 @@ fn refuses_what_two_parsers_could_read_differently() {
 #[test]
 fn refuses_nesting_without_end() {
     let deep = |levels: usize| format!("{}{}", "[".repeat(levels), "]".repeat(levels));
-    assert!(scan(deep(MAX_DEPTH).as_bytes(), &Paths::new()).is_ok());
-    assert!(matches!(refusal(&deep(1_000_000)), ScanError::TooDeep { .. }));
+    assert!(scan(deep(MOST_LEVELS).as_bytes(), &Paths::new()).is_ok());
+    for levels in [MOST_LEVELS + 2, 1_000_000] {
+        assert!(matches!(refusal(&deep(levels)), ScanError::TooDeep { .. }), "{levels}");
+    }
+}
+
+#[test]
+fn at_any_depth_parts_are_found_and_two_readings_refused() {
+    let nested = |levels: usize, inner: &str| {
+        format!(
+            r#"{}{inner}{}"#,
+            r#"{"a":[1,"#.repeat(levels / 2),
+            r#",{}],"b":2}"#.repeat(levels / 2)
+        )
+    };
+    for levels in [2, 510, 512, 514, 2_000, 10_000] {
+        let within = |inner: &str| format!(r#"{{"deep":{},"after":7}}"#, nested(levels, inner));
+        let (mut paths, text) =
+            (Paths::new(), within(r#"{"x":[],"y":{},"z":[1,"}"] , "\u0061":null}"#));
+        let (deep, after) = (paths.want("/deep/b"), paths.want("/after"));
+        let found = scan(text.as_bytes(), &paths).unwrap();
+        assert_eq!((found.get(deep), found.get(after)), (Some("2"), Some("7")), "{levels}");
+        for (inner, is_duplicate) in [
+            (r#"{"x":1,"y":2,"x":3}"#, true),
+            (r#"{"x":1,"\u0078":2}"#, true),
+            ("[1,]", false),
+            (r#"{"x":1,}"#, false),
+            (r#"{"x" 1}"#, false),
+            ("[1 2]", false),
+            ("[}", false),
+            (r#"{"x":"\ud800"}"#, false),
+            ("[1e400]", false),
+            ("", false),
+        ] {
+            let error = refusal(&within(inner));
+            let is_one = matches!(error, ScanError::DuplicateKey { .. });
+            assert_eq!(is_one, is_duplicate, "{levels} {inner}: {error}");
+        }
+    }
 }
 
 #[test]
