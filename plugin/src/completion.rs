@@ -122,7 +122,7 @@ mod tests {
         let colors = candidates(&["--color", "a"]);
         assert!(colors.iter().any(|line| line.starts_with("always")), "{colors:?}");
         let codes = candidates(&["explain", "OSDN40"]);
-        assert_eq!(codes.len(), 17, "{codes:?}");
+        assert_eq!(codes.len(), 20, "{codes:?}");
         assert!(codes.iter().any(|line| line.starts_with("OSDN4001\tno built-in policy")));
     }
 

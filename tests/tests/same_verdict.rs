@@ -55,7 +55,7 @@ struct Verdict {
 
 /// Codes of what an AdmissionPolicy finds in its cluster (a module, a kind that is not there yet),
 /// which files do not show; `validate` lists it as not checked.
-const OF_CLUSTER: [&str; 3] = ["[OSDN4003]", "[OSDN4010]", "[OSDN4011]"];
+const OF_CLUSTER: [&str; 4] = ["[OSDN4003]", "[OSDN4010]", "[OSDN4011]", "[OSDN4017]"];
 
 /// Codes that say of an object in the cluster that it is not there. `validate` says so only where it
 /// knows the kind; of a sample alone it knows none, and lists that as not checked.

@@ -32,8 +32,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kube::Client;
+use opensdn_deploy::names::webhook::NAME;
 use opensdn_policy_host::Limits;
 use opensdn_runtime::discovery::Discovery;
+use opensdn_runtime::events::Events;
 use opensdn_runtime::leader::Leadership;
 use opensdn_runtime::readiness::{Readiness, ReadinessCheck};
 use opensdn_runtime::watch::{Event, WatchSpec, watch};
@@ -101,6 +103,7 @@ pub(crate) fn start(loader: LoaderDeps, deps: Deps) -> Policies {
     let rollout = Rollout { snapshots: snapshots.clone(), replicas: deps.replicas.clone() };
     let reporter = Reporter {
         client: loader.client.clone(),
+        events: Events::new(loader.client.clone(), NAME, &deps.replica),
         replica: deps.replica.clone(),
         leadership: deps.leadership,
         replicas: deps.replicas,

@@ -115,7 +115,7 @@ pub(crate) async fn check(
         Err(problems) => problems,
     };
     // Whether a module can be read is a question to the cluster.
-    if let Some(one) = problems.iter().find(|one| one.fault == Fault::SourceUnreachable) {
+    if let Some(one) = problems.iter().find(|one| one.fault.is_of_place()) {
         return Err(one.message.clone());
     }
     Ok(problems.into_iter().map(Problem::finding).collect())

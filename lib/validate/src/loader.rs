@@ -108,11 +108,8 @@ impl From<&ModuleError> for Problem {
         match error {
             ModuleError::Load(error) => Self::from(error),
             other => {
-                let fault = if other.is_of_machine() {
-                    Fault::SourceUnreachable
-                } else {
-                    Fault::ModuleUnusable
-                };
+                let fault =
+                    if other.is_of_machine() { Fault::NotCompiled } else { Fault::ModuleUnusable };
                 let unusable = Self::unusable(error_chain(other));
                 let hint = other.hint().map_or(unusable.hint, str::to_owned);
                 Self { fault, hint, ..unusable }

@@ -4,7 +4,7 @@
 use super::{Finder, Meaning, Severity};
 
 /// Code, what is wrong, why, what to do; the warnings are about the state of the cluster.
-const FAULTS: [(&str, Severity, &str, &str, &str); 16] = [
+const FAULTS: [(&str, Severity, &str, &str, &str); 19] = [
     (
         "OSDN4001",
         Severity::Deny,
@@ -81,9 +81,8 @@ const FAULTS: [(&str, Severity, &str, &str, &str); 16] = [
         "OSDN4010",
         Severity::Warn,
         "the module cannot be read",
-        "The ConfigMap or its key is not there or may not be read, or a replica has no room for what it compiles, as the \
-         condition Ready says. Until it is loaded, a replica that had the policy before continues with that; one that had \
-         not refuses what an enforced policy is about.",
+        "The ConfigMap, its key or the file is not there, or may not be read. Until it is loaded, a replica that had the \
+         policy before continues with that; one that had not refuses what an enforced policy is about.",
         "do what the condition Ready says: kubectl describe admissionpolicy NAME; kubectl opensdn policy manifest writes \
          a ConfigMap with the module",
     ),
@@ -137,6 +136,35 @@ const FAULTS: [(&str, Severity, &str, &str, &str); 16] = [
          Secret than its name, namespace, labels, type and the names of its keys.",
         "read nothing of a Secret but /metadata/name, /metadata/namespace, /metadata/labels, /type \
          and /data, which has the names of the keys with null in place of each value",
+    ),
+    (
+        "OSDN4017",
+        Severity::Warn,
+        "the module could not be compiled here",
+        "Modules from outside are compiled by a process of their own. It was killed or could not be started, it took longer \
+         than an apply may, or too many others were being compiled. The module is not to blame, and it is tried again. \
+         Until it is loaded, a replica that had the policy before continues with that; one that had not refuses what an \
+         enforced policy is about.",
+        "wait for the condition Ready; if it stays false: kubectl logs -n NAMESPACE deployment/opensdn-webhook, for what \
+         ends the compiler",
+    ),
+    (
+        "OSDN4018",
+        Severity::Warn,
+        "there is no room for the compiled module",
+        "What a replica compiles of a module from outside it writes to the folder of its cache, and that has no room. Until \
+         there is some, a replica that had the policy before continues with that; one that had not refuses what an \
+         enforced policy is about. Built-in policies need no cache.",
+        "free space in the folder that the message names, or give its volume more (--cache-folder); it is tried again \
+         every 20 seconds",
+    ),
+    (
+        "OSDN4019",
+        Severity::Warn,
+        "the webhook has just started",
+        "A replica that starts has not loaded the module of an enforced policy yet, and refuses what that is about instead \
+         of passing it. It is not ready meanwhile, so only a replica that was called all the same says so.",
+        "try again; if it stays, kubectl describe admissionpolicy NAME says what is missing",
     ),
 ];
 

@@ -19,6 +19,9 @@
 //! | OSDN4014 | KindsRequired | refused | the policy is about any kind, and `kinds` names none |
 //! | OSDN4015 | OperationNotJudged | refused | no policy is asked about the operation |
 //! | OSDN4016 | SecretNotAllowed | refused | the policy looks up more of Secrets than may ever be known |
+//! | OSDN4017 | NotCompiled | warning | the module could not be compiled here (yet) |
+//! | OSDN4018 | CacheFull | warning | there is no room for the compiled module |
+//! | OSDN4019 | Starting | warning | the webhook has just started and loads the module |
 //!
 //! Warnings are about the state of the cluster, which may change in any order: a policy may be
 //! applied before its ConfigMap or its kind.
@@ -61,6 +64,12 @@ pub enum Fault {
     OperationNotJudged,
     /// The policy looks up more of Secrets than may ever be known.
     SecretNotAllowed,
+    /// The module could not be compiled here (yet).
+    NotCompiled,
+    /// There is no room for the compiled module.
+    CacheFull,
+    /// The webhook has just started and loads the module.
+    Starting,
 }
 
 impl Fault {
@@ -84,6 +93,9 @@ impl Fault {
             Self::KindsRequired => "OSDN4014",
             Self::OperationNotJudged => "OSDN4015",
             Self::SecretNotAllowed => "OSDN4016",
+            Self::NotCompiled => "OSDN4017",
+            Self::CacheFull => "OSDN4018",
+            Self::Starting => "OSDN4019",
         }
     }
 
@@ -93,9 +105,20 @@ impl Fault {
         format!("{self:?}")
     }
 
+    /// Whether it says nothing of the module, which may be as it should be: where it is read or compiled something is
+    /// missing.
+    #[must_use]
+    pub fn is_of_place(self) -> bool {
+        matches!(
+            self,
+            Self::SourceUnreachable | Self::NotCompiled | Self::CacheFull | Self::Starting
+        )
+    }
+
     fn severity(self) -> Severity {
         match self {
-            Self::DigestMismatch | Self::SourceUnreachable | Self::KindAbsent => Severity::Warn,
+            Self::DigestMismatch | Self::KindAbsent => Severity::Warn,
+            fault if fault.is_of_place() => Severity::Warn,
             _ => Severity::Deny,
         }
     }

@@ -1,5 +1,8 @@
 //! Replicas that start while the module of a running policy is gone.
 
+use k8s_openapi::api::events::v1::Event;
+use kube::api::ListParams;
+
 use super::*;
 
 /// Starts another replica in place of this one, and returns when the API server calls it.
@@ -14,6 +17,17 @@ async fn remove_module(world: &World) -> Outcome {
     config_maps.delete("module", &DeleteParams::default()).await?;
     world.becomes("gizmos", "False", "SourceUnreachable").await;
     Ok(())
+}
+
+/// Whether there is an Event of that reason and type at the AdmissionPolicy.
+async fn has_event(world: &World, reason: &str, of_type: &str) -> Result<bool, Failed> {
+    let events: Api<Event> = Api::namespaced(world.client.clone(), "default");
+    let about = "regarding.kind=AdmissionPolicy,regarding.name=gizmos";
+    let events = events.list(&ListParams::default().fields(about)).await?;
+    let is_it = |event: &Event| {
+        event.reason.as_deref() == Some(reason) && event.type_.as_deref() == Some(of_type)
+    };
+    Ok(events.iter().any(is_it))
 }
 
 async fn refused_with(world: &World, what: &str) {
@@ -52,6 +66,12 @@ async fn a_bad_object_is_refused_also_by_a_replica_that_starts_when_the_module_i
     world.config_map("module", &gizmos).await?;
     refused_with(&world, modules::MESSAGE).await;
     world.becomes("gizmos", "True", "Serving").await;
+    for (reason, of_type) in [("SourceUnreachable", "Warning"), ("Serving", "Normal")] {
+        eventually(&format!("an Event says {reason}"), async || {
+            has_event(&world, reason, of_type).await.is_ok_and(|has| has)
+        })
+        .await;
+    }
     Ok(())
 }
 

@@ -67,6 +67,25 @@ fn places(group: &Group<'_>, most: usize) -> String {
 
 /// A policy that failed, in one line.
 pub(super) fn failure(failure: &EvalFailure) -> String {
+    failed(&[&failure.policy], failure)
+}
+
+/// Policies that failed, those of one reason in one line: what ails the webhook ails all of them.
+fn failures<'f>(failures: impl Iterator<Item = &'f EvalFailure>) -> Vec<String> {
+    let mut alike: Vec<(&EvalFailure, Vec<&str>)> = Vec::new();
+    for failure in failures {
+        let is_alike = |other: &EvalFailure| {
+            other.failure_mode == failure.failure_mode && other.reason == failure.reason
+        };
+        match alike.iter_mut().find(|(other, _)| is_alike(other)) {
+            Some((_, policies)) => policies.push(&failure.policy),
+            None => alike.push((failure, vec![&failure.policy])),
+        }
+    }
+    alike.iter().map(|(failure, policies)| failed(policies, failure)).collect()
+}
+
+fn failed(policies: &[&str], failure: &EvalFailure) -> String {
     let consequence = match failure.failure_mode {
         FailureMode::Fail => {
             "try again; if it stays, ask your administrator to look at \
@@ -74,7 +93,8 @@ pub(super) fn failure(failure: &EvalFailure) -> String {
         }
         FailureMode::Ignore => "the object was not checked by it",
     };
-    one_line(&format!("policy {}: {} -> {consequence}", failure.policy, failure.reason))
+    let word = if policies.len() == 1 { "policy" } else { "policies" };
+    one_line(&format!("{word} {}: {} -> {consequence}", policies.join(", "), failure.reason))
 }
 
 /// These texts, each once, and how many more there are.
@@ -93,7 +113,7 @@ pub(super) fn refusal(subject: &str, findings: &[Finding], failures: &[EvalFailu
     let lines: Vec<String> = denials
         .iter()
         .map(|group| line(group, REFUSED_PLACES))
-        .chain(failures.iter().filter(|one| one.denies()).map(failure))
+        .chain(self::failures(failures.iter().filter(|one| one.denies())))
         .collect();
     let count = match lines.len() {
         1 => "1 problem".to_owned(),
@@ -127,7 +147,7 @@ pub(super) fn warnings(
     let lines = lines
         .iter()
         .map(|group| line(group, PLACES))
-        .chain(failures.iter().filter(silent).map(failure));
+        .chain(self::failures(failures.iter().filter(silent)));
     let lines: Vec<String> = lines
         .chain(unapplied.iter().filter(|one| one.mode == Mode::Warn).map(
             |UnappliedPatch { policy, .. }| {
@@ -161,6 +181,8 @@ fn one_line(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use opensdn_policy_host::FailureReason;
+
     use super::*;
 
     #[test]
@@ -184,6 +206,37 @@ mod tests {
         assert!(letters < 4_096, "{letters}");
         let left_out = format!("{} more warnings; ", many.len() - (said.len() - 1));
         assert!(said.last().is_some_and(|last| last.starts_with(&left_out)), "{said:?}");
+    }
+
+    #[test]
+    fn one_reason_of_several_policies_is_one_line() {
+        let failure = |policy: &str, why: &str, failure_mode| EvalFailure {
+            policy: policy.to_owned(),
+            mode: Mode::Enforce,
+            failure_mode,
+            reason: FailureReason::Inactive(why.to_owned()),
+        };
+        let (fail, ignore) = (FailureMode::Fail, FailureMode::Ignore);
+        let failures = [
+            failure("a", "the disk is full", fail),
+            failure("b", "it is gone", fail),
+            failure("c", "the disk is full", fail),
+            failure("d", "the disk is full", ignore),
+        ];
+        let said = refusal("Manager", &[], &failures);
+        let lines: Vec<&str> = said.lines().collect();
+        assert_eq!((lines.len(), lines[0]), (3, "2 problems in Manager:"));
+        assert!(
+            lines[1]
+                .starts_with("  policies a, c: the policy is not active: the disk is full -> try")
+        );
+        assert!(lines[2].starts_with("  policy b: the policy is not active: it is gone -> try"));
+        assert_eq!(
+            warnings(&[], &failures, &[]),
+            [
+                "policy d: the policy is not active: the disk is full -> the object was not checked by it"
+            ]
+        );
     }
 
     #[test]

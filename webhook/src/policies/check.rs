@@ -77,7 +77,7 @@ impl Checker {
         match timeout(COMPILE_TIMEOUT, self.module(name, &object.spec)).await {
             Ok(found) => problems.extend(found),
             Err(_) => problems.push(Problem::new(
-                Fault::SourceUnreachable,
+                Fault::NotCompiled,
                 "/spec/module",
                 "the module could not be read and compiled within the request",
                 "it is checked when it is loaded: see the condition Ready",
@@ -93,7 +93,7 @@ impl Checker {
         };
         let Ok(slot) = Arc::clone(&self.slots).try_acquire_owned() else {
             return vec![Problem::new(
-                Fault::SourceUnreachable,
+                Fault::NotCompiled,
                 "/spec/module",
                 format!("{MAX_CHECKS} other modules are being checked"),
                 "it is checked when it is loaded: see the condition Ready",

@@ -31,6 +31,8 @@ const WAIT: Duration = Duration::from_secs(3);
 /// twice as long.
 const RETRY_DELAY: Duration = Duration::from_secs(5);
 const LONGEST_RETRY_DELAY: Duration = Duration::from_secs(300);
+/// The same where there was no room for it, which may be there the next moment.
+const LONGEST_WAIT_FOR_ROOM: Duration = Duration::from_secs(20);
 
 /// One AdmissionPolicy.
 pub(super) struct Entry {
@@ -198,8 +200,10 @@ impl Entry {
         let Failed { problems, interests, retry } = failed;
         self.interests = interests.or(self.interests.take());
         if retry == Retry::Later {
-            self.retry_at = Some(Instant::now() + self.retry_delay);
-            self.retry_delay = (self.retry_delay * 2).min(LONGEST_RETRY_DELAY);
+            let is_full = problems.iter().any(|problem| problem.fault == Fault::CacheFull);
+            let longest = if is_full { LONGEST_WAIT_FOR_ROOM } else { LONGEST_RETRY_DELAY };
+            self.retry_at = Some(Instant::now() + self.retry_delay.min(longest));
+            self.retry_delay = (self.retry_delay * 2).min(longest);
         }
         for problem in &problems {
             tracing::warn!(policy = name, problem = problem.text(), "failed to load the policy");
@@ -387,7 +391,7 @@ fn source(
 
 fn just_started() -> Problem {
     let message = "the webhook has just started and loads the module";
-    Problem::new(Fault::SourceUnreachable, "/spec/module", message, "try again")
+    Problem::new(Fault::Starting, "/spec/module", message, "try again")
 }
 
 /// What the status has of a module, so that a replica that cannot load it knows what it is about.

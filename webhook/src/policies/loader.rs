@@ -47,8 +47,8 @@ impl LoaderError {
     }
 
     fn interrupted(why: String) -> Self {
-        let hint = "nothing needs to be done: it is tried again";
-        Self::Interrupted(Problem::new(Fault::SourceUnreachable, "/spec/module", why, hint))
+        let hint = "it is tried again by itself; if that does not help, the log of the webhook says what ends its compiler";
+        Self::Interrupted(Problem::new(Fault::NotCompiled, "/spec/module", why, hint))
     }
 
     fn out_of_memory(mebibytes: u64) -> Self {
@@ -76,7 +76,7 @@ impl LoaderError {
             "free space in {} (--cache-folder) or give its volume more; the module is tried again then",
             folder.display()
         );
-        Self::Interrupted(Problem::new(Fault::SourceUnreachable, "/spec/module", why, hint))
+        Self::Interrupted(Problem::new(Fault::CacheFull, "/spec/module", why, hint))
     }
 }
 

@@ -2,6 +2,7 @@
 //! What is written is decided in `status.rs`, what was written already known in `reporter/sent.rs`.
 
 mod sent;
+mod transition;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -14,6 +15,7 @@ use opensdn_deploy::names::webhook::NAME;
 use opensdn_runtime::apply::{Context, apply_status_as, patch_status};
 use opensdn_runtime::call::CallError;
 use opensdn_runtime::error_chain;
+use opensdn_runtime::events::Events;
 use opensdn_runtime::leader::Leadership;
 use serde_json::{Value, json};
 use time::OffsetDateTime;
@@ -43,6 +45,7 @@ pub(crate) type Snapshot = Arc<BTreeMap<String, Reported>>;
 /// What the reporter needs.
 pub(crate) struct Reporter {
     pub(crate) client: Client,
+    pub(crate) events: Events,
     pub(crate) replica: String,
     pub(crate) leadership: Leadership,
     pub(crate) replicas: Replicas,
@@ -116,6 +119,9 @@ impl Reporter {
             let value = untimed(&status);
             if sent.is_new(name, "sum", &value) {
                 let outcome = self.apply(name, NAME, &status).await;
+                if outcome == Outcome::Stored {
+                    self.publish(&reported.object, &status).await;
+                }
                 sent.note(name, "sum", value, outcome);
             }
         }
@@ -132,6 +138,7 @@ impl Reporter {
     fn uniqueness(&self, reported: &Reported, alive: &BTreeSet<String>) -> Uniqueness {
         let active = reported.replica.ready.then(|| *self.active.borrow());
         match reported.claims {
+            false if reported.module.is_none() => Uniqueness::NotKnown,
             false => Uniqueness::NotClaimed,
             true => {
                 let is_rolled_out = status::is_rolled_out(&reported.object, alive);
@@ -145,6 +152,15 @@ impl Reporter {
         let object = DynamicObject::new(name, &kind).data(json!({"status": status}));
         let ctx = Context::new(self.client.clone(), manager).timeout(CALL_TIMEOUT);
         outcome(name, apply_status_as(&ctx, &kind, &object).await)
+    }
+
+    async fn publish(&self, object: &AdmissionPolicy, status: &Value) {
+        let Some(event) = transition::event(object, status) else { return };
+        // The condition says the same.
+        if let Err(error) = self.events.publish(event, &transition::about(object)).await {
+            let (policy, error) = (object.name_any(), error_chain(&error));
+            tracing::warn!(policy, error, "failed to publish an Event");
+        }
     }
 
     async fn prune(&self, object: &AdmissionPolicy, patch: json_patch::Patch) -> Outcome {

@@ -81,7 +81,7 @@ pub(crate) fn aggregate(
         (None, _, false) => wanted.stalled(&reason, &message, current, now),
     }
     if let Some((status, reason, message)) = uniqueness_condition(&before, uniqueness, generation) {
-        wanted.set(UNIQUENESS, status, reason, &message, current, now);
+        wanted.set(UNIQUENESS, status, &reason, &message, current, now);
     }
     let digest = common_digest(object, alive);
     let facts = digest.as_deref().and_then(facts);
@@ -117,12 +117,33 @@ fn outdated_message(why: &str) -> String {
     )
 }
 
+/// What the condition says of this specification.
+fn found_before(
+    before: &AdmissionPolicyStatus,
+    generation: i64,
+) -> Option<(ConditionStatus, Cow<'static, str>, Cow<'static, str>)> {
+    let found = before.conditions.iter().flatten().find(|one| one.type_ == UNIQUENESS)?;
+    let status = match found.status.as_str() {
+        "True" => ConditionStatus::True,
+        "False" => ConditionStatus::False,
+        _ => ConditionStatus::Unknown,
+    };
+    let is_of_this = found.observed_generation == Some(generation);
+    is_of_this.then(|| {
+        (
+            status,
+            found.reason.clone().unwrap_or_default().into(),
+            found.message.clone().unwrap_or_default().into(),
+        )
+    })
+}
+
 /// What a former leader has found holds until the specification changes, or claims cannot be written.
 fn uniqueness_condition(
     before: &AdmissionPolicyStatus,
     uniqueness: &Uniqueness,
     generation: i64,
-) -> Option<(ConditionStatus, &'static str, Cow<'static, str>)> {
+) -> Option<(ConditionStatus, Cow<'static, str>, Cow<'static, str>)> {
     let held = before.conditions.iter().flatten().any(|one| {
         one.type_ == UNIQUENESS
             && one.status == "True"
@@ -130,28 +151,29 @@ fn uniqueness_condition(
     });
     match uniqueness {
         Uniqueness::NotClaimed => None,
+        Uniqueness::NotKnown => found_before(before, generation),
         Uniqueness::Refused(why) => {
             let message = format!(
                 "claims cannot be written, so objects that need a key are refused, and what is stored \
                  may be without its claims: {why}. The webhook tries again by itself; its rights are \
                  in deploy/webhook/rbac.yaml"
             );
-            Some((ConditionStatus::False, "ClaimsNotWritten", message.into()))
+            Some((ConditionStatus::False, "ClaimsNotWritten".into(), message.into()))
         }
         Uniqueness::Pending if !held => {
             let message = "what is stored is being claimed; until then a new object may get a key \
                            that an older one has";
-            Some((ConditionStatus::False, "ClaimingStoredObjects", message.into()))
+            Some((ConditionStatus::False, "ClaimingStoredObjects".into(), message.into()))
         }
         Uniqueness::NotEverywhere => {
             let message = "what is stored has been claimed, but not every replica runs the policy: one that does \
                            not may let a new object get a key that an older one has; the condition Ready says which";
-            Some((ConditionStatus::False, "NotOnAllReplicas", message.into()))
+            Some((ConditionStatus::False, "NotOnAllReplicas".into(), message.into()))
         }
         Uniqueness::Pending | Uniqueness::Holds => {
             let message = "what is stored has been claimed; where two of those have one key, the \
                            later one has the condition UniqueConflict";
-            Some((ConditionStatus::True, "StoredObjectsClaimed", message.into()))
+            Some((ConditionStatus::True, "StoredObjectsClaimed".into(), message.into()))
         }
     }
 }
@@ -163,7 +185,7 @@ pub(crate) fn is_rolled_out(object: &AdmissionPolicy, alive: &BTreeSet<String>) 
 }
 
 /// Whether waiting alone may help.
-fn is_progress(reason: &str) -> bool {
+pub(super) fn is_progress(reason: &str) -> bool {
     [LOADING, WAITING, "WaitingForReplicas"].contains(&reason)
 }
 

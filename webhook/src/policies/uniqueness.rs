@@ -15,6 +15,8 @@ pub struct ClaimsProgress {
 pub(super) enum Uniqueness {
     /// The policy makes nothing unique.
     NotClaimed,
+    /// This replica has no module of it, so what was found before stays.
+    NotKnown,
     /// What is stored has not all been claimed, as far as this leader knows.
     Pending,
     /// It has, but not every live replica runs the policy.

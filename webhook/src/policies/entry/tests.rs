@@ -58,6 +58,19 @@ fn a_failure_that_is_not_the_modules_is_tried_again_and_ever_later() {
     assert!(entry.is_due());
 }
 
+#[test]
+fn where_there_was_no_room_it_is_tried_again_soon() {
+    let mut entry = Entry::new(object(json!({}), json!({})), None);
+    let full = || Problem { fault: Fault::CacheFull, ..problem() };
+    for _ in 0..8 {
+        end(&mut entry, Err(Failed { problems: vec![full()], ..failed(Retry::Later) }));
+        let due = entry.retry_at.unwrap().saturating_duration_since(Instant::now());
+        assert!(due <= LONGEST_WAIT_FOR_ROOM, "{due:?}");
+    }
+    assert_eq!(entry.retry_delay, LONGEST_WAIT_FOR_ROOM);
+    assert!(entry.inactive("p", false).unwrap().why.starts_with("OSDN4018"));
+}
+
 #[tokio::test]
 async fn what_enforces_is_missed_from_its_first_failure_until_it_is_in_force() {
     let mut entry = Entry::new(object(json!({}), json!({})), None);
