@@ -8,7 +8,7 @@
 //! Lease; again after an interval, when the policies in force have changed, and sooner where something could not
 //! be read or written.
 //!
-//! Deliberately not here: objects that claim one key, which `claims::controller` watches all the time.
+//! Deliberately not here: which stored objects claim one key, which `claims::controller` finds out all the time.
 
 pub(crate) mod args;
 mod object_report;
@@ -30,11 +30,12 @@ use opensdn_runtime::apply::{Context, apply};
 use opensdn_runtime::call::{Call, CallError, Verb};
 use opensdn_runtime::discovery::{Discovery, Resolution, Resource};
 use opensdn_runtime::leader::Leadership;
-use opensdn_runtime::levels::{self, Lean};
+use opensdn_runtime::levels;
 use opensdn_runtime::list;
 use serde_json::Value;
 use tokio::time::{sleep, timeout};
 
+use crate::claims::Claims;
 use crate::evaluate::Evaluator;
 use crate::metrics::AuditMetrics;
 use report::Report;
@@ -61,6 +62,7 @@ const RETRY: Duration = Duration::from_secs(300);
 pub struct Audit {
     client: Client,
     evaluator: Evaluator,
+    claims: Claims,
     discovery: Discovery,
     namespace: String,
     timing: Timing,
@@ -106,13 +108,14 @@ impl Audit {
     pub fn new(
         client: Client,
         evaluator: Evaluator,
+        claims: Claims,
         discovery: Discovery,
         namespace: &str,
         timing: Timing,
         metrics: AuditMetrics,
     ) -> Self {
         let (namespace, last) = (namespace.to_owned(), Mutex::default());
-        Self { client, evaluator, discovery, namespace, timing, metrics, last }
+        Self { client, evaluator, claims, discovery, namespace, timing, metrics, last }
     }
 
     /// Audits whenever this replica holds the Lease, until dropped.
@@ -234,7 +237,7 @@ impl Audit {
         resource: &Resource,
         next: &str,
         limit: &mut u32,
-    ) -> Result<list::List<Lean>, Error> {
+    ) -> Result<list::List, Error> {
         let query = format!("{}?continue={next}", resource.path());
         let call = Call::new(Verb::List, resource.plural.clone()).timeout(CALL_TIMEOUT);
         Ok(call.run(list::page(&self.client, &query, "application/json", limit)).await?)
@@ -265,6 +268,7 @@ impl Audit {
             }
         }
         let mut found = distinct(verdicts);
+        found.extend(self.claims.conflicts_of(&stored));
         // What could not be loaded is said by its AdmissionPolicy, and not once more for each object.
         found.retain(|one| set.bindings().any(|binding| binding.name == one.policy));
         report.add(&stored, &found);

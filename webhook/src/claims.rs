@@ -17,6 +17,7 @@ pub mod controller;
 mod decide;
 mod error;
 mod holder;
+mod known_conflicts;
 mod ledger;
 mod name;
 mod owner;
@@ -32,6 +33,7 @@ use std::time::Duration;
 use kube::{Api, Client};
 use opensdn_crds::unique_claim::UniqueClaim;
 use opensdn_policy_host::Claim;
+use opensdn_policy_host::stored::{Found, StoredObject};
 use tokio::sync::oneshot;
 use tokio::time::{Instant, timeout_at};
 use tokio_util::task::AbortOnDropHandle;
@@ -39,6 +41,7 @@ use tokio_util::task::AbortOnDropHandle;
 use crate::metrics::Metrics;
 use cache::Cache;
 use holder::Holders;
+use known_conflicts::KnownConflicts;
 use take::Acquisition;
 
 pub use decide::claim_name;
@@ -62,6 +65,7 @@ struct Inner {
     api: Api<UniqueClaim>,
     holders: Holders,
     cache: Cache,
+    conflicts: KnownConflicts,
     grace: Duration,
     metrics: Metrics,
 }
@@ -74,12 +78,19 @@ impl Claims {
             api: Api::all(client.clone()),
             holders: Holders::new(client.clone()),
             cache: Cache::default(),
+            conflicts: KnownConflicts::default(),
             grace,
             metrics,
         });
         let watched = Arc::clone(&inner);
         let watch = tokio::spawn(async move { watched.cache.watch(client).await });
         Self { inner, _watch: Arc::new(AbortOnDropHandle::new(watch)) }
+    }
+
+    /// What the object claims although an older one has it, as far as the controller of this replica has found.
+    #[must_use]
+    pub fn conflicts_of(&self, stored: &StoredObject) -> Vec<Found> {
+        self.inner.conflicts.of(stored)
     }
 
     /// Takes all claims for the holder, or none. Those that the stored object makes already

@@ -195,6 +195,7 @@ fn start_background(
     let audit = Audit::new(
         client.clone(),
         evaluator.clone(),
+        claims.clone(),
         discovery.clone(),
         &args.namespace,
         args.audit.timing(),

@@ -423,6 +423,7 @@ async fn the_audit_reports_what_is_stored_and_what_it_did_not_check() -> Outcome
     let client = patient().await?;
     // Nova's metadata proxy would swallow it: a denial at admission, had there been one.
     store(&client, "metadata-proxy", "169.254.3.1").await?;
+    store_in_turn(&client, ["audit-older", "audit-younger"], "169.254.3.77").await?;
     let rule = |kind: &str| KindRule {
         group: "opensdn.io".into(),
         version: None,
@@ -434,7 +435,12 @@ async fn the_audit_reports_what_is_stored_and_what_it_did_not_check() -> Outcome
     let timing = Timing { first: Duration::ZERO, interval: TIMEOUT };
     let (evaluator, metrics) = (replica.evaluator.clone(), replica.metrics.audit());
     let discovery = replica.discovery.clone();
-    let audit = Audit::new(client.clone(), evaluator, discovery, "default", timing, metrics);
+    let _controller = replica.start_controller(&client);
+    let younger = || async { Ok(reported(&client, "audit-younger").await?.is_some()) };
+    until("the conflict of two stored objects is known", younger).await?;
+    let claims = replica.claims.clone();
+    let audit =
+        Audit::new(client.clone(), evaluator, claims, discovery, "default", timing, metrics);
     let _audit = tokio::spawn(audit.run(replica.leadership.clone()));
 
     let maps: Api<ConfigMap> = Api::namespaced(client.clone(), "default");
@@ -451,5 +457,20 @@ async fn the_audit_reports_what_is_stored_and_what_it_did_not_check() -> Outcome
             && example["code"] == "OSDN3012"
     });
     assert!(found, "{report:#}");
+    let of = |name: &str| {
+        let object = format!("LinkLocalService default/{name}");
+        examples.iter().filter(|example| example["object"] == *object).collect::<Vec<_>>()
+    };
+    let conflicts = of("audit-younger");
+    let messages: Vec<&str> =
+        conflicts.iter().filter_map(|example| example["message"].as_str()).collect();
+    assert!(
+        messages.iter().any(|message| {
+            message.contains("169.254.3.77")
+                && message.contains("claimed by LinkLocalService default/audit-older")
+        }),
+        "{report:#}"
+    );
+    assert!(of("audit-older").is_empty(), "the older one keeps it: {report:#}");
     Ok(())
 }

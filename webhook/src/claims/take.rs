@@ -368,6 +368,7 @@ mod tests {
     use super::*;
     use crate::claims::cache::Cache;
     use crate::claims::holder::Holders;
+    use crate::claims::known_conflicts::KnownConflicts;
     use crate::metrics::Metrics;
 
     fn guard() -> ClaimGuard {
@@ -377,6 +378,7 @@ mod tests {
             api: Api::all(client.clone()),
             holders: Holders::new(client),
             cache: Cache::default(),
+            conflicts: KnownConflicts::default(),
             grace: Duration::ZERO,
             metrics: Metrics::new(),
         });

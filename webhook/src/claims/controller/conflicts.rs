@@ -6,30 +6,31 @@ use std::collections::{BTreeSet, HashMap};
 use opensdn_crds::unique_claim::Holder as StoredHolder;
 use opensdn_policy_host::Claim;
 
+use crate::claims::known_conflicts::KnownConflicts;
 use crate::claims::ledger::{Claimant, Ledger, ObjectRef};
 use crate::claims::report::Conflicts;
 use crate::metrics::BackgroundMetrics;
 
 /// The conflicts that are known.
-pub(super) struct ConflictTracker {
+pub(super) struct ConflictTracker<'k> {
     metrics: BackgroundMetrics,
-    conflicts: HashMap<ObjectRef, Conflicts>,
+    conflicts: &'k KnownConflicts,
     /// By claim: its scope, and the objects that lost it.
     losers: HashMap<String, (String, Vec<ObjectRef>)>,
     unreported: BTreeSet<ObjectRef>,
 }
 
 /// However a session ends, the next one, here or elsewhere, counts them all again.
-impl Drop for ConflictTracker {
+impl Drop for ConflictTracker<'_> {
     fn drop(&mut self) {
+        self.conflicts.lock().clear();
         self.metrics.forget_conflicts();
     }
 }
 
-impl ConflictTracker {
-    pub(super) fn new(metrics: BackgroundMetrics) -> Self {
-        let (conflicts, losers) = (HashMap::new(), HashMap::new());
-        Self { metrics, conflicts, losers, unreported: BTreeSet::new() }
+impl<'k> ConflictTracker<'k> {
+    pub(super) fn new(conflicts: &'k KnownConflicts, metrics: BackgroundMetrics) -> Self {
+        Self { metrics, conflicts, losers: HashMap::new(), unreported: BTreeSet::new() }
     }
 
     /// What was reported on this object may not hold any more.
@@ -45,19 +46,22 @@ impl ConflictTracker {
     ) -> Option<(ObjectRef, Conflicts)> {
         let object_ref = self.unreported.iter().find(|one| is_settled(one))?.clone();
         self.unreported.remove(&object_ref);
-        let conflicts = self.conflicts.get(&object_ref).cloned().unwrap_or_default();
+        let mut known = self.conflicts.lock();
+        let conflicts = known.get(&object_ref).cloned().unwrap_or_default();
         if conflicts.is_empty() {
-            self.conflicts.remove(&object_ref);
+            known.remove(&object_ref);
         }
+        drop(known);
         Some((object_ref, conflicts))
     }
 
     /// Updates which objects lost this key, which `holder` has.
     pub(super) fn note(&mut self, ledger: &Ledger, name: &str, holder: Option<&ObjectRef>) {
+        let mut known = self.conflicts.lock();
         if let Some((scope, object_refs)) = self.losers.remove(name) {
             self.metrics.conflicts(&scope).dec();
             for object_ref in object_refs {
-                if let Some(conflicts) = self.conflicts.get_mut(&object_ref) {
+                if let Some(conflicts) = known.get_mut(&object_ref) {
                     conflicts.remove(name);
                 }
                 self.unreported.insert(object_ref);
@@ -69,7 +73,7 @@ impl ConflictTracker {
         self.metrics.conflicts(&scope).inc();
         let mut object_refs = Vec::new();
         for (object_ref, conflict) in lost {
-            let conflicts = self.conflicts.entry(object_ref.clone()).or_default();
+            let conflicts = known.entry(object_ref.clone()).or_default();
             conflicts.insert(name.to_owned(), conflict);
             self.unreported.insert(object_ref.clone());
             object_refs.push(object_ref);

@@ -50,7 +50,7 @@ pub(super) struct Session<'k> {
     /// Kinds of which the API server does not answer.
     disconnected: HashSet<usize>,
     due: BTreeMap<Instant, Vec<String>>,
-    conflicts: ConflictTracker,
+    conflicts: ConflictTracker<'k>,
     /// Objects on which conflicts could not be reported, as while the API server, or a webhook that it
     /// asks about their status, does not answer.
     unreported: BTreeSet<ObjectRef>,
@@ -87,7 +87,10 @@ impl<'k> Session<'k> {
             synced: HashSet::new(),
             disconnected: HashSet::new(),
             due: BTreeMap::new(),
-            conflicts: ConflictTracker::new(controller.metrics.clone()),
+            conflicts: ConflictTracker::new(
+                &controller.claims.inner.conflicts,
+                controller.metrics.clone(),
+            ),
             unreported: BTreeSet::new(),
             not_evaluated: BTreeSet::new(),
             to_evaluate: BTreeSet::new(),
@@ -252,7 +255,7 @@ impl<'k> Session<'k> {
 }
 
 impl ObjectRef {
-    fn of_stored(stored: &StoredObject) -> Self {
+    pub(crate) fn of_stored(stored: &StoredObject) -> Self {
         Self {
             group: stored.group.clone(),
             kind: stored.kind.clone(),
