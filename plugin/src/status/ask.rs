@@ -53,17 +53,19 @@ fn lists_of(scope: &Scope) -> [String; 5] {
     ]
 }
 
-/// The paths of objects: the operator's Deployment and Lease, the webhook's two Deployments.
-fn objects_of(places: &Places) -> [String; 4] {
+/// The paths of objects: the operator's Deployment and Lease, the webhook's, and the other Deployment beside it.
+fn objects_of(places: &Places) -> [String; 5] {
     let deployment = |namespace: &str, name: &str| {
         format!("/apis/apps/v1/namespaces/{namespace}/deployments/{name}")
     };
-    let namespace = places.operator.as_str();
-    let lease = names::operator::LEADER_LEASE;
+    let lease = |namespace: &str, name: &str| {
+        format!("/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases/{name}")
+    };
     [
-        deployment(namespace, names::operator::NAME),
-        format!("/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases/{lease}"),
+        deployment(&places.operator, names::operator::NAME),
+        lease(&places.operator, names::operator::LEADER_LEASE),
         deployment(&places.webhook, names::webhook::NAME),
+        lease(&places.webhook, names::webhook::LEADER_LEASE),
         deployment(&places.webhook, names::configuration::NAME),
     ]
 }
@@ -73,7 +75,7 @@ pub(crate) async fn world(asker: &Asker, scope: &Scope) -> World {
     let places = Places::of(asker, &scope.control_namespace).await;
     let (lists, objects) = (lists_of(scope), objects_of(&places));
     let [managers, pods, stateful_sets, daemon_sets, secrets] = &lists;
-    let [operator, lease, webhook, configuration] = &objects;
+    let [operator, lease, webhook, webhook_lease, configuration] = &objects;
     let of_cluster = Box::pin(async {
         tokio::join!(
             asker.list(managers),
@@ -90,13 +92,14 @@ pub(crate) async fn world(asker: &Asker, scope: &Scope) -> World {
             asker.get(operator),
             asker.get(lease),
             asker.get(webhook),
+            asker.get(webhook_lease),
             asker.get(configuration)
         )
     });
     let (of_cluster, of_pods, of_programs) = tokio::join!(of_cluster, of_pods, of_programs);
     let (managers, nodes, policies, secrets) = of_cluster;
     let (pods, stateful_sets, daemon_sets) = of_pods;
-    let (operator, lease, webhook, configuration) = of_programs;
+    let (operator, lease, webhook, webhook_lease, configuration) = of_programs;
     let own = places.of_components(&managers);
     let [pods, stateful_sets, daemon_sets, secrets] =
         [pods, stateful_sets, daemon_sets, secrets].map(|read| within(read, own.as_ref()));
@@ -111,6 +114,7 @@ pub(crate) async fn world(asker: &Asker, scope: &Scope) -> World {
         operator,
         lease,
         webhook,
+        webhook_lease,
         configuration,
         places,
         ..World::default()

@@ -97,13 +97,14 @@ impl Nodes {
 
 /// Our own programs, the policies, the certificates, in this order.
 pub(super) fn parts(world: &World, now: Timestamp) -> Vec<Part> {
-    let webhook = program("webhook", &world.webhook);
+    let webhook = webhook(world, now);
     let configuration = program("webhook configuration", &world.configuration);
+    let policies = policies(&world.policies, &webhook);
     let parts = [operator(world, now), Some(webhook)];
     // Where there is no webhook there is nothing to configure.
     let configuration =
         Some(configuration).filter(|one| one.state.is_some_and(|state| state != Word::Unknown));
-    let rest = [configuration, policies(&world.policies), certificates(&world.secrets, now)];
+    let rest = [configuration, policies, certificates(&world.secrets, now)];
     parts.into_iter().chain(rest).flatten().collect()
 }
 
@@ -156,9 +157,7 @@ fn program(name: &str, deployment: &Read<Value>) -> Part {
 /// By its Deployment, and by the Lease of the replica that acts: without one what the status says may be old.
 fn operator(world: &World, now: Timestamp) -> Option<Part> {
     let part = program("operator", &world.operator);
-    let renewed = world.lease.known().map(|lease| text(lease, "/spec/renewTime")).and_then(time);
-    let Some(renewed) = renewed else { return Some(part) };
-    let silent = now.as_second() - renewed.as_second();
+    let Some(silent) = silence(&world.lease, now) else { return Some(part) };
     if silent > STALE_SECONDS {
         let message = format!(
             "no operator has acted for {}: what is said of components may be old",
@@ -166,19 +165,57 @@ fn operator(world: &World, now: Timestamp) -> Option<Part> {
         );
         return Some(Part { state: Some(Word::Timeout), message, degrades: true, ..part });
     }
-    // It runs, if not from a Deployment of this name.
-    Some(match part.state {
-        None => Part { state: Some(Word::Active), message: String::new(), ..part },
-        Some(_) => part,
-    })
+    Some(runs(part))
 }
 
-fn policies(read: &Read<Vec<Value>>) -> Option<Part> {
+/// By its Deployment, and by the Lease of the replica that leads.
+fn webhook(world: &World, now: Timestamp) -> Part {
+    let part = program("webhook", &world.webhook);
+    match silence(&world.webhook_lease, now) {
+        // That none is ready says more.
+        _ if part.degrades => part,
+        None => part,
+        Some(silent) if silent > STALE_SECONDS => {
+            let message = format!(
+                "no replica has acted for {}: what it judges is refused, or passes unjudged, as its webhook \
+                 configurations say",
+                age(silent)
+            );
+            Part { state: Some(Word::Timeout), message, degrades: true, ..part }
+        }
+        Some(_) => runs(part),
+    }
+}
+
+/// For how many seconds nothing has been heard of who holds the Lease.
+fn silence(lease: &Read<Value>, now: Timestamp) -> Option<i64> {
+    let renewed = lease.known().map(|lease| text(lease, "/spec/renewTime")).and_then(time)?;
+    Some(now.as_second() - renewed.as_second())
+}
+
+/// It does, if not from a Deployment of this name.
+fn runs(part: Part) -> Part {
+    match part.state {
+        None => Part { state: Some(Word::Active), message: String::new(), ..part },
+        Some(_) => part,
+    }
+}
+
+/// What replicas of the webhook have written of them, if there are any that may have changed it since.
+fn policies(read: &Read<Vec<Value>>, webhook: &Part) -> Option<Part> {
     let policies = match read {
         Read::Known(policies) if !policies.is_empty() => policies,
         Read::Known(_) | Read::Absent => return None,
         Read::Unknown(_) => return Some(unknown("policies")),
     };
+    if matches!(webhook.state, Some(Word::Timeout | Word::Inactive)) {
+        let message = "no replica of the webhook runs them, whatever they say of themselves";
+        return Some(Part {
+            state: Some(Word::Inactive),
+            message: message.to_owned(),
+            ..empty("policies")
+        });
+    }
     let is_ready = |policy: &&Value| is_current(policy) && condition_is(policy, READY, "True");
     let bad: Vec<&Value> = policies.iter().filter(|policy| !is_ready(policy)).collect();
     let number = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);

@@ -325,6 +325,35 @@ fn an_operator_that_is_silent_is_a_cause_and_one_that_is_not_there_is_said() {
 }
 
 #[test]
+fn a_webhook_of_which_no_replica_lives_is_a_cause_also_where_there_is_no_manager() {
+    let lease = |renewed: &str| Read::Known(json!({"spec": {"renewTime": renewed}}));
+    let policy = json!({"metadata": {"name": "a", "generation": 1}, "status": {"observedGeneration": 1,
+        "conditions": [{"type": "Ready", "status": "True", "message": "it runs"}]}});
+    let mut world = World { policies: Read::Known(vec![policy]), ..World::default() };
+    let part = |world: &World, name: &str| {
+        let found = said(world).around.into_iter().find(|part| part.name == name);
+        found.map(|part| (part.state, part.message)).unwrap()
+    };
+    world.webhook_lease = lease("2026-11-24T11:59:50.123456Z");
+    assert_eq!(part(&world, "webhook"), (Some(Word::Active), String::new()));
+    assert_eq!(said(&world).state, State::Absent);
+    let alive = text(&said(&world), 1, false);
+    assert!(alive.contains("no Manager and no component") && alive.contains("webhook"), "{alive}");
+
+    world.webhook_lease = lease("2026-11-24T11:50:00.000000Z");
+    let (state, message) = part(&world, "webhook");
+    assert_eq!(state, Some(Word::Timeout));
+    assert!(message.starts_with("no replica has acted for 10m: "), "{message}");
+    assert_eq!(part(&world, "policies").0, Some(Word::Inactive), "they say that they run");
+    let report = said(&world);
+    assert_eq!((report.state, causes(&report)), (State::Degraded, vec!["webhook".to_owned()]));
+
+    world.webhook = Read::Known(json!({"spec": {"replicas": 2}, "status": {}}));
+    let (state, message) = part(&world, "webhook");
+    assert_eq!((state, &*message), (Some(Word::Inactive), "none of 2 replicas is ready"));
+}
+
+#[test]
 fn a_policy_that_is_not_in_force_degrades_the_cluster() {
     let policy = |name: &str, status: &str, generation: i64| {
         json!({

@@ -38,7 +38,11 @@ impl StatusReport {
     ) -> io::Result<()> {
         writeln!(out, "{}", printable(&self.headline(now)))?;
         if self.state == State::Absent {
-            return writeln!(out, "\nno Manager and no component of OpenSDN is in this cluster");
+            writeln!(out, "\nno Manager and no component of OpenSDN is in this cluster")?;
+            // Of what is not there nothing more needs to be said.
+            if self.around.iter().all(|part| part.state.is_none()) {
+                return Ok(());
+            }
         }
         self.causes(now, layout, out)?;
         writeln!(out)?;
