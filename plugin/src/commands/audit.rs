@@ -1,7 +1,7 @@
 //! `audit`: what the policies say of what a cluster has stored, and what one would say if it were
 //! enforced. Nothing is written.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueHint};
 use opensdn_validate::{WhatIf, what_if};
@@ -68,6 +68,7 @@ pub(crate) struct Audit {
 
 impl Audit {
     pub(crate) fn run(&self, global: &Global, ui: &mut Ui) -> Result<Exit, Failure> {
+        self.what_if.iter().try_for_each(|file| is_file(file))?;
         let runtime = Runtime::start(global)?;
         let live = Live::new(runtime.block_on(global.client())?);
         let namespace = global.cluster.namespace.as_deref();
@@ -95,4 +96,22 @@ impl Audit {
             (false, false) => Exit::Done,
         })
     }
+}
+
+/// Who gives the name of a policy that the cluster has is told how to get a file of it.
+fn is_file(file: &Path) -> Result<(), Failure> {
+    if file.exists() {
+        return Ok(());
+    }
+    let shown = file.display();
+    let is_name = file.extension().is_none() && file.components().count() == 1;
+    let hint = if is_name {
+        format!(
+            "--what-if takes files; of a policy that is in the cluster: kubectl get admissionpolicy {shown} -o yaml \
+             > {shown}.yaml"
+        )
+    } else {
+        "--what-if takes a module (.wasm) or AdmissionPolicies (.yaml)".to_owned()
+    };
+    Err(Failure::usage(format!("there is no file {shown}"), hint))
 }
