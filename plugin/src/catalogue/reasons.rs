@@ -297,6 +297,15 @@ const REASONS: &[Reason] = &[
          as far as pods. Neither a NestedCluster nor a nested Kubemanager is for older images.",
         "give the port of CQL; for images up to R21.4 kubectl opensdn nested plan has --profile thrift",
     ),
+    reason(
+        "OSDN3088",
+        "the vrouter below the nodes has several addresses",
+        "The CNI plugin asks the vrouter of the compute node below by one URL, which is made of what stands here: \
+         with two addresses it is none, and no pod gets an interface. On every node it is the same address, \
+         that of the link-local service for port 9091.",
+        "leave one address in vrouter.addresses: that of the link-local service CLUSTER-vrouter, which kubectl opensdn \
+         nested plan shows",
+    ),
 ];
 
 #[cfg(test)]
