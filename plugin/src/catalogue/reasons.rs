@@ -267,7 +267,8 @@ const REASONS: &[Reason] = &[
         "OSDN3001",
         "a link-local service of a nested cluster would have an address that cannot be one",
         "Every vrouter takes the traffic to the address: one of 0.0.0.0/8, 127.0.0.0/8 or above 223 is \
-         none that a workload can send to, and an agent reads IPv4 alone.",
+         none that a workload can send to, and an agent reads IPv4 alone. A range that ends before it starts \
+         has no address.",
         "give addresses that nothing else in the cloud has, such as 10.10.10.1-10.10.10.9",
     ),
     reason(
