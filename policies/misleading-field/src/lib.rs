@@ -95,6 +95,14 @@ impl SetFields {
         self.0.get(field).and_then(Value::as_i64)
     }
 
+    /// A text or a number, as text.
+    fn shown(&self, field: &str) -> Option<String> {
+        match self.0.get(field)? {
+            Value::String(text) => Some(text.clone()),
+            other => Some(other.to_string()),
+        }
+    }
+
     /// The variable of that name in envVariablesConfig.
     fn variable(&self, name: &str) -> Option<&str> {
         self.0.get("envVariablesConfig")?.get(name)?.as_str()
