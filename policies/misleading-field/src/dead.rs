@@ -85,10 +85,13 @@ const WITHOUT_A_VARIABLE: &[&str] = &[
     "vrouterEncryption",
 ];
 
+/// What the provisioner makes something of together with the interfaces alone.
+const NETWORK: &str = "sriovPhysicalNetwork";
+
 /// Variables that do nothing, or are refused, without others.
 const COMPANIONS: &[(&str, &str)] = &[
     ("priorityId", "PRIORITY_BANDWIDTH and PRIORITY_SCHEDULING, with an item for each of its own,"),
-    ("sriovPhysicalNetwork", "SRIOV_PHYSICAL_INTERFACE, with as many items,"),
+    (NETWORK, "SRIOV_PHYSICAL_INTERFACE, with as many items,"),
     ("sriovVf", "SRIOV_PHYSICAL_INTERFACE, with as many items,"),
 ];
 
@@ -117,8 +120,15 @@ fn judge_analytics(component: &ComponentView<'_, Spec>, fields: Fixed, verdict: 
 
 fn judge_vrouter(component: &ComponentView<'_, Spec>, verdict: &mut Verdict) {
     let given = &component.spec.service_configuration;
-    let dead: Vec<&str> =
+    let mut dead: Vec<&str> =
         UNUSED_OF_VROUTER.iter().copied().filter(|field| given.has(field)).collect();
+    // Of the interfaces of a profile nothing is known here.
+    let interfaces = ["sriovPhysicalInterface", "sriov", "profiles"];
+    let has_interface = interfaces.iter().any(|field| given.has(field))
+        || given.variable("SRIOV_PHYSICAL_INTERFACE").is_some();
+    if given.has(NETWORK) && !has_interface {
+        dead.push(NETWORK);
+    }
     let Some(first) = dead.first() else { return };
     let text = format!("{}: without effect: {}", component.title(), dead.join(", "));
     let finding = VROUTER.at(component.setting("").key(first)).says(text);
@@ -191,6 +201,6 @@ mod tests {
         assert_eq!(variable("keystoneAuthAdminPort"), "KEYSTONE_AUTH_ADMIN_PORT");
         assert_eq!(variable("k8sTokenFile"), "K8S_TOKEN_FILE");
         assert_eq!(variable("fabricSntHashTableSize"), "FABRIC_SNAT_HASH_TABLE_SIZE");
-        assert_eq!(UNUSED_OF_VROUTER.len(), 46);
+        assert_eq!(UNUSED_OF_VROUTER.len(), 45);
     }
 }

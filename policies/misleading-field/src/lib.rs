@@ -17,6 +17,7 @@
 
 mod access;
 mod dead;
+mod functions;
 mod keystone;
 mod signer;
 mod values;
@@ -199,6 +200,7 @@ fn judge(component: &ComponentView<'_, Spec>, nested: bool, verdict: &mut Verdic
             values::judge_pages(component, verdict);
             values::judge_interfaces(component, verdict);
             values::judge_paths(component, verdict);
+            functions::judge(component, verdict);
         }
         _ => {}
     }
@@ -221,6 +223,7 @@ policy! {
         values::INTERFACES,
         values::FABRIC,
         values::HEAP,
+        functions::FUNCTIONS,
         values::PATHS,
         values::ORCHESTRATOR,
         values::PAGES,
