@@ -81,6 +81,8 @@ pub(crate) const BACKWARDS: Message = Message {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(crate) struct Status {
+    /// The stage, or -1. Of the first one, which takes some seconds, nothing is stored (`omitempty` in upstream's
+    /// `pkg/apis/tf/v1alpha1/manager_types.go:198`): that is no different from a Manager that it has not seen yet.
     ziu_state: Option<i64>,
     /// What is said of each service, by its key in `spec.services`: one, or a list. The rest of the status
     /// is among it.
