@@ -157,7 +157,7 @@ fn underlay_constraints(schema: &mut schemars::Schema) {
         .longest(&["rabbitmqSecretName", "caSecretName"], crate::schema::HOST)
         .rule_at(
             "vrouter",
-            "",
+            "OSDN3088",
             "self.?vrouter.?addresses.orValue([]).size() <= 1",
             "vrouter.addresses must have one address, that of the link-local service",
         )

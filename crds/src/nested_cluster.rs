@@ -196,6 +196,12 @@ pub struct Remark {
     pub hint: Option<String>,
 }
 
+/// Of a range of IPv4 addresses. Addresses have no order in CEL, numbers have one. How many parts there are at most is
+/// said for the API server, which computes what the rule costs before it takes it.
+#[cfg(feature = "kube")]
+const UPWARDS: &str = "self.split('-', 2).map(one, one.trim().split('.', 4).map(part, int(part)))\
+    .map(octets, octets[0] * 16777216 + octets[1] * 65536 + octets[2] * 256 + octets[3]).isSorted()";
+
 #[cfg(feature = "kube")]
 fn constraints(schema: &mut schemars::Schema) {
     use crate::nested::{CLUSTER_NAME, CLUSTER_NAME_TEXT};
@@ -216,9 +222,17 @@ fn constraints(schema: &mut schemars::Schema) {
             "serviceAddresses",
             "self.split('-').size() <= 2 && self.split('-').all(one, isIP(one.trim()) ? \
              ip(one.trim()).family() == 4 : (!self.contains('-') && isCIDR(one) && \
-             cidr(one).ip().family() == 4)) && !self.matches('^(0|127|22[4-9]|2[3-5][0-9])[.]')",
+             cidr(one).ip().family() == 4)) && \
+             self.split('-').all(one, !one.trim().matches('^(0|127|22[4-9]|2[3-5][0-9])[.]'))",
             "serviceAddresses must be IPv4 addresses, networks such as 10.10.10.0/24, or ranges such as \
              10.10.10.1-10.10.10.9, of unicast addresses",
+        )
+        .items(
+            "OSDN3001",
+            "serviceAddresses",
+            // What is no range of addresses at all the rule above refuses.
+            &format!("!self.split('-', 2).all(one, isIP(one.trim()) && ip(one.trim()).family() == 4) || {UPWARDS}"),
+            "serviceAddresses must have ranges that start at the lower address, such as 10.10.10.1-10.10.10.9",
         );
 }
 

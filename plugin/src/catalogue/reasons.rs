@@ -267,7 +267,8 @@ const REASONS: &[Reason] = &[
         "OSDN3001",
         "a link-local service of a nested cluster would have an address that cannot be one",
         "Every vrouter takes the traffic to the address: one of 0.0.0.0/8, 127.0.0.0/8 or above 223 is \
-         none that a workload can send to, and an agent reads IPv4 alone.",
+         none that a workload can send to, and an agent reads IPv4 alone. A range that ends before it starts \
+         has no address.",
         "give addresses that nothing else in the cloud has, such as 10.10.10.1-10.10.10.9",
     ),
     reason(
@@ -296,6 +297,15 @@ const REASONS: &[Reason] = &[
         "From R24.1 on kube-manager reads the database by CQL, on 9041 by default; on the port of Thrift it never gets \
          as far as pods. Neither a NestedCluster nor a nested Kubemanager is for older images.",
         "give the port of CQL; for images up to R21.4 kubectl opensdn nested plan has --profile thrift",
+    ),
+    reason(
+        "OSDN3088",
+        "the vrouter below the nodes has several addresses",
+        "The CNI plugin asks the vrouter of the compute node below by one URL, which is made of what stands here: \
+         with two addresses it is none, and no pod gets an interface. On every node it is the same address, \
+         that of the link-local service for port 9091.",
+        "leave one address in vrouter.addresses: that of the link-local service CLUSTER-vrouter, which kubectl opensdn \
+         nested plan shows",
     ),
 ];
 

@@ -23,8 +23,8 @@ pub(crate) const ANALYTICS: Message = Message {
     code: "OSDN1617",
     severity: Severity::Warn,
     title: "a setting of the analytics services has no effect",
-    explanation: "tf-operator accepts the settings of AnalyticsAlarm, AnalyticsSnmp and \
-        QueryEngine and writes fixed values into their configuration.",
+    explanation: "Operators accept the settings of AnalyticsAlarm, AnalyticsSnmp and QueryEngine and write fixed \
+        values into their configuration, whatever the fields say. What has the fixed value may stay.",
     hint: "remove the fields",
 };
 
@@ -37,28 +37,39 @@ pub(crate) const VROUTER: Message = Message {
     hint: "remove the fields, and set in envVariablesConfig instead what the message names",
 };
 
-const ALARM_FIELDS: &[&str] = &[
-    "logFilePath",
-    "logLocal",
-    "alarmgenRedisAggregateDbOffset",
-    "alarmgenPartitions",
-    "alarmgenIntrospectListenPort",
-    "alarmgenLogFileName",
+/// Fields with what the configuration of the daemons has anyway, where that is one value (tf-operator,
+/// `pkg/apis/tf/v1alpha1/templates/analyticsalarm_config.go:10-20`, `templates/analyticssnmp_config.go:10-66`,
+/// `templates/queryengine_config.go:6-17` and `defaults.go:36`).
+type Fixed = &'static [(&'static str, &'static [&'static str])];
+
+const ALARM_FIELDS: Fixed = &[
+    ("logFilePath", LOG_FOLDER),
+    ("logLocal", &["1"]),
+    ("alarmgenRedisAggregateDbOffset", &[]),
+    ("alarmgenPartitions", &["30"]),
+    ("alarmgenIntrospectListenPort", &["5995"]),
+    ("alarmgenLogFileName", &["tf-alarm-gen.log", "/var/log/contrail/tf-alarm-gen.log"]),
 ];
 
-const SNMP_FIELDS: &[&str] = &[
-    "logFilePath",
-    "logLocal",
-    "snmpCollectorScanFrequency",
-    "snmpCollectorFastScanFrequency",
-    "snmpCollectorIntrospectListenPort",
-    "snmpCollectorLogFileName",
-    "topologySnmpFrequency",
-    "topologyIntrospectListenPort",
-    "topologyLogFileName",
+const SNMP_FIELDS: Fixed = &[
+    ("logFilePath", LOG_FOLDER),
+    ("logLocal", &["1"]),
+    ("snmpCollectorScanFrequency", &["600"]),
+    ("snmpCollectorFastScanFrequency", &["60"]),
+    ("snmpCollectorIntrospectListenPort", &["5920"]),
+    (
+        "snmpCollectorLogFileName",
+        &["tf-snmp-collector.log", "/var/log/contrail/tf-snmp-collector.log"],
+    ),
+    ("topologySnmpFrequency", &["600"]),
+    ("topologyIntrospectListenPort", &["5921"]),
+    ("topologyLogFileName", &["tf-topology.log", "/var/log/contrail/tf-topology.log"]),
 ];
 
-const QUERY_FIELDS: &[&str] = &["analyticsdbPort", "analyticsdbIntrospectPort"];
+const QUERY_FIELDS: Fixed =
+    &[("analyticsdbPort", &["9160"]), ("analyticsdbIntrospectPort", &["8091"])];
+
+const LOG_FOLDER: &[&str] = &["/var/log/contrail", "/var/log/contrail/"];
 
 /// Secrets, which do not belong into an object, and what no script reads as a variable either.
 const WITHOUT_A_VARIABLE: &[&str] = &[
@@ -74,30 +85,54 @@ const WITHOUT_A_VARIABLE: &[&str] = &[
     "vrouterEncryption",
 ];
 
+/// What the provisioner makes something of together with the interfaces alone.
+const NETWORK: &str = "sriovPhysicalNetwork";
+
 /// Variables that do nothing, or are refused, without others.
 const COMPANIONS: &[(&str, &str)] = &[
     ("priorityId", "PRIORITY_BANDWIDTH and PRIORITY_SCHEDULING, with an item for each of its own,"),
-    ("sriovPhysicalNetwork", "SRIOV_PHYSICAL_INTERFACE, with as many items,"),
+    (NETWORK, "SRIOV_PHYSICAL_INTERFACE, with as many items,"),
     ("sriovVf", "SRIOV_PHYSICAL_INTERFACE, with as many items,"),
 ];
 
 pub(crate) fn judge(component: &ComponentView<'_, Spec>, verdict: &mut Verdict) {
     judge_ports(component, verdict);
-    let (message, fields) = match component.kind {
-        "AnalyticsAlarm" => (&ANALYTICS, ALARM_FIELDS),
-        "AnalyticsSnmp" => (&ANALYTICS, SNMP_FIELDS),
-        "QueryEngine" => (&ANALYTICS, QUERY_FIELDS),
-        "Vrouter" => (&VROUTER, UNUSED_OF_VROUTER),
-        _ => return,
-    };
+    match component.kind {
+        "AnalyticsAlarm" => judge_analytics(component, ALARM_FIELDS, verdict),
+        "AnalyticsSnmp" => judge_analytics(component, SNMP_FIELDS, verdict),
+        "QueryEngine" => judge_analytics(component, QUERY_FIELDS, verdict),
+        "Vrouter" => judge_vrouter(component, verdict),
+        _ => {}
+    }
+}
+
+/// Judges the fields that are given with another value than the one that holds.
+fn judge_analytics(component: &ComponentView<'_, Spec>, fields: Fixed, verdict: &mut Verdict) {
     let given = &component.spec.service_configuration;
-    let dead: Vec<&str> = fields.iter().copied().filter(|field| given.has(field)).collect();
+    let deceives = |(field, values): &&(&str, &[&str])| {
+        given.shown(field).is_some_and(|value| !values.contains(&&*value))
+    };
+    let dead: Vec<&str> = fields.iter().filter(deceives).map(|(field, _)| *field).collect();
     let Some(first) = dead.first() else { return };
     let text = format!("{}: without effect: {}", component.title(), dead.join(", "));
-    let finding = message.at(component.setting("").key(first)).says(text);
-    let finding =
-        if component.kind == "Vrouter" { finding.hint(instead(&dead, given)) } else { finding };
-    verdict.add(finding);
+    verdict.add(ANALYTICS.at(component.setting("").key(first)).says(text));
+}
+
+fn judge_vrouter(component: &ComponentView<'_, Spec>, verdict: &mut Verdict) {
+    let given = &component.spec.service_configuration;
+    let mut dead: Vec<&str> =
+        UNUSED_OF_VROUTER.iter().copied().filter(|field| given.has(field)).collect();
+    // Of the interfaces of a profile nothing is known here.
+    let interfaces = ["sriovPhysicalInterface", "sriov", "profiles"];
+    let has_interface = interfaces.iter().any(|field| given.has(field))
+        || given.variable("SRIOV_PHYSICAL_INTERFACE").is_some();
+    if given.has(NETWORK) && !has_interface {
+        dead.push(NETWORK);
+    }
+    let Some(first) = dead.first() else { return };
+    let text = format!("{}: without effect: {}", component.title(), dead.join(", "));
+    let finding = VROUTER.at(component.setting("").key(first)).says(text);
+    verdict.add(finding.hint(instead(&dead, given)));
 }
 
 /// What to do instead of setting these fields of a Vrouter.
@@ -166,6 +201,6 @@ mod tests {
         assert_eq!(variable("keystoneAuthAdminPort"), "KEYSTONE_AUTH_ADMIN_PORT");
         assert_eq!(variable("k8sTokenFile"), "K8S_TOKEN_FILE");
         assert_eq!(variable("fabricSntHashTableSize"), "FABRIC_SNAT_HASH_TABLE_SIZE");
-        assert_eq!(UNUSED_OF_VROUTER.len(), 46);
+        assert_eq!(UNUSED_OF_VROUTER.len(), 45);
     }
 }

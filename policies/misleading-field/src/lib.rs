@@ -17,6 +17,7 @@
 
 mod access;
 mod dead;
+mod functions;
 mod keystone;
 mod signer;
 mod values;
@@ -93,6 +94,14 @@ impl SetFields {
 
     fn number(&self, field: &str) -> Option<i64> {
         self.0.get(field).and_then(Value::as_i64)
+    }
+
+    /// A text or a number, as text.
+    fn shown(&self, field: &str) -> Option<String> {
+        match self.0.get(field)? {
+            Value::String(text) => Some(text.clone()),
+            other => Some(other.to_string()),
+        }
     }
 
     /// The variable of that name in envVariablesConfig.
@@ -191,6 +200,7 @@ fn judge(component: &ComponentView<'_, Spec>, nested: bool, verdict: &mut Verdic
             values::judge_pages(component, verdict);
             values::judge_interfaces(component, verdict);
             values::judge_paths(component, verdict);
+            functions::judge(component, verdict);
         }
         _ => {}
     }
@@ -213,6 +223,7 @@ policy! {
         values::INTERFACES,
         values::FABRIC,
         values::HEAP,
+        functions::FUNCTIONS,
         values::PATHS,
         values::ORCHESTRATOR,
         values::PAGES,

@@ -42,15 +42,6 @@ pub(crate) const API_PORT: Message = Message {
     hint: "remove apiPort",
 };
 
-pub(crate) const ANALYTICS_PORT: Message = Message {
-    code: "OSDN1614",
-    severity: Severity::Deny,
-    title: "tf-operator has the ports of Analytics in its code",
-    explanation: "The API listens on 8081 and the collector on 8086, whatever the fields say, and all \
-        others are sent to the ports in the fields: nothing that the daemons report arrives.",
-    hint: "remove analyticsPort and collectorPort",
-};
-
 pub(crate) const REVERSE_NAMES: Message = Message {
     code: "OSDN1611",
     severity: Severity::Warn,
@@ -92,21 +83,18 @@ pub(crate) const NESTED: Message = Message {
 pub(crate) const UNKNOWN: Message = Message {
     code: "OSDN1823",
     severity: Severity::Warn,
-    title: "tf-operator does not know a field",
-    explanation: "It is one of ours. tf-operator drops it without a word when it writes the object of \
-        the service, and none of its containers gets it.",
-    hint: "remove the fields, or let our operator run the cluster",
+    title: "tf-operator does nothing with a field",
+    explanation: "It is one of ours, which tf-operator drops without a word when it writes the object of the service, so \
+        that no container gets it. Or it is sriovPhysicalNetwork, which it writes for the agent alone, and only the \
+        provisioner reads it.",
+    hint: "remove the fields, or let our operator run the cluster; physical networks may be variables",
 };
 
 /// Fields whose port is in tf-operator's code, with the number: upstream's
-/// `pkg/controller/zookeeper/sts.go:62`, `pkg/apis/tf/v1alpha1/templates/config_config.go:95,200,242`
-/// and `templates/analytics_config.go:10,81`.
-const PORTS: &[(&Message, &str, &str, i64)] = &[
-    (&ANALYTICS_PORT, "Analytics", "analyticsPort", 8081),
-    (&ANALYTICS_PORT, "Analytics", "collectorPort", 8086),
-    (&API_PORT, "Config", "apiPort", 8082),
-    (&ZOOKEEPER_PORT, "Zookeeper", "clientPort", 2181),
-];
+/// `pkg/controller/zookeeper/sts.go:62` and `pkg/apis/tf/v1alpha1/templates/config_config.go:95,200,242`. Those of
+/// Control and Analytics no operator changes: they are the business of `misleading-field`.
+const PORTS: &[(&Message, &str, &str, i64)] =
+    &[(&API_PORT, "Config", "apiPort", 8082), (&ZOOKEEPER_PORT, "Zookeeper", "clientPort", 2181)];
 
 const KUBEMANAGER_FIELDS: &[&str] = &[
     "kubernetesAPIServer",
@@ -181,6 +169,11 @@ pub(crate) fn judge(component: &ComponentView<'_, Spec>, nested: bool, verdict: 
         let text = format!("a limit of tf-operator: {title} is nested, and it does not know that");
         verdict.add(NESTED.at(component.setting("/nested")).says(text));
     }
+    judge_unread(component, nested, verdict);
+}
+
+/// Fields that it passes over.
+fn judge_unread(component: &ComponentView<'_, Spec>, nested: bool, verdict: &mut Verdict) {
     // In nested mode they are needed, by whatever runs it instead.
     let is_read = component.kind != "Kubemanager" || nested;
     let read_from_the_cluster: &[&str] = if is_read { &[] } else { KUBEMANAGER_FIELDS };
@@ -192,9 +185,29 @@ pub(crate) fn judge(component: &ComponentView<'_, Spec>, nested: bool, verdict: 
         let given: Vec<_> =
             fields.iter().copied().filter(|field| component.spec.given(field).is_some()).collect();
         if let Some(first) = given.first() {
-            let text = format!("a limit of tf-operator: of {title} it {what} {}", given.join(", "));
+            let text = format!(
+                "a limit of tf-operator: of {} it {what} {}",
+                component.title(),
+                given.join(", ")
+            );
             verdict.add(message.at(component.setting("").key(first)).says(text));
         }
+    }
+    let given = |field: &str| component.spec.given(field).is_some();
+    let variables = component.spec.given("envVariablesConfig");
+    let is_variable = ["SRIOV_PHYSICAL_INTERFACE", "SRIOV_PHYSICAL_NETWORK"]
+        .iter()
+        .all(|name| variables.is_some_and(|all| all.get(name).is_some()));
+    // Without an interface it has no effect anywhere, which is the business of `misleading-field`.
+    if given("sriovPhysicalNetwork") && given("sriovPhysicalInterface") && !is_variable {
+        let text = format!(
+            "a limit of tf-operator: the provisioner of {} does not get sriovPhysicalNetwork",
+            component.title()
+        );
+        let hint =
+            "set SRIOV_PHYSICAL_INTERFACE and SRIOV_PHYSICAL_NETWORK in envVariablesConfig instead";
+        let at = component.setting("/sriovPhysicalNetwork");
+        verdict.add(UNKNOWN.at(at).says(text).hint(hint));
     }
 }
 

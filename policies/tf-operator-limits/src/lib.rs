@@ -167,7 +167,6 @@ policy! {
         fields::AGENTS_KEYSTONE,
         fields::ZOOKEEPER_PORT,
         fields::API_PORT,
-        fields::ANALYTICS_PORT,
         fields::REVERSE_NAMES,
         fields::LOG_LEVEL,
         fields::OF_THE_CLUSTER,

@@ -23,8 +23,10 @@ pub(crate) const KEYSTONE: Message = Message {
     code: "OSDN2002",
     severity: Severity::Deny,
     title: "tf-operator's upgrade uses Keystone's parameters without their defaults",
-    explanation: "While it upgrades it copies the specs as they stand. A port that is unset becomes the \
-        text <nil> in the configuration of every service.",
+    explanation: "While it upgrades it copies the specs as they stand. In the configuration of every service a port or \
+        password that is unset becomes the text <nil>, and what else is unset an empty one. Without address, \
+        protocol, adminPort, user or password no service gets a token until the upgrade is over; with a lack of \
+        others alone this is a warning.",
     hint: "write the parameters out before the upgrade",
 };
 
@@ -42,7 +44,7 @@ pub(crate) const RUNNING: Message = Message {
     severity: Severity::Deny,
     title: "tf-operator upgrades the cluster now",
     explanation: "What changes meanwhile is mixed into the stages that are left, and not into those that \
-        are done.",
+        are done. Vrouters have no stage: what changes of them alone it does when it is over.",
     hint: "wait until it is done: kubectl -n tf get managers.tf.tungsten.io -o \
         jsonpath='{.items[*].status.ziuState}' says -1",
 };
@@ -56,9 +58,10 @@ pub(crate) const INACTIVE: Message = Message {
     code: "OSDN2006",
     severity: Severity::Deny,
     title: "an upgrade would begin while services are not active",
-    explanation: "tf-operator waits without limit at the first service that is not active, with one half \
-        of the cluster in the new version and one in the old. A database or a queue that is not active is \
-        refused, since others wait for it; another service may come up by the new image itself. It does not wait \
+    explanation: "tf-operator takes all services for active when it begins, and waits without limit at the first that \
+        is not so after its turn, with one half of the cluster in the new version and one in the old. A database or a \
+        queue that is not active is refused: its turn is after that of Config or Analytics, which need \
+        it; another service may come up by the new image itself. It does not wait \
         for vrouters, nor for the condition Ready of the Manager, which counts them too. Where the service \
         that begins an upgrade has never been active there may be none to begin: this is a warning then.",
     hint: "bring the services up first; which are not active says: kubectl -n tf get \
@@ -78,6 +81,8 @@ pub(crate) const BACKWARDS: Message = Message {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(crate) struct Status {
+    /// The stage, or -1. Of the first one, which takes some seconds, nothing is stored (`omitempty` in upstream's
+    /// `pkg/apis/tf/v1alpha1/manager_types.go:198`): that is no different from a Manager that it has not seen yet.
     ziu_state: Option<i64>,
     /// What is said of each service, by its key in `spec.services`: one, or a list. The rest of the status
     /// is among it.
@@ -123,25 +128,34 @@ pub(crate) struct Change<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Edits {
     Nothing,
-    /// Images of services, and nothing else.
+    /// Vrouters, and nothing else.
+    Vrouters,
+    /// Images of services, and of vrouters whatever it is.
     Images,
     Other,
 }
 
 impl Edits {
-    pub(crate) fn of(
-        (common_before, before): (&Common, &[ComponentView<'_, Spec>]),
-        (common_after, after): (&Common, &[ComponentView<'_, Spec>]),
+    pub(crate) fn of<'a>(
+        (common_before, before): (&Common, &'a [ComponentView<'a, Spec>]),
+        (common_after, after): (&Common, &'a [ComponentView<'a, Spec>]),
     ) -> Self {
+        let staged =
+            |all: &'a [ComponentView<'a, Spec>]| all.iter().filter(|one| one.kind != "Vrouter");
         let same = |alike: fn(&Spec, &Spec) -> bool| {
             common_before == common_after
-                && before.len() == after.len()
-                && before.iter().zip(after).all(|(old, new)| {
+                && staged(before).count() == staged(after).count()
+                && staged(before).zip(staged(after)).all(|(old, new)| {
                     (old.kind, old.name) == (new.kind, new.name) && alike(old.spec, new.spec)
                 })
         };
-        if same(|old, new| old == new) {
+        let identity = |one: &ComponentView<'a, Spec>| (one.kind, one.name, one.spec);
+        if common_before == common_after
+            && before.iter().map(identity).eq(after.iter().map(identity))
+        {
             Self::Nothing
+        } else if same(|old, new| old == new) {
+            Self::Vrouters
         } else if same(|old, new| without_images(old) == without_images(new)) {
             Self::Images
         } else {
@@ -175,8 +189,9 @@ const WALKED: &[(&str, &str)] = &[
     ("Webui", "webui"),
 ];
 
-/// Those without which others are not looked at, whatever image they have (upstream's
-/// `controllers/config_controller.go:221-227`, `controllers/analytics_controller.go:238`).
+/// Those whose turn comes after that of a service that needs them (upstream's `pkg/apis/tf/v1alpha1/base_types.go:104`).
+/// That they are not active Config and Analytics do not see: their status is changed before
+/// (`pkg/controller/manager/ziu_2011_21.go:48-70`).
 const NEEDED: &[&str] = &["Cassandra", "Rabbitmq", "Redis", "Zookeeper"];
 
 /// The services of which the first that a Manager has decides whether an upgrade begins (upstream's
@@ -196,6 +211,15 @@ const LEADS: &[&str] = &[
     "Config",
 ];
 
+/// Parameters of Keystone that get their defaults only where it does not upgrade, and without which no service gets a
+/// token (upstream's `pkg/apis/tf/v1alpha1/auth_types.go:53-107`, `templates/config_config.go:138-146`).
+const NEEDED_OF_KEYSTONE: &[&str] =
+    &["address", "adminPassword", "adminPort", "adminUsername", "authProtocol"];
+
+/// Those that one service alone reads, or that Keystone may do without (`templates/webui_config.go:27,57`,
+/// `templates/config_config.go:141,157-158`).
+const MORE_OF_KEYSTONE: &[&str] = &["adminTenant", "port", "projectDomainName", "userDomainName"];
+
 /// An image in its two parts.
 pub(crate) struct Image<'a> {
     pub(crate) name: &'a str,
@@ -214,6 +238,13 @@ pub(crate) fn images<'a>(component: &'a ComponentView<'_, Spec>) -> Vec<(&'a str
     containers.into_iter().flatten().filter_map(image).collect()
 }
 
+/// What tf-operator takes for the tag of the first container: what stands behind the last colon, else all.
+fn first_tag<'a>(component: &'a ComponentView<'_, Spec>) -> Option<&'a str> {
+    let first = component.spec.given("containers")?.as_array()?.first()?;
+    let image = first.get("image")?.as_str().filter(|image| !image.is_empty())?;
+    image.rsplit(':').next()
+}
+
 /// The service that begins an upgrade, with the tags of its first container before and after; none where
 /// none begins, whatever other images change.
 pub(crate) fn begins<'a>(
@@ -222,26 +253,13 @@ pub(crate) fn begins<'a>(
 ) -> Option<(&'a ComponentView<'a, Spec>, &'a str, &'a str)> {
     let new = LEADS.iter().find_map(|kind| after.iter().find(|one| one.kind == *kind))?;
     let old = before.iter().find(|old| (old.kind, old.name) == (new.kind, new.name))?;
-    let tag = |component| images(component).into_iter().next().map(|(_, image)| image.tag);
-    let (was, is) = (tag(old)?, tag(new)?);
+    let (was, is) = (first_tag(old)?, first_tag(new)?);
     (was != is).then_some((new, was, is))
 }
 
 pub(crate) fn judge(change: &Change<'_>, verdict: &mut Verdict) {
     let status = change.status.cloned().unwrap_or_default();
-    let spec = Pointer::from("/spec");
-    if change.edits != Edits::Nothing && status.ziu_state.is_some_and(|state| state >= 0) {
-        let text = format!(
-            "a limit of tf-operator: it upgrades the cluster (status.ziuState is {}), and a change would \
-             get between its stages",
-            status.ziu_state.unwrap_or_default()
-        );
-        let finding = RUNNING.at(&spec).says(text);
-        verdict.add(match change.edits {
-            Edits::Images => finding.severity(Severity::Warn).hint(IF_IT_HANGS),
-            _ => finding,
-        });
-    }
+    judge_running(change, &status, verdict);
     let Some((component, was, is)) = begins(change.before, change.after) else { return };
     let at = component.setting("/containers");
     // It compares the image of the StatefulSet, and what never came up may have none.
@@ -262,7 +280,7 @@ pub(crate) fn judge(change: &Change<'_>, verdict: &mut Verdict) {
         );
         verdict.add(ABSENT.at(&at).says(text).severity(severity(true)));
     }
-    judge_common(change.common, verdict);
+    judge_common(change.common, severity(true), verdict);
     let inactive = change.after.iter();
     let inactive: Vec<_> = inactive
         .filter(|component| component.kind != "Vrouter" && status.is_inactive(component))
@@ -271,7 +289,8 @@ pub(crate) fn judge(change: &Change<'_>, verdict: &mut Verdict) {
         let is_damage = inactive.iter().any(|component| NEEDED.contains(&component.kind));
         let titles: Vec<_> = inactive.iter().map(|component| component.title()).collect();
         let text = format!(
-            "a limit of tf-operator: its upgrade would wait without limit for services that are not active: {}",
+            "a limit of tf-operator: its upgrade waits without limit until each service is active, and these are not \
+             active: {}",
             titles.join(", ")
         );
         verdict.add(INACTIVE.at(&at).says(text).severity(severity(is_damage)));
@@ -284,23 +303,50 @@ pub(crate) fn judge(change: &Change<'_>, verdict: &mut Verdict) {
     }
 }
 
-fn judge_common(common: &Common, verdict: &mut Verdict) {
+/// A change while it upgrades.
+fn judge_running(change: &Change<'_>, status: &Status, verdict: &mut Verdict) {
+    let Some(state) = status.ziu_state.filter(|state| *state >= 0) else { return };
+    let what = match change.edits {
+        Edits::Nothing => return,
+        Edits::Vrouters => "and changes vrouters only when that is over",
+        Edits::Images | Edits::Other => "and a change would get between its stages",
+    };
+    let text = format!(
+        "a limit of tf-operator: it upgrades the cluster (status.ziuState is {state}), {what}"
+    );
+    let finding = RUNNING.at("/spec").says(text);
+    verdict.add(match change.edits {
+        Edits::Nothing | Edits::Other => finding,
+        Edits::Vrouters => finding.severity(Severity::Warn),
+        Edits::Images => finding.severity(Severity::Warn).hint(IF_IT_HANGS),
+    });
+}
+
+/// `severity` is that of damage.
+fn judge_common(common: &Common, severity: Severity, verdict: &mut Verdict) {
     let at = Pointer::from("/spec/commonConfiguration");
     if common.has_keystone() {
         let parameters = common.auth_parameters.get("keystoneAuthParameters");
-        let unset: Vec<_> = ["port", "adminPort", "adminPassword"]
-            .into_iter()
-            .filter(|field| parameters.and_then(|all| all.get(field)).is_none_or(Value::is_null))
-            .collect();
+        let value = |field: &str| parameters.and_then(|all| all.get(field));
+        let is_unset =
+            |field: &&str| value(field).is_none_or(|value| value.is_null() || *value == "");
+        // Without TLS it means nothing.
+        let is_secure = value("authProtocol").and_then(Value::as_str) == Some("https");
+        let insecure = Some("insecure").filter(|_| is_secure);
+        let all = NEEDED_OF_KEYSTONE.iter().chain(MORE_OF_KEYSTONE).copied().chain(insecure);
+        let unset: Vec<_> = all.filter(is_unset).collect();
         if !unset.is_empty() {
+            let is_damage = unset.iter().any(|field| NEEDED_OF_KEYSTONE.contains(field));
+            let severity = if is_damage { severity } else { Severity::Warn };
             let text = format!(
-                "a limit of tf-operator: its upgrade writes <nil> for what is unset of Keystone: {}",
+                "a limit of tf-operator: its upgrade writes <nil> or nothing for what is unset of \
+                 Keystone: {}",
                 unset.join(", ")
             );
             let hint = "set them in keystoneAuthParameters before the upgrade; adminPassword may be taken \
                 out again afterwards";
             let at = at.join("/authParameters/keystoneAuthParameters");
-            verdict.add(KEYSTONE.at(at).says(text).hint(hint));
+            verdict.add(KEYSTONE.at(at).says(text).hint(hint).severity(severity));
         }
     }
     if common.log_level.is_empty() {

@@ -8,7 +8,6 @@ pub const UNUSED_OF_VROUTER: &[&str] = &[
     "collectorPort",
     "configApiPort",
     "dnsServerPort",
-    "sriovPhysicalNetwork",
     "sriovVf",
     "keystoneAuthAdminPassword",
     "keystoneAuthAdminPort",

@@ -82,11 +82,21 @@ fn functions_are_those_of_fields_of_profiles_and_of_variables() {
         json!({"sriovPhysicalInterface": "eth1,eth2", "envVariablesConfig": {"SRIOV_VF": "2, 3"}});
     let two = vec![("eth1".to_owned(), 2), ("eth2".to_owned(), 3)];
     assert_eq!(functions(variables, json!({})), Ok(two));
+    // The kernel reads them, as C does.
+    for (word, count) in [("0x10", 16), ("010", 8), ("0", 0), ("+4", 4)] {
+        let variables =
+            json!({"sriovPhysicalInterface": "eth1", "envVariablesConfig": {"SRIOV_VF": word}});
+        assert_eq!(functions(variables, json!({})), one(count), "{word}");
+    }
     for (fields, part) in [
         (json!({"sriovPhysicalInterface": "eth1"}), "1 interface are named, and 0 numbers"),
         (
             json!({"sriov": {"physicalInterface": "eth1", "numberOfVfs": 1}, "envVariablesConfig": {"SRIOV_VF": "many"}}),
             "is no number",
+        ),
+        (
+            json!({"sriovPhysicalInterface": "eth1", "envVariablesConfig": {"SRIOV_VF": "08"}}),
+            "\"08\" is no number",
         ),
     ] {
         let why = functions(fields, json!({})).unwrap_err();
