@@ -357,14 +357,13 @@ async fn ended(events: &'static str) -> Option<String> {
     .await;
     let mut received = watch_parts(client, spec(), declared());
     listed(&mut received).await.unwrap();
-    let why = loop {
+    loop {
         match timeout(LONG, received.recv()).await.unwrap().unwrap() {
             Event::Disconnected { why, .. } => break Some(why),
             Event::Init => break None,
             _ => {}
         }
-    };
-    why
+    }
 }
 
 #[tokio::test]
