@@ -24,8 +24,8 @@ use k8s_openapi::jiff::Timestamp;
 use kube::Client;
 use kube::api::ObjectMeta;
 use opensdn_audit_report::PolicyReports;
-use opensdn_policy_host::PolicySet;
 use opensdn_policy_host::stored::{EvaluateAs, StoredObject, Subjects, distinct};
+use opensdn_policy_host::{Binding, Mode, PolicySet};
 use opensdn_runtime::apply::{Context, apply};
 use opensdn_runtime::call::{Call, CallError, Verb};
 use opensdn_runtime::discovery::{Discovery, Resolution, Resource};
@@ -52,6 +52,7 @@ pub use opensdn_audit_report::SUMMARY_KEY as REPORT_KEY;
 const PAGE: u32 = 20;
 /// How long the API server may take for one call.
 const CALL_TIMEOUT: Duration = Duration::from_secs(30);
+const POLL_INTERVAL: Duration = Duration::from_millis(250);
 /// A list that changes so much that its position is lost is started again so many times.
 const ATTEMPTS: u32 = 3;
 
@@ -170,7 +171,7 @@ impl Audit {
         for (policy, why) in subjects.not_listed {
             report.not_checked(format!("policy {policy}"), why);
         }
-        let mut is_complete = true;
+        let mut is_complete = self.conflicts_are_known(set, &mut report).await;
         for (group, kind) in subjects.kinds {
             let unread = match snapshot.find(&group, &kind) {
                 Resolution::Served(resource) => {
@@ -195,6 +196,25 @@ impl Audit {
         is_complete &= self.publish(&report, reports.as_ref()).await;
         *self.last() = Last { verified, report: Some(report) };
         is_complete
+    }
+
+    /// Whether it is known which objects claim what an older one has, where policies have them claim anything: that takes
+    /// a while after the Lease was acquired.
+    async fn conflicts_are_known(&self, set: &PolicySet, report: &mut Report) -> bool {
+        let claims =
+            |binding: &Binding| binding.mode == Mode::Enforce && binding.policy.metadata().claims;
+        let known = async {
+            while set.bindings().any(claims) && !self.claims.conflicts_are_known() {
+                sleep(POLL_INTERVAL).await;
+            }
+        };
+        let is_known = timeout(CALL_TIMEOUT, known).await.is_ok();
+        if !is_known {
+            let why = "which objects claim what an older one has is not known (yet): their conditions UniqueConflict say \
+                       what is known, and the conditions UniquenessHolds of AdmissionPolicies why it is not more";
+            report.not_checked("keys of objects".to_owned(), why.to_owned());
+        }
+        is_known
     }
 
     fn last(&self) -> MutexGuard<'_, Last> {
@@ -267,11 +287,17 @@ impl Audit {
                 }
             }
         }
+        let claims = verdicts.iter().any(|verdict| !verdict.claims.is_empty());
+        let are_known = self.claims.conflicts_are_known();
         let mut found = distinct(verdicts);
         found.extend(self.claims.conflicts_of(&stored));
         // What could not be loaded is said by its AdmissionPolicy, and not once more for each object.
         found.retain(|one| set.bindings().any(|binding| binding.name == one.policy));
         report.add(&stored, &found);
+        if claims && !are_known {
+            // It may have a conflict that an earlier audit has found.
+            return reports.keep(&stored);
+        }
         reports.write(&stored, &found).await;
     }
 

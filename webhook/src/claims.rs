@@ -87,6 +87,12 @@ impl Claims {
         Self { inner, _watch: Arc::new(AbortOnDropHandle::new(watch)) }
     }
 
+    /// Whether the controller of this replica has found all objects that claim what an older one has.
+    #[must_use]
+    pub fn conflicts_are_known(&self) -> bool {
+        self.inner.conflicts.are_all()
+    }
+
     /// What the object claims although an older one has it, as far as the controller of this replica has found.
     #[must_use]
     pub fn conflicts_of(&self, stored: &StoredObject) -> Vec<Found> {

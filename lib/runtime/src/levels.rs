@@ -8,7 +8,7 @@ use serde::de::{DeserializeSeed, Error, IgnoredAny, MapAccess, SeqAccess, Visito
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Number, Value};
 
-use crate::declared::Declared;
+use crate::declared::{Declared, Wanted};
 use crate::json_text::outside_strings;
 
 /// So many levels of an object are read, its own the first of them. What a list and a watch have around an object is
@@ -18,7 +18,7 @@ pub const MOST_LEVELS: usize = 120;
 /// Is in an object of which something was left out. What is read of that name is passed over.
 const CUT: &str = "opensdn.io/cut";
 /// Of `metadata`: who has written which field.
-pub(crate) const MANAGED_FIELDS: &str = "managedFields";
+const MANAGED_FIELDS: &str = "managedFields";
 
 /// The object has more than [`MOST_LEVELS`] levels: what lies deeper is `null` in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -104,26 +104,57 @@ impl From<Lean> for Value {
 
 impl<'de> Deserialize<'de> for Whole {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        ObjectReader(Part::Whole).deserialize(deserializer).map(Self)
+        ObjectReader::new(&Part::Whole, &Cell::new(usize::MAX)).deserialize(deserializer).map(Self)
     }
 }
 
 impl<'de> Deserialize<'de> for Lean {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        ObjectReader(Part::Lean).deserialize(deserializer).map(Self)
+        ObjectReader::new(&Part::Lean, &Cell::new(usize::MAX)).deserialize(deserializer).map(Self)
     }
 }
 
-/// Reads one object, or what is wanted of it.
+/// What is read of each object.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct ObjectReader<'p>(pub(crate) Part<'p>);
+pub(crate) enum Part<'p> {
+    /// All that there is.
+    Whole,
+    /// All but `metadata.managedFields`.
+    Lean,
+    /// What is declared.
+    Declared(&'p Declared),
+}
+
+/// Reads one object, or what is wanted of it.
+pub(crate) struct ObjectReader<'p> {
+    inside: Inside<'p>,
+    values: &'p Cell<usize>,
+}
+
+/// What is said of an object of which more values are wanted than may be.
+#[derive(Debug, thiserror::Error)]
+#[error("there are more values than may be")]
+pub(crate) struct TooManyValues;
+
+impl<'p> ObjectReader<'p> {
+    /// `values` is how many values may be made, and is made less by each.
+    pub(crate) fn new(part: &Part<'p>, values: &'p Cell<usize>) -> Self {
+        let inside = match part {
+            Part::Whole => Inside::Whole,
+            Part::Lean => Inside::LeanObject,
+            Part::Declared(declared) => Inside::of_object(declared.root()),
+        };
+        Self { inside, values }
+    }
+}
 
 impl<'de> DeserializeSeed<'de> for ObjectReader<'_> {
     type Value = Value;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
         let is_cut = Cell::new(false);
-        let reader = Reader { part: self.0, left: MOST_LEVELS, is_cut: &is_cut };
+        let Self { inside, values } = self;
+        let reader = Reader { inside, left: MOST_LEVELS, is_cut: &is_cut, values };
         let mut value = reader.deserialize(deserializer)?;
         let Value::Object(object) = &mut value else {
             return Err(D::Error::custom("an object was expected"));
@@ -137,72 +168,85 @@ impl<'de> DeserializeSeed<'de> for ObjectReader<'_> {
     }
 }
 
-/// What is read of an object or of a value in it.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Part<'p> {
-    /// An object, of its metadata no `managedFields`.
-    Lean,
-    /// Metadata without `managedFields`.
-    LeanMetadata,
+/// What is read of a value.
+#[derive(Clone, Debug)]
+enum Inside<'p> {
     /// All that there is.
     Whole,
+    /// Of an object everything, of its metadata no `managedFields`.
+    LeanObject,
+    /// Of metadata everything else.
+    LeanMetadata,
     /// Of an object these members.
-    DeclaredObject(&'p Declared),
-    /// Of a value these members and items.
-    Declared(&'p Declared),
+    WantedObject(Wanted<'p>),
+    /// Of metadata these, and never `managedFields`.
+    WantedMetadata(Wanted<'p>),
+    /// These members and items.
+    Wanted(Wanted<'p>),
 }
 
-impl Part<'_> {
+impl<'p> Inside<'p> {
+    fn of_object(wanted: Wanted<'p>) -> Self {
+        if wanted.is_whole() { Self::LeanObject } else { Self::WantedObject(wanted) }
+    }
+
+    fn of_metadata(wanted: Wanted<'p>) -> Self {
+        if wanted.is_whole() { Self::LeanMetadata } else { Self::WantedMetadata(wanted) }
+    }
+
+    fn of(wanted: Wanted<'p>) -> Self {
+        if wanted.is_whole() { Self::Whole } else { Self::Wanted(wanted) }
+    }
+
     /// Of the member of that name; `None` where it is passed over.
-    fn member(self, key: &str) -> Option<Self> {
+    fn member(&self, key: &str) -> Option<Self> {
         match self {
-            Self::Lean if key == "metadata" => Some(Self::LeanMetadata),
-            Self::LeanMetadata if key == MANAGED_FIELDS => None,
-            Self::Lean | Self::LeanMetadata | Self::Whole => Some(Self::Whole),
-            Self::DeclaredObject(declared) => {
-                let part = declared.member(key).map(Declared::part)?;
-                Some(if key == "metadata" && matches!(part, Self::Whole) {
-                    Self::LeanMetadata
-                } else {
-                    part
-                })
+            Self::LeanMetadata | Self::WantedMetadata(_) if key == MANAGED_FIELDS => None,
+            Self::LeanObject if key == "metadata" => Some(Self::LeanMetadata),
+            Self::Whole | Self::LeanObject | Self::LeanMetadata => Some(Self::Whole),
+            Self::WantedObject(wanted) if key == "metadata" => {
+                wanted.member(key).map(Self::of_metadata)
             }
-            Self::Declared(declared) => declared.member(key).map(Declared::part),
+            Self::WantedObject(wanted) | Self::WantedMetadata(wanted) | Self::Wanted(wanted) => {
+                wanted.member(key).map(Self::of)
+            }
+        }
+    }
+
+    fn wanted(&self) -> Option<&Wanted<'p>> {
+        match self {
+            Self::Whole | Self::LeanObject | Self::LeanMetadata => None,
+            Self::WantedObject(wanted) | Self::WantedMetadata(wanted) | Self::Wanted(wanted) => {
+                Some(wanted)
+            }
         }
     }
 
     /// Of the item of that number.
-    fn item(self, number: usize) -> Option<Self> {
-        match self {
-            Self::Lean | Self::LeanMetadata | Self::Whole => Some(Self::Whole),
-            Self::DeclaredObject(declared) | Self::Declared(declared) => {
-                declared.item(number).map(Declared::part)
-            }
+    fn item(&self, number: usize) -> Option<Self> {
+        match self.wanted() {
+            None => Some(Self::Whole),
+            Some(wanted) => wanted.item(number).map(Self::of),
         }
     }
 
     /// Whether nothing from this item on is read.
-    fn ends_before(self, number: usize) -> bool {
-        match self {
-            Self::Lean | Self::LeanMetadata | Self::Whole => false,
-            Self::DeclaredObject(declared) | Self::Declared(declared) => {
-                declared.ends_before(number)
-            }
-        }
+    fn ends_before(&self, number: usize) -> bool {
+        self.wanted().is_some_and(|wanted| wanted.ends_before(number))
     }
 }
 
-#[derive(Clone, Copy)]
 struct Reader<'c> {
-    part: Part<'c>,
+    inside: Inside<'c>,
     left: usize,
     is_cut: &'c Cell<bool>,
+    values: &'c Cell<usize>,
 }
 
 impl<'c> Reader<'c> {
     /// Of what is one level below.
-    fn below(self, part: Part<'c>) -> Self {
-        Self { part, left: self.left - 1, ..self }
+    fn below(&self, inside: Inside<'c>) -> Self {
+        Self { inside, left: self.left - 1, is_cut: self.is_cut, values: self.values }
     }
 }
 
@@ -210,6 +254,8 @@ impl<'de> DeserializeSeed<'de> for Reader<'_> {
     type Value = Value;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+        let left = self.values.get().checked_sub(1);
+        self.values.set(left.ok_or_else(|| D::Error::custom(TooManyValues))?);
         deserializer.deserialize_any(self)
     }
 }
@@ -257,12 +303,12 @@ impl<'de> Visitor<'de> for Reader<'_> {
         }
         let mut list = Vec::new();
         loop {
-            let item = match self.part.item(list.len()) {
-                _ if self.part.ends_before(list.len()) => {
+            let item = match self.inside.item(list.len()) {
+                _ if self.inside.ends_before(list.len()) => {
                     while items.next_element::<IgnoredAny>()?.is_some() {}
                     None
                 }
-                Some(part) => items.next_element_seed(self.below(part))?,
+                Some(inside) => items.next_element_seed(self.below(inside))?,
                 // What is behind it keeps its number.
                 None => items.next_element::<IgnoredAny>()?.map(|_| Value::Null),
             };
@@ -279,11 +325,11 @@ impl<'de> Visitor<'de> for Reader<'_> {
         }
         let mut object = Map::new();
         while let Some(key) = map.next_key::<String>()? {
-            let Some(part) = self.part.member(&key) else {
+            let Some(inside) = self.inside.member(&key) else {
                 map.next_value::<IgnoredAny>()?;
                 continue;
             };
-            let value = map.next_value_seed(self.below(part))?;
+            let value = map.next_value_seed(self.below(inside))?;
             object.insert(key, value);
         }
         Ok(Value::Object(object))

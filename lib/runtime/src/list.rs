@@ -1,6 +1,7 @@
 //! One page of a list, as the API server writes it, and how it is read: not more of it than a bound in bytes.
 //! Deliberately not here: what is asked for, and what is done about a position that is lost.
 
+use std::cell::Cell;
 use std::fmt;
 
 use futures::AsyncReadExt as _;
@@ -12,7 +13,6 @@ use serde::de::{
 };
 use serde_json::Value;
 
-use crate::json_text::outside_strings;
 use crate::levels::{ObjectReader, Part};
 
 /// The media type of a list of metadata alone.
@@ -28,7 +28,7 @@ const LARGEST_OBJECT: u64 = 16 << 20;
 const MOST_VALUES: usize = 100_000;
 
 /// The largest answer with so many objects.
-pub(crate) fn largest(limit: u32) -> u64 {
+fn largest(limit: u32) -> u64 {
     if limit > 1 { LARGEST_PAGE } else { LARGEST_OBJECT }
 }
 
@@ -67,19 +67,15 @@ impl PageError {
     }
 }
 
-/// Reads the answer to a request for so many whole objects.
+/// Reads the answer to a request for so many objects, and so much of each.
 pub(crate) async fn read_objects(
     client: &Client,
     request: http::Request<Vec<u8>>,
     limit: u32,
-) -> Result<Vec<u8>, PageError> {
+    part: Part<'_>,
+) -> Result<List, PageError> {
     let text = read_bounded(client, request, largest(limit)).await?;
-    if limit > 1 && values(&text) > MOST_VALUES { Err(PageError::TooMany) } else { Ok(text) }
-}
-
-/// How many values a JSON text has, at any depth; an empty list or object counts for one more.
-fn values(text: &[u8]) -> usize {
-    outside_strings(text).filter(|byte| matches!(byte, b'{' | b'[' | b',')).count()
+    List::read(&text, part, if limit > 1 { MOST_VALUES } else { usize::MAX })
 }
 
 /// Reads an answer of at most so many bytes. Not by `Client::request`, which reads all of one, and logs one that it
@@ -124,9 +120,9 @@ pub async fn page(
             .header(http::header::ACCEPT, accept)
             .body(Vec::new())
             .map_err(kube::Error::HttpError)?;
-        match read_objects(client, request, *limit).await {
+        match read_objects(client, request, *limit, Part::Lean).await {
             Err(error) if error.asks_for_fewer() && *limit > 1 => *limit /= 2,
-            text => return Ok(List::read(&text?, Part::Lean)?),
+            list => return Ok(list?),
         }
     }
 }
@@ -141,12 +137,17 @@ pub struct List {
 }
 
 impl List {
-    /// Reads the text of an answer, and so much of each object.
-    pub(crate) fn read(text: &[u8], part: Part<'_>) -> Result<Self, PageError> {
+    /// Reads the text of an answer, and so much of each object, but of all together no more than so many values.
+    pub(crate) fn read(text: &[u8], part: Part<'_>, most: usize) -> Result<Self, PageError> {
         let mut text = serde_json::Deserializer::from_slice(text);
-        let list = ListReader(part).deserialize(&mut text).map_err(PageError::NoList)?;
-        text.end().map_err(PageError::NoList)?;
-        Ok(list)
+        let values = Cell::new(most);
+        let list = ListReader { part: &part, values: &values }.deserialize(&mut text);
+        let whole = list.and_then(|list| text.end().map(|()| list));
+        // None is left where one was missing.
+        whole.map_err(|error| match values.get() {
+            0 => PageError::TooMany,
+            _ => PageError::NoList(error),
+        })
     }
 
     /// Where the next page starts; empty where this is the last one.
@@ -175,7 +176,10 @@ impl List {
     }
 }
 
-struct ListReader<'p>(Part<'p>);
+struct ListReader<'p> {
+    part: &'p Part<'p>,
+    values: &'p Cell<usize>,
+}
 
 impl<'de> DeserializeSeed<'de> for ListReader<'_> {
     type Value = List;
@@ -199,7 +203,7 @@ impl<'de> Visitor<'de> for ListReader<'_> {
                 "apiVersion" => list.api_version = map.next_value()?,
                 "kind" => list.kind = map.next_value()?,
                 "metadata" => metadata = Some(map.next_value()?),
-                "items" => list.items = map.next_value_seed(ItemsReader(self.0))?,
+                "items" => list.items = map.next_value_seed(ItemsReader(&self))?,
                 _ => drop(map.next_value::<IgnoredAny>()?),
             }
         }
@@ -209,9 +213,9 @@ impl<'de> Visitor<'de> for ListReader<'_> {
     }
 }
 
-struct ItemsReader<'p>(Part<'p>);
+struct ItemsReader<'r, 'p>(&'r ListReader<'p>);
 
-impl<'de> DeserializeSeed<'de> for ItemsReader<'_> {
+impl<'de> DeserializeSeed<'de> for ItemsReader<'_, '_> {
     type Value = Vec<Value>;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Vec<Value>, D::Error> {
@@ -219,7 +223,7 @@ impl<'de> DeserializeSeed<'de> for ItemsReader<'_> {
     }
 }
 
-impl<'de> Visitor<'de> for ItemsReader<'_> {
+impl<'de> Visitor<'de> for ItemsReader<'_, '_> {
     type Value = Vec<Value>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -233,7 +237,8 @@ impl<'de> Visitor<'de> for ItemsReader<'_> {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Vec<Value>, A::Error> {
         let mut objects = Vec::new();
-        while let Some(object) = items.next_element_seed(ObjectReader(self.0))? {
+        let ListReader { part, values } = self.0;
+        while let Some(object) = items.next_element_seed(ObjectReader::new(part, values))? {
             objects.push(object);
         }
         Ok(objects)
@@ -245,17 +250,21 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::declared::Declared;
 
     #[test]
-    fn values_are_counted_at_any_depth_and_not_in_texts() {
-        for (text, expected) in [
-            (r#"{"a":1}"#, 1),
-            (r#"{"a":[1,{"b":2},"x,{["]}"#, 5),
-            (r#"["\\",",\",{",7]"#, 3),
-            (r#"[{},[]]"#, 4),
-        ] {
-            assert_eq!(values(text.as_bytes()), expected, "{text}");
-        }
+    fn of_values_only_those_count_that_are_read() {
+        let many = json!({"metadata": {"name": "a"}, "list": vec![0; 50], "other": vec![json!({"a": 1}); 50]});
+        let list = json!({"metadata": {}, "items": [many, many]}).to_string();
+        let read = |part: Part<'_>, most| List::read(list.as_bytes(), part, most);
+        // The object, metadata, its name, two lists, and what is in these.
+        let whole = 2 * (5 + 50 + 100);
+        assert!(read(Part::Lean, whole + 1).is_ok());
+        assert!(matches!(read(Part::Lean, whole - 1), Err(PageError::TooMany)));
+        let declared = Declared::new(["/list"], []);
+        assert!(read(Part::Declared(&declared), 2 * (4 + 50) + 1).is_ok());
+        assert!(matches!(read(Part::Declared(&declared), 100), Err(PageError::TooMany)));
+        assert!(matches!(List::read(b"[", Part::Lean, 9), Err(PageError::NoList(_))));
     }
 
     #[test]
@@ -263,14 +272,14 @@ mod tests {
         for items in [json!({"items": null}), json!({"items": []}), json!({})] {
             let mut list = json!({"kind": "PartialObjectMetadataList", "metadata": {}});
             list.as_object_mut().unwrap().extend(items.as_object().unwrap().clone());
-            let list = List::read(list.to_string().as_bytes(), Part::Whole).unwrap();
+            let list = List::read(list.to_string().as_bytes(), Part::Whole, usize::MAX).unwrap();
             assert_eq!(list.next(), "");
             assert_eq!(list.into_objects().count(), 0);
         }
         for no_list in
             [r#"{"items":[]}"#, r#"{"metadata":{},"items":[7]}"#, "[]", r#"{"metadata":{}}{}"#]
         {
-            assert!(List::read(no_list.as_bytes(), Part::Whole).is_err(), "{no_list}");
+            assert!(List::read(no_list.as_bytes(), Part::Whole, usize::MAX).is_err(), "{no_list}");
         }
     }
 
@@ -279,7 +288,7 @@ mod tests {
         let list = json!({"kind": "ZookeeperList", "apiVersion": "g/v1", "metadata": {}, "items": [{
             "metadata": {"name": "a", "managedFields": [{"manager": "m"}], "labels": {"managedFields": "b"}},
             "spec": {"metadata": {"managedFields": 1}, "list": [1, null]}}]});
-        let list = List::read(list.to_string().as_bytes(), Part::Lean).unwrap();
+        let list = List::read(list.to_string().as_bytes(), Part::Lean, usize::MAX).unwrap();
         let objects: Vec<_> = list.into_objects().collect();
         let expected = json!({"kind": "Zookeeper", "apiVersion": "g/v1",
             "metadata": {"name": "a", "labels": {"managedFields": "b"}},
@@ -294,7 +303,7 @@ mod tests {
             "metadata": {"continue": "next", "resourceVersion": "7"},
             "items": [{"metadata": {"name": "a"}}, {"apiVersion": "v2", "kind": "Other"}],
         });
-        let list = List::read(list.to_string().as_bytes(), Part::Whole).unwrap();
+        let list = List::read(list.to_string().as_bytes(), Part::Whole, usize::MAX).unwrap();
         assert_eq!((list.next(), list.resource_version()), ("next", "7"));
         let objects: Vec<_> = list.into_objects().collect();
         let named = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "a"}});

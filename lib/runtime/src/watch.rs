@@ -215,9 +215,15 @@ impl Watch {
 
     /// Returns when everything has to be listed again.
     async fn follow(&mut self, mut version: String) {
+        let listed = version.clone();
         loop {
             match self.watch_once(&mut version).await {
                 Ok(()) => self.recovered(),
+                // Who keeps no history says so at once, again and again.
+                Err(failure @ Failure::Expired(_)) if version == listed => {
+                    self.lost(failure).await;
+                    return;
+                }
                 Err(Failure::Expired(why)) => {
                     tracing::debug!(
                         path = self.spec.path,
@@ -267,7 +273,7 @@ impl Watch {
             let line = timeout(limit, next_line(&mut lines)).await.map_err(|_| Failure::Silent)?;
             let Some(line) = line.map_err(Failure::Read)? else { return Ok(seen) };
             seen = true;
-            if line.len() > LARGE && !matches!(self.parts, Parts::Declared(_)) {
+            if line.len() > LARGE {
                 // A receiver that is gone ends the whole task.
                 drop(self.sender.reserve_many(MOST_WAITING).await);
             }

@@ -53,8 +53,9 @@ fn lists_of(scope: &Scope) -> [String; 5] {
     ]
 }
 
-/// The paths of objects: the operator's Deployment and Lease, the webhook's, and the other Deployment beside it.
-fn objects_of(places: &Places) -> [String; 5] {
+/// The paths of objects: the operator's Deployment and Lease, the webhook's with what it is asked by, and the other
+/// Deployment beside it.
+fn objects_of(places: &Places) -> [String; 6] {
     let deployment = |namespace: &str, name: &str| {
         format!("/apis/apps/v1/namespaces/{namespace}/deployments/{name}")
     };
@@ -66,6 +67,10 @@ fn objects_of(places: &Places) -> [String; 5] {
         lease(&places.operator, names::operator::LEADER_LEASE),
         deployment(&places.webhook, names::webhook::NAME),
         lease(&places.webhook, names::webhook::LEADER_LEASE),
+        format!(
+            "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/{}",
+            names::webhook::NAME
+        ),
         deployment(&places.webhook, names::configuration::NAME),
     ]
 }
@@ -75,7 +80,7 @@ pub(crate) async fn world(asker: &Asker, scope: &Scope) -> World {
     let places = Places::of(asker, &scope.control_namespace).await;
     let (lists, objects) = (lists_of(scope), objects_of(&places));
     let [managers, pods, stateful_sets, daemon_sets, secrets] = &lists;
-    let [operator, lease, webhook, webhook_lease, configuration] = &objects;
+    let [operator, lease, webhook, webhook_lease, reviews, configuration] = &objects;
     let of_cluster = Box::pin(async {
         tokio::join!(
             asker.list(managers),
@@ -93,13 +98,14 @@ pub(crate) async fn world(asker: &Asker, scope: &Scope) -> World {
             asker.get(lease),
             asker.get(webhook),
             asker.get(webhook_lease),
+            asker.get(reviews),
             asker.get(configuration)
         )
     });
     let (of_cluster, of_pods, of_programs) = tokio::join!(of_cluster, of_pods, of_programs);
     let (managers, nodes, policies, secrets) = of_cluster;
     let (pods, stateful_sets, daemon_sets) = of_pods;
-    let (operator, lease, webhook, webhook_lease, configuration) = of_programs;
+    let (operator, lease, webhook, webhook_lease, reviews, configuration) = of_programs;
     let own = places.of_components(&managers);
     let [pods, stateful_sets, daemon_sets, secrets] =
         [pods, stateful_sets, daemon_sets, secrets].map(|read| within(read, own.as_ref()));
@@ -115,6 +121,7 @@ pub(crate) async fn world(asker: &Asker, scope: &Scope) -> World {
         lease,
         webhook,
         webhook_lease,
+        reviews,
         configuration,
         places,
         ..World::default()

@@ -157,7 +157,8 @@ fn program(name: &str, deployment: &Read<Value>) -> Part {
 /// By its Deployment, and by the Lease of the replica that acts: without one what the status says may be old.
 fn operator(world: &World, now: Timestamp) -> Option<Part> {
     let part = program("operator", &world.operator);
-    let Some(silent) = silence(&world.lease, now) else { return Some(part) };
+    let silent = world.lease.known().and_then(|lease| silence_of(lease, now));
+    let Some(silent) = silent else { return Some(part) };
     if silent > STALE_SECONDS {
         let message = format!(
             "no operator has acted for {}: what is said of components may be old",
@@ -171,11 +172,24 @@ fn operator(world: &World, now: Timestamp) -> Option<Part> {
 /// By its Deployment, and by the Lease of the replica that leads.
 fn webhook(world: &World, now: Timestamp) -> Part {
     let part = program("webhook", &world.webhook);
-    match silence(&world.webhook_lease, now) {
+    let is_held = |lease: &&Value| !text(lease, "/spec/holderIdentity").is_empty();
+    let lease = world.webhook_lease.known().filter(is_held);
+    let Some(silent) = lease.and_then(|lease| silence_of(lease, now)) else { return part };
+    match part.state {
+        _ if silent <= STALE_SECONDS => runs(part),
         // That none is ready says more.
-        _ if part.degrades => part,
-        None => part,
-        Some(silent) if silent > STALE_SECONDS => {
+        Some(Word::Inactive) => part,
+        // Each replica judges, whether one leads or not.
+        Some(Word::Active) => {
+            let message = format!(
+                "no replica leads for {}: what policies say of themselves may be old",
+                age(silent)
+            );
+            Part { message, ..part }
+        }
+        // It was removed by hand, and the Lease has stayed.
+        _ if matches!(world.reviews, Read::Absent) => part,
+        _ => {
             let message = format!(
                 "no replica has acted for {}: what it judges is refused, or passes unjudged, as its webhook \
                  configurations say",
@@ -183,14 +197,12 @@ fn webhook(world: &World, now: Timestamp) -> Part {
             );
             Part { state: Some(Word::Timeout), message, degrades: true, ..part }
         }
-        Some(_) => runs(part),
     }
 }
 
 /// For how many seconds nothing has been heard of who holds the Lease.
-fn silence(lease: &Read<Value>, now: Timestamp) -> Option<i64> {
-    let renewed = lease.known().map(|lease| text(lease, "/spec/renewTime")).and_then(time)?;
-    Some(now.as_second() - renewed.as_second())
+fn silence_of(lease: &Value, now: Timestamp) -> Option<i64> {
+    Some(now.as_second() - time(text(lease, "/spec/renewTime"))?.as_second())
 }
 
 /// It does, if not from a Deployment of this name.

@@ -326,7 +326,9 @@ fn an_operator_that_is_silent_is_a_cause_and_one_that_is_not_there_is_said() {
 
 #[test]
 fn a_webhook_of_which_no_replica_lives_is_a_cause_also_where_there_is_no_manager() {
-    let lease = |renewed: &str| Read::Known(json!({"spec": {"renewTime": renewed}}));
+    let lease = |renewed: &str| {
+        Read::Known(json!({"spec": {"renewTime": renewed, "holderIdentity": "replica-1"}}))
+    };
     let policy = json!({"metadata": {"name": "a", "generation": 1}, "status": {"observedGeneration": 1,
         "conditions": [{"type": "Ready", "status": "True", "message": "it runs"}]}});
     let mut world = World { policies: Read::Known(vec![policy]), ..World::default() };
@@ -341,6 +343,7 @@ fn a_webhook_of_which_no_replica_lives_is_a_cause_also_where_there_is_no_manager
     assert!(alive.contains("no Manager and no component") && alive.contains("webhook"), "{alive}");
 
     world.webhook_lease = lease("2026-11-24T11:50:00.000000Z");
+    world.reviews = Read::Known(json!({}));
     let (state, message) = part(&world, "webhook");
     assert_eq!(state, Some(Word::Timeout));
     assert!(message.starts_with("no replica has acted for 10m: "), "{message}");
@@ -351,6 +354,25 @@ fn a_webhook_of_which_no_replica_lives_is_a_cause_also_where_there_is_no_manager
     world.webhook = Read::Known(json!({"spec": {"replicas": 2}, "status": {}}));
     let (state, message) = part(&world, "webhook");
     assert_eq!((state, &*message), (Some(Word::Inactive), "none of 2 replicas is ready"));
+
+    // They judge, and none can lead.
+    world.webhook = Read::Known(json!({"spec": {"replicas": 2}, "status": {"readyReplicas": 2}}));
+    let (state, message) = part(&world, "webhook");
+    assert!(
+        state == Some(Word::Active) && message.starts_with("no replica leads for 10m"),
+        "{message}"
+    );
+    assert_eq!(part(&world, "policies").0, Some(Word::Active));
+    assert_eq!(said(&world).state, State::Absent);
+
+    // It was removed by hand, or ended in order.
+    world.webhook = Read::Absent;
+    world.reviews = Read::Absent;
+    assert_eq!(part(&world, "webhook"), (None, "not installed".to_owned()));
+    world.reviews = Read::Known(json!({}));
+    world.webhook_lease =
+        Read::Known(json!({"spec": {"renewTime": "2026-11-24T11:50:00Z", "holderIdentity": ""}}));
+    assert_eq!(part(&world, "webhook"), (None, "not installed".to_owned()));
 }
 
 #[test]

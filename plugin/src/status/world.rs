@@ -34,6 +34,8 @@ pub(crate) struct World {
     pub(crate) webhook: Read<Value>,
     /// The Lease of the replica of the webhook that leads.
     pub(crate) webhook_lease: Read<Value>,
+    /// By what API servers ask the webhook.
+    pub(crate) reviews: Read<Value>,
     /// That of the process that writes the webhook configurations.
     pub(crate) configuration: Read<Value>,
     /// Objects of components by kind, where they were asked for.

@@ -11,22 +11,35 @@ use super::error::describe;
 use super::ledger::ObjectRef;
 use super::report::Conflicts;
 
-/// By the objects that lost a key; none where this replica does not lead.
+/// None where this replica does not lead.
 #[derive(Debug, Default)]
 pub(super) struct KnownConflicts {
-    conflicts: Mutex<HashMap<ObjectRef, Conflicts>>,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct State {
+    /// By the objects that lost a key.
+    pub(super) conflicts: HashMap<ObjectRef, Conflicts>,
+    /// Whether these are all, as of everything that is stored it was known once what it claims.
+    pub(super) are_all: bool,
 }
 
 impl KnownConflicts {
-    pub(super) fn lock(&self) -> MutexGuard<'_, HashMap<ObjectRef, Conflicts>> {
+    pub(super) fn lock(&self) -> MutexGuard<'_, State> {
         // Each change leaves it whole.
-        self.conflicts.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether what is not among them is none.
+    pub(super) fn are_all(&self) -> bool {
+        self.lock().are_all
     }
 
     /// Those of an object as they would be refused if it were created now.
     pub(super) fn of(&self, stored: &StoredObject) -> Vec<Found> {
-        let conflicts = self.lock();
-        let of_object = conflicts.get(&ObjectRef::of_stored(stored)).into_iter().flatten();
+        let state = self.lock();
+        let of_object = state.conflicts.get(&ObjectRef::of_stored(stored)).into_iter().flatten();
         let found = of_object.map(|(_, (claim, older))| Found {
             policy: claim.policy.clone(),
             mode: Mode::Enforce,

@@ -54,15 +54,16 @@ impl IndexSchema {
     /// How much of the objects the watch has to bring.
     pub(super) fn parts(&self) -> Parts {
         let keys = self.indexes.iter().map(|index| &index.key).filter(|key| !key.is_empty());
-        let declared = || self.pointers.iter().chain(keys.clone()).map(String::as_str);
-        let any = |test: fn(&str) -> bool| declared().any(test);
+        let keys = keys.map(String::as_str);
+        let parts = || self.pointers.iter().map(String::as_str);
+        let any = |test: fn(&str) -> bool| parts().chain(keys.clone()).any(test);
         let is_secret =
             self.indexes.iter().any(|index| lookup::is_secret(&index.group, &index.kind));
         match is_secret {
             _ if self.is_metadata() => Parts::Metadata,
             true if any(|pointer| pointer.starts_with("/data")) => Parts::SecretKeys,
             true => Parts::SecretType,
-            false => Parts::Declared(Arc::new(Declared::new(declared()))),
+            false => Parts::Declared(Arc::new(Declared::new(parts(), keys))),
         }
     }
 
@@ -345,7 +346,7 @@ mod tests {
         assert_eq!(of_secrets(&["/type"]).parts(), Parts::SecretType);
         assert_eq!(of_secrets(&["/type", "/data"]).parts(), Parts::SecretKeys);
         let of_things = IndexSchema::new([&index("/spec/ip", &["/data"])]).parts();
-        assert_eq!(of_things, Parts::Declared(Arc::new(Declared::new(["/data", "/spec/ip"]))));
+        assert_eq!(of_things, Parts::Declared(Arc::new(Declared::new(["/data"], ["/spec/ip"]))));
         let schema = of_secrets(&["", "/data"]);
         let mut store = Store::new(&schema);
         store.put(&schema, &json!({"metadata": {"name": "a"}, "data": {"key": "hunter2"}}));

@@ -180,6 +180,12 @@ impl Loader {
                 Origin::Outside => Err(LoaderError::no_compiler(self.cache.is_some())),
             });
         };
+        // It would be compiled for nothing, again and again.
+        if origin == Origin::Outside
+            && let Some(full) = self.full(bytes.len())
+        {
+            return Some(Err(full));
+        }
         let compiled = compiler.compile(&bytes, over).await?;
         if let (Compiled::Full { folder, why }, Origin::BuiltIn) = (&compiled, origin) {
             // What is part of this program must not depend on the disk.
@@ -188,6 +194,18 @@ impl Loader {
             return Some(self.compile_here(bytes, digest, None).await);
         }
         Some(self.read_compiled(digest, compiled).await)
+    }
+
+    /// What is wrong where the cache has no room even for the module itself.
+    fn full(&self, bytes: usize) -> Option<LoaderError> {
+        let folder = self.cache.as_ref()?.folder();
+        let space = rustix::fs::statvfs(folder).ok()?;
+        let free = space.f_bavail.saturating_mul(space.f_frsize);
+        let is_full = usize::try_from(free).is_ok_and(|free| free < bytes);
+        let why = || {
+            format!("{} has {free} bytes free, and the module alone has {bytes}", folder.display())
+        };
+        is_full.then(|| LoaderError::full(folder, why()))
     }
 
     async fn read_compiled(

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kube::api::DynamicObject;
+use kube::runtime::events::Event;
 use kube::{Client, CustomResourceExt as _, ResourceExt as _};
 use opensdn_crds::admission_policy::{AdmissionPolicy, ReplicaStatus};
 use opensdn_deploy::names::webhook::NAME;
@@ -27,6 +28,7 @@ use super::status::{self, LeaderView, ModuleFacts};
 use super::uniqueness::{ClaimsProgress, Uniqueness};
 use crate::replicas::Replicas;
 use sent::{Outcome, Sent, Watched};
+use transition::Told;
 
 /// One policy: as the API server has it, and what this replica makes of it.
 #[derive(Clone, Debug)]
@@ -62,7 +64,7 @@ const CALL_TIMEOUT: Duration = Duration::from_secs(5);
 impl Reporter {
     /// Writes until the snapshots end.
     pub(crate) async fn run(mut self) {
-        let mut sent = Sent::default();
+        let (mut sent, mut told) = (Sent::default(), Told::default());
         let mut again = interval(Duration::from_secs(2));
         loop {
             tokio::select! {
@@ -77,10 +79,11 @@ impl Reporter {
             let is_lost = self.outdated.borrow_and_update().is_some();
             let watched = if is_lost { Watched::Lost } else { Watched::Yes };
             sent.forget(|name| snapshot.contains_key(name), watched, Instant::now());
+            told.forget(|name| snapshot.contains_key(name));
             for (name, reported) in snapshot.iter() {
                 self.own(name, reported, &mut sent).await;
                 if self.leadership.is_held() {
-                    self.sum(name, reported, &mut sent).await;
+                    self.sum(name, reported, &mut sent, &mut told).await;
                 }
             }
         }
@@ -101,7 +104,7 @@ impl Reporter {
         sent.note(name, "own", value, outcome);
     }
 
-    async fn sum(&self, name: &str, reported: &Reported, sent: &mut Sent) {
+    async fn sum(&self, name: &str, reported: &Reported, sent: &mut Sent, told: &mut Told) {
         let alive = self.replicas.alive();
         // Until the live replicas are known nothing can be reported for all.
         if alive.is_empty() {
@@ -119,8 +122,10 @@ impl Reporter {
             let value = untimed(&status);
             if sent.is_new(name, "sum", &value) {
                 let outcome = self.apply(name, NAME, &status).await;
-                if outcome == Outcome::Stored {
-                    self.publish(&reported.object, &status).await;
+                if outcome == Outcome::Stored
+                    && let Some(event) = told.event(&reported.object, &status)
+                {
+                    self.publish(&reported.object, event).await;
                 }
                 sent.note(name, "sum", value, outcome);
             }
@@ -138,7 +143,10 @@ impl Reporter {
     fn uniqueness(&self, reported: &Reported, alive: &BTreeSet<String>) -> Uniqueness {
         let active = reported.replica.ready.then(|| *self.active.borrow());
         match reported.claims {
-            false if reported.module.is_none() => Uniqueness::NotKnown,
+            false if reported.module.is_none() => {
+                let reason = reported.replica.reason.as_deref().unwrap_or_default();
+                if status::is_progress(reason) { Uniqueness::NotKnown } else { Uniqueness::NotRun }
+            }
             false => Uniqueness::NotClaimed,
             true => {
                 let is_rolled_out = status::is_rolled_out(&reported.object, alive);
@@ -154,8 +162,7 @@ impl Reporter {
         outcome(name, apply_status_as(&ctx, &kind, &object).await)
     }
 
-    async fn publish(&self, object: &AdmissionPolicy, status: &Value) {
-        let Some(event) = transition::event(object, status) else { return };
+    async fn publish(&self, object: &AdmissionPolicy, event: Event) {
         // The condition says the same.
         if let Err(error) = self.events.publish(event, &transition::about(object)).await {
             let (policy, error) = (object.name_any(), error_chain(&error));

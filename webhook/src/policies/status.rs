@@ -152,6 +152,12 @@ fn uniqueness_condition(
     match uniqueness {
         Uniqueness::NotClaimed => None,
         Uniqueness::NotKnown => found_before(before, generation),
+        // One of which nothing was ever found may make nothing unique.
+        Uniqueness::NotRun => found_before(before, generation).map(|_| {
+            let message = "the replica that leads does not run the policy, as the condition Ready says; what it is about \
+                           is refused, or passes without a claim, as its failure mode says";
+            (ConditionStatus::False, "NotOnAllReplicas".into(), message.into())
+        }),
         Uniqueness::Refused(why) => {
             let message = format!(
                 "claims cannot be written, so objects that need a key are refused, and what is stored \

@@ -15,8 +15,10 @@ pub struct ClaimsProgress {
 pub(super) enum Uniqueness {
     /// The policy makes nothing unique.
     NotClaimed,
-    /// This replica has no module of it, so what was found before stays.
+    /// This replica loads its module, so what was found before stays.
     NotKnown,
+    /// This replica has no module of it: if it makes something unique, that holds no more.
+    NotRun,
     /// What is stored has not all been claimed, as far as this leader knows.
     Pending,
     /// It has, but not every live replica runs the policy.

@@ -1,6 +1,7 @@
 //! The events of a watch as the API server writes them, a JSON text to a line, and how a line of them is read. kube reads
 //! all of a line, whatever it weighs, and all of the object in it.
 
+use std::cell::Cell;
 use std::fmt;
 use std::io;
 
@@ -31,10 +32,13 @@ pub(super) enum WatchEvent {
 impl WatchEvent {
     /// Reads a line, and so much of the object in it.
     pub(super) fn read(text: &[u8], part: Part<'_>) -> serde_json::Result<Self> {
-        let Type { of_type } = serde_json::from_slice(text)?;
+        let Ok(Type { of_type }) = serde_json::from_slice(text) else {
+            // What refuses a watch that has begun to be answered is no event.
+            return Ok(Self::Error(serde_json::from_slice(text)?));
+        };
         let object = || {
             let mut text = serde_json::Deserializer::from_slice(text);
-            EventReader(part).deserialize(&mut text)
+            EventReader(&part).deserialize(&mut text)
         };
         Ok(match of_type.as_str() {
             "ADDED" | "MODIFIED" => Self::Applied(object()?),
@@ -116,7 +120,7 @@ struct BookmarkMetadata {
     resource_version: String,
 }
 
-struct EventReader<'p>(Part<'p>);
+struct EventReader<'p>(&'p Part<'p>);
 
 impl<'de> DeserializeSeed<'de> for EventReader<'_> {
     type Value = Value;
@@ -137,7 +141,11 @@ impl<'de> Visitor<'de> for EventReader<'_> {
         let mut object = None;
         while let Some(key) = map.next_key::<String>()? {
             match key.as_str() {
-                "object" => object = Some(map.next_value_seed(ObjectReader(self.0))?),
+                "object" => {
+                    // As much as one object may have.
+                    let values = Cell::new(usize::MAX);
+                    object = Some(map.next_value_seed(ObjectReader::new(self.0, &values))?);
+                }
                 _ => drop(map.next_value::<IgnoredAny>()?),
             }
         }

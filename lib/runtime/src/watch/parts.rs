@@ -18,7 +18,7 @@ use serde_json::{Map, Value, json};
 use super::event::WatchEvent;
 use crate::declared::Declared;
 use crate::levels::Part;
-use crate::list::{List, METADATA_LIST, PageError, largest, read_bounded, read_objects};
+use crate::list::{List, METADATA_LIST, PageError, read_bounded, read_objects};
 
 /// How much of the objects is wanted.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,7 +27,7 @@ pub enum Parts {
     All,
     /// Everything, and so who has written which field.
     WithManagers,
-    /// What was declared. All else is passed over as it is read, so that an object costs what is wanted of it and not
+    /// What is declared. All else is passed over as it is read, so that an object costs what is wanted of it and not
     /// what it weighs.
     Declared(Arc<Declared>),
     /// Metadata only.
@@ -93,7 +93,7 @@ impl Parts {
     /// How much of an object is read.
     fn part(&self) -> Part<'_> {
         match self {
-            Self::Declared(declared) => declared.of_object(),
+            Self::Declared(declared) => Part::Declared(declared),
             Self::WithManagers => Part::Whole,
             Self::All | Self::Metadata | Self::SecretType | Self::SecretKeys => Part::Lean,
         }
@@ -106,19 +106,15 @@ impl Parts {
         request: http::Request<Vec<u8>>,
         limit: u32,
     ) -> Result<Page, PageError> {
-        let text = match self {
-            Self::All | Self::WithManagers => read_objects(client, request, limit).await?,
-            Self::Declared(_) => read_bounded(client, request, largest(limit)).await?,
-            Self::Metadata | Self::SecretType | Self::SecretKeys => {
-                read_bounded(client, request, LARGEST).await?
-            }
-        };
+        let part = self.part();
+        if matches!(self, Self::All | Self::WithManagers | Self::Declared(_)) {
+            return Ok(page_of(read_objects(client, request, limit, part).await?));
+        }
+        let text = read_bounded(client, request, LARGEST).await?;
         match self {
-            Self::All | Self::WithManagers | Self::Declared(_) | Self::Metadata => {
-                page_of(&text, self.part())
-            }
             Self::SecretType => page_of_table(&text),
             Self::SecretKeys => page_of_secrets(&text),
+            _ => List::read(&text, part, usize::MAX).map(page_of),
         }
     }
 
@@ -207,10 +203,9 @@ struct Secret {
     data: Option<BTreeMap<String, IgnoredAny>>,
 }
 
-fn page_of(text: &[u8], part: Part<'_>) -> Result<Page, PageError> {
-    let list = List::read(text, part)?;
+fn page_of(list: List) -> Page {
     let (next, version) = (list.next().to_owned(), list.resource_version().to_owned());
-    Ok(Page { next, version, objects: list.into_objects().collect() })
+    Page { next, version, objects: list.into_objects().collect() }
 }
 
 fn page_of_table(text: &[u8]) -> Result<Page, PageError> {

@@ -261,7 +261,7 @@ async fn objects_of_very_many_values_are_read_one_by_one() {
 }
 
 fn declared() -> Parts {
-    Parts::Declared(Arc::new(Declared::new(["/spec/ip"])))
+    Parts::Declared(Arc::new(Declared::new(["/spec/ip"], [])))
 }
 
 fn many_values(name: &str, version: &str) -> Value {
@@ -368,11 +368,14 @@ async fn ended(events: &'static str) -> Option<String> {
 
 #[tokio::test]
 async fn an_end_an_error_and_what_is_no_event_are_told_apart() {
-    let expired = r#"{"type":"ERROR","object":{"kind":"Status","status":"Failure","code":410,"message":"too old"}}
-"#;
-    assert_eq!(ended(expired).await, None, "listed once more");
+    let event = "{\"type\":\"BOOKMARK\",\"object\":{\"metadata\":{\"resourceVersion\":\"2\"}}}\n";
+    let expired = "{\"type\":\"ERROR\",\"object\":{\"status\":\"Failure\",\"code\":410,\"message\":\"too old\"}}\n";
+    let later: &'static str = Box::leak(format!("{event}{expired}").into_boxed_str());
+    assert_eq!(ended(later).await, None, "listed once more");
     for (line, expected) in [
         ("", "ended at once"),
+        (expired, "the position in the history is lost: too old"),
+        ("{\"status\":\"Failure\",\"code\":403,\"message\":\"not you\"}\n", "not you"),
         (r#"{"type":"MODIFIED","object":{"metadata":{"na"#, "ended at once"),
         ("{\"type\":\"MODIFIED\",\"object\":7}\n", "an event cannot be read"),
         ("{\"type\":\"NEWS\",\"object\":{}}\n", "no events of type"),

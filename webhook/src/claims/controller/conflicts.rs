@@ -6,7 +6,7 @@ use std::collections::{BTreeSet, HashMap};
 use opensdn_crds::unique_claim::Holder as StoredHolder;
 use opensdn_policy_host::Claim;
 
-use crate::claims::known_conflicts::KnownConflicts;
+use crate::claims::known_conflicts::{KnownConflicts, State};
 use crate::claims::ledger::{Claimant, Ledger, ObjectRef};
 use crate::claims::report::Conflicts;
 use crate::metrics::BackgroundMetrics;
@@ -23,7 +23,7 @@ pub(super) struct ConflictTracker<'k> {
 /// However a session ends, the next one, here or elsewhere, counts them all again.
 impl Drop for ConflictTracker<'_> {
     fn drop(&mut self) {
-        self.conflicts.lock().clear();
+        *self.conflicts.lock() = State::default();
         self.metrics.forget_conflicts();
     }
 }
@@ -31,6 +31,11 @@ impl Drop for ConflictTracker<'_> {
 impl<'k> ConflictTracker<'k> {
     pub(super) fn new(conflicts: &'k KnownConflicts, metrics: BackgroundMetrics) -> Self {
         Self { metrics, conflicts, losers: HashMap::new(), unreported: BTreeSet::new() }
+    }
+
+    /// Of everything that is stored it is known what it claims.
+    pub(super) fn are_all_known(&self) {
+        self.conflicts.lock().are_all = true;
     }
 
     /// What was reported on this object may not hold any more.
@@ -46,18 +51,17 @@ impl<'k> ConflictTracker<'k> {
     ) -> Option<(ObjectRef, Conflicts)> {
         let object_ref = self.unreported.iter().find(|one| is_settled(one))?.clone();
         self.unreported.remove(&object_ref);
-        let mut known = self.conflicts.lock();
+        let known = &mut self.conflicts.lock().conflicts;
         let conflicts = known.get(&object_ref).cloned().unwrap_or_default();
         if conflicts.is_empty() {
             known.remove(&object_ref);
         }
-        drop(known);
         Some((object_ref, conflicts))
     }
 
     /// Updates which objects lost this key, which `holder` has.
     pub(super) fn note(&mut self, ledger: &Ledger, name: &str, holder: Option<&ObjectRef>) {
-        let mut known = self.conflicts.lock();
+        let known = &mut self.conflicts.lock().conflicts;
         if let Some((scope, object_refs)) = self.losers.remove(name) {
             self.metrics.conflicts(&scope).dec();
             for object_ref in object_refs {

@@ -116,6 +116,9 @@ impl<'k> Session<'k> {
         loop {
             if *cache_synced.borrow() && self.synced.len() == self.calls.plan.resources.len() {
                 self.start_work();
+                if self.queue.is_empty() && self.claims.is_idle() {
+                    self.conflicts.are_all_known();
+                }
                 self.say_claimed();
             }
             self.say_refused();

@@ -1,6 +1,8 @@
 //! The Event about what the leader writes into a status, where that is news: a policy that does not run any more, or
 //! does.
 
+use std::collections::BTreeMap;
+
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::runtime::events::{Event, EventType};
 use kube::{Resource as _, ResourceExt as _};
@@ -10,26 +12,53 @@ use serde_json::Value;
 
 use super::super::status::is_progress;
 
-/// The Event about the change from what the object says to this status; none while waiting alone may help.
-pub(super) fn event(object: &AdmissionPolicy, status: &Value) -> Option<Event> {
-    let before = object.status.iter().flat_map(|status| status.conditions.iter().flatten());
-    let before = before.map(|one| (&*one.type_, said(one)));
-    let before = before.filter(|(of_type, _)| *of_type == READY).map(|(_, said)| said).next();
-    let after: Vec<Condition> = serde_json::from_value(status.get("conditions")?.clone()).ok()?;
-    let after = after.iter().find(|one| one.type_ == READY)?;
-    let type_ = match said(after) {
-        told if before == Some(told) => return None,
-        ("True", _) => EventType::Normal,
-        ("False", reason) if !is_progress(reason) => EventType::Warning,
-        _ => return None,
-    };
-    Some(Event {
-        type_,
-        reason: after.reason.clone()?,
-        note: after.message.clone(),
-        action: "Load".to_owned(),
-        secondary: None,
-    })
+/// What was told last of each policy: the reason of its condition.
+#[derive(Debug, Default)]
+pub(super) struct Told {
+    reasons: BTreeMap<String, String>,
+}
+
+impl Told {
+    /// Forgets policies that are gone.
+    pub(super) fn forget(&mut self, exists: impl Fn(&str) -> bool) {
+        self.reasons.retain(|name, _| exists(name));
+    }
+
+    /// The Event about this status, if it is news: a loss, or the end of one. None while waiting alone may help, as where a
+    /// replica starts.
+    pub(super) fn event(&mut self, object: &AdmissionPolicy, status: &Value) -> Option<Event> {
+        let after: Vec<Condition> =
+            serde_json::from_value(status.get("conditions")?.clone()).ok()?;
+        let after = after.iter().find(|one| one.type_ == READY)?;
+        let (type_, reason) = match said(after) {
+            ("True", reason) => (EventType::Normal, reason),
+            ("False", reason) if !is_progress(reason) => (EventType::Warning, reason),
+            _ => return None,
+        };
+        let name = object.name_any();
+        // What a former leader has told is in the object.
+        let before = self.reasons.get(&name).map(String::as_str).or_else(|| loss(object));
+        let is_news = match type_ {
+            EventType::Normal => before.is_some_and(|before| before != reason),
+            EventType::Warning => before != Some(reason),
+        };
+        self.reasons.insert(name, reason.to_owned());
+        is_news.then(|| Event {
+            type_,
+            reason: reason.to_owned(),
+            note: after.message.clone(),
+            action: "Load".to_owned(),
+            secondary: None,
+        })
+    }
+}
+
+/// Why the policy does not run, as the object says.
+fn loss(object: &AdmissionPolicy) -> Option<&str> {
+    let mut conditions = object.status.iter().flat_map(|status| status.conditions.iter().flatten());
+    let ready = conditions.find(|one| one.type_ == READY)?;
+    let reason = ready.reason.as_deref().unwrap_or_default();
+    (ready.status == "False" && !is_progress(reason)).then_some(reason)
 }
 
 fn said(condition: &Condition) -> (&str, &str) {
@@ -51,31 +80,47 @@ mod tests {
             "lastTransitionTime": "2026-01-01T00:00:00Z"})
     }
 
-    fn between(before: Option<(&str, &str)>, after: (&str, &str)) -> Option<(bool, String)> {
+    /// The policy as it is stored with this condition.
+    fn stored(before: Option<(&str, &str)>) -> AdmissionPolicy {
         let conditions: Vec<Value> =
             before.into_iter().map(|(status, reason)| condition(status, reason)).collect();
         let object = json!({"apiVersion": "opensdn.io/v1alpha1", "kind": "AdmissionPolicy", "metadata": {"name": "p"},
             "spec": {"module": {"builtIn": "x"}}, "status": {"conditions": conditions}});
-        let object: AdmissionPolicy = serde_json::from_value(object).unwrap();
-        let event = event(&object, &json!({"conditions": [condition(after.0, after.1)]}))?;
-        assert_eq!(event.note, Some(format!("about {}", event.reason)));
+        serde_json::from_value(object).unwrap()
+    }
+
+    /// What is told of these conditions one after the other, by a leader that has found the first.
+    fn told(found: Option<(&str, &str)>, after: &[(&str, &str)]) -> Vec<(bool, String)> {
+        let (mut told, object) = (Told::default(), stored(found));
         assert_eq!(about(&object).name.as_deref(), Some("p"));
-        Some((event.type_ == EventType::Warning, event.reason))
+        let mut events = Vec::new();
+        for (status, reason) in after {
+            let status = json!({"conditions": [condition(status, reason)]});
+            if let Some(event) = told.event(&object, &status) {
+                assert_eq!(event.note, Some(format!("about {}", event.reason)));
+                events.push((event.type_ == EventType::Warning, event.reason));
+            }
+        }
+        events
     }
 
     #[test]
     fn that_a_policy_is_lost_and_that_it_runs_is_told_once() {
-        let told = |is_warning: bool, reason: &str| Some((is_warning, reason.to_owned()));
-        let (runs, full, gone) =
-            (("True", "Serving"), ("False", "CacheFull"), ("False", "SourceUnreachable"));
-        assert_eq!(between(Some(runs), full), told(true, "CacheFull"));
-        assert_eq!(between(None, full), told(true, "CacheFull"), "it was never there");
-        assert_eq!(between(Some(full), full), None);
-        assert_eq!(between(Some(full), gone), told(true, "SourceUnreachable"));
-        assert_eq!(between(Some(gone), runs), told(false, "Serving"));
-        assert_eq!(between(Some(runs), runs), None);
-        assert_eq!(between(Some(runs), ("False", "Loading")), None);
-        assert_eq!(between(Some(full), ("False", "WaitingForReplicas")), None);
-        assert_eq!(between(Some(runs), ("Unknown", "Outdated")), None);
+        let (runs, full) = (("True", "Serving"), ("False", "CacheFull"));
+        let (gone, loads, outdated) =
+            (("False", "SourceUnreachable"), ("False", "Loading"), ("Unknown", "Outdated"));
+        let warning = |reason: &str| (true, reason.to_owned());
+        let normal = || (false, "Serving".to_owned());
+        let both = vec![warning("CacheFull"), normal()];
+        assert_eq!(told(Some(runs), &[full, full, loads, full, runs, runs, loads, runs]), both);
+        assert_eq!(
+            told(None, &[loads, runs, loads, runs, outdated, runs]),
+            [],
+            "replicas that start are no news"
+        );
+        assert_eq!(told(None, &[full, runs]), both, "it was never there");
+        assert_eq!(told(Some(full), &[full, loads]), [], "another leader has told it");
+        assert_eq!(told(Some(full), &[loads, runs]), [normal()]);
+        assert_eq!(told(Some(full), &[gone]), [warning("SourceUnreachable")]);
     }
 }

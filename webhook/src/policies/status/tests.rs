@@ -119,9 +119,12 @@ fn the_status_says_since_when_uniqueness_holds_over_leaders_until_the_policy_cha
     assert_eq!(next(2, Uniqueness::Pending, "6"), is("False", "4"), "not claimed again yet");
     assert_eq!(next(2, Uniqueness::Holds, "7"), is("True", "7"));
     assert_eq!(next(2, Uniqueness::NotKnown, "7"), is("True", "7"), "its module is not loaded yet");
-    assert_eq!(next(3, Uniqueness::Pending, "8"), is("False", "8"), "it is another policy");
-    assert_eq!(next(3, Uniqueness::NotKnown, "8"), is("False", "8"));
+    assert_eq!(next(2, Uniqueness::NotRun, "7.1"), is("False", "7.1"), "its module is gone");
+    assert_eq!(next(2, Uniqueness::Pending, "7.2"), is("False", "7.1"), "others may have passed");
+    assert_eq!(next(3, Uniqueness::Pending, "8"), is("False", "7.1"), "it is another policy");
+    assert_eq!(next(3, Uniqueness::NotKnown, "8"), is("False", "7.1"));
     assert_eq!(next(4, Uniqueness::NotKnown, "8"), None, "of this policy nothing has been found");
+    assert_eq!(next(4, Uniqueness::NotRun, "8"), None);
     assert_eq!(next(3, Uniqueness::NotClaimed, "9"), None);
 }
 

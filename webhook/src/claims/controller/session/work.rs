@@ -25,6 +25,10 @@ impl<'k, K: Clone + Eq + Hash + Send + 'k, T: 'k> Running<'k, K, T> {
         self.keys.len() < self.most
     }
 
+    pub(super) fn is_idle(&self) -> bool {
+        self.keys.is_empty()
+    }
+
     pub(super) fn contains(&self, key: &K) -> bool {
         self.keys.contains(key)
     }
@@ -90,6 +94,10 @@ impl Queue {
         if let Some(place) = self.places.remove(name) {
             self.order.remove(&place);
         }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.places.is_empty()
     }
 
     pub(super) fn contains(&self, name: &str) -> bool {
