@@ -101,6 +101,7 @@ fn findings(address: &str) -> NodeFindings {
         listens: None,
         devices: Some(Seen::Is(with_card("eth0"))),
         targets: vec![],
+        matrix: None,
     }
 }
 
