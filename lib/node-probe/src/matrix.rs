@@ -1,7 +1,7 @@
-//! Which nodes try to reach which others, on which ports, and what came of it. All probes are given the same document, and
-//! each finds its own place in it by its address, as one DaemonSet has one text for all of its pods. Which peers a node
-//! tries is computed here, so that the plugin knows it as well. Deliberately not here: which ports a node needs (`plugin`),
-//! and how they are tried (`operator`).
+//! Which nodes try to reach which others, on which ports, and what came of it. All probes are given the same document,
+//! and each finds its own place in it by its address, as one DaemonSet has one text for all of its pods. Which peers a
+//! node tries is computed here, so that the plugin knows it as well. Deliberately not here: which ports a node needs
+//! (`plugin`), and how they are tried (`operator`).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;

@@ -1,6 +1,6 @@
 //! Nodes that try to reach each other: this probe answers on the ports that are free here, and tries those of its peers
-//! until they answer or the time is over, as the pods of peers start earlier or later. A peer answers longer than it tries,
-//! so that those that started later find it. Answering is in `answering`, one try in `trying`.
+//! until they answer or the time is over, as the pods of peers start earlier or later. A peer answers longer than it
+//! tries, so that those that started later find it. Answering is in `answering`, one try in `trying`.
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;

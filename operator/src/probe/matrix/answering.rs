@@ -1,6 +1,6 @@
-//! Answers peers: over TCP each that connects, over UDP each that knows the token, with a line that names this probe. What
-//! came by UDP is never answered with much more than came, and nothing that comes by TCP is read. A port that another has is
-//! left to it.
+//! Answers peers: over TCP each that connects, over UDP each that knows the token, with a line that names this probe.
+//! What came by UDP is never answered with much more than came, and nothing that comes by TCP is read. A port that
+//! another has is left to it.
 
 use std::collections::BTreeSet;
 use std::io;
