@@ -58,6 +58,7 @@ async fn probes_reach_each_other_by_tcp_and_udp_also_where_one_starts_later() {
     let ports = Ports { tcp: ports.to_vec(), udp: ports.to_vec(), ..Ports::default() };
     let wanted = matrix(20, &nodes, ports);
     let probes = nodes.iter().enumerate().map(async |(number, node)| {
+        // Pods start at different times; until then nothing is there that could be waited for.
         sleep(Duration::from_millis(700) * u32::try_from(number).unwrap()).await;
         look(&wanted, &[*node]).await.unwrap()
     });
@@ -138,6 +139,7 @@ async fn answering_ends_and_lets_the_ports_go() {
     assert_eq!(silent, []);
     let at = SocketAddr::new(node(52), number);
     assert_eq!(trying::tcp(at, TOKEN).await, Ok(()));
+    // Until it ends it may well answer: only after its time is that wrong.
     sleep(Duration::from_millis(400)).await;
     assert_eq!(trying::connect(at).await, Err(Miss::Refused));
 }
