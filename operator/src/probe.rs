@@ -1,14 +1,14 @@
 //! `probe`: looks at the node that it runs on and says in one JSON document what it sees, for `kubectl opensdn check
 //! --probe` and `nested verify`. The node's files are below a folder, so that tests give it another node. Nothing is
 //! written on the node: a port is bound for a moment, everything else is read. What is asked of others, and by peers, is
-//! in `services`, `targets`, `names` and `listen`. It knows no Kubernetes and needs no rights there. Deliberately not here: whether
-//! what is seen is good (the plugin judges).
+//! in `services`, `targets`, `names`, `listen` and `matrix`. It knows no Kubernetes and needs no rights there. Deliberately
+//! not here: whether what is seen is good (the plugin judges).
 
 use std::io::{self, Write};
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use clap::Args;
 use opensdn_node_probe::{FORMAT, KIND, Names, NodeFindings, Seen, Tick, Wanted};
@@ -24,6 +24,7 @@ mod host;
 mod interfaces;
 mod kernel;
 mod listen;
+mod matrix;
 mod modules;
 mod names;
 mod ports;
@@ -106,9 +107,7 @@ async fn answer_and_stay(args: &ProbeArgs) -> io::Result<()> {
 
 async fn write_the_clock() -> io::Result<()> {
     for _ in 0..TICKS {
-        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let clock = i64::try_from(since.as_micros()).unwrap_or(i64::MAX);
-        line(&serde_json::to_string(&Tick { clock })?)?;
+        line(&serde_json::to_string(&Tick { clock: clock::now() })?)?;
         sleep(TICK_INTERVAL).await;
     }
     Ok(())
@@ -145,6 +144,7 @@ pub fn look(host: &Host, wanted: &Wanted, addresses: &[IpAddr]) -> NodeFindings 
         listens: None,
         devices: Some(devices::look(host).into()),
         targets: Vec::new(),
+        matrix: None,
     }
 }
 
@@ -156,4 +156,7 @@ async fn ask(host: &Host, wanted: &Wanted, findings: &mut NodeFindings) {
     findings.names = names::look(host, &wanted.names).await;
     findings.services = services::ask(&wanted.services).await;
     findings.targets = targets::look(&wanted.targets).await;
+    if let Some(wanted) = &wanted.matrix {
+        findings.matrix = Some(Seen::from(matrix::look(wanted, &findings.addresses).await));
+    }
 }

@@ -18,6 +18,7 @@ mod probed_data_path;
 mod probed_devices;
 pub(crate) mod probed_dpdk;
 mod probed_functions;
+mod probed_matrix;
 pub(crate) mod probed_node;
 mod probed_ports;
 pub(crate) mod probed_storage;
@@ -28,10 +29,10 @@ pub(crate) mod roles;
 pub(crate) mod subnets;
 pub(crate) mod surroundings;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod text;
 pub(crate) mod upgrade;
-mod vrouter_settings;
+pub(crate) mod vrouter_settings;
 pub(crate) mod world;
 
 use catalogue::{CHECKS, Check, Mode};

@@ -4,6 +4,8 @@
 
 #![allow(clippy::indexing_slicing, reason = "JSON of a test, and the line says where")]
 
+use std::path::Path;
+
 use opensdn_deploy::names::operator::NAME;
 use opensdn_testing::development_image::DevelopmentImage;
 use opensdn_testing::kubectl::kubectl;
@@ -29,6 +31,43 @@ fn hold_port(lab: &Lab, node: &str) -> Result<String, Failed> {
          for try in $(seq 100); do grep -q ':{PORT:04X} ' /proc/net/tcp && break; sleep 0.1; done; echo $pid"
     );
     Ok(lab.run_on(node, "hold a port", &script)?.trim().to_owned())
+}
+
+/// The node drops what others send to its port of the Config API, and rejects what they send to that of RabbitMQ.
+const RULES: [&str; 2] = [
+    "INPUT --protocol tcp --dport 8082 ! --in-interface lo --jump DROP",
+    "INPUT --protocol tcp --dport 5673 ! --in-interface lo --jump REJECT --reject-with tcp-reset",
+];
+
+fn iptables(lab: &Lab, node: &str, verb: &str) -> Result<(), Failed> {
+    for rule in RULES {
+        lab.run_on(node, "filter ports", &format!("iptables --wait {verb} {rule}"))?;
+    }
+    Ok(())
+}
+
+/// All nodes reach each other; then one does not let two ports through.
+async fn nodes_reach_each_other(sandbox: &Sandbox, lab: &Lab, admin: &Path) -> Outcome {
+    let nodes: Vec<String> = lab.nodes().map(|node| node.name().to_owned()).collect();
+    let [first, .., last] = &*nodes else { return Err("too few nodes".into()) };
+    let command = ["check", "--probe", "--only", "P203"];
+    let (report, code) = document(admin, &command)?;
+    let reached = check(&report, "P203");
+    assert_eq!((&reached["result"], code), (&Value::from("ok"), 0), "{reached:#}");
+    assert_eq!(reached["nodes"].as_array().map(Vec::len), Some(3), "{reached:#}");
+
+    iptables(lab, last, "--insert")?;
+    let (report, code) = document(admin, &command)?;
+    iptables(lab, last, "--delete")?;
+    let reached = check(&report, "P203");
+    assert_eq!((&reached["result"], code), (&Value::from("fail"), 1), "{reached:#}");
+    let (result, said) = of_node(reached, first);
+    let dropped = format!("to {last}, port 8082/TCP of Config: no answer in 3 s");
+    let rejected = format!("to {last}, port 5673/TCP of Rabbitmq: refused, although");
+    assert!(result == "fail" && said.contains(&dropped) && said.contains(&rejected), "{said}");
+    assert_eq!(of_node(reached, last).0, "ok", "it reaches the others: {reached:#}");
+    assert_eq!(namespaces(sandbox).await?, Vec::<String>::new());
+    Ok(())
 }
 
 fn of_node<'a>(check: &'a Value, node: &str) -> (&'a str, &'a str) {
@@ -86,6 +125,8 @@ async fn each_node_says_what_it_has_and_nothing_is_left_on_them() -> Outcome {
     assert_eq!((&ports["result"], code), (&Value::from("ok"), 0), "{ports:#}");
     assert_eq!(ports["nodes"].as_array().map(Vec::len), Some(1), "{ports:#}");
     assert_eq!(namespaces(&sandbox).await?, Vec::<String>::new());
+
+    nodes_reach_each_other(&sandbox, lab, &admin).await?;
 
     // An image that no node can pull: each node says so, and nothing stays.
     let none = [

@@ -1,12 +1,14 @@
 //! What `kubectl opensdn check --probe` and `nested verify` ask of a node, and what the node answers: one document each
 //! way, between the plugin and `opensdn-operator probe`, which may be of different releases. What could not be seen is
 //! said with its reason for each part, and is never left out as if all were well. What is asked of others than the node
-//! is in `asked`, what interfaces are made of in `devices`. Deliberately not here: how it is looked at (`operator`), and whether it is good (`plugin`).
+//! is in `asked`, what nodes are to reach of each other in `matrix`, what interfaces are made of in `devices`.
+//! Deliberately not here: how it is looked at (`operator`), and whether it is good (`plugin`).
 
 #![warn(missing_docs)]
 
 mod asked;
 mod devices;
+mod matrix;
 
 use std::net::IpAddr;
 
@@ -18,6 +20,10 @@ pub use asked::{
 };
 pub use devices::{
     Device, Devices, Function, Given, Group, Hardware, VirtualFunctions, WithoutIommu,
+};
+pub use matrix::{
+    Extent, MOST_GROUPS, MOST_MEMBERS, MOST_MISSED, Matrix, MatrixFindings, Miss, Missed,
+    PeerGroup, Ports, SilentPort, Trial,
 };
 
 /// The format of both documents. An answer of another one is not read.
@@ -51,6 +57,8 @@ pub struct Wanted {
     pub targets: Vec<Target>,
     /// What peers are to reach.
     pub listen: Option<Listen>,
+    /// What nodes are to reach of each other.
+    pub matrix: Option<Matrix>,
 }
 
 /// A port on the network of the node.
@@ -178,6 +186,9 @@ pub struct NodeFindings {
     /// Each of [`Wanted::targets`] that was tried.
     #[serde(default)]
     pub targets: Vec<TargetFinding>,
+    /// What came of [`Wanted::matrix`]; nothing where none was wanted, and in an answer of an older release.
+    #[serde(default)]
+    pub matrix: Option<Seen<MatrixFindings>>,
 }
 
 /// The clock of a node, at the moment in which the line was written; several follow the answer.

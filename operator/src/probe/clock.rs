@@ -1,4 +1,13 @@
-//! Whether the kernel says that its clock is synchronised, which chrony, ntpd and systemd-timesyncd tell it.
+//! The clock of the node, and whether the kernel says that it is synchronised, which chrony, ntpd and systemd-timesyncd tell
+//! it.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Microseconds since 1970.
+pub(super) fn now() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_micros()).unwrap_or(i64::MAX)
+}
 
 /// Asks the kernel, and changes nothing.
 #[allow(unsafe_code, reason = "a system call that std and rustix lack")]

@@ -26,11 +26,13 @@ const NODE_PORTS: RangeInclusive<i64> = 30_000..=32_767;
 const NODE_PORTS_FLAG: &str = "--service-node-port-range=";
 
 /// A port that a component listens on.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Port {
-    number: i64,
-    protocol: &'static str,
-    kind: &'static str,
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Port {
+    pub(crate) number: i64,
+    pub(crate) protocol: &'static str,
+    pub(crate) kind: &'static str,
+    /// What the number is unless a field says another: by it the port is known.
+    pub(crate) default: u16,
 }
 
 fn protocols(transport: Transport) -> &'static [&'static str] {
@@ -67,6 +69,7 @@ fn ports_of(facts: &Component, spec: &Value) -> Vec<Port> {
             number,
             protocol,
             kind: facts.kind,
+            default: port.number,
         }));
     }
     ports
@@ -87,7 +90,7 @@ pub(crate) fn ours(world: &World) -> BTreeMap<(i64, &'static str), &'static str>
 
 /// The ports of each node: by the Managers; of all kinds, on the nodes of the control plane but for vrouters, where there
 /// is none. Without nodes those of all.
-fn of_nodes(world: &World) -> BTreeMap<&str, BTreeSet<Port>> {
+pub(crate) fn of_nodes(world: &World) -> BTreeMap<&str, BTreeSet<Port>> {
     let services = world.services();
     let nodes = world.nodes.items();
     let mut ports: BTreeMap<&str, BTreeSet<Port>> = BTreeMap::new();
@@ -205,7 +208,7 @@ fn among_node_ports(ours: &BTreeMap<&str, BTreeSet<Port>>, pods: &[Value]) -> Ve
     let unless = if stated.is_some() { "" } else { ", unless the API server has others" };
     let mut found = Vec::new();
     for (node, ports) in ours {
-        for Port { number, protocol, kind } in
+        for Port { number, protocol, kind, .. } in
             ports.iter().filter(|one| range.contains(&one.number))
         {
             let message = format!(

@@ -12,8 +12,11 @@ use super::world::{Registries, World};
 use super::{Chosen, judge, text};
 use crate::snapshot::Read;
 
+pub(crate) use self::probed::findings;
+
 mod cluster_api;
 mod devices;
+mod matrix;
 mod nested;
 mod networks;
 mod nodes;
@@ -27,7 +30,7 @@ fn is_bad(outcome: Outcome) -> bool {
 
 const DATE: &str = "2026-11-24T12:00:00Z";
 
-fn node(name: &str, address: &str) -> Value {
+pub(crate) fn node(name: &str, address: &str) -> Value {
     json!({"metadata": {"name": name, "labels": {"node-role.kubernetes.io/control-plane": "",
             "kubernetes.io/hostname": name, "kubernetes.io/os": "linux"}},
         "spec": {"podCIDR": "10.32.1.0/24"},

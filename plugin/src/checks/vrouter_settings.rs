@@ -1,5 +1,7 @@
 //! What a group of vrouters is given, as the operator renders it: its own fields over those of its VrouterProfiles, and
-//! variables of the environment over both. Only what checks of nodes need of it: DPDK and virtual functions.
+//! variables of the environment over both. Only what checks of nodes need of it: DPDK, virtual functions, encapsulations.
+
+use std::collections::BTreeSet;
 
 use opensdn_crds::vrouter_profile::merged;
 use serde_json::{Map, Value};
@@ -30,6 +32,17 @@ pub(super) struct Settings {
 pub(super) struct WantedFunctions {
     pub(super) interface: String,
     pub(super) count: u32,
+}
+
+/// The encapsulations that vrouters on the node are told to use; nothing where it is left to the network, or not known.
+pub(crate) fn encapsulations(world: &World, node: &Value) -> Option<BTreeSet<String>> {
+    let groups = groups(world);
+    let mut all = BTreeSet::new();
+    for one in groups.iter().filter(|one| roles::is_selected(&one.service, node)) {
+        let stated = one.settings.as_ref().ok()?.of("/encapsulationPriorities")?;
+        all.extend(list(stated, "").filter_map(Value::as_str).map(str::to_owned));
+    }
+    (!all.is_empty()).then_some(all)
 }
 
 /// The groups of all Managers.

@@ -10,6 +10,7 @@ use super::nested::Nested;
 use super::registry::AtRegistry;
 use super::upgrade::Upgrade;
 use crate::probe::Answers;
+use crate::probe::matrix::Tried;
 use crate::snapshot::places::Places;
 use crate::snapshot::{Read, list, name, namespace, text, waits_for_network};
 
@@ -82,6 +83,8 @@ pub(crate) struct World {
     pub(crate) upgrade: Option<Upgrade>,
     /// What nodes answered, by their names; nothing where none was to be asked.
     pub(crate) probed: Option<Answers>,
+    /// What came of it where they tried to reach each other; nothing where they did not.
+    pub(crate) matrix: Option<Tried>,
     /// What registries say of images, by their names; nothing where they were not asked.
     pub(crate) images: Option<BTreeMap<String, AtRegistry>>,
     /// Whether the user may grant rights that it does not have.
@@ -137,7 +140,7 @@ impl World {
     }
 
     /// The pods of components on a node; nothing where pods may not be read.
-    pub(super) fn ours_on(&self, node: &str) -> Option<Vec<&Value>> {
+    pub(crate) fn ours_on(&self, node: &str) -> Option<Vec<&Value>> {
         let pods = self.pods.known()?.iter();
         let on = pods.filter(|pod| self.is_ours(pod) && text(pod, "/spec/nodeName") == node);
         Some(on.collect())

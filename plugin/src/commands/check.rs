@@ -52,7 +52,8 @@ Without --probe nothing is created: it reads objects, and asks for your rights. 
 a check uncertain (?), which is no pass and no failure. With --probe, or --only I802, registries are asked
 whether they have the images, with the logins of this machine. --upgrade is about all Managers, or with
 -n about those of a namespace: whether an upgrade of them can begin, and what speaks against it. With --probe a namespace
-opensdn-probe-... with a pod on each node is made for a moment, and removed whatever happens.
+opensdn-probe-... with a pod on each node is made for a moment, and removed whatever happens. The nodes that answer
+then try to reach each other on the ports that they need (P203; --skip P203 leaves it out).
 
 Exit codes: 0 no check fails, 1 one does (as --fail-on says), 3 the cluster cannot be asked,
 130 interrupted: what --probe made is removed.";
@@ -136,7 +137,7 @@ impl CheckCommand {
         let runtime = Runtime::start(global)?;
         let (client, server) = runtime.block_on(global.client_and_server())?;
         ui.progress(&format!("asking {server}"));
-        let mut world = self.world(&runtime, global, &client, &server, ui)?;
+        let mut world = self.world(&runtime, global, (&client, &server), &chosen, ui)?;
         // They are not of the cluster, and where there is no way to them it takes long.
         let may_ask = self.probe.probe || !self.only.is_empty();
         if may_ask && chosen.asks("I802") {
@@ -189,8 +190,8 @@ impl CheckCommand {
         &self,
         runtime: &Runtime,
         global: &Global,
-        client: &Client,
-        server: &str,
+        (client, server): (&Client, &str),
+        chosen: &Chosen,
         ui: &mut Ui,
     ) -> Result<World, Failure> {
         let asker = Asker::new(client.clone());
@@ -204,8 +205,9 @@ impl CheckCommand {
             world.upgrade = Some(runtime.block_on(read));
         }
         if self.probe.probe {
-            let answers = self.probe.ask(client, &world, ui);
-            world.probed = Some(runtime.block_on(Box::pin(answers))?);
+            let asked = self.probe.ask(client, &world, chosen.asks("P203"), ui);
+            let probed = runtime.block_on(Box::pin(asked))?;
+            (world.probed, world.matrix) = (Some(probed.answers), probed.matrix);
         }
         Ok(world)
     }

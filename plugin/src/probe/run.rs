@@ -135,6 +135,16 @@ impl Asking<'_> {
 
     /// Has a pod on each of the nodes answer.
     pub(crate) async fn ask(&self, asked: &Asked, ui: &mut Ui) -> Answers {
+        self.ask_within(self.run.timeout, asked, ui).await
+    }
+
+    /// The same in another time.
+    pub(crate) async fn ask_within(
+        &self,
+        timeout: Duration,
+        asked: &Asked,
+        ui: &mut Ui,
+    ) -> Answers {
         let mut answers = Answers::new();
         for (node, why) in &asked.nodes {
             if let Some(why) = why {
@@ -154,13 +164,13 @@ impl Asking<'_> {
         ui.detail(&format!("created daemonset/{} -n {namespace}", asked.name));
         let left = able.into_iter().collect();
         let said = String::new();
-        Waiting { run: self.run, asked, requests, namespace, left, answers, said }.answers(ui).await
+        Waiting { timeout, asked, requests, namespace, left, answers, said }.answers(ui).await
     }
 }
 
 /// The nodes that have not answered.
 struct Waiting<'a> {
-    run: &'a Run,
+    timeout: Duration,
     asked: &'a Asked,
     requests: &'a Requests,
     namespace: &'a str,
@@ -171,14 +181,14 @@ struct Waiting<'a> {
 
 impl Waiting<'_> {
     async fn answers(mut self, ui: &mut Ui) -> Answers {
-        let end = Instant::now() + self.run.timeout;
+        let end = Instant::now() + self.timeout;
         loop {
             let why = self.round(end, ui).await;
             if self.left.is_empty() {
                 return self.answers;
             }
             if Instant::now() >= end {
-                let seconds = self.run.timeout.as_secs();
+                let seconds = self.timeout.as_secs();
                 for node in std::mem::take(&mut self.left) {
                     let what = why.get(&node).map_or("no answer", String::as_str);
                     let why = format!("no answer in {seconds} s: {what}");

@@ -10,7 +10,8 @@ use super::*;
 use crate::fake_api_server::{FakeApiServer, Reply, refusal};
 use crate::ui::Ui;
 
-/// As an image of an older release answers: it knows neither names nor services, devices nor targets.
+/// As an image of an older release answers: it knows neither names nor services, devices nor targets, nor
+/// what nodes try of each other.
 fn line() -> &'static str {
     let unknown = || json!({"unknown": "it is hidden"});
     let kernel = ["release", "loaded", "files", "headers", "secureBoot", "onlySigned", "lockdown"];
@@ -75,6 +76,7 @@ async fn several_questions_are_asked_in_one_namespace_and_it_is_gone_at_the_end(
         assert_eq!(answer.findings.addresses, ["10.32.0.7".parse::<std::net::IpAddr>().unwrap()]);
         assert!(answer.findings.services.is_empty() && answer.findings.names.own.is_none());
         assert!(answer.findings.devices.is_none() && answer.findings.targets.is_empty());
+        assert!(answer.findings.matrix.is_none());
         assert_eq!(answers["w2"].as_ref().unwrap_err(), "it is away");
     }
     let seen = server.seen();

@@ -9,7 +9,7 @@ use crate::checks::world::World;
 use crate::checks::{ports, probed_dpdk, subnets, surroundings};
 use crate::snapshot::name;
 
-const MODULE: &str = "vrouter";
+pub(super) const MODULE: &str = "vrouter";
 
 /// By what was read of the cluster.
 pub(crate) fn wanted(world: &World) -> Wanted {

@@ -8,8 +8,8 @@ use super::Severity::{Fatal, Info, Warning};
 use super::{Check, check};
 use crate::checks::{
     cluster_api, cni, images, network, nodes, owners, ports, probed_data_path, probed_devices,
-    probed_dpdk, probed_functions, probed_node, probed_ports, probed_storage, registry, rights,
-    roles, subnets, surroundings,
+    probed_dpdk, probed_functions, probed_matrix, probed_node, probed_ports, probed_storage,
+    registry, rights, roles, subnets, surroundings,
 };
 
 /// In the order in which they are reported.
@@ -151,9 +151,11 @@ pub(super) const CHECKS: [Check; 37] = [
         "P203",
         (Ports, Probe, Fatal),
         "the nodes reach each other on every port that is needed",
-        "Firewalls and security groups between nodes drop what they do not know, GRE and UDP 6635 and 4789 among it.",
+        "Firewalls and security groups between nodes drop what they do not know, GRE and UDP 6635 and 4789 among it. Components of the \
+         control plane need all ports of each other; vrouters need those of control nodes (5269, 8093, 53), of the Config API \
+         (8082) and of collectors (8086), and UDP of each other. GRE is not tried: that needs more rights.",
         "nc -zv NODE PORT",
-        None,
+        Some(probed_matrix::reachable),
     ),
     check(
         "P204",

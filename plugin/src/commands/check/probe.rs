@@ -3,19 +3,21 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use k8s_openapi::api::core::v1::Node;
 use k8s_openapi::jiff::Timestamp;
 use kube::api::{Api, ListParams};
 use kube::{Client, ResourceExt};
 use opensdn_deploy::names;
+use opensdn_node_probe::Extent;
 use serde_json::Value;
 
 use crate::checks::world::World;
 use crate::clients::unanswered;
 use crate::exit::{Exit, Failure};
 use crate::probe::image::image;
-use crate::probe::run::Run;
+use crate::probe::matrix::{MOST_TIMEOUT, Plan, Tried};
+use crate::probe::run::{Asking, Run};
 use crate::probe::wanted::wanted;
 use crate::probe::{Answers, Asked, Network, Nodes, is_linux, silent};
 use crate::snapshot::{Read, name};
@@ -42,6 +44,34 @@ pub(super) struct ProbeFlags {
     /// Only nodes with these labels.
     #[arg(short = 'l', long, value_name = "LABELS", requires = "probe")]
     selector: Option<String>,
+    /// Which nodes try to reach which others [default: full up to 20 nodes, sample above].
+    #[arg(long, value_enum, value_name = "EXTENT", requires = "probe")]
+    matrix: Option<MatrixFlag>,
+}
+
+/// Which nodes try which others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum MatrixFlag {
+    /// Each tries all others.
+    Full,
+    /// Each tries some, and the control plane all of itself.
+    Sample,
+}
+
+impl From<MatrixFlag> for Extent {
+    fn from(flag: MatrixFlag) -> Self {
+        match flag {
+            MatrixFlag::Full => Self::Full,
+            MatrixFlag::Sample => Self::Sample,
+        }
+    }
+}
+
+/// What nodes answered: of themselves, and of each other where that was asked.
+#[derive(Debug, Default)]
+pub(super) struct Probed {
+    pub(super) answers: Answers,
+    pub(super) matrix: Option<Tried>,
 }
 
 fn probe_timeout(text: &str) -> Result<Duration, String> {
@@ -53,7 +83,7 @@ fn probe_timeout(text: &str) -> Result<Duration, String> {
 }
 
 impl ProbeFlags {
-    /// What the nodes answer.
+    /// What the nodes answer; also of each other, if that is asked.
     ///
     /// # Errors
     /// A node that was named is not there, or the user interrupts it.
@@ -61,8 +91,9 @@ impl ProbeFlags {
         &self,
         client: &Client,
         world: &World,
+        asks_matrix: bool,
         ui: &mut Ui,
-    ) -> Result<Answers, Failure> {
+    ) -> Result<Probed, Failure> {
         let nodes = self.nodes(client, world).await?;
         let installed = world.deployments.get(names::operator::NAME).and_then(Read::known);
         let image = self.probe_image.clone().map_or_else(|| image(installed), Ok)?;
@@ -74,7 +105,33 @@ impl ProbeFlags {
         };
         let asked =
             Asked { name: "opensdn-probe", network: Network::OfNode, nodes, wanted: wanted(world) };
-        run.ask(client, &asked, ui).await
+        if !asks_matrix {
+            return Ok(Probed { answers: run.ask(client, &asked, ui).await?, matrix: None });
+        }
+        let done = run.within(client, ui, async |asking, ui| {
+            let answers = asking.ask(&asked, ui).await;
+            let matrix = Some(self.try_others(asking, world, &answers, ui).await);
+            Probed { answers, matrix }
+        });
+        Ok(done.await?.unwrap_or_else(|why| Probed { answers: asked.none(&why), matrix: None }))
+    }
+
+    /// Has those that answered try each other. By then the image is on each of them, so that their pods start together.
+    async fn try_others(
+        &self,
+        asking: &Asking<'_>,
+        world: &World,
+        answers: &Answers,
+        ui: &mut Ui,
+    ) -> Tried {
+        let extent = self.matrix.map(Extent::from);
+        let plan = Plan::of(world, answers, extent, asking.mark());
+        let Some(nodes) = plan.nodes() else { return Tried { plan, answers: Answers::new() } };
+        let timeout = self.probe_timeout.min(MOST_TIMEOUT);
+        let wanted = plan.wanted(timeout);
+        let asked = Asked { name: "opensdn-probe-matrix", network: Network::OfNode, nodes, wanted };
+        let answers = asking.ask_within(timeout, &asked, ui).await;
+        Tried { plan, answers }
     }
 
     /// The nodes that are meant; of one that cannot answer why.

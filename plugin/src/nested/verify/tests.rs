@@ -141,6 +141,7 @@ fn findings(address: &str, services: Vec<ServiceFinding>) -> NodeFindings {
         services,
         devices: None,
         targets: vec![],
+        matrix: None,
         listens: None,
     }
 }
