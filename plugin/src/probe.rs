@@ -14,8 +14,11 @@ use crate::snapshot::{condition, text};
 mod answer;
 pub(crate) mod image;
 mod objects;
+pub(crate) mod peers;
 mod requests;
 pub(crate) mod run;
+#[cfg(test)]
+pub(crate) mod unseen;
 mod waiting;
 pub(crate) mod wanted;
 
@@ -51,6 +54,8 @@ pub(crate) struct Asked {
 pub(crate) enum Network {
     /// That of its node, of which it sees files too.
     OfNode,
+    /// That of its node, of which it sees nothing else.
+    OfNodeAlone,
     /// That of pods, as any other.
     OfPods,
 }
