@@ -11,6 +11,7 @@ pub(crate) mod certs;
 pub(crate) mod check;
 pub(crate) mod completion;
 pub(crate) mod config;
+pub(crate) mod connectivity;
 pub(crate) mod convert;
 pub(crate) mod diff;
 pub(crate) mod explain;
@@ -56,6 +57,8 @@ pub(crate) enum Command {
     /// Check whether OpenSDN can be installed in a cluster, and works there.
     #[command(visible_alias = "doctor")]
     Check(check::CheckCommand),
+    /// Try whether pods in a cluster have a network.
+    Connectivity(connectivity::Connectivity),
     /// Show how OpenSDN is in a cluster, the cause of what is wrong first.
     Status(status::Status),
     /// Show what the pods of a component have written, as one log.
@@ -95,6 +98,7 @@ impl Command {
             Self::Validate(command) => command.run(global, ui),
             Self::Convert(command) => command.run(ui),
             Self::Check(command) => command.run(global, ui),
+            Self::Connectivity(command) => command.run(global, ui),
             Self::Status(command) => command.run(global, ui),
             Self::Logs(command) => command.run(global, ui),
             Self::Certs(command) => command.run(global, ui),
@@ -115,6 +119,7 @@ impl Command {
             Self::Validate(command) => command.asks_cluster(),
             Self::Audit(_)
             | Self::Certs(_)
+            | Self::Connectivity(_)
             | Self::Logs(_)
             | Self::Status(_)
             | Self::SupportBundle(_) => true,
@@ -145,6 +150,7 @@ impl Command {
             Self::Audit(_)
                 | Self::Certs(_)
                 | Self::Check(_)
+                | Self::Connectivity(_)
                 | Self::Logs(_)
                 | Self::Status(_)
                 | Self::SupportBundle(_)

@@ -15,6 +15,7 @@ mod clients;
 mod commands;
 mod completion;
 mod config;
+mod connectivity;
 mod convert;
 mod exit;
 mod fail_on;

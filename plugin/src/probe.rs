@@ -15,8 +15,11 @@ mod answer;
 pub(crate) mod image;
 pub(crate) mod matrix;
 mod objects;
+pub(crate) mod peers;
 mod requests;
 pub(crate) mod run;
+#[cfg(test)]
+pub(crate) mod unseen;
 mod waiting;
 pub(crate) mod wanted;
 
@@ -52,6 +55,8 @@ pub(crate) struct Asked {
 pub(crate) enum Network {
     /// That of its node, of which it sees files too.
     OfNode,
+    /// That of its node, of which it sees nothing else.
+    OfNodeAlone,
     /// That of pods, as any other.
     OfPods,
 }

@@ -27,6 +27,7 @@ pub(crate) const PUBLISHED: &[Published] = &[
     of::<commands::config::set::ConfigChange>(),
     of::<commands::config::path::ConfigPath>(),
     of::<commands::config::view::ConfigView>(),
+    of::<crate::connectivity::ConnectivityReport>(),
     of::<Failure>(),
     of::<commands::explain::Explanations>(),
     of::<commands::images::ImageList>(),

@@ -23,7 +23,7 @@ pub(super) fn unseen<T>(what: &str, seen: &Seen<T>) -> Option<Said> {
 }
 
 /// The worst of several, with all that are not good; `good` where none is bad.
-pub(super) fn worst(all: Vec<Said>, good: impl Into<String>) -> Said {
+pub(crate) fn worst(all: Vec<Said>, good: impl Into<String>) -> Said {
     let bad: Vec<Said> = all.into_iter().filter(|(outcome, _)| *outcome != Outcome::Ok).collect();
     if bad.is_empty() {
         return (Outcome::Ok, good.into());

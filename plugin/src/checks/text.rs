@@ -42,26 +42,12 @@ impl CheckReport {
         fails: impl Fn(&Checked) -> bool,
         out: &mut dyn Write,
     ) -> io::Result<()> {
-        let case = |check: &Checked| {
-            let problem = || Problem {
-                kind: Some(check.result.word().to_owned()),
-                message: check.message.clone(),
-                text: check.fix.clone().unwrap_or_default(),
-            };
-            let outcome = match check.result {
-                Outcome::Skipped => Case_::Skipped(check.message.clone()),
-                _ if fails(check) => Case_::Failed(problem()),
-                Outcome::Ok => Case_::Passed,
-                Outcome::Uncertain => Case_::Skipped(format!("uncertain: {}", check.message)),
-                Outcome::Warn | Outcome::Fail => Case_::Output(check.message.clone()),
-            };
-            Case {
-                class: check.category.word().to_owned(),
-                name: format!("{} {}", check.id, check.title),
-                place: None,
-                seconds: None,
-                outcome,
-            }
+        let case = |check: &Checked| Case {
+            class: check.category.word().to_owned(),
+            name: format!("{} {}", check.id, check.title),
+            place: None,
+            seconds: None,
+            outcome: check.result.junit(&check.message, check.fix.as_deref(), fails(check)),
         };
         let cases = self.checks.iter().map(case).collect();
         write_suite(&Suite { name: "kubectl opensdn check".to_owned(), cases }, out)
@@ -79,6 +65,21 @@ impl Summary {
 }
 
 impl Outcome {
+    /// As JUnit has it: what `fails`, what was not looked at, and what is only doubtful.
+    pub(crate) fn junit(self, message: &str, fix: Option<&str>, fails: bool) -> Case_ {
+        match self {
+            Self::Skipped => Case_::Skipped(message.to_owned()),
+            _ if fails => Case_::Failed(Problem {
+                kind: Some(self.word().to_owned()),
+                message: message.to_owned(),
+                text: fix.unwrap_or_default().to_owned(),
+            }),
+            Self::Ok => Case_::Passed,
+            Self::Uncertain => Case_::Skipped(format!("uncertain: {message}")),
+            Self::Warn | Self::Fail => Case_::Output(message.to_owned()),
+        }
+    }
+
     /// In which its word is shown.
     pub(crate) fn style(self) -> Style {
         match self {

@@ -76,8 +76,10 @@ pub(super) fn daemon_set(namespace: &str, image: &str, asked: &Asked, nodes: &[S
         .collect();
     let folders: &[(&str, &str)] = match asked.network {
         Network::OfNode => &FOLDERS,
-        Network::OfPods => &[],
+        Network::OfNodeAlone | Network::OfPods => &[],
     };
+    // Names are looked for as any other pod does.
+    let asks_names = asked.network == Network::OfPods && !asked.wanted.names.is_empty();
     let volumes: Vec<Value> = folders
         .iter()
         .map(|(name, path)| json!({"name": name, "hostPath": {"path": path, "type": "Directory"}}))
@@ -94,9 +96,8 @@ pub(super) fn daemon_set(namespace: &str, image: &str, asked: &Asked, nodes: &[S
             "template": {
                 "metadata": {"labels": labels},
                 "spec": {
-                    "hostNetwork": asked.network == Network::OfNode,
-                    // It asks no server of the cluster by name.
-                    "dnsPolicy": "Default",
+                    "hostNetwork": asked.network != Network::OfPods,
+                    "dnsPolicy": if asks_names { "ClusterFirst" } else { "Default" },
                     "automountServiceAccountToken": false,
                     "enableServiceLinks": false,
                     "terminationGracePeriodSeconds": 1,
@@ -117,6 +118,7 @@ fn container(image: &str, asked: &Asked, folders: &[(&str, &str)]) -> Value {
         .collect();
     let (addresses, security) = match asked.network {
         Network::OfNode => ("status.hostIPs", security()),
+        Network::OfNodeAlone => ("status.hostIPs", unprivileged()),
         Network::OfPods => ("status.podIPs", unprivileged()),
     };
     let addresses = json!({"fieldRef": {"fieldPath": addresses}});
@@ -138,6 +140,13 @@ fn container(image: &str, asked: &Asked, folders: &[(&str, &str)]) -> Value {
         "securityContext": security,
         "terminationMessagePolicy": "FallbackToLogsOnError",
     })
+}
+
+/// A Service in front of the pods of that DaemonSet.
+pub(super) fn service(namespace: &str, daemon_set: &str, port: u16) -> Value {
+    json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": daemon_set, "namespace": namespace,
+            "labels": {NAME_LABEL: daemon_set, MANAGED_BY_LABEL: MANAGER}},
+        "spec": {"selector": {NAME_LABEL: daemon_set}, "ports": [{"port": port, "protocol": "TCP"}]}})
 }
 
 /// Whether a pod is of that DaemonSet.
@@ -229,6 +238,14 @@ mod tests {
 
     #[test]
     fn a_pod_on_the_network_of_pods_sees_nothing_of_its_node_and_is_not_root() {
+        let on_node = daemon_set("n", "image", &asked(Network::OfNodeAlone), &["a".to_owned()]);
+        let on_node = &on_node["spec"]["template"]["spec"];
+        assert_eq!((&on_node["hostNetwork"], &on_node["volumes"]), (&json!(true), &json!([])));
+        assert_eq!(on_node["containers"][0]["securityContext"], unprivileged());
+        let mut names = asked(Network::OfPods);
+        names.wanted.names = vec!["kubernetes.default.svc".to_owned()];
+        let named = daemon_set("n", "image", &names, &["a".to_owned()]);
+        assert_eq!(named["spec"]["template"]["spec"]["dnsPolicy"], "ClusterFirst");
         let made = daemon_set("n", "image", &asked(Network::OfPods), &["a".to_owned()]);
         let pod = &made["spec"]["template"]["spec"];
         assert_eq!((&pod["hostNetwork"], &pod["volumes"]), (&json!(false), &json!([])));

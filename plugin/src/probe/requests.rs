@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::objects::LABEL;
 use crate::clients::unanswered;
 use crate::snapshot::ask::Asker;
-use crate::snapshot::{Read, name, text};
+use crate::snapshot::{Read, list, name, text};
 
 /// One API server.
 pub(super) struct Requests {
@@ -43,13 +43,36 @@ impl Requests {
         self.client.request(request).await
     }
 
-    async fn create(&self, path: &str, object: &Value) -> Result<(), String> {
+    async fn create(&self, path: &str, object: &Value) -> Result<Value, String> {
         let doing = format!("create {} {}", text(object, "/kind"), name(object));
-        self.send(Method::POST, path, object).await.map(drop).map_err(|error| words(&doing, &error))
+        self.send(Method::POST, path, object).await.map_err(|error| words(&doing, &error))
     }
 
     pub(super) async fn create_namespace(&self, object: &Value) -> Result<(), String> {
-        self.create("/api/v1/namespaces", object).await
+        self.create("/api/v1/namespaces", object).await.map(drop)
+    }
+
+    /// The Service as it is stored, with its address.
+    pub(super) async fn create_service(
+        &self,
+        namespace: &str,
+        object: &Value,
+    ) -> Result<Value, String> {
+        self.create(&format!("/api/v1/namespaces/{namespace}/services"), object).await
+    }
+
+    /// How many addresses a Service has behind it.
+    pub(super) async fn endpoints(&self, namespace: &str, service: &str) -> Result<usize, String> {
+        let path = format!(
+            "/apis/discovery.k8s.io/v1/namespaces/{namespace}/endpointslices?labelSelector=kubernetes.io%2Fservice-name%3D{service}"
+        );
+        match self.asker.list(&path).await {
+            Read::Known(slices) => {
+                Ok(slices.iter().flat_map(|slice| list(slice, "/endpoints")).count())
+            }
+            Read::Absent => Ok(0),
+            Read::Unknown(why) => Err(why),
+        }
     }
 
     pub(super) async fn create_daemon_set(
@@ -57,7 +80,8 @@ impl Requests {
         namespace: &str,
         object: &Value,
     ) -> Result<(), String> {
-        self.create(&format!("/apis/apps/v1/namespaces/{namespace}/daemonsets"), object).await
+        let path = format!("/apis/apps/v1/namespaces/{namespace}/daemonsets");
+        self.create(&path, object).await.map(drop)
     }
 
     /// Deletes it; what is in it goes with it.

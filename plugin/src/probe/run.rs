@@ -3,6 +3,7 @@
 //! waited for.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use futures::StreamExt as _;
@@ -12,7 +13,7 @@ use kube::Client;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::answer::{self, Unread};
-use super::objects::{daemon_set, is_left_over, is_of, namespace, namespace_name};
+use super::objects::{daemon_set, is_left_over, is_of, namespace, namespace_name, service};
 use super::requests::{Left, Requests};
 use super::waiting::{Stage, node_of, stage};
 use super::{Answer, Answers, Asked, Network};
@@ -25,6 +26,8 @@ use crate::ui::Ui;
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// So long a namespace is waited for until it is gone.
 const REMOVAL: Duration = Duration::from_secs(60);
+/// So long a Service of ours may be without an address behind it.
+const ENDPOINTS: Duration = Duration::from_secs(15);
 /// So many logs are followed at once.
 const AT_ONCE: usize = 32;
 
@@ -131,6 +134,30 @@ impl Asking<'_> {
     /// Of what line peers know the pods of this run: no other has it.
     pub(crate) fn mark(&self) -> &str {
         self.namespace
+    }
+
+    /// Makes a Service in front of the pods of a question, and waits until it leads to so many of them; its address.
+    pub(crate) async fn service(
+        &self,
+        daemon_set: &str,
+        port: u16,
+        pods: usize,
+    ) -> Result<SocketAddr, String> {
+        let (requests, namespace) = (self.requests, self.namespace);
+        let made =
+            requests.create_service(namespace, &service(namespace, daemon_set, port)).await?;
+        let address = text(&made, "/spec/clusterIP");
+        let address: IpAddr = address
+            .parse()
+            .map_err(|_| format!("the API server has given the Service the address {address:?}"))?;
+        let end = Instant::now() + ENDPOINTS;
+        // Where that cannot be seen, they are tried after the time.
+        while requests.endpoints(namespace, daemon_set).await.is_ok_and(|count| count < pods)
+            && Instant::now() < end
+        {
+            sleep(POLL_INTERVAL).await;
+        }
+        Ok((address, port).into())
     }
 
     /// Has a pod on each of the nodes answer.
@@ -244,7 +271,7 @@ impl Waiting<'_> {
 
     /// Why pods are not made, or not started: without a network of pods that is said nowhere else.
     async fn events(&self, all_made: bool) -> Vec<serde_json::Value> {
-        if all_made && self.asked.network == Network::OfNode {
+        if all_made && self.asked.network != Network::OfPods {
             return Vec::new();
         }
         let mut events = self.requests.events(self.namespace).await;
@@ -278,7 +305,7 @@ impl Waiting<'_> {
     fn show(&mut self, why: &BTreeMap<String, String>, ui: &mut Ui) {
         let (all, done) = (self.asked.nodes.len(), self.answers.len());
         let what = match self.asked.network {
-            Network::OfNode => "asking nodes",
+            Network::OfNode | Network::OfNodeAlone => "asking nodes",
             Network::OfPods => "asking pods",
         };
         let text = match why.iter().next() {

@@ -20,6 +20,7 @@ use crate::nested::verify::workloads::Workloads;
 use crate::nested::verify::{NestedVerification, World, verify};
 use crate::output::Output;
 use crate::probe::image::image;
+use crate::probe::peers::listens;
 use crate::probe::run::{Asking, Run};
 use crate::probe::{Answers, Asked, Network, Nodes, is_linux, silent};
 use crate::runtime::Runtime;
@@ -232,7 +233,7 @@ async fn ask_pods(asking: &Asking<'_>, made: &Made, nodes: &Nodes, ui: &mut Ui) 
     let mark = asking.mark().to_owned();
     let asked =
         |name, wanted| Asked { name, network: Network::OfPods, nodes: nodes.clone(), wanted };
-    let peers = asking.ask(&asked("opensdn-peer", pods::listens(&mark)), ui).await;
+    let peers = asking.ask(&asked("opensdn-peer", listens(&mark)), ui).await;
     if peers.values().all(Result::is_err) {
         // What keeps these from it keeps the others too.
         return PodAnswers { askers: peers.clone(), peers, mark };

@@ -1,21 +1,20 @@
 //! Pods as any other, one a node: whether they have an address of the cluster's networks, and reach the API server, each
 //! other and the Config API. Some listen, and when their addresses are known, others ask.
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{Ipv4Addr, SocketAddr};
 
 use opensdn_crds::nested_cluster::Connectivity;
 use opensdn_nested::{Fact, Input, Plan, Role, Subnet};
-use opensdn_node_probe::{FORMAT, Listen, Question, Reached, Wanted, WantedService};
+use opensdn_node_probe::{FORMAT, Question, Reached, Wanted, WantedService};
 
 use super::code::Code;
-use super::services::{OLDER, Target, found, targets};
+use super::services::{Target, targets};
 use super::{Part, Verified, World};
 use crate::checks::probed::{Said, rolled};
 use crate::checks::report::{NodeResult, Outcome, Verdict};
+use crate::probe::peers::{OLDER, address, all_reached, found, listener, questions};
 use crate::probe::{Answer, Answers};
 
-/// Above 1024, so that no right is needed for it.
-const PORT: u16 = 24_224;
 /// Of the Service `kubernetes`.
 const API_PORT: u16 = 443;
 /// What the image of kube-manager takes for pods, and for pods in the fabric.
@@ -32,19 +31,11 @@ pub(crate) struct PodAnswers {
     pub(crate) mark: String,
 }
 
-/// What pods do that listen.
-pub(crate) fn listens(mark: &str) -> Wanted {
-    let listen = Some(Listen { port: PORT, line: mark.to_owned() });
-    Wanted { format: FORMAT, listen, ..Wanted::default() }
-}
-
 /// What the others ask.
 pub(crate) fn asks(plan: &Plan, input: &Input, peers: &Answers) -> Wanted {
     let api = api(input).map(|at| WantedService { at, question: Question::Connect });
     let config = config(plan, input).map(Target::question);
-    let listeners = peers.values().flatten().filter_map(listener);
-    let listeners = listeners.map(|at| WantedService { at, question: Question::Line });
-    let services = api.into_iter().chain(config).chain(listeners).collect();
+    let services = api.into_iter().chain(config).chain(questions(peers)).collect();
     Wanted { format: FORMAT, services, ..Wanted::default() }
 }
 
@@ -55,19 +46,6 @@ fn api(input: &Input) -> Option<SocketAddr> {
 
 fn config(plan: &Plan, input: &Input) -> impl Iterator<Item = Target> {
     targets(plan, input).into_iter().filter(|one| one.role == Role::Config)
-}
-
-/// Where a pod listens, if it does.
-fn listener(answer: &Answer) -> Option<SocketAddr> {
-    answer.findings.listens.as_ref()?.known()?;
-    Some((address(answer)?, PORT).into())
-}
-
-fn address(answer: &Answer) -> Option<Ipv4Addr> {
-    answer.findings.addresses.iter().find_map(|address| match address {
-        IpAddr::V4(address) => Some(*address),
-        IpAddr::V6(_) => None,
-    })
 }
 
 /// All that pods show; that they were not to be made is said.
@@ -171,24 +149,7 @@ fn of_peers(_: &World<'_>, pods: &PodAnswers, node: &str, asker: &Answer) -> Sai
             why.to_owned(),
         );
     }
-    let mut wrong = Vec::new();
-    for (other, at) in &others {
-        match found(asker, *at).map(|one| &one.reached) {
-            None => return (Outcome::Uncertain, OLDER.to_owned()),
-            Some(Reached::Answered(reply)) if reply.begins == pods.mark => {}
-            Some(Reached::No(why) | Reached::Silent(why)) => {
-                wrong.push(format!("{other} ({at}): {why}"))
-            }
-            Some(_) => wrong.push(format!("{other} ({at}): something else answers")),
-        }
-    }
-    match wrong.is_empty() {
-        true => (Outcome::Ok, format!("{} reached", others.len())),
-        false => (
-            Outcome::Fail,
-            format!("{} of {} not reached: {}", wrong.len(), others.len(), wrong.join("; ")),
-        ),
-    }
+    all_reached(asker, &others, &pods.mark)
 }
 
 /// One address of it is enough.

@@ -4,18 +4,15 @@ use std::net::{Ipv4Addr, SocketAddr};
 
 use opensdn_crds::nested_cluster::Connectivity;
 use opensdn_nested::{Input, Plan, Role};
-use opensdn_node_probe::{By, Question, Reached, Reply, ServiceFinding, WantedService};
+use opensdn_node_probe::{By, Question, Reached, Reply, WantedService};
 use serde_json::Value;
 
 use super::code::Code;
 use super::{Part, Verified, World, placement};
 use crate::checks::probed::rolled;
 use crate::checks::report::{NodeResult, Outcome};
-use crate::probe::Answer;
+use crate::probe::peers::{OLDER, found};
 use crate::snapshot::name;
-
-/// What the answer of an image is that does not know the question.
-pub(super) const OLDER: &str = "its pod is of an older release, which asks no services: take the image of this one with --probe-image";
 
 /// A service of the underlay, as nodes reach it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -102,11 +99,6 @@ impl Target {
 
 fn short(text: &str) -> String {
     text.chars().take(60).collect()
-}
-
-/// What was asked of it, in an answer.
-pub(super) fn found(answer: &Answer, at: SocketAddr) -> Option<&ServiceFinding> {
-    answer.findings.services.iter().find(|one| one.wanted.at == at)
 }
 
 /// Each service, as all nodes reach it.

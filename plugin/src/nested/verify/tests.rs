@@ -12,8 +12,7 @@ use opensdn_nested::{
     Choices, Fact, Input, Kubernetes, Live, Naming, Permissions, Plan, Profile, plan,
 };
 use opensdn_node_probe::{
-    By, Cni, CniFile, FORMAT, KIND, Kernel, Names, NodeFindings, Question, Reached, Reply, Seen,
-    ServiceFinding, WantedService,
+    By, Cni, CniFile, NodeFindings, Question, Reached, Reply, Seen, ServiceFinding, WantedService,
 };
 use serde_json::{Value, json};
 
@@ -22,6 +21,7 @@ use super::services::targets;
 use super::workloads::Workloads;
 use super::{NestedVerification, Part, Verified, World, verify};
 use crate::checks::report::Outcome;
+use crate::probe::unseen::unseen;
 use crate::probe::{Answer, Answers};
 use crate::snapshot::Read;
 
@@ -101,49 +101,15 @@ fn applied(input: &Input) -> Plan {
 }
 
 fn findings(address: &str, services: Vec<ServiceFinding>) -> NodeFindings {
-    let unknown = || "it is hidden".to_owned();
     let file = CniFile {
         file: "10-contrail.conf".to_owned(),
         network: "contrail-k8s-cni".to_owned(),
         plugins: vec!["contrail-k8s-cni".to_owned()],
         error: None,
     };
-    NodeFindings {
-        kind: KIND.to_owned(),
-        format: FORMAT,
-        version: "0.1.0".to_owned(),
-        addresses: vec![address.parse().unwrap()],
-        ports: vec![],
-        kernel: Kernel {
-            release: Seen::Unknown(unknown()),
-            loaded: Seen::Unknown(unknown()),
-            files: Seen::Unknown(unknown()),
-            headers: Seen::Unknown(unknown()),
-            secure_boot: Seen::Unknown(unknown()),
-            only_signed: Seen::Unknown(unknown()),
-            lockdown: Seen::Unknown(unknown()),
-        },
-        interfaces: Seen::Unknown(unknown()),
-        routes: Seen::Unknown(unknown()),
-        cni: Seen::Is(Cni {
-            folder: "/etc/cni/net.d".to_owned(),
-            files: vec![file],
-            ..Cni::default()
-        }),
-        directories: vec![],
-        huge_pages: Seen::Unknown(unknown()),
-        sysctls: vec![],
-        swaps: Seen::Unknown(unknown()),
-        synchronised: Seen::Unknown(unknown()),
-        firewall: Seen::Unknown(unknown()),
-        modules: vec![],
-        names: Names::default(),
-        services,
-        devices: None,
-        targets: vec![],
-        matrix: None,
-        listens: None,
-    }
+    let folder = "/etc/cni/net.d".to_owned();
+    let cni = Seen::Is(Cni { folder, files: vec![file], ..Cni::default() });
+    NodeFindings { cni, services, ..unseen(address) }
 }
 
 fn answer(address: &str, services: Vec<ServiceFinding>) -> Answer {

@@ -1,0 +1,322 @@
+//! `connectivity test`: whether pods reach each other, Services and names, asked of pods that are made for it and removed.
+//! What answers mean is in `crate::connectivity`; here are the arguments, and the order.
+
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use clap::{Args, Subcommand, ValueEnum};
+use k8s_openapi::jiff::Timestamp;
+use kube::Client;
+use opensdn_deploy::names;
+use opensdn_node_probe::{MOST_TARGETS, Target};
+use serde_json::Value;
+
+use crate::cli::Global;
+use crate::clients::AsksCluster;
+use crate::connectivity::{ConnectivityReport, Places, PodAnswers, Scenario, Tested, judge};
+use crate::exit::{Exit, Failure};
+use crate::fail_on::FailOn;
+use crate::probe::image::image;
+use crate::probe::peers::{PORT, listens};
+use crate::probe::run::{Asking, Run};
+use crate::probe::{Answers, Asked, Network, Nodes, is_linux, silent};
+use crate::runtime::Runtime;
+use crate::snapshot::ask::Asker;
+use crate::snapshot::{Read, name, text};
+use crate::ui::Ui;
+
+/// Three questions, one after the other, have to end before the next run takes them for left over.
+const LONGEST: Duration = Duration::from_secs(4 * 60);
+/// The DaemonSet of pods that listen, and the Service in front of them.
+const PEERS: &str = "opensdn-peer";
+/// The port of the Service `kubernetes` for clients.
+const API_PORT: u16 = 443;
+
+const GROUP_EXAMPLES: &str = "\
+Examples:
+  # Do pods reach each other, Services and names?
+  kubectl opensdn connectivity test";
+
+const EXAMPLES: &str = "\
+Examples:
+  # Do pods reach each other, Services and names?
+  kubectl opensdn connectivity test
+
+  # On two nodes, and only between pods
+  kubectl opensdn connectivity test --node w3 --node w7 --only pod-to-pod
+
+  # And what is outside of the cluster
+  kubectl opensdn connectivity test --outside keystone.example.org:5000
+
+  # For CI
+  kubectl opensdn connectivity test -o junit
+
+  # Where nodes cannot pull the operator's image of this release
+  kubectl opensdn connectivity test --probe-image registry.example/opensdn-operator:0.1.0
+
+A namespace opensdn-probe-... is made with three pods on each node, at most --nodes of them, and a Service: pods that
+listen, pods that ask them, and pods on the network of the node, which show whether it is the network of
+pods that is missing. It is removed whatever happens. Pods of others are not asked and not disturbed.
+Addresses of IPv4 alone are tried.
+
+Exit codes: 0 no test fails, 1 one does (as --fail-on says), 3 the cluster cannot be asked,
+130 interrupted: what was made is removed.";
+
+/// Arguments of `connectivity`.
+#[derive(Debug, Args)]
+#[command(after_long_help = GROUP_EXAMPLES)]
+pub(crate) struct Connectivity {
+    #[command(subcommand)]
+    command: Of,
+}
+
+#[derive(Debug, Subcommand)]
+enum Of {
+    /// Try whether pods reach each other, Services and names.
+    Test(Box<Test>),
+}
+
+/// Arguments of `connectivity test`.
+#[derive(Debug, Args)]
+#[command(after_long_help = EXAMPLES)]
+struct Test {
+    /// Only this node (repeatable).
+    #[arg(long, value_name = "NAME", conflicts_with = "nodes")]
+    node: Vec<String>,
+    /// On how many nodes pods are made: the first by name whose kubelet answers.
+    #[arg(long, value_name = "NUMBER", default_value_t = 8, value_parser = clap::value_parser!(u16).range(1..=64))]
+    nodes: u16,
+    /// Only these tests.
+    #[arg(long, value_enum, value_name = "TEST", value_delimiter = ',')]
+    only: Vec<Scenario>,
+    /// All tests but these.
+    #[arg(long, value_enum, value_name = "TEST", value_delimiter = ',')]
+    skip: Vec<Scenario>,
+    /// What is outside of the cluster, as HOST:PORT: a connection of TCP is made and nothing sent (repeatable).
+    #[arg(long, value_name = "HOST:PORT", value_parser = target)]
+    outside: Vec<Target>,
+    /// The image of the pods [default: the operator's of this cluster, else of this release].
+    #[arg(long, value_name = "IMAGE")]
+    probe_image: Option<String>,
+    /// How long pods have to answer each of three questions, up to 4m.
+    #[arg(long, value_name = "TIME", default_value = "2m", value_parser = probe_timeout)]
+    probe_timeout: Duration,
+    /// How bad it must be for exit code 1: error is what fails, warning what warns too, info also what is uncertain.
+    #[arg(long, value_enum, default_value_t, value_name = "SEVERITY")]
+    fail_on: FailOn,
+    /// Exit with 0 whatever is found.
+    #[arg(long)]
+    exit_zero: bool,
+    #[command(flatten)]
+    _cluster: AsksCluster,
+    /// How the answer is written.
+    #[arg(short, long, value_enum, default_value_t, value_name = "FORMAT")]
+    output: Format,
+}
+
+/// How a report is written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// For people.
+    #[default]
+    Table,
+    /// The same with the tests that were skipped.
+    Wide,
+    /// One JSON document.
+    Json,
+    /// One YAML document.
+    Yaml,
+    /// JUnit's XML.
+    Junit,
+}
+
+fn probe_timeout(text: &str) -> Result<Duration, String> {
+    let timeout = opensdn_duration::parse(text).map_err(|error| error.to_string())?;
+    if timeout.is_zero() || timeout > LONGEST {
+        return Err("must be more than nothing and at most 4m".to_owned());
+    }
+    Ok(timeout)
+}
+
+/// An address of IPv6 stands in brackets.
+fn target(text: &str) -> Result<Target, String> {
+    let (host, port) = text.rsplit_once(':').ok_or("must be HOST:PORT")?;
+    let port = port.parse().map_err(|_| format!("{port:?} is no port"))?;
+    let host = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
+    if host.is_empty() || port == 0 {
+        return Err("must be HOST:PORT".to_owned());
+    }
+    Ok(Target { host: host.to_owned(), port })
+}
+
+/// What the API server says before anything is made.
+struct Cluster {
+    nodes: Nodes,
+    api: Result<SocketAddr, String>,
+    operator: Option<Value>,
+    now: Timestamp,
+}
+
+impl Connectivity {
+    pub(crate) fn run(&self, global: &Global, ui: &mut Ui) -> Result<Exit, Failure> {
+        let Of::Test(test) = &self.command;
+        test.run(global, ui)
+    }
+}
+
+impl Test {
+    fn run(&self, global: &Global, ui: &mut Ui) -> Result<Exit, Failure> {
+        if global.cluster.namespace.is_some() {
+            let message = "--namespace has no effect: the pods are in a namespace of their own";
+            return Err(Failure::usage(message, "leave it out"));
+        }
+        if self.outside.len() > MOST_TARGETS {
+            let message = format!("--outside is given {} times", self.outside.len());
+            return Err(Failure::usage(message, format!("at most {MOST_TARGETS} are tried")));
+        }
+        let runtime = Runtime::start(global)?;
+        let report = runtime.block_on(Box::pin(self.test(global, ui)))?;
+        let layout = ui.layout();
+        match self.output {
+            Format::Junit => ui.write(|out| report.write_junit(|one| self.fails(one), out))?,
+            output => {
+                ui.answer(&report, |out| report.write(output == Format::Wide, layout, out))?
+            }
+        }
+        let is_bad = report.tests.iter().any(|one| self.fails(one));
+        Ok(if is_bad && !self.exit_zero { Exit::Findings } else { Exit::Done })
+    }
+
+    fn fails(&self, one: &Tested) -> bool {
+        self.fail_on.is_reached_by(one.result)
+    }
+
+    fn chosen(&self) -> Vec<Scenario> {
+        let is_chosen = |one: &Scenario| {
+            (self.only.is_empty() || self.only.contains(one)) && !self.skip.contains(one)
+        };
+        Scenario::value_variants().iter().copied().filter(is_chosen).collect()
+    }
+
+    async fn test(&self, global: &Global, ui: &mut Ui) -> Result<ConnectivityReport, Failure> {
+        let (client, server) = global.client_and_server().await?;
+        let cluster = self.cluster(&Asker::new(client.clone()), &server).await?;
+        let (pods, places) = self.ask(&client, &cluster, ui).await?;
+        let mut report = judge(&pods, &places, &self.chosen());
+        report.cluster = global.cluster.context_in_use();
+        report.server = Some(server);
+        Ok(report)
+    }
+
+    async fn cluster(&self, asker: &Asker, server: &str) -> Result<Cluster, Failure> {
+        let date = asker.version(server).await?.date;
+        let operator = crate::snapshot::places::Places::of(asker, names::NAMESPACE).await.operator;
+        let operator =
+            format!("/apis/apps/v1/namespaces/{operator}/deployments/{}", names::operator::NAME);
+        let (nodes, api, operator) = futures::join!(
+            asker.list("/api/v1/nodes"),
+            asker.get("/api/v1/namespaces/default/services/kubernetes"),
+            asker.get(&operator),
+        );
+        if let Read::Unknown(why) = &nodes {
+            let message = format!("nodes may not be read: {why}");
+            let hint = "your user needs the right to list nodes";
+            return Err(Failure::new(Exit::Unreachable, "unknown-nodes", message, hint));
+        }
+        let nodes = self.nodes(nodes.items())?;
+        let operator = operator.known().cloned();
+        let now = date.unwrap_or_else(Timestamp::now);
+        Ok(Cluster { nodes, api: api_service(&api), operator, now })
+    }
+
+    /// The nodes that are meant; of one that cannot answer why.
+    fn nodes(&self, nodes: &[Value]) -> Result<Nodes, Failure> {
+        let all: Nodes = nodes
+            .iter()
+            .filter(|node| is_linux(node))
+            .map(|node| (name(node).to_owned(), silent(node)))
+            .collect();
+        if let Some(missing) = self.node.iter().find(|node| !all.contains_key(*node)) {
+            let message = format!("there is no node {missing} for pods of Linux");
+            return Err(Failure::usage(message, "which there are: kubectl get nodes"));
+        }
+        let is_meant = |(name, why): &(String, Option<String>)| match self.node.is_empty() {
+            true => why.is_none(),
+            false => self.node.contains(name),
+        };
+        let most = if self.node.is_empty() { self.nodes.into() } else { self.node.len() };
+        Ok(all.into_iter().filter(is_meant).take(most).collect())
+    }
+
+    async fn ask(
+        &self,
+        client: &Client,
+        cluster: &Cluster,
+        ui: &mut Ui,
+    ) -> Result<(PodAnswers, Places), Failure> {
+        let image = match &self.probe_image {
+            Some(image) => image.clone(),
+            None => image(cluster.operator.as_ref())?,
+        };
+        let timeout = self.probe_timeout;
+        let run = Run { image, timeout, now: cluster.now, needed_by: "connectivity test" };
+        let places =
+            |service| Places { api: cluster.api.clone(), service, outside: self.outside.clone() };
+        let done = run
+            .within(client, ui, async |asking, ui| {
+                ask_pods(asking, &cluster.nodes, &places, ui).await
+            })
+            .await?;
+        Ok(done.unwrap_or_else(|why| {
+            ui.warn(&format!("no pods were made, so that nothing was tried: {why}"));
+            let none: Answers =
+                cluster.nodes.keys().map(|node| (node.clone(), Err(why.clone()))).collect();
+            let (peers, askers, of_nodes) = (none.clone(), none.clone(), none);
+            let pods = PodAnswers { peers, askers, of_nodes, mark: String::new() };
+            (pods, places(Err(why)))
+        }))
+    }
+}
+
+/// Where the Service `kubernetes` is.
+fn api_service(service: &Read<Value>) -> Result<SocketAddr, String> {
+    let service = match service {
+        Read::Known(service) => service,
+        Read::Absent => return Err("there is no Service kubernetes".to_owned()),
+        Read::Unknown(why) => return Err(format!("the Service kubernetes may not be read: {why}")),
+    };
+    let address = text(service, "/spec/clusterIP");
+    let address: IpAddr = address
+        .parse()
+        .map_err(|_| format!("the Service kubernetes has the address {address:?}"))?;
+    Ok((address, API_PORT).into())
+}
+
+/// First those that listen, then those that ask them, and at last those on the network of their node.
+async fn ask_pods(
+    asking: &Asking<'_>,
+    nodes: &Nodes,
+    places: &dyn Fn(Result<SocketAddr, String>) -> Places,
+    ui: &mut Ui,
+) -> (PodAnswers, Places) {
+    let mark = asking.mark().to_owned();
+    let asked = |name, network, wanted| Asked { name, network, nodes: nodes.clone(), wanted };
+    let peers = asking.ask(&asked(PEERS, Network::OfPods, listens(&mark)), ui).await;
+    let listening = peers.values().filter(|peer| peer.is_ok()).count();
+    let service = match listening {
+        0 => Err("no pod listens".to_owned()),
+        pods => asking.service(PEERS, PORT, pods).await,
+    };
+    let places = places(service);
+    let askers = match listening {
+        // What keeps these from it keeps the others too.
+        0 => peers.clone(),
+        _ => {
+            let wanted = places.asked_by_pods(&peers);
+            asking.ask(&asked("opensdn-pod", Network::OfPods, wanted), ui).await
+        }
+    };
+    let wanted = places.asked_by_nodes();
+    let of_nodes = asking.ask(&asked("opensdn-node", Network::OfNodeAlone, wanted), ui).await;
+    (PodAnswers { peers, askers, of_nodes, mark }, places)
+}

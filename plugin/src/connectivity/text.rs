@@ -1,0 +1,60 @@
+//! A connectivity report as text, and as JUnit's XML.
+
+use std::io::{self, Write};
+
+use opensdn_validate::junit::{Case, Suite, write_suite};
+use opensdn_validate::report::printable;
+
+use super::{ConnectivityReport, Tested};
+use crate::checks::report::Outcome;
+use crate::ui::{Layout, style, wrap};
+
+/// Where what is said begins, below a title.
+const INDENT: usize = 8;
+
+impl ConnectivityReport {
+    /// Writes it; with `all` also what was not tried.
+    pub(crate) fn write(&self, all: bool, layout: Layout, out: &mut dyn Write) -> io::Result<()> {
+        let cluster = self.cluster.as_deref().unwrap_or("cluster");
+        let server = self.server.as_deref().unwrap_or_default();
+        writeln!(out, "{}\n", format!("cluster  {cluster}  {server}").trim_end())?;
+        for one in self.tests.iter().filter(|one| all || one.result != Outcome::Skipped) {
+            one.write(layout, out)?;
+        }
+        writeln!(out, "\n{}", self.summary.text())
+    }
+
+    /// Writes it as JUnit's XML.
+    pub(crate) fn write_junit(
+        &self,
+        fails: impl Fn(&Tested) -> bool,
+        out: &mut dyn Write,
+    ) -> io::Result<()> {
+        let case = |one: &Tested| Case {
+            class: "connectivity".to_owned(),
+            name: format!("{} {}", one.id, one.title),
+            place: None,
+            seconds: None,
+            outcome: one.result.junit(&one.message, one.fix.as_deref(), fails(one)),
+        };
+        let cases = self.tests.iter().map(case).collect();
+        write_suite(&Suite { name: "kubectl opensdn connectivity test".to_owned(), cases }, out)
+    }
+}
+
+impl Tested {
+    fn write(&self, layout: Layout, out: &mut dyn Write) -> io::Result<()> {
+        let (word, style) = (self.result.word(), self.result.style());
+        let faint = style::FAINT;
+        writeln!(out, "  {style}{word:<4}{style:#}  {}  {faint}{}{faint:#}", self.title, self.id)?;
+        let width = layout.width.saturating_sub(INDENT);
+        for line in wrap(&printable(&self.message), width) {
+            writeln!(out, "{:INDENT$}{line}", "")?;
+        }
+        match &self.fix {
+            // In one line, so that it can be copied.
+            Some(fix) => writeln!(out, "{:INDENT$}look: {}", "", printable(fix)),
+            None => Ok(()),
+        }
+    }
+}
