@@ -1,8 +1,7 @@
 //! Worlds of each test: one in which all is well, one in which something is not, one in which it cannot be known.
 
 use opensdn_node_probe::{
-    By, Cni, Contact, KIND, Kernel, NameFinding, Names, NodeFindings, Reached, Reply, Seen,
-    ServiceFinding, TargetFinding,
+    By, Contact, NameFinding, NodeFindings, Reached, Reply, Seen, ServiceFinding, TargetFinding,
 };
 
 use super::*;
