@@ -14,8 +14,6 @@ use crate::probe::Answers;
 use crate::probe::peers::questions;
 
 mod scenario;
-#[cfg(test)]
-mod tests;
 mod text;
 
 pub(crate) use scenario::Scenario;
@@ -118,3 +116,6 @@ pub(crate) fn judge(pods: &PodAnswers, places: &Places, chosen: &[Scenario]) -> 
     let outcomes: Vec<Outcome> = tests.iter().map(|one| one.result).collect();
     ConnectivityReport { cluster: None, server: None, summary: Summary::of(&outcomes), tests }
 }
+
+#[cfg(test)]
+mod tests;

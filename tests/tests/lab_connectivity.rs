@@ -17,8 +17,7 @@ use crate::plugin_status::document;
 /// What each test says, by its id.
 fn results(report: &Value) -> BTreeMap<&str, &str> {
     let tests = report["tests"].as_array().into_iter().flatten();
-    let pair = |one: &'_ Value| (one["id"].as_str(), one["result"].as_str());
-    tests.map(pair).filter_map(|(id, result)| Some((id?, result?))).collect()
+    tests.filter_map(|one| Some((one["id"].as_str()?, one["result"].as_str()?))).collect()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
