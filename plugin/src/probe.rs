@@ -54,11 +54,11 @@ pub(crate) struct Asked {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Network {
     /// That of its node, of which it sees files too.
-    OfNode,
+    Node,
     /// That of its node, of which it sees nothing else.
-    OfNodeAlone,
+    NodeAlone,
     /// That of pods, as any other.
-    OfPods,
+    Pods,
 }
 
 impl Asked {

@@ -118,7 +118,7 @@ impl<'d> Wanted<'d> {
     }
 
     fn of(&self, places: Vec<usize>) -> Option<Self> {
-        (!places.is_empty()).then(|| Self { declared: self.declared, places })
+        (!places.is_empty()).then_some(Self { declared: self.declared, places })
     }
 
     /// Whether nothing from this item on is wanted.

@@ -301,7 +301,7 @@ async fn ask_pods(
 ) -> (PodAnswers, Places) {
     let mark = asking.mark().to_owned();
     let asked = |name, network, wanted| Asked { name, network, nodes: nodes.clone(), wanted };
-    let peers = asking.ask(&asked(PEERS, Network::OfPods, listens(&mark)), ui).await;
+    let peers = asking.ask(&asked(PEERS, Network::Pods, listens(&mark)), ui).await;
     let listening = peers.values().filter(|peer| peer.is_ok()).count();
     let service = match listening {
         0 => Err("no pod listens".to_owned()),
@@ -313,10 +313,10 @@ async fn ask_pods(
         0 => peers.clone(),
         _ => {
             let wanted = places.asked_by_pods(&peers);
-            asking.ask(&asked("opensdn-pod", Network::OfPods, wanted), ui).await
+            asking.ask(&asked("opensdn-pod", Network::Pods, wanted), ui).await
         }
     };
     let wanted = places.asked_by_nodes();
-    let of_nodes = asking.ask(&asked("opensdn-node", Network::OfNodeAlone, wanted), ui).await;
+    let of_nodes = asking.ask(&asked("opensdn-node", Network::NodeAlone, wanted), ui).await;
     (PodAnswers { peers, askers, of_nodes, mark }, places)
 }

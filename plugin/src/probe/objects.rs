@@ -75,11 +75,11 @@ pub(super) fn daemon_set(namespace: &str, image: &str, asked: &Asked, nodes: &[S
         })
         .collect();
     let folders: &[(&str, &str)] = match asked.network {
-        Network::OfNode => &FOLDERS,
-        Network::OfNodeAlone | Network::OfPods => &[],
+        Network::Node => &FOLDERS,
+        Network::NodeAlone | Network::Pods => &[],
     };
     // Names are looked for as any other pod does.
-    let asks_names = asked.network == Network::OfPods && !asked.wanted.names.is_empty();
+    let asks_names = asked.network == Network::Pods && !asked.wanted.names.is_empty();
     let volumes: Vec<Value> = folders
         .iter()
         .map(|(name, path)| json!({"name": name, "hostPath": {"path": path, "type": "Directory"}}))
@@ -96,7 +96,7 @@ pub(super) fn daemon_set(namespace: &str, image: &str, asked: &Asked, nodes: &[S
             "template": {
                 "metadata": {"labels": labels},
                 "spec": {
-                    "hostNetwork": asked.network != Network::OfPods,
+                    "hostNetwork": asked.network != Network::Pods,
                     "dnsPolicy": if asks_names { "ClusterFirst" } else { "Default" },
                     "automountServiceAccountToken": false,
                     "enableServiceLinks": false,
@@ -117,9 +117,9 @@ fn container(image: &str, asked: &Asked, folders: &[(&str, &str)]) -> Value {
         .map(|(name, path)| json!({"name": name, "mountPath": format!("/host{path}"), "readOnly": true}))
         .collect();
     let (addresses, security) = match asked.network {
-        Network::OfNode => ("status.hostIPs", security()),
-        Network::OfNodeAlone => ("status.hostIPs", unprivileged()),
-        Network::OfPods => ("status.podIPs", unprivileged()),
+        Network::Node => ("status.hostIPs", security()),
+        Network::NodeAlone => ("status.hostIPs", unprivileged()),
+        Network::Pods => ("status.podIPs", unprivileged()),
     };
     let addresses = json!({"fieldRef": {"fieldPath": addresses}});
     let wanted = serde_json::to_string(&asked.wanted).unwrap_or_default();
@@ -221,7 +221,7 @@ mod tests {
     #[test]
     fn a_pod_writes_nothing_on_the_node_has_no_token_and_is_not_privileged() {
         let nodes = ["a".to_owned(), "b".to_owned()];
-        let made = daemon_set("n", "image", &asked(Network::OfNode), &nodes);
+        let made = daemon_set("n", "image", &asked(Network::Node), &nodes);
         let pod = &made["spec"]["template"]["spec"];
         assert_eq!(pod["automountServiceAccountToken"], false);
         let container = &pod["containers"][0];
@@ -238,15 +238,15 @@ mod tests {
 
     #[test]
     fn a_pod_on_the_network_of_pods_sees_nothing_of_its_node_and_is_not_root() {
-        let on_node = daemon_set("n", "image", &asked(Network::OfNodeAlone), &["a".to_owned()]);
+        let on_node = daemon_set("n", "image", &asked(Network::NodeAlone), &["a".to_owned()]);
         let on_node = &on_node["spec"]["template"]["spec"];
         assert_eq!((&on_node["hostNetwork"], &on_node["volumes"]), (&json!(true), &json!([])));
         assert_eq!(on_node["containers"][0]["securityContext"], unprivileged());
-        let mut names = asked(Network::OfPods);
+        let mut names = asked(Network::Pods);
         names.wanted.names = vec!["kubernetes.default.svc".to_owned()];
         let named = daemon_set("n", "image", &names, &["a".to_owned()]);
         assert_eq!(named["spec"]["template"]["spec"]["dnsPolicy"], "ClusterFirst");
-        let made = daemon_set("n", "image", &asked(Network::OfPods), &["a".to_owned()]);
+        let made = daemon_set("n", "image", &asked(Network::Pods), &["a".to_owned()]);
         let pod = &made["spec"]["template"]["spec"];
         assert_eq!((&pod["hostNetwork"], &pod["volumes"]), (&json!(false), &json!([])));
         let security = &pod["containers"][0]["securityContext"];

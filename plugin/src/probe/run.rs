@@ -271,7 +271,7 @@ impl Waiting<'_> {
 
     /// Why pods are not made, or not started: without a network of pods that is said nowhere else.
     async fn events(&self, all_made: bool) -> Vec<serde_json::Value> {
-        if all_made && self.asked.network != Network::OfPods {
+        if all_made && self.asked.network != Network::Pods {
             return Vec::new();
         }
         let mut events = self.requests.events(self.namespace).await;
@@ -305,8 +305,8 @@ impl Waiting<'_> {
     fn show(&mut self, why: &BTreeMap<String, String>, ui: &mut Ui) {
         let (all, done) = (self.asked.nodes.len(), self.answers.len());
         let what = match self.asked.network {
-            Network::OfNode | Network::OfNodeAlone => "asking nodes",
-            Network::OfPods => "asking pods",
+            Network::Node | Network::NodeAlone => "asking nodes",
+            Network::Pods => "asking pods",
         };
         let text = match why.iter().next() {
             Some((node, why)) => format!("{what}: {done} of {all}; {node}: {why}"),

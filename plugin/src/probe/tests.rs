@@ -66,8 +66,8 @@ async fn several_questions_are_asked_in_one_namespace_and_it_is_gone_at_the_end(
     let asked =
         |name, network| Asked { name, network, nodes: nodes.clone(), wanted: Wanted::default() };
     let done = run.within(&client, &mut ui, async |asking, ui| {
-        let first = asking.ask(&asked("first", Network::OfNode), ui).await;
-        let second = asking.ask(&asked("second", Network::OfPods), ui).await;
+        let first = asking.ask(&asked("first", Network::Node), ui).await;
+        let second = asking.ask(&asked("second", Network::Pods), ui).await;
         (first, second, asking.mark().to_owned())
     });
     let (first, second, mark) = done.await.unwrap().unwrap();

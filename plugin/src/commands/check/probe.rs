@@ -104,7 +104,7 @@ impl ProbeFlags {
             needed_by: "--probe",
         };
         let asked =
-            Asked { name: "opensdn-probe", network: Network::OfNode, nodes, wanted: wanted(world) };
+            Asked { name: "opensdn-probe", network: Network::Node, nodes, wanted: wanted(world) };
         if !asks_matrix {
             return Ok(Probed { answers: run.ask(client, &asked, ui).await?, matrix: None });
         }
@@ -129,7 +129,7 @@ impl ProbeFlags {
         let Some(nodes) = plan.nodes() else { return Tried { plan, answers: Answers::new() } };
         let timeout = self.probe_timeout.min(MOST_TIMEOUT);
         let wanted = plan.wanted(timeout);
-        let asked = Asked { name: "opensdn-probe-matrix", network: Network::OfNode, nodes, wanted };
+        let asked = Asked { name: "opensdn-probe-matrix", network: Network::Node, nodes, wanted };
         let answers = asking.ask_within(timeout, &asked, ui).await;
         Tried { plan, answers }
     }

@@ -225,14 +225,13 @@ fn on_nodes(made: &Made, cluster: &Cluster) -> Asked {
     let services = targets.into_iter().map(Target::question).collect();
     let wanted =
         Wanted { format: FORMAT, module: "vrouter".to_owned(), services, ..Wanted::default() };
-    Asked { name: "opensdn-probe", network: Network::OfNode, nodes: all(&cluster.nodes), wanted }
+    Asked { name: "opensdn-probe", network: Network::Node, nodes: all(&cluster.nodes), wanted }
 }
 
 /// First those that listen, then those that ask them.
 async fn ask_pods(asking: &Asking<'_>, made: &Made, nodes: &Nodes, ui: &mut Ui) -> PodAnswers {
     let mark = asking.mark().to_owned();
-    let asked =
-        |name, wanted| Asked { name, network: Network::OfPods, nodes: nodes.clone(), wanted };
+    let asked = |name, wanted| Asked { name, network: Network::Pods, nodes: nodes.clone(), wanted };
     let peers = asking.ask(&asked("opensdn-peer", listens(&mark)), ui).await;
     if peers.values().all(Result::is_err) {
         // What keeps these from it keeps the others too.
