@@ -181,6 +181,8 @@ impl Scanner<'_, '_> {
         Ok(())
     }
 
+    // Without a call for each value: they are what a scan is made of.
+    #[inline(always)]
     fn scalar(&mut self) -> Result<(), ScanError> {
         match self.lexer.peek() {
             Some(b'"') => self.lexer.string().map(drop),
@@ -190,6 +192,7 @@ impl Scanner<'_, '_> {
     }
 
     /// A key that the object has not had, and what stands between it and its value.
+    #[inline(always)]
     fn key(&mut self, scope: Scope) -> Result<Key, ScanError> {
         let at = self.lexer.position();
         let key = self.lexer.key()?;
