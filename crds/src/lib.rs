@@ -74,6 +74,7 @@ pub mod status;
 pub mod unique_claim;
 #[cfg(feature = "types")]
 pub mod upgrade;
+pub mod virtual_functions;
 #[cfg(feature = "types")]
 pub mod vrouter;
 #[cfg(feature = "types")]

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 
+use opensdn_crds::virtual_functions::number_of_virtual_functions;
 use opensdn_crds::vrouter_profile::merged;
 use serde_json::{Map, Value};
 
@@ -145,7 +146,7 @@ impl Settings {
             ));
         }
         let both = interfaces.into_iter().zip(counts);
-        both.map(|(interface, count)| match number_of_functions(&count) {
+        both.map(|(interface, count)| match number_of_virtual_functions(&count) {
             Some(count) => Ok(WantedFunctions { interface, count: count.into() }),
             None => Err(format!("{count:?} is no number of virtual functions")),
         })
@@ -157,20 +158,6 @@ impl Settings {
         let named = text(&self.fields, "/physicalInterface");
         named.split(',').map(str::trim).filter(|name| !name.is_empty())
     }
-}
-
-/// What the kernel reads of a word in `sriov_numvfs`: decimal, octal after 0, hexadecimal after 0x (`kstrtou16` with base 0
-/// in linux, `drivers/pci/iov.c`).
-fn number_of_functions(word: &str) -> Option<u16> {
-    let word = word.strip_prefix('+').unwrap_or(word);
-    let hexadecimal = word.strip_prefix("0x").or_else(|| word.strip_prefix("0X"));
-    let (digits, base) = match (hexadecimal, word.strip_prefix('0')) {
-        (Some(digits), _) => (digits, 16),
-        (None, Some(digits)) if !digits.is_empty() => (digits, 8),
-        (None, _) => (word, 10),
-    };
-    let is_number = digits.chars().all(|digit| digit.is_digit(base));
-    u16::from_str_radix(digits, base).ok().filter(|_| is_number)
 }
 
 #[cfg(test)]

@@ -20,6 +20,7 @@ pub use inheritance::{Field, Inheritable, effective, effective_if_given};
 pub use network::Network;
 /// The facts of the components.
 pub use opensdn_crds::component;
+pub use opensdn_crds::virtual_functions::number_of_virtual_functions;
 
 pub use nulls::null_as_default;
 pub use owner::{Owner, Owners};
