@@ -288,13 +288,13 @@ impl Audit {
             }
         }
         let claims = verdicts.iter().any(|verdict| !verdict.claims.is_empty());
-        let are_known = self.claims.conflicts_are_known();
+        let may_lack_conflicts = claims && !self.claims.conflicts_are_known();
         let mut found = distinct(verdicts);
         found.extend(self.claims.conflicts_of(&stored));
         // What could not be loaded is said by its AdmissionPolicy, and not once more for each object.
         found.retain(|one| set.bindings().any(|binding| binding.name == one.policy));
         report.add(&stored, &found);
-        if claims && !are_known {
+        if may_lack_conflicts {
             // It may have a conflict that an earlier audit has found.
             return reports.keep(&stored);
         }

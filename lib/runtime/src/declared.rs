@@ -143,7 +143,7 @@ mod tests {
     fn read_by(declared: &Declared, text: &str) -> Value {
         let mut text = serde_json::Deserializer::from_str(text);
         let values = Cell::new(usize::MAX);
-        ObjectReader::new(&Part::Declared(declared), &values).deserialize(&mut text).unwrap()
+        ObjectReader::new(Part::Declared(declared), &values).deserialize(&mut text).unwrap()
     }
 
     fn read(keys: &[&str], text: &str) -> Value {

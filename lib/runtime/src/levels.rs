@@ -9,7 +9,6 @@ use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Number, Value};
 
 use crate::declared::{Declared, Wanted};
-use crate::json_text::outside_strings;
 
 /// So many levels of an object are read, its own the first of them. What a list and a watch have around an object is
 /// on top of that, and all of it is less than `serde_json` takes.
@@ -58,6 +57,20 @@ pub fn levels_of_text(text: &str) -> usize {
     most
 }
 
+/// The bytes that are in none of its strings.
+fn outside_strings(text: &[u8]) -> impl Iterator<Item = u8> {
+    let (mut in_string, mut is_escaped) = (false, false);
+    text.iter().copied().filter(move |byte| {
+        match byte {
+            _ if is_escaped => is_escaped = false,
+            b'\\' if in_string => is_escaped = true,
+            b'"' => in_string = !in_string,
+            _ => return !in_string,
+        }
+        false
+    })
+}
+
 /// How many levels a value has; none where it is no list and no map.
 #[must_use]
 pub fn levels(value: &Value) -> usize {
@@ -104,13 +117,13 @@ impl From<Lean> for Value {
 
 impl<'de> Deserialize<'de> for Whole {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        ObjectReader::new(&Part::Whole, &Cell::new(usize::MAX)).deserialize(deserializer).map(Self)
+        ObjectReader::new(Part::Whole, &Cell::new(usize::MAX)).deserialize(deserializer).map(Self)
     }
 }
 
 impl<'de> Deserialize<'de> for Lean {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        ObjectReader::new(&Part::Lean, &Cell::new(usize::MAX)).deserialize(deserializer).map(Self)
+        ObjectReader::new(Part::Lean, &Cell::new(usize::MAX)).deserialize(deserializer).map(Self)
     }
 }
 
@@ -131,14 +144,9 @@ pub(crate) struct ObjectReader<'p> {
     values: &'p Cell<usize>,
 }
 
-/// What is said of an object of which more values are wanted than may be.
-#[derive(Debug, thiserror::Error)]
-#[error("there are more values than may be")]
-pub(crate) struct TooManyValues;
-
 impl<'p> ObjectReader<'p> {
     /// `values` is how many values may be made, and is made less by each.
-    pub(crate) fn new(part: &Part<'p>, values: &'p Cell<usize>) -> Self {
+    pub(crate) fn new(part: Part<'p>, values: &'p Cell<usize>) -> Self {
         let inside = match part {
             Part::Whole => Inside::Whole,
             Part::Lean => Inside::LeanObject,
@@ -255,7 +263,7 @@ impl<'de> DeserializeSeed<'de> for Reader<'_> {
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
         let left = self.values.get().checked_sub(1);
-        self.values.set(left.ok_or_else(|| D::Error::custom(TooManyValues))?);
+        self.values.set(left.ok_or_else(|| D::Error::custom("there are more values than may be"))?);
         deserializer.deserialize_any(self)
     }
 }

@@ -11,7 +11,6 @@ pub mod counts;
 pub mod declared;
 pub mod discovery;
 pub mod events;
-mod json_text;
 pub mod leader;
 pub mod levels;
 pub mod list;

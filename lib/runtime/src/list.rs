@@ -141,7 +141,7 @@ impl List {
     pub(crate) fn read(text: &[u8], part: Part<'_>, most: usize) -> Result<Self, PageError> {
         let mut text = serde_json::Deserializer::from_slice(text);
         let values = Cell::new(most);
-        let list = ListReader { part: &part, values: &values }.deserialize(&mut text);
+        let list = ListReader { part, values: &values }.deserialize(&mut text);
         let whole = list.and_then(|list| text.end().map(|()| list));
         // None is left where one was missing.
         whole.map_err(|error| match values.get() {
@@ -177,7 +177,7 @@ impl List {
 }
 
 struct ListReader<'p> {
-    part: &'p Part<'p>,
+    part: Part<'p>,
     values: &'p Cell<usize>,
 }
 
@@ -237,7 +237,7 @@ impl<'de> Visitor<'de> for ItemsReader<'_, '_> {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Vec<Value>, A::Error> {
         let mut objects = Vec::new();
-        let ListReader { part, values } = self.0;
+        let ListReader { part, values } = *self.0;
         while let Some(object) = items.next_element_seed(ObjectReader::new(part, values))? {
             objects.push(object);
         }

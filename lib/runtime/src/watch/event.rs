@@ -38,7 +38,7 @@ impl WatchEvent {
         };
         let object = || {
             let mut text = serde_json::Deserializer::from_slice(text);
-            EventReader(&part).deserialize(&mut text)
+            EventReader(part).deserialize(&mut text)
         };
         Ok(match of_type.as_str() {
             "ADDED" | "MODIFIED" => Self::Applied(object()?),
@@ -120,7 +120,7 @@ struct BookmarkMetadata {
     resource_version: String,
 }
 
-struct EventReader<'p>(&'p Part<'p>);
+struct EventReader<'p>(Part<'p>);
 
 impl<'de> DeserializeSeed<'de> for EventReader<'_> {
     type Value = Value;
