@@ -9,7 +9,8 @@ use std::collections::BTreeMap;
 use opensdn_node_probe::{NodeFindings, Seen, Wanted};
 use serde_json::Value;
 
-use crate::snapshot::{condition, text};
+use crate::exit::{Exit, Failure};
+use crate::snapshot::{Read, condition, name, text};
 
 mod answer;
 pub(crate) mod image;
@@ -68,13 +69,31 @@ impl Asked {
     }
 }
 
-/// Whether pods of ours can be on the node, as they are programs for Linux.
-pub(crate) fn is_linux(node: &Value) -> bool {
+/// Those on which pods of ours can be, as they are programs for Linux.
+pub(crate) fn nodes<'n>(all: impl IntoIterator<Item = &'n Value>) -> Nodes {
+    let linux = all.into_iter().filter(|node| is_linux(node));
+    linux.map(|node| (name(node).to_owned(), silent(node))).collect()
+}
+
+/// The nodes that were read.
+///
+/// # Errors
+/// They may not be.
+pub(crate) fn readable(nodes: &Read<Vec<Value>>) -> Result<&[Value], Failure> {
+    if let Read::Unknown(why) = nodes {
+        let message = format!("nodes may not be read: {why}");
+        let hint = "your user needs the right to list nodes";
+        return Err(Failure::new(Exit::Unreachable, "unknown-nodes", message, hint));
+    }
+    Ok(nodes.items())
+}
+
+fn is_linux(node: &Value) -> bool {
     text(node, "/status/nodeInfo/operatingSystem") != "windows"
 }
 
 /// Why a pod on the node would not start: its kubelet is not heard of.
-pub(crate) fn silent(node: &Value) -> Option<String> {
+fn silent(node: &Value) -> Option<String> {
     let ready = condition(node, "Ready").filter(|one| text(one, "/status") == "Unknown")?;
     Some(format!("its kubelet does not answer: {}", text(ready, "/message")))
 }

@@ -7,7 +7,6 @@ use std::time::Duration;
 use clap::{Args, Subcommand, ValueEnum};
 use k8s_openapi::jiff::Timestamp;
 use kube::Client;
-use opensdn_deploy::names;
 use opensdn_node_probe::{MOST_TARGETS, Target};
 use serde_json::Value;
 
@@ -16,17 +15,15 @@ use crate::clients::AsksCluster;
 use crate::connectivity::{ConnectivityReport, Places, PodAnswers, Scenario, Tested, judge};
 use crate::exit::{Exit, Failure};
 use crate::fail_on::FailOn;
-use crate::probe::image::image;
+use crate::probe::image::{image, installed};
 use crate::probe::peers::{PORT, listens};
-use crate::probe::run::{Asking, Run};
-use crate::probe::{Answers, Asked, Network, Nodes, is_linux, silent};
+use crate::probe::run::{Asking, LONGEST_OF_THREE, Run, up_to};
+use crate::probe::{self, Answers, Asked, Network, Nodes, readable};
 use crate::runtime::Runtime;
 use crate::snapshot::ask::Asker;
-use crate::snapshot::{Read, name, text};
+use crate::snapshot::{Read, text};
 use crate::ui::Ui;
 
-/// Three questions, one after the other, have to end before the next run takes them for left over.
-const LONGEST: Duration = Duration::from_secs(4 * 60);
 /// The DaemonSet of pods that listen, and the Service in front of them.
 const PEERS: &str = "opensdn-peer";
 /// The port of the Service `kubernetes` for clients.
@@ -99,7 +96,7 @@ struct Test {
     #[arg(long, value_name = "IMAGE")]
     probe_image: Option<String>,
     /// How long pods have to answer each of three questions, up to 4m.
-    #[arg(long, value_name = "TIME", default_value = "2m", value_parser = probe_timeout)]
+    #[arg(long, value_name = "TIME", default_value = "2m", value_parser = up_to(LONGEST_OF_THREE))]
     probe_timeout: Duration,
     /// How bad it must be for exit code 1: error is what fails, warning what warns too, info also what is uncertain.
     #[arg(long, value_enum, default_value_t, value_name = "SEVERITY")]
@@ -128,14 +125,6 @@ enum Format {
     Yaml,
     /// JUnit's XML.
     Junit,
-}
-
-fn probe_timeout(text: &str) -> Result<Duration, String> {
-    let timeout = opensdn_duration::parse(text).map_err(|error| error.to_string())?;
-    if timeout.is_zero() || timeout > LONGEST {
-        return Err("must be more than nothing and at most 4m".to_owned());
-    }
-    Ok(timeout)
 }
 
 /// An address of IPv6 stands in brackets.
@@ -210,32 +199,19 @@ impl Test {
 
     async fn cluster(&self, asker: &Asker, server: &str) -> Result<Cluster, Failure> {
         let date = asker.version(server).await?.date;
-        let operator = crate::snapshot::places::Places::of(asker, names::NAMESPACE).await.operator;
-        let operator =
-            format!("/apis/apps/v1/namespaces/{operator}/deployments/{}", names::operator::NAME);
         let (nodes, api, operator) = futures::join!(
             asker.list("/api/v1/nodes"),
             asker.get("/api/v1/namespaces/default/services/kubernetes"),
-            asker.get(&operator),
+            installed(asker),
         );
-        if let Read::Unknown(why) = &nodes {
-            let message = format!("nodes may not be read: {why}");
-            let hint = "your user needs the right to list nodes";
-            return Err(Failure::new(Exit::Unreachable, "unknown-nodes", message, hint));
-        }
-        let nodes = self.nodes(nodes.items())?;
-        let operator = operator.known().cloned();
+        let nodes = self.nodes(readable(&nodes)?)?;
         let now = date.unwrap_or_else(Timestamp::now);
         Ok(Cluster { nodes, api: api_service(&api), operator, now })
     }
 
     /// The nodes that are meant; of one that cannot answer why.
     fn nodes(&self, nodes: &[Value]) -> Result<Nodes, Failure> {
-        let all: Nodes = nodes
-            .iter()
-            .filter(|node| is_linux(node))
-            .map(|node| (name(node).to_owned(), silent(node)))
-            .collect();
+        let all = probe::nodes(nodes);
         if let Some(missing) = self.node.iter().find(|node| !all.contains_key(*node)) {
             let message = format!("there is no node {missing} for pods of Linux");
             return Err(Failure::usage(message, "which there are: kubectl get nodes"));

@@ -5,9 +5,19 @@ use serde_json::Value;
 
 use crate::exit::Failure;
 use crate::install::values::steps;
+use crate::snapshot::ask::Asker;
+use crate::snapshot::places::Places;
 use crate::snapshot::{name, text};
 
 const IMAGE: &str = "/spec/template/spec/containers/0/image";
+
+/// The Deployment of the operator of this cluster, if there is one that may be read.
+pub(crate) async fn installed(asker: &Asker) -> Option<Value> {
+    let namespace = Places::of(asker, names::NAMESPACE).await.operator;
+    let name = names::operator::NAME;
+    let path = format!("/apis/apps/v1/namespaces/{namespace}/deployments/{name}");
+    asker.get(&path).await.known().cloned()
+}
 
 /// That of the installed operator's Deployment, if there is one, else that of the values of this release.
 ///

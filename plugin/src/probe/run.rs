@@ -31,6 +31,21 @@ const ENDPOINTS: Duration = Duration::from_secs(15);
 /// So many logs are followed at once.
 const AT_ONCE: usize = 32;
 
+/// Three questions, one after the other, have to end before the next run takes them for left over.
+pub(crate) const LONGEST_OF_THREE: Duration = Duration::from_secs(4 * 60);
+
+/// Reads how long there is for an answer.
+pub(crate) fn up_to(longest: Duration) -> impl Fn(&str) -> Result<Duration, String> + Clone {
+    move |text| {
+        let timeout = opensdn_duration::parse(text).map_err(|error| error.to_string())?;
+        if timeout.is_zero() || timeout > longest {
+            let minutes = longest.as_secs() / 60;
+            return Err(format!("must be more than nothing and at most {minutes}m"));
+        }
+        Ok(timeout)
+    }
+}
+
 /// By which pods are asked, and for how long.
 pub(crate) struct Run {
     /// The image whose program answers.

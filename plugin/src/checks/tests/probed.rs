@@ -2,9 +2,9 @@
 //! known; a healthy installation, and a cluster in which nothing is installed.
 
 use opensdn_node_probe::{
-    Cni, CniFile, Directory, DirectoryState, FORMAT, Firewall, Holder, HugePages, Interface,
-    Interfaces, KIND, Kernel, ModuleFile, Names, NodeFindings, PortFinding, Route, Seen, Space,
-    Sysctl, Transport, WantedPort,
+    Cni, CniFile, Directory, DirectoryState, Firewall, Holder, HugePages, Interface, Interfaces,
+    Kernel, ModuleFile, NodeFindings, PortFinding, Route, Seen, Space, Sysctl, Transport,
+    WantedPort,
 };
 use serde_json::{Value, json};
 
@@ -16,6 +16,7 @@ use super::super::{Chosen, judge};
 use super::devices::with_card;
 use super::{but, forbidden, good, known, says, verdict};
 use crate::probe::Answer;
+use crate::probe::unseen::unseen;
 use crate::snapshot::Read;
 
 const RELEASE: &str = "5.14.0-503.14.1.el9_5.x86_64";
@@ -54,11 +55,6 @@ pub(crate) fn findings(address: &str) -> NodeFindings {
     };
     let paths = DATA.iter().map(|(_, path)| *path);
     NodeFindings {
-        kind: KIND.to_owned(),
-        format: FORMAT,
-        version: "0.1.0".to_owned(),
-        addresses: vec![address.parse().unwrap()],
-        ports: vec![],
         kernel: Kernel {
             release: is(RELEASE),
             loaded: Seen::Is(false),
@@ -95,13 +91,8 @@ pub(crate) fn findings(address: &str) -> NodeFindings {
         swaps: Seen::Is(vec![]),
         synchronised: Seen::Is(true),
         firewall: Seen::Is(Firewall::default()),
-        modules: vec![],
-        names: Names::default(),
-        services: vec![],
-        listens: None,
         devices: Some(Seen::Is(with_card("eth0"))),
-        targets: vec![],
-        matrix: None,
+        ..unseen(address)
     }
 }
 

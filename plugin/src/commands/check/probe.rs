@@ -17,9 +17,9 @@ use crate::clients::unanswered;
 use crate::exit::{Exit, Failure};
 use crate::probe::image::image;
 use crate::probe::matrix::{MOST_TIMEOUT, Plan, Tried};
-use crate::probe::run::{Asking, Run};
+use crate::probe::run::{Asking, Run, up_to};
 use crate::probe::wanted::wanted;
-use crate::probe::{Answers, Asked, Network, Nodes, is_linux, silent};
+use crate::probe::{Answers, Asked, Network, Nodes, nodes};
 use crate::snapshot::{Read, name};
 use crate::ui::Ui;
 
@@ -36,7 +36,7 @@ pub(super) struct ProbeFlags {
     #[arg(long, value_name = "IMAGE", requires = "probe")]
     probe_image: Option<String>,
     /// How long each node has to answer, up to 10m.
-    #[arg(long, value_name = "TIME", default_value = "2m", value_parser = probe_timeout)]
+    #[arg(long, value_name = "TIME", default_value = "2m", value_parser = up_to(LONGEST))]
     probe_timeout: Duration,
     /// Only this node (repeatable).
     #[arg(long, value_name = "NAME", requires = "probe")]
@@ -72,14 +72,6 @@ impl From<MatrixFlag> for Extent {
 pub(super) struct Probed {
     pub(super) answers: Answers,
     pub(super) matrix: Option<Tried>,
-}
-
-fn probe_timeout(text: &str) -> Result<Duration, String> {
-    let timeout = opensdn_duration::parse(text).map_err(|error| error.to_string())?;
-    if timeout.is_zero() || timeout > LONGEST {
-        return Err("must be more than nothing and at most 10m".to_owned());
-    }
-    Ok(timeout)
 }
 
 impl ProbeFlags {
@@ -145,10 +137,9 @@ impl ProbeFlags {
         let is_meant = |node: &&Value| {
             let is_named = self.node.is_empty() || self.node.iter().any(|one| one == name(node));
             let is_selected = selected.as_ref().is_none_or(|names| names.contains(name(node)));
-            is_named && is_selected && is_linux(node)
+            is_named && is_selected
         };
-        let found: Nodes =
-            all.iter().filter(is_meant).map(|node| (name(node).to_owned(), silent(node))).collect();
+        let found = nodes(all.iter().filter(is_meant));
         let hint = "kubectl get nodes --show-labels";
         if let Some(missing) = self.node.iter().find(|one| !found.contains_key(*one)) {
             let message = format!("there is no Linux node {missing} among those that are meant");

@@ -6,7 +6,6 @@ use std::time::Duration;
 use clap::Args;
 use k8s_openapi::jiff::Timestamp;
 use kube::Client;
-use opensdn_deploy::names;
 use opensdn_node_probe::{FORMAT, Wanted};
 use serde_json::Value;
 
@@ -19,18 +18,13 @@ use crate::nested::verify::services::{Target, targets};
 use crate::nested::verify::workloads::Workloads;
 use crate::nested::verify::{NestedVerification, World, verify};
 use crate::output::Output;
-use crate::probe::image::image;
+use crate::probe::image::{image, installed};
 use crate::probe::peers::listens;
-use crate::probe::run::{Asking, Run};
-use crate::probe::{Answers, Asked, Network, Nodes, is_linux, silent};
+use crate::probe::run::{Asking, LONGEST_OF_THREE, Run, up_to};
+use crate::probe::{self, Answers, Asked, Network, Nodes, readable};
 use crate::runtime::Runtime;
 use crate::snapshot::ask::Asker;
-use crate::snapshot::places::Places;
-use crate::snapshot::{Read, name};
 use crate::ui::Ui;
-
-/// Three questions, one after the other, have to end before the next run takes them for left over.
-const LONGEST: Duration = Duration::from_secs(4 * 60);
 
 const EXAMPLES: &str = "\
 Examples:
@@ -86,7 +80,7 @@ struct VerifyFlags {
     #[arg(long, visible_alias = "image", value_name = "IMAGE")]
     probe_image: Option<String>,
     /// How long pods have to answer each of three questions, up to 4m.
-    #[arg(long, value_name = "TIME", default_value = "2m", value_parser = probe_timeout)]
+    #[arg(long, value_name = "TIME", default_value = "2m", value_parser = up_to(LONGEST_OF_THREE))]
     probe_timeout: Duration,
     /// How bad it must be for exit code 1: error is what fails, warning what warns too, info also what is uncertain.
     #[arg(long, value_enum, default_value_t, value_name = "SEVERITY")]
@@ -94,14 +88,6 @@ struct VerifyFlags {
     /// Exit with 0 whatever is found.
     #[arg(long)]
     exit_zero: bool,
-}
-
-fn probe_timeout(text: &str) -> Result<Duration, String> {
-    let timeout = opensdn_duration::parse(text).map_err(|error| error.to_string())?;
-    if timeout.is_zero() || timeout > LONGEST {
-        return Err("must be more than nothing and at most 4m".to_owned());
-    }
-    Ok(timeout)
 }
 
 /// What the API server says before anything is made.
@@ -146,7 +132,6 @@ impl VerifyCommand {
     async fn cluster(&self, asker: &Asker, server: &str) -> Result<Cluster, Failure> {
         let place = &self.probe.target_namespace;
         let date = asker.version(server).await?.date;
-        let operator = Places::of(asker, names::NAMESPACE).await.operator;
         let paths = [
             "/api/v1/nodes".to_owned(),
             format!("/apis/apps/v1/namespaces/{place}/deployments"),
@@ -154,24 +139,17 @@ impl VerifyCommand {
             format!("/api/v1/namespaces/{place}/pods"),
         ];
         let [nodes, deployments, daemon_sets, pods] = &paths;
-        let operator =
-            format!("/apis/apps/v1/namespaces/{operator}/deployments/{}", names::operator::NAME);
         let (nodes, deployments, daemon_sets, pods, operator) = futures::join!(
             asker.list(nodes),
             asker.list(deployments),
             asker.list(daemon_sets),
             asker.list(pods),
-            asker.get(&operator),
+            installed(asker),
         );
-        if let Read::Unknown(why) = &nodes {
-            let message = format!("nodes may not be read: {why}");
-            let hint = "your user needs the right to list nodes";
-            return Err(Failure::new(Exit::Unreachable, "unknown-nodes", message, hint));
-        }
+        let nodes = readable(&nodes)?.to_vec();
         let workloads = Workloads { namespace: place.clone(), deployments, daemon_sets, pods };
-        let operator = operator.known().cloned();
         let now = date.unwrap_or_else(Timestamp::now);
-        Ok(Cluster { nodes: nodes.items().to_vec(), workloads, operator, now })
+        Ok(Cluster { nodes, workloads, operator, now })
     }
 
     /// What nodes and pods answer; no pods where none were to be made.
@@ -210,14 +188,9 @@ impl VerifyCommand {
 
     /// The first nodes by name that can answer.
     fn nodes_of_pods(&self, nodes: &[Value]) -> Nodes {
-        let able = all(nodes).into_iter().filter(|(_, why)| why.is_none());
+        let able = probe::nodes(nodes).into_iter().filter(|(_, why)| why.is_none());
         able.take(self.probe.pods.into()).collect()
     }
-}
-
-fn all(nodes: &[Value]) -> Nodes {
-    let linux = nodes.iter().filter(|node| is_linux(node));
-    linux.map(|node| (name(node).to_owned(), silent(node))).collect()
 }
 
 fn on_nodes(made: &Made, cluster: &Cluster) -> Asked {
@@ -225,7 +198,12 @@ fn on_nodes(made: &Made, cluster: &Cluster) -> Asked {
     let services = targets.into_iter().map(Target::question).collect();
     let wanted =
         Wanted { format: FORMAT, module: "vrouter".to_owned(), services, ..Wanted::default() };
-    Asked { name: "opensdn-probe", network: Network::Node, nodes: all(&cluster.nodes), wanted }
+    Asked {
+        name: "opensdn-probe",
+        network: Network::Node,
+        nodes: probe::nodes(&cluster.nodes),
+        wanted,
+    }
 }
 
 /// First those that listen, then those that ask them.
