@@ -83,8 +83,10 @@ fn data_plane(schema: &mut Schema) {
     const VARIABLES: &str = "has(self.envVariablesConfig)";
     // How the container's script splits both (tf-container-builder,
     // containers/vrouter/base/agent-functions.sh:831-838).
-    let words =
-        |text: &str| format!("{text}.replace(',', ' ').split(' ').filter(word, word != '').size()");
+    let words = |text: &str| {
+        let spaces = "replace(',', ' ').replace('\\t', ' ').replace('\\n', ' ')";
+        format!("{text}.{spaces}.split(' ').filter(word, word != '').size()")
+    };
     let variable = |name: &str| format!("self.envVariablesConfig['{name}']");
     let interfaces = format!(
         "({VARIABLES} && 'SRIOV_PHYSICAL_INTERFACE' in self.envVariablesConfig ? {} : \

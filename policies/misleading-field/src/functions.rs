@@ -1,9 +1,15 @@
 //! Virtual functions of SR-IOV: numbers that are none, and networks that do not go with the interfaces.
 //!
-//! How many numbers there are is judged by the schema. What a profile or `sriov` has besides is not seen here.
+//! How many numbers a Vrouter has is judged by its schema. What several profiles make together is not seen here: of each
+//! only what it says itself is judged, and of a Vrouter with profiles nothing.
+
+use std::collections::BTreeMap;
 
 use opensdn_policy_components::{ComponentView, number_of_virtual_functions};
-use opensdn_policy_sdk::{Message, Severity, Verdict};
+use opensdn_policy_sdk::{
+    Message, NoSettings, Outcome, Pointer, Reads, Request, Severity, Verdict,
+};
+use serde_json::Value;
 
 use crate::Spec;
 
@@ -12,42 +18,80 @@ pub(crate) const FUNCTIONS: Message = Message {
     severity: Severity::Warn,
     title: "the settings of SR-IOV do not fit together",
     explanation: "The agent's script writes each item of SRIOV_VF into sriov_numvfs of its interface and goes past an \
-        error: of what is no number the kernel makes no virtual functions. The provisioner ends with an error where \
-        there are not as many physical networks as interfaces, before it has made the node's object, and so it does \
-        each time that it starts. tf-operator gives it variables alone, our operator the fields too.",
+        error: of what is no number the kernel makes no virtual functions. Where there are not as many numbers as \
+        interfaces it ends before the agent has started. The provisioner ends with an error where there are not as \
+        many physical networks as interfaces, before it has made the node's object. Both do so each time that they \
+        start. tf-operator gives it variables alone, our operator the fields too.",
     hint: "give each interface a number of virtual functions and, if any, a physical network",
 };
+
+const INTERFACES: &str = "SRIOV_PHYSICAL_INTERFACE";
+const NETWORKS: &str = "SRIOV_PHYSICAL_NETWORK";
+const NUMBERS: &str = "SRIOV_VF";
 
 pub(crate) fn judge(component: &ComponentView<'_, Spec>, verdict: &mut Verdict) {
     let given = &component.spec.service_configuration;
     if given.has("profiles") || given.has("sriov") {
         return;
     }
-    judge_numbers(component, verdict);
-    let interfaces = Given::of(component, "sriovPhysicalInterface", "SRIOV_PHYSICAL_INTERFACE");
-    let networks = Given::of(component, "sriovPhysicalNetwork", "SRIOV_PHYSICAL_NETWORK");
-    let (Some(interfaces), Some(networks)) = (interfaces, networks) else { return };
-    let (number, wanted) = (items(networks.text()), items(interfaces.text()));
-    if interfaces.text().is_empty() || networks.text().is_empty() || number == wanted {
-        return;
+    let title = component.title();
+    if let Some(numbers) = given.variable(NUMBERS) {
+        let at = component.setting("/envVariablesConfig").key(NUMBERS);
+        judge_numbers(&title, numbers, at, verdict);
     }
+    let interfaces = Given::of(component, "sriovPhysicalInterface", INTERFACES);
+    let networks = Given::of(component, "sriovPhysicalNetwork", NETWORKS);
+    let (Some(interfaces), Some(networks)) = (interfaces, networks) else { return };
     let at = match networks {
-        Given::Variable(_) => component.setting("/envVariablesConfig/SRIOV_PHYSICAL_NETWORK"),
+        Given::Variable(_) => component.setting("/envVariablesConfig").key(NETWORKS),
         Given::Field(_) => component.setting("/sriovPhysicalNetwork"),
     };
-    let text = format!(
-        "{}: as many physical networks ({number}: {}) as interfaces ({wanted}: {}) are needed",
-        component.title(),
-        networks.text(),
-        interfaces.text()
-    );
-    let hint = "name a physical network for each interface, in the same order";
-    let finding = FUNCTIONS.at(at).says(text).hint(hint);
-    verdict.add(match (interfaces, networks) {
-        (Given::Variable(_), Given::Variable(_)) => finding.severity(Severity::Deny),
+    let severity = match (interfaces, networks) {
+        (Given::Variable(_), Given::Variable(_)) => Severity::Deny,
         // A field reaches the provisioner by our operator alone.
-        _ => finding,
-    });
+        _ => Severity::Warn,
+    };
+    judge_networks(&title, interfaces.text(), networks.text(), (at, severity), verdict);
+}
+
+#[derive(Reads)]
+#[reads(group = "opensdn.io", kind = "VrouterProfile")]
+pub(crate) struct VrouterProfile {
+    #[read("/spec/moreConfig")]
+    variables: Option<BTreeMap<String, Value>>,
+}
+
+/// What another profile of the same Vrouter says may win over this one, so that nothing is refused.
+pub(crate) fn profile(
+    request: &Request<VrouterProfile>,
+    _: &NoSettings,
+    verdict: &mut Verdict,
+) -> Outcome {
+    let object = request.object.as_ref();
+    let Some(variables) = object.and_then(|object| object.variables.as_ref()) else {
+        return Ok(());
+    };
+    let title = format!("VrouterProfile {}", request.name);
+    let at = |name| Pointer::from("/spec/moreConfig").key(name);
+    let given = |name| variables.get(name).and_then(Value::as_str);
+    if let Some(numbers) = given(NUMBERS) {
+        judge_numbers(&title, numbers, at(NUMBERS), verdict);
+    }
+    let Some(interfaces) = given(INTERFACES) else { return Ok(()) };
+    if let Some(numbers) = given(NUMBERS) {
+        let (number, wanted) = (words(numbers).count(), words(interfaces).count());
+        if number != wanted {
+            let text = format!(
+                "{title}: SRIOV_VF has {number} numbers ({numbers}) for {wanted} interfaces ({interfaces})"
+            );
+            let hint = "write as many numbers as interfaces, separated by commas";
+            verdict.add(FUNCTIONS.at(at(NUMBERS)).says(text).hint(hint));
+        }
+    }
+    if let Some(networks) = given(NETWORKS) {
+        judge_networks(&title, interfaces, networks, (at(NETWORKS), Severity::Warn), verdict);
+    }
+    Ok(())
 }
 
 /// A setting that is a variable, which wins, or a field.
@@ -71,25 +115,44 @@ impl<'a> Given<'a> {
     }
 }
 
-fn judge_numbers(component: &ComponentView<'_, Spec>, verdict: &mut Verdict) {
-    let numbers = component.spec.service_configuration.variable("SRIOV_VF").unwrap_or_default();
-    let separates = |letter: char| letter == ',' || letter.is_ascii_whitespace();
-    let words = numbers.split(separates).filter(|word| !word.is_empty());
-    let wrong: Vec<String> = words
+fn judge_numbers(title: &str, numbers: &str, at: Pointer, verdict: &mut Verdict) {
+    let wrong: Vec<String> = words(numbers)
         .filter(|word| number_of_virtual_functions(word).is_none())
         .map(|word| format!("{word:?}"))
         .collect();
     if !wrong.is_empty() {
+        let wrong = wrong.join(", ");
         let text = format!(
-            "{}: SRIOV_VF has {}, of which the kernel makes no virtual functions",
-            component.title(),
-            wrong.join(", ")
+            "{title}: SRIOV_VF has {wrong}, of which the kernel makes no virtual functions"
         );
-        let at = component.setting("/envVariablesConfig/SRIOV_VF");
         verdict.add(
             FUNCTIONS.at(at).says(text).hint("write a number from 0 to 65535 for each interface"),
         );
     }
+}
+
+fn judge_networks(
+    title: &str,
+    interfaces: &str,
+    networks: &str,
+    (at, severity): (Pointer, Severity),
+    verdict: &mut Verdict,
+) {
+    let (number, wanted) = (items(networks), items(interfaces));
+    if interfaces.is_empty() || networks.is_empty() || number == wanted {
+        return;
+    }
+    let text = format!(
+        "{title}: as many physical networks ({number}: {networks}) as interfaces ({wanted}: {interfaces}) are needed"
+    );
+    let hint = "name a physical network for each interface, in the same order";
+    verdict.add(FUNCTIONS.at(at).says(text).hint(hint).severity(severity));
+}
+
+/// The words of a variable, as the agent's script splits it (tf-container-builder,
+/// `containers/vrouter/base/agent-functions.sh:831-832`).
+fn words(text: &str) -> impl Iterator<Item = &str> {
+    text.split([',', ' ', '\t', '\n']).filter(|word| !word.is_empty())
 }
 
 /// How many items bash reads by `IFS=', ' read -a` (tf-container-builder,

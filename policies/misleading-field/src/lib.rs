@@ -229,5 +229,5 @@ policy! {
         values::PAGES,
         signer::SIGNER,
     ],
-    validate: [manager, standalone],
+    validate: [manager, standalone, functions::profile],
 }
