@@ -31,7 +31,7 @@ pub(super) fn credentials(world: &World) -> Verdict {
 }
 
 /// The minor version in `v1.35.2` or `35+`.
-fn minor(version: &str) -> Option<u32> {
+pub(super) fn minor(version: &str) -> Option<u32> {
     let part = match version.strip_prefix('v') {
         Some(version) => version.split('.').nth(1)?,
         None => version,

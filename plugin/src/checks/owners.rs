@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use opensdn_deploy::names;
 use serde_json::Value;
 
+use super::cluster_api::minor;
 use super::report::Verdict;
 use super::world::{World, title};
 use super::{few, number_of};
@@ -39,6 +40,12 @@ fn runs(deployment: &&Value) -> bool {
     number(deployment, "/spec/replicas") != Some(0)
 }
 
+/// The version of the API server where it has no API any more that tf-operator needs (`zookeeper_controller.go:29`).
+fn too_new(world: &World) -> Option<&str> {
+    let is_too_new = minor(text(&world.version, "/minor"))? >= 25;
+    is_too_new.then(|| text(&world.version, "/gitVersion"))
+}
+
 /// What is wrong with an installation beside upstream's operator, or missing from it.
 fn beside(world: &World, upstream: &Value, has: impl Fn(&str) -> bool) -> Option<Verdict> {
     let title = title(upstream);
@@ -54,7 +61,13 @@ fn beside(world: &World, upstream: &Value, has: impl Fn(&str) -> bool) -> Option
             "tf-operator runs ({title}), and whether {TF_OPERATOR_LIMITS} is in force is not known: {why}"
         )));
     } else if world.policies.items().iter().any(limits_tf_operator) {
-        return None;
+        return too_new(world).map(|version| {
+            Verdict::warn(format!(
+                "tf-operator runs ({title}) on Kubernetes {version}: it asks for policy/v1beta1, which is gone since \
+                 1.25, and deploys nothing beyond databases and vrouters"
+            ))
+            .fix("kubectl -n NAMESPACE logs deployment/tf-operator | grep PodDisruptionBudget")
+        });
     } else {
         format!(
             "tf-operator runs ({title}), and the policy {TF_OPERATOR_LIMITS} is not in force, or with mode audit \

@@ -42,6 +42,22 @@ const RABBITMQ: Message = Message {
     hint: "add the keys that are missing, or remove secret to have one made",
 };
 
+const CA: Message = Message {
+    code: "OSDN1906",
+    severity: Severity::Warn,
+    title: "the Secret contrail-ca-certificate lacks keys of a CA",
+    explanation: "A Secret of this name has the CA that signs the certificates of OpenSDN: its certificate in \
+        ca-bundle.crt, its key in ca-priv-key.pem. tf-operator makes a CA of its own, and writes it over what is there, \
+        where the certificate is missing; without the key it signs nothing, and no service gets a certificate.",
+    hint: "give it both, or delete it to have a CA made: kubectl -n NAMESPACE create secret generic \
+        contrail-ca-certificate --from-file=ca-bundle.crt=FILE --from-file=ca-priv-key.pem=FILE --dry-run=client -o \
+        yaml | kubectl apply --server-side -f -",
+};
+
+/// The signer that an operator takes where none is named.
+const SELF_SIGNED: &str = "SelfSignedCA";
+const CA_SECRET: &str = "contrail-ca-certificate";
+
 const SECRETS: Index =
     Index { name: "keys-of-secrets", group: "", kind: "Secret", key: "", reads: &["/data"] };
 
@@ -59,6 +75,8 @@ pub struct Settings {
 struct Manager {
     #[read("/spec/commonConfiguration/authParameters")]
     authentication: Option<Authentication>,
+    #[read("/spec/commonConfiguration/certSigner")]
+    signer: Option<String>,
     #[read("/spec/services")]
     services: Option<Services<Spec>>,
 }
@@ -114,6 +132,7 @@ fn manager(request: &Request<Manager>, settings: &Settings, verdict: &mut Verdic
         let at = Pointer::from("/spec/commonConfiguration/authParameters");
         judge_keystone(authentication, &at, &request.namespace, verdict)?;
     }
+    judge_ca(manager.signer.as_deref(), &request.namespace, verdict)?;
     let none = Services::default();
     for component in manager.services.as_ref().unwrap_or(&none).walk() {
         if component.kind == "Rabbitmq" {
@@ -160,6 +179,19 @@ fn judge_keystone(
     Ok(())
 }
 
+/// Another signer takes no CA of a Secret.
+fn judge_ca(signer: Option<&str>, namespace: &str, verdict: &mut Verdict) -> Outcome {
+    if signer.is_some_and(|signer| signer != SELF_SIGNED) {
+        return Ok(());
+    }
+    if let Some(missing) = lacks(CA_SECRET, namespace, &["ca-bundle.crt", "ca-priv-key.pem"])? {
+        let missing = missing.join(", ");
+        let text = format!("Secret {CA_SECRET} in namespace {namespace} lacks {missing}");
+        verdict.add(CA.at("/spec/commonConfiguration/certSigner").says(text));
+    }
+    Ok(())
+}
+
 fn judge_rabbitmq(
     component: &ComponentView<'_, Spec>,
     namespace: &str,
@@ -197,7 +229,7 @@ policy! {
     name: "missing-secret-key",
     summary: "a Secret that is named has the keys that are read of it",
     settings: Settings,
-    messages: [KEYSTONE, RABBITMQ],
+    messages: [KEYSTONE, RABBITMQ, CA],
     indexes: [SECRETS],
     validate: [manager, standalone],
 }

@@ -102,6 +102,8 @@ fn owners_of_what_is_there() {
     judged.policies = Read::Known(vec![policy("even-quorum")]);
     says(&judged, "K005", Outcome::Warn, "is not in force");
     judged.policies = Read::Known(vec![policy("tf-operator-limits")]);
+    says(&judged, "K005", Outcome::Warn, "on Kubernetes v1.34.1: it asks for policy/v1beta1");
+    judged.version = json!({"gitVersion": "v1.24.9", "minor": "24"});
     says(&judged, "K005", Outcome::Ok, "1 object of OpenSDN");
     says(&upstream(1, &[]), "K005", Outcome::Warn, "no operator of ours beside it");
     says(
