@@ -51,6 +51,8 @@ if [ "${1:-}" = lab ]; then
   record_sources
   has_lab || exit 1
   tests "tests on real nodes" "${nextest[@]}" "${tests[@]}" -E 'test(/^(lab_|images::)/)'
+  tests "isolation over a million evaluations" env OPENSDN_ISOLATION_ROUNDS=333334 \
+    "${nextest[@]}" "${tests[@]}" -E 'test(/^nothing_of_one_evaluation_is_visible_in_the_next$/)'
   finish
   exit
 fi

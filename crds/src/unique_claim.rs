@@ -52,6 +52,7 @@ pub struct UniqueClaimSpec {
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[cfg_attr(feature = "kube", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "kube", schemars(transform = holder_constraints))]
 #[serde(rename_all = "camelCase")]
 pub struct Holder {
     /// API group; empty for the core group.
@@ -83,4 +84,13 @@ fn constraints(schema: &mut schemars::Schema) {
         fields = fields.set(name, "minLength", json!(1)).field("", name, "self == oldSelf", ADVICE);
     }
     let _ = fields;
+}
+
+/// What a claim keeps in etcd, and in the memory of each replica, is bounded.
+#[cfg(feature = "kube")]
+fn holder_constraints(schema: &mut schemars::Schema) {
+    let _ = crate::schema::Fields::of(schema)
+        .longest(&["group"], 253)
+        .longest(&["version", "kind", "namespace", "uid"], 63)
+        .longest(&["name", "pointer"], crate::schema::TEXT);
 }

@@ -175,20 +175,48 @@ async fn crowd(address: SocketAddr) -> Vec<TcpStream> {
     all
 }
 
-/// Reviews of an update whose new and old object differ in an annotation, filled up with `filler`.
-fn body(name: &str, filler: &str) -> Vec<u8> {
+/// What a body is filled up with.
+#[derive(Clone, Copy, Debug)]
+enum Filler {
+    /// The same again and again, in a list.
+    Values(&'static str),
+    /// An object with so many short keys, or as many as fit.
+    Keys(usize),
+}
+
+impl Filler {
+    fn text(self, bytes: usize) -> String {
+        use std::fmt::Write as _;
+        match self {
+            Self::Values(text) => text.repeat(bytes / text.len()),
+            Self::Keys(most) => {
+                let mut object = "{".to_owned();
+                for number in (0..most).take_while(|number| number * 10 < bytes) {
+                    // Writing to a String cannot fail.
+                    let _ = write!(object, "\"{number:x}\":0,");
+                }
+                object + "\"\":0},"
+            }
+        }
+    }
+}
+
+/// Reviews of an update whose new and old object differ in an annotation, filled up with `filler`, by a user in as
+/// many groups as there may be.
+fn body(name: &str, filler: Filler) -> Vec<u8> {
     let head = |annotation: &str| {
         format!(
             r#"{{"apiVersion":"opensdn.io/v1alpha1","kind":"LinkLocalService","metadata":{{"name":"{name}","namespace":"default","uid":"u","annotations":{{"opensdn.io/confirm-loss":"{annotation}"}}}},"spec":{{"filler":["#
         )
     };
-    let space = (BODY / 2 - 1024) / filler.len();
-    let filled = |annotation: &str| format!("{}{}0]}}}}", head(annotation), filler.repeat(space));
+    let filler = filler.text(BODY / 2 - 8192);
+    let filled = |annotation: &str| format!("{}{filler}0]}}}}", head(annotation));
+    let groups = vec![r#""""#; 2_000].join(",");
     let kind = r#"{"group":"opensdn.io","version":"v1alpha1","kind":"LinkLocalService"}"#;
     let resource = r#"{"group":"opensdn.io","version":"v1alpha1","resource":"linklocalservices"}"#;
     let (new, old) = (filled("new"), filled("old"));
     format!(
-        r#"{{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{{"uid":"u","kind":{kind},"resource":{resource},"name":"{name}","namespace":"default","operation":"UPDATE","userInfo":{{}},"dryRun":false,"options":null,"object":{new},"oldObject":{old}}}}}"#
+        r#"{{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{{"uid":"u","kind":{kind},"resource":{resource},"name":"{name}","namespace":"default","operation":"UPDATE","userInfo":{{"groups":[{groups}]}},"dryRun":false,"options":null,"object":{new},"oldObject":{old}}}}}"#
     )
     .into_bytes()
 }
@@ -223,7 +251,7 @@ async fn compile(sandbox: &Sandbox, folder: &Path) -> Outcome {
 }
 
 /// Twelve bodies of each shape, all at once.
-async fn send_bodies(caller: &Client, path: &str, filler: &str) -> Outcome {
+async fn send_bodies(caller: &Client, path: &str, filler: Filler) -> Outcome {
     let send = |number: usize| {
         let (caller, path) = (caller.clone(), format!("{path}?timeout=30s"));
         let body = body(&format!("large-{number}"), filler);
@@ -287,13 +315,18 @@ async fn ten_thousand_connections_and_the_worst_bodies_stay_within_the_pods_memo
     config.accept_invalid_certs = true;
     config.proxy_url = None;
     let caller = Client::try_from(config)?;
-    for filler in ["0,", "{},", r#""","#, "[[[[[]]]]],"] {
+    let values = ["0,", "{},", r#""","#, "[[[[[]]]]],"].map(Filler::Values);
+    for filler in values.into_iter().chain([Filler::Keys(260_000), Filler::Keys(usize::MAX)]) {
         send_bodies(&caller, &path, filler).await?;
-        assert!(is_alive(backend.admin).await, "{filler}");
-        limit.check(&product, filler)?;
+        assert!(is_alive(backend.admin).await, "{filler:?}");
+        limit.check(&product, &format!("{filler:?}"))?;
     }
-    let (compiled, sent) =
-        tokio::join!(compile(&sandbox, folder.path()), send_bodies(&caller, &path, "0,"));
+    // Heads are still being sent: it judges beside them.
+    a_good_review_passes(&sandbox, "beside", "169.254.9.3").await?;
+    let (compiled, sent) = tokio::join!(
+        compile(&sandbox, folder.path()),
+        send_bodies(&caller, &path, Filler::Values("0,"))
+    );
     compiled.and(sent)?;
     assert!(is_alive(backend.admin).await);
     limit.check(&product, "a compilation beside the bodies")?;

@@ -6,6 +6,7 @@
 //! a fault of ours included, is an answer with status 200.
 
 mod answer;
+mod groups;
 mod members;
 mod owner_lag;
 mod review;

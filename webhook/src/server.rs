@@ -2,9 +2,11 @@
 //! connections (`opensdn_runtime::serve`), what a review answers ([`Reviewer`]), certificates (`tls`).
 
 mod body;
+mod class;
 mod deadline;
 mod routes;
 
+pub(crate) use class::Class;
 pub(crate) use routes::UNKNOWN_PATH;
 #[cfg(test)]
 pub(crate) use routes::unknown_path_message;

@@ -68,6 +68,7 @@ pub enum EngineError {
 pub struct Engine {
     inner: wasmtime::Engine,
     slots: Arc<Slots>,
+    slot_memory: usize,
     fingerprint: Arc<str>,
     metering: Metering,
     meter: Meter,
@@ -99,7 +100,16 @@ impl Engine {
         start_clock(&inner)?;
         let fingerprint = fingerprint(&inner).into();
         let slots = Arc::new(Slots::new(concurrent));
-        Ok(Self { inner, slots, fingerprint, metering, meter: Meter::default() })
+        let slot_memory = Limits::default().memory;
+        Ok(Self { inner, slots, slot_memory, fingerprint, metering, meter: Meter::default() })
+    }
+
+    /// The same with so many bytes of memory for each of the evaluations that run at once: one that may take more
+    /// counts as several.
+    #[must_use]
+    pub fn with_slot_memory(mut self, bytes: usize) -> Self {
+        self.slot_memory = bytes.max(1);
+        self
     }
 
     /// Where the costs of this engine's evaluations are found; stays empty if it counts nothing.
@@ -120,6 +130,11 @@ impl Engine {
 
     pub(crate) fn slots(&self) -> &Slots {
         &self.slots
+    }
+
+    /// How many slots an evaluation of so much memory takes.
+    pub(crate) fn slots_for(&self, memory: usize) -> u32 {
+        u32::try_from(memory.div_ceil(self.slot_memory)).unwrap_or(u32::MAX)
     }
 
     /// What a precompiled policy depends on besides its bytes: wasmtime's version, its

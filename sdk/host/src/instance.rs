@@ -81,7 +81,8 @@ pub(crate) async fn run<T>(
     run: impl AsyncFnOnce(&mut Store<State>, generated::Policy) -> wasmtime::Result<T>,
 ) -> Result<T, FailureReason> {
     let deadline = state.deadline;
-    let Some(_slot) = engine.slots().acquire(class, deadline).await else {
+    let wanted = engine.slots_for(state.limits.memory);
+    let Some(_slots) = engine.slots().acquire(class, wanted, deadline).await else {
         return Err(FailureReason::Overloaded);
     };
     let (reply, budget) = (state.limits.reply, Arc::clone(&state.budget));

@@ -2,7 +2,7 @@
 //!
 //! Strict means: whatever two parsers could read differently is refused: a key that is twice in
 //! one object, a lone surrogate, anything after the end. So what a policy saw is what the API
-//! server stores. The pass allocates per object depth, not per value.
+//! server stores. The pass allocates per object depth, not per value, but for the keys of objects that have many.
 
 mod deep;
 mod keys;
@@ -14,7 +14,7 @@ mod tests;
 
 pub use paths::{Mount, Paths, Slot};
 
-use keys::{Key, Keys, Scope};
+use keys::{Key, Keys, MOST_KEYS, Scope};
 use lexer::Lexer;
 
 use crate::text::quoted;
@@ -43,6 +43,12 @@ pub enum ScanError {
         at: usize,
         /// The key, unescaped; no more of it than an error may quote.
         key: String,
+    },
+    /// More keys than an object can be stored with.
+    #[error("more than {MOST_KEYS} keys in objects with many (byte {at})")]
+    TooManyKeys {
+        /// Offset of the one too many.
+        at: usize,
     },
     /// Nested too deeply.
     #[error("nested more than {MOST_LEVELS} levels deep (byte {at})")]
@@ -197,6 +203,9 @@ impl Scanner<'_, '_> {
         let at = self.lexer.position();
         let key = self.lexer.key()?;
         if self.keys.seen_before(scope, self.lexer.text(), key) {
+            if self.keys.are_too_many() {
+                return Err(ScanError::TooManyKeys { at });
+            }
             let key = key.decode(self.lexer.text());
             return Err(ScanError::DuplicateKey { at, key: quoted(&key).into_owned() });
         }

@@ -205,6 +205,11 @@ async fn a_manager_gets_an_entry_back_that_its_config_has_inherited() -> Outcome
     let another = Holder { uid: "another".into(), ..manager.clone() };
     let refused = conflicts(replica.claims.take(&another, &wanted, &[], soon()).await)?;
     assert_eq!(refused[0].held.name, "config1");
+    // Its UID is no secret: what says to have it and is not stored under its own name owns nothing.
+    let forged = Holder { name: "another".into(), ..manager.clone() };
+    let refused = conflicts(replica.claims.take(&forged, &wanted, &[], soon()).await)?;
+    assert_eq!(refused[0].held.name, "config1");
+    assert_eq!(claim_of(&client, key).await?.spec.holder, inherited.spec.holder);
 
     replica.claims.check(&manager, &wanted, soon()).await?;
     drop(replica.claims.take(&manager, &wanted, &[], soon()).await?);

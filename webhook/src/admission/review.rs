@@ -12,6 +12,7 @@ use opensdn_policy_host::{
 };
 use opensdn_runtime::levels;
 
+use super::groups::{Groups, MOST_GROUPS};
 use super::{Labels, Purpose, answer, answer::Decision, members::member, unjudged};
 use crate::{
     active::{ActiveSet, Places},
@@ -19,8 +20,6 @@ use crate::{
     metrics,
 };
 
-/// As a list, empty names take eight times as much.
-const LARGEST_GROUPS: usize = 1 << 20;
 /// Of an object with more owners than fit into it none is looked for.
 const LARGEST_OWNERS: usize = 1 << 16;
 /// Levels of lists and maps that a written object may have: with those of the review around it no more than the scan
@@ -131,11 +130,9 @@ impl<'f> Review<'f> {
         fields.check_version(places).map_err(bad)?;
         let text = |slot, name| fields.optional(slot, name).map_err(bad);
         let groups = found.get(places.groups).unwrap_or("null");
-        if groups.len() > LARGEST_GROUPS {
-            return Err(bad("request.userInfo.groups is longer than 1 MiB".to_owned()));
-        }
-        let groups: Option<Vec<String>> = serde_json::from_str(groups)
-            .map_err(|_| bad("request.userInfo.groups is not a list of names".to_owned()))?;
+        let groups: Option<Groups> = serde_json::from_str(groups).map_err(|_| {
+            bad(format!("request.userInfo.groups is not a list of at most {MOST_GROUPS} names"))
+        })?;
         let name = text(places.name, "request.name")?;
         let object_name = text(places.object_name, "request.object.metadata.name")?;
         Ok(Self {
@@ -151,7 +148,7 @@ impl<'f> Review<'f> {
             generate_name: text(places.generate_name, "request.object.metadata.generateName")?,
             object_uid: text(places.object_uid, "request.object.metadata.uid")?,
             user: text(places.user, "request.userInfo.username")?,
-            groups: groups.unwrap_or_default(),
+            groups: groups.unwrap_or_default().0,
             dry_run: found.get(places.dry_run) == Some("true"),
             is_being_deleted: found.get(places.deletion).is_some_and(|time| time != "null"),
             confirms: {

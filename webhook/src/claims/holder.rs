@@ -21,6 +21,9 @@ use super::decide::Presence;
 use super::name;
 use super::owner::controller_uid;
 
+/// Bytes of the field that a claim keeps, as many as its schema allows.
+const LONGEST_POINTER: usize = 1024;
+
 /// The object that a claim would belong to.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Holder {
@@ -57,9 +60,14 @@ impl Holder {
             namespace: some(&self.namespace),
             name: self.name.clone(),
             uid: some(&self.uid),
-            pointer: some(pointer),
+            pointer: some(shown(pointer)),
         }
     }
+}
+
+/// The field is for people: keys of the object may be in it, of any length.
+fn shown(pointer: &str) -> &str {
+    pointer.get(..pointer.floor_char_boundary(LONGEST_POINTER)).unwrap_or_default()
 }
 
 /// Reads holders of any kind.

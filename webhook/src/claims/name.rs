@@ -24,7 +24,7 @@ const SHOWN: usize = 100;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("take claims for an object whose {what} is {text:?}: no object can have it")]
 pub struct NoName {
-    /// Which of its parts: name, namespace, group, version.
+    /// Which of its parts: name, namespace, group, version, kind, UID.
     pub what: &'static str,
     /// The beginning of it.
     pub text: String,
@@ -32,7 +32,7 @@ pub struct NoName {
 
 /// Refuses a holder that no API server stores.
 pub(super) fn check(holder: &Holder) -> Result<(), NoName> {
-    let Holder { group, version, namespace, name, .. } = holder;
+    let Holder { group, version, kind, namespace, name, uid } = holder;
     let refuse = |what, text: &str| {
         let text = text.chars().take(SHOWN).collect();
         Err(NoName { what, text })
@@ -42,6 +42,8 @@ pub(super) fn check(holder: &Holder) -> Result<(), NoName> {
         _ if !namespace.is_empty() && !is_label(namespace) => refuse("namespace", namespace),
         _ if !group.is_empty() && !is_subdomain(group) => refuse("group", group),
         _ if !is_label(version) => refuse("version", version),
+        _ if !is_kind(kind) => refuse("kind", kind),
+        _ if !is_uid(uid) => refuse("UID", uid),
         _ => Ok(()),
     }
 }
@@ -57,6 +59,19 @@ fn is_name(group: &str, name: &str) -> bool {
 /// The rule that the API server has for every name.
 fn is_path_segment(name: &str) -> bool {
     !["", ".", ".."].contains(&name) && !name.contains(['/', '%'])
+}
+
+/// As the kind of a CustomResourceDefinition.
+fn is_kind(text: &str) -> bool {
+    let mut bytes = text.bytes();
+    text.len() <= LABEL
+        && bytes.next().is_some_and(|first| first.is_ascii_alphabetic())
+        && bytes.all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
+}
+
+/// API servers make UUIDs; none is there where an object has not been given one.
+fn is_uid(text: &str) -> bool {
+    text.len() <= LABEL && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
 }
 
 fn is_subdomain(text: &str) -> bool {
@@ -115,6 +130,13 @@ mod tests {
             assert!(check(&Holder { namespace, group, version, ..holder("a") }).is_err());
         }
         assert!(check(&Holder { namespace: String::new(), ..holder("a") }).is_ok());
+        assert!(check(&Holder { uid: String::new(), ..holder("a") }).is_ok());
+        for uid in ["a b".to_owned(), "a/b".to_owned(), "u".repeat(64)] {
+            assert!(check(&Holder { uid, ..holder("a") }).is_err());
+        }
+        for kind in [String::new(), "A b".to_owned(), "1A".to_owned(), "A".repeat(64)] {
+            assert!(check(&Holder { kind, ..holder("a") }).is_err());
+        }
     }
 
     #[test]

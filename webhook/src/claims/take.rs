@@ -313,7 +313,20 @@ impl Acquisition {
         let unchanged = inner.cache.unchanged(&lock.name, &lock.version);
         let claimant = &self.holder.uid;
         let contest = contest(claimant, held.uid.as_deref(), &presence, unchanged, inner.grace);
+        // A UID is no secret: to own the holder it must be that of the object which is stored under this name.
+        let contest = match contest {
+            Contest::TakeFromOwned if !self.is_stored().await? => {
+                Contest::Refuse(HolderState::Stored)
+            }
+            contest => contest,
+        };
         Ok(shared(contest, &stored.spec, claim))
+    }
+
+    /// Whether the object that wants the keys is stored now, as that which it says to be.
+    async fn is_stored(&self) -> Result<bool, ClaimError> {
+        let stored = self.inner().holders.stored_uid(&self.holder.with_pointer("")).await?;
+        Ok(stored.is_some_and(|uid| uid == self.holder.uid))
     }
 
     /// Whether all could be taken now; nothing is written.

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use super::rules::{Part, Plan};
 use crate::path_tokens::PathToken;
+use crate::server::Class;
 
 /// Name of both configurations.
 pub(super) const NAME: &str = "opensdn-webhook";
@@ -144,7 +145,7 @@ fn metadata<'o>(object: &'o Value, part: &str, key: &str) -> Option<&'o Value> {
 fn entry(step: Step, part: Part, endpoint: &WebhookEndpoint, bundle: &str) -> Value {
     let mut entry = json!({
         "admissionReviewVersions": ["v1"],
-        "clientConfig": client_config(step, endpoint, bundle),
+        "clientConfig": client_config(step, part, endpoint, bundle),
         "failurePolicy": part.failure_policy(),
         "matchPolicy": "Equivalent",
         // Named also where they select everything: what others put here is then theirs no more.
@@ -179,11 +180,10 @@ fn not_by(user: &str) -> Value {
     json!([{"name": "not-the-webhook-itself", "expression": expression}])
 }
 
-fn client_config(step: Step, endpoint: &WebhookEndpoint, bundle: &str) -> Value {
-    let path = match step {
-        Step::Mutate => format!("/mutate/{}", endpoint.token.as_str()),
-        Step::Validate => format!("/validate/{}", endpoint.token.as_str()),
-    };
+fn client_config(step: Step, part: Part, endpoint: &WebhookEndpoint, bundle: &str) -> Value {
+    let class = if part == Part::Ours { Class::Ours } else { Class::Others };
+    // The token is what comes last.
+    let path = format!("/{}{}/{}", step.label(), class.suffix(), endpoint.token.as_str());
     let bundle = base64::engine::general_purpose::STANDARD.encode(bundle);
     match &endpoint.address {
         Address::Service { namespace, name } => json!({
@@ -395,6 +395,10 @@ mod tests {
                 let ours = part == Part::Ours;
                 assert_eq!(entry["namespaceSelector"] == json!({}), ours);
                 assert_eq!(entry["objectSelector"], json!({}));
+                let path =
+                    if ours { step.label().to_owned() } else { format!("{}-others", step.label()) };
+                let url = format!("https://127.0.0.1:8443/{path}/{TOKEN}");
+                assert_eq!(entry["clientConfig"]["url"], url);
                 let condition = &entry["matchConditions"][0]["expression"];
                 let user = "request.userInfo.username != \
                             \"system:serviceaccount:opensdn:opensdn-webhook\"";

@@ -38,6 +38,7 @@ impl Engines {
         let cache = args.cache_folder.as_ref().map(Cache::open).transpose();
         let cache = cache.map_err(Error::Cache)?;
         let engine = Engine::start(evaluations).map_err(Error::Engine)?;
+        let engine = engine.with_slot_memory(args.limits().memory);
         let (cache_bytes, compiler_mebibytes) =
             (args.cache_mebibytes << 20, args.compiler_mebibytes);
         Ok(Self { engine, cache, cache_bytes, compiler_mebibytes, compiler: None })

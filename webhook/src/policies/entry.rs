@@ -260,10 +260,22 @@ impl Entry {
             None if is_starting => vec![just_started()],
             None => return None,
         };
-        let status = self.object.status.as_ref();
-        let last_known = || status?.judges.as_deref().map(opensdn_admission_policy::interests);
-        let interests = self.interests.clone().or_else(last_known);
+        let interests = self.interests.clone().or_else(|| self.last_known());
         opensdn_admission_policy::inactive(name, &self.object.spec, interests, &problems)
+    }
+
+    /// What the status says that the module is about. It can narrow what is refused, so it is asked only where the
+    /// administrator has named no kinds, and only about the module that he asks for now.
+    fn last_known(&self) -> Option<Vec<Interest>> {
+        let AdmissionPolicy { metadata, spec, status } = &self.object;
+        let status = status.as_ref().filter(|_| spec.kinds.as_ref().is_none_or(Vec::is_empty))?;
+        let pinned = spec.module.digest.as_ref();
+        let is_of_the_same = pinned.is_none()
+            || pinned == status.digest.as_ref()
+            || (status.observed_generation.is_some()
+                && status.observed_generation == metadata.generation);
+        let judges = status.judges.as_deref().filter(|_| is_of_the_same)?;
+        Some(opensdn_admission_policy::interests(judges))
     }
 
     /// What is known of the policy without its module, if nothing of it is in force or about to be because

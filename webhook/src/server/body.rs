@@ -8,6 +8,8 @@ use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt;
 use tokio::time::Instant;
 
+use super::class::Class;
+
 /// How much of a rejected body is kept, so that the answer can name what it answers.
 const PREFIX: usize = 4096;
 
@@ -26,6 +28,7 @@ pub(super) enum BodyError {
 #[derive(Debug)]
 pub(super) struct BodyBudget {
     held: AtomicUsize,
+    held_by_others: AtomicUsize,
     capacity: usize,
 }
 
@@ -33,16 +36,17 @@ pub(super) struct BodyBudget {
 #[derive(Debug)]
 pub(super) struct Reservation<'a> {
     budget: &'a BodyBudget,
+    class: Class,
     bytes: usize,
 }
 
 impl BodyBudget {
     pub(super) fn new(capacity: usize) -> Self {
-        Self { held: AtomicUsize::new(0), capacity }
+        Self { held: AtomicUsize::new(0), held_by_others: AtomicUsize::new(0), capacity }
     }
 
-    pub(super) fn reserve(&self) -> Reservation<'_> {
-        Reservation { budget: self, bytes: 0 }
+    pub(super) fn reserve(&self, class: Class) -> Reservation<'_> {
+        Reservation { budget: self, class, bytes: 0 }
     }
 }
 
@@ -50,15 +54,23 @@ impl Reservation<'_> {
     /// Counts what has arrived, not what was announced: a caller that announces much and sends
     /// nothing takes nothing from the others.
     fn grow(&mut self, bytes: usize) -> Result<(), BodyError> {
-        let before = self.budget.held.fetch_add(bytes, Ordering::Relaxed);
+        let BodyBudget { held, held_by_others, capacity } = self.budget;
+        let mut is_over = held.fetch_add(bytes, Ordering::Relaxed) + bytes > *capacity;
+        if self.class == Class::Others {
+            let before = held_by_others.fetch_add(bytes, Ordering::Relaxed);
+            is_over |= before + bytes > self.class.share(*capacity);
+        }
         self.bytes += bytes;
-        if before + bytes > self.budget.capacity { Err(BodyError::OverBudget) } else { Ok(()) }
+        if is_over { Err(BodyError::OverBudget) } else { Ok(()) }
     }
 }
 
 impl Drop for Reservation<'_> {
     fn drop(&mut self) {
         self.budget.held.fetch_sub(self.bytes, Ordering::Relaxed);
+        if self.class == Class::Others {
+            self.budget.held_by_others.fetch_sub(self.bytes, Ordering::Relaxed);
+        }
     }
 }
 

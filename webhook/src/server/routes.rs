@@ -15,6 +15,7 @@ use opensdn_policy_host::Step;
 use tokio::time::{Instant, timeout_at};
 
 use super::body::{self, BodyBudget, BodyError, Rest};
+use super::class::Class;
 use super::{Call, Limits, Reviewer, deadline};
 use crate::metrics::ServerMetrics;
 use crate::path_tokens::PathTokens;
@@ -29,6 +30,7 @@ pub(super) struct ReviewEndpoint<R> {
     limits: Arc<Limits>,
     metrics: ServerMetrics,
     reviewing: AtomicUsize,
+    reviewing_others: AtomicUsize,
     body_budget: BodyBudget,
 }
 
@@ -40,9 +42,16 @@ pub(super) fn router<R: Reviewer>(
     metrics: ServerMetrics,
 ) -> Router {
     let body_budget = BodyBudget::new(limits.buffered);
-    let reviewing = AtomicUsize::new(0);
-    let endpoint =
-        ReviewEndpoint { reviewer, path_tokens, limits, metrics, reviewing, body_budget };
+    let [reviewing, reviewing_others] = Default::default();
+    let endpoint = ReviewEndpoint {
+        reviewer,
+        path_tokens,
+        limits,
+        metrics,
+        reviewing,
+        reviewing_others,
+        body_budget,
+    };
     Router::new().fallback(serve::<R>).with_state(Arc::new(endpoint))
 }
 
@@ -50,7 +59,7 @@ async fn serve<R: Reviewer>(
     State(endpoint): State<Arc<ReviewEndpoint<R>>>,
     request: Request,
 ) -> Response {
-    let Some(step) = endpoint.step(request.uri().path()) else {
+    let Some((step, class)) = endpoint.asked_for(request.uri().path()) else {
         endpoint.metrics.unknown_paths.inc();
         // Nothing of its body is read.
         return reply(&Rejection::PATH, Rest::Unread);
@@ -58,29 +67,33 @@ async fn serve<R: Reviewer>(
     if request.method() != Method::POST {
         return endpoint.reject(Rejection::METHOD, request.into_body()).await;
     }
-    endpoint.review(step, request).await
+    endpoint.review(step, class, request).await
 }
 
 impl<R: Reviewer> ReviewEndpoint<R> {
     /// What is asked for, if the path has a token that is accepted.
-    fn step(&self, path: &str) -> Option<Step> {
+    fn asked_for(&self, path: &str) -> Option<(Step, Class)> {
         let (step, token) = path.strip_prefix('/')?.split_once('/')?;
+        let (step, class) = match step.strip_suffix(Class::Others.suffix()) {
+            Some(step) => (step, Class::Others),
+            None => (step, Class::Ours),
+        };
         let step = match step {
             "validate" => Step::Validate,
             "mutate" => Step::Mutate,
             _ => return None,
         };
-        self.path_tokens.accepts(token).then_some(step)
+        self.path_tokens.accepts(token).then_some((step, class))
     }
 
-    async fn review(&self, step: Step, request: Request) -> Response {
+    async fn review(&self, step: Step, class: Class, request: Request) -> Response {
         let arrived = Instant::now();
         let (head, mut body) = request.into_parts();
         if !is_json(&head.headers) {
             return self.reject(Rejection::MEDIA_TYPE, body).await;
         }
         let deadline = arrived + deadline::budget(head.uri.query());
-        let mut reservation = self.body_budget.reserve();
+        let mut reservation = self.body_budget.reserve(class);
         let body = match self.read(&mut body, &mut reservation, arrived, deadline).await {
             Ok(bytes) => bytes,
             Err(Stopped::Late) => return self.reject(Rejection::SLOW, body).await,
@@ -93,7 +106,7 @@ impl<R: Reviewer> ReviewEndpoint<R> {
                 return answer(StatusCode::OK, self.reviewer.too_large(&prefix), rest);
             }
         };
-        let Some(_permit) = self.permit() else {
+        let Some(_permit) = self.permit(class) else {
             return self.shed(Body::empty()).await;
         };
         let answered = self.reviewer.review(Call { step, body, deadline }).await;
@@ -122,10 +135,16 @@ impl<R: Reviewer> ReviewEndpoint<R> {
 
     /// A permit for one review; released when dropped, also when the caller goes away in the
     /// middle.
-    fn permit(&self) -> Option<ReviewPermit<'_>> {
-        let before = self.reviewing.fetch_add(1, Ordering::Relaxed);
-        let permit = ReviewPermit { reviewing: &self.reviewing };
-        (before < self.limits.reviews).then_some(permit)
+    fn permit(&self, class: Class) -> Option<[Option<ReviewPermit<'_>>; 2]> {
+        let all = ReviewPermit::of(&self.reviewing, self.limits.reviews)?;
+        let others = match class {
+            Class::Ours => None,
+            Class::Others => {
+                let most = class.share(self.limits.reviews);
+                Some(ReviewPermit::of(&self.reviewing_others, most)?)
+            }
+        };
+        Some([Some(all), others])
     }
 
     async fn shed(&self, body: Body) -> Response {
@@ -149,6 +168,14 @@ enum Stopped {
 
 struct ReviewPermit<'a> {
     reviewing: &'a AtomicUsize,
+}
+
+impl<'a> ReviewPermit<'a> {
+    fn of(reviewing: &'a AtomicUsize, most: usize) -> Option<Self> {
+        let before = reviewing.fetch_add(1, Ordering::Relaxed);
+        let permit = Self { reviewing };
+        (before < most).then_some(permit)
+    }
 }
 
 impl Drop for ReviewPermit<'_> {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use opensdn_webhook::path_tokens::PathToken;
 use opensdn_webhook::server::Limits;
 
-use crate::stage::{MUTATE, NAME, Stage, TOKEN, VALIDATE, request};
+use crate::stage::{MUTATE, NAME, Stage, TOKEN, VALIDATE, VALIDATE_OTHERS, request};
 
 #[tokio::test]
 async fn answers_both_steps_in_json_with_status_200() {
@@ -215,6 +215,32 @@ async fn sheds_when_all_bodies_together_are_too_much() {
     stage.release();
     assert_eq!(first.answer().await.unwrap().status, 200);
     assert_eq!(second.review(VALIDATE, &vec![b'x'; 900_000]).await.unwrap().status, 200);
+}
+
+#[tokio::test]
+async fn reviews_of_other_kinds_leave_a_quarter_of_all_to_those_of_ours() {
+    let stage = Stage::start(Limits { reviews: 4, buffered: 1 << 20, ..Limits::default() }).await;
+    stage.hold();
+    let mut waiting = Vec::new();
+    for number in 1..=3 {
+        let mut other = stage.connect().await;
+        other.send(&request("POST", VALIDATE_OTHERS, "", &vec![b'x'; 200_000])).await.unwrap();
+        stage.until_waiting(number).await;
+        waiting.push(other);
+    }
+    let mut one_more = stage.connect().await;
+    assert_eq!(one_more.review(VALIDATE_OTHERS, b"{}").await.unwrap().status, 429, "reviews");
+    let mut ours = stage.connect().await;
+    ours.send(&request("POST", VALIDATE, "", &vec![b'x'; 400_000])).await.unwrap();
+    stage.until_waiting(4).await;
+    waiting.push(ours);
+    stage.release();
+    for connection in &mut waiting {
+        assert_eq!(connection.answer().await.unwrap().status, 200);
+    }
+    let large = one_more.review(VALIDATE_OTHERS, &vec![b'x'; 800_000]).await.unwrap();
+    assert_eq!(large.status, 429, "bytes");
+    assert_eq!(one_more.review(VALIDATE, &vec![b'x'; 800_000]).await.unwrap().status, 200);
 }
 
 #[tokio::test]

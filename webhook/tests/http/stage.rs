@@ -31,6 +31,7 @@ pub(crate) const NAME: &str = "opensdn-webhook.opensdn.svc";
 /// The path token that the server of a [`Stage`] accepts.
 pub(crate) const TOKEN: &str = "a-token-for-tests-only";
 pub(crate) const VALIDATE: &str = "/validate/a-token-for-tests-only";
+pub(crate) const VALIDATE_OTHERS: &str = "/validate-others/a-token-for-tests-only";
 pub(crate) const MUTATE: &str = "/mutate/a-token-for-tests-only";
 
 /// The default limits, but those of connections changed.

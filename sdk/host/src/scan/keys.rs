@@ -6,6 +6,10 @@ use std::{borrow::Cow, collections::HashSet};
 /// here it is faster to look at each hash.
 const LINEAR: usize = 256;
 
+/// So many keys may be in the hash sets of all objects that are open: up to 26 MiB in memory. An API server stores
+/// objects of 1.5 MiB, in which so many keys do not fit.
+pub(super) const MOST_KEYS: usize = 1 << 18;
+
 /// A key as written in the text, without its quotes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Key {
@@ -34,6 +38,8 @@ pub(crate) struct Keys<'t> {
     hashes: Vec<u64>,
     keys: Vec<Key>,
     large: Vec<(usize, HashSet<Cow<'t, str>>)>,
+    in_large: usize,
+    too_many: bool,
 }
 
 /// Where the keys of one open object begin.
@@ -49,11 +55,16 @@ impl<'t> Keys<'t> {
         self.keys.truncate(scope.0);
         self.hashes.truncate(scope.0);
         if self.is_large(scope) {
-            self.large.pop();
+            self.in_large -= self.large.pop().map_or(0, |(_, names)| names.len());
         }
     }
 
-    /// Whether the object has had this key; notes it otherwise.
+    /// Whether a key was not noted because there are too many.
+    pub(crate) fn are_too_many(&self) -> bool {
+        self.too_many
+    }
+
+    /// Whether the object has had this key, or it is one too many; notes it otherwise.
     pub(crate) fn seen_before(&mut self, scope: Scope, text: &'t str, key: Key) -> bool {
         let known = self.hashes.get(scope.0..).unwrap_or_default();
         if known.len() >= LINEAR || self.is_large(scope) {
@@ -82,11 +93,17 @@ impl<'t> Keys<'t> {
     fn seen_in_large(&mut self, scope: Scope, text: &'t str, key: Key) -> bool {
         if !self.is_large(scope) {
             let known = self.keys.get(scope.0..).unwrap_or_default();
-            let names = known.iter().map(|key| key.decode(text)).collect();
+            let names: HashSet<_> = known.iter().map(|key| key.decode(text)).collect();
+            self.in_large += names.len();
             self.large.push((scope.0, names));
         }
         let Some((_, names)) = self.large.last_mut() else { return false };
-        !names.insert(key.decode(text))
+        if !names.insert(key.decode(text)) {
+            return true;
+        }
+        self.in_large += 1;
+        self.too_many = self.in_large > MOST_KEYS;
+        self.too_many
     }
 }
 

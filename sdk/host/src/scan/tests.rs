@@ -95,6 +95,24 @@ fn refuses_a_key_that_stands_twice() {
 }
 
 #[test]
+fn refuses_more_keys_than_an_object_can_be_stored_with() {
+    let object = |keys: std::ops::Range<usize>| {
+        let keys: Vec<_> = keys.map(|number| format!("\"{number:x}\":0")).collect();
+        keys.join(",")
+    };
+    let most = super::keys::MOST_KEYS;
+    assert!(scan(format!("{{{}}}", object(0..most)).as_bytes(), &Paths::new()).is_ok());
+    let one_more = format!("{{{}}}", object(0..most + 1));
+    assert!(matches!(refusal(&one_more), ScanError::TooManyKeys { .. }));
+    // Those of all objects that are open count, those of one beside the other do not.
+    let half = most / 2 + 1;
+    let beside = format!("[{{{0}}},{{{0}}}]", object(0..half));
+    assert!(scan(beside.as_bytes(), &Paths::new()).is_ok());
+    let inside = format!("{{{},\"in\":{{{}}}}}", object(0..half), object(0..half));
+    assert!(matches!(refusal(&inside), ScanError::TooManyKeys { .. }));
+}
+
+#[test]
 fn the_same_key_in_two_objects_is_no_duplicate() {
     assert!(scan(br#"{"a":{"a":{"a":1}},"b":[{"a":1},{"a":1}]}"#, &Paths::new()).is_ok());
 }

@@ -186,6 +186,25 @@ fn what_a_module_was_about_is_known_from_the_status() {
     end(&mut entry, Err(failed(Retry::Useless)));
     let interests = entry.inactive("p", false).unwrap().interests.unwrap();
     assert_eq!((interests.len(), interests[0].kind.as_str()), (1, "Thing"));
+    let of_another = json!({
+        "digest": "sha256:b", "observedGeneration": 1, "judges": status["judges"],
+    });
+    let pinned = |digest: &str| {
+        let mut object = object(json!({}), of_another.clone());
+        object.spec.module.digest = Some(digest.to_owned());
+        object.metadata.generation = Some(2);
+        object
+    };
+    for (digest, is_known) in [("sha256:b", true), ("sha256:a", false)] {
+        let mut entry = Entry::new(pinned(digest), None);
+        end(&mut entry, Err(failed(Retry::Useless)));
+        assert_eq!(entry.inactive("p", false).unwrap().interests.is_some(), is_known, "{digest}");
+    }
+    // What the administrator has named is not narrowed by it.
+    let named = json!({"kinds": [{"group": "g", "kind": "Named"}]});
+    let mut named = Entry::new(object(named, status.clone()), None);
+    end(&mut named, Err(failed(Retry::Useless)));
+    assert_eq!(named.inactive("p", false).unwrap().interests, None);
     let audits = object(json!({"mode": "audit"}), status);
     entry.update(audits, None);
     assert!(entry.inactive("p", false).is_none(), "nobody depends on it");
