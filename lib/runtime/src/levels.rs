@@ -18,6 +18,8 @@ pub const MOST_LEVELS: usize = 120;
 const CUT: &str = "opensdn.io/cut";
 /// Of `metadata`: who has written which field.
 const MANAGED_FIELDS: &str = "managedFields";
+/// Of a Secret: its keys with their values.
+const DATA: &str = "data";
 
 /// The object has more than [`MOST_LEVELS`] levels: what lies deeper is `null` in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -136,6 +138,8 @@ pub(crate) enum Part<'p> {
     Lean,
     /// What is declared.
     Declared(&'p Declared),
+    /// The same, but of `data`, which is a Secret's, no more than the names of its members, whatever is declared.
+    DeclaredWithNames(&'p Declared),
 }
 
 /// Reads one object, or what is wanted of it.
@@ -151,6 +155,7 @@ impl<'p> ObjectReader<'p> {
             Part::Whole => Inside::Whole,
             Part::Lean => Inside::LeanObject,
             Part::Declared(declared) => Inside::of_object(declared.root()),
+            Part::DeclaredWithNames(declared) => Inside::SecretObject(declared.root()),
         };
         Self { inside, values }
     }
@@ -189,6 +194,12 @@ enum Inside<'p> {
     WantedObject(Wanted<'p>),
     /// Of metadata these, and never `managedFields`.
     WantedMetadata(Wanted<'p>),
+    /// Of a Secret these members, of its data the names.
+    SecretObject(Wanted<'p>),
+    /// The names of the members, each with `null`.
+    Names,
+    /// That it is there.
+    Nothing,
     /// These members and items.
     Wanted(Wanted<'p>),
 }
@@ -210,6 +221,11 @@ impl<'p> Inside<'p> {
     fn member(&self, key: &str) -> Option<Self> {
         match self {
             Self::LeanMetadata | Self::WantedMetadata(_) if key == MANAGED_FIELDS => None,
+            Self::Names | Self::Nothing => Some(Self::Nothing),
+            Self::SecretObject(wanted) if key == DATA => {
+                (wanted.is_whole() || wanted.member(key).is_some()).then_some(Self::Names)
+            }
+            Self::SecretObject(wanted) => Self::of_object(wanted.clone()).member(key),
             Self::LeanObject if key == "metadata" => Some(Self::LeanMetadata),
             Self::Whole | Self::LeanObject | Self::LeanMetadata => Some(Self::Whole),
             Self::WantedObject(wanted) if key == "metadata" => {
@@ -223,10 +239,13 @@ impl<'p> Inside<'p> {
 
     fn wanted(&self) -> Option<&Wanted<'p>> {
         match self {
-            Self::Whole | Self::LeanObject | Self::LeanMetadata => None,
-            Self::WantedObject(wanted) | Self::WantedMetadata(wanted) | Self::Wanted(wanted) => {
-                Some(wanted)
+            Self::Whole | Self::LeanObject | Self::LeanMetadata | Self::Names | Self::Nothing => {
+                None
             }
+            Self::WantedObject(wanted)
+            | Self::WantedMetadata(wanted)
+            | Self::SecretObject(wanted)
+            | Self::Wanted(wanted) => Some(wanted),
         }
     }
 
@@ -264,7 +283,17 @@ impl<'de> DeserializeSeed<'de> for Reader<'_> {
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
         let left = self.values.get().checked_sub(1);
         self.values.set(left.ok_or_else(|| D::Error::custom("there are more values than may be"))?);
-        deserializer.deserialize_any(self)
+        match self.inside {
+            Inside::Nothing => {
+                IgnoredAny::deserialize(deserializer)?;
+                Ok(Value::Null)
+            }
+            Inside::Names => {
+                let value = deserializer.deserialize_any(self)?;
+                Ok(if value.is_object() { value } else { Value::Null })
+            }
+            _ => deserializer.deserialize_any(self),
+        }
     }
 }
 

@@ -32,6 +32,19 @@ fn largest(limit: u32) -> u64 {
     if limit > 1 { LARGEST_PAGE } else { LARGEST_OBJECT }
 }
 
+/// The most values of so many objects.
+fn most_values(limit: u32) -> usize {
+    if limit > 1 { MOST_VALUES } else { usize::MAX }
+}
+
+/// None is left where one was missing.
+fn too_many_or_none(values: &Cell<usize>) -> impl FnOnce(serde_json::Error) -> PageError {
+    |error| match values.get() {
+        0 => PageError::TooMany,
+        _ => PageError::NoList(error),
+    }
+}
+
 /// Reads one object that anybody may have written: kube's own calls give up what is nested deep, and log all of it.
 ///
 /// # Errors
@@ -75,7 +88,20 @@ pub(crate) async fn read_objects(
     part: Part<'_>,
 ) -> Result<List, PageError> {
     let text = read_bounded(client, request, largest(limit)).await?;
-    List::read(&text, part, if limit > 1 { MOST_VALUES } else { usize::MAX })
+    List::read(&text, part, most_values(limit))
+}
+
+/// Reads the answer to a request for a table of so many rows, and so much of it.
+pub(crate) async fn read_table(
+    client: &Client,
+    request: http::Request<Vec<u8>>,
+    limit: u32,
+    part: Part<'_>,
+) -> Result<Value, PageError> {
+    let text = read_bounded(client, request, largest(limit)).await?;
+    let values = Cell::new(most_values(limit));
+    let mut text = serde_json::Deserializer::from_slice(&text);
+    ObjectReader::new(part, &values).deserialize(&mut text).map_err(too_many_or_none(&values))
 }
 
 /// Reads an answer of at most so many bytes. Not by `Client::request`, which reads all of one, and logs one that it
@@ -143,11 +169,7 @@ impl List {
         let values = Cell::new(most);
         let list = ListReader { part, values: &values }.deserialize(&mut text);
         let whole = list.and_then(|list| text.end().map(|()| list));
-        // None is left where one was missing.
-        whole.map_err(|error| match values.get() {
-            0 => PageError::TooMany,
-            _ => PageError::NoList(error),
-        })
+        whole.map_err(too_many_or_none(&values))
     }
 
     /// Where the next page starts; empty where this is the last one.

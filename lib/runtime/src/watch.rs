@@ -112,9 +112,12 @@ const RETRY: ExponentialBuilder = ExponentialBuilder::new()
     .with_jitter();
 /// Used only if the back-off above ended, which it does not.
 const RETRY_DELAY: Duration = Duration::from_secs(2);
-/// After so many failures in a row the position in the history is given up: it may be from a
-/// future that the API server has lost with its etcd.
+/// After so many failures in a row the position in the history is given up: what happened meanwhile may be more than a
+/// new list.
 const FAILURES_BEFORE_LIST: u32 = 5;
+/// After so many heartbeats it is asked whether the position is still one of the API server's history. An etcd that was
+/// restored from a backup is at an older one, and a watch from a position of the future is silent, without an error.
+const HEARTBEATS_BETWEEN_CHECKS: u32 = 12;
 
 /// Watches until the receiver is dropped.
 pub fn watch(client: Client, spec: WatchSpec) -> mpsc::Receiver<Event> {
@@ -173,6 +176,10 @@ enum Failure {
     EndedAtOnce,
     #[error("the position in the history is lost: {0}")]
     Expired(String),
+    #[error(
+        "the API server is at resourceVersion {current} and has told of {known}: its etcd was restored from a backup"
+    )]
+    Future { current: u64, known: u64 },
 }
 
 impl Watch {
@@ -216,12 +223,28 @@ impl Watch {
     /// Returns when everything has to be listed again.
     async fn follow(&mut self, mut version: String) {
         let listed = version.clone();
+        let mut checked = Instant::now();
         loop {
-            match self.watch_once(&mut version).await {
+            let is_due = checked.elapsed() >= self.spec.heartbeat * HEARTBEATS_BETWEEN_CHECKS;
+            let mut result = Ok(());
+            if is_due || self.outage.is_some() {
+                result = self.check_position(&version).await;
+                checked = Instant::now();
+            }
+            if result.is_ok() {
+                result = self.watch_once(&mut version).await;
+            }
+            match result {
                 Ok(()) => self.recovered(),
                 // Who keeps no history says so at once, again and again.
                 Err(failure @ Failure::Expired(_)) if version == listed => {
                     self.lost(failure).await;
+                    return;
+                }
+                Err(failure @ Failure::Future { .. }) => {
+                    let (path, error) = (&self.spec.path, error_chain(&failure));
+                    tracing::warn!(path, error, "restarted a watch from a new list");
+                    self.recovered();
                     return;
                 }
                 Err(Failure::Expired(why)) => {
@@ -238,6 +261,19 @@ impl Watch {
                     }
                 }
             }
+        }
+    }
+
+    /// Whether the API server has come as far as what was read of it. It answers that of its etcd, not of what it
+    /// holds itself.
+    async fn check_position(&self, known: &str) -> Result<(), Failure> {
+        let call = self.parts.read_page(&self.client, self.request("limit=1")?, 1);
+        let answer = timeout(LIST_TIMEOUT, call).await.map_err(|_| Failure::Silent)?;
+        let Page { version, .. } = answer.map_err(page_or_call)?;
+        // API servers promise numbers; where one is none, nothing can be said.
+        match (version.parse(), known.parse()) {
+            (Ok(current), Ok(known)) if current < known => Err(Failure::Future { current, known }),
+            _ => Ok(()),
         }
     }
 

@@ -59,11 +59,12 @@ impl IndexSchema {
         let any = |test: fn(&str) -> bool| parts().chain(keys.clone()).any(test);
         let is_secret =
             self.indexes.iter().any(|index| lookup::is_secret(&index.group, &index.kind));
+        let declared = || Arc::new(Declared::new(parts(), keys.clone()));
         match is_secret {
-            _ if self.is_metadata() => Parts::Metadata,
-            true if any(|pointer| pointer.starts_with("/data")) => Parts::SecretKeys,
-            true => Parts::SecretType,
-            false => Parts::Declared(Arc::new(Declared::new(parts(), keys))),
+            _ if self.is_metadata() => Parts::DeclaredMetadata(declared()),
+            true if any(|pointer| pointer.starts_with("/data")) => Parts::SecretKeys(declared()),
+            true => Parts::secret_type(parts().chain(keys)),
+            false => Parts::Declared(declared()),
         }
     }
 
@@ -342,9 +343,12 @@ mod tests {
                 ..index("", reads)
             }])
         };
-        assert_eq!(of_secrets(&["/metadata/labels"]).parts(), Parts::Metadata);
-        assert_eq!(of_secrets(&["/type"]).parts(), Parts::SecretType);
-        assert_eq!(of_secrets(&["/type", "/data"]).parts(), Parts::SecretKeys);
+        let declared = |pointers: &[&str]| Arc::new(Declared::new(pointers.iter().copied(), []));
+        let labels = ["/metadata/labels"];
+        assert_eq!(of_secrets(&labels).parts(), Parts::DeclaredMetadata(declared(&labels)));
+        assert_eq!(of_secrets(&["/type"]).parts(), Parts::secret_type(["/type"]));
+        let keys = ["/data", "/type"];
+        assert_eq!(of_secrets(&keys).parts(), Parts::SecretKeys(declared(&keys)));
         let of_things = IndexSchema::new([&index("/spec/ip", &["/data"])]).parts();
         assert_eq!(of_things, Parts::Declared(Arc::new(Declared::new(["/data"], ["/spec/ip"]))));
         let schema = of_secrets(&["", "/data"]);

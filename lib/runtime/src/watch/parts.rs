@@ -6,19 +6,15 @@
 //! makes for people (`Table`). The names of keys it gives in whole Secrets only; those come a few at a
 //! time, and their values are skipped as they are read.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use kube::Client;
-use kube::core::ListMeta;
-use serde::Deserialize;
-use serde::de::IgnoredAny;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::event::WatchEvent;
 use crate::declared::Declared;
 use crate::levels::Part;
-use crate::list::{List, METADATA_LIST, PageError, read_bounded, read_objects};
+use crate::list::{List, METADATA_LIST, PageError, read_objects, read_table};
 
 /// How much of the objects is wanted.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,10 +28,12 @@ pub enum Parts {
     Declared(Arc<Declared>),
     /// Metadata only.
     Metadata,
-    /// Of Secrets: metadata and the type.
-    SecretType,
-    /// Of Secrets: metadata, the type, and the names of the keys, each with `null`.
-    SecretKeys,
+    /// What is declared of the metadata.
+    DeclaredMetadata(Arc<Declared>),
+    /// Of Secrets: what is declared of their metadata, and the type. See [`Parts::secret_type`].
+    SecretType(Arc<Declared>),
+    /// Of Secrets: what is declared, and of `data` the names of the keys, each with `null`.
+    SecretKeys(Arc<Declared>),
 }
 
 /// One page of a list.
@@ -45,13 +43,29 @@ pub(super) struct Page {
     pub(super) objects: Vec<Value>,
 }
 
-/// Annotations, which come with metadata, may be 256 KiB an object, Secrets 1 MiB, in base64: a page of
-/// the largest stays below this.
-const LARGEST: u64 = 64 << 20;
 /// Where the API server says the type of a Secret.
 const TYPE_COLUMN: &str = "Type";
+/// What is read of a table besides the objects in its rows.
+const OF_TABLE: [&str; 7] = [
+    "/metadata/continue",
+    "/columnDefinitions/*/name",
+    "/rows/*/cells",
+    "/rows/*/object/metadata/name",
+    "/rows/*/object/metadata/namespace",
+    "/rows/*/object/metadata/uid",
+    "/rows/*/object/metadata/resourceVersion",
+];
 
 impl Parts {
+    /// Of Secrets the type, and what these JSON pointers are of their metadata. They come in the rows of a table.
+    #[must_use]
+    pub fn secret_type<'p>(pointers: impl IntoIterator<Item = &'p str>) -> Self {
+        let of_rows: Vec<String> =
+            pointers.into_iter().map(|pointer| format!("/rows/*/object{pointer}")).collect();
+        let keys = OF_TABLE.into_iter().chain(of_rows.iter().map(String::as_str));
+        Self::SecretType(Arc::new(Declared::new([], keys)))
+    }
+
     /// How many objects a page has, unless they are larger than a page may be: then it is halved.
     pub(super) fn page(&self) -> u32 {
         match self {
@@ -59,47 +73,44 @@ impl Parts {
             | Self::WithManagers
             | Self::Declared(_)
             | Self::Metadata
-            | Self::SecretType => 100,
-            Self::SecretKeys => 10,
+            | Self::DeclaredMetadata(_)
+            | Self::SecretType(_) => 100,
+            Self::SecretKeys(_) => 10,
         }
     }
 
     /// The media type to ask for.
     pub(super) fn accept(&self, is_list: bool) -> &'static str {
         match (self, is_list) {
-            (Self::All | Self::WithManagers | Self::Declared(_) | Self::SecretKeys, _) => {
+            (Self::All | Self::WithManagers | Self::Declared(_) | Self::SecretKeys(_), _) => {
                 "application/json"
             }
-            (Self::Metadata, true) => METADATA_LIST,
-            (Self::Metadata, false) => {
+            (Self::Metadata | Self::DeclaredMetadata(_), true) => METADATA_LIST,
+            (Self::Metadata | Self::DeclaredMetadata(_), false) => {
                 "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
             }
-            (Self::SecretType, _) => "application/json;as=Table;g=meta.k8s.io;v=v1",
+            (Self::SecretType(_), _) => "application/json;as=Table;g=meta.k8s.io;v=v1",
         }
     }
 
     /// What else the request has to say.
     pub(super) fn query(&self) -> &'static str {
-        match self {
-            Self::SecretType => "&includeObject=Metadata",
-            Self::All
-            | Self::WithManagers
-            | Self::Declared(_)
-            | Self::Metadata
-            | Self::SecretKeys => "",
-        }
+        if matches!(self, Self::SecretType(_)) { "&includeObject=Metadata" } else { "" }
     }
 
-    /// How much of an object is read.
+    /// How much is read of an object, or of a table.
     fn part(&self) -> Part<'_> {
         match self {
-            Self::Declared(declared) => Part::Declared(declared),
+            Self::Declared(declared)
+            | Self::DeclaredMetadata(declared)
+            | Self::SecretType(declared) => Part::Declared(declared),
+            Self::SecretKeys(declared) => Part::DeclaredWithNames(declared),
             Self::WithManagers => Part::Whole,
-            Self::All | Self::Metadata | Self::SecretType | Self::SecretKeys => Part::Lean,
+            Self::All | Self::Metadata => Part::Lean,
         }
     }
 
-    /// Reads one page.
+    /// Reads one page. All are bounded alike, in bytes and in values that are read.
     pub(super) async fn read_page(
         &self,
         client: &Client,
@@ -107,15 +118,10 @@ impl Parts {
         limit: u32,
     ) -> Result<Page, PageError> {
         let part = self.part();
-        if matches!(self, Self::All | Self::WithManagers | Self::Declared(_)) {
-            return Ok(page_of(read_objects(client, request, limit, part).await?));
+        if matches!(self, Self::SecretType(_)) {
+            return read_table(client, request, limit, part).await.map(page_of_table);
         }
-        let text = read_bounded(client, request, LARGEST).await?;
-        match self {
-            Self::SecretType => page_of_table(&text),
-            Self::SecretKeys => page_of_secrets(&text),
-            _ => List::read(&text, part, usize::MAX).map(page_of),
-        }
+        Ok(page_of(read_objects(client, request, limit, part).await?))
     }
 
     /// Reads an event of a watch.
@@ -127,80 +133,13 @@ impl Parts {
         })
     }
 
+    /// A table has one row in an event. What is none has no type.
     fn object(&self, object: Value) -> Value {
         match self {
-            Self::WithManagers | Self::All | Self::Declared(_) | Self::Metadata => object,
-            // What was read of the values is dropped here, not when somebody takes the event.
-            Self::SecretKeys => {
-                serde_json::from_value::<Secret>(object).map(Secret::object).unwrap_or_default()
-            }
-            // A table of one row. What is none stays as it is: there is no type in it then.
-            Self::SecretType => serde_json::from_value::<Table>(object.clone())
-                .ok()
-                .and_then(|table| table.objects().next())
-                .unwrap_or(object),
+            Self::SecretType(_) => objects_of_table(object).next().unwrap_or_default(),
+            _ => object,
         }
     }
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Table {
-    metadata: ListMeta,
-    /// In a watch only the first event has them; they are the same in all.
-    #[serde(default)]
-    column_definitions: Option<Vec<Column>>,
-    #[serde(default)]
-    rows: Option<Vec<Row>>,
-}
-
-#[derive(Deserialize)]
-struct Column {
-    name: String,
-}
-
-#[derive(Deserialize)]
-struct Row {
-    cells: Vec<Value>,
-    object: PartialObject,
-}
-
-/// What is taken of an object's metadata.
-#[derive(Deserialize)]
-struct PartialObject {
-    metadata: Metadata,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Metadata {
-    #[serde(default)]
-    name: String,
-    #[serde(default)]
-    namespace: String,
-    #[serde(default)]
-    uid: String,
-    #[serde(default)]
-    resource_version: String,
-    #[serde(default)]
-    labels: Option<BTreeMap<String, String>>,
-}
-
-#[derive(Deserialize)]
-struct SecretList {
-    metadata: ListMeta,
-    #[serde(default)]
-    items: Option<Vec<Secret>>,
-}
-
-#[derive(Deserialize)]
-struct Secret {
-    metadata: Metadata,
-    #[serde(rename = "type", default)]
-    of_type: Option<String>,
-    /// The values are passed over, not kept.
-    #[serde(default)]
-    data: Option<BTreeMap<String, IgnoredAny>>,
 }
 
 fn page_of(list: List) -> Page {
@@ -208,104 +147,92 @@ fn page_of(list: List) -> Page {
     Page { next, version, objects: list.into_objects().collect() }
 }
 
-fn page_of_table(text: &[u8]) -> Result<Page, PageError> {
-    let table: Table = serde_json::from_slice(text).map_err(PageError::NoList)?;
-    let (next, version) = position(&table.metadata);
-    Ok(Page { next, version, objects: table.objects().collect() })
+fn page_of_table(table: Value) -> Page {
+    let text = |pointer| table.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+    let (next, version) = (text("/metadata/continue"), text("/metadata/resourceVersion"));
+    let (next, version) = (next.to_owned(), version.to_owned());
+    Page { next, version, objects: objects_of_table(table).collect() }
 }
 
-fn page_of_secrets(text: &[u8]) -> Result<Page, PageError> {
-    let list: SecretList = serde_json::from_slice(text).map_err(PageError::NoList)?;
-    let (next, version) = position(&list.metadata);
-    let objects = list.items.into_iter().flatten().map(Secret::object).collect();
-    Ok(Page { next, version, objects })
-}
-
-fn position(metadata: &ListMeta) -> (String, String) {
-    let text = |text: &Option<String>| text.clone().unwrap_or_default();
-    (text(&metadata.continue_), text(&metadata.resource_version))
-}
-
-impl Secret {
-    fn object(self) -> Value {
-        let keys = self.data.unwrap_or_default();
-        let keys: Map<String, Value> = keys.into_keys().map(|key| (key, Value::Null)).collect();
-        object(&self.metadata, self.of_type.map(Value::from), Some(Value::Object(keys)))
-    }
-}
-
-impl Table {
-    fn objects(self) -> impl Iterator<Item = Value> {
-        // Without definitions it is where it has always been: after the name.
-        let place = match &self.column_definitions {
-            Some(columns) => columns.iter().position(|column| column.name == TYPE_COLUMN),
-            None => Some(1),
-        };
-        self.rows.into_iter().flatten().map(move |row| {
-            let of_type = place.and_then(|place| row.cells.get(place).cloned());
-            object(&row.object.metadata, of_type, None)
-        })
-    }
-}
-
-fn object(metadata: &Metadata, of_type: Option<Value>, data: Option<Value>) -> Value {
-    let Metadata { name, namespace, uid, resource_version, labels } = metadata;
-    let mut object = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {
-        "name": name, "namespace": namespace, "uid": uid, "resourceVersion": resource_version}});
-    let mut add = |place: &str, key: &str, value: Option<Value>| {
-        if let (Some(Value::Object(map)), Some(value)) = (object.pointer_mut(place), value) {
-            map.insert(key.to_owned(), value);
-        }
+fn objects_of_table(mut table: Value) -> impl Iterator<Item = Value> {
+    let columns = table.get("columnDefinitions").and_then(Value::as_array);
+    // In a watch only the first event has them; they are the same in all: the type comes after the name.
+    let place = columns.map_or(Some(1), |columns| {
+        columns.iter().position(|column| column.get("name") == Some(&json!(TYPE_COLUMN)))
+    });
+    let rows = match table.get_mut("rows").map(Value::take) {
+        Some(Value::Array(rows)) => rows,
+        _ => Vec::new(),
     };
-    add("/metadata", "labels", labels.as_ref().map(|labels| json!(labels)));
-    add("", "type", of_type);
-    add("", "data", data);
-    object
+    rows.into_iter().map(move |mut row| {
+        let of_type = place.and_then(|place| row.get_mut("cells")?.get_mut(place).map(Value::take));
+        let mut object = row.get_mut("object").map(Value::take).unwrap_or_default();
+        if let (Value::Object(fields), Some(of_type)) = (&mut object, of_type) {
+            fields.insert("type".to_owned(), of_type);
+        }
+        object
+    })
 }
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
+
+    use serde::de::DeserializeSeed as _;
+
     use super::*;
+    use crate::levels::ObjectReader;
+
+    /// Of one object, or of a table.
+    fn read(parts: &Parts, text: &Value) -> Value {
+        let text = text.to_string();
+        let mut text = serde_json::Deserializer::from_str(&text);
+        let values = Cell::new(usize::MAX);
+        ObjectReader::new(parts.part(), &values).deserialize(&mut text).unwrap()
+    }
 
     #[test]
-    fn of_a_list_of_secrets_the_names_of_keys_are_kept_and_no_value() {
-        let text = json!({"metadata": {"continue": "c", "resourceVersion": "7"}, "items": [
-            {"metadata": {"name": "a", "namespace": "n", "uid": "u", "resourceVersion": "5",
+    fn of_secrets_the_names_of_keys_are_kept_and_no_value_and_no_more_than_is_declared() {
+        let secret = json!({"metadata": {"name": "a", "namespace": "n", "uid": "u", "resourceVersion": "5",
                 "labels": {"l": "1"}, "annotations": {"last-applied": "hunter2"}},
-             "type": "Opaque", "data": {"password": "hunter2", "user": "hunter2"}},
-            {"metadata": {"name": "b"}}]});
-        let page = page_of_secrets(text.to_string().as_bytes()).unwrap();
-        assert_eq!((page.next.as_str(), page.version.as_str()), ("c", "7"));
-        let first = json!({"apiVersion": "v1", "kind": "Secret", "type": "Opaque",
-            "metadata": {"name": "a", "namespace": "n", "uid": "u", "resourceVersion": "5",
-                "labels": {"l": "1"}},
-            "data": {"password": null, "user": null}});
-        assert_eq!(page.objects[0], first);
-        assert_eq!(page.objects[1]["data"], json!({}));
-        let mut event = text["items"][0].clone();
-        event["data"]["user"] = json!("changed");
-        assert_eq!(Parts::SecretKeys.object(event), first, "nor of an event");
+             "type": "Opaque", "data": {"password": "hunter2", "user": "hunter2"}});
+        let named = json!({"name": "a", "namespace": "n", "uid": "u", "resourceVersion": "5"});
+        let parts = |pointers: &[&str]| {
+            let declared = Declared::new(pointers.iter().copied(), []);
+            read(&Parts::SecretKeys(Arc::new(declared)), &secret)
+        };
+        let data = json!({"password": null, "user": null});
+        assert_eq!(parts(&["/data"]), json!({"metadata": named, "data": data}));
+        assert_eq!(parts(&["/type"]), json!({"metadata": named, "type": "Opaque"}));
+        let all = parts(&["/type", "/data", "/metadata/labels"]);
+        assert_eq!((&all["data"], &all["type"]), (&data, &json!("Opaque")));
+        assert_eq!(all["metadata"]["labels"], json!({"l": "1"}));
+        // By no pointer is a value read.
+        assert_eq!(parts(&[""])["data"], data);
+        assert_eq!(parts(&["/data/password"])["data"], data);
     }
 
     #[test]
     fn the_type_of_a_secret_is_read_in_its_column_with_and_without_definitions() {
         let row = |name: &str| {
-            json!({"cells": [name, "kubernetes.io/tls", 2, "1d"],
-                "object": {"metadata": {"name": name, "namespace": "n", "resourceVersion": "5"}}})
+            json!({"cells": [name, "kubernetes.io/tls", 2, "1d"], "object": {"metadata": {"name": name,
+                "namespace": "n", "resourceVersion": "5", "labels": {"l": "1"}, "annotations": {"a": "b"}}}})
         };
         let columns = json!([{"name": "Name"}, {"name": "Type"}, {"name": "Data"}]);
-        let list = json!({"kind": "Table", "metadata": {"resourceVersion": "7"},
+        let list = json!({"kind": "Table", "metadata": {"resourceVersion": "7", "continue": "c"},
             "columnDefinitions": columns, "rows": [row("a"), row("b")]});
-        let page = page_of_table(list.to_string().as_bytes()).unwrap();
-        assert_eq!((page.next.as_str(), page.version.as_str()), ("", "7"));
-        assert_eq!(page.objects.len(), 2);
-        assert_eq!(page.objects[1]["metadata"]["name"], "b");
+        let parts = Parts::secret_type(["/type"]);
+        let page = page_of_table(read(&parts, &list));
+        assert_eq!((page.next.as_str(), page.version.as_str()), ("c", "7"));
+        let named = |name: &str| json!({"name": name, "namespace": "n", "resourceVersion": "5"});
+        let object = |name: &str| json!({"type": "kubernetes.io/tls", "metadata": named(name)});
+        assert_eq!(page.objects, [object("a"), object("b")]);
         let event = json!({"kind": "Table", "metadata": {}, "rows": [row("c")]});
-        for object in [page.objects[0].clone(), Parts::SecretType.object(event)] {
-            assert_eq!(object["type"], "kubernetes.io/tls");
-            assert_eq!(object["metadata"]["resourceVersion"], "5");
-        }
+        assert_eq!(parts.object(read(&parts, &event)), object("c"));
+        let labels = Parts::secret_type(["/type", "/metadata/labels"]);
+        let labelled = labels.object(read(&labels, &event));
+        assert_eq!(labelled["metadata"]["labels"], json!({"l": "1"}));
         let empty = json!({"metadata": {}, "columnDefinitions": columns, "rows": null});
-        assert!(page_of_table(empty.to_string().as_bytes()).unwrap().objects.is_empty());
+        assert!(page_of_table(read(&parts, &empty)).objects.is_empty());
     }
 }

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use kube::Client;
 use opensdn_runtime::declared::Declared;
 use opensdn_runtime::levels::{TooDeep, check};
 use opensdn_runtime::watch::{Event, Parts, WatchSpec, watch, watch_parts};
@@ -267,6 +268,61 @@ fn declared() -> Parts {
 fn many_values(name: &str, version: &str) -> Value {
     json!({"metadata": {"name": name, "resourceVersion": version, "labels": {}}, "spec": {"ip": name},
         "data": vec![0; 60_000]})
+}
+
+/// What an API server answers whose etcd was at 100 and is put back to 50 as soon as it is asked for a watch. `watch` is
+/// what it answers to these.
+async fn put_back(
+    watch: impl Fn() -> (u16, String) + Send + Sync + 'static,
+) -> (ApiServer, Client) {
+    let is_restored = AtomicBool::new(false);
+    ApiServer::start_text(move |seen| {
+        if seen.uri.contains("watch=true") {
+            is_restored.store(true, Ordering::Release);
+            return Some(watch());
+        }
+        let (version, name) = match is_restored.load(Ordering::Acquire) {
+            false => ("100", "lost"),
+            true => ("50", "restored"),
+        };
+        let object = json!({"metadata": {"name": name, "resourceVersion": version}});
+        let list = json!({"metadata": {"resourceVersion": version}, "items": [object]});
+        Some((200, list.to_string()))
+    })
+    .await
+}
+
+/// Waits until what came back has taken the place of what was lost.
+async fn until_restored(events: &mut Receiver<Event>) {
+    let mut names = Vec::new();
+    for _ in 0..2 {
+        until(events, |event| matches!(event, Event::Init)).await;
+        match timeout(LONG, events.recv()).await.unwrap().unwrap() {
+            Event::InitApply(object) => names.push(object["metadata"]["name"].clone()),
+            other => panic!("{other:?}"),
+        }
+    }
+    assert_eq!(names, ["lost", "restored"]);
+}
+
+#[tokio::test]
+async fn what_an_etcd_that_was_put_back_has_lost_is_forgotten_after_an_outage() {
+    let (log, _guard) = Log::start();
+    let away = || (503, refusal(503, "ServiceUnavailable", "away").1.to_string());
+    let (_, client) = put_back(away).await;
+    let mut events = watch(client, spec());
+    until_restored(&mut events).await;
+    assert_eq!(log.lines_with("was restored from a backup"), 1);
+}
+
+/// Who asks through a balancer sees no outage.
+#[tokio::test]
+async fn what_an_etcd_that_was_put_back_has_lost_is_forgotten_without_an_outage() {
+    let bookmark = json!({"type": "BOOKMARK", "object": {"metadata": {"resourceVersion": "100"}}});
+    let (_, client) = put_back(move || (200, format!("{bookmark}\n"))).await;
+    let spec = WatchSpec { heartbeat: Duration::from_millis(20), ..spec() };
+    let mut events = watch(client, spec);
+    until_restored(&mut events).await;
 }
 
 /// Of an object costs what is declared and not what it weighs, so a page has as many of these as of others.
