@@ -76,7 +76,7 @@ impl Reply {
         };
         Ok(self.runtime.block_on(async {
             let deadline = Instant::now() + 2 * LIMITS.time;
-            let context = Context { lookup: Arc::new(NoLookup), deadline };
+            let context = Context { lookup: Arc::new(NoLookup), deadline, is_background: false };
             (set.evaluate(&request, &context).await, set.mutate(&request, &context).await)
         }))
     }

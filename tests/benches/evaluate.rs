@@ -94,7 +94,11 @@ fn host(
     };
     let evaluate = || async {
         let deadline = Instant::now() + Duration::from_secs(1);
-        set.evaluate(&request, &Context { lookup: Arc::new(NoLookup), deadline }).await
+        set.evaluate(
+            &request,
+            &Context { lookup: Arc::new(NoLookup), deadline, is_background: false },
+        )
+        .await
     };
     let verdict = runtime.block_on(evaluate());
     assert!(verdict.failures.is_empty() && verdict.findings.is_empty(), "{verdict:?}");
@@ -166,7 +170,7 @@ fn built_in(runtime: &Runtime, engine: &Engine) -> Result<Vec<Row>, Failed> {
         let mutates = set.concerns(Step::Mutate, &request);
         let run = || async {
             let deadline = Instant::now() + Duration::from_secs(1);
-            let context = Context { lookup: lookup.clone(), deadline };
+            let context = Context { lookup: lookup.clone(), deadline, is_background: false };
             if mutates {
                 let mutation = set.mutate(&request, &context).await;
                 (mutation.evaluations.len(), mutation.failures)

@@ -134,7 +134,11 @@ fn measure(
     };
     let evaluate = || async {
         let deadline = Instant::now() + Duration::from_secs(10);
-        set.evaluate(&request, &Context { lookup: Arc::new(NoLookup), deadline }).await
+        set.evaluate(
+            &request,
+            &Context { lookup: Arc::new(NoLookup), deadline, is_background: false },
+        )
+        .await
     };
     let verdict = runtime.block_on(evaluate());
     if let Some(failure) = verdict.failures.first() {

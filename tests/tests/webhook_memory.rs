@@ -383,3 +383,51 @@ async fn what_a_tenant_has_stored_stays_within_the_pods_memory() -> Outcome {
     limit.check(&product, "changes of all of them")?;
     Ok(())
 }
+
+async fn post(client: &Client, path: &str, object: &serde_json::Value) -> Outcome {
+    let request = http::Request::post(path).header("content-type", "application/json");
+    client.request_text(request.body(object.to_string().into_bytes())?).await?;
+    Ok(())
+}
+
+/// Each would be ten megabytes in memory: the policies that look Secrets up want their types.
+fn secret_with_labels(number: usize) -> serde_json::Value {
+    let labels: serde_json::Map<_, _> =
+        (0..20_000).map(|label| (format!("l{label}"), json!(""))).collect();
+    json!({"apiVersion": "v1", "kind": "Secret",
+        "metadata": {"name": format!("labels-{number}"), "labels": labels}})
+}
+
+/// A policy looks at who owns a StatefulSet.
+fn stateful_set_of_a_long_owner(number: usize) -> serde_json::Value {
+    let owner =
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "name": "x".repeat(1_000_000), "uid": "u"});
+    json!({"apiVersion": "apps/v1", "kind": "StatefulSet",
+        "metadata": {"name": format!("owned-{number}"), "ownerReferences": [owner]},
+        "spec": {"replicas": 0, "serviceName": "s", "selector": {"matchLabels": {"app": "a"}},
+            "template": {"metadata": {"labels": {"app": "a"}},
+                "spec": {"containers": [{"name": "a", "image": "a"}]}}}})
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn many_objects_with_large_metadata_stay_within_the_pods_memory() -> Outcome {
+    let folder = tempfile::tempdir()?;
+    let limit = Limit::new(WITH_STORED_MIB);
+    let sandbox = Sandbox::builder().only_api_server().start().await?;
+    let client = sandbox.client()?;
+    for number in 0..60 {
+        post(&client, "/api/v1/namespaces/default/secrets", &secret_with_labels(number)).await?;
+    }
+    let stateful_sets = "/apis/apps/v1/namespaces/default/statefulsets";
+    for number in 0..60 {
+        post(&client, stateful_sets, &stateful_set_of_a_long_owner(number)).await?;
+    }
+    let product = limit.installation(folder.path())?.install(&sandbox).await?;
+    limit.check(&product, "a start with these stored")?;
+    for number in 60..140 {
+        post(&client, stateful_sets, &stateful_set_of_a_long_owner(number)).await?;
+    }
+    a_good_review_passes(&sandbox, "good", "169.254.9.1").await?;
+    limit.check(&product, "more of them")?;
+    Ok(())
+}

@@ -2,12 +2,14 @@
 //! no more of them comes to it.
 
 use std::fs;
+use std::sync::Arc;
 
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::{Namespace, Secret};
 use kube::api::{DeleteParams, PostParams};
 use kube::{Api, Client};
+use opensdn_runtime::declared::Declared;
 use opensdn_runtime::watch::{Event, Parts, WatchSpec, watch_parts};
 use opensdn_testing::eventually::eventually;
 use opensdn_testing::product::Installation;
@@ -103,7 +105,8 @@ async fn names_of_keys_come_without_values(client: Client) -> Outcome {
         metadata_only: false,
         heartbeat: Duration::from_secs(10),
     };
-    let mut events = watch_parts(client, spec, Parts::SecretKeys);
+    let parts = Parts::SecretKeys(Arc::new(Declared::new(["/data"], [])));
+    let mut events = watch_parts(client, spec, parts);
     let mut heavy = 0;
     while let Some(event) = events.recv().await {
         match event {

@@ -201,7 +201,7 @@ mod tests {
                 old_object: None,
             };
             let deadline = Instant::now() + Duration::from_secs(60);
-            let context = Context { lookup: Arc::new(NoLookup), deadline };
+            let context = Context { lookup: Arc::new(NoLookup), deadline, is_background: false };
             active.snapshot().set.evaluate(&request, &context).await.denies()
         };
         assert!(denies("tf.tungsten.io", "Vrouter").await);

@@ -119,7 +119,7 @@ impl<S: ReviewBackend> Admission<S> {
         }
         let labels = self.backend.namespace_labels(review.namespace());
         let labels = labels.as_deref();
-        let context = Context { lookup: self.backend.lookup(), deadline };
+        let context = Context { lookup: self.backend.lookup(), deadline, is_background: false };
         match step {
             // A module could switch it on again.
             Step::Mutate if review.switches_policy_off() => Decision::default(),

@@ -69,7 +69,7 @@ impl Evaluator {
     ) -> Result<Verdict, ScanError> {
         let labels = (self.labels)(&stored.namespace);
         let deadline = Instant::now() + EVALUATION_TIMEOUT;
-        let context = Context { lookup: Arc::clone(&self.lookup), deadline };
+        let context = Context { lookup: Arc::clone(&self.lookup), deadline, is_background: true };
         set.evaluate_stored(stored, evaluate_as, labels.as_deref(), &context).await
     }
 }

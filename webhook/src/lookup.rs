@@ -5,6 +5,7 @@
 //! schema is filled beside the old one, which answers until the new one can. A cache that has not
 //! been filled, or had no answer from the API server for a while, is an error, never an empty answer.
 
+mod budget;
 mod cache;
 mod health;
 #[doc(hidden)]

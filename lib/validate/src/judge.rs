@@ -187,8 +187,11 @@ impl Judge<'_> {
     ) -> Result<Option<Answers>, String> {
         let (group, kind, namespace, name) = subject.identity();
         let view = View::new(&self.table, (group, kind), (namespace, name), &self.unanswered);
-        let context =
-            Context { lookup: Arc::new(view), deadline: Instant::now() + EVALUATION_TIMEOUT };
+        let context = Context {
+            lookup: Arc::new(view),
+            deadline: Instant::now() + EVALUATION_TIMEOUT,
+            is_background: false,
+        };
         let set = &self.active.set;
         let evaluate = async |request: &Request<'_>| {
             let mut verdict = set.evaluate(request, &context).await;

@@ -181,7 +181,7 @@ impl Judging<'_> {
         let (kind, place) = ((group.clone(), kind.clone()), (namespace.clone(), name.clone()));
         let view = View::new(&self.table, kind, place, &Arc::default());
         let deadline = Instant::now() + EVALUATION_TIMEOUT;
-        let context = Context { lookup: Arc::new(view), deadline };
+        let context = Context { lookup: Arc::new(view), deadline, is_background: false };
         let labels = self.table.namespace_labels(namespace);
         let verdict = self.set.evaluate_stored(object, evaluate_as, labels, &context).await;
         verdict.map_err(|error| error.to_string())

@@ -56,6 +56,8 @@ pub struct Context {
     pub lookup: Arc<dyn Lookup>,
     /// When the answer must be there.
     pub deadline: Instant,
+    /// Whether no request waits for it: then it leaves alone what is kept for those.
+    pub is_background: bool,
 }
 
 /// A policy that a request concerns.
@@ -207,7 +209,7 @@ impl PolicySet {
     /// An object of a closed group is refused where no slot becomes free, so those have slots that
     /// no other can take.
     fn call(&self, binding: &Binding, request: &Request<'_>, context: &Context) -> Call {
-        let class = match self.is_closed(request.group) {
+        let class = match self.is_closed(request.group) && !context.is_background {
             true => SlotClass::Kept,
             false => SlotClass::Shared,
         };

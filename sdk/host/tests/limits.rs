@@ -86,7 +86,7 @@ async fn evaluate(set: &PolicySet, lookup: Arc<dyn Lookup>) -> Verdict {
         old_object: None,
     };
     let deadline = Instant::now() + Duration::from_secs(5);
-    set.evaluate(&request, &Context { lookup, deadline }).await
+    set.evaluate(&request, &Context { lookup, deadline, is_background: false }).await
 }
 
 /// The reason why the only policy of a set could not judge.

@@ -140,7 +140,10 @@ impl CacheState {
     }
 
     pub(super) fn find(&self, number: usize, key: &str) -> Result<Vec<FoundObject>, LookupError> {
-        let entries = self.store.read().unwrap_or_else(PoisonError::into_inner).find(number, key);
+        let store = self.store.read().unwrap_or_else(PoisonError::into_inner);
+        store.is_indexed()?;
+        let entries = store.find(number, key);
+        drop(store);
         let mut failure = None;
         let found = entries.iter().map_while(|entry| {
             self.schema.found(number, entry).map_err(|error| failure = Some(error)).ok()
@@ -252,7 +255,10 @@ fn apply(discovery: &Discovery, shared: &CacheState, filling: &mut Store, change
     let write = || shared.store.write().unwrap_or_else(PoisonError::into_inner);
     match change {
         Event::Init => *filling = Store::new(&shared.schema),
-        Event::InitApply(object) => filling.put(&shared.schema, &object),
+        Event::InitApply(object) => {
+            let known = shared.store.read().unwrap_or_else(PoisonError::into_inner);
+            filling.put_known(&shared.schema, &object, &known);
+        }
         Event::InitDone => {
             shared.replace(std::mem::replace(filling, Store::new(&shared.schema)));
         }

@@ -2,7 +2,7 @@
 //! else of an object. Pure data; who fills it is in `cache.rs`. Public for the benchmark of
 //! lookups only.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use opensdn_policy_host::lookup::LookupError;
@@ -11,6 +11,13 @@ use opensdn_runtime::declared::Declared;
 use opensdn_runtime::levels::{self, MOST_LEVELS, levels};
 use opensdn_runtime::watch::Parts;
 use serde_json::Value;
+
+use super::budget::Budget;
+
+/// What an object is in memory besides its parts and keys.
+const EACH: usize = 256;
+/// So many bytes of keys are kept of every object, so that it is found.
+const KEYS_KEPT: usize = 4 << 10;
 
 /// Which parts are kept and which keys are indexed.
 #[derive(Debug, PartialEq, Eq)]
@@ -96,6 +103,7 @@ impl IndexSchema {
             places.map(|(place, _)| place).collect()
         };
         CachedObject {
+            kept: Kept::All,
             namespace: text("/metadata/namespace"),
             name: text("/metadata/name"),
             uid: text("/metadata/uid"),
@@ -119,6 +127,9 @@ impl IndexSchema {
         entry: &CachedObject,
     ) -> Result<lookup::FoundObject, LookupError> {
         let places = self.places.get(number).map(Vec::as_slice).unwrap_or_default();
+        if entry.kept != Kept::All && !places.is_empty() {
+            return Err(too_much(&entry.namespace));
+        }
         if let Some(pointer) = entry
             .cut
             .iter()
@@ -140,13 +151,32 @@ impl IndexSchema {
     }
 }
 
+/// Objects of that namespace are not kept.
+fn too_much(namespace: &str) -> LookupError {
+    LookupError(format!(
+        "the objects of this kind in namespace {namespace} are larger than the webhook keeps: make them smaller, \
+         or delete some"
+    ))
+}
+
 fn same(one: &Index, other: &Index) -> bool {
     one.key == other.key && one.reads == other.reads
+}
+
+/// How much of what is declared is kept of an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kept {
+    All,
+    /// It is found by its keys.
+    Keys,
+    /// It is found by its name alone.
+    Name,
 }
 
 /// What is kept of one object.
 #[derive(Debug, PartialEq, Eq)]
 pub struct CachedObject {
+    kept: Kept,
     namespace: Box<str>,
     name: Box<str>,
     uid: Box<str>,
@@ -161,6 +191,29 @@ impl CachedObject {
     fn place(&self) -> (&str, &str) {
         (&self.namespace, &self.name)
     }
+
+    fn bytes_of_keys(&self) -> usize {
+        self.keys.iter().flatten().map(|key| key.len() + EACH / 2).sum()
+    }
+
+    fn bytes(&self) -> usize {
+        EACH + self.bytes_of_keys()
+            + self.parts.iter().flatten().map(|part| part.len()).sum::<usize>()
+    }
+
+    /// Keeps no more of it than there is room for.
+    fn fit(&mut self, budget: &Budget) {
+        if budget.has_room(&self.namespace, self.bytes()) {
+            return;
+        }
+        self.kept = Kept::Keys;
+        self.parts = self.parts.iter().map(|_| None).collect();
+        self.cut = Box::default();
+        if self.bytes_of_keys() > KEYS_KEPT && !budget.has_room(&self.namespace, self.bytes()) {
+            self.kept = Kept::Name;
+            self.keys = self.keys.iter().map(|_| Box::default()).collect();
+        }
+    }
 }
 
 /// The objects of one kind.
@@ -169,6 +222,9 @@ pub struct Store {
     objects: HashMap<String, Arc<CachedObject>>,
     /// Per index: key to entries, these ordered by namespace and name.
     indexes: Vec<HashMap<Arc<str>, Vec<Arc<CachedObject>>>>,
+    budget: Budget,
+    /// How many objects of which namespaces no index has.
+    not_indexed: BTreeMap<Box<str>, usize>,
 }
 
 fn identity(namespace: &str, name: &str) -> String {
@@ -178,16 +234,34 @@ fn identity(namespace: &str, name: &str) -> String {
 impl Store {
     pub fn new(schema: &IndexSchema) -> Self {
         let indexes = schema.indexes.iter().map(|_| HashMap::new()).collect();
-        Self { objects: HashMap::new(), indexes }
+        Self { indexes, ..Self::default() }
+    }
+
+    /// The same with another budget.
+    #[cfg(test)]
+    fn with_budget(schema: &IndexSchema, budget: Budget) -> Self {
+        Self { budget, ..Self::new(schema) }
     }
 
     /// Takes the object in, in place of its former state.
     pub fn put(&mut self, schema: &IndexSchema, object: &Value) {
-        let entry = Arc::new(schema.entry(object));
-        let former =
-            self.objects.insert(identity(&entry.namespace, &entry.name), Arc::clone(&entry));
-        if let Some(former) = former {
-            self.forget_keys(&former);
+        self.put_known(schema, object, &Self::default());
+    }
+
+    /// The same, sharing what `known` has where it is the same.
+    pub(super) fn put_known(&mut self, schema: &IndexSchema, object: &Value, known: &Self) {
+        let mut entry = schema.entry(object);
+        let identity = identity(&entry.namespace, &entry.name);
+        if let Some(former) = self.objects.remove(&identity) {
+            self.forget(&former);
+        }
+        entry.fit(&self.budget);
+        let known = known.objects.get(&identity).filter(|known| ***known == entry).cloned();
+        let entry = known.unwrap_or_else(|| Arc::new(entry));
+        self.objects.insert(identity, Arc::clone(&entry));
+        self.budget.add(&entry.namespace, entry.bytes());
+        if entry.kept == Kept::Name {
+            *self.not_indexed.entry(entry.namespace.clone()).or_default() += 1;
         }
         for (index, keys) in self.indexes.iter_mut().zip(&entry.keys) {
             for key in keys {
@@ -204,11 +278,20 @@ impl Store {
         let text = |pointer| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
         let identity = identity(text("/metadata/namespace"), text("/metadata/name"));
         if let Some(former) = self.objects.remove(&identity) {
-            self.forget_keys(&former);
+            self.forget(&former);
         }
     }
 
-    fn forget_keys(&mut self, former: &CachedObject) {
+    fn forget(&mut self, former: &CachedObject) {
+        self.budget.remove(&former.namespace, former.bytes());
+        if former.kept == Kept::Name
+            && let Some(count) = self.not_indexed.get_mut(&former.namespace)
+        {
+            *count -= 1;
+            if *count == 0 {
+                self.not_indexed.remove(&former.namespace);
+            }
+        }
         for (index, keys) in self.indexes.iter_mut().zip(&former.keys) {
             for key in keys {
                 if let Some(entries) = index.get_mut(key) {
@@ -230,6 +313,14 @@ impl Store {
         self.objects.get(&identity(namespace, name)).cloned()
     }
 
+    /// That objects are found by their keys.
+    ///
+    /// # Errors
+    /// Of some the keys are not kept.
+    pub(super) fn is_indexed(&self) -> Result<(), LookupError> {
+        self.not_indexed.keys().next().map_or(Ok(()), |namespace| Err(too_much(namespace)))
+    }
+
     /// The objects that have the key in the index of that number.
     pub fn find(&self, number: usize, key: &str) -> Vec<Arc<CachedObject>> {
         self.indexes.get(number).and_then(|index| index.get(key)).cloned().unwrap_or_default()
@@ -241,129 +332,4 @@ impl Store {
 }
 
 #[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    fn index(key: &str, reads: &[&str]) -> Index {
-        Index {
-            name: format!("by {key}"),
-            group: "g".into(),
-            kind: "Thing".into(),
-            key: key.into(),
-            reads: reads.iter().map(|&read| read.into()).collect(),
-        }
-    }
-
-    fn thing(name: &str, ip: &str) -> Value {
-        json!({"metadata": {"namespace": "n", "name": name, "uid": format!("uid-{name}")},
-            "spec": {"ip": ip, "secret": "kept out"}})
-    }
-
-    fn names(schema: &IndexSchema, table: &Store, index: &Index, key: &str) -> Vec<String> {
-        let number = schema.number(index).unwrap();
-        table
-            .find(number, key)
-            .iter()
-            .map(|entry| schema.found(number, entry).unwrap().name)
-            .collect()
-    }
-
-    #[test]
-    fn of_an_object_that_is_nested_too_deep_only_what_was_cut_off_is_no_answer() {
-        let (deep, flat) = (index("/spec/ip", &["/spec/deep"]), index("/spec/ip", &["/spec/ip"]));
-        let schema = IndexSchema::new([&deep, &flat]);
-        let (open, close) = (r#"{"a":"#.repeat(500), "}".repeat(500));
-        let text = thing("a", "1")
-            .to_string()
-            .replace(r#""ip""#, &format!(r#""deep":{open}1{close},"ip""#));
-        let mut table = Store::new(&schema);
-        table.put(&schema, &serde_json::from_str::<levels::Whole>(&text).unwrap().into());
-        table.put(&schema, &thing("b", "1"));
-        let found = |index: &Index| {
-            let number = schema.number(index).unwrap();
-            let found = table.find(number, "1");
-            found
-                .iter()
-                .map(|entry| schema.found(number, entry).map(|found| found.name))
-                .collect::<Vec<_>>()
-        };
-        assert_eq!(found(&flat), [Ok("a".to_owned()), Ok("b".to_owned())]);
-        let [Err(error), Ok(_)] = &found(&deep)[..] else { panic!("{:?}", found(&deep)) };
-        assert_eq!(error.to_string(), "/spec/deep of n/a is nested more than 120 levels deep");
-    }
-
-    #[test]
-    fn finds_by_key_in_the_order_of_names_and_follows_changes() {
-        let by_ip = index("/spec/ip", &["/spec/ip"]);
-        let schema = IndexSchema::new([&by_ip]);
-        let mut table = Store::new(&schema);
-        for object in [thing("b", "1"), thing("a", "1"), thing("c", "2")] {
-            table.put(&schema, &object);
-        }
-        assert_eq!(names(&schema, &table, &by_ip, "1"), ["a", "b"]);
-        table.put(&schema, &thing("a", "2"));
-        assert_eq!(names(&schema, &table, &by_ip, "1"), ["b"]);
-        assert_eq!(names(&schema, &table, &by_ip, "2"), ["a", "c"]);
-        table.remove(&thing("c", "whatever it was last"));
-        assert_eq!(names(&schema, &table, &by_ip, "2"), ["a"]);
-        assert_eq!(table.len(), 2);
-    }
-
-    #[test]
-    fn keeps_declared_parts_only_and_returns_those_of_the_index_asked() {
-        let (by_ip, all) = (index("/spec/ip", &["/metadata/uid", "/spec/ip"]), index("", &[]));
-        let schema = IndexSchema::new([&by_ip, &all, &by_ip]);
-        let mut table = Store::new(&schema);
-        table.put(&schema, &thing("a", "1"));
-        assert!(!format!("{table:?}").contains("kept out"));
-        let entry = table.get("n", "a").unwrap();
-        let found = schema.found(schema.number(&by_ip).unwrap(), &entry).unwrap();
-        assert_eq!(found.parts, [Some("\"uid-a\"".to_owned()), Some("\"1\"".to_owned())]);
-        assert_eq!(schema.found(schema.number(&all).unwrap(), &entry).unwrap().parts, []);
-        assert_eq!(names(&schema, &table, &all, ""), ["a"]);
-    }
-
-    #[test]
-    fn only_metadata_is_asked_for_where_nothing_else_is_declared() {
-        let (labels, name) = (index("", &["/metadata/labels"]), index("/metadata/name", &[]));
-        assert!(IndexSchema::new([&labels, &name]).is_metadata());
-        assert!(!IndexSchema::new([&labels, &index("/spec/ip", &[])]).is_metadata());
-        assert!(!IndexSchema::new([&index("", &["/type"])]).is_metadata());
-        assert!(!IndexSchema::new([&index("", &[""])]).is_metadata(), "the whole object");
-    }
-
-    #[test]
-    fn of_a_secret_no_more_comes_here_than_what_is_declared_and_values_are_never_kept() {
-        let of_secrets = |reads: &[&str]| {
-            IndexSchema::new([&Index {
-                group: String::new(),
-                kind: "Secret".into(),
-                ..index("", reads)
-            }])
-        };
-        let declared = |pointers: &[&str]| Arc::new(Declared::new(pointers.iter().copied(), []));
-        let labels = ["/metadata/labels"];
-        assert_eq!(of_secrets(&labels).parts(), Parts::DeclaredMetadata(declared(&labels)));
-        assert_eq!(of_secrets(&["/type"]).parts(), Parts::secret_type(["/type"]));
-        let keys = ["/data", "/type"];
-        assert_eq!(of_secrets(&keys).parts(), Parts::SecretKeys(declared(&keys)));
-        let of_things = IndexSchema::new([&index("/spec/ip", &["/data"])]).parts();
-        assert_eq!(of_things, Parts::Declared(Arc::new(Declared::new(["/data"], ["/spec/ip"]))));
-        let schema = of_secrets(&["", "/data"]);
-        let mut store = Store::new(&schema);
-        store.put(&schema, &json!({"metadata": {"name": "a"}, "data": {"key": "hunter2"}}));
-        let text = format!("{store:?}");
-        assert!(text.contains("key") && !text.contains("hunter2"), "{text}");
-    }
-
-    #[test]
-    fn the_name_and_order_of_indexes_do_not_matter() {
-        let (one, other) = (index("/a", &["/x"]), index("/b", &[]));
-        let mut renamed = one.clone();
-        renamed.name = "other".into();
-        assert!(IndexSchema::new([&one, &other]).is_like(&IndexSchema::new([&other, &renamed])));
-        assert!(!IndexSchema::new([&one]).is_like(&IndexSchema::new([&one, &other])));
-    }
-}
+mod tests;

@@ -106,7 +106,7 @@ impl<'c> Judge<'c> {
         self.report.reached |= self.set.concerns(step, &request);
         // What counts is the policy's own limit, not how busy the machine is.
         let deadline = Instant::now() + 100 * self.conditions.limits.time;
-        let context = Context { lookup: Arc::clone(&self.lookup), deadline };
+        let context = Context { lookup: Arc::clone(&self.lookup), deadline, is_background: false };
         match step {
             Step::Mutate => self.report.mutation = self.set.mutate(&request, &context).await,
             Step::Validate => self.report.verdict = self.set.evaluate(&request, &context).await,

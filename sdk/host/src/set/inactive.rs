@@ -88,8 +88,12 @@ mod tests {
     async fn failures(policy: InactivePolicy, request: &Request<'_>) -> Vec<EvalFailure> {
         let set = PolicySet::new(Vec::new(), vec!["ours".into()]).with_inactive(vec![policy]);
         let deadline = Instant::now() + Duration::from_secs(60);
-        let verdict =
-            set.evaluate(request, &Context { lookup: Arc::new(NoLookup), deadline }).await;
+        let verdict = set
+            .evaluate(
+                request,
+                &Context { lookup: Arc::new(NoLookup), deadline, is_background: false },
+            )
+            .await;
         assert_eq!(set.concerns(Step::Validate, request), !verdict.failures.is_empty());
         verdict.failures
     }
