@@ -160,7 +160,8 @@ pub(crate) fn judge_fabric(
     if forwarding && snat.unwrap_or(!nested && !given.has("nested")) {
         let default = if snat.is_none() { " (its default)" } else { "" };
         let text = format!(
-            "{}: ipFabricForwarding is true, so ipFabricSnat, true as well{default}, does nothing",
+            "{}: ipFabricForwarding is true, so ipFabricSnat, true as well{default}, counts only in isolated \
+             namespaces that switch forwarding off",
             component.title()
         );
         verdict.add(FABRIC.at(component.setting("/ipFabricForwarding")).says(text));
