@@ -8,11 +8,11 @@
 //!       authMode: keystone
 //!       keystoneAuthParameters: {authProtocol: http}            # the token can be read on the wire
 //!   services:
-//!     rabbitmq: {spec: {serviceConfiguration: {}}}              # the cookie is in tf-operator's source
+//!     rabbitmq: {spec: {serviceConfiguration: {erlangCookie: 47EFF3BB-…}}}             # it is in tf-operator's source
 //!     vrouters: [{spec: {serviceConfiguration: {sslEnable: false}}}]   # no server answers
 //! ```
 //!
-//! What upstream's own manifests contain (the default cookie and key, an unverified Keystone, a
+//! What upstream's own manifests contain (an unverified Keystone, a
 //! password in the resource) is a warning, and a denial under `profile: strict`. A value is never
 //! repeated in a message when it is secret.
 //!
@@ -20,7 +20,7 @@
 //! other, so the cluster of RabbitMQ parts while it is rolled out.
 //!
 //! Two secrets are known here, the erlang cookie and the rndc key that tf-operator has as
-//! constants, and uses where the field is unset.
+//! constants. That it uses them where the field is unset is said by `tf-operator-limits`: our operator makes its own.
 
 mod keystone;
 mod secrets;

@@ -21,6 +21,7 @@ mod first_container;
 mod names;
 mod nodes;
 mod restarts;
+mod secrets;
 mod upgrade;
 
 use opensdn_policy_components::{
@@ -154,6 +155,10 @@ fn standalone(request: &Request<Standalone>, _: &NoSettings, verdict: &mut Verdi
 fn judge(component: &ComponentView<'_, Spec>, nested: bool, verdict: &mut Verdict) {
     first_container::judge(component, verdict);
     fields::judge(component, nested, verdict);
+    // A nested cluster it does not run.
+    if !nested {
+        secrets::judge(component, verdict);
+    }
 }
 
 policy! {
@@ -180,6 +185,7 @@ policy! {
         fields::OF_THE_CLUSTER,
         fields::NESTED,
         fields::UNKNOWN,
+        secrets::PUBLIC,
         restarts::NOT_STAGED,
         restarts::NOT_APPLIED,
         restarts::NO_NEW_KEYS,
