@@ -1,7 +1,7 @@
 //! Well-known secrets, and secrets that any user can read. No message repeats one.
 
 use opensdn_policy_components::ComponentView;
-use opensdn_policy_sdk::{Message, Pointer, Severity, Verdict};
+use opensdn_policy_sdk::{Finding, Message, Pointer, Severity, Verdict};
 
 use crate::{Settings, Spec};
 
@@ -53,38 +53,42 @@ pub(crate) fn judge_rabbitmq(
 }
 
 /// The cookie before and after an update; `before` is the spec as it is stored, if it is.
-pub(crate) fn judge_cookie_change<'a>(
+pub(crate) fn cookie_change<'a>(
     component: &ComponentView<'_, Spec>,
     before: impl IntoIterator<Item = &'a Spec>,
-    verdict: &mut Verdict,
-) {
-    let cookie = Cookie::of(component.spec);
-    let change = before.into_iter().find_map(|before| Cookie::of(before).becomes(cookie));
-    if let Some(why) = change {
-        let title = component.title();
-        let text =
-            format!("{title}: erlangCookie would change, which parts the running cluster{why}");
-        // The object of a service that a Manager names is made again as it was: what is to change has
-        // to leave the Manager.
-        let hint = if component.at == Pointer::from("/spec") {
-            format!(
-                "keep the cookie that is stored. To change it, delete the Rabbitmq (it asks for \
-                 opensdn.io/confirm-loss=Rabbitmq/{}), wait until its pods are gone, and create it \
-                 with the new cookie: clients are without messages meanwhile",
-                component.name
-            )
-        } else {
-            format!(
-                "keep the cookie that is stored. To change it, take rabbitmq out of spec.services \
-                 with the annotation opensdn.io/confirm-loss: Rabbitmq/{} in the same change, wait \
-                 until its pods are gone, and put it back with the new cookie: clients are without \
-                 messages meanwhile",
-                component.name
-            )
-        };
-        let at = component.setting("/erlangCookie");
-        verdict.add(ERLANG_COOKIE.at(at).severity(Severity::Deny).says(text).hint(hint));
+) -> Option<Finding> {
+    if component.kind != "Rabbitmq" {
+        return None;
     }
+    let cookie = Cookie::of(component.spec);
+    let why = before.into_iter().find_map(|before| Cookie::of(before).becomes(cookie))?;
+    let title = component.title();
+    let text = format!("{title}: erlangCookie would change, which parts the running cluster{why}");
+    // The object of a service that a Manager names is made again as it was: what is to change has
+    // to leave the Manager.
+    let hint = if component.at == Pointer::from("/spec") {
+        format!(
+            "keep the cookie that is stored. To change it, delete the Rabbitmq (it asks for \
+             opensdn.io/confirm-loss=Rabbitmq/{}), wait until its pods are gone, and create it \
+             with the new cookie: clients are without messages meanwhile",
+            component.name
+        )
+    } else {
+        format!(
+            "keep the cookie that is stored. To change it, take rabbitmq out of spec.services \
+             with the annotation opensdn.io/confirm-loss: Rabbitmq/{} in the same change, wait \
+             until its pods are gone, and put it back with the new cookie: clients are without \
+             messages meanwhile",
+            component.name
+        )
+    };
+    let at = component.setting("/erlangCookie");
+    Some(ERLANG_COOKIE.at(at).severity(Severity::Deny).says(text).hint(hint))
+}
+
+/// Whether both have the same one, given or not.
+pub(crate) fn has_same_cookie(one: &Spec, other: &Spec) -> bool {
+    Cookie::of(one) == Cookie::of(other)
 }
 
 /// What the members have. Which operator runs the cluster is not known here, so what parts it under either of them is
