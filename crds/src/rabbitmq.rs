@@ -145,8 +145,8 @@ fn constraints(schema: &mut schemars::Schema) {
         .matches(
             "OSDN1515",
             &["erlangCookie"],
-            "^[A-Za-z0-9_+/=.:,@%-]+$",
+            "^[A-Za-z0-9_+/=.:,@%!#^\\]}-]+$",
             255,
-            "made of the characters A-Z, a-z, 0-9, _ - + / = . : , @ and % only",
+            "made of the characters A-Z, a-z, 0-9, _ - + / = . : , @ % ! # ^ ] and } only",
         );
 }

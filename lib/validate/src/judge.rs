@@ -342,11 +342,18 @@ impl Judge<'_> {
         !lists && named.is_some_and(|name| !name.is_empty())
     }
 
-    /// The kind of which the finding says that an object is not there.
+    /// The kind of which the finding says that an object is not there. Where a code is about several kinds, it is about
+    /// the one whose key in a Manager the field is, and of another field says nothing of the kind.
     fn absent_kind(&self, found: &host::Finding) -> Option<&str> {
         let mut bindings = self.active.set.bindings();
         let binding = bindings.find(|binding| binding.name == found.policy)?;
-        host::absent_kind(binding.policy.metadata(), &found.code)
+        let kinds: Vec<_> = host::absent_kinds(binding.policy.metadata(), &found.code).collect();
+        if let [kind] = kinds.as_slice() {
+            return Some(*kind);
+        }
+        let key = found.pointer.rsplit('/').next();
+        let has_key = |kind: &&str| Component::of_kind(kind).map(|known| known.key) == key;
+        kinds.into_iter().find(has_key)
     }
 
     fn title(&self, policy: &str, code: &str) -> String {

@@ -249,6 +249,33 @@ fn that_something_is_not_there_is_told_only_of_kinds_of_which_something_is_known
     assert_eq!(codes(&known.findings), ["OSDN1202"]);
 }
 
+#[test]
+fn a_service_that_may_be_an_object_of_its_own_is_missed_only_among_the_documents() {
+    let manager = |services: &str| {
+        format!(
+            "apiVersion: tf.tungsten.io/v1alpha1\nkind: Manager\nmetadata: {{name: m, namespace: tf}}\nspec:\n  \
+             services: {{{services}}}\n"
+        )
+    };
+    let severities = |services: &str| -> Vec<Severity> {
+        let report = report(&[("a.yaml", &manager(services))]);
+        let missing = report.findings.iter().filter(|one| one.code == "OSDN1105");
+        missing.map(|one| one.severity).collect()
+    };
+    let some = "config: {metadata: {name: config1}}, analytics: {metadata: {name: analytics1}}, \
+        rabbitmq: {metadata: {name: rabbitmq1}}, redis: [{metadata: {name: redis1}}]";
+    let database = "cassandras: [{metadata: {name: configdb1}}]";
+    assert_eq!(severities(&format!("{some}, {database}")), [Severity::Warning]);
+    // A database cannot be an object of its own.
+    let zookeeper = "zookeeper: {metadata: {name: zookeeper1}}";
+    assert_eq!(severities(&format!("{some}, {zookeeper}")), [Severity::Error]);
+    let report = report(&[("a.yaml", &manager(&format!("{some}, {database}")))]);
+    let missing = report.findings.iter().find(|one| one.code == "OSDN1105").unwrap();
+    assert_eq!(missing.pointer.as_deref(), Some("/spec/services/zookeeper"));
+    assert!(missing.message.contains("only the documents were looked at"), "{}", missing.message);
+    assert!(report.not_checked.iter().any(|one| one.what.contains("Zookeeper")), "{report:?}");
+}
+
 /// The codes of these that the report has.
 fn among(report: &ValidationReport, of_interest: &[&str]) -> Vec<String> {
     let codes = report.findings.iter().map(|one| one.code.as_str());

@@ -174,7 +174,13 @@ policy! {
         ports::OF_DATABASES,
         ports::TAKEN,
     ],
-    tells_absence: [(networks::SUBCLUSTERS, CONTROLS_BY_SUBCLUSTER)],
+    tells_absence: [
+        (networks::SUBCLUSTERS, CONTROLS_BY_SUBCLUSTER),
+        (presence::MISSING, presence::CONFIGS),
+        (presence::MISSING, presence::RABBITMQS),
+        (presence::MISSING, presence::REDIS),
+        (presence::MISSING, presence::ZOOKEEPERS),
+    ],
     indexes: [
         CONTROLS,
         CONTROLS_BY_SUBCLUSTER,

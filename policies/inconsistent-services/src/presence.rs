@@ -119,18 +119,15 @@ pub(crate) fn judge(
 ) -> Outcome {
     let has = |kind: &str| components.iter().any(|component| component.kind == kind);
     let services = Pointer::from("/spec/services");
-    let mut missing = Vec::new();
     let mut taken_out = Vec::new();
     for component in needed().filter(|component| !has(component.kind)) {
         if is_taken_out(component.kind, confirmed) {
             taken_out.push(component.key);
         } else if !is_elsewhere(component.kind, namespace)? {
-            missing.push(component.key);
+            // Of each by itself: of a kind that may be elsewhere nothing may be known, which the field shows.
+            let text = "it is missing, and the cluster cannot start without it";
+            verdict.add(MISSING.at(services.key(component.key)).says(text));
         }
-    }
-    if !missing.is_empty() {
-        let text = format!("no {}: the cluster cannot start", missing.join(", no "));
-        verdict.add(MISSING.at(&services).says(text));
     }
     if !taken_out.is_empty() {
         let text = format!("no {}: what needs it waits until it is back", taken_out.join(", no "));
@@ -139,7 +136,7 @@ pub(crate) fn judge(
     let users: Vec<_> = users_of_redis().filter(|kind| has(kind)).collect();
     if !users.is_empty() && !has("Redis") && !is_elsewhere("Redis", namespace)? {
         let text = format!("no redis: {} cannot start without it", users.join(" and "));
-        verdict.add(MISSING.at(&services).says(text));
+        verdict.add(MISSING.at(services.key("redis")).says(text));
     }
     if !has("Analytics") {
         let text = "no analytics: nothing collects what happens in the network; with tf-operator \

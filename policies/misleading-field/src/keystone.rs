@@ -21,9 +21,10 @@ pub(crate) const ADDRESS: Message = Message {
 pub(crate) const PASSWORD: Message = Message {
     code: "OSDN1402",
     severity: Severity::Warn,
-    title: "Keystone's password is the one that is printed everywhere",
+    title: "Keystone's password is empty, or the one that is printed everywhere",
     explanation: "Where neither a Secret nor a password is given tf-operator logs in with contrail123, which is in its \
-        source. Either the login fails, or each that has read that may do what OpenSDN may.",
+        source. Either the login fails, or each that has read that may do what OpenSDN may. An empty adminPassword is \
+        one to it: it takes that, and no Keystone does.",
     hint: "put the password into a Secret with the key password, and name it in keystoneSecretName",
 };
 
@@ -31,7 +32,7 @@ pub(crate) const TWO_PASSWORDS: Message = Message {
     code: "OSDN1403",
     severity: Severity::Warn,
     title: "Keystone's password is given twice",
-    explanation: "tf-operator takes adminPassword and ignores the Secret, so a new password in \
+    explanation: "tf-operator takes adminPassword, an empty one too, and ignores the Secret, so a new password in \
         the Secret changes nothing.",
     hint: "remove adminPassword",
 };
@@ -82,8 +83,16 @@ pub(crate) fn judge(authentication: &AuthParameters, at: &Pointer, verdict: &mut
     let given = |text: &Option<String>| text.as_ref().is_some_and(|text| !text.is_empty());
     let keystone = &authentication.keystone_auth_parameters;
     let parameters = at.key("keystoneAuthParameters");
-    if given(&keystone.admin_password) && given(&authentication.keystone_secret_name) {
-        let text = "adminPassword and keystoneSecretName are both set: the Secret is ignored";
+    let has_secret = given(&authentication.keystone_secret_name);
+    // One that is empty is no unset one (tf-operator, `pkg/apis/tf/v1alpha1/auth_types.go:67`).
+    let password = keystone.admin_password.as_deref();
+    if let Some(password) = password.filter(|_| has_secret) {
+        let text = match password {
+            "" => {
+                "adminPassword is empty and not unset: tf-operator takes that, and ignores the Secret"
+            }
+            _ => "adminPassword and keystoneSecretName are both set: the Secret is ignored",
+        };
         verdict.add(TWO_PASSWORDS.at(parameters.key("adminPassword")).says(text));
     }
     if authentication.mode() != "keystone" {
@@ -97,10 +106,20 @@ pub(crate) fn judge(authentication: &AuthParameters, at: &Pointer, verdict: &mut
         let text = format!("address is {address}, on each node the node itself");
         verdict.add(ADDRESS.at(parameters.key("address")).says(text));
     }
-    if !given(&keystone.admin_password) && !given(&authentication.keystone_secret_name) {
-        let text =
-            "keystoneSecretName is unset, and so is adminPassword: the password is contrail123";
-        verdict.add(PASSWORD.at(at.key("keystoneSecretName")).says(text));
+    match password.filter(|_| !has_secret) {
+        Some("") => {
+            let text =
+                "adminPassword is empty, and keystoneSecretName unset: the password is empty";
+            let hint = "remove adminPassword, put the password into a Secret with the key password, and name that in \
+                keystoneSecretName";
+            verdict.add(PASSWORD.at(parameters.key("adminPassword")).says(text).hint(hint));
+        }
+        None if !has_secret => {
+            let text =
+                "keystoneSecretName is unset, and so is adminPassword: the password is contrail123";
+            verdict.add(PASSWORD.at(at.key("keystoneSecretName")).says(text));
+        }
+        _ => {}
     }
     if keystone.admin_port.is_none() {
         let text = "adminPort is unset, which means 35357, where no current Keystone answers";

@@ -9,9 +9,10 @@ pub(crate) const INTERFACES: Message = Message {
     code: "OSDN1804",
     severity: Severity::Deny,
     title: "the vrouters have several interfaces and no L3MH network",
-    explanation: "Several interfaces are for L3 multihoming, which l3mhCidr switches on. Without it \
-        the whole list is taken for the name of one interface, which no node has: the agent ends with \
-        an error.",
+    explanation: "Several interfaces are for L3 multihoming, which l3mhCidr switches on. Without it the script of the \
+        agent expects the name of one interface. A list with commas is no name that a node has, and the agent ends with \
+        an error. Of a list with spaces it takes the first word for the interface and the second for its MAC address, \
+        with which vhost0 is not made.",
     hint: "set l3mhCidr to the network of the loopback addresses, or leave one interface; of several \
         links without L3MH make a bond on the node and name that",
 };
@@ -130,8 +131,14 @@ pub(crate) fn judge_interfaces(component: &ComponentView<'_, Spec>, verdict: &mu
     twice.sort_unstable();
     twice.dedup();
     if of("l3mhCidr", "L3MH_CIDR").is_empty() {
+        let what = match names.as_slice() {
+            [first, second, ..] if !interfaces.contains(',') => {
+                format!("the agent takes {second} for the MAC address of {first}")
+            }
+            _ => "the agent takes the list for the name of one".to_owned(),
+        };
         let text = format!(
-            "{}: {} interfaces ({}), and l3mhCidr is unset",
+            "{}: {} interfaces ({}), and l3mhCidr is unset: {what}",
             component.title(),
             names.len(),
             names.join(", ")
@@ -160,7 +167,8 @@ pub(crate) fn judge_fabric(
     if forwarding && snat.unwrap_or(!nested && !given.has("nested")) {
         let default = if snat.is_none() { " (its default)" } else { "" };
         let text = format!(
-            "{}: ipFabricForwarding is true, so ipFabricSnat, true as well{default}, does nothing",
+            "{}: ipFabricForwarding is true, so ipFabricSnat, true as well{default}, counts only in isolated \
+             namespaces that switch forwarding off",
             component.title()
         );
         verdict.add(FABRIC.at(component.setting("/ipFabricForwarding")).says(text));

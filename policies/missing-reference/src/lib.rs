@@ -16,6 +16,7 @@
 //! before the Controls, and the Manager has been judged.
 
 mod controls;
+mod data_planes;
 mod profiles;
 mod secrets;
 
@@ -27,6 +28,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, de::IgnoredAny};
 
 use controls::{CONTROLS, Controls, MANAGERS_BY_CONTROL};
+use data_planes::changed_profile;
 use profiles::{MANAGERS_BY_PROFILE, PROFILES, VROUTERS_BY_PROFILE, deleted_profile};
 use secrets::SECRETS;
 
@@ -190,7 +192,7 @@ policy! {
         controls::OF_VROUTER,
         controls::OF_WEBUI,
         profiles::MISSING,
-        profiles::CONFLICT,
+        data_planes::CONFLICT,
         secrets::KEYSTONE,
         secrets::IMAGE_PULL,
         secrets::RABBITMQ,
@@ -211,5 +213,5 @@ policy! {
         SECRETS,
         VROUTERS_BY_PROFILE,
     ],
-    validate: [manager, standalone, deleted_profile],
+    validate: [manager, standalone, deleted_profile, changed_profile],
 }

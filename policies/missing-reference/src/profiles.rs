@@ -1,12 +1,13 @@
 //! The VrouterProfiles that a Vrouter names, from both sides: they must be there, and may not go
-//! while they are named.
+//! while they are named. Which may stand in one list is in `data_planes`.
 
 use opensdn_policy_components::ComponentView;
 use opensdn_policy_sdk::{Index, Message, Outcome, Reads, Request, Severity, Verdict};
 
-use serde::de::IgnoredAny;
-
-use crate::{Settings, Spec};
+use crate::{
+    Settings, Spec,
+    data_planes::{self, Profile},
+};
 
 pub(crate) const MISSING: Message = Message {
     code: "OSDN1821",
@@ -18,23 +19,12 @@ pub(crate) const MISSING: Message = Message {
     hint: "create the VrouterProfile first, or name another: kubectl get vrouterprofiles",
 };
 
-pub(crate) const CONFLICT: Message = Message {
-    code: "OSDN1822",
-    severity: Severity::Deny,
-    title: "the vrouters name profiles for two data planes",
-    explanation: "A node has one data plane, the kernel module or a DPDK process. Of a profile for \
-        each the later one would win, and the settings of the other would stay. Virtual functions \
-        and variables go with either.",
-    hint: "leave the profiles of one data plane in the list; a profile with moreConfig alone is for \
-        both",
-};
-
 pub(crate) const PROFILES: Index = Index {
     name: "profiles",
     group: "opensdn.io",
     kind: "VrouterProfile",
     key: "",
-    reads: &["/spec/kernel", "/spec/dpdk"],
+    reads: &["/spec/kernel", "/spec/dpdk", "/spec/nodeSelector"],
 };
 
 pub(crate) const VROUTERS_BY_PROFILE: Index = Index {
@@ -42,7 +32,7 @@ pub(crate) const VROUTERS_BY_PROFILE: Index = Index {
     group: "tf.tungsten.io",
     kind: "Vrouter",
     key: "/spec/serviceConfiguration/profiles/*",
-    reads: &["/metadata/name"],
+    reads: &["/spec/serviceConfiguration/profiles"],
 };
 
 pub(crate) const MANAGERS_BY_PROFILE: Index = Index {
@@ -50,7 +40,7 @@ pub(crate) const MANAGERS_BY_PROFILE: Index = Index {
     group: "tf.tungsten.io",
     kind: "Manager",
     key: "/spec/services/vrouters/*/spec/serviceConfiguration/profiles/*",
-    reads: &["/metadata/name"],
+    reads: &["/spec/services/vrouters"],
 };
 
 pub(crate) fn judge(
@@ -58,16 +48,10 @@ pub(crate) fn judge(
     namespace: &str,
     verdict: &mut Verdict,
 ) -> Outcome {
-    let mut kernel = None;
-    let mut dpdk = None;
+    let mut all = Vec::new();
     for (number, name) in component.spec.service_configuration.profiles.iter().enumerate() {
         if let Some(profile) = PROFILES.get(namespace, name)? {
-            if profile.part::<IgnoredAny>(0)?.is_some() {
-                kernel = Some(name);
-            }
-            if profile.part::<IgnoredAny>(1)?.is_some() {
-                dpdk = Some(name);
-            }
+            all.push(Profile::of(&profile)?);
         } else {
             let title = component.title();
             let text =
@@ -79,11 +63,7 @@ pub(crate) fn judge(
             verdict.add(MISSING.at(at).says(text).hint(hint));
         }
     }
-    if let (Some(kernel), Some(dpdk)) = (kernel, dpdk) {
-        let title = component.title();
-        let text = format!("{title}: profile {kernel} is for the kernel module, {dpdk} for DPDK");
-        verdict.add(CONFLICT.at(component.setting("/profiles")).says(text));
-    }
+    data_planes::judge(component, &all, verdict);
     Ok(())
 }
 

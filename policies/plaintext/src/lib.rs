@@ -8,11 +8,11 @@
 //!       authMode: keystone
 //!       keystoneAuthParameters: {authProtocol: http}            # the token can be read on the wire
 //!   services:
-//!     rabbitmq: {spec: {serviceConfiguration: {}}}              # the cookie is in tf-operator's source
+//!     rabbitmq: {spec: {serviceConfiguration: {erlangCookie: 47EFF3BB-…}}}             # it is in tf-operator's source
 //!     vrouters: [{spec: {serviceConfiguration: {sslEnable: false}}}]   # no server answers
 //! ```
 //!
-//! What upstream's own manifests contain (the default cookie and key, an unverified Keystone, a
+//! What upstream's own manifests contain (an unverified Keystone, a
 //! password in the resource) is a warning, and a denial under `profile: strict`. A value is never
 //! repeated in a message when it is secret.
 //!
@@ -20,7 +20,7 @@
 //! other, so the cluster of RabbitMQ parts while it is rolled out.
 //!
 //! Two secrets are known here, the erlang cookie and the rndc key that tf-operator has as
-//! constants, and uses where the field is unset.
+//! constants. That it uses them where the field is unset is said by `tf-operator-limits`: our operator makes its own.
 
 mod keystone;
 mod secrets;
@@ -28,8 +28,11 @@ mod tls;
 
 use std::collections::BTreeMap;
 
-use opensdn_policy_components::{ComponentView, Owners, Profile, Services, null_as_default};
-use opensdn_policy_sdk::{Outcome, Pointer, Reads, Request, Verdict, policy};
+use opensdn_policy_components::{
+    ComponentView, Owners, Profile, Services, null_as_default,
+    owning_manager::{MANAGERS, owning_manager},
+};
+use opensdn_policy_sdk::{Finding, Outcome, Pointer, Reads, Request, Severity, Verdict, policy};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -116,10 +119,10 @@ fn manager(request: &Request<Manager>, settings: &Settings, verdict: &mut Verdic
     let old = request.old_object.as_ref().and_then(|old| old.services.as_ref());
     for component in manager.services.iter().flat_map(Services::walk) {
         judge(&component, settings, verdict);
-        if component.kind == "Rabbitmq" {
-            let before = old.iter().flat_map(|old| old.of_kind("Rabbitmq"));
-            let before = before.filter(|before| before.name == component.name);
-            secrets::judge_cookie_change(&component, before.map(|before| before.spec), verdict);
+        let before = old.iter().flat_map(|old| old.of_kind("Rabbitmq"));
+        let before = before.filter(|before| before.name == component.name);
+        if let Some(change) = secrets::cookie_change(&component, before.map(|one| one.spec)) {
+            verdict.add(change);
         }
     }
     Ok(())
@@ -141,10 +144,39 @@ fn standalone(
     if let Some(spec) = &object.spec {
         let component = ComponentView::standalone(&request.kind, &request.name, spec);
         judge(&component, settings, verdict);
-        if component.kind == "Rabbitmq" {
-            let before = request.old_object.iter().filter_map(|old| old.spec.as_ref());
-            secrets::judge_cookie_change(&component, before, verdict);
-        }
+        let before = request.old_object.iter().filter_map(|old| old.spec.as_ref());
+        let change = secrets::cookie_change(&component, before);
+        leave_to_manager(
+            object.owners.as_ref(),
+            (request.namespace.as_str(), &component),
+            change,
+            verdict,
+        )?;
+    }
+    Ok(())
+}
+
+/// What the operator makes of a Manager is not refused: that is stored, whenever and under whichever settings it was
+/// judged. A change of the cookie is one of the Manager only if that has the same one.
+fn leave_to_manager(
+    owners: Option<&Owners>,
+    (namespace, component): (&str, &ComponentView<'_, Spec>),
+    change: Option<Finding>,
+    verdict: &mut Verdict,
+) -> Outcome {
+    if !verdict.refuses() && change.is_none() {
+        return Ok(());
+    }
+    let owner = owning_manager::<Spec>(owners, (namespace, component.kind, component.name))?;
+    if let Some(owner) = &owner {
+        verdict.leave_to(&owner.title);
+    }
+    if let Some(change) = change {
+        let is_its_own = owner.as_ref().is_some_and(|owner| {
+            let mut all = owner.services.of_kind("Rabbitmq");
+            all.any(|theirs| secrets::has_same_cookie(theirs.spec, component.spec))
+        });
+        verdict.add(if is_its_own { change.severity(Severity::Warn) } else { change });
     }
     Ok(())
 }
@@ -203,5 +235,6 @@ policy! {
         secrets::RNDC_KEY,
         secrets::CLEAR_TEXT,
     ],
+    indexes: [MANAGERS],
     validate: [manager, standalone, vrouter_profile],
 }

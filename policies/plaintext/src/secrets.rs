@@ -1,7 +1,7 @@
 //! Well-known secrets, and secrets that any user can read. No message repeats one.
 
 use opensdn_policy_components::ComponentView;
-use opensdn_policy_sdk::{Message, Pointer, Severity, Verdict};
+use opensdn_policy_sdk::{Finding, Message, Pointer, Severity, Verdict};
 
 use crate::{Settings, Spec};
 
@@ -11,8 +11,8 @@ pub(crate) const ERLANG_COOKIE: Message = Message {
     title: "RabbitMQ has the erlang cookie that everybody knows",
     explanation: "Anyone who knows the cookie and reaches the distribution port runs code on the \
         RabbitMQ nodes. tf-operator has one constant cookie in its source, and uses it where \
-        erlangCookie is unset. Members with different cookies do not speak with each other, so a \
-        change parts a running cluster.",
+        erlangCookie is unset; our operator makes one. Members with different cookies do not speak with each other, so \
+        a change parts a running cluster.",
     hint: "set erlangCookie to a value of your own before the first start, made for instance by: \
         openssl rand -hex 20",
 };
@@ -22,7 +22,7 @@ pub(crate) const RNDC_KEY: Message = Message {
     severity: Severity::Warn,
     title: "the name servers have no rndc key of their own",
     explanation: "Anyone who knows the key can stop and reconfigure the name server of a control \
-        node. tf-operator has one constant key in its source, and uses it where rndckey is unset.",
+        node. tf-operator has one constant key in its source.",
     hint: "set rndckey to a value of your own, made for instance by: openssl rand -base64 16",
 };
 
@@ -53,45 +53,78 @@ pub(crate) fn judge_rabbitmq(
 }
 
 /// The cookie before and after an update; `before` is the spec as it is stored, if it is.
-pub(crate) fn judge_cookie_change<'a>(
+pub(crate) fn cookie_change<'a>(
     component: &ComponentView<'_, Spec>,
     before: impl IntoIterator<Item = &'a Spec>,
-    verdict: &mut Verdict,
-) {
-    let cookie = effective_cookie(component.spec);
-    if before.into_iter().any(|before| effective_cookie(before) != cookie) {
-        let text = format!(
-            "{}: erlangCookie would change, which parts the running cluster",
-            component.title()
-        );
-        // The object of a service that a Manager names is made again as it was: what is to change has
-        // to leave the Manager.
-        let hint = if component.at == Pointer::from("/spec") {
-            format!(
-                "keep the cookie that is stored. To change it, delete the Rabbitmq (it asks for \
-                 opensdn.io/confirm-loss=Rabbitmq/{}), wait until its pods are gone, and create it \
-                 with the new cookie: clients are without messages meanwhile",
-                component.name
-            )
-        } else {
-            format!(
-                "keep the cookie that is stored. To change it, take rabbitmq out of spec.services \
-                 with the annotation opensdn.io/confirm-loss: Rabbitmq/{} in the same change, wait \
-                 until its pods are gone, and put it back with the new cookie: clients are without \
-                 messages meanwhile",
-                component.name
-            )
-        };
-        let at = component.setting("/erlangCookie");
-        verdict.add(ERLANG_COOKIE.at(at).severity(Severity::Deny).says(text).hint(hint));
+) -> Option<Finding> {
+    if component.kind != "Rabbitmq" {
+        return None;
     }
+    let cookie = Cookie::of(component.spec);
+    let why = before.into_iter().find_map(|before| Cookie::of(before).becomes(cookie))?;
+    let title = component.title();
+    let text = format!("{title}: erlangCookie would change, which parts the running cluster{why}");
+    // The object of a service that a Manager names is made again as it was: what is to change has
+    // to leave the Manager.
+    let hint = if component.at == Pointer::from("/spec") {
+        format!(
+            "keep the cookie that is stored. To change it, delete the Rabbitmq (it asks for \
+             opensdn.io/confirm-loss=Rabbitmq/{}), wait until its pods are gone, and create it \
+             with the new cookie: clients are without messages meanwhile",
+            component.name
+        )
+    } else {
+        format!(
+            "keep the cookie that is stored. To change it, take rabbitmq out of spec.services \
+             with the annotation opensdn.io/confirm-loss: Rabbitmq/{} in the same change, wait \
+             until its pods are gone, and put it back with the new cookie: clients are without \
+             messages meanwhile",
+            component.name
+        )
+    };
+    let at = component.setting("/erlangCookie");
+    Some(ERLANG_COOKIE.at(at).severity(Severity::Deny).says(text).hint(hint))
 }
 
-/// An unset cookie is tf-operator's: to write that out is no change.
-fn effective_cookie(spec: &Spec) -> &str {
-    match spec.service_configuration.erlang_cookie.as_deref() {
-        None | Some("") => KNOWN_COOKIE,
-        Some(cookie) => cookie,
+/// Whether both have the same one, given or not.
+pub(crate) fn has_same_cookie(one: &Spec, other: &Spec) -> bool {
+    Cookie::of(one) == Cookie::of(other)
+}
+
+/// What the members have. Which operator runs the cluster is not known here, so what parts it under either of them is
+/// no change to make: neither takes anything from who leaves the field as it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Cookie<'a> {
+    /// tf-operator's constant, or a random one that our operator made, and that it keeps; of a cluster that it took
+    /// over the constant too.
+    Unset,
+    Public,
+    Own(&'a str),
+}
+
+impl<'a> Cookie<'a> {
+    fn of(spec: &'a Spec) -> Self {
+        match spec.service_configuration.erlang_cookie.as_deref() {
+            None | Some("") => Self::Unset,
+            Some(KNOWN_COOKIE) => Self::Public,
+            Some(cookie) => Self::Own(cookie),
+        }
+    }
+
+    /// Where the cluster is parted by the change, with what is to be said of that; none where it is not.
+    fn becomes(self, other: Self) -> Option<&'static str> {
+        match (self, other) {
+            _ if self == other => None,
+            // Our operator keeps what its Secret has, and to tf-operator it is the same.
+            (Self::Public, Self::Unset) => None,
+            (Self::Unset, Self::Public) => Some(
+                " where our operator made the cookie; to tf-operator an unset one is this one already",
+            ),
+            (Self::Own(_), Self::Unset) => {
+                Some(" where tf-operator runs it, or ran it before: an unset one is its public one")
+            }
+            _ => Some(""),
+        }
     }
 }
 
@@ -156,17 +189,14 @@ fn judge_known(
     settings: &Settings,
     verdict: &mut Verdict,
 ) {
-    let what = match value {
-        None | Some("") => "is unset, which means tf-operator's public default",
-        Some(value) if value == known => "is tf-operator's public default",
-        Some(_) => return,
-    };
-    verdict.add(
-        message
-            .at(component.setting("").key(field))
-            .severity(settings.profile.severity())
-            .says(format!("{}: {field} {what}", component.title())),
-    );
+    if value == Some(known) {
+        verdict.add(
+            message
+                .at(component.setting("").key(field))
+                .severity(settings.profile.severity())
+                .says(format!("{}: {field} is tf-operator's public default", component.title())),
+        );
+    }
 }
 
 fn is_base64(text: &str) -> bool {

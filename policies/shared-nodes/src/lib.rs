@@ -9,8 +9,10 @@
 //! A node has one data plane, whatever the namespace. That two selectors mean the same nodes is certain only where
 //! one of them has all labels of the other and nothing but they says where the pods run: which nodes have a label changes
 //! without a write of the Manager, and groups with tolerations of their own may be kept apart by taints. So a node
-//! selector is claimed, and no node; where one selector only contains another, the Managers that are stored are compared,
-//! which does not hold for two that are written at the same moment. Between the groups of one Manager it is OSDN1212.
+//! selector is claimed, and no node. All nodes are claimed by every Manager: those whose groups all have labels share the
+//! claim, and one with a group on all nodes shares it with no other. Where one selector with labels contains another,
+//! the Managers that are stored are compared, which does not hold for two that are written at the same moment. Between the
+//! groups of one Manager it is OSDN1212.
 
 use std::collections::BTreeSet;
 
@@ -36,6 +38,8 @@ const TAKEN: Message = Message {
     hint: "give the vrouters of this Manager another node selector, or none of that Manager; what is taken is listed by: \
         kubectl get uniqueclaims",
 };
+
+const SCOPE: &str = "vrouter-nodes";
 
 /// Keys of UniqueClaims are no longer; selectors that are have labels enough to be distinguished.
 const LONGEST_KEY: usize = 1000;
@@ -106,11 +110,20 @@ struct Group {
     at: Pointer,
 }
 
+/// The key that every Manager with vrouters claims.
+const ALL: &str = "all nodes";
+/// What those say of it who have labels for each of their groups; no Manager is called so.
+const SOME: &str = "labels";
+
 impl Group {
+    fn is_on_all_nodes(&self) -> bool {
+        self.labels.is_empty()
+    }
+
     fn key(&self) -> String {
         let labels: Vec<_> =
             self.labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
-        if labels.is_empty() { "all nodes".to_owned() } else { labels.join(",") }
+        if labels.is_empty() { ALL.to_owned() } else { labels.join(",") }
     }
 
     fn nodes(&self) -> String {
@@ -160,13 +173,36 @@ fn manager(request: &Request<Manager>, _: &NoSettings, verdict: &mut Verdict) ->
     let old: Vec<_> = request.old_object.iter().flat_map(Manager::groups).collect();
     let mut known: BTreeSet<Selector> = old.iter().map(|group| group.labels.clone()).collect();
     let new: Vec<_> = manager.groups().filter(|group| known.insert(group.labels.clone())).collect();
-    for group in &new {
+    for group in new.iter().filter(|group| !group.is_on_all_nodes()) {
         let key = group.key();
         if key.len() <= LONGEST_KEY {
-            verdict.claim(&TAKEN, "vrouter-nodes", key, &group.at);
+            verdict.claim(&TAKEN, SCOPE, key, &group.at);
         }
     }
+    claim_all_nodes(request, &old, manager, verdict);
     if new.is_empty() { Ok(()) } else { compare(request, &old, &new, verdict) }
+}
+
+/// One claim for all groups: those of one Manager do not refuse each other. Who had a group on all nodes takes none from
+/// anyone by leaving some, and the controller of the claims sees it afterwards.
+fn claim_all_nodes(
+    request: &Request<Manager>,
+    old: &[Group],
+    manager: &Manager,
+    verdict: &mut Verdict,
+) {
+    let groups: Vec<_> = manager.groups().collect();
+    let on_all = groups.iter().find(|group| group.is_on_all_nodes());
+    let Some(group) = on_all.or(groups.first()) else { return };
+    let was_on_all = old.iter().any(Group::is_on_all_nodes);
+    if was_on_all || (on_all.is_none() && !old.is_empty()) {
+        return;
+    }
+    let value = match on_all {
+        Some(_) => format!("{}/{}", request.namespace, request.name),
+        None => SOME.to_owned(),
+    };
+    verdict.claim_shared(&TAKEN, SCOPE, (ALL, value), &group.at);
 }
 
 /// Selectors that are equal are left to the claims. That a group goes to some of the nodes that it had takes none from

@@ -1,20 +1,10 @@
 //! Fields that tf-operator applies in half of the places, or drops.
 
-use opensdn_policy_components::{ComponentView, component::Component};
+use opensdn_policy_components::ComponentView;
 use opensdn_policy_sdk::{Message, Pointer, Severity, Verdict};
 use serde_json::Value;
 
 use crate::{Common, Spec};
-
-pub(crate) const FIRST_CONTAINER: Message = Message {
-    code: "OSDN1308",
-    severity: Severity::Deny,
-    title: "the first container of a service is no main container",
-    explanation: "tf-operator looks at the first container in the list to know which version runs, and \
-        looks for it among the main containers. With an init container first its upgrade waits without \
-        limit, or begins again and again.",
-    hint: "put a main container first in containers",
-};
 
 pub(crate) const AGENTS_KEYSTONE: Message = Message {
     code: "OSDN1412",
@@ -145,7 +135,6 @@ pub(crate) fn judge(component: &ComponentView<'_, Spec>, nested: bool, verdict: 
         // Of a stand-alone object it is judged with the rest of it.
         judge_common(&component.spec.common_configuration, &component.shared(""), verdict);
     }
-    judge_first_container(component, verdict);
     for (message, kind, field, usual) in PORTS {
         let given = component.spec.given(field).and_then(Value::as_i64);
         if let Some(port) = given.filter(|port| component.kind == *kind && port != usual) {
@@ -208,25 +197,6 @@ fn judge_unread(component: &ComponentView<'_, Spec>, nested: bool, verdict: &mut
             "set SRIOV_PHYSICAL_INTERFACE and SRIOV_PHYSICAL_NETWORK in envVariablesConfig instead";
         let at = component.setting("/sriovPhysicalNetwork");
         verdict.add(UNKNOWN.at(at).says(text).hint(hint));
-    }
-}
-
-fn judge_first_container(component: &ComponentView<'_, Spec>, verdict: &mut Verdict) {
-    let containers = component.spec.given("containers").and_then(Value::as_array);
-    let first = containers.and_then(|all| all.first()?.get("name")?.as_str());
-    let (Some(first), Some(known)) = (first, Component::of_kind(component.kind)) else { return };
-    let Some(main) = known.containers.main.first() else { return };
-    // Vrouters are not upgraded in stages.
-    let prepares =
-        known.containers.init.contains(&first) || known.containers.conditional.contains(&first);
-    if prepares && component.kind != "Vrouter" {
-        let text = format!(
-            "a limit of tf-operator: {} begins with {first}, which is no main container",
-            component.title()
-        );
-        let hint = format!("put {main} first in containers");
-        verdict
-            .add(FIRST_CONTAINER.at(component.setting("/containers/0/name")).says(text).hint(hint));
     }
 }
 

@@ -17,9 +17,11 @@
 //! What tf-operator makes of a Manager is not judged: the Manager has been.
 
 mod fields;
+mod first_container;
 mod names;
 mod nodes;
 mod restarts;
+mod secrets;
 mod upgrade;
 
 use opensdn_policy_components::{
@@ -112,8 +114,9 @@ fn manager(request: &Request<Manager>, _: &NoSettings, verdict: &mut Verdict) ->
         verdict.add(fields::NESTED.at("/spec/nested").says(text));
     }
     for component in &components {
-        fields::judge(component, is_nested, verdict);
+        judge(component, is_nested, verdict);
     }
+    first_container::judge_leader(&components, verdict);
     fields::judge_keystone(common, &components, verdict);
     // It does not run a nested cluster, on whichever nodes.
     if !is_nested {
@@ -144,8 +147,18 @@ fn standalone(request: &Request<Standalone>, _: &NoSettings, verdict: &mut Verdi
     let component = ComponentView::standalone(&request.kind, &request.name, spec);
     names::judge_standalone(&component, verdict);
     fields::judge_common(&spec.common_configuration, &component.shared(""), verdict);
-    fields::judge(&component, fields::is_nested(&component), verdict);
+    judge(&component, fields::is_nested(&component), verdict);
     Ok(())
+}
+
+/// `nested`: whether the cluster is, by the component or by its Manager.
+fn judge(component: &ComponentView<'_, Spec>, nested: bool, verdict: &mut Verdict) {
+    first_container::judge(component, verdict);
+    fields::judge(component, nested, verdict);
+    // A nested cluster it does not run.
+    if !nested {
+        secrets::judge(component, verdict);
+    }
 }
 
 policy! {
@@ -163,7 +176,7 @@ policy! {
         nodes::KAFKA,
         nodes::FIRST_GROUP,
         nodes::LEAVES_OUT,
-        fields::FIRST_CONTAINER,
+        first_container::FIRST_CONTAINER,
         fields::AGENTS_KEYSTONE,
         fields::ZOOKEEPER_PORT,
         fields::API_PORT,
@@ -172,6 +185,7 @@ policy! {
         fields::OF_THE_CLUSTER,
         fields::NESTED,
         fields::UNKNOWN,
+        secrets::PUBLIC,
         restarts::NOT_STAGED,
         restarts::NOT_APPLIED,
         restarts::NO_NEW_KEYS,

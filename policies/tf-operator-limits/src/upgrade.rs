@@ -238,11 +238,22 @@ pub(crate) fn images<'a>(component: &'a ComponentView<'_, Spec>) -> Vec<(&'a str
     containers.into_iter().flatten().filter_map(image).collect()
 }
 
-/// What tf-operator takes for the tag of the first container: what stands behind the last colon, else all.
+/// The tag of the first container.
 fn first_tag<'a>(component: &'a ComponentView<'_, Spec>) -> Option<&'a str> {
-    let first = component.spec.given("containers")?.as_array()?.first()?;
-    let image = first.get("image")?.as_str().filter(|image| !image.is_empty())?;
+    tag(component.spec.given("containers")?.as_array()?.first()?)
+}
+
+/// What tf-operator takes for the tag of a container: what stands behind the last colon, else all.
+pub(crate) fn tag(container: &Value) -> Option<&str> {
+    let image = container.get("image")?.as_str().filter(|image| !image.is_empty())?;
     image.rsplit(':').next()
+}
+
+/// The service that decides whether an upgrade begins.
+pub(crate) fn leader<'a>(
+    components: &'a [ComponentView<'a, Spec>],
+) -> Option<&'a ComponentView<'a, Spec>> {
+    LEADS.iter().find_map(|kind| components.iter().find(|one| one.kind == *kind))
 }
 
 /// The service that begins an upgrade, with the tags of its first container before and after; none where
@@ -251,7 +262,7 @@ pub(crate) fn begins<'a>(
     before: &'a [ComponentView<'a, Spec>],
     after: &'a [ComponentView<'a, Spec>],
 ) -> Option<(&'a ComponentView<'a, Spec>, &'a str, &'a str)> {
-    let new = LEADS.iter().find_map(|kind| after.iter().find(|one| one.kind == *kind))?;
+    let new = leader(after)?;
     let old = before.iter().find(|old| (old.kind, old.name) == (new.kind, new.name))?;
     let (was, is) = (first_tag(old)?, first_tag(new)?);
     (was != is).then_some((new, was, is))

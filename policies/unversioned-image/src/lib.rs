@@ -11,10 +11,13 @@ mod reference;
 
 use std::collections::BTreeMap;
 
-use opensdn_policy_components::{ComponentView, Profile, Services, null_as_default};
+use opensdn_policy_components::{
+    ComponentView, Owners, Profile, Services, null_as_default,
+    owning_manager::{MANAGERS, owning_manager},
+};
 use opensdn_policy_sdk::{Message, Outcome, Pointer, Reads, Request, Severity, Verdict, policy};
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, de::IgnoredAny};
 
 use reference::Reference;
 
@@ -55,6 +58,8 @@ struct Manager {
 #[derive(Reads)]
 #[reads(group = "tf.tungsten.io", kind = "*")]
 struct Standalone {
+    #[read("/metadata/ownerReferences")]
+    owners: Option<Owners>,
     #[read("/spec")]
     spec: Option<Spec>,
 }
@@ -93,8 +98,15 @@ fn standalone(
     settings: &Settings,
     verdict: &mut Verdict,
 ) -> Outcome {
-    if let Some(Standalone { spec: Some(spec) }) = &request.object {
-        judge(&ComponentView::standalone(&request.kind, &request.name, spec), settings, verdict);
+    let Some(Standalone { owners, spec: Some(spec) }) = &request.object else { return Ok(()) };
+    judge(&ComponentView::standalone(&request.kind, &request.name, spec), settings, verdict);
+    if verdict.refuses() {
+        // What the operator makes of a Manager is not refused: that is stored, whenever and under whichever settings
+        // it was judged.
+        let identity = (&*request.namespace, &*request.kind, &*request.name);
+        if let Some(owner) = owning_manager::<IgnoredAny>(owners.as_ref(), identity)? {
+            verdict.leave_to(&owner.title);
+        }
     }
     Ok(())
 }
@@ -185,6 +197,7 @@ policy! {
     summary: "every image has a version, and a cluster has one",
     settings: Settings,
     messages: [UNVERSIONED, MIXED],
+    indexes: [MANAGERS],
     validate: [manager, standalone],
 }
 

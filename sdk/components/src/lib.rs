@@ -12,6 +12,7 @@ mod network;
 pub mod nodes;
 mod nulls;
 mod owner;
+pub mod owning_manager;
 mod services;
 mod settings;
 mod unused;

@@ -1,5 +1,7 @@
 //! From a list of typed functions to the exports of the contract.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, de::DeserializeOwned};
 
@@ -49,7 +51,14 @@ pub fn metadata<S: JsonSchema>(
         settings.insert(NEVER_RATCHETS.to_owned(), codes.into());
     }
     if !absences.is_empty() {
-        let kinds = absences.iter().map(|(message, index)| (message.code, index.kind));
+        let mut kinds: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+        for (message, index) in absences {
+            kinds.entry(message.code).or_default().push(index.kind);
+        }
+        let kinds = kinds.into_iter().map(|(code, kinds)| match kinds.as_slice() {
+            [kind] => (code, serde_json::Value::from(*kind)),
+            _ => (code, kinds.into()),
+        });
         settings.insert(TELLS_ABSENCE.to_owned(), kinds.collect::<serde_json::Value>());
     }
     wire::Metadata {

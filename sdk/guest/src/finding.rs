@@ -103,6 +103,22 @@ impl Verdict {
         self.findings.push(finding);
     }
 
+    /// Whether a finding refuses the request.
+    #[must_use]
+    pub fn refuses(&self) -> bool {
+        self.findings.iter().any(|finding| finding.severity == Severity::Deny)
+    }
+
+    /// Makes warnings of all findings so far that refuse the request, of an object that is what another one says:
+    /// `owner` is where it is put right, for the hints.
+    pub fn leave_to(&mut self, owner: &str) {
+        let refusals = self.findings.iter_mut();
+        for finding in refusals.filter(|finding| finding.severity == Severity::Deny) {
+            finding.severity = Severity::Warn;
+            finding.hint = format!("in {owner}: {}", finding.hint);
+        }
+    }
+
     /// Claims that `key` is unique within `scope`; `pointer` is the field that says so. Where
     /// something else holds it, the request is refused with `message`. The policy must be declared
     /// with `claims: true`.

@@ -49,7 +49,7 @@ pub use patch::apply;
 pub use policy::{ALLOWED_IMPORTS, LoadError, Policy, PrecompileError};
 pub use request::Request;
 pub use set::{
-    Context, InactivePolicy, NEVER_RATCHETS, Part, PolicySet, Seen, TELLS_ABSENCE, absent_kind,
+    Context, InactivePolicy, NEVER_RATCHETS, Part, PolicySet, Seen, TELLS_ABSENCE, absent_kinds,
     ratchet,
 };
 pub use text::{MAX_QUOTED_BYTES, MAX_TEXT_BYTES, beginning, cut, is_unseen, quoted, quoted_name};

@@ -25,7 +25,7 @@ mod ratchet;
 mod seen;
 
 pub use inactive::InactivePolicy;
-pub use ratchet::{NEVER_RATCHETS, TELLS_ABSENCE, absent_kind, ratchet};
+pub use ratchet::{NEVER_RATCHETS, TELLS_ABSENCE, absent_kinds, ratchet};
 pub use seen::{Part, Seen};
 
 /// Labels of more text match every selector: as a map they are several times that, and in a cluster an object as a

@@ -6,7 +6,7 @@
 //! update itself does wrong is no finding about the stored object, so it is refused all the same.
 //! Deliberately not here: the verdict, which is `PolicySet::evaluate`'s; this only makes it milder.
 
-use std::collections::HashSet;
+use std::{collections::HashSet, slice};
 
 use super::{Context, PolicySet, findings};
 use crate::{
@@ -73,13 +73,14 @@ fn may_ratchet(binding: &Binding, finding: &Finding) -> bool {
 }
 
 /// Where a policy names the codes that say that an object is not there: a keyword at the root of its
-/// settings schema, with an object of codes and the kinds that are looked up.
+/// settings schema, with an object of codes and the kinds that are looked up, one or a list of them.
 pub const TELLS_ABSENCE: &str = "x-opensdn-tells-absence";
 
-/// The kind that a finding with this code says is not there.
-#[must_use]
-pub fn absent_kind<'a>(metadata: &'a Metadata, code: &str) -> Option<&'a str> {
-    metadata.settings_schema.get(TELLS_ABSENCE)?.get(code)?.as_str()
+/// The kinds of one of which a finding with this code says that it is not there.
+pub fn absent_kinds<'a>(metadata: &'a Metadata, code: &str) -> impl Iterator<Item = &'a str> {
+    let kinds = metadata.settings_schema.get(TELLS_ABSENCE).and_then(|codes| codes.get(code));
+    let kinds = kinds.map(|kinds| kinds.as_array().map_or(slice::from_ref(kinds), Vec::as_slice));
+    kinds.into_iter().flatten().filter_map(|kind| kind.as_str())
 }
 
 fn never_ratchets(metadata: &Metadata) -> impl Iterator<Item = &str> {
