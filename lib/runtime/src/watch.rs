@@ -177,7 +177,7 @@ enum Failure {
     #[error("the position in the history is lost: {0}")]
     Expired(String),
     #[error(
-        "the API server is at resourceVersion {current} and has told of {known}: its etcd was restored from a backup"
+        "the API server is at resourceVersion {current}, after it was at {known}: its etcd was restored from a backup"
     )]
     Future { current: u64, known: u64 },
 }
