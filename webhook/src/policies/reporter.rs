@@ -68,8 +68,10 @@ impl Reporter {
         let mut again = interval(Duration::from_secs(2));
         loop {
             tokio::select! {
+                biased;
+                // First, so that nothing is said by what an earlier time as the leader has left.
+                () = self.leadership.changed() => told.lead_ended(),
                 alive = self.snapshots.changed() => if alive.is_err() { return },
-                () = self.leadership.changed() => {}
                 () = self.replicas.changed() => {}
                 claims = self.claims.changed() => if claims.is_err() { return },
                 alive = self.outdated.changed() => if alive.is_err() { return },
