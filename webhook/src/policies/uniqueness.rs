@@ -10,6 +10,17 @@ pub struct ClaimsProgress {
     pub refused: Option<String>,
 }
 
+impl ClaimsProgress {
+    /// Whether the API server refuses to have claims written, and why. What was claimed then has to be claimed again:
+    /// they may be gone.
+    pub fn is_refused(&mut self, why: Option<&str>) {
+        self.refused = why.map(str::to_owned);
+        if why.is_some() {
+            self.claimed = None;
+        }
+    }
+}
+
 /// Whether no new object gets a key that a stored one has and that the policy makes unique.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Uniqueness {
@@ -65,8 +76,11 @@ mod tests {
         );
         assert_eq!(of(Some(2), Some(3), true), Uniqueness::Pending);
         assert_eq!(of(None, None, true), Uniqueness::Pending, "it is not active here");
-        let refused = ClaimsProgress { claimed: Some(3), refused: Some("no".to_owned()) };
-        let refused = Uniqueness::of_claiming(&refused, Some(3), true);
-        assert_eq!(refused, Uniqueness::Refused("no".to_owned()));
+        let mut progress = progress(Some(3));
+        let of = |progress: &ClaimsProgress| Uniqueness::of_claiming(progress, Some(3), true);
+        progress.is_refused(Some("no"));
+        assert_eq!(of(&progress), Uniqueness::Refused("no".to_owned()));
+        progress.is_refused(None);
+        assert_eq!(of(&progress), Uniqueness::Pending, "claims may be gone");
     }
 }
