@@ -112,7 +112,7 @@ impl<'k> Calls<'k> {
         }
         let (kind, holder) = (&holder.kind, &holder.name);
         tracing::debug!(claim = name, kind, holder, "took a claim for a stored object");
-        Ok(Step::Written)
+        Ok(if seen.is_some() { Step::Adopted } else { Step::Taken })
     }
 
     /// Whether a claim could be written.

@@ -5,6 +5,7 @@
 use opensdn_policy_host::Claim;
 use opensdn_runtime::call::CallError;
 use opensdn_runtime::error_chain;
+use time::OffsetDateTime;
 use tokio::time::Instant;
 
 use super::refusal::Change;
@@ -25,8 +26,10 @@ pub(super) type ClaimOutcome = Result<Step, ClaimError>;
 pub(super) enum Step {
     /// Nothing is left to be done, or the watch will show what.
     Done,
-    /// It is written.
-    Written,
+    /// It is written; no object had it.
+    Taken,
+    /// It is written; it named another UID, value or policy.
+    Adopted,
     /// Its holder has been read.
     Inspected(Box<(Release, Inspected)>),
     /// It is this object's now.
@@ -72,7 +75,9 @@ impl Session<'_> {
     /// Puts the claim into the queue if there is something to be done about it.
     fn plan(&mut self, name: String) {
         let seen = self.calls.inner().cache.get(&name);
-        let urgency = match self.action(&name, seen.as_ref()) {
+        let action = self.action(&name, seen.as_ref());
+        self.note_unwritten(&name, &action);
+        let urgency = match action {
             Action::Keep => None,
             Action::Wait(left) => {
                 self.requeue(&name, left);
@@ -82,17 +87,26 @@ impl Session<'_> {
             Action::Release(ReleaseReason::Deleted) => Some(Urgency::HolderDeleted),
             Action::Release(_) => Some(Urgency::LeftBehind),
         };
-        if urgency == Some(Urgency::NotWritten) {
-            self.refusals.is_unwritten(&name);
-        } else {
-            self.refusals.is_settled(&name);
-        }
         match urgency {
             Some(urgency) => self.queue.push(name, urgency),
             None => {
                 self.queue.remove(&name);
                 self.note(&name);
             }
+        }
+    }
+
+    /// Notes whether the claim has to be written.
+    fn note_unwritten(&mut self, name: &str, action: &Action) {
+        let claimed = match action {
+            Action::Take(claimant) | Action::Adopt(claimant) => {
+                self.ledger.claim(&claimant.object_ref, name)
+            }
+            Action::Keep | Action::Wait(_) | Action::Release(_) => None,
+        };
+        match claimed {
+            Some(claim) => self.refusals.is_unwritten(name, &claim.policy),
+            None => self.refusals.is_settled(name),
         }
     }
 
@@ -138,7 +152,14 @@ impl Session<'_> {
     pub(super) fn finish_claim(&mut self, name: String, outcome: ClaimOutcome) {
         match outcome {
             Ok(Step::Done) => self.refusals.is_settled(&name),
-            Ok(Step::Written) => {
+            Ok(Step::Taken) => {
+                self.taken += 1;
+                if let Some(policy) = self.refusals.is_written(&name) {
+                    let now = OffsetDateTime::now_utc();
+                    self.say(|progress| progress.found_unclaimed(&policy, now));
+                }
+            }
+            Ok(Step::Adopted) => {
                 self.taken += 1;
                 self.refusals.is_written(&name);
             }
@@ -183,6 +204,7 @@ impl Session<'_> {
 
     /// From now on no new object can take a key that an older one has, by these policies.
     pub(super) fn say_claimed(&self) {
+        self.say(|progress| progress.are_left(|policy| self.refusals.are_left_of(policy)));
         let are_written = self.refusals.are_all_written() && self.refusals.may_write();
         if are_written && self.not_evaluated.is_empty() {
             let number = Some(self.calls.plan.number);

@@ -22,10 +22,19 @@ pub(super) struct Refusals {
     probed: Option<Option<String>>,
     /// It has refused a claim, and has not been asked since whether it refuses all of them.
     is_in_doubt: bool,
-    /// Claims of stored objects that are not written yet, and why they were refused, if they were.
-    unwritten: BTreeMap<String, Option<String>>,
+    /// Claims of stored objects that are not written yet.
+    unwritten: BTreeMap<String, Unwritten>,
+    /// How many of those there are of each policy.
+    by_policy: BTreeMap<String, usize>,
     /// Whether it was logged that they are refused.
     is_logged: bool,
+}
+
+/// A claim that has to be written.
+struct Unwritten {
+    policy: String,
+    /// Why it was refused, if it was.
+    why: Option<String>,
 }
 
 /// What an administrator should know.
@@ -45,6 +54,7 @@ impl Refusals {
             probed: None,
             is_in_doubt: false,
             unwritten: BTreeMap::new(),
+            by_policy: BTreeMap::new(),
             is_logged: false,
         }
     }
@@ -76,7 +86,7 @@ impl Refusals {
     /// It takes claims again: what was refused before says nothing of now.
     fn is_taken(&mut self) {
         if self.probed != Some(None) {
-            self.unwritten.values_mut().for_each(|why| *why = None);
+            self.unwritten.values_mut().for_each(|one| one.why = None);
         }
         self.probed = Some(None);
     }
@@ -86,28 +96,36 @@ impl Refusals {
         !self.is_in_doubt && !matches!(self.probed, Some(Some(_)))
     }
 
-    /// This claim has to be written.
-    pub(super) fn is_unwritten(&mut self, name: &str) {
-        self.unwritten.entry(name.to_owned()).or_default();
+    /// This claim of a policy has to be written.
+    pub(super) fn is_unwritten(&mut self, name: &str, policy: &str) {
+        let why = self.unwritten.get_mut(name).and_then(|known| known.why.take());
+        self.is_settled(name);
+        *self.by_policy.entry(policy.to_owned()).or_default() += 1;
+        self.unwritten.insert(name.to_owned(), Unwritten { policy: policy.to_owned(), why });
     }
 
     /// It is written, or has not to be any more.
     pub(super) fn is_settled(&mut self, name: &str) {
-        self.unwritten.remove(name);
+        let Some(known) = self.unwritten.remove(name) else { return };
+        if let Some(count) = self.by_policy.get_mut(&known.policy) {
+            *count = count.saturating_sub(1);
+        }
     }
 
-    /// It was written.
-    pub(super) fn is_written(&mut self, name: &str) {
+    /// It was written; of which policy it is, if it had to be.
+    pub(super) fn is_written(&mut self, name: &str) -> Option<String> {
         // Where a probe says that claims are taken, those that are refused nevertheless stay so.
         self.is_taken();
+        let policy = self.unwritten.get(name).map(|known| known.policy.clone());
         self.is_settled(name);
+        policy
     }
 
     /// It could not be written, if it was to be.
     pub(super) fn failed(&mut self, name: &str, error: &CallError, now: Instant) {
-        let Some(why) = self.unwritten.get_mut(name) else { return };
-        *why = refusal(error);
-        if why.is_some() && self.may_write() {
+        let Some(known) = self.unwritten.get_mut(name) else { return };
+        known.why = refusal(error);
+        if known.why.is_some() && self.may_write() {
             self.is_in_doubt = true;
             let soon = self.last_probe.map_or(now, |last| now.max(last + PROBE_AGAIN));
             self.next_probe = self.next_probe.min(soon);
@@ -119,9 +137,14 @@ impl Refusals {
         self.unwritten.is_empty()
     }
 
+    /// Whether any of a policy have not.
+    pub(super) fn are_left_of(&self, policy: &str) -> bool {
+        self.by_policy.get(policy).is_some_and(|count| *count > 0)
+    }
+
     /// Why claims are refused, if they are; `None` while that is not known.
     pub(super) fn reason(&self) -> Option<Option<&str>> {
-        let first = || self.unwritten.values().find_map(Option::as_deref);
+        let first = || self.unwritten.values().find_map(|one| one.why.as_deref());
         match &self.probed {
             Some(Some(why)) => Some(Some(why)),
             Some(None) => Some(first()),
@@ -178,7 +201,7 @@ mod tests {
             refusals.answered(&answer(code, message).await);
             assert_eq!(refusals.reason(), Some(Some(FORBIDDEN)), "{message}: it says nothing else");
         }
-        refusals.is_unwritten("c");
+        refusals.is_unwritten("c", "p");
         refusals.answered(&Ok(()));
         assert_eq!(refusals.reason(), Some(None));
         assert!(!refusals.are_all_written());
@@ -188,8 +211,8 @@ mod tests {
         refusals.answered(&Ok(()));
         let own = Some(Some("create uniqueclaims: invalid"));
         assert_eq!(refusals.reason(), own, "this one is, and no other");
-        refusals.is_unwritten("c");
-        refusals.is_written("other");
+        refusals.is_unwritten("c", "p");
+        assert_eq!(refusals.is_written("other"), None);
         assert_eq!(refusals.reason(), own);
         refusals.is_settled("c");
         assert_eq!(refusals.reason(), Some(None));
@@ -201,8 +224,8 @@ mod tests {
         let mut refusals = Refusals::new();
         let now = Instant::now();
         for name in ["a", "b", "c"] {
-            refusals.is_unwritten(name);
-            refusals.is_unwritten(name);
+            refusals.is_unwritten(name, "p");
+            refusals.is_unwritten(name, "p");
         }
         assert!(refusals.may_write());
         refusals.asked(now);
@@ -224,10 +247,11 @@ mod tests {
         assert!(refusals.may_write());
         assert_eq!(refusals.reason(), Some(None), "none is refused any more, whatever is left");
         assert_eq!(refusals.change(), Some(Change::Taken { waiting: 3 }));
+        assert!(refusals.are_left_of("p") && !refusals.are_left_of("q"));
         for name in ["a", "b", "c"] {
-            refusals.is_written(name);
+            assert_eq!(refusals.is_written(name).as_deref(), Some("p"));
         }
-        assert!(refusals.are_all_written());
+        assert!(refusals.are_all_written() && !refusals.are_left_of("p"));
     }
 
     #[tokio::test]
@@ -235,7 +259,7 @@ mod tests {
         let mut refusals = Refusals::new();
         let now = Instant::now();
         for name in ["a", "b"] {
-            refusals.is_unwritten(name);
+            refusals.is_unwritten(name, "p");
         }
         refusals.asked(now);
         refusals.failed("a", &answer(403, "forbidden").await.unwrap_err(), now);
@@ -244,7 +268,7 @@ mod tests {
         refusals.answered(&answer(400, "webhook x does not support dry run").await);
         assert!(refusals.may_write());
         assert_eq!(refusals.reason(), Some(Some(FORBIDDEN)));
-        refusals.is_written("b");
+        assert_eq!(refusals.is_written("b").as_deref(), Some("p"));
         assert_eq!(refusals.reason(), Some(None), "it was the first one of many");
     }
 }
