@@ -6,7 +6,7 @@
 //! first findings of each policy, and what was not checked and why. Where an API for reports is
 //! installed, each object with findings has one, too (`report_writer.rs`). By the replica that holds the
 //! Lease; again after an interval, when the policies in force have changed, and sooner where something could not
-//! be read or written.
+//! be read or written, or when conflicts become known that were not.
 //!
 //! Deliberately not here: which stored objects claim one key, which `claims::controller` finds out all the time.
 
@@ -69,6 +69,35 @@ pub struct Audit {
     timing: Timing,
     metrics: AuditMetrics,
     last: Mutex<Last>,
+}
+
+/// How an audit ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ended {
+    /// All could be read and written that the cluster has.
+    Complete,
+    /// Not all could.
+    Incomplete,
+    /// It was not known yet which objects claim what an older one has.
+    WithoutConflicts,
+}
+
+impl Ended {
+    /// Returns when the next is due, if nothing changes before: `known` says whether conflicts are known.
+    async fn next_due(self, interval: Duration, known: impl Fn() -> bool) {
+        match self {
+            Self::Complete => sleep(interval).await,
+            Self::Incomplete => sleep(interval.min(RETRY)).await,
+            Self::WithoutConflicts => drop(timeout(interval.min(RETRY), until(known)).await),
+        }
+    }
+}
+
+/// Returns when it is so.
+async fn until(is_so: impl Fn() -> bool) {
+    while !is_so() {
+        sleep(POLL_INTERVAL).await;
+    }
 }
 
 /// What is known of the last audit. One that is broken off forgets it.
@@ -142,23 +171,22 @@ impl Audit {
         sleep(self.timing.first).await;
         loop {
             changed.mark_unchanged();
-            let mut is_complete = true;
+            let mut ended = Ended::Complete;
             if let Some(set) = self.evaluator.in_force() {
                 let mut underway = Underway { is_ended: false };
-                is_complete = self.pass(&set).await;
+                ended = self.pass(&set).await;
                 underway.is_ended = true;
             }
             let interval = self.timing.interval;
             tokio::select! {
-                () = sleep(if is_complete { interval } else { interval.min(RETRY) }) => {}
+                () = ended.next_due(interval, || self.claims.conflicts_are_known()) => {}
                 // Who has put a policy in force wants to know what it says. Several come together.
                 Ok(()) = changed.changed() => sleep(self.timing.first).await,
             }
         }
     }
 
-    /// Whether all could be read and written that the cluster has.
-    async fn pass(&self, set: &Arc<PolicySet>) -> bool {
+    async fn pass(&self, set: &Arc<PolicySet>) -> Ended {
         let mut report = Report::start(set, Timestamp::now().to_string());
         let mut served = self.discovery.changed();
         // Where they cannot be read, each kind says so in the report.
@@ -171,7 +199,8 @@ impl Audit {
         for (policy, why) in subjects.not_listed {
             report.not_checked(format!("policy {policy}"), why);
         }
-        let mut is_complete = self.conflicts_are_known(set, &mut report).await;
+        let are_known = self.conflicts_are_known(set, &mut report).await;
+        let mut is_complete = true;
         for (group, kind) in subjects.kinds {
             let unread = match snapshot.find(&group, &kind) {
                 Resolution::Served(resource) => {
@@ -195,7 +224,13 @@ impl Audit {
         let (reports, verified) = reports.finish().await;
         is_complete &= self.publish(&report, reports.as_ref()).await;
         *self.last() = Last { verified, report: Some(report) };
-        is_complete
+        if !are_known {
+            Ended::WithoutConflicts
+        } else if is_complete {
+            Ended::Complete
+        } else {
+            Ended::Incomplete
+        }
     }
 
     /// Whether it is known which objects claim what an older one has, where policies have them claim anything: that takes
@@ -203,12 +238,8 @@ impl Audit {
     async fn conflicts_are_known(&self, set: &PolicySet, report: &mut Report) -> bool {
         let claims =
             |binding: &Binding| binding.mode == Mode::Enforce && binding.policy.metadata().claims;
-        let known = async {
-            while set.bindings().any(claims) && !self.claims.conflicts_are_known() {
-                sleep(POLL_INTERVAL).await;
-            }
-        };
-        let is_known = timeout(CALL_TIMEOUT, known).await.is_ok();
+        let is_known = || !set.bindings().any(claims) || self.claims.conflicts_are_known();
+        let is_known = timeout(CALL_TIMEOUT, until(is_known)).await.is_ok();
         if !is_known {
             let why = "which objects claim what an older one has is not known (yet): their conditions UniqueConflict say \
                        what is known, and the conditions UniquenessHolds of AdmissionPolicies why it is not more";
@@ -350,6 +381,26 @@ impl Drop for Underway {
     fn drop(&mut self) {
         if !self.is_ended {
             tracing::warn!("stopped an audit before its end");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn an_audit_that_lacked_the_conflicts_is_repeated_when_they_become_known() {
+        let long = Duration::from_secs(3600);
+        let is_due = async |ended: Ended, interval: Duration, is_known: bool| {
+            let due = ended.next_due(interval, || is_known);
+            timeout(POLL_INTERVAL, due).await.is_ok()
+        };
+        assert!(is_due(Ended::WithoutConflicts, long, true).await);
+        assert!(!is_due(Ended::WithoutConflicts, long, false).await);
+        assert!(is_due(Ended::WithoutConflicts, Duration::ZERO, false).await, "or later");
+        for ended in [Ended::Complete, Ended::Incomplete] {
+            assert!(!is_due(ended, long, true).await, "they were known: {ended:?}");
         }
     }
 }

@@ -58,7 +58,7 @@ use serving::Serving;
 
 pub(crate) use demand::{Demand, Judged};
 pub(crate) use rollout::Rollout;
-pub use uniqueness::ClaimsProgress;
+pub use uniqueness::{ClaimsProgress, Unclaimed};
 
 /// What modules are loaded by, in every process.
 pub(crate) struct LoaderDeps {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use k8s_openapi::jiff::Timestamp;
-use opensdn_crds::status::READY;
+use opensdn_crds::status::{READY, STALLED};
 use opensdn_upgrade::images;
 use serde_json::Value;
 
@@ -19,8 +19,14 @@ use crate::snapshot::{
 const URGENT_DAYS: i64 = 14;
 const LATE_DAYS: i64 = 60;
 const DAY: i64 = 86_400;
+/// The condition of policies that claim, and its reason where no claim can be written.
+const UNIQUENESS: &str = "UniquenessHolds";
+const NOT_WRITTEN: &str = "ClaimsNotWritten";
 /// The clock of who asks may differ, and a Lease is renewed every few seconds.
 const STALE_SECONDS: i64 = 120;
+/// What removes the webhook configurations (`docs/src/operations.md`, Switch it off).
+const SWITCH_OFF: &str =
+    "`kubectl delete validatingwebhookconfiguration,mutatingwebhookconfiguration opensdn-webhook`";
 
 /// The nodes of the cluster, by name.
 pub(super) struct Nodes {
@@ -174,7 +180,9 @@ fn webhook(world: &World, now: Timestamp) -> Part {
     let part = program("webhook", &world.webhook);
     let is_held = |lease: &&Value| !text(lease, "/spec/holderIdentity").is_empty();
     let lease = world.webhook_lease.known().filter(is_held);
-    let Some(silent) = lease.and_then(|lease| silence_of(lease, now)) else { return part };
+    let Some(silent) = lease.and_then(|lease| silence_of(lease, now)) else {
+        return missing(part, world);
+    };
     match part.state {
         _ if silent <= STALE_SECONDS => runs(part),
         // That none is ready says more.
@@ -198,6 +206,26 @@ fn webhook(world: &World, now: Timestamp) -> Part {
             Part { state: Some(Word::Timeout), message, degrades: true, ..part }
         }
     }
+}
+
+/// It, where nothing of it is there but what has API servers call it: its namespace was deleted, say. One that is called
+/// elsewhere may run there.
+fn missing(part: Part, world: &World) -> Part {
+    let (Some(reviews), None) = (world.reviews.known(), part.state) else { return part };
+    let is_called_here =
+        |entry: &&Value| text(entry, "/clientConfig/service/namespace") == world.places.webhook;
+    let is_fatal = |entry: &Value| text(entry, "/failurePolicy") == "Fail";
+    let called: Vec<&Value> = list(reviews, "/webhooks").filter(is_called_here).collect();
+    if called.is_empty() {
+        return part;
+    }
+    let is_refused = called.into_iter().any(is_fatal);
+    let outcome = if is_refused { "is refused" } else { "passes unjudged" };
+    let message = format!(
+        "not installed, but its webhook configurations are, so that what it judges {outcome}: install it again, or \
+         switch it off with {SWITCH_OFF}"
+    );
+    Part { state: Some(Word::Inactive), message, degrades: true, ..part }
 }
 
 /// For how many seconds nothing has been heard of who holds the Lease.
@@ -228,25 +256,67 @@ fn policies(read: &Read<Vec<Value>>, webhook: &Part) -> Option<Part> {
             ..empty("policies")
         });
     }
+    let troubles = policies.iter().filter_map(|policy| Some((Trouble::of(policy)?, policy)));
+    let mut troubles: Vec<_> = troubles.collect();
+    troubles.sort_by_key(|(trouble, policy)| (*trouble, name(policy)));
     let is_ready = |policy: &&Value| is_current(policy) && condition_is(policy, READY, "True");
-    let bad: Vec<&Value> = policies.iter().filter(|policy| !is_ready(policy)).collect();
+    let ready = policies.iter().filter(is_ready).count();
     let number = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
-    let ready = Counts::new(number(policies.len() - bad.len()), number(policies.len()));
-    let (state, message) = match bad.first() {
+    let ready = Counts::new(number(ready), number(policies.len()));
+    let (state, message) = match troubles.first() {
         None => (Word::Active, String::new()),
-        Some(first) => {
-            let why = condition(first, READY)
-                .map_or("the webhook has not reported", |one| text(one, "/message"));
-            (Word::Initializing, format!("{}: {why}", name(first)))
+        Some((trouble, worst)) => {
+            (Word::Initializing, format!("{}: {}", name(worst), trouble.why(worst)))
         }
     };
-    Some(Part {
-        state: Some(state),
-        ready,
-        message,
-        degrades: !bad.is_empty(),
-        ..empty("policies")
-    })
+    let degrades = !troubles.is_empty();
+    Some(Part { state: Some(state), ready, message, degrades, ..empty("policies") })
+}
+
+/// What is wrong with a policy; what is worst first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Trouble {
+    /// It does not run, and waiting alone does not help.
+    Lost,
+    /// It runs, and what it makes unique cannot be claimed.
+    NotUnique,
+    /// It does not run everywhere yet.
+    NotReady,
+    /// The webhook has not said anything of its present specification.
+    NotObserved,
+}
+
+impl Trouble {
+    fn of(policy: &Value) -> Option<Self> {
+        let is = |type_: &str, status: &str| condition_is(policy, type_, status);
+        let claims = condition(policy, UNIQUENESS);
+        match () {
+            () if !is_current(policy) => Some(Self::NotObserved),
+            // Unknown: the webhook cannot read the policies.
+            () if is(STALLED, "True") || is(READY, "Unknown") => Some(Self::Lost),
+            () if claims.is_some_and(|one| text(one, "/reason") == NOT_WRITTEN) => {
+                Some(Self::NotUnique)
+            }
+            () if !is(READY, "True") => Some(Self::NotReady),
+            () => None,
+        }
+    }
+
+    /// What the webhook says of it.
+    fn why(self, policy: &Value) -> &str {
+        let type_ = match self {
+            Self::NotUnique => UNIQUENESS,
+            Self::Lost | Self::NotReady | Self::NotObserved => READY,
+        };
+        match condition(policy, type_) {
+            None => "the webhook has not reported",
+            // What it says is about an earlier one.
+            Some(_) if self == Self::NotObserved => {
+                "the webhook has not reported of its present specification"
+            }
+            Some(condition) => text(condition, "/message"),
+        }
+    }
 }
 
 /// The first that expires, of those of pods and of CAs.

@@ -376,6 +376,76 @@ fn a_webhook_of_which_no_replica_lives_is_a_cause_also_where_there_is_no_manager
 }
 
 #[test]
+fn where_only_the_webhook_configurations_are_left_that_is_said_with_the_command_that_removes_them()
+{
+    let policy =
+        json!({"metadata": {"name": "a", "generation": 2}, "status": {"observedGeneration": 1}});
+    let called = |namespace: &str, policy: &str| {
+        Read::Known(json!({"webhooks": [{"failurePolicy": policy,
+            "clientConfig": {"service": {"namespace": namespace, "name": "opensdn-webhook"}}}]}))
+    };
+    let mut world = World { policies: Read::Known(vec![policy]), ..World::default() };
+    world.reviews = called("opensdn-system", "Fail");
+    let report = said(&world);
+    assert_eq!((report.state, causes(&report)), (State::Degraded, vec!["webhook".to_owned()]));
+    for part in [
+        "not installed, but its webhook configurations are, so that what it judges is refused",
+        "kubectl delete validatingwebhookconfiguration,mutatingwebhookconfiguration opensdn-webhook",
+    ] {
+        assert!(report.causes[0].message.contains(part), "{report:?}");
+    }
+    let policies = report.around.iter().find(|part| part.name == "policies").unwrap();
+    assert!(policies.message.starts_with("no replica of the webhook runs them"), "{policies:?}");
+    world.reviews = called("opensdn-system", "Ignore");
+    assert!(said(&world).causes[0].message.contains("passes unjudged"));
+    world.reviews = called("elsewhere", "Fail");
+    let webhook = said(&world).around.into_iter().find(|part| part.name == "webhook").unwrap();
+    assert_eq!((webhook.degrades, webhook.message.as_str()), (false, "not installed"));
+}
+
+#[test]
+fn of_several_policies_the_worst_is_named_and_claims_that_cannot_be_written_are_among_it() {
+    let policy = |name: &str, generation: i64, conditions: Value| {
+        json!({"metadata": {"name": name, "generation": generation},
+            "status": {"observedGeneration": 1, "conditions": conditions}})
+    };
+    let condition = |type_: &str, status: &str, reason: &str| json!({"type": type_, "status": status, "reason": reason, "message": format!("why {reason}")});
+    let ready = || condition("Ready", "True", "Serving");
+    let unique = |reason: &str| json!([ready(), condition("UniquenessHolds", "False", reason)]);
+    let mut all = vec![
+        policy("a-not-observed", 2, json!([ready()])),
+        policy("b-loading", 1, json!([condition("Ready", "False", "Loading")])),
+        policy("c-not-claimed", 1, unique("ClaimsNotWritten")),
+        policy(
+            "d-lost",
+            1,
+            json!([
+                condition("Ready", "False", "CacheFull"),
+                condition("Stalled", "True", "CacheFull")
+            ]),
+        ),
+        policy("e-claims", 1, unique("ClaimingStoredObjects")),
+    ];
+    let mut world = world(vec![up("Redis")]);
+    for (ready, message) in [
+        ((2, 5), "d-lost: why CacheFull"),
+        ((2, 4), "c-not-claimed: why ClaimsNotWritten"),
+        ((1, 3), "b-loading: why Loading"),
+        ((1, 2), "a-not-observed: the webhook has not reported of its present specification"),
+    ] {
+        world.policies = Read::Known(all.clone());
+        let report = said(&world);
+        let part = report.around.into_iter().find(|part| part.name == "policies").unwrap();
+        assert_eq!((part.ready, part.message.as_str()), (Counts::new(ready.0, ready.1), message));
+        assert!(part.degrades);
+        let worst = message.split(':').next();
+        all.retain(|one| one["metadata"]["name"].as_str() != worst);
+    }
+    world.policies = Read::Known(all);
+    assert_eq!(said(&world).state, State::Active, "it is under way");
+}
+
+#[test]
 fn a_policy_that_is_not_in_force_degrades_the_cluster() {
     let policy = |name: &str, status: &str, generation: i64| {
         json!({

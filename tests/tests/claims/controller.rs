@@ -387,6 +387,29 @@ async fn a_leader_without_the_policy_does_not_release_its_claims() -> Outcome {
     until_held_by(&client, "kept", None).await
 }
 
+/// As after the webhook was switched off; who leads next finds them claimed.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_leader_says_of_which_policies_objects_were_stored_without_claims_and_the_next_does_not()
+-> Outcome {
+    let client = unloaded().await?;
+    store(&client, "unclaimed", "169.254.8.1").await?;
+    let replica = Replica::start(&client, "unclaimed", GRACE, Scope::default()).await?;
+    let (first, next): (&[&str], &[&str]) = (&["unique"], &[]);
+    for expected in [first, next] {
+        let progress = tokio::sync::watch::Sender::new(ClaimsProgress::default());
+        let mut said = progress.subscribe();
+        let controller = replica.controller(&client).reporting_to(progress);
+        let running = tokio::spawn(controller.run(replica.leadership.clone()));
+        let claimed = said.wait_for(|progress| progress.claimed.is_some());
+        let claimed = timeout(TIMEOUT, claimed).await??.clone();
+        assert_eq!(claimed.unclaimed.keys().collect::<Vec<_>>(), expected);
+        assert!(claimed.unclaimed.values().all(|one| !one.are_left));
+        running.abort();
+        drop(running.await);
+    }
+    until_held_by(&client, "169.254.8.1:80", Some("unclaimed")).await
+}
+
 /// Another replica may still rely on the keys that the version before made.
 #[tokio::test(flavor = "multi_thread")]
 async fn claims_under_old_keys_stay_until_all_replicas_run_the_new_policy() -> Outcome {

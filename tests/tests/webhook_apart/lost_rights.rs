@@ -99,6 +99,10 @@ async fn uniqueness_is_not_said_to_hold_while_claims_cannot_be_written() -> Outc
     set_rules(&world, &before).await?;
     becomes(&world, "UniquenessHolds", "True", "StoredObjectsClaimed").await;
     world.create("first", "169.254.7.1").await?;
+    let log = std::fs::read_to_string(world.sandbox.data_folder().join("logs/webhook-0.log"))?;
+    for line in ["failed to write claims", "claims can be written again"] {
+        assert_eq!(log.matches(line).count(), 1, "{line}: {log}");
+    }
     Ok(())
 }
 

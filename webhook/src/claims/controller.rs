@@ -99,6 +99,8 @@ impl ClaimController {
                 () = self.lead() => {}
                 () = leadership.changed() => {}
             }
+            // Others have led meanwhile when this one does again: what it has found then is old.
+            self.progress.send_replace(ClaimsProgress::default());
         }
     }
 

@@ -12,7 +12,7 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use super::demand::LostPolicy;
-use super::loader::Loader;
+use super::loader::{Loader, Waiting};
 use super::module_store::{ModuleBytes, ModuleStore};
 use super::reporter::Reported;
 use super::status::{LOADING, ModuleFacts, SERVING, WAITING};
@@ -47,6 +47,8 @@ pub(super) struct Entry {
     attempt: u64,
     /// Whether the attempt of that number is under way.
     is_loading: bool,
+    /// Whether that waits for other modules.
+    waiting: Arc<Waiting>,
     /// When the same content is to be loaded again.
     retry_at: Option<Instant>,
     retry_delay: Duration,
@@ -84,6 +86,7 @@ impl Entry {
             content: None,
             attempt: 0,
             is_loading: false,
+            waiting: Arc::default(),
             retry_at: None,
             retry_delay: RETRY_DELAY,
             interests: None,
@@ -141,9 +144,11 @@ impl Entry {
             return;
         }
         self.attempt += 1;
-        (self.is_loading, self.retry_at) = (true, None);
+        (self.is_loading, self.retry_at, self.waiting) = (true, None, Arc::default());
+        let waiting = Arc::clone(&self.waiting);
         let (attempt, spec) = (self.attempt, self.object.spec.clone());
-        let job = Job { name: name.to_owned(), attempt, spec, source, pinned, content, limits };
+        let name = name.to_owned();
+        let job = Job { name, attempt, spec, source, pinned, content, limits, waiting };
         let (loader, results) = (Arc::clone(loader), results.clone());
         tokio::spawn(async move {
             // The receiver is gone when the process ends.
@@ -332,7 +337,12 @@ impl Entry {
     pub(super) fn report(&self, replica: &str) -> Reported {
         let (ready, reason, message) = match &self.state {
             State::Fresh | State::Loading => {
-                (false, LOADING.to_owned(), "the module is read and compiled".to_owned())
+                let message = if self.waiting.is_so() {
+                    "the module waits until another one is compiled: that is done one at a time"
+                } else {
+                    "the module is read and compiled"
+                };
+                (false, LOADING.to_owned(), message.to_owned())
             }
             State::Waiting { why, .. } => (false, WAITING.to_owned(), why.clone()),
             State::Serving { without: None } => (true, SERVING.to_owned(), "it runs".to_owned()),

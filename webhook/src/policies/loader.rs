@@ -16,6 +16,8 @@ use opensdn_policy_host::{Cache, Digest, Engine, LoadError, Policy};
 use table::Table;
 use turns::{Origin, Turns};
 
+pub(crate) use turns::Waiting;
+
 /// Why a module is not loaded.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum LoaderError {
@@ -116,6 +118,16 @@ impl Loader {
         bytes: Arc<[u8]>,
         pinned: Option<Digest>,
     ) -> Result<Policy, LoaderError> {
+        self.load_showing(bytes, pinned, &Waiting::default()).await
+    }
+
+    /// The same, and `waiting` shows whether it waits for other modules meanwhile.
+    pub(crate) async fn load_showing(
+        &self,
+        bytes: Arc<[u8]>,
+        pinned: Option<Digest>,
+        waiting: &Waiting,
+    ) -> Result<Policy, LoaderError> {
         let digest = Digest::of(&bytes);
         if let Some(expected) = pinned.filter(|pinned| *pinned != digest) {
             return Err(LoaderError::from(&LoadError::Digest { expected, found: digest }));
@@ -124,7 +136,7 @@ impl Loader {
             return known;
         }
         let origin = if is_built_in(&bytes) { Origin::BuiltIn } else { Origin::Outside };
-        self.compile_in_turn(bytes, digest, origin).await
+        self.compile_in_turn(bytes, digest, origin, waiting).await
     }
 
     /// Compiles what is not known, as often as it has to give way.
@@ -133,10 +145,11 @@ impl Loader {
         bytes: Arc<[u8]>,
         digest: Digest,
         origin: Origin,
+        waiting: &Waiting,
     ) -> Result<Policy, LoaderError> {
         let _announced = self.turns.announce(origin);
         loop {
-            let mut turn = self.turns.take(origin).await;
+            let mut turn = waiting.during(self.turns.take(origin)).await;
             // Another caller may have waited for the same.
             if let Some(known) = self.find(digest).await {
                 return known;

@@ -68,8 +68,10 @@ impl Reporter {
         let mut again = interval(Duration::from_secs(2));
         loop {
             tokio::select! {
+                biased;
+                // First, so that nothing is said by what an earlier time as the leader has left.
+                () = self.leadership.changed() => told.lead_ended(),
                 alive = self.snapshots.changed() => if alive.is_err() { return },
-                () = self.leadership.changed() => {}
                 () = self.replicas.changed() => {}
                 claims = self.claims.changed() => if claims.is_err() { return },
                 alive = self.outdated.changed() => if alive.is_err() { return },
@@ -115,7 +117,7 @@ impl Reporter {
             own.map(|(_, facts)| facts.clone())
         };
         let outdated = self.outdated.borrow().clone();
-        let uniqueness = self.uniqueness(reported, &alive);
+        let uniqueness = self.uniqueness(name, reported, &alive);
         let view =
             LeaderView { alive: &alive, uniqueness: &uniqueness, outdated: outdated.as_deref() };
         if let Some(status) = status::aggregate(&reported.object, &view, facts, &now()) {
@@ -140,7 +142,7 @@ impl Reporter {
     }
 
     /// Whether what is stored has been claimed by the policy as it is now.
-    fn uniqueness(&self, reported: &Reported, alive: &BTreeSet<String>) -> Uniqueness {
+    fn uniqueness(&self, name: &str, reported: &Reported, alive: &BTreeSet<String>) -> Uniqueness {
         let active = reported.replica.ready.then(|| *self.active.borrow());
         match reported.claims {
             false if reported.module.is_none() => {
@@ -150,7 +152,7 @@ impl Reporter {
             false => Uniqueness::NotClaimed,
             true => {
                 let is_rolled_out = status::is_rolled_out(&reported.object, alive);
-                Uniqueness::of_claiming(&self.claims.borrow(), active, is_rolled_out)
+                Uniqueness::of_claiming(&self.claims.borrow(), name, active, is_rolled_out)
             }
         }
     }

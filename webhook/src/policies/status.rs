@@ -7,8 +7,10 @@ use std::collections::BTreeSet;
 use opensdn_crds::admission_policy::{
     AdmissionPolicy, AdmissionPolicyStatus, KindRule, ReplicaStatus,
 };
-use opensdn_crds::status::{ConditionStatus, Conditions, READY};
+use opensdn_crds::status::{Condition, ConditionStatus, Conditions, READY};
 use serde_json::{Value, json};
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
 
 use super::uniqueness::Uniqueness;
 
@@ -67,7 +69,7 @@ pub(crate) fn aggregate(
     let LeaderView { alive, uniqueness, outdated } = *view;
     let generation = object.metadata.generation.unwrap_or_default();
     let before = object.status.clone().unwrap_or_default();
-    let known = before.conditions.clone().unwrap_or_default();
+    let known = still_true(before.conditions.as_deref().unwrap_or_default(), uniqueness);
     let mut wanted = Conditions::after(&known);
     let current = Some(generation);
     let (status, reason, message) = ready_condition(object, alive, generation);
@@ -117,6 +119,18 @@ fn outdated_message(why: &str) -> String {
     )
 }
 
+/// The conditions without what was not so all the time since: it is so since later.
+fn still_true(known: &[Condition], uniqueness: &Uniqueness) -> Vec<Condition> {
+    let Uniqueness::Holds(Some(not_before)) = uniqueness else { return known.to_vec() };
+    let is_since_later = |condition: &Condition| {
+        let since = condition.last_transition_time.as_deref();
+        let since = since.and_then(|since| OffsetDateTime::parse(since, &Rfc3339).ok());
+        since.is_some_and(|since| since >= *not_before)
+    };
+    let is_kept = |one: &&Condition| one.type_ != UNIQUENESS || is_since_later(one);
+    known.iter().filter(is_kept).cloned().collect()
+}
+
 /// What the condition says of this specification.
 fn found_before(
     before: &AdmissionPolicyStatus,
@@ -138,7 +152,8 @@ fn found_before(
     })
 }
 
-/// What a former leader has found holds until the specification changes, or claims cannot be written.
+/// What a former leader has found holds until the specification changes, claims cannot be written, or objects are
+/// found without theirs.
 fn uniqueness_condition(
     before: &AdmissionPolicyStatus,
     uniqueness: &Uniqueness,
@@ -171,12 +186,17 @@ fn uniqueness_condition(
                            that an older one has";
             Some((ConditionStatus::False, "ClaimingStoredObjects".into(), message.into()))
         }
+        Uniqueness::Unclaimed => {
+            let message = "objects were stored without being judged, and are being claimed; until then a new object \
+                           may get a key that an older one has, and one may have got it before";
+            Some((ConditionStatus::False, "ClaimingStoredObjects".into(), message.into()))
+        }
         Uniqueness::NotEverywhere => {
             let message = "what is stored has been claimed, but not every replica runs the policy: one that does \
                            not may let a new object get a key that an older one has; the condition Ready says which";
             Some((ConditionStatus::False, "NotOnAllReplicas".into(), message.into()))
         }
-        Uniqueness::Pending | Uniqueness::Holds => {
+        Uniqueness::Pending | Uniqueness::Holds(_) => {
             let message = "what is stored has been claimed; where two of those have one key, the \
                            later one has the condition UniqueConflict";
             Some((ConditionStatus::True, "StoredObjectsClaimed".into(), message.into()))

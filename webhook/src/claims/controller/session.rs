@@ -63,6 +63,8 @@ pub(super) struct Session<'k> {
     probes: Running<'k, (), Result<(), CallError>>,
     queue: Queue,
     claims: Running<'k, String, ClaimOutcome>,
+    /// How many were written since that was logged.
+    taken: usize,
     /// Claims of which something has changed while they were worked.
     changed: HashSet<String>,
     objects: Running<'k, ObjectRef, ObjectOutcome>,
@@ -98,6 +100,7 @@ impl<'k> Session<'k> {
             probes: Running::new(1),
             queue: Queue::default(),
             claims: Running::new(CLAIMS_AT_ONCE),
+            taken: 0,
             changed: HashSet::new(),
             objects: Running::new(OBJECTS_AT_ONCE),
             reevaluate: Instant::now() + REEVALUATE_INTERVAL,
@@ -118,6 +121,7 @@ impl<'k> Session<'k> {
                 self.start_work();
                 if self.queue.is_empty() && self.claims.is_idle() {
                     self.conflicts.are_all_known();
+                    self.say_taken();
                 }
                 self.say_claimed();
             }

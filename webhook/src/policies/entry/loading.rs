@@ -1,11 +1,13 @@
 //! Loading the module of one AdmissionPolicy: from its source or, where that is gone or has another
 //! content now, what was compiled of the pinned module before. Deliberately not here: when (`entry.rs`).
 
+use std::sync::Arc;
+
 use opensdn_admission_policy::{Problem, Source, bind};
 use opensdn_crds::admission_policy::AdmissionPolicySpec;
 use opensdn_policy_host::{Binding, Digest, Interest, Limits, Policy};
 
-use super::super::loader::Loader;
+use super::super::loader::{Loader, Waiting};
 use super::super::module_store::ModuleBytes;
 
 /// What is to be loaded.
@@ -17,6 +19,7 @@ pub(super) struct Job {
     pub(super) pinned: Option<Digest>,
     pub(super) content: ModuleBytes,
     pub(super) limits: Limits,
+    pub(super) waiting: Arc<Waiting>,
 }
 
 /// What came of loading.
@@ -75,7 +78,7 @@ impl Job {
         let failed = |problem, retry| Failed { problems: vec![problem], interests: None, retry };
         // A source that comes back is another content.
         let bytes = self.content.clone().map_err(|problem| failed(problem, Retry::Useless))?;
-        loader.load(bytes, self.pinned).await.map_err(|error| {
+        loader.load_showing(bytes, self.pinned, &self.waiting).await.map_err(|error| {
             let retry = if error.is_final() { Retry::Useless } else { Retry::Later };
             failed(error.into_problem(), retry)
         })

@@ -38,6 +38,18 @@ async fn binding() -> Binding {
     opensdn_admission_policy::bind("p", &spec, &source, policy.unwrap(), Limits::default()).unwrap()
 }
 
+#[tokio::test]
+async fn it_is_said_that_a_module_waits_for_the_compilation_of_another() {
+    let mut entry = Entry::new(object(json!({}), json!({})), None);
+    entry.state = State::Loading;
+    let waiting = Arc::clone(&entry.waiting);
+    let message = |entry: &Entry| entry.report("").replica.message.unwrap();
+    assert_eq!(message(&entry), "the module is read and compiled");
+    let mut wait = Box::pin(waiting.during(std::future::pending::<()>()));
+    assert!(tokio::time::timeout(Duration::from_millis(1), &mut wait).await.is_err());
+    assert!(message(&entry).contains("waits until another one is compiled"));
+}
+
 #[test]
 fn a_failure_that_is_not_the_modules_is_tried_again_and_ever_later() {
     let mut entry = Entry::new(object(json!({}), json!({})), None);

@@ -2,6 +2,8 @@
 //! has; yet a built-in module waits for no other: what is being compiled then gives way, and has its
 //! turn again. That is bounded: each built-in module is compiled once, and is then known.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use tokio::sync::{Semaphore, SemaphorePermit, watch};
 
 /// Whose module it is.
@@ -10,6 +12,25 @@ pub(super) enum Origin {
     BuiltIn,
     /// A ConfigMap, a folder: whatever is no part of this program.
     Outside,
+}
+
+/// Whether a module that is being loaded waits for its turn, for people.
+#[derive(Debug, Default)]
+pub(crate) struct Waiting(AtomicBool);
+
+impl Waiting {
+    /// Whether it waits now.
+    pub(crate) fn is_so(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// It waits until this is over.
+    pub(crate) async fn during<T>(&self, wait: impl Future<Output = T>) -> T {
+        self.0.store(true, Ordering::Relaxed);
+        let output = wait.await;
+        self.0.store(false, Ordering::Relaxed);
+        output
+    }
 }
 
 /// The turns of all modules.
@@ -82,4 +103,26 @@ impl Turn<'_> {
 async fn until(built_in: &mut watch::Receiver<usize>, is_so: impl Fn(usize) -> bool) {
     // The sender is there as long as there are turns, so it does not fail.
     drop(built_in.wait_for(|count| is_so(*count)).await);
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use tokio::time::timeout;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_module_shows_that_it_waits_while_it_has_no_turn() {
+        let (turns, waiting) = (Turns::new(), Waiting::default());
+        let first = waiting.during(turns.take(Origin::Outside)).await;
+        assert!(!waiting.is_so());
+        let mut second = Box::pin(waiting.during(turns.take(Origin::Outside)));
+        assert!(timeout(Duration::from_millis(1), &mut second).await.is_err());
+        assert!(waiting.is_so());
+        drop(first);
+        let _second = second.await;
+        assert!(!waiting.is_so());
+    }
 }

@@ -1,5 +1,5 @@
 //! The Event about what the leader writes into a status, where that is news: a policy that does not run any more, or
-//! does.
+//! does. Pure.
 
 use std::collections::BTreeMap;
 
@@ -12,13 +12,19 @@ use serde_json::Value;
 
 use super::super::status::is_progress;
 
-/// What was told last of each policy: the reason of its condition.
+/// What this leader told last of each policy: the reason of its condition. What former leaders told is in the object,
+/// and so is what was told before this one led.
 #[derive(Debug, Default)]
 pub(super) struct Told {
     reasons: BTreeMap<String, String>,
 }
 
 impl Told {
+    /// Forgets everything: another replica may tell something from now on.
+    pub(super) fn lead_ended(&mut self) {
+        self.reasons.clear();
+    }
+
     /// Forgets policies that are gone.
     pub(super) fn forget(&mut self, exists: impl Fn(&str) -> bool) {
         self.reasons.retain(|name, _| exists(name));
@@ -102,6 +108,29 @@ mod tests {
             }
         }
         events
+    }
+
+    #[test]
+    fn who_leads_again_tells_what_is_news_since_another_has_told() {
+        let (runs, full) = (("True", "Serving"), ("False", "CacheFull"));
+        let mut leaders = [Told::default(), Told::default()];
+        let mut object = stored(Some(runs));
+        let mut tells = |leader: usize, after: (&str, &str)| {
+            let conditions = json!({"conditions": [condition(after.0, after.1)]});
+            let event = leaders[leader].event(&object, &conditions);
+            object = stored(Some(after));
+            // The Lease goes to the other one after each.
+            leaders[leader].lead_ended();
+            event.map(|event| event.reason)
+        };
+        for _ in 0..2 {
+            assert_eq!(tells(0, full).as_deref(), Some("CacheFull"), "lost");
+            assert_eq!(tells(1, full), None, "the other has told it");
+            assert_eq!(tells(1, runs).as_deref(), Some("Serving"), "and its end");
+            assert_eq!(tells(0, runs), None);
+        }
+        assert_eq!(tells(1, full).as_deref(), Some("CacheFull"));
+        assert_eq!(tells(0, runs).as_deref(), Some("Serving"));
     }
 
     #[test]

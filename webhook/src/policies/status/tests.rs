@@ -112,12 +112,12 @@ fn the_status_says_since_when_uniqueness_holds_over_leaders_until_the_policy_cha
     let is = |status: &str, since: &str| Some((status.to_owned(), since.to_owned()));
     let refused = || Uniqueness::Refused("uniqueclaims is forbidden".to_owned());
     assert_eq!(next(2, Uniqueness::Pending, "1"), is("False", "1"));
-    assert_eq!(next(2, Uniqueness::Holds, "2"), is("True", "2"));
+    assert_eq!(next(2, Uniqueness::Holds(None), "2"), is("True", "2"));
     assert_eq!(next(2, Uniqueness::Pending, "3"), is("True", "2"), "another leads");
     assert_eq!(next(2, refused(), "4"), is("False", "4"), "claims cannot be written");
     assert_eq!(next(2, refused(), "5"), is("False", "4"));
     assert_eq!(next(2, Uniqueness::Pending, "6"), is("False", "4"), "not claimed again yet");
-    assert_eq!(next(2, Uniqueness::Holds, "7"), is("True", "7"));
+    assert_eq!(next(2, Uniqueness::Holds(None), "7"), is("True", "7"));
     assert_eq!(next(2, Uniqueness::NotKnown, "7"), is("True", "7"), "its module is not loaded yet");
     assert_eq!(next(2, Uniqueness::NotRun, "7.1"), is("False", "7.1"), "its module is gone");
     assert_eq!(next(2, Uniqueness::Pending, "7.2"), is("False", "7.1"), "others may have passed");
@@ -126,6 +126,36 @@ fn the_status_says_since_when_uniqueness_holds_over_leaders_until_the_policy_cha
     assert_eq!(next(4, Uniqueness::NotKnown, "8"), None, "of this policy nothing has been found");
     assert_eq!(next(4, Uniqueness::NotRun, "8"), None);
     assert_eq!(next(3, Uniqueness::NotClaimed, "9"), None);
+}
+
+#[test]
+fn uniqueness_is_said_to_hold_since_after_objects_were_stored_without_their_claims() {
+    let mut object = object(&[replica("a", true, "x", 2)]);
+    let alive = BTreeSet::from(["a".to_owned()]);
+    let replicas = object.status.clone().unwrap().replicas;
+    let second = |number: i64| OffsetDateTime::UNIX_EPOCH + time::Duration::seconds(number);
+    let mut next = |uniqueness: Uniqueness, now: i64| {
+        let view = LeaderView { uniqueness: &uniqueness, ..view(&alive) };
+        let now = second(now).format(&Rfc3339).unwrap();
+        let written = aggregate(&object, &view, |_| None, &now)?;
+        let read: AdmissionPolicyStatus = serde_json::from_value(written).unwrap();
+        object.status = Some(AdmissionPolicyStatus { replicas: replicas.clone(), ..read });
+        let conditions = object.status.clone().unwrap().conditions.unwrap();
+        let found = conditions.into_iter().find(|one| one.type_ == UNIQUENESS).unwrap();
+        let since = OffsetDateTime::parse(&found.last_transition_time.unwrap(), &Rfc3339).unwrap();
+        Some((found.status, found.reason.unwrap(), since.unix_timestamp()))
+    };
+    let holds = |since: i64| Some(("True".to_owned(), "StoredObjectsClaimed".to_owned(), since));
+    let claims = |since: i64| Some(("False".to_owned(), "ClaimingStoredObjects".to_owned(), since));
+    assert_eq!(next(Uniqueness::Holds(None), 1), holds(1));
+    assert_eq!(next(Uniqueness::Pending, 2), None, "another leads, and has found none yet");
+    assert_eq!(next(Uniqueness::Unclaimed, 3), claims(3));
+    assert_eq!(next(Uniqueness::Pending, 4).unwrap().0, "False", "others are not all claimed");
+    assert_eq!(next(Uniqueness::Holds(Some(second(3))), 5), holds(5));
+    assert_eq!(next(Uniqueness::Holds(Some(second(3))), 6), None);
+    // They were claimed before it was written that they are not.
+    assert_eq!(next(Uniqueness::Holds(Some(second(7))), 8), holds(8));
+    assert_eq!(next(Uniqueness::Holds(Some(second(7))), 9), None);
 }
 
 #[test]

@@ -12,6 +12,7 @@ use opensdn_runtime::levels;
 use serde_json::Value;
 
 use super::ClaimController;
+use super::reconcile::Step;
 use crate::claims::cache::CachedClaim;
 use crate::claims::controller::Plan;
 use crate::claims::decide::claim_name;
@@ -99,18 +100,19 @@ impl<'k> Calls<'k> {
         holder: &Holder,
         (claim, sharing): (&Claim, Sharing),
         seen: Option<&CachedClaim>,
-    ) -> Result<(), ClaimError> {
+    ) -> Result<Step, ClaimError> {
         let api = &self.inner().api;
         let written = match seen {
             Some(seen) => store::update(api, &lock(name, seen), holder, claim, sharing).await?,
             None => store::create(api, name, holder, claim, sharing).await?,
         };
-        // Else another writer was faster, and the watch will show it.
-        if written.is_some() {
-            let (kind, holder) = (&holder.kind, &holder.name);
-            tracing::info!(claim = name, kind, holder, "took a claim for a stored object");
+        if written.is_none() {
+            // Another writer was faster, and the watch will show it.
+            return Ok(Step::Done);
         }
-        Ok(())
+        let (kind, holder) = (&holder.kind, &holder.name);
+        tracing::debug!(claim = name, kind, holder, "took a claim for a stored object");
+        Ok(if seen.is_some() { Step::Adopted } else { Step::Taken })
     }
 
     /// Whether a claim could be written.

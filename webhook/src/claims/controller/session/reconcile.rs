@@ -5,7 +5,10 @@
 use opensdn_policy_host::Claim;
 use opensdn_runtime::call::CallError;
 use opensdn_runtime::error_chain;
+use time::OffsetDateTime;
+use tokio::time::Instant;
 
+use super::refusal::Change;
 use super::release::{Inspected, Release};
 use super::work::Urgency;
 use super::{RETRY_DELAY, Session};
@@ -23,6 +26,10 @@ pub(super) type ClaimOutcome = Result<Step, ClaimError>;
 pub(super) enum Step {
     /// Nothing is left to be done, or the watch will show what.
     Done,
+    /// It is written; no object had it.
+    Taken,
+    /// It is written; it named another UID, value or policy.
+    Adopted,
     /// Its holder has been read.
     Inspected(Box<(Release, Inspected)>),
     /// It is this object's now.
@@ -49,7 +56,8 @@ impl Session<'_> {
                 self.plan(name);
             }
         }
-        while self.claims.has_room()
+        while self.refusals.may_write()
+            && self.claims.has_room()
             && let Some(name) = self.queue.pop()
         {
             self.start_claim(name);
@@ -67,7 +75,9 @@ impl Session<'_> {
     /// Puts the claim into the queue if there is something to be done about it.
     fn plan(&mut self, name: String) {
         let seen = self.calls.inner().cache.get(&name);
-        let urgency = match self.action(&name, seen.as_ref()) {
+        let action = self.action(&name, seen.as_ref());
+        self.note_unwritten(&name, &action);
+        let urgency = match action {
             Action::Keep => None,
             Action::Wait(left) => {
                 self.requeue(&name, left);
@@ -77,17 +87,26 @@ impl Session<'_> {
             Action::Release(ReleaseReason::Deleted) => Some(Urgency::HolderDeleted),
             Action::Release(_) => Some(Urgency::LeftBehind),
         };
-        if urgency == Some(Urgency::NotWritten) {
-            self.refusals.is_unwritten(&name);
-        } else {
-            self.refusals.is_settled(&name);
-        }
         match urgency {
             Some(urgency) => self.queue.push(name, urgency),
             None => {
                 self.queue.remove(&name);
                 self.note(&name);
             }
+        }
+    }
+
+    /// Notes whether the claim has to be written.
+    fn note_unwritten(&mut self, name: &str, action: &Action) {
+        let claimed = match action {
+            Action::Take(claimant) | Action::Adopt(claimant) => {
+                self.ledger.claim(&claimant.object_ref, name)
+            }
+            Action::Keep | Action::Wait(_) | Action::Release(_) => None,
+        };
+        match claimed {
+            Some(claim) => self.refusals.is_unwritten(name, &claim.policy),
+            None => self.refusals.is_settled(name),
         }
     }
 
@@ -119,8 +138,7 @@ impl Session<'_> {
         let is_shared = self.ledger.is_shared(&name, &claimant.object_ref);
         let sharing = if is_shared { Sharing::WithOthers } else { Sharing::Alone };
         self.claims.start(name.clone(), async move {
-            calls.write(&name, &holder, (&claim, sharing), seen.as_ref()).await?;
-            Ok(Step::Done)
+            calls.write(&name, &holder, (&claim, sharing), seen.as_ref()).await
         });
     }
 
@@ -134,6 +152,17 @@ impl Session<'_> {
     pub(super) fn finish_claim(&mut self, name: String, outcome: ClaimOutcome) {
         match outcome {
             Ok(Step::Done) => self.refusals.is_settled(&name),
+            Ok(Step::Taken) => {
+                self.taken += 1;
+                if let Some(policy) = self.refusals.is_written(&name) {
+                    let now = OffsetDateTime::now_utc();
+                    self.say(|progress| progress.found_unclaimed(&policy, now));
+                }
+            }
+            Ok(Step::Adopted) => {
+                self.taken += 1;
+                self.refusals.is_written(&name);
+            }
             Ok(Step::Inspected(inspected)) => {
                 if self.go_on(&inspected.0, &inspected.1) {
                     return;
@@ -148,10 +177,11 @@ impl Session<'_> {
             Ok(Step::NotKnown) => self.requeue(&name, RETRY_DELAY),
             Err(error) => {
                 if let ClaimError::Call(error) = &error {
-                    self.refusals.failed(&name, error);
+                    self.refusals.failed(&name, error, Instant::now());
                 }
+                // That claims are refused is logged once, whatever their number.
                 let error = error_chain(&error);
-                tracing::warn!(claim = name, error, "failed to reconcile a claim; will retry");
+                tracing::debug!(claim = name, error, "failed to reconcile a claim; will retry");
                 self.requeue(&name, RETRY_DELAY);
             }
         }
@@ -174,17 +204,36 @@ impl Session<'_> {
 
     /// From now on no new object can take a key that an older one has, by these policies.
     pub(super) fn say_claimed(&self) {
-        if self.refusals.are_all_written() && self.not_evaluated.is_empty() {
+        self.say(|progress| progress.are_left(|policy| self.refusals.are_left_of(policy)));
+        let are_written = self.refusals.are_all_written() && self.refusals.may_write();
+        if are_written && self.not_evaluated.is_empty() {
             let number = Some(self.calls.plan.number);
             self.say(|progress| progress.claimed = number);
         }
     }
 
+    /// Logs how many claims of stored objects were written, once they are.
+    pub(super) fn say_taken(&mut self) {
+        if self.taken > 0 {
+            tracing::info!(claims = self.taken, "took claims for stored objects");
+            self.taken = 0;
+        }
+    }
+
     /// Says whether the API server takes claims. What the session before has found holds until this one
     /// knows.
-    pub(super) fn say_refused(&self) {
+    pub(super) fn say_refused(&mut self) {
+        match self.refusals.change() {
+            Some(Change::Refused { error, waiting }) => {
+                tracing::warn!(error, waiting, "failed to write claims; will retry");
+            }
+            Some(Change::Taken { waiting }) => {
+                tracing::info!(waiting, "claims can be written again");
+            }
+            None => {}
+        }
         if let Some(reason) = self.refusals.reason() {
-            self.say(|progress| progress.refused = reason.map(str::to_owned));
+            self.say(|progress| progress.is_refused(reason));
         }
     }
 
@@ -249,7 +298,7 @@ impl Session<'_> {
                 let error = error_chain(&error);
                 tracing::warn!(kind, name, error, "failed to report conflict; will retry");
                 self.unreported.insert(object_ref);
-                self.due.entry(tokio::time::Instant::now() + RETRY_DELAY).or_default();
+                self.due.entry(Instant::now() + RETRY_DELAY).or_default();
             }
             ObjectOutcome::Reread(mark, read) => match *read {
                 Ok(Some((found, known))) => {
