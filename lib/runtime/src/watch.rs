@@ -115,9 +115,11 @@ const RETRY_DELAY: Duration = Duration::from_secs(2);
 /// After so many failures in a row the position in the history is given up: what happened meanwhile may be more than a
 /// new list.
 const FAILURES_BEFORE_LIST: u32 = 5;
-/// After so many heartbeats it is asked whether the position is still one of the API server's history. An etcd that was
-/// restored from a backup is at an older one, and a watch from a position of the future is silent, without an error.
-const HEARTBEATS_BETWEEN_CHECKS: u32 = 12;
+/// So often it is asked whether the position is still one of the API server's history, but not more often than once in so
+/// many heartbeats. An etcd that was restored from a backup is at an older one, and a watch from a position of the future is
+/// silent, without an error.
+const CHECK_INTERVAL: Duration = Duration::from_secs(60);
+const CHECK_HEARTBEATS: u32 = 60;
 
 /// Watches until the receiver is dropped.
 pub fn watch(client: Client, spec: WatchSpec) -> mpsc::Receiver<Event> {
@@ -225,7 +227,8 @@ impl Watch {
         let listed = version.clone();
         let mut checked = Instant::now();
         loop {
-            let is_due = checked.elapsed() >= self.spec.heartbeat * HEARTBEATS_BETWEEN_CHECKS;
+            let is_due =
+                checked.elapsed() >= CHECK_INTERVAL.min(self.spec.heartbeat * CHECK_HEARTBEATS);
             let mut result = Ok(());
             if is_due || self.outage.is_some() {
                 result = self.check_position(&version).await;
@@ -264,8 +267,8 @@ impl Watch {
         }
     }
 
-    /// Whether the API server has come as far as what was read of it. It answers that of its etcd, not of what it
-    /// holds itself.
+    /// Whether the API server has come as far as what was read of it. One that was not restarted after its etcd was put
+    /// back may answer of what it holds itself, and then nothing is noticed.
     async fn check_position(&self, known: &str) -> Result<(), Failure> {
         let call = self.parts.read_page(&self.client, self.request("limit=1")?, 1);
         let answer = timeout(LIST_TIMEOUT, call).await.map_err(|_| Failure::Silent)?;

@@ -17,9 +17,12 @@ use opensdn_runtime::discovery::{Discovery, Resolution, Resource};
 use opensdn_runtime::watch::{Event, WatchSpec, watch_parts};
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep_until};
 
 use super::store::{IndexSchema, Store};
+
+/// How long after that there is room again a kind is read again of which something was left out, and so how often at most.
+const REREAD_AFTER: Duration = Duration::from_secs(60);
 
 /// How long readiness waits for a cache to be filled for the first time.
 const FIRST_FILL_TIMEOUT: Duration = Duration::from_secs(20);
@@ -152,6 +155,10 @@ impl CacheState {
         failure.map_or(Ok(found), Err)
     }
 
+    fn may_take_in_more(&self) -> bool {
+        self.store.write().unwrap_or_else(PoisonError::into_inner).may_take_in_more()
+    }
+
     pub(super) fn is_of(&self, index: &Index) -> bool {
         self.kind == index.kind && self.group == index.group
     }
@@ -231,14 +238,24 @@ async fn follow(
         heartbeat: shared.staleness / 3,
     };
     let known = Resolution::Served(resource);
-    let mut changes = watch_parts(client.clone(), target, shared.schema.parts());
-    let mut filling = Store::new(&shared.schema);
+    let start = || watch_parts(client.clone(), target.clone(), shared.schema.parts());
+    let (mut changes, mut filling) = (start(), Store::new(&shared.schema));
+    let mut reread_at: Option<Instant> = None;
     loop {
+        let reread = reread_at.unwrap_or_else(Instant::now);
         tokio::select! {
             change = changes.recv() => match change {
-                Some(change) => apply(discovery, shared, &mut filling, change),
+                Some(change) => {
+                    apply(discovery, shared, &mut filling, change);
+                    if shared.may_take_in_more() {
+                        reread_at = reread_at.or_else(|| Some(Instant::now() + REREAD_AFTER));
+                    }
+                }
                 None => return,
             },
+            () = sleep_until(reread), if reread_at.is_some() => {
+                (changes, filling, reread_at) = (start(), Store::new(&shared.schema), None);
+            }
             alive = changed.changed() => {
                 let table = Arc::clone(&changed.borrow_and_update());
                 let found = table.find(&shared.group, &shared.kind);

@@ -154,8 +154,8 @@ impl IndexSchema {
 /// Objects of that namespace are not kept.
 fn too_much(namespace: &str) -> LookupError {
     LookupError(format!(
-        "the objects of this kind in namespace {namespace} are larger than the webhook keeps: make them smaller, \
-         or delete some"
+        "the objects of this kind in namespace {namespace}, or in all namespaces together, are more than the \
+         webhook keeps: make them smaller, or delete some"
     ))
 }
 
@@ -225,6 +225,10 @@ pub struct Store {
     budget: Budget,
     /// How many objects of which namespaces no index has.
     not_indexed: BTreeMap<Box<str>, usize>,
+    /// Of how many objects something is not kept.
+    left_out: usize,
+    /// Whether there is more room since.
+    has_made_room: bool,
 }
 
 fn identity(namespace: &str, name: &str) -> String {
@@ -260,6 +264,9 @@ impl Store {
         let entry = known.unwrap_or_else(|| Arc::new(entry));
         self.objects.insert(identity, Arc::clone(&entry));
         self.budget.add(&entry.namespace, entry.bytes());
+        if entry.kept != Kept::All {
+            self.left_out += 1;
+        }
         if entry.kept == Kept::Name {
             *self.not_indexed.entry(entry.namespace.clone()).or_default() += 1;
         }
@@ -284,6 +291,8 @@ impl Store {
 
     fn forget(&mut self, former: &CachedObject) {
         self.budget.remove(&former.namespace, former.bytes());
+        self.left_out -= usize::from(former.kept != Kept::All);
+        self.has_made_room = true;
         if former.kept == Kept::Name
             && let Some(count) = self.not_indexed.get_mut(&former.namespace)
         {
@@ -311,6 +320,11 @@ impl Store {
     /// The object of that name.
     pub(super) fn get(&self, namespace: &str, name: &str) -> Option<Arc<CachedObject>> {
         self.objects.get(&identity(namespace, name)).cloned()
+    }
+
+    /// Whether something that is left out may have its place now, once: what it is has to be read again.
+    pub(super) fn may_take_in_more(&mut self) -> bool {
+        std::mem::take(&mut self.has_made_room) && self.left_out > 0
     }
 
     /// That objects are found by their keys.

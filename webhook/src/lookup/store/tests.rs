@@ -58,7 +58,7 @@ fn heavy(namespace: &str, name: &str, bytes: usize) -> Value {
 fn of_what_is_over_the_part_of_its_namespace_the_keys_are_kept_and_the_rest_is_an_error() {
     let (data, bare) = (index("/spec/ip", &["/spec/data"]), index("/spec/ip", &[]));
     let schema = IndexSchema::new([&data, &bare]);
-    let mut table = Store::with_budget(&schema, Budget::new(4_000, 1 << 20));
+    let mut table = Store::with_budget(&schema, Budget::new(4_000, 1 << 20, 0));
     for (namespace, name) in [("a", "1"), ("a", "2"), ("b", "1")] {
         table.put(&schema, &heavy(namespace, name, 2_000));
     }
@@ -72,10 +72,13 @@ fn of_what_is_over_the_part_of_its_namespace_the_keys_are_kept_and_the_rest_is_a
     assert_eq!(found(&table, &bare), [Ok("1".into()), Ok("2".into()), Ok("1".into())]);
     let with_data = found(&table, &data);
     assert!(with_data[0].is_ok() && with_data[2].is_ok(), "{with_data:?}");
-    assert!(with_data[1].as_ref().is_err_and(|why| why.contains("in namespace a are larger")));
-    // What is smaller, or gone, makes room.
+    assert!(with_data[1].as_ref().is_err_and(|why| why.contains("in namespace a, or")));
+    assert!(!table.may_take_in_more());
+    // What is gone makes room: then the others are read again.
     table.remove(&heavy("a", "1", 0));
+    assert!(table.may_take_in_more() && !table.may_take_in_more());
     table.put(&schema, &heavy("a", "2", 2_000));
+    assert!(!table.may_take_in_more(), "nothing is left out any more");
     assert!(found(&table, &data).iter().all(Result::is_ok));
 }
 
@@ -83,7 +86,7 @@ fn of_what_is_over_the_part_of_its_namespace_the_keys_are_kept_and_the_rest_is_a
 fn where_keys_are_not_kept_either_nothing_is_said_to_be_all_that_is_found() {
     let each = index("/spec/list/*/ip", &[]);
     let schema = IndexSchema::new([&each]);
-    let mut table = Store::with_budget(&schema, Budget::new(20_000, 1 << 20));
+    let mut table = Store::with_budget(&schema, Budget::new(20_000, 1 << 20, 0));
     table.put(&schema, &thing("small", "1"));
     let mut many = thing("many", "1");
     many["spec"]["list"] = (0..1_000).map(|number| json!({"ip": number.to_string()})).collect();
