@@ -331,6 +331,18 @@ fn field(pointer: &str) -> String {
     path
 }
 
+/// Takes out what is said of services that a Manager lacks, and returns which these are: some may be objects of their own,
+/// which is a warning where only files are looked at.
+fn missing_services(lines: &mut BTreeSet<String>) -> BTreeSet<String> {
+    let places = |line: &String| -> Option<Vec<String>> {
+        let (places, _) = line.split_once("[OSDN1105] ")?.1.split_once(": it is missing")?;
+        Some(places.split(", ").map(str::to_owned).collect())
+    };
+    let found = lines.iter().filter_map(places).flatten().collect();
+    lines.retain(|line| places(line).is_none());
+    found
+}
+
 fn documents(file: &Path) -> Vec<Value> {
     let text = std::fs::read_to_string(file).unwrap();
     serde_saphyr::from_multiple(&text).unwrap_or_else(|error| panic!("{}: {error}", file.display()))
@@ -388,10 +400,13 @@ async fn samples(world: &World) -> Outcome {
                 _ => {}
             }
             let mut wire = world.wire("create", &document).await?;
-            let offline = world.offline(&document).await?;
+            let mut offline = world.offline(&document).await?;
             let of_absence = |line: &String| OF_ABSENCE.iter().any(|code| line.contains(code));
             assert!(!offline.lines.iter().any(of_absence), "{}", file.display());
             wire.lines.retain(|line| !of_absence(line));
+            let is_missed = |said: &mut Verdict| missing_services(&mut said.lines);
+            let files_of = file.display();
+            assert_eq!(is_missed(&mut wire), is_missed(&mut offline), "{files_of}");
             // Over the wire the schema's refusal comes before the policies'; files get both.
             if wire.schema {
                 assert!(offline.schema, "{}: only the API server refuses it", file.display());
