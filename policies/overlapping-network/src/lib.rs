@@ -8,9 +8,9 @@
 //! ```
 //!
 //! What the cluster has is looked up: networks of pods and addresses in Node objects, networks of Services in
-//! ServiceCIDRs; the networks of a cloud that no object lists are not seen here. What kube-manager gives to pods
-//! is a warning, also to a LinkLocalService whose address it would give: of these tenants may have thousands, so it is
-//! they that look for kube-managers, and the audit says it of those that were there before. Refused is that a nested one would reach no Service, and that a NestedCluster takes addresses
+//! ServiceCIDRs; the networks of a cloud that no object lists are not seen here. That an address of a LinkLocalService
+//! lies in a network of kube-manager is said of the service, by `duplicate-link-local`: tenants may have thousands, and to
+//! look at all of them would take longer than a policy has. What kube-manager gives to pods is a warning. Refused is that a nested one would reach no Service, and that a NestedCluster takes addresses
 //! away that the cluster itself uses.
 
 use opensdn_policy_components::{ComponentView, Network, Owners, Services, null_as_default};
@@ -80,17 +80,6 @@ const SERVICE_CIDRS: Index = Index {
     reads: &["/spec/cidrs"],
 };
 
-const KUBEMANAGERS: Index = Index {
-    name: "networks-of-kubemanagers",
-    group: "tf.tungsten.io",
-    kind: "Kubemanager",
-    key: "",
-    reads: &[
-        "/spec/serviceConfiguration/ipFabricSubnets",
-        "/spec/serviceConfiguration/ipFabricForwarding",
-    ],
-};
-
 /// What kube-manager gets where the field is unset: upstream's `pkg/apis/tf/v1alpha1/defaults.go:180`.
 const DEFAULT: &str = "10.64.0.0/12";
 
@@ -119,13 +108,6 @@ struct Kubemanager {
 struct NestedCluster {
     #[read("/spec/serviceAddresses")]
     addresses: Option<Vec<String>>,
-}
-
-#[derive(Reads)]
-#[reads(group = "opensdn.io", kind = "LinkLocalService")]
-struct LinkLocalService {
-    #[read("/spec/ip")]
-    ip: Option<String>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -193,50 +175,18 @@ fn nested_cluster(
     Ok(())
 }
 
-fn link_local_service(
-    request: &Request<LinkLocalService>,
-    _: &NoSettings,
-    verdict: &mut Verdict,
-) -> Outcome {
-    let address = request.object.as_ref().and_then(|service| service.ip.as_ref()?.parse().ok());
-    let Some(address) = address else { return Ok(()) };
-    if Addresses::parse(LINK_LOCAL).is_some_and(|link_local| link_local.contain(address)) {
-        return Ok(());
-    }
-    for manager in KUBEMANAGERS.find("")? {
-        let given = manager.part::<String>(0)?.unwrap_or_default();
-        let (networks, default) = of_the_fabric(&given, manager.part(1)?.unwrap_or_default());
-        let mut networks = networks.split_whitespace();
-        let has = |text: &&str| Addresses::parse(text).is_some_and(|all| all.contain(address));
-        if let Some(network) = networks.find(has) {
-            let (namespace, name) = (manager.namespace(), manager.name());
-            let text = format!(
-                "{address} lies in {network}{default} of Kubemanager {name} in namespace {namespace}, of which it \
-                 gives addresses to pods"
-            );
-            let hint = "choose an address of 169.254.0.0/16, or one that nothing else has";
-            verdict.add(OVERLAP.at("/spec/ip").says(text).hint(hint));
-        }
-    }
-    Ok(())
-}
-
-/// The networks of which pods are given addresses, and what to say of them.
-fn of_the_fabric(given: &str, is_forwarding: bool) -> (&str, &'static str) {
-    // Without forwarding no pod gets an address of the default.
-    match (matches!(given.trim(), "" | DEFAULT), is_forwarding) {
-        (true, true) => (DEFAULT, ", the default,"),
-        // explicit-defaults writes it where its user has not.
-        (true, false) => ("", ""),
-        (false, _) => (given, ""),
-    }
-}
-
 fn judge(component: &ComponentView<'_, Spec>, nested: bool, verdict: &mut Verdict) -> Outcome {
     let configuration = &component.spec.service_configuration;
     let at = component.setting("/ipFabricSubnets");
-    let (texts, default) =
-        of_the_fabric(&configuration.ip_fabric_subnets, configuration.ip_fabric_forwarding);
+    let given = &configuration.ip_fabric_subnets;
+    // Without forwarding no pod gets an address of the default.
+    let is_default = matches!(given.trim(), "" | DEFAULT);
+    let (texts, default) = match (is_default, configuration.ip_fabric_forwarding) {
+        (true, true) => (DEFAULT, ", the default,"),
+        // explicit-defaults writes it where its user has not.
+        (true, false) => ("", ""),
+        (false, _) => (&**given, ""),
+    };
     for text in texts.split_whitespace() {
         let Some(network) = Network::parse(text) else { continue };
         if let Some(other) = used_of_the_fabric(&network.into())? {
@@ -332,6 +282,6 @@ policy! {
     summary: "networks that are given go with those of the cluster",
     settings: NoSettings,
     messages: [OVERLAP, SERVICES, OF_A_NODE, OF_THE_CLUSTER],
-    indexes: [KUBEMANAGERS, NODES, SERVICE_CIDRS],
-    validate: [manager, kubemanager, nested_cluster, link_local_service],
+    indexes: [NODES, SERVICE_CIDRS],
+    validate: [manager, kubemanager, nested_cluster],
 }
