@@ -37,12 +37,20 @@ fn most_values(limit: u32) -> usize {
     if limit > 1 { MOST_VALUES } else { usize::MAX }
 }
 
-/// None is left where one was missing.
-fn too_many_or_none(values: &Cell<usize>) -> impl FnOnce(serde_json::Error) -> PageError {
-    |error| match values.get() {
+/// Reads a whole text by a reader that may make so many `values`.
+fn read_text<'de, R: DeserializeSeed<'de>>(
+    text: &'de [u8],
+    reader: R,
+    values: &Cell<usize>,
+) -> Result<R::Value, PageError> {
+    let mut text = serde_json::Deserializer::from_slice(text);
+    let read = reader.deserialize(&mut text);
+    let whole = read.and_then(|read| text.end().map(|()| read));
+    // None is left where one was missing.
+    whole.map_err(|error| match values.get() {
         0 => PageError::TooMany,
         _ => PageError::NoList(error),
-    }
+    })
 }
 
 /// Reads one object that anybody may have written: kube's own calls give up what is nested deep, and log all of it.
@@ -100,8 +108,7 @@ pub(crate) async fn read_table(
 ) -> Result<Value, PageError> {
     let text = read_bounded(client, request, largest(limit)).await?;
     let values = Cell::new(most_values(limit));
-    let mut text = serde_json::Deserializer::from_slice(&text);
-    ObjectReader::new(part, &values).deserialize(&mut text).map_err(too_many_or_none(&values))
+    read_text(&text, ObjectReader::new(part, &values), &values)
 }
 
 /// Reads an answer of at most so many bytes. Not by `Client::request`, which reads all of one, and logs one that it
@@ -165,11 +172,8 @@ pub struct List {
 impl List {
     /// Reads the text of an answer, and so much of each object, but of all together no more than so many values.
     pub(crate) fn read(text: &[u8], part: Part<'_>, most: usize) -> Result<Self, PageError> {
-        let mut text = serde_json::Deserializer::from_slice(text);
         let values = Cell::new(most);
-        let list = ListReader { part, values: &values }.deserialize(&mut text);
-        let whole = list.and_then(|list| text.end().map(|()| list));
-        whole.map_err(too_many_or_none(&values))
+        read_text(text, ListReader { part, values: &values }, &values)
     }
 
     /// Where the next page starts; empty where this is the last one.

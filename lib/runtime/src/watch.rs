@@ -203,14 +203,15 @@ impl Watch {
         self.send(Event::Init).await;
         let (mut next, mut limit) = (String::new(), self.parts.page());
         loop {
-            let query = format!("limit={limit}&continue={next}");
-            let call = self.parts.read_page(&self.client, self.request(&query)?, limit);
-            let answer = timeout(LIST_TIMEOUT, call).await.map_err(|_| Failure::Silent)?;
-            if answer.as_ref().is_err_and(PageError::asks_for_fewer) && limit > 1 {
+            let page = self.page(&format!("limit={limit}&continue={next}"), limit).await;
+            if let Err(Failure::Page(error)) = &page
+                && error.asks_for_fewer()
+                && limit > 1
+            {
                 limit /= 2;
                 continue;
             }
-            let Page { next: continue_at, version, objects } = answer.map_err(page_or_call)?;
+            let Page { next: continue_at, version, objects } = page?;
             next = continue_at;
             for object in objects {
                 self.send(Event::InitApply(object)).await;
@@ -222,22 +223,18 @@ impl Watch {
         }
     }
 
+    async fn page(&self, query: &str, limit: u32) -> Result<Page, Failure> {
+        let call = self.parts.read_page(&self.client, self.request(query)?, limit);
+        let answer = timeout(LIST_TIMEOUT, call).await.map_err(|_| Failure::Silent)?;
+        answer.map_err(page_or_call)
+    }
+
     /// Returns when everything has to be listed again.
     async fn follow(&mut self, mut version: String) {
         let listed = version.clone();
         let mut checked = Instant::now();
         loop {
-            let is_due =
-                checked.elapsed() >= CHECK_INTERVAL.min(self.spec.heartbeat * CHECK_HEARTBEATS);
-            let mut result = Ok(());
-            if is_due || self.outage.is_some() {
-                result = self.check_position(&version).await;
-                checked = Instant::now();
-            }
-            if result.is_ok() {
-                result = self.watch_once(&mut version).await;
-            }
-            match result {
+            match self.watch_from(&mut version, &mut checked).await {
                 Ok(()) => self.recovered(),
                 // Who keeps no history says so at once, again and again.
                 Err(failure @ Failure::Expired(_)) if version == listed => {
@@ -267,12 +264,24 @@ impl Watch {
         }
     }
 
+    /// Watches once from a position that is not of the future.
+    async fn watch_from(
+        &mut self,
+        version: &mut String,
+        checked: &mut Instant,
+    ) -> Result<(), Failure> {
+        let interval = CHECK_INTERVAL.min(self.spec.heartbeat * CHECK_HEARTBEATS);
+        if self.outage.is_some() || checked.elapsed() >= interval {
+            self.check_position(version).await?;
+            *checked = Instant::now();
+        }
+        self.watch_once(version).await
+    }
+
     /// Whether the API server has come as far as what was read of it. One that was not restarted after its etcd was put
     /// back may answer of what it holds itself, and then nothing is noticed.
     async fn check_position(&self, known: &str) -> Result<(), Failure> {
-        let call = self.parts.read_page(&self.client, self.request("limit=1")?, 1);
-        let answer = timeout(LIST_TIMEOUT, call).await.map_err(|_| Failure::Silent)?;
-        let Page { version, .. } = answer.map_err(page_or_call)?;
+        let Page { version, .. } = self.page("limit=1", 1).await?;
         // API servers promise numbers; where one is none, nothing can be said.
         match (version.parse(), known.parse()) {
             (Ok(current), Ok(known)) if current < known => Err(Failure::Future { current, known }),
