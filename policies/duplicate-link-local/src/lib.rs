@@ -256,8 +256,7 @@ fn add_item(table: &mut Table, item: &Item<Spec>) {
 /// Manager or it makes another Config.
 fn entries_of(owner: &Owner, request: &Request<Config>) -> Result<Table, Failure> {
     let mut table = Table::new(&request.namespace, &owner.name);
-    let manager = MANAGERS.get(&request.namespace, &owner.name)?;
-    if let Some(manager) = manager.filter(|manager| manager.uid() == owner.uid)
+    if let Some(manager) = owner.stored(&MANAGERS, &request.namespace)?
         && let Some(item) = manager.part::<Item<Spec>>(0)?
         && (item.name().is_empty() || item.name() == request.name)
     {

@@ -1,5 +1,6 @@
 //! Whether the operator made an object of a Manager's service.
 
+use opensdn_policy_sdk::{Failure, Found, Index};
 use serde::Deserialize;
 
 /// `metadata.ownerReferences`.
@@ -21,9 +22,20 @@ pub struct Owner {
     controller: bool,
 }
 
+impl Owner {
+    /// The owner as the index has it, if that is the one: it is stored in the namespace with the UID of the reference.
+    ///
+    /// # Errors
+    /// The cluster does not say.
+    pub fn stored(&self, index: &Index, namespace: &str) -> Result<Option<Found>, Failure> {
+        let found = index.get(namespace, &self.name)?;
+        Ok(found.filter(|found| found.uid() == self.uid))
+    }
+}
+
 impl Owners {
     /// The Manager whose service the object says to be. A user can write this reference too: what
-    /// must hold against ill will looks the Manager up and compares the UID.
+    /// must hold against ill will looks the Manager up, by [`Owner::stored`].
     #[must_use]
     pub fn manager(&self) -> Option<&Owner> {
         self.0.iter().find(|owner| {

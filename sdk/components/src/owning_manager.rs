@@ -36,8 +36,7 @@ pub fn owning_manager<S: Default + DeserializeOwned>(
     (namespace, kind, name): (&str, &str, &str),
 ) -> Result<Option<OwningManager<S>>, Failure> {
     let Some(owner) = owners.and_then(Owners::manager) else { return Ok(None) };
-    let stored = MANAGERS.get(namespace, &owner.name)?;
-    let Some(stored) = stored.filter(|stored| stored.uid() == owner.uid) else { return Ok(None) };
+    let Some(stored) = owner.stored(&MANAGERS, namespace)? else { return Ok(None) };
     let services = stored.part::<Option<Services<S>>>(0)?.flatten().unwrap_or_default();
     let nothing = S::default();
     let is_made = services
