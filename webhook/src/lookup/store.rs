@@ -256,12 +256,14 @@ impl Store {
     pub(super) fn put_known(&mut self, schema: &IndexSchema, object: &Value, known: &Self) {
         let mut entry = schema.entry(object);
         let identity = identity(&entry.namespace, &entry.name);
-        if let Some(former) = self.objects.remove(&identity) {
-            self.forget(&former);
+        let former = self.objects.remove(&identity);
+        if let Some(former) = &former {
+            self.forget(former);
         }
         entry.fit(&self.budget);
         let known = known.objects.get(&identity).filter(|known| ***known == entry).cloned();
         let entry = known.unwrap_or_else(|| Arc::new(entry));
+        self.has_made_room |= former.is_some_and(|former| former.bytes() > entry.bytes());
         self.objects.insert(identity, Arc::clone(&entry));
         self.budget.add(&entry.namespace, entry.bytes());
         if entry.kept != Kept::All {
@@ -286,13 +288,13 @@ impl Store {
         let identity = identity(text("/metadata/namespace"), text("/metadata/name"));
         if let Some(former) = self.objects.remove(&identity) {
             self.forget(&former);
+            self.has_made_room = true;
         }
     }
 
     fn forget(&mut self, former: &CachedObject) {
         self.budget.remove(&former.namespace, former.bytes());
         self.left_out -= usize::from(former.kept != Kept::All);
-        self.has_made_room = true;
         if former.kept == Kept::Name
             && let Some(count) = self.not_indexed.get_mut(&former.namespace)
         {

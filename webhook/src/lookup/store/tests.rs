@@ -73,7 +73,11 @@ fn of_what_is_over_the_part_of_its_namespace_the_keys_are_kept_and_the_rest_is_a
     let with_data = found(&table, &data);
     assert!(with_data[0].is_ok() && with_data[2].is_ok(), "{with_data:?}");
     assert!(with_data[1].as_ref().is_err_and(|why| why.contains("in namespace a, or")));
+    // To read it again without more room would be in vain.
+    table.put(&schema, &heavy("a", "1", 2_000));
     assert!(!table.may_take_in_more());
+    table.put(&schema, &heavy("b", "1", 1_000));
+    assert!(table.may_take_in_more(), "something is smaller");
     // What is gone makes room: then the others are read again.
     table.remove(&heavy("a", "1", 0));
     assert!(table.may_take_in_more() && !table.may_take_in_more());
