@@ -341,6 +341,7 @@ async fn ten_thousand_connections_and_the_worst_bodies_stay_within_the_pods_memo
 const STORED: usize = 6;
 const VALUES: usize = 200_000;
 const WITH_STORED_MIB: u64 = 160;
+const STATEFUL_SETS: &str = "/apis/apps/v1/namespaces/default/statefulsets";
 
 /// A StatefulSet of two megabytes as JSON, nearly all of it maps of one member.
 fn stateful_set(number: usize, labels: &serde_json::Value) -> String {
@@ -355,15 +356,19 @@ fn stateful_set(number: usize, labels: &serde_json::Value) -> String {
 
 async fn store(client: &Client, method: &str, labels: &serde_json::Value) -> Outcome {
     for number in 0..STORED {
-        let mut path = "/apis/apps/v1/namespaces/default/statefulsets".to_owned();
+        let mut path = STATEFUL_SETS.to_owned();
         if method == "PUT" {
             path += &format!("/large-{number}");
         }
-        let request = http::Request::builder().method(method).uri(path);
-        let request = request.header("content-type", "application/json");
-        let body = stateful_set(number, labels).into_bytes();
-        client.request_text(request.body(body)?).await?;
+        send_json(client, method, &path, stateful_set(number, labels)).await?;
     }
+    Ok(())
+}
+
+async fn send_json(client: &Client, method: &str, path: &str, text: String) -> Outcome {
+    let request = http::Request::builder().method(method).uri(path);
+    let request = request.header("content-type", "application/json");
+    client.request_text(request.body(text.into_bytes())?).await?;
     Ok(())
 }
 
@@ -381,12 +386,6 @@ async fn what_a_tenant_has_stored_stays_within_the_pods_memory() -> Outcome {
     }
     a_good_review_passes(&sandbox, "good", "169.254.9.1").await?;
     limit.check(&product, "changes of all of them")?;
-    Ok(())
-}
-
-async fn post(client: &Client, path: &str, object: &serde_json::Value) -> Outcome {
-    let request = http::Request::post(path).header("content-type", "application/json");
-    client.request_text(request.body(object.to_string().into_bytes())?).await?;
     Ok(())
 }
 
@@ -416,16 +415,18 @@ async fn many_objects_with_large_metadata_stay_within_the_pods_memory() -> Outco
     let sandbox = Sandbox::builder().only_api_server().start().await?;
     let client = sandbox.client()?;
     for number in 0..60 {
-        post(&client, "/api/v1/namespaces/default/secrets", &secret_with_labels(number)).await?;
+        let secret = secret_with_labels(number).to_string();
+        send_json(&client, "POST", "/api/v1/namespaces/default/secrets", secret).await?;
     }
-    let stateful_sets = "/apis/apps/v1/namespaces/default/statefulsets";
     for number in 0..60 {
-        post(&client, stateful_sets, &stateful_set_of_a_long_owner(number)).await?;
+        let object = stateful_set_of_a_long_owner(number).to_string();
+        send_json(&client, "POST", STATEFUL_SETS, object).await?;
     }
     let product = limit.installation(folder.path())?.install(&sandbox).await?;
     limit.check(&product, "a start with these stored")?;
     for number in 60..140 {
-        post(&client, stateful_sets, &stateful_set_of_a_long_owner(number)).await?;
+        let object = stateful_set_of_a_long_owner(number).to_string();
+        send_json(&client, "POST", STATEFUL_SETS, object).await?;
     }
     a_good_review_passes(&sandbox, "good", "169.254.9.1").await?;
     limit.check(&product, "more of them")?;
