@@ -89,10 +89,11 @@ async fn make_so(pass: &Pass<'_>, api: &ConfigApi, row: Row) -> Result<Said, Err
     if pass.paused().is_none() {
         pass.keep().await?;
     }
+    let before = pass.version_of_rows(api).await;
     if let Err(said) = pass.write_rows(api, &id, &[row], pass.earlier(READY)).await? {
         return Ok(said);
     }
-    pass.settle(api, &pass.wanted(), None).await;
+    pass.settle(before, &pass.wanted(), None);
     Ok(Said::in_place(format!("the Config API has {title}")))
 }
 

@@ -201,12 +201,13 @@ impl Pass<'_> {
         self.keep().await?;
         let save = async |rows: Value| self.save(&rows).await;
         let foreign = input::foreign(&seen.input);
+        let before = self.version_of_rows(&seen.api).await;
         match apply(&seen.api, &seen.plan, foreign, &timing(), save).await {
             Ok(_) => {
                 if !drifted.is_empty() && self.earlier(READY) == Earlier::InPlace {
                     self.repaired(drifted).await;
                 }
-                self.settle_all(seen).await;
+                self.settle_all(seen, before).await;
                 Ok(status::in_place(&seen.plan))
             }
             Err(error) => Ok(self.failed(&error)),
@@ -214,7 +215,7 @@ impl Pass<'_> {
     }
 
     /// The same with the network on which SNAT is on.
-    async fn settle_all(&self, seen: &Seen) {
+    async fn settle_all(&self, seen: &Seen, before: Option<(String, String)>) {
         let name = &seen.plan.network;
         let network = match seen.plan.snat {
             SnatAction::Leave => None,
@@ -226,7 +227,7 @@ impl Pass<'_> {
                 _ => return,
             },
         };
-        self.settle(&seen.api, &self.wanted(), network).await;
+        self.settle(before, &self.wanted(), network);
     }
 
     async fn say(&self, report: Report) -> Result<Action, Error> {

@@ -120,6 +120,7 @@ async fn make_so(pass: &Pass<'_>, api: &ConfigApi, wanted: &Wanted) -> Result<Sa
         Err(said) => return Ok(said),
     };
     let earlier = pass.earlier(status::NETWORK_WRITTEN);
+    let before = pass.version_of_rows(api).await;
     let rows = pass.write_rows(api, &id, &wanted.rows, earlier).await?;
     let order = match &wanted.encapsulations {
         Ok(wanted) => order(api, &id, wanted.as_ref()).await,
@@ -134,7 +135,7 @@ async fn make_so(pass: &Pass<'_>, api: &ConfigApi, wanted: &Wanted) -> Result<Sa
     }
     // Until the last of them is gone nothing is settled.
     if !waits {
-        pass.settle(api, &wanted.version(), None).await;
+        pass.settle(before, &wanted.version(), None);
     }
     let order = wanted.encapsulations.as_ref().ok().and_then(Option::as_ref);
     let order = order.map(|order| format!(", encapsulations {order}")).unwrap_or_default();

@@ -76,7 +76,7 @@ impl Pass<'_> {
         let settled = &self.clouds.settled;
         match found {
             Some(found) if found.is_so(api).await => {
-                settled.asked(self.uid(), Instant::now());
+                settled.asked(self.uid(), found, Instant::now());
                 true
             }
             _ => {
@@ -86,12 +86,22 @@ impl Pass<'_> {
         }
     }
 
-    /// Notes how the cloud is now that this wish is in place, so that it need not be read whole the next time. `network` is
-    /// one on which SNAT is on.
-    pub(super) async fn settle(&self, api: &ConfigApi, wanted: &str, network: Option<String>) {
-        // Else all is read the next time.
-        if let Ok(config) = vrouter_config::read(api).await {
-            let rows = (config.uuid, config.etag);
+    /// The UUID and the version of the object with the rows, before it is looked at whole. Where they are not known, all is
+    /// read the next time.
+    pub(super) async fn version_of_rows(&self, api: &ConfigApi) -> Option<(String, String)> {
+        let config = vrouter_config::read(api).await.ok()?;
+        Some((config.uuid, config.etag))
+    }
+
+    /// Notes that this wish is in place, so that it need not be read whole while the version is that from before. After a
+    /// write it is another, and all is read once more. `network` is one on which SNAT is on.
+    pub(super) fn settle(
+        &self,
+        rows: Option<(String, String)>,
+        wanted: &str,
+        network: Option<String>,
+    ) {
+        if let Some(rows) = rows {
             self.clouds.settled.read(self.uid(), wanted, rows, network, Instant::now());
         }
     }

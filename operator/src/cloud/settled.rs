@@ -2,7 +2,7 @@
 //! reason to ask its cloud. Between two whole readings it is asked whether the object with the rows has changed, which
 //! is one call.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -14,14 +14,22 @@ const LONGEST: Duration = Duration::from_secs(10 * 60);
 
 /// How each object was found last, by its UID.
 #[derive(Default)]
-pub(super) struct Settled(Mutex<HashMap<String, Found>>);
+pub(super) struct Settled(Mutex<State>);
+
+#[derive(Default)]
+struct State {
+    found: HashMap<String, Found>,
+    /// Objects of which the cloud has reported a change that no pass has begun after.
+    due: HashSet<String>,
+}
 
 /// How an object and its cloud were found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Found {
     /// What was wanted.
     wanted: String,
-    /// The UUID and the version of the object with the rows.
+    /// The UUID and the version of the object with the rows, from before it was read whole: what others change while that
+    /// is done makes another version.
     rows: (String, String),
     /// The network on which SNAT was found on.
     network: Option<String>,
@@ -29,8 +37,6 @@ pub(super) struct Found {
     read: Instant,
     /// When it was asked last.
     asked: Instant,
-    /// Whether it is to be asked at once.
-    is_due: bool,
     /// Where it could not be made as it is wanted, when that is tried again.
     retry_after: Option<Duration>,
 }
@@ -63,17 +69,20 @@ pub(super) enum Next {
 }
 
 impl Settled {
-    /// What is to be done about the object, which wants this.
+    /// What is to be done about the object, which wants this. How it was found is taken out when it is to be asked: a pass
+    /// that ends before [`Settled::asked`] knows nothing of it any more.
     pub(super) fn next(&self, uid: &str, wanted: &str, interval: Duration, now: Instant) -> Next {
-        let Some(found) = self.lock().get(uid).cloned() else { return Next::Read };
+        let State { found: all, due } = &mut *self.lock();
+        let is_due = due.remove(uid);
+        let Some(found) = all.get(uid) else { return Next::Read };
         if found.wanted != wanted || now.duration_since(found.read) >= LONGEST {
             return Next::Read;
         }
         let rest = found.retry_after.unwrap_or(interval);
         match rest.checked_sub(now.duration_since(found.asked)) {
-            Some(left) if !left.is_zero() && !found.is_due => Next::Rest(left),
+            Some(left) if !left.is_zero() && !is_due => Next::Rest(left),
             _ if found.retry_after.is_some() => Next::Read,
-            _ => Next::Ask(found),
+            _ => all.remove(uid).map_or(Next::Read, Next::Ask),
         }
     }
 
@@ -92,10 +101,9 @@ impl Settled {
             network,
             read: now,
             asked: now,
-            is_due: false,
             retry_after: None,
         };
-        self.lock().insert(uid.to_owned(), found);
+        self.lock().found.insert(uid.to_owned(), found);
     }
 
     /// It could not be made so: what changes beside it is no reason to try it again sooner.
@@ -106,32 +114,31 @@ impl Settled {
             network: None,
             read: now,
             asked: now,
-            is_due: false,
             retry_after: Some(retry_after),
         };
-        self.lock().insert(uid.to_owned(), found);
+        let State { found: all, due } = &mut *self.lock();
+        all.insert(uid.to_owned(), found);
+        due.remove(uid);
     }
 
-    /// It is to be asked the next time, however short ago that was done.
+    /// It is to be asked by the next pass, however short ago that was done, and also where one is under way.
     pub(super) fn ask(&self, uid: &str) {
-        if let Some(found) = self.lock().get_mut(uid) {
-            found.is_due = true;
-        }
+        self.lock().due.insert(uid.to_owned());
     }
 
     /// It is as it was found.
-    pub(super) fn asked(&self, uid: &str, now: Instant) {
-        if let Some(found) = self.lock().get_mut(uid) {
-            (found.asked, found.is_due) = (now, false);
-        }
+    pub(super) fn asked(&self, uid: &str, found: Found, now: Instant) {
+        self.lock().found.insert(uid.to_owned(), Found { asked: now, ..found });
     }
 
     pub(super) fn forget(&self, uid: &str) {
-        self.lock().remove(uid);
+        let State { found, due } = &mut *self.lock();
+        found.remove(uid);
+        due.remove(uid);
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, Found>> {
-        // A map of whole entries cannot be left half changed.
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // Maps of whole entries cannot be left half changed.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -140,27 +147,55 @@ impl Settled {
 mod tests {
     use super::*;
 
+    const MINUTE: Duration = Duration::from_secs(60);
+
+    /// As one that was read now.
+    fn read(settled: &Settled, now: Instant) {
+        settled.read("u", "1", ("uuid".to_owned(), "1".to_owned()), None, now);
+    }
+
+    /// How it was found, if it is to be asked.
+    fn asks(settled: &Settled, now: Instant) -> Option<Found> {
+        match settled.next("u", "1", MINUTE, now) {
+            Next::Ask(found) => Some(found),
+            Next::Rest(_) | Next::Read => None,
+        }
+    }
+
     #[test]
     fn a_cloud_is_asked_by_interval_and_read_whole_after_a_while() {
         let (settled, start) = (Settled::default(), Instant::now());
-        let minute = Duration::from_secs(60);
-        assert_eq!(settled.next("u", "1", minute, start), Next::Read);
-        settled.read("u", "1", ("uuid".to_owned(), "1".to_owned()), None, start);
-        assert_eq!(settled.next("u", "1", minute, start + minute / 4), Next::Rest(minute * 3 / 4));
-        assert!(matches!(settled.next("u", "1", minute, start + minute), Next::Ask(_)));
-        settled.asked("u", start + minute);
-        assert_eq!(settled.next("u", "1", minute, start + minute), Next::Rest(minute));
+        let next = |now| settled.next("u", "1", MINUTE, now);
+        assert_eq!(next(start), Next::Read);
+        read(&settled, start);
+        assert_eq!(next(start + MINUTE / 4), Next::Rest(MINUTE * 3 / 4));
+        let found = asks(&settled, start + MINUTE).unwrap();
+        settled.asked("u", found, start + MINUTE);
+        assert_eq!(next(start + MINUTE), Next::Rest(MINUTE));
         settled.ask("u");
-        assert!(matches!(settled.next("u", "1", minute, start + minute), Next::Ask(_)), "at once");
-        settled.asked("u", start + minute);
-        assert_eq!(settled.next("u", "1", minute, start + minute), Next::Rest(minute));
-        assert_eq!(settled.next("u", "1", minute, start + LONGEST), Next::Read);
-        assert_eq!(settled.next("u", "2", minute, start), Next::Read);
-        settled.failed("u", "1", minute / 6, start);
-        let next = settled.next("u", "1", minute, start);
-        assert_eq!(next, Next::Rest(minute / 6), "not at each event");
-        assert_eq!(settled.next("u", "1", minute, start + minute / 6), Next::Read);
+        let found = asks(&settled, start + MINUTE).expect("at once");
+        settled.asked("u", found, start + MINUTE);
+        assert_eq!(next(start + MINUTE), Next::Rest(MINUTE));
+        assert_eq!(next(start + LONGEST), Next::Read);
+        assert_eq!(settled.next("u", "2", MINUTE, start), Next::Read);
+        settled.failed("u", "1", MINUTE / 6, start);
+        assert_eq!(next(start), Next::Rest(MINUTE / 6), "not at each event");
+        assert_eq!(next(start + MINUTE / 6), Next::Read);
         settled.forget("u");
-        assert_eq!(settled.next("u", "1", minute, start), Next::Read);
+        assert_eq!(next(start), Next::Read);
+    }
+
+    #[test]
+    fn a_change_that_is_reported_while_a_pass_is_under_way_is_looked_at_after_it() {
+        let (settled, start) = (Settled::default(), Instant::now());
+        assert_eq!(settled.next("u", "1", MINUTE, start), Next::Read);
+        settled.ask("u");
+        read(&settled, start);
+        let found = asks(&settled, start).expect("after one that has read all");
+        settled.ask("u");
+        settled.asked("u", found, start);
+        assert!(asks(&settled, start).is_some(), "after one that has asked");
+        // That one has ended in between.
+        assert_eq!(settled.next("u", "1", MINUTE, start), Next::Read);
     }
 }
