@@ -8,6 +8,8 @@ use super::host::Host;
 
 /// So many names are shown of what is in a folder.
 const SHOWN: usize = 5;
+/// Folders of the node that the pod is given with all that is in them.
+const GIVEN: [&str; 2] = ["/etc", "/var/lib"];
 
 pub(super) fn look(host: &Host, paths: &[String]) -> Vec<Directory> {
     let of = |path: &String| Directory { path: path.clone(), state: state(host, path).into() };
@@ -26,15 +28,15 @@ fn state(host: &Host, path: &str) -> Result<DirectoryState, String> {
         }
         None => {
             let mut above = Path::new(path).ancestors().skip(1).filter_map(Path::to_str);
+            // What is above these is of the pod, and another file system.
+            let is_given =
+                |above: &str| GIVEN.iter().any(|root| Path::new(above).starts_with(root));
             let above = above.find(|above| {
-                // Only a folder that is given to us: the root of the pod is another file system.
-                *above != "/" && host.metadata(above).is_ok_and(|one| one.is_some())
+                is_given(above) && host.metadata(above).is_ok_and(|one| one.is_some())
             });
             match above {
-                Some(above) if Path::new(above).components().count() > 2 => {
-                    Ok(DirectoryState::Absent(space(host, above)?))
-                }
-                _ => Err(format!("no folder above {path} is among what this pod is given")),
+                Some(above) => Ok(DirectoryState::Absent(space(host, above)?)),
+                None => Err(format!("no folder above {path} is among what this pod is given")),
             }
         }
     }

@@ -55,7 +55,7 @@ pub(super) fn names(world: &World) -> Verdict {
     })
 }
 
-fn name_of(one: &NameFinding, bad: Outcome) -> Said {
+pub(super) fn name_of(one: &NameFinding, bad: Outcome) -> Said {
     let what = format!("the name {}", one.name);
     match &one.addresses {
         Seen::Unknown(_) => unseen(&what, &one.addresses).unwrap_or((Outcome::Ok, what)),

@@ -40,6 +40,11 @@ fn runs(deployment: &&Value) -> bool {
     number(deployment, "/spec/replicas") != Some(0)
 }
 
+/// The Deployment of a tf-operator that runs.
+pub(super) fn tf_operator(world: &World) -> Option<&Value> {
+    world.tf_operators.items().iter().find(runs)
+}
+
 /// The version of the API server where it has no API any more that tf-operator needs (`zookeeper_controller.go:29`).
 fn too_new(world: &World) -> Option<&str> {
     let is_too_new = minor(text(&world.version, "/minor"))? >= 25;
@@ -99,7 +104,7 @@ pub(super) fn owners(world: &World) -> Verdict {
         return Verdict::fail(format!("{all}; other objects of OpenSDN are not of it"));
     }
     let has = |name: &str| world.deployments.get(name).is_some_and(|one| one.known().is_some());
-    if let Some(upstream) = world.tf_operators.items().iter().find(runs)
+    if let Some(upstream) = tf_operator(world)
         && let Some(verdict) = beside(world, upstream, has)
     {
         return verdict;

@@ -6,7 +6,7 @@ use crate::checks::nested::{MODULES, MOST_NAMES};
 use crate::checks::probed_node::SYSCTLS;
 use crate::checks::probed_storage::DATA;
 use crate::checks::world::World;
-use crate::checks::{ports, probed_dpdk, subnets, surroundings};
+use crate::checks::{ports, probed_control, probed_dpdk, probed_members, subnets, surroundings};
 use crate::snapshot::name;
 
 pub(super) const MODULE: &str = "vrouter";
@@ -19,11 +19,13 @@ pub(crate) fn wanted(world: &World) -> Wanted {
         Some(WantedPort { number: number.try_into().ok()?, transport })
     });
     let is_nested = world.nested.is_some();
+    let data = DATA.iter().map(|(_, path)| (*path).to_owned());
+    let networks = subnets::networks(world).into_iter().map(|(_, text)| text);
     Wanted {
         format: FORMAT,
         ports: ports.collect(),
-        directories: DATA.iter().map(|(_, path)| (*path).to_owned()).collect(),
-        networks: subnets::networks(world).into_iter().map(|(_, text)| text).collect(),
+        directories: data.chain(probed_members::folders(world)).collect(),
+        networks: networks.chain(probed_control::data_subnets(world)).collect(),
         sysctls: SYSCTLS.iter().map(|name| (*name).to_owned()).collect(),
         module: MODULE.to_owned(),
         modules: if is_nested {
@@ -31,7 +33,11 @@ pub(crate) fn wanted(world: &World) -> Wanted {
         } else {
             probed_dpdk::modules(world)
         },
-        names: if is_nested { names_of_nodes(world) } else { Vec::new() },
+        names: if is_nested {
+            names_of_nodes(world)
+        } else {
+            probed_members::names_of_members(world)
+        },
         targets: if is_nested { Vec::new() } else { surroundings::targets(world) },
         ..Wanted::default()
     }

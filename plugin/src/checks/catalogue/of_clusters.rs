@@ -7,13 +7,13 @@ use super::Mode::{Api, ApiAndProbe, Client, Probe};
 use super::Severity::{Fatal, Info, Warning};
 use super::{Check, check};
 use crate::checks::{
-    cluster_api, cni, images, network, nodes, owners, ports, probed_data_path, probed_devices,
-    probed_dpdk, probed_functions, probed_matrix, probed_node, probed_ports, probed_storage,
-    registry, rights, roles, subnets, surroundings,
+    cluster_api, cni, images, network, nodes, owners, ports, probed_control, probed_data_path,
+    probed_devices, probed_dpdk, probed_functions, probed_matrix, probed_members, probed_node,
+    probed_ports, probed_storage, registry, rights, roles, subnets, surroundings,
 };
 
 /// In the order in which they are reported.
-pub(super) const CHECKS: [Check; 37] = [
+pub(super) const CHECKS: [Check; 40] = [
     check(
         "K001",
         (KubernetesApi, Client, Fatal),
@@ -129,6 +129,16 @@ pub(super) const CHECKS: [Check; 37] = [
         Some(nodes::addresses_verdict),
     ),
     check(
+        "N106",
+        (Nodes, Probe, Warning),
+        "names of databases lead to their nodes, where tf-operator runs",
+        "tf-operator names the members of Cassandra, RabbitMQ and ZooKeeper by the host names of their nodes in the domain that \
+         kubeadm says, as m1.cluster.local. The DNS of a cluster knows no nodes there, unless it is configured to: the members find each other by \
+         /etc/hosts, or not at all. The pod that looks asks the DNS of the node, as it has no other. Our operator knows members by addresses.",
+        "getent hosts NODE.DOMAIN; one line for each in /etc/hosts of every node with databases",
+        Some(probed_members::names),
+    ),
+    check(
         "P201",
         (Ports, Probe, Fatal),
         "the ports of the components are free on their nodes",
@@ -239,6 +249,15 @@ pub(super) const CHECKS: [Check; 37] = [
         Some(probed_functions::are_there),
     ),
     check(
+        "D309",
+        (DataPlane, Probe, Warning),
+        "nodes of Control have an address in its dataSubnet",
+        "A Control with dataSubnet listens at the address that its node has there. Of a node without one tf-operator configures \
+         nothing; ours has it listen at the node's own address, where agents in the network of data may not reach it.",
+        "kubectl explain control.spec.serviceConfiguration.dataSubnet; ip address",
+        Some(probed_control::in_data_subnet),
+    ),
+    check(
         "C401",
         (Cni, ApiAndProbe, Warning),
         "OpenSDN is the network of pods, or another is so by intent",
@@ -341,5 +360,15 @@ pub(super) const CHECKS: [Check; 37] = [
          SELinux refuses what it has no rule for.",
         "sysctl -a",
         Some(probed_node::settings),
+    ),
+    check(
+        "X903",
+        (Surroundings, Probe, Fatal),
+        "the files of the signer External are on the nodes",
+        "With certSigner External tf-operator mounts /etc/contrail/ssl/certs and /etc/contrail/ssl/ca-certs of the node into each pod: \
+         where a folder is missing, pods stay ContainerCreating. Whether certificates are valid is not looked at. Our operator \
+         does not take files of nodes, and says so in the conditions of the Manager.",
+        "ls /etc/contrail/ssl/certs /etc/contrail/ssl/ca-certs",
+        Some(probed_members::files_of_signer),
     ),
 ];

@@ -20,8 +20,9 @@ use crate::probe::unseen::unseen;
 use crate::snapshot::Read;
 
 const RELEASE: &str = "5.14.0-503.14.1.el9_5.x86_64";
-/// The Manager of the good cluster has neither DPDK nor virtual functions nor Keystone.
-const NOT_ASKED_FOR: [&str; 3] = ["D307", "D308", "X901"];
+/// The good cluster has no tf-operator, and its Manager neither DPDK nor virtual functions nor Keystone, nor a network of
+/// data or files of certificates.
+const NOT_ASKED_FOR: [&str; 6] = ["D307", "D308", "D309", "N106", "X901", "X903"];
 const POD: &str = "0a1b2c3d-0a1b-0a1b-0a1b-0a1b2c3d4e5f";
 
 pub(super) fn unknown<T>() -> Seen<T> {
@@ -37,7 +38,7 @@ pub(super) fn interface(name: &str, mtu: u32) -> Interface {
     Interface { name, state: is("up"), mtu: Seen::Is(mtu), master: None, driver: None, bond: None }
 }
 
-fn route(destination: &str, interface: &str, gateway: Option<&str>) -> Route {
+pub(super) fn route(destination: &str, interface: &str, gateway: Option<&str>) -> Route {
     let gateway = gateway.map(str::to_owned);
     Route { destination: destination.to_owned(), interface: interface.to_owned(), gateway }
 }
