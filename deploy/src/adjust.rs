@@ -174,14 +174,12 @@ fn deployment(object: &mut Value, values: &Values) {
         pod.insert("imagePullSecrets".to_owned(), secrets.collect());
     }
     if let Some(Value::Array(variables)) = object.pointer_mut(&format!("{container}/env"))
-        && let Some(variable) = variables.iter_mut().find(|one| text(one, "/name") == NAMESPACES)
+        && let Some(variable) =
+            variables.iter_mut().find(|one| text(one, "/name") == operator::NAMESPACES)
     {
         set(variable, "/value", json!(values.operator.watched_namespaces.join(",")));
     }
 }
-
-/// The variable by which the operator knows what it looks after.
-const NAMESPACES: &str = "OPENSDN_OPERATOR_NAMESPACES";
 
 /// `opensdn-webhook:0.1.0` of the files, as the values have it.
 fn reference(written: &str, image: &Image, values: &Values) -> String {

@@ -56,6 +56,8 @@ pub mod operator {
     pub const USER: &str = "system:serviceaccount:opensdn-operator:opensdn-operator";
     /// The Lease of the replica that acts.
     pub const LEADER_LEASE: &str = "opensdn-operator";
+    /// The variable of its container with the namespaces that it watches, separated by commas; all where it is empty.
+    pub const NAMESPACES: &str = "OPENSDN_OPERATOR_NAMESPACES";
     /// The ConfigMap of a namespace with the certificates that its pods trust.
     pub const TRUST: &str = "csr-signer-ca";
     /// The Secret of a namespace with a CA that a user gives.

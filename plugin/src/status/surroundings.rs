@@ -6,6 +6,7 @@ use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use k8s_openapi::jiff::Timestamp;
 use opensdn_crds::status::{READY, STALLED};
+use opensdn_deploy::names::operator::NAMESPACES;
 use opensdn_upgrade::images;
 use serde_json::Value;
 
@@ -173,6 +174,24 @@ fn operator(world: &World, now: Timestamp) -> Option<Part> {
         return Some(Part { state: Some(Word::Timeout), message, degrades: true, ..part });
     }
     Some(runs(part))
+}
+
+/// What is wrong with a Manager in a namespace that the operator does not watch, by its Deployment.
+pub(super) fn unwatched(world: &World, namespace: &str) -> Option<String> {
+    let deployment = world.operator.known()?;
+    let variables = list(deployment, "/spec/template/spec/containers/0/env");
+    let watched = variables.into_iter().find(|one| text(one, "/name") == NAMESPACES)?;
+    let watched: Vec<&str> =
+        text(watched, "/value").split(',').map(str::trim).filter(|one| !one.is_empty()).collect();
+    if watched.is_empty() || watched.contains(&namespace) {
+        return None;
+    }
+    Some(format!(
+        "no operator watches the namespace {namespace}: it watches {}; create the Manager there, or have it watched: \
+         kubectl opensdn install --set operator.watchedNamespaces={}",
+        watched.join(", "),
+        watched.iter().copied().chain([namespace]).collect::<Vec<_>>().join(","),
+    ))
 }
 
 /// By its Deployment, and by the Lease of the replica that leads.
