@@ -1,6 +1,6 @@
 //! Whether pods have a network: what pods as any other found of each other, of Services and of names is judged here, test
-//! by test, and every function is pure. The tests are in `scenario`, text and JUnit's XML in `text`. Deliberately not here:
-//! how pods are asked (`crate::probe`), and in which order (`commands::connectivity`).
+//! by test, and every function is pure but those of `sample`, which asks the pods. The tests are in `scenario`, text and
+//! JUnit's XML in `text`. Deliberately not here: how pods are asked (`crate::probe`).
 
 use std::net::SocketAddr;
 
@@ -13,6 +13,7 @@ use crate::output::Answer;
 use crate::probe::Answers;
 use crate::probe::peers::questions;
 
+pub(crate) mod sample;
 mod scenario;
 mod text;
 
@@ -118,4 +119,4 @@ pub(crate) fn judge(pods: &PodAnswers, places: &Places, chosen: &[Scenario]) -> 
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

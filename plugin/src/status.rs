@@ -37,10 +37,13 @@ pub(crate) fn assess(world: &World, now: Timestamp) -> StatusReport {
         (one.manager.is_none(), kind.map_or(usize::MAX, depth), one.kind.clone(), one.name.clone())
     });
     let managers = managers(world);
-    if causes.is_empty() {
-        // Its own spec, or what no component shows.
-        causes.extend(managers.iter().filter(|one| one.ready == Some(false)).map(Manager::cause));
-    }
+    // Else its own spec, or what no component shows, where nothing else is said.
+    let is_one = |one: &&Manager| {
+        surroundings::unwatched(world, &one.namespace).is_some()
+            || (causes.is_empty() && one.ready == Some(false))
+    };
+    let of_managers: Vec<_> = managers.iter().filter(is_one).map(Manager::cause).collect();
+    causes.extend(of_managers);
     let mut not_read = world.not_read();
     not_read.sort();
     let bad = |state: Word| !matches!(state, Word::Active | Word::Backup | Word::Unknown);
@@ -70,6 +73,7 @@ pub(crate) fn assess(world: &World, now: Timestamp) -> StatusReport {
         causes,
         components,
         around,
+        connectivity: None,
         not_read,
     }
 }
@@ -80,8 +84,16 @@ fn depth(facts: &Component) -> usize {
     needs.map(|need| depth(need) + 1).max().unwrap_or(0)
 }
 
+/// Of one in a namespace that the operator does not watch nothing is said, or what was so once.
 fn managers(world: &World) -> Vec<Manager> {
-    world.managers.items().iter().map(Manager::of).collect()
+    let of = |manager| {
+        let said = Manager::of(manager);
+        match surroundings::unwatched(world, &said.namespace) {
+            Some(message) => Manager { ready: Some(false), stalled: true, message, ..said },
+            None => said,
+        }
+    };
+    world.managers.items().iter().map(of).collect()
 }
 
 /// Since when it is not as it should be: as long as the Manager says, else as the oldest cause.

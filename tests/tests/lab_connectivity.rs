@@ -42,6 +42,8 @@ async fn pods_reach_each_other_and_what_is_cut_is_named_and_nothing_is_left() ->
         assert_eq!(all.get(id), Some(&"ok"), "{report:#}");
     }
     assert_eq!((all.get("outside"), code), (Some(&"skipped"), 0), "{report:#}");
+    let (status, _) = document(&admin, &["status", "--connectivity"])?;
+    assert_eq!(results(&status["connectivity"]), all, "{status:#}");
     assert_eq!(namespaces(&sandbox).await?, Vec::<String>::new());
 
     // Packets of pods on other nodes do not get to this one any more.

@@ -40,6 +40,12 @@ async fn where_no_pod_answers_nothing_is_passed_and_nothing_is_left() -> Outcome
     assert_eq!(report["tests"][0]["nodes"].as_array().map(Vec::len), Some(2), "{report:#}");
     assert_eq!(namespaces(&sandbox).await?, Vec::<String>::new());
 
+    // What is asked beside it is said in any case.
+    let (status, code) = document(&reader, &["status", "--connectivity"])?;
+    assert_eq!(results(&status["connectivity"]), [&["uncertain"; 7][..], &["skipped"]].concat());
+    assert_ne!(code, 0, "{status:#}");
+    assert_eq!(namespaces(&sandbox).await?, Vec::<String>::new());
+
     for wrong in [
         &["--node", "node-9"][..],
         &["--outside", "keystone"],

@@ -1,33 +1,20 @@
 //! `connectivity test`: whether pods reach each other, Services and names, asked of pods that are made for it and removed.
-//! What answers mean is in `crate::connectivity`; here are the arguments, and the order.
+//! What is asked, in which order, and what answers mean is in `crate::connectivity`; here are the arguments.
 
-use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
-use k8s_openapi::jiff::Timestamp;
-use kube::Client;
 use opensdn_node_probe::{MOST_TARGETS, Target};
-use serde_json::Value;
 
 use crate::cli::Global;
 use crate::clients::AsksCluster;
-use crate::connectivity::{ConnectivityReport, Places, PodAnswers, Scenario, Tested, judge};
+use crate::connectivity::sample::Sample;
+use crate::connectivity::{ConnectivityReport, Scenario, Tested};
 use crate::exit::{Exit, Failure};
 use crate::fail_on::FailOn;
-use crate::probe::image::{image, installed};
-use crate::probe::peers::{PORT, listens};
-use crate::probe::run::{Asking, LONGEST_OF_THREE, Run, up_to};
-use crate::probe::{self, Answers, Asked, Network, Nodes, readable};
+use crate::probe::run::{LONGEST_OF_THREE, up_to};
 use crate::runtime::Runtime;
-use crate::snapshot::ask::Asker;
-use crate::snapshot::{Read, text};
 use crate::ui::Ui;
-
-/// The DaemonSet of pods that listen, and the Service in front of them.
-const PEERS: &str = "opensdn-peer";
-/// The port of the Service `kubernetes` for clients.
-const API_PORT: u16 = 443;
 
 const GROUP_EXAMPLES: &str = "\
 Examples:
@@ -138,14 +125,6 @@ fn target(text: &str) -> Result<Target, String> {
     Ok(Target { host: host.to_owned(), port })
 }
 
-/// What the API server says before anything is made.
-struct Cluster {
-    nodes: Nodes,
-    api: Result<SocketAddr, String>,
-    operator: Option<Value>,
-    now: Timestamp,
-}
-
 impl Connectivity {
     pub(crate) fn run(&self, global: &Global, ui: &mut Ui) -> Result<Exit, Failure> {
         let Of::Test(test) = &self.command;
@@ -189,110 +168,17 @@ impl Test {
 
     async fn test(&self, global: &Global, ui: &mut Ui) -> Result<ConnectivityReport, Failure> {
         let (client, server) = global.client_and_server().await?;
-        let cluster = self.cluster(&Asker::new(client.clone()), &server).await?;
-        let (pods, places) = self.ask(&client, &cluster, ui).await?;
-        let mut report = judge(&pods, &places, &self.chosen());
+        let sample = Sample {
+            node: self.node.clone(),
+            nodes: self.nodes.into(),
+            outside: self.outside.clone(),
+            image: self.probe_image.clone(),
+            timeout: self.probe_timeout,
+            needed_by: "connectivity test",
+        };
+        let mut report = sample.test(&client, &server, &self.chosen(), ui).await?;
         report.cluster = global.cluster.context_in_use();
         report.server = Some(server);
         Ok(report)
     }
-
-    async fn cluster(&self, asker: &Asker, server: &str) -> Result<Cluster, Failure> {
-        let date = asker.version(server).await?.date;
-        let (nodes, api, operator) = futures::join!(
-            asker.list("/api/v1/nodes"),
-            asker.get("/api/v1/namespaces/default/services/kubernetes"),
-            installed(asker),
-        );
-        let nodes = self.nodes(readable(&nodes)?)?;
-        let now = date.unwrap_or_else(Timestamp::now);
-        Ok(Cluster { nodes, api: api_service(&api), operator, now })
-    }
-
-    /// The nodes that are meant; of one that cannot answer why.
-    fn nodes(&self, nodes: &[Value]) -> Result<Nodes, Failure> {
-        let all = probe::nodes(nodes);
-        if let Some(missing) = self.node.iter().find(|node| !all.contains_key(*node)) {
-            let message = format!("there is no node {missing} for pods of Linux");
-            return Err(Failure::usage(message, "which there are: kubectl get nodes"));
-        }
-        let is_meant = |(name, why): &(String, Option<String>)| match self.node.is_empty() {
-            true => why.is_none(),
-            false => self.node.contains(name),
-        };
-        let most = if self.node.is_empty() { self.nodes.into() } else { self.node.len() };
-        Ok(all.into_iter().filter(is_meant).take(most).collect())
-    }
-
-    async fn ask(
-        &self,
-        client: &Client,
-        cluster: &Cluster,
-        ui: &mut Ui,
-    ) -> Result<(PodAnswers, Places), Failure> {
-        let image = match &self.probe_image {
-            Some(image) => image.clone(),
-            None => image(cluster.operator.as_ref())?,
-        };
-        let timeout = self.probe_timeout;
-        let run = Run { image, timeout, now: cluster.now, needed_by: "connectivity test" };
-        let places =
-            |service| Places { api: cluster.api.clone(), service, outside: self.outside.clone() };
-        let done = run
-            .within(client, ui, async |asking, ui| {
-                ask_pods(asking, &cluster.nodes, &places, ui).await
-            })
-            .await?;
-        Ok(done.unwrap_or_else(|why| {
-            ui.warn(&format!("no pods were made, so that nothing was tried: {why}"));
-            let none: Answers =
-                cluster.nodes.keys().map(|node| (node.clone(), Err(why.clone()))).collect();
-            let (peers, askers, of_nodes) = (none.clone(), none.clone(), none);
-            let pods = PodAnswers { peers, askers, of_nodes, mark: String::new() };
-            (pods, places(Err(why)))
-        }))
-    }
-}
-
-/// Where the Service `kubernetes` is.
-fn api_service(service: &Read<Value>) -> Result<SocketAddr, String> {
-    let service = match service {
-        Read::Known(service) => service,
-        Read::Absent => return Err("there is no Service kubernetes".to_owned()),
-        Read::Unknown(why) => return Err(format!("the Service kubernetes may not be read: {why}")),
-    };
-    let address = text(service, "/spec/clusterIP");
-    let address: IpAddr = address
-        .parse()
-        .map_err(|_| format!("the Service kubernetes has the address {address:?}"))?;
-    Ok((address, API_PORT).into())
-}
-
-/// First those that listen, then those that ask them, and at last those on the network of their node.
-async fn ask_pods(
-    asking: &Asking<'_>,
-    nodes: &Nodes,
-    places: &dyn Fn(Result<SocketAddr, String>) -> Places,
-    ui: &mut Ui,
-) -> (PodAnswers, Places) {
-    let mark = asking.mark().to_owned();
-    let asked = |name, network, wanted| Asked { name, network, nodes: nodes.clone(), wanted };
-    let peers = asking.ask(&asked(PEERS, Network::Pods, listens(&mark)), ui).await;
-    let listening = peers.values().filter(|peer| peer.is_ok()).count();
-    let service = match listening {
-        0 => Err("no pod listens".to_owned()),
-        pods => asking.service(PEERS, PORT, pods).await,
-    };
-    let places = places(service);
-    let askers = match listening {
-        // What keeps these from it keeps the others too.
-        0 => peers.clone(),
-        _ => {
-            let wanted = places.asked_by_pods(&peers);
-            asking.ask(&asked("opensdn-pod", Network::Pods, wanted), ui).await
-        }
-    };
-    let wanted = places.asked_by_nodes();
-    let of_nodes = asking.ask(&asked("opensdn-node", Network::NodeAlone, wanted), ui).await;
-    (PodAnswers { peers, askers, of_nodes, mark }, places)
 }

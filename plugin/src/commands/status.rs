@@ -6,17 +6,20 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use k8s_openapi::jiff::Timestamp;
+use kube::Client;
 use opensdn_crds::component::{COMPONENTS, Component};
 use opensdn_validate::report::printable;
 
 use crate::cli::Global;
 use crate::clients::{AsksCluster, WebhookNamespace};
 use crate::completion::objects::{completer, words};
+use crate::connectivity::sample::Sample;
+use crate::connectivity::{ConnectivityReport, Scenario};
 use crate::exit::{Exit, Failure};
 use crate::runtime::Runtime;
 use crate::snapshot::ask::Asker;
 use crate::status::ask::{Scope, world};
-use crate::status::report::StatusReport;
+use crate::status::report::{NotRead, StatusReport};
 use crate::status::{Detail, assess};
 use crate::ui::Ui;
 
@@ -28,17 +31,23 @@ Examples:
   # One component with its pods
   kubectl opensdn status cassandra --depth 2
 
+  # And does the network of pods work?
+  kubectl opensdn status --connectivity
+
   # What runs on one node, as contrail-status shows it
   kubectl opensdn status --node w7 --legacy
 
 Without -n all namespaces are meant, whatever the context says. It needs the right to list
 Managers, pods, StatefulSets, DaemonSets, nodes, AdmissionPolicies and Secrets; what may not be read is
-shown as ?. It runs nothing in pods.
+shown as ?. It makes nothing but with --connectivity, which needs the rights of connectivity test.
 
 Exit codes: 0 active, 1 degraded or not installed, 3 it cannot be said.";
 
 /// Between two looks of `--watch`.
 const INTERVAL: Duration = Duration::from_secs(5);
+/// Nodes on which pods try each other, and how long they have for each of three questions.
+const SAMPLED: usize = 3;
+const SAMPLE_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Arguments of `status`.
 #[derive(Debug, Args)]
@@ -53,6 +62,9 @@ pub(crate) struct Status {
     /// 1 shows components, 2 their pods as well, 3 the containers of these.
     #[arg(long, value_name = "DEPTH", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=3))]
     depth: u8,
+    /// Also try whether pods reach each other, Services and names: pods on three nodes are made for it and removed.
+    #[arg(long, conflicts_with_all = ["legacy", "watch"])]
+    connectivity: bool,
     /// Write it as contrail-status does.
     #[arg(long, conflicts_with_all = ["output", "watch"])]
     legacy: bool,
@@ -86,9 +98,18 @@ impl Status {
     pub(crate) fn run(&self, global: &Global, ui: &mut Ui) -> Result<Exit, Failure> {
         let runtime = Runtime::start(global)?;
         let (client, server) = runtime.block_on(global.client_and_server())?;
-        let asker = Asker::new(client);
+        let asker = Asker::new(client.clone());
         let ask = || runtime.block_on(Box::pin(self.ask(global, &asker, &server)));
-        let first = ask()?;
+        let mut first = ask()?;
+        if self.connectivity {
+            match runtime.block_on(Box::pin(self.sample(&client, &server, ui))) {
+                Ok(connectivity) => first.add(connectivity),
+                // What is known of the rest is said all the same.
+                Err(failure) => first
+                    .not_read
+                    .push(NotRead { what: "connectivity".to_owned(), why: failure.message }),
+            }
+        }
         if self.watch {
             return self.watch(first, ask, ui);
         }
@@ -120,6 +141,24 @@ impl Status {
         report.server = Some(server.to_owned());
         report.narrow(self.component.map(|facts| facts.kind), self.node.as_deref());
         Ok(report)
+    }
+
+    /// On the node that is asked for, else on a few.
+    async fn sample(
+        &self,
+        client: &Client,
+        server: &str,
+        ui: &mut Ui,
+    ) -> Result<ConnectivityReport, Failure> {
+        let sample = Sample {
+            node: self.node.iter().cloned().collect(),
+            nodes: SAMPLED,
+            outside: Vec::new(),
+            image: None,
+            timeout: SAMPLE_TIMEOUT,
+            needed_by: "status --connectivity",
+        };
+        sample.test(client, server, Scenario::value_variants(), ui).await
     }
 
     fn show(&self, report: &StatusReport, ui: &mut Ui) -> Result<(), Failure> {

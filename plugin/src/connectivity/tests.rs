@@ -103,6 +103,13 @@ fn refused() -> Reached {
     Reached::No("Connection refused (os error 111)".to_owned())
 }
 
+/// What is said where all is reached, and where pods on w1 do not reach a Service.
+pub(crate) fn reports() -> [ConnectivityReport; 2] {
+    let (good, mut bad) = (Cluster::good(), Cluster::good());
+    bad.becomes(SERVICE, refused());
+    [good, bad].map(|one| judge(&one.pods, &one.places, &ALL))
+}
+
 #[test]
 fn where_all_is_reached_every_test_passes() {
     let cluster = Cluster::good();

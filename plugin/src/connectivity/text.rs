@@ -18,10 +18,19 @@ impl ConnectivityReport {
         let cluster = self.cluster.as_deref().unwrap_or("cluster");
         let server = self.server.as_deref().unwrap_or_default();
         writeln!(out, "{}\n", format!("cluster  {cluster}  {server}").trim_end())?;
-        for one in self.tests.iter().filter(|one| all || one.result != Outcome::Skipped) {
-            one.write(layout, out)?;
-        }
+        self.write_tests(all, layout, out)?;
         writeln!(out, "\n{}", self.summary.text())
+    }
+
+    /// Writes what came of each.
+    pub(crate) fn write_tests(
+        &self,
+        all: bool,
+        layout: Layout,
+        out: &mut dyn Write,
+    ) -> io::Result<()> {
+        let mut shown = self.tests.iter().filter(|one| all || one.result != Outcome::Skipped);
+        shown.try_for_each(|one| one.write(layout, out))
     }
 
     /// Writes it as JUnit's XML.

@@ -5,6 +5,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::checks::report::Outcome;
+use crate::connectivity::ConnectivityReport;
 use crate::exit::Exit;
 use crate::output::Answer;
 use crate::snapshot::{condition, condition_is, name, namespace, number, text};
@@ -36,6 +38,9 @@ pub(crate) struct StatusReport {
     pub(crate) components: Vec<ComponentStatus>,
     /// Our own programs, policies and certificates.
     pub(crate) around: Vec<Part>,
+    /// What pods found of the network, where they were asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) connectivity: Option<ConnectivityReport>,
     /// What could not be read, and why: nothing is said of it.
     pub(crate) not_read: Vec<NotRead>,
 }
@@ -45,6 +50,26 @@ impl Answer for StatusReport {
 }
 
 impl StatusReport {
+    /// Adds what pods found: all may be active, and no packet get through.
+    pub(crate) fn add(&mut self, connectivity: ConnectivityReport) {
+        let failed = connectivity.tests.iter().filter(|one| one.result == Outcome::Fail);
+        let causes = failed.map(|one| Cause {
+            kind: "Connectivity".to_owned(),
+            name: one.id.to_owned(),
+            namespace: String::new(),
+            message: one.message.clone(),
+            since: None,
+            affects: Vec::new(),
+            look: one.fix.clone().unwrap_or_else(|| "kubectl opensdn connectivity test".to_owned()),
+        });
+        let before = self.causes.len();
+        self.causes.extend(causes);
+        if self.causes.len() > before && self.state != State::Absent {
+            self.state = State::Degraded;
+        }
+        self.connectivity = Some(connectivity);
+    }
+
     /// The code by which a script knows it.
     pub(crate) fn exit(&self) -> Exit {
         match self.state {
@@ -218,7 +243,7 @@ pub(crate) fn is_current(object: &Value) -> bool {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Cause {
-    /// Node, Operator, Webhook, or the kind of a component.
+    /// Node, Operator, Webhook, Connectivity, or the kind of a component.
     pub(crate) kind: String,
     /// Its name.
     pub(crate) name: String,

@@ -325,6 +325,57 @@ fn an_operator_that_is_silent_is_a_cause_and_one_that_is_not_there_is_said() {
 }
 
 #[test]
+fn a_cluster_in_which_all_is_active_and_pods_reach_nothing_is_degraded() {
+    let [good, bad] = crate::connectivity::tests::reports();
+    let mut report = said(&world(vec![up("Redis")]));
+    report.add(good.clone());
+    assert_eq!((report.state, causes(&report)), (State::Active, vec![]));
+    assert!(text(&report, 1, false).contains("connectivity  8 passed"));
+    report.add(bad);
+    let cause = "Connectivity pod-to-service".to_owned();
+    assert_eq!((report.state, causes(&report)), (State::Degraded, vec![cause]));
+    let shown = text(&report, 1, false);
+    assert!(
+        shown.contains("cause  Connectivity pod-to-service: ")
+            && shown.contains("Connection refused"),
+        "{shown}"
+    );
+    // Where nothing of OpenSDN is there to be degraded, it is said all the same.
+    let mut absent = said(&World::default());
+    absent.add(good);
+    assert_eq!(absent.state, State::Absent);
+    assert!(text(&absent, 1, false).contains("connectivity  8 passed"));
+}
+
+#[test]
+fn a_manager_in_a_namespace_that_the_operator_does_not_watch_is_a_cause() {
+    let mut world = world(vec![up("Redis")]);
+    let watches = |namespaces: &str| {
+        let variables = json!([{"name": "OPENSDN_OPERATOR_NAMESPACES", "value": namespaces}]);
+        Read::Known(
+            json!({"spec": {"replicas": 1, "template": {"spec": {"containers": [{"env": variables}]}}},
+            "status": {"readyReplicas": 1}}),
+        )
+    };
+    for seen in ["", "tf", "other,tf"] {
+        world.operator = watches(seen);
+        assert_eq!(said(&world).state, State::Active, "{seen}");
+    }
+    world.operator = watches("other, more");
+    let report = said(&world);
+    assert_eq!(
+        (report.state, causes(&report)),
+        (State::Degraded, vec!["Manager cluster1".to_owned()])
+    );
+    let message = &report.managers[0].message;
+    assert!(
+        message.contains("no operator watches the namespace tf: it watches other, more;"),
+        "{message}"
+    );
+    assert!(message.contains("operator.watchedNamespaces=other,more,tf"), "{message}");
+}
+
+#[test]
 fn a_webhook_of_which_no_replica_lives_is_a_cause_also_where_there_is_no_manager() {
     let lease = |renewed: &str| {
         Read::Known(json!({"spec": {"renewTime": renewed, "holderIdentity": "replica-1"}}))

@@ -40,14 +40,17 @@ impl StatusReport {
         if self.state == State::Absent {
             writeln!(out, "\nno Manager and no component of OpenSDN is in this cluster")?;
             // Of what is not there nothing more needs to be said.
-            if self.around.iter().all(|part| part.state.is_none()) {
+            if self.around.iter().all(|part| part.state.is_none()) && self.connectivity.is_none() {
                 return Ok(());
             }
         }
         self.causes(now, layout, out)?;
         writeln!(out)?;
         let rows = self.rows(now, detail);
-        table(&heads(detail), &rows, detail, layout, out)
+        table(&heads(detail), &rows, detail, layout, out)?;
+        let Some(connectivity) = &self.connectivity else { return Ok(()) };
+        writeln!(out, "\nconnectivity  {}", connectivity.summary.text())?;
+        connectivity.write_tests(detail.wide, layout, out)
     }
 
     pub(super) fn headline(&self, now: Timestamp) -> String {
