@@ -146,7 +146,6 @@ fn policies_are_switched_by_values() {
     assert!(!found.contains(&"even-quorum".to_owned()));
     assert_eq!(found.iter().filter(|name| *name == "unsafe-parameter").count(), 1);
     let parameter = one(&more, "AdmissionPolicy", "unsafe-parameter");
-    assert_eq!(parameter["spec"]["settings"]["compat"], "tf-operator");
     assert_eq!(parameter["spec"]["mode"], "warn");
 }
 

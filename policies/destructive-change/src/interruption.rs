@@ -43,7 +43,7 @@ pub(crate) struct Spec {
     #[serde(deserialize_with = "null_as_default")]
     pub(crate) common_configuration: Common,
     #[serde(deserialize_with = "null_as_default")]
-    service_configuration: Configuration,
+    pub(crate) service_configuration: Configuration,
 }
 
 /// What is read of a commonConfiguration, the Manager's too.
@@ -55,7 +55,7 @@ pub(crate) struct Common {
 
 /// What is read of a serviceConfiguration; each kind has some of it.
 #[derive(Clone, Debug, Default)]
-struct Configuration {
+pub(crate) struct Configuration {
     // Rabbitmq
     user: Option<String>,
     password: Option<String>,
@@ -240,13 +240,13 @@ fn judge_vrouter(old: &Configuration, new: &ComponentView<'_, Spec>, verdict: &m
     }
 }
 
-fn images(configuration: &Configuration) -> BTreeMap<String, String> {
+pub(crate) fn images(configuration: &Configuration) -> BTreeMap<String, String> {
     let containers = configuration.containers.iter();
     containers.map(|one| (one.name.clone(), one.image.clone().unwrap_or_default())).collect()
 }
 
 /// The keys whose values are not the same in both, in order.
-fn changed<'a>(
+pub(crate) fn changed<'a>(
     old: &'a BTreeMap<String, String>,
     new: &'a BTreeMap<String, String>,
 ) -> Vec<&'a str> {

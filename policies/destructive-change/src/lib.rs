@@ -22,6 +22,7 @@
 mod confirmation;
 mod databases;
 mod deletion;
+mod downgrade;
 mod edit;
 mod interruption;
 mod relocation;
@@ -82,7 +83,7 @@ struct Manager {
     services: Option<Services<Spec>>,
 }
 
-fn manager(request: &Request<Manager>, _: &Settings, verdict: &mut Verdict) -> Outcome {
+fn manager(request: &Request<Manager>, settings: &Settings, verdict: &mut Verdict) -> Outcome {
     let (Some(old), Some(new)) = (&request.old_object, &request.object) else { return Ok(()) };
     let none = Services::default();
     let (before, after) =
@@ -119,6 +120,9 @@ fn manager(request: &Request<Manager>, _: &Settings, verdict: &mut Verdict) -> O
         let same = |old: &&ComponentView<'_, Spec>| is_same(old, component);
         if let Some(old) = before.iter().find(same) {
             interruption::judge(old.spec, component, verdict);
+            if !settings.trusts(&request.user) {
+                downgrade::judge(old.spec, component, verdict);
+            }
         }
     }
     Ok(())
@@ -151,6 +155,7 @@ fn standalone(
             let (old, new) = (spec(old)?.unwrap_or_default(), spec(new)?.unwrap_or_default());
             let component = ComponentView::standalone(&request.kind, &request.name, &new);
             interruption::judge(&old, &component, verdict);
+            downgrade::judge(&old, &component, verdict);
             let before = [ComponentView::standalone(&request.kind, &request.name, &old)];
             let (after, none) = ([component], Common::default());
             for database in relocation::relocated((&before, &none), (&after, &none))? {
@@ -177,6 +182,7 @@ policy! {
         relocation::LEFT_BEHIND,
         interruption::CREDENTIALS,
         interruption::VROUTERS,
+        downgrade::BACKWARDS,
     ],
     // They are about the change itself.
     never_ratchets: [
@@ -187,6 +193,7 @@ policy! {
         relocation::LEFT_BEHIND,
         interruption::CREDENTIALS,
         interruption::VROUTERS,
+        downgrade::BACKWARDS,
     ],
     indexes: [NODES],
     validate: [

@@ -16,6 +16,7 @@
 //!
 //! What tf-operator makes of a Manager is not judged: the Manager has been.
 
+mod entities;
 mod fields;
 mod first_container;
 mod names;
@@ -155,6 +156,7 @@ fn standalone(request: &Request<Standalone>, _: &NoSettings, verdict: &mut Verdi
 fn judge(component: &ComponentView<'_, Spec>, nested: bool, verdict: &mut Verdict) {
     first_container::judge(component, verdict);
     fields::judge(component, nested, verdict);
+    entities::judge(component, verdict);
     // A nested cluster it does not run.
     if !nested {
         secrets::judge(component, verdict);
@@ -185,6 +187,7 @@ policy! {
         fields::OF_THE_CLUSTER,
         fields::NESTED,
         fields::UNKNOWN,
+        entities::ENTITIES,
         secrets::PUBLIC,
         restarts::NOT_STAGED,
         restarts::NOT_APPLIED,
@@ -194,7 +197,6 @@ policy! {
         upgrade::LOG_LEVEL,
         upgrade::RUNNING,
         upgrade::INACTIVE,
-        upgrade::BACKWARDS,
     ],
     // They are about the change itself.
     never_ratchets: [
@@ -206,7 +208,6 @@ policy! {
         upgrade::LOG_LEVEL,
         upgrade::RUNNING,
         upgrade::INACTIVE,
-        upgrade::BACKWARDS,
     ],
     indexes: [NODES],
     validate: [manager, standalone],

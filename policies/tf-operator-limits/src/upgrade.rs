@@ -68,15 +68,6 @@ pub(crate) const INACTIVE: Message = Message {
         managers.tf.tungsten.io -o yaml",
 };
 
-pub(crate) const BACKWARDS: Message = Message {
-    code: "OSDN2007",
-    severity: Severity::Warn,
-    title: "the images go back to an earlier version",
-    explanation: "tf-operator treats it as an upgrade. What the later version has written into the \
-        databases the earlier one may not be able to read.",
-    hint: "restore the databases from a backup of the earlier version, or stay at the later one",
-};
-
 /// What is read of the status of a Manager.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
@@ -271,7 +262,7 @@ pub(crate) fn begins<'a>(
 pub(crate) fn judge(change: &Change<'_>, verdict: &mut Verdict) {
     let status = change.status.cloned().unwrap_or_default();
     judge_running(change, &status, verdict);
-    let Some((component, was, is)) = begins(change.before, change.after) else { return };
+    let Some((component, ..)) = begins(change.before, change.after) else { return };
     let at = component.setting("/containers");
     // It compares the image of the StatefulSet, and what never came up may have none.
     let is_certain = status.is_active(component);
@@ -305,12 +296,6 @@ pub(crate) fn judge(change: &Change<'_>, verdict: &mut Verdict) {
             titles.join(", ")
         );
         verdict.add(INACTIVE.at(&at).says(text).severity(severity(is_damage)));
-    }
-    if let (Some(old), Some(new)) = (release(was), release(is))
-        && new < old
-    {
-        let text = format!("{} goes from {was} back to {is}", component.title());
-        verdict.add(BACKWARDS.at(&at).says(text));
     }
 }
 
@@ -364,34 +349,5 @@ fn judge_common(common: &Common, severity: Severity, verdict: &mut Verdict) {
         let text = "a limit of tf-operator: logLevel is unset, so everything restarts once more after its \
             upgrade";
         verdict.add(LOG_LEVEL.at(at.key("logLevel")).says(text));
-    }
-}
-
-/// The numbers of a release: `R21.4.1` and `2011.L5` are 21.4.1 and 2011. None for what has none, such
-/// as `latest`.
-fn release(tag: &str) -> Option<Vec<u32>> {
-    let digits = tag.strip_prefix(['R', 'r', 'v']).unwrap_or(tag);
-    let numbers: Vec<u32> = digits.split(['.', '-']).map_while(|part| part.parse().ok()).collect();
-    let first = numbers.first()?;
-    // Of 2011 and before the year stands first: 20.11.
-    Some(if *first > 1900 {
-        [first / 100, first % 100].into_iter().chain(numbers.iter().skip(1).copied()).collect()
-    } else {
-        numbers
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::release;
-
-    #[test]
-    fn releases_are_in_order() {
-        let order = ["5.1", "2003.1", "2011.L5", "R21.3", "R21.4", "R21.4.1", "R24.1", "R25.1-rc1"];
-        for pair in order.windows(2) {
-            assert!(release(pair[0]) < release(pair[1]), "{pair:?}");
-        }
-        assert_eq!(release("latest"), None);
-        assert_eq!(release("master-nightly"), None);
     }
 }

@@ -1,14 +1,13 @@
 //! Names, passwords and keys that are written into ini files, scripts, JavaScript and JSON.
 
-use opensdn_policy_components::ComponentView;
+use opensdn_policy_components::{
+    ComponentView,
+    characters::{found, shown},
+};
 use opensdn_policy_sdk::{Message, Pointer, Severity, Verdict};
 use serde::Deserialize;
 
-use crate::{
-    Spec,
-    characters::{found, shown},
-    texts::Texts,
-};
+use crate::{Spec, texts::Texts};
 
 pub(crate) const UNSAFE_CREDENTIAL: Message = Message {
     code: "OSDN1408",

@@ -3,14 +3,13 @@
 
 use std::borrow::Cow;
 
-use opensdn_policy_components::{Compatibility, ComponentView, UNUSED_OF_VROUTER};
+use opensdn_policy_components::{
+    ComponentView, UNUSED_OF_VROUTER,
+    characters::{found, shown},
+};
 use opensdn_policy_sdk::{Message, Pointer, Severity, Verdict};
 
-use crate::{
-    Spec,
-    characters::{found, shown},
-    texts::Texts,
-};
+use crate::{Spec, texts::Texts};
 
 pub(crate) const BAD_NAME: Message = Message {
     code: "OSDN1810",
@@ -27,9 +26,7 @@ pub(crate) const BREAKS_THE_FILE: Message = Message {
     severity: Severity::Deny,
     title: "the value does not survive the way into params.env",
     explanation: "The parameters are read line by line, so a line break cuts the value; in the \
-        environment of a provisioner the rest becomes a command. tf-operator also renders the file \
-        with html/template, which turns quotes, &, <, > and + into entities: the daemon gets another \
-        value than the one that stands here. The name of a subcluster is a word of the provisioner's commands: \
+        environment of a provisioner the rest becomes a command. The name of a subcluster is a word of the provisioner's commands: \
         white space cuts it, and *, ? and [ may be replaced by names of files.",
     hint: "remove the characters that the message names",
 };
@@ -213,7 +210,6 @@ fn is_a_comment(path: &str) -> bool {
 pub(crate) fn judge_values<'a>(
     texts: impl Iterator<Item = (&'a str, &'a str)>,
     at: &Pointer,
-    compat: Option<Compatibility>,
     verdict: &mut Verdict,
 ) {
     for (path, value) in texts {
@@ -240,15 +236,6 @@ pub(crate) fn judge_values<'a>(
             let text =
                 format!("{name} contains {what}, where the value ends{}", shown(&name, value));
             verdict.add(BREAKS_THE_FILE.at(at.join(path)).says(text));
-        } else if compat == Some(Compatibility::TfOperator)
-            && !is_a_comment(path)
-            && let Some(what) = found(value, &['"', '\'', '&', '<', '>', '+'])
-        {
-            let text = format!(
-                "tf-operator turns characters of {name} into entities: {what}{}",
-                shown(&name, value)
-            );
-            verdict.add(BREAKS_THE_FILE.at(at.join(path)).severity(Severity::Warn).says(text));
         }
     }
 }

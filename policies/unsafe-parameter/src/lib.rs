@@ -15,26 +15,16 @@
 //! whether they have a line break, since tf-operator writes them into comments. Not judged are images and
 //! commands of containers, and what the schema restricts already (addresses, networks, enumerations).
 
-mod characters;
 mod credentials;
 mod environment;
 mod texts;
 
-use opensdn_policy_components::{Compatibility, ComponentView, Owners, Services};
-use opensdn_policy_sdk::{Outcome, Pointer, Reads, Request, Verdict, policy};
-use schemars::JsonSchema;
+use opensdn_policy_components::{ComponentView, Owners, Services};
+use opensdn_policy_sdk::{NoSettings, Outcome, Pointer, Reads, Request, Verdict, policy};
 use serde::Deserialize;
 
 use credentials::{AuthParameters, Credentials};
 use texts::Texts;
-
-/// Settings of the policy `unsafe-parameter`.
-#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct Settings {
-    /// With `tf-operator`: warn of the characters too that its template turns into entities.
-    pub compat: Option<Compatibility>,
-}
 
 #[derive(Reads)]
 #[reads(group = "tf.tungsten.io", kind = "Manager")]
@@ -74,22 +64,18 @@ struct Spec {
     service_configuration: Texts,
 }
 
-fn manager(request: &Request<Manager>, settings: &Settings, verdict: &mut Verdict) -> Outcome {
+fn manager(request: &Request<Manager>, _: &NoSettings, verdict: &mut Verdict) -> Outcome {
     let Some(manager) = &request.object else { return Ok(()) };
     if let Some(authentication) = &manager.authentication {
         credentials::judge_keystone(authentication, "/spec".into(), verdict);
     }
     for component in manager.services.iter().flat_map(Services::walk) {
-        judge(&component, settings, verdict);
+        judge(&component, verdict);
     }
     Ok(())
 }
 
-fn standalone(
-    request: &Request<Standalone>,
-    settings: &Settings,
-    verdict: &mut Verdict,
-) -> Outcome {
+fn standalone(request: &Request<Standalone>, _: &NoSettings, verdict: &mut Verdict) -> Outcome {
     let Some(object) = &request.object else { return Ok(()) };
     // tf-operator writes what is in a Secret into its children; a refusal would stop the cluster, and
     // what the Manager has is judged there.
@@ -99,14 +85,14 @@ fn standalone(
     }
     if let Some(spec) = &object.spec {
         let component = ComponentView::standalone(&request.kind, &request.name, spec);
-        judge(&component, settings, verdict);
+        judge(&component, verdict);
     }
     Ok(())
 }
 
 fn vrouter_profile(
     request: &Request<VrouterProfile>,
-    settings: &Settings,
+    _: &NoSettings,
     verdict: &mut Verdict,
 ) -> Outcome {
     let Some(object) = &request.object else { return Ok(()) };
@@ -114,17 +100,17 @@ fn vrouter_profile(
     if let Some(texts) = &object.environment {
         let at = spec.key("moreConfig");
         environment::judge_names(texts.iter(), None, &at, verdict);
-        environment::judge_values(texts.iter(), &at, settings.compat, verdict);
+        environment::judge_values(texts.iter(), &at, verdict);
     }
     for (texts, name) in [(&object.dpdk, "dpdk"), (&object.sriov, "sriov")] {
         if let Some(texts) = texts {
-            environment::judge_values(texts.iter(), &spec.key(name), settings.compat, verdict);
+            environment::judge_values(texts.iter(), &spec.key(name), verdict);
         }
     }
     Ok(())
 }
 
-fn judge(component: &ComponentView<'_, Spec>, settings: &Settings, verdict: &mut Verdict) {
+fn judge(component: &ComponentView<'_, Spec>, verdict: &mut Verdict) {
     let texts = &component.spec.service_configuration;
     match component.kind {
         "Vrouter" => {
@@ -132,20 +118,14 @@ fn judge(component: &ComponentView<'_, Spec>, settings: &Settings, verdict: &mut
             let interface = texts.get("/physicalInterface").unwrap_or_default();
             let variables = texts.below("/envVariablesConfig");
             environment::judge_names(variables, Some(interface), &at, verdict);
-            environment::judge_values(
-                texts.iter(),
-                &component.setting(""),
-                settings.compat,
-                verdict,
-            );
+            environment::judge_values(texts.iter(), &component.setting(""), verdict);
             environment::judge_word("/subcluster", texts, component, verdict);
         }
         "Control" => {
             // It is given to the provisioner as a variable of its container, and in no file.
             environment::judge_word("/subcluster", texts, component, verdict);
             let others = texts.iter().filter(|(path, _)| *path != "/subcluster");
-            // The provisioner's file is no html template, whichever operator writes it.
-            environment::judge_values(others, &component.setting(""), None, verdict);
+            environment::judge_values(others, &component.setting(""), verdict);
             credentials::judge(&Credentials::CONTROL, texts, component, verdict);
         }
         "Rabbitmq" => {
@@ -165,7 +145,7 @@ fn judge(component: &ComponentView<'_, Spec>, settings: &Settings, verdict: &mut
 policy! {
     name: "unsafe-parameter",
     summary: "no value breaks out of the script or file that it is written into",
-    settings: Settings,
+    settings: NoSettings,
     messages: [
         credentials::UNSAFE_CREDENTIAL,
         environment::BAD_NAME,

@@ -56,6 +56,16 @@ const HEAP: Message = Message {
     hint: "lower maxHeapSize to a quarter of the memory of the smallest node, or less",
 };
 
+const FABRIC_ADDRESS: Message = Message {
+    code: "OSDN1605",
+    severity: Severity::Warn,
+    title: "the device managers of several nodes give one address for theirs",
+    explanation: "fabricMgmtIP is what every device manager takes for its own address (host_ip) and gives devices of a fabric \
+        for TFTP and for images. One of them is active at a time: on another node than that of the address it sends devices to \
+        where nothing answers.",
+    hint: "leave fabricMgmtIP unset, so that each takes the address of its node",
+};
+
 #[derive(Reads)]
 #[reads(group = "tf.tungsten.io", kind = "Manager")]
 struct Manager {
@@ -117,6 +127,8 @@ struct Configuration {
     max_heap_size: Option<String>,
     // Config
     api_worker_count: Option<u64>,
+    #[serde(rename = "fabricMgmtIP")]
+    fabric_address: Option<String>,
     // Vrouter
     #[serde(rename = "hugePages2M")]
     small_pages: Option<u64>,
@@ -192,7 +204,9 @@ fn judge(
 ) -> Outcome {
     let asked = asked(component);
     let module = distribution::module(component, common);
-    if asked.is_empty() && module.is_none() {
+    let address = component.spec.service_configuration.fabric_address.as_deref();
+    let address = address.filter(|address| component.kind == "Config" && !address.is_empty());
+    if asked.is_empty() && module.is_none() && address.is_none() {
         return Ok(());
     }
     let own = component.spec.common_configuration.node_selector.as_ref();
@@ -204,6 +218,15 @@ fn judge(
     let nodes = nodes_of(component.kind, selector)?;
     if let Some(module) = module {
         module.judge(component, &nodes, verdict);
+    }
+    if let Some(address) = address.filter(|_| nodes.len() > 1) {
+        let text = format!(
+            "{}: fabricMgmtIP is {address} on each of its {} nodes: {}",
+            component.title(),
+            nodes.len(),
+            few(nodes.iter().map(|node| node.name.as_str()))
+        );
+        verdict.add(FABRIC_ADDRESS.at(component.setting("/fabricMgmtIP")).says(text));
     }
     for Asked { message, field, resource, amount, text } in asked {
         let lacks = |node: &&Node| node.has(resource).is_some_and(|has| has < amount);
@@ -226,7 +249,7 @@ policy! {
     name: "unsuitable-node",
     summary: "the nodes have what is asked of them, and are what they are said to be",
     settings: NoSettings,
-    messages: [HUGE_PAGES, WORKERS, HEAP, DISTRIBUTION],
+    messages: [HUGE_PAGES, WORKERS, HEAP, FABRIC_ADDRESS, DISTRIBUTION],
     indexes: [RESOURCES],
     validate: [manager, cassandra, config, vrouter],
 }

@@ -7,12 +7,14 @@
 //! evaluation costs. That is why the full types of `opensdn-crds` are deliberately not here, but for its table of
 //! components, which has no dependency.
 
+pub mod characters;
 mod inheritance;
 mod network;
 pub mod nodes;
 mod nulls;
 mod owner;
 pub mod owning_manager;
+mod release;
 mod services;
 mod settings;
 mod unused;
@@ -25,6 +27,7 @@ pub use opensdn_crds::virtual_functions::number_of_virtual_functions;
 
 pub use nulls::null_as_default;
 pub use owner::{Owner, Owners};
+pub use release::release;
 pub use services::{ComponentView, Item, Services, is_analytics_database};
-pub use settings::{Compatibility, Level, Profile};
+pub use settings::{Level, Profile};
 pub use unused::UNUSED_OF_VROUTER;

@@ -46,11 +46,3 @@ impl Level {
         }
     }
 }
-
-/// An operator other than ours that the manifests must work with too.
-#[derive(Clone, Copy, Debug, Deserialize, JsonSchema, PartialEq, Eq)]
-#[serde(rename_all = "kebab-case")]
-pub enum Compatibility {
-    /// The Go operator: its limits are reported as warnings.
-    TfOperator,
-}

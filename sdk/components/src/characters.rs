@@ -1,7 +1,8 @@
 //! Characters that mean something to a shell or a template, and how to speak of them.
 
 /// The characters of `value` that `forbidden` has, in words, each once. `None`: there is none.
-pub(crate) fn found(value: &str, forbidden: &[char]) -> Option<String> {
+#[must_use]
+pub fn found(value: &str, forbidden: &[char]) -> Option<String> {
     let mut words = Vec::new();
     for character in value.chars().filter(|character| forbidden.contains(character)) {
         let word = in_words(character);
@@ -25,7 +26,8 @@ fn in_words(character: char) -> String {
 }
 
 /// The value as a message may show it: shortened, in quotes; nothing where it may be secret.
-pub(crate) fn shown(name: &str, value: &str) -> String {
+#[must_use]
+pub fn shown(name: &str, value: &str) -> String {
     const LONGEST: usize = 40;
     const SECRET: [&str; 9] =
         ["password", "passwd", "pwd", "secret", "token", "cookie", "key", "credential", "dsn"];
