@@ -142,6 +142,7 @@ pub fn look(host: &Host, wanted: &Wanted, addresses: &[IpAddr]) -> NodeFindings 
         names: Names::default(),
         services: Vec::new(),
         listens: None,
+        local: Some(routes::local(host, &wanted.networks).into()),
         devices: Some(devices::look(host).into()),
         targets: Vec::new(),
         matrix: None,

@@ -10,7 +10,7 @@ mod asked;
 mod devices;
 mod matrix;
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 
 use serde::{Deserialize, Serialize};
 
@@ -41,7 +41,7 @@ pub struct Wanted {
     pub ports: Vec<WantedPort>,
     /// Folders in which components store data.
     pub directories: Vec<String>,
-    /// Networks of IPv4 that are ours, for which routes of the node are shown.
+    /// Networks of IPv4 that are ours, for which routes and addresses of the node are shown.
     pub networks: Vec<String>,
     /// Settings of the kernel, as `sysctl` names them.
     pub sysctls: Vec<String>,
@@ -180,6 +180,9 @@ pub struct NodeFindings {
     /// Whether [`Wanted::listen`] is done.
     #[serde(default)]
     pub listens: Option<Seen<u16>>,
+    /// The node's own addresses in [`Wanted::networks`], of any interface; nothing in an answer of an older release.
+    #[serde(default)]
+    pub local: Option<Seen<Vec<Ipv4Addr>>>,
     /// What interfaces are made of; nothing in an answer of an older release.
     #[serde(default)]
     pub devices: Option<Seen<Devices>>,

@@ -32,6 +32,18 @@ impl Host {
         self.below_root(&path)
     }
 
+    /// Where the links of a path that lead to absolute paths lead; nothing where it has none.
+    pub(super) fn leads_to(&self, path: &str) -> Option<String> {
+        let mut found = None;
+        let mut path = PathBuf::from(path);
+        for _ in 0..LINKS {
+            let Some(other) = self.first_absolute_link(&path) else { break };
+            found = Some(other.display().to_string());
+            path = other;
+        }
+        found
+    }
+
     fn below_root(&self, path: &Path) -> PathBuf {
         let path = path.strip_prefix("/").unwrap_or(path);
         // On the systems of today it is a link, and only what it leads to is given to us.

@@ -1,4 +1,4 @@
-//! The routes of IPv4 of the node that concern us, by /proc/net/route.
+//! The routes and addresses of IPv4 of the node that concern us, by /proc/net/route and /proc/net/fib_trie.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -54,6 +54,30 @@ pub(super) fn look(
     Ok(routes.map(|(_, route)| route).take(SHOWN).collect())
 }
 
+/// The node's own addresses in `networks`, whichever interface or table has them.
+pub(super) fn local(host: &Host, networks: &[String]) -> Result<Vec<Ipv4Addr>, String> {
+    let networks: Vec<Network> = networks.iter().filter_map(|one| Network::parse(one)).collect();
+    let table = host.needed("/proc/net/fib_trie")?;
+    let (mut found, mut last) = (Vec::new(), None);
+    for line in table.lines() {
+        // `|-- 192.168.0.1`, and below it `/32 host LOCAL`.
+        let line = line.trim_start();
+        if let Some(address) = line.strip_prefix("|-- ") {
+            last = address.trim_end().parse::<Ipv4Addr>().ok();
+        } else if line.starts_with("/32 host LOCAL")
+            && let Some(address) = last
+            && networks.iter().any(|network| network.has(address))
+        {
+            found.push(address);
+        }
+    }
+    // The table of the node and that of its addresses have each.
+    found.sort_unstable();
+    found.dedup();
+    found.truncate(SHOWN);
+    Ok(found)
+}
+
 /// `eth0 0000A8C0 00000000 0001 0 0 100 00FFFFFF …`, with addresses as numbers of this machine.
 fn line(line: &str) -> Option<(Network, Route)> {
     let fields: Vec<&str> = line.split_whitespace().collect();
@@ -92,5 +116,18 @@ mod tests {
             ("10.32.0.0/16", "eth1", Some("192.168.1.2")),
         ];
         assert_eq!(seen, expected);
+    }
+
+    #[test]
+    fn own_addresses_are_those_of_the_kernel_whichever_interface_has_them() {
+        let trie = "Main:\n  +-- 0.0.0.0/0 3 0 5\n     |-- 10.1.0.0\n        /24 link UNICAST\n     |-- 10.1.0.7\n\
+            \x20       /32 host LOCAL\n     |-- 10.1.0.255\n        /32 link BROADCAST\n     |-- 127.0.0.1\n        /32 host LOCAL\n\
+            Local:\n     |-- 10.1.0.7\n        /32 host LOCAL\n     |-- 10.9.0.1\n        /32 host LOCAL\n";
+        let (_folder, host) = node(&[("proc/net/fib_trie", trie)]);
+        let networks = ["10.1.0.0/16".to_owned()];
+        assert_eq!(local(&host, &networks), Ok(vec![Ipv4Addr::new(10, 1, 0, 7)]));
+        assert_eq!(local(&host, &[]), Ok(vec![]));
+        let (_folder, host) = node(&[("proc/net/route", "")]);
+        assert!(local(&host, &networks).is_err());
     }
 }

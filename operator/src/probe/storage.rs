@@ -17,6 +17,9 @@ pub(super) fn look(host: &Host, paths: &[String]) -> Vec<Directory> {
 }
 
 fn state(host: &Host, path: &str) -> Result<DirectoryState, String> {
+    if let Some(elsewhere) = host.leads_to(path).filter(|to| !is_given(to)) {
+        return Err(format!("{path} leads to {elsewhere}, which this pod is not given"));
+    }
     match host.metadata(path)? {
         Some(one) if !one.is_dir() => Ok(DirectoryState::NoFolder),
         Some(_) => {
@@ -29,8 +32,6 @@ fn state(host: &Host, path: &str) -> Result<DirectoryState, String> {
         None => {
             let mut above = Path::new(path).ancestors().skip(1).filter_map(Path::to_str);
             // What is above these is of the pod, and another file system.
-            let is_given =
-                |above: &str| GIVEN.iter().any(|root| Path::new(above).starts_with(root));
             let above = above.find(|above| {
                 is_given(above) && host.metadata(above).is_ok_and(|one| one.is_some())
             });
@@ -40,6 +41,10 @@ fn state(host: &Host, path: &str) -> Result<DirectoryState, String> {
             }
         }
     }
+}
+
+fn is_given(path: &str) -> bool {
+    GIVEN.iter().any(|root| Path::new(path).starts_with(root))
 }
 
 fn space(host: &Host, path: &str) -> Result<Space, String> {
@@ -103,6 +108,20 @@ mod tests {
         assert_eq!(redis.state, Seen::Is(DirectoryState::NoFolder));
         assert!(matches!(rabbitmq.state.known(), Some(DirectoryState::Absent(_))), "{rabbitmq:#?}");
         assert!(data.state.known().is_none(), "{data:#?}");
+    }
+
+    #[test]
+    fn a_folder_that_is_elsewhere_by_a_link_is_not_said_to_be_absent() {
+        let (folder, host) = node(&[("proc/1/mountinfo", MOUNTS), ("etc/hosts", "")]);
+        std::os::unix::fs::symlink("/data/contrail", folder.path().join("etc/contrail")).unwrap();
+        std::os::unix::fs::symlink("/etc", folder.path().join("etc/own")).unwrap();
+        let of = |path: &str| look(&host, &[path.to_owned()]).remove(0).state;
+        let Seen::Unknown(why) = of("/etc/contrail/ssl/certs") else { panic!("it is known") };
+        assert!(
+            why.contains("leads to /data/contrail/ssl/certs, which this pod is not given"),
+            "{why}"
+        );
+        assert!(matches!(of("/etc/own/absent"), Seen::Is(DirectoryState::Absent(_))));
     }
 
     #[test]

@@ -5,7 +5,6 @@ use std::net::IpAddr;
 use opensdn_node_probe::{NodeFindings, Seen};
 use serde_json::Value;
 
-use super::few;
 use super::probed::{Said, each, worst};
 use super::report::{Outcome, Verdict};
 use super::roles;
@@ -30,7 +29,7 @@ fn named(world: &World) -> Vec<Named<'_>> {
     named.collect()
 }
 
-/// The networks of which routes are to be shown.
+/// The networks in which addresses of nodes are to be shown.
 pub(crate) fn data_subnets(world: &World) -> Vec<String> {
     let mut all: Vec<String> = named(world).into_iter().map(|one| one.text).collect();
     all.sort_unstable();
@@ -59,29 +58,21 @@ fn in_network(one: &Named<'_>, node: &Value, findings: &NodeFindings) -> Said {
     if known.any(|address: IpAddr| network.has(address)) {
         return (Outcome::Ok, String::new());
     }
-    let routes = match &findings.routes {
-        Seen::Is(routes) => routes,
-        Seen::Unknown(why) => {
-            return (Outcome::Uncertain, format!("routes are not known: {why}"));
+    match &findings.local {
+        Some(Seen::Is(local)) if local.iter().any(|address| network.has((*address).into())) => {
+            (Outcome::Ok, String::new())
         }
-    };
-    let direct = routes.iter().filter(|route| route.gateway.is_none());
-    let direct = direct.filter_map(|route| Some((route, Network::of(&route.destination)?)));
-    let shared: Vec<_> = direct.filter(|(_, direct)| network.overlaps(*direct)).collect();
-    if shared.iter().any(|(_, direct)| network.contains(*direct)) {
-        return (Outcome::Ok, String::new());
+        Some(Seen::Is(_)) => {
+            (Outcome::Fail, format!("no address in {text}, which Control {} names", service.name))
+        }
+        Some(Seen::Unknown(why)) => {
+            (Outcome::Uncertain, format!("the addresses of the node are not known: {why}"))
+        }
+        None => (
+            Outcome::Uncertain,
+            format!(
+                "whether it has an address in {text}: the image that looked is older, take that of this release with --probe-image"
+            ),
+        ),
     }
-    if !shared.is_empty() {
-        let wider: Vec<String> = shared
-            .iter()
-            .map(|(route, _)| format!("{} of {}", route.destination, route.interface))
-            .collect();
-        let text = format!(
-            "whether an address in {} lies in {text} of Control {} is not known",
-            few(&wider),
-            service.name
-        );
-        return (Outcome::Uncertain, text);
-    }
-    (Outcome::Warn, format!("no address in {text}, which Control {} names", service.name))
 }

@@ -55,7 +55,7 @@ impl Network {
         self.is_v4 == other.is_v4 && (self.address & wider.mask()) == (other.address & wider.mask())
     }
 
-    pub(super) fn contains(self, other: Self) -> bool {
+    fn contains(self, other: Self) -> bool {
         self.prefix <= other.prefix && self.overlaps(other)
     }
 }

@@ -19,7 +19,7 @@ use crate::exit::{Exit, Failure};
 use crate::runtime::Runtime;
 use crate::snapshot::ask::Asker;
 use crate::status::ask::{Scope, world};
-use crate::status::report::{NotRead, StatusReport};
+use crate::status::report::StatusReport;
 use crate::status::{Detail, assess};
 use crate::ui::Ui;
 
@@ -105,9 +105,7 @@ impl Status {
             match runtime.block_on(Box::pin(self.sample(&client, &server, ui))) {
                 Ok(connectivity) => first.add(connectivity),
                 // What is known of the rest is said all the same.
-                Err(failure) => first
-                    .not_read
-                    .push(NotRead { what: "connectivity".to_owned(), why: failure.message }),
+                Err(failure) => first.lacks_connectivity(failure.message),
             }
         }
         if self.watch {

@@ -34,6 +34,7 @@ pub(crate) fn unseen(address: &str) -> NodeFindings {
         modules: vec![],
         names: Names::default(),
         services: vec![],
+        local: None,
         devices: None,
         targets: vec![],
         matrix: None,

@@ -50,6 +50,14 @@ impl Answer for StatusReport {
 }
 
 impl StatusReport {
+    /// That pods could not be asked: then it cannot be said that all works, which was asked for.
+    pub(crate) fn lacks_connectivity(&mut self, why: String) {
+        self.not_read.push(NotRead { what: "connectivity".to_owned(), why });
+        if self.state == State::Active {
+            self.state = State::Unknown;
+        }
+    }
+
     /// Adds what pods found: all may be active, and no packet get through.
     pub(crate) fn add(&mut self, connectivity: ConnectivityReport) {
         let failed = connectivity.tests.iter().filter(|one| one.result == Outcome::Fail);
@@ -64,8 +72,14 @@ impl StatusReport {
         });
         let before = self.causes.len();
         self.causes.extend(causes);
-        if self.causes.len() > before && self.state != State::Absent {
-            self.state = State::Degraded;
+        let is_known = connectivity.tests.iter().any(|one| one.result == Outcome::Ok)
+            && connectivity.tests.iter().all(|one| one.result != Outcome::Uncertain);
+        match self.state {
+            State::Active | State::Unknown if self.causes.len() > before => {
+                self.state = State::Degraded
+            }
+            State::Active if !is_known => self.state = State::Unknown,
+            _ => {}
         }
         self.connectivity = Some(connectivity);
     }

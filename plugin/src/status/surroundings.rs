@@ -187,8 +187,8 @@ pub(super) fn unwatched(world: &World, namespace: &str) -> Option<String> {
         return None;
     }
     Some(format!(
-        "no operator watches the namespace {namespace}: it watches {}; create the Manager there, or have it watched: \
-         kubectl opensdn install --set operator.watchedNamespaces={}",
+        "no operator watches the namespace {namespace}: it watches {}; create the Manager there, or have it watched, as by: \
+         kubectl opensdn install --set operator.watchedNamespaces={} with the other values of the installation",
         watched.join(", "),
         watched.iter().copied().chain([namespace]).collect::<Vec<_>>().join(","),
     ))

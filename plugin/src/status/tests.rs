@@ -340,6 +340,14 @@ fn a_cluster_in_which_all_is_active_and_pods_reach_nothing_is_degraded() {
             && shown.contains("Connection refused"),
         "{shown}"
     );
+    let mut unknown = said(&world(vec![up("Redis")]));
+    unknown.lacks_connectivity("pods may not be made".to_owned());
+    assert_eq!((unknown.state, unknown.exit()), (State::Unknown, Exit::Unreachable));
+    let mut hidden = said(&world(vec![up("Redis")]));
+    let mut silent = good.clone();
+    silent.tests[0].result = crate::checks::report::Outcome::Uncertain;
+    hidden.add(silent);
+    assert_eq!(hidden.state, State::Unknown, "one test does not say");
     // Where nothing of OpenSDN is there to be degraded, it is said all the same.
     let mut absent = said(&World::default());
     absent.add(good);

@@ -13,7 +13,7 @@ pub(crate) const BACKWARDS: Message = Message {
     severity: Severity::Warn,
     title: "the images go back to an earlier release",
     explanation: "What the later release has written into the databases the earlier one may not be able to read: \
-        none is tested with the data of one that came after it. tf-operator treats it as an upgrade. What the \
+        none is tested with the data of one that came after it. To tf-operator it is an upgrade as any other. What the \
         operator itself takes back, as it rolls an Upgrade back, is not warned of.",
     hint: "stay at the later release, or restore the databases from a backup of the earlier one; an Upgrade that is under way \
         is taken back by: kubectl opensdn upgrade rollback",
@@ -23,8 +23,10 @@ pub(crate) const BACKWARDS: Message = Message {
 pub(crate) fn judge(old: &Spec, new: &ComponentView<'_, Spec>, verdict: &mut Verdict) {
     let (old, is) = (images(&old.service_configuration), images(&new.spec.service_configuration));
     let back = changed(&old, &is).into_iter().filter_map(|container| {
-        let (was, is) = (tag(old.get(container)?)?, tag(is.get(container)?)?);
-        (release(is)? < release(was)?).then(|| format!("{container} from {was} to {is}"))
+        let ((image, was), (other, is)) = (parts(old.get(container)?)?, parts(is.get(container)?)?);
+        // Two programs have nothing to do with each other's releases.
+        let is_back = image == other && release(is)? < release(was)?;
+        is_back.then(|| format!("{container} from {was} to {is}"))
     });
     let back: Vec<_> = back.collect();
     if !back.is_empty() {
@@ -33,9 +35,12 @@ pub(crate) fn judge(old: &Spec, new: &ComponentView<'_, Spec>, verdict: &mut Ver
     }
 }
 
-/// Of an image by its digest the tag says nothing for certain, but what was meant.
-fn tag(image: &str) -> Option<&str> {
+/// Which image it is, wherever it is from, and its tag. Upstream's have another name since R25.1. Of an image by its digest
+/// the tag says what was meant.
+fn parts(image: &str) -> Option<(&str, &str)> {
     let name = image.split_once('@').map_or(image, |(name, _)| name);
-    let (_, tag) = name.rsplit_once(':')?;
-    (!tag.contains('/')).then_some(tag)
+    let (path, tag) = name.rsplit_once(':').filter(|(_, tag)| !tag.contains('/'))?;
+    let name = path.rsplit('/').next()?;
+    let name = name.strip_prefix("contrail-").or(name.strip_prefix("opensdn-")).unwrap_or(name);
+    Some((name, tag))
 }

@@ -20,7 +20,6 @@
 //! labels of the other. Only where one must be on every node of the other the labels of the nodes are
 //! looked up.
 
-mod alone;
 mod configuration;
 mod databases;
 mod nested;
@@ -29,7 +28,7 @@ mod placement;
 mod ports;
 mod presence;
 
-use opensdn_policy_components::{ComponentView, Owners, Services, nodes::NODES, null_as_default};
+use opensdn_policy_components::{Owners, Services, nodes::NODES, null_as_default};
 use opensdn_policy_sdk::{
     Failure, Index, NoSettings, Outcome, Pointer, Reads, Request, Verdict, policy,
 };
@@ -56,8 +55,6 @@ struct Manager {
 struct Vrouter {
     #[read("/metadata/ownerReferences")]
     owners: Option<Owners>,
-    #[read("/spec/commonConfiguration/nodeSelector")]
-    selector: Option<Selector>,
     #[read("/spec/serviceConfiguration/controlInstance")]
     control: Option<String>,
     #[read("/spec/serviceConfiguration/dataSubnet")]
@@ -136,12 +133,6 @@ fn vrouter(request: &Request<Vrouter>, _: &NoSettings, verdict: &mut Verdict) ->
     if vrouter.owners.as_ref().and_then(Owners::manager).is_some() {
         return Ok(());
     }
-    let spec = Spec {
-        common_configuration: Common { node_selector: vrouter.selector.clone() },
-        ..Spec::default()
-    };
-    let placed = ComponentView::standalone("Vrouter", &request.name, &spec);
-    alone::judge(&placed, &request.namespace, &alone::VROUTERS, verdict)?;
     let own = networks::Settings {
         title: format!("Vrouter {}", request.name),
         data_subnet: vrouter.data_subnet.as_deref(),
@@ -191,9 +182,6 @@ policy! {
         (presence::MISSING, presence::ZOOKEEPERS),
     ],
     indexes: [
-        alone::CASSANDRAS,
-        alone::CONTROLS,
-        alone::VROUTERS,
         CONTROLS,
         CONTROLS_BY_SUBCLUSTER,
         NODES,
@@ -202,5 +190,5 @@ policy! {
         presence::REDIS,
         presence::ZOOKEEPERS,
     ],
-    validate: [manager, vrouter, alone::cassandra, alone::control],
+    validate: [manager, vrouter],
 }

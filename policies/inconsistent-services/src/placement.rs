@@ -38,7 +38,7 @@ pub(crate) struct Placed<'a> {
     selector: Field<Option<&'a Selector>>,
 }
 
-/// The services with their effective selectors; `common` is the Manager's, if they are of one.
+/// The services with their effective selectors; `common` is the Manager's.
 pub(crate) fn place<'a>(
     components: &'a [ComponentView<'a, Spec>],
     common: Option<&'a Selector>,
@@ -147,41 +147,20 @@ pub(crate) fn judge_redis(placed: &[Placed<'_>], verdict: &mut Verdict) -> Outco
 }
 
 pub(crate) fn judge(placed: &[Placed<'_>], verdict: &mut Verdict) {
-    for (number, second) in placed.iter().enumerate() {
-        let mut others = placed.iter().take(number);
-        if let Some(first) = others.find(|first| excludes(first, second)) {
-            report(first, second, verdict);
+    for (kind, message) in [("Control", &CONTROLS), ("Vrouter", &VROUTERS)] {
+        let group: Vec<_> = placed.iter().filter(|placed| placed.component.kind == kind).collect();
+        for (number, second) in group.iter().enumerate() {
+            let first = group.iter().take(number).find(|first| first.shares_nodes_with(second));
+            if let Some(first) = first {
+                let text = format!(
+                    "{} is on {}, {} on {}",
+                    first.component.title(),
+                    first.nodes(),
+                    second.component.title(),
+                    second.nodes()
+                );
+                verdict.add(message.at(second.component.shared("/nodeSelector")).says(text));
+            }
         }
     }
-}
-
-/// One beside another that is judged by itself.
-pub(crate) fn judge_beside(own: &Placed<'_>, other: &Placed<'_>, verdict: &mut Verdict) {
-    if excludes(other, own) {
-        report(other, own, verdict);
-    }
-}
-
-/// Kinds of which a node has one, whatever their ports.
-pub(crate) const ONE_ON_A_NODE: [(&str, &Message); 2] =
-    [("Control", &CONTROLS), ("Vrouter", &VROUTERS)];
-
-fn excludes(first: &Placed<'_>, second: &Placed<'_>) -> bool {
-    let kind = second.component.kind;
-    first.component.kind == kind
-        && ONE_ON_A_NODE.iter().any(|(one, _)| *one == kind)
-        && first.shares_nodes_with(second)
-}
-
-fn report(first: &Placed<'_>, second: &Placed<'_>, verdict: &mut Verdict) {
-    let of_kind = ONE_ON_A_NODE.iter().find(|(kind, _)| *kind == second.component.kind);
-    let Some((_, message)) = of_kind else { return };
-    let text = format!(
-        "{} is on {}, {} on {}",
-        first.component.title(),
-        first.nodes(),
-        second.component.title(),
-        second.nodes()
-    );
-    verdict.add(message.at(second.component.shared("/nodeSelector")).says(text));
 }

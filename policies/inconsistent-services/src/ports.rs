@@ -77,30 +77,17 @@ pub(crate) fn judge(placed: &[Placed<'_>], verdict: &mut Verdict) {
             if alike && ["Control", "Vrouter"].contains(&own.component.kind) {
                 continue;
             }
-            compare((own, own_ports), (other, other_ports), verdict);
+            let shared: Vec<(Port, Port)> = own_ports
+                .iter()
+                .filter_map(|port| {
+                    let same = other_ports.iter().find(|other| other.number == port.number);
+                    same.map(|other| (*port, *other))
+                })
+                .collect();
+            if !shared.is_empty() && own.shares_nodes_with(other) {
+                report(own, other, &shared, verdict);
+            }
         }
-    }
-}
-
-/// The ports of one beside those of another that is judged by itself.
-pub(crate) fn judge_beside(own: &Placed<'_>, other: &Placed<'_>, verdict: &mut Verdict) {
-    compare((own, &ports(own.component)), (other, &ports(other.component)), verdict);
-}
-
-fn compare(
-    (own, own_ports): (&Placed<'_>, &[Port]),
-    (other, other_ports): (&Placed<'_>, &[Port]),
-    verdict: &mut Verdict,
-) {
-    let shared: Vec<(Port, Port)> = own_ports
-        .iter()
-        .filter_map(|port| {
-            let same = other_ports.iter().find(|other| other.number == port.number);
-            same.map(|other| (*port, *other))
-        })
-        .collect();
-    if !shared.is_empty() && own.shares_nodes_with(other) {
-        report(own, other, &shared, verdict);
     }
 }
 

@@ -111,6 +111,11 @@ const OURS: &[(&str, &[&str])] = &[
     ),
 ];
 
+/// Whether it is a field of ours, which it drops.
+pub(crate) fn is_ours(kind: &str, field: &str) -> bool {
+    OURS.iter().any(|(of, fields)| *of == kind && fields.contains(&field))
+}
+
 /// `at` is where the commonConfiguration stands.
 pub(crate) fn judge_common(common: &Common, at: &Pointer, verdict: &mut Verdict) {
     if ["critical", "none", "warning"].contains(&common.log_level.as_str()) {

@@ -118,6 +118,7 @@ fn manager(request: &Request<Manager>, _: &NoSettings, verdict: &mut Verdict) ->
         judge(component, is_nested, verdict);
     }
     first_container::judge_leader(&components, verdict);
+    entities::judge_queue(&components, verdict);
     fields::judge_keystone(common, &components, verdict);
     // It does not run a nested cluster, on whichever nodes.
     if !is_nested {

@@ -59,11 +59,12 @@ const HEAP: Message = Message {
 const FABRIC_ADDRESS: Message = Message {
     code: "OSDN1605",
     severity: Severity::Warn,
-    title: "the device managers of several nodes give one address for theirs",
-    explanation: "fabricMgmtIP is what every device manager takes for its own address (host_ip) and gives devices of a fabric \
-        for TFTP and for images. One of them is active at a time: on another node than that of the address it sends devices to \
-        where nothing answers.",
-    hint: "leave fabricMgmtIP unset, so that each takes the address of its node",
+    title: "the device managers of several nodes have one address",
+    explanation: "fabricMgmtIP is what every device manager takes for its own address (host_ip), whichever node it is on. Queues \
+        of RabbitMQ are named after it: with one address for all of them two managers share a queue, and what one of them \
+        is sent, as to end a job, may reach the other.",
+    hint: "leave fabricMgmtIP unset, so that each takes the address of its node, or have Config run on the node of that address \
+        alone",
 };
 
 #[derive(Reads)]

@@ -132,9 +132,11 @@ pub(super) const CHECKS: [Check; 40] = [
         "N106",
         (Nodes, Probe, Warning),
         "names of databases lead to their nodes, where tf-operator runs",
-        "tf-operator names the members of Cassandra, RabbitMQ and ZooKeeper by the host names of their nodes in the domain that \
-         kubeadm says, as m1.cluster.local. The DNS of a cluster knows no nodes there, unless it is configured to: the members find each other by \
-         /etc/hosts, or not at all. The pod that looks asks the DNS of the node, as it has no other. Our operator knows members by addresses.",
+        "tf-operator names the members of Cassandra, RabbitMQ and ZooKeeper by the host names of their nodes in the domain of the \
+         cluster, as m1.cluster.local; on OpenShift the seeds of Cassandra alone. The DNS of a cluster knows no nodes there, \
+         unless it is configured to: the members find each other by /etc/hosts, or not at all. The pod that looks asks the DNS of \
+         the node. Only nodes with these are looked at, though others are given such names too. Our operator knows members by \
+         addresses.",
         "getent hosts NODE.DOMAIN; one line for each in /etc/hosts of every node with databases",
         Some(probed_members::names),
     ),
@@ -250,10 +252,10 @@ pub(super) const CHECKS: [Check; 40] = [
     ),
     check(
         "D309",
-        (DataPlane, Probe, Warning),
+        (DataPlane, Probe, Fatal),
         "nodes of Control have an address in its dataSubnet",
-        "A Control with dataSubnet listens at the address that its node has there. Of a node without one tf-operator configures \
-         nothing; ours has it listen at the node's own address, where agents in the network of data may not reach it.",
+        "A Control with dataSubnet listens at the address that its node has there. While a node has none, Control does not \
+         start there with our operator, and tf-operator configures none of the pods of this Control.",
         "kubectl explain control.spec.serviceConfiguration.dataSubnet; ip address",
         Some(probed_control::in_data_subnet),
     ),
@@ -364,7 +366,7 @@ pub(super) const CHECKS: [Check; 40] = [
     check(
         "X903",
         (Surroundings, Probe, Fatal),
-        "the files of the signer External are on the nodes",
+        "the files of the signer External are on the nodes, where tf-operator runs",
         "With certSigner External tf-operator mounts /etc/contrail/ssl/certs and /etc/contrail/ssl/ca-certs of the node into each pod: \
          where a folder is missing, pods stay ContainerCreating. Whether certificates are valid is not looked at. Our operator \
          does not take files of nodes, and says so in the conditions of the Manager.",

@@ -1,11 +1,13 @@
 //! Worlds of the checks of what nodes have for Control, and for a cluster of tf-operator.
 
+use std::net::Ipv4Addr;
+
 use opensdn_node_probe::{Directory, DirectoryState, NameFinding, NodeFindings, Seen, Space};
 use serde_json::json;
 
 use super::super::report::Outcome;
 use super::super::world::World;
-use super::probed::{probed, route, unknown};
+use super::probed::{probed, unknown};
 use super::{forbidden, known, says};
 use crate::probe::wanted::wanted;
 use crate::snapshot::Read;
@@ -25,33 +27,44 @@ fn with_subnet(subnet: &str, change: impl FnOnce(&mut NodeFindings)) -> World {
 fn nodes_of_control_have_an_address_in_its_network_of_data() {
     says(&probed(|_| {}), "D309", Outcome::Skipped, "no Control names a dataSubnet");
     says(&with_subnet("192.168.0.0/24", |_| {}), "D309", Outcome::Ok, "3/3 nodes");
-    let with = |routes: &[(&str, Option<&str>)]| {
-        let routes = routes.iter().map(|(to, by)| route(to, "eth1", *by)).collect();
-        with_subnet("10.1.0.0/16", |findings| findings.routes = Seen::Is(routes))
+    let with = |local: Option<Seen<Vec<Ipv4Addr>>>| {
+        let mut world = with_subnet("10.1.0.0/16", |_| {});
+        for answer in world.probed.iter_mut().flat_map(|all| all.values_mut()) {
+            answer.as_mut().unwrap().findings.local = Some(Seen::Is(vec![[10, 1, 5, 9].into()]));
+        }
+        let second = world.probed.as_mut().unwrap().get_mut("m2").unwrap().as_mut().unwrap();
+        second.findings.local = local;
+        world
     };
-    says(
-        &with(&[]),
-        "D309",
-        Outcome::Warn,
-        "m1 m2 m3: no address in 10.1.0.0/16, which Control control1",
-    );
-    // The others have none.
-    let one = with(&[("10.1.5.0/24", None)]);
-    says(&one, "D309", Outcome::Warn, "1/3 nodes");
+    let one = with(Some(Seen::Is(vec![[192, 168, 0, 2].into(), [10, 1, 7, 7].into()])));
+    says(&one, "D309", Outcome::Ok, "3/3 nodes");
     assert!(wanted(&one).networks.contains(&"10.1.0.0/16".to_owned()));
-    says(&with(&[("10.1.5.0/24", Some("10.9.0.1"))]), "D309", Outcome::Warn, "0/3 nodes");
-    let wider = with(&[("10.0.0.0/8", None)]);
+    let none = with(Some(Seen::Is(vec![])));
     says(
-        &wider,
+        &none,
         "D309",
-        Outcome::Warn,
-        "m2: whether an address in 10.0.0.0/8 of eth1 lies in 10.1.0.0/16",
+        Outcome::Fail,
+        "m2: no address in 10.1.0.0/16, which Control control1 names",
     );
-    let hidden = with_subnet("10.1.0.0/16", |findings| findings.routes = unknown());
-    says(&hidden, "D309", Outcome::Warn, "m2: routes are not known: it is hidden");
+    says(
+        &with(Some(unknown())),
+        "D309",
+        Outcome::Uncertain,
+        "m2: the addresses of the node are not known",
+    );
+    says(
+        &with(None),
+        "D309",
+        Outcome::Uncertain,
+        "m2: whether it has an address in 10.1.0.0/16: the image that looked is older",
+    );
     let mut unread = one;
     unread.managers = forbidden();
     says(&unread, "D309", Outcome::Uncertain, "Managers may not be read");
+}
+
+fn tf_operator() -> Read<Vec<serde_json::Value>> {
+    Read::Known(vec![json!({"metadata": {"name": "tf-operator", "namespace": "tf"}})])
 }
 
 fn with_names(addresses: Seen<Vec<std::net::IpAddr>>) -> World {
@@ -79,7 +92,29 @@ fn names_of_databases_matter_where_tf_operator_runs() {
     assert_eq!(wanted(&good).names, ["m1.cluster.local", "m2.cluster.local", "m3.cluster.local"]);
     let nowhere = with_names(Seen::Is(vec![]));
     says(&nowhere, "N106", Outcome::Warn, "m2: the name m1.cluster.local leads nowhere");
+    let own = with_names(Seen::Is(vec!["127.0.1.1".parse().unwrap()]));
+    says(
+        &own,
+        "N106",
+        Outcome::Warn,
+        "m2: the name m1.cluster.local leads to 127.0.1.1, and not to its node",
+    );
     says(&with_names(unknown()), "N106", Outcome::Uncertain, "it is hidden");
+    let mut defaults = with_names(unknown());
+    defaults.kubeadm = Read::Absent;
+    assert_eq!(wanted(&defaults).names[0], "m1.k8s");
+    defaults.openshift = Read::Known(json!({"baseDomain": "example.org"}));
+    assert_eq!(
+        wanted(&defaults).names,
+        Vec::<String>::new(),
+        "of the others it takes addresses there"
+    );
+    manager(&mut defaults)["spec"]["services"]["cassandras"] =
+        json!([{"metadata": {"name": "configdb1"}, "spec": {}}]);
+    assert_eq!(wanted(&defaults).names[0], "m1.example.org");
+    let mut unread = with_names(unknown());
+    unread.kubeadm = forbidden();
+    says(&unread, "N106", Outcome::Uncertain, "the domain of the names is not known: is forbidden");
     let mut old = good;
     old.probed
         .as_mut()
@@ -122,6 +157,7 @@ fn with_external(folders: Vec<Directory>) -> World {
         findings.directories.extend(if name == "m2" { folders.clone() } else { good });
     }
     manager(&mut world)["spec"]["commonConfiguration"]["certSigner"] = json!("External");
+    world.tf_operators = tf_operator();
     world
 }
 
@@ -160,5 +196,12 @@ fn files_of_the_signer_external_are_on_the_nodes() {
     says(&with_external(empty), "X903", Outcome::Fail, "has no ca-bundle.crt");
     says(&with_external(vec![]), "X903", Outcome::Uncertain, "its pod did not look at");
     let hidden = vec![absent(CERTIFICATES, unknown()), bundle()];
-    says(&with_external(hidden), "X903", Outcome::Uncertain, "it is hidden");
+    let mut hidden = with_external(hidden);
+    says(&hidden, "X903", Outcome::Uncertain, "it is hidden");
+    // Our operator does not look there.
+    hidden.tf_operators = forbidden();
+    says(&hidden, "X903", Outcome::Uncertain, "whether tf-operator runs is not known");
+    hidden.tf_operators = Read::Known(vec![]);
+    says(&hidden, "X903", Outcome::Skipped, "ours takes no files of nodes");
+    assert!(!wanted(&hidden).directories.contains(&AUTHORITIES.to_owned()));
 }

@@ -38,7 +38,7 @@ pub(super) fn interface(name: &str, mtu: u32) -> Interface {
     Interface { name, state: is("up"), mtu: Seen::Is(mtu), master: None, driver: None, bond: None }
 }
 
-pub(super) fn route(destination: &str, interface: &str, gateway: Option<&str>) -> Route {
+fn route(destination: &str, interface: &str, gateway: Option<&str>) -> Route {
     let gateway = gateway.map(str::to_owned);
     Route { destination: destination.to_owned(), interface: interface.to_owned(), gateway }
 }
