@@ -22,6 +22,11 @@ impl Host {
 
     /// Where a path of the node is for us. A link to an absolute path is one below the folder.
     pub(super) fn path(&self, path: &str) -> PathBuf {
+        self.below_root(&self.followed(path))
+    }
+
+    /// Where the links of a path that lead to absolute paths lead on the node; the path itself where it has none.
+    pub(super) fn followed(&self, path: &str) -> PathBuf {
         let mut path = PathBuf::from(path);
         for _ in 0..LINKS {
             match self.first_absolute_link(&path) {
@@ -29,19 +34,7 @@ impl Host {
                 None => break,
             }
         }
-        self.below_root(&path)
-    }
-
-    /// Where the links of a path that lead to absolute paths lead; nothing where it has none.
-    pub(super) fn leads_to(&self, path: &str) -> Option<String> {
-        let mut found = None;
-        let mut path = PathBuf::from(path);
-        for _ in 0..LINKS {
-            let Some(other) = self.first_absolute_link(&path) else { break };
-            found = Some(other.display().to_string());
-            path = other;
-        }
-        found
+        path
     }
 
     fn below_root(&self, path: &Path) -> PathBuf {

@@ -17,8 +17,10 @@ pub(super) fn look(host: &Host, paths: &[String]) -> Vec<Directory> {
 }
 
 fn state(host: &Host, path: &str) -> Result<DirectoryState, String> {
-    if let Some(elsewhere) = host.leads_to(path).filter(|to| !is_given(to)) {
-        return Err(format!("{path} leads to {elsewhere}, which this pod is not given"));
+    let real = host.followed(path);
+    if real != Path::new(path) && !is_given(&real) {
+        let real = real.display();
+        return Err(format!("{path} leads to {real}, which this pod is not given"));
     }
     match host.metadata(path)? {
         Some(one) if !one.is_dir() => Ok(DirectoryState::NoFolder),
@@ -33,7 +35,7 @@ fn state(host: &Host, path: &str) -> Result<DirectoryState, String> {
             let mut above = Path::new(path).ancestors().skip(1).filter_map(Path::to_str);
             // What is above these is of the pod, and another file system.
             let above = above.find(|above| {
-                is_given(above) && host.metadata(above).is_ok_and(|one| one.is_some())
+                is_given(Path::new(above)) && host.metadata(above).is_ok_and(|one| one.is_some())
             });
             match above {
                 Some(above) => Ok(DirectoryState::Absent(space(host, above)?)),
@@ -43,8 +45,8 @@ fn state(host: &Host, path: &str) -> Result<DirectoryState, String> {
     }
 }
 
-fn is_given(path: &str) -> bool {
-    GIVEN.iter().any(|root| Path::new(path).starts_with(root))
+fn is_given(path: &Path) -> bool {
+    GIVEN.iter().any(|root| path.starts_with(root))
 }
 
 fn space(host: &Host, path: &str) -> Result<Space, String> {
