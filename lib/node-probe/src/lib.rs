@@ -28,6 +28,8 @@ pub use matrix::{
 
 /// The format of both documents. An answer of another one is not read.
 pub const FORMAT: u32 = 1;
+/// So many names are shown of what is in a folder: with as many there may be more.
+pub const MOST_ENTRIES: usize = 5;
 /// By which a line of the pod's log is known for the answer.
 pub const KIND: &str = "NodeFindings";
 

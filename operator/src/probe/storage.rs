@@ -2,12 +2,10 @@
 
 use std::path::Path;
 
-use opensdn_node_probe::{Directory, DirectoryState, Seen, Space};
+use opensdn_node_probe::{Directory, DirectoryState, MOST_ENTRIES, Seen, Space};
 
 use super::host::Host;
 
-/// So many names are shown of what is in a folder.
-const SHOWN: usize = 5;
 /// Folders of the node that the pod is given with all that is in them.
 const GIVEN: [&str; 2] = ["/etc", "/var/lib"];
 
@@ -28,7 +26,7 @@ fn state(host: &Host, path: &str) -> Result<DirectoryState, String> {
             let mut entries = host.names(path)?.unwrap_or_default();
             // Each file system of ext4 has it.
             entries.retain(|name| name != "lost+found");
-            entries.truncate(SHOWN);
+            entries.truncate(MOST_ENTRIES);
             Ok(DirectoryState::Present { space: space(host, path)?, entries })
         }
         None => {

@@ -3,7 +3,9 @@
 
 use std::net::IpAddr;
 
-use opensdn_node_probe::{Directory, DirectoryState, NameFinding, NodeFindings, Seen};
+use opensdn_node_probe::{
+    Directory, DirectoryState, MOST_ENTRIES, NameFinding, NodeFindings, Seen,
+};
 use serde_json::Value;
 
 use super::nested::{MOST_NAMES, name_of};
@@ -19,8 +21,6 @@ const NAMED: [&str; 3] = ["Cassandra", "Rabbitmq", "Zookeeper"];
 const CERTIFICATES: &str = "/etc/contrail/ssl/certs";
 const AUTHORITIES: &str = "/etc/contrail/ssl/ca-certs";
 const BUNDLE: &str = "ca-bundle.crt";
-/// So many names are shown of a folder: with as many there may be more.
-const SHOWN: usize = 5;
 
 /// A member by the name that tf-operator gives it, with the addresses of its node.
 struct Member<'a> {
@@ -190,7 +190,7 @@ fn folder<'a>(findings: &'a NodeFindings, path: &str) -> Result<&'a [String], Sa
 fn authorities(findings: &NodeFindings) -> Said {
     match folder(findings, AUTHORITIES) {
         Ok(entries) if entries.iter().any(|one| one == BUNDLE) => (Outcome::Ok, String::new()),
-        Ok(entries) if entries.len() < SHOWN => {
+        Ok(entries) if entries.len() < MOST_ENTRIES => {
             (Outcome::Fail, format!("{AUTHORITIES} has no {BUNDLE}"))
         }
         Ok(_) => (
@@ -217,7 +217,7 @@ fn certificates(findings: &NodeFindings) -> Said {
         format!("client-key-{address}.pem"),
     ];
     let missing: Vec<String> = wanted.into_iter().filter(|file| !entries.contains(file)).collect();
-    match (missing.as_slice(), entries.len() < SHOWN) {
+    match (missing.as_slice(), entries.len() < MOST_ENTRIES) {
         ([], _) => (Outcome::Ok, String::new()),
         (missing, true) => {
             (Outcome::Fail, format!("{CERTIFICATES} has no {}", missing.join(", no ")))

@@ -70,17 +70,13 @@ impl StatusReport {
             affects: Vec::new(),
             look: one.fix.clone().unwrap_or_else(|| "kubectl opensdn connectivity test".to_owned()),
         });
-        let before = self.causes.len();
         self.causes.extend(causes);
-        let is_known = connectivity.tests.iter().any(|one| one.result == Outcome::Ok)
-            && connectivity.tests.iter().all(|one| one.result != Outcome::Uncertain);
-        match self.state {
-            State::Active | State::Unknown if self.causes.len() > before => {
-                self.state = State::Degraded
-            }
-            State::Active if !is_known => self.state = State::Unknown,
-            _ => {}
-        }
+        let any = |result| connectivity.tests.iter().any(|one| one.result == result);
+        self.state = match self.state {
+            State::Active | State::Unknown if any(Outcome::Fail) => State::Degraded,
+            State::Active if any(Outcome::Uncertain) || !any(Outcome::Ok) => State::Unknown,
+            state => state,
+        };
         self.connectivity = Some(connectivity);
     }
 
