@@ -38,11 +38,12 @@ pub(crate) fn assess(world: &World, now: Timestamp) -> StatusReport {
     });
     let managers = managers(world);
     // Else its own spec, or what no component shows, where nothing else is said.
-    let is_one = |one: &&Manager| {
-        surroundings::unwatched(world, &one.namespace).is_some()
-            || (causes.is_empty() && one.ready == Some(false))
+    let is_one = |(one, is_watched): &(Manager, bool)| {
+        !is_watched || (causes.is_empty() && one.ready == Some(false))
     };
-    let of_managers: Vec<_> = managers.iter().filter(is_one).map(Manager::cause).collect();
+    let of_managers = managers.iter().filter(|one| is_one(one)).map(|(one, _)| one.cause());
+    let of_managers: Vec<_> = of_managers.collect();
+    let managers: Vec<Manager> = managers.into_iter().map(|(one, _)| one).collect();
     causes.extend(of_managers);
     let mut not_read = world.not_read();
     not_read.sort();
@@ -84,13 +85,15 @@ fn depth(facts: &Component) -> usize {
     needs.map(|need| depth(need) + 1).max().unwrap_or(0)
 }
 
-/// Of one in a namespace that the operator does not watch nothing is said, or what was so once.
-fn managers(world: &World) -> Vec<Manager> {
+/// Each, and whether the operator watches its namespace: else nothing is said of it, or what was so once.
+fn managers(world: &World) -> Vec<(Manager, bool)> {
     let of = |manager| {
         let said = Manager::of(manager);
         match surroundings::unwatched(world, &said.namespace) {
-            Some(message) => Manager { ready: Some(false), stalled: true, message, ..said },
-            None => said,
+            Some(message) => {
+                (Manager { ready: Some(false), stalled: true, message, ..said }, false)
+            }
+            None => (said, true),
         }
     };
     world.managers.items().iter().map(of).collect()
