@@ -3,6 +3,7 @@
 //! references) and for work without end (two references on each of sixty levels). So what a
 //! validator would do is counted first, with references followed, and what is too much is refused.
 
+use std::borrow::Cow;
 use std::iter;
 
 use jsonschema::error::ValidationErrorKind;
@@ -96,14 +97,40 @@ impl SettingsSchema {
         }
         if steps > MAX_COLLECTED_STEPS {
             let first = self.validator.validate(settings).err();
-            return first.iter().map(text).collect();
+            return first.iter().map(|error| said_of(settings, error)).collect();
         }
-        self.validator.iter_errors(settings).take(MAX_ERRORS).map(|error| text(&error)).collect()
+        let errors = self.validator.iter_errors(settings).take(MAX_ERRORS);
+        errors.map(|error| said_of(settings, &error)).collect()
     }
 }
 
+fn said_of(settings: &Value, error: &ValidationError<'_>) -> String {
+    match unexpected(settings, error) {
+        Some(names) => {
+            let names = format!("Additional properties are not allowed ({names})");
+            at(error, cut(&names, MAX_QUOTED_BYTES))
+        }
+        None => text(error),
+    }
+}
+
+/// Where a schema knows no field at all, its validator speaks of the first value only, at the place
+/// of the object: "False schema does not allow ...".
+fn unexpected(settings: &Value, error: &ValidationError<'_>) -> Option<String> {
+    if !matches!(error.kind(), ValidationErrorKind::FalseSchema) {
+        return None;
+    }
+    let Some(Value::Object(object)) = settings.pointer(error.instance_path().as_str()) else {
+        return None;
+    };
+    let is_inside = object.values().next() == Some(error.instance().as_ref());
+    let names: Vec<String> = object.keys().map(|name| format!("'{name}'")).collect();
+    let verb = if names.len() == 1 { "was" } else { "were" };
+    is_inside.then(|| format!("{} {verb} unexpected", names.join(", ")))
+}
+
 fn text(error: &ValidationError<'_>) -> String {
-    let (place, value) = (error.instance_path().to_string(), error.instance().to_string());
+    let value = error.instance().to_string();
     let said = error.masked_with(quoted(&value)).to_string();
     // These quote the names of fields besides, as many as there are.
     let most = match error.kind() {
@@ -113,7 +140,12 @@ fn text(error: &ValidationError<'_>) -> String {
         | ValidationErrorKind::PropertyNames { .. } => MAX_QUOTED_BYTES,
         _ => MAX_TEXT_BYTES,
     };
-    let (place, said) = (quoted(&place), cut(&said, most));
+    at(error, cut(&said, most))
+}
+
+fn at(error: &ValidationError<'_>, said: Cow<'_, str>) -> String {
+    let place = error.instance_path().to_string();
+    let place = quoted(&place);
     if place.is_empty() { said.into_owned() } else { format!("{place}: {said}") }
 }
 

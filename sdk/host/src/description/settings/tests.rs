@@ -120,6 +120,23 @@ fn settings_of_any_size_are_checked_in_bounded_steps_and_few_words() {
 }
 
 #[test]
+fn fields_are_named_where_a_schema_knows_none() {
+    let schema = SettingsSchema::new(&json!({
+        "additionalProperties": false,
+    }))
+    .unwrap();
+    let said = schema.check(&json!({"colour": "red"}));
+    assert_eq!(said, ["Additional properties are not allowed ('colour' was unexpected)"]);
+    let said = schema.check(&json!({"colour": {}, "size": 1}));
+    assert_eq!(said, ["Additional properties are not allowed ('colour', 'size' were unexpected)"]);
+    let inner = json!({"properties": {"a": {"additionalProperties": false}, "b": false}});
+    let schema = SettingsSchema::new(&inner).unwrap();
+    let said = schema.check(&json!({"a": {"colour": 1}, "b": {"c": 1}}));
+    assert!(said[0].starts_with("/a: Additional properties") && said[0].contains("'colour'"));
+    assert_eq!(said[1], "/b: False schema does not allow {\"c\":1}");
+}
+
+#[test]
 fn no_more_than_100_bytes_of_a_value_or_a_field_of_the_settings_are_quoted() {
     let schema = json!({"properties": {"a": {"enum": ["b", "c"]}}, "additionalProperties": false});
     let schema = SettingsSchema::new(&schema).unwrap();
