@@ -34,7 +34,9 @@ fn main() -> Result<(), Failed> {
         rows.extend(native(&set, label, &object)?);
     }
     rows.extend(pods(&runtime, &engine)?);
-    rows.extend(built_in(&runtime, &engine)?);
+    let samples = Samples::read()?;
+    rows.extend(built_in(&runtime, &engine, &samples)?);
+    rows.extend(all_built_in(&runtime, &engine, &samples)?);
     report("evaluate", &rows)?;
     Ok(())
 }
@@ -146,19 +148,66 @@ fn native(set: &PolicySet, label: &str, text: &str) -> Result<Vec<Row>, Failed> 
     Ok(vec![Row::new(format!("the same natively p50, {label}"), sample.percentile(0.5), "µs")])
 }
 
-/// Every built-in policy on the sample Manager, which is of concern to all of them.
-fn built_in(runtime: &Runtime, engine: &Engine) -> Result<Vec<Row>, Failed> {
-    let sample = |name: &str| -> Result<Value, Failed> {
-        Ok(serde_saphyr::from_str(&fs::read_to_string(format!("{SAMPLES}/{name}.yaml"))?)?)
-    };
-    let text = sample("manager")?.to_string();
-    let documents = Documents::new(vec![sample("control")?, sample("vrouter")?]);
-    let lookup = Arc::new(documents);
-    let mut rows = Vec::new();
+/// The sample Manager, which is of concern to all built-in policies, and what their lookups find.
+struct Samples {
+    manager: String,
+    lookup: Arc<Documents>,
+}
+
+impl Samples {
+    fn read() -> Result<Self, Failed> {
+        let sample = |name: &str| -> Result<Value, Failed> {
+            Ok(serde_saphyr::from_str(&fs::read_to_string(format!("{SAMPLES}/{name}.yaml"))?)?)
+        };
+        let manager = sample("manager")?.to_string();
+        let lookup = Arc::new(Documents::new(vec![sample("control")?, sample("vrouter")?]));
+        Ok(Self { manager, lookup })
+    }
+
+    fn context(&self) -> Context {
+        let deadline = Instant::now() + Duration::from_secs(1);
+        Context { lookup: self.lookup.clone(), deadline, is_background: false }
+    }
+}
+
+fn load_all(runtime: &Runtime, engine: &Engine) -> Result<Vec<(&'static str, Policy)>, Failed> {
     let cache = Cache::of_user()?;
-    for built_in in ALL {
-        let policy =
-            runtime.block_on(Policy::load(engine, built_in.bytes, None, cache.as_ref()))?;
+    let load = |built_in: &opensdn_policies::BuiltIn| {
+        let policy = Policy::load(engine, built_in.bytes, None, cache.as_ref());
+        Ok((built_in.name, runtime.block_on(policy)?))
+    };
+    ALL.iter().map(load).collect()
+}
+
+/// All built-in policies in one set, as in a webhook: each finds in the processor's caches what the
+/// ones before it have left there.
+fn all_built_in(runtime: &Runtime, engine: &Engine, samples: &Samples) -> Result<Vec<Row>, Failed> {
+    let named = |(name, policy): (&str, Policy)| Binding { name: name.to_owned(), ..bind(&policy) };
+    let bindings = load_all(runtime, engine)?.into_iter().map(named).collect();
+    let set = PolicySet::new(bindings, Vec::new());
+    let mut paths = scan::Paths::new();
+    let mount = paths.mount("", set.paths());
+    let found = scan::scan(samples.manager.as_bytes(), &paths)?;
+    let document = found.document(&mount).ok_or("the object")?;
+    let request = request("Manager", "cluster1", document);
+    let verdict = runtime.block_on(set.evaluate(&request, &samples.context()));
+    assert!(verdict.failures.is_empty(), "{verdict:?}");
+    let sample = Sample::of(RUNS / 10, || {
+        std::hint::black_box(runtime.block_on(set.evaluate(&request, &samples.context())));
+    });
+    let count = verdict.evaluations.len();
+    let row = |what: &str, share| {
+        let name = format!("the {count} that judge a new Manager, one after the other, {what}");
+        Row::new(name, sample.percentile(share), "µs")
+    };
+    Ok(vec![row("p50", 0.5), row("p99", 0.99)])
+}
+
+/// Every built-in policy on its own.
+fn built_in(runtime: &Runtime, engine: &Engine, samples: &Samples) -> Result<Vec<Row>, Failed> {
+    let text = &samples.manager;
+    let mut rows = Vec::new();
+    for (policy_name, policy) in load_all(runtime, engine)? {
         let set = PolicySet::new(vec![bind(&policy)], Vec::new());
         let mut paths = scan::Paths::new();
         let mount = paths.mount("", set.paths());
@@ -169,8 +218,7 @@ fn built_in(runtime: &Runtime, engine: &Engine) -> Result<Vec<Row>, Failed> {
         let request = Request { operation, old_object, ..request("Manager", "cluster1", document) };
         let mutates = set.concerns(Step::Mutate, &request);
         let run = || async {
-            let deadline = Instant::now() + Duration::from_secs(1);
-            let context = Context { lookup: lookup.clone(), deadline, is_background: false };
+            let context = samples.context();
             if mutates {
                 let mutation = set.mutate(&request, &context).await;
                 (mutation.evaluations.len(), mutation.failures)
@@ -180,13 +228,13 @@ fn built_in(runtime: &Runtime, engine: &Engine) -> Result<Vec<Row>, Failed> {
             }
         };
         let (evaluations, failures) = runtime.block_on(run());
-        assert!(evaluations == 1 && failures.is_empty(), "{}: {failures:?}", built_in.name);
+        assert!(evaluations == 1 && failures.is_empty(), "{policy_name}: {failures:?}");
         let sample = Sample::of(RUNS / 4, || {
             std::hint::black_box(runtime.block_on(run()));
         });
         let verb = if mutates { "mutates" } else { "judges" };
         let kib = text.len().div_ceil(1 << 10);
-        let name = format!("{} {verb} a Manager of {kib} KiB, fresh instance", built_in.name);
+        let name = format!("{policy_name} {verb} a Manager of {kib} KiB, fresh instance");
         rows.push(Row::new(format!("{name} p50"), sample.percentile(0.5), "µs"));
         rows.push(Row::new(format!("{name} p99"), sample.percentile(0.99), "µs"));
     }

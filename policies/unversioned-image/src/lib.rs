@@ -88,8 +88,7 @@ fn manager(request: &Request<Manager>, settings: &Settings, verdict: &mut Verdic
     let Some(Manager { services: Some(services) }) = &request.object else { return Ok(()) };
     let components: Vec<_> = services.walk().collect();
     components.iter().for_each(|service| judge(service, settings, verdict));
-    judge_mixture(&components, "registries", &Reference::registry, verdict);
-    judge_mixture(&components, "tags", &Reference::tag, verdict);
+    judge_mixtures(&components, verdict);
     Ok(())
 }
 
@@ -160,32 +159,41 @@ fn without_login(image: &str) -> String {
     }
 }
 
-/// One finding when the images differ in `part`, with who has what.
-fn judge_mixture<'a>(
-    components: &'a [ComponentView<'a, Spec>],
-    parts: &str,
-    part: &dyn Fn(&Reference<'a>) -> Option<&'a str>,
-    verdict: &mut Verdict,
-) {
-    let mut users: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+/// Who uses each version, or each registry: the first that does, and how many do.
+type Users<'a> = BTreeMap<&'a str, (&'a ComponentView<'a, Spec>, &'a str, usize)>;
+
+/// A finding when the images differ in their registries, and one when they do in their tags.
+fn judge_mixtures<'a>(components: &'a [ComponentView<'a, Spec>], verdict: &mut Verdict) {
+    let (mut registries, mut tags) = (Users::new(), Users::new());
     for component in components {
         for container in &component.spec.service_configuration.containers {
-            let reference = container.image.as_deref().and_then(Reference::parse);
-            if let Some(value) = reference.as_ref().and_then(part) {
-                let name = container.name.as_deref().unwrap_or_default();
-                users.entry(value).or_default().push(format!("{} {name}", component.title()));
+            let Some(image) = container.image.as_deref().and_then(Reference::parse) else {
+                continue;
+            };
+            let name = container.name.as_deref().unwrap_or_default();
+            for (users, value) in [(&mut registries, image.registry()), (&mut tags, image.tag())] {
+                let Some(value) = value else { continue };
+                users.entry(value).or_insert((component, name, 0)).2 += 1;
             }
         }
     }
+    report_mixture("registries", &registries, verdict);
+    report_mixture("tags", &tags, verdict);
+}
+
+/// One finding with who has what, where there is more than one.
+fn report_mixture(parts: &str, users: &Users<'_>, verdict: &mut Verdict) {
     if users.len() < 2 {
         return;
     }
     let shown: Vec<_> = users
         .iter()
-        .map(|(value, users)| match users.as_slice() {
-            [one] => format!("{value} ({one})"),
-            [first, rest @ ..] => format!("{value} ({first} and {} more)", rest.len()),
-            [] => (*value).to_owned(),
+        .map(|(value, (first, container, count))| {
+            let first = format!("{} {container}", first.title());
+            match count {
+                1 => format!("{value} ({first})"),
+                _ => format!("{value} ({first} and {} more)", count - 1),
+            }
         })
         .collect();
     let text = format!("images of {} {parts}: {}", users.len(), shown.join(", "));

@@ -229,7 +229,7 @@ impl Judged<'_> {
         let title = self.component.title();
         for (number, container) in self.given().iter().enumerate() {
             let name = container.name();
-            let finding = UNKNOWN.at(self.at().index(number).key("name"));
+            let finding = || UNKNOWN.at(self.at().index(number).key("name"));
             if !self.known.all().any(|known| known == name) {
                 let what = if name.is_empty() {
                     format!("{title}: a container has no name")
@@ -238,13 +238,13 @@ impl Judged<'_> {
                 };
                 // It is left out of the pod, which does no harm if it was not meant for another.
                 verdict.add(match nearest(self.known, name) {
-                    Some(meant) => finding.says(what).hint(format!("did you mean {meant}?")),
+                    Some(meant) => finding().says(what).hint(format!("did you mean {meant}?")),
                     None => {
                         let names: Vec<_> = self.known.all().collect();
                         let finding = if name.is_empty() {
-                            finding
+                            finding()
                         } else {
-                            finding.severity(Severity::Warn)
+                            finding().severity(Severity::Warn)
                         };
                         let hint = format!("remove it, or use one of: {}", names.join(", "));
                         finding.says(format!("{what}; it is left out")).hint(hint)
@@ -252,7 +252,7 @@ impl Judged<'_> {
                 });
             } else if self.given().iter().take(number).any(|before| before.name() == name) {
                 let text = format!("{title}: container {name} stands twice; the first is used");
-                verdict.add(finding.says(text).hint("remove one of them"));
+                verdict.add(finding().says(text).hint("remove one of them"));
             }
         }
     }

@@ -16,19 +16,36 @@ impl Pointer {
     /// The member `name` of the object here. `~` and `/` in the name are escaped.
     #[must_use]
     pub fn key(&self, name: &str) -> Self {
-        Self(format!("{}/{}", self.0, name.replace('~', "~0").replace('/', "~1")))
+        let mut text = self.longer_by(1 + name.len());
+        text.push('/');
+        // A policy makes hundreds of these for a large object, and hardly any name has to be escaped.
+        if name.contains(['~', '/']) {
+            text.push_str(&name.replace('~', "~0").replace('/', "~1"));
+        } else {
+            text.push_str(name);
+        }
+        Self(text)
     }
 
     /// The element `index` of the array here, from 0.
     #[must_use]
     pub fn index(&self, index: usize) -> Self {
-        Self(format!("{}/{index}", self.0))
+        self.key(&index.to_string())
     }
 
     /// The place `relative` (a pointer of its own, `/a/b`) below this one.
     #[must_use]
     pub fn join(&self, relative: &str) -> Self {
-        Self(format!("{}{relative}", self.0))
+        let mut text = self.longer_by(relative.len());
+        text.push_str(relative);
+        Self(text)
+    }
+
+    /// A copy with room for so many bytes more.
+    fn longer_by(&self, bytes: usize) -> String {
+        let mut text = String::with_capacity(self.0.len() + bytes);
+        text.push_str(&self.0);
+        text
     }
 
     /// The pointer as text.
