@@ -30,10 +30,17 @@ enum Read {
 
 /// What the reports on objects said.
 enum Reported {
-    /// The API in which they are, and all findings.
-    Findings(String, Vec<AuditFinding>),
+    Found(Reports),
     Absent,
     Forbidden(String),
+}
+
+/// Reports on objects, and all findings in them.
+struct Reports {
+    /// The API in which they are.
+    api: String,
+    number: i64,
+    findings: Vec<AuditFinding>,
 }
 
 /// Reads what was reported; of one namespace where one is named.
@@ -46,46 +53,53 @@ pub(super) async fn read(
     namespace: Option<&str>,
 ) -> Result<AuditFindings, Failure> {
     let summary = summary(live, control_namespace).await?;
-    let is_reported = match &summary {
-        Read::Summary(summary) => {
-            summary.policy_reports.as_ref().is_some_and(|reports| !reports.api_version.is_empty())
-        }
-        Read::Absent | Read::Forbidden(_) => true,
+    let written = match &summary {
+        Read::Summary(summary) => summary.policy_reports.as_ref(),
+        Read::Absent | Read::Forbidden(_) => None,
     };
-    let reported = if is_reported { reports(live, namespace).await? } else { Reported::Absent };
+    let written = written.map(|reports| reports.api_version.clone()).filter(|api| !api.is_empty());
+    let reported = match (&summary, written) {
+        (Read::Summary(_), None) => Reported::Absent,
+        (_, written) => reports(live, written.as_deref(), namespace).await?,
+    };
+    combine(summary, reported, control_namespace, namespace)
+}
+
+fn combine(
+    summary: Read,
+    reported: Reported,
+    control_namespace: &str,
+    namespace: Option<&str>,
+) -> Result<AuditFindings, Failure> {
     match (summary, reported) {
-        (Read::Summary(summary), Reported::Findings(api, findings)) => {
-            let all = summary.policy_reports.as_ref().is_some_and(|one| one.failure.is_empty());
+        (Read::Summary(summary), Reported::Found(reports)) => {
+            Ok(of_both(*summary, reports, namespace))
+        }
+        (Read::Summary(summary), Reported::Absent) => {
+            let written = summary.policy_reports.as_ref().map(|one| one.api_version.clone());
             let mut found = of_summary(*summary, namespace);
-            found.source = Source::Reports(api);
-            // Where some could not be written the summary knows what is not in them.
-            let of_summary = std::mem::replace(&mut found.findings, findings);
-            if all {
-                found.more = false;
-                found.not_checked.retain(|one| one.what != REST);
-            } else {
-                found.add_missing(of_summary);
+            if let Some(api) = written.filter(|api| !api.is_empty()) {
+                found.not_checked.push(NotChecked {
+                    what: "the reports on objects".to_owned(),
+                    why: format!(
+                        "the API server does not serve {api} any more, in which they were"
+                    ),
+                });
             }
-            if namespace.is_some() {
-                found.count();
-            }
-            found.notice_newer(found.ended.as_deref().and_then(seconds));
-            found.sort();
             Ok(found)
         }
-        (Read::Summary(summary), Reported::Absent) => Ok(of_summary(*summary, namespace)),
         (Read::Summary(summary), Reported::Forbidden(why)) => {
             let mut found = of_summary(*summary, namespace);
             found.not_checked.push(NotChecked { what: "the reports on objects".to_owned(), why });
             Ok(found)
         }
-        (Read::Absent, Reported::Findings(_, findings)) if findings.is_empty() => {
+        (Read::Absent, Reported::Found(reports)) if reports.findings.is_empty() => {
             Err(no_audit(control_namespace))
         }
         (Read::Absent, Reported::Absent | Reported::Forbidden(_)) => {
             Err(no_audit(control_namespace))
         }
-        (summary, Reported::Findings(api, findings)) => {
+        (summary, Reported::Found(Reports { api, findings, .. })) => {
             let source = Source::Reports(api);
             let mut found = AuditFindings { source, findings, ..AuditFindings::default() };
             // A good object has no report, and neither has one that was never looked at.
@@ -105,6 +119,47 @@ pub(super) async fn read(
             Err(forbidden(control_namespace, &why))
         }
     }
+}
+
+/// Counts and what was not checked are those of the summary, findings those of the reports.
+fn of_both(summary: Summary, reports: Reports, namespace: Option<&str>) -> AuditFindings {
+    let written = summary.policy_reports.clone().unwrap_or_default();
+    let mut found = of_summary(summary, namespace);
+    found.source = Source::Reports(reports.api);
+    let of_summary = std::mem::replace(&mut found.findings, reports.findings);
+    // Of one namespace it is only known that there should be some.
+    let should_be = match namespace {
+        None => written.written + written.unchanged,
+        Some(_) => i64::from(!of_summary.is_empty()),
+    };
+    let is_missing = reports.number < should_be;
+    // Where some could not be written the summary knows what is not in them.
+    if written.failure.is_empty() {
+        found.more = false;
+        found.not_checked.retain(|one| one.what != REST);
+    } else {
+        found.add_missing(of_summary);
+    }
+    if is_missing {
+        let there = match reports.number {
+            0 => "none of them is there".to_owned(),
+            1 => "1 of them is there".to_owned(),
+            many => format!("{many} of them are there"),
+        };
+        found.not_checked.push(NotChecked {
+            what: "objects whose report is gone".to_owned(),
+            why: format!(
+                "the last audit has found something in them, and {there}: the objects have been deleted since, or \
+                 their reports have; the next audit writes what is so"
+            ),
+        });
+    }
+    if namespace.is_some() {
+        found.count();
+    }
+    found.notice_newer(found.ended.as_deref().and_then(seconds));
+    found.sort();
+    found
 }
 
 fn no_audit(namespace: &str) -> Failure {
@@ -242,10 +297,17 @@ struct StoredReport {
     results: Vec<ReportResult>,
 }
 
-async fn reports(live: &Live, namespace: Option<&str>) -> Result<Reported, Failure> {
+/// From the API in which the last audit wrote them, `written`: where another has been installed since, it is empty.
+async fn reports(
+    live: &Live,
+    written: Option<&str>,
+    namespace: Option<&str>,
+) -> Result<Reported, Failure> {
     let selector = format!("{MANAGED_BY_LABEL}={MANAGED_BY}");
-    for group in &API_GROUPS {
-        let mut findings = Vec::new();
+    let written = written.map(|api| api.split_once('/').map_or(api, |(group, _)| group));
+    let groups = API_GROUPS.iter().filter(|one| written.is_none_or(|group| one.group == group));
+    for group in groups {
+        let (mut number, mut findings) = (0, Vec::new());
         let mut api = None;
         let kinds = [Some(group.namespaced), Some(group.cluster).filter(|_| namespace.is_none())];
         for kind in kinds.into_iter().flatten() {
@@ -258,11 +320,14 @@ async fn reports(live: &Live, namespace: Option<&str>) -> Result<Reported, Failu
                 listed => listed
                     .map_err(|error| unanswered(&format!("list {}", resource.plural), &error))?,
             };
-            findings.extend(listed.into_iter().flat_map(of_report));
+            let ours: Vec<_> =
+                listed.into_iter().map(of_report).filter(|one| !one.is_empty()).collect();
+            number += i64::try_from(ours.len()).unwrap_or(i64::MAX);
+            findings.extend(ours.into_iter().flatten());
             api = Some(resource.api_version);
         }
         if let Some(api) = api {
-            return Ok(Reported::Findings(api, findings));
+            return Ok(Reported::Found(Reports { api, number, findings }));
         }
     }
     Ok(Reported::Absent)
@@ -307,105 +372,4 @@ fn of_result(object: &str, result: ReportResult) -> AuditFinding {
 }
 
 #[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    fn summary() -> Summary {
-        serde_json::from_value(json!({
-            "ended": "2026-11-23T14:00:00Z", "objects": {"tf.tungsten.io/Zookeeper": 3},
-            "policies": {"even-quorum": {"mode": "audit", "denials": 21, "warnings": 1, "more": true,
-                "examples": [
-                    {"object": "Zookeeper tf/b", "severity": "warn", "code": "OSDN1202", "message": "w"},
-                    {"object": "Zookeeper a/a", "severity": "deny", "code": "OSDN1201",
-                        "pointer": "/spec/replicas", "message": "m"}]}},
-            "notChecked": [{"what": "policy x", "why": "y"}],
-        }))
-        .unwrap()
-    }
-
-    #[test]
-    fn of_a_summary_all_is_shown_that_it_has_and_that_there_is_more() {
-        let found = of_summary(summary(), None);
-        let codes: Vec<&str> = found.findings.iter().map(|one| &*one.code).collect();
-        assert_eq!(codes, ["OSDN1201", "OSDN1202"], "the worst comes first");
-        assert!(found.more && found.hint().is_some());
-        assert_eq!(found.policies[0].denials, 21);
-        assert_eq!(found.notes()[0], "3 objects in the audit that ended 2026-11-23T14:00:00Z");
-        assert_eq!(found.notes()[1], "not checked: policy x: y");
-    }
-
-    #[test]
-    fn of_one_namespace_nothing_of_others_is_shown() {
-        let found = of_summary(summary(), Some("tf"));
-        let objects: Vec<&str> = found.findings.iter().map(|one| &*one.object).collect();
-        assert_eq!(objects, ["Zookeeper tf/b"]);
-        assert!(is_in("Zookeeper tf/b", Some("tf")) && !is_in("Node tf", Some("tf")));
-    }
-
-    #[test]
-    fn an_audit_that_is_overdue_is_no_knowledge_of_what_has_changed_since() {
-        let late = |seconds: u64, now: &str| {
-            let summary = Summary { interval_seconds: seconds, ..summary() };
-            overdue(&summary, now.parse().unwrap()).map(|one| one.why)
-        };
-        assert_eq!(late(3600, "2026-11-23T16:04:59Z"), None, "two intervals, and some minutes");
-        let why = late(3600, "2026-11-23T16:05:01Z").unwrap();
-        assert!(why.starts_with("an audit is due every 3600 s"), "{why}");
-        assert_eq!(late(0, "2027-11-23T16:00:00Z"), None, "an older webhook does not say");
-        assert_eq!(late(u64::MAX, "2027-11-23T16:00:00Z"), None);
-    }
-
-    #[test]
-    fn reports_that_are_newer_than_the_summary_are_counted_and_it_is_said() {
-        let report = |seconds: i64| {
-            let scope = json!({"apiVersion": "v1", "kind": "Zookeeper", "name": "x", "uid": "u"});
-            of_report(json!({"metadata": {"name": "opensdn-u"}, "scope": scope,
-                "results": [{"policy": "even-quorum", "result": "fail", "severity": "high",
-                    "timestamp": {"seconds": seconds}}]}))
-        };
-        let read = |since: i64| {
-            let mut found = of_summary(summary(), None);
-            found.findings = report(since);
-            assert_eq!(found.findings.len(), 1);
-            found.notice_newer(found.ended.as_deref().and_then(seconds));
-            (found.policies[0].denials, found.notes().concat().contains("an audit is under way"))
-        };
-        let ended = seconds("2026-11-23T14:00:00Z").unwrap();
-        assert_eq!(read(ended), (21, false));
-        assert_eq!(read(ended + 1), (1, true));
-    }
-
-    #[test]
-    fn reports_that_could_not_be_written_are_no_objects_that_were_not_checked() {
-        let mut summary = summary();
-        summary.not_checked.clear();
-        let failure = "Zookeeper tf/b: patch reports: quota".to_owned();
-        let api_version = "openreports.io/v1alpha1".to_owned();
-        let reports = PolicyReports { api_version, failed: 2, failure, ..PolicyReports::default() };
-        summary.policy_reports = Some(reports);
-        summary.interval_seconds = 0;
-        let found = of_summary(summary, None);
-        assert_eq!(found.not_checked, []);
-        let said = "not written: 2 reports on objects: Zookeeper tf/b: patch reports: quota";
-        assert!(found.notes().contains(&said.to_owned()), "{:?}", found.notes());
-        let hint = found.hint().unwrap();
-        assert!(!hint.contains("installed"), "{hint}");
-    }
-
-    #[test]
-    fn what_is_no_report_of_ours_is_left_out() {
-        assert_eq!(of_report(json!({"results": "none"})), []);
-        let strange = json!({"results": [{"policy": "p", "severity": "catastrophic"}]});
-        assert_eq!(of_report(strange), []);
-        let of = |namespace: &str, name: &str| {
-            let scope = json!({"apiVersion": "v1", "kind": "K", "namespace": "kube-system", "name": "x", "uid": "u"});
-            of_report(json!({"metadata": {"name": name, "namespace": namespace}, "scope": scope,
-                "results": [{"policy": "p", "result": "fail", "severity": "high"}]}))
-        };
-        assert_eq!(of("kube-system", "opensdn-u").len(), 1);
-        assert_eq!(of("tenant", "opensdn-u"), [], "it tells of another namespace");
-        assert_eq!(of("kube-system", "forged"), [], "it is not called after its object");
-    }
-}
+mod tests;
