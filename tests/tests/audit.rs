@@ -298,6 +298,7 @@ async fn without_the_right_to_write_reports_one_call_fails_and_the_summary_says_
     let said = summary(&sandbox).await?;
     let why = said["policyReports"]["failure"].as_str().unwrap_or_default();
     assert!(why.contains("missing RBAC rule") && why.contains("openreports.io"), "{why}");
+    assert!(why.ends_with("; 20 more were not tried"), "{why}");
     assert!(said["policies"]["links"]["denials"].as_i64() > Some(10), "{said:#}");
     Ok(())
 }

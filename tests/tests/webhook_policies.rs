@@ -358,7 +358,9 @@ async fn a_senseless_policy_is_refused_when_it_is_applied() -> Outcome {
     let refused_with = async |spec: Value, parts: &[&str]| {
         let is = async || {
             let text = world.try_apply(spec.clone()).await.err().unwrap_or_default();
-            parts.iter().all(|part| text.contains(part))
+            let is = parts.iter().all(|part| text.contains(part));
+            assert!(is || !text.contains("OSDN4"), "refused otherwise than with {parts:?}: {text}");
+            is
         };
         eventually(&format!("refused with {parts:?}"), is).await;
     };

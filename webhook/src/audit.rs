@@ -222,6 +222,7 @@ impl Audit {
             }
         }
         let (reports, verified) = reports.finish().await;
+        is_complete &= reports.as_ref().is_none_or(|reports| reports.failure.is_empty());
         is_complete &= self.publish(&report, reports.as_ref()).await;
         *self.last() = Last { verified, report: Some(report) };
         if !are_known {

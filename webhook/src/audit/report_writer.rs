@@ -33,6 +33,8 @@ const WRITE_TIMEOUT: Duration = CALL_TIMEOUT;
 const MOST_STORED: usize = 50_000;
 /// Anyone who may write reports can have any number deleted; the summary waits for it. The next audit continues.
 const LONGEST_DELETING: Duration = Duration::from_secs(60);
+/// So long an audit tries in vain in all: where etcd refuses each write it would be as many calls as there are objects.
+const LONGEST_FAILING: Duration = Duration::from_secs(60);
 /// Longest fingerprint; what is longer is none of ours.
 const FINGERPRINT_BYTES: usize = 64;
 
@@ -52,6 +54,10 @@ pub(super) struct ReportWriter {
     kept: BTreeSet<(String, String)>,
     /// Stored reports beyond [`MOST_STORED`].
     unknown: i64,
+    /// How long the writes took that failed.
+    failing: Duration,
+    /// Reports that were due after it was given up.
+    untried: i64,
     outcome: PolicyReports,
 }
 
@@ -90,6 +96,8 @@ impl ReportWriter {
             verified,
             kept: BTreeSet::new(),
             unknown: 0,
+            failing: Duration::ZERO,
+            untried: 0,
             outcome: PolicyReports::default(),
         };
         if let Err(why) = writer.read(served).await {
@@ -202,10 +210,13 @@ impl ReportWriter {
 
     /// Makes the report on an object say what was found in it.
     pub(super) async fn write(&mut self, object: &StoredObject, found: &[Found]) {
-        let Some(target) = &self.target else { return };
-        let key = key(target.group, object);
         let now = Timestamp::now().as_second();
         let Some(mut report) = report(object, found, now) else { return };
+        let Some(target) = &self.target else {
+            self.untried += 1;
+            return;
+        };
+        let key = key(target.group, object);
         let fingerprint = report.fingerprint();
         if self.current.get(&key) == Some(&fingerprint) {
             return;
@@ -213,6 +224,7 @@ impl ReportWriter {
         let stored = self.stored.remove(&key);
         let exists = stored.is_some() || self.current.contains_key(&key);
         let stored = stored.filter(|stored| stored.fingerprint == fingerprint);
+        let begun = Instant::now();
         match write_unless_so(&self.ctx, target, &mut report, stored, &self.verified, exists).await
         {
             Ok((version, is_new)) => {
@@ -221,7 +233,7 @@ impl ReportWriter {
                 self.verified.insert(key.clone(), version);
                 self.current.insert(key, fingerprint);
             }
-            Err(error) => self.failed(&object.title(), &error),
+            Err(error) => self.failed(&object.title(), &error, begun.elapsed()),
         }
     }
 
@@ -258,10 +270,14 @@ impl ReportWriter {
                 ..ObjectMeta::default()
             };
             let report = DynamicObject { types: None, metadata, data: Value::Null };
+            let at = Instant::now();
             match delete_exactly_as(&self.ctx, &*kind, &report, Exactly::ThisObject).await {
                 Ok(_) => self.outcome.deleted += 1,
-                Err(error) => self.failed(&title, &error),
+                Err(error) => self.failed(&title, &error, at.elapsed()),
             }
+        }
+        if self.untried > 0 && !self.outcome.failure.is_empty() {
+            self.outcome.failure += &format!("; {} more were not tried", self.untried);
         }
         self.outcome.failed += left + self.unknown;
         if left > 0 {
@@ -287,12 +303,15 @@ impl ReportWriter {
     }
 
     /// One report stays as it is. Where the next would fare alike, none is written any more: with 10,000
-    /// objects it would be 10,000 calls in vain.
-    fn failed(&mut self, about: &str, error: &CallError) {
+    /// objects it would be 10,000 calls in vain. Another server error may be of this report alone: who may write
+    /// reports can make it as large as etcd takes, and that must not end the reports of others.
+    fn failed(&mut self, about: &str, error: &CallError, took: Duration) {
         self.outcome.failed += 1;
+        self.failing += took;
         let why = format!("{about}: {}", error_chain(error));
-        if error.missing_grant().is_some() || error.status().is_none_or(|status| status.code >= 429)
-        {
+        let is_of_all = error.missing_grant().is_some()
+            || error.status().is_none_or(|status| matches!(status.code, 429 | 502..=504));
+        if is_of_all || self.failing > LONGEST_FAILING {
             self.give_up(why);
         } else if self.outcome.failure.is_empty() {
             self.outcome.failure = why;
