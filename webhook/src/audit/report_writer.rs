@@ -210,6 +210,9 @@ impl ReportWriter {
 
     /// Makes the report on an object say what was found in it.
     pub(super) async fn write(&mut self, object: &StoredObject, found: &[Found]) {
+        if self.target.is_none() && self.outcome.failure.is_empty() {
+            return;
+        }
         let now = Timestamp::now().as_second();
         let Some(mut report) = report(object, found, now) else { return };
         let Some(target) = &self.target else {
@@ -276,7 +279,7 @@ impl ReportWriter {
                 Err(error) => self.failed(&title, &error, at.elapsed()),
             }
         }
-        if self.untried > 0 && !self.outcome.failure.is_empty() {
+        if self.untried > 0 {
             self.outcome.failure += &format!("; {} more were not tried", self.untried);
         }
         self.outcome.failed += left + self.unknown;
