@@ -53,14 +53,12 @@ pub(super) async fn read(
     namespace: Option<&str>,
 ) -> Result<AuditFindings, Failure> {
     let summary = summary(live, control_namespace).await?;
-    let written = match &summary {
-        Read::Summary(summary) => summary.policy_reports.as_ref(),
-        Read::Absent | Read::Forbidden(_) => None,
-    };
-    let written = written.map(|reports| reports.api_version.clone()).filter(|api| !api.is_empty());
-    let reported = match (&summary, written) {
-        (Read::Summary(_), None) => Reported::Absent,
-        (_, written) => reports(live, written.as_deref(), namespace).await?,
+    let reported = match &summary {
+        Read::Summary(summary) => match reports_api(summary) {
+            Some(api) => reports(live, Some(api), namespace).await?,
+            None => Reported::Absent,
+        },
+        Read::Absent | Read::Forbidden(_) => reports(live, None, namespace).await?,
     };
     combine(summary, reported, control_namespace, namespace)
 }
@@ -76,9 +74,9 @@ fn combine(
             Ok(of_both(*summary, reports, namespace))
         }
         (Read::Summary(summary), Reported::Absent) => {
-            let written = summary.policy_reports.as_ref().map(|one| one.api_version.clone());
+            let api = reports_api(&summary).map(str::to_owned);
             let mut found = of_summary(*summary, namespace);
-            if let Some(api) = written.filter(|api| !api.is_empty()) {
+            if let Some(api) = api {
                 found.not_checked.push(NotChecked {
                     what: "the reports on objects".to_owned(),
                     why: format!(
@@ -217,6 +215,12 @@ fn seconds(time: &str) -> Option<i64> {
     time.parse().ok().map(|time: Timestamp| time.as_second())
 }
 
+/// The API in which the audit wrote its reports; none where it found no such API.
+fn reports_api(summary: &Summary) -> Option<&str> {
+    let reports = summary.policy_reports.as_ref()?;
+    Some(reports.api_version.as_str()).filter(|api| !api.is_empty())
+}
+
 /// What the webhook could not write.
 fn not_written(reports: &PolicyReports) -> Option<String> {
     let PolicyReports { failed, failure, .. } = reports;
@@ -230,12 +234,12 @@ fn not_written(reports: &PolicyReports) -> Option<String> {
 
 /// With a namespace only what is found there is shown; counts stay those of the cluster.
 fn of_summary(summary: Summary, namespace: Option<&str>) -> AuditFindings {
-    let reports = summary.policy_reports.as_ref();
+    let is_reported = reports_api(&summary).is_some();
     let mut found = AuditFindings {
         source: Source::Summary,
         not_checked: overdue(&summary, Timestamp::now()).into_iter().collect(),
-        not_written: reports.and_then(not_written),
-        is_reported: reports.is_some_and(|reports| !reports.api_version.is_empty()),
+        not_written: summary.policy_reports.as_ref().and_then(not_written),
+        is_reported,
         ended: Some(summary.ended),
         objects: Some(summary.objects.values().sum()),
         ..AuditFindings::default()
