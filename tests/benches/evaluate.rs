@@ -35,8 +35,9 @@ fn main() -> Result<(), Failed> {
     }
     rows.extend(pods(&runtime, &engine)?);
     let samples = Samples::read()?;
-    rows.extend(built_in(&runtime, &engine, &samples)?);
-    rows.extend(all_built_in(&runtime, &engine, &samples)?);
+    let policies = load_all(&runtime, &engine)?;
+    rows.extend(built_in(&runtime, &policies, &samples)?);
+    rows.extend(all_built_in(&runtime, &policies, &samples)?);
     report("evaluate", &rows)?;
     Ok(())
 }
@@ -170,7 +171,9 @@ impl Samples {
     }
 }
 
-fn load_all(runtime: &Runtime, engine: &Engine) -> Result<Vec<(&'static str, Policy)>, Failed> {
+type Named = (&'static str, Policy);
+
+fn load_all(runtime: &Runtime, engine: &Engine) -> Result<Vec<Named>, Failed> {
     let cache = Cache::of_user()?;
     let load = |built_in: &opensdn_policies::BuiltIn| {
         let policy = Policy::load(engine, built_in.bytes, None, cache.as_ref());
@@ -181,9 +184,13 @@ fn load_all(runtime: &Runtime, engine: &Engine) -> Result<Vec<(&'static str, Pol
 
 /// All built-in policies in one set, as in a webhook: each finds in the processor's caches what the
 /// ones before it have left there.
-fn all_built_in(runtime: &Runtime, engine: &Engine, samples: &Samples) -> Result<Vec<Row>, Failed> {
-    let named = |(name, policy): (&str, Policy)| Binding { name: name.to_owned(), ..bind(&policy) };
-    let bindings = load_all(runtime, engine)?.into_iter().map(named).collect();
+fn all_built_in(
+    runtime: &Runtime,
+    policies: &[Named],
+    samples: &Samples,
+) -> Result<Vec<Row>, Failed> {
+    let named = |(name, policy): &Named| Binding { name: (*name).to_owned(), ..bind(policy) };
+    let bindings = policies.iter().map(named).collect();
     let set = PolicySet::new(bindings, Vec::new());
     let mut paths = scan::Paths::new();
     let mount = paths.mount("", set.paths());
@@ -204,11 +211,11 @@ fn all_built_in(runtime: &Runtime, engine: &Engine, samples: &Samples) -> Result
 }
 
 /// Every built-in policy on its own.
-fn built_in(runtime: &Runtime, engine: &Engine, samples: &Samples) -> Result<Vec<Row>, Failed> {
+fn built_in(runtime: &Runtime, policies: &[Named], samples: &Samples) -> Result<Vec<Row>, Failed> {
     let text = &samples.manager;
     let mut rows = Vec::new();
-    for (policy_name, policy) in load_all(runtime, engine)? {
-        let set = PolicySet::new(vec![bind(&policy)], Vec::new());
+    for (policy_name, policy) in policies {
+        let set = PolicySet::new(vec![bind(policy)], Vec::new());
         let mut paths = scan::Paths::new();
         let mount = paths.mount("", set.paths());
         let found = scan::scan(text.as_bytes(), &paths)?;
