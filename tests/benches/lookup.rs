@@ -28,7 +28,7 @@ fn main() -> Result<(), Failed> {
     for objects in [10, 1_000, 100_000_u32] {
         let table = table(&shape, objects);
         let find = |key: &str| {
-            let found = table.find(number, black_box(key));
+            let found = table.find(number, black_box(key), usize::MAX);
             let found: Vec<_> =
                 found.iter().filter_map(|entry| shape.found(number, entry).ok()).collect();
             black_box(found).len()

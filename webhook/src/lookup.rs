@@ -189,10 +189,15 @@ impl Lookup for LookupCaches {
         ))
     }
 
-    fn find<'a>(&'a self, index: &'a Index, key: &'a str) -> Answer<'a, Vec<FoundObject>> {
+    fn find<'a>(
+        &'a self,
+        index: &'a Index,
+        key: &'a str,
+        most: usize,
+    ) -> Answer<'a, Vec<FoundObject>> {
         let answer = self.inner.usable(index);
         Box::pin(std::future::ready(
-            answer.and_then(|(cache, number)| cache.shared.find(number, key)),
+            answer.and_then(|(cache, number)| cache.shared.find(number, key, most)),
         ))
     }
 }

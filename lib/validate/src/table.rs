@@ -168,12 +168,17 @@ impl Lookup for View {
         Box::pin(async move { found })
     }
 
-    fn find<'a>(&'a self, index: &'a Index, key: &'a str) -> Answer<'a, Vec<FoundObject>> {
+    fn find<'a>(
+        &'a self,
+        index: &'a Index,
+        key: &'a str,
+        most: usize,
+    ) -> Answer<'a, Vec<FoundObject>> {
         self.note(index);
         let found = self.table.entries(index).map(|entries| {
             let names = entries.by_key.get(key).into_iter().flatten();
             let others = names.filter(|name| !self.is_itself(index, &name.0, &name.1));
-            others.filter_map(|name| entries.objects.get(name)).cloned().collect()
+            others.filter_map(|name| entries.objects.get(name)).take(most).cloned().collect()
         });
         Box::pin(async move { found })
     }

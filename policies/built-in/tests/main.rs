@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test ends where something is not as it must be")]
 
 mod cases;
+mod crowds;
 mod pages_are_current;
 mod samples;
 mod table_is_current;

@@ -69,7 +69,8 @@ const NAME_TAKEN: Message = Message {
     severity: Severity::Warn,
     title: "another link-local service has the name",
     explanation: "Vrouters answer DNS queries for the name, without regard to case, with the addresses of all services \
-        that have it, and a workload takes one of them. That works where all of them serve the same. kube-manager and \
+        that have it, and a workload takes one of them. That works where all of them serve the same. The first 32 that \
+        have the name, by namespace and name, are compared. kube-manager and \
         provision_linklocal.py find a row by its name alone: kube-manager deletes all rows that have the name of one \
         of its own, so a name such as its own is refused.",
     hint: "choose another name, unless all of them serve the same; they are listed by: kubectl get linklocalservices -A",

@@ -1,5 +1,6 @@
 //! Names that other services have. Nothing is claimed: vrouters need no unique names, so it is a warning, and two that
-//! are created at once may both go without.
+//! are created at once may both go without. For the same reason a few are enough to look at: a tenant who makes
+//! thousands of one name would end the evaluation of everybody else's.
 
 use opensdn_policy_sdk::{Index, Verdict};
 
@@ -22,6 +23,9 @@ pub(crate) const BY_OBJECT: Index = Index {
     reads: &["/spec/ip", "/spec/name"],
 };
 
+/// Of the services that have a name, so many are compared.
+const MOST_COMPARED: u32 = 32;
+
 /// `own` are namespace and name of the object itself. On two ports of one address a name is one.
 pub(crate) fn judge(table: &Table, (own_namespace, own_name): (&str, &str), verdict: &mut Verdict) {
     for service in table.services().filter(|service| !service.name.is_empty()) {
@@ -29,7 +33,7 @@ pub(crate) fn judge(table: &Table, (own_namespace, own_name): (&str, &str), verd
             [(BY_NAME, &service.name), (BY_NAME, &service.written_name), (BY_OBJECT, &service.name)]
         {
             // Without a cluster nothing may be known of other services; that is no reason to say nothing else.
-            let Ok(others) = index.find(name) else { continue };
+            let Ok(others) = index.find_first(name, MOST_COMPARED) else { continue };
             let mut others = others
                 .iter()
                 .filter(|other| (other.namespace(), other.name()) != (own_namespace, own_name));

@@ -80,7 +80,7 @@ impl<'a> Networks<'a> {
         if ip.is_link_local() {
             return Ok(None);
         }
-        if let Some(node) = NODES_BY_ADDRESS.find(&ip.to_string())?.first() {
+        if let Some(node) = NODES_BY_ADDRESS.find_first(&ip.to_string(), 1)?.first() {
             return Ok(Some(format!("the node {}", node.name())));
         }
         if let Some((text, name)) = listed(&SERVICE_CIDRS, "", ip)? {

@@ -97,7 +97,7 @@ const CONTROLS_BY_SUBCLUSTER: Index = Index {
 };
 
 fn makes_subcluster(name: &str) -> Result<bool, Failure> {
-    Ok(!CONTROLS_BY_SUBCLUSTER.find(name)?.is_empty())
+    Ok(!CONTROLS_BY_SUBCLUSTER.find_first(name, 1)?.is_empty())
 }
 
 fn manager(request: &Request<Manager>, _: &NoSettings, verdict: &mut Verdict) -> Outcome {

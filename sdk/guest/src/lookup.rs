@@ -46,6 +46,18 @@ impl Index {
             .map_err(|reason| self.failure(&reason))
     }
 
+    /// The first objects that have the key, ordered by namespace and name: at most so many, and fewer where
+    /// they are more than an evaluation may look up. Use it where tenants can make objects with
+    /// the key: by as many as they like they would end an evaluation that calls [`Index::find`].
+    ///
+    /// # Errors
+    /// The host cannot answer now.
+    pub fn find_first(&self, key: &str, most: u32) -> Result<Vec<Found>, Failure> {
+        cluster::find_first(self.name, key, most)
+            .map(|found| found.into_iter().map(Found).collect())
+            .map_err(|reason| self.failure(&reason))
+    }
+
     fn failure(&self, reason: &str) -> Failure {
         Failure(format!("cannot look up {} objects: {reason}", self.kind))
     }

@@ -10,7 +10,7 @@ use crate::{
     budget::Budget,
     contract::{Index, PolicyPre, cluster, generated, wire},
     engine::{Engine, Limits, MAX_LOOKUP_BYTES},
-    lookup::{FoundObject, Lookup},
+    lookup::{ALL, FoundObject, Lookup, LookupError},
     metering::{Cost, Metering},
     slots::SlotClass,
     verdict::FailureReason,
@@ -51,6 +51,29 @@ impl State {
     fn index(&self, name: &str) -> Result<&Index, Stop> {
         let undeclared = || Stop::UndeclaredLookup(name.to_owned());
         self.indexes.iter().find(|index| index.name == name).ok_or_else(undeclared)
+    }
+
+    /// The objects that have the key, at most so many.
+    async fn find_up_to(
+        &self,
+        index: &str,
+        key: &str,
+        most: usize,
+    ) -> Result<Result<Vec<FoundObject>, LookupError>, Stop> {
+        let answer = self.lookup.find(self.index(index)?, key, most);
+        timeout_at(self.waits_until(), answer).await.map_err(|_| Stop::Deadline)
+    }
+
+    /// Drops the objects with which its lookups had found more than they may, and counts the others.
+    fn keep_what_may_be_found(&mut self, found: &mut Vec<FoundObject>) {
+        let mut size = self.found;
+        let sizes = found.iter().map(|object| {
+            size = size.saturating_add(object.size());
+            size
+        });
+        let sizes: Vec<usize> = sizes.take_while(|size| *size <= MAX_LOOKUP_BYTES).collect();
+        found.truncate(sizes.len());
+        self.found = sizes.last().copied().unwrap_or(self.found);
     }
 
     /// Counts what a lookup found, before any of it is copied for the policy.
@@ -186,13 +209,32 @@ impl cluster::Host for State {
         index: String,
         key: String,
     ) -> wasmtime::Result<Result<Vec<cluster::Found>, String>> {
-        let index = self.index(&index)?;
-        let answer = self.lookup.find(index, &key);
-        let answer = timeout_at(self.waits_until(), answer).await.map_err(|_| Stop::Deadline)?;
+        let answer = self.find_up_to(&index, &key, ALL).await?;
         self.count(answer.iter().flatten())?;
-        let answer = answer.map(|found| found.into_iter().map(into_wire).collect());
-        Ok(answer.map_err(|error| error.0))
+        Ok(into_wire_list(answer))
     }
+
+    async fn find_first(
+        &mut self,
+        index: String,
+        key: String,
+        most: u32,
+    ) -> wasmtime::Result<Result<Vec<cluster::Found>, String>> {
+        let most = usize::try_from(most).unwrap_or(ALL);
+        let mut answer = self.find_up_to(&index, &key, most).await?;
+        if let Ok(found) = &mut answer {
+            self.keep_what_may_be_found(found);
+        }
+        Ok(into_wire_list(answer))
+    }
+}
+
+fn into_wire_list(
+    answer: Result<Vec<FoundObject>, LookupError>,
+) -> Result<Vec<cluster::Found>, String> {
+    answer
+        .map(|found| found.into_iter().map(into_wire).collect())
+        .map_err(|LookupError(reason)| reason)
 }
 
 fn into_wire(found: FoundObject) -> cluster::Found {

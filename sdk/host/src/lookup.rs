@@ -53,6 +53,9 @@ pub fn up_to_the_limit(objects: impl Iterator<Item = FoundObject>) -> Vec<FoundO
     found
 }
 
+/// For [`Lookup::find`]: as many as there are.
+pub const ALL: usize = usize::MAX;
+
 /// Why a lookup cannot be answered. That is never the same as "nothing found".
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
@@ -71,9 +74,14 @@ pub trait Lookup: Send + Sync {
         name: &'a str,
     ) -> Answer<'a, Option<FoundObject>>;
 
-    /// All objects that have the key, ordered by namespace and name; those of
+    /// The first objects that have the key, ordered by namespace and name, at most so many; those of
     /// [`up_to_the_limit`] are enough.
-    fn find<'a>(&'a self, index: &'a Index, key: &'a str) -> Answer<'a, Vec<FoundObject>>;
+    fn find<'a>(
+        &'a self,
+        index: &'a Index,
+        key: &'a str,
+        most: usize,
+    ) -> Answer<'a, Vec<FoundObject>>;
 }
 
 /// No cluster at hand: every lookup is an error.
@@ -90,7 +98,7 @@ impl Lookup for NoLookup {
         Box::pin(async move { Err(no_cluster(index)) })
     }
 
-    fn find<'a>(&'a self, index: &'a Index, _: &'a str) -> Answer<'a, Vec<FoundObject>> {
+    fn find<'a>(&'a self, index: &'a Index, _: &'a str, _: usize) -> Answer<'a, Vec<FoundObject>> {
         Box::pin(async move { Err(no_cluster(index)) })
     }
 }
@@ -135,10 +143,15 @@ impl Lookup for Documents {
         Box::pin(async move { Ok(found) })
     }
 
-    fn find<'a>(&'a self, index: &'a Index, key: &'a str) -> Answer<'a, Vec<FoundObject>> {
+    fn find<'a>(
+        &'a self,
+        index: &'a Index,
+        key: &'a str,
+        most: usize,
+    ) -> Answer<'a, Vec<FoundObject>> {
         let has_key = move |object: &&Value| keys(index, object).iter().any(|other| other == key);
         let found = self.of_kind(index).filter(has_key).map(|object| extract(index, object));
-        let found = up_to_the_limit(found);
+        let found = up_to_the_limit(found.take(most));
         Box::pin(async move { Ok(found) })
     }
 }
@@ -218,7 +231,7 @@ fn collect(value: &Value, segments: &[String], found: &mut Vec<String>) {
 mod tests {
     use serde_json::json;
 
-    use super::{Documents, Lookup, keys};
+    use super::{ALL, Documents, Lookup, keys};
     use crate::contract::Index;
 
     fn index(key: &str) -> Index {
@@ -255,7 +268,7 @@ mod tests {
         let found = documents.get(&index(""), "n", "a").await.unwrap().unwrap();
         assert!(!format!("{found:?}").contains("value"), "{found:?}");
         assert_eq!(found.parts[1..], [Some(r#"{"key":null}"#.into()), Some("null".into())]);
-        assert_eq!(documents.find(&index("/data/key"), "value").await.unwrap(), []);
+        assert_eq!(documents.find(&index("/data/key"), "value", ALL).await.unwrap(), []);
     }
 
     #[tokio::test]
@@ -270,8 +283,10 @@ mod tests {
             thing("c", "Other", 1),
         ]);
         let index = index("/spec/key");
-        let found = documents.find(&index, "1").await.unwrap();
-        assert_eq!(found.iter().map(|found| &*found.name).collect::<Vec<_>>(), ["a", "b"]);
+        for (most, names) in [(ALL, &["a", "b"][..]), (1, &["a"]), (0, &[])] {
+            let found = documents.find(&index, "1", most).await.unwrap();
+            assert_eq!(found.iter().map(|found| &*found.name).collect::<Vec<_>>(), names);
+        }
         let one = documents.get(&index, "n", "b").await.unwrap().unwrap();
         assert_eq!(one.parts, [Some("1".to_owned())]);
         assert_eq!(documents.get(&index, "n", "c").await.unwrap(), None);

@@ -13,7 +13,7 @@ use crate::{
     request::Request,
     scan::{Document, Paths, Slot},
     slots::SlotClass,
-    text::shorten,
+    text::{shorten, shown},
     verdict::{
         Claim, EvalFailure, Evaluation, FailureMode, FailureReason, Finding, Mode, Mutation,
         Outcome, UnappliedPatch, Verdict,
@@ -332,8 +332,8 @@ fn findings(binding: &Binding, said: Vec<wire::Finding>) -> impl Iterator<Item =
         code: finding.code,
         severity: Severity::from(finding.severity),
         pointer: shorten(finding.pointer),
-        message: shorten(finding.message),
-        hint: shorten(finding.hint),
+        message: shown(finding.message),
+        hint: shown(finding.hint),
     })
 }
 

@@ -43,6 +43,25 @@ pub(crate) fn shorten(text: String) -> String {
     if text.len() <= MAX_TEXT_BYTES { text } else { cut(&text, MAX_TEXT_BYTES).into_owned() }
 }
 
+/// A policy's text as others may show it: its beginning, and what a reader would not see in it written out. A
+/// policy may repeat what a user has written.
+pub(crate) fn shown(text: String) -> String {
+    let is_hidden = |letter: char| letter != '\n' && is_unseen(letter);
+    let text = shorten(text);
+    if !text.contains(is_hidden) {
+        return text;
+    }
+    let mut shown = String::with_capacity(2 * text.len());
+    for letter in text.chars() {
+        if is_hidden(letter) {
+            shown.extend(letter.escape_default());
+        } else {
+            shown.push(letter);
+        }
+    }
+    shown
+}
+
 /// Whether a reader does not see the character: controls, which a terminal obeys, and what has no width or
 /// turns the direction of a line.
 #[must_use]
@@ -54,7 +73,15 @@ pub fn is_unseen(letter: char) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{beginning, cut};
+    use super::{MAX_TEXT_BYTES, beginning, cut, shown};
+
+    #[test]
+    fn what_nobody_sees_in_a_policys_text_is_written_out() {
+        let text = "label a=\u{202e}b\u{1b}[2J\tä\nnext".to_owned();
+        assert_eq!(shown(text), "label a=\\u{202e}b\\u{1b}[2J\\tä\nnext");
+        assert!(shown("\u{202e}".repeat(MAX_TEXT_BYTES)).len() < 10 * MAX_TEXT_BYTES);
+        assert_eq!(shown("plain ü".to_owned()), "plain ü");
+    }
 
     #[test]
     fn the_beginning_of_a_text_ends_between_two_characters() {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{contract::Severity, text::shorten};
+use crate::{contract::Severity, text::shown};
 
 /// What a policy's findings do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -165,12 +165,12 @@ impl FailureReason {
     #[must_use]
     pub fn shortened(self) -> Self {
         match self {
-            Self::Trap(text) => Self::Trap(shorten(text)),
-            Self::UndeclaredLookup(name) => Self::UndeclaredLookup(shorten(name)),
-            Self::Inconclusive(text) => Self::Inconclusive(shorten(text)),
-            Self::BadReply(text) => Self::BadReply(shorten(text)),
-            Self::BadPatch(text) => Self::BadPatch(shorten(text)),
-            Self::Inactive(text) => Self::Inactive(shorten(text)),
+            Self::Trap(text) => Self::Trap(shown(text)),
+            Self::UndeclaredLookup(name) => Self::UndeclaredLookup(shown(name)),
+            Self::Inconclusive(text) => Self::Inconclusive(shown(text)),
+            Self::BadReply(text) => Self::BadReply(shown(text)),
+            Self::BadPatch(text) => Self::BadPatch(shown(text)),
+            Self::Inactive(text) => Self::Inactive(shown(text)),
             Self::Deadline(_)
             | Self::Memory(_)
             | Self::Stack

@@ -32,6 +32,17 @@ const GROW: &str = "(loop $again
 const FIND: &str = "(call $find
     (i32.const 160) (i32.const 10) (i32.const 0) (i32.const 0) (i32.const 4000))";
 
+/// The first 32.
+const FIND_FIRST: &str = "(call $find_first
+    (i32.const 160) (i32.const 10) (i32.const 0) (i32.const 0) (i32.const 32) (i32.const 4000))";
+/// Stops if the last look-up failed or did not find so many.
+fn found(count: usize) -> String {
+    format!(
+        "(if (i32.load8_u (i32.const 4000)) (then unreachable))
+        (if (i32.ne (i32.load (i32.const 4008)) (i32.const {count})) (then unreachable))"
+    )
+}
+
 /// The component of `tests/guests/policy.wat` with code put in place of its marks.
 fn guest(marks: &[(&str, &str)]) -> Vec<u8> {
     let mut text = include_str!("guests/policy.wat").to_owned();
@@ -424,7 +435,7 @@ impl Lookup for Silent {
         Box::pin(std::future::pending())
     }
 
-    fn find<'a>(&'a self, _: &'a Index, _: &'a str) -> Answer<'a, Vec<FoundObject>> {
+    fn find<'a>(&'a self, _: &'a Index, _: &'a str, _: usize) -> Answer<'a, Vec<FoundObject>> {
         Box::pin(std::future::pending())
     }
 }
@@ -450,8 +461,8 @@ impl Lookup for Crowd {
         Box::pin(async { Ok(None) })
     }
 
-    fn find<'a>(&'a self, _: &'a Index, _: &'a str) -> Answer<'a, Vec<FoundObject>> {
-        let found = up_to_the_limit((0..self.objects).map(|number| {
+    fn find<'a>(&'a self, _: &'a Index, _: &'a str, most: usize) -> Answer<'a, Vec<FoundObject>> {
+        let found = up_to_the_limit((0..self.objects.min(most)).map(|number| {
             self.copied.fetch_add(1, Ordering::Relaxed);
             let (namespace, uid) = (String::new(), String::new());
             let parts = vec![Some("x".repeat(self.bytes))];
@@ -486,6 +497,17 @@ async fn look_ups_that_find_more_than_an_evaluation_may_have_end_it_before_they_
     assert_eq!(reason, too_large);
     let (reason, copied) = judge(FIND, 100, 1_000).await;
     assert_eq!((reason, copied), (None, 100));
+    // Of the first few, nothing that others have made ends it: neither how many they are nor how large.
+    let first = |count: usize| {
+        format!("(drop (memory.grow (i32.const 200))) {FIND_FIRST} {}", found(count))
+    };
+    assert_eq!(judge(&first(32), 1_000_000, 64 << 10).await, (None, 32));
+    assert_eq!(judge(&first(3), 3, 64 << 10).await, (None, 3));
+    assert_eq!(judge(&first(3), 1_000_000, MAX_LOOKUP_BYTES / 4).await.0, None);
+    assert_eq!(judge(&first(0), 1_000_000, MAX_LOOKUP_BYTES + 1).await.0, None);
+    // What they have brought counts for what comes after.
+    let then = format!("{} {FIND}", first(1));
+    assert_eq!(judge(&then, 1, MAX_LOOKUP_BYTES / 2).await.0, too_large);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -597,7 +619,7 @@ impl Lookup for Asked {
         Box::pin(std::future::pending())
     }
 
-    fn find<'a>(&'a self, _: &'a Index, _: &'a str) -> Answer<'a, Vec<FoundObject>> {
+    fn find<'a>(&'a self, _: &'a Index, _: &'a str, _: usize) -> Answer<'a, Vec<FoundObject>> {
         self.0.add_permits(1);
         Box::pin(std::future::pending())
     }

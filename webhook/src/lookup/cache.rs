@@ -142,10 +142,15 @@ impl CacheState {
         entry.map(|entry| self.schema.found(number, &entry)).transpose()
     }
 
-    pub(super) fn find(&self, number: usize, key: &str) -> Result<Vec<FoundObject>, LookupError> {
+    pub(super) fn find(
+        &self,
+        number: usize,
+        key: &str,
+        most: usize,
+    ) -> Result<Vec<FoundObject>, LookupError> {
         let store = self.store.read().unwrap_or_else(PoisonError::into_inner);
         store.is_indexed()?;
-        let entries = store.find(number, key);
+        let entries = store.find(number, key, most);
         drop(store);
         let mut failure = None;
         let found = entries.iter().map_while(|entry| {
@@ -298,6 +303,7 @@ fn apply(discovery: &Discovery, shared: &CacheState, filling: &mut Store, change
 
 #[cfg(test)]
 mod tests {
+    use opensdn_policy_host::lookup::ALL;
     use serde_json::json;
 
     use super::*;
@@ -328,7 +334,7 @@ mod tests {
         apply(&discovery, &shared, &mut filling, Event::InitApply(object));
         assert!(shared.usable().is_err(), "half a list is no answer");
         apply(&discovery, &shared, &mut filling, Event::InitDone);
-        assert_eq!(shared.find(0, "1").unwrap().len(), 1);
+        assert_eq!(shared.find(0, "1", ALL).unwrap().len(), 1);
         apply(&discovery, &shared, &mut filling, lost());
         assert_eq!(shared.usable(), Ok(()), "a short interruption is forgiven");
         let later = Instant::now() + Duration::from_secs(31);
@@ -348,12 +354,12 @@ mod tests {
         }
         apply(&discovery, &shared, &mut filling, Event::InitApply(object("b")));
         assert_eq!(
-            shared.find(0, "1").unwrap().first().map(|found| found.name.clone()),
+            shared.find(0, "1", ALL).unwrap().first().map(|found| found.name.clone()),
             Some("a".into())
         );
         apply(&discovery, &shared, &mut filling, Event::InitDone);
         let names: Vec<_> =
-            shared.find(0, "1").unwrap().into_iter().map(|found| found.name).collect();
+            shared.find(0, "1", ALL).unwrap().into_iter().map(|found| found.name).collect();
         assert_eq!(names, ["b"]);
     }
 }

@@ -337,9 +337,10 @@ impl Store {
         self.not_indexed.keys().next().map_or(Ok(()), |namespace| Err(too_much(namespace)))
     }
 
-    /// The objects that have the key in the index of that number.
-    pub fn find(&self, number: usize, key: &str) -> Vec<Arc<CachedObject>> {
-        self.indexes.get(number).and_then(|index| index.get(key)).cloned().unwrap_or_default()
+    /// The first objects that have the key in the index of that number, at most so many.
+    pub fn find(&self, number: usize, key: &str, most: usize) -> Vec<Arc<CachedObject>> {
+        let entries = self.indexes.get(number).and_then(|index| index.get(key));
+        entries.into_iter().flatten().take(most).cloned().collect()
     }
 
     pub(super) fn len(&self) -> usize {

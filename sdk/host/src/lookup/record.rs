@@ -9,7 +9,7 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-use super::{Answer, FoundObject, Index, Lookup, LookupError};
+use super::{ALL, Answer, FoundObject, Index, Lookup, LookupError};
 
 /// What was asked, and what the answers were.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -46,6 +46,9 @@ pub enum Question {
     Find {
         /// The key.
         key: String,
+        /// How many of them, if not all.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        most: Option<usize>,
     },
 }
 
@@ -66,7 +69,10 @@ impl fmt::Display for Question {
                 write!(formatter, "get {name:?}")
             }
             Self::Get { namespace, name } => write!(formatter, "get {name:?} in {namespace:?}"),
-            Self::Find { key } => write!(formatter, "find {key:?}"),
+            Self::Find { key, most: None } => write!(formatter, "find {key:?}"),
+            Self::Find { key, most: Some(most) } => {
+                write!(formatter, "find {key:?}, the first {most}")
+            }
         }
     }
 }
@@ -117,14 +123,19 @@ impl Lookup for Recording {
         })
     }
 
-    fn find<'a>(&'a self, index: &'a Index, key: &'a str) -> Answer<'a, Vec<FoundObject>> {
+    fn find<'a>(
+        &'a self,
+        index: &'a Index,
+        key: &'a str,
+        most: usize,
+    ) -> Answer<'a, Vec<FoundObject>> {
         Box::pin(async move {
-            let answer = self.inner.find(index, key).await;
+            let answer = self.inner.find(index, key, most).await;
             let kept = match &answer {
                 Ok(found) => Answered::Found(found.clone()),
                 Err(error) => Answered::Error(error.0.clone()),
             };
-            self.keep(index, find(key), kept);
+            self.keep(index, find(key, most), kept);
             answer
         })
     }
@@ -177,8 +188,13 @@ impl Lookup for Replay {
         Box::pin(async move { answer.map(|found| found.into_iter().next()) })
     }
 
-    fn find<'a>(&'a self, index: &'a Index, key: &'a str) -> Answer<'a, Vec<FoundObject>> {
-        let answer = self.answer(index, find(key));
+    fn find<'a>(
+        &'a self,
+        index: &'a Index,
+        key: &'a str,
+        most: usize,
+    ) -> Answer<'a, Vec<FoundObject>> {
+        let answer = self.answer(index, find(key, most));
         Box::pin(async move { answer })
     }
 }
@@ -187,8 +203,8 @@ fn get(namespace: &str, name: &str) -> Question {
     Question::Get { namespace: namespace.to_owned(), name: name.to_owned() }
 }
 
-fn find(key: &str) -> Question {
-    Question::Find { key: key.to_owned() }
+fn find(key: &str, most: usize) -> Question {
+    Question::Find { key: key.to_owned(), most: Some(most).filter(|most| *most != ALL) }
 }
 
 #[cfg(test)]
@@ -198,7 +214,7 @@ mod tests {
     use serde_json::json;
 
     use super::{Index, Lookup, Record, Recording, Replay};
-    use crate::lookup::{Documents, NoLookup};
+    use crate::lookup::{ALL, Documents, NoLookup};
 
     fn index(name: &str) -> Index {
         Index {
@@ -220,28 +236,31 @@ mod tests {
     async fn a_replay_answers_as_the_recorded_cluster_did() {
         let recording = Recording::new(documents());
         let index = index("racks");
-        let found = recording.find(&index, "a").await;
-        let nothing = recording.find(&index, "b").await;
+        let found = recording.find(&index, "a", ALL).await;
+        let nothing = recording.find(&index, "b", ALL).await;
         let one = recording.get(&index, "", "n1").await;
         let none = recording.get(&index, "", "n2").await;
+        let first = recording.find(&index, "a", 0).await;
         assert_eq!(found.as_ref().unwrap().len(), 1);
 
         let text = serde_json::to_string(&recording.record()).unwrap();
         let replay = Replay::new(serde_json::from_str(&text).unwrap());
-        assert_eq!(replay.find(&index, "a").await, found);
-        assert_eq!(replay.find(&index, "b").await, nothing);
+        assert_eq!(replay.find(&index, "a", ALL).await, found);
+        assert_eq!(replay.find(&index, "b", ALL).await, nothing);
         assert_eq!(replay.get(&index, "", "n1").await, one);
         assert_eq!(replay.get(&index, "", "n2").await, none);
+        assert_eq!(first, Ok(Vec::new()));
+        assert_eq!(replay.find(&index, "a", 0).await, first);
         assert!(replay.missing().is_empty());
     }
 
     #[tokio::test]
     async fn a_question_that_was_not_recorded_is_an_error_and_is_named() {
         let recording = Recording::new(documents());
-        recording.find(&index("racks"), "a").await.unwrap();
+        recording.find(&index("racks"), "a", ALL).await.unwrap();
         let replay = Replay::new(recording.record());
-        assert!(replay.find(&index("racks"), "b").await.is_err());
-        assert!(replay.find(&index("other"), "a").await.is_err());
+        assert!(replay.find(&index("racks"), "b", ALL).await.is_err());
+        assert!(replay.find(&index("other"), "a", ALL).await.is_err());
         assert_eq!(replay.missing(), [r#"racks (Node find "b")"#, r#"other (Node find "a")"#]);
     }
 

@@ -3,6 +3,8 @@
 (module
   (import "opensdn:policy/cluster@1.0.0" "find"
     (func $find (param i32 i32 i32 i32 i32)))
+  (import "opensdn:policy/cluster@1.0.0" "find-first"
+    (func $find_first (param i32 i32 i32 i32 i32 i32)))
   (memory (export "memory") 2)
   (global $next (mut i32) (i32.const 8192))
 

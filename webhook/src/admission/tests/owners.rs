@@ -39,8 +39,13 @@ impl Lookup for Lagging {
         self.shown().get(index, namespace, name)
     }
 
-    fn find<'a>(&'a self, index: &'a Index, key: &'a str) -> Answer<'a, Vec<FoundObject>> {
-        self.shown().find(index, key)
+    fn find<'a>(
+        &'a self,
+        index: &'a Index,
+        key: &'a str,
+        most: usize,
+    ) -> Answer<'a, Vec<FoundObject>> {
+        self.shown().find(index, key, most)
     }
 }
 

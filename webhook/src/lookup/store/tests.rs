@@ -1,5 +1,6 @@
 //! What is kept of objects, and how it is found.
 
+use opensdn_policy_host::lookup::ALL;
 use serde_json::json;
 
 use super::*;
@@ -21,7 +22,11 @@ fn thing(name: &str, ip: &str) -> Value {
 
 fn names(schema: &IndexSchema, table: &Store, index: &Index, key: &str) -> Vec<String> {
     let number = schema.number(index).unwrap();
-    table.find(number, key).iter().map(|entry| schema.found(number, entry).unwrap().name).collect()
+    table
+        .find(number, key, ALL)
+        .iter()
+        .map(|entry| schema.found(number, entry).unwrap().name)
+        .collect()
 }
 
 #[test]
@@ -36,7 +41,7 @@ fn of_an_object_that_is_nested_too_deep_only_what_was_cut_off_is_no_answer() {
     table.put(&schema, &thing("b", "1"));
     let found = |index: &Index| {
         let number = schema.number(index).unwrap();
-        let found = table.find(number, "1");
+        let found = table.find(number, "1", ALL);
         found
             .iter()
             .map(|entry| schema.found(number, entry).map(|found| found.name))
@@ -65,7 +70,7 @@ fn of_what_is_over_the_part_of_its_namespace_the_keys_are_kept_and_the_rest_is_a
     let found = |table: &Store, index: &Index| -> Vec<Result<String, String>> {
         let number = schema.number(index).unwrap();
         assert_eq!(table.is_indexed(), Ok(()));
-        let found = table.find(number, "1");
+        let found = table.find(number, "1", ALL);
         let found = found.iter().map(|entry| schema.found(number, entry));
         found.map(|found| found.map(|found| found.name).map_err(|error| error.0)).collect()
     };

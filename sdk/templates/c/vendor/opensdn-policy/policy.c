@@ -11,6 +11,9 @@ extern void __wasm_import_opensdn_policy_cluster_get(uint8_t *, size_t, uint8_t 
 __attribute__((__import_module__("opensdn:policy/cluster@1.0.0"), __import_name__("find")))
 extern void __wasm_import_opensdn_policy_cluster_find(uint8_t *, size_t, uint8_t *, size_t, uint8_t *);
 
+__attribute__((__import_module__("opensdn:policy/cluster@1.0.0"), __import_name__("find-first")))
+extern void __wasm_import_opensdn_policy_cluster_find_first(uint8_t *, size_t, uint8_t *, size_t, int32_t, uint8_t *);
+
 // Exported Functions from `policy`
 
 __attribute__((__weak__, __export_name__("cabi_post_describe")))
@@ -609,6 +612,33 @@ bool opensdn_policy_cluster_find(policy_string_t *index, policy_string_t *key, o
   uint8_t ret_area[(3*sizeof(void*))];
   uint8_t *ptr = (uint8_t *) &ret_area;
   __wasm_import_opensdn_policy_cluster_find((uint8_t *) (*index).ptr, (*index).len, (uint8_t *) (*key).ptr, (*key).len, ptr);
+  opensdn_policy_cluster_result_list_found_string_t result;
+  switch ((int32_t) *((uint8_t*) (ptr + 0))) {
+    case 0: {
+      result.is_err = false;
+      result.val.ok = (opensdn_policy_cluster_list_found_t) { (opensdn_policy_cluster_found_t*)(*((uint8_t **) (ptr + sizeof(void*)))), (*((size_t*) (ptr + (2*sizeof(void*))))) };
+      break;
+    }
+    case 1: {
+      result.is_err = true;
+      result.val.err = (policy_string_t) { (uint8_t*)(*((uint8_t **) (ptr + sizeof(void*)))), (*((size_t*) (ptr + (2*sizeof(void*))))) };
+      break;
+    }
+  }
+  if (!result.is_err) {
+    *ret = result.val.ok;
+    return 1;
+  } else {
+    *err = result.val.err;
+    return 0;
+  }
+}
+
+bool opensdn_policy_cluster_find_first(policy_string_t *index, policy_string_t *key, uint32_t most, opensdn_policy_cluster_list_found_t *ret, policy_string_t *err) {
+  __attribute__((__aligned__(sizeof(void*))))
+  uint8_t ret_area[(3*sizeof(void*))];
+  uint8_t *ptr = (uint8_t *) &ret_area;
+  __wasm_import_opensdn_policy_cluster_find_first((uint8_t *) (*index).ptr, (*index).len, (uint8_t *) (*key).ptr, (*key).len, (int32_t) (most), ptr);
   opensdn_policy_cluster_result_list_found_string_t result;
   switch ((int32_t) *((uint8_t*) (ptr + 0))) {
     case 0: {

@@ -283,6 +283,9 @@ typedef struct {
 extern bool opensdn_policy_cluster_get(policy_string_t *index, policy_string_t *namespace_, policy_string_t *name, opensdn_policy_cluster_option_found_t *ret, policy_string_t *err);
 // All objects that have the key, ordered by namespace and name.
 extern bool opensdn_policy_cluster_find(policy_string_t *index, policy_string_t *key, opensdn_policy_cluster_list_found_t *ret, policy_string_t *err);
+// The first of them, at most so many, and fewer where they are more than an evaluation may look
+// up. Where anybody can make objects with a key, `find` is for him to end.
+extern bool opensdn_policy_cluster_find_first(policy_string_t *index, policy_string_t *key, uint32_t most, opensdn_policy_cluster_list_found_t *ret, policy_string_t *err);
 
 // Exported Functions from `policy`
 void exports_policy_describe(policy_metadata_t *ret);
