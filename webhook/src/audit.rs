@@ -83,12 +83,34 @@ enum Ended {
 }
 
 impl Ended {
+    fn of(
+        conflicts_are_known: bool,
+        is_read: bool,
+        reports: Option<&PolicyReports>,
+        is_published: bool,
+    ) -> Self {
+        let is_written = is_published && reports.is_none_or(|reports| reports.failure.is_empty());
+        match (conflicts_are_known, is_read && is_written) {
+            (false, _) => Self::WithoutConflicts,
+            (true, true) => Self::Complete,
+            (true, false) => Self::Incomplete,
+        }
+    }
+
     /// Returns when the next is due, if nothing changes before: `known` says whether conflicts are known.
     async fn next_due(self, interval: Duration, known: impl Fn() -> bool) {
+        let pause = self.pause(interval);
         match self {
-            Self::Complete => sleep(interval).await,
-            Self::Incomplete => sleep(interval.min(RETRY)).await,
-            Self::WithoutConflicts => drop(timeout(interval.min(RETRY), until(known)).await),
+            Self::Complete | Self::Incomplete => sleep(pause).await,
+            Self::WithoutConflicts => drop(timeout(pause, until(known)).await),
+        }
+    }
+
+    /// How long after its end the next starts at the latest.
+    fn pause(self, interval: Duration) -> Duration {
+        match self {
+            Self::Complete => interval,
+            Self::Incomplete | Self::WithoutConflicts => interval.min(RETRY),
         }
     }
 }
@@ -200,7 +222,7 @@ impl Audit {
             report.not_checked(format!("policy {policy}"), why);
         }
         let are_known = self.conflicts_are_known(set, &mut report).await;
-        let mut is_complete = true;
+        let mut is_read = true;
         for (group, kind) in subjects.kinds {
             let unread = match snapshot.find(&group, &kind) {
                 Resolution::Served(resource) => {
@@ -218,20 +240,13 @@ impl Audit {
                 tracing::warn!(group, kind, error = why, "failed to audit a kind");
                 report.unread(&group, &kind, why, last.report.as_ref());
                 reports.keep_kind(&group, &kind);
-                is_complete = false;
+                is_read = false;
             }
         }
         let (reports, verified) = reports.finish().await;
-        is_complete &= reports.as_ref().is_none_or(|reports| reports.failure.is_empty());
-        is_complete &= self.publish(&report, reports.as_ref()).await;
+        let is_published = self.publish(&report, reports.as_ref()).await;
         *self.last() = Last { verified, report: Some(report) };
-        if !are_known {
-            Ended::WithoutConflicts
-        } else if is_complete {
-            Ended::Complete
-        } else {
-            Ended::Incomplete
-        }
+        Ended::of(are_known, is_read, reports.as_ref(), is_published)
     }
 
     /// Whether it is known which objects claim what an older one has, where policies have them claim anything: that takes
@@ -389,6 +404,32 @@ impl Drop for Underway {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_audit_of_which_something_is_not_read_or_not_written_is_incomplete() {
+        let written = PolicyReports { written: 2, ..PolicyReports::default() };
+        let failed = PolicyReports { failure: "no right to".to_owned(), ..written.clone() };
+        for (is_read, reports, is_published, ended) in [
+            (true, None, true, Ended::Complete),
+            (true, Some(&written), true, Ended::Complete),
+            (true, Some(&failed), true, Ended::Incomplete),
+            (true, Some(&written), false, Ended::Incomplete),
+            (false, Some(&written), true, Ended::Incomplete),
+        ] {
+            assert_eq!(Ended::of(true, is_read, reports, is_published), ended);
+            assert_eq!(Ended::of(false, is_read, reports, is_published), Ended::WithoutConflicts);
+        }
+    }
+
+    #[test]
+    fn an_incomplete_audit_is_repeated_after_five_minutes_or_the_interval() {
+        let (long, short) = (Duration::from_secs(3600), Duration::from_secs(60));
+        for ended in [Ended::Incomplete, Ended::WithoutConflicts] {
+            assert_eq!(ended.pause(long), Duration::from_secs(300));
+            assert_eq!(ended.pause(short), short);
+        }
+        assert_eq!(Ended::Complete.pause(long), long);
+    }
 
     #[tokio::test]
     async fn an_audit_that_lacked_the_conflicts_is_repeated_when_they_become_known() {

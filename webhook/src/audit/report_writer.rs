@@ -87,7 +87,15 @@ struct StoredReport {
 impl ReportWriter {
     /// Reads which reports there are.
     pub(super) async fn open(client: &Client, served: &Snapshot, verified: Verified) -> Self {
-        let mut writer = Self {
+        let mut writer = Self::new(client, verified);
+        if let Err(why) = writer.read(served).await {
+            writer.give_up(why);
+        }
+        writer
+    }
+
+    fn new(client: &Client, verified: Verified) -> Self {
+        Self {
             client: client.clone(),
             ctx: Context::new(client.clone(), REPORT).timeout(WRITE_TIMEOUT),
             target: None,
@@ -99,11 +107,7 @@ impl ReportWriter {
             failing: Duration::ZERO,
             untried: 0,
             outcome: PolicyReports::default(),
-        };
-        if let Err(why) = writer.read(served).await {
-            writer.give_up(why);
         }
-        writer
     }
 
     async fn read(&mut self, served: &Snapshot) -> Result<(), String> {
@@ -408,3 +412,6 @@ fn log(outcome: &PolicyReports) {
         );
     }
 }
+
+#[cfg(test)]
+mod tests;
