@@ -172,7 +172,8 @@ async fn an_object_with_findings_has_a_report_that_changes_when_they_do() -> Out
 async fn what_others_write_into_a_report_is_put_right_and_no_value_stops_the_audit() -> Outcome {
     const PROXY: &str = "LinkLocalService tf/metadata-proxy";
     let sandbox = world(&[ReportApi::OpenReports]).await?;
-    // What JSON has as it is, and YAML, as which the API server reads an apply, not at all.
+    // What JSON has as it is, and YAML, as which the API server reads an apply, not at all. It is written out where
+    // the policy repeats it.
     let selector = json!({"rack": "x\u{9b}31m\u{2028}y"});
     let odd = json!({"apiVersion": "tf.tungsten.io/v1alpha1", "kind": "Zookeeper",
         "metadata": {"name": "odd", "namespace": "tf"},
@@ -182,8 +183,9 @@ async fn what_others_write_into_a_report_is_put_right_and_no_value_stops_the_aud
     let said = another_audit(&sandbox).await?;
     assert_eq!(said["policyReports"]["failed"], 0, "{said:#}");
     let found = reports(&sandbox, "reports").await?;
-    let messages = found["Zookeeper tf/odd"]["results"].to_string();
-    assert!(messages.contains("x\u{9b}31m\u{2028}y"), "{messages}");
+    let results = found["Zookeeper tf/odd"]["results"].to_string();
+    assert!(results.contains(r"x\\u{9b}31m\\u{2028}y"), "{results}");
+    assert!(!results.contains(['\u{9b}', '\u{2028}']), "{results}");
 
     let name = found[PROXY]["metadata"]["name"].as_str().unwrap_or_default().to_owned();
     let empty = async || {
