@@ -1,7 +1,7 @@
 //! `probe`: looks at the node that it runs on and says in one JSON document what it sees, for `kubectl opensdn check
 //! --probe` and `nested verify`. The node's files are below a folder, so that tests give it another node. Nothing is
 //! written on the node: a port is bound for a moment, everything else is read. What is asked of others, and by peers, is
-//! in `services`, `targets`, `names`, `listen` and `matrix`. It knows no Kubernetes and needs no rights there. Deliberately
+//! in `services`, `targets`, `names`, `listen`, `matrix` and `speed`. It knows no Kubernetes and needs no rights there. Deliberately
 //! not here: whether what is seen is good (the plugin judges).
 
 use std::io::{self, Write};
@@ -32,6 +32,7 @@ mod routes;
 mod services;
 mod settings;
 mod sockets;
+mod speed;
 mod storage;
 mod targets;
 #[cfg(test)]
@@ -146,6 +147,8 @@ pub fn look(host: &Host, wanted: &Wanted, addresses: &[IpAddr]) -> NodeFindings 
         devices: Some(devices::look(host).into()),
         targets: Vec::new(),
         matrix: None,
+        sink: None,
+        speed: None,
     }
 }
 
@@ -154,10 +157,16 @@ async fn ask(host: &Host, wanted: &Wanted, findings: &mut NodeFindings) {
     if let Some(wanted) = &wanted.listen {
         findings.listens = Some(Seen::from(listen::start(wanted).await));
     }
+    if let Some(wanted) = &wanted.sink {
+        findings.sink = Some(Seen::from(speed::take(wanted).await));
+    }
     findings.names = names::look(host, &wanted.names).await;
     findings.services = services::ask(&wanted.services).await;
     findings.targets = targets::look(&wanted.targets).await;
     if let Some(wanted) = &wanted.matrix {
         findings.matrix = Some(Seen::from(matrix::look(wanted, &findings.addresses).await));
+    }
+    if let Some(wanted) = &wanted.speed {
+        findings.speed = Some(Seen::from(speed::measure(wanted).await));
     }
 }

@@ -1,6 +1,6 @@
 //! Whether pods have a network: what pods as any other found of each other, of Services and of names is judged here, test
 //! by test, and every function is pure but those of `sample`, which asks the pods. The tests are in `scenario`, text and
-//! JUnit's XML in `text`. Deliberately not here: how pods are asked (`crate::probe`).
+//! JUnit's XML in `text`; how fast it is measures `speed`. Deliberately not here: how pods are asked (`crate::probe`).
 
 use std::net::SocketAddr;
 
@@ -15,6 +15,8 @@ use crate::probe::peers::questions;
 
 pub(crate) mod sample;
 mod scenario;
+pub(crate) mod speed;
+mod speed_text;
 mod text;
 
 pub(crate) use scenario::Scenario;

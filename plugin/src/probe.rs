@@ -42,7 +42,7 @@ pub(crate) type Nodes = BTreeMap<String, Option<String>>;
 /// A question, and the pods that are asked it.
 pub(crate) struct Asked {
     /// Name of their DaemonSet.
-    pub(crate) name: &'static str,
+    pub(crate) name: String,
     /// On which network they are.
     pub(crate) network: Network,
     /// On which nodes.

@@ -28,6 +28,7 @@ pub(crate) const PUBLISHED: &[Published] = &[
     of::<commands::config::path::ConfigPath>(),
     of::<commands::config::view::ConfigView>(),
     of::<crate::connectivity::ConnectivityReport>(),
+    of::<crate::connectivity::speed::ConnectivitySpeed>(),
     of::<Failure>(),
     of::<commands::explain::Explanations>(),
     of::<commands::images::ImageList>(),

@@ -46,6 +46,19 @@ async fn pods_reach_each_other_and_what_is_cut_is_named_and_nothing_is_left() ->
     assert_eq!(results(&status["connectivity"]), all, "{status:#}");
     assert_eq!(namespaces(&sandbox).await?, Vec::<String>::new());
 
+    // How fast: one way after the other, over pods and without them.
+    let perf = ["connectivity", "perf", "--seconds", "1", "--streams", "2"];
+    let (speed, code) = document(&admin, &perf)?;
+    let all = speed["measurements"].as_array().cloned().unwrap_or_default();
+    assert_eq!((all.len(), code), (4, 0), "{speed:#}");
+    for one in &all {
+        assert!(one["megabitsPerSecond"].as_u64().is_some_and(|rate| rate > 0), "{speed:#}");
+        let trip = |field: &str| one[field].as_u64().unwrap_or_default();
+        let (median, p99) = (trip("roundTripMicroseconds"), trip("roundTripP99Microseconds"));
+        assert!(0 < median && median <= p99, "{speed:#}");
+    }
+    assert_eq!(namespaces(&sandbox).await?, Vec::<String>::new());
+
     // Packets of pods on other nodes do not get to this one any more.
     let cut = lab.nodes().last().ok_or("no nodes")?.name().to_owned();
     let rule = "FORWARD -s 10.244.0.0/16 -p tcp --dport 24224 -j DROP";
@@ -58,6 +71,16 @@ async fn pods_reach_each_other_and_what_is_cut_is_named_and_nothing_is_left() ->
     let said: Vec<&str> = pods.filter_map(|one| one["message"].as_str()).collect();
     assert!(said.iter().any(|said| said.contains(&cut)), "{said:?}");
     assert_eq!(results(&report).get("dns"), Some(&"ok"), "it is not cut: {report:#}");
+    let first = lab.nodes().next().ok_or("no nodes")?.name();
+    let perf = ["connectivity", "perf", "--seconds", "1", "--node", first, "--node", &cut];
+    let (speed, code) = document(&admin, &perf)?;
+    let to_cut = speed["measurements"].as_array().into_iter().flatten();
+    let to_cut = to_cut.filter(|one| one["to"] == *cut && one["over"] == "pods");
+    let why: Vec<&str> = to_cut.filter_map(|one| one["why"].as_str()).collect();
+    assert!(matches!(*why, [why] if why.contains("no connection within 10 s")), "{speed:#}");
+    let fast = speed["measurements"].as_array().into_iter().flatten();
+    let fast = fast.filter(|one| one["megabitsPerSecond"].as_u64().is_some()).count();
+    assert_eq!((fast, code), (3, 1), "{speed:#}");
     lab.run_on(&cut, "let pods through", &format!("iptables -D {rule}"))?;
     assert_eq!(namespaces(&sandbox).await?, Vec::<String>::new());
     Ok(())

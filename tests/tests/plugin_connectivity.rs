@@ -40,12 +40,34 @@ async fn where_no_pod_answers_nothing_is_passed_and_nothing_is_left() -> Outcome
     assert_eq!(report["tests"][0]["nodes"].as_array().map(Vec::len), Some(2), "{report:#}");
     assert_eq!(namespaces(&sandbox).await?, Vec::<String>::new());
 
+    let flags = ["connectivity", "perf", "--probe-timeout", "2s"];
+    let (speed, code) = document(&admin, &flags)?;
+    let why = speed["measurements"].as_array().into_iter().flatten();
+    let why: Vec<&str> = why.filter_map(|one| one["why"].as_str()).collect();
+    assert_eq!((why.len(), code), (4, 1), "{speed:#}");
+    assert!(why.iter().all(|why| why.contains("no answer in 2 s")), "{speed:#}");
+    assert_eq!(namespaces(&sandbox).await?, Vec::<String>::new());
+    let (speed, code) = document(&reader, &["connectivity", "perf"])?;
+    let lacking = "you may not create namespaces, which connectivity perf needs";
+    assert_eq!((speed["measurements"][0]["why"].as_str(), code), (Some(lacking), 1), "{speed:#}");
+
     // What is asked beside it is said in any case.
     let (status, code) = document(&reader, &["status", "--connectivity"])?;
     assert_eq!(results(&status["connectivity"]), [&["uncertain"; 7][..], &["skipped"]].concat());
     assert_ne!(code, 0, "{status:#}");
     assert_eq!(namespaces(&sandbox).await?, Vec::<String>::new());
 
+    for wrong in [
+        &["--node", "node-9"][..],
+        &["--nodes", "9"],
+        &["--nodes", "1"],
+        &["--seconds", "31"],
+        &["-n", "tf"],
+    ] {
+        let output = plugin(&admin, &[&["connectivity", "perf"][..], wrong].concat())?;
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{wrong:?}: {said}");
+    }
     for wrong in [
         &["--node", "node-9"][..],
         &["--outside", "keystone"],

@@ -1,7 +1,7 @@
 //! What `kubectl opensdn check --probe` and `nested verify` ask of a node, and what the node answers: one document each
 //! way, between the plugin and `opensdn-operator probe`, which may be of different releases. What could not be seen is
 //! said with its reason for each part, and is never left out as if all were well. What is asked of others than the node
-//! is in `asked`, what nodes are to reach of each other in `matrix`, what interfaces are made of in `devices`.
+//! is in `asked`, what nodes are to reach of each other in `matrix`, how fast it is between them in `speed`, what interfaces are made of in `devices`.
 //! Deliberately not here: how it is looked at (`operator`), and whether it is good (`plugin`).
 
 #![warn(missing_docs)]
@@ -9,6 +9,7 @@
 mod asked;
 mod devices;
 mod matrix;
+mod speed;
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -25,6 +26,7 @@ pub use matrix::{
     Extent, MOST_GROUPS, MOST_MEMBERS, MOST_MISSED, Matrix, MatrixFindings, Miss, Missed,
     PeerGroup, Ports, SilentPort, Trial,
 };
+pub use speed::{MOST_SECONDS, MOST_STREAMS, RoundTrips, Sink, Speed, WantedSpeed};
 
 /// The format of both documents. An answer of another one is not read.
 pub const FORMAT: u32 = 1;
@@ -61,6 +63,10 @@ pub struct Wanted {
     pub listen: Option<Listen>,
     /// What nodes are to reach of each other.
     pub matrix: Option<Matrix>,
+    /// What takes bytes for one that measures.
+    pub sink: Option<Sink>,
+    /// What is measured.
+    pub speed: Option<WantedSpeed>,
 }
 
 /// A port on the network of the node.
@@ -194,6 +200,12 @@ pub struct NodeFindings {
     /// What came of [`Wanted::matrix`]; nothing where none was wanted, and in an answer of an older release.
     #[serde(default)]
     pub matrix: Option<Seen<MatrixFindings>>,
+    /// The port of [`Wanted::sink`].
+    #[serde(default)]
+    pub sink: Option<Seen<u16>>,
+    /// What came of [`Wanted::speed`]; nothing where none was wanted, and in an answer of an older release.
+    #[serde(default)]
+    pub speed: Option<Seen<Speed>>,
 }
 
 /// The clock of a node, at the moment in which the line was written; several follow the answer.

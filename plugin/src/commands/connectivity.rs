@@ -1,17 +1,20 @@
-//! `connectivity test`: whether pods reach each other, Services and names, asked of pods that are made for it and removed.
-//! What is asked, in which order, and what answers mean is in `crate::connectivity`; here are the arguments.
+//! `connectivity test`: whether pods reach each other, Services and names, asked of pods that are made for it and removed;
+//! `connectivity perf`: how fast. What is asked, in which order, and what answers mean is in `crate::connectivity`; here
+//! are the arguments.
 
 use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
-use opensdn_node_probe::{MOST_TARGETS, Target};
+use opensdn_node_probe::{MOST_SECONDS, MOST_STREAMS, MOST_TARGETS, Target};
 
 use crate::cli::Global;
 use crate::clients::AsksCluster;
 use crate::connectivity::sample::Sample;
+use crate::connectivity::speed::{ConnectivitySpeed, Measurement};
 use crate::connectivity::{ConnectivityReport, Scenario, Tested};
 use crate::exit::{Exit, Failure};
 use crate::fail_on::FailOn;
+use crate::output::Output;
 use crate::probe::run::{LONGEST_OF_THREE, up_to};
 use crate::runtime::Runtime;
 use crate::ui::Ui;
@@ -19,7 +22,29 @@ use crate::ui::Ui;
 const GROUP_EXAMPLES: &str = "\
 Examples:
   # Do pods reach each other, Services and names?
-  kubectl opensdn connectivity test";
+  kubectl opensdn connectivity test
+
+  # How fast, between two nodes?
+  kubectl opensdn connectivity perf --node w3 --node w7";
+
+const PERF_EXAMPLES: &str = "\
+Examples:
+  # How fast do pods on two nodes reach each other, and these nodes without pods?
+  kubectl opensdn connectivity perf
+
+  # Between these nodes, by four connections at once
+  kubectl opensdn connectivity perf --node w3 --node w7 --streams 4
+
+  # From each of eight nodes to the next
+  kubectl opensdn connectivity perf --nodes 8 -o json
+
+A namespace opensdn-probe-... is made with pods on these nodes, and removed whatever happens. One way is measured after
+the other: a byte of TCP there and back, up to a thousand times, and then what arrives while as much is sent as
+gets through. It takes bandwidth from others for that time, and a processor of each of both nodes. The same is
+measured on the network of the nodes, at a port that is free: where a firewall keeps it apart, that is said.
+
+Exit codes: 0 all is measured, 1 something is not, 3 the cluster cannot be asked, 130 interrupted: what was
+made is removed.";
 
 const EXAMPLES: &str = "\
 Examples:
@@ -58,7 +83,40 @@ pub(crate) struct Connectivity {
 enum Of {
     /// Try whether pods reach each other, Services and names.
     Test(Box<Test>),
+    /// Measure how fast pods on different nodes reach each other, and these nodes without pods.
+    Perf(Box<Perf>),
 }
+
+/// Arguments of `connectivity perf`.
+#[derive(Debug, Args)]
+#[command(after_long_help = PERF_EXAMPLES)]
+struct Perf {
+    /// This node (at least two, up to eight).
+    #[arg(long, value_name = "NAME", conflicts_with = "nodes")]
+    node: Vec<String>,
+    /// On how many nodes: the first by name whose kubelet answers.
+    #[arg(long, value_name = "NUMBER", default_value_t = 2, value_parser = clap::value_parser!(u16).range(2..=MOST_NODES as i64))]
+    nodes: u16,
+    /// So many seconds are bytes sent each way.
+    #[arg(long, value_name = "NUMBER", default_value_t = 5, value_parser = clap::value_parser!(u8).range(1..=MOST_SECONDS as i64))]
+    seconds: u8,
+    /// By so many connections at once.
+    #[arg(long, value_name = "NUMBER", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=MOST_STREAMS as i64))]
+    streams: u8,
+    /// The image of the pods [default: the operator's of this cluster, else of this release].
+    #[arg(long, value_name = "IMAGE")]
+    probe_image: Option<String>,
+    /// How long pods have to answer each question, up to 4m.
+    #[arg(long, value_name = "TIME", default_value = "2m", value_parser = up_to(LONGEST_OF_THREE))]
+    probe_timeout: Duration,
+    #[command(flatten)]
+    _cluster: AsksCluster,
+    #[command(flatten)]
+    _output: Output,
+}
+
+/// One after the other, they have to end in ten minutes.
+const MOST_NODES: u16 = 8;
 
 /// Arguments of `connectivity test`.
 #[derive(Debug, Args)]
@@ -127,17 +185,49 @@ fn target(text: &str) -> Result<Target, String> {
 
 impl Connectivity {
     pub(crate) fn run(&self, global: &Global, ui: &mut Ui) -> Result<Exit, Failure> {
-        let Of::Test(test) = &self.command;
-        test.run(global, ui)
+        if global.cluster.namespace.is_some() {
+            let message = "--namespace has no effect: the pods are in a namespace of their own";
+            return Err(Failure::usage(message, "leave it out"));
+        }
+        match &self.command {
+            Of::Test(test) => test.run(global, ui),
+            Of::Perf(perf) => perf.run(global, ui),
+        }
+    }
+}
+
+impl Perf {
+    fn run(&self, global: &Global, ui: &mut Ui) -> Result<Exit, Failure> {
+        if self.node.len() == 1 || self.node.len() > MOST_NODES.into() {
+            let message = format!("--node is given {} times", self.node.len());
+            return Err(Failure::usage(message, format!("name two nodes, or up to {MOST_NODES}")));
+        }
+        let runtime = Runtime::start(global)?;
+        let report = runtime.block_on(Box::pin(self.measure(global, ui)))?;
+        ui.answer(&report, |out| report.write(out))?;
+        Ok(if report.is_complete() { Exit::Done } else { Exit::Findings })
+    }
+
+    async fn measure(&self, global: &Global, ui: &mut Ui) -> Result<ConnectivitySpeed, Failure> {
+        let (client, server) = global.client_and_server().await?;
+        let sample = Sample {
+            node: self.node.clone(),
+            nodes: self.nodes.into(),
+            outside: Vec::new(),
+            image: self.probe_image.clone(),
+            timeout: self.probe_timeout,
+            needed_by: "connectivity perf",
+        };
+        let measurement = Measurement { sample, seconds: self.seconds, streams: self.streams };
+        let mut report = measurement.run(&client, &server, ui).await?;
+        report.cluster = global.cluster.context_in_use();
+        report.server = Some(server);
+        Ok(report)
     }
 }
 
 impl Test {
     fn run(&self, global: &Global, ui: &mut Ui) -> Result<Exit, Failure> {
-        if global.cluster.namespace.is_some() {
-            let message = "--namespace has no effect: the pods are in a namespace of their own";
-            return Err(Failure::usage(message, "leave it out"));
-        }
         if self.outside.len() > MOST_TARGETS {
             let message = format!("--outside is given {} times", self.outside.len());
             return Err(Failure::usage(message, format!("at most {MOST_TARGETS} are tried")));

@@ -41,8 +41,8 @@ pub(crate) struct Sample {
 }
 
 /// What the API server says before anything is made.
-struct Cluster {
-    nodes: Nodes,
+pub(super) struct Cluster {
+    pub(super) nodes: Nodes,
     api: Result<SocketAddr, String>,
     operator: Option<Value>,
     now: Timestamp,
@@ -60,12 +60,13 @@ impl Sample {
         chosen: &[Scenario],
         ui: &mut Ui,
     ) -> Result<ConnectivityReport, Failure> {
-        let cluster = self.cluster(&Asker::new(client.clone()), server).await?;
+        let cluster = self.cluster(client, server).await?;
         let (pods, places) = self.ask(client, &cluster, ui).await?;
         Ok(judge(&pods, &places, chosen))
     }
 
-    async fn cluster(&self, asker: &Asker, server: &str) -> Result<Cluster, Failure> {
+    pub(super) async fn cluster(&self, client: &Client, server: &str) -> Result<Cluster, Failure> {
+        let asker = &Asker::new(client.clone());
         let date = asker.version(server).await?.date;
         let (nodes, api, operator) = futures::join!(
             asker.list("/api/v1/nodes"),
@@ -92,18 +93,23 @@ impl Sample {
         Ok(all.into_iter().filter(is_meant).take(most).collect())
     }
 
+    /// By which pods, and for how long.
+    pub(super) fn run(&self, cluster: &Cluster) -> Result<Run, Failure> {
+        let image = match &self.image {
+            Some(image) => image.clone(),
+            None => image(cluster.operator.as_ref())?,
+        };
+        let (timeout, needed_by) = (self.timeout, self.needed_by);
+        Ok(Run { image, timeout, now: cluster.now, needed_by })
+    }
+
     async fn ask(
         &self,
         client: &Client,
         cluster: &Cluster,
         ui: &mut Ui,
     ) -> Result<(PodAnswers, Places), Failure> {
-        let image = match &self.image {
-            Some(image) => image.clone(),
-            None => image(cluster.operator.as_ref())?,
-        };
-        let (timeout, needed_by) = (self.timeout, self.needed_by);
-        let run = Run { image, timeout, now: cluster.now, needed_by };
+        let run = self.run(cluster)?;
         let places =
             |service| Places { api: cluster.api.clone(), service, outside: self.outside.clone() };
         let done = run
@@ -144,7 +150,10 @@ async fn ask_pods(
     ui: &mut Ui,
 ) -> (PodAnswers, Places) {
     let mark = asking.mark().to_owned();
-    let asked = |name, network, wanted| Asked { name, network, nodes: nodes.clone(), wanted };
+    let asked = |name: &str, network, wanted| {
+        let (name, nodes) = (name.to_owned(), nodes.clone());
+        Asked { name, network, nodes, wanted }
+    };
     let peers = asking.ask(&asked(PEERS, Network::Pods, listens(&mark)), ui).await;
     let listening = peers.values().filter(|peer| peer.is_ok()).count();
     let service = match listening {

@@ -122,6 +122,9 @@ fn container(image: &str, asked: &Asked, folders: &[(&str, &str)]) -> Value {
         Network::Pods => ("status.podIPs", unprivileged()),
     };
     let addresses = json!({"fieldRef": {"fieldPath": addresses}});
+    // What is measured is the network, and not how long a processor may be had.
+    let measures = asked.wanted.sink.is_some() || asked.wanted.speed.is_some();
+    let cpu = if measures { "4" } else { "500m" };
     let wanted = serde_json::to_string(&asked.wanted).unwrap_or_default();
     json!({
         "name": CONTAINER,
@@ -134,7 +137,7 @@ fn container(image: &str, asked: &Asked, folders: &[(&str, &str)]) -> Value {
         ],
         "resources": {
             "requests": {"cpu": "10m", "memory": "32Mi"},
-            "limits": {"cpu": "500m", "memory": "128Mi"},
+            "limits": {"cpu": cpu, "memory": "128Mi"},
         },
         "volumeMounts": mounts,
         "securityContext": security,
@@ -196,7 +199,7 @@ mod tests {
 
     fn asked(network: Network) -> Asked {
         Asked {
-            name: "opensdn-probe",
+            name: "opensdn-probe".to_owned(),
             network,
             nodes: Default::default(),
             wanted: Default::default(),

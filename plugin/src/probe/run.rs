@@ -251,7 +251,7 @@ impl Waiting<'_> {
                 return self.left.iter().map(|node| (node.clone(), error.clone())).collect();
             }
         };
-        let mine = |pod: &&serde_json::Value| is_of(pod, self.asked.name);
+        let mine = |pod: &&serde_json::Value| is_of(pod, &self.asked.name);
         let of_node = |node: &String| pods.iter().filter(mine).find(|pod| node_of(pod) == node);
         let events = self.events(self.left.iter().all(|node| of_node(node).is_some())).await;
         let mut running = Vec::new();
@@ -291,7 +291,7 @@ impl Waiting<'_> {
         }
         let mut events = self.requests.events(self.namespace).await;
         // A pod's name begins with that of its DaemonSet.
-        events.retain(|event| text(event, "/involvedObject/name").starts_with(self.asked.name));
+        events.retain(|event| text(event, "/involvedObject/name").starts_with(&self.asked.name));
         events
     }
 

@@ -63,8 +63,12 @@ async fn several_questions_are_asked_in_one_namespace_and_it_is_gone_at_the_end(
     };
     let nodes: Nodes =
         [("w1".to_owned(), None), ("w2".to_owned(), Some("it is away".to_owned()))].into();
-    let asked =
-        |name, network| Asked { name, network, nodes: nodes.clone(), wanted: Wanted::default() };
+    let asked = |name: &str, network| Asked {
+        name: name.to_owned(),
+        network,
+        nodes: nodes.clone(),
+        wanted: Wanted::default(),
+    };
     let done = run.within(&client, &mut ui, async |asking, ui| {
         let first = asking.ask(&asked("first", Network::Node), ui).await;
         let second = asking.ask(&asked("second", Network::Pods), ui).await;

@@ -38,6 +38,8 @@ pub(crate) fn unseen(address: &str) -> NodeFindings {
         devices: None,
         targets: vec![],
         matrix: None,
+        sink: None,
+        speed: None,
         listens: None,
     }
 }

@@ -95,8 +95,12 @@ impl ProbeFlags {
             now: world.date.unwrap_or_else(Timestamp::now),
             needed_by: "--probe",
         };
-        let asked =
-            Asked { name: "opensdn-probe", network: Network::Node, nodes, wanted: wanted(world) };
+        let asked = Asked {
+            name: "opensdn-probe".to_owned(),
+            network: Network::Node,
+            nodes,
+            wanted: wanted(world),
+        };
         if !asks_matrix {
             return Ok(Probed { answers: run.ask(client, &asked, ui).await?, matrix: None });
         }
@@ -121,7 +125,12 @@ impl ProbeFlags {
         let Some(nodes) = plan.nodes() else { return Tried { plan, answers: Answers::new() } };
         let timeout = self.probe_timeout.min(MOST_TIMEOUT);
         let wanted = plan.wanted(timeout);
-        let asked = Asked { name: "opensdn-probe-matrix", network: Network::Node, nodes, wanted };
+        let asked = Asked {
+            name: "opensdn-probe-matrix".to_owned(),
+            network: Network::Node,
+            nodes,
+            wanted,
+        };
         let answers = asking.ask_within(timeout, &asked, ui).await;
         Tried { plan, answers }
     }

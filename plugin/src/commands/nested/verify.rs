@@ -199,7 +199,7 @@ fn on_nodes(made: &Made, cluster: &Cluster) -> Asked {
     let wanted =
         Wanted { format: FORMAT, module: "vrouter".to_owned(), services, ..Wanted::default() };
     Asked {
-        name: "opensdn-probe",
+        name: "opensdn-probe".to_owned(),
         network: Network::Node,
         nodes: probe::nodes(&cluster.nodes),
         wanted,
@@ -209,7 +209,10 @@ fn on_nodes(made: &Made, cluster: &Cluster) -> Asked {
 /// First those that listen, then those that ask them.
 async fn ask_pods(asking: &Asking<'_>, made: &Made, nodes: &Nodes, ui: &mut Ui) -> PodAnswers {
     let mark = asking.mark().to_owned();
-    let asked = |name, wanted| Asked { name, network: Network::Pods, nodes: nodes.clone(), wanted };
+    let asked = |name: &str, wanted| {
+        let (name, nodes) = (name.to_owned(), nodes.clone());
+        Asked { name, network: Network::Pods, nodes, wanted }
+    };
     let peers = asking.ask(&asked("opensdn-peer", listens(&mark)), ui).await;
     if peers.values().all(Result::is_err) {
         // What keeps these from it keeps the others too.
