@@ -12,6 +12,7 @@ pub(crate) mod nested;
 mod network;
 mod nodes;
 mod owners;
+pub(crate) mod planned;
 pub(crate) mod ports;
 pub(crate) mod probed;
 pub(crate) mod probed_control;

@@ -25,6 +25,11 @@ pub(crate) fn check<'a>(report: &'a Value, id: &str) -> &'a Value {
     all.find(|one| one["id"] == id).unwrap_or(&Value::Null)
 }
 
+fn failed(report: &Value) -> Vec<&str> {
+    let all = report["checks"].as_array().into_iter().flatten();
+    all.filter(|one| one["result"] == "fail").filter_map(|one| one["id"].as_str()).collect()
+}
+
 /// Of what the user `checker` has created only reviews are there, which are stored nowhere.
 pub(crate) fn writes_nothing(sandbox: &Sandbox) -> Outcome {
     let log = std::fs::read_to_string(sandbox.audit_log())?;
@@ -71,13 +76,16 @@ async fn a_good_cluster_passes_and_what_is_wrong_in_it_is_found() -> Outcome {
         "spec": {"commonConfiguration": {"nodeSelector": {"node-role.kubernetes.io/master": ""}},
             "services": {"vrouters": [{"metadata": {"name": "v"}, "spec": {"serviceConfiguration": {}}}],
                 "kubemanager": {"metadata": {"name": "k"}, "spec": {"serviceConfiguration": {"podSubnet": "10.91.0.0/16"}}}}}});
+    // Before it is there by its file, and then as it is stored, with the same verdict.
+    let folder = TempDir::new()?;
+    let file = folder.path().join("manager.json");
+    std::fs::write(&file, manager.to_string())?;
+    let (planned, code) = document(&admin, &["check", "-f", &file.to_string_lossy()])?;
+    assert_eq!((failed(&planned), code), (vec!["K006", "N101", "S501"], 1), "{planned:#}");
+    writes_nothing(&sandbox)?;
     send(&sandbox, &["create"], &manager).await?.success();
     let (report, code) = document(&admin, &["check"])?;
-    assert_eq!(code, 1, "{report:#}");
-    let failed =
-        report["checks"].as_array().into_iter().flatten().filter(|one| one["result"] == "fail");
-    let failed: Vec<&str> = failed.filter_map(|one| one["id"].as_str()).collect();
-    assert_eq!(failed, ["K006", "N101", "S501"], "{report:#}");
+    assert_eq!((failed(&report), code), (vec!["K006", "N101", "S501"], 1), "{report:#}");
     // The fix of a check is a command that puts it right.
     let fix = check(&report, "K006")["fix"].as_str().unwrap_or_default().to_owned();
     let words: Vec<&str> = fix.split(' ').skip(1).collect();

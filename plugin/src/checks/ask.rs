@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
 use super::nested::Nested;
+use super::planned::Planned;
 use super::rights::{self, Right};
 use super::world::{Registries, World};
 use crate::exit::Failure;
@@ -26,11 +27,15 @@ pub(crate) use upgrade::upgrade;
 /// Questions at once: a check is not to be felt by the API server.
 const AT_ONCE: usize = 8;
 
-/// Reads it. What may not be read is unknown in it.
+/// Reads it, with what is planned in the place of what is stored. What may not be read is unknown in it.
 ///
 /// # Errors
 /// The API server does not answer at all.
-pub(crate) async fn world(asker: &Asker, server: &str) -> Result<World, Failure> {
+pub(crate) async fn world(
+    asker: &Asker,
+    server: &str,
+    planned: &Planned,
+) -> Result<World, Failure> {
     let began = std::time::Instant::now();
     let answered = asker.version(server).await?;
     let latency = began.elapsed().as_millis();
@@ -39,7 +44,9 @@ pub(crate) async fn world(asker: &Asker, server: &str) -> Result<World, Failure>
         World { version: answered.body, latency, date: answered.date, now, ..World::default() };
     world.places = Places::of(asker, names::NAMESPACE).await;
     Box::pin(lists(asker, &mut world)).await;
+    planned.put_managers(&mut world.managers);
     Box::pin(objects(asker, &mut world)).await;
+    planned.put_profiles(&mut world.profiles);
     Box::pin(reviews(asker, &mut world)).await;
     Ok(world)
 }

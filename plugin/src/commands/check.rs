@@ -2,12 +2,14 @@
 //! the arguments and the code at the end.
 
 use std::ffi::OsStr;
+use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
+use clap::{Args, ValueEnum, ValueHint};
 use clap_complete::engine::{ArgValueCompleter, CompletionCandidate};
 use kube::Client;
 
 use crate::checks::catalogue::{self, CHECKS};
+use crate::checks::planned::Planned;
 use crate::checks::registry::images;
 use crate::checks::report::{Checked, Outcome};
 use crate::checks::world::World;
@@ -45,11 +47,15 @@ Examples:
   # May the services get another release?
   kubectl opensdn check --upgrade R25.1
 
+  # Does this Manager fit, which is not in the cluster yet?
+  kubectl opensdn check -f manager.yaml
+
   # What is behind a check?
   kubectl opensdn explain S501
 
 Without --probe nothing is created: it reads objects, and asks for your rights. What may not be read makes
-a check uncertain (?), which is no pass and no failure. With --probe, or --only I802, registries are asked
+a check uncertain (?), which is no pass and no failure. The Managers and VrouterProfiles of -f are judged as if they
+were in the cluster, in the place of those of the same name. With --probe, or --only I802, registries are asked
 whether they have the images, with the logins of this machine. --upgrade is about all Managers, or with
 -n about those of a namespace: whether an upgrade of them can begin, and what speaks against it. With --probe a namespace
 opensdn-probe-... with a pod on each node is made for a moment, and removed whatever happens. The nodes that answer
@@ -71,6 +77,9 @@ pub(crate) struct CheckCommand {
     /// The checks before an upgrade to this release, such as R25.1.
     #[arg(long, value_name = "VERSION", value_parser = version, conflicts_with_all = ["pre", "nested"])]
     upgrade: Option<String>,
+    /// Managers and VrouterProfiles that are to be installed (repeatable; - is standard input).
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with_all = ["nested", "upgrade"])]
+    filename: Vec<PathBuf>,
     #[command(flatten)]
     probe: ProbeFlags,
     /// Only these checks, by their ids.
@@ -80,7 +89,7 @@ pub(crate) struct CheckCommand {
     #[arg(long, value_name = "ID", value_delimiter = ',', add = ArgValueCompleter::new(ids))]
     skip: Vec<String>,
     /// Show all checks, how each finds out and how bad it is; the cluster is not asked.
-    #[arg(long, conflicts_with_all = ["only", "skip", "pre", "nested", "upgrade", "probe"])]
+    #[arg(long, conflicts_with_all = ["only", "skip", "pre", "nested", "upgrade", "probe", "filename"])]
     list: bool,
     /// How bad it must be for exit code 1: error is what fails, warning what warns too, info also what is
     /// uncertain.
@@ -166,7 +175,8 @@ impl CheckCommand {
 
     /// Which checks are meant.
     fn chosen(&self, global: &Global) -> Result<Chosen, Failure> {
-        if global.cluster.namespace.is_some() && self.upgrade.is_none() {
+        let has_effect = self.upgrade.is_some() || !self.filename.is_empty();
+        if global.cluster.namespace.is_some() && !has_effect {
             let message = "--namespace has no effect: checks are about the whole cluster";
             return Err(Failure::usage(message, "leave it out"));
         }
@@ -195,7 +205,8 @@ impl CheckCommand {
         ui: &mut Ui,
     ) -> Result<World, Failure> {
         let asker = Asker::new(client.clone());
-        let mut world = runtime.block_on(Box::pin(ask::world(&asker, server)))?;
+        let planned = self.planned(global, client, ui)?;
+        let mut world = runtime.block_on(Box::pin(ask::world(&asker, server, &planned)))?;
         if self.nested {
             world.nested = Some(runtime.block_on(ask::nested(&asker)));
         }
@@ -210,6 +221,17 @@ impl CheckCommand {
             (world.probed, world.matrix) = (Some(probed.answers), probed.matrix);
         }
         Ok(world)
+    }
+
+    /// What is to be installed besides what is there.
+    fn planned(&self, global: &Global, client: &Client, ui: &mut Ui) -> Result<Planned, Failure> {
+        let given = global.cluster.namespace.as_deref();
+        let planned =
+            Planned::read(&self.filename, given.unwrap_or_else(|| client.default_namespace()))?;
+        for other in planned.not_judged() {
+            ui.warn(&format!("{other} is not judged: checks look at Managers and VrouterProfiles"));
+        }
+        Ok(planned)
     }
 
     fn fails(&self, check: &Checked) -> bool {

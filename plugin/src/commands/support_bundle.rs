@@ -13,6 +13,7 @@ use crate::bundle::collect::{self, Collected};
 use crate::bundle::plan::{self, Task};
 use crate::bundle::redact;
 use crate::bundle::report::{Failed, SupportBundle};
+use crate::checks::planned::Planned;
 use crate::cli::Global;
 use crate::clients::AsksCluster;
 use crate::exit::{Exit, Failure};
@@ -188,7 +189,7 @@ async fn judged(asker: &Asker, server: &str) -> [(&'static str, Result<Vec<u8>, 
     };
     let world = Box::pin(status::ask::world(asker, &scope)).await;
     let status = document(&status::assess(&world, Timestamp::now()));
-    let checks = match Box::pin(checks::ask::world(asker, server)).await {
+    let checks = match Box::pin(checks::ask::world(asker, server, &Planned::default())).await {
         Ok(world) => document(&checks::judge(&world, &checks::Chosen::default())),
         Err(failure) => Err(failure.message),
     };

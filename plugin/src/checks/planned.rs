@@ -1,0 +1,184 @@
+//! What is to be installed, from files: Managers and VrouterProfiles that are judged as if they were in the cluster.
+//! Deliberately not here: everything that is wrong with them (`validate`).
+
+use std::path::PathBuf;
+
+use opensdn_manifests::{Document, Schemas, Severity};
+use serde_json::{Value, json};
+
+use super::world::title;
+use crate::exit::{Exit, Failure};
+use crate::policy::objects;
+use crate::snapshot::{Read, name, namespace, text};
+
+/// Faults of a schema that are shown.
+const SHOWN: usize = 5;
+const MANAGER: &str = "Manager.tf.tungsten.io";
+const PROFILE: &str = "VrouterProfile.opensdn.io";
+
+/// Objects that are not stored yet.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Planned {
+    managers: Vec<Value>,
+    profiles: Vec<Value>,
+    /// Other objects of the same groups, which no check looks at.
+    not_judged: Vec<String>,
+}
+
+impl Planned {
+    /// Reads them. An object that names no namespace gets `default`, as kubectl would give it.
+    ///
+    /// # Errors
+    /// A file cannot be read, has none of them, or one that the API server would not take.
+    pub(crate) fn read(files: &[PathBuf], default: &str) -> Result<Self, Failure> {
+        let mut planned = Self::default();
+        if files.is_empty() {
+            return Ok(planned);
+        }
+        let schemas = Schemas::new(opensdn_crds::all());
+        for file in files {
+            for document in objects::all_documents(file)? {
+                refuse_malformed(&schemas, &document)?;
+                planned.add(document.value, default);
+            }
+        }
+        if planned.managers.is_empty() && planned.profiles.is_empty() {
+            let files: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
+            let message =
+                format!("there is no Manager and no VrouterProfile in {}", files.join(", "));
+            let hint = "what is to be installed is said by a Manager: deploy/samples/manager.yaml";
+            return Err(Failure::new(Exit::Usage, "nothing-planned", message, hint));
+        }
+        Ok(planned)
+    }
+
+    fn add(&mut self, mut object: Value, default: &str) {
+        let (group, _) = text(&object, "/apiVersion").split_once('/').unwrap_or_default();
+        let (group, kind) = (group.to_owned(), format!("{}.{group}", text(&object, "/kind")));
+        if namespace(&object).is_empty()
+            && let Some(metadata) = object.pointer_mut("/metadata").and_then(Value::as_object_mut)
+        {
+            metadata.insert("namespace".to_owned(), json!(default));
+        }
+        match kind.as_str() {
+            MANAGER => self.managers.push(object),
+            PROFILE => self.profiles.push(object),
+            _ if group == "tf.tungsten.io" => {
+                let kind = kind.split_once('.').map_or("", |(kind, _)| kind);
+                self.not_judged.push(format!("{kind} {}", title(&object)));
+            }
+            _ => {}
+        }
+    }
+
+    /// Objects that look as if they were judged, and are not.
+    pub(crate) fn not_judged(&self) -> &[String] {
+        &self.not_judged
+    }
+
+    /// The Managers of the cluster as they will be.
+    pub(super) fn put_managers(&self, stored: &mut Read<Vec<Value>>) {
+        put(&self.managers, stored);
+    }
+
+    /// The VrouterProfiles of the cluster as they will be.
+    pub(super) fn put_profiles(&self, stored: &mut Read<Vec<Value>>) {
+        put(&self.profiles, stored);
+    }
+}
+
+/// In place of those of the same name. Where it is not known what is stored, what is planned is known all the same.
+fn put(planned: &[Value], stored: &mut Read<Vec<Value>>) {
+    if planned.is_empty() {
+        return;
+    }
+    let place = |object: &Value| (namespace(object).to_owned(), name(object).to_owned());
+    let mut all = stored.items().to_vec();
+    for object in planned {
+        all.retain(|other| place(other) != place(object));
+        all.push(object.clone());
+    }
+    *stored = Read::Known(all);
+}
+
+/// A field that cannot be read would be judged as one that is not set.
+fn refuse_malformed(schemas: &Schemas, document: &Document) -> Result<(), Failure> {
+    let problems = schemas.check(document, None);
+    let errors = problems.iter().filter(|problem| problem.severity == Severity::Error);
+    let causes: Vec<String> = errors.take(SHOWN).map(|problem| problem.message.clone()).collect();
+    if causes.is_empty() {
+        return Ok(());
+    }
+    let kind = document.kind().unwrap_or_default();
+    let name = document.name().unwrap_or_default();
+    let message = format!("{kind} {name} is not as its schema has it");
+    let hint = "all that is wrong, with places: kubectl opensdn validate";
+    let mut failure = Failure::new(Exit::Usage, "malformed-object", message, hint);
+    failure.causes = causes;
+    Err(failure)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+
+    use super::*;
+
+    fn file(text: &str) -> tempfile::NamedTempFile {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        file.write_all(text.as_bytes()).unwrap();
+        file
+    }
+
+    fn read(text: &str) -> Result<Planned, Failure> {
+        let file = file(text);
+        Planned::read(&[file.path().to_owned()], "tf")
+    }
+
+    const MANAGER: &str = "{apiVersion: tf.tungsten.io/v1alpha1, kind: Manager, metadata: {name: m}, spec: {services: {}}}";
+
+    #[test]
+    fn what_is_planned_takes_the_place_of_what_is_stored_with_its_name() {
+        let planned = read(MANAGER).unwrap();
+        assert_eq!(planned.managers.len(), 1);
+        let stored = |namespace: &str| json!({"metadata": {"name": "m", "namespace": namespace}});
+        let mut managers = Read::Known(vec![stored("tf"), stored("other")]);
+        planned.put_managers(&mut managers);
+        let found: Vec<_> = managers.items().iter().map(title).collect();
+        assert_eq!(found, ["other/m", "tf/m"]);
+        assert!(managers.items()[1].pointer("/spec/services").is_some());
+        for mut unknown in [Read::Absent, Read::Unknown("no right".to_owned())] {
+            planned.put_managers(&mut unknown);
+            assert_eq!(unknown.items().len(), 1);
+        }
+        let mut profiles = Read::Unknown("no right".to_owned());
+        planned.put_profiles(&mut profiles);
+        assert!(profiles.why_unknown().is_some(), "none is planned");
+    }
+
+    #[test]
+    fn other_objects_in_the_files_are_left_alone_and_components_are_named() {
+        let text = format!(
+            "{MANAGER}\n---\n{{apiVersion: v1, kind: Namespace, metadata: {{name: tf}}}}\n---\n\
+             {{apiVersion: tf.tungsten.io/v1alpha1, kind: Vrouter, metadata: {{name: v, namespace: a}}, spec: \
+             {{serviceConfiguration: {{}}}}}}"
+        );
+        assert_eq!(read(&text).unwrap().not_judged(), ["Vrouter a/v"]);
+    }
+
+    #[test]
+    fn a_file_without_what_is_judged_or_with_what_the_api_server_refuses_is_an_error() {
+        let error = read("{apiVersion: v1, kind: Namespace, metadata: {name: tf}}").unwrap_err();
+        assert!(error.message.starts_with("there is no Manager"), "{}", error.message);
+        let error = read(&MANAGER.replace("{services: {}}", "{services: 5}")).unwrap_err();
+        assert!(
+            error.message.contains("Manager m is not as its schema has it"),
+            "{}",
+            error.message
+        );
+        assert!(!error.causes.is_empty());
+        let error = read("profile: ha").unwrap_err();
+        assert!(error.message.contains("without apiVersion and kind"), "{}", error.message);
+        assert!(Planned::read(&[], "tf").unwrap().managers.is_empty());
+    }
+}
