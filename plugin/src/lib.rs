@@ -35,6 +35,7 @@ mod policy;
 mod probe;
 mod runtime;
 mod schemas;
+mod shell;
 mod signals;
 mod snapshot;
 mod status;

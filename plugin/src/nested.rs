@@ -4,6 +4,7 @@
 
 pub(crate) mod cluster;
 pub(crate) mod cni_files;
+pub(crate) mod common_env;
 pub(crate) mod connection;
 pub(crate) mod flags;
 pub(crate) mod plan_file;

@@ -8,6 +8,7 @@ use crate::ui::Ui;
 
 pub(crate) mod apply;
 pub(crate) mod hosts;
+mod import;
 pub(crate) mod insecure_registry;
 mod manifest;
 mod plan;
@@ -49,6 +50,8 @@ enum What {
     Plan(plan::PlanCommand),
     /// Write into the cloud what a nested cluster needs there.
     Apply(apply::ApplyCommand),
+    /// Print a common.env of the old scripts as a NestedCluster, with the commands that follow from it.
+    Import(import::ImportCommand),
     /// Print the objects that run in a nested cluster: kube-manager and the CNI agent.
     Manifest(Box<manifest::ManifestCommand>),
     /// Look whether a nested cluster works: its cloud, services from its nodes, and pods that reach each other.
@@ -68,6 +71,7 @@ impl Nested {
         match &self.command {
             What::Plan(command) => command.run(global, ui),
             What::Apply(command) => command.run(global, ui),
+            What::Import(command) => command.run(ui),
             What::Manifest(command) => command.run(ui),
             What::Verify(command) => command.run(global, ui),
             What::RegistrySecret(command) => command.run(global, ui),
@@ -80,7 +84,7 @@ impl Nested {
     /// Whether this very command line asks a cluster.
     pub(crate) fn asks_cluster(&self) -> bool {
         match &self.command {
-            What::Manifest(_) => false,
+            What::Import(_) | What::Manifest(_) => false,
             What::RegistrySecret(command) => command.asks_cluster(),
             _ => true,
         }

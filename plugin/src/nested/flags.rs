@@ -96,11 +96,20 @@ pub(crate) struct ChoiceFlags {
 
 /// How nodes reach the services of the underlay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum How {
+pub(crate) enum How {
     /// By fabric SNAT on the network of the nodes, and one link-local service for the vrouter.
     FabricSnat,
     /// By a link-local service for each port of each service, which every VM of the cloud reaches.
     LinkLocal,
+}
+
+impl From<How> for Connectivity {
+    fn from(how: How) -> Self {
+        match how {
+            How::FabricSnat => Self::FabricSnat,
+            How::LinkLocal => Self::LinkLocal,
+        }
+    }
 }
 
 /// Which release's services and ports are the defaults.
@@ -138,7 +147,7 @@ fn network(text: &str) -> Result<VirtualNetwork, String> {
     Ok(VirtualNetwork { domain, project: project.to_owned(), name: name.to_owned() })
 }
 
-fn pair(text: &str) -> Result<(Ipv4Addr, Ipv4Addr), String> {
+pub(crate) fn pair(text: &str) -> Result<(Ipv4Addr, Ipv4Addr), String> {
     let wrong = || format!("{text:?} is not such as 192.168.1.100=10.10.10.1");
     let (node, service) = text.split_once('=').ok_or_else(wrong)?;
     let address = |text: &str| text.trim().parse().map_err(|_| wrong());
@@ -191,10 +200,7 @@ impl SpecFlags {
             spec.cluster_name.clone_from(name);
         }
         if let Some(how) = self.connectivity {
-            spec.connectivity = Some(match how {
-                How::FabricSnat => Connectivity::FabricSnat,
-                How::LinkLocal => Connectivity::LinkLocal,
-            });
+            spec.connectivity = Some(how.into());
         }
         if let Some(network) = &self.cluster_network {
             spec.cluster_network.clone_from(network);

@@ -1,5 +1,7 @@
 //! The commands that are suggested next, as a user can paste them: in the namespace that he named.
 
+use crate::shell::quoted;
+
 /// Writes commands of `upgrade`.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct NextCommand {
@@ -19,15 +21,6 @@ impl NextCommand {
         let words: Vec<String> = words.collect();
         format!("kubectl opensdn upgrade {}", words.join(" "))
     }
-}
-
-/// A word as a shell reads it back.
-fn quoted(word: &str) -> String {
-    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_./:@=,+%".contains(letter);
-    if !word.is_empty() && word.chars().all(is_plain) {
-        return word.to_owned();
-    }
-    format!("'{}'", word.replace('\'', "'\\''"))
 }
 
 #[cfg(test)]

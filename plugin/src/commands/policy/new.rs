@@ -1,7 +1,7 @@
 //! `policy new`: the project of a policy that builds and passes its cases at once.
 
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::{Args, ValueEnum, ValueHint};
 use opensdn_policy_templates::{Language, Project, Sdk};
@@ -11,6 +11,7 @@ use serde::Serialize;
 use crate::exit::{Exit, Failure};
 use crate::output::{Answer, Output};
 use crate::policy::{new, project::check_name};
+use crate::shell::quoted;
 use crate::ui::Ui;
 
 const EXAMPLES: &str = "\
@@ -119,7 +120,7 @@ impl New {
         }
         ui.hint(&format!(
             "the next three commands:\n  cd {}\n  kubectl opensdn policy build\n  kubectl opensdn policy test",
-            shell_word(&answer.folder)
+            quoted(&answer.folder.display().to_string())
         ));
         Ok(Exit::Done)
     }
@@ -156,11 +157,4 @@ fn human(answer: &PolicyProject, out: &mut dyn Write) -> io::Result<()> {
         answer.folder.display(),
         source.unwrap_or_default(),
     )
-}
-
-/// The path as a shell takes it.
-fn shell_word(path: &Path) -> String {
-    let text = path.display().to_string();
-    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+".contains(c);
-    if text.chars().all(plain) { text } else { format!("'{}'", text.replace('\'', r"'\''")) }
 }

@@ -1,0 +1,390 @@
+//! What a `common.env` says, as a NestedCluster and the flags of the commands that go with it. What is dropped is said.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::Ipv4Addr;
+
+use opensdn_crds::nested::VirtualNetwork;
+use opensdn_crds::nested_cluster::{
+    ConfigApi, Connectivity, FabricService, NestedClusterSpec, Services,
+};
+use serde_json::Value;
+
+use super::CommonEnv;
+
+/// What nodes are found by, as `parse-env.sh` fills it: each by itself, else as those of the next.
+const CONFIG: [&str; 2] = ["CONFIG_NODES", "CONTROLLER_NODES"];
+const VROUTER: [&str; 2] = ["KUBERNESTES_NESTED_VROUTER_VIP", "KUBERNETES_NESTED_VROUTER_VIP"];
+
+/// Passwords and the like: they are never repeated.
+const SECRET: [&str; 3] =
+    ["KEYSTONE_AUTH_ADMIN_PASSWORD", "RABBITMQ_PASSWORD", "METADATA_PROXY_SECRET"];
+
+/// Variables that say what a NestedCluster has no field for, and what becomes of them.
+const DROPPED: [(&str, &str); 8] = [
+    ("KEYSTONE_AUTH_URL_VERSION", "it is /v3 in any case"),
+    ("ANALYTICS_API_VIP", "no program of a nested cluster asks it"),
+    ("CONFIG_API_VIP", "kube-manager does not use it: it takes the addresses of CONFIG_NODES"),
+    (
+        "KUBERNETES_IP_FABRIC_FORWARDING",
+        "set ipFabricForwarding of a Kubemanager, if pods are to be in the fabric",
+    ),
+    (
+        "KUBERNETES_IP_FABRIC_SNAT",
+        "set ipFabricSnat of a Kubemanager, if pods are to reach the fabric",
+    ),
+    (
+        "KUBERNETES_PUBLIC_FIP_POOL",
+        "set publicFIPPool of a Kubemanager, if Services get addresses of a pool",
+    ),
+    ("CLOUD_ORCHESTRATOR", "it is kubernetes in any case"),
+    ("KUBEMANAGER_NESTED_MODE", "it is on in any case"),
+];
+
+/// The old template hands these on to no program: the cluster that runs by it has others.
+const WITHOUT_EFFECT: [&str; 6] = [
+    "ANALYTICS_NODES",
+    "CONFIGDB_NODES",
+    "CONFIGDB_CQL_PORT",
+    "CONFIG_API_PORT",
+    "KEYSTONE_AUTH_PROTO",
+    "VROUTER_PORT",
+];
+
+/// What is made of it.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Imported {
+    /// What the cluster wants of its cloud.
+    pub(crate) spec: NestedClusterSpec,
+    /// What is lost on the way, or is to be known.
+    pub(crate) notes: Vec<String>,
+    /// Words for `nested plan`, beside the file.
+    pub(crate) plan: Vec<String>,
+    /// Words for `nested manifest`, beside the plan.
+    pub(crate) manifest: Vec<String>,
+    /// Whether kube-manager needs the password of a user of Keystone.
+    pub(crate) needs_keystone: bool,
+}
+
+/// Reads a variable after the other, and collects what is wrong with all of them.
+struct Reader<'e> {
+    env: &'e CommonEnv,
+    /// By the address that nodes of the cluster use: that in the fabric. Empty where they are the same.
+    fabric: Option<BTreeMap<Ipv4Addr, Ipv4Addr>>,
+    used: BTreeSet<&'static str>,
+    /// Service addresses of nodes that were named.
+    services: BTreeSet<Ipv4Addr>,
+    errors: Vec<String>,
+    notes: Vec<String>,
+}
+
+/// Makes a NestedCluster of it. `nodes` has the address in the fabric of each service address, for link-local services.
+///
+/// # Errors
+/// All that is missing or cannot be read, each with its variable.
+pub(crate) fn import(
+    env: &CommonEnv,
+    how: Connectivity,
+    nodes: &BTreeMap<Ipv4Addr, Ipv4Addr>,
+) -> Result<Imported, Vec<String>> {
+    let fabric = (how == Connectivity::LinkLocal)
+        .then(|| nodes.iter().map(|(fabric, service)| (*service, *fabric)).collect());
+    let mut reader = Reader {
+        env,
+        fabric,
+        used: BTreeSet::new(),
+        services: BTreeSet::new(),
+        errors: Vec::new(),
+        notes: Vec::new(),
+    };
+    let services = reader.services();
+    let vrouter = reader.vrouter();
+    let cluster_name = reader.text("KUBERNETES_CLUSTER_NAME").unwrap_or("k8s").to_owned();
+    let cluster_network = reader.network();
+    let scheme = if reader.is_true("CONFIG_API_SSL_ENABLE") { "https" } else { "http" };
+    let port = services.config.port.unwrap_or(8082);
+    let urls = services.config.addresses.iter();
+    let urls = urls.map(|address| format!("{scheme}://{address}:{port}")).collect();
+    let mut service_addresses: BTreeSet<Ipv4Addr> = std::mem::take(&mut reader.services);
+    service_addresses.extend(vrouter);
+    let keystone = services.keystone.is_some();
+    let manifest = reader.manifest(keystone);
+    let plan = reader.plan(vrouter, nodes);
+    reader.say_what_is_dropped();
+    let Reader { errors, notes, .. } = reader;
+    if !errors.is_empty() {
+        return Err(errors);
+    }
+    let spec = NestedClusterSpec {
+        cluster_name,
+        connectivity: Some(how),
+        cluster_network,
+        config_api: ConfigApi { urls, ..ConfigApi::default() },
+        services,
+        service_addresses: service_addresses.iter().map(ToString::to_string).collect(),
+    };
+    Ok(Imported { spec, notes, plan, manifest, needs_keystone: keystone })
+}
+
+impl<'e> Reader<'e> {
+    fn text(&mut self, name: &'static str) -> Option<&'e str> {
+        self.used.insert(name);
+        match self.env.get(name) {
+            Ok(value) => value,
+            Err(why) => {
+                self.errors.push(why);
+                None
+            }
+        }
+    }
+
+    /// As Bash's `[[ ${X,,} == true ]]` in the scripts.
+    fn is_true(&mut self, name: &'static str) -> bool {
+        self.text(name).is_some_and(|text| text.eq_ignore_ascii_case("true"))
+    }
+
+    fn port(&mut self, name: &'static str) -> Option<i64> {
+        let text = self.text(name)?;
+        match text.parse::<u16>() {
+            Ok(port) if port > 0 => Some(port.into()),
+            _ => {
+                self.errors.push(format!("{name} is {text:?}, which is no port"));
+                None
+            }
+        }
+    }
+
+    fn address(&mut self, name: &str, text: &str) -> Option<Ipv4Addr> {
+        let Ok(address) = text.parse() else {
+            self.errors.push(format!(
+                "{name} has {text:?}, which is no address of IPv4: give the address of that node"
+            ));
+            return None;
+        };
+        Some(address)
+    }
+
+    /// A list of addresses, each as the fabric has it.
+    fn addresses(&mut self, name: &'static str) -> Option<Vec<String>> {
+        let text = self.text(name)?;
+        let mut found: Vec<String> = Vec::new();
+        for one in text.split([',', ' ']).map(str::trim).filter(|one| !one.is_empty()) {
+            let Some(address) = self.address(name, one) else { continue };
+            let in_fabric = match &self.fabric {
+                None => address,
+                Some(nodes) => {
+                    self.services.insert(address);
+                    let Some(fabric) = nodes.get(&address) else {
+                        self.errors.push(format!(
+                            "{name} has {address}, a service address: which node of the fabric is behind it? \
+                             --node-address NODE={address}"
+                        ));
+                        continue;
+                    };
+                    *fabric
+                }
+            };
+            let text = in_fabric.to_string();
+            if !found.contains(&text) {
+                found.push(text);
+            }
+        }
+        Some(found).filter(|found| !found.is_empty())
+    }
+
+    fn service(&mut self, nodes: &'static str, port: &'static str) -> Option<FabricService> {
+        let (addresses, port) = (self.addresses(nodes), self.port(port));
+        addresses.map(|addresses| FabricService { addresses, port })
+    }
+
+    fn services(&mut self) -> Services {
+        let [own, of_all] = CONFIG.map(|name| self.addresses(name));
+        let addresses = own.or(of_all).unwrap_or_else(|| {
+            if self.errors.is_empty() {
+                self.errors
+                    .push(format!("{} is not set: where is the Config API?", CONFIG.join(" or ")));
+            }
+            Vec::new()
+        });
+        let config = FabricService { addresses, port: self.port("CONFIG_API_PORT") };
+        let here = |port: Option<i64>| {
+            port.map(|port| FabricService { port: Some(port), ..config.clone() })
+        };
+        let analytics = self.service("ANALYTICS_NODES", "COLLECTOR_PORT");
+        let config_database = self.service("CONFIGDB_NODES", "CONFIGDB_CQL_PORT");
+        let rabbitmq = match self.addresses("RABBITMQ_NODES") {
+            Some(addresses) => {
+                Some(FabricService { addresses, port: self.port("RABBITMQ_NODE_PORT") })
+            }
+            // Where the database is, and else where the Config API is.
+            None => {
+                let port = self.port("RABBITMQ_NODE_PORT").filter(|port| *port != 5673);
+                match (&config_database, port) {
+                    (Some(database), port) => {
+                        Some(FabricService { addresses: database.addresses.clone(), port })
+                    }
+                    (None, port) => here(port),
+                }
+            }
+        };
+        let zookeeper = self.service("ZOOKEEPER_NODES", "ZOOKEEPER_PORT");
+        let keystone = self.keystone();
+        let vrouter_port = self.port("VROUTER_PORT");
+        Services { config, analytics, config_database, rabbitmq, zookeeper, keystone, vrouter_port }
+    }
+
+    fn keystone(&mut self) -> Option<FabricService> {
+        if self.text("AUTH_MODE")? != "keystone" {
+            return None;
+        }
+        let Some(addresses) = self.addresses("KEYSTONE_AUTH_HOST") else {
+            if self.text("KEYSTONE_AUTH_HOST").is_none() {
+                self.errors
+                    .push("AUTH_MODE is keystone, and KEYSTONE_AUTH_HOST is not set".to_owned());
+            }
+            return None;
+        };
+        Some(FabricService {
+            addresses,
+            port: self.port("KEYSTONE_AUTH_ADMIN_PORT").or(Some(5000)),
+        })
+    }
+
+    fn vrouter(&mut self) -> Option<Ipv4Addr> {
+        let [misspelt, right] = VROUTER.map(|name| self.text(name).map(|text| (name, text)));
+        if misspelt.is_none() && right.is_some() {
+            let [misspelt, right] = VROUTER;
+            self.notes
+                .push(format!("{right}: the old scripts read only {misspelt}, which is spelt so"));
+        }
+        let Some((name, text)) = misspelt.or(right) else {
+            let [name, _] = VROUTER;
+            self.errors
+                .push(format!("{name} is not set: which service address do the vrouters have?"));
+            return None;
+        };
+        self.address(name, text)
+    }
+
+    /// A dictionary as Python writes it, which YAML reads too.
+    fn network(&mut self) -> VirtualNetwork {
+        const NAME: &str = "KUBERNETES_CLUSTER_NETWORK";
+        let none = VirtualNetwork::default();
+        let Some(text) = self.text(NAME).filter(|text| text.trim() != "{}") else {
+            self.errors.push(format!("{NAME} is not set: which virtual network are the nodes in?"));
+            return none;
+        };
+        let fields: Option<Value> = serde_saphyr::from_str(text).ok();
+        let field = |name: &str| fields.as_ref()?.get(name)?.as_str().map(str::to_owned);
+        let (Some(project), Some(name)) = (field("project"), field("name")) else {
+            self.errors.push(format!(
+                "{NAME} is {text:?}, and not such as {{'domain': 'default-domain', 'project': 'admin', 'name': 'vms'}}"
+            ));
+            return none;
+        };
+        let domain = field("domain").filter(|domain| domain != "default-domain");
+        VirtualNetwork { domain, project, name }
+    }
+
+    fn flag(&mut self, words: &mut Vec<String>, flag: &str, name: &'static str, default: &str) {
+        if let Some(text) = self.text(name).filter(|text| *text != default) {
+            words.extend([flag.to_owned(), text.to_owned()]);
+        }
+    }
+
+    /// The networks of kube-manager, which plan and manifest both take.
+    fn networks(&mut self) -> Vec<String> {
+        let mut words = Vec::new();
+        self.flag(&mut words, "--pod-subnets", "KUBERNETES_POD_SUBNETS", "10.32.0.0/12");
+        self.flag(&mut words, "--service-subnets", "KUBERNETES_SERVICE_SUBNETS", "10.96.0.0/12");
+        self.flag(&mut words, "--fabric-subnets", "KUBERNETES_IP_FABRIC_SUBNETS", "10.64.0.0/12");
+        words
+    }
+
+    fn plan(
+        &mut self,
+        vrouter: Option<Ipv4Addr>,
+        nodes: &BTreeMap<Ipv4Addr, Ipv4Addr>,
+    ) -> Vec<String> {
+        let mut words = self.networks();
+        words
+            .extend(vrouter.iter().flat_map(|at| ["--vrouter-address".to_owned(), at.to_string()]));
+        if self.fabric.is_some() {
+            let pairs = nodes.iter();
+            let pair = |(node, service): (&Ipv4Addr, &Ipv4Addr)| {
+                ["--node-address".to_owned(), format!("{node}={service}")]
+            };
+            words.extend(pairs.flat_map(pair));
+        }
+        words
+    }
+
+    fn manifest(&mut self, keystone: bool) -> Vec<String> {
+        let mut words = self.networks();
+        let server = self.text("KUBERNETES_API_SERVER").unwrap_or("HOST");
+        let port = self.port("KUBERNETES_API_SECURE_PORT").unwrap_or(6443);
+        words.extend(["--api-server".to_owned(), format!("{server}:{port}")]);
+        let registry = self.text("CONTRAIL_REGISTRY").filter(|text| *text != "auto");
+        let tag = self.text("CONTRAIL_CONTAINER_TAG");
+        words.extend(["--registry".to_owned(), registry.unwrap_or("REGISTRY").to_owned()]);
+        words.extend(["--tag".to_owned(), tag.unwrap_or("TAG").to_owned()]);
+        self.flag(&mut words, "--registry-secret", "KUBERNETES_SECRET_CONTRAIL_REPO", "");
+        if self.is_true("CONFIG_API_SSL_ENABLE") {
+            words.extend(["--tls".to_owned(), "config".to_owned()]);
+        }
+        if self.is_true("RABBITMQ_USE_SSL") {
+            words.extend(["--tls".to_owned(), "rabbitmq".to_owned()]);
+        }
+        if self.text("RABBITMQ_USER").is_some() {
+            words.extend(["--rabbitmq-secret".to_owned(), "rabbitmq".to_owned()]);
+        }
+        if keystone {
+            words.extend(["--keystone-secret".to_owned(), "keystone".to_owned()]);
+            self.flag(&mut words, "--keystone-user", "KEYSTONE_AUTH_ADMIN_USER", "admin");
+            self.flag(&mut words, "--keystone-project", "KEYSTONE_AUTH_ADMIN_TENANT", "admin");
+            self.flag(&mut words, "--keystone-domain", "KEYSTONE_AUTH_USER_DOMAIN_NAME", "Default");
+            self.flag(&mut words, "--keystone-protocol", "KEYSTONE_AUTH_PROTO", "http");
+        }
+        words
+    }
+
+    fn say_what_is_dropped(&mut self) {
+        let is_set = |name: &str| self.env.assignments.contains_key(name);
+        let mut notes = Vec::new();
+        if self.text("LOG_LEVEL") == Some("SYS_DEBUG") {
+            notes.push(
+                "LOG_LEVEL: SYS_DEBUG would write passwords into logs, and is left out".to_owned(),
+            );
+        }
+        for (name, why) in DROPPED.iter().filter(|(name, _)| is_set(name)) {
+            notes.push(format!("{name}: {why}"));
+        }
+        for name in SECRET.iter().filter(|name| is_set(name)) {
+            notes.push(format!("{name}: is not taken over; make a Secret of it"));
+        }
+        for name in WITHOUT_EFFECT.iter().filter(|name| is_set(name)) {
+            notes.push(format!(
+                "{name}: the old manifest hands it to no program, so the cluster that runs by it does without; from now on \
+                 it counts"
+            ));
+        }
+        let known = |name: &&str| {
+            self.used.contains(name)
+                || SECRET.contains(name)
+                || DROPPED.iter().any(|(other, _)| other == name)
+        };
+        let others: Vec<&str> = self.env.names().filter(|name| !known(name)).collect();
+        if !others.is_empty() {
+            notes.push(format!("not about what a nested cluster needs: {}", others.join(", ")));
+        }
+        if let Some(first) = self.env.other.first() {
+            notes.push(format!(
+                "{} of its lines assign nothing, the first is line {first}: what a shell does there is not done",
+                self.env.other.len()
+            ));
+        }
+        self.notes.extend(notes);
+    }
+}
+
+#[cfg(test)]
+mod tests;
