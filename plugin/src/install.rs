@@ -11,6 +11,7 @@
 //! removal.rs    what is removed, and in which order
 //! requests.rs   the requests; the only file here that reads or writes a cluster
 //! survey.rs     what is in the cluster, and the plan of every object; nothing is written
+//! take_over.rs  what tf-operator runs, and its end
 //! waiting.rs    until states are reached, with a deadline
 //! target.rs     which cluster that is, for people
 //! applying.rs   the steps of an installation, one after the other
@@ -28,6 +29,7 @@ pub(crate) mod removal;
 pub(crate) mod removing;
 pub(crate) mod requests;
 pub(crate) mod survey;
+pub(crate) mod take_over;
 pub(crate) mod target;
 mod typed;
 pub(crate) mod values;

@@ -21,8 +21,9 @@ use crate::install::object::ObjectKey;
 use crate::install::plan::{Action, Adopt, Counts, Planned};
 use crate::install::requests::Requests;
 use crate::install::survey::{
-    Survey, Takeover, beside_tf_operator, inventory, namespaces_of_inventories,
+    BesideTfOperator, Survey, Takeover, beside_tf_operator, inventory, namespaces_of_inventories,
 };
+use crate::install::take_over::TakeOver;
 use crate::install::target::Target;
 use crate::install::values::{ValuesArgs, forgotten, steps};
 use crate::install::waiting::Deadline;
@@ -41,6 +42,10 @@ Examples:
 
   # All images from your registry, one node, no questions
   kubectl opensdn install --set registry=registry.local/opensdn --profile single-node --yes
+
+  # What tf-operator runs is taken over: what that is, and then do it
+  kubectl opensdn install --adopt --dry-run=server
+  kubectl opensdn install --adopt
 
 Without -f, --set and --profile an installation keeps the values it has. The same command
 continues one that was interrupted, and changes nothing in one that is complete.
@@ -94,7 +99,8 @@ impl ControlNamespace {
 pub(crate) struct Install {
     #[command(flatten)]
     values: ValuesArgs,
-    /// Take over objects that are there already and not of this installation: of Helm, or of kubectl apply -k.
+    /// Take over objects that are there already and not of this installation: of Helm, or of kubectl apply -k; and what
+    /// tf-operator runs, where it runs.
     #[arg(long)]
     adopt: bool,
     /// Take over the fields of others of this object (repeatable). Without it they are listed, and nothing is written.
@@ -139,6 +145,9 @@ pub(crate) struct Installation {
     counts: Counts,
     /// Each object, and what was done.
     objects: Vec<ObjectAction>,
+    /// What tf-operator runs, and our operator takes over.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    take_over: Option<TakeOver>,
     /// What an earlier run has installed and this one does not have.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     obsolete: Vec<ObjectKey>,
@@ -239,6 +248,7 @@ impl Install {
                 .into_iter()
                 .map(|key| ObjectAction { key, action: Action::Create })
                 .collect(),
+            take_over: None,
             obsolete: Vec::new(),
             managers: Vec::new(),
         };
@@ -259,31 +269,41 @@ impl Install {
         let layout = ui.layout();
         outdated::lines(&managers, layout).iter().for_each(|line| ui.note(line));
         refuse(&requests, &survey).await?;
-        if let Some(note) = beside_tf_operator(&requests, &survey.values).await? {
-            ui.note(&note);
+        let take_over = match beside_tf_operator(&requests, &survey.values, adopt).await? {
+            BesideTfOperator::Nothing => None,
+            BesideTfOperator::Note(note) => {
+                ui.note(&note);
+                None
+            }
+            BesideTfOperator::TakeOver(found) => Some(found),
+        };
+        if let Some(found) = &take_over {
+            found.lines().iter().for_each(|line| ui.note(line));
+            found.remarks.iter().for_each(|remark| ui.warn(remark));
         }
-        let mut answer = Installation { managers, ..Installation::of(&target, &survey) };
+        let mut answer = Installation { managers, take_over, ..Installation::of(&target, &survey) };
         if self.dry_run == DryRun::Server {
             answer.dry_run = true;
             ui.answer(&answer, |out| answer.write(out))?;
             return Ok(Exit::Done);
         }
-        if survey.counts().writes() && !self.yes {
+        if (survey.counts().writes() || answer.take_over.is_some()) && !self.yes {
             ui.confirm(&format!("install in {}", target.name()))?;
         }
         let wait = if self.wait { Wait::Ready } else { Wait::NoLonger };
         let stage = Cell::new(Stage::Applying);
-        let work = Applying {
-            requests: &requests,
-            survey: &survey,
-            deadline: Deadline::after(self.timeout),
-            wait,
-            stage: &stage,
+        let deadline = Deadline::after(self.timeout);
+        let work = Applying { requests: &requests, survey: &survey, deadline, wait, stage: &stage };
+        let install = async {
+            if let Some(found) = &answer.take_over {
+                found.end_tf_operator(&requests, deadline, ui).await?;
+            }
+            work.run(ui).await
         };
         let done = tokio::select! {
             biased;
             _ = tokio::signal::ctrl_c() => None,
-            done = work.run(ui) => Some(done),
+            done = install => Some(done),
         };
         match done {
             None => Err(interrupted(stage.get())),
@@ -314,6 +334,9 @@ fn interrupted(stage: Stage) -> Failure {
 }
 
 fn hint(answer: &Installation, ui: &mut Ui) {
+    if answer.take_over.is_some() {
+        ui.hint("how far the services are, one by one: kubectl opensdn status -w");
+    }
     if !answer.obsolete.is_empty() {
         let number = answer.obsolete.len();
         ui.hint(&format!(
@@ -429,6 +452,7 @@ impl Installation {
             ready: false,
             counts: survey.counts(),
             objects: ObjectAction::all(&survey.plan),
+            take_over: None,
             obsolete: survey.obsolete(),
             managers: Vec::new(),
         }

@@ -149,6 +149,21 @@ impl Requests {
         patched.map(drop).map_err(|error| unanswered(&format!("take over {key}"), &error))
     }
 
+    /// Has a Deployment run no pod.
+    ///
+    /// # Errors
+    /// The cluster refuses it or does not answer.
+    pub(crate) async fn scale_to_zero(&self, key: &ObjectKey) -> Result<(), Failure> {
+        let params =
+            PatchParams { field_manager: Some(MANAGER.to_owned()), ..PatchParams::default() };
+        let api = self.api(&key.resource(), key.namespace.as_deref());
+        let patch = Patch::Merge(json!({"spec": {"replicas": 0}}));
+        api.patch(&key.name, &params, &patch)
+            .await
+            .map(drop)
+            .map_err(|error| unanswered(&format!("scale {key} to 0"), &error))
+    }
+
     /// Gives back all fields of an object that are ours; the object stays.
     ///
     /// # Errors

@@ -13,9 +13,10 @@ use super::inventory::{self, Entry, Inventory, Progress, VERSION};
 use super::object::{ObjectKey, is_member, with_labels};
 use super::plan::{Adopt, Counts, DryRun, Planned, decide, is_foreign};
 use super::requests::Requests;
+use super::take_over::{TakeOver, take_over};
 use super::values::steps;
 use crate::exit::{Exit, Failure};
-use crate::snapshot::limits_tf_operator;
+use crate::snapshot::{limits_tf_operator, name};
 
 /// Requests at once.
 pub(super) const CONCURRENT: usize = 16;
@@ -94,36 +95,59 @@ pub(crate) async fn namespaces_of_inventories(requests: &Requests) -> Vec<String
 }
 
 /// Upstream's operators that run. None where the user may not ask.
-async fn tf_operators(requests: &Requests) -> Vec<ObjectKey> {
+async fn tf_operators(requests: &Requests) -> Vec<Value> {
     let kind = ApiResource::from_gvk(&GroupVersionKind::gvk("apps", "v1", "Deployment"));
     let all = requests.list(&kind, None, "").await.unwrap_or_default();
-    let runs =
-        |stored: &&Value| stored.pointer("/spec/replicas").and_then(Value::as_u64) != Some(0);
-    let keys = all.iter().filter(runs).map(ObjectKey::of);
-    keys.filter(|key| key.name == "tf-operator").collect()
+    let runs = |stored: &Value| {
+        name(stored) == "tf-operator"
+            && stored.pointer("/spec/replicas").and_then(Value::as_u64) != Some(0)
+    };
+    all.into_iter().filter(runs).collect()
+}
+
+/// What is done where tf-operator runs.
+pub(crate) enum BesideTfOperator {
+    /// It does not, or what it cannot do is judged.
+    Nothing,
+    /// This is to be known.
+    Note(String),
+    /// What it runs is taken over.
+    TakeOver(TakeOver),
 }
 
 /// Two operators would change the same objects for as long as both run. Where it is upstream's that runs, and not
 /// ours, a note says so if its limits are not judged.
 ///
 /// # Errors
-/// Ours is to be installed where tf-operator runs.
+/// Ours is to be installed where tf-operator runs, and is not to take it over, or cannot.
 pub(crate) async fn beside_tf_operator(
     requests: &Requests,
     values: &Values,
-) -> Result<Option<String>, Failure> {
-    let Some(other) = tf_operators(requests).await.into_iter().next() else { return Ok(None) };
+    adopt: Adopt,
+) -> Result<BesideTfOperator, Failure> {
+    let operators = tf_operators(requests).await;
+    let Some(other) = operators.first().map(ObjectKey::of) else {
+        return Ok(BesideTfOperator::Nothing);
+    };
     if !values.operator.enabled {
         let is_judged = values.policies.tf_operator || limits_are_in_force(requests).await;
         let note = format!(
             "{other} runs, and what it cannot do with manifests that are right is not judged: \
              --set policies.tfOperator=true puts that in force"
         );
-        return Ok((!is_judged).then_some(note));
+        return Ok(if is_judged {
+            BesideTfOperator::Nothing
+        } else {
+            BesideTfOperator::Note(note)
+        });
+    }
+    if adopt == Adopt::Yes {
+        return take_over(requests, operators, values).await.map(BesideTfOperator::TakeOver);
     }
     let message = format!("{other} runs, and two operators would change the same objects");
     let hint = "to have its objects judged: --set operator.enabled=false --set policies.tfOperator=true; \
-                to change over to ours, scale it to 0 before";
+                to have ours take over what it runs: --adopt, with \
+                --dry-run=server to see what that is";
     Err(Failure::new(Exit::Refused, "second-operator", message, hint))
 }
 

@@ -1,8 +1,11 @@
 //! Where others have been before: another namespace, objects and fields of other managers.
 
-use opensdn_testing::Outcome;
 use opensdn_testing::eventually::eventually;
+use opensdn_testing::installer::install_crds;
 use opensdn_testing::kubectl::{kubectl, read, send};
+use opensdn_testing::sandbox::Sandbox;
+use opensdn_testing::written_cluster::manager;
+use opensdn_testing::{Failed, Outcome};
 use serde_json::json;
 
 use super::{Plugin, only_api_server};
@@ -194,5 +197,95 @@ async fn where_tf_operator_runs_ours_is_not_installed_beside_it() -> Outcome {
     let scale = ["scale", "deployment", "tf-operator", "--replicas=0"];
     kubectl(&sandbox, &scale).await?.success();
     plugin.run("install --yes --wait=false --profile default").await?.ended(0);
+    Ok(())
+}
+
+/// What tf-operator has made of a Manager, with pods that run.
+async fn made_by_tf_operator(sandbox: &Sandbox) -> Outcome {
+    for namespace in ["tf", "tf-lab"] {
+        kubectl(sandbox, &["create", "namespace", namespace]).await?.success();
+    }
+    let create = ["-n", "tf", "create", "deployment", "tf-operator", "--image=tf-operator:1"];
+    kubectl(sandbox, &create).await?.success();
+    install_crds(&sandbox.client()?, &opensdn_crds::all()).await?;
+    for namespace in ["tf", "tf-lab"] {
+        let mut object = manager(&["Redis"]);
+        object["metadata"]["namespace"] = json!(namespace);
+        send(sandbox, &["create"], &object).await?.success();
+    }
+    let redis = json!({"apiVersion": "tf.tungsten.io/v1alpha1", "kind": "Redis", "metadata": {"name": "redis1", "namespace": "tf"},
+        "spec": {"serviceConfiguration": {"containers": [{"name": "redis", "image": "redis:1"}]}}});
+    send(sandbox, &["create"], &redis).await?.success();
+    let stored = read(sandbox, &["-n", "tf", "redis.tf.tungsten.io", "redis1"]).await?;
+    let owner = json!({"apiVersion": "tf.tungsten.io/v1alpha1", "kind": "Redis", "name": "redis1", "controller": true,
+        "uid": stored["metadata"]["uid"]});
+    let labels = json!({"tf_manager": "redis", "redis": "redis1"});
+    let set = json!({"apiVersion": "apps/v1", "kind": "StatefulSet",
+        "metadata": {"name": "redis1-redis-statefulset", "namespace": "tf", "labels": labels, "ownerReferences": [owner]},
+        "spec": {"serviceName": "", "replicas": 2, "selector": {"matchLabels": labels},
+            "template": {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "redis", "image": "redis:1"}]}}}});
+    send(sandbox, &["create"], &set).await?.success();
+    let run = async || {
+        let of_both = [
+            ["-n", "tf", "statefulset", "redis1-redis-statefulset"],
+            ["-n", "tf", "deployment", "tf-operator"],
+        ];
+        let mut ready = Vec::new();
+        for one in of_both {
+            let stored = read(sandbox, &one).await.unwrap_or_default();
+            ready.push(stored["status"]["readyReplicas"].as_i64());
+        }
+        ready == [Some(2), Some(1)]
+    };
+    eventually("the pods of tf-operator run", run).await;
+    Ok(())
+}
+
+async fn pods(sandbox: &Sandbox, labels: &str) -> Result<Vec<serde_json::Value>, Failed> {
+    let found = read(sandbox, &["pods", "-n", "tf", "-l", labels]).await?;
+    let found = found["items"].as_array().cloned().unwrap_or_default();
+    let each = found.iter().map(|pod| json!([pod["metadata"]["uid"], pod["status"]["startTime"]]));
+    Ok(each.collect())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_tf_operator_runs_is_taken_over_with_adopt_and_no_pod_of_it_restarts_by_that()
+-> Outcome {
+    let sandbox = Sandbox::builder().simulated_nodes(2).start().await?;
+    let plugin = Plugin::of(&sandbox)?;
+    made_by_tf_operator(&sandbox).await?;
+    let before = pods(&sandbox, "tf_manager=redis").await?;
+    let replicas = async || {
+        let stored = read(&sandbox, &["-n", "tf", "deployment", "tf-operator"]).await?;
+        Ok::<_, Failed>(stored["spec"]["replicas"].clone())
+    };
+    let is_installed = async || kubectl(&sandbox, &["get", "namespace", "opensdn-operator"]).await;
+
+    plugin.run("install --yes --wait=false").await?.ended(5).with(&["--adopt"]);
+    let unwatched = plugin.run("install --yes --wait=false --adopt").await?.ended(5);
+    unwatched.with(&["Manager tf-lab/cluster1", "--set operator.watchedNamespaces=tf,tf-lab"]);
+    let watched = "--adopt --set operator.watchedNamespaces=tf,tf-lab";
+    let shown = plugin.run(&format!("install {watched} --dry-run=server -o json")).await?.ended(0);
+    let taken = &shown.document()?["takeOver"];
+    shown.with(&["Redis tf/redis1: its 2 pods are recreated one after the other"]);
+    assert_eq!(taken["operators"][0]["name"], "tf-operator");
+    assert_eq!(
+        (&taken["services"][0]["pods"], &taken["services"][0]["ready"]),
+        (&json!(2), &json!(2))
+    );
+    // Without a terminal nobody can confirm it.
+    plugin.run(&format!("install --wait=false {watched}")).await?.ended(5);
+    assert_eq!(replicas().await?, 1, "nothing has been changed");
+    is_installed().await?.refused(&["not found"]);
+
+    plugin.run(&format!("install --yes --wait=false {watched}")).await?.ended(0);
+    assert_eq!(replicas().await?, 0);
+    assert_eq!(pods(&sandbox, "app=tf-operator").await?, Vec::<serde_json::Value>::new());
+    is_installed().await?.success();
+    // Whatever restarts is the operator's doing, which runs nowhere here.
+    assert_eq!(pods(&sandbox, "tf_manager=redis").await?, before);
+    let again = plugin.run("install --yes --wait=false").await?.ended(0);
+    assert!(!again.err.contains("takes over"), "{}", again.err);
+    again.with(&["nothing to change"]);
     Ok(())
 }

@@ -1,0 +1,344 @@
+//! Taking over what tf-operator runs: what that is, what speaks against it, and the end of tf-operator, by which ours can
+//! begin. Deliberately not here: what becomes of the objects (the operator, `reconcile/take_over.rs`).
+
+use std::collections::BTreeMap;
+
+use kube::api::{ApiResource, GroupVersionKind};
+use opensdn_crds::component::COMPONENTS;
+use opensdn_crds::{TUNGSTEN_GROUP, VERSION};
+use opensdn_deploy::Values;
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::Value;
+
+use super::object::ObjectKey;
+use super::requests::Requests;
+use super::waiting::Deadline;
+use super::waits::State;
+use crate::exit::{Exit, Failure};
+use crate::snapshot::{list, name, namespace, number, text};
+use crate::ui::Ui;
+
+/// By which both operators know what is of a component.
+const LABEL: &str = "tf_manager";
+
+/// What is taken over.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct TakeOver {
+    /// The Deployments of tf-operator, which are scaled to 0.
+    pub(crate) operators: Vec<ObjectKey>,
+    /// What they run, and ours will.
+    pub(crate) services: Vec<TakenService>,
+    /// What is to be put right before, or to be known.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) remarks: Vec<String>,
+}
+
+/// A workload of a component.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct TakenService {
+    /// Its StatefulSet or DaemonSet.
+    pub(crate) workload: ObjectKey,
+    /// The kind of the component.
+    pub(crate) kind: String,
+    /// The component.
+    pub(crate) component: String,
+    /// How many pods it has.
+    pub(crate) pods: i64,
+    /// How many of them are ready.
+    pub(crate) ready: i64,
+}
+
+/// The cluster as far as it matters here.
+#[derive(Clone, Debug, Default)]
+struct World {
+    operators: Vec<Value>,
+    managers: Vec<Value>,
+    workloads: Vec<Value>,
+}
+
+/// What would be taken over; nothing where no tf-operator runs.
+///
+/// # Errors
+/// The cluster cannot be asked, or something has to be put right before.
+pub(crate) async fn take_over(
+    requests: &Requests,
+    operators: Vec<Value>,
+    values: &Values,
+) -> Result<TakeOver, Failure> {
+    let managers = GroupVersionKind::gvk(TUNGSTEN_GROUP, VERSION, "Manager");
+    let managers = ApiResource::from_gvk_with_plural(&managers, "managers");
+    let mut world = World {
+        operators,
+        managers: requests.list(&managers, None, "").await?,
+        workloads: Vec::new(),
+    };
+    for kind in ["StatefulSet", "DaemonSet"] {
+        let resource = ApiResource::from_gvk(&GroupVersionKind::gvk("apps", "v1", kind));
+        world.workloads.extend(requests.list(&resource, None, LABEL).await?);
+    }
+    refuse(&world, &values.operator.watched_namespaces)?;
+    Ok(of(&world))
+}
+
+/// What would make it fail half-way.
+fn refuse(world: &World, watched: &[String]) -> Result<(), Failure> {
+    for operator in &world.operators {
+        let mut owners = list(operator, "/metadata/ownerReferences");
+        if let Some(owner) = owners.find(|one| text(one, "/kind") == "ClusterServiceVersion") {
+            let key = ObjectKey::of(operator);
+            let version = text(owner, "/name");
+            let message = format!(
+                "{key} is kept by the Operator Lifecycle Manager ({version}), which would start it again"
+            );
+            let hint = format!(
+                "delete its Subscription, and then: kubectl delete clusterserviceversion {version} -n {}; what it runs stays",
+                key.namespace.unwrap_or_default()
+            );
+            return Err(Failure::new(Exit::Refused, "kept-by-olm", message, hint));
+        }
+    }
+    let outside: Vec<String> = world
+        .managers
+        .iter()
+        .filter(|manager| !watched.iter().any(|one| one == namespace(manager)))
+        .map(|manager| format!("Manager {}/{}", namespace(manager), name(manager)))
+        .collect();
+    if outside.is_empty() {
+        return Ok(());
+    }
+    let mut namespaces: Vec<&str> = world.managers.iter().map(namespace).collect();
+    namespaces.sort_unstable();
+    namespaces.dedup();
+    let message = "the operator would not watch a namespace with a Manager of tf-operator: no operator would look after it";
+    let hint = format!("--set operator.watchedNamespaces={}", namespaces.join(","));
+    let mut failure = Failure::new(Exit::Refused, "unwatched-manager", message, hint);
+    failure.causes = outside;
+    Err(failure)
+}
+
+fn of(world: &World) -> TakeOver {
+    let services: Vec<TakenService> = world.workloads.iter().filter_map(service).collect();
+    let mut remarks = Vec::new();
+    for service in &services {
+        let TakenService { workload, kind, component, pods, ready } = service;
+        if ready < pods {
+            remarks.push(format!(
+                "{workload} has {ready} of {pods} pods ready: of a service in which something is wrong no other pod is \
+                 recreated, so put that right first"
+            ));
+        } else if *pods == 1 && workload.kind == "StatefulSet" {
+            remarks.push(format!(
+                "{kind} {component} has one pod: it is away while that is recreated"
+            ));
+        }
+    }
+    for manager in &world.managers {
+        let stage = number(manager, "/status/ziuState").filter(|stage| *stage >= 1);
+        if let Some(stage) = stage {
+            remarks.push(format!(
+                "Manager {}/{}: tf-operator has not finished an upgrade (ziuState {stage}): services run images of two releases, \
+                 and an Upgrade has to finish it afterwards",
+                namespace(manager),
+                name(manager)
+            ));
+        }
+    }
+    TakeOver { operators: world.operators.iter().map(ObjectKey::of).collect(), services, remarks }
+}
+
+/// A workload that a component of OpenSDN owns.
+fn service(workload: &Value) -> Option<TakenService> {
+    let owner = list(workload, "/metadata/ownerReferences").find(|owner| {
+        text(owner, "/apiVersion").starts_with(TUNGSTEN_GROUP)
+            && COMPONENTS.iter().any(|facts| facts.kind == text(owner, "/kind"))
+    })?;
+    let (pods, ready) = match text(workload, "/kind") {
+        "DaemonSet" => ("/status/desiredNumberScheduled", "/status/numberReady"),
+        _ => ("/spec/replicas", "/status/readyReplicas"),
+    };
+    let count = |pointer| number(workload, pointer).unwrap_or_default();
+    Some(TakenService {
+        workload: ObjectKey::of(workload),
+        kind: text(owner, "/kind").to_owned(),
+        component: format!("{}/{}", namespace(workload), text(owner, "/name")),
+        pods: count(pods),
+        ready: count(ready),
+    })
+}
+
+impl TakeOver {
+    /// What is said before it is confirmed.
+    pub(crate) fn lines(&self) -> Vec<String> {
+        let operators: Vec<String> = self.operators.iter().map(ToString::to_string).collect();
+        let mut lines = vec![format!(
+            "takes over what tf-operator runs: {} is scaled to 0, and stays otherwise",
+            operators.join(", ")
+        )];
+        let mut of_kind: BTreeMap<(&str, &str), (i64, Vec<&str>)> = BTreeMap::new();
+        for service in &self.services {
+            let (pods, names) = of_kind.entry((&service.workload.kind, &service.kind)).or_default();
+            *pods += service.pods;
+            names.push(&service.component);
+        }
+        for ((workload, kind), (pods, names)) in &of_kind {
+            let how = match *workload {
+                "DaemonSet" => {
+                    "recreated one node after the other, whose workloads have no network meanwhile"
+                }
+                _ => "recreated one after the other, each when the others are ready",
+            };
+            lines.push(format!("{kind} {}: its {pods} pods are {how}", names.join(", ")));
+        }
+        if self.services.is_empty() {
+            lines.push(
+                "it runs no service: there is no StatefulSet and no DaemonSet of a component"
+                    .to_owned(),
+            );
+        }
+        lines
+    }
+
+    /// Ends tf-operator, and waits until it is away: two operators would change the same objects.
+    ///
+    /// # Errors
+    /// The cluster refuses it or does not answer, or a pod of it stays.
+    pub(crate) async fn end_tf_operator(
+        &self,
+        requests: &Requests,
+        deadline: Deadline,
+        ui: &mut Ui,
+    ) -> Result<(), Failure> {
+        let ended = async {
+            for key in &self.operators {
+                ui.progress(&format!("scaling {key} to 0"));
+                requests.scale_to_zero(key).await?;
+            }
+            let what = "tf-operator to end";
+            let keys = self.operators.clone();
+            deadline.wait_for(what, keys, ui, async |key| state(requests, key).await).await
+        };
+        ended.await.map_err(|failure: Failure| {
+            let back = self.operators.iter().map(back).collect::<Vec<_>>().join("; ");
+            let hint = format!("{}; to go back: {back}", failure.hint);
+            Failure { hint, ..failure }
+        })
+    }
+}
+
+/// The command by which tf-operator runs again.
+fn back(key: &ObjectKey) -> String {
+    let namespace = key.namespace.as_deref().unwrap_or_default();
+    format!("kubectl scale deployment {} -n {namespace} --replicas=1", key.name)
+}
+
+/// Its pods have to be gone: one that ends may still write.
+async fn state(requests: &Requests, key: &ObjectKey) -> Result<State, Failure> {
+    let Some(deployment) = requests.get(key).await? else { return Ok(State::Ready) };
+    let labels = deployment.pointer("/spec/selector/matchLabels").and_then(Value::as_object);
+    let labels = labels.into_iter().flatten();
+    let labels: Vec<String> =
+        labels.filter_map(|(name, value)| Some(format!("{name}={}", value.as_str()?))).collect();
+    if labels.is_empty() {
+        return Ok(State::Hopeless("its selector names no pods".to_owned()));
+    }
+    let pods = ApiResource::from_gvk(&GroupVersionKind::gvk("", "v1", "Pod"));
+    let pods = requests.list(&pods, key.namespace.as_deref(), &labels.join(",")).await?;
+    let running =
+        pods.iter().filter(|pod| !["Succeeded", "Failed"].contains(&text(pod, "/status/phase")));
+    Ok(match running.map(name).next() {
+        None => State::Ready,
+        Some(pod) => State::Waiting(format!("its pod {pod} is still there")),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn workload(kind: &str, owner: &str, pods: i64, ready: i64) -> Value {
+        let name = format!("{}1", owner.to_lowercase());
+        let owner = json!({"apiVersion": "tf.tungsten.io/v1alpha1", "kind": owner, "name": name});
+        json!({"apiVersion": "apps/v1", "kind": kind,
+            "metadata": {"name": format!("{name}-set"), "namespace": "tf", "ownerReferences": [owner]},
+            "spec": {"replicas": pods},
+            "status": {"readyReplicas": ready, "desiredNumberScheduled": pods, "numberReady": ready}})
+    }
+
+    fn deployment() -> Value {
+        json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "tf-operator", "namespace": "tf"}})
+    }
+
+    fn manager(namespace: &str, stage: i64) -> Value {
+        json!({"apiVersion": "tf.tungsten.io/v1alpha1", "kind": "Manager",
+            "metadata": {"name": "cluster1", "namespace": namespace}, "status": {"ziuState": stage}})
+    }
+
+    #[test]
+    fn what_is_taken_over_is_said_by_kind_with_what_becomes_of_its_pods() {
+        let mut foreign = workload("StatefulSet", "Redis", 3, 3);
+        foreign["metadata"]["ownerReferences"][0]["apiVersion"] = json!("example.io/v1");
+        let world = World {
+            operators: vec![deployment()],
+            managers: vec![manager("tf", -1)],
+            workloads: vec![
+                workload("StatefulSet", "Zookeeper", 3, 3),
+                workload("DaemonSet", "Vrouter", 12, 12),
+                foreign,
+            ],
+        };
+        let found = of(&world);
+        assert_eq!(found.remarks, Vec::<String>::new());
+        assert_eq!(
+            found.lines(),
+            [
+                "takes over what tf-operator runs: Deployment/tf/tf-operator is scaled to 0, and stays otherwise",
+                "Vrouter tf/vrouter1: its 12 pods are recreated one node after the other, whose workloads have no network meanwhile",
+                "Zookeeper tf/zookeeper1: its 3 pods are recreated one after the other, each when the others are ready",
+            ]
+        );
+    }
+
+    #[test]
+    fn what_is_unsafe_is_said_before() {
+        let world = World {
+            operators: vec![deployment()],
+            managers: vec![manager("tf", 3), manager("tf", 0)],
+            workloads: vec![
+                workload("StatefulSet", "Cassandra", 3, 2),
+                workload("StatefulSet", "Redis", 1, 1),
+                workload("DaemonSet", "Vrouter", 1, 1),
+            ],
+        };
+        let remarks = of(&world).remarks;
+        let [cassandra, redis, upgrade] = &*remarks else { panic!("{remarks:#?}") };
+        assert!(cassandra.contains("cassandra1-set has 2 of 3 pods ready"), "{cassandra}");
+        assert!(redis.contains("Redis tf/redis1 has one pod"), "{redis}");
+        assert!(upgrade.contains("ziuState 3"), "{upgrade}");
+    }
+
+    #[test]
+    fn a_manager_that_nobody_would_watch_and_an_operator_that_comes_back_are_refused() {
+        let mut world = World {
+            operators: vec![deployment()],
+            managers: vec![manager("tf", -1), manager("lab", -1)],
+            workloads: Vec::new(),
+        };
+        let refused = refuse(&world, &["tf".to_owned()]).unwrap_err();
+        assert_eq!(refused.causes, ["Manager lab/cluster1"]);
+        assert_eq!(refused.hint, "--set operator.watchedNamespaces=lab,tf");
+        refuse(&world, &["tf".to_owned(), "lab".to_owned()]).unwrap();
+        world.operators[0]["metadata"]["ownerReferences"] =
+            json!([{"kind": "ClusterServiceVersion", "name": "tf-operator.v1"}]);
+        let refused = refuse(&world, &["tf".to_owned(), "lab".to_owned()]).unwrap_err();
+        assert!(
+            refused.hint.contains("clusterserviceversion tf-operator.v1 -n tf"),
+            "{}",
+            refused.hint
+        );
+    }
+}
