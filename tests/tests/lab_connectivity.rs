@@ -80,7 +80,8 @@ async fn pods_reach_each_other_and_what_is_cut_is_named_and_nothing_is_left() ->
     assert!(matches!(*why, [why] if why.contains("no connection within 10 s")), "{speed:#}");
     let fast = speed["measurements"].as_array().into_iter().flatten();
     let fast = fast.filter(|one| one["megabitsPerSecond"].as_u64().is_some()).count();
-    assert_eq!((fast, code), (3, 1), "{speed:#}");
+    // The rule is about what this node forwards, in and out; the network of the nodes is not cut.
+    assert_eq!((fast, code), (2, 1), "{speed:#}");
     lab.run_on(&cut, "let pods through", &format!("iptables -D {rule}"))?;
     assert_eq!(namespaces(&sandbox).await?, Vec::<String>::new());
     Ok(())
