@@ -271,5 +271,11 @@ impl Validate {
         if fixable > 0 && !self.fix {
             ui.hint(&format!("--fix puts {fixable} of these right, in the files"));
         }
+        if self.operator == Operator::TfOperator {
+            ui.hint(
+                "to have a webhook in the cluster judge so: kubectl opensdn policy manifest tf-operator-limits | \
+                 kubectl apply -f -",
+            );
+        }
     }
 }

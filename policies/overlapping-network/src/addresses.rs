@@ -1,5 +1,6 @@
 //! Addresses as a NestedCluster gives them: one, a network, or a range.
 
+use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
 
 use opensdn_policy_components::Network;
@@ -24,6 +25,18 @@ impl Addresses {
 
     pub(crate) fn contain(&self, address: Ipv4Addr) -> bool {
         (self.first..=self.last).contains(&address)
+    }
+
+    /// How many different addresses there are in all of them but for these; no more than so many are counted.
+    pub(crate) fn number_without(all: &[Self], others: &BTreeSet<Ipv4Addr>, most: usize) -> usize {
+        let mut counted = BTreeSet::new();
+        for one in all {
+            let free = (u32::from(one.first)..=u32::from(one.last)).map(Ipv4Addr::from);
+            let free = free.filter(|address| !others.contains(address));
+            // Of each there are enough where it has as many as all together need.
+            counted.extend(free.take(most));
+        }
+        counted.len().min(most)
     }
 
     /// Whether some address is in both.
@@ -52,6 +65,18 @@ mod tests {
         for none in ["10.0.0.9-10.0.0.1", "fd00::1", "10.0.0.0/24-10.0.1.0/24", ""] {
             assert_eq!(parse(none), None, "{none}");
         }
+    }
+
+    #[test]
+    fn addresses_of_several_ranges_are_counted_once_and_no_further_than_needed() {
+        let all: Vec<_> = ["10.0.0.1-10.0.0.3", "10.0.0.3", "10.0.0.9"]
+            .map(|text| Addresses::parse(text).unwrap())
+            .into();
+        let without = ["10.0.0.2".parse().unwrap()].into();
+        assert_eq!(Addresses::number_without(&all, &without, 9), 3);
+        assert_eq!(Addresses::number_without(&all, &without, 2), 2);
+        let whole = [Addresses::parse("0.0.0.0/0").unwrap()];
+        assert_eq!(Addresses::number_without(&whole, &without, 17), 17);
     }
 
     #[test]

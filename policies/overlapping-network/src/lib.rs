@@ -13,6 +13,9 @@
 //! look at all of them would take longer than a policy has. What kube-manager gives to pods is a warning. Refused is that a nested one would reach no Service, and that a NestedCluster takes addresses
 //! away that the cluster itself uses.
 
+use std::collections::BTreeSet;
+use std::net::Ipv4Addr;
+
 use opensdn_policy_components::{ComponentView, Network, Owners, Services, null_as_default};
 use opensdn_policy_sdk::{
     Failure, Index, Message, NoSettings, Outcome, Pointer, Reads, Request, Severity, Verdict,
@@ -63,6 +66,16 @@ const OF_THE_CLUSTER: Message = Message {
     hint: "choose addresses in serviceAddresses that nothing else in the cloud has",
 };
 
+const TOO_FEW: Message = Message {
+    code: "OSDN3013",
+    severity: Severity::Warn,
+    title: "a nested cluster has too few addresses for link-local services",
+    explanation: "With link-local services each node of the underlay needs an address of its own, and the vrouters need one; \
+        with Fabric SNAT the vrouters alone. Nodes that have theirs by rows of an earlier plan keep them, else the plan \
+        ends here.",
+    hint: "add addresses to serviceAddresses; which are needed says: kubectl opensdn nested plan -f FILE",
+};
+
 /// With their addresses, unlike the index of `duplicate-link-local`.
 const NODES: Index = Index {
     name: "networks-of-nodes",
@@ -108,6 +121,39 @@ struct Kubemanager {
 struct NestedCluster {
     #[read("/spec/serviceAddresses")]
     addresses: Option<Vec<String>>,
+    #[read("/spec/connectivity")]
+    connectivity: Option<String>,
+    #[read("/spec/services")]
+    services: Option<Underlay>,
+}
+
+/// The services of the underlay, without the port of the vrouters.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Underlay {
+    config: Option<Fabric>,
+    analytics: Option<Fabric>,
+    config_database: Option<Fabric>,
+    rabbitmq: Option<Fabric>,
+    zookeeper: Option<Fabric>,
+    keystone: Option<Fabric>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+struct Fabric {
+    #[serde(deserialize_with = "null_as_default")]
+    addresses: Vec<String>,
+}
+
+impl Underlay {
+    /// The addresses of its nodes.
+    fn nodes(&self) -> BTreeSet<Ipv4Addr> {
+        let Self { config, analytics, config_database, rabbitmq, zookeeper, keystone } = self;
+        let all = [config, analytics, config_database, rabbitmq, zookeeper, keystone];
+        let addresses = all.into_iter().flatten().flat_map(|service| &service.addresses);
+        addresses.filter_map(|text| text.parse().ok()).collect()
+    }
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -172,7 +218,26 @@ fn nested_cluster(
             None => {}
         }
     }
+    if let Some(cluster) = &request.object {
+        judge_number(cluster, verdict);
+    }
     Ok(())
+}
+
+/// An address of the underlay itself is given to no service.
+fn judge_number(cluster: &NestedCluster, verdict: &mut Verdict) {
+    let Some(given) = cluster.addresses.as_ref().filter(|given| !given.is_empty()) else { return };
+    let given: Option<Vec<Addresses>> = given.iter().map(|text| Addresses::parse(text)).collect();
+    // What cannot be read the schema refuses.
+    let Some(given) = given else { return };
+    let nodes = cluster.services.as_ref().map(Underlay::nodes).unwrap_or_default();
+    let is_link_local = cluster.connectivity.as_deref() == Some("LinkLocal");
+    let needed = if is_link_local { nodes.len() + 1 } else { 1 };
+    let have = Addresses::number_without(&given, &nodes, needed);
+    if have < needed {
+        let text = format!("there are {have} addresses for {needed} that are needed");
+        verdict.add(TOO_FEW.at("/spec/serviceAddresses").says(text));
+    }
 }
 
 fn judge(component: &ComponentView<'_, Spec>, nested: bool, verdict: &mut Verdict) -> Outcome {
@@ -281,7 +346,7 @@ policy! {
     name: "overlapping-network",
     summary: "networks that are given go with those of the cluster",
     settings: NoSettings,
-    messages: [OVERLAP, SERVICES, OF_A_NODE, OF_THE_CLUSTER],
+    messages: [OVERLAP, SERVICES, OF_A_NODE, OF_THE_CLUSTER, TOO_FEW],
     indexes: [NODES, SERVICE_CIDRS],
     validate: [manager, kubemanager, nested_cluster],
 }

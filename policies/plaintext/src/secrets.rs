@@ -160,9 +160,16 @@ pub(crate) fn judge_vrouter(
 
 pub(crate) fn judge_variable(name: &str, at: &Pointer, settings: &Settings, verdict: &mut Verdict) {
     if ["KEYSTONE_AUTH_ADMIN_PASSWORD", "BARBICAN_PASSWORD", "K8S_TOKEN"].contains(&name) {
-        clear_text(at, name, settings, verdict);
+        let text =
+            format!("{name} is given in clear text, for everybody who may read the resource");
+        let severity = settings.profile.severity();
+        verdict.add(CLEAR_TEXT.at(at).severity(severity).says(text).hint(OF_A_VARIABLE));
     }
 }
+
+/// The agent's scripts read it from there, and neither operator sets it from a Secret.
+const OF_A_VARIABLE: &str = "remove it where the agents need it for nothing (certificates that Kubernetes signs, load balancers \
+    with Barbican or Keystone); else give that of a user who may do nothing else";
 
 /// A finding about the secret in `field`, wherever it is.
 pub(crate) fn clear_text(at: &Pointer, field: &str, settings: &Settings, verdict: &mut Verdict) {
@@ -175,7 +182,7 @@ pub(crate) fn clear_text(at: &Pointer, field: &str, settings: &Settings, verdict
             "remove password and secret: the operator makes the Secret NAME-secret, and keeps the \
              password that is in it"
         }
-        _ => "remove it: nothing reads it from here, or the operator sets it from a Secret",
+        _ => "remove it: nothing reads it from here",
     };
     let text = format!("{field} is given in clear text, for everybody who may read the resource");
     let severity = settings.profile.severity();

@@ -154,8 +154,8 @@ pub(crate) fn judge(component: &ComponentView<'_, Spec>, nested: bool, verdict: 
         && component.spec.given("dataSubnet").is_some()
     {
         let text = format!(
-            "a limit of tf-operator: {title} is configured only when DNS knows names for its addresses \
-             in dataSubnet"
+            "{title}: a limit of tf-operator: it is configured only when DNS knows names for its addresses in \
+             dataSubnet"
         );
         verdict.add(REVERSE_NAMES.at(component.setting("/dataSubnet")).says(text));
     }
