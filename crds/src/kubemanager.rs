@@ -92,22 +92,34 @@ pub struct KubemanagerStatus {
     pub common: CommonStatus,
 }
 
+/// kube-manager splits each at white space, splits what it gets at the slash for an IPAM, and ends with an error on
+/// anything else (tf-controller, src/container/kube-manager/kube_manager/common/args.py:192-197, vnc/vnc_kubernetes.py:498-546).
+/// A line break within one would end the value in the file.
+#[cfg(feature = "kube")]
+const NETWORKS: [&str; 3] = ["ipFabricSubnets", "podSubnet", "serviceSubnet"];
+#[cfg(feature = "kube")]
+const OF_NETWORKS: &str = "self.trim().replace('\\t', ' ').split(' ').all(subnet, subnet == '' || (isCIDR(subnet) && \
+     cidr(subnet).ip().family() == 4))";
+#[cfg(feature = "kube")]
+const OF_NETWORKS_TEXT: &str =
+    "must be IPv4 networks separated by spaces, without commas, such as 10.64.0.0/12";
+
+#[cfg(feature = "kube")]
+const OF_ANY_FAMILY: &str =
+    "self.trim().replace('\\t', ' ').split(' ').all(subnet, subnet == '' || isCIDR(subnet))";
+#[cfg(feature = "kube")]
+const OF_ANY_FAMILY_TEXT: &str =
+    "must be networks separated by spaces, without commas, such as 10.32.0.0/12";
+
 #[cfg(feature = "kube")]
 fn constraints(schema: &mut schemars::Schema) {
     let _ = crate::schema::Fields::of(schema)
         .ports("OSDN1519", &["kubernetesAPIPort", "kubernetesAPISSLPort"])
         .longest(&["cloudOrchestrator"], 64)
-        .longest(&["ipFabricSubnets"], crate::schema::TEXT)
-        // kube-manager splits it at white space and ends with an error on anything else
-        // (tf-controller, src/container/kube-manager/kube_manager/common/args.py:196). A line break
-        // within it would end the value in the file.
-        .field(
-            "OSDN1702",
-            "ipFabricSubnets",
-            "self.trim().replace('\\t', ' ').split(' ').all(subnet, subnet == '' || (isCIDR(subnet) && \
-             cidr(subnet).ip().family() == 4))",
-            "must be IPv4 networks separated by spaces, without commas, such as 10.64.0.0/12",
-        )
+        .longest(&NETWORKS, crate::schema::TEXT)
+        .field("OSDN1702", "ipFabricSubnets", OF_NETWORKS, OF_NETWORKS_TEXT)
+        .field("OSDN1702", "podSubnet", OF_ANY_FAMILY, OF_ANY_FAMILY_TEXT)
+        .field("OSDN1702", "serviceSubnet", OF_ANY_FAMILY, OF_ANY_FAMILY_TEXT)
         .longest(&["publicFIPPool"], crate::schema::TEXT)
         .field(
             "OSDN1704",

@@ -318,7 +318,7 @@ async fn what_is_wrong_is_said_all_at_once_and_what_others_have_made_is_not_over
         "metadata": {"name": "km-kube-manager-env", "namespace": "tf"}, "data": {"of": "others"}});
     send(&sandbox, &["create"], &other).await?.success();
     let mut wrong = nested("km");
-    wrong["spec"]["serviceConfiguration"]["podSubnet"] = json!("10.32.0.0/33");
+    wrong["spec"]["serviceConfiguration"]["podSubnet"] = json!("fd00::/64");
     wrong["spec"]["serviceConfiguration"]["cloudOrchestrator"] = json!("openshift");
     wrong["spec"]["serviceConfiguration"]["nested"]["clusterNetwork"]["name"] = json!("$(id)");
     send(&sandbox, &["create"], &wrong).await?.success();

@@ -281,3 +281,39 @@ fn distances_are_those_of_levenshtein() {
         assert_eq!(distance(other, one), expected, "{other} {one}");
     }
 }
+
+/// Policies and checks have theirs on pages of their own.
+fn evidence() -> String {
+    let mut page = "<!-- Generated: UPDATE=1 cargo test -p kubectl-opensdn the_page_of_evidence_is_current -->\n\n\
+        # What codes are based on\n\n\
+        What shows that a rule is right, of the codes that are no policy's: rules of the schemas, plans and verification of \
+        nested clusters, upgrades, `validate` and AdmissionPolicies. Of a policy it stands on the policy's page, of a check \
+        on that of [the checks](checks.md). The same, one by one and with the reason: `kubectl opensdn explain CODE`.\n\n\
+        | code | what is wrong | what shows it |\n| --- | --- | --- |\n"
+        .to_owned();
+    let cell = |text: &str| text.replace('|', "\\|").replace('\n', " ");
+    for explanation in all() {
+        let own = |meaning: &&Meaning| !matches!(meaning.found_by, Finder::Policy | Finder::Check);
+        for meaning in explanation.meanings.iter().filter(own) {
+            let (code, title) = (&explanation.code, cell(&meaning.title));
+            let sources = cell(&meaning.sources.join("; "));
+            page.push_str(&format!("| {code} | {title} | {sources} |\n"));
+        }
+    }
+    page
+}
+
+#[test]
+fn the_page_of_evidence_is_current() {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/src/reference/evidence.md");
+    let expected = evidence();
+    if std::env::var_os("UPDATE").is_some() {
+        std::fs::write(&file, &expected).unwrap();
+    }
+    let current = std::fs::read_to_string(&file).unwrap_or_default();
+    assert!(
+        current == expected,
+        "UPDATE=1 cargo test -p kubectl-opensdn the_page_of_evidence_is_current"
+    );
+    assert!(!expected.contains(" |  |"), "each code has something that shows it");
+}

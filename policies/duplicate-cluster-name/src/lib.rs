@@ -11,12 +11,13 @@
 //! one name, nested or not, delete each other's pods without end.
 //!
 //! Between the NestedClusters of one Kubernetes cluster the name is claimed, so that two that are created at
-//! once do not both have it. Clusters that are described elsewhere are not seen here: only the underlay knows
+//! once do not both have it. That another Kubemanager is given the name is a warning: it is looked up, and what is
+//! moved from one namespace to another has it twice for a moment. Clusters that are described elsewhere are not seen here: only the underlay knows
 //! of them.
 
 use opensdn_policy_components::{Owners, Services, null_as_default};
 use opensdn_policy_sdk::{
-    Message, NoSettings, Outcome, Pointer, Reads, Request, Severity, Verdict, policy,
+    Found, Index, Message, NoSettings, Outcome, Pointer, Reads, Request, Severity, Verdict, policy,
 };
 use serde::Deserialize;
 
@@ -31,6 +32,17 @@ const TAKEN: Message = Message {
 
 /// Of kube-manager (tf-container-builder, `containers/base/common.sh`).
 const DEFAULT_NAME: &str = "k8s";
+
+const KUBEMANAGERS: Index = Index {
+    name: "kubemanagers-by-cluster",
+    group: "tf.tungsten.io",
+    kind: "Kubemanager",
+    key: "/spec/serviceConfiguration/nested/clusterName",
+    reads: &[],
+};
+
+/// One of these may be the object itself.
+const MOST_COMPARED: u32 = 8;
 
 #[derive(Reads)]
 #[reads(group = "opensdn.io", kind = "NestedCluster")]
@@ -95,6 +107,7 @@ fn kubemanager(request: &Request<Kubemanager>, _: &NoSettings, verdict: &mut Ver
     if owners.as_ref().and_then(Owners::manager).is_none() {
         let at = Pointer::from("/spec/serviceConfiguration/nested/clusterName");
         judge(name.as_deref(), &at, verdict);
+        judge_others(name.as_deref(), (&request.namespace, &request.name), &at, verdict);
     }
     Ok(())
 }
@@ -104,10 +117,16 @@ fn manager(request: &Request<Manager>, _: &NoSettings, verdict: &mut Verdict) ->
     judge(name.as_deref(), &"/spec/nested/clusterName".into(), verdict);
     let none = Services::default();
     for component in services.as_ref().unwrap_or(&none).walk() {
-        let name = component.spec.service_configuration.nested.cluster_name.as_deref();
-        if component.kind == "Kubemanager" {
-            judge(name, &component.setting("/nested/clusterName"), verdict);
+        if component.kind != "Kubemanager" {
+            continue;
         }
+        let own = component.spec.service_configuration.nested.cluster_name.as_deref();
+        judge(own, &component.setting("/nested/clusterName"), verdict);
+        let (name, at) = match own {
+            Some(_) => (own, component.setting("/nested/clusterName")),
+            None => (name.as_deref(), "/spec/nested/clusterName".into()),
+        };
+        judge_others(name, (&request.namespace, component.name), &at, verdict);
     }
     Ok(())
 }
@@ -121,12 +140,36 @@ fn judge(name: Option<&str>, at: &Pointer, verdict: &mut Verdict) {
     }
 }
 
+/// `own` is the Kubemanager that is meant, or that the operator makes.
+fn judge_others(
+    name: Option<&str>,
+    (own_namespace, own_name): (&str, &str),
+    at: &Pointer,
+    verdict: &mut Verdict,
+) {
+    let Some(name) = name.filter(|name| !name.is_empty()) else { return };
+    // Without a cluster nothing may be known of others; that is no reason to say nothing else.
+    let Ok(others) = KUBEMANAGERS.find_first(name, MOST_COMPARED) else { return };
+    let is_other = |other: &&Found| (other.namespace(), other.name()) != (own_namespace, own_name);
+    if let Some(other) = others.iter().find(is_other) {
+        let text = format!(
+            "Kubemanager {}/{} has the cluster name {name:?}, too",
+            other.namespace(),
+            other.name()
+        );
+        let hint =
+            "give each its own clusterName, or remove one of the two: kubectl get kubemanagers -A";
+        verdict.add(TAKEN.at(at).severity(Severity::Warn).says(text).hint(hint));
+    }
+}
+
 policy! {
     name: "duplicate-cluster-name",
     summary: "no two clusters of a cloud have one name",
     settings: NoSettings,
     messages: [TAKEN],
     never_ratchets: [TAKEN],
+    indexes: [KUBEMANAGERS],
     claims: true,
     validate: [nested_cluster, kubemanager, manager],
 }
