@@ -107,8 +107,9 @@ pub(crate) fn import(
     let mut service_addresses: BTreeSet<Ipv4Addr> = std::mem::take(&mut reader.services);
     service_addresses.extend(vrouter);
     let keystone = services.keystone.is_some();
-    let manifest = reader.manifest(keystone);
-    let plan = reader.plan(vrouter, nodes);
+    let networks = reader.networks();
+    let manifest = [networks.clone(), reader.manifest(keystone)].concat();
+    let plan = [networks, reader.plan(vrouter, nodes)].concat();
     reader.say_what_is_dropped();
     let Reader { errors, notes, .. } = reader;
     if !errors.is_empty() {
@@ -127,13 +128,21 @@ pub(crate) fn import(
 
 impl<'e> Reader<'e> {
     fn text(&mut self, name: &'static str) -> Option<&'e str> {
-        self.used.insert(name);
+        let is_first = self.used.insert(name);
         match self.env.get(name) {
             Ok(value) => value,
             Err(why) => {
-                self.errors.push(why);
+                // A variable that is asked for twice is wrong once.
+                self.errors.extend(is_first.then_some(why));
                 None
             }
+        }
+    }
+
+    /// Says that none of them is set, where what is wrong with them is not that a shell would compute one.
+    fn say_missing(&mut self, names: &[&str], why: String) {
+        if names.iter().all(|name| self.env.get(name).is_ok()) {
+            self.errors.push(why);
         }
     }
 
@@ -238,8 +247,8 @@ impl<'e> Reader<'e> {
         }
         let Some(addresses) = self.addresses("KEYSTONE_AUTH_HOST") else {
             if self.text("KEYSTONE_AUTH_HOST").is_none() {
-                self.errors
-                    .push("AUTH_MODE is keystone, and KEYSTONE_AUTH_HOST is not set".to_owned());
+                let why = "AUTH_MODE is keystone, and KEYSTONE_AUTH_HOST is not set".to_owned();
+                self.say_missing(&["KEYSTONE_AUTH_HOST"], why);
             }
             return None;
         };
@@ -258,8 +267,8 @@ impl<'e> Reader<'e> {
         }
         let Some((name, text)) = misspelt.or(right) else {
             let [name, _] = VROUTER;
-            self.errors
-                .push(format!("{name} is not set: which service address do the vrouters have?"));
+            let why = format!("{name} is not set: which service address do the vrouters have?");
+            self.say_missing(&VROUTER, why);
             return None;
         };
         self.address(name, text)
@@ -270,7 +279,8 @@ impl<'e> Reader<'e> {
         const NAME: &str = "KUBERNETES_CLUSTER_NETWORK";
         let none = VirtualNetwork::default();
         let Some(text) = self.text(NAME).filter(|text| text.trim() != "{}") else {
-            self.errors.push(format!("{NAME} is not set: which virtual network are the nodes in?"));
+            let why = format!("{NAME} is not set: which virtual network are the nodes in?");
+            self.say_missing(&[NAME], why);
             return none;
         };
         let fields: Option<Value> = serde_saphyr::from_str(text).ok();
@@ -300,14 +310,10 @@ impl<'e> Reader<'e> {
         words
     }
 
-    fn plan(
-        &mut self,
-        vrouter: Option<Ipv4Addr>,
-        nodes: &BTreeMap<Ipv4Addr, Ipv4Addr>,
-    ) -> Vec<String> {
-        let mut words = self.networks();
-        words
-            .extend(vrouter.iter().flat_map(|at| ["--vrouter-address".to_owned(), at.to_string()]));
+    fn plan(&self, vrouter: Option<Ipv4Addr>, nodes: &BTreeMap<Ipv4Addr, Ipv4Addr>) -> Vec<String> {
+        let address = vrouter.iter();
+        let mut words: Vec<String> =
+            address.flat_map(|at| ["--vrouter-address".to_owned(), at.to_string()]).collect();
         if self.fabric.is_some() {
             let pairs = nodes.iter();
             let pair = |(node, service): (&Ipv4Addr, &Ipv4Addr)| {
@@ -319,7 +325,7 @@ impl<'e> Reader<'e> {
     }
 
     fn manifest(&mut self, keystone: bool) -> Vec<String> {
-        let mut words = self.networks();
+        let mut words = Vec::new();
         let server = self.text("KUBERNETES_API_SERVER").unwrap_or("HOST");
         let port = self.port("KUBERNETES_API_SECURE_PORT").unwrap_or(6443);
         words.extend(["--api-server".to_owned(), format!("{server}:{port}")]);

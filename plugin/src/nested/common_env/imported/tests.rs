@@ -115,6 +115,10 @@ fn all_that_is_missing_or_unreadable_is_said_at_once() {
             "KUBERNETES_CLUSTER_NETWORK=vms",
             "KUBERNETES_CLUSTER_NETWORK is \"vms\", and not such as",
         ),
+        ("KUBERNETES_POD_SUBNETS=$(x)", "KUBERNETES_POD_SUBNETS is computed by a shell"),
+        ("KEYSTONE_AUTH_HOST=$(x)", "KEYSTONE_AUTH_HOST is computed by a shell"),
+        ("KUBERNESTES_NESTED_VROUTER_VIP=$(x)", "KUBERNESTES_NESTED_VROUTER_VIP is computed"),
+        ("KUBERNETES_CLUSTER_NETWORK=$(x)", "KUBERNETES_CLUSTER_NETWORK is computed"),
         ("KUBERNESTES_NESTED_VROUTER_VIP=x", "KUBERNESTES_NESTED_VROUTER_VIP has \"x\""),
     ] {
         let errors = of(&format!("{SAMPLE}\n{line}"), Connectivity::LinkLocal).unwrap_err();
