@@ -39,6 +39,12 @@ pub enum Format {
     Yaml,
 }
 
+/// The first line of a report for people: which cluster it is about.
+pub(crate) fn cluster_line(cluster: Option<&str>, server: Option<&str>) -> String {
+    let cluster = cluster.unwrap_or("cluster");
+    format!("cluster  {cluster}  {}", server.unwrap_or_default()).trim_end().to_owned()
+}
+
 /// The format of a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DocumentFormat {

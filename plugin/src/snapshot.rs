@@ -75,6 +75,19 @@ pub(crate) fn namespace(object: &Value) -> &str {
     text(object, "/metadata/namespace")
 }
 
+/// The object with its namespace, as people name it.
+pub(crate) fn title(object: &Value) -> String {
+    format!("{}/{}", namespace(object), name(object))
+}
+
+/// The labels by which a workload knows its pods, as a query has them: `app=a,tier=b`.
+pub(crate) fn match_labels(workload: &Value) -> String {
+    let labels = workload.pointer("/spec/selector/matchLabels").and_then(Value::as_object);
+    let labels = labels.into_iter().flatten();
+    let labels = labels.map(|(key, value)| format!("{key}={}", value.as_str().unwrap_or_default()));
+    labels.collect::<Vec<String>>().join(",")
+}
+
 /// A condition of the object's status.
 pub(crate) fn condition<'a>(object: &'a Value, type_: &str) -> Option<&'a Value> {
     list(object, "/status/conditions").find(|one| text(one, "/type") == type_)

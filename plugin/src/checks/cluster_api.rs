@@ -6,8 +6,8 @@ use serde_json::Value;
 
 use super::few;
 use super::report::{NodeResult, Outcome, Verdict};
-use super::world::{World, title};
-use crate::snapshot::{Read, condition_is, label, list, name, namespace, text};
+use super::world::World;
+use crate::snapshot::{Read, condition_is, label, list, name, namespace, text, title};
 
 /// The minor versions that this release is tested with.
 const SUPPORTED: std::ops::RangeInclusive<u32> = 33..=36;

@@ -7,8 +7,8 @@ use serde_json::Value;
 use super::few;
 use super::probed::{Said, each};
 use super::report::{Outcome, Verdict};
-use super::world::{World, title};
-use crate::snapshot::{Read, label, list, name, text};
+use super::world::World;
+use crate::snapshot::{Read, label, list, name, text, title};
 
 /// Parts of images and of names of DaemonSets, and what they bring. Images by digest, as those of OpenShift, say nothing.
 const KNOWN: [(&str, &str); 15] = [

@@ -7,10 +7,11 @@ use serde_json::Value;
 
 use super::cluster_api::minor;
 use super::report::Verdict;
-use super::world::{World, title};
+use super::world::World;
 use super::{few, number_of};
 use crate::snapshot::{
     Read, TF_OPERATOR_LIMITS, annotation, label, limits_tf_operator, list, name, number, text,
+    title,
 };
 
 /// The marks of tools that write an object again when another has changed it.

@@ -3,18 +3,16 @@
 
 use std::path::PathBuf;
 
+use opensdn_crds::{OPENSDN_GROUP, TUNGSTEN_GROUP};
 use opensdn_manifests::{Document, Schemas, Severity};
 use serde_json::{Value, json};
 
-use super::world::title;
 use crate::exit::{Exit, Failure};
 use crate::policy::objects;
-use crate::snapshot::{Read, name, namespace, text};
+use crate::snapshot::{Read, name, namespace, text, title};
 
 /// Faults of a schema that are shown.
 const SHOWN: usize = 5;
-const MANAGER: &str = "Manager.tf.tungsten.io";
-const PROFILE: &str = "VrouterProfile.opensdn.io";
 
 /// Objects that are not stored yet.
 #[derive(Clone, Debug, Default)]
@@ -54,19 +52,16 @@ impl Planned {
 
     fn add(&mut self, mut object: Value, default: &str) {
         let (group, _) = text(&object, "/apiVersion").split_once('/').unwrap_or_default();
-        let (group, kind) = (group.to_owned(), format!("{}.{group}", text(&object, "/kind")));
+        let (group, kind) = (group.to_owned(), text(&object, "/kind").to_owned());
         if namespace(&object).is_empty()
             && let Some(metadata) = object.pointer_mut("/metadata").and_then(Value::as_object_mut)
         {
             metadata.insert("namespace".to_owned(), json!(default));
         }
-        match kind.as_str() {
-            MANAGER => self.managers.push(object),
-            PROFILE => self.profiles.push(object),
-            _ if group == "tf.tungsten.io" => {
-                let kind = kind.split_once('.').map_or("", |(kind, _)| kind);
-                self.not_judged.push(format!("{kind} {}", title(&object)));
-            }
+        match (&*group, &*kind) {
+            (TUNGSTEN_GROUP, "Manager") => self.managers.push(object),
+            (OPENSDN_GROUP, "VrouterProfile") => self.profiles.push(object),
+            (TUNGSTEN_GROUP, _) => self.not_judged.push(format!("{kind} {}", title(&object))),
             _ => {}
         }
     }

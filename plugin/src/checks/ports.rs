@@ -7,9 +7,9 @@ use opensdn_crds::component::{COMPONENTS, Component, Open, Setting, Transport};
 use serde_json::Value;
 
 use super::report::{NodeResult, Outcome, Verdict};
-use super::world::{World, is_of_control_plane, title};
+use super::world::{World, is_of_control_plane};
 use super::{few, number_of, roles};
-use crate::snapshot::{Read, list, name, namespace, number, text};
+use crate::snapshot::{Read, list, name, namespace, number, text, title};
 
 /// What listens on the network of a node without declaring it, by a part of its image: port, and what it is. Whether it
 /// does is a setting of its own that pods do not show, but for that of Calico. Not MetalLB's FRR: its bgpd is started

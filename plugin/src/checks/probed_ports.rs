@@ -9,8 +9,8 @@ use serde_json::Value;
 use super::ports;
 use super::probed::{Said, each, worst};
 use super::report::{Outcome, Verdict};
-use super::world::{World, runs_on, title};
-use crate::snapshot::{name, text};
+use super::world::{World, runs_on};
+use crate::snapshot::{name, text, title};
 
 pub(super) fn free(world: &World) -> Verdict {
     let ours = ports::ours(world);

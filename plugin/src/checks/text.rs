@@ -9,6 +9,7 @@ use opensdn_validate::report::printable;
 #[cfg(test)]
 use super::catalogue::{CHECKS, Check};
 use super::report::{CheckCatalogue, CheckReport, Checked, Outcome, Summary};
+use crate::output::cluster_line;
 use crate::ui::{Layout, style, wrap};
 
 /// Indent of what is said of a check below its line.
@@ -17,9 +18,8 @@ const INDENT: usize = 12;
 impl CheckReport {
     /// Writes it; with `all` also what was not looked at.
     pub(crate) fn write(&self, all: bool, layout: Layout, out: &mut dyn Write) -> io::Result<()> {
-        let cluster = self.cluster.as_deref().unwrap_or("cluster");
-        let server = self.server.as_deref().unwrap_or_default();
-        writeln!(out, "{}", format!("cluster  {cluster}  {server}").trim_end())?;
+        let line = cluster_line(self.cluster.as_deref(), self.server.as_deref());
+        writeln!(out, "{line}")?;
         let mut category = None;
         for check in self.checks.iter().filter(|one| all || one.result != Outcome::Skipped) {
             if category != Some(check.category) {

@@ -12,7 +12,7 @@ use super::upgrade::Upgrade;
 use crate::probe::Answers;
 use crate::probe::matrix::Tried;
 use crate::snapshot::places::Places;
-use crate::snapshot::{Read, list, name, namespace, text, waits_for_network};
+use crate::snapshot::{Read, list, namespace, text, waits_for_network};
 
 /// Either of them marks a node of the control plane; kubeadm sets only the first since 1.24.
 pub(super) const CONTROL_PLANE: [&str; 2] =
@@ -197,9 +197,4 @@ pub(super) fn addresses(node: &Value) -> impl Iterator<Item = &str> {
     list(node, "/status/addresses")
         .filter(|one| text(one, "/type") == "InternalIP")
         .map(|one| text(one, "/address"))
-}
-
-/// The object with its namespace, as people name it.
-pub(super) fn title(object: &Value) -> String {
-    format!("{}/{}", namespace(object), name(object))
 }

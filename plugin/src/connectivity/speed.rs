@@ -206,17 +206,9 @@ impl Measurement {
         ui: &mut Ui,
     ) -> Vec<Measured> {
         let end = Instant::now() + LONGEST;
-        let mark = asking.mark().to_owned();
-        let sinks = async |over: Over, ui: &mut Ui| {
-            let sink = Some(Sink { port: over.port(), mark: mark.clone() });
-            let wanted = Wanted { format: FORMAT, sink, ..Wanted::default() };
-            let name = format!("opensdn-sink-{}", over.word());
-            let nodes = cluster.nodes.clone();
-            asking.ask(&Asked { name, network: over.network(), nodes, wanted }, ui).await
-        };
-        let of_pods = sinks(Over::Pods, ui).await;
-        let of_nodes = sinks(Over::Nodes, ui).await;
-        let mut measured = Vec::new();
+        let of_pods = sinks(asking, cluster, Over::Pods, ui).await;
+        let of_nodes = sinks(asking, cluster, Over::Nodes, ui).await;
+        let mut measured: Vec<Measured> = Vec::new();
         for (from, to) in pairs {
             for (over, sinks) in [(Over::Pods, &of_pods), (Over::Nodes, &of_nodes)] {
                 let found = match sink(sinks, to) {
@@ -227,13 +219,9 @@ impl Measurement {
                     }
                     Ok(at) => {
                         ui.progress(&format!("measuring from {from} to {to} over {}", over.word()));
-                        let (seconds, streams) = (self.seconds, self.streams);
-                        let speed = WantedSpeed { at, mark: mark.clone(), seconds, streams };
-                        let wanted =
-                            Wanted { format: FORMAT, speed: Some(speed), ..Wanted::default() };
+                        // Each pod of a run has a name of its own.
                         let name = format!("opensdn-speed-{:02}", measured.len());
-                        let nodes = Nodes::from([(from.clone(), None)]);
-                        let asked = Asked { name, network: over.network(), nodes, wanted };
+                        let asked = self.asked(name, from, over, (at, asking.mark()));
                         let left = end.saturating_duration_since(Instant::now());
                         let limit = self.sample.timeout.min(left);
                         of(&asking.ask_within(limit, &asked, ui).await, from)
@@ -244,6 +232,23 @@ impl Measurement {
         }
         measured
     }
+
+    /// A pod on that node that sends.
+    fn asked(&self, name: String, from: &str, over: Over, (at, mark): (SocketAddr, &str)) -> Asked {
+        let (mark, seconds, streams) = (mark.to_owned(), self.seconds, self.streams);
+        let speed = Some(WantedSpeed { at, mark, seconds, streams });
+        let wanted = Wanted { format: FORMAT, speed, ..Wanted::default() };
+        let nodes = Nodes::from([(from.to_owned(), None)]);
+        Asked { name, network: over.network(), nodes, wanted }
+    }
+}
+
+/// Pods on all nodes that take bytes.
+async fn sinks(asking: &Asking<'_>, cluster: &Cluster, over: Over, ui: &mut Ui) -> Answers {
+    let sink = Some(Sink { port: over.port(), mark: asking.mark().to_owned() });
+    let wanted = Wanted { format: FORMAT, sink, ..Wanted::default() };
+    let (name, nodes) = (format!("opensdn-sink-{}", over.word()), cluster.nodes.clone());
+    asking.ask(&Asked { name, network: over.network(), nodes, wanted }, ui).await
 }
 
 /// The same reason of all.

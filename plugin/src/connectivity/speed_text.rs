@@ -4,14 +4,15 @@ use std::io::{self, Write};
 
 use opensdn_validate::report::printable;
 
+use crate::output::cluster_line;
+
 use super::speed::{ConnectivitySpeed, Found, Measured};
 
 impl ConnectivitySpeed {
     /// Writes it, a line for each way.
     pub(crate) fn write(&self, out: &mut dyn Write) -> io::Result<()> {
-        let cluster = self.cluster.as_deref().unwrap_or("cluster");
-        let server = self.server.as_deref().unwrap_or_default();
-        writeln!(out, "{}\n", format!("cluster  {cluster}  {server}").trim_end())?;
+        let line = cluster_line(self.cluster.as_deref(), self.server.as_deref());
+        writeln!(out, "{line}\n")?;
         let longest = |name: fn(&Measured) -> &str, title: &str| {
             let names = self.measurements.iter().map(|one| name(one).chars().count());
             names.chain([title.len()]).max().unwrap_or_default()

@@ -7,6 +7,7 @@ use opensdn_validate::report::printable;
 
 use super::{ConnectivityReport, Tested};
 use crate::checks::report::Outcome;
+use crate::output::cluster_line;
 use crate::ui::{Layout, style, wrap};
 
 /// Where what is said begins, below a title.
@@ -15,9 +16,8 @@ const INDENT: usize = 8;
 impl ConnectivityReport {
     /// Writes it; with `all` also what was not tried.
     pub(crate) fn write(&self, all: bool, layout: Layout, out: &mut dyn Write) -> io::Result<()> {
-        let cluster = self.cluster.as_deref().unwrap_or("cluster");
-        let server = self.server.as_deref().unwrap_or_default();
-        writeln!(out, "{}\n", format!("cluster  {cluster}  {server}").trim_end())?;
+        let line = cluster_line(self.cluster.as_deref(), self.server.as_deref());
+        writeln!(out, "{line}\n")?;
         self.write_tests(all, layout, out)?;
         writeln!(out, "\n{}", self.summary.text())
     }

@@ -142,11 +142,7 @@ impl Requests {
             "labels": {MANAGED_BY_LABEL: MANAGER},
             "annotations": {"meta.helm.sh/release-name": null, "meta.helm.sh/release-namespace": null},
         }});
-        let params =
-            PatchParams { field_manager: Some(MANAGER.to_owned()), ..PatchParams::default() };
-        let api = self.api(&key.resource(), key.namespace.as_deref());
-        let patched = api.patch(&key.name, &params, &Patch::Merge(&patch)).await;
-        patched.map(drop).map_err(|error| unanswered(&format!("take over {key}"), &error))
+        self.merge(key, &patch, &format!("take over {key}")).await
     }
 
     /// Has a Deployment run no pod.
@@ -154,14 +150,17 @@ impl Requests {
     /// # Errors
     /// The cluster refuses it or does not answer.
     pub(crate) async fn scale_to_zero(&self, key: &ObjectKey) -> Result<(), Failure> {
+        let patch = json!({"spec": {"replicas": 0}});
+        self.merge(key, &patch, &format!("scale {key} to 0")).await
+    }
+
+    /// Changes fields of an object, whoever has set them; `doing` says what for.
+    async fn merge(&self, key: &ObjectKey, patch: &Value, doing: &str) -> Result<(), Failure> {
         let params =
             PatchParams { field_manager: Some(MANAGER.to_owned()), ..PatchParams::default() };
         let api = self.api(&key.resource(), key.namespace.as_deref());
-        let patch = Patch::Merge(json!({"spec": {"replicas": 0}}));
-        api.patch(&key.name, &params, &patch)
-            .await
-            .map(drop)
-            .map_err(|error| unanswered(&format!("scale {key} to 0"), &error))
+        let patched = api.patch(&key.name, &params, &Patch::Merge(patch)).await;
+        patched.map(drop).map_err(|error| unanswered(doing, &error))
     }
 
     /// Gives back all fields of an object that are ours; the object stays.

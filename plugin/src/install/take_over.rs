@@ -16,7 +16,7 @@ use super::requests::Requests;
 use super::waiting::Deadline;
 use super::waits::State;
 use crate::exit::{Exit, Failure};
-use crate::snapshot::{list, name, namespace, number, text};
+use crate::snapshot::{list, match_labels, name, namespace, number, text, title};
 use crate::ui::Ui;
 
 /// By which both operators know what is of a component.
@@ -104,7 +104,7 @@ fn refuse(world: &World, watched: &[String]) -> Result<(), Failure> {
         .managers
         .iter()
         .filter(|manager| !watched.iter().any(|one| one == namespace(manager)))
-        .map(|manager| format!("Manager {}/{}", namespace(manager), name(manager)))
+        .map(|manager| format!("Manager {}", title(manager)))
         .collect();
     if outside.is_empty() {
         return Ok(());
@@ -139,10 +139,9 @@ fn of(world: &World) -> TakeOver {
         let stage = number(manager, "/status/ziuState").filter(|stage| *stage >= 1);
         if let Some(stage) = stage {
             remarks.push(format!(
-                "Manager {}/{}: tf-operator has not finished an upgrade (ziuState {stage}): services run images of two releases, \
+                "Manager {}: tf-operator has not finished an upgrade (ziuState {stage}): services run images of two releases, \
                  and an Upgrade has to finish it afterwards",
-                namespace(manager),
-                name(manager)
+                title(manager)
             ));
         }
     }
@@ -237,15 +236,12 @@ fn back(key: &ObjectKey) -> String {
 /// Its pods have to be gone: one that ends may still write.
 async fn state(requests: &Requests, key: &ObjectKey) -> Result<State, Failure> {
     let Some(deployment) = requests.get(key).await? else { return Ok(State::Ready) };
-    let labels = deployment.pointer("/spec/selector/matchLabels").and_then(Value::as_object);
-    let labels = labels.into_iter().flatten();
-    let labels: Vec<String> =
-        labels.filter_map(|(name, value)| Some(format!("{name}={}", value.as_str()?))).collect();
+    let labels = match_labels(&deployment);
     if labels.is_empty() {
         return Ok(State::Hopeless("its selector names no pods".to_owned()));
     }
     let pods = ApiResource::from_gvk(&GroupVersionKind::gvk("", "v1", "Pod"));
-    let pods = requests.list(&pods, key.namespace.as_deref(), &labels.join(",")).await?;
+    let pods = requests.list(&pods, key.namespace.as_deref(), &labels).await?;
     let running =
         pods.iter().filter(|pod| !["Succeeded", "Failed"].contains(&text(pod, "/status/phase")));
     Ok(match running.map(name).next() {

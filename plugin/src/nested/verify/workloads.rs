@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::code::Code;
 use super::{Part, Verified};
 use crate::checks::report::Verdict;
-use crate::snapshot::{Read, label, list, name, namespace, number, text};
+use crate::snapshot::{Read, label, list, match_labels, name, namespace, number, text, title};
 
 /// How names and containers of OpenSDN begin, and began.
 const PREFIXES: [&str; 2] = ["opensdn-", "contrail-"];
@@ -148,15 +148,8 @@ fn why(workloads: &Workloads, object: &Value) -> String {
     found.unwrap_or_default()
 }
 
-fn title(object: &Value) -> String {
-    format!("{}/{}", namespace(object), name(object))
-}
-
 fn look(object: &Value) -> String {
-    let selector = object.pointer("/spec/selector/matchLabels").and_then(Value::as_object);
-    let labels = selector.into_iter().flatten();
-    let labels = labels.map(|(key, value)| format!("{key}={}", value.as_str().unwrap_or_default()));
-    let labels = labels.collect::<Vec<String>>().join(",");
+    let labels = match_labels(object);
     format!(
         "kubectl -n {0} describe pods -l {labels}; kubectl -n {0} logs -l {labels}",
         namespace(object)
