@@ -29,6 +29,7 @@ pub(crate) mod registry;
 pub(crate) mod report;
 mod rights;
 pub(crate) mod roles;
+mod shared_nodes;
 pub(crate) mod subnets;
 pub(crate) mod surroundings;
 #[cfg(test)]

@@ -417,3 +417,57 @@ async fn an_address_has_one_holder_and_is_free_again_after_it() -> Outcome {
         tokio::time::sleep(std::time::Duration::from_millis(200)).await;
     }
 }
+
+/// A Manager whose vrouters run on the nodes with these labels.
+fn manager_on(name: &str, labels: Value) -> Value {
+    let mut group = vrouter("vrouter1", json!({}));
+    group["spec"]["commonConfiguration"] = json!({"nodeSelector": labels});
+    json!({
+        "apiVersion": "tf.tungsten.io/v1alpha1", "kind": "Manager",
+        "metadata": {"name": name},
+        "spec": {"services": {"vrouters": [{"metadata": {"name": "vrouter1"}, "spec": group["spec"]}]}},
+    })
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_two_managers_that_want_the_same_nodes_at_once_one_is_stored() -> Outcome {
+    let world = World::start().await?;
+    let namespaces = [world.namespace.clone(), world.cluster.namespace().await?];
+    let send = async |arguments: &[&str], namespace: &str, mut manager: Value| {
+        manager["metadata"]["namespace"] = json!(namespace);
+        kubectl::send(&world.cluster, arguments, &manager).await
+    };
+    let create = async |namespace: &str, manager| send(&["create"], namespace, manager).await;
+    let rack = json!({"example.org/rack-of": world.namespace});
+    let [one, other] = &namespaces;
+    let both = tokio::join!(
+        create(one, manager_on("one", rack.clone())),
+        create(other, manager_on("one", rack.clone()))
+    );
+    let (said_to_one, said_to_other) = (both.0?, both.1?);
+    assert_ne!(said_to_one.ok, said_to_other.ok, "{}{}", said_to_one.err, said_to_other.err);
+    let (refused, winner, loser) =
+        if said_to_one.ok { (said_to_other, one, other) } else { (said_to_one, other, one) };
+    refused.denied(&["OSDN1103", &format!("Manager {winner}/one")]);
+
+    // Whose nodes are among those of the other learns it by the look-up, once the winner is heard of.
+    let mut narrow = rack.clone();
+    narrow["example.org/row"] = json!("1");
+    let is_refused = async || {
+        let dry = ["create", "--dry-run=server"];
+        let said = send(&dry, loser, manager_on("narrow", narrow.clone())).await;
+        said.is_ok_and(|said| {
+            !said.ok && said.err.contains("OSDN1103") && said.err.contains("run on the nodes with")
+        })
+    };
+    eventually("a selector within the other is refused", is_refused).await;
+    let elsewhere = json!({"example.org/rack-of": loser, "example.org/row": "1"});
+    create(loser, manager_on("elsewhere", elsewhere)).await?.success();
+
+    // What is deleted gives its nodes back.
+    kubectl::kubectl(&world.cluster, &["delete", "manager", "one", "-n", winner]).await?.success();
+    let is_free =
+        async || create(loser, manager_on("again", rack.clone())).await.is_ok_and(|said| said.ok);
+    eventually("the nodes are free again", is_free).await;
+    Ok(())
+}

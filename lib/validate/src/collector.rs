@@ -11,6 +11,7 @@ use crate::claims::Claims;
 use crate::inputs::{self, Input, Inputs};
 use crate::judge::Judged;
 use crate::report::{Finding, Location, NotChecked, Severity, Step, ValidationReport, codes};
+use crate::twice::said_once;
 
 /// What has been found so far.
 #[derive(Default)]
@@ -75,7 +76,7 @@ impl Collector {
             });
         }
         let (suppressed, findings) =
-            self.findings.into_iter().partition(|one| one.suppression.is_some());
+            said_once(self.findings).into_iter().partition(|one| one.suppression.is_some());
         let mut report = ValidationReport {
             findings,
             suppressed,

@@ -31,6 +31,7 @@ mod schemas;
 mod stored;
 mod suppress;
 mod table;
+mod twice;
 
 use std::collections::BTreeMap;
 use std::io::{self, BufReader};

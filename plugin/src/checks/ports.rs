@@ -44,7 +44,7 @@ fn protocols(transport: Transport) -> &'static [&'static str] {
 }
 
 /// The ports of a component with these settings.
-fn ports_of(facts: &Component, spec: &Value) -> Vec<Port> {
+pub(super) fn of_service(facts: &Component, spec: &Value) -> Vec<Port> {
     let field = |name: &str| number(spec, &format!("/serviceConfiguration/{name}"));
     let flag = |name: &str| {
         spec.pointer(&format!("/serviceConfiguration/{name}")).and_then(Value::as_bool)
@@ -80,10 +80,10 @@ pub(crate) fn ours(world: &World) -> BTreeMap<(i64, &'static str), &'static str>
     let services = world.services();
     let mut ports: Vec<Port> = Vec::new();
     for service in &services {
-        ports.extend(ports_of(service.facts, service.spec));
+        ports.extend(of_service(service.facts, service.spec));
     }
     for facts in COMPONENTS.iter().filter(|_| services.is_empty()) {
-        ports.extend(ports_of(facts, &Value::Null));
+        ports.extend(of_service(facts, &Value::Null));
     }
     ports.into_iter().map(|port| ((port.number, port.protocol), port.kind)).collect()
 }
@@ -96,11 +96,11 @@ pub(crate) fn of_nodes(world: &World) -> BTreeMap<&str, BTreeSet<Port>> {
     let mut ports: BTreeMap<&str, BTreeSet<Port>> = BTreeMap::new();
     for node in nodes {
         for service in services.iter().filter(|service| roles::is_selected(service, node)) {
-            ports.entry(name(node)).or_default().extend(ports_of(service.facts, service.spec));
+            ports.entry(name(node)).or_default().extend(of_service(service.facts, service.spec));
         }
         for facts in COMPONENTS.iter().filter(|_| services.is_empty()) {
             if facts.kind == "Vrouter" || is_of_control_plane(node) {
-                ports.entry(name(node)).or_default().extend(ports_of(facts, &Value::Null));
+                ports.entry(name(node)).or_default().extend(of_service(facts, &Value::Null));
             }
         }
     }

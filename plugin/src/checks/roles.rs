@@ -92,6 +92,11 @@ fn taint<'a>(service: &Service<'_>, node: &'a Value) -> Option<&'a str> {
     bad.map(|taint| text(taint, "/key"))
 }
 
+/// Whether a pod of the service is put on the node as soon as that is up.
+pub(super) fn may_run(service: &Service<'_>, node: &Value) -> bool {
+    is_selected(service, node) && taint(service, node).is_none()
+}
+
 fn is_usable(service: &Service<'_>, node: &Value) -> bool {
     let system = label(node, "kubernetes.io/os").unwrap_or("linux");
     is_up(node) && system == "linux" && taint(service, node).is_none()

@@ -33,8 +33,8 @@ const TAKEN: Message = Message {
     title: "another Manager runs its vrouters on the same nodes",
     explanation: "A node has one vhost0, one kernel module, one CNI configuration and one set of ports of the host: the \
         vrouters of two Managers take them from each other, in whichever namespaces they are. What is compared are \
-        the node selectors, of which one may have all labels of the other; that others match the same node is not \
-        seen here.",
+        the node selectors, of which one may have all labels of the other; that others match the same node is \
+        seen by: kubectl opensdn check --only N107",
     hint: "give the vrouters of this Manager another node selector, or none of that Manager; what is taken is listed by: \
         kubectl get uniqueclaims",
 };

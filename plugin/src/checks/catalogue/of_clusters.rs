@@ -9,11 +9,11 @@ use super::{Check, check};
 use crate::checks::{
     cluster_api, cni, images, network, nodes, owners, ports, probed_control, probed_data_path,
     probed_devices, probed_dpdk, probed_functions, probed_matrix, probed_members, probed_node,
-    probed_ports, probed_storage, registry, rights, roles, subnets, surroundings,
+    probed_ports, probed_storage, registry, rights, roles, shared_nodes, subnets, surroundings,
 };
 
 /// In the order in which they are reported.
-pub(super) const CHECKS: [Check; 40] = [
+pub(super) const CHECKS: [Check; 42] = [
     check(
         "K001",
         (KubernetesApi, Client, Fatal),
@@ -141,6 +141,16 @@ pub(super) const CHECKS: [Check; 40] = [
         Some(probed_members::names),
     ),
     check(
+        "N107",
+        (Nodes, Api, Fatal),
+        "no node has two groups of vrouters",
+        "A node has one vhost0, one kernel module and one CNI configuration: two groups of vrouters take them from each other, \
+         of one Manager or of two. Admission compares node selectors, and refuses those of which one has all labels of the \
+         other; that others meet on a node by its labels, or by taints that are gone, shows only here.",
+        "kubectl get nodes --show-labels; give each group a node selector that no node of another matches",
+        Some(shared_nodes::data_planes),
+    ),
+    check(
         "P201",
         (Ports, Probe, Fatal),
         "the ports of the components are free on their nodes",
@@ -176,6 +186,16 @@ pub(super) const CHECKS: [Check; 40] = [
         "firewalld and rules of their own on nodes drop ports that were not opened.",
         "nft list ruleset",
         Some(probed_ports::firewalls),
+    ),
+    check(
+        "P205",
+        (Ports, Api, Fatal),
+        "no two services want one port of a node",
+        "All components are on the network of their nodes, so that of two services with one port the second does not start: \
+         two Controls, two Managers on the same nodes, a port that was set to that of another component. Admission compares \
+         services of one object whose selectors show that they share nodes.",
+        "kubectl get nodes --show-labels; give one of them another node selector, or another port where it has a field for it",
+        Some(shared_nodes::ports_of_services),
     ),
     check(
         "D301",
