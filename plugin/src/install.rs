@@ -11,6 +11,7 @@
 //! removal.rs    what is removed, and in which order
 //! requests.rs   the requests; the only file here that reads or writes a cluster
 //! survey.rs     what is in the cluster, and the plan of every object; nothing is written
+//! tf_operator.rs  which Deployments are a tf-operator, and whether one runs
 //! take_over.rs  what tf-operator runs, and its end
 //! waiting.rs    until states are reached, with a deadline
 //! target.rs     which cluster that is, for people
@@ -31,6 +32,7 @@ pub(crate) mod requests;
 pub(crate) mod survey;
 pub(crate) mod take_over;
 pub(crate) mod target;
+pub(crate) mod tf_operator;
 mod typed;
 pub(crate) mod values;
 pub(crate) mod waiting;

@@ -10,8 +10,8 @@ use super::report::Verdict;
 use super::world::World;
 use super::{few, number_of};
 use crate::snapshot::{
-    Read, TF_OPERATOR_LIMITS, annotation, label, limits_tf_operator, list, name, number, text,
-    title,
+    Read, TF_OPERATOR_LIMITS, annotation, label, limits_tf_operator, list, name, namespace, number,
+    text, title,
 };
 
 /// The marks of tools that write an object again when another has changed it.
@@ -36,14 +36,23 @@ fn tool(object: &Value) -> Option<&'static str> {
     }
 }
 
-/// Whether it runs, or would if there were a node for it.
-fn runs(deployment: &&Value) -> bool {
-    number(deployment, "/spec/replicas") != Some(0)
+/// Whether it runs, or would if there were a node for it; scaled to 0 it does as long as it has a pod.
+fn runs(world: &World, deployment: &Value) -> bool {
+    let labels = deployment.pointer("/spec/selector/matchLabels").and_then(Value::as_object);
+    let is_of_it = |pod: &Value| {
+        namespace(pod) == namespace(deployment)
+            && !["Succeeded", "Failed"].contains(&text(pod, "/status/phase"))
+            && labels.is_some_and(|labels| {
+                let has = |(key, value): (&String, &Value)| label(pod, key) == value.as_str();
+                !labels.is_empty() && labels.iter().all(has)
+            })
+    };
+    number(deployment, "/spec/replicas") != Some(0) || world.pods.items().iter().any(is_of_it)
 }
 
 /// The Deployment of a tf-operator that runs.
 pub(super) fn tf_operator(world: &World) -> Option<&Value> {
-    world.tf_operators.items().iter().find(runs)
+    world.tf_operators.items().iter().find(|one| runs(world, one))
 }
 
 /// The version of the API server where it has no API any more that tf-operator needs (`zookeeper_controller.go:29`).

@@ -269,18 +269,7 @@ impl Install {
         let layout = ui.layout();
         outdated::lines(&managers, layout).iter().for_each(|line| ui.note(line));
         refuse(&requests, &survey).await?;
-        let take_over = match beside_tf_operator(&requests, &survey.values, adopt).await? {
-            BesideTfOperator::Nothing => None,
-            BesideTfOperator::Note(note) => {
-                ui.note(&note);
-                None
-            }
-            BesideTfOperator::TakeOver(found) => Some(found),
-        };
-        if let Some(found) = &take_over {
-            found.lines().iter().for_each(|line| ui.note(line));
-            found.remarks.iter().for_each(|remark| ui.warn(remark));
-        }
+        let take_over = taken_over(&requests, &survey.values, adopt, ui).await?;
         let mut answer = Installation { managers, take_over, ..Installation::of(&target, &survey) };
         if self.dry_run == DryRun::Server {
             answer.dry_run = true;
@@ -295,10 +284,12 @@ impl Install {
         let deadline = Deadline::after(self.timeout);
         let work = Applying { requests: &requests, survey: &survey, deadline, wait, stage: &stage };
         let install = async {
-            if let Some(found) = &answer.take_over {
+            let Some(found) = &answer.take_over else { return work.run(ui).await };
+            let taken = async {
                 found.end_tf_operator(&requests, deadline, ui).await?;
-            }
-            work.run(ui).await
+                work.run(ui).await
+            };
+            taken.await.map_err(|failure| found.explain(failure))
         };
         let done = tokio::select! {
             biased;
@@ -306,7 +297,7 @@ impl Install {
             done = install => Some(done),
         };
         match done {
-            None => Err(interrupted(stage.get())),
+            None => Err(interrupted(stage.get(), answer.take_over.as_ref())),
             Some(done) => {
                 done?;
                 answer.ready = self.wait;
@@ -318,19 +309,44 @@ impl Install {
     }
 }
 
-/// What is applied stays, and what is waited for happens by itself.
-fn interrupted(stage: Stage) -> Failure {
-    let (code, message, hint) = match stage {
-        Stage::Applying => {
-            ("interrupted", "interrupted: what is applied stays", "the same command continues")
+/// What there is beside tf-operator: said, and returned where ours is to take it over.
+async fn taken_over(
+    requests: &Requests,
+    values: &Values,
+    adopt: Adopt,
+    ui: &mut Ui,
+) -> Result<Option<TakeOver>, Failure> {
+    let found = match beside_tf_operator(requests, values, adopt).await? {
+        BesideTfOperator::Nothing => return Ok(None),
+        BesideTfOperator::Note(note) => {
+            ui.note(&note);
+            return Ok(None);
         }
-        Stage::Waiting => (
+        BesideTfOperator::TakeOver(found) => found,
+    };
+    found.lines().iter().for_each(|line| ui.note(line));
+    found.remarks.iter().for_each(|remark| ui.warn(remark));
+    Ok(Some(found))
+}
+
+/// What is applied stays, and what is waited for happens by itself.
+fn interrupted(stage: Stage, take_over: Option<&TakeOver>) -> Failure {
+    let failure = |code, message, hint: &str| Failure::new(Exit::Interrupted, code, message, hint);
+    match (stage, take_over) {
+        (Stage::Waiting, _) => failure(
             "detached",
             "detached: all is applied, and the cluster continues by itself",
             "kubectl opensdn status -w shows the rest",
         ),
-    };
-    Failure::new(Exit::Interrupted, code, message, hint)
+        (Stage::Applying, None) => failure(
+            "interrupted",
+            "interrupted: what is applied stays",
+            "the same command continues",
+        ),
+        (Stage::Applying, Some(found)) => {
+            failure("interrupted", "interrupted: what is applied stays", &found.way_on())
+        }
+    }
 }
 
 fn hint(answer: &Installation, ui: &mut Ui) {

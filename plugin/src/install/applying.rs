@@ -14,6 +14,7 @@ use super::plan::{Action, DryRun, Planned};
 use super::removal::webhook_configurations;
 use super::requests::{Apply, Requests, conflicts};
 use super::survey::Survey;
+use super::take_over::is_alone;
 use super::waiting::{Deadline, POLL_INTERVAL};
 use super::waits::{self, State};
 use crate::clients::unanswered;
@@ -72,8 +73,13 @@ impl Applying<'_> {
         if !self.survey.is_done() {
             self.begin(ui).await?;
             for phase in PHASES {
+                if phase == Phase::Program {
+                    self.is_alone().await?;
+                }
                 self.apply(phase, ui).await?;
             }
+            // Whoever started tf-operator again in the meantime has two of them now.
+            self.is_alone().await?;
             self.write_inventory(Progress::Applied).await?;
         }
         self.stage.set(Stage::Waiting);
@@ -81,6 +87,13 @@ impl Applying<'_> {
             self.wait_for_webhook(ui).await?;
         }
         Ok(())
+    }
+
+    async fn is_alone(&self) -> Result<(), Failure> {
+        match self.survey.values.operator.enabled {
+            true => is_alone(self.requests).await,
+            false => Ok(()),
+        }
     }
 
     /// The namespace of the inventory, and the inventory.

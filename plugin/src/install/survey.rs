@@ -14,9 +14,10 @@ use super::object::{ObjectKey, is_member, with_labels};
 use super::plan::{Adopt, Counts, DryRun, Planned, decide, is_foreign};
 use super::requests::Requests;
 use super::take_over::{TakeOver, take_over};
+use super::tf_operator;
 use super::values::steps;
 use crate::exit::{Exit, Failure};
-use crate::snapshot::{limits_tf_operator, name};
+use crate::snapshot::limits_tf_operator;
 
 /// Requests at once.
 pub(super) const CONCURRENT: usize = 16;
@@ -94,17 +95,6 @@ pub(crate) async fn namespaces_of_inventories(requests: &Requests) -> Vec<String
     namespaces
 }
 
-/// Upstream's operators that run. None where the user may not ask.
-async fn tf_operators(requests: &Requests) -> Vec<Value> {
-    let kind = ApiResource::from_gvk(&GroupVersionKind::gvk("apps", "v1", "Deployment"));
-    let all = requests.list(&kind, None, "").await.unwrap_or_default();
-    let runs = |stored: &Value| {
-        name(stored) == "tf-operator"
-            && stored.pointer("/spec/replicas").and_then(Value::as_u64) != Some(0)
-    };
-    all.into_iter().filter(runs).collect()
-}
-
 /// What is done where tf-operator runs.
 pub(crate) enum BesideTfOperator {
     /// It does not, or what it cannot do is judged.
@@ -125,8 +115,8 @@ pub(crate) async fn beside_tf_operator(
     values: &Values,
     adopt: Adopt,
 ) -> Result<BesideTfOperator, Failure> {
-    let operators = tf_operators(requests).await;
-    let Some(other) = operators.first().map(ObjectKey::of) else {
+    let operators = tf_operator::running(requests).await?;
+    let Some(other) = operators.first().map(|one| &one.key) else {
         return Ok(BesideTfOperator::Nothing);
     };
     if !values.operator.enabled {

@@ -6,17 +6,20 @@ use std::collections::BTreeMap;
 use kube::api::{ApiResource, GroupVersionKind};
 use opensdn_crds::component::COMPONENTS;
 use opensdn_crds::{TUNGSTEN_GROUP, VERSION};
-use opensdn_deploy::Values;
+use opensdn_deploy::{Values, names};
+use opensdn_validate::report::one_line;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
 use super::object::ObjectKey;
 use super::requests::Requests;
+use super::tf_operator::{self, TfOperator};
 use super::waiting::Deadline;
 use super::waits::State;
 use crate::exit::{Exit, Failure};
-use crate::snapshot::{list, match_labels, name, namespace, number, text, title};
+use crate::shell::quoted;
+use crate::snapshot::{list, namespace, number, text, title};
 use crate::ui::Ui;
 
 /// By which both operators know what is of a component.
@@ -28,6 +31,14 @@ const LABEL: &str = "tf_manager";
 pub(crate) struct TakeOver {
     /// The Deployments of tf-operator, which are scaled to 0.
     pub(crate) operators: Vec<ObjectKey>,
+    /// The same, with what is needed to do it.
+    #[serde(skip)]
+    #[schemars(skip)]
+    running: Vec<TfOperator>,
+    /// Whether ours is there already: then there is no way back to tf-operator.
+    #[serde(skip)]
+    #[schemars(skip)]
+    has_ours: bool,
     /// What they run, and ours will.
     pub(crate) services: Vec<TakenService>,
     /// What is to be put right before, or to be known.
@@ -54,7 +65,8 @@ pub(crate) struct TakenService {
 /// The cluster as far as it matters here.
 #[derive(Clone, Debug, Default)]
 struct World {
-    operators: Vec<Value>,
+    operators: Vec<TfOperator>,
+    has_ours: bool,
     managers: Vec<Value>,
     workloads: Vec<Value>,
 }
@@ -65,13 +77,18 @@ struct World {
 /// The cluster cannot be asked, or something has to be put right before.
 pub(crate) async fn take_over(
     requests: &Requests,
-    operators: Vec<Value>,
+    operators: Vec<TfOperator>,
     values: &Values,
 ) -> Result<TakeOver, Failure> {
     let managers = GroupVersionKind::gvk(TUNGSTEN_GROUP, VERSION, "Manager");
     let managers = ApiResource::from_gvk_with_plural(&managers, "managers");
+    let ours = ObjectKey {
+        namespace: Some(names::operator::NAMESPACE.to_owned()),
+        ..ObjectKey::cluster("apps/v1", "Deployment", names::operator::NAME)
+    };
     let mut world = World {
         operators,
+        has_ours: requests.get(&ours).await?.is_some(),
         managers: requests.list(&managers, None, "").await?,
         workloads: Vec::new(),
     };
@@ -86,16 +103,16 @@ pub(crate) async fn take_over(
 /// What would make it fail half-way.
 fn refuse(world: &World, watched: &[String]) -> Result<(), Failure> {
     for operator in &world.operators {
-        let mut owners = list(operator, "/metadata/ownerReferences");
-        if let Some(owner) = owners.find(|one| text(one, "/kind") == "ClusterServiceVersion") {
-            let key = ObjectKey::of(operator);
-            let version = text(owner, "/name");
+        if let Some(version) = &operator.version_of_olm {
+            let key = &operator.key;
             let message = format!(
-                "{key} is kept by the Operator Lifecycle Manager ({version}), which would start it again"
+                "{key} is kept by the Operator Lifecycle Manager ({}), which would start it again",
+                one_line(version)
             );
             let hint = format!(
-                "delete its Subscription, and then: kubectl delete clusterserviceversion {version} -n {}; what it runs stays",
-                key.namespace.unwrap_or_default()
+                "delete its Subscription, and then: kubectl delete clusterserviceversion {} -n {}; what it runs stays",
+                quoted(version),
+                key.namespace.as_deref().unwrap_or_default()
             );
             return Err(Failure::new(Exit::Refused, "kept-by-olm", message, hint));
         }
@@ -120,7 +137,12 @@ fn refuse(world: &World, watched: &[String]) -> Result<(), Failure> {
 }
 
 fn of(world: &World) -> TakeOver {
-    let services: Vec<TakenService> = world.workloads.iter().filter_map(service).collect();
+    // Elsewhere anyone may make a workload that looks like one.
+    let has_manager = |workload: &&Value| {
+        world.managers.iter().any(|manager| namespace(manager) == namespace(workload))
+    };
+    let services: Vec<TakenService> =
+        world.workloads.iter().filter(has_manager).filter_map(service).collect();
     let mut remarks = Vec::new();
     for service in &services {
         let TakenService { workload, kind, component, pods, ready } = service;
@@ -145,7 +167,13 @@ fn of(world: &World) -> TakeOver {
             ));
         }
     }
-    TakeOver { operators: world.operators.iter().map(ObjectKey::of).collect(), services, remarks }
+    TakeOver {
+        operators: world.operators.iter().map(|one| one.key.clone()).collect(),
+        running: world.operators.clone(),
+        has_ours: world.has_ours,
+        services,
+        remarks,
+    }
 }
 
 /// A workload that a component of OpenSDN owns.
@@ -162,7 +190,8 @@ fn service(workload: &Value) -> Option<TakenService> {
     Some(TakenService {
         workload: ObjectKey::of(workload),
         kind: text(owner, "/kind").to_owned(),
-        component: format!("{}/{}", namespace(workload), text(owner, "/name")),
+        // The name of an owner may be anything.
+        component: one_line(&format!("{}/{}", namespace(workload), text(owner, "/name"))),
         pods: count(pods),
         ready: count(ready),
     })
@@ -203,51 +232,78 @@ impl TakeOver {
     /// Ends tf-operator, and waits until it is away: two operators would change the same objects.
     ///
     /// # Errors
-    /// The cluster refuses it or does not answer, or a pod of it stays.
+    /// The cluster refuses it or does not answer, a pod of it stays, or it is started again.
     pub(crate) async fn end_tf_operator(
         &self,
         requests: &Requests,
         deadline: Deadline,
         ui: &mut Ui,
     ) -> Result<(), Failure> {
-        let ended = async {
-            for key in &self.operators {
-                ui.progress(&format!("scaling {key} to 0"));
-                requests.scale_to_zero(key).await?;
-            }
-            let what = "tf-operator to end";
-            let keys = self.operators.clone();
-            deadline.wait_for(what, keys, ui, async |key| state(requests, key).await).await
+        for key in self.running.iter().filter(|one| one.replicas > 0).map(|one| &one.key) {
+            ui.progress(&format!("scaling {key} to 0"));
+            let doing = format!("scale {key} to 0");
+            deadline.within(&doing, requests.scale_to_zero(key)).await??;
+        }
+        let keys = self.operators.clone();
+        deadline
+            .wait_for("tf-operator to end", keys, ui, async |key| self.state(requests, key).await)
+            .await
+    }
+
+    async fn state(&self, requests: &Requests, key: &ObjectKey) -> Result<State, Failure> {
+        let Some(operator) = self.running.iter().find(|one| one.key == *key) else {
+            return Ok(State::Ready);
         };
-        ended.await.map_err(|failure: Failure| {
-            let back = self.operators.iter().map(back).collect::<Vec<_>>().join("; ");
-            let hint = format!("{}; to go back: {back}", failure.hint);
-            Failure { hint, ..failure }
+        Ok(match operator.now(requests).await? {
+            (replicas, _) if replicas > 0 => State::Hopeless(format!(
+                "it was scaled to 0, and is scaled to {replicas} again: who does that, a person or a tool such as Argo CD, \
+                 has to leave it"
+            )),
+            (_, None) => State::Ready,
+            (_, Some(pod)) => State::Waiting(format!("its pod {pod} is still there")),
         })
     }
-}
 
-/// The command by which tf-operator runs again.
-fn back(key: &ObjectKey) -> String {
-    let namespace = key.namespace.as_deref().unwrap_or_default();
-    format!("kubectl scale deployment {} -n {namespace} --replicas=1", key.name)
-}
-
-/// Its pods have to be gone: one that ends may still write.
-async fn state(requests: &Requests, key: &ObjectKey) -> Result<State, Failure> {
-    let Some(deployment) = requests.get(key).await? else { return Ok(State::Ready) };
-    let labels = match_labels(&deployment);
-    if labels.is_empty() {
-        return Ok(State::Hopeless("its selector names no pods".to_owned()));
+    /// With how to continue, and how to go back as long as ours is not there.
+    pub(crate) fn explain(&self, failure: Failure) -> Failure {
+        let mut hints = Vec::from_iter(Some(failure.hint.clone()).filter(|hint| !hint.is_empty()));
+        hints.push(self.way_on());
+        Failure { hint: hints.join("; "), ..failure }
     }
-    let pods = ApiResource::from_gvk(&GroupVersionKind::gvk("", "v1", "Pod"));
-    let pods = requests.list(&pods, key.namespace.as_deref(), &labels).await?;
-    let running =
-        pods.iter().filter(|pod| !["Succeeded", "Failed"].contains(&text(pod, "/status/phase")));
-    Ok(match running.map(name).next() {
-        None => State::Ready,
-        Some(pod) => State::Waiting(format!("its pod {pod} is still there")),
-    })
+
+    /// What is so where the installation is not done.
+    pub(crate) fn way_on(&self) -> String {
+        let on = "tf-operator is scaled to 0, and no operator looks after what it ran until the same command has continued";
+        if self.has_ours {
+            return on.replace(
+                ", and no operator looks after what it ran until",
+                ": ours has to look after what it ran, once",
+            );
+        }
+        let back = self.running.iter().map(TfOperator::back).collect::<Vec<_>>().join("; ");
+        format!("{on}; to go back instead: {back}")
+    }
+}
+
+/// Looks once more that no tf-operator runs, as ours begins.
+///
+/// # Errors
+/// One does, or it cannot be told.
+pub(crate) async fn is_alone(requests: &Requests) -> Result<(), Failure> {
+    let running = tf_operator::running(requests).await?;
+    let Some(other) = running.first() else { return Ok(()) };
+    let key = &other.key;
+    let what = match other.replicas {
+        0 => format!("its pod {} is still there", other.pods.join(", ")),
+        replicas => format!("it is scaled to {replicas} again"),
+    };
+    let message = format!("{key} would run beside our operator: {what}");
+    let hint = format!(
+        "two operators change the same objects: find out who starts it, and then: kubectl scale deployment {} -n {} --replicas=0",
+        key.name,
+        key.namespace.as_deref().unwrap_or_default()
+    );
+    Err(Failure::new(Exit::Refused, "second-operator", message, hint))
 }
 
 #[cfg(test)]
@@ -265,8 +321,8 @@ mod tests {
             "status": {"readyReplicas": ready, "desiredNumberScheduled": pods, "numberReady": ready}})
     }
 
-    fn deployment() -> Value {
-        json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "tf-operator", "namespace": "tf"}})
+    fn operator(version_of_olm: Option<&str>) -> TfOperator {
+        TfOperator::of_tests("tf", version_of_olm)
     }
 
     fn manager(namespace: &str, stage: i64) -> Value {
@@ -279,7 +335,8 @@ mod tests {
         let mut foreign = workload("StatefulSet", "Redis", 3, 3);
         foreign["metadata"]["ownerReferences"][0]["apiVersion"] = json!("example.io/v1");
         let world = World {
-            operators: vec![deployment()],
+            operators: vec![operator(None)],
+            has_ours: false,
             managers: vec![manager("tf", -1)],
             workloads: vec![
                 workload("StatefulSet", "Zookeeper", 3, 3),
@@ -302,7 +359,8 @@ mod tests {
     #[test]
     fn what_is_unsafe_is_said_before() {
         let world = World {
-            operators: vec![deployment()],
+            operators: vec![operator(None)],
+            has_ours: false,
             managers: vec![manager("tf", 3), manager("tf", 0)],
             workloads: vec![
                 workload("StatefulSet", "Cassandra", 3, 2),
@@ -320,7 +378,8 @@ mod tests {
     #[test]
     fn a_manager_that_nobody_would_watch_and_an_operator_that_comes_back_are_refused() {
         let mut world = World {
-            operators: vec![deployment()],
+            operators: vec![operator(None)],
+            has_ours: false,
             managers: vec![manager("tf", -1), manager("lab", -1)],
             workloads: Vec::new(),
         };
@@ -328,8 +387,7 @@ mod tests {
         assert_eq!(refused.causes, ["Manager lab/cluster1"]);
         assert_eq!(refused.hint, "--set operator.watchedNamespaces=lab,tf");
         refuse(&world, &["tf".to_owned(), "lab".to_owned()]).unwrap();
-        world.operators[0]["metadata"]["ownerReferences"] =
-            json!([{"kind": "ClusterServiceVersion", "name": "tf-operator.v1"}]);
+        world.operators = vec![operator(Some("tf-operator.v1"))];
         let refused = refuse(&world, &["tf".to_owned(), "lab".to_owned()]).unwrap_err();
         assert!(
             refused.hint.contains("clusterserviceversion tf-operator.v1 -n tf"),

@@ -184,6 +184,9 @@ async fn where_tf_operator_runs_ours_is_not_installed_beside_it() -> Outcome {
     let plugin = Plugin::of(&sandbox)?;
     let create = ["create", "deployment", "tf-operator", "--image=tf-operator:1"];
     kubectl(&sandbox, &create).await?.success();
+    // Whoever has a namespace may call a Deployment so.
+    plugin.run("install --yes --wait=false --dry-run=server").await?.ended(0);
+    may_do_everything(&sandbox, "default").await?;
     let refused = plugin.run("install --yes --wait=false").await?.ended(5);
     refused.with(&["Deployment/default/tf-operator runs", "policies.tfOperator=true"]);
     let note = "what it cannot do with manifests that are right is not judged: --set policies.tfOperator=true";
@@ -200,13 +203,26 @@ async fn where_tf_operator_runs_ours_is_not_installed_beside_it() -> Outcome {
     Ok(())
 }
 
+/// Gives the account of tf-operator its rights in the whole cluster.
+async fn may_do_everything(sandbox: &Sandbox, namespace: &str) -> Outcome {
+    let account = format!("--serviceaccount={namespace}:default");
+    let bind =
+        ["create", "clusterrolebinding", "tf-operator", "--clusterrole=cluster-admin", &account];
+    kubectl(sandbox, &bind).await?.success();
+    Ok(())
+}
+
 /// What tf-operator has made of a Manager, with pods that run.
 async fn made_by_tf_operator(sandbox: &Sandbox) -> Outcome {
-    for namespace in ["tf", "tf-lab"] {
+    for namespace in ["tf", "tf-lab", "own"] {
         kubectl(sandbox, &["create", "namespace", namespace]).await?.success();
     }
-    let create = ["-n", "tf", "create", "deployment", "tf-operator", "--image=tf-operator:1"];
-    kubectl(sandbox, &create).await?.success();
+    for namespace in ["tf", "own"] {
+        let create =
+            ["-n", namespace, "create", "deployment", "tf-operator", "--image=tf-operator:1"];
+        kubectl(sandbox, &create).await?.success();
+    }
+    may_do_everything(sandbox, "tf").await?;
     install_crds(&sandbox.client()?, &opensdn_crds::all()).await?;
     for namespace in ["tf", "tf-lab"] {
         let mut object = manager(&["Redis"]);
@@ -255,10 +271,11 @@ async fn what_tf_operator_runs_is_taken_over_with_adopt_and_no_pod_of_it_restart
     let plugin = Plugin::of(&sandbox)?;
     made_by_tf_operator(&sandbox).await?;
     let before = pods(&sandbox, "tf_manager=redis").await?;
-    let replicas = async || {
-        let stored = read(&sandbox, &["-n", "tf", "deployment", "tf-operator"]).await?;
+    let replicas_in = async |namespace: &str| {
+        let stored = read(&sandbox, &["-n", namespace, "deployment", "tf-operator"]).await?;
         Ok::<_, Failed>(stored["spec"]["replicas"].clone())
     };
+    let replicas = async || replicas_in("tf").await;
     let is_installed = async || kubectl(&sandbox, &["get", "namespace", "opensdn-operator"]).await;
 
     plugin.run("install --yes --wait=false").await?.ended(5).with(&["--adopt"]);
@@ -278,8 +295,10 @@ async fn what_tf_operator_runs_is_taken_over_with_adopt_and_no_pod_of_it_restart
     assert_eq!(replicas().await?, 1, "nothing has been changed");
     is_installed().await?.refused(&["not found"]);
 
+    a_pod_that_stays_is_waited_for_each_time(&sandbox, &plugin, watched).await?;
     plugin.run(&format!("install --yes --wait=false {watched}")).await?.ended(0);
     assert_eq!(replicas().await?, 0);
+    assert_eq!(replicas_in("own").await?, 1, "it is only called so");
     assert_eq!(pods(&sandbox, "app=tf-operator").await?, Vec::<serde_json::Value>::new());
     is_installed().await?.success();
     // Whatever restarts is the operator's doing, which runs nowhere here.
@@ -287,5 +306,42 @@ async fn what_tf_operator_runs_is_taken_over_with_adopt_and_no_pod_of_it_restart
     let again = plugin.run("install --yes --wait=false").await?.ended(0);
     assert!(!again.err.contains("takes over"), "{}", again.err);
     again.with(&["nothing to change"]);
+
+    // Who starts it again is known by the next run, and by a check.
+    kubectl(&sandbox, &["-n", "tf", "scale", "deployment", "tf-operator", "--replicas=1"])
+        .await?
+        .success();
+    plugin.run("install --yes --wait=false").await?.ended(5).with(&["tf-operator runs"]);
+    plugin.run("check --only K005").await?.ended(1).with(&["tf-operator runs"]);
+    Ok(())
+}
+
+/// Also by the run that finds it scaled to 0 already.
+async fn a_pod_that_stays_is_waited_for_each_time(
+    sandbox: &Sandbox,
+    plugin: &Plugin,
+    watched: &str,
+) -> Outcome {
+    let found = read(sandbox, &["pods", "-n", "tf", "-l", "app=tf-operator"]).await?;
+    let pod = found["items"][0]["metadata"]["name"].as_str().ok_or("it has no pod")?.to_owned();
+    let finalizers = async |finalizers: serde_json::Value| {
+        let patch = json!({"metadata": {"finalizers": finalizers}}).to_string();
+        kubectl(sandbox, &["-n", "tf", "patch", "pod", &pod, "--type=merge", "-p", &patch]).await
+    };
+    finalizers(json!(["example.org/hangs"])).await?.success();
+    for _ in 0..2 {
+        let command = format!("install --yes --wait=false --timeout 3s {watched}");
+        let late = plugin.run(&command).await?.ended(4);
+        late.with(&[&pod, "the same command has continued", "--replicas=1"]);
+        kubectl(sandbox, &["get", "namespace", "opensdn-operator"]).await?.refused(&["not found"]);
+    }
+    // What it would be refused for it is refused for all the same.
+    let narrow = "--adopt --set operator.watchedNamespaces=tf";
+    plugin
+        .run(&format!("install --yes --wait=false {narrow}"))
+        .await?
+        .ended(5)
+        .with(&["tf-lab/cluster1"]);
+    finalizers(json!(null)).await?.success();
     Ok(())
 }
