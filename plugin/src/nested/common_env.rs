@@ -29,22 +29,37 @@ impl CommonEnv {
     /// Reads it; of several assignments the last one holds.
     pub(crate) fn parse(text: &str) -> Self {
         let mut env = Self::default();
-        for (number, line) in text.lines().enumerate() {
+        let mut lines = text.lines().enumerate();
+        while let Some((number, line)) = lines.next() {
+            let number = number + 1;
             let line = line.trim();
             let line = line.strip_prefix("export ").unwrap_or(line).trim_start();
             if line.is_empty() || line.starts_with('#') {
                 continue;
             }
-            let number = number + 1;
-            match line.split_once('=').filter(|(name, _)| is_name(name)) {
-                Some((name, value)) => {
-                    let assignment = Assignment { line: number, value: literal(value) };
-                    env.assignments.insert(name.to_owned(), assignment);
-                }
-                None => env.other.push(number),
+            env.take_line(number, line);
+            // What follows until the quote ends is of the value, and may be a secret.
+            if let Some(quote) = open_quote(line) {
+                lines.by_ref().map(|(_, line)| line).find(|line| line.contains(quote));
             }
         }
         env
+    }
+
+    /// The assignments of a line: several with blanks between, or with semicolons.
+    fn take_line(&mut self, number: usize, line: &str) {
+        for statement in statements(line) {
+            match statement {
+                Statement::Assigns(all) => {
+                    for (name, value) in all {
+                        self.assignments
+                            .insert(name.to_owned(), Assignment { line: number, value });
+                    }
+                }
+                Statement::Other => self.other.push(number),
+            }
+        }
+        self.other.dedup();
     }
 
     /// Whether it sets a variable at all.
@@ -77,31 +92,80 @@ fn is_name(name: &str) -> bool {
         && !name.starts_with(|letter: char| letter.is_ascii_digit())
 }
 
-/// What a shell would assign, where it has nothing to compute.
-fn literal(text: &str) -> Option<String> {
+/// What stands between two semicolons.
+enum Statement<'a> {
+    /// Variables; nothing as the value where a shell would compute it.
+    Assigns(Vec<(&'a str, Option<String>)>),
+    /// Something else.
+    Other,
+}
+
+fn statements(line: &str) -> Vec<Statement<'_>> {
+    let mut found = Vec::new();
+    let mut rest = line;
+    while !rest.is_empty() && !rest.starts_with('#') {
+        let mut assigned = Vec::new();
+        rest = rest.strip_prefix("export ").unwrap_or(rest).trim_start();
+        let is_command = loop {
+            let Some((name, value)) = assignment(rest) else { break !rest.is_empty() };
+            let Some((value, after)) = literal(value) else {
+                // Where the value ends is not known then.
+                assigned.push((name, None));
+                rest = "";
+                break false;
+            };
+            assigned.push((name, Some(value)));
+            rest = after.trim_start();
+            if rest.is_empty() || rest.starts_with(['#', ';']) {
+                break false;
+            }
+        };
+        if is_command {
+            // Variables before a command are for that alone, and what it is a shell knows.
+            found.push(Statement::Other);
+            assigned.iter_mut().for_each(|(_, value)| *value = None);
+            rest = "";
+        }
+        if !assigned.is_empty() {
+            found.push(Statement::Assigns(assigned));
+        }
+        rest = rest.trim_start_matches(';').trim_start();
+    }
+    found
+}
+
+/// The name and what follows; of `A+=1` the value is what a shell would compute.
+fn assignment(text: &str) -> Option<(&str, &str)> {
+    let (name, value) = text.split_once('=')?;
+    match name.strip_suffix('+') {
+        Some(name) => is_name(name).then_some((name, "$")),
+        None => is_name(name).then_some((name, value)),
+    }
+}
+
+/// What a shell would assign, where it has nothing to compute, and what follows.
+fn literal(text: &str) -> Option<(String, &str)> {
     let mut value = String::new();
     let mut letters = text.chars();
-    while let Some(letter) = letters.next() {
-        match letter {
-            '\'' => value.push_str(&until(&mut letters, '\'')?),
-            '"' => {
+    loop {
+        let rest = letters.as_str();
+        match letters.next() {
+            None => return Some((value, rest)),
+            Some('\'') => value.push_str(&until(&mut letters, '\'')?),
+            Some('"') => {
                 let inner = until(&mut letters, '"')?;
                 if inner.contains(['$', '`', '\\']) {
                     return None;
                 }
                 value.push_str(&inner);
             }
-            '$' | '`' | '\\' | '(' | ')' | '<' | '>' | '|' | '&' | '*' | '?' | '[' | '~' => {
+            Some('$' | '`' | '\\' | '(' | ')' | '<' | '>' | '|' | '&' | '*' | '?' | '[' | '~') => {
                 return None;
             }
-            ';' => return is_rest_ignored(letters.as_str()).then_some(value),
-            ' ' | '\t' => {
-                return is_rest_ignored(letters.as_str()).then_some(value);
-            }
-            letter => value.push(letter),
+            Some(';' | ' ' | '\t') => return Some((value, rest)),
+            Some(letter) => value.push(letter),
         }
     }
-    Some(value)
 }
 
 fn until(letters: &mut std::str::Chars<'_>, end: char) -> Option<String> {
@@ -110,10 +174,20 @@ fn until(letters: &mut std::str::Chars<'_>, end: char) -> Option<String> {
     Some(inner.to_owned())
 }
 
-/// Whether nothing but a comment follows: else the line is a command with a variable for it alone.
-fn is_rest_ignored(rest: &str) -> bool {
-    let rest = rest.trim_start();
-    rest.is_empty() || rest.starts_with('#')
+/// The quote that is open at the end of the line.
+fn open_quote(line: &str) -> Option<char> {
+    let mut open = None;
+    let mut letters = line.chars();
+    while let Some(letter) = letters.next() {
+        match (open, letter) {
+            (None | Some('"'), '\\') => drop(letters.next()),
+            (None, '#') => break,
+            (None, '\'' | '"') => open = Some(letter),
+            (Some(quote), letter) if quote == letter => open = None,
+            _ => {}
+        }
+    }
+    open
 }
 
 #[cfg(test)]
@@ -136,6 +210,10 @@ mod tests {
             ("A=1;", "1"),
             ("A=1\nB=2\n  A=3", "3"),
             ("A=it#is", "it#is"),
+            ("B=2 A=1", "1"),
+            ("B=2; export A=1", "1"),
+            ("A=1; reboot", "1"),
+            ("B=\"x\nA=2\"\nA=1", "1"),
         ] {
             assert_eq!(get(text), Ok(Some(value.to_owned())), "{text}");
         }
@@ -155,13 +233,25 @@ mod tests {
             "A='a",
             "A=(1 2)",
             "A=a b",
-            "A=1; reboot",
+            "A+=1",
+            "A=1 reboot",
             "A=a\\ b",
             "A=~/x",
         ] {
             let error = get(&format!("# first\n{text}")).unwrap_err();
             assert!(error.starts_with("line 2: A is computed by a shell"), "{text}: {error}");
         }
+    }
+
+    /// The rest of a secret looks like a variable.
+    #[test]
+    fn what_follows_in_a_quote_is_of_the_value() {
+        let env = CommonEnv::parse("A=\"first\nc2VjcmV0a2V5=\nB=2\"\nC=3\nD='it\n'\nE=5");
+        assert_eq!(env.names().collect::<Vec<_>>(), ["A", "C", "D", "E"]);
+        assert!(env.other.is_empty() && env.get("A").is_err());
+        // A quote within a comment opens none.
+        let env = CommonEnv::parse("A=1 # don't\nB=2");
+        assert_eq!(env.names().collect::<Vec<_>>(), ["A", "B"]);
     }
 
     #[test]

@@ -20,13 +20,15 @@ const SECRET: [&str; 3] =
     ["KEYSTONE_AUTH_ADMIN_PASSWORD", "RABBITMQ_PASSWORD", "METADATA_PROXY_SECRET"];
 
 /// Variables that say what a NestedCluster has no field for, and what becomes of them.
-const DROPPED: [(&str, &str); 8] = [
+const DROPPED: [(&str, &str); 10] = [
     ("KEYSTONE_AUTH_URL_VERSION", "it is /v3 in any case"),
     ("ANALYTICS_API_VIP", "no program of a nested cluster asks it"),
     ("CONFIG_API_VIP", "kube-manager does not use it: it takes the addresses of CONFIG_NODES"),
+    ("KUBERNETES_CLUSTER_PROJECT", "the old manifest hands it to no program, and no field has it"),
+    ("KUBERNETES_CLUSTER_DOMAIN", "the old manifest hands it to no program, and no field has it"),
     (
-        "KUBERNETES_IP_FABRIC_FORWARDING",
-        "set ipFabricForwarding of a Kubemanager, if pods are to be in the fabric",
+        "KUBERNETES_HOST_NETWORK_SERVICE",
+        "the old manifest hands it to no program, and no field has it",
     ),
     (
         "KUBERNETES_IP_FABRIC_SNAT",
@@ -41,14 +43,32 @@ const DROPPED: [(&str, &str); 8] = [
 ];
 
 /// The old template hands these on to no program: the cluster that runs by it has others.
-const WITHOUT_EFFECT: [&str; 6] = [
+const WITHOUT_EFFECT: [&str; 14] = [
     "ANALYTICS_NODES",
-    "CONFIGDB_NODES",
+    "COLLECTOR_PORT",
     "CONFIGDB_CQL_PORT",
+    "CONFIGDB_NODES",
     "CONFIG_API_PORT",
+    "CONFIG_API_SSL_ENABLE",
     "KEYSTONE_AUTH_PROTO",
+    "KEYSTONE_AUTH_USER_DOMAIN_NAME",
+    "RABBITMQ_USER",
+    "RABBITMQ_USE_SSL",
+    "RABBITMQ_VHOST",
+    "SSL_ENABLE",
     "VROUTER_PORT",
+    "ZOOKEEPER_PORT",
 ];
+
+/// The most of a value that is repeated, in characters.
+const SHOWN: usize = 60;
+
+/// A value, in quotes, and no more of it than a line has room for.
+fn shown(text: &str) -> String {
+    let mut letters = text.chars();
+    let start: String = letters.by_ref().take(SHOWN).collect();
+    if letters.next().is_none() { format!("{start:?}") } else { format!("{start:?}...") }
+}
 
 /// What is made of it.
 #[derive(Clone, Debug, PartialEq)]
@@ -71,6 +91,8 @@ struct Reader<'e> {
     /// By the address that nodes of the cluster use: that in the fabric. Empty where they are the same.
     fabric: Option<BTreeMap<Ipv4Addr, Ipv4Addr>>,
     used: BTreeSet<&'static str>,
+    /// Those that are read and say nothing without another.
+    lost: BTreeSet<&'static str>,
     /// Service addresses of nodes that were named.
     services: BTreeSet<Ipv4Addr>,
     errors: Vec<String>,
@@ -92,6 +114,7 @@ pub(crate) fn import(
         env,
         fabric,
         used: BTreeSet::new(),
+        lost: BTreeSet::new(),
         services: BTreeSet::new(),
         errors: Vec::new(),
         notes: Vec::new(),
@@ -100,7 +123,7 @@ pub(crate) fn import(
     let vrouter = reader.vrouter();
     let cluster_name = reader.text("KUBERNETES_CLUSTER_NAME").unwrap_or("k8s").to_owned();
     let cluster_network = reader.network();
-    let scheme = if reader.is_true("CONFIG_API_SSL_ENABLE") { "https" } else { "http" };
+    let scheme = if reader.has_tls() { "https" } else { "http" };
     let port = services.config.port.unwrap_or(8082);
     let urls = services.config.addresses.iter();
     let urls = urls.map(|address| format!("{scheme}://{address}:{port}")).collect();
@@ -146,9 +169,18 @@ impl<'e> Reader<'e> {
         }
     }
 
-    /// As Bash's `[[ ${X,,} == true ]]` in the scripts.
+    /// As `is_enabled` of the scripts (`containers/general-base/functions.sh`).
     fn is_true(&mut self, name: &'static str) -> bool {
-        self.text(name).is_some_and(|text| text.eq_ignore_ascii_case("true"))
+        let words = ["true", "yes", "enabled"];
+        self.text(name).is_some_and(|text| words.contains(&&*text.to_ascii_lowercase()))
+    }
+
+    /// Whether the Config API speaks TLS: where it is not said, what is said for all counts (`containers/base/common.sh:134`).
+    fn has_tls(&mut self) -> bool {
+        match self.text("CONFIG_API_SSL_ENABLE") {
+            Some(_) => self.is_true("CONFIG_API_SSL_ENABLE"),
+            None => self.is_true("SSL_ENABLE"),
+        }
     }
 
     fn port(&mut self, name: &'static str) -> Option<i64> {
@@ -156,7 +188,7 @@ impl<'e> Reader<'e> {
         match text.parse::<u16>() {
             Ok(port) if port > 0 => Some(port.into()),
             _ => {
-                self.errors.push(format!("{name} is {text:?}, which is no port"));
+                self.errors.push(format!("{name} is {}, which is no port", shown(text)));
                 None
             }
         }
@@ -165,7 +197,8 @@ impl<'e> Reader<'e> {
     fn address(&mut self, name: &str, text: &str) -> Option<Ipv4Addr> {
         let Ok(address) = text.parse() else {
             self.errors.push(format!(
-                "{name} has {text:?}, which is no address of IPv4: give the address of that node"
+                "{name} has {}, which is no address of IPv4: give the address of that node",
+                shown(text)
             ));
             return None;
         };
@@ -175,7 +208,7 @@ impl<'e> Reader<'e> {
     /// A list of addresses, each as the fabric has it.
     fn addresses(&mut self, name: &'static str) -> Option<Vec<String>> {
         let text = self.text(name)?;
-        let mut found: Vec<String> = Vec::new();
+        let (mut found, mut known) = (Vec::new(), BTreeSet::new());
         for one in text.split([',', ' ']).map(str::trim).filter(|one| !one.is_empty()) {
             let Some(address) = self.address(name, one) else { continue };
             let in_fabric = match &self.fabric {
@@ -192,21 +225,34 @@ impl<'e> Reader<'e> {
                     *fabric
                 }
             };
-            let text = in_fabric.to_string();
-            if !found.contains(&text) {
-                found.push(text);
+            if known.insert(in_fabric) {
+                found.push(in_fabric.to_string());
             }
         }
         Some(found).filter(|found| !found.is_empty())
     }
 
-    fn service(&mut self, nodes: &'static str, port: &'static str) -> Option<FabricService> {
-        let (addresses, port) = (self.addresses(nodes), self.port(port));
+    fn service(&mut self, nodes: &'static str, port_name: &'static str) -> Option<FabricService> {
+        let (addresses, port) = (self.addresses(nodes), self.port(port_name));
+        if addresses.is_none() && port.is_some() {
+            self.lost.insert(port_name);
+            self.notes
+                .push(format!("{port_name}: is left out, as it says nothing without {nodes}"));
+        }
         addresses.map(|addresses| FabricService { addresses, port })
     }
 
     fn services(&mut self) -> Services {
         let [own, of_all] = CONFIG.map(|name| self.addresses(name));
+        if let (Some(own), Some(of_all)) = (&own, &of_all)
+            && own != of_all
+        {
+            let [config, all] = CONFIG;
+            self.notes.push(format!(
+                "{all}: the Config API is at {config}, and the collectors of the old cluster were at {all}: give \
+                 services.analytics of the NestedCluster addresses, if it is to send to them"
+            ));
+        }
         let addresses = own.or(of_all).unwrap_or_else(|| {
             if self.errors.is_empty() {
                 self.errors
@@ -287,7 +333,8 @@ impl<'e> Reader<'e> {
         let field = |name: &str| fields.as_ref()?.get(name)?.as_str().map(str::to_owned);
         let (Some(project), Some(name)) = (field("project"), field("name")) else {
             self.errors.push(format!(
-                "{NAME} is {text:?}, and not such as {{'domain': 'default-domain', 'project': 'admin', 'name': 'vms'}}"
+                "{NAME} is {}, and not such as {{'domain': 'default-domain', 'project': 'admin', 'name': 'vms'}}",
+                shown(text)
             ));
             return none;
         };
@@ -334,7 +381,7 @@ impl<'e> Reader<'e> {
         words.extend(["--registry".to_owned(), registry.unwrap_or("REGISTRY").to_owned()]);
         words.extend(["--tag".to_owned(), tag.unwrap_or("TAG").to_owned()]);
         self.flag(&mut words, "--registry-secret", "KUBERNETES_SECRET_CONTRAIL_REPO", "");
-        if self.is_true("CONFIG_API_SSL_ENABLE") {
+        if self.has_tls() {
             words.extend(["--tls".to_owned(), "config".to_owned()]);
         }
         if self.is_true("RABBITMQ_USE_SSL") {
@@ -367,7 +414,17 @@ impl<'e> Reader<'e> {
         for name in SECRET.iter().filter(|name| is_set(name)) {
             notes.push(format!("{name}: is not taken over; make a Secret of it"));
         }
-        for name in WITHOUT_EFFECT.iter().filter(|name| is_set(name)) {
+        // That of the scripts: on, in a cluster of which nothing is said.
+        let forwarding = self.text("KUBERNETES_IP_FABRIC_FORWARDING").unwrap_or("true");
+        if forwarding.eq_ignore_ascii_case("true") {
+            notes.push(
+                "KUBERNETES_IP_FABRIC_FORWARDING: pods of the old cluster are in the fabric, unless it is false; set \
+                 ipFabricForwarding of a Kubemanager, if they are to stay there"
+                    .to_owned(),
+            );
+        }
+        let counts = |name: &&&str| is_set(name) && !self.lost.contains(**name);
+        for name in WITHOUT_EFFECT.iter().filter(counts) {
             notes.push(format!(
                 "{name}: the old manifest hands it to no program, so the cluster that runs by it does without; from now on \
                  it counts"
@@ -376,11 +433,12 @@ impl<'e> Reader<'e> {
         let known = |name: &&str| {
             self.used.contains(name)
                 || SECRET.contains(name)
+                || WITHOUT_EFFECT.contains(name)
                 || DROPPED.iter().any(|(other, _)| other == name)
         };
         let others: Vec<&str> = self.env.names().filter(|name| !known(name)).collect();
         if !others.is_empty() {
-            notes.push(format!("not about what a nested cluster needs: {}", others.join(", ")));
+            notes.push(format!("no field has these, which are left out: {}", others.join(", ")));
         }
         if let Some(first) = self.env.other.first() {
             notes.push(format!(

@@ -141,3 +141,66 @@ fn what_upstream_does_not_read_is_named_and_what_a_shell_would_do_too() {
         assert!(notes.contains(said), "{said}: {notes}");
     }
 }
+
+/// What a NestedCluster cannot say is said, whichever way it is lost.
+#[test]
+fn nothing_is_lost_without_a_note() {
+    let base = "CONFIG_NODES=10.1.1.1\nKUBERNESTES_NESTED_VROUTER_VIP=10.10.10.2\n\
+        KUBERNETES_CLUSTER_NETWORK=\"{'project': 'admin', 'name': 'vms'}\"\n";
+    let notes = |more: &str| {
+        of(&format!("{base}{more}"), Connectivity::FabricSnat).unwrap().notes.join("\n")
+    };
+    for (more, part) in [
+        (
+            "COLLECTOR_PORT=8186",
+            "COLLECTOR_PORT: is left out, as it says nothing without ANALYTICS_NODES",
+        ),
+        ("ZOOKEEPER_PORT=2182", "ZOOKEEPER_PORT: is left out"),
+        ("CONFIGDB_CQL_PORT=9141", "CONFIGDB_CQL_PORT: is left out"),
+        (
+            "CONTROLLER_NODES=10.7.7.7",
+            "CONTROLLER_NODES: the Config API is at CONFIG_NODES, and the collectors",
+        ),
+        ("RABBITMQ_VHOST=/a", "RABBITMQ_VHOST: the old manifest hands it to no program"),
+        ("OTHER=1", "no field has these, which are left out: OTHER"),
+    ] {
+        let said = notes(more);
+        assert!(said.contains(part), "{more}: {said}");
+        let name = more.split('=').next().unwrap();
+        assert_eq!(
+            said.matches(name).count(),
+            1 + usize::from(name == "CONTROLLER_NODES"),
+            "{said}"
+        );
+    }
+    assert!(
+        notes("")
+            .contains("KUBERNETES_IP_FABRIC_FORWARDING: pods of the old cluster are in the fabric")
+    );
+    assert!(!notes("KUBERNETES_IP_FABRIC_FORWARDING=false").contains("FORWARDING"));
+    assert!(!notes("CONTROLLER_NODES=10.1.1.1").contains("CONTROLLER_NODES"), "they are the same");
+}
+
+#[test]
+fn tls_is_what_the_scripts_take_for_it() {
+    let urls = |more: &str| {
+        let text = format!(
+            "CONFIG_NODES=10.1.1.1\nKUBERNESTES_NESTED_VROUTER_VIP=10.10.10.2\n\
+             KUBERNETES_CLUSTER_NETWORK=\"{{'project': 'admin', 'name': 'vms'}}\"\n{more}"
+        );
+        of(&text, Connectivity::FabricSnat).unwrap().spec.config_api.urls
+    };
+    for on in ["CONFIG_API_SSL_ENABLE=yes", "CONFIG_API_SSL_ENABLE=Enabled", "SSL_ENABLE=True"] {
+        assert_eq!(urls(on), ["https://10.1.1.1:8082"], "{on}");
+    }
+    for off in ["", "CONFIG_API_SSL_ENABLE=1", "SSL_ENABLE=True CONFIG_API_SSL_ENABLE=false"] {
+        assert_eq!(urls(off), ["http://10.1.1.1:8082"], "{off}");
+    }
+}
+
+#[test]
+fn of_a_long_value_only_its_start_is_repeated() {
+    let text = format!("CONFIG_NODES={}", "a".repeat(1_000_000));
+    let errors = of(&text, Connectivity::FabricSnat).unwrap_err();
+    assert!(errors.iter().all(|error| error.len() < 300), "{}", errors[0].len());
+}
