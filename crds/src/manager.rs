@@ -19,7 +19,7 @@ use crate::pod::{AuthParameters, LogLevel, Toleration};
 use crate::query_engine::QueryEngineSpec;
 use crate::rabbitmq::RabbitmqSpec;
 use crate::redis::RedisSpec;
-use crate::status::Condition;
+use crate::status::{Condition, IntrospectStatus};
 use crate::vrouter::VrouterSpec;
 use crate::webui::WebuiSpec;
 use crate::zookeeper::ZookeeperSpec;
@@ -238,6 +238,8 @@ pub struct ServiceState {
     pub nodes: Option<Vec<String>>,
     /// The tags, or digests, of its images.
     pub versions: Option<Vec<String>>,
+    /// What its daemons say of themselves.
+    pub introspect: Option<IntrospectStatus>,
 }
 
 /// State of a CustomResourceDefinition. Never set.

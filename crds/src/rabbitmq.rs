@@ -145,8 +145,17 @@ fn constraints(schema: &mut schemars::Schema) {
         .matches(
             "OSDN1515",
             &["erlangCookie"],
-            "^[A-Za-z0-9_+/=.:,@%!#^\\]}-]+$",
+            // A tilde is a home directory to the shell at the start, and behind a colon.
+            "^(:|[A-Za-z0-9_+/=.,@%!#^\\]}-]~*)+$",
             255,
-            "made of the characters A-Z, a-z, 0-9, _ - + / = . : , @ % ! # ^ ] and } only",
+            "made of the characters A-Z, a-z, 0-9, _ - + / = . : , @ % ! # ^ ] and } only, and of ~ that \
+             neither begins it nor follows a colon",
+        )
+        // Of these echo writes nothing, or another line end.
+        .field(
+            "OSDN1515",
+            "erlangCookie",
+            "!self.matches('^-[neE]+$')",
+            "must not be an option of echo, which writes it into its file: -n, -e, -E",
         );
 }

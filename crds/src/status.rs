@@ -39,6 +39,71 @@ pub struct NodeInfo {
     pub hostname: Option<String>,
 }
 
+enumeration! {
+    /// How a daemon is, in the words of contrail-status.
+    pub enum DaemonWord {
+        /// It works.
+        Active = "active",
+        /// Another one of its kind works, and it waits until that ends.
+        Backup = "backup",
+        /// It runs and does not work.
+        Initializing = "initializing",
+        /// It does not answer.
+        Timeout = "timeout",
+        /// It cannot be told.
+        Unknown = "unknown",
+    }
+}
+
+/// A daemon that is not active.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "kube", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct DaemonState {
+    /// Its pod.
+    pub pod: String,
+    /// The node of that.
+    pub node: String,
+    /// Its container.
+    pub container: String,
+    /// How it is.
+    pub state: DaemonWord,
+    /// What it says of that.
+    pub message: Option<String>,
+}
+
+/// Sessions of a protocol.
+#[skip_serializing_none]
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "kube", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct SessionCounts {
+    /// How many are up.
+    pub up: Option<i32>,
+    /// How many there are to be.
+    pub all: Option<i32>,
+}
+
+/// What the daemons of a service say of themselves: their pages of introspect, which the operator asks for every half a
+/// minute. Not in tf-operator.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "kube", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct IntrospectStatus {
+    /// How many work, or wait for another of their kind to end.
+    pub functional: Option<i32>,
+    /// How many were asked: those whose containers run.
+    pub daemons: Option<i32>,
+    /// Those that are anything but active, ten at most; those that wait for another to end are the last of them.
+    pub not_active: Option<Vec<DaemonState>>,
+    /// Of Vrouter: agents that have a session with a control node, of all.
+    pub xmpp: Option<SessionCounts>,
+    /// Of Control: the BGP sessions of all its nodes. One between two of these is counted at either end.
+    pub bgp: Option<SessionCounts>,
+}
+
 /// The status fields of every component except Vrouter.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
@@ -57,6 +122,8 @@ pub struct CommonStatus {
     pub conditions: Option<Vec<Condition>>,
     /// The generation of the spec that this status is about.
     pub observed_generation: Option<i64>,
+    /// What its daemons say of themselves.
+    pub introspect: Option<IntrospectStatus>,
 }
 
 #[cfg(feature = "kube")]

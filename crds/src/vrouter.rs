@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
 use crate::pod::{Container, PodConfiguration};
-use crate::status::{Condition, NodeInfo};
+use crate::status::{Condition, IntrospectStatus, NodeInfo};
 use crate::vrouter_profile::{Dpdk, Sriov};
 
 #[cfg(feature = "kube")]
@@ -293,6 +293,8 @@ pub struct VrouterStatus {
     pub conditions: Option<Vec<Condition>>,
     /// The generation of the spec that this status is about.
     pub observed_generation: Option<i64>,
+    /// What the agents say of themselves.
+    pub introspect: Option<IntrospectStatus>,
 }
 
 /// State of the agent of one node.

@@ -55,6 +55,16 @@ pub struct Args {
     )]
     pub cloud_check_interval: Duration,
 
+    /// How long the operator rests between two rounds in which it asks all daemons by introspect whether they work: 30s,
+    /// unless pods are simulated. 0s: it does not ask them.
+    #[arg(
+        long,
+        env = "OPENSDN_OPERATOR_INTROSPECT_INTERVAL",
+        value_name = "TIME",
+        value_parser = opensdn_duration::parse
+    )]
+    pub introspect_interval: Option<Duration>,
+
     /// How long a node has to be gone from the cluster, until it is registered no more in the Config API.
     #[arg(
         long,
@@ -93,7 +103,17 @@ pub enum Work {
     Probe(ProbeArgs),
 }
 
+/// From the end of a round of introspect to the next.
+const INTROSPECT_INTERVAL: Duration = Duration::from_secs(30);
+
 impl Args {
+    /// How often daemons are asked; nothing where they are not. Where pods are simulated there are none.
+    #[must_use]
+    pub fn introspect_interval(&self) -> Option<Duration> {
+        let usual = (!self.simulated_pods).then_some(INTROSPECT_INTERVAL);
+        self.introspect_interval.or(usual).filter(|interval| !interval.is_zero())
+    }
+
     /// Where objects are watched: each namespace, or all, which is the empty one.
     #[must_use]
     pub fn scopes(&self) -> Vec<String> {

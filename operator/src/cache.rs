@@ -133,6 +133,12 @@ impl Cache {
         all.take_while(|((other, _), _)| other == namespace).map(|(_, one)| one.clone()).collect()
     }
 
+    /// Those of all namespaces.
+    #[must_use]
+    pub fn all(&self, kind: Kind) -> Vec<Arc<DynamicObject>> {
+        self.read().get(&kind).into_iter().flat_map(BTreeMap::values).cloned().collect()
+    }
+
     /// Stores an object, unless what is here is newer. Returns what was here before, and whether
     /// anything that is kept of it is different now.
     pub fn put(&self, kind: Kind, object: DynamicObject) -> (Option<Arc<DynamicObject>>, bool) {

@@ -26,6 +26,7 @@ use crate::cache::{Cache, Feed, label_selector};
 use crate::cloud::{self, Clouds};
 use crate::component::{ComponentKind, word};
 use crate::components::{self, COMPONENTS};
+use crate::introspect::Introspect;
 use crate::kind::{Kind, Source};
 use crate::manager;
 use crate::metrics::Outcome;
@@ -363,11 +364,14 @@ impl Controllers {
             .iter()
             .map(|controller| controller.run(shared.clone(), drain.clone(), concurrency));
         let running = futures::future::join_all(running);
+        let ctx = &shared.ctx;
         self.enqueue_all("");
         tokio::select! {
             _ = running => {}
             () = self.follow_clouds(&shared.clouds) => {}
             () = self.follow_upgrades(&shared.upgrades) => {}
+            () = ctx.introspect.run(&ctx.cache) => {}
+            () = self.follow_daemons(&ctx.introspect) => {}
         }
     }
 
@@ -376,6 +380,18 @@ impl Controllers {
         if let Some(mut changes) = upgrades.changes() {
             while let Some(namespace) = changes.next().await {
                 self.enqueue_all(&namespace);
+            }
+        }
+        std::future::pending::<()>().await;
+    }
+
+    /// Has each service looked at whose daemons say something else than before.
+    async fn follow_daemons(&self, introspect: &Introspect) {
+        if let Some(mut changes) = introspect.changes() {
+            while let Some(service) = changes.next().await {
+                let concerned = self.all.iter().filter(|one| one.resource.kind == service.kind);
+                concerned
+                    .for_each(|one| self.enqueue_named(one, &service.namespace, &service.name));
             }
         }
         std::future::pending::<()>().await;

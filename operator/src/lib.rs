@@ -17,6 +17,7 @@
 //! kind         the kinds of objects that are read or made
 //! object       what is read alike of objects of every kind; node and pod what is read of those
 //! network      which addresses are in which networks
+//! introspect   what daemons say of themselves
 //! ensemble     a service that counts its members: what is asked of it, which step comes next; ensembles/ has one client each
 //! template     files of daemons, rendered
 //! names        what objects, labels and annotations are called
@@ -40,6 +41,7 @@ pub mod controller;
 pub mod ensemble;
 pub mod ensembles;
 pub mod exec;
+pub mod introspect;
 pub mod kind;
 pub mod manager;
 pub mod metrics;
@@ -73,6 +75,7 @@ use cache::Cache;
 use cloud::Clouds;
 use controller::{Controllers, Shared};
 use ensembles::simulated::Simulated;
+use introspect::Introspect;
 use metrics::Metrics;
 use reconcile::Context;
 use report::Reporter;
@@ -167,6 +170,7 @@ pub async fn run(args: Args) -> Result<(), Error> {
         templates: Templates::new(components::templates())?,
         metrics,
         settled: reconcile::members::Settled::default(),
+        introspect: Introspect::new(args.introspect_interval()),
         simulated: simulated(&args),
     };
     let shared = Arc::new(Shared { ctx, clouds, upgrades });

@@ -44,6 +44,7 @@ use crate::cache::Cache;
 use crate::component::{ComponentKind, word};
 use crate::ensemble::AccessError;
 use crate::ensembles::simulated::Simulated;
+use crate::introspect::{Introspect, Service};
 use crate::kind::Kind;
 use crate::metrics::Metrics;
 use crate::names::{self, Instance};
@@ -78,6 +79,8 @@ pub struct Context {
     pub reporter: Reporter,
     /// Whose members are as they shall be.
     pub settled: members::Settled,
+    /// What daemons say of themselves.
+    pub introspect: Introspect,
     /// In the place of members that could be asked, where no container runs.
     pub simulated: Option<Simulated>,
 }
@@ -145,7 +148,7 @@ pub async fn reconcile(
     let object = ctx.reporter.newest(object);
     let instance = Instance { word: word(component.facts()), name: object.name_any() };
     let fetched = Fetched::read(&ctx.cache, object, &instance);
-    let (status, made) = match nested::described(component, &fetched) {
+    let (mut status, made) = match nested::described(component, &fetched) {
         Err(invalid) => (
             status::status(&fetched, Outcome::Invalid(&invalid), &now()),
             Ok(Action::await_change()),
@@ -153,7 +156,14 @@ pub async fn reconcile(
         Ok(Some(described)) => nested::pass(ctx, &fetched, &described).await,
         Ok(None) => pass(ctx, component, &fetched, &instance).await,
     };
-    let (stored, status) = (json!(status::before(&fetched)), json!(status));
+    let before = status::before(&fetched);
+    let service = Service {
+        kind: component.facts().kind,
+        namespace: fetched.object.namespace().unwrap_or_default(),
+        name: instance.name.clone(),
+    };
+    status.common.introspect = ctx.introspect.of(&service, before.common.introspect.as_ref());
+    let (stored, status) = (json!(before), json!(status));
     let reported = ctx.reporter.report(resource, &fetched.object, &stored, status).await;
     let action = made?;
     reported?;

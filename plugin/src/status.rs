@@ -1,6 +1,6 @@
 //! How the cluster is: what was read of it (`world`), how each pod is (`pods`), which components there are
 //! (`components`), which of them is the cause of what the others wait for (`causes`), what is around them
-//! (`surroundings`), and the answer (`report`) as text (`text`). All of it is pure but `ask`.
+//! (`surroundings`), what daemons say of themselves (`introspect`), and the answer (`report`) as text (`text`). All of it is pure but `ask`.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -11,6 +11,7 @@ use opensdn_crds::component::Component;
 pub(crate) mod ask;
 mod causes;
 mod components;
+mod introspect;
 mod legacy;
 mod pods;
 pub(crate) mod report;
@@ -70,6 +71,8 @@ pub(crate) fn assess(world: &World, now: Timestamp) -> StatusReport {
         since,
         nodes: nodes.counts(),
         vrouters,
+        xmpp: sessions(&components, |one| one.xmpp),
+        bgp: sessions(&components, |one| one.bgp),
         managers,
         causes,
         components,
@@ -97,6 +100,15 @@ fn managers(world: &World) -> Vec<(Manager, bool)> {
         }
     };
     world.managers.items().iter().map(of).collect()
+}
+
+/// Those of all components that have any; nothing where none has.
+fn sessions(
+    components: &[report::ComponentStatus],
+    of: impl Fn(&report::ComponentStatus) -> Option<Counts>,
+) -> Option<Counts> {
+    let mut found = components.iter().filter_map(of).peekable();
+    found.peek().is_some().then(|| Counts::sum(found))
 }
 
 /// Since when it is not as it should be: as long as the Manager says, else as the oldest cause.

@@ -36,6 +36,7 @@ mod operator_cloud;
 mod operator_ensembles;
 mod operator_faults;
 mod operator_given_ca;
+mod operator_introspect;
 mod operator_manager;
 mod operator_nested;
 mod operator_nested_faults;

@@ -16,6 +16,9 @@ use rustls::ClientConfig;
 
 use crate::{Body, Error, Trust};
 
+/// Ways that are kept: to daemons of nodes that come and go there would be ever more.
+const MOST_WAYS: usize = 2048;
+
 /// The way to servers.
 pub struct HttpClient {
     tls: ClientConfig,
@@ -76,6 +79,10 @@ impl HttpClient {
     fn way(&self, uri: &Uri) -> Way {
         let key = format!("{:?}://{:?}", uri.scheme(), uri.authority());
         let mut ways = self.ways.lock().unwrap_or_else(PoisonError::into_inner);
+        if ways.len() >= MOST_WAYS {
+            // Requests that are under way have theirs.
+            ways.clear();
+        }
         ways.entry(key).or_insert_with(|| self.new_way(uri)).clone()
     }
 

@@ -5,8 +5,13 @@ use std::collections::BTreeMap;
 
 use crate::report::{Finding, ObjectId, Severity, Step};
 
-/// The errors of policies, by code and object: where each is.
-struct OfPolicies<'a>(BTreeMap<(&'a str, Option<&'a ObjectId>), Vec<(&'a str, usize)>>);
+/// A code, and the object that it is about.
+type Fault<'a> = (&'a str, Option<&'a ObjectId>);
+/// A JSON Pointer, and the number of the file.
+type Place<'a> = (&'a str, usize);
+
+/// The errors of policies: where each is.
+struct OfPolicies<'a>(BTreeMap<Fault<'a>, Vec<Place<'a>>>);
 
 impl<'a> OfPolicies<'a> {
     fn among(findings: &'a [Finding]) -> Self {

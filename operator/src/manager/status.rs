@@ -6,11 +6,14 @@ use std::collections::BTreeSet;
 use kube::api::DynamicObject;
 use opensdn_crds::component::{Component, Count};
 use opensdn_crds::manager::{ManagerStatus, ServiceState};
-use opensdn_crds::status::{CommonStatus, Condition, ConditionStatus, Conditions, READY, STALLED};
+use opensdn_crds::status::{
+    CommonStatus, Condition, ConditionStatus, Conditions, IntrospectStatus, READY, STALLED,
+};
 use opensdn_upgrade::images;
 use serde_json::{Map, Value, json};
 
 use super::services::Service;
+use crate::introspect::bounded;
 use crate::report::{AVAILABLE, DEGRADED, PAUSED};
 
 /// Longest message of a service, in bytes.
@@ -39,6 +42,8 @@ pub struct Row {
     pub nodes: Vec<String>,
     /// The tags of its images.
     pub versions: Vec<String>,
+    /// What its daemons say of themselves.
+    pub introspect: Option<IntrospectStatus>,
 }
 
 impl Row {
@@ -55,6 +60,7 @@ impl Row {
             message,
             nodes: Vec::new(),
             versions: Vec::new(),
+            introspect: None,
         }
     }
 
@@ -90,6 +96,7 @@ impl Row {
             message,
             nodes: nodes.into_iter().take(MOST_NODES).collect(),
             versions: versions(spec),
+            introspect: status.introspect.map(bounded),
         }
     }
 
@@ -106,6 +113,7 @@ impl Row {
             message: Some(self.message.clone()),
             nodes: Some(self.nodes.clone()).filter(|nodes| !nodes.is_empty()),
             versions: Some(self.versions.clone()).filter(|versions| !versions.is_empty()),
+            introspect: self.introspect.clone(),
         }
     }
 }

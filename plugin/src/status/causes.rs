@@ -100,6 +100,9 @@ fn of_component(one: &Known, all: &[Known]) -> Cause {
     });
     let pod = worst_pod(status);
     let look = match pod {
+        Some(PodStatus { name, daemon: Some(container), .. }) => {
+            format!("kubectl logs -n {} {name} -c {container} --tail=100", status.namespace)
+        }
         Some(pod) => format!("kubectl describe pod -n {} {}", status.namespace, pod.name),
         None => format!(
             "kubectl describe -n {} {}.tf.tungsten.io {}",

@@ -4,10 +4,11 @@
 use std::collections::BTreeSet;
 
 use opensdn_crds::component::{COMPONENTS, Component};
-use opensdn_crds::status::{READY, STALLED};
+use opensdn_crds::status::{IntrospectStatus, READY, STALLED};
 use opensdn_upgrade::images;
 use serde_json::Value;
 
+use super::introspect;
 use super::pods;
 use super::report::{ComponentStatus, Counts, PodStatus, Word, is_current};
 use super::surroundings::Nodes;
@@ -33,6 +34,8 @@ struct Said<'a> {
     reason: String,
     message: String,
     versions: Vec<String>,
+    /// What its daemons say.
+    introspect: Option<IntrospectStatus>,
 }
 
 /// A component, and what the search for causes needs besides.
@@ -90,34 +93,50 @@ impl<'a> Said<'a> {
             reason: String::new(),
             message: String::new(),
             versions: Vec::new(),
+            introspect: None,
         }
     }
 
-    fn with_pods(self, world: &World, nodes: &Nodes) -> Known {
-        let is_mine = |object: &&Value| {
-            owner(object).is_some_and(|(facts, name)| {
-                facts.kind == self.facts.kind
-                    && name == self.name
-                    && namespace(object) == self.namespace
-            })
-        };
-        let mut pods: Vec<PodStatus> = world
-            .pods
-            .items()
-            .iter()
-            .filter(is_mine)
-            .filter_map(|pod| pods::status(pod, nodes))
-            .collect();
+    /// Whether the pod, or what runs it, is of the component.
+    fn has(&self, object: &Value) -> bool {
+        owner(object).is_some_and(|(facts, name)| {
+            facts.kind == self.facts.kind
+                && name == self.name
+                && namespace(object) == self.namespace
+        })
+    }
+
+    fn pods(&self, world: &World, nodes: &Nodes) -> Vec<PodStatus> {
+        let mine = world.pods.items().iter().filter(|pod| self.has(pod));
+        let mut pods: Vec<PodStatus> = mine.filter_map(|pod| pods::status(pod, nodes)).collect();
         pods.sort_by(|one, other| (&one.node, &one.name).cmp(&(&other.node, &other.name)));
-        let workload = workloads(world).find(is_mine);
+        pods
+    }
+
+    fn with_pods(self, world: &World, nodes: &Nodes) -> Known {
+        let mut pods = self.pods(world, nodes);
+        let workload = workloads(world).find(|one| self.has(one));
         let counts = counts(workload, world, &pods);
-        let state = self.state(world, &pods, counts);
+        let heard = self.introspect.as_ref();
+        if let Some(heard) = heard {
+            introspect::add(heard, &mut pods);
+        }
+        let mut state = self.state(world, &pods, counts);
+        let others = heard.and_then(|heard| introspect::others(heard, &pods));
+        if state == Word::Active && others.is_some() {
+            state = Word::Initializing;
+        }
         let message = match pods.iter().find(|pod| pod.state == state && !pod.message.is_empty()) {
             Some(pod) if self.message.is_empty() => format!("pod {}: {}", pod.name, pod.message),
-            _ => self.message,
+            _ => others.filter(|_| state == Word::Initializing).unwrap_or(self.message),
         };
         let created = workload.map(|one| text(one, "/metadata/creationTimestamp").to_owned());
         let has_pods = counts.ready.is_some_and(|ready| ready > 0);
+        let (daemons, xmpp, bgp) = (
+            heard.and_then(introspect::daemons),
+            introspect::counts(heard.and_then(|one| one.xmpp)),
+            introspect::counts(heard.and_then(|one| one.bgp)),
+        );
         let status = ComponentStatus {
             kind: self.facts.kind.to_owned(),
             name: self.name,
@@ -125,6 +144,9 @@ impl<'a> Said<'a> {
             manager: self.manager.map(str::to_owned),
             state,
             pods_ready: counts,
+            daemons,
+            xmpp,
+            bgp,
             versions: self.versions,
             created: created.filter(|created| !created.is_empty()),
             reason: self.reason,
@@ -226,6 +248,7 @@ fn of_service<'a>(manager: &'a Value, facts: &'static Component, name: &str) -> 
                 is_stalled,
                 message: text(row, "/message").to_owned(),
                 versions: versions.collect(),
+                introspect: introspect::of(row, "/introspect"),
                 reason: if reason.is_empty() { "NoReason".to_owned() } else { reason },
                 ..said
             }
@@ -279,6 +302,7 @@ fn of_object<'a>(facts: &'static Component, object: &'a Value) -> Said<'a> {
         reason,
         message,
         versions: versions.into_iter().collect(),
+        introspect: introspect::of(object, "/status/introspect").filter(|_| ready.is_some()),
         ..Said::nothing(facts, name(object).to_owned())
     }
 }

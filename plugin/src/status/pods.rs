@@ -43,6 +43,7 @@ pub(super) fn status(pod: &Value, nodes: &Nodes) -> Option<PodStatus> {
         message,
         since: since.filter(|since| !since.is_empty()),
         is_own_trouble,
+        daemon: None,
         containers: containers.into_iter().map(|(container, _)| container).collect(),
     })
 }

@@ -30,6 +30,12 @@ pub(crate) struct StatusReport {
     pub(crate) nodes: Counts,
     /// Pods of vrouters that are ready, of all.
     pub(crate) vrouters: Counts,
+    /// Agents that have a session with a control node, of all, where the operator has asked them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) xmpp: Option<Counts>,
+    /// BGP sessions of control nodes that are up, of all, where the operator has asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) bgp: Option<Counts>,
     /// The Managers.
     pub(crate) managers: Vec<Manager>,
     /// What has to be looked at, the first first; everything else waits for it.
@@ -122,10 +128,6 @@ pub(crate) enum Word {
     /// It works.
     Active,
     /// It waits until another of its kind ends, as it should.
-    #[allow(
-        dead_code,
-        reason = "a word of the published schema; Kubernetes alone does not show it"
-    )]
     Backup,
     /// It is not known.
     Unknown,
@@ -288,6 +290,15 @@ pub(crate) struct ComponentStatus {
     pub(crate) state: Word,
     /// Pods that are ready, of those that there should be.
     pub(crate) pods_ready: Counts,
+    /// Daemons that work, by their own words, of those that run; where the operator has asked them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) daemons: Option<Counts>,
+    /// Of Vrouter: agents that have a session with a control node, of all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) xmpp: Option<Counts>,
+    /// Of Control: BGP sessions of its nodes that are up, of all; one between two of them is counted at either end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) bgp: Option<Counts>,
     /// The tags, or digests, of its images.
     pub(crate) versions: Vec<String>,
     /// When its pods were first asked for, RFC 3339.
@@ -335,6 +346,9 @@ pub(crate) struct PodStatus {
     #[serde(skip)]
     #[schemars(skip)]
     pub(crate) is_own_trouble: bool,
+    /// The container whose daemon says of itself that it does not work, though Kubernetes has nothing to say of the pod.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) daemon: Option<String>,
     /// Its containers.
     pub(crate) containers: Vec<ContainerStatus>,
 }

@@ -9,6 +9,8 @@ use crate::exit::Exit;
 use crate::snapshot::Read;
 use crate::ui::Layout;
 
+mod introspect;
+
 const NOW: &str = "2026-11-24T12:00:00Z";
 const EARLIER: &str = "2026-11-24T11:56:00Z";
 

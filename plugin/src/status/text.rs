@@ -7,7 +7,7 @@ use k8s_openapi::jiff::Timestamp;
 use opensdn_validate::report::printable;
 
 use super::causes;
-use super::report::{ComponentStatus, Part, PodStatus, State, StatusReport, Word};
+use super::report::{ComponentStatus, Counts, Part, PodStatus, State, StatusReport, Word};
 use crate::snapshot::{age, time};
 use crate::ui::{Layout, style, wrap};
 
@@ -62,9 +62,14 @@ impl StatusReport {
         let since = self.since.as_deref().map(|since| elapsed(since, now));
         let since = since.map(|since| format!(" since {since}")).unwrap_or_default();
         let (nodes, vrouters) = (self.nodes.text(), self.vrouters.text());
+        let session = |what: &str, counts: Option<Counts>| {
+            counts.map(|counts| format!("  {what} {}", counts.text())).unwrap_or_default()
+        };
         format!(
-            "{cluster}  OpenSDN{version}  {}{since}  nodes {nodes}  vrouters {vrouters}",
-            self.state.word()
+            "{cluster}  OpenSDN{version}  {}{since}  nodes {nodes}  vrouters {vrouters}{}{}",
+            self.state.word(),
+            session("xmpp", self.xmpp),
+            session("bgp", self.bgp)
         )
     }
 

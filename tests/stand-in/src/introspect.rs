@@ -3,9 +3,9 @@
 //! API's workers. Deliberately not here: the attributes of Sandesh's XML, which neither reads, and
 //! any other page.
 
-use std::fmt::Write as _;
 use std::net::SocketAddr;
 
+use crate::component::Service;
 use crate::state::{Connected, Link, down, names};
 
 /// What a page is made of.
@@ -43,7 +43,7 @@ fn node_status(process: &Process<'_>) -> String {
         [] => String::new(),
         down => format!("{} connection down", down.join(", ")),
     };
-    let infos: String = process.connections.iter().map(connection_info).collect();
+    let infos: String = process.connections.iter().map(connection_infos).collect();
     format!(
         "<NodeStatusUVE_list><NodeStatusUVE><data><NodeStatus><process_status><list>\
          <ProcessStatus><module_id>{}</module_id><instance_id>{}</instance_id>\
@@ -55,23 +55,35 @@ fn node_status(process: &Process<'_>) -> String {
     )
 }
 
-fn connection_info(connected: &Connected) -> String {
+/// One for each service; of control nodes one for each of them, as an agent has it (tf-controller,
+/// `src/vnsw/agent/controller/controller_peer.cc:3455-3470`).
+fn connection_infos(connected: &Connected) -> String {
     let (kind, name, _) = names(connected.service);
-    let (status, why) = match connected.link() {
-        Link::Begun => ("Init", String::new()),
-        Link::Up => ("Up", String::new()),
-        Link::Down(why) => ("Down", why),
-    };
-    let mut servers = String::new();
-    for (server, _) in &connected.servers {
-        // Into a string: never fails.
-        let _ = write!(servers, "<element>{}</element>", escaped(server));
+    if connected.service == Service::ControlNode {
+        let each = connected.servers.iter().map(|(server, link)| {
+            let address = server.rsplit_once(':').map_or(server.as_str(), |(address, _)| address);
+            connection_info(kind, &format!("{name}:{address}"), &[server], link)
+        });
+        return each.collect();
     }
+    let servers: Vec<&str> = connected.servers.iter().map(|(server, _)| server.as_str()).collect();
+    connection_info(kind, name, &servers, &connected.link())
+}
+
+fn connection_info(kind: &str, name: &str, servers: &[&str], link: &Link) -> String {
+    let (status, why) = match link {
+        Link::Begun => ("Init", ""),
+        Link::Up => ("Up", ""),
+        Link::Down(why) => ("Down", why.as_str()),
+    };
+    let servers: String =
+        servers.iter().map(|server| format!("<element>{}</element>", escaped(server))).collect();
     format!(
-        "<ConnectionInfo><type>{kind}</type><name>{name}</name>\
+        "<ConnectionInfo><type>{kind}</type><name>{}</name>\
          <server_addrs><list>{servers}</list></server_addrs><status>{status}</status>\
          <description>{}</description></ConnectionInfo>",
-        escaped(&why)
+        escaped(name),
+        escaped(why)
     )
 }
 
@@ -91,7 +103,6 @@ fn escaped(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::component::Service;
 
     fn process(connections: &[Connected]) -> Process<'_> {
         let introspect = ([0, 0, 0, 0], 8084).into();
@@ -131,6 +142,26 @@ mod tests {
         let mut described = document.descendants().filter(|node| node.has_tag_name("description"));
         let wanted = "Database:Cassandra, Database:RabbitMQ connection down";
         assert_eq!(described.next_back().unwrap().text(), Some(wanted));
+    }
+
+    #[test]
+    fn of_control_nodes_each_is_a_session_of_its_own() {
+        let links = [Link::Up, Link::Down("refused".into())];
+        let mut control = connected(Service::ControlNode, &links);
+        control.servers[1].0 = "10.0.0.2:5269".to_owned();
+        let page = node_status(&process(&[control]));
+        let document = roxmltree::Document::parse(&page).unwrap();
+        let texts = |name: &str| {
+            let infos = document.descendants().filter(|node| node.has_tag_name("ConnectionInfo"));
+            let of = |info: roxmltree::Node<'_, '_>| {
+                let mut found = info.children().filter(|node| node.has_tag_name(name));
+                found.next().unwrap().text().unwrap().to_owned()
+            };
+            infos.map(of).collect::<Vec<_>>()
+        };
+        assert_eq!(texts("name"), ["control-node:10.0.0.1", "control-node:10.0.0.2"]);
+        assert_eq!(texts("status"), ["Up", "Down"]);
+        assert_eq!(first(&page, "state"), "Functional", "one is enough");
     }
 
     #[test]

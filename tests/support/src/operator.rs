@@ -21,11 +21,17 @@ pub struct Operator {
     replicas: Vec<(Program, SocketAddr)>,
     _ports: Vec<ReservedPort>,
     cloud_check_interval: String,
+    introspect_interval: String,
 }
 
 impl Operator {
     fn new() -> Self {
-        Self { replicas: Vec::new(), _ports: Vec::new(), cloud_check_interval: "1s".to_owned() }
+        Self {
+            replicas: Vec::new(),
+            _ports: Vec::new(),
+            cloud_check_interval: "1s".to_owned(),
+            introspect_interval: "0s".to_owned(),
+        }
     }
 
     /// Installs it for the namespace `tf` and starts so many replicas.
@@ -46,16 +52,33 @@ impl Operator {
         replicas: usize,
         interval: &str,
     ) -> Result<Self, Failed> {
+        let operator = Self { cloud_check_interval: interval.to_owned(), ..Self::new() };
+        operator.install_replicas(cluster, replicas).await
+    }
+
+    /// One that asks the daemons of its pods, too, every second.
+    ///
+    /// # Errors
+    /// Something of it cannot be installed or started.
+    pub async fn install_asking_daemons(cluster: &Cluster) -> Result<Self, Failed> {
+        let operator = Self { introspect_interval: "1s".to_owned(), ..Self::new() };
+        operator.install_replicas(cluster, 1).await
+    }
+
+    async fn install_replicas(
+        mut self,
+        cluster: &Cluster,
+        replicas: usize,
+    ) -> Result<Self, Failed> {
         for step in opensdn_deploy::operator()?.iter().filter(|step| step.phase < Phase::Program) {
             installer::apply(cluster, step).await?;
         }
         let account = cluster.kubeconfig_for_service_account(NAMESPACE, NAME).await?;
-        let mut operator = Self { cloud_check_interval: interval.to_owned(), ..Self::new() };
         for number in 0..replicas {
-            operator.add(cluster, &account, &format!("operator-{number}"), NAMESPACE, "tf")?;
+            self.add(cluster, &account, &format!("operator-{number}"), NAMESPACE, "tf")?;
         }
-        (0..replicas).try_for_each(|number| operator.start(number))?;
-        Ok(operator)
+        (0..replicas).try_for_each(|number| self.start(number))?;
+        Ok(self)
     }
 
     /// Starts one for one namespace, in which its Lease is too, with a kubeconfig of the caller's.
@@ -112,6 +135,7 @@ impl Operator {
             "--leader-elect-renew-deadline=45s".to_owned(),
             format!("--cloud-check-interval={}", self.cloud_check_interval),
             "--forget-nodes-after=1s".to_owned(),
+            format!("--introspect-interval={}", self.introspect_interval),
         ];
         let program =
             Program::new(name.to_owned(), program(NAME)?, arguments, cluster.data_folder());

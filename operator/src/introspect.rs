@@ -1,0 +1,326 @@
+//! What daemons say of themselves by introspect, the pages of Sandesh: whether they work, which sessions are up. A pod is
+//! ready as soon as its port is open; a daemon that has lost its database, or an agent without a control node, is seen only
+//! here. All daemons of all pods are asked in rounds, and what a service's come to is written into its status when it
+//! differs from before. Deliberately not here: conditions (a service whose daemon is not functional is what it was before
+//! to all that waits for it), and the pages of what is no service of ours.
+//!
+//! ```text
+//! daemons   which daemons of a pod are asked, and where
+//! ask       one daemon, over the network
+//! page      what a page says, pure
+//! summary   what the answers of one service come to, pure
+//! xml       elements and their texts, pure
+//! ```
+
+mod ask;
+mod daemons;
+mod page;
+mod summary;
+mod xml;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::{IpAddr, SocketAddr};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use futures::StreamExt as _;
+use futures::channel::mpsc::{UnboundedReceiver, UnboundedSender, unbounded};
+use futures::stream::FuturesUnordered;
+use kube::ResourceExt as _;
+use kube::api::DynamicObject;
+use opensdn_crds::component::{COMPONENTS, Component};
+use opensdn_crds::status::IntrospectStatus;
+use opensdn_http_client::{HttpClient, Trust};
+use opensdn_runtime::error_chain;
+use serde_json::Value;
+use tokio::time::MissedTickBehavior;
+
+use crate::cache::Cache;
+use crate::component::word;
+use crate::kind::{Kind, Workload};
+use crate::names::{self, Instance, TRUST, TRUST_KEY};
+use crate::object::{controller_of, text};
+use crate::pod::Pod;
+
+use ask::Endpoint;
+use daemons::{DAEMONS, Daemon};
+pub(crate) use summary::bounded;
+use summary::{Heard, Said, summary};
+
+/// So many daemons of a namespace are asked at a time: of a thousand nodes that are all away a round takes five minutes.
+const AT_ONCE: usize = 32;
+/// Until there is a connection.
+const CONNECT: Duration = Duration::from_secs(3);
+
+/// A service: its kind, namespace and name.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Service {
+    /// Its kind.
+    pub kind: &'static str,
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+}
+
+#[derive(Default)]
+struct Known {
+    services: BTreeMap<Service, IntrospectStatus>,
+    /// The namespaces of which a round is over.
+    asked: BTreeSet<String>,
+}
+
+/// What is known of the daemons of all services.
+pub struct Introspect {
+    /// From the end of one round to the next; nothing where daemons are not asked.
+    interval: Option<Duration>,
+    known: Mutex<Known>,
+    /// Clients by namespace, each with the version of the CAs that it trusts.
+    clients: Mutex<BTreeMap<String, (String, Arc<HttpClient>)>>,
+    changed: UnboundedSender<Service>,
+    changes: Mutex<Option<UnboundedReceiver<Service>>>,
+}
+
+/// A daemon that is to be asked.
+struct Target {
+    service: Service,
+    daemon: Daemon,
+    pod: String,
+    node: String,
+    endpoint: Endpoint,
+    may_listen_elsewhere: bool,
+    client: Arc<HttpClient>,
+}
+
+impl Introspect {
+    /// One that has asked no daemon yet; without an interval it never does.
+    #[must_use]
+    pub fn new(interval: Option<Duration>) -> Self {
+        let (changed, changes) = unbounded();
+        Self {
+            interval,
+            known: Mutex::default(),
+            clients: Mutex::default(),
+            changed,
+            changes: Mutex::new(Some(changes)),
+        }
+    }
+
+    /// What the daemons of the service have said last. Before those of its namespace were asked it is what was said `before`:
+    /// who leads next takes nothing back. Where none is ever asked nothing is said.
+    #[must_use]
+    pub fn of(
+        &self,
+        service: &Service,
+        before: Option<&IntrospectStatus>,
+    ) -> Option<IntrospectStatus> {
+        self.interval?;
+        let known = self.known();
+        let said = match known.asked.contains(&service.namespace) {
+            true => known.services.get(service),
+            false => before,
+        };
+        said.cloned()
+    }
+
+    /// The services of which something else is known than before, once.
+    pub(crate) fn changes(&self) -> Option<UnboundedReceiver<Service>> {
+        self.changes.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    /// Asks in rounds, without end: each namespace in its own, so that none waits for the daemons of another.
+    pub(crate) async fn run(&self, cache: &Cache) {
+        let Some(interval) = self.interval else { return std::future::pending().await };
+        let mut ticks = tokio::time::interval(interval);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let (mut rounds, mut busy) = (FuturesUnordered::new(), BTreeSet::new());
+        loop {
+            tokio::select! {
+                _ = ticks.tick() => {
+                    for namespace in self.namespaces(cache) {
+                        if busy.insert(namespace.clone()) {
+                            rounds.push(self.round(cache, namespace));
+                        }
+                    }
+                }
+                Some(namespace) = rounds.next(), if !rounds.is_empty() => {
+                    busy.remove(&namespace);
+                }
+            }
+        }
+    }
+
+    /// Those that have a component, and those of whose daemons something was said.
+    fn namespaces(&self, cache: &Cache) -> BTreeSet<String> {
+        let kinds = COMPONENTS.iter().map(|facts| Kind::Component(facts.kind));
+        let components = kinds.flat_map(|kind| cache.all(kind));
+        let known = self.known();
+        let known = known.services.keys().map(|service| service.namespace.clone());
+        components.filter_map(|one| one.namespace()).chain(known).collect()
+    }
+
+    /// Asks each daemon of each pod of the namespace once, and says which namespace it was.
+    async fn round(&self, cache: &Cache, namespace: String) -> String {
+        let targets = self.targets(cache, &namespace);
+        let asked = futures::stream::iter(targets).map(|target| async move {
+            let heard = target.ask().await;
+            (target.service, heard)
+        });
+        let mut by_service: BTreeMap<Service, Vec<Heard>> = BTreeMap::new();
+        let mut asked = asked.buffer_unordered(AT_ONCE);
+        while let Some((service, heard)) = asked.next().await {
+            by_service.entry(service).or_default().push(heard);
+        }
+        let now =
+            by_service.into_iter().filter_map(|(service, heard)| Some((service, summary(heard)?)));
+        self.replace(&namespace, now.collect());
+        namespace
+    }
+
+    /// Notes what is known of a namespace now, and names the services of which it is something else than before.
+    fn replace(&self, namespace: &str, now: BTreeMap<Service, IntrospectStatus>) {
+        let mut known = self.known();
+        known.asked.insert(namespace.to_owned());
+        let is_of_it = |service: &Service| service.namespace == namespace;
+        let before: BTreeMap<_, _> =
+            known.services.extract_if(.., |service, _| is_of_it(service)).collect();
+        let all: BTreeSet<&Service> = before.keys().chain(now.keys()).collect();
+        for service in all.into_iter().filter(|one| before.get(one) != now.get(one)) {
+            tracing::debug!(?service, status = ?now.get(service), "daemons say something else than before");
+            // An error means that the process ends.
+            let _ = self.changed.unbounded_send(service.clone());
+        }
+        known.services.extend(now);
+    }
+
+    fn targets(&self, cache: &Cache, namespace: &str) -> Vec<Target> {
+        let Some(client) = self.client(cache, namespace) else { return Vec::new() };
+        let pods = cache.list(Kind::Pod, namespace);
+        pods.iter().flat_map(|pod| targets_of(cache, pod, &client)).collect()
+    }
+
+    /// One that trusts the CAs of the namespace. None before they are published.
+    fn client(&self, cache: &Cache, namespace: &str) -> Option<Arc<HttpClient>> {
+        let trusted = cache.get(Kind::ConfigMap, namespace, TRUST)?;
+        let pem = text(&trusted.data, &format!("/data/{TRUST_KEY}"));
+        let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((with, client)) = clients.get(namespace)
+            && with == pem
+        {
+            return Some(client.clone());
+        }
+        let trust = Trust::of_none().with_pem(&format!("the ConfigMap {TRUST}"), pem.as_bytes());
+        match trust.and_then(|trust| HttpClient::new(trust, CONNECT)) {
+            Ok(client) => {
+                let client = Arc::new(client);
+                clients.insert(namespace.to_owned(), (pem.to_owned(), client.clone()));
+                Some(client)
+            }
+            Err(error) => {
+                let error = error_chain(&error);
+                tracing::warn!(
+                    namespace,
+                    error,
+                    "failed to read the CAs of daemons; will not ask them"
+                );
+                None
+            }
+        }
+    }
+
+    fn known(&self) -> MutexGuard<'_, Known> {
+        // What was half changed is asked for again.
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The daemons of a pod that run.
+fn targets_of(cache: &Cache, pod: &DynamicObject, client: &Arc<HttpClient>) -> Vec<Target> {
+    let Some((facts, name)) = owner(pod).filter(|(facts, name)| is_kept(cache, pod, facts, name))
+    else {
+        return Vec::new();
+    };
+    let address: Option<IpAddr> = text(&pod.data, "/status/podIP").parse().ok();
+    let Some(address) = address.filter(|_| pod.metadata.deletion_timestamp.is_none()) else {
+        return Vec::new();
+    };
+    let namespace = pod.namespace().unwrap_or_default();
+    let component = cache.get(Kind::Component(facts.kind), &namespace, name);
+    let Some(component) = component else { return Vec::new() };
+    let spec = component.data.get("spec").unwrap_or(&Value::Null);
+    // In a nested cluster the daemons are of the underlay's CA, if they have any.
+    if spec.pointer("/serviceConfiguration/nested").is_some_and(|nested| !nested.is_null()) {
+        return Vec::new();
+    }
+    let mine = DAEMONS.iter().filter(|one| one.kind == facts.kind && one.runs_in(pod));
+    let mine =
+        mine.flat_map(|daemon| daemon.ports_of(spec).into_iter().map(move |port| (daemon, port)));
+    mine.map(|(daemon, port)| Target {
+        service: Service { kind: facts.kind, namespace: namespace.clone(), name: name.to_owned() },
+        daemon: *daemon,
+        pod: pod.name_any(),
+        node: text(&pod.data, "/spec/nodeName").to_owned(),
+        endpoint: Endpoint {
+            address: SocketAddr::new(address, port),
+            is_plain: daemon.is_plain(spec),
+        },
+        may_listen_elsewhere: daemon.may_listen_elsewhere(spec),
+        client: client.clone(),
+    })
+    .collect()
+}
+
+/// The component whose pod it is, by its labels.
+fn owner(pod: &DynamicObject) -> Option<(&'static Component, &str)> {
+    let labels = pod.labels();
+    let type_ = labels.get(names::TYPE)?;
+    let facts = COMPONENTS.iter().find(|facts| word(facts) == *type_)?;
+    Some((facts, labels.get(type_)?))
+}
+
+/// Whether the workload of the component keeps the pod, as it is: anyone who may make pods may give them labels and owners.
+fn is_kept(cache: &Cache, pod: &DynamicObject, facts: &Component, name: &str) -> bool {
+    let instance = Instance { word: word(facts), name: name.to_owned() };
+    let (namespace, keeper) = (pod.namespace().unwrap_or_default(), Pod::of(pod).keeper);
+    let uid = controller_of(pod).map(|owner| owner.uid.as_str());
+    [Workload::StatefulSet, Workload::DaemonSet].into_iter().any(|workload| {
+        let (kind, name) = instance.keeper(workload);
+        let live = cache.get(kind, &namespace, &name);
+        keeper.as_ref() == Some(&(kind, name))
+            && live.is_some_and(|live| live.metadata.uid.as_deref() == uid)
+    })
+}
+
+impl Target {
+    async fn ask(&self) -> Heard {
+        let answered = ask::process(&self.client, &self.endpoint).await;
+        let is_answered = answered.is_ok();
+        let said = match answered {
+            Ok(process) => Said::Answered(process),
+            Err(error) if error.is_timeout() => Said::Silent,
+            Err(error) if error.is_refused() && self.may_listen_elsewhere => Said::Unreadable(
+                "listens at the address of the vrouter alone (INTROSPECT_LISTEN_ALL)".to_owned(),
+            ),
+            Err(error) if error.is_refused() => Said::Refused,
+            Err(error) => Said::Unreadable(error_chain(&error)),
+        };
+        let counts_bgp = self.daemon.container == "control" && is_answered;
+        let bgp = match counts_bgp {
+            // What it does not say is left out, and asked for the next time.
+            true => ask::bgp(&self.client, &self.endpoint).await.ok().flatten(),
+            false => None,
+        };
+        Heard {
+            pod: self.pod.clone(),
+            node: self.node.clone(),
+            container: self.daemon.container,
+            has_backups: self.daemon.has_backups,
+            is_agent: self.daemon.kind == "Vrouter",
+            said,
+            bgp,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

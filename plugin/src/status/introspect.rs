@@ -1,0 +1,75 @@
+//! What the operator has heard of daemons by introspect: a pod may be ready whose daemon does not work.
+
+use opensdn_crds::status::{DaemonState, DaemonWord, IntrospectStatus, SessionCounts};
+use serde_json::Value;
+
+use super::report::{Counts, PodStatus, Word};
+use super::text::one_line;
+
+/// What the status at `pointer` says; nothing where it says none, or something else.
+pub(super) fn of(status: &Value, pointer: &str) -> Option<IntrospectStatus> {
+    serde_json::from_value(status.pointer(pointer)?.clone()).ok()
+}
+
+pub(super) fn counts(sessions: Option<SessionCounts>) -> Option<Counts> {
+    let SessionCounts { up, all } = sessions?;
+    let (up, all) = (up?, all?);
+    // Whoever may write a status can write anything.
+    (0 <= up && up <= all).then(|| Counts::new(up.into(), all.into()))
+}
+
+/// Daemons that work, of all.
+pub(super) fn daemons(status: &IntrospectStatus) -> Option<Counts> {
+    counts(Some(SessionCounts { up: status.functional, all: status.daemons }))
+}
+
+/// What does not work of those that no pod shows: more than are listed, or of a pod that was replaced since.
+pub(super) fn others(status: &IntrospectStatus, pods: &[PodStatus]) -> Option<String> {
+    let Counts { ready, wanted } = daemons(status)?;
+    let unknown = status.not_active.iter().flatten().filter(|one| one.state == DaemonWord::Unknown);
+    let shown = pods.iter().filter(|pod| pod.daemon.is_some()).count();
+    let known = ready? + i64::try_from(unknown.count() + shown).ok()?;
+    (known < wanted?).then(|| {
+        format!("{} of {} daemons work", ready.unwrap_or_default(), wanted.unwrap_or_default())
+    })
+}
+
+/// Adds to the pods what their daemons say. Of a pod that Kubernetes has more to say of, that counts: the daemons were
+/// asked up to half a minute ago.
+pub(super) fn add(status: &IntrospectStatus, pods: &mut [PodStatus]) {
+    for daemon in status.not_active.iter().flatten() {
+        let pod = pods.iter_mut().find(|pod| pod.name == daemon.pod && pod.state == Word::Active);
+        if let Some(pod) = pod {
+            add_one(daemon, pod);
+        }
+    }
+}
+
+fn add_one(daemon: &DaemonState, pod: &mut PodStatus) {
+    let message = one_line(daemon.message.as_deref().unwrap_or_default());
+    let state = word(daemon.state);
+    let mut containers = pod.containers.iter_mut();
+    let Some(container) = containers.find(|one| one.name == daemon.container) else { return };
+    (container.state, container.message) = (state, message.clone());
+    // A backup is as it should be, and what cannot be told is no trouble of the pod.
+    if matches!(state, Word::Initializing | Word::Timeout) {
+        pod.state = state;
+        pod.message = match message.as_str() {
+            "" => format!("{} does not work yet", daemon.container),
+            message => format!("{}: {message}", daemon.container),
+        };
+        // It is ready since then, which says nothing of the daemon.
+        pod.since = None;
+        pod.daemon = Some(daemon.container.clone());
+    }
+}
+
+fn word(word: DaemonWord) -> Word {
+    match word {
+        DaemonWord::Active => Word::Active,
+        DaemonWord::Backup => Word::Backup,
+        DaemonWord::Initializing => Word::Initializing,
+        DaemonWord::Timeout => Word::Timeout,
+        DaemonWord::Unknown => Word::Unknown,
+    }
+}
