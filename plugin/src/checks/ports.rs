@@ -21,6 +21,8 @@ const UNDECLARED: [(&str, &str, i64); 3] = [
 ];
 /// Listens on port 53 of one address of the node's own. What named does beside it is not known.
 const NODE_LOCAL_DNS: &str = "k8s-dns-node-cache";
+/// Workers of the Config API whose ports are looked at.
+const MOST_WORKERS: i64 = 64;
 /// The ports of nodes that Services are given, unless the API server has others.
 const NODE_PORTS: RangeInclusive<i64> = 30_000..=32_767;
 const NODE_PORTS_FLAG: &str = "--service-node-port-range=";
@@ -55,22 +57,32 @@ pub(super) fn of_service(facts: &Component, spec: &Value) -> Vec<Port> {
             Open::Always => true,
             Open::WhenTrue(name) => flag(name) == Some(true),
             Open::UnlessFalse(name) => flag(name) != Some(false),
-            // Those of further workers are above ports that are there in any case.
-            Open::PerWorker(_) | Open::Never => false,
+            Open::PerWorker(name) => field(name).is_some_and(|workers| workers > 1),
+            Open::Never => false,
         };
         let stated = match port.setting {
             Setting::Field(name) => field(name),
             Setting::Above(name, more) => field(name).map(|base| base + i64::from(more)),
             Setting::Fixed | Setting::ShownAs(_) => None,
         };
+        if !is_open {
+            continue;
+        }
         let number = stated.unwrap_or(i64::from(port.number));
-        let each = protocols(port.transport).iter();
-        ports.extend(each.filter(|_| is_open).map(|protocol| Port {
-            number,
-            protocol,
-            kind: facts.kind,
-            default: port.number,
-        }));
+        // The first worker has a port of its own.
+        let more = match port.open {
+            Open::PerWorker(name) => field(name).unwrap_or_default().clamp(2, MOST_WORKERS) - 2,
+            _ => 0,
+        };
+        for number in number..=number + more {
+            let each = protocols(port.transport).iter();
+            ports.extend(each.map(|protocol| Port {
+                number,
+                protocol,
+                kind: facts.kind,
+                default: port.number,
+            }));
+        }
     }
     ports
 }

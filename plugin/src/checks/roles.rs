@@ -17,8 +17,12 @@ const MASTER: &str = "node-role.kubernetes.io/master";
 const OWN: &str = "/commonConfiguration/nodeSelector";
 const CORDON: &str = "node.kubernetes.io/unschedulable";
 /// Taints that follow the state of a node, which is judged by itself.
-pub(crate) const PASSING: [&str; 4] = [
+pub(crate) const PASSING: [&str; 8] = [
     CORDON,
+    "node.kubernetes.io/disk-pressure",
+    "node.kubernetes.io/memory-pressure",
+    "node.kubernetes.io/pid-pressure",
+    "node.kubernetes.io/unreachable",
     "node.kubernetes.io/not-ready",
     "node.kubernetes.io/network-unavailable",
     "node.cloudprovider.kubernetes.io/uninitialized",

@@ -79,9 +79,9 @@ fn judge(
     of_node: impl Fn(&[&Service<'_>], &Value) -> Option<NodeResult>,
 ) -> Verdict {
     if let Some(why) = world.managers.why_unknown() {
-        return Verdict::uncertain(format!(
-            "Managers, which say where components run, may not be read: {why}"
-        ));
+        let message = format!("Managers, which say where components run, may not be read: {why}");
+        return Verdict::uncertain(message)
+            .fix("kubectl auth can-i list managers.tf.tungsten.io -A");
     }
     let nodes = match nodes(world) {
         Ok(nodes) => nodes,

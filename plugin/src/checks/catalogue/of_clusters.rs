@@ -144,9 +144,10 @@ pub(super) const CHECKS: [Check; 42] = [
         "N107",
         (Nodes, Api, Fatal),
         "no node has two groups of vrouters",
-        "A node has one vhost0, one kernel module and one CNI configuration: two groups of vrouters take them from each other, \
-         of one Manager or of two. Admission compares node selectors, and refuses those of which one has all labels of the \
-         other; that others meet on a node by its labels, or by taints that are gone, shows only here.",
+        "A node has one vhost0, one kernel module and one CNI configuration. Of two groups of one namespace the pod of the \
+         second stays Pending there, as pods of vrouters keep apart; those of two namespaces take them from each other. \
+         Admission compares node selectors, and refuses those of which one has all labels of the other; that others meet on \
+         a node by its labels, or by taints that are gone, shows only here.",
         "kubectl get nodes --show-labels; give each group a node selector that no node of another matches",
         Some(shared_nodes::data_planes),
     ),
@@ -193,7 +194,8 @@ pub(super) const CHECKS: [Check; 42] = [
         "no two services want one port of a node",
         "All components are on the network of their nodes, so that of two services with one port the second does not start: \
          two Controls, two Managers on the same nodes, a port that was set to that of another component. Admission compares \
-         services of one object whose selectors show that they share nodes.",
+         services of one object whose selectors show that they share nodes. Addresses are not compared: what listens on \
+         127.0.0.1 alone counts too.",
         "kubectl get nodes --show-labels; give one of them another node selector, or another port where it has a field for it",
         Some(shared_nodes::ports_of_services),
     ),
